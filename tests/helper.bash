@@ -66,7 +66,7 @@ for_other_users() {
   [ "$(id -u)" -eq 0 ] || skip "only root may change the user"
   ! "${nobody[@]}" test -x "$HEAPTAPE_BUILD/heaptape" || return 0
   mkdir -p "$copy"
-  (cd "$HEAPTAPE_BUILD" && cp -a --parents heaptape src/capture/*.so src/player/heaptape-replay "$@" "$copy")
+  (cd "$HEAPTAPE_BUILD" && cp -a --parents heaptape src/capture/*.so src/replay/player/heaptape-replay "$@" "$copy")
   chmod -R a+rX "$copy"
   chmod a+x "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/.." "$BATS_TEST_TMPDIR/../.."
   PATH=${PATH//"$HEAPTAPE_BUILD"/"$copy"}

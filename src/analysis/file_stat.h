@@ -5,7 +5,7 @@
 #include "analysis/big_blocks.h"
 #include "analysis/by_site.h"
 #include "analysis/coverage.h"
-#include "analysis/symbols.h"
+#include "analysis/symbols/symbols.h"
 #include "analysis/usage.h"
 #include "convert/process.h"
 

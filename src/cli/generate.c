@@ -2,7 +2,7 @@
 
 #include "cli/help.h"
 #include "cli/options.h"
-#include "event/event.h"
+#include "trace/event/event.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,10 +1,10 @@
-#include "advise/advise.h"
+#include "experiments/advise/advise.h"
 #include "base/clock.h"
 #include "cli/paths.h"
 #include "commands/replay_options.h"
 #include "convert/open.h"
-#include "print/advise.h"
-#include "print/watch.h"
+#include "experiments/advise/print.h"
+#include "report/text/watch.h"
 #include "replay/fidelity.h"
 
 #include <limits.h>

@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "cli/span.h"
 #include "convert/open.h"
-#include "print/watch.h"
+#include "report/text/watch.h"
 #include "workload/format.h"
 #include "workload/writer.h"
 

@@ -1,7 +1,7 @@
 #include "commands/check_documents.h"
 
-#include "report/document.h"
-#include "report/json_value.h"
+#include "report/json/document.h"
+#include "report/json/json_value.h"
 
 #include <errno.h>
 #include <string.h>

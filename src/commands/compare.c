@@ -1,9 +1,9 @@
 #include "commands/replay_options.h"
-#include "print/replay.h"
-#include "print/watch.h"
+#include "report/text/replay.h"
+#include "report/text/watch.h"
 #include "replay/json.h"
 #include "replay/real.h"
-#include "report/page.h"
+#include "report/page/page.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "convert/process.h"
-#include "print/watch.h"
+#include "report/text/watch.h"
 #include "workload/file.h"
 
 #include <errno.h>

@@ -3,12 +3,12 @@
 #include "cli/command.h"
 #include "cli/paths.h"
 #include "cli/suggest.h"
-#include "corpus/index.h"
-#include "matrix/engine.h"
-#include "print/pooled.h"
+#include "experiments/corpus/index.h"
+#include "experiments/matrix/engine.h"
+#include "report/text/pooled.h"
 #include "replay/machine.h"
 #include "replay/run.h"
-#include "report/page.h"
+#include "report/page/page.h"
 #include "workload/file.h"
 
 #include <errno.h>

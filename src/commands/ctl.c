@@ -1,9 +1,9 @@
-#include "attach/attach.h"
-#include "attach/status.h"
+#include "record/attach/attach.h"
+#include "record/attach/status.h"
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/suggest.h"
-#include "record/target.h"
+#include "record/processes/target.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 #include "base/printable.h"
 #include "cli/command.h"
 #include "commands/parts.h"
-#include "print/watch.h"
+#include "report/text/watch.h"
 #include "report/gate.h"
 
 #include <errno.h>

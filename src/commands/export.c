@@ -1,7 +1,7 @@
 #include "tables/export.h"
 #include "cli/command.h"
 #include "formats/export_file.h"
-#include "print/watch.h"
+#include "report/text/watch.h"
 
 #include <errno.h>
 #include <stdio.h>

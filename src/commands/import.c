@@ -1,7 +1,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "formats/import_file.h"
-#include "print/watch.h"
+#include "report/text/watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

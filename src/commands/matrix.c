@@ -1,11 +1,11 @@
-#include "matrix/engine.h"
+#include "experiments/matrix/engine.h"
 
 #include "base/fio.h"
 #include "base/printable.h"
 #include "cli/options.h"
 #include "cli/paths.h"
 #include "commands/replay_options.h"
-#include "print/pooled.h"
+#include "report/text/pooled.h"
 
 #include <errno.h>
 #include <limits.h>

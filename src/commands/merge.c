@@ -2,7 +2,7 @@
 #include "cli/command.h"
 #include "cli/span.h"
 #include "convert/open.h"
-#include "print/watch.h"
+#include "report/text/watch.h"
 #include "workload/merged.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/human.h"
-#include "print/unrecorded.h"
+#include "report/text/unrecorded.h"
 
 #include <errno.h>
 #include <stdlib.h>

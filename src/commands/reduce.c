@@ -1,9 +1,9 @@
-#include "reduce/reduce.h"
+#include "experiments/reduce/reduce.h"
 #include "base/clock.h"
 #include "cli/command.h"
 #include "commands/replay_options.h"
 #include "convert/open.h"
-#include "print/watch.h"
+#include "report/text/watch.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-#include "print/replay.h"
+#include "report/text/replay.h"
 #include "commands/replay_options.h"
 #include "replay/json.h"
 

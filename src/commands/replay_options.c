@@ -3,7 +3,7 @@
 #include "cli/options.h"
 #include "cli/paths.h"
 #include "convert/open.h"
-#include "print/watch.h"
+#include "report/text/watch.h"
 
 #include <ctype.h>
 #include <errno.h>

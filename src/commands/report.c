@@ -1,10 +1,10 @@
-#include "analysis/symbols.h"
+#include "analysis/symbols/symbols.h"
 #include "cli/command.h"
 #include "commands/parts.h"
-#include "print/pooled.h"
-#include "print/watch.h"
+#include "report/text/pooled.h"
+#include "report/text/watch.h"
 #include "report/diff.h"
-#include "report/page.h"
+#include "report/page/page.h"
 
 #include <errno.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "cli/span.h"
 #include "commands/parts.h"
 #include "convert/open.h"
-#include "print/watch.h"
+#include "report/text/watch.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-#include "sql/sql.h"
+#include "tables/sql/sql.h"
 
 #include "cli/command.h"
-#include "print/watch.h"
+#include "report/text/watch.h"
 #include "tables/export.h"
 #include "tables/tables.h"
 

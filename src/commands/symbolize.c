@@ -1,8 +1,8 @@
-#include "analysis/symbolize.h"
+#include "analysis/symbols/symbolize.h"
 
-#include "analysis/symbols.h"
+#include "analysis/symbols/symbols.h"
 #include "cli/command.h"
-#include "print/watch.h"
+#include "report/text/watch.h"
 
 #include <inttypes.h>
 #include <stdio.h>

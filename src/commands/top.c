@@ -2,9 +2,9 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/wrap.h"
-#include "record/target.h"
-#include "top/screen.h"
-#include "top/terminal.h"
+#include "record/processes/target.h"
+#include "report/top/screen.h"
+#include "report/top/terminal.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 #include "base/clock.h"
 #include "commands/replay_options.h"
 #include "formats/import_file.h"
-#include "print/watch.h"
+#include "report/text/watch.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #include "convert/addressed.h"
 
 #include "base/buf.h"
-#include "convert/order_private.h"
+#include "convert/order/order_private.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #define HEAPTAPE_CONVERT_ADDRESSED_H
 
 #include "base/map.h"
-#include "convert/order.h"
+#include "convert/order/order.h"
 
 struct addressed_call {
     struct event ev;      // with addresses; its text is borrowed until the call returns

@@ -3,7 +3,7 @@
 #define HEAPTAPE_CONVERT_CONVERT_H
 
 #include "convert/heap.h"
-#include "convert/order.h"
+#include "convert/order/order.h"
 #include "trace/forks.h"
 
 // What is done with the ops of one process.

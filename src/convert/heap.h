@@ -2,7 +2,7 @@
 #ifndef HEAPTAPE_CONVERT_HEAP_H
 #define HEAPTAPE_CONVERT_HEAP_H
 
-#include "convert/order.h"
+#include "convert/order/order.h"
 
 // How the block of a slot was allocated: what the order does not keep.
 struct heap_note {

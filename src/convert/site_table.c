@@ -2,7 +2,7 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
-#include "event/event.h"
+#include "trace/event/event.h"
 #include "trace/codec.h"
 
 #include <errno.h>

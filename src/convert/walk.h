@@ -2,7 +2,7 @@
 #ifndef HEAPTAPE_CONVERT_WALK_H
 #define HEAPTAPE_CONVERT_WALK_H
 
-#include "event/event.h"
+#include "trace/event/event.h"
 #include "trace/reader.h"
 
 struct walk_call {

@@ -2,7 +2,7 @@
 #ifndef HEAPTAPE_FORMATS_FORMATS_H
 #define HEAPTAPE_FORMATS_FORMATS_H
 
-#include "event/event.h"
+#include "trace/event/event.h"
 #include "formats/formats_table.h"
 
 #include <stdbool.h>

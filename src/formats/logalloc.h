@@ -2,7 +2,7 @@
 #ifndef HEAPTAPE_FORMATS_LOGALLOC_H
 #define HEAPTAPE_FORMATS_LOGALLOC_H
 
-#include "event/event.h"
+#include "trace/event/event.h"
 #include "formats/text.h"
 
 // The kinds that have a function in logalloc, ended by 0.

@@ -1,7 +1,7 @@
 #include "record/launch.h"
 
 #include "base/fio.h"
-#include "spool/spool.h"
+#include "capture/spool/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #ifndef HEAPTAPE_RECORD_LAUNCH_H
 #define HEAPTAPE_RECORD_LAUNCH_H
 
-#include "record/drain.h"
+#include "record/drain/drain.h"
 #include "record/record.h"
 
 #include <sys/resource.h>

@@ -1,14 +1,14 @@
 #include "record/record.h"
 
-#include "attach/attach.h"
-#include "proc/limit.h"
-#include "proc/watch.h"
-#include "record/drain_private.h"
-#include "record/encoder.h"
-#include "record/facts.h"
+#include "record/attach/attach.h"
+#include "record/processes/limit.h"
+#include "record/processes/watch.h"
+#include "record/drain/drain_private.h"
+#include "record/drain/encoder.h"
+#include "record/processes/facts.h"
 #include "record/launch.h"
-#include "record/unrecorded.h"
-#include "spool/control.h"
+#include "record/processes/unrecorded.h"
+#include "capture/spool/control.h"
 
 #include <errno.h>
 #include <fcntl.h>

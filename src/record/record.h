@@ -3,12 +3,12 @@
 #ifndef HEAPTAPE_RECORD_RECORD_H
 #define HEAPTAPE_RECORD_RECORD_H
 
-#include "attach/attach.h"
+#include "record/attach/attach.h"
 #include "base/err.h"
 #include "base/fio.h"
 #include "base/frame.h"
-#include "spool/attach.h"
-#include "spool/spool.h"
+#include "capture/spool/attach.h"
+#include "capture/spool/spool.h"
 #include "trace/trace.h"
 
 #include <stdbool.h>

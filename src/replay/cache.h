@@ -5,7 +5,7 @@
 #ifndef HEAPTAPE_REPLAY_CACHE_H
 #define HEAPTAPE_REPLAY_CACHE_H
 
-#include "plan/saved.h"
+#include "replay/plan/saved.h"
 #include "workload/file.h"
 
 enum {

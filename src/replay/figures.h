@@ -1,10 +1,10 @@
-// The figures of runs, by the table in player/figures_table.h.
+// The figures of runs, by the table in replay/player/figures_table.h.
 #ifndef HEAPTAPE_REPLAY_FIGURES_H
 #define HEAPTAPE_REPLAY_FIGURES_H
 
-#include "plan/plan.h"
-#include "player/figures_table.h"
-#include "player/results.h"
+#include "replay/plan/plan.h"
+#include "replay/player/figures_table.h"
+#include "replay/player/results.h"
 
 #include <stdbool.h>
 #include <stddef.h>

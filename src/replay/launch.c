@@ -1,5 +1,5 @@
 #include "replay/launch.h"
-#include "player/results.h"
+#include "replay/player/results.h"
 
 #include <errno.h>
 #include <fcntl.h>

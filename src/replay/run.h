@@ -2,9 +2,9 @@
 #ifndef HEAPTAPE_REPLAY_RUN_H
 #define HEAPTAPE_REPLAY_RUN_H
 
-#include "plan/plan.h"
-#include "plan/streaming.h"
-#include "player/results.h"
+#include "replay/plan/plan.h"
+#include "replay/plan/streaming.h"
+#include "replay/player/results.h"
 #include "replay/allocators.h"
 #include "replay/figures.h"
 

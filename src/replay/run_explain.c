@@ -1,5 +1,5 @@
 #include "replay/run_explain.h"
-#include "plan/ops.h"
+#include "replay/plan/ops.h"
 
 #include <errno.h>
 #include <signal.h>

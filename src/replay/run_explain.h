@@ -2,8 +2,8 @@
 #ifndef HEAPTAPE_REPLAY_RUN_EXPLAIN_H
 #define HEAPTAPE_REPLAY_RUN_EXPLAIN_H
 
-#include "plan/streaming.h"
-#include "player/results.h"
+#include "replay/plan/streaming.h"
+#include "replay/player/results.h"
 #include "replay/launch.h"
 
 // What was replayed.

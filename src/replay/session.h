@@ -10,10 +10,10 @@
 #define HEAPTAPE_REPLAY_SESSION_H
 
 #include "analysis/measure.h"
-#include "analysis/symbols.h"
+#include "analysis/symbols/symbols.h"
 #include "base/progress.h"
-#include "fragmentation/fragmentation.h"
-#include "plan/plan.h"
+#include "analysis/memory/fragmentation.h"
+#include "replay/plan/plan.h"
 #include "replay/cache.h"
 #include "replay/machine.h"
 #include "replay/run.h"

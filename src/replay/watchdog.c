@@ -1,6 +1,6 @@
 #include "replay/watchdog.h"
-#include "plan/file.h"
-#include "plan/ops.h"
+#include "replay/plan/file.h"
+#include "replay/plan/ops.h"
 
 #include <unistd.h>
 

@@ -2,8 +2,8 @@
 #ifndef HEAPTAPE_REPLAY_WATCHDOG_H
 #define HEAPTAPE_REPLAY_WATCHDOG_H
 
-#include "plan/streaming.h"
-#include "player/results.h"
+#include "replay/plan/streaming.h"
+#include "replay/player/results.h"
 
 #include <stdbool.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "replay/figures.h"
-#include "report/document.h"
+#include "report/json/document.h"
 
 enum diff_unit { DIFF_COUNT, DIFF_BYTES, DIFF_NS, DIFF_RATIO };
 

@@ -2,7 +2,7 @@
 
 #include "analysis/by_site.h"
 #include "cli/human.h"
-#include "report/stat_json.h"
+#include "report/json/stat_json.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 
 #include "analysis/file_stat.h"
 #include "base/json.h"
-#include "report/json_value.h"
+#include "report/json/json_value.h"
 
 // Each row is a sentence: name, whether a change may pay (act), when it is found. tools/generate copies the table into
 // docs/reference/report.md; tests/commands/findings.bats has for each row a case that has it and one that must not.

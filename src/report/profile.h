@@ -3,7 +3,7 @@
 #define HEAPTAPE_REPORT_PROFILE_H
 
 #include "analysis/by_site.h"
-#include "analysis/symbols.h"
+#include "analysis/symbols/symbols.h"
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/map.h"

@@ -1,7 +1,7 @@
 #include "report/sites_diff.h"
 
 #include "base/buf.h"
-#include "report/sites_json.h"
+#include "report/json/sites_json.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef HEAPTAPE_REPORT_SITES_PROFILE_H
 #define HEAPTAPE_REPORT_SITES_PROFILE_H
 
-#include "report/sites_json.h"
+#include "report/json/sites_json.h"
 
 // The object that docs/reference/json/report.schema.json calls profile, in about `max_bytes` or less: the lightest sites are
 // added up as one where they do not fit. To be freed; NULL when out of memory. The count is of by_site.detailed.

@@ -3,7 +3,7 @@
 #define HEAPTAPE_TABLES_SCAN_PRIVATE_H
 
 #include "base/buf.h"
-#include "convert/order.h"
+#include "convert/order/order.h"
 #include "tables/tables.h"
 #include "workload/workload.h"
 

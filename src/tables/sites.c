@@ -1,5 +1,5 @@
 // Rows of call sites.
-#include "analysis/symbols.h"
+#include "analysis/symbols/symbols.h"
 #include "tables/scan_private.h"
 
 #include <errno.h>

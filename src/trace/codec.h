@@ -11,7 +11,7 @@
 #ifndef HEAPTAPE_TRACE_CODEC_H
 #define HEAPTAPE_TRACE_CODEC_H
 
-#include "event/event.h"
+#include "trace/event/event.h"
 
 #include <stdbool.h>
 #include <stdint.h>

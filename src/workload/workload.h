@@ -3,7 +3,7 @@
 #ifndef HEAPTAPE_WORKLOAD_WORKLOAD_H
 #define HEAPTAPE_WORKLOAD_WORKLOAD_H
 
-#include "event/event.h"
+#include "trace/event/event.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 // Runs a program under a seccomp filter: filtered errno|kill|log|notify CALL PROGRAM… has the action for the system call CALL (a name
 // in filters_needs, or a number); filtered only kill PROGRAM… allows what libheaptape.so needs in a process that it
 // was loaded into, and what the program itself calls, and has the action for all else.
-#include "attach/filters.h"
+#include "record/attach/filters.h"
 
 #include <linux/audit.h>
 #include <stdio.h>

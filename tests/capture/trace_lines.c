@@ -10,7 +10,7 @@
 // The release half of a realloc is not printed; its address stands in the acquire half. Lines are in the order of
 // stamps.
 #include "base/buf.h"
-#include "event/event.h"
+#include "trace/event/event.h"
 #include "trace/codec.h"
 #include "trace/reader.h"
 

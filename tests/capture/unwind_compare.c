@@ -1,7 +1,7 @@
 // Preloaded: at random allocations the stack is walked by libunwind, too. When the process ends, it appends to the file that
 // UNWIND_COMPARED names: the program, how many stacks were compared, how many of them differ, how many were known before,
 // how many frames all had.
-#include "capture/unwind.h"
+#include "capture/unwind/unwind.h"
 #include "trace/codec.h"
 
 #define UNW_LOCAL_ONLY

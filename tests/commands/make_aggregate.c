@@ -1,5 +1,5 @@
 // make_aggregate FILE SECONDS <TRACE: what `record --aggregate --period SECONDS -o FILE` writes of this recording.
-#include "aggregate/write.h"
+#include "record/aggregate/write.h"
 
 #include <stdio.h>
 #include <stdlib.h>

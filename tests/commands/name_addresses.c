@@ -1,7 +1,7 @@
 // The functions at addresses of a file, as `stat --by site` names them: name_addresses FILE <ADDRESSES. Each line of the input
 // is a return address of the file in hexadecimal digits; each line of the output a function, the innermost first, a tab, and
 // its place as FILE:LINE, and after the last of an address comes an empty line.
-#include "analysis/symbols.h"
+#include "analysis/symbols/symbols.h"
 
 #include <fcntl.h>
 #include <gelf.h>

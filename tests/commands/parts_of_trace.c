@@ -1,8 +1,8 @@
 // Feeds a trace, from standard input, to a flight recording that keeps BYTES of frames, or writes it as segments of BYTES:
 // parts_of_trace dump|segments PATH BYTES
 #include "cli/command.h"
-#include "flight/flight.h"
-#include "flight/segments.h"
+#include "record/flight/flight.h"
+#include "record/flight/segments.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -266,7 +266,7 @@ LOG
 }
 
 @test "the player started by hand says what it is" {
-  player=$HEAPTAPE_BUILD/src/player/heaptape-replay
+  player=$HEAPTAPE_BUILD/src/replay/player/heaptape-replay
   run "$player"
   [ "$status" -eq 2 ]
   has "$output" "heaptape replay"

@@ -98,7 +98,7 @@ END
 }
 
 @test "the player's own memory is not in the figure" {
-  null=$HEAPTAPE_BUILD/src/player/libheaptape-null.so
+  null=$HEAPTAPE_BUILD/src/replay/player/libheaptape-null.so
   for how in "churn 1 100000" "churn 4 50000 20" "threads 1000 10" "kinds 4 10000"; do
     # shellcheck disable=SC2086
     make_workload $how

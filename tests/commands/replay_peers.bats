@@ -34,7 +34,7 @@ bats_require_minimum_version 1.5.0
   [ "$(jq -r .allocator.library <<<"$output")" = "$PWD/a b:c/lib.so" ]
   heaptape compare --real --runs 1 -a glibc -a "a b:c/lib.so" w.htw -- ls /
   expect "status 0" [ "$status" -eq 0 ]
-  (cd "$HEAPTAPE_BUILD" && cp --parents heaptape src/player/heaptape-replay src/player/*.so "$BATS_TEST_TMPDIR/a b:c")
+  (cd "$HEAPTAPE_BUILD" && cp --parents heaptape src/replay/player/heaptape-replay src/replay/player/*.so "$BATS_TEST_TMPDIR/a b:c")
   run "a b:c/heaptape" replay -r 1 -a glibc w.htw
   expect "status 0" [ "$status" -eq 0 ]
   has "$output" "overhead"

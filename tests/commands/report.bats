@@ -447,7 +447,7 @@ END
   : >a.html
   heaptape compare -q --runs 2 -a glibc -a glibc,MALLOC_ARENA_MAX=1 -o a.html a.htw
   fails_with 1 "a.html: exists"
-  heaptape compare -q --json --runs 2 -a glibc -a "$HEAPTAPE_BUILD/src/player/libheaptape-null.so" -f -o a.html a.htw
+  heaptape compare -q --json --runs 2 -a glibc -a "$HEAPTAPE_BUILD/src/replay/player/libheaptape-null.so" -f -o a.html a.htw
   expect "done" [ "$status" -eq 0 ]
   echo "$output" >a.json
   looks_right a.html a.json

@@ -1,5 +1,5 @@
 // Aggregates whose frames have right checksums.
-#include "aggregate/stat.h"
+#include "record/aggregate/stat.h"
 #include "base/frame.h"
 
 #include "fuzz.h"

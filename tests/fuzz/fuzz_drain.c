@@ -2,9 +2,9 @@
 // it and to the session between two drains. What the recorder writes is a valid trace all the same.
 #include "base/frame.h"
 #include "convert/walk.h"
-#include "record/drain.h"
-#include "record/encoder.h"
-#include "record/facts.h"
+#include "record/drain/drain.h"
+#include "record/drain/encoder.h"
+#include "record/processes/facts.h"
 
 #include "fuzz.h"
 

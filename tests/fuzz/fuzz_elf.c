@@ -1,5 +1,5 @@
 // The build id of an executable file that can be anything.
-#include "record/build_id.h"
+#include "record/processes/build_id.h"
 
 #include "fuzz.h"
 

@@ -1,7 +1,7 @@
 // Lines of a /tmp/perf-PID.map and records of a jit-PID.dump, which any program can write: read in pieces as the file grows
 // and begins anew, and written to a trace and read again. Each piece is preceded by its length (2 bytes); its highest bit: the
 // file begins anew. What begins as a jitdump does is read as one, too.
-#include "record/code_names.h"
+#include "record/processes/code_names.h"
 
 #include "fuzz.h"
 

@@ -1,6 +1,6 @@
 // Plans of workloads whose frames have right checksums. The last two bytes choose the settings. A finished plan is played
 // (play.h).
-#include "plan/plan.h"
+#include "replay/plan/plan.h"
 
 #include "play.h"
 

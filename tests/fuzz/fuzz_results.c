@@ -1,7 +1,7 @@
 // What `stat`, `replay` and `compare` print with --json, read back for a report or a comparison, which is then written: it
 // is JSON again.
 #include "report/diff.h"
-#include "report/document.h"
+#include "report/json/document.h"
 
 #include "fuzz.h"
 

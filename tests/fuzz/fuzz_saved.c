@@ -1,7 +1,7 @@
 // Plans that were saved, and changed since. The first byte chooses the settings; then come patches: what is changed (1 byte),
 // the number of bytes, the place (2 bytes), and the bytes. The checksums are right, as far as they are not changed
 // themselves. What is loaded is played.
-#include "plan/saved.h"
+#include "replay/plan/saved.h"
 
 #include "../unit/trusted_ops.h"
 
@@ -17,7 +17,7 @@
 
 enum patched { PATCH_WORDS, PATCH_TAIL, PATCH_TRAILER, PATCH_CUT, PATCHES };
 
-// As struct saved_trailer of plan/saved.c, in words.
+// As struct saved_trailer of replay/plan/saved.c, in words.
 enum { MAGIC, KEY, KEY_2, WORDS_AT, WORDS_HASH, TAIL_AT, TAIL_HASH, HASH, TRAILER_WORDS };
 
 static const struct plan_key key = {{1, 2}};

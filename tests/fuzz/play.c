@@ -1,7 +1,7 @@
 #include "play.h"
 
-#include "plan/file.h"
-#include "plan/ops.h"
+#include "replay/plan/file.h"
+#include "replay/plan/ops.h"
 
 #include <stdlib.h>
 #include <string.h>

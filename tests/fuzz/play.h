@@ -3,7 +3,7 @@
 #ifndef HEAPTAPE_TESTS_PLAY_H
 #define HEAPTAPE_TESTS_PLAY_H
 
-#include "plan/plan.h"
+#include "replay/plan/plan.h"
 
 #include <stdbool.h>
 

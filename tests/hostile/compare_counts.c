@@ -6,7 +6,7 @@
 // number of all records in the trace.
 #include "base/buf.h"
 #include "counts.h"
-#include "event/event.h"
+#include "trace/event/event.h"
 #include "trace/codec.h"
 #include "trace/reader.h"
 

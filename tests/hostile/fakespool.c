@@ -1,5 +1,5 @@
 // creates a spool that claims to be process VICTIM: fakespool PID
-#include "spool/spool.h"
+#include "capture/spool/spool.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -20,7 +20,7 @@ teardown() {
 
 # The sanitizer's own allocator is the one that the player is measured on: it will not let another answer malloc.
 player_allocator() {
-  ldd "$HEAPTAPE_BUILD/src/player/heaptape-replay" | awk '/libtsan/ { print $3 }'
+  ldd "$HEAPTAPE_BUILD/src/replay/player/heaptape-replay" | awk '/libtsan/ { print $3 }'
 }
 
 # replays WORKLOAD OPTION...

@@ -9,7 +9,7 @@ load ../helper
 @test "a stale generated file is found" {
   mkdir -p copy/src/player
   cp -r "$HEAPTAPE_SOURCE"/{tools,docs,src} copy/
-  cp "$HEAPTAPE_SOURCE/src/player/figures_table.h" copy/src/player/
+  cp "$HEAPTAPE_SOURCE/src/replay/player/figures_table.h" copy/src/replay/player/
   sed -i 's/Show this help/Planted/' copy/docs/man/heaptape.1.scd
   run copy/tools/generate --check "$HEAPTAPE"
   [ "$status" -eq 1 ]

@@ -38,7 +38,7 @@ needs_jsonschema() {
 }
 
 @test "the schema of dump has every kind and member of the table of events" {
-  table=$HEAPTAPE_SOURCE/src/event/event_table.h
+  table=$HEAPTAPE_SOURCE/src/trace/event/event_table.h
   jq -r '.. | objects | select(has("kind")) | .kind.enum[]?' "$schemas/dump.schema.json" | sort -u >kinds
   jq -r '.. | objects | .properties? | select(.) | keys[]' "$schemas/dump.schema.json" | sort -u >members
   sed -n '/define HT_NOTE_TABLE/q; s/^ *X( *[0-9]*, *[A-Z0-9_]*, *"\([^"]*\)".*/\1/p' "$table" | sort >want

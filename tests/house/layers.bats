@@ -26,14 +26,14 @@ plant() {
 }
 
 @test "a planted include upwards is found" {
-  plant src/base/buf.c '#include "event/event.h"'
+  plant src/base/buf.c '#include "trace/event/event.h"'
   [ "$status" -eq 1 ]
   has "$output" "src/base/buf.c"
   has "$output" "base may not include event"
 }
 
 @test "capture gets malloc-free headers only, also by way of others" {
-  plant src/spool/spool.h '  #  include "base/buf.h"'
+  plant src/capture/spool/spool.h '  #  include "base/buf.h"'
   [ "$status" -eq 1 ]
   has "$output" "base/buf.h is not one of the malloc-free headers"
 }
@@ -53,9 +53,9 @@ plant() {
 }
 
 @test "the player includes nothing of replay, and nobody of the library includes the command line" {
-  plant src/player/main.c '#include "replay/run.h"'
+  plant src/replay/player/main.c '#include "replay/run.h"'
   [ "$status" -eq 1 ]
-  has "$output" "player may not include replay"
+  has "$output" "replay/player may not include replay/"
   rm -r copy
   plant src/record/record.c '#include "cli/command.h"'
   [ "$status" -eq 1 ]

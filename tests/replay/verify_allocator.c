@@ -2,7 +2,7 @@
 // detected: of an unknown or freed block, with another size or alignment than was requested, or by a function that does
 // not fit the one which allocated the block. Then it prints the error and aborts. At the end it writes to the file
 // $VERIFY_COUNTS how many calls the program itself (not its libraries) made of each kind, and how many blocks are live.
-#include "event/event.h"
+#include "trace/event/event.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 //   realloc  the same, but what comes out is moved by realloc, which gives up its address half way
 //   birth    the same by threads that are born and end, and leave their blocks to those that come later
 //   slow     no mode of its own: the threads nap after each eight calls, for a stopper (stopper.c) to find them
-#include "event/event.h"
+#include "trace/event/event.h"
 
 #include "truth_log.h"
 

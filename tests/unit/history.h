@@ -2,7 +2,7 @@
 #ifndef HEAPTAPE_TESTS_HISTORY_H
 #define HEAPTAPE_TESTS_HISTORY_H
 
-#include "convert/order.h"
+#include "convert/order/order.h"
 #include "trace/codec.h"
 
 #include "unit_event.h"

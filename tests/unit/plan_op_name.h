@@ -2,7 +2,7 @@
 #ifndef HEAPTAPE_TESTS_PLAN_OP_NAME_H
 #define HEAPTAPE_TESTS_PLAN_OP_NAME_H
 
-#include "plan/ops.h"
+#include "replay/plan/ops.h"
 
 static const char *const plan_own_names[PLAN_OP_LIMIT] = {
     [PLAN_STOP] = "STOP",

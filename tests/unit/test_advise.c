@@ -1,5 +1,5 @@
 // What advise may claim of a difference, and the intervals at which it trims.
-#include "advise/advise.h"
+#include "experiments/advise/advise.h"
 #include "unit.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // Which functions are those of a library.
-#include "analysis/symbols.h"
+#include "analysis/symbols/symbols.h"
 
 #include "unit.h"
 

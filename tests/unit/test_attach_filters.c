@@ -1,7 +1,7 @@
 // What a filter of system calls does, with arguments that are known and such that are not.
 #include "unit.h"
 
-#include "attach/filters.h"
+#include "record/attach/filters.h"
 
 #include <linux/audit.h>
 #include <stdbool.h>

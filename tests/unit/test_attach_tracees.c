@@ -1,7 +1,7 @@
 // The threads and objects of another process: none is missed.
 #include "unit.h"
 
-#include "attach/tracees.h"
+#include "record/attach/tracees.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 // The producer's half of the spool against the real drain: what a process records is what the drain hands on. The
 // producer runs in a fork child, the drain here.
 #include "base/clock.h"
-#include "capture/producer_private.h"
-#include "record/drain.h"
+#include "capture/producer/producer_private.h"
+#include "record/drain/drain.h"
 #include "unit.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // The walk by unwind tables against libgcc's, from inside all kinds of frames.
-#include "capture/unwind.h"
+#include "capture/unwind/unwind.h"
 #include "trace/codec.h"
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 // The walk by unwind tables that loop, lie or were damaged: bounded, without a fault. And by those of libraries that are
 // loaded where others were.
-#include "capture/unwind.h"
+#include "capture/unwind/unwind.h"
 #include "trace/codec.h"
 #include "unit.h"
 

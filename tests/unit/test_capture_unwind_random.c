@@ -1,5 +1,5 @@
 // Walks of made-up stacks that change a little from one to the next, with what is kept of earlier walks and without.
-#include "capture/unwind.h"
+#include "capture/unwind/unwind.h"
 #include "unit.h"
 
 // Code that is never run, and where its caller's frame is.

@@ -1,6 +1,6 @@
 // The walk from every instruction that code runs through, against libunwind's: functions with hand-written tables, a signal's
 // frame, and libc's own functions. The processor's trap flag stops behind each instruction.
-#include "capture/unwind.h"
+#include "capture/unwind/unwind.h"
 #include "trace/codec.h"
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 // Traces made so that each search for what contradicting stamps mean goes through all that is queued. Every search is
 // paid for by the words of the trace: the time grows with its length, not with the square of it.
 #include "convert/addressed.h"
-#include "convert/order.h"
+#include "convert/order/order.h"
 #include "trace/codec.h"
 
 #include "unit.h"

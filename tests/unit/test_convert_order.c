@@ -1,5 +1,5 @@
 // Histories made by hand, each with one difficulty.
-#include "convert/order_private.h"
+#include "convert/order/order_private.h"
 
 #include "history.h"
 

@@ -1,5 +1,5 @@
 // Readable names of C++ and Rust functions, and names that would need exponential time or memory.
-#include "debug/demangle.h"
+#include "analysis/symbols/demangle.h"
 
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-#include "event/event.h"
+#include "trace/event/event.h"
 
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 // Dumps of a flight recording against the trace that it was fed: the blocks that they begin with, and the calls after them.
 #include "cli/command.h"
 #include "convert/walk.h"
-#include "flight/flight.h"
+#include "record/flight/flight.h"
 #include "trace/codec.h"
 #include "trace/forks.h"
 #include "trace/writer.h"

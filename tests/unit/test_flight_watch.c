@@ -1,6 +1,6 @@
 // What asks for a dump of a flight recording.
 #include "cli/command.h"
-#include "flight/watch.h"
+#include "record/flight/watch.h"
 #include "unit.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "fragmentation/fragmentation.h"
+#include "analysis/memory/fragmentation.h"
 #include "unit.h"
 
 enum { PAGE = 4096, AT = 16 * PAGE };

@@ -1,7 +1,7 @@
 // Threads that are kept close: plans are played by a scheduler that prefers one thread as long as it can go on.
-#include "plan/file.h"
-#include "plan/ops.h"
-#include "plan/plan.h"
+#include "replay/plan/file.h"
+#include "replay/plan/ops.h"
+#include "replay/plan/plan.h"
 #include "unit.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // Big blocks that the program used later than it allocated them: where the plan touches their pages.
-#include "plan/build.h"
+#include "replay/plan/build.h"
 #include "plan_op_name.h"
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 // Random workloads of several threads with big blocks that are used late: no thread may touch a block outside its life, in any
 // order that the plan's dependencies allow.
-#include "plan/build.h"
+#include "replay/plan/build.h"
 #include "play.h"
 #include "unit.h"
 

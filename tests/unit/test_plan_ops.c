@@ -1,4 +1,4 @@
-#include "plan/ops.h"
+#include "replay/plan/ops.h"
 #include "plan_op_name.h"
 #include "unit.h"
 

@@ -1,6 +1,6 @@
-#include "plan/file.h"
-#include "plan/ops.h"
-#include "plan/plan.h"
+#include "replay/plan/file.h"
+#include "replay/plan/ops.h"
+#include "replay/plan/plan.h"
 #include "plan_op_name.h"
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 // Plans in files: what is loaded is what was saved, and no word in it makes the player go where it must not.
-#include "plan/file.h"
-#include "plan/ops.h"
-#include "plan/saved.h"
+#include "replay/plan/file.h"
+#include "replay/plan/ops.h"
+#include "replay/plan/saved.h"
 #include "trusted_ops.h"
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-#include "plan/slot_table.h"
+#include "replay/plan/slot_table.h"
 #include "unit.h"
 
 static struct slot_table table;

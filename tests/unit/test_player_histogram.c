@@ -1,4 +1,4 @@
-#include "player/histogram.h"
+#include "replay/player/histogram.h"
 #include "unit.h"
 
 static struct histogram h;

@@ -1,4 +1,4 @@
-#include "proc/cgroup.h"
+#include "record/processes/cgroup.h"
 #include "unit.h"
 
 #include <stdio.h>

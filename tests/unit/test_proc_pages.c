@@ -1,4 +1,4 @@
-#include "proc/pages.h"
+#include "record/processes/pages.h"
 #include "unit.h"
 
 #include <errno.h>

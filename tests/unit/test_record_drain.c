@@ -1,7 +1,7 @@
 // The recorder's half of the spool against producers written here, in processes of their own.
 #include "base/clock.h"
-#include "record/drain.h"
-#include "spool/control.h"
+#include "record/drain/drain.h"
+#include "capture/spool/control.h"
 #include "unit.h"
 
 #include <fcntl.h>

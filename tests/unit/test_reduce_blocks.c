@@ -1,5 +1,5 @@
 // Groups of blocks.
-#include "reduce/blocks.h"
+#include "experiments/reduce/blocks.h"
 
 #include "unit.h"
 

@@ -1,5 +1,5 @@
 // Conditions: what is one, and when it holds.
-#include "reduce/judge.h"
+#include "experiments/reduce/judge.h"
 
 #include "unit.h"
 

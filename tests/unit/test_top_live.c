@@ -1,5 +1,5 @@
 // What is live, counted call by call.
-#include "top/live.h"
+#include "report/top/live.h"
 
 #include "unit.h"
 

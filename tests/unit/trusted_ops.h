@@ -2,7 +2,7 @@
 #ifndef HEAPTAPE_TESTS_TRUSTED_OPS_H
 #define HEAPTAPE_TESTS_TRUSTED_OPS_H
 
-#include "plan/plan.h"
+#include "replay/plan/plan.h"
 
 static int trusted_ops_add(struct plan *p, struct err *e)
 {

@@ -2,7 +2,7 @@
 #ifndef HEAPTAPE_TESTS_UNIT_EVENT_H
 #define HEAPTAPE_TESTS_UNIT_EVENT_H
 
-#include "event/event.h"
+#include "trace/event/event.h"
 #include "unit.h"
 
 #include <stdio.h>

@@ -1,0 +1,211 @@
+#include "analysis/memory/fragmentation.h"
+#include "base/buf.h"
+#include "base/map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct placed_block {
+    uint64_t address, bytes; // at least 1
+    uint32_t groups[FRAGMENTATION_GROUPINGS];
+};
+
+// The part of a block in the current page.
+struct block_part {
+    const struct placed_block *block;
+    uint64_t bytes;
+};
+
+struct finding {
+    struct fragmentation *out;
+    const struct fragmentation_heap *heap;
+    struct map index[FRAGMENTATION_GROUPINGS]; // number of a key's group + 1
+    struct placed_block *blocks;
+    size_t n;
+    uint64_t page;
+    struct block_part *pieces;
+    size_t n_pieces, pieces_capacity;
+};
+
+static uint64_t key_of(const struct fragmentation_heap *h, const struct fragmentation_block *b,
+                       enum fragmentation_by grouping)
+{
+    uint64_t key = 0, age = b->allocated_at < h->event ? h->event - b->allocated_at - 1 : h->event;
+    switch (grouping) {
+    case FRAGMENTATION_BY_SIZE:
+        return b->size ? 64 - (uint64_t)__builtin_clzll(b->size) : 0;
+    case FRAGMENTATION_BY_AGE:
+        for (; age >= 10; age /= 10)
+            key++;
+        return key;
+    case FRAGMENTATION_BY_THREAD:
+        return b->allocated_at == FRAGMENTATION_BEFORE_START ? FRAGMENTATION_UNKNOWN : b->thread;
+    case FRAGMENTATION_BY_SITE:
+    case FRAGMENTATION_GROUPINGS:
+        break;
+    }
+    return b->site;
+}
+
+static int group_of(struct finding *f, enum fragmentation_by grouping, uint64_t key, uint32_t *number)
+{
+    struct fragmentation_groups *g = &f->out->by[grouping];
+    uint64_t known = map_get(&f->index[grouping], key);
+    if (!known) {
+        if (HT_GROW(&g->groups, &g->capacity, g->n + 1) < 0 || map_put(&f->index[grouping], key, g->n + 1) < 0)
+            return -ENOMEM;
+        g->groups[g->n++] = (struct fragmentation_group){.key = key, .latest_page = UINT64_MAX};
+        known = g->n;
+    }
+    *number = (uint32_t)(known - 1);
+    return 0;
+}
+
+static int add_block(struct finding *f, const struct fragmentation_block *from)
+{
+    struct placed_block *b = &f->blocks[f->n++];
+    *b = (struct placed_block){.address = from->address, .bytes = from->bytes ? from->bytes : 1};
+    f->out->blocks++;
+    f->out->live_bytes += from->size;
+    for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
+        if (group_of(f, grouping, key_of(f->heap, from, grouping), &b->groups[grouping]) < 0)
+            return -ENOMEM;
+        struct fragmentation_group *g = &f->out->by[grouping].groups[b->groups[grouping]];
+        g->blocks++;
+        g->live_bytes += from->size;
+    }
+    return 0;
+}
+
+static void share(struct finding *f, const struct block_part *p, uint64_t bytes)
+{
+    for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
+        struct fragmentation_group *g = &f->out->by[grouping].groups[p->block->groups[grouping]];
+        g->stranded_bytes += bytes;
+        g->sparse_pages += g->latest_page != f->page;
+        g->latest_page = f->page;
+    }
+}
+
+// The page is complete: what is free in it is shared out in proportion to what each block has of it. Shares are differences
+// of rounded sums, so nothing is lost.
+static void end_page(struct finding *f)
+{
+    uint64_t page_bytes = f->out->page_bytes, live = 0, before = 0, shared = 0;
+    for (size_t i = 0; i < f->n_pieces; i++)
+        live += f->pieces[i].bytes;
+    f->out->pages += f->n_pieces > 0;
+    const struct fragmentation_heap *h = f->heap;
+    if (f->n_pieces && live < page_bytes / 2 && (!h->counts || h->counts(h->context, f->page))) {
+        f->out->sparse_pages++;
+        f->out->stranded_bytes += page_bytes - live;
+        for (size_t i = 0; i < f->n_pieces; i++) {
+            before += f->pieces[i].bytes;
+            uint64_t up_to_here = (page_bytes - live) * before / live;
+            share(f, &f->pieces[i], up_to_here - shared);
+            shared = up_to_here;
+        }
+    }
+    f->n_pieces = 0;
+}
+
+static int add_piece(struct finding *f, const struct placed_block *b, uint64_t page, uint64_t bytes)
+{
+    if (page != f->page)
+        end_page(f);
+    f->page = page;
+    if (HT_GROW(&f->pieces, &f->pieces_capacity, f->n_pieces + 1) < 0)
+        return -ENOMEM;
+    f->pieces[f->n_pieces++] = (struct block_part){b, bytes};
+    return 0;
+}
+
+// Of a big block only the first and the last page can be mostly free.
+static int lay_out(struct finding *f, const struct placed_block *b)
+{
+    uint64_t page_bytes = f->out->page_bytes, end = b->address + b->bytes - 1;
+    uint64_t first = b->address / page_bytes, last = end / page_bytes;
+    if (end < b->address)
+        return 0; // no allocator's address
+    if (first == last)
+        return add_piece(f, b, first, b->bytes);
+    int rc = add_piece(f, b, first, page_bytes - b->address % page_bytes);
+    if (rc < 0)
+        return rc;
+    f->out->pages += last - first - 1;
+    return add_piece(f, b, last, end % page_bytes + 1);
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct fragmentation_block *x = a, *y = b;
+    return x->address < y->address ? -1 : x->address > y->address;
+}
+
+int fragmentation_find(struct fragmentation *out, const struct fragmentation_heap *h)
+{
+    struct finding f = {.out = out, .heap = h, .blocks = calloc(h->n + 1, sizeof *f.blocks), .page = UINT64_MAX};
+    int rc = f.blocks ? 0 : -ENOMEM;
+    *out = (struct fragmentation){.event = h->event, .page_bytes = h->page_bytes};
+    if (h->n > 1)
+        qsort(h->blocks, h->n, sizeof *h->blocks, by_address);
+    for (size_t i = 0; rc == 0 && i < h->n; i++)
+        rc = h->blocks[i].address ? add_block(&f, &h->blocks[i]) : 0;
+    for (size_t i = 0; rc == 0 && i < f.n; i++)
+        rc = lay_out(&f, &f.blocks[i]);
+    end_page(&f);
+    for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++)
+        map_release(&f.index[grouping]);
+    free(f.blocks);
+    free(f.pieces);
+    return rc;
+}
+
+void fragmentation_release(struct fragmentation *h)
+{
+    for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++)
+        free(h->by[grouping].groups);
+    *h = (struct fragmentation){0};
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct fragmentation_group *x = a, *y = b;
+    return x->key < y->key ? -1 : x->key > y->key;
+}
+
+static int by_stranded(const void *a, const void *b)
+{
+    const struct fragmentation_group *x = a, *y = b;
+    return x->stranded_bytes != y->stranded_bytes ? (x->stranded_bytes < y->stranded_bytes ? 1 : -1) : by_key(a, b);
+}
+
+void fragmentation_sort(struct fragmentation *h)
+{
+    for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
+        bool has_order = grouping == FRAGMENTATION_BY_SIZE || grouping == FRAGMENTATION_BY_AGE;
+        if (h->by[grouping].n)
+            qsort(h->by[grouping].groups, h->by[grouping].n, sizeof *h->by[grouping].groups,
+                  has_order ? by_key : by_stranded);
+    }
+}
+
+bool fragmentation_has_sites(const struct fragmentation_groups *g)
+{
+    return g->n > 1 || (g->n == 1 && g->groups[0].key);
+}
+
+void fragmentation_size_range(uint64_t key, uint64_t range[2])
+{
+    range[0] = key ? 1ull << (key - 1) : 0;
+    range[1] = key ? range[0] - 1 + range[0] : 0;
+}
+
+void fragmentation_age_range(uint64_t key, uint64_t range[2])
+{
+    uint64_t from = 1;
+    for (uint64_t i = 0; i < key && from <= UINT64_MAX / 10; i++)
+        from *= 10;
+    range[0] = key ? from : 0;
+    range[1] = from > UINT64_MAX / 10 ? UINT64_MAX : from * 10 - 1;
+}

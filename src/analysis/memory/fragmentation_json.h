@@ -1,0 +1,13 @@
+// Fragmentation as JSON: fragmentation_at of replay.schema.json.
+#ifndef HEAPTAPE_FRAGMENTATION_FRAGMENTATION_JSON_H
+#define HEAPTAPE_FRAGMENTATION_FRAGMENTATION_JSON_H
+
+#include "analysis/symbols/symbols.h"
+#include "base/json.h"
+#include "analysis/memory/fragmentation.h"
+
+// An object. The symbols are those of the sites; NULL: no names are known.
+void fragmentation_json(struct json *j, const struct fragmentation *h, struct symbols *symbols,
+                        const struct workload_sites *sites);
+
+#endif

@@ -1,0 +1,383 @@
+#include "analysis/memory/rss.h"
+
+#include "base/buf.h"
+#include "convert/convert.h"
+#include "analysis/memory/rss_heap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A moment at which RSS is known.
+struct moment {
+    uint64_t stamp, rss_bytes;
+    uint32_t process;
+    uint32_t frame; // number among those of its type
+};
+
+struct rss_reading {
+    struct rss *to;
+    struct trace_file *file;
+    const struct rss_options *options;
+    struct rss_heap heap;
+    struct moment *moments;
+    size_t n, capacity;
+    uint32_t process;         // the one that is looked at
+    struct slice_point point; // as a stamp, where it is a time
+    const struct moment *at;  // the one that was chosen; NULL: the point has not come
+    bool over;                // the blocks are those of that moment
+    uint64_t start_stamp;     // of the process
+    const struct rss_moments *wanted;
+    struct trace_pages kept[RSS_MOMENTS]; // for these
+    size_t n_kept, taken;
+    struct progress *progress; // NULL: none
+};
+
+void rss_release(struct rss *r)
+{
+    free(r->exe);
+    free(r->arenas);
+    trace_pages_release(&r->pages);
+    fragmentation_release(&r->pinned);
+    symbols_free(r->symbols);
+    workload_sites_release(&r->sites);
+    *r = (struct rss){0};
+}
+
+uint64_t rss_sum(const struct rss *r)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < RSS_PARTS; i++)
+        sum += r->all.bytes[i];
+    return sum;
+}
+
+static int no_memory(const struct rss_reading *r, struct err *e)
+{
+    return err_set(e, -ENOMEM, "%s: out of memory", r->file->in.name);
+}
+
+static int add_moment(struct rss_reading *r, struct moment m)
+{
+    if (HT_GROW(&r->moments, &r->capacity, r->n + 1) < 0)
+        return -ENOMEM;
+    r->moments[r->n++] = m;
+    return 0;
+}
+
+// Calls `take` with each map, which it may keep by leaving an empty one, until it returns 1 or an error. Damage ends it as
+// the end of the file does.
+static int each_map(struct rss_reading *r, int (*take)(struct rss_reading *r, struct trace_pages *p, uint32_t frame),
+                    struct err *e)
+{
+    struct frame_reader frames;
+    struct frame f;
+    struct err ignored;
+    int rc = input_seek(&r->file->in, 0, e);
+    if (rc < 0)
+        return rc;
+    frame_reader_init(&frames, &r->file->in, FRAME_MAGIC_TRACE, TRACE_VERSION);
+    for (uint32_t i = 0; (rc = frame_next_of(&frames, TRACE_PAGES, &f, &ignored)) > 0; i++) {
+        struct trace_pages p = {0};
+        rc = trace_pages_get(f.data, f.size, &p);
+        if (rc == 0)
+            rc = take(r, &p, i);
+        trace_pages_release(&p);
+        if (rc == -ENOMEM || rc > 0)
+            break;
+    }
+    frame_reader_release(&frames);
+    if (rc == -ENOMEM)
+        return no_memory(r, e);
+    return trace_file_rewind(r->file, e);
+}
+
+static uint64_t middle_of(const struct trace_pages *p)
+{
+    return p->stamp + (p->end_stamp - p->stamp) / 2;
+}
+
+static int take_map(struct rss_reading *r, struct trace_pages *p, uint32_t frame)
+{
+    r->heap.page_bytes = p->page_bytes;
+    return add_moment(r, (struct moment){middle_of(p), p->rss_bytes, p->process, frame});
+}
+
+static int keep_chosen(struct rss_reading *r, struct trace_pages *p, uint32_t frame)
+{
+    if (frame != r->at->frame)
+        return 0;
+    r->to->pages = *p;
+    *p = (struct trace_pages){0};
+    return 1;
+}
+
+// Is this the frame of one of the moments from all of the run?
+static bool is_spread(const struct rss_reading *r, uint32_t frame)
+{
+    const struct moment *most = r->moments;
+    size_t n = r->n < RSS_MOMENTS ? r->n : RSS_MOMENTS - 1;
+    for (size_t i = 0; i < r->n; i++)
+        most = r->moments[i].rss_bytes > most->rss_bytes ? &r->moments[i] : most;
+    for (size_t i = 0; i < n; i++) {
+        if (r->moments[n == r->n ? i : i * (r->n - 1) / (n - 1)].frame == frame)
+            return true;
+    }
+    return most->frame == frame;
+}
+
+static int keep_spread(struct rss_reading *r, struct trace_pages *p, uint32_t frame)
+{
+    if (p->process != r->process || !is_spread(r, frame) || r->n_kept == RSS_MOMENTS)
+        return 0;
+    r->kept[r->n_kept++] = *p;
+    *p = (struct trace_pages){0};
+    return 0;
+}
+
+// Older traces have samples of RSS alone, as have processes that ended before a map of theirs was taken.
+static int read_samples(struct rss_reading *r, struct err *e)
+{
+    struct trace_item item;
+    struct err ignored;
+    int rc;
+    while ((rc = trace_next(&r->file->reader, &item, &ignored)) > 0) {
+        for (size_t i = 0; item.type == TRACE_SAMPLES && i < item.n_samples; i++) {
+            const struct trace_sample *s = &item.samples[i];
+            if (add_moment(r, (struct moment){s->stamp, s->rss_bytes, s->process, 0}) < 0)
+                return no_memory(r, e);
+        }
+    }
+    return rc == -ENOMEM ? no_memory(r, e) : trace_file_rewind(r->file, e);
+}
+
+static int by_process(const void *a, const void *b)
+{
+    const struct moment *x = a, *y = b;
+    if (x->process != y->process)
+        return x->process < y->process ? -1 : 1;
+    return x->stamp < y->stamp ? -1 : x->stamp > y->stamp;
+}
+
+// Keeps the moments of the process with most RSS, in their order.
+static void choose_process(struct rss_reading *r)
+{
+    const struct moment *most = r->moments;
+    size_t kept = 0;
+    if (r->n > 1)
+        qsort(r->moments, r->n, sizeof *r->moments, by_process);
+    for (size_t i = 0; i < r->n; i++) {
+        r->to->n_processes += i == 0 || r->moments[i].process != r->moments[i - 1].process;
+        most = r->moments[i].rss_bytes > most->rss_bytes ? &r->moments[i] : most;
+    }
+    r->process = most->process;
+    for (size_t i = 0; i < r->n; i++) {
+        if (r->moments[i].process == r->process)
+            r->moments[kept++] = r->moments[i];
+    }
+    r->n = kept;
+}
+
+// The first at or after the stamp; if there is none, the last one.
+static const struct moment *first_from(struct rss_reading *r, uint64_t stamp)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        if (r->moments[i].stamp >= stamp)
+            return &r->moments[i];
+    }
+    r->to->is_last = true;
+    return &r->moments[r->n - 1];
+}
+
+static const struct moment *choose_moment(struct rss_reading *r)
+{
+    const struct moment *most = r->moments;
+    if (r->options->at == RSS_AT_END || (r->options->at == RSS_AT_POINT && r->point.at == SLICE_AT_EDGE))
+        return &r->moments[r->n - 1];
+    if (r->options->at == RSS_AT_POINT)
+        return r->point.at == SLICE_AT_STAMP ? first_from(r, r->point.number) : NULL;
+    for (size_t i = 0; i < r->n; i++)
+        most = r->moments[i].rss_bytes > most->rss_bytes ? &r->moments[i] : most;
+    return most;
+}
+
+static uint64_t since_start_ns(const struct rss_reading *r, uint64_t stamp)
+{
+    const struct trace_session *s = &r->file->reader.session;
+    uint64_t since = stamp > r->start_stamp ? stamp - r->start_stamp : 0;
+    return clock_to_ns(since << s->stamp_shift, s->clock_hz);
+}
+
+// The wanted moments before the stamp.
+static int take_moments(struct rss_reading *r, uint64_t stamp)
+{
+    int rc = 0;
+    for (; rc == 0 && r->taken < r->n_kept && middle_of(&r->kept[r->taken]) < stamp; r->taken++) {
+        struct trace_pages *p = &r->kept[r->taken];
+        trace_pages_release(&r->to->pages);
+        r->to->pages = *p;
+        *p = (struct trace_pages){0};
+        rc = r->wanted->take(r->wanted->context, r->to, &r->heap, since_start_ns(r, middle_of(&r->to->pages)));
+    }
+    return rc;
+}
+
+static int take_calls(void *context, const struct workload_thread_op *ops, const struct order_call *calls, size_t n)
+{
+    struct rss_reading *r = context;
+    for (size_t i = 0; i < n && !r->over; i++) {
+        if (!r->at && slice_point_reached(&r->point, &ops[i].op, r->heap.events))
+            r->at = first_from(r, ops[i].op.stamp);
+        r->over = r->at && ops[i].op.stamp > r->at->stamp;
+        r->to->has_usable |= calls[i].notes[HT_NOTE_USABLE] != 0;
+        if (take_moments(r, ops[i].op.stamp) < 0)
+            return -ENOMEM;
+        if (!r->over && rss_heap_op(&r->heap, &ops[i], &calls[i]) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int take_sites(void *context, const struct order_counts *counts, const struct workload_sites *sites)
+{
+    struct rss_reading *r = context;
+    (void)counts;
+    return workload_sites_copy_all(&r->to->sites, sites);
+}
+
+static bool is_glibc(const char *allocator)
+{
+    const char *slash = allocator ? strrchr(allocator, '/') : NULL, *name = slash ? slash + 1 : allocator;
+    return name && (strcmp(name, "libc.so.6") == 0 || strncmp(name, "libc-2.", 7) == 0);
+}
+
+static int choose(void *context, const struct trace_process *p, struct convert_sink *sink)
+{
+    struct rss_reading *r = context;
+    const struct trace_session *s = &r->file->reader.session;
+    if (p->number != r->process)
+        return 0;
+    r->to->pid = p->pid;
+    r->to->exe = p->exe ? strdup(p->exe) : NULL;
+    r->to->is_glibc = is_glibc(p->allocator);
+    r->start_stamp = p->start_stamp;
+    slice_point_resolve(&r->point, p->start_stamp, s->clock_hz, s->stamp_shift);
+    r->at = choose_moment(r);
+    *sink = (struct convert_sink){.ops = {.context = r, .calls = take_calls}, .done = take_sites};
+    return p->exe && !r->to->exe ? -ENOMEM : 1;
+}
+
+static void show_progress(void *context, uint64_t offset)
+{
+    struct rss_reading *r = context;
+    if (r->progress)
+        progress_update(r->progress, offset);
+}
+
+static int read_blocks(struct rss_reading *r, struct convert_result *result, struct err *e)
+{
+    struct trace_forks forks;
+    const struct convert_options how = {.choose = choose, .forks = &forks, .progress = show_progress, .context = r};
+    int rc = trace_forks_find(&forks, r->file, e);
+    if (rc == 0)
+        trace_forks_keep(&forks, r->process);
+    if (rc == 0)
+        rc = convert_run(&r->file->reader, &how, result, e);
+    trace_forks_release(&forks);
+    if (rc == 0 && take_moments(r, UINT64_MAX) < 0)
+        rc = no_memory(r, e);
+    if (rc == 0 && !r->at)
+        rc = err_set(e, -ENODATA, "%s: the recording does not come to this point", r->file->in.name);
+    return rc;
+}
+
+static int read_moments(struct rss_reading *r, struct convert_result *result, struct err *e)
+{
+    int rc = each_map(r, keep_spread, e);
+    if (rc == 0 && r->wanted->begin(r->wanted->context, r->kept, r->n_kept) < 0)
+        rc = no_memory(r, e);
+    return rc < 0 ? rc : read_blocks(r, result, e);
+}
+
+static int read_all(struct rss_reading *r, struct convert_result *result, struct err *e)
+{
+    int rc = each_map(r, take_map, e);
+    bool has_maps = r->n > 0;
+    if (rc == 0 && !has_maps)
+        rc = read_samples(r, e);
+    if (rc == 0 && !r->n)
+        rc = err_set(e, -ENODATA, "%s: contains no samples of resident memory", r->file->in.name);
+    if (rc < 0)
+        return rc;
+    choose_process(r);
+    r->to->maps = has_maps ? r->n : 0;
+    if (!r->heap.page_bytes)
+        r->heap.page_bytes = 4096;
+    if (r->wanted)
+        return has_maps ? read_moments(r, result, e) : 0;
+    rc = read_blocks(r, result, e);
+    if (rc == 0 && has_maps)
+        rc = each_map(r, keep_chosen, e);
+    else if (rc == 0)
+        r->to->pages = (struct trace_pages){.stamp = r->at->stamp,
+                                            .end_stamp = r->at->stamp,
+                                            .page_bytes = r->heap.page_bytes,
+                                            .rss_bytes = r->at->rss_bytes,
+                                            .cgroup_bytes = TRACE_PAGES_UNKNOWN,
+                                            .cgroup_limit_bytes = TRACE_PAGES_UNKNOWN};
+    return rc;
+}
+
+// What has been read so far: who the sites are.
+static int name_sites(struct rss_reading *r, struct err *e)
+{
+    struct rss *to = r->to;
+    if (to->sites.n_sites && !(to->symbols = symbols_new(&to->sites, to->exe)))
+        return no_memory(r, e);
+    return 0;
+}
+
+static int finish(struct rss_reading *r, struct err *e)
+{
+    struct rss *to = r->to;
+    to->time_ns = since_start_ns(r, r->at->stamp);
+    if (rss_find(to, &r->heap) < 0)
+        return no_memory(r, e);
+    return fragmentation_has_sites(&to->pinned.by[FRAGMENTATION_BY_SITE]) ? name_sites(r, e) : 0;
+}
+
+static int read_with(struct rss_reading *r, const struct convert_watch *watch, struct err *e)
+{
+    struct convert_result result = {0};
+    *r->to = (struct rss){.name = r->file->in.name};
+    r->progress = watch ? watch->progress : NULL;
+    if (r->progress)
+        r->progress->total = r->file->in.size_bytes;
+    int rc = read_all(r, &result, e);
+    if (rc == 0)
+        rc = r->wanted ? name_sites(r, e) : finish(r, e);
+    if (r->progress)
+        progress_clear(r->progress);
+    if (rc == 0 && result.cut.text[0] && watch && watch->note)
+        watch->note(result.cut.text);
+    for (size_t i = 0; i < r->n_kept; i++)
+        trace_pages_release(&r->kept[i]);
+    rss_heap_release(&r->heap);
+    free(r->moments);
+    return rc;
+}
+
+int rss_read(struct rss *to, struct trace_file *t, const struct rss_options *o, const struct convert_watch *watch,
+             struct err *e)
+{
+    struct rss_reading r = {.to = to, .file = t, .options = o, .point = o->point};
+    return read_with(&r, watch, e);
+}
+
+int rss_read_moments(struct rss *to, struct trace_file *t, const struct rss_moments *m,
+                     const struct convert_watch *watch, struct err *e)
+{
+    static const struct rss_options to_the_end = {.at = RSS_AT_END};
+    struct rss_reading r = {.to = to, .file = t, .options = &to_the_end, .wanted = m};
+    return read_with(&r, watch, e);
+}

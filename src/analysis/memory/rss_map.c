@@ -1,0 +1,303 @@
+#include "analysis/memory/rss_map.h"
+
+#include "base/buf.h"
+#include "analysis/memory/rss_heap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Pages, from the first to before the last.
+struct span {
+    uint64_t first, end;
+};
+
+struct spans {
+    struct span *of;
+    size_t n, capacity;
+};
+
+enum { MIN_ROW_PAGES = 16 };
+
+// Where blocks may be.
+static bool is_heap(const struct trace_mapping *m)
+{
+    return m->kind == TRACE_MEMORY_HEAP || (m->kind == TRACE_MEMORY_ANONYMOUS && !m->after_file);
+}
+
+static int add_spans(struct spans *s, const struct trace_pages *p)
+{
+    for (size_t i = 0; i < p->n_mappings; i++) {
+        const struct trace_mapping *m = &p->mappings[i];
+        for (size_t k = m->first_run; is_heap(m) && k < m->first_run + m->n_runs; k++) {
+            if (HT_GROW(&s->of, &s->capacity, s->n + 1) < 0)
+                return -ENOMEM;
+            s->of[s->n++] = (struct span){p->runs[k].first, p->runs[k].first + p->runs[k].n};
+        }
+    }
+    return 0;
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const struct span *x = a, *y = b;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+// The rows of so many pages that hold a page of the sorted spans; RSS_MAP_ROWS + 1 when there are more.
+static size_t find_rows(struct rss_map *m, const struct spans *s, uint64_t row_pages, uint64_t page_bytes)
+{
+    uint64_t next = 0; // row that none before has
+    m->n_rows = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        uint64_t first = s->of[i].first / row_pages, last = (s->of[i].end - 1) / row_pages;
+        for (uint64_t row = first > next ? first : next; row <= last; row++) {
+            if (m->n_rows == RSS_MAP_ROWS)
+                return RSS_MAP_ROWS + 1;
+            m->addresses[m->n_rows++] = row * row_pages * page_bytes;
+        }
+        next = last + 1 > next ? last + 1 : next;
+    }
+    return m->n_rows;
+}
+
+// The smallest rows of which there are not too many.
+static int begin(void *context, const struct trace_pages *maps, size_t n)
+{
+    struct rss_map *m = context;
+    struct spans s = {0};
+    uint64_t pages = MIN_ROW_PAGES, page_bytes = n ? maps[0].page_bytes : 0;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = add_spans(&s, &maps[i]);
+    if (rc == 0 && s.n > 1)
+        qsort(s.of, s.n, sizeof *s.of, by_first);
+    while (rc == 0 && find_rows(m, &s, pages, page_bytes) > RSS_MAP_ROWS)
+        pages *= 2;
+    m->row_bytes = pages * page_bytes;
+    free(s.of);
+    return rc;
+}
+
+// What is looked at in one moment, by address: pages, the blocks in them, the rows.
+struct sweep {
+    struct rss_map *map;
+    const struct rss *rss;
+    const struct rss_heap *heap;
+    struct fragmentation_block *blocks;
+    size_t n, block, row;
+};
+
+static void count_page(struct sweep *s, uint64_t page)
+{
+    struct rss_map *m = s->map;
+    uint64_t bytes = s->rss->pages.page_bytes, from = page * bytes, to = from + bytes;
+    while (s->row + 1 < m->n_rows && m->addresses[s->row + 1] <= from)
+        s->row++;
+    struct rss_map_cell *cell = &m->cells[s->row][m->n_moments];
+    cell->resident_bytes += bytes;
+    m->held[s->row] |= rss_heap_has_held(s->heap, page);
+    while (s->block < s->n && s->blocks[s->block].address + s->blocks[s->block].bytes <= from)
+        s->block++;
+    for (size_t i = s->block; i < s->n && s->blocks[i].address < to; i++) {
+        uint64_t start = s->blocks[i].address, end = start + s->blocks[i].bytes;
+        cell->occupied_bytes += (end < to ? end : to) - (start > from ? start : from);
+    }
+}
+
+static void count_pages(struct sweep *s)
+{
+    const struct trace_pages *p = &s->rss->pages;
+    for (size_t i = 0; i < p->n_mappings; i++) {
+        const struct trace_mapping *m = &p->mappings[i];
+        for (size_t k = m->first_run; is_heap(m) && k < m->first_run + m->n_runs; k++) {
+            for (uint64_t page = p->runs[k].first; page < p->runs[k].first + p->runs[k].n; page++)
+                count_page(s, page);
+        }
+    }
+}
+
+// The blocks that begin in a row pin what is free in its sparse pages.
+static int find_pins(struct sweep *s, struct rss_map_cell *cell, size_t from, size_t to)
+{
+    struct fragmentation found;
+    const struct fragmentation_heap h = {s->heap->events, s->rss->pages.page_bytes, s->blocks + from,
+                                         to - from,       rss_is_resident,          &s->rss->pages};
+    int rc = fragmentation_find(&found, &h);
+    if (rc == 0) {
+        const struct fragmentation_groups *sites = &found.by[FRAGMENTATION_BY_SITE];
+        fragmentation_sort(&found);
+        cell->sparse_pages = found.sparse_pages;
+        cell->stranded_bytes = found.stranded_bytes;
+        for (size_t i = 0; i < sites->n && i < RSS_MAP_PINS; i++) {
+            cell->sites[i] = sites->groups[i].key;
+            cell->pins[i] = sites->groups[i].stranded_bytes;
+        }
+    }
+    fragmentation_release(&found);
+    return rc;
+}
+
+static int find_all_pins(struct sweep *s)
+{
+    struct rss_map *m = s->map;
+    int rc = 0;
+    for (size_t row = 0, from = 0, to; rc == 0 && row < m->n_rows; row++, from = to) {
+        while (from < s->n && s->blocks[from].address < m->addresses[row])
+            from++;
+        for (to = from; to < s->n && s->blocks[to].address < m->addresses[row] + m->row_bytes; to++)
+            continue;
+        if (to > from)
+            rc = find_pins(s, &m->cells[row][m->n_moments], from, to);
+    }
+    return rc;
+}
+
+static int take(void *context, const struct rss *r, const struct rss_heap *heap, uint64_t time_ns)
+{
+    struct sweep s = {.map = context, .rss = r, .heap = heap};
+    s.blocks = rss_find_blocks(r, heap, &s.n);
+    if (!s.blocks)
+        return -ENOMEM;
+    if (s.map->n_rows)
+        count_pages(&s);
+    int rc = find_all_pins(&s);
+    s.map->moments[s.map->n_moments++] = (struct rss_map_moment){time_ns, heap->events, r->pages.rss_bytes};
+    free(s.blocks);
+    return rc;
+}
+
+// Rows that have never held a block are not the heap's.
+static void drop_others(struct rss_map *m)
+{
+    size_t kept = 0;
+    for (size_t row = 0; row < m->n_rows; row++) {
+        if (!m->held[row])
+            continue;
+        m->addresses[kept] = m->addresses[row];
+        memmove(m->cells[kept++], m->cells[row], sizeof m->cells[row]);
+    }
+    m->n_rows = kept;
+}
+
+int rss_map_read(struct rss_map *m, struct trace_file *t, const struct convert_watch *watch, struct err *e)
+{
+    *m = (struct rss_map){0};
+    const struct rss_moments moments = {m, begin, take};
+    int rc = rss_read_moments(&m->rss, t, &moments, watch, e);
+    drop_others(m);
+    return rc;
+}
+
+void rss_map_release(struct rss_map *m)
+{
+    rss_release(&m->rss);
+}
+
+static void put_cells(struct json *j, const struct rss_map *m, const char *key, size_t member)
+{
+    json_put_array(j, key);
+    for (size_t row = 0; row < m->n_rows; row++) {
+        json_begin_array(j);
+        for (size_t i = 0; i < m->n_moments; i++)
+            json_u64(j, *(const uint64_t *)((const char *)&m->cells[row][i] + member));
+        json_end_array(j);
+    }
+    json_end_array(j);
+}
+
+// [site, stranded bytes] of each.
+static void put_pins(struct json *j, const struct rss_map_cell *cell)
+{
+    json_begin_array(j);
+    for (size_t i = 0; i < RSS_MAP_PINS && cell->pins[i]; i++) {
+        json_begin_array(j);
+        json_u64(j, cell->sites[i]);
+        json_u64(j, cell->pins[i]);
+        json_end_array(j);
+    }
+    json_end_array(j);
+}
+
+static void put_all_pins(struct json *j, const struct rss_map *m)
+{
+    json_put_array(j, "pinning");
+    for (size_t row = 0; row < m->n_rows; row++) {
+        json_begin_array(j);
+        for (size_t i = 0; i < m->n_moments; i++)
+            put_pins(j, &m->cells[row][i]);
+        json_end_array(j);
+    }
+    json_end_array(j);
+}
+
+struct pinning {
+    uint64_t site, bytes;
+};
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct pinning *x = a, *y = b;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : x->site < y->site ? -1 : x->site > y->site;
+}
+
+// Adds up what each site pins, by its number.
+static void add_pins(const struct rss_map *m, struct pinning *sites, uint64_t n)
+{
+    for (size_t row = 0; row < m->n_rows; row++) {
+        for (size_t i = 0; i < m->n_moments * RSS_MAP_PINS; i++) {
+            const struct rss_map_cell *cell = &m->cells[row][i / RSS_MAP_PINS];
+            uint64_t site = cell->sites[i % RSS_MAP_PINS];
+            if (site && site <= n)
+                sites[site - 1].bytes += cell->pins[i % RSS_MAP_PINS];
+        }
+    }
+}
+
+static void put_sites(struct json *j, const struct rss_map *m)
+{
+    uint64_t n = m->rss.symbols ? m->rss.sites.n_sites : 0;
+    struct pinning *sites = calloc(n + 1, sizeof *sites);
+    char text[SYMBOLS_FUNCTION_BYTES];
+    json_put_array(j, "sites");
+    for (uint64_t i = 0; sites && i < n; i++)
+        sites[i].site = i + 1;
+    if (sites && n) {
+        add_pins(m, sites, n);
+        qsort(sites, n, sizeof *sites, by_bytes);
+    }
+    for (uint64_t i = 0; sites && i < n && i < RSS_MAP_SITES && sites[i].bytes; i++) {
+        json_begin_object(j);
+        json_put_u64(j, "site", sites[i].site);
+        json_put_string(j, "function", symbols_site_function(m->rss.symbols, &m->rss.sites, sites[i].site, text));
+        json_end_object(j);
+    }
+    json_end_array(j);
+    free(sites);
+}
+
+void rss_map_json(struct json *j, const struct rss_map *m)
+{
+    json_begin_object(j);
+    json_put_u64(j, "pid", m->rss.pid);
+    json_put_u64(j, "row_bytes", m->row_bytes);
+    json_put_array(j, "addresses");
+    for (size_t row = 0; row < m->n_rows; row++)
+        json_hex(j, m->addresses[row]);
+    json_end_array(j);
+    json_put_array(j, "moments");
+    for (size_t i = 0; i < m->n_moments; i++) {
+        json_begin_object(j);
+        json_put_u64(j, "time_ns", m->moments[i].time_ns);
+        json_put_u64(j, "event", m->moments[i].event);
+        json_put_u64(j, "rss_bytes", m->moments[i].rss_bytes);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    put_cells(j, m, "resident_bytes", offsetof(struct rss_map_cell, resident_bytes));
+    put_cells(j, m, "occupied_bytes", offsetof(struct rss_map_cell, occupied_bytes));
+    put_cells(j, m, "stranded_bytes", offsetof(struct rss_map_cell, stranded_bytes));
+    put_all_pins(j, m);
+    put_sites(j, m);
+    json_end_object(j);
+}

@@ -1,0 +1,128 @@
+#include "analysis/symbols/demangle.h"
+
+#include "base/buf.h"
+
+#include <libiberty/demangle.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OPTIONS = DMGL_PARAMS | DMGL_ANSI,
+    // The readable form may have FIRST_BYTES and this many bytes for each of the mangled one, which refers to parts of
+    // itself. Real names need up to 10 for each.
+    BYTES_FOR_EACH = 32,
+    FIRST_BYTES = 4096,
+    MAX_COMPONENTS = 1 << 15,
+    MAX_CONVERSIONS = 8,
+    MAX_LIFETIME_DIGITS = 2,
+};
+
+struct readable {
+    struct buf text;
+    size_t max;
+    jmp_buf too_large;
+};
+
+// Called by the demangler, which offers no other way to stop it; with a callback it allocates nothing that the jump could
+// leak, except the letters of a Rust name outside ASCII.
+static void append(const char *text, size_t n, void *context)
+{
+    struct readable *r = context;
+    if (n > r->max - r->text.size || buf_put(&r->text, text, n) < 0)
+        longjmp(r->too_large, 1);
+}
+
+// Subtracts the nodes of the tree from *left, a shared one each time. Returns false if there are more.
+static bool count_components(const struct demangle_component *c, unsigned *left)
+{
+    for (; c; c = c->u.s_binary.right) {
+        if (!*left)
+            return false;
+        --*left;
+        switch (c->type) {
+        case DEMANGLE_COMPONENT_NAME:
+        case DEMANGLE_COMPONENT_OPERATOR:
+        case DEMANGLE_COMPONENT_BUILTIN_TYPE:
+        case DEMANGLE_COMPONENT_EXTENDED_BUILTIN_TYPE:
+        case DEMANGLE_COMPONENT_SUB_STD:
+        case DEMANGLE_COMPONENT_CHARACTER:
+        case DEMANGLE_COMPONENT_NUMBER:
+        case DEMANGLE_COMPONENT_TEMPLATE_PARAM:
+        case DEMANGLE_COMPONENT_FUNCTION_PARAM:
+        case DEMANGLE_COMPONENT_UNNAMED_TYPE:
+        case DEMANGLE_COMPONENT_LAMBDA:
+        case DEMANGLE_COMPONENT_DEFAULT_ARG:
+        case DEMANGLE_COMPONENT_FIXED_TYPE:
+        case DEMANGLE_COMPONENT_EXTENDED_OPERATOR:
+        case DEMANGLE_COMPONENT_CTOR:
+        case DEMANGLE_COMPONENT_DTOR:
+            return true;
+        default:
+            if (!count_components(c->u.s_binary.left, left))
+                return false;
+        }
+    }
+    return true;
+}
+
+// The demangler searches the pattern of a pack expansion before it prints anything, shared nodes each time.
+static bool has_large_pack(const char *name)
+{
+    void *memory = NULL;
+    unsigned left = MAX_COMPONENTS;
+    if (!strstr(name, "Dp") && !strstr(name, "sZ"))
+        return false;
+    bool is_large = !count_components(cplus_demangle_v3_components(name, OPTIONS, &memory), &left);
+    free(memory);
+    return is_large;
+}
+
+// The demangler parses the arguments of each conversion to a template parameter twice, so that nested ones need time
+// exponential in their number.
+static bool has_many_conversions(const char *name)
+{
+    unsigned n = 0;
+    for (const char *at = name; (at = strstr(at, "cvT")); at++)
+        n++;
+    return n > MAX_CONVERSIONS;
+}
+
+// A function type or trait object of Rust may state how many lifetimes it has, in base 62; the demangler counts to this
+// number even if it prints nothing.
+static bool has_many_lifetimes(const char *name)
+{
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    for (const char *at = name; (at = strchr(at + 1, 'G'));) {
+        size_t n = strspn(at + 1, digits);
+        if ((at[-1] == 'F' || at[-1] == 'D') && n > MAX_LIFETIME_DIGITS && at[1 + n] == '_')
+            return true;
+    }
+    return false;
+}
+
+static bool put_readable(struct readable *r, const char *name)
+{
+    if (setjmp(r->too_large))
+        return false;
+    if (rust_demangle_callback(name, OPTIONS, append, r))
+        return true;
+    r->text.size = 0;
+    return cplus_demangle_v3_callback(name, OPTIONS, append, r);
+}
+
+char *demangle_new(const char *name)
+{
+    struct readable r = {.max = FIRST_BYTES + BYTES_FOR_EACH * strlen(name)};
+    bool is_rust = strncmp(name, "_R", 2) == 0;
+    if (name[0] != '_')
+        return NULL;
+    // Rust's older names are C++ names whose last part is a hash.
+    if (is_rust ? has_many_lifetimes(name) : has_many_conversions(name) || has_large_pack(name))
+        return NULL;
+    if (put_readable(&r, name) && buf_put_u8(&r.text, 0) == 0)
+        return (char *)r.text.data;
+    buf_release(&r.text);
+    return NULL;
+}

@@ -1,0 +1,589 @@
+#include "analysis/symbols/symbols.h"
+
+#include "analysis/coverage.h"
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/printable.h"
+#include "analysis/symbols/debug_files.h"
+#include "analysis/symbols/debug_info.h"
+#include "analysis/symbols/demangle.h"
+
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
+#include <errno.h>
+#include <gelf.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { MAX_INLINED = 64 };
+
+// What is known of a module's file.
+struct module {
+    bool opened;
+    bool own;   // the program's
+    Dwfl *dwfl; // NULL: there is no usable file
+    Dwfl_Module *file;
+    struct debug_info *debug; // of it; NULL: out of memory
+};
+
+struct symbols_found {
+    size_t first;
+    size_t n;
+};
+
+struct symbols {
+    const struct workload_sites *sites;
+    struct names_index names; // that the file holds
+    struct module *modules;
+    size_t n_modules;      // sites may get more later
+    struct map by_address; // module and address → index in `found` + 1
+    struct symbols_found *found;
+    size_t n_found, found_capacity;
+    struct symbol *list;
+    size_t n_list, list_capacity;
+    char **texts; // owned
+    size_t n_texts, texts_capacity;
+    uint64_t missing;
+    const char *missing_path;
+    struct symbol scratch[MAX_INLINED];
+};
+
+void symbols_debug_dirs(const char *dirs)
+{
+    debug_files_set_folders(dirs);
+}
+
+// A server that does not answer holds nobody up for long; what the user has set stays. In seconds: for the first 100 KiB,
+// and for a whole file.
+static void bound_downloads(void)
+{
+    if (getenv("DEBUGINFOD_URLS") && *getenv("DEBUGINFOD_URLS")) {
+        setenv("DEBUGINFOD_TIMEOUT", "10", 0);
+        setenv("DEBUGINFOD_MAXTIME", "300", 0);
+    }
+}
+
+struct symbols *symbols_new(const struct workload_sites *sites, const char *exe)
+{
+    struct symbols *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    bound_downloads();
+    s->sites = sites;
+    s->n_modules = sites->n_modules;
+    s->modules = calloc(s->n_modules + 1, sizeof *s->modules);
+    if (s->modules && names_index_init(&s->names, &sites->names) == 0) {
+        for (size_t i = 0; i < s->n_modules; i++)
+            s->modules[i].own = coverage_is_own(&sites->modules[i], exe);
+        return s;
+    }
+    free(s->modules);
+    free(s);
+    return NULL;
+}
+
+void symbols_free(struct symbols *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n_modules; i++) {
+        debug_info_free(s->modules[i].debug);
+        if (s->modules[i].dwfl)
+            dwfl_end(s->modules[i].dwfl);
+    }
+    for (size_t i = 0; i < s->n_texts; i++)
+        free(s->texts[i]);
+    map_release(&s->by_address);
+    names_index_release(&s->names);
+    free(s->modules);
+    free(s->found);
+    free(s->list);
+    free(s->texts);
+    free(s);
+}
+
+// Keeps a text that came from malloc, which may be NULL. "" when out of memory.
+static const char *keep(struct symbols *s, char *text)
+{
+    if (!text || HT_GROW(&s->texts, &s->texts_capacity, s->n_texts + 1) < 0) {
+        free(text);
+        return "";
+    }
+    return s->texts[s->n_texts++] = text;
+}
+
+// Where the file is loaded, less the addresses that it has itself. Where no segment of it can have been mapped so, it is
+// another file. The segments of a file with debugging information alone are empty, and objcopy changes their offsets: in
+// the file that ran they are as far apart as in memory.
+static bool find_bias(Elf *elf, const struct workload_module *m, uint64_t *bias)
+{
+    size_t n = 0;
+    bool found = false, first = true;
+    uint64_t lowest = 0;
+    if (elf_getphdrnum(elf, &n) < 0)
+        n = 0;
+    for (size_t i = 0; i < n && !found; i++) {
+        GElf_Phdr p;
+        if (!gelf_getphdr(elf, (int)i, &p) || p.p_type != PT_LOAD)
+            continue;
+        lowest = first ? p.p_vaddr - p.p_vaddr % (p.p_align ? p.p_align : 1) : lowest;
+        first = false;
+        if (!(p.p_flags & PF_X))
+            continue;
+        uint64_t offset = p.p_filesz ? p.p_offset : p.p_vaddr - lowest;
+        uint64_t page = p.p_align ? p.p_align : 1, begin = offset / page * page;
+        found = m->offset >= begin && m->offset < offset + p.p_memsz;
+        *bias = m->start - (p.p_vaddr - offset + m->offset);
+    }
+    return found;
+}
+
+static bool has_build_id(Dwfl_Module *file, const char *digits)
+{
+    const unsigned char *id;
+    GElf_Addr at, bias;
+    char text[3];
+    if (!*digits)
+        return true; // nothing is known that could differ
+    dwfl_module_getelf(file, &bias);
+    int n = dwfl_module_build_id(file, &id, &at);
+    if (n <= 0 || (size_t)n * 2 != strlen(digits))
+        return false;
+    for (int i = 0; i < n; i++) {
+        snprintf(text, sizeof text, "%02x", id[i]);
+        if (memcmp(text, digits + 2 * (size_t)i, 2) != 0)
+            return false;
+    }
+    return true;
+}
+
+// Reads the debugging information, if there is any. Returns false if the file names another file that is refused.
+static bool is_whole(Dwfl_Module *file)
+{
+    void **refused = NULL;
+    Dwarf_Addr bias;
+    dwfl_module_getdwarf(file, &bias);
+    dwfl_module_info(file, &refused, NULL, NULL, NULL, NULL, NULL, NULL);
+    return !*refused;
+}
+
+static Dwfl *begin(void)
+{
+    static const Dwfl_Callbacks callbacks = {
+        .find_elf = dwfl_build_id_find_elf, .find_debuginfo = debug_files_find, .debuginfo_path = &debug_files_path};
+    return dwfl_begin(&callbacks);
+}
+
+// Opens a file as the module's; the descriptor is taken over. False: it is not the one that ran, or cannot be read.
+static bool open_fd(struct module *to, const struct workload_module *m, const char *path, int fd)
+{
+    Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+    uint64_t bias;
+    bool found = elf && elf_kind(elf) == ELF_K_ELF && find_bias(elf, m, &bias);
+    elf_end(elf);
+    Dwfl *dwfl = found ? begin() : NULL;
+    if (!dwfl) {
+        close(fd);
+        return false;
+    }
+    dwfl_report_begin(dwfl);
+    Dwfl_Module *file = dwfl_report_elf(dwfl, path, path, fd, bias, true);
+    if (!file)
+        close(fd);
+    dwfl_report_end(dwfl, NULL, NULL);
+    if (!file || !has_build_id(file, m->build_id) || !is_whole(file)) {
+        dwfl_end(dwfl);
+        return false;
+    }
+    to->dwfl = dwfl;
+    to->file = file;
+    to->debug = debug_info_new(file);
+    return true;
+}
+
+static bool open_file(struct module *to, const struct workload_module *m, const char *path)
+{
+    int fd = debug_files_open(path);
+    return fd >= 0 && open_fd(to, m, path, fd);
+}
+
+// By its build id in a folder: the file itself, or its debugging information.
+static bool open_by_id(struct module *to, const struct workload_module *m, const char *dir, int dir_bytes)
+{
+    char path[4096];
+    if (strlen(m->build_id) < 4)
+        return false;
+    for (unsigned debug = 0; debug < 2; debug++) {
+        snprintf(path, sizeof path, "%.*s/.build-id/%.2s/%s%s", dir_bytes, dir, m->build_id, m->build_id + 2,
+                 debug ? ".debug" : "");
+        if (open_file(to, m, path))
+            return true;
+    }
+    return false;
+}
+
+// In one of the folders that were given, as copied from the machine that recorded. A name alone says too little of a file
+// without a build id.
+static bool open_in_dir(struct module *to, const struct workload_module *m, const char *dir, int dir_bytes)
+{
+    char path[4096];
+    if (open_by_id(to, m, dir, dir_bytes))
+        return true;
+    snprintf(path, sizeof path, "%.*s%s", dir_bytes, dir, m->path);
+    if (open_file(to, m, path))
+        return true;
+    snprintf(path, sizeof path, "%.*s%s", dir_bytes, dir, strrchr(m->path, '/'));
+    return m->build_id[0] && open_file(to, m, path);
+}
+
+// By build id alone, as libdw finds files: from debuginfod's servers.
+static bool open_from_server(struct module *to, const struct workload_module *m)
+{
+    uint8_t id[64];
+    size_t n = strlen(m->build_id) / 2;
+    if (n < 2 || n > sizeof id || !getenv("DEBUGINFOD_URLS"))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        unsigned byte = 0;
+        if (sscanf(m->build_id + 2 * i, "%2x", &byte) != 1)
+            return false;
+        id[i] = (uint8_t)byte;
+    }
+    Dwfl *dwfl = debug_files_id_is_safe(id, n, "") ? begin() : NULL;
+    if (!dwfl)
+        return false;
+    dwfl_report_begin(dwfl);
+    Dwfl_Module *module = dwfl_report_module(dwfl, m->path, m->start, m->start + m->bytes);
+    char *path = NULL;
+    Elf *elf = NULL;
+    int fd = -1;
+    if (module && dwfl_module_report_build_id(module, id, n, m->start) == 0)
+        fd = dwfl_build_id_find_elf(module, NULL, m->path, m->start, &path, &elf);
+    elf_end(elf);
+    dwfl_report_end(dwfl, NULL, NULL);
+    dwfl_end(dwfl);
+    bool opened = fd >= 0 && open_fd(to, m, path ? path : m->path, fd);
+    free(path);
+    return opened;
+}
+
+static void open_module(struct module *to, const struct workload_module *m)
+{
+    static const char system_dir[] = "/usr/lib/debug";
+    to->opened = true;
+    elf_version(EV_CURRENT);
+    if (m->path[0] != '/')
+        return;
+    for (const char *dir = debug_files_folders; dir && *dir;) {
+        int n = (int)strcspn(dir, ":");
+        if (open_in_dir(to, m, dir, n))
+            return;
+        dir += n + (dir[n] == ':');
+    }
+    if (!open_file(to, m, m->path) && !open_by_id(to, m, system_dir, (int)strlen(system_dir)))
+        open_from_server(to, m);
+}
+
+// The demangler has the short name of the strings of the old ABI only.
+static void shorten_strings(char *name)
+{
+    static const char whole[] = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
+    static const char shorter[] = "std::string";
+    for (char *at = name; (at = strstr(at, whole)); at += sizeof shorter - 1) {
+        memcpy(at, shorter, sizeof shorter - 1);
+        memmove(at + sizeof shorter - 1, at + sizeof whole - 1, strlen(at + sizeof whole - 1) + 1);
+    }
+}
+
+static const char *demangled(struct symbols *s, const char *name)
+{
+    char *text = demangle_new(name);
+    if (text)
+        shorten_strings(text);
+    return text ? keep(s, text) : name;
+}
+
+static const char *name_of(struct symbols *s, Dwarf_Die *die)
+{
+    Dwarf_Attribute attribute;
+    const char *name = NULL;
+    if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute))
+        name = dwarf_formstring(&attribute);
+    if (!name)
+        name = dwarf_diename(die);
+    return name ? demangled(s, name) : NULL;
+}
+
+// Where the function of an inlined call was called.
+static void call_place(Dwarf_Die *die, Dwarf_Files *files, size_t n_files, struct symbol *to)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word number;
+    to->file = "";
+    to->line = 0;
+    if (files && dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attribute), &number) == 0 && number < n_files) {
+        const char *file = dwarf_filesrc(files, number, NULL, NULL);
+        to->file = file ? file : "";
+    }
+    if (dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attribute), &number) == 0)
+        to->line = (int)number;
+}
+
+// The functions that an address belongs to, innermost first, into s->scratch, whose first element has file and line already.
+// 0: their names are not known.
+static size_t find_inlined(struct symbols *s, struct debug_info_place *place)
+{
+    Dwarf_Files *files = NULL;
+    size_t n = 0, n_files = 0;
+    if (place->n && dwarf_getsrcfiles(place->unit, &files, &n_files) != 0)
+        files = NULL;
+    while (n < place->n) {
+        const char *name = name_of(s, &place->functions[n]);
+        if (!name)
+            return 0;
+        s->scratch[n].function = name;
+        if (++n < place->n)
+            call_place(&place->functions[n - 1], files, n_files, &s->scratch[n]);
+    }
+    return n;
+}
+
+// An address without a name: the object and the offset in its file, which are the same in every run.
+static const char *object_offset(struct symbols *s, const struct workload_frame *f)
+{
+    const struct workload_module *m = f->module ? &s->sites->modules[f->module - 1] : NULL;
+    const char *path = m ? m->path : "", *slash = strrchr(path, '/');
+    unsigned long long at = m && path[0] ? f->address - m->start + m->offset : f->address;
+    char *text;
+    int n = path[0] ? asprintf(&text, "%s+0x%llx", slash ? slash + 1 : path, at) : asprintf(&text, "0x%llx", at);
+    return keep(s, n < 0 ? NULL : text);
+}
+
+static const char *place_in_source(Dwfl_Module *file, const struct debug_info_place *place, uint64_t address,
+                                   int *number)
+{
+    if (!place->unit) {
+        Dwfl_Line *line = dwfl_module_getsrc(file, address);
+        return line ? dwfl_lineinfo(line, NULL, number, NULL, NULL, NULL) : NULL;
+    }
+    Dwarf_Line *line = dwarf_getsrc_die(place->unit, place->address);
+    if (!line || dwarf_lineno(line, number) != 0)
+        return NULL;
+    return dwarf_linesrc(line, NULL, NULL);
+}
+
+// What is known of an address in a module that has a file.
+static size_t find_in_file(struct symbols *s, const struct module *m, uint64_t address)
+{
+    struct debug_info_place place = {0};
+    struct symbol *first = &s->scratch[0];
+    if (m->debug)
+        debug_info_find(m->debug, address, &place);
+    const char *source = place_in_source(m->file, &place, address, &first->line);
+    first->file = source ? source : "";
+    size_t n = find_inlined(s, &place);
+    if (n)
+        return n;
+    const char *name = m->debug ? debug_info_symbol(m->debug, address) : NULL;
+    if (!name)
+        return 0;
+    first->function = demangled(s, name);
+    return 1;
+}
+
+// A text of the file that nothing in it can harm.
+static const char *printable(struct symbols *s, const char *text)
+{
+    size_t n = strlen(text), i = 0, length;
+    while (i < n && (length = printable_length(text + i, n - i)))
+        i += length;
+    return i == n ? text : keep(s, printable_new(text));
+}
+
+static int add_found(struct symbols *s, uint64_t key, size_t n, const char *module, bool own)
+{
+    if (HT_GROW(&s->list, &s->list_capacity, s->n_list + n) < 0 ||
+        HT_GROW(&s->found, &s->found_capacity, s->n_found + 1) < 0 || map_put(&s->by_address, key, s->n_found + 1) < 0)
+        return -ENOMEM;
+    s->found[s->n_found++] = (struct symbols_found){s->n_list, n};
+    for (size_t i = 0; i < n; i++) {
+        s->scratch[i].function = printable(s, s->scratch[i].function);
+        s->scratch[i].file = printable(s, s->scratch[i].file ? s->scratch[i].file : "");
+        s->scratch[i].module = printable(s, module);
+        s->scratch[i].library = !own || symbols_is_library(s->scratch[i].function);
+        s->list[s->n_list++] = s->scratch[i];
+    }
+    return 0;
+}
+
+// As the file has it.
+static size_t find_named(struct symbols *s, const struct names_entry *e)
+{
+    const struct names *names = &s->sites->names;
+    size_t n = 0;
+    for (; e && n < e->n && n < MAX_INLINED; n++) {
+        const struct names_function *f = &names->functions[e->first + n];
+        s->scratch[n] = (struct symbol){
+            .function = names_text(names, f->function), .file = names_text(names, f->file), .line = (int)f->line};
+    }
+    return n;
+}
+
+static size_t find_in_module(struct symbols *s, const struct workload_frame *f)
+{
+    const struct workload_module *m = f->module ? &s->sites->modules[f->module - 1] : NULL;
+    struct module *file = f->module ? &s->modules[f->module - 1] : NULL;
+    if (file && !file->opened)
+        open_module(file, m);
+    // The call stands before the address that it returns to.
+    if (file && file->dwfl)
+        return find_in_file(s, file, f->address - 1);
+    s->missing++;
+    s->missing_path = m && m->path[0] == '/' && !s->missing_path ? m->path : s->missing_path;
+    return 0;
+}
+
+static int find(struct symbols *s, const struct workload_frame *f)
+{
+    bool made = workload_sites_is_made(s->sites, f);
+    memset(s->scratch, 0, sizeof s->scratch);
+    size_t n = find_named(s, workload_sites_name(&s->names, f));
+    if (n == 0 && made)
+        n = find_named(s, workload_sites_made_name(&s->names, f));
+    if (n == 0)
+        n = find_in_module(s, f);
+    for (size_t i = 0; i < n; i++)
+        s->scratch[i].known = true;
+    if (n == 0) {
+        s->scratch[0] = (struct symbol){.function = object_offset(s, f), .file = ""};
+        n = 1;
+    }
+    // What a compiler made while the program ran is the program's.
+    bool own = made ? s->scratch[0].known : s->modules[f->module - 1].own;
+    return add_found(s, workload_sites_key(f), n, f->module ? s->sites->modules[f->module - 1].path : "", own);
+}
+
+size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struct symbol **found)
+{
+    uint64_t i = map_get(&s->by_address, workload_sites_key(f));
+    if (!i && find(s, f) < 0)
+        return 0;
+    i = i ? i : s->n_found;
+    *found = s->list + s->found[i - 1].first;
+    return s->found[i - 1].n;
+}
+
+static bool begins_with(const char *text, size_t n, const char *start)
+{
+    return n >= strlen(start) && memcmp(text, start, strlen(start)) == 0;
+}
+
+// The name of a function without the return type before it and the parameters behind it: "f" of "int f<char>(int)".
+static const char *bare_name(const char *function, size_t *n)
+{
+    const char *start = function, *at = function;
+    unsigned depth = 0;
+    // "operator new", "operator<<".
+    for (; *at && !(depth == 0 && *at == '(' && at > start); at++) {
+        if (strncmp(at, "operator", 8) == 0 && depth == 0)
+            break;
+        depth += *at == '<' || *at == '{' || *at == '(' || *at == '[';
+        depth -= depth && (*at == '>' || *at == '}' || *at == ')' || *at == ']') && at[-1] != '-';
+        if (*at == ' ' && depth == 0)
+            start = at + 1;
+    }
+    *n = strlen(start);
+    return start;
+}
+
+bool symbols_is_library(const char *function)
+{
+    static const char *const names[] = {
+        // C++
+        "std::",
+        "__gnu_cxx::",
+        "__cxxabiv1::",
+        "operator new",
+        "operator delete",
+        // Rust, with its mangled allocator functions
+        "alloc::",
+        "core::",
+        "hashbrown::",
+        "<alloc::",
+        "<core::",
+        "<std::",
+        "<hashbrown::",
+        "<T as alloc::",
+        "__rust_",
+        "__rustc",
+        "__rdl_",
+        "__rg_",
+    };
+    size_t n;
+    const char *name = bare_name(function, &n);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (begins_with(name, n, names[i]))
+            return true;
+    }
+    return false;
+}
+
+uint64_t symbols_missing(const struct symbols *s, const char **path)
+{
+    *path = s->missing_path;
+    return s->missing;
+}
+
+void symbols_note_refused(void (*note)(const char *text))
+{
+    char text[PATH_MAX + 200];
+    if (!debug_files_refused[0])
+        return;
+    snprintf(text, sizeof text,
+             "%s is not read: it is not a regular ELF file, or its compressed sections are too large",
+             debug_files_refused);
+    note(text);
+}
+
+const char *symbols_file(const struct symbol *s)
+{
+    return s->file[0] ? s->file : s->known ? s->module : "";
+}
+
+bool symbols_site(struct symbols *s, const struct workload_sites *sites, uint64_t number, struct symbol *to)
+{
+    const struct symbol *found;
+    bool any = false;
+    if (!s || !number || number > sites->n_sites)
+        return false;
+    const struct workload_site *site = &sites->sites[number - 1];
+    for (uint32_t i = 0; i < site->n; i++) {
+        size_t n = symbols_of(s, &sites->frames[site->first + i], &found);
+        for (size_t k = 0; k < n; k++) {
+            if (!any || !found[k].library)
+                *to = found[k];
+            any = true;
+            if (!found[k].library)
+                return true;
+        }
+    }
+    return any;
+}
+
+const char *symbols_site_function(struct symbols *s, const struct workload_sites *sites, uint64_t site,
+                                  char text[SYMBOLS_FUNCTION_BYTES])
+{
+    struct symbol found;
+    if (!symbols_site(s, sites, site, &found))
+        return NULL;
+    const char *file = symbols_file(&found), *slash = strrchr(file, '/');
+    file = slash ? slash + 1 : file;
+    int n = snprintf(text, SYMBOLS_FUNCTION_BYTES, "%.*s", (int)printable_cut(found.function, 100), found.function);
+    if (file[0] && n > 0)
+        n += snprintf(text + n, SYMBOLS_FUNCTION_BYTES - (size_t)n, " (%.*s", (int)printable_cut(file, 80), file);
+    if (file[0] && n > 0)
+        snprintf(text + n, SYMBOLS_FUNCTION_BYTES - (size_t)n, found.file[0] ? ":%d)" : ")", found.line);
+    return text;
+}

@@ -1,0 +1,290 @@
+#include "capture/libc/libc.h"
+
+#include "capture/libc/objects.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gnu/lib-names.h>
+#include <link.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HIDDEN __attribute__((visibility("hidden")))
+
+// Data of the loader, not functions: nothing of another library runs when they are read. glibc has the first, musl the second.
+#pragma weak _r_debug
+extern struct r_debug *_dl_debug_addr __attribute__((weak));
+
+// X(result, name, parameters, names of the parameters): the functions that are calls of libc's definition.
+#define NEEDED_TABLE(X)                                                                                                \
+    X(int *, __errno_location, (void), ())                                                                             \
+    X(int, clock_gettime, (clockid_t clock, struct timespec * to), (clock, to))                                        \
+    X(int, dl_iterate_phdr, (int (*each)(struct dl_phdr_info *, size_t, void *), void *data), (each, data))            \
+    X(void *, dlopen, (const char *path, int flags), (path, flags))                                                    \
+    X(void *, dlsym, (void *restrict handle, const char *restrict name), (handle, name))                               \
+    X(unsigned long, getauxval, (unsigned long type), (type))                                                          \
+    X(char *, getenv, (const char *name), (name))                                                                      \
+    X(int, pthread_key_create, (pthread_key_t * key, void (*end)(void *)), (key, end))                                 \
+    X(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value))
+
+// The same, of functions that a C library may lack.
+struct dl_find_object;
+#define OPTIONAL_TABLE(X)                                                                                              \
+    X(int, __register_atfork, (void (*before)(void), void (*parent)(void), void (*child)(void), void *object))         \
+    X(int, pthread_atfork, (void (*before)(void), void (*parent)(void), void (*child)(void)))                          \
+    X(int, _dl_find_object, (void *at, struct dl_find_object *to))
+
+#define BOOT(result, name, parameters, names) static result boot_##name parameters;
+NEEDED_TABLE(BOOT)
+#undef BOOT
+
+static struct {
+    const void *address;
+#define FIELD(result, name, parameters, ...) result(*name) parameters;
+    NEEDED_TABLE(FIELD)
+    OPTIONAL_TABLE(FIELD)
+#undef FIELD
+} libc = {
+#define BOOT_FIELD(result, name, parameters, names) .name = boot_##name,
+    NEEDED_TABLE(BOOT_FIELD)
+#undef BOOT_FIELD
+};
+
+// The result of a system call, or a negative errno.
+static long call(long number, const long a[6])
+{
+#if defined(__x86_64__)
+    register long r10 __asm__("r10") = a[3];
+    register long r8 __asm__("r8") = a[4];
+    register long r9 __asm__("r9") = a[5];
+    __asm__ volatile("syscall"
+                     : "+a"(number)
+                     : "D"(a[0]), "S"(a[1]), "d"(a[2]), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return number;
+#elif defined(__aarch64__)
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a[0];
+    register long x1 __asm__("x1") = a[1];
+    register long x2 __asm__("x2") = a[2];
+    register long x3 __asm__("x3") = a[3];
+    register long x4 __asm__("x4") = a[4];
+    register long x5 __asm__("x5") = a[5];
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+    return x0;
+#endif
+}
+
+// All six arguments, whether they were passed or not.
+HIDDEN long syscall(long number, ...)
+{
+    enum { MAX_ERRNO = 4095 };
+    long a[6];
+    va_list rest;
+    va_start(rest, number);
+    for (unsigned i = 0; i < 6; i++)
+        a[i] = va_arg(rest, long);
+    va_end(rest);
+    long result = call(number, a);
+    if (result >= 0 || result < -MAX_ERRNO)
+        return result;
+    errno = (int)-result;
+    return -1;
+}
+
+#define RAW(number, ...)                raw_of(number, __VA_ARGS__, 0, 0, 0, 0, 0)
+#define raw_of(number, a, b, c, d, ...) syscall(number, (long)(a), (long)(b), (long)(c), (long)(d), 0l, 0l)
+
+// Only for files that exist.
+HIDDEN int open(const char *path, int flags, ...)
+{
+    return (int)RAW(SYS_openat, AT_FDCWD, path, flags);
+}
+
+HIDDEN int close(int fd)
+{
+    return (int)RAW(SYS_close, fd);
+}
+
+HIDDEN ssize_t read(int fd, void *to, size_t bytes)
+{
+    return RAW(SYS_read, fd, to, bytes);
+}
+
+HIDDEN int stat(const char *restrict path, struct stat *restrict to)
+{
+    return (int)RAW(SYS_newfstatat, AT_FDCWD, path, to, 0);
+}
+
+HIDDEN int fstat(int fd, struct stat *to)
+{
+    return (int)RAW(SYS_newfstatat, fd, "", to, AT_EMPTY_PATH);
+}
+
+HIDDEN int fchmod(int fd, mode_t mode)
+{
+    return (int)RAW(SYS_fchmod, fd, mode);
+}
+
+HIDDEN int ftruncate(int fd, off_t bytes)
+{
+    return (int)RAW(SYS_ftruncate, fd, bytes);
+}
+
+HIDDEN int getrlimit(__rlimit_resource_t which, struct rlimit *to)
+{
+    return (int)RAW(SYS_prlimit64, 0, which, NULL, to);
+}
+
+HIDDEN int madvise(void *at, size_t bytes, int advice)
+{
+    return (int)RAW(SYS_madvise, at, bytes, advice);
+}
+
+HIDDEN int mprotect(void *at, size_t bytes, int protection)
+{
+    return (int)RAW(SYS_mprotect, at, bytes, protection);
+}
+
+HIDDEN int nanosleep(const struct timespec *how_long, struct timespec *left)
+{
+    return (int)RAW(SYS_nanosleep, how_long, left);
+}
+
+HIDDEN int sched_yield(void)
+{
+    return (int)RAW(SYS_sched_yield, 0);
+}
+
+HIDDEN uid_t geteuid(void)
+{
+    return (uid_t)RAW(SYS_geteuid, 0);
+}
+
+// Ends the process: without dlsym no call can be forwarded.
+static _Noreturn void give_up(void)
+{
+    static const char text[] = "heaptape: libheaptape.so: the C library of this program is not supported\n";
+    call(SYS_write, (const long[6]){2, (long)text, sizeof text - 1});
+    for (;;)
+        call(SYS_exit_group, (const long[6]){127});
+}
+
+// Reads an object of the loader's list. The first mapped bytes of the object are its ELF header.
+static void read_object(struct object *o, const struct link_map *map)
+{
+    const ElfW(Ehdr) *elf = (const ElfW(Ehdr) *)map->l_addr;
+    const struct dl_phdr_info info = {.dlpi_addr = map->l_addr,
+                                      .dlpi_name = map->l_name,
+                                      .dlpi_phdr = (const ElfW(Phdr) *)(map->l_addr + elf->e_phoff),
+                                      .dlpi_phnum = elf->e_phnum};
+    object_read(o, &info);
+}
+
+static bool is_named(const struct link_map *map, const char *name)
+{
+    const char *slash = map->l_name ? strrchr(map->l_name, '/') : NULL;
+    return map->l_name && strcmp(slash ? slash + 1 : map->l_name, name) == 0;
+}
+
+// Finds the C library, and the loader, which is one object with the C library in musl. The objects that other threads may load or
+// close meanwhile come later in the list.
+static bool find_objects(struct object *c, struct object *loader)
+{
+    const struct r_debug *debug = &_r_debug ? &_r_debug : &_dl_debug_addr ? _dl_debug_addr : NULL;
+    bool has_c = false, has_loader = false;
+    for (const struct link_map *m = debug ? debug->r_map : NULL; m && !(has_c && has_loader); m = m->l_next) {
+        if (!has_c && is_named(m, LIBC_SO)) {
+            read_object(c, m);
+            has_c = true;
+        } else if (!has_loader && m->l_addr == debug->r_ldbase) {
+            read_object(loader, m);
+            has_loader = true;
+        }
+    }
+    if (!has_c && has_loader)
+        *c = *loader;
+    if (!has_loader && has_c)
+        *loader = *c;
+    return has_c || has_loader;
+}
+
+static void *find_function(const struct object *c, const struct object *loader, const char *name)
+{
+    void *found = object_function(c, name);
+    return found ? found : object_function(loader, name);
+}
+
+// Threads that are here at once find the same.
+static void find_all(void)
+{
+    struct object c, loader;
+    void *found;
+    if (!find_objects(&c, &loader))
+        give_up();
+#define FIND(result, name, ...) libc.name = (__typeof__(libc.name))find_function(&c, &loader, #name);
+    OPTIONAL_TABLE(FIND)
+#undef FIND
+#define FIND(result, name, ...)                                                                                        \
+    if (!(found = find_function(&c, &loader, #name)))                                                                  \
+        give_up();                                                                                                     \
+    libc.name = (__typeof__(libc.name))found;
+    NEEDED_TABLE(FIND)
+#undef FIND
+    // Pairs with the acquire of ensure: the functions are there.
+    __atomic_store_n(&libc.address, (const void *)libc.dlsym, __ATOMIC_RELEASE);
+}
+
+// In C the definition has another name than the symbol: the headers declare attributes of the name that do not hold before
+// find_all.
+#define DEFINE(result, name, parameters, names)                                                                        \
+    static result boot_##name parameters                                                                               \
+    {                                                                                                                  \
+        find_all();                                                                                                    \
+        return libc.name names;                                                                                        \
+    }                                                                                                                  \
+    HIDDEN result hidden_##name parameters __asm__(#name);                                                             \
+    result hidden_##name parameters                                                                                    \
+    {                                                                                                                  \
+        return libc.name names;                                                                                        \
+    }
+NEEDED_TABLE(DEFINE)
+#undef DEFINE
+
+static void ensure(void)
+{
+    if (!__atomic_load_n(&libc.address, __ATOMIC_ACQUIRE))
+        find_all();
+}
+
+const void *libc_address(void)
+{
+    ensure();
+    return libc.address;
+}
+
+HIDDEN int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void), void *object);
+int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void), void *object)
+{
+    ensure();
+    if (libc.__register_atfork)
+        return libc.__register_atfork(before, parent, child, object);
+    return libc.pthread_atfork ? libc.pthread_atfork(before, parent, child) : ENOSYS;
+}
+
+HIDDEN int _dl_find_object(void *at, struct dl_find_object *to)
+{
+    ensure();
+    return libc._dl_find_object ? libc._dl_find_object(at, to) : -1;
+}

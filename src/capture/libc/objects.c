@@ -1,0 +1,175 @@
+#include "capture/libc/objects.h"
+
+#include "base/gnu_hash.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+enum { JUMP_SLOT = R_X86_64_JUMP_SLOT, GLOB_DAT = R_X86_64_GLOB_DAT };
+#elif defined(__aarch64__)
+enum { JUMP_SLOT = R_AARCH64_JUMP_SLOT, GLOB_DAT = R_AARCH64_GLOB_DAT };
+#endif
+
+enum { VERSION_HIDDEN = 0x8000 };
+
+bool object_has(const struct object *o, const void *at, size_t bytes)
+{
+    uintptr_t offset = (uintptr_t)at - o->base;
+    for (size_t i = 0; i < o->n_segments; i++) {
+        const ElfW(Phdr) *s = &o->segments[i];
+        if (s->p_type == PT_LOAD && (s->p_flags & PF_R) && offset - s->p_vaddr < s->p_memsz &&
+            bytes <= s->p_memsz - (offset - s->p_vaddr))
+            return true;
+    }
+    return false;
+}
+
+static void read_dynamic(struct object *o, const ElfW(Dyn) * d, size_t n)
+{
+    for (; n && d->d_tag != DT_NULL; n--, d++) {
+        // The loader has put addresses in place of offsets; not in the kernel's own object.
+        uintptr_t value = d->d_un.d_ptr, at = value < o->base ? value + o->base : value;
+        switch (d->d_tag) {
+        case DT_SYMTAB:
+            o->symbols = (const ElfW(Sym) *)at;
+            break;
+        case DT_STRTAB:
+            o->strings = (const char *)at;
+            break;
+        case DT_STRSZ:
+            o->string_bytes = value;
+            break;
+        case DT_GNU_HASH:
+            o->gnu_hash = (const uint32_t *)at;
+            break;
+        case DT_VERSYM:
+            o->versions = (const ElfW(Half) *)at;
+            break;
+        case DT_JMPREL:
+            o->relocations[0] = (const ElfW(Rela) *)at;
+            break;
+        case DT_PLTRELSZ:
+            o->relocation_bytes[0] = value;
+            break;
+        case DT_RELA:
+            o->relocations[1] = (const ElfW(Rela) *)at;
+            break;
+        case DT_RELASZ:
+            o->relocation_bytes[1] = value;
+            break;
+        }
+    }
+}
+
+void object_read_segments(struct object *o, const struct dl_phdr_info *info)
+{
+    const uintptr_t page = 4095;
+    *o = (struct object){.path = info->dlpi_name,
+                         .base = info->dlpi_addr,
+                         .start = UINTPTR_MAX,
+                         .segments = info->dlpi_phdr,
+                         .n_segments = info->dlpi_phnum};
+    for (size_t i = 0; i < o->n_segments; i++) {
+        const ElfW(Phdr) *s = &o->segments[i];
+        uintptr_t from = o->base + s->p_vaddr, to = from + s->p_memsz;
+        if (s->p_type == PT_LOAD) {
+            o->start = from < o->start ? from : o->start;
+            o->end = to > o->end ? to : o->end;
+        } else if (s->p_type == PT_GNU_RELRO) {
+            o->relro_start = from & ~page;
+            o->relro_end = to & ~page; // as the loader rounds
+        }
+    }
+}
+
+void object_read(struct object *o, const struct dl_phdr_info *info)
+{
+    object_read_segments(o, info);
+    for (size_t i = 0; i < o->n_segments; i++) {
+        const ElfW(Phdr) *s = &o->segments[i];
+        const void *at = (const void *)(o->base + s->p_vaddr);
+        if (s->p_type == PT_DYNAMIC && object_has(o, at, s->p_memsz))
+            read_dynamic(o, at, s->p_memsz / sizeof(ElfW(Dyn)));
+    }
+    if (!object_has(o, o->strings, o->string_bytes))
+        o->symbols = NULL;
+}
+
+static bool is_function(const struct object *o, const ElfW(Sym) * s, const char *name)
+{
+    return object_has(o, s, sizeof *s) && s->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(s->st_info) == STT_FUNC &&
+           s->st_name < o->string_bytes && strcmp(o->strings + s->st_name, name) == 0;
+}
+
+// The table is number of buckets, number of the first symbol, words of the filter, shift; filter; buckets; hashes.
+void *object_function(const struct object *o, const char *name)
+{
+    const uint32_t *head = o->gnu_hash;
+    uint32_t hash = gnu_hash(name);
+    void *found = NULL;
+    if (!o->symbols || !object_has(o, head, 4 * sizeof *head) || !head[0])
+        return NULL;
+    const uint32_t *buckets = head + 4 + (size_t)head[2] * (sizeof(ElfW(Addr)) / sizeof *head);
+    const uint32_t *hashes = buckets + head[0], *bucket = buckets + hash % head[0];
+    uint32_t i = object_has(o, bucket, sizeof *bucket) ? *bucket : 0;
+    if (i < head[1])
+        return NULL;
+    for (;; i++) {
+        const uint32_t *at = hashes + (i - head[1]);
+        if (!object_has(o, at, sizeof *at))
+            break;
+        const ElfW(Sym) *s = &o->symbols[i];
+        if (((*at ^ hash) | 1) == 1 && is_function(o, s, name)) {
+            bool hidden = object_has(o, &o->versions[i], sizeof *o->versions) && (o->versions[i] & VERSION_HIDDEN);
+            if (!found || !hidden)
+                found = (void *)(o->base + s->st_value);
+        }
+        if (*at & 1)
+            break;
+    }
+    return found;
+}
+
+void object_each_slot(const struct object *o,
+                      void (*visit)(const struct object *o, const char *name, uintptr_t *slot, void *context),
+                      void *context)
+{
+    for (unsigned k = 0; o->symbols && k < 2; k++) {
+        size_t n = o->relocation_bytes[k] / sizeof(ElfW(Rela));
+        if (!object_has(o, o->relocations[k], n * sizeof(ElfW(Rela))))
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            const ElfW(Rela) *r = o->relocations[k] + i;
+            const ElfW(Sym) *s = o->symbols + ELF64_R_SYM(r->r_info);
+            uintptr_t *slot = (uintptr_t *)(o->base + r->r_offset);
+            // Those of data may have been written to since.
+            if ((ELF64_R_TYPE(r->r_info) == JUMP_SLOT || ELF64_R_TYPE(r->r_info) == GLOB_DAT) &&
+                object_has(o, s, sizeof *s) && s->st_name < o->string_bytes && object_has(o, slot, sizeof *slot))
+                visit(o, o->strings + s->st_name, slot, context);
+        }
+    }
+}
+
+struct object_search {
+    const char *name;
+    uintptr_t except;
+    void *found;
+};
+
+static int look_in(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct object_search *s = data;
+    struct object o;
+    (void)size;
+    object_read(&o, info);
+    if (s->except < o.start || s->except >= o.end)
+        s->found = object_function(&o, s->name);
+    return s->found != NULL;
+}
+
+void *objects_function(const char *name, const void *except)
+{
+    struct object_search s = {.name = name, .except = (uintptr_t)except};
+    dl_iterate_phdr(look_in, &s);
+    return s.found;
+}

@@ -1,0 +1,326 @@
+// A process that is started with LD_PRELOAD=libheaptape.so alone, without `heaptape record`: it starts a recorder of its own.
+//
+// The recorder is no child of the program: a process without an exit signal, which no wait(2) of the program's sees, starts
+// it and ends. It has its own session and none of the program's descriptors but standard error.
+#include "capture/producer/producer_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum {
+    MAX_ARGUMENTS = 64,
+    MAX_OPTIONS = 4096, // bytes
+    MAX_VARIABLES = 16384,
+    CALLED = 4096, // bytes of the recorder's path
+    START_WAIT_S = 10,
+    END_WAIT_MS = 10000,
+};
+
+// A recorder to be started. In a mapping of its own: too large for a small stack.
+struct alone_start {
+    char path[CALLED], options[MAX_OPTIONS], stacks[64], attach[64];
+    char *arguments[MAX_ARGUMENTS];
+    char *environment[MAX_VARIABLES];
+    int report, keep; // descriptors
+};
+
+static bool has_started; // this process, or one that it is forked from, has started a recorder
+
+static const char *value_of(const char *name)
+{
+    size_t n = strlen(name);
+    for (char **e = environ; e && *e; e++) {
+        if (strncmp(*e, name, n) == 0 && (*e)[n] == '=')
+            return *e + n + 1;
+    }
+    return NULL;
+}
+
+static void put_number(char *to, uint64_t value)
+{
+    char digits[24], *d = digits + sizeof digits - 1;
+    *d = 0;
+    do
+        *--d = (char)('0' + value % 10);
+    while (value /= 10);
+    strcpy(to, d);
+}
+
+static bool complain(const char *what)
+{
+    static const char before[] = "heaptape: nothing is recorded by LD_PRELOAD alone: ",
+                      after[] = "; use 'heaptape record'\n";
+    char line[512];
+    size_t n = strlen(what), room = sizeof line - sizeof before - sizeof after;
+    n = n < room ? n : room;
+    memcpy(line, before, sizeof before - 1);
+    memcpy(line + sizeof before - 1, what, n);
+    memcpy(line + sizeof before - 1 + n, after, sizeof after - 1);
+    (void)!syscall(SYS_write, STDERR_FILENO, line, sizeof before - 1 + n + sizeof after - 1);
+    return false;
+}
+
+// The executable of heaptape, by the library's own path, which may be a link to it.
+static bool find_heaptape(char path[CALLED], const char *library, const char *installed)
+{
+    const char *const places[] = {installed, "../../heaptape"}; // and in the build folder
+    char link[64] = "/proc/self/fd/", real[CALLED];
+    struct stat st;
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, library, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    put_number(link + strlen(link), (uint64_t)fd);
+    long n = syscall(SYS_readlinkat, AT_FDCWD, link, real, sizeof real - 64);
+    syscall(SYS_close, fd);
+    if (n <= 0)
+        return false;
+    real[n] = 0;
+    *strrchr(real, '/') = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (strlen(real) + strlen(places[i]) + 2 > CALLED)
+            continue;
+        strcpy(path, places[i][0] == '/' ? "" : real);
+        strcat(path, places[i][0] == '/' ? "" : "/");
+        strcat(path, places[i]);
+        if (syscall(SYS_newfstatat, AT_FDCWD, path, &st, 0) == 0 && S_ISREG(st.st_mode))
+            return true;
+    }
+    return false;
+}
+
+static bool is_heaptape(const char *path)
+{
+    struct stat self, other;
+    return syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &self, 0) == 0 &&
+           syscall(SYS_newfstatat, AT_FDCWD, path, &other, 0) == 0 && self.st_ino == other.st_ino &&
+           self.st_dev == other.st_dev;
+}
+
+// A number names a descriptor that the log goes to, as logalloc has it.
+static int log_descriptor(const char *log)
+{
+    int fd = 0;
+    for (const char *at = log; at && *at; at++) {
+        if (*at < '0' || *at > '9' || fd > 1000)
+            return -1;
+        fd = fd * 10 + (*at - '0');
+    }
+    return log && *log ? fd : -1;
+}
+
+static void set_arguments(struct alone_start *s, const char *options)
+{
+    size_t n = 0, length = options ? strlen(options) : 0;
+    s->arguments[n++] = s->path;
+    s->arguments[n++] = "record";
+    s->arguments[n++] = "-q";
+    // As a recording without a recorder reads it. What HEAPTAPE_RECORD says of stacks comes later, and applies.
+    struct spool_stacks ignored = {0};
+    const char *stacks = value_of(SPOOL_ENV_STACKS);
+    if (stacks && strlen(stacks) < sizeof s->stacks - sizeof "--stacks=" && spool_parse_stacks(stacks, &ignored) == 0) {
+        strcat(strcpy(s->stacks, "--stacks="), stacks);
+        s->arguments[n++] = s->stacks;
+    }
+    if (length >= MAX_OPTIONS)
+        length = 0;
+    memcpy(s->options, options ? options : "", length);
+    for (char *at = s->options; n < MAX_ARGUMENTS - 1;) {
+        at += strspn(at, " \t\n");
+        if (!*at)
+            break;
+        s->arguments[n++] = at;
+        at += strcspn(at, " \t\n");
+        if (*at)
+            *at++ = 0;
+    }
+}
+
+// The program's, without what it preloads.
+static bool set_environment(struct alone_start *s)
+{
+    size_t n = 0;
+    for (char **e = environ; *e; e++) {
+        if (strncmp(*e, "LD_PRELOAD=", 11) == 0)
+            continue;
+        if (n == MAX_VARIABLES - 2)
+            return false;
+        s->environment[n++] = *e;
+    }
+    s->environment[n] = s->attach;
+    return true;
+}
+
+static void close_between(unsigned from, unsigned below)
+{
+    if (from < below)
+        syscall(SYS_close_range, from, below - 1, 0);
+}
+
+static _Noreturn void run_recorder(struct alone_start *s)
+{
+    uint64_t none = 0;
+    unsigned report = (unsigned)s->report, keep = s->keep > STDERR_FILENO ? (unsigned)s->keep : report;
+    int null = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
+    syscall(SYS_setsid);
+    syscall(SYS_dup3, null, STDIN_FILENO, 0);
+    if (s->keep != STDOUT_FILENO)
+        syscall(SYS_dup3, null, STDOUT_FILENO, 0);
+    syscall(SYS_fcntl, report, F_SETFD, 0);
+    close_between(STDERR_FILENO + 1, report < keep ? report : keep);
+    close_between((report < keep ? report : keep) + 1, report < keep ? keep : report);
+    close_between((report < keep ? keep : report) + 1, ~0u);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof none);
+    syscall(SYS_execve, s->path, s->arguments, s->environment);
+    syscall(SYS_exit_group, 127);
+    __builtin_unreachable();
+}
+
+// Without an exit signal: SIGCHLD and wait(2) are the program's.
+static long fork_unseen(void)
+{
+#ifdef __x86_64__
+    return syscall(SYS_clone, 0ul, NULL, NULL, NULL, 0ul);
+#else
+    return syscall(SYS_clone, 0ul, NULL, NULL, 0ul, NULL);
+#endif
+}
+
+static bool start_unseen(struct alone_start *s)
+{
+    int status;
+    long pid = fork_unseen();
+    if (pid == 0) {
+        if (fork_unseen() == 0)
+            run_recorder(s);
+        syscall(SYS_exit_group, 0);
+    }
+    syscall(SYS_close, s->report);
+    while (pid > 0 && syscall(SYS_wait4, pid, &status, __WALL, NULL) < 0 && errno == EINTR)
+        ;
+    return pid > 0;
+}
+
+// What the recorder reports is the session's directory. False: it has ended, and said why, or it takes too long.
+static bool read_report(int fd, char *dir, size_t room)
+{
+    size_t n = 0;
+    long got = 1;
+    // Processes of the recorder's own may have the other end, too.
+    while (n < room && got != 0 && (n == 0 || dir[n - 1])) {
+        struct pollfd in = {.fd = fd, .events = POLLIN};
+        struct timespec most = {.tv_sec = START_WAIT_S};
+        long ready = syscall(SYS_ppoll, &in, 1, &most, NULL, 0);
+        if (ready == 0)
+            return complain("the recorder did not start in time");
+        got = ready > 0 ? syscall(SYS_read, fd, dir + n, room - n) : -1;
+        if (got < 0 && errno != EINTR)
+            break;
+        n += got > 0 ? (size_t)got : 0;
+    }
+    return n && n < room && !dir[n - 1];
+}
+
+static bool start_recorder(struct alone_start *s, struct producer_inherited *in)
+{
+    int ends[2];
+    if (syscall(SYS_pipe2, ends, O_CLOEXEC) < 0)
+        return complain("no descriptor is left");
+    s->report = (int)syscall(SYS_fcntl, ends[1], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    syscall(SYS_close, ends[1]);
+    strcpy(s->attach, SPOOL_ENV_ATTACH "=");
+    put_number(s->attach + strlen(s->attach), (uint64_t)syscall(SYS_getpid));
+    strcat(s->attach, ":");
+    put_number(s->attach + strlen(s->attach), (uint64_t)s->report);
+    bool started = s->report >= 0 && start_unseen(s);
+    if (!started)
+        complain("no process can be started");
+    has_started = started && read_report(ends[0], in->dir, sizeof in->dir);
+    if (!has_started)
+        in->dir[0] = 0;
+    syscall(SYS_close, ends[0]);
+    return has_started;
+}
+
+static bool is_asked(void)
+{
+    return value_of("HEAPTAPE_RECORD") || value_of("MALLOC_LOG") || value_of("MTRACE_CTL_FILE") ||
+           value_of("TCMALLOC_TRACE_OUTPUT");
+}
+
+bool producer_alone_start(struct producer_inherited *in)
+{
+    static bool tried; // also of a process that this one is forked from
+    int is_subreaper = 0;
+    if (tried || !environ || !is_asked() || !in->library[0])
+        return false;
+    tried = true;
+    struct alone_start *s =
+        producer_mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (s == MAP_FAILED)
+        return complain("no memory is left");
+    bool found = find_heaptape(s->path, in->library, in->heaptape), started = false;
+    syscall(SYS_prctl, PR_GET_CHILD_SUBREAPER, &is_subreaper, 0, 0, 0);
+    s->keep = log_descriptor(value_of("MALLOC_LOG"));
+    set_arguments(s, value_of("HEAPTAPE_RECORD"));
+    if (found && is_heaptape(s->path))
+        started = false;
+    else if (!found)
+        complain("heaptape was not found beside libheaptape.so");
+    else if (syscall(SYS_getpid) == 1 || is_subreaper)
+        complain("the program inherits processes whose parents end, and the recorder would be one");
+    else if (!set_environment(s))
+        complain("the environment is too large");
+    else
+        started = start_recorder(s, in);
+    producer_munmap(s, sizeof *s);
+    return started;
+}
+
+// No putenv(3): its calls of malloc would be the program's.
+void producer_alone_share(void)
+{
+    static char variable[sizeof SPOOL_ENV_DIR + PRODUCER_MAX_PATH + 1] = SPOOL_ENV_DIR "=";
+    size_t n = 0;
+    if (!has_started)
+        return;
+    while (environ[n])
+        n++;
+    char **with =
+        producer_mmap(NULL, (n + 2) * sizeof *with, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (with == MAP_FAILED)
+        return;
+    memcpy(with, environ, n * sizeof *with);
+    strcpy(variable + sizeof SPOOL_ENV_DIR, producer_inherited.dir);
+    with[n] = variable;
+    environ = with;
+}
+
+void producer_alone_finish(void)
+{
+    const struct producer_inherited *in = &producer_inherited;
+    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    const struct timespec pause = {.tv_nsec = 1000000};
+    // A vfork child has its parent's memory.
+    if (!p || !p->header || p->pid != in->session.attached || p->pid != (uint32_t)syscall(SYS_getpid))
+        return;
+    atomic_store(&p->header->finishing, SPOOL_FINISHING);
+    producer_wake_recorder(p);
+    // By its end the trace is complete. It says so if it goes on for others.
+    for (unsigned ms = 0; ms < END_WAIT_MS; ms++) {
+        uint32_t owner = in->session.owner;
+        bool ended = !control_recorder_lives(in->futexes, owner) &&
+                     !control_recorder_lives(in->futexes, owner | SPOOL_RECORDER_STOPPED);
+        if (ended || atomic_load(&p->header->finishing) != SPOOL_FINISHING)
+            return;
+        syscall(SYS_nanosleep, &pause, NULL);
+    }
+}

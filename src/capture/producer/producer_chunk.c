@@ -1,0 +1,375 @@
+// Chunks: taking one from the recorder, waiting for one, handing it back.
+#include "capture/producer/producer_private.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum {
+    WAIT_MS = 100,      // between looks at whether the recorder lives
+    LOOK_EACH = 256,    // events that are dropped
+    MOST_FETCHED = 256, // chunks of a sandboxed process: without a recorder there is no other limit
+};
+
+#define SCARCE_WAIT_NS 2000000000u // how long to wait for a chunk that perhaps nobody gives back
+#define FOUND_WAIT_NS  5000000000u // … for a recorder that has not found this spool: it may be unable to
+
+static int futex(const _Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+{
+    return (int)syscall(SYS_futex, word, op, value, timeout, NULL, 0);
+}
+
+void producer_wake_recorder(struct producer_process *p)
+{
+    // In a sandbox the recorder's sleep ends by itself.
+    if (atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
+        atomic_fetch_add_explicit(&p->header->wakeups, SPOOL_CHUNKS_A_WAKE, memory_order_relaxed);
+    else
+        control_wake_recorder(p->header, producer_inherited.futexes);
+}
+
+void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk)
+{
+    // Pairs with the recorder's acquire: all words are there.
+    atomic_store_explicit(&chunk->state, SPOOL_CHUNK_DONE, memory_order_release);
+    uint32_t n = atomic_fetch_add(&p->header->wakeups, 1) + 1;
+    if (n % SPOOL_CHUNKS_A_WAKE == 0 && !atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
+        futex(&producer_inherited.futexes->wakeups, FUTEX_WAKE, 1, NULL);
+}
+
+bool producer_has_recorder(const struct producer_process *p)
+{
+    const struct producer_inherited *in = &producer_inherited;
+    if (in->session.flags & SPOOL_NO_RECORDER)
+        return true;
+    if (!atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
+        return control_recorder_lives(in->futexes, in->session.owner);
+    // A sandbox forbids the system call that cannot fault.
+    return atomic_load_explicit(&in->futexes->recorder.owner, memory_order_acquire) == in->session.owner;
+}
+
+uint32_t producer_recorder(void)
+{
+    const struct producer_inherited *in = &producer_inherited;
+    const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
+    bool recorded = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
+    return recorded && !(in->session.flags & SPOOL_NO_RECORDER) && producer_has_recorder(p) ? in->session.recorder_pid
+                                                                                            : 0;
+}
+
+void producer_ended_by(uint32_t pid)
+{
+    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (p && p->header)
+        atomic_store(&p->header->ended_by, pid);
+}
+
+static struct spool_chunk *pop_free(struct producer_process *p)
+{
+    _Atomic uint64_t *free_top = &p->header->free_top;
+    uint64_t top = atomic_load_explicit(free_top, memory_order_acquire);
+    while ((uint32_t)top) {
+        uint32_t index = (uint32_t)top - 1;
+        if (index >= atomic_load_explicit(&p->open_chunks, memory_order_relaxed))
+            return NULL;
+        struct spool_chunk *chunk = producer_chunk_at(&producer_inherited, index);
+        // May be stale when another thread was faster: then the tag differs and the exchange fails.
+        uint64_t next = __atomic_load_n(&chunk->next_free, __ATOMIC_RELAXED) | ((top >> 32) + 1) << 32;
+        if (atomic_compare_exchange_weak_explicit(free_top, &top, next, memory_order_acquire, memory_order_acquire))
+            return chunk;
+    }
+    return NULL;
+}
+
+// Chunks that the process may hold now: enough that when all are taken, the recorder has some to give back.
+static uint32_t limit_of(const struct producer_process *p)
+{
+    uint32_t max = p->max_chunks, fetched = atomic_load_explicit(&p->sandboxed, memory_order_relaxed);
+    if (fetched)
+        return fetched;
+    if (p->flags & SPOOL_NO_RECORDER)
+        return max;
+    uint64_t live = atomic_load_explicit(&p->header->threads_live, memory_order_relaxed);
+    uint64_t limit = SPOOL_BASE_CHUNKS + SPOOL_CHUNKS_A_THREAD * live;
+    return limit < max ? (uint32_t)limit : max;
+}
+
+_Static_assert(PRODUCER_STEP_CHUNKS % PRODUCER_OPEN_CHUNKS == 0, "chunks that are opened at once lie side by side");
+
+// Gives the chunk its pages up to `bytes`, so that a full file system is an error here and not a SIGBUS later.
+static bool fetch_pages(struct spool_chunk *chunk, uint32_t from, uint32_t bytes)
+{
+    if (madvise((char *)chunk + from, bytes - from, MADV_POPULATE_WRITE) && errno != EINVAL)
+        return false;
+    chunk->ready_bytes = bytes;
+    return true;
+}
+
+bool producer_chunk_ready(struct producer_process *p, struct spool_chunk *chunk, uintptr_t end)
+{
+    uint32_t bytes = (uint32_t)(end - (uintptr_t)chunk + SPOOL_PIECE_BYTES - 1) & -(uint32_t)SPOOL_PIECE_BYTES;
+    return bytes <= chunk->ready_bytes || atomic_load_explicit(&p->sandboxed, memory_order_relaxed) ||
+           fetch_pages(chunk, chunk->ready_bytes, bytes);
+}
+
+// Makes chunk `index` accessible, and gives it its first pages, or all. Chunks are opened in order.
+static bool open_chunk(struct producer_process *p, uint32_t index, bool whole)
+{
+    if (index < atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
+        return true;
+    uint32_t open = atomic_load_explicit(&p->open_chunks, memory_order_acquire);
+    struct spool_chunk *chunk = producer_map_chunk(&producer_inherited, index);
+    if (!chunk)
+        return false;
+    if (index >= open) {
+        uint32_t start = index / PRODUCER_OPEN_CHUNKS * PRODUCER_OPEN_CHUNKS, end = start + PRODUCER_OPEN_CHUNKS;
+        if (end > p->max_chunks)
+            end = p->max_chunks;
+        if (mprotect(producer_chunk_at(&producer_inherited, start), (size_t)(end - start) * SPOOL_CHUNK_BYTES,
+                     PROT_READ | PROT_WRITE))
+            return false;
+        atomic_compare_exchange_strong_explicit(&p->open_chunks, &open, end, memory_order_release,
+                                                memory_order_relaxed);
+    }
+    return fetch_pages(chunk, 0, whole ? SPOOL_CHUNK_BYTES : SPOOL_PIECE_BYTES);
+}
+
+void producer_chunks_fetch(struct producer_process *p)
+{
+    uint32_t n = 0, limit = limit_of(p);
+    limit = limit < MOST_FETCHED ? limit : MOST_FETCHED;
+    while (n < limit && open_chunk(p, n, true))
+        n++;
+    atomic_store_explicit(&p->sandboxed, n, memory_order_relaxed);
+}
+
+enum { FETCHED = 1, FILTERED = 2, SANDBOX = 4 }; // bits that producer_before_sandbox returns
+
+unsigned producer_before_sandbox(bool now)
+{
+    int saved_errno = errno;
+    unsigned changes = 0;
+    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING &&
+        !atomic_load_explicit(&p->sandboxed, memory_order_relaxed)) {
+        producer_chunks_fetch(p);
+        changes |= FETCHED;
+    }
+    changes |= now && !producer_inherited.filtered ? FILTERED : 0;
+    changes |= producer_inherited.sandbox ? 0 : SANDBOX;
+    producer_inherited.filtered |= now;
+    producer_inherited.sandbox = true;
+    errno = saved_errno;
+    return changes;
+}
+
+void producer_sandbox_refused(unsigned changes)
+{
+    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (p && changes & FETCHED)
+        atomic_store_explicit(&p->sandboxed, 0, memory_order_relaxed);
+    if (changes & FILTERED)
+        producer_inherited.filtered = false;
+    if (changes & SANDBOX)
+        producer_inherited.sandbox = false;
+}
+
+// *scarce is set when the spool cannot grow although the limit allows it: then other threads may own all there is.
+static struct spool_chunk *take_fresh(struct producer_process *p, bool *scarce)
+{
+    _Atomic uint32_t *fresh_chunks = &p->header->fresh_chunks;
+    uint32_t fresh = atomic_load_explicit(fresh_chunks, memory_order_relaxed);
+    do {
+        *scarce = fresh >= p->max_chunks;
+        if (fresh >= limit_of(p))
+            return NULL;
+        *scarce = !open_chunk(p, fresh, false);
+        if (*scarce)
+            return NULL;
+    } while (!atomic_compare_exchange_weak_explicit(fresh_chunks, &fresh, fresh + 1, memory_order_acq_rel,
+                                                    memory_order_relaxed));
+    return producer_chunk_at(&producer_inherited, fresh);
+}
+
+// Sleeps until the recorder has freed a chunk since `sequence`, or for WAIT_MS.
+static void wait_for_chunk(struct producer_process *p, uint32_t sequence, uint64_t *waited_ns)
+{
+    struct spool_header *header = p->header;
+    uint64_t start = clock_monotonic_ns();
+    if (atomic_load_explicit(&p->sandboxed, memory_order_relaxed)) {
+        while (atomic_load_explicit(&header->free_sequence, memory_order_acquire) == sequence &&
+               clock_monotonic_ns() - start < WAIT_MS * 1000000)
+            continue;
+        *waited_ns += clock_monotonic_ns() - start;
+        return;
+    }
+    const struct timespec timeout = {.tv_nsec = WAIT_MS * 1000000};
+    producer_wake_recorder(p);
+    atomic_fetch_add_explicit(&header->waiters, 1, memory_order_seq_cst);
+    futex(&header->free_sequence, FUTEX_WAIT, sequence, &timeout);
+    atomic_fetch_sub_explicit(&header->waiters, 1, memory_order_seq_cst);
+    uint64_t ns = clock_monotonic_ns() - start;
+    atomic_fetch_add_explicit(&header->waits, *waited_ns == 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&header->wait_ns, ns, memory_order_relaxed);
+    *waited_ns += ns;
+}
+
+// True if each chunk of a sandboxed process may belong to a thread that does not fill it.
+static bool threads_own_all(const struct producer_process *p)
+{
+    uint32_t fetched = atomic_load_explicit(&p->sandboxed, memory_order_relaxed);
+    uint64_t live = atomic_load_explicit(&p->header->threads_live, memory_order_relaxed);
+    return fetched && live * SPOOL_CHUNKS_A_THREAD >= fetched;
+}
+
+// Why nothing is to be had from waiting any longer, or NULL.
+static const char *reason_to_stop(const struct producer_process *p, bool scarce, uint64_t waited_ns)
+{
+    if (p->flags & SPOOL_NO_RECORDER)
+        return "the spool is full";
+    // Not at each of the events that are dropped under --lossy: that would cost each a system call.
+    if (producer_tls.thread->streams[0].lost % LOOK_EACH == 0 && !producer_has_recorder(p))
+        return "the recorder has ended";
+    if (atomic_load_explicit(&p->header->refused, memory_order_acquire))
+        return "the recorder could not map its spool";
+    if (waited_ns > FOUND_WAIT_NS && !atomic_load_explicit(&p->header->adopted, memory_order_relaxed))
+        return "the recorder did not find its spool";
+    if (scarce && waited_ns > SCARCE_WAIT_NS)
+        return "no space is left in the spool for a chunk per thread";
+    if (waited_ns > SCARCE_WAIT_NS && threads_own_all(p))
+        return "its sandbox allows no memory for more threads";
+    return NULL;
+}
+
+struct spool_chunk *producer_chunk_take(struct producer_process *p, uint64_t *waited_ns)
+{
+    for (;;) {
+        // Before the look at the stack: what is freed after it ends the wait at once.
+        uint32_t sequence = atomic_load_explicit(&p->header->free_sequence, memory_order_seq_cst);
+        bool scarce = false;
+        if (atomic_load_explicit(&p->state, memory_order_acquire) != PRODUCER_RUNNING)
+            return NULL;
+        bool refused = atomic_load_explicit(&p->header->refused, memory_order_acquire);
+        struct spool_chunk *chunk = refused ? NULL : pop_free(p);
+        if (!chunk && !refused)
+            chunk = take_fresh(p, &scarce);
+        if (chunk)
+            return chunk;
+        const char *reason = reason_to_stop(p, scarce, *waited_ns);
+        if (reason)
+            producer_process_off(p, reason);
+        if (reason || (p->flags & SPOOL_LOSSY))
+            return NULL;
+        wait_for_chunk(p, sequence, waited_ns);
+    }
+}
+
+// As many ticks as no event takes unless the thread was interrupted, or waited: 2^18 are 0.1 ms at 2.6 GHz.
+enum { INTERRUPTED_BITS = 18 };
+
+void producer_cost_add(struct spool_header *h, uint64_t ticks)
+{
+    if (ticks >> INTERRUPTED_BITS)
+        return;
+    atomic_fetch_add_explicit(&h->slow_events, SPOOL_COST_EVENTS, memory_order_relaxed);
+    atomic_fetch_add_explicit(&h->slow_ticks, ticks * SPOOL_COST_EVENTS, memory_order_relaxed);
+}
+
+static uint64_t timing_ticks; // that a call of nothing seems to take
+
+// The median: the counter is read out of order, so single differences are anything from 0 up.
+static void measure_timing(enum clock_kind clock)
+{
+    enum { TRIES = 63 };
+    uint64_t sorted[TRIES];
+    for (unsigned i = 0; i < TRIES; i++) {
+        uint64_t begin = clock_ticks(clock), ticks = clock_ticks(clock) - begin;
+        unsigned at = i;
+        for (; at > 0 && sorted[at - 1] > ticks; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = ticks;
+    }
+    timing_ticks = sorted[TRIES / 2];
+}
+
+uint64_t producer_cost_measure(enum clock_kind clock)
+{
+    measure_timing(clock);
+    enum { WORDS = 64, TRIES = 4 };
+    static _Atomic uint64_t words[WORDS];
+    static _Atomic uint32_t published;
+    uint64_t least = UINT64_MAX;
+    for (unsigned i = 0; i < TRIES; i++) {
+        uint64_t begin = clock_ticks(clock);
+        for (uint64_t n = 0; n < SPOOL_FAST_EVENTS; n++) {
+            uint64_t stamp = clock_ticks(clock) >> CODEC_STAMP_SHIFT;
+            atomic_store_explicit(&words[n % WORDS], codec_sized(HT_MALLOC, stamp, n, n), memory_order_relaxed);
+            atomic_store_explicit(&published, (uint32_t)n, memory_order_release);
+        }
+        uint64_t ticks = clock_ticks(clock) - begin;
+        least = ticks < least ? ticks : least;
+    }
+    return least;
+}
+
+// The first calls of a thread are timed more often, so that short programs have enough of them, too.
+enum { MIN_PERIOD = 8, MAX_PERIOD = 256, CALLS_A_PERIOD = 256 };
+
+// Calls for each one that is timed, on average.
+static uint32_t period_of(const struct producer_thread *t)
+{
+    uint32_t doubled = t->timed_calls / CALLS_A_PERIOD;
+    return doubled < 5 ? MIN_PERIOD << doubled : MAX_PERIOD;
+}
+_Static_assert(MIN_PERIOD << 5 == MAX_PERIOD, "the period of a thread that has made many calls");
+
+bool producer_call_chosen(void)
+{
+    producer_tls.untimed = MIN_PERIOD;
+    // As for the fast path: else the counter may be forbidden, or the call is none of the program's.
+    if (producer_tls.busy)
+        return false;
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    const struct producer_thread *t = producer_tls.thread;
+    const struct producer_stream *stream = &t->streams[0];
+    bool chosen = stream->fast_epoch != PRODUCER_NO_EPOCH && !producer_no_room(stream->pos);
+    if (chosen) {
+        // A program's calls have a rhythm, too: the distances are drawn at random from 1 to twice the period less 1.
+        uint64_t bits = (clock_counter() + t->timed_calls) * 0x9e3779b97f4a7c15u >> 32;
+        producer_tls.untimed = (int32_t)(bits * (2 * period_of(t) - 1) >> 32);
+    }
+    producer_leave(was);
+    return chosen;
+}
+
+static void add_call(uint64_t ticks)
+{
+    struct producer_thread *t = producer_tls.thread;
+    struct spool_header *h = producer_inherited.spool;
+    uint64_t period = period_of(t);
+    // A signal handler may have forked meanwhile, or ended the recording.
+    if (!h || producer_no_room(t->streams[0].pos) || ticks >> INTERRUPTED_BITS)
+        return;
+    t->timed_calls++;
+    atomic_fetch_add_explicit(&h->timed_calls, 1, memory_order_relaxed);
+    // A short call may seem to take less than nothing: only the sum counts.
+    atomic_fetch_add_explicit(&h->call_min_ticks, (ticks - timing_ticks) * period, memory_order_relaxed);
+    atomic_fetch_add_explicit(&h->call_max_ticks, ticks * period, memory_order_relaxed);
+}
+
+void producer_call_add(uint64_t ticks)
+{
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    add_call(ticks);
+    producer_leave(was);
+}
+
+uint64_t producer_cpu_ns(void)
+{
+    struct timespec t;
+    if (syscall(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &t))
+        return 0;
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}

@@ -1,0 +1,232 @@
+// Reads /proc/self/maps line by line, and the build ids of the files mapped.
+#include "capture/producer/producer_private.h"
+#include "capture/producer/producer_site.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+
+enum {
+    MAX_BUILD_ID = 32,
+    HEADERS_BYTES = PRODUCER_PIECE_BYTES * 3 / 4, // of an ELF file's program headers; the rest is for its notes
+};
+
+struct lines {
+    long fd;
+    char *buffer; // of PRODUCER_LINES_BYTES
+    size_t at, size;
+};
+
+static bool lines_open(struct lines *l, struct producer_sites *sites)
+{
+    l->buffer = sites->lines;
+    l->fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    l->at = l->size = 0;
+    return l->fd >= 0;
+}
+
+// The next whole line, its end replaced by NUL; NULL at the end.
+static char *lines_next(struct lines *l)
+{
+    for (;;) {
+        char *line = l->buffer + l->at, *end = memchr(line, '\n', l->size - l->at);
+        if (end) {
+            *end = 0;
+            l->at = (size_t)(end - l->buffer) + 1;
+            return line;
+        }
+        l->size -= l->at;
+        memmove(l->buffer, line, l->size);
+        l->at = 0;
+        size_t room = PRODUCER_LINES_BYTES - l->size;
+        long got = room ? syscall(SYS_read, l->fd, l->buffer + l->size, room) : 0;
+        if (got <= 0)
+            return NULL;
+        l->size += (size_t)got;
+    }
+}
+
+static uint64_t number(char **at, unsigned base)
+{
+    uint64_t v = 0;
+    for (;; (*at)++) {
+        char c = **at;
+        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+                                                : base;
+        if (digit >= base)
+            return v;
+        v = v * base + digit;
+    }
+}
+
+// start-end rwxp offset major:minor inode   path
+static void parse(char *line, struct producer_mapping *m)
+{
+    char *at = line;
+    m->start = number(&at, 16);
+    at += *at == '-';
+    m->end = number(&at, 16);
+    at += *at == ' ';
+    m->executable = at[0] && at[1] && at[2] == 'x';
+    while (*at && *at != ' ')
+        at++;
+    at += *at == ' ';
+    m->offset = number(&at, 16);
+    at += *at == ' ';
+    m->device = number(&at, 16) << 32;
+    at += *at == ':';
+    m->device |= number(&at, 16);
+    at += *at == ' ';
+    m->inode = number(&at, 10);
+    while (*at == ' ')
+        at++;
+    m->path = at;
+    m->grows = strcmp(at, "[stack]") == 0;
+}
+
+bool producer_maps_find(struct producer_sites *sites, uint64_t address, struct producer_mapping *m)
+{
+    struct lines l;
+    bool found = false;
+    if (!lines_open(&l, sites))
+        return false;
+    for (char *line; !found && (line = lines_next(&l));) {
+        parse(line, m);
+        found = address >= m->start && address < m->end;
+    }
+    syscall(SYS_close, l.fd);
+    return found;
+}
+
+// The first range that ends above the address.
+static uint32_t place_of(const struct producer_sites *sites, uint64_t address)
+{
+    uint32_t low = 0, high = sites->n_ranges;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (sites->ranges[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool producer_maps_has(const struct producer_sites *sites, uint64_t address)
+{
+    uint32_t i = place_of(sites, address);
+    return i < sites->n_ranges && sites->ranges[i].start <= address;
+}
+
+// Puts the range into the list in place of those it overlaps. False: it was there, or there is no room.
+static bool add_range(struct producer_sites *sites, const struct producer_range *r)
+{
+    uint32_t first = place_of(sites, r->start), last = first;
+    while (last < sites->n_ranges && sites->ranges[last].start < r->end)
+        last++;
+    if (last == first + 1 && memcmp(&sites->ranges[first], r, sizeof *r) == 0)
+        return false;
+    if (sites->n_ranges - (last - first) >= PRODUCER_MAX_RANGES)
+        return false;
+    memmove(&sites->ranges[first + 1], &sites->ranges[last], (sites->n_ranges - last) * sizeof *r);
+    sites->ranges[first] = *r;
+    sites->n_ranges = sites->n_ranges - (last - first) + 1;
+    return true;
+}
+
+// Notes are a head of three words, then name and description, each filled up to 4 bytes. Returns the bytes of the build id.
+static uint32_t id_in_notes(const char *notes, size_t n, uint8_t *id)
+{
+    while (n >= sizeof(Elf64_Nhdr)) {
+        Elf64_Nhdr head;
+        memcpy(&head, notes, sizeof head);
+        size_t name = (head.n_namesz + 3ull) & ~3ull, description = (head.n_descsz + 3ull) & ~3ull;
+        if (name + description > n - sizeof head)
+            return 0;
+        const char *at = notes + sizeof head;
+        if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 && memcmp(at, "GNU", 4) == 0 &&
+            head.n_descsz <= MAX_BUILD_ID) {
+            memcpy(id, at + name, head.n_descsz);
+            return head.n_descsz;
+        }
+        notes += sizeof head + name + description;
+        n -= sizeof head + name + description;
+    }
+    return 0;
+}
+
+static uint32_t read_build_id(long fd, char *piece, uint8_t *id)
+{
+    Elf64_Ehdr head;
+    const Elf64_Phdr *program = (const Elf64_Phdr *)piece;
+    char *notes = piece + HEADERS_BYTES;
+    if (syscall(SYS_pread64, fd, &head, sizeof head, 0l) != (long)sizeof head ||
+        memcmp(head.e_ident, ELFMAG, SELFMAG) || head.e_ident[EI_CLASS] != ELFCLASS64 ||
+        head.e_phentsize != sizeof program[0] || head.e_phnum > HEADERS_BYTES / sizeof program[0])
+        return 0;
+    long bytes = (long)(head.e_phnum * sizeof program[0]);
+    if (syscall(SYS_pread64, fd, piece, bytes, head.e_phoff) != bytes)
+        return 0;
+    for (unsigned i = 0; i < head.e_phnum; i++) {
+        const size_t room = PRODUCER_PIECE_BYTES - HEADERS_BYTES;
+        size_t n = program[i].p_filesz < room ? program[i].p_filesz : room;
+        if (program[i].p_type != PT_NOTE || syscall(SYS_pread64, fd, notes, n, program[i].p_offset) != (long)n)
+            continue;
+        uint32_t found = id_in_notes(notes, n, id);
+        if (found)
+            return found;
+    }
+    return 0;
+}
+
+static uint32_t build_id_of(const char *path, char *piece, uint8_t *id)
+{
+    long fd = path[0] == '/' ? syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+    if (fd < 0)
+        return 0;
+    uint32_t n = read_build_id(fd, piece, id);
+    syscall(SYS_close, fd);
+    return n;
+}
+
+// The text of HT_MODULE: the build id in hexadecimal digits, a space, the path.
+static uint32_t describe(struct producer_sites *sites, const struct producer_mapping *m)
+{
+    char *text = sites->text;
+    static const char digits[] = "0123456789abcdef";
+    uint8_t id[MAX_BUILD_ID];
+    uint32_t n = build_id_of(m->path, sites->piece, id), at = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        text[at++] = digits[id[i] >> 4];
+        text[at++] = digits[id[i] & 15];
+    }
+    text[at++] = ' ';
+    size_t path = strlen(m->path), room = CODEC_MAX_TEXT_BYTES - at;
+    memcpy(text + at, m->path, path < room ? path : room);
+    return at + (uint32_t)(path < room ? path : room);
+}
+
+void producer_maps_scan(struct producer_sites *sites, struct producer_process *p, struct producer_thread *t,
+                        struct producer_stream *stream)
+{
+    struct lines l;
+    struct producer_mapping m;
+    if (!lines_open(&l, sites))
+        return;
+    for (char *line; (line = lines_next(&l));) {
+        parse(line, &m);
+        struct producer_range r = {m.start, m.end, m.inode ^ m.device << 20 ^ m.offset << 40};
+        if (!m.executable || !add_range(sites, &r))
+            continue;
+        const struct event ev = {.kind = HT_MODULE,
+                                 .ptr = m.start,
+                                 .size = m.end - m.start,
+                                 .value = m.offset,
+                                 .text = sites->text,
+                                 .text_bytes = describe(sites, &m)};
+        producer_stream_put(p, t, stream, &ev);
+    }
+    sites->scans++;
+    syscall(SYS_close, l.fd);
+}

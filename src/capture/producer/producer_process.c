@@ -1,0 +1,786 @@
+// The process image joins the session: maps its file, and makes a spool of its own.
+#include "capture/producer/producer_private.h"
+#include "capture/unwind/unwind.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+extern char **environ;
+
+struct producer_inherited producer_inherited;
+
+enum {
+    LEAST_CHUNKS = 8,
+    RESERVE_WAIT_MS = 2000,
+    MAX_NAMES = 10000,
+    PATH_ROOM = PRODUCER_MAX_PATH + 64,
+};
+
+#define UNFINISHED_SUFFIX SPOOL_FILE_SUFFIX ".new"
+
+// open(2) and the like of libc are cancellation points, which malloc is not.
+static int open_raw(const char *path, int flags)
+{
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
+}
+
+static void close_raw(int fd)
+{
+    syscall(SYS_close, fd);
+}
+
+size_t producer_read_file(const char *path, char *to, size_t room)
+{
+    int fd = open_raw(path, O_RDONLY);
+    long n = fd < 0 ? 0 : syscall(SYS_read, fd, to, room);
+    if (fd >= 0)
+        close_raw(fd);
+    return n > 0 ? (size_t)n : 0;
+}
+
+// Appends to a text in a buffer of `room` bytes, always terminated. Returns the new end, NULL when it did not fit or
+// `at` was NULL.
+static char *append(char *at, const char *end, const char *text)
+{
+    while (at && *text) {
+        if (at + 1 >= end)
+            return NULL;
+        *at++ = *text++;
+    }
+    if (at)
+        *at = 0;
+    return at;
+}
+
+static char *append_number(char *at, const char *end, uint64_t value)
+{
+    char digits[24], *d = digits + sizeof digits - 1;
+    *d = 0;
+    do
+        *--d = (char)('0' + value % 10);
+    while (value /= 10);
+    return append(at, end, d);
+}
+
+static const char *env_value(const char *entry, const char *name)
+{
+    size_t n = strlen(name);
+    return strncmp(entry, name, n) == 0 && entry[n] == '=' ? entry + n + 1 : NULL;
+}
+
+static void take_variable(struct producer_inherited *in, const char *entry)
+{
+    const char *dir = env_value(entry, SPOOL_ENV_DIR), *stacks = env_value(entry, SPOOL_ENV_STACKS);
+    if (dir && dir[0] == '/' && !in->dir[0])
+        append(in->dir, in->dir + sizeof in->dir, dir);
+    // What is not understood is as if it were not there: the program runs on.
+    if (stacks && !in->stacks.depth)
+        spool_parse_stacks(stacks, &in->stacks);
+}
+
+// Finds the session's directory in the environment, once: a program may change its environment before it forks.
+static void find_dir(struct producer_inherited *in)
+{
+    static char text[65536];
+    for (char **e = environ; e && *e; e++)
+        take_variable(in, *e);
+    // Events may come before the C library has set environ.
+    if (!environ) {
+        size_t n = producer_read_file("/proc/self/environ", text, sizeof text - 1);
+        for (char *e = text; e < text + n; e += strlen(e) + 1)
+            take_variable(in, e);
+    }
+    in->dir_known = true;
+}
+
+// Opens a file of the session's directory.
+static int open_shared(const char *dir, const char *name, int flags)
+{
+    char path[PRODUCER_MAX_PATH + 64], *end = path + sizeof path;
+    return append(append(append(path, end, dir), end, "/"), end, name) ? open_raw(path, flags | O_NOFOLLOW) : -1;
+}
+
+// Copies the session, and maps it for the futexes in it.
+static bool read_session(struct producer_inherited *in)
+{
+    struct stat st;
+    if (stat(in->dir, &st) < 0 || !spool_folder_is_safe(&st, geteuid()))
+        return false;
+    int fd = open_shared(in->dir, SPOOL_SESSION_FILE, O_RDONLY);
+    if (fd < 0)
+        return false;
+    static struct spool_session copy;
+    bool whole = syscall(SYS_pread64, fd, &copy, sizeof copy, 0l) == (long)sizeof copy &&
+                 copy.magic == SPOOL_SESSION_MAGIC && copy.stamp_shift == CODEC_STAMP_SHIFT;
+    const struct spool_session *futexes = producer_mmap(NULL, sizeof copy, PROT_READ, MAP_SHARED, fd, 0);
+    close_raw(fd);
+    if (futexes == MAP_FAILED)
+        return false;
+    if (!whole) {
+        producer_munmap((void *)futexes, sizeof copy);
+        return false;
+    }
+    copy.follow[SPOOL_MAX_FOLLOW - 1] = 0;
+    in->futexes = futexes;
+    in->session = copy;
+    return true;
+}
+
+// Gives a new file of reserves its size, as far as the limit of file sizes goes, and its magic. The pages of the start now: a
+// full file system is a SIGBUS later.
+static void fill_reserves(int fd)
+{
+    const uint64_t magic = SPOOL_RESERVES_MAGIC;
+    struct rlimit limit;
+    uint64_t bytes = spool_reserve_offset(SPOOL_RESERVES);
+    if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur < sizeof(struct spool_reserves))
+        return;
+    bytes = limit.rlim_cur < bytes ? sizeof(struct spool_reserves) : bytes;
+    if (!syscall(SYS_fallocate, fd, 0, 0l, (long)sizeof(struct spool_reserves)) && ftruncate(fd, (off_t)bytes) == 0)
+        syscall(SYS_pwrite64, fd, &magic, sizeof magic, 0l);
+}
+
+static uint32_t reserves_within(uint64_t bytes)
+{
+    uint64_t n = bytes < SPOOL_RESERVES_BYTES ? 0 : (bytes - SPOOL_RESERVES_BYTES) / SPOOL_RESERVE_BYTES;
+    return n < SPOOL_RESERVES ? (uint32_t)n : SPOOL_RESERVES;
+}
+
+// Maps the start of the user's reserves, which the first of the user's processes makes, for the time when the process or a
+// fork child can open no file. What is not the user's alone is not used. One that is being made is none yet.
+static void map_reserves(struct producer_inherited *in)
+{
+    char name[64] = "";
+    struct stat st;
+    append_number(append(name, name + sizeof name, SPOOL_RESERVES_FILE), name + sizeof name, geteuid());
+    int fd = open_shared(in->dir, name, O_RDWR | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT) {
+        fd = open_shared(in->dir, name, O_RDWR | O_CREAT | O_EXCL);
+        if (fd >= 0)
+            fill_reserves(fd);
+        else
+            fd = open_shared(in->dir, name, O_RDWR | O_NONBLOCK);
+    }
+    uint64_t magic = 0;
+    void *at = MAP_FAILED;
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1 &&
+        !(st.st_mode & (S_IRWXG | S_IRWXO)) && (uint64_t)st.st_size >= sizeof *in->reserves &&
+        syscall(SYS_pread64, fd, &magic, sizeof magic, 0l) == (long)sizeof magic && magic == SPOOL_RESERVES_MAGIC)
+        at = producer_mmap(NULL, sizeof *in->reserves, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0)
+        close_raw(fd);
+    in->reserves = at == MAP_FAILED ? NULL : at;
+    in->n_reserves = in->reserves ? reserves_within((uint64_t)st.st_size) : 0;
+}
+
+// Fills in the session of a directory that has none: nobody records yet.
+static bool fill_session(int fd)
+{
+    struct spool_session *s = MAP_FAILED;
+    if (ftruncate(fd, sizeof *s) == 0 && !syscall(SYS_fallocate, fd, 0, 0l, (long)sizeof *s))
+        s = producer_mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (s == MAP_FAILED)
+        return false;
+    s->flags = SPOOL_NO_RECORDER | SPOOL_RESIDENCY;
+    s->depth = producer_inherited.stacks.depth;
+    s->sample_bytes = producer_inherited.stacks.sample_bytes;
+    s->clock_kind = clock_best();
+    s->stamp_shift = CODEC_STAMP_SHIFT;
+    s->realtime_ns = clock_ns(CLOCK_REALTIME);
+    s->start_stamp = clock_ticks((enum clock_kind)s->clock_kind) >> CODEC_STAMP_SHIFT;
+    s->magic = SPOOL_SESSION_MAGIC;
+    producer_munmap(s, sizeof *s);
+    return true;
+}
+
+// Makes the session file of a directory that exists, unless another process does so first: it appears whole.
+static void make_session(const char *dir)
+{
+    char path[PRODUCER_MAX_PATH + 32], own[PRODUCER_MAX_PATH + 64], *end = own + sizeof own;
+    struct stat st;
+    if (stat(dir, &st) < 0 || !spool_folder_is_safe(&st, geteuid()))
+        return;
+    if (!append(append(append(path, path + sizeof path, dir), path + sizeof path, "/"), path + sizeof path,
+                SPOOL_SESSION_FILE))
+        return;
+    char *at = append(append(append(own, end, dir), end, "/."), end, SPOOL_SESSION_FILE);
+    if (!append_number(append(at, end, "-"), end, (uint64_t)syscall(SYS_getpid)))
+        return;
+    int fd = open_raw(own, O_RDWR | O_CREAT | O_EXCL);
+    if (fd < 0)
+        return;
+    // A directory for everybody is for processes of several users.
+    if (st.st_mode & S_IWOTH)
+        fchmod(fd, 0644);
+    if (fill_session(fd))
+        syscall(SYS_linkat, AT_FDCWD, own, AT_FDCWD, path, 0);
+    close_raw(fd);
+    syscall(SYS_unlinkat, AT_FDCWD, own, 0);
+}
+
+// Chunks that the process's limits leave room for: ftruncate above RLIMIT_FSIZE would raise SIGXFSZ.
+static uint32_t chunks_within_limits(uint32_t flags)
+{
+    uint32_t most = flags & SPOOL_NO_RECORDER ? SPOOL_MAX_CHUNKS_ALONE : SPOOL_MAX_CHUNKS;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ||
+        limit.rlim_cur / SPOOL_CHUNK_BYTES > most)
+        return most;
+    return limit.rlim_cur / SPOOL_CHUNK_BYTES ? (uint32_t)(limit.rlim_cur / SPOOL_CHUNK_BYTES) - 1 : 0;
+}
+
+// Writes the n-th name of the process's spool to `path`, of PATH_ROOM bytes.
+static bool name_spool(const struct producer_inherited *in, uint32_t n, const char *suffix, char *path)
+{
+    const char *end = path + PATH_ROOM;
+    char *at = append_number(append(append(path, end, in->dir), end, "/"), end, in->pid);
+    return append(append_number(append(at, end, "-"), end, n), end, suffix);
+}
+
+// Creates a spool's file under a name that the recorder does not look at. Other images of the process, and processes of other
+// namespaces, have the same pid: the first number that is free. Returns the open file, or -1 with errno.
+static int create_file(const struct producer_inherited *in, char *path)
+{
+    int fd = -1;
+    errno = EEXIST;
+    for (uint32_t n = 0; fd < 0 && errno == EEXIST && n < MAX_NAMES; n++) {
+        if (!name_spool(in, n, UNFINISHED_SUFFIX, path))
+            return -1;
+        fd = open_raw(path, O_RDWR | O_CREAT | O_EXCL);
+    }
+    return fd;
+}
+
+// Gives a spool that is complete its name.
+static bool publish_file(const struct producer_inherited *in, const char *unfinished)
+{
+    char path[PATH_ROOM];
+    long rc = -1;
+    errno = EEXIST;
+    for (uint32_t n = 0; rc && errno == EEXIST && n < MAX_NAMES; n++) {
+        if (!name_spool(in, n, SPOOL_FILE_SUFFIX, path))
+            return false;
+        rc = syscall(SYS_renameat2, AT_FDCWD, unfinished, AT_FDCWD, path, RENAME_NOREPLACE);
+        // Not every file system knows the flag.
+        if (rc && (errno == EINVAL || errno == ENOSYS) && syscall(SYS_faccessat, AT_FDCWD, path, F_OK) != 0)
+            rc = syscall(SYS_renameat2, AT_FDCWD, unfinished, AT_FDCWD, path, 0);
+    }
+    return rc == 0;
+}
+
+// Gives the file its size, which is sparse. Returns the chunks that it has room for, 0 when they are too few.
+static uint32_t size_file(int fd, uint32_t flags)
+{
+    for (uint32_t chunks = chunks_within_limits(flags); chunks >= LEAST_CHUNKS; chunks /= 4) {
+        if (ftruncate(fd, (off_t)(SPOOL_HEADER_BYTES + (size_t)chunks * SPOOL_CHUNK_BYTES)) == 0)
+            return chunks;
+    }
+    return 0;
+}
+
+static uint32_t chunks_to_open(uint32_t n_chunks)
+{
+    return n_chunks < PRODUCER_OPEN_CHUNKS ? n_chunks : PRODUCER_OPEN_CHUNKS;
+}
+
+// The header's pages now, for a full file system is a SIGBUS later. But argv, which only the kernel writes, in read(2), can do
+// without. 0 or an errno.
+static uint32_t fetch_header(struct spool_header *header, int fd)
+{
+    const size_t bytes = offsetof(struct spool_header, argv);
+    if (!madvise(header, bytes, MADV_POPULATE_WRITE))
+        return 0;
+    if (errno != EINVAL)
+        return errno == EFAULT ? ENOSPC : (uint32_t)errno;
+    return syscall(SYS_fallocate, fd, 0, 0l, (long)bytes) ? (uint32_t)errno : 0;
+}
+
+// Makes the file and its mapping, and forgets the file descriptor. NULL on failure, with nothing left behind: *why is an
+// errno.
+static struct spool_header *make_file(struct producer_inherited *in, char *path, uint32_t *n_chunks, uint32_t *why)
+{
+    int fd = create_file(in, path);
+    *why = (uint32_t)errno;
+    if (fd < 0)
+        return NULL;
+    *n_chunks = size_file(fd, in->session.flags);
+    struct spool_header *header = *n_chunks ? producer_map_first(in, fd, chunks_to_open(*n_chunks)) : NULL;
+    *why = header ? fetch_header(header, fd) : *n_chunks ? ENOMEM : EFBIG;
+    close_raw(fd);
+    if (!*why)
+        return header;
+    if (header)
+        producer_leave_map(in);
+    syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+    return NULL;
+}
+
+// A place in the file that nobody has. Returns its bit, 0 when there is none.
+static uint64_t claim_reserve(const struct producer_inherited *in)
+{
+    _Atomic uint64_t *taken = &in->reserves->taken;
+    uint64_t now = atomic_load_explicit(taken, memory_order_relaxed), bit;
+    do {
+        bit = ~now & (now + 1); // the lowest that is free
+        if (!bit || (unsigned)__builtin_ctzll(bit) >= in->n_reserves)
+            return 0;
+        // Pairs with the recorder's release: the place is empty again.
+    } while (
+        !atomic_compare_exchange_weak_explicit(taken, &now, now | bit, memory_order_acquire, memory_order_relaxed));
+    return bit;
+}
+
+// Waits a while for the recorder to have finished with one of a process that has ended.
+static struct spool_header *take_reserve(struct producer_inherited *in)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    if (!in->n_reserves)
+        return NULL;
+    uint32_t patience = in->session.flags & SPOOL_LOSSY ? 0 : RESERVE_WAIT_MS;
+    uint64_t bit = claim_reserve(in);
+    for (; !bit && patience && control_recorder_lives(in->futexes, in->session.owner); patience--) {
+        syscall(SYS_nanosleep, &pause, NULL);
+        bit = claim_reserve(in);
+    }
+    struct spool_header *header = bit ? producer_map_reserve(in, (unsigned)__builtin_ctzll(bit)) : NULL;
+    if (bit && !header)
+        atomic_fetch_and_explicit(&in->reserves->taken, ~bit, memory_order_release);
+    return header;
+}
+
+// In a file, whose unfinished name goes to `path`, or else in a reserve: then that is "".
+static struct spool_header *make_spool(struct producer_inherited *in, char *path, uint32_t *why)
+{
+    uint32_t n_chunks = SPOOL_RESERVE_CHUNKS;
+    struct spool_header *header = make_file(in, path, &n_chunks, why);
+    if (!header) {
+        path[0] = 0;
+        n_chunks = SPOOL_RESERVE_CHUNKS;
+        header = take_reserve(in);
+    }
+    if (header)
+        header->max_chunks = n_chunks;
+    return header;
+}
+
+// The process image that a fork child began as a copy of; all 0: the process is no such child. Names as in the spool's header.
+struct parent {
+    uint32_t pid;
+    uint64_t start_stamp, fork_stamp;
+};
+
+static void fill_header(struct spool_header *h, struct producer_process *p, const struct parent *parent)
+{
+    h->control.first_state = producer_inherited.recording;
+    atomic_store_explicit(&h->control.state, h->control.first_state, memory_order_relaxed);
+    h->pid = producer_inherited.pid;
+    h->ppid = (uint32_t)syscall(SYS_getppid);
+    h->start_stamp = producer_inherited.start_stamp = clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
+    h->start_cpu_ns = producer_cpu_ns();
+    h->fast_ticks = producer_cost_measure(p->clock);
+    struct stat exe;
+    if (syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &exe, 0) == 0) {
+        h->exe_device = exe.st_dev;
+        h->exe_inode = exe.st_ino;
+    }
+    h->parent_spool_pid = parent->pid;
+    h->parent_start_stamp = parent->start_stamp;
+    h->fork_stamp = parent->fork_stamp;
+    if (!parent->pid)
+        producer_read_file("/proc/self/statm", h->statm, sizeof h->statm - 1);
+    append(h->allocator, h->allocator + sizeof h->allocator, producer_inherited.allocator);
+    append(h->bypassed_by, h->bypassed_by + sizeof h->bypassed_by, producer_inherited.bypassed_by);
+    long n = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", h->exe, sizeof h->exe - 1);
+    if (n <= 0)
+        h->exe[0] = 0;
+    h->argv_bytes = (uint32_t)producer_read_file("/proc/self/cmdline", h->argv, sizeof h->argv);
+    atomic_store_explicit(&h->status, SPOOL_RUNNING, memory_order_relaxed);
+    // Pairs with the recorder's acquire: what stands above is there.
+    __atomic_store_n(&h->magic, SPOOL_MAGIC, __ATOMIC_RELEASE);
+}
+
+// A fork child lets go of its parent's spool: mapped, it would keep the memory of a long dead process. Unless the child
+// was forked by a signal handler in the middle of a record: that is finished when the handler returns.
+static struct parent leave_parent(struct producer_inherited *in, bool fork_was_seen)
+{
+    struct parent parent = {0};
+    if (in->spool)
+        parent = (struct parent){in->pid, in->start_stamp, fork_was_seen ? in->fork_stamp : 0};
+    if (in->spool && !fork_was_seen) {
+        in->recording = atomic_load(&in->spool->control.state);
+        in->forked = true;
+    }
+    in->fork_stamp = 0;
+    if (in->spool && !(producer_tls.busy & PRODUCER_INTERRUPTING))
+        producer_leave_map(in);
+    else
+        producer_forget_map(in);
+    return parent;
+}
+
+// Has a parent forbidden the time-stamp counter?
+static bool counter_is_forbidden(void)
+{
+    int how = 0;
+    return syscall(SYS_prctl, PR_GET_TSC, &how, 0, 0, 0) == 0 && how == PR_TSC_SIGSEGV;
+}
+
+// Joins the session of the environment, and makes one where its directory has none. A fork child has its parent's.
+static bool join_session(struct producer_inherited *in)
+{
+    if (in->session.magic)
+        return true;
+    if (!read_session(in)) {
+        make_session(in->dir);
+        if (!read_session(in))
+            return false;
+    }
+    if (!(in->session.flags & SPOOL_NO_RECORDER))
+        map_reserves(in);
+    return true;
+}
+
+static bool begin(struct producer_process *p)
+{
+    struct producer_inherited *in = &producer_inherited;
+    if (in->filtered || counter_is_forbidden())
+        return producer_refuse(p, in->reserves, in->filtered ? SPOOL_REFUSED_SECCOMP : SPOOL_REFUSED_COUNTER);
+    producer_thread_make_key();
+    struct parent parent = leave_parent(in, p->pid);
+    if (!in->dir_known)
+        find_dir(in);
+    bool alone = !in->dir[0] && producer_alone_start(in);
+    if (!in->dir[0])
+        return false;
+    if (!join_session(in) || (!alone && !in->attached && !producer_is_followed(&in->session)))
+        return false;
+    // What comes after the end of the recording of a process that ran already is not missing.
+    if (!producer_has_recorder(p))
+        return !in->attached && producer_refuse(p, in->reserves, SPOOL_REFUSED_ENDED);
+    if (!p->pid)
+        p->pid = (uint32_t)syscall(SYS_getpid);
+    in->pid = p->pid;
+    if (!parent.pid && (in->session.flags & SPOOL_START_PAUSED))
+        in->recording = SPOOL_PAUSED;
+    p->flags = in->session.flags;
+    p->clock = (enum clock_kind)in->session.clock_kind;
+    p->slow = p->clock == CLOCK_KIND_MONOTONIC || (p->flags & SPOOL_USABLE);
+    char path[PATH_ROOM];
+    uint32_t why = 0;
+    struct spool_header *header = make_spool(in, path, &why);
+    if (!header)
+        return producer_refuse(p, in->reserves, why);
+    fill_header(header, p, &parent);
+    if (path[0] && !publish_file(in, path)) {
+        why = (uint32_t)errno;
+        syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+        producer_leave_map(in);
+        return producer_refuse(p, in->reserves, why);
+    }
+    p->header = header;
+    p->max_chunks = header->max_chunks < SPOOL_MAX_CHUNKS_ALONE ? header->max_chunks : SPOOL_MAX_CHUNKS_ALONE;
+    atomic_store_explicit(&p->open_chunks, chunks_to_open(p->max_chunks), memory_order_relaxed);
+    producer_sites_start(in->session.depth, in->session.sample_bytes);
+    p->measures =
+        (p->flags & SPOOL_RESIDENCY) && producer_residency_allowed(in->session.filters) && producer_residency_start();
+    // The recorder looks for new spools every 20 ms, which takes it least time where processes live shorter. But a reserve is
+    // waited for, and names and memory of the program that it has started itself are to be seen.
+    if (!path[0] || header->ppid == in->session.recorder_pid || in->session.attached == p->pid)
+        producer_wake_recorder(p);
+    return true;
+}
+
+// Calls that come from now on and cannot be recorded are missing.
+static void count_missing(struct producer_process *p)
+{
+    p->unrecorded = p->header->unrecorded;
+    p->counts = SPOOL_COUNTS;
+}
+
+static bool start(struct producer_process *p)
+{
+    bool begun = begin(p);
+    producer_unmap_left(&producer_inherited);
+    return begun;
+}
+
+// The process's state, and behind it that of its first threads: most processes have no others.
+struct image {
+    struct producer_process process;
+    struct producer_thread threads[PRODUCER_POOL_STEP];
+};
+
+static struct producer_process *process_mapping(void)
+{
+    bool is_first = !atomic_load_explicit(&producer_inherited.process, memory_order_relaxed);
+    struct image *i = producer_map_wiped((void *_Atomic *)&producer_inherited.process, sizeof *i);
+    if (!i)
+        return NULL;
+    if (is_first)
+        i->process.pid = (uint32_t)syscall(SYS_getpid);
+    // Another thread may be here, too.
+    if (!atomic_load_explicit(&producer_inherited.pool[0], memory_order_relaxed))
+        atomic_store_explicit(&producer_inherited.pool[0], i->threads, memory_order_release);
+    return &i->process;
+}
+
+static void before_fork(void)
+{
+    struct producer_inherited *in = &producer_inherited;
+    const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
+    // One that has recorded nothing has its parent's blocks and state, as they were at that fork.
+    if (!p || !p->header)
+        return;
+    in->recording = atomic_load_explicit(&p->header->control.state, memory_order_acquire);
+    // One that is off may have forbidden itself the counter.
+    bool reads = atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
+    in->fork_stamp = reads && !producer_tls.thread->forbidden ? clock_ticks(p->clock) >> CODEC_STAMP_SHIFT : 0;
+}
+
+void producer_before_fork(void)
+{
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    before_fork();
+    producer_leave(was);
+}
+
+void producer_after_fork(void)
+{
+    struct producer_inherited *in = &producer_inherited;
+    struct producer_process *p = process_mapping();
+    if (!p)
+        return;
+    p->pid = (uint32_t)syscall(SYS_getpid);
+    in->forked |= !in->spool || atomic_load_explicit(&in->spool->threads_live, memory_order_relaxed) > 1;
+}
+
+// The state of a process that has no memory for one of its own. A fork child has that of its parent: it is not recorded either.
+static struct producer_process without_memory;
+
+// Turns recording off, once: events that try again and again would cost system calls each. Returns the state, which is OFF.
+static struct producer_process *refuse_without_memory(void)
+{
+    struct producer_inherited *in = &producer_inherited;
+    struct producer_process *none = NULL;
+    atomic_store_explicit(&without_memory.state, PRODUCER_STARTING, memory_order_relaxed);
+    if (!atomic_compare_exchange_strong(&in->process, &none, &without_memory))
+        return none;
+    if (!in->dir_known)
+        find_dir(in);
+    if (in->dir[0] && join_session(in) && producer_is_followed(&in->session) && producer_has_recorder(&without_memory))
+        producer_refuse(&without_memory, in->reserves, ENOMEM);
+    atomic_store_explicit(&without_memory.state, PRODUCER_OFF, memory_order_release);
+    return &without_memory;
+}
+
+struct producer_process *producer_process_ready(void)
+{
+    struct producer_process *p = process_mapping();
+    p = p ? p : refuse_without_memory();
+    for (;;) {
+        uint32_t state = atomic_load_explicit(&p->state, memory_order_acquire);
+        if (state == PRODUCER_RUNNING)
+            return p;
+        if (state == PRODUCER_OFF)
+            return NULL;
+        if (state == PRODUCER_STARTING) {
+            syscall(SYS_sched_yield);
+            continue;
+        }
+        if (!atomic_compare_exchange_strong(&p->state, &state, PRODUCER_STARTING))
+            continue;
+        bool begun = start(p);
+        if (begun)
+            count_missing(p);
+        atomic_store_explicit(&p->state, begun ? PRODUCER_RUNNING : PRODUCER_OFF, memory_order_release);
+    }
+}
+
+void producer_process_off(struct producer_process *p, const char *reason)
+{
+    uint32_t running = PRODUCER_RUNNING;
+    if (!atomic_compare_exchange_strong(&p->state, &running, PRODUCER_OFF))
+        return;
+    append(p->header->reason, p->header->reason + sizeof p->header->reason, reason);
+    atomic_store_explicit(&p->header->status, SPOOL_OFF, memory_order_release);
+    producer_wake_recorder(p);
+}
+
+int producer_attach_later(void)
+{
+    uint32_t new = PRODUCER_NEW;
+    struct producer_process *p = process_mapping();
+    if (!p)
+        return ENOMEM;
+    // A thread that has been here before may have tried and found no session.
+    atomic_compare_exchange_strong(&p->state, &new, PRODUCER_OFF);
+    return atomic_load(&p->state) == PRODUCER_OFF ? 0 : EALREADY;
+}
+
+int producer_attach(const char *dir)
+{
+    struct producer_inherited *in = &producer_inherited;
+    struct producer_process *p = atomic_load(&in->process);
+    if (!append(in->dir, in->dir + sizeof in->dir, dir))
+        return ENAMETOOLONG;
+    in->dir_known = true;
+    in->attached = true;
+    uint64_t mask = producer_signals_block();
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    bool begun = start(p);
+    // Threads went on unrecorded until now.
+    if (begun) {
+        atomic_store_explicit(&p->state, PRODUCER_RUNNING, memory_order_release);
+        count_missing(p);
+    }
+    producer_leave(was);
+    producer_signals_restore(mask);
+    if (!begun)
+        return ENOENT;
+    producer_residency_hint_always();
+    return 0;
+}
+
+void producer_detach(void)
+{
+    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    uint32_t running = PRODUCER_RUNNING;
+    if (!p)
+        return;
+    // What comes from now on is not missing.
+    p->unrecorded = NULL;
+    atomic_compare_exchange_strong(&p->state, &running, PRODUCER_OFF);
+    producer_tls.thread = (struct producer_thread *)&producer_no_thread;
+}
+
+int producer_clear(void)
+{
+    struct producer_inherited *in = &producer_inherited;
+    struct producer_process *p = atomic_load(&in->process);
+    if (p && producer_thread_has_unborn(p))
+        return EAGAIN;
+    if (p && p->header) {
+        atomic_store_explicit(&p->header->status, SPOOL_CLOSED, memory_order_release);
+        producer_wake_recorder(p);
+    }
+    if (p)
+        producer_thread_drop_all(p);
+    if (in->spool)
+        producer_leave_map(in);
+    producer_unmap_left(in);
+    producer_sites_stop();
+    producer_residency_forget();
+    if (in->futexes)
+        producer_munmap((void *)in->futexes, sizeof in->session);
+    if (in->reserves)
+        producer_munmap(in->reserves, sizeof *in->reserves);
+    if (p && p != &without_memory)
+        producer_munmap(p, sizeof(struct image));
+    in->futexes = NULL;
+    in->reserves = NULL;
+    in->n_reserves = in->pid = in->recording = 0;
+    in->session = (struct spool_session){0};
+    in->dir[0] = 0;
+    atomic_store(&in->process, NULL);
+    return 0;
+}
+
+// NULL when the process is not recorded.
+static struct producer_process *recorded_process(void)
+{
+    uint64_t mask = producer_signals_block();
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    struct producer_process *p = producer_process_ready();
+    producer_leave(was);
+    producer_signals_restore(mask);
+    return p;
+}
+
+int producer_control(enum control_verb verb)
+{
+    int saved_errno = errno;
+    const struct producer_inherited *in = &producer_inherited;
+    const struct producer_process *p = recorded_process();
+    int rc = p ? control_do(&(struct control){p->header, &in->session, in->futexes, 0}, verb) : -ENOENT;
+    errno = saved_errno;
+    return rc;
+}
+
+int producer_control_state(void)
+{
+    int saved_errno = errno;
+    const struct producer_process *p = recorded_process();
+    errno = saved_errno;
+    return p ? (int)atomic_load_explicit(&p->header->control.state, memory_order_acquire) : -ENOENT;
+}
+
+void producer_set_allocator(const char *path)
+{
+    append(producer_inherited.allocator, producer_inherited.allocator + sizeof producer_inherited.allocator, path);
+}
+
+void producer_set_bypass(const char *path)
+{
+    append(producer_inherited.bypassed_by, producer_inherited.bypassed_by + sizeof producer_inherited.bypassed_by,
+           path);
+}
+
+static bool is_listed(const struct spool_header *h, uint32_t bytes, const char *path)
+{
+    for (uint32_t at = 0; at < bytes; at += (uint32_t)strlen(h->deepbound + at) + 1) {
+        if (strcmp(h->deepbound + at, path) == 0)
+            return true;
+    }
+    return false;
+}
+
+void producer_add_deepbound(const char *path)
+{
+    static _Atomic bool adding;
+    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct spool_header *h = p ? p->header : NULL;
+    size_t n = strlen(path) + 1;
+    // Another thread that is at it finds the same.
+    if (!h || atomic_exchange(&adding, true))
+        return;
+    uint32_t bytes = atomic_load_explicit(&h->deepbound_bytes, memory_order_relaxed);
+    if (bytes < sizeof h->deepbound && n <= sizeof h->deepbound - bytes && !is_listed(h, bytes, path)) {
+        memcpy(h->deepbound + bytes, path, n);
+        // Pairs with the recorder's acquire: the text is there.
+        atomic_store_explicit(&h->deepbound_bytes, bytes + (uint32_t)n, memory_order_release);
+    }
+    atomic_store(&adding, false);
+}
+
+struct spool_header *producer_may_ask_malloc(void)
+{
+    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    return !producer_is_uncertain() && atomic_load_explicit(&p->header->deepbound_bytes, memory_order_relaxed) &&
+                   !producer_inherited.sandbox && syscall(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == 0 &&
+                   syscall(SYS_getpid) == (long)producer_inherited.pid
+               ? p->header
+               : NULL;
+}
+
+bool producer_is_uncertain(void)
+{
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    bool ready = p && p->header;
+    producer_leave(was);
+    return producer_inherited.forked || !ready;
+}
+
+void producer_set_library(const char *path, const char *heaptape)
+{
+    producer_inherited.heaptape = heaptape;
+    append(producer_inherited.library, producer_inherited.library + sizeof producer_inherited.library, path);
+}

@@ -1,0 +1,536 @@
+#include "capture/producer/producer_residency.h"
+#include "capture/producer/producer_private.h"
+
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
+
+enum {
+    BLOCKS = 1 << 13, // live at a time that are known
+    GROUP = 64,       // of entries of the table
+    // A block is put into the first part of the table while there is room: most of its pages are never touched.
+    FIRST_BLOCKS = 1 << 9,
+    FIRST_PROBES = 16,
+    PROBES = 32,
+    RESERVED = 1,        // an entry that is being filled in
+    VECTOR_PAGES = 4096, // of mincore at a time: a call costs as much as 2,000 pages
+    STACK_PAGES = 512,   // the same while another thread uses the vector: the stack may be a signal handler's
+    CHECKED_PAGES = 128, // whose contents are looked at; of more pages some stand for all
+    READ_PAGES = 16,     // at a time
+    MAX_PAGE_BYTES = 65536,
+    ALWAYS = 4,            // so many blocks of each class of sizes are measured whatever it costs
+    COST_SHARE = 200,      // else measuring takes at most 1/200 of the time since the start, and …
+    COST_FREE = 1 << 21,   // … some ticks, less than a millisecond
+    SMALL_BYTES = 1 << 15, // smaller ones are measured only …
+    SMALL_PART = 4,        // while it has taken less than this part of that, so that they leave time for the others
+    BIG_BYTES = 1 << 20,   // those come first at exit
+    // While they are live, blocks between these sizes are measured again and again: each time so many ticks have passed.
+    FOLLOWED_BYTES = 1 << 18,
+    FOLLOWED_MAX_BYTES = 1 << 28,
+    FOLLOW_MIN_TICKS = 1 << 22,
+    FOLLOW_MAX_TICKS = 1 << 25,
+    FOLLOW_PART = 64, // or this part of the time since the start, between the two
+    LIMIT_TIMES = 16, // nothing is measured where the memory for it would be a larger part of the program's limits
+};
+
+struct block {
+    uint64_t size;
+    uint32_t pid;      // of the image that it was recorded in: fork children inherit the table
+    bool zeroed;       // by calloc
+    bool chosen;       // to be measured
+    uint64_t resident; // pages, when it was allocated
+    // When it was taken from the table: the bytes that were used when a record last said so, and when that was still so.
+    uint64_t used, unchanged_at;
+};
+
+// Of a live block. Written by the thread that allocated it, before the program gets it.
+struct residency_entry {
+    _Atomic uint64_t address;      // 0: none
+    _Atomic uint64_t seen;         // 1 + pages that were resident when it was last measured; 0: it was not
+    _Atomic uint64_t used;         // bytes, then
+    _Atomic uint64_t unchanged_at; // ticks when it was seen again without a change; 0: it was not
+    struct block block;
+};
+
+_Atomic uint8_t producer_residency_filter[RESIDENCY_PLACES];
+// A bit for each group that has ever been used: the pages of the others are not to be touched at the end of each process.
+static _Atomic uint64_t groups[BLOCKS / GROUP / 64];
+
+// Mapped, not a variable: variables count against the program's limit of its data segment (RLIMIT_DATA).
+static struct memory {
+    struct residency_entry entries[BLOCKS];
+    char contents[READ_PAGES * 4096];
+    unsigned char vector[VECTOR_PAGES];
+} * memory;
+
+struct measured {
+    uint64_t resident, used, front; // pages
+};
+
+static _Atomic uint8_t *filter_at(uint64_t address)
+{
+    return &producer_residency_filter[address >> RESIDENCY_PAGE_BITS & (RESIDENCY_PLACES - 1)];
+}
+
+// A place that is full stays so.
+static void filter_add(uint64_t address)
+{
+    uint8_t was = atomic_load_explicit(filter_at(address), memory_order_relaxed);
+    while (was < UINT8_MAX && !atomic_compare_exchange_weak_explicit(filter_at(address), &was, was + 1,
+                                                                     memory_order_relaxed, memory_order_relaxed))
+        continue;
+}
+
+static void filter_remove(uint64_t address)
+{
+    uint8_t was = atomic_load_explicit(filter_at(address), memory_order_relaxed);
+    while (was && was < UINT8_MAX &&
+           !atomic_compare_exchange_weak_explicit(filter_at(address), &was, was - 1, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        continue;
+}
+
+void producer_residency_hint_always(void)
+{
+    memset((void *)producer_residency_filter, UINT8_MAX, sizeof producer_residency_filter);
+}
+
+void producer_residency_forget(void)
+{
+    memset((void *)producer_residency_filter, 0, sizeof producer_residency_filter);
+    if (memory)
+        producer_munmap(memory, sizeof *memory);
+    memory = NULL;
+}
+
+static bool is_scarce(__rlimit_resource_t resource)
+{
+    struct rlimit limit;
+    return getrlimit(resource, &limit) == 0 && limit.rlim_cur < LIMIT_TIMES * sizeof *memory;
+}
+
+bool producer_residency_start(void)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    if (!memory && !is_scarce(RLIMIT_DATA) && !is_scarce(RLIMIT_AS)) {
+        struct memory *m = producer_mmap(NULL, sizeof *m, PROT_READ | PROT_WRITE, flags, -1, 0);
+        memory = m == MAP_FAILED ? NULL : m;
+    }
+    return memory != NULL;
+}
+
+static struct residency_entry *probe(uint64_t address, unsigned i)
+{
+    uint64_t place = ((address >> 4) * 0x9e3779b97f4a7c15u >> 48) + i;
+    return &memory->entries[place & ((i < FIRST_PROBES ? FIRST_BLOCKS : BLOCKS) - 1)];
+}
+
+static struct residency_entry *find(uint64_t address)
+{
+    for (unsigned i = 0; i < PROBES; i++) {
+        if (atomic_load_explicit(&probe(address, i)->address, memory_order_acquire) == address)
+            return probe(address, i);
+    }
+    return NULL;
+}
+
+// Removes the block, of which *copy is left. False: it is not known, or another thread was faster.
+static bool take(struct residency_entry *from, uint64_t address, struct block *copy)
+{
+    if (!from)
+        return false;
+    *copy = from->block;
+    copy->used = atomic_load_explicit(&from->used, memory_order_relaxed);
+    copy->unchanged_at = atomic_load_explicit(&from->unchanged_at, memory_order_relaxed);
+    if (!atomic_compare_exchange_strong_explicit(&from->address, &address, 0, memory_order_acq_rel,
+                                                 memory_order_relaxed))
+        return false;
+    filter_remove(address);
+    return true;
+}
+
+static void mark_group(unsigned group)
+{
+    const uint64_t bit = 1ull << group % 64;
+    if (!(atomic_load_explicit(&groups[group / 64], memory_order_relaxed) & bit))
+        atomic_fetch_or_explicit(&groups[group / 64], bit, memory_order_relaxed);
+}
+
+// The release of a block that stood here was not seen.
+static void forget(uint64_t address)
+{
+    struct block old;
+    if (producer_residency_hint(address))
+        take(find(address), address, &old);
+}
+
+// Where there is no room the block is not known.
+static void put(uint64_t address, const struct block *from)
+{
+    forget(address);
+    for (unsigned i = 0; i < PROBES; i++) {
+        struct residency_entry *to = probe(address, i);
+        uint64_t none = 0;
+        if (!atomic_compare_exchange_strong_explicit(&to->address, &none, RESERVED, memory_order_acquire,
+                                                     memory_order_relaxed))
+            continue;
+        to->block = *from;
+        atomic_store_explicit(&to->seen, 0, memory_order_relaxed);
+        atomic_store_explicit(&to->unchanged_at, 0, memory_order_relaxed);
+        filter_add(address);
+        mark_group((unsigned)(to - memory->entries) / GROUP);
+        atomic_store_explicit(&to->address, address, memory_order_release);
+        return;
+    }
+}
+
+static uint64_t page_bytes(void)
+{
+    return getauxval(AT_PAGESZ);
+}
+
+// By the kernel: the program may have forbidden itself some of the block's pages. Those count as used.
+static uint64_t count_used(const struct iovec *pages, unsigned n, uint64_t bytes, uint64_t *leading)
+{
+    const struct iovec to = {memory->contents, n * bytes};
+    long got = syscall(SYS_process_vm_readv, (long)producer_inherited.pid, &to, 1l, pages, (long)n, 0l);
+    uint64_t used = 0, front = 0;
+    for (unsigned i = 0; i < n; i++) {
+        const uint64_t *words = (const uint64_t *)(memory->contents + i * bytes);
+        bool is_used = got < (long)((i + 1) * bytes);
+        for (uint64_t w = 0; !is_used && w < bytes / 8; w++)
+            is_used = words[w];
+        used += is_used;
+        front += is_used && front == i;
+    }
+    *leading = front;
+    return used;
+}
+
+// Of pages that follow each other: a byte for each, whose bit 0 says that it is resident.
+struct residency_part {
+    uint64_t first, n;
+    const unsigned char *resident;
+};
+
+// False: the kernel does not say.
+static bool each_part(struct producer_process *p, uint64_t start, uint64_t pages,
+                      void (*each)(void *context, const struct residency_part *part), void *context)
+{
+    unsigned char own[STACK_PAGES], *to = own;
+    uint64_t bytes = page_bytes(), most = STACK_PAGES;
+    bool known = true,
+         shared = pages > STACK_PAGES && !atomic_exchange_explicit(&p->residency.counting, 1, memory_order_acquire);
+    if (shared) {
+        to = memory->vector;
+        most = VECTOR_PAGES;
+    }
+    for (uint64_t at = 0; known && at < pages; at += most) {
+        uint64_t n = pages - at < most ? pages - at : most;
+        known = syscall(SYS_mincore, start + at * bytes, n * bytes, to) == 0;
+        if (known)
+            each(context, &(struct residency_part){at, n, to});
+    }
+    if (shared)
+        atomic_store_explicit(&p->residency.counting, 0, memory_order_release);
+    return known;
+}
+
+static void count_part(void *context, const struct residency_part *part)
+{
+    struct measured *m = context;
+    uint64_t leading = 0;
+    while (leading < part->n && part->resident[leading] & 1)
+        leading++;
+    m->front += m->front == part->first ? leading : 0;
+    m->resident += leading;
+    for (uint64_t i = leading; i < part->n; i++)
+        m->resident += part->resident[i] & 1;
+}
+
+// Of the resident pages of a block that was zeroed, one in `step` is looked at.
+struct reading {
+    uint64_t start, bytes, step, seen, checked, used, front;
+    struct iovec pages[READ_PAGES];
+    unsigned n;
+};
+
+static void read_pages(struct reading *r)
+{
+    uint64_t leading;
+    if (!r->n)
+        return;
+    r->used += count_used(r->pages, r->n, r->bytes, &leading);
+    r->front += r->front == r->checked ? leading : 0;
+    r->checked += r->n;
+    r->n = 0;
+}
+
+static void read_part(void *context, const struct residency_part *part)
+{
+    struct reading *r = context;
+    for (uint64_t i = 0; i < part->n; i++) {
+        if (!(part->resident[i] & 1) || r->seen++ % r->step)
+            continue;
+        r->pages[r->n++] = (struct iovec){(void *)(r->start + (part->first + i) * r->bytes), r->bytes};
+        if (r->n == sizeof memory->contents / r->bytes)
+            read_pages(r);
+    }
+}
+
+// Pages that the kernel, or the allocator, has filled with zeros are resident, but the program has not used them.
+static bool leave_out_zeros(struct producer_process *p, uint64_t start, uint64_t pages, struct measured *m)
+{
+    struct reading r = {.start = start, .bytes = page_bytes(), .step = m->resident / CHECKED_PAGES + 1};
+    if (!m->resident)
+        return true;
+    if (r.bytes > sizeof memory->contents || atomic_exchange_explicit(&p->residency.reading, 1, memory_order_acquire))
+        return false;
+    bool done = each_part(p, start, pages, read_part, &r);
+    read_pages(&r);
+    atomic_store_explicit(&p->residency.reading, 0, memory_order_release);
+    if (!done || !r.checked)
+        return false;
+    uint64_t front = r.front == r.checked ? m->resident : r.front * r.step;
+    m->used = m->resident * r.used / r.checked;
+    m->front = front < m->front ? front : m->front;
+    m->front = m->front < m->used ? m->front : m->used;
+    return true;
+}
+
+// The pages that belong to the block alone.
+static uint64_t inner_pages(uint64_t address, uint64_t size, uint64_t *start)
+{
+    uint64_t bytes = page_bytes(), end = (address + size) & ~(bytes - 1);
+    *start = (address + bytes - 1) & ~(bytes - 1);
+    return end > *start ? (end - *start) / bytes : 0;
+}
+
+static unsigned class_of(uint64_t size)
+{
+    return 63 - (unsigned)__builtin_clzll(size | 1);
+}
+
+// Is the block to be measured, for the price that has been paid so far? Counts it if so.
+static bool afford(struct producer_process *p, uint64_t size, uint64_t now)
+{
+    uint64_t elapsed = now - (p->header->start_stamp << CODEC_STAMP_SHIFT);
+    uint64_t ticks = atomic_load_explicit(&p->residency.ticks, memory_order_relaxed);
+    _Atomic uint32_t *measured = &p->residency.measured[class_of(size)];
+    uint64_t most = (elapsed / COST_SHARE + COST_FREE) / (size < SMALL_BYTES ? SMALL_PART : 1);
+    if (ticks > most && atomic_load_explicit(measured, memory_order_relaxed) >= ALWAYS)
+        return false;
+    atomic_fetch_add_explicit(measured, 1, memory_order_relaxed);
+    return true;
+}
+
+// A sandbox may end the program for a system call that it did not expect.
+static bool is_forbidden(const struct producer_process *p)
+{
+    return !p->measures || producer_inherited.sandbox;
+}
+
+static uint64_t begin(struct producer_process *p)
+{
+    return clock_ticks(p->clock);
+}
+
+static void end(struct producer_process *p, uint64_t begun)
+{
+    atomic_fetch_add_explicit(&p->residency.ticks, clock_ticks(p->clock) - begun, memory_order_relaxed);
+}
+
+// A new block: is it to be measured, and how much of it is resident already, because it lies where others have lain?
+static void choose(struct producer_process *p, uint64_t address, struct block *b, bool fresh)
+{
+    struct measured m = {0};
+    uint64_t start, pages = inner_pages(address, b->size, &start), begun = begin(p);
+    b->pid = p->pid;
+    b->chosen = pages && !is_forbidden(p) && afford(p, b->size, begun);
+    if (!b->chosen)
+        return;
+    if (!fresh || b->zeroed)
+        return;
+    b->chosen = each_part(p, start, pages, count_part, &m);
+    b->resident = m.resident;
+    end(p, begun);
+}
+
+static bool count_resident(struct producer_process *p, uint64_t address, const struct block *b, struct measured *m)
+{
+    uint64_t start, pages = inner_pages(address, b->size, &start);
+    *m = (struct measured){0};
+    // Where all were resident before, none can have become so.
+    if (b->resident != pages)
+        return each_part(p, start, pages, count_part, m);
+    m->resident = pages;
+    return true;
+}
+
+// Of those pages, the ones that the program has used.
+static bool count_used_pages(struct producer_process *p, uint64_t address, const struct block *b, struct measured *m)
+{
+    uint64_t start, pages = inner_pages(address, b->size, &start);
+    m->used = m->resident > b->resident ? m->resident - b->resident : 0;
+    m->front = m->front < m->used ? m->front : m->used;
+    return !b->zeroed || leave_out_zeros(p, start, pages, m);
+}
+
+// Before a record that says how much of the block is used now: until when it was as the record before that said.
+static void put_unchanged(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                          uint64_t address, uint64_t used, uint64_t unchanged_at)
+{
+    const struct event ev = {.kind = HT_RESIDENCY_UNCHANGED,
+                             .ptr = address,
+                             .count = used,
+                             .value = (clock_ticks(p->clock) - unchanged_at) >> CODEC_STAMP_SHIFT};
+    if (unchanged_at)
+        producer_stream_put(p, t, stream, &ev);
+}
+
+static void measure(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                    uint64_t address, const struct block *b)
+{
+    struct measured m;
+    if (!b->chosen || is_forbidden(p))
+        return;
+    uint64_t bytes = page_bytes(), begun = begin(p);
+    // What a fork child has of its parent, which chose it.
+    if (b->pid != p->pid && !afford(p, b->size, begun))
+        return;
+    bool known = count_resident(p, address, b, &m) && count_used_pages(p, address, b, &m);
+    end(p, begun);
+    const struct event ev = {.kind = HT_RESIDENCY,
+                             .ptr = address,
+                             .size = b->size,
+                             .count = m.resident * bytes,
+                             .align = m.used * bytes,
+                             .value = m.front * bytes};
+    if (!known)
+        return;
+    if (b->pid == p->pid && ev.align != b->used)
+        put_unchanged(p, t, stream, address, b->used, b->unchanged_at);
+    producer_stream_put(p, t, stream, &ev);
+}
+
+void producer_residency_before(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                               const struct event *ev, bool recorded)
+{
+    enum event_class class = event_infos[ev->kind].class;
+    struct block b;
+    if ((class != HT_CLASS_FREE && class != HT_CLASS_HALF) || !producer_residency_hint(ev->ptr) ||
+        !take(find(ev->ptr), ev->ptr, &b))
+        return;
+    if (recorded)
+        measure(p, t, stream, ev->ptr, &b);
+    // Should the realloc fail, the block lives on.
+    t->resized = class == HT_CLASS_HALF ? ev->ptr : 0;
+    t->resized_bytes = b.size;
+    t->resized_zeroed = b.zeroed;
+}
+
+void producer_residency_after(struct producer_process *p, struct producer_thread *t, const struct event *ev)
+{
+    enum event_class class = event_infos[ev->kind].class;
+    if (class != HT_CLASS_ALLOC && class != HT_CLASS_RESIZE)
+        return;
+    bool resized = class == HT_CLASS_RESIZE && t->resized && t->resized == ev->ptr;
+    struct block b = {.size = event_requested(ev->kind, ev->size, ev->count),
+                      .zeroed = ev->kind == HT_CALLOC || (resized && t->resized_zeroed)};
+    uint64_t address = ev->result;
+    if (resized && ev->error) {
+        address = ev->ptr;
+        b.size = t->resized_bytes;
+    }
+    if (class == HT_CLASS_RESIZE)
+        t->resized = 0;
+    if (!address || b.size < HT_BIG_BYTES)
+        return;
+    choose(p, address, &b, !(class == HT_CLASS_RESIZE && ev->ptr));
+    // Of one that is not to be measured only this is of use: after a realloc, pages of zeros are not used either.
+    if (b.chosen || b.zeroed)
+        put(address, &b);
+    else
+        forget(address);
+}
+
+// Measures the live blocks of `least` bytes and more in a group. A parent's are its own.
+static void finish_group(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                         struct residency_entry *group, uint64_t least)
+{
+    for (struct residency_entry *at = group; at < group + GROUP && !is_forbidden(p); at++) {
+        uint64_t address = atomic_load_explicit(&at->address, memory_order_acquire);
+        struct block b;
+        if (address > RESERVED && at->block.pid == p->pid && at->block.size >= least && take(at, address, &b))
+            measure(p, t, stream, address, &b);
+    }
+}
+
+void producer_residency_finish(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream)
+{
+    // A child of vfork that ends has the parent's blocks.
+    if (is_forbidden(p) || syscall(SYS_getpid) != (long)producer_inherited.pid)
+        return;
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < BLOCKS / GROUP; i++) {
+            if (atomic_load_explicit(&groups[i / 64], memory_order_relaxed) >> i % 64 & 1)
+                finish_group(p, t, stream, &memory->entries[i * GROUP], round ? 0 : BIG_BYTES);
+        }
+    }
+}
+
+// Another thread may release the block meanwhile: then there is no record. `now`: in ticks, not later than it is.
+static void follow_block(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                         struct residency_entry *at, uint64_t now)
+{
+    uint64_t address = atomic_load_explicit(&at->address, memory_order_acquire), bytes = page_bytes();
+    struct block b = at->block;
+    struct measured m;
+    if (address <= RESERVED || b.pid != p->pid || !b.chosen || b.size < FOLLOWED_BYTES || b.size > FOLLOWED_MAX_BYTES ||
+        !count_resident(p, address, &b, &m))
+        return;
+    uint64_t seen = atomic_load_explicit(&at->seen, memory_order_acquire),
+             used = atomic_load_explicit(&at->used, memory_order_relaxed);
+    if (seen == m.resident + 1) {
+        // Pages of zeros that are resident may be used unseen.
+        if (!b.zeroed || used == m.resident * bytes)
+            atomic_store_explicit(&at->unchanged_at, now, memory_order_relaxed);
+        return;
+    }
+    if (!count_used_pages(p, address, &b, &m) || atomic_load_explicit(&at->address, memory_order_acquire) != address)
+        return;
+    uint64_t unchanged_at = atomic_exchange_explicit(&at->unchanged_at, 0, memory_order_relaxed);
+    const struct event ev = {.kind = HT_RESIDENCY_STEP, .ptr = address, .size = b.size, .value = m.used * bytes};
+    atomic_store_explicit(&at->used, ev.value, memory_order_relaxed);
+    // False: another block lies there by now.
+    if (!atomic_compare_exchange_strong_explicit(&at->seen, &seen, m.resident + 1, memory_order_release,
+                                                 memory_order_relaxed))
+        return;
+    put_unchanged(p, t, stream, address, used, seen ? unchanged_at : 0);
+    producer_stream_put(p, t, stream, &ev);
+}
+
+void producer_residency_follow(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream)
+{
+    uint64_t begun = begin(p), due = atomic_load_explicit(&p->residency.due, memory_order_relaxed);
+    if (begun < due || is_forbidden(p) ||
+        !atomic_compare_exchange_strong_explicit(&p->residency.due, &due, UINT64_MAX, memory_order_acquire,
+                                                 memory_order_relaxed))
+        return;
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        if (atomic_load_explicit(&groups[i / GROUP / 64], memory_order_relaxed) >> i / GROUP % 64 & 1)
+            follow_block(p, t, stream, &memory->entries[i], begun);
+    }
+    uint64_t now = begin(p), pause = (now - (p->header->start_stamp << CODEC_STAMP_SHIFT)) / FOLLOW_PART;
+    pause = pause < FOLLOW_MIN_TICKS ? FOLLOW_MIN_TICKS : pause > FOLLOW_MAX_TICKS ? FOLLOW_MAX_TICKS : pause;
+    uint64_t paid = (now - begun) * COST_SHARE;
+    atomic_store_explicit(&p->residency.due, now + (paid > pause ? paid : pause), memory_order_release);
+}
+
+bool producer_residency_allowed(uint32_t filters)
+{
+    return syscall(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == 0 || (filters && control_filters() == filters);
+}

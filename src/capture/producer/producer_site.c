@@ -1,0 +1,421 @@
+// Call sites: the walk up the stack, and what is known of them already.
+#include "capture/producer/producer_site.h"
+#include "capture/producer/producer_private.h"
+#include "capture/unwind/unwind.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+uint32_t producer_depth;
+uint64_t producer_sample_bytes;
+
+enum {
+    OWN_FRAMES = 8, // of this library, between the walk and the wrapper
+    SCANS_AT_ONCE = 16,
+    PREFETCHED_SITES = 8,
+    WATCH_WALKS = 1024, // of a thread, between looks whether objects have been unloaded
+};
+
+// The main thread's stack grows, up to its limit; so much of it counts as its own.
+#define MAIN_STACK_BYTES (128ull << 20)
+
+void producer_sites_start(uint32_t depth, uint64_t sample_bytes)
+{
+    struct producer_inherited *in = &producer_inherited;
+    if (depth == 0 || in->sites)
+        return;
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    struct producer_sites *sites = producer_mmap(NULL, sizeof *sites, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (sites == MAP_FAILED)
+        return;
+    if (madvise(sites, sizeof *sites, MADV_WIPEONFORK)) {
+        producer_munmap(sites, sizeof *sites);
+        return;
+    }
+    madvise(sites, sizeof *sites, MADV_DONTDUMP);
+    in->sites = sites;
+    producer_sample_bytes = sample_bytes;
+    producer_depth = depth < SPOOL_MAX_DEPTH ? depth : SPOOL_MAX_DEPTH;
+}
+
+void producer_sites_stop(void)
+{
+    struct producer_inherited *in = &producer_inherited;
+    if (in->sites)
+        producer_munmap(in->sites, sizeof *in->sites);
+    in->sites = NULL;
+    producer_depth = 0;
+}
+
+// Where the stack that `sp` lies on ends. Reading between a frame and that end is safe as long as the thread runs on it.
+static void find_stack(struct producer_thread *t, uintptr_t sp)
+{
+    struct producer_sites *sites = producer_inherited.sites;
+    struct producer_mapping m;
+    if (atomic_exchange_explicit(&sites->scanning, 1, memory_order_acquire))
+        return;
+    bool found = producer_maps_find(sites, sp, &m);
+    atomic_store_explicit(&sites->scanning, 0, memory_order_release);
+    t->stack_low = t->stack_high = UINTPTR_MAX; // of no stack, and not looked for again
+    if (!found)
+        return;
+    // The C library puts a thread's control block at the end of its stack; what lies above it may be another mapping, and
+    // go away.
+    uintptr_t thread = (uintptr_t)__builtin_thread_pointer();
+    if (m.grows) {
+        t->stack_low = m.end - MAIN_STACK_BYTES;
+        t->stack_high = m.end;
+    } else if (thread > sp && thread < m.end) {
+        t->stack_low = m.start;
+        t->stack_high = thread;
+    }
+}
+
+static inline bool is_on_stack(const struct producer_thread *t, uintptr_t frame)
+{
+    return frame - t->stack_low < t->stack_high - t->stack_low;
+}
+
+// SplitMix64 (Sebastiano Vigna).
+static uint64_t random_bits(uint64_t *state)
+{
+    uint64_t x = *state += 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+// Exponentially distributed with that mean: −ln of a number in (0, 1], which is made of its leading zero bits and a mantissa
+// m in [1, 2) with ln m = 2 artanh((m − 1) / (m + 1)). The series' error is below 10⁻⁷.
+static int64_t draw_bytes(uint64_t *state, uint64_t mean)
+{
+    const double ln2 = 0.69314718055994531, most = 0x1p62;
+    uint64_t zeros_of = random_bits(state) | 1, bits = random_bits(state) >> 12;
+    double m = 1 + (double)bits * 0x1p-52, z = (m - 1) / (m + 1), q = z * z;
+    double ln_m = 2 * z * (1 + q * (1 / 3. + q * (1 / 5. + q * (1 / 7. + q * (1 / 9. + q * (1 / 11. + q / 13.))))));
+    double bytes = (double)mean * (ln2 * (__builtin_clzll(zeros_of) + 1) - ln_m);
+    return bytes < most ? (int64_t)bytes : (int64_t)most;
+}
+
+bool producer_site_chosen(uint64_t size)
+{
+    struct producer_tls *tls = &producer_tls;
+    bool first = !tls->random;
+    if (!producer_depth) {
+        // Not before the session has been joined, which may ask for stacks.
+        uint32_t was = producer_enter(PRODUCER_WRITING);
+        tls->stack_left = tls->thread->live ? INT64_MAX : -1;
+        producer_leave(was);
+        return false;
+    }
+    if (!producer_sample_bytes)
+        return true;
+    if (first)
+        tls->random = clock_counter() ^ (uintptr_t)tls << 20;
+    tls->stack_left = draw_bytes(&tls->random, producer_sample_bytes);
+    // Intervals have no memory: where the first one begins does not matter.
+    return !first || (tls->stack_left = (int64_t)((uint64_t)tls->stack_left - size)) < 0;
+}
+
+// A frame of this library, which is built with frame pointers: [the caller's frame pointer, return address].
+static bool is_frame(const struct producer_thread *t, uintptr_t frame, uintptr_t below)
+{
+    return frame > below && frame <= t->stack_high - 2 * sizeof(uintptr_t) && frame % sizeof(uintptr_t) == 0;
+}
+
+// The frame of the wrapper, whose return address is `caller`. 0 when the chain does not lead there, as on a signal stack
+// or a coroutine's.
+static uintptr_t wrapper_frame(struct producer_thread *t, uintptr_t frame, uintptr_t caller)
+{
+    if (!t->live)
+        return 0;
+    if (!t->stack_high)
+        find_stack(t, frame);
+    if (!is_on_stack(t, frame) || !is_frame(t, frame, 0))
+        return 0;
+    for (unsigned i = 0; i < OWN_FRAMES; i++) {
+        const uintptr_t *at = (const uintptr_t *)frame;
+        if (at[1] == caller)
+            return frame;
+        if (!is_frame(t, at[0], frame))
+            return 0;
+        frame = at[0];
+    }
+    return 0;
+}
+
+// What the thread keeps of its walks; a fork child makes it anew. NULL: nothing, as for a signal handler, which may have
+// interrupted a walk.
+static struct unwind_memory *memory_of(struct producer_thread *t, const struct producer_stream *stream)
+{
+    if (stream != &t->streams[0] || t->no_unwind)
+        return NULL;
+    if (!t->unwind) {
+        const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+        struct unwind_memory *m = producer_mmap(NULL, sizeof *m, PROT_READ | PROT_WRITE, flags, -1, 0);
+        t->no_unwind = m == MAP_FAILED;
+        if (t->no_unwind)
+            return NULL;
+        madvise(m, sizeof *m, MADV_DONTFORK);
+        madvise(m, sizeof *m, MADV_DONTDUMP);
+        unwind_memory_init(m);
+        t->unwind = m;
+    }
+    return t->unwind;
+}
+
+// Walks a stack that is not the thread's own, as a coroutine's or a signal's: in copies that the kernel makes. False: that
+// cannot be done now, or the frame pointers do not lead to the wrapper.
+static bool walk_copies(struct producer_process *p, struct producer_thread *t, const struct producer_stream *stream,
+                        struct unwind_registers *from, struct unwind_stack *to)
+{
+    struct unwind_memory *m = producer_depth > 1 && t->live && !is_on_stack(t, from->fp) ? memory_of(t, stream) : NULL;
+    if (!m || atomic_load_explicit(&p->sandboxed, memory_order_relaxed) || producer_inherited.filtered)
+        return false;
+    struct unwind_cursor c = {.memory = m, .window = &m->window};
+    uint64_t frame = from->fp, outer = frame, below = 0, caller = from->pc;
+    m->window.bytes = m->window.fills = 0;
+    m->window.pid = (uint32_t)p->pid;
+    for (unsigned i = 0; i < OWN_FRAMES && outer > below && c.from.pc != caller; i++) {
+        frame = outer;
+        if (!unwind_read_word(&c, frame, &outer) || !unwind_read_word(&c, frame + 8, &c.from.pc))
+            break;
+        below = frame;
+    }
+    if (c.from.pc != caller)
+        return false;
+    c.from.sp = frame + 16;
+    c.from.fp = outer;
+    unwind_walk(&c, producer_depth, to);
+    return true;
+}
+
+// Now and then, and not in the middle of a walk.
+static inline void watch(struct producer_thread *t)
+{
+    if (producer_unlikely(++t->walks % WATCH_WALKS == 0))
+        unwind_watch();
+}
+
+bool producer_put_counted(uint64_t count, uint64_t size, uint64_t address, const void *caller, const void *frame)
+{
+    producer_tls.stack_left = (int64_t)((uint64_t)producer_tls.stack_left - count * size);
+    if (producer_tls.stack_left < 0)
+        return producer_put_called(HT_CALLOC, count, size, address, caller, frame);
+    bool done = producer_put_moved(HT_CALLOC, count, size, address, false);
+    producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
+    return done;
+}
+
+static bool is_seen(uint64_t id)
+{
+    return producer_site_seen(producer_inherited.sites, producer_inherited.spool, id);
+}
+
+bool producer_put_called(unsigned kind, uint64_t count, uint64_t size, uint64_t address, const void *caller,
+                         const void *frame)
+{
+    // The wrapper's own frame, unless the compiler has put the call into a function that the wrapper calls.
+    const uint64_t *at = frame;
+    if (producer_unlikely(!producer_depth || producer_sample_bytes) && !producer_site_chosen(count * size)) {
+        bool done = producer_put_moved(kind, count, size, address, false);
+        // The first event of all joins the session, and only then is it known.
+        producer_tls.decided = done || !producer_depth ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
+        return done;
+    }
+    producer_tls.decided = PRODUCER_WITH_STACK;
+    if (producer_tls.busy || at[1] != (uintptr_t)caller)
+        return false;
+    producer_tls.busy = PRODUCER_WRITING;
+    producer_compiler_fence();
+    struct producer_thread *t = producer_tls.thread;
+    struct producer_stream *stream = &t->streams[0];
+    if (!is_on_stack(t, (uintptr_t)frame)) {
+        producer_tls.busy = 0;
+        return false;
+    }
+    uint64_t *w = stream->pos, ticks = clock_counter(), stamp = ticks >> CODEC_STAMP_SHIFT;
+    uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | producer_odd_block(count, size);
+    bool done = false;
+    // A base, two notes and the record.
+    if (!odd && t->unwind && producer_has_room(w, 4)) {
+        struct unwind_cursor c = {.from = {at[1], (uintptr_t)(at + 2), at[0]}, .memory = t->unwind};
+        c.low = c.from.sp;
+        c.high = t->stack_high;
+        watch(t);
+        uint64_t id = unwind_walk_site(&c, producer_depth);
+        bool seen = is_seen(id);
+        t->undefined = !seen;
+        done = seen && codec_put_base(&stream->state, &w, address);
+        producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITH_STACK;
+        if (done) {
+            *w++ = codec_note(HT_NOTE_SITE, id);
+            if (count != 1)
+                *w++ = codec_note(HT_NOTE_COUNT, count);
+            *w++ = codec_sized(kind, stamp, size, codec_relative(address, stream->state.base));
+            producer_publish(stream, w);
+            if (producer_cost_is_due(t))
+                producer_cost_add(producer_inherited.spool, clock_counter() - ticks);
+        }
+    }
+    producer_compiler_fence();
+    producer_tls.busy = 0;
+    return done;
+}
+
+static bool all_known(struct producer_sites *sites, const struct unwind_stack *stack, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (!producer_maps_has(sites, stack->codes[i]))
+            return false;
+    }
+    return true;
+}
+
+// Addresses that lie nowhere are common in programs without frame pointers, or with code made at run time: the more
+// there were, the rarer the look at the mappings.
+static bool is_worth_a_scan(struct producer_sites *sites)
+{
+    uint32_t misses = ++sites->misses;
+    return misses <= SCANS_AT_ONCE || (misses & (misses - 1)) == 0 || misses % 4096 == 0;
+}
+
+bool producer_site_near(const struct producer_sites *sites, uint64_t place, uint64_t id)
+{
+    for (unsigned i = 1; i < PRODUCER_SEEN_LINE; i++) {
+        if (atomic_load_explicit(&sites->seen[place ^ i], memory_order_relaxed) == id)
+            return true;
+    }
+    return false;
+}
+
+// It gets the place where it is looked for first, and what was there another one: a stack is added after those that it consists
+// of, and comes more often. False: all places of the line are taken, and one id is lost.
+static bool add_seen(struct producer_sites *sites, uint64_t id)
+{
+    uint64_t place = producer_site_place(sites, id), i = 1;
+    uint64_t there = atomic_load_explicit(&sites->seen[place], memory_order_relaxed);
+    atomic_store_explicit(&sites->seen[place], id, memory_order_relaxed);
+    if (!there)
+        return true;
+    while (i < PRODUCER_SEEN_LINE && atomic_load_explicit(&sites->seen[place ^ i], memory_order_relaxed))
+        i++;
+    bool empty = i < PRODUCER_SEEN_LINE;
+    place ^= empty ? i : 1 + (id >> 32) % (PRODUCER_SEEN_LINE - 1);
+    atomic_store_explicit(&sites->seen[place], there, memory_order_relaxed);
+    return empty;
+}
+
+void producer_site_add(struct producer_sites *sites, uint64_t id)
+{
+    uint32_t size = (atomic_load_explicit(&sites->seen_mask, memory_order_relaxed) | (PRODUCER_SEEN_FIRST - 1)) + 1;
+    if (!add_seen(sites, id) || size == PRODUCER_SEEN_SITES ||
+        atomic_fetch_add_explicit(&sites->n_seen, 1, memory_order_relaxed) < size / 2 ||
+        atomic_exchange_explicit(&sites->growing, 1, memory_order_acquire))
+        return;
+    // Other threads may lose ids, or miss them: these are defined once more.
+    atomic_store_explicit(&sites->seen_mask, size * 4 - 1, memory_order_relaxed);
+    for (uint32_t i = 0; i < size; i++) {
+        uint64_t there = atomic_load_explicit(&sites->seen[i], memory_order_relaxed);
+        if (!there || (producer_site_place(sites, there) ^ i) < PRODUCER_SEEN_LINE)
+            continue;
+        atomic_store_explicit(&sites->seen[i], 0, memory_order_relaxed);
+        add_seen(sites, there);
+    }
+    atomic_store_explicit(&sites->growing, 0, memory_order_release);
+}
+
+// A trace that has begun anew holds no definitions.
+static void forget_older(struct producer_sites *sites)
+{
+    uint32_t now = atomic_load_explicit(&producer_inherited.spool->restarts, memory_order_relaxed);
+    if (atomic_load_explicit(&sites->restarts, memory_order_relaxed) == now)
+        return;
+    uint32_t mask = atomic_load_explicit(&sites->seen_mask, memory_order_relaxed) | (PRODUCER_SEEN_FIRST - 1);
+    for (uint32_t i = 0; i <= mask; i++)
+        atomic_store_explicit(&sites->seen[i], 0, memory_order_relaxed);
+    atomic_store_explicit(&sites->n_seen, 0, memory_order_relaxed);
+    sites->n_ranges = 0;
+    atomic_store_explicit(&sites->restarts, now, memory_order_relaxed);
+}
+
+// Defines the sites of the innermost `n` frames.
+static void put_frames(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                       const uint64_t *codes, uint32_t n, uint64_t outer)
+{
+    _Static_assert(UNWIND_DEPTH * sizeof *codes <= CODEC_MAX_TEXT_BYTES, "a stack is a text");
+    const struct event ev = {
+        .kind = HT_FRAMES, .size = outer, .text = (const char *)codes, .text_bytes = n * (uint32_t)sizeof *codes};
+    producer_stream_put(p, t, stream, &ev);
+}
+
+// Defines them as all there is of the stack, though their numbers are those of the whole.
+static void put_cut(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                    const struct unwind_stack *stack, uint32_t n)
+{
+    uint64_t outer = 0;
+    while (n-- > 0) {
+        const struct event ev = {.kind = HT_FRAME, .ptr = stack->codes[n], .size = outer, .value = stack->sites[n]};
+        producer_stream_put(p, t, stream, &ev);
+        outer = ev.value;
+    }
+}
+
+// Writes what has not been defined of the stack into the stream, and of what mappings it lies
+// in. A walk that went along frame pointers may have gone astray: the stack ends at the first address that is not code. The
+// caller of the wrapper is code for certain.
+static void define(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                   const struct unwind_stack *stack)
+{
+    struct producer_sites *sites = producer_inherited.sites;
+    uint32_t fresh = 1, n;
+    // Most stacks are new from one of the innermost frames on: what is known of those comes all at once.
+    for (uint32_t i = 1; i < stack->n && i <= PREFETCHED_SITES; i++)
+        __builtin_prefetch(&sites->seen[producer_site_place(sites, stack->sites[i])], 1);
+    bool locked = atomic_exchange_explicit(&sites->scanning, 1, memory_order_acquire) == 0;
+    if (locked)
+        forget_older(sites);
+    while (fresh < stack->n && !is_seen(stack->sites[fresh]))
+        fresh++;
+    uint64_t outer = fresh < stack->n ? stack->sites[fresh] : 0;
+    n = fresh;
+    if (locked && !all_known(sites, stack, fresh)) {
+        if (is_worth_a_scan(sites))
+            producer_maps_scan(sites, p, t, stream);
+        for (n = 1; n < fresh && producer_maps_has(sites, stack->codes[n]);)
+            n++;
+    }
+    if (locked)
+        atomic_store_explicit(&sites->scanning, 0, memory_order_release);
+    if (n == fresh)
+        put_frames(p, t, stream, stack->codes, n, outer);
+    else
+        put_cut(p, t, stream, stack, n);
+    while (n-- > 0)
+        producer_site_add(sites, stack->sites[n]);
+}
+
+uint64_t producer_site_find(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                            const void *caller, const void *frame)
+{
+    struct unwind_stack stack;
+    _Static_assert((int)UNWIND_DEPTH == (int)SPOOL_MAX_DEPTH, "a walk is what can be asked for");
+    struct unwind_cursor c = {.from = {.pc = (uintptr_t)caller, .fp = (uintptr_t)frame}};
+    uintptr_t at = producer_depth > 1 ? wrapper_frame(t, (uintptr_t)frame, (uintptr_t)caller) : 0;
+    if (at) {
+        c.from.sp = c.low = at + 2 * sizeof(uintptr_t);
+        c.from.fp = *(const uintptr_t *)at;
+        c.high = t->stack_high;
+        c.memory = memory_of(t, stream);
+        watch(t);
+        uint64_t id = c.memory && !t->undefined ? unwind_walk_site(&c, producer_depth) : 0;
+        if (id && is_seen(id))
+            return id;
+        t->undefined = false;
+    }
+    if (at || !walk_copies(p, t, stream, &c.from, &stack))
+        unwind_walk(&c, at ? producer_depth : 1, &stack);
+    if (!is_seen(stack.sites[0]))
+        define(p, t, stream, &stack);
+    return stack.sites[0];
+}

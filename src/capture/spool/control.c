@@ -1,0 +1,196 @@
+#include "capture/spool/control.h"
+
+#include "base/clock.h"
+#include "trace/codec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define WAIT_NS     20000000u   // between looks at whether the recorder lives
+#define REPAIR_NAPS 50          // of WAIT_NS: as long as a recorder that lives needs to put a truncated session right
+#define LOCK_NS     1000000000u // after which the holder is taken for dead: it holds the lock for some instructions
+
+bool control_is_gone(uint32_t pid)
+{
+    // A zombie is dead, too, which kill(2) does not tell; pidfd_open needs Linux 5.3 and a file descriptor.
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd < 0)
+        return syscall(SYS_kill, pid, 0) != 0 && errno == ESRCH;
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    struct timespec now = {0};
+    long n = syscall(SYS_ppoll, &ended, 1, &now, NULL, 0);
+    syscall(SYS_close, fd);
+    return n > 0;
+}
+
+uint32_t control_filters(void)
+{
+    char text[4096];
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
+    long n = fd < 0 ? 0 : syscall(SYS_read, fd, text, sizeof text - 1);
+    if (fd >= 0)
+        syscall(SYS_close, fd);
+    text[n > 0 ? n : 0] = 0;
+    const char *line = strstr(text, "\nSeccomp_filters:");
+    uint32_t filters = 0;
+    for (line = line ? line + 17 : ""; *line == '\t' || *line == ' '; line++)
+        continue;
+    for (; *line >= '0' && *line <= '9'; line++)
+        filters = filters * 10 + (uint32_t)(*line - '0');
+    return filters;
+}
+
+static void nap(uint64_t ns)
+{
+    const struct timespec t = {.tv_nsec = (long)ns};
+    syscall(SYS_nanosleep, &t, NULL);
+}
+
+bool control_recorder_lives(const struct spool_session *futexes, uint32_t owner)
+{
+    // Compares the word and requeues nobody. What the kernel or a filter of system calls does not know says nothing.
+    const _Atomic uint32_t *word = &futexes->recorder.owner;
+    long rc = -1;
+    errno = EFAULT;
+    for (unsigned i = 0; owner && rc < 0 && errno == EFAULT && i < REPAIR_NAPS; i++) {
+        if (i > 0)
+            nap(WAIT_NS);
+        rc = syscall(SYS_futex, word, FUTEX_CMP_REQUEUE, 0, 0ul, word, owner);
+    }
+    return owner && (rc >= 0 || (errno != EAGAIN && errno != EFAULT));
+}
+
+void control_wake_recorder(struct spool_header *h, const struct spool_session *futexes)
+{
+    // Pairs with the recorder's look at the counts before it sleeps. A wake-up that comes between the two is lost, and the
+    // next one, or the end of the recorder's short sleep, makes up for it.
+    atomic_fetch_add(&h->wakeups, SPOOL_CHUNKS_A_WAKE);
+    syscall(SYS_futex, &futexes->wakeups, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+// Why nobody will answer, or 0.
+static int reason_to_stop(const struct control *c)
+{
+    if (!control_recorder_lives(c->futexes, c->session->owner) || atomic_load(&c->header->refused))
+        return -EPIPE;
+    return c->process && control_is_gone(c->process) ? -ESRCH : 0;
+}
+
+// Returns the signal mask to restore: a handler that wants the lock, too, would wait for ever.
+static uint64_t lock(struct spool_control *k)
+{
+    uint64_t all = UINT64_MAX, mask = 0;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof mask);
+    uint64_t start = clock_monotonic_ns();
+    uint32_t free_lock = 0;
+    while (!atomic_compare_exchange_strong(&k->lock, &free_lock, 1) && clock_monotonic_ns() - start < LOCK_NS) {
+        free_lock = 0;
+        nap(10000);
+    }
+    return mask;
+}
+
+static void unlock(struct spool_control *k, uint64_t mask)
+{
+    atomic_store(&k->lock, 0);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+}
+
+// True when there was room for the change, and the state has changed.
+static bool try_set(const struct control *c, enum spool_recording to)
+{
+    struct spool_control *k = &c->header->control;
+    uint64_t mask = lock(k);
+    uint64_t made = atomic_load(&k->changes_made);
+    bool same = atomic_load(&k->state) == (uint32_t)to;
+    bool room = made - atomic_load(&k->changes_taken) < SPOOL_STATE_CHANGES;
+    if (!same && room) {
+        uint64_t stamp = clock_ticks((enum clock_kind)c->session->clock_kind) >> CODEC_STAMP_SHIFT;
+        atomic_store(&k->changes[made % SPOOL_STATE_CHANGES], stamp << 2 | (uint64_t)to);
+        atomic_store(&k->changes_made, made + 1);
+        atomic_store(&k->state, to);
+    }
+    unlock(k, mask);
+    return same || room;
+}
+
+// Changes the state. The recorder makes room for changes with each of its turns.
+static int set(const struct control *c, enum spool_recording to)
+{
+    while (!try_set(c, to)) {
+        if (c->session->flags & SPOOL_NO_RECORDER)
+            return -ENOSPC;
+        int rc = reason_to_stop(c);
+        if (rc)
+            return rc;
+        control_wake_recorder(c->header, c->futexes);
+        nap(100000);
+    }
+    return 0;
+}
+
+// Asks the recorder and waits for its answer.
+static int ask(const struct control *c, enum spool_request what)
+{
+    struct spool_control *k = &c->header->control;
+    const struct timespec timeout = {.tv_nsec = WAIT_NS};
+    if (what == SPOOL_RESET)
+        atomic_fetch_add(&k->reset_proof, SPOOL_RESET_STEP);
+    uint32_t number = atomic_fetch_add(&k->asked[what], 1) + 1;
+    for (;;) {
+        control_wake_recorder(c->header, c->futexes);
+        uint32_t done = atomic_load(&k->done[what]);
+        if ((int32_t)(done - number) >= 0)
+            return 0;
+        int rc = reason_to_stop(c);
+        if (rc)
+            return rc;
+        syscall(SYS_futex, &k->done[what], FUTEX_WAIT, done, &timeout, NULL, 0);
+    }
+}
+
+static int reset(const struct control *c)
+{
+    if (c->session->flags & SPOOL_NO_RECORDER)
+        return -ENOTSUP;
+    int rc = ask(c, SPOOL_RESET);
+    return rc ? rc : -(int)atomic_load(&c->header->control.reset_error);
+}
+
+// Without a recorder the spool itself is what is kept.
+static int sync_all(const struct control *c)
+{
+    return c->session->flags & SPOOL_NO_RECORDER ? 0 : ask(c, SPOOL_SYNC);
+}
+
+int control_do(const struct control *c, enum control_verb verb)
+{
+    struct spool_control *k = &c->header->control;
+    uint32_t state = atomic_load(&k->state);
+    int rc = 0;
+    if (atomic_load(&c->header->status) == SPOOL_OFF)
+        return -ENODATA;
+    switch (verb) {
+    case CONTROL_START:
+        return set(c, SPOOL_RECORDING);
+    case CONTROL_STOP:
+        rc = set(c, SPOOL_STOPPED);
+        return rc ? rc : sync_all(c);
+    case CONTROL_PAUSE:
+        return state == SPOOL_STOPPED ? 0 : set(c, SPOOL_PAUSED);
+    case CONTROL_RESUME:
+        return state == SPOOL_STOPPED ? -EPERM : set(c, SPOOL_RECORDING);
+    case CONTROL_SYNC:
+        return sync_all(c);
+    case CONTROL_RESET:
+        return reset(c);
+    }
+    return -EINVAL;
+}

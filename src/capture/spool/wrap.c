@@ -1,0 +1,44 @@
+#include "capture/spool/attach.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char *const functions[SPOOL_WRAPPED] = {
+#define ROW(SYMBOL, name) #name,
+    SPOOL_WRAP_TABLE(ROW)
+#undef ROW
+};
+
+// "je_malloc=malloc", of n characters.
+static int parse_one(const char *text, size_t n, struct spool_wrap *to)
+{
+    const char *equals = memchr(text, '=', n);
+    size_t own = equals ? (size_t)(equals - text) : n, i = 0;
+    size_t rest = equals ? n - own - 1 : 0;
+    while (i < SPOOL_WRAPPED && (strlen(functions[i]) != rest || strncmp(functions[i], text + own + 1, rest) != 0))
+        i++;
+    if (!own || own >= SPOOL_WRAP_BYTES || i == SPOOL_WRAPPED)
+        return -EINVAL;
+    if (to->names[i][0])
+        return -EEXIST;
+    memcpy(to->names[i], text, own);
+    return 0;
+}
+
+int spool_parse_wrap(const char *text, struct spool_wrap *to)
+{
+    int rc = 0;
+    *to = (struct spool_wrap){0};
+    while (rc == 0) {
+        size_t n = strcspn(text, ",");
+        rc = parse_one(text, n, to);
+        if (!text[n])
+            break;
+        text += n + 1;
+    }
+    for (size_t i = 0; rc == 0 && i < SPOOL_WRAPPED; i++) {
+        for (size_t k = 0; k < i; k++)
+            rc = to->names[i][0] && strcmp(to->names[i], to->names[k]) == 0 ? -EEXIST : rc;
+    }
+    return rc;
+}

@@ -1,0 +1,487 @@
+#include "capture/unwind/unwind.h"
+#include "trace/codec.h"
+
+#include <errno.h>
+#include <link.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+_Atomic uint32_t unwind_age = 1;
+
+enum {
+    SLOT_LOST = UNWIND_SLOT_LOST * WORD,
+    PATH_APART = 4, // a walk that goes on its own for more frames than these becomes the path
+};
+
+// Fills the window from `at` on, and with some of what lies before it on its page, where the words of the same frame are.
+static bool fill_window(struct unwind_window *w, uint64_t at)
+{
+    enum { BEFORE = 512, PAGE = 4096 };
+    uint64_t page = at & ~(uint64_t)(PAGE - 1), from = at - page < BEFORE ? page : at - BEFORE,
+             cut = page + PAGE - from;
+    // In pieces of a page: what cannot be read is left out whole.
+    const struct iovec local = {w->words, sizeof w->words},
+                       remote[] = {{(void *)from, cut}, {(void *)(page + PAGE), sizeof w->words - cut}};
+    int saved_errno = errno;
+    long n = w->fills++ < UNWIND_WINDOW_FILLS
+                 ? syscall(SYS_process_vm_readv, w->pid, &local, 1ul, remote, cut < sizeof w->words ? 2ul : 1ul, 0ul)
+                 : -1;
+    errno = saved_errno;
+    w->at = from;
+    w->bytes = n > 0 ? (uint64_t)n : 0;
+    return n > 0;
+}
+
+bool unwind_read_copy(struct unwind_window *w, uint64_t at, uint64_t *to)
+{
+    if ((at < w->at || at - w->at + WORD > w->bytes) && (!fill_window(w, at) || at - w->at + WORD > w->bytes))
+        return false;
+    *to = w->words[(at - w->at) / WORD];
+    return true;
+}
+
+#if defined __x86_64__
+
+// Where the kernel's signal frame has them, from the stack pointer of the restorer on: struct ucontext.
+enum { SIGNAL_FP = 120, SIGNAL_SP = 160, SIGNAL_PC = 168, SIGNAL_BYTES = 176 };
+
+static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwind_registers *to)
+{
+    if (!unwind_read_word(c, at + SIGNAL_SP, &to->sp) || !unwind_read_word(c, at + SIGNAL_FP, &to->fp) ||
+        !unwind_read_word(c, at + SIGNAL_PC, &to->pc) || (to->sp <= at && !c->window))
+        return false;
+    to->pc++; // as if it were the address behind a call
+    return true;
+}
+
+static const uint64_t *signal_fp(uint64_t at)
+{
+    return (const uint64_t *)(at + SIGNAL_FP);
+}
+
+#else
+
+static const uint64_t *signal_fp(uint64_t at)
+{
+    return (const uint64_t *)at;
+}
+
+static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwind_registers *to)
+{
+    (void)c, (void)at, (void)to;
+    return false;
+}
+
+#endif
+
+// An entry is 37 bits of the address, of which the others are the set, and the lower bits of the rule: no rule is 0. The
+// entry that was found last is the first of its set.
+enum { ADDRESS_BITS = 47, KEPT_BITS = 27, TAG_BITS = 64 - KEPT_BITS, RULES_A_SET = 4 };
+_Static_assert(UNWIND_RULES / RULES_A_SET == 1 << (ADDRESS_BITS - TAG_BITS), "set and tag are the address");
+
+static inline uint32_t extend_rule(uint64_t kept)
+{
+    const int above = UNWIND_RULE_BITS - KEPT_BITS;
+    return (uint32_t)((int32_t)((uint32_t)kept << above) >> above);
+}
+
+// 0: it is not the address's.
+static inline uint32_t kept_rule(uint64_t entry, uint64_t tag)
+{
+    uint64_t rule = entry ^ tag << KEPT_BITS;
+    return rule >> KEPT_BITS ? 0 : extend_rule(rule);
+}
+
+static __attribute__((noinline)) uint32_t other_rule(uint64_t *set, uint64_t tag, uint64_t pc)
+{
+    unsigned i = 1;
+    while (i < RULES_A_SET && !kept_rule(set[i], tag))
+        i++;
+    uint64_t entry = i < RULES_A_SET ? set[i] : 0;
+    uint32_t rule = entry ? kept_rule(entry, tag) : unwind_find_rule(pc - 1);
+    // That of a frame of more than 1 MiB has more bits.
+    if (!entry && extend_rule(rule) != rule)
+        return rule;
+    for (i = i < RULES_A_SET ? i : RULES_A_SET - 1; i > 0; i--)
+        set[i] = set[i - 1];
+    set[0] = entry ? entry : tag << KEPT_BITS | (rule & ((1u << KEPT_BITS) - 1));
+    return rule;
+}
+
+static inline uint32_t rule_of(struct unwind_memory *m, uint64_t pc)
+{
+    if (pc < LOWEST_CODE)
+        return unwind_make_rule(WAY_NOTHING, 0, 0);
+    if (!m || pc >> ADDRESS_BITS)
+        return unwind_find_rule(pc - 1);
+    // Multiplication by an odd number is a bijection.
+    uint64_t key = (pc * 0x9e3779b97f4a7c15u) & ((1ull << ADDRESS_BITS) - 1), tag = key & ((1ull << TAG_BITS) - 1);
+    uint64_t *set = &m->rules[(key >> TAG_BITS) * RULES_A_SET];
+    uint32_t rule = kept_rule(set[0], tag);
+    return rule ? rule : other_rule(set, tag, pc);
+}
+
+// The caller's registers. False: there is none, or none that can be found.
+static inline __attribute__((always_inline)) bool find_caller(const struct unwind_cursor *c, struct unwind_step step,
+                                                              const struct unwind_registers *of,
+                                                              struct unwind_registers *to)
+{
+    uint64_t number = (uint64_t)(int64_t)step.number, cfa;
+    *to = (struct unwind_registers){.fp = step.slot == SLOT_LOST ? 0 : of->fp};
+    switch ((enum unwind_way)step.way) {
+    case WAY_SP:
+        cfa = of->sp + number;
+        break;
+    case WAY_UNKNOWN:
+        // Code made at run time, or without tables.
+        if (of->fp < of->sp)
+            return false;
+        cfa = of->fp + number;
+        break;
+    case WAY_FP:
+        cfa = of->fp + number;
+        break;
+    case WAY_ALIGNED:
+        if (!unwind_read_word(c, of->fp + number, &cfa) || !unwind_read_word(c, of->fp, &to->fp))
+            return false;
+        break;
+    case WAY_SIGNAL:
+        return leave_signal(c, of->sp, to);
+    case WAY_END:
+    case WAY_BROKEN:
+    case WAY_NOTHING:
+    default:
+        return false;
+    }
+    to->sp = cfa;
+    if (cfa <= of->sp || !unwind_read_word(c, cfa - WORD, &to->pc) || to->pc < LOWEST_CODE)
+        return false;
+    return !step.slot || step.slot == SLOT_LOST || unwind_read_word(c, cfa - step.slot, &to->fp);
+}
+
+void unwind_forget_frames(struct unwind_memory *m)
+{
+    memset(m->frames, 0, sizeof m->frames);
+    memset(m->path, 0, sizeof m->path);
+    m->path_n = 0;
+}
+
+void unwind_memory_init(struct unwind_memory *m)
+{
+    m->age = atomic_load_explicit(&unwind_age, memory_order_relaxed);
+    m->words[0] = (struct unwind_word){(const uint64_t *)&m->words[0].at, 0}; // another than the word at it
+    // The word below its sp is not its pc.
+    struct unwind_frame *nobody = &m->frames[UNWIND_FRAMES];
+    *nobody = (struct unwind_frame){.sp = (uintptr_t)(&nobody->sp + 1)};
+}
+
+static void forget_all(struct unwind_memory *m)
+{
+    memset(m->rules, 0, sizeof m->rules);
+    unwind_forget_frames(m);
+    unwind_memory_init(m);
+}
+
+static inline struct unwind_frame *caller_of(struct unwind_memory *m, const struct unwind_frame *f)
+{
+    return (struct unwind_frame *)((char *)m->frames + f->caller);
+}
+
+static inline void set_caller(const struct unwind_memory *m, struct unwind_frame *f, const struct unwind_frame *caller)
+{
+    _Static_assert(sizeof m->frames <= UINT16_MAX && sizeof m->path <= UINT16_MAX, "16 bits say where one is");
+    f->caller = (uint16_t)((const char *)caller - (const char *)m->frames);
+}
+
+static inline struct unwind_place *place_of(struct unwind_memory *m, const struct unwind_frame *f)
+{
+    return (struct unwind_place *)((char *)m->path + f->place);
+}
+
+static struct unwind_frame *set_of(struct unwind_memory *m, uint64_t pc, uint64_t sp)
+{
+    _Static_assert(UNWIND_FRAMES == 1 << 10, "of 64 bits 9 are left, and one chooses in the set");
+    return &m->frames[((pc + sp) * 0x9e3779b97f4a7c15u >> 55) * 2];
+}
+
+static __attribute__((noinline)) struct unwind_frame *make_frame(struct unwind_memory *m, uint64_t pc, uint64_t sp)
+{
+    struct unwind_frame *f = &set_of(m, pc, sp)[++m->made % 2];
+    struct unwind_step step = unwind_step_of(rule_of(m, pc));
+    // What is saved in the frame itself can be read.
+    bool plain = step.way == WAY_SP && step.number > 0 && step.slot <= step.number && step.slot != SLOT_LOST;
+    *f = (struct unwind_frame){.pc = pc,
+                               .sp = sp,
+                               .caller = UNWIND_FRAMES * sizeof *f,
+                               .number = step.number,
+                               .slot = step.slot,
+                               .way = step.way,
+                               .plain = plain};
+    return f;
+}
+
+// The frame kept of that place. NULL: there is none.
+static inline struct unwind_frame *find(struct unwind_memory *m, uint64_t pc, uint64_t sp)
+{
+    struct unwind_frame *f = set_of(m, pc, sp);
+    if (f->pc == pc && f->sp == sp)
+        return f;
+    f++;
+    return f->pc == pc && f->sp == sp ? f : NULL;
+}
+
+// The same, and it is made if there is none.
+static inline struct unwind_frame *keep(struct unwind_memory *m, uint64_t pc, uint64_t sp)
+{
+    struct unwind_frame *f = find(m, pc, sp);
+    return f ? f : make_frame(m, pc, sp);
+}
+
+// Where frame pointers lie: that of `frame` at `at`.
+struct fp {
+    const struct unwind_frame *frame;
+    const uint64_t *at;
+};
+
+// Where that of `f` lies, to which the kept callers lead.
+static void follow_fp(struct unwind_memory *m, struct fp *fp, const struct unwind_frame *f)
+{
+    while (fp->frame != f) {
+        const struct unwind_frame *caller = caller_of(m, fp->frame);
+        if (fp->frame->slot)
+            fp->at = (const uint64_t *)(caller->sp - fp->frame->slot);
+        fp->frame = caller;
+    }
+}
+
+static bool is_by_fp(unsigned way)
+{
+    return way == WAY_FP || way == WAY_UNKNOWN;
+}
+
+// As find_caller wants it.
+static bool is_above(uint64_t cfa, const struct unwind_frame *f)
+{
+    return cfa > f->sp + (f->way == WAY_UNKNOWN ? WORD : 0);
+}
+
+// The frame that called `f`, when that is not the one that is kept. NULL: there is none, or none that can be found.
+static __attribute__((noinline)) struct unwind_frame *other_caller(const struct unwind_cursor *c,
+                                                                   struct unwind_frame *f, struct fp *fp)
+{
+    static const uint64_t lost_fp;
+    follow_fp(c->memory, fp, f);
+    struct unwind_registers r = {f->pc, f->sp, *fp->at}, to;
+    const struct unwind_step step = {f->number, f->slot, f->way};
+    bool kept = f->plain || (is_by_fp(step.way) && step.slot != SLOT_LOST);
+    if (!find_caller(c, step, &r, &to))
+        return NULL;
+    struct unwind_frame *p = keep(c->memory, to.pc, to.sp);
+    if (kept && f != p) // f may have lost its place to p
+        set_caller(c->memory, f, p);
+    if (step.way == WAY_SIGNAL)
+        fp->at = signal_fp(r.sp);
+    else if (step.way == WAY_ALIGNED)
+        fp->at = (const uint64_t *)r.fp;
+    else if (step.slot)
+        fp->at = step.slot == SLOT_LOST ? &lost_fp : (const uint64_t *)(to.sp - step.slot);
+    fp->frame = p;
+    return p;
+}
+
+// Is the stack from this place outwards the same as when it was kept? Of the words that were looked at, the one numbered *same
+// was another; nothing is known of those before it.
+static inline bool is_same(const struct unwind_memory *m, const struct unwind_place *at, uint32_t *same)
+{
+    const struct unwind_word *w = m->words + at->n_words;
+    if (at->n_words >= *same)
+        return false;
+    while (*w->at == w->word) // the first is never
+        w--;
+    if (w == m->words)
+        return true;
+    *same = (uint32_t)(w - m->words);
+    return false;
+}
+
+static inline void expect(struct unwind_memory *m, uint32_t *n, uint64_t at, uint64_t word)
+{
+    m->words[++*n] = (struct unwind_word){(const uint64_t *)at, word};
+}
+
+// A walk: its n innermost frames, and outwards of them the first `known` places of the path.
+struct path_walk {
+    uint32_t n, known;
+    bool ended; // no word of the stack could make it longer
+};
+
+// Makes it the path.
+static __attribute__((noinline)) void keep_path(struct unwind_memory *m, const struct path_walk *walk)
+{
+    struct unwind_place *at = &m->path[walk->known];
+    for (uint32_t n = walk->n; n-- > 0;) {
+        const struct unwind_walked *w = &m->walked[n];
+        struct unwind_frame *f = w->frame;
+        bool own = f->pc == w->pc && f->sp == w->sp;
+        struct unwind_step step =
+            own ? (struct unwind_step){f->number, f->slot, f->way} : unwind_step_of(rule_of(m, w->pc));
+        // Their callers depend on other words.
+        if (step.way == WAY_ALIGNED || step.way == WAY_SIGNAL)
+            break;
+        struct unwind_place *outer = at++;
+        bool needs_fp = false;
+        *at = (struct unwind_place){.frame = f, .pc = w->pc, .sp = w->sp, .fp = *w->fp, .n_words = outer->n_words};
+        at->n_frames = outer->n_frames + 1;
+        if (outer > m->path) {
+            expect(m, &at->n_words, outer->sp - WORD, outer->pc);
+            needs_fp = outer->needs_fp && !step.slot;
+            if (outer->needs_fp && step.slot && step.slot != SLOT_LOST)
+                expect(m, &at->n_words, outer->sp - step.slot, outer->fp);
+        }
+        at->needs_fp = needs_fp || is_by_fp(step.way);
+        at->site = outer->site * CODEC_SITE_FACTOR + w->pc;
+        if (own)
+            f->place = (uint16_t)((char *)at - (char *)m->path);
+    }
+    uint32_t before = m->path_n;
+    m->path_n = at->n_frames;
+    while (before > m->path_n)
+        m->path[before--].frame = NULL;
+}
+
+// Returns what codec_site makes of all the frames: the sum of pc * CODEC_SITE_FACTOR to the power of the frame's number from
+// inside. `notes`: in `walked`, for keep_path.
+static inline __attribute__((always_inline)) uint64_t walk_kept(struct unwind_cursor *c, uint32_t max, bool notes,
+                                                                struct path_walk *walk)
+{
+    struct unwind_memory *m = c->memory;
+    uint64_t hash = 0, power = 1, limit = c->high - WORD;
+    uint32_t left = max, same = UINT32_MAX;
+    if (m->age != atomic_load_explicit(&unwind_age, memory_order_relaxed))
+        forget_all(m);
+    struct unwind_frame *f = keep(m, c->from.pc, c->from.sp);
+    struct fp fp = {f, &c->from.fp};
+    *walk = (struct path_walk){0};
+    for (;;) {
+        const struct unwind_place *place = place_of(m, f);
+        if (place->frame == f && left >= place->n_frames && is_same(m, place, &same)) {
+            if (place->needs_fp)
+                follow_fp(m, &fp, f);
+            if (!place->needs_fp || *fp.at == place->fp) {
+                walk->known = place->n_frames;
+                hash += place->site * power;
+                break;
+            }
+        }
+        if (notes) {
+            follow_fp(m, &fp, f);
+            m->walked[max - left] = (struct unwind_walked){f, f->pc, f->sp, fp.at};
+        }
+        hash += f->pc * power;
+        power *= CODEC_SITE_FACTOR;
+        if (--left == 0)
+            break;
+        struct unwind_frame *p = caller_of(m, f);
+        if (f->plain) {
+            uint64_t cfa = f->sp + (uint64_t)(int64_t)f->number;
+            if (cfa != p->sp || unwind_read(cfa - WORD) != p->pc) {
+                bool readable = cfa <= limit && cfa % WORD == 0;
+                p = readable ? find(m, unwind_read(cfa - WORD), cfa) : NULL;
+                if (p)
+                    set_caller(m, f, p);
+                else
+                    p = other_caller(c, f, &fp);
+            }
+        } else if (f->way == WAY_END) {
+            break;
+        } else {
+            follow_fp(m, &fp, f);
+            // A guess has been right once, or another frame has taken its place: the word below its sp can be read.
+            uint64_t cfa = *fp.at + (uint64_t)(int64_t)f->number;
+            if (cfa != p->sp || !is_above(cfa, f) || unwind_read(cfa - WORD) != p->pc)
+                p = other_caller(c, f, &fp);
+        }
+        if (!p)
+            break;
+        f = p;
+    }
+    walk->n = max - left;
+    walk->ended = walk->known || f->way == WAY_END || f->way == WAY_BROKEN;
+    return hash & codec_mask(CODEC_NOTE_BITS);
+}
+static bool is_far(const struct path_walk *walk)
+{
+    return walk->ended && walk->n > PATH_APART;
+}
+
+uint64_t unwind_walk_site(struct unwind_cursor *c, uint32_t max)
+{
+    struct path_walk walk;
+    uint64_t site;
+    if (!c->memory->far) {
+        site = walk_kept(c, max, false, &walk);
+        c->memory->far = is_far(&walk);
+    } else {
+        site = walk_kept(c, max, true, &walk);
+        c->memory->far = false;
+        if (is_far(&walk))
+            keep_path(c->memory, &walk);
+    }
+    return site;
+}
+
+static void walk_known(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
+{
+    struct unwind_memory *m = c->memory;
+    struct path_walk walk;
+    (void)walk_kept(c, max, true, &walk);
+    to->n = 0;
+    while (to->n < walk.n) {
+        to->codes[to->n] = m->walked[to->n].pc;
+        to->n++;
+    }
+    for (uint32_t i = walk.known; i > 0; i--)
+        to->codes[to->n++] = m->path[i].pc;
+    if (is_far(&walk))
+        keep_path(m, &walk);
+}
+
+void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
+{
+    struct unwind_registers r = c->from, next;
+    if (c->memory && !c->window) {
+        walk_known(c, max, to);
+    } else {
+        if (c->memory && c->memory->age != atomic_load_explicit(&unwind_age, memory_order_relaxed))
+            forget_all(c->memory);
+        uint32_t n = 1;
+        to->codes[0] = r.pc;
+        while (n < max && find_caller(c, unwind_step_of(rule_of(c->memory, r.pc)), &r, &next)) {
+            r = next;
+            to->codes[n++] = r.pc;
+        }
+        to->n = n;
+    }
+    uint64_t site = 0;
+    for (uint32_t i = to->n; i-- > 0;)
+        to->sites[i] = site = codec_site(site, to->codes[i]);
+}
+
+static int count_unloaded(struct dl_phdr_info *info, size_t size, void *data)
+{
+    if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
+        *(unsigned long long *)data = info->dlpi_subs;
+    return 1;
+}
+
+void unwind_watch(void)
+{
+    static _Atomic unsigned long long seen;
+    unsigned long long now = 0;
+    dl_iterate_phdr(count_unloaded, &now);
+    if (atomic_exchange(&seen, now) != now)
+        atomic_fetch_add(&unwind_age, 1);
+}

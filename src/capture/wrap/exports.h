@@ -1,0 +1,38 @@
+// What the library exports: the symbols of the event table, and what steers it. Preprocessed by the build (src/capture/meson.build) into a
+// version script, and into linker options that fail the link when a wrapper is missing.
+#include "trace/event/event_table.h"
+
+// The classes that are wrapped.
+#define EXPORT_ALLOC(symbol)  EXPORT(symbol)
+#define EXPORT_FREE(symbol)   EXPORT(symbol)
+#define EXPORT_RESIZE(symbol) EXPORT(symbol)
+#define EXPORT_THREAD(symbol) EXPORT(symbol)
+#define EXPORT_MARK(symbol)   EXPORT(symbol)
+#define EXPORT_MAP(symbol)    EXPORT(symbol)
+#define EXPORT_POOL(symbol)   EXPORT(symbol)
+#define EXPORT_HALF(symbol)
+#define EXPORT_META(symbol)
+
+#define EXPORT_ROW(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...) EXPORT_##class(symbol)
+
+#define EXPORT_CONTROL                                                                                                 \
+    EXPORT("mmap64")                                                                                                   \
+    EXPORT("prctl")                                                                                                    \
+    EXPORT("_exit")                                                                                                    \
+    EXPORT("_Exit")                                                                                                    \
+    EXPORT("dlclose")                                                                                                  \
+    EXPORT("heaptape_start")                                                                                           \
+    EXPORT("heaptape_stop")                                                                                            \
+    EXPORT("heaptape_pause")                                                                                           \
+    EXPORT("heaptape_resume")                                                                                          \
+    EXPORT("heaptape_unpause")                                                                                         \
+    EXPORT("heaptape_sync")                                                                                            \
+    EXPORT("heaptape_reset")                                                                                           \
+    EXPORT("heaptape_status")                                                                                          \
+    EXPORT("heaptape_attach")                                                                                          \
+    EXPORT("heaptape_end")                                                                                             \
+    EXPORT("heaptape_detach")                                                                                          \
+    EXPORT("heaptape_recorder")                                                                                        \
+    EXPORT("heaptape_list")                                                                                            \
+    EXPORT("heaptape_clear")                                                                                           \
+    EXPORT("heaptape_thread")

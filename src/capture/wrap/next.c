@@ -1,0 +1,412 @@
+// Bootstrap. dlsym itself may allocate, and does so before there is anything to forward to: those calls get memory of
+// a static arena.
+#include "capture/wrap/next.h"
+
+#include "capture/producer/producer.h"
+#include "capture/wrap/wrap.h"
+#include "capture/libc/libc.h"
+#include "capture/libc/objects.h"
+#include "capture/spool/attach.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ARENA_BYTES = 32768, ARENA_ALIGN = 16 };
+
+static _Alignas(ARENA_ALIGN) char arena[ARENA_BYTES];
+static _Atomic size_t arena_used;
+static _Atomic uint32_t arena_live; // blocks not given back
+
+static _Atomic uint32_t resolving, resolved;
+
+// The looked-up functions while `next` holds those that know the arena.
+static struct next real;
+
+static bool in_arena(const void *p)
+{
+    return (uintptr_t)p >= (uintptr_t)arena && (uintptr_t)p < (uintptr_t)arena + sizeof arena;
+}
+
+// A block's size stands before it, for realloc.
+static void *arena_take(size_t size)
+{
+    if (size > sizeof arena)
+        return NULL;
+    size_t bytes = ARENA_ALIGN + ((size + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1));
+    size_t at = atomic_fetch_add(&arena_used, bytes);
+    if (at + bytes > sizeof arena) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    atomic_fetch_add(&arena_live, 1);
+    memcpy(arena + at, &size, sizeof size);
+    return arena + at + ARENA_ALIGN;
+}
+
+static size_t arena_size(const void *p)
+{
+    size_t size;
+    memcpy(&size, (const char *)p - ARENA_ALIGN, sizeof size);
+    return size;
+}
+
+static void guarded_free(void *p)
+{
+    if (!in_arena(p))
+        real.free(p);
+}
+
+static void *guarded_realloc(void *old, size_t size)
+{
+    if (!in_arena(old))
+        return real.realloc(old, size);
+    void *p = real.malloc(size);
+    if (p)
+        memcpy(p, old, arena_size(old) < size ? arena_size(old) : size);
+    return p;
+}
+
+bool next_is_early(const void *block)
+{
+    return in_arena(block);
+}
+
+// Is this thread inside next_resolve? Then the call comes from dlsym.
+static bool in_resolve(void)
+{
+    return producer_tls.busy & PRODUCER_MUTED;
+}
+
+static void *boot_malloc(size_t size)
+{
+    if (in_resolve())
+        return arena_take(size);
+    next_resolve();
+    return next.malloc(size);
+}
+
+static void *boot_calloc(size_t count, size_t size)
+{
+    size_t bytes;
+    if (in_resolve()) // the arena is zero and never used twice
+        return __builtin_mul_overflow(count, size, &bytes) ? NULL : arena_take(bytes);
+    next_resolve();
+    return next.calloc(count, size);
+}
+
+static void *boot_realloc(void *old, size_t size)
+{
+    if (!in_resolve()) {
+        next_resolve();
+        return next.realloc(old, size);
+    }
+    void *p = arena_take(size);
+    if (p && in_arena(old))
+        memcpy(p, old, arena_size(old) < size ? arena_size(old) : size);
+    return p;
+}
+
+static void boot_free(void *p)
+{
+    if (in_arena(p)) {
+        atomic_fetch_sub(&arena_live, 1);
+    } else if (!in_resolve()) {
+        next_resolve();
+        next.free(p);
+    }
+}
+
+// dlsym calls none of these.
+#define BOOT(result, name, parameters, names)                                                                          \
+    static result boot_##name parameters                                                                               \
+    {                                                                                                                  \
+        next_resolve();                                                                                                \
+        return next.name names;                                                                                        \
+    }
+NEXT_OTHER_TABLE(BOOT)
+#undef BOOT
+
+#define BOOT_FIELD(result, name, parameters, names) .name = boot_##name,
+struct next next = {NEXT_BASIC_TABLE(BOOT_FIELD) NEXT_OTHER_TABLE(BOOT_FIELD)};
+#undef BOOT_FIELD
+
+static bool is_path_of_injected(const char *path)
+{
+    return strncmp(path, SPOOL_ATTACHED_FD, strlen(SPOOL_ATTACHED_FD)) == 0 || strstr(path, "/" SPOOL_ATTACHED_FILE);
+}
+
+bool next_is_injected(void)
+{
+    static _Atomic int known; // 1: no, 2: yes
+    struct next_object self;
+    if (!known)
+        known = next_object_of(&known, &self) && is_path_of_injected(self.path) ? 2 : 1;
+    return known == 2;
+}
+
+// The function of the object that comes next, or would, were this library loaded first.
+static void *function_after(const char *symbol)
+{
+    return next_is_injected() ? objects_function(symbol, &resolved) : dlsym(RTLD_NEXT, symbol);
+}
+
+bool next_find(const char *symbol, void **to)
+{
+    // Where libstdc++ was loaded with RTLD_LOCAL, it is not among the next objects.
+    static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
+    void *found = function_after(symbol);
+    for (size_t i = 0; !found && i < sizeof runtimes / sizeof *runtimes; i++) {
+        void *handle = dlopen(runtimes[i], RTLD_NOLOAD | RTLD_LAZY);
+        if (handle)
+            found = dlsym(handle, symbol); // the handle stays open: the function must not be unloaded
+    }
+    if (found)
+        *to = found;
+    return found;
+}
+
+size_t (*next_usable_size)(void *block);
+
+static void look_up_usable_size(const struct next_object *allocator)
+{
+    struct next_object object;
+    void *found = function_after("malloc_usable_size");
+    // An allocator that lacks it must not be asked for its blocks by libc's.
+    if (found && next_object_of(found, &object) && object.start == allocator->start)
+        next_usable_size = (size_t(*)(void *))found;
+}
+
+static uint64_t foreign_kinds; // bits by kind
+
+bool next_is_foreign(unsigned kind)
+{
+    return kind < 64 && (foreign_kinds >> kind & 1);
+}
+
+static void look_up_foreign(const struct next_object *allocator)
+{
+    const struct {
+        enum event_kind kind;
+        void *function;
+    } rare[] = {{HT_MEMALIGN, (void *)real.memalign},
+                {HT_ALIGNED_ALLOC, (void *)real.aligned_alloc},
+                {HT_POSIX_MEMALIGN, (void *)real.posix_memalign},
+                {HT_VALLOC, (void *)real.valloc},
+                {HT_PVALLOC, (void *)real.pvalloc}};
+    for (size_t i = 0; i < sizeof rare / sizeof *rare; i++) {
+        uintptr_t at = (uintptr_t)rare[i].function;
+        if (at < allocator->start || at >= allocator->end)
+            foreign_kinds |= 1ull << rare[i].kind;
+    }
+}
+
+bool next_is_bypassed(struct next_object *by)
+{
+    struct next_object self;
+    const void *first = next_is_injected() ? NULL : objects_function("malloc", NULL);
+    return first && next_object_of(first, by) && next_object_of(&resolved, &self) && by->start != self.start;
+}
+
+static bool is_operator(unsigned kind)
+{
+    return strncmp(event_infos[kind].symbol, "_Z", 2) == 0;
+}
+
+// Only the allocator itself may be asked, and only for its own blocks.
+static size_t usable(unsigned kind, void *block)
+{
+    if (next_is_early(block) || next_is_foreign(kind) || (is_operator(kind) && !wrap_cxx_is_malloc()))
+        return 0;
+    // tcmalloc's makes an object of its own at the first call.
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    size_t size = next_usable_size(block);
+    producer_leave(was);
+    return size;
+}
+
+// Objects that were loaded before the program: they have no RTLD_DEEPBIND, and cannot be closed.
+static struct {
+    size_t objects;
+    unsigned long long loads; // of all so far, when they were counted
+} first;
+
+static int count_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    (void)data;
+    first.objects++;
+    first.loads = info->dlpi_adds;
+    return 0;
+}
+
+static void look_up(void)
+{
+#define LOOK_UP(result, name, parameters, names) real.name = (result(*) parameters)function_after(#name);
+    NEXT_BASIC_TABLE(LOOK_UP)
+    NEXT_OTHER_TABLE(LOOK_UP)
+#undef LOOK_UP
+    struct next_object object;
+    if (next_object_of((void *)real.malloc, &object)) {
+        producer_set_object(PRODUCER_IN_ALLOCATOR, object.start, object.end);
+        producer_set_allocator(object.path);
+        look_up_usable_size(&object);
+        look_up_foreign(&object);
+        if (next_usable_size)
+            producer_set_usable(usable);
+    }
+    if (next_object_of(&resolved, &object)) {
+        producer_set_library(object.path, HEAPTAPE_BIN_FROM_LIBEXEC);
+        producer_set_object(PRODUCER_MUTED, object.start, object.end);
+        if (next_is_bypassed(&object))
+            producer_set_bypass(object.path[0] ? object.path : "the executable");
+    }
+    dl_iterate_phdr(count_object, NULL);
+}
+
+static void install(void)
+{
+    struct next chosen = real;
+    // The usual case is that dlsym allocated nothing: then nothing needs to know the arena.
+    if (atomic_load(&arena_live)) {
+        chosen.free = guarded_free;
+        chosen.realloc = guarded_realloc;
+    }
+#define INSTALL(result, name, parameters, names) __atomic_store_n(&next.name, chosen.name, __ATOMIC_RELEASE);
+    NEXT_BASIC_TABLE(INSTALL)
+    NEXT_OTHER_TABLE(INSTALL)
+#undef INSTALL
+}
+
+void next_resolve(void)
+{
+    if (atomic_load_explicit(&resolved, memory_order_acquire))
+        return;
+    int saved_errno = errno;
+    if (atomic_exchange(&resolving, 1) == 0) {
+        uint32_t was = producer_enter(PRODUCER_MUTED);
+        look_up();
+        producer_leave(was);
+        install();
+        atomic_store_explicit(&resolved, 1, memory_order_release);
+    }
+    while (!atomic_load_explicit(&resolved, memory_order_acquire))
+        sched_yield();
+    errno = saved_errno;
+}
+
+static int match_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    struct next_object *object = data;
+    struct object o;
+    object_read_segments(&o, info);
+    if (object->start < o.start || object->start >= o.end)
+        return 0;
+    object->start = o.start;
+    object->end = o.end;
+    // The main program's name is empty.
+    // Not by strncpy: AddressSanitizer's ends the program while its runtime starts.
+    size_t n = strnlen(info->dlpi_name, sizeof object->path - 1);
+    memcpy(object->path, info->dlpi_name, n);
+    return 1;
+}
+
+bool next_object_of(const void *address, struct next_object *object)
+{
+    *object = (struct next_object){.start = (uintptr_t)address};
+    return dl_iterate_phdr(match_object, object) == 1;
+}
+
+static int match_name(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    const char *name = strrchr(info->dlpi_name, '/'), *want = data;
+    return name && strncmp(name + 1, want, strlen(want)) == 0;
+}
+
+bool next_loaded(const char *name)
+{
+    return dl_iterate_phdr(match_name, (void *)name) == 1;
+}
+
+// A search for objects that call the real functions themselves.
+struct deepbound_search {
+    size_t objects;                     // seen so far
+    struct next_object allocator, libc; // what they call
+    bool found;                         // in the object that is being looked at
+};
+
+static bool is_malloc_function(const char *name)
+{
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        const struct event_info *info = &event_infos[kind];
+        bool of_blocks =
+            info->class == HT_CLASS_ALLOC || info->class == HT_CLASS_FREE || info->class == HT_CLASS_RESIZE;
+        if (of_blocks && info->symbol[0] && !is_operator(kind) && strcmp(name, info->symbol) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_in(const struct next_object *object, uintptr_t at)
+{
+    return at >= object->start && at < object->end;
+}
+
+// A function that has not been called yet may still be the object's own stub.
+static void look_at_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
+{
+    struct deepbound_search *s = context;
+    uintptr_t target = __atomic_load_n(slot, __ATOMIC_RELAXED);
+    (void)o;
+    s->found |= is_malloc_function(name) && (is_in(&s->allocator, target) || is_in(&s->libc, target));
+}
+
+// 1 when objects were loaded since the start.
+static int has_loaded(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    (void)data;
+    return info->dlpi_adds != first.loads ? 1 : 2;
+}
+
+static int look_for_deepbound(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct deepbound_search *s = data;
+    struct object o;
+    (void)size;
+    s->found = false;
+    if (s->objects++ < first.objects)
+        return 0;
+    object_read(&o, info);
+    object_each_slot(&o, look_at_slot, s);
+    if (s->found)
+        producer_add_deepbound(info->dlpi_name);
+    return 0;
+}
+
+next_mallinfo2_function next_mallinfo2(void)
+{
+    struct next_object allocator;
+    void *found = objects_function("mallinfo2", &resolved);
+    return found && next_object_of((void *)real.malloc, &allocator) && is_in(&allocator, (uintptr_t)found) &&
+                   is_in(&allocator, (uintptr_t)libc_address())
+               ? (next_mallinfo2_function)found
+               : NULL;
+}
+
+// The loader's lock is waited for only where a thread that runs has it.
+void next_report_deepbound(void)
+{
+    struct deepbound_search s = {0};
+    if (!atomic_load_explicit(&resolved, memory_order_acquire) || producer_is_uncertain())
+        return;
+    if (dl_iterate_phdr(has_loaded, NULL) == 1 && next_object_of((void *)real.malloc, &s.allocator) &&
+        next_object_of(libc_address(), &s.libc))
+        dl_iterate_phdr(look_for_deepbound, &s);
+}

@@ -1,0 +1,339 @@
+// Recording of a program that runs already: what its objects call of malloc's functions is found by the loader's own tables, and
+// each of these places is made to hold the wrapper's address. `heaptape record --pid` loads the library into the process and
+// calls what is exported here, in a thread of the process (src/record/attach/).
+#include "capture/wrap/next.h"
+#include "capture/producer/producer.h"
+#include "capture/wrap/wrap.h"
+#include "capture/libc/objects.h"
+#include "capture/spool/attach.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    MAX_WRAPPERS = 128,
+    MAX_SLOTS = 1 << 18,
+    CHECK_NS = 10000000, // between looks for objects that have been loaded since
+    PAGE_BYTES = 4096,
+};
+
+// A place that holds a wrapper's address.
+struct slot {
+    uintptr_t *at, was;
+};
+
+static struct {
+    struct slot *slots;
+    size_t n;
+    uintptr_t main_start, main_end;    // the executable
+    unsigned long long loads, unloads; // of objects, when they were looked at last
+    struct {
+        void *wrapper, *real;
+    } wrappers[MAX_WRAPPERS]; // those that were needed so far
+    size_t n_wrappers;
+} patch;
+
+static _Atomic bool patching;
+static _Atomic uint64_t checked_ns;
+static _Atomic bool patched;
+
+// The function that answered calls of the wrapper's name before; NULL: none did.
+static void *real_of(void *wrapper, const char *name)
+{
+    for (size_t i = 0; i < patch.n_wrappers; i++) {
+        if (patch.wrappers[i].wrapper == wrapper)
+            return patch.wrappers[i].real;
+    }
+    void *real = objects_function(name, &patch);
+    if (patch.n_wrappers < MAX_WRAPPERS) {
+        patch.wrappers[patch.n_wrappers].wrapper = wrapper;
+        patch.wrappers[patch.n_wrappers++].real = real;
+    }
+    return real;
+}
+
+static void write_slot(const struct object *o, uintptr_t *slot, uintptr_t value)
+{
+    bool sealed = (uintptr_t)slot >= o->relro_start && (uintptr_t)slot < o->relro_end;
+    void *page = (void *)((uintptr_t)slot & ~(uintptr_t)(PAGE_BYTES - 1));
+    if (sealed && syscall(SYS_mprotect, page, PAGE_BYTES, PROT_READ | PROT_WRITE))
+        return;
+    __atomic_store_n(slot, value, __ATOMIC_RELEASE);
+    if (sealed)
+        syscall(SYS_mprotect, page, PAGE_BYTES, PROT_READ);
+}
+
+// An object that has an allocator of its own, and calls that, keeps it. A function that has not been called yet is the
+// object's own stub, or that of an executable that is not position-independent: both lead to the real one.
+static bool leads_to(const struct object *o, const char *name, uintptr_t value, uintptr_t real)
+{
+    bool own = value >= o->start && value < o->end, of_main = value >= patch.main_start && value < patch.main_end;
+    return value == real || (own && !object_function(o, name)) || (of_main && !own);
+}
+
+static void *wrapper_of(const struct object *own, const char *name)
+{
+    void *named = wrap_named(name);
+    return named ? named : object_function(own, name);
+}
+
+static void patch_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
+{
+    void *wrapper = wrapper_of(context, name), *real = wrapper ? real_of(wrapper, name) : NULL;
+    uintptr_t value = __atomic_load_n(slot, __ATOMIC_RELAXED);
+    if (!real || !value || value == (uintptr_t)wrapper || patch.n == MAX_SLOTS ||
+        !leads_to(o, name, value, (uintptr_t)real))
+        return;
+    patch.slots[patch.n++] = (struct slot){slot, value};
+    write_slot(o, slot, (uintptr_t)wrapper);
+}
+
+static bool is_own(const struct object *o)
+{
+    return (uintptr_t)&patch >= o->start && (uintptr_t)&patch < o->end;
+}
+
+// The loader calls its own functions, and its blocks never leave it.
+static bool is_loader(const struct object *o)
+{
+    return o->base == getauxval(AT_BASE);
+}
+
+static int find_own(struct dl_phdr_info *info, size_t size, void *own)
+{
+    struct object o;
+    (void)size;
+    object_read(&o, info);
+    if (!info->dlpi_name[0]) {
+        patch.main_start = o.start;
+        patch.main_end = o.end;
+    }
+    if (is_own(&o))
+        *(struct object *)own = o;
+    patch.loads = info->dlpi_adds;
+    patch.unloads = info->dlpi_subs;
+    return 0;
+}
+
+static int patch_object(struct dl_phdr_info *info, size_t size, void *own)
+{
+    struct object o;
+    (void)size;
+    object_read(&o, info);
+    if (!is_own(&o) && !is_loader(&o))
+        object_each_slot(&o, patch_slot, own);
+    return 0;
+}
+
+// Calls that are under way go on where they are.
+static int patch_all(void)
+{
+    struct object own = {0};
+    size_t bytes = MAX_SLOTS * sizeof *patch.slots;
+    if (!patch.slots) {
+        void *p = (void *)syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0l);
+        if (p == MAP_FAILED)
+            return ENOMEM;
+        patch.slots = p;
+    }
+    dl_iterate_phdr(find_own, &own);
+    dl_iterate_phdr(patch_object, &own);
+    return 0;
+}
+
+static void unpatch_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
+{
+    uintptr_t value = __atomic_load_n(slot, __ATOMIC_RELAXED);
+    void *wrapper = wrapper_of(context, name);
+    if (!wrapper || value != (uintptr_t)wrapper)
+        return;
+    // The last one: an object may have been unloaded, and another one have come to lie there.
+    for (size_t i = patch.n; i-- > 0;) {
+        if (patch.slots[i].at == slot) {
+            write_slot(o, slot, patch.slots[i].was);
+            return;
+        }
+    }
+    write_slot(o, slot, (uintptr_t)real_of(wrapper, name));
+}
+
+static int unpatch_object(struct dl_phdr_info *info, size_t size, void *own)
+{
+    struct object o;
+    (void)size;
+    object_read(&o, info);
+    if (!is_own(&o))
+        object_each_slot(&o, unpatch_slot, own);
+    return 0;
+}
+
+static void unpatch_all(void)
+{
+    struct object own = {0};
+    if (!patch.slots)
+        return;
+    dl_iterate_phdr(find_own, &own);
+    dl_iterate_phdr(unpatch_object, &own);
+    patch.n = 0;
+    syscall(SYS_munmap, patch.slots, MAX_SLOTS * sizeof *patch.slots);
+    patch.slots = NULL;
+}
+
+// How often functions are called by other names: through how many places.
+struct name_count {
+    const struct spool_wrap *names;
+    unsigned places[SPOOL_WRAPPED];
+};
+
+static void count_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
+{
+    struct name_count *c = context;
+    (void)o, (void)slot;
+    for (unsigned i = 0; i < SPOOL_WRAPPED; i++)
+        c->places[i] += *name && strcmp(c->names->names[i], name) == 0;
+}
+
+static int count_object(struct dl_phdr_info *info, size_t size, void *count)
+{
+    struct object o;
+    (void)size;
+    object_read(&o, info);
+    object_each_slot(&o, count_slot, count);
+    return 0;
+}
+
+static bool are_called(const struct spool_wrap *names)
+{
+    struct name_count count = {.names = names};
+    bool called = true;
+    dl_iterate_phdr(count_object, &count);
+    for (unsigned i = 0; i < SPOOL_WRAPPED; i++)
+        called = called && (i == SPOOL_WRAP_USABLE_SIZE || !names->names[i][0] || count.places[i]);
+    return called;
+}
+
+static int look_for_changes(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    *(bool *)data = info->dlpi_adds != patch.loads || info->dlpi_subs != patch.unloads;
+    return 1;
+}
+
+// Not in a child of a process with several threads: the loader's lock may be held by one that is not there.
+static void look_again(void)
+{
+    bool changed = false;
+    if (producer_is_uncertain() || atomic_exchange(&patching, true))
+        return;
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    dl_iterate_phdr(look_for_changes, &changed);
+    if (changed && atomic_load(&patched))
+        patch_all();
+    producer_leave(was);
+    atomic_store(&patching, false);
+}
+
+void wrap_look_for_objects(void)
+{
+    if (!atomic_load_explicit(&patched, memory_order_relaxed))
+        return;
+    // Each free comes here: this clock needs a tenth of the time of CLOCK_MONOTONIC, and may be some ms late.
+    uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE), last = atomic_load_explicit(&checked_ns, memory_order_relaxed);
+    if (now - last < CHECK_NS || !atomic_compare_exchange_strong(&checked_ns, &last, now))
+        return;
+    int saved_errno = errno;
+    look_again();
+    errno = saved_errno;
+}
+
+WRAPPER int heaptape_attach(const char *dir, const struct spool_wrap *names);
+int heaptape_attach(const char *dir, const struct spool_wrap *names)
+{
+    static bool forks_known;
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    if (names && !are_called(names)) {
+        producer_leave(was);
+        return ENOLINK;
+    }
+    next_resolve();
+    wrap_set_names(names);
+    patch.n_wrappers = 0;
+    if (next_loaded("libstdc++.so") || next_loaded("libc++"))
+        wrap_cxx_resolve();
+    // Were calls recorded while only some of the places lead here, blocks would be allocated by a recorded call and freed by
+    // another one, or the other way round.
+    int error = producer_attach_later();
+    if (!error)
+        error = patch_all();
+    if (!error)
+        error = producer_attach(dir);
+    if (error)
+        unpatch_all();
+    else
+        atomic_store(&patched, true);
+    if (!error && !forks_known) {
+        forks_known = true;
+        pthread_atfork(producer_before_fork, NULL, producer_after_fork);
+    }
+    producer_leave(was);
+    return error;
+}
+
+WRAPPER int heaptape_end(void);
+int heaptape_end(void)
+{
+    if (!next_is_injected())
+        return ENOTSUP;
+    producer_detach();
+    return 0;
+}
+
+WRAPPER uint32_t heaptape_recorder(void);
+uint32_t heaptape_recorder(void)
+{
+    return producer_recorder();
+}
+
+WRAPPER int heaptape_detach(uint32_t by);
+int heaptape_detach(uint32_t by)
+{
+    producer_ended_by(by);
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    atomic_store(&patched, false);
+    // Another thread is looking for new objects.
+    while (atomic_exchange(&patching, true))
+        syscall(SYS_sched_yield);
+    unpatch_all();
+    atomic_store(&patching, false);
+    producer_leave(was);
+    return 0;
+}
+
+WRAPPER int heaptape_clear(void);
+int heaptape_clear(void)
+{
+    return producer_clear();
+}
+
+WRAPPER int heaptape_list(const struct spool_block *blocks, size_t n);
+int heaptape_list(const struct spool_block *blocks, size_t n)
+{
+    return producer_list(blocks, n);
+}
+
+_Static_assert(offsetof(struct producer_tls, thread) == offsetof(struct spool_thread, state) &&
+                   offsetof(struct producer_tls, busy) == offsetof(struct spool_thread, busy) &&
+                   (int)PRODUCER_WRITING == (int)SPOOL_THREAD_WRITING,
+               "what is shown of a thread is the start of what it has");
+
+WRAPPER const struct spool_thread *heaptape_thread(void);
+const struct spool_thread *heaptape_thread(void)
+{
+    return (const struct spool_thread *)&producer_tls;
+}

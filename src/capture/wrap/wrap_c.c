@@ -1,0 +1,370 @@
+// The C functions, but for malloc and free, and what is rare of these (wrap_fast.c).
+#include "capture/wrap/next.h"
+#include "capture/wrap/wrap.h"
+#include "capture/libc/objects.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint8_t wrap_error(const void *p, size_t size)
+{
+    // Not every allocator sets errno.
+    return p || size == 0 ? 0 : errno == EINVAL ? EINVAL : ENOMEM;
+}
+
+WRAP_COLD void *wrap_allocated(enum event_kind kind, size_t size, void *p, const void *caller)
+{
+    uint8_t error = wrap_error(p, size);
+    if (producer_put_again(kind, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
+        return p;
+    // Not before it is needed: filling it with zeros takes longer than the usual case.
+    const struct event ev = {.kind = kind, .size = size, .count = 1, .result = (uintptr_t)p, .error = error};
+    producer_record(&ev, caller);
+    return p;
+}
+
+void *wrap_timed_malloc(size_t size)
+{
+    uint64_t begin = producer_call_chosen() ? clock_counter() : 0;
+    void *p = next.malloc(size);
+    producer_call_end(begin);
+    return p;
+}
+
+void wrap_timed_free(void *p)
+{
+    uint64_t begin = producer_call_chosen() ? clock_counter() : 0;
+    next.free(p);
+    producer_call_end(begin);
+}
+
+void wrap_record_free(void *p, const void *caller)
+{
+    wrap_look_for_objects();
+    const struct event ev = {.kind = HT_FREE, .ptr = (uintptr_t)p};
+    producer_record(&ev, caller);
+    wrap_free(p);
+}
+
+static WRAP_COLD void *calloc_counted(size_t count, size_t size, void *p, const void *caller)
+{
+    uint8_t error = wrap_error(p, count && size);
+    if (producer_put_counted(count, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
+        return p;
+    const struct event ev = {.kind = HT_CALLOC, .size = size, .count = count, .result = (uintptr_t)p, .error = error};
+    producer_record(&ev, caller);
+    return p;
+}
+
+WRAPPER void *calloc(size_t count, size_t size)
+{
+    uint64_t begin = producer_call_begin();
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    void *p = next.calloc(count, size);
+    producer_leave(was);
+    producer_call_end(begin);
+    if (count != 1)
+        return calloc_counted(count, size, p, WRAP_CALLER);
+    return producer_put_allocated(HT_CALLOC, size, (uintptr_t)p) ? p : wrap_allocated(HT_CALLOC, size, p, WRAP_CALLER);
+}
+
+static WRAP_COLD void begin_slow(void *old, const void *caller)
+{
+    const struct event ev = {.kind = HT_REALLOC_BEGIN, .ptr = (uintptr_t)old};
+    producer_record(&ev, caller);
+}
+
+// The release half: another thread may get the old address before the real call returns.
+static inline void resize_begin(void *old, const void *caller)
+{
+    if (old && !producer_put_plain(HT_REALLOC_BEGIN, (uintptr_t)old))
+        begin_slow(old, caller);
+}
+
+static WRAP_COLD void *realloc_slow(void *old, size_t size, void *p, const void *caller)
+{
+    uint8_t error = wrap_error(p, size);
+    if (producer_put_again(HT_REALLOC, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
+        return p;
+    const struct event ev = {
+        .kind = HT_REALLOC, .ptr = (uintptr_t)old, .size = size, .result = (uintptr_t)p, .error = error};
+    producer_record(&ev, caller);
+    return p;
+}
+
+WRAPPER void *realloc(void *old, size_t size)
+{
+    resize_begin(old, WRAP_CALLER);
+    uint64_t begin = producer_call_begin();
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    void *p = next.realloc(old, size);
+    producer_leave(was);
+    producer_call_end(begin);
+    return producer_put_allocated(HT_REALLOC, size, (uintptr_t)p) ? p : realloc_slow(old, size, p, WRAP_CALLER);
+}
+
+WRAPPER void *reallocarray(void *old, size_t count, size_t size)
+{
+    resize_begin(old, WRAP_CALLER);
+    uint64_t begin = producer_call_begin();
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    void *p = next.reallocarray(old, count, size);
+    producer_leave(was);
+    producer_call_end(begin);
+    const struct event ev = {.kind = HT_REALLOCARRAY,
+                             .ptr = (uintptr_t)old,
+                             .size = size,
+                             .count = count,
+                             .result = (uintptr_t)p,
+                             .error = wrap_error(p, count && size)};
+    producer_record(&ev, WRAP_CALLER);
+    return p;
+}
+
+static void record_aligned(enum event_kind kind, size_t align, size_t size, void *p, const void *caller)
+{
+    const struct event ev = {
+        .kind = kind, .size = size, .align = align, .result = (uintptr_t)p, .error = wrap_error(p, size)};
+    producer_record(&ev, caller);
+}
+
+WRAPPER void *memalign(size_t align, size_t size)
+{
+    uint64_t begin = producer_call_begin();
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    void *p = next.memalign(align, size);
+    producer_leave(was);
+    producer_call_end(begin);
+    record_aligned(HT_MEMALIGN, align, size, p, WRAP_CALLER);
+    return p;
+}
+
+WRAPPER void *aligned_alloc(size_t align, size_t size)
+{
+    uint64_t begin = producer_call_begin();
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    void *p = next.aligned_alloc(align, size);
+    producer_leave(was);
+    producer_call_end(begin);
+    record_aligned(HT_ALIGNED_ALLOC, align, size, p, WRAP_CALLER);
+    return p;
+}
+
+WRAPPER int posix_memalign(void **to, size_t align, size_t size)
+{
+    uint64_t begin = producer_call_begin();
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    int error = next.posix_memalign(to, align, size);
+    producer_leave(was);
+    producer_call_end(begin);
+    const struct event ev = {.kind = HT_POSIX_MEMALIGN,
+                             .size = size,
+                             .align = align,
+                             .result = error ? 0 : (uintptr_t)*to,
+                             .error = (uint8_t)error};
+    producer_record(&ev, WRAP_CALLER);
+    return error;
+}
+
+WRAPPER void *valloc(size_t size)
+{
+    uint64_t begin = producer_call_begin();
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    void *p = next.valloc(size);
+    producer_leave(was);
+    producer_call_end(begin);
+    record_aligned(HT_VALLOC, 0, size, p, WRAP_CALLER);
+    return p;
+}
+
+WRAPPER void *pvalloc(size_t size)
+{
+    uint64_t begin = producer_call_begin();
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    void *p = next.pvalloc(size);
+    producer_leave(was);
+    producer_call_end(begin);
+    record_aligned(HT_PVALLOC, 0, size, p, WRAP_CALLER);
+    return p;
+}
+
+// C23; libc may not have them, nor the allocator: then they are free.
+WRAPPER void free_sized(void *p, size_t size);
+WRAPPER void free_aligned_sized(void *p, size_t align, size_t size);
+static void (*real_free_sized)(void *p, size_t size);
+static void (*real_free_aligned_sized)(void *p, size_t align, size_t size);
+
+void free_sized(void *p, size_t size)
+{
+    static _Atomic int looked;
+    if (!looked) {
+        next_find("free_sized", (void **)&real_free_sized);
+        looked = 1;
+    }
+    const struct event ev = {.kind = HT_FREE_SIZED, .ptr = (uintptr_t)p, .size = size};
+    producer_record(&ev, WRAP_CALLER);
+    uint64_t begin = producer_call_begin();
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    if (real_free_sized)
+        real_free_sized(p, size);
+    else
+        next.free(p);
+    producer_leave(was);
+    producer_call_end(begin);
+}
+
+void free_aligned_sized(void *p, size_t align, size_t size)
+{
+    static _Atomic int looked;
+    if (!looked) {
+        next_find("free_aligned_sized", (void **)&real_free_aligned_sized);
+        looked = 1;
+    }
+    const struct event ev = {.kind = HT_FREE_ALIGNED_SIZED, .ptr = (uintptr_t)p, .size = size, .align = align};
+    producer_record(&ev, WRAP_CALLER);
+    uint64_t begin = producer_call_begin();
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    if (real_free_aligned_sized)
+        real_free_aligned_sized(p, align, size);
+    else
+        next.free(p);
+    producer_leave(was);
+    producer_call_end(begin);
+}
+
+// An allocator beside the one in use, whose functions have other names. What it calls of the one in use is its own business.
+static struct {
+    struct spool_wrap names;
+    void *(*malloc)(size_t size);
+    void *(*calloc)(size_t count, size_t size);
+    void *(*realloc)(void *old, size_t size);
+    void (*free)(void *p);
+    void *(*memalign)(size_t align, size_t size);
+    void *(*aligned_alloc)(size_t align, size_t size);
+    int (*posix_memalign)(void **to, size_t align, size_t size);
+    size_t (*malloc_usable_size)(void *block);
+} named;
+
+static void record_named(const struct event *ev, const void *caller)
+{
+    uint32_t was = producer_enter(PRODUCER_NAMED);
+    producer_record(ev, caller);
+    producer_leave(was);
+}
+
+static void *named_aligned(enum event_kind kind, void *(*real)(size_t align, size_t size), const size_t sizes[2],
+                           const void *caller)
+{
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    void *p = real(sizes[0], sizes[1]);
+    producer_leave(was);
+    const struct event ev = {
+        .kind = kind, .align = sizes[0], .size = sizes[1], .result = (uintptr_t)p, .error = wrap_error(p, sizes[1])};
+    record_named(&ev, caller);
+    return p;
+}
+
+static void *named_malloc(size_t size)
+{
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    void *p = named.malloc(size);
+    producer_leave(was);
+    const struct event ev = {
+        .kind = HT_MALLOC, .size = size, .count = 1, .result = (uintptr_t)p, .error = wrap_error(p, size)};
+    record_named(&ev, WRAP_CALLER);
+    return p;
+}
+
+static void *named_calloc(size_t count, size_t size)
+{
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    void *p = named.calloc(count, size);
+    producer_leave(was);
+    const struct event ev = {
+        .kind = HT_CALLOC, .size = size, .count = count, .result = (uintptr_t)p, .error = wrap_error(p, count && size)};
+    record_named(&ev, WRAP_CALLER);
+    return p;
+}
+
+static void *named_realloc(void *old, size_t size)
+{
+    if (old)
+        record_named(&(struct event){.kind = HT_REALLOC_BEGIN, .ptr = (uintptr_t)old}, WRAP_CALLER);
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    void *p = named.realloc(old, size);
+    producer_leave(was);
+    const struct event ev = {
+        .kind = HT_REALLOC, .ptr = (uintptr_t)old, .size = size, .result = (uintptr_t)p, .error = wrap_error(p, size)};
+    record_named(&ev, WRAP_CALLER);
+    return p;
+}
+
+static void named_free(void *p)
+{
+    wrap_look_for_objects();
+    record_named(&(struct event){.kind = HT_FREE, .ptr = (uintptr_t)p}, WRAP_CALLER);
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    named.free(p);
+    producer_leave(was);
+}
+
+static void *named_memalign(size_t align, size_t size)
+{
+    return named_aligned(HT_MEMALIGN, named.memalign, (const size_t[2]){align, size}, WRAP_CALLER);
+}
+
+static void *named_aligned_alloc(size_t align, size_t size)
+{
+    return named_aligned(HT_ALIGNED_ALLOC, named.aligned_alloc, (const size_t[2]){align, size}, WRAP_CALLER);
+}
+
+static int named_posix_memalign(void **to, size_t align, size_t size)
+{
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    int error = named.posix_memalign(to, align, size);
+    producer_leave(was);
+    const struct event ev = {.kind = HT_POSIX_MEMALIGN,
+                             .size = size,
+                             .align = align,
+                             .result = error ? 0 : (uintptr_t)*to,
+                             .error = (uint8_t)error};
+    record_named(&ev, WRAP_CALLER);
+    return error;
+}
+
+static const struct {
+    void **real, *wrapper; // NULL: it is only called
+} named_functions[SPOOL_WRAPPED] = {
+    [SPOOL_WRAP_MALLOC] = {(void **)&named.malloc, (void *)named_malloc},
+    [SPOOL_WRAP_CALLOC] = {(void **)&named.calloc, (void *)named_calloc},
+    [SPOOL_WRAP_REALLOC] = {(void **)&named.realloc, (void *)named_realloc},
+    [SPOOL_WRAP_FREE] = {(void **)&named.free, (void *)named_free},
+    [SPOOL_WRAP_MEMALIGN] = {(void **)&named.memalign, (void *)named_memalign},
+    [SPOOL_WRAP_ALIGNED_ALLOC] = {(void **)&named.aligned_alloc, (void *)named_aligned_alloc},
+    [SPOOL_WRAP_POSIX_MEMALIGN] = {(void **)&named.posix_memalign, (void *)named_posix_memalign},
+    [SPOOL_WRAP_USABLE_SIZE] = {(void **)&named.malloc_usable_size, NULL},
+};
+
+// A thread may still be in a wrapper of before: what it calls stays.
+void wrap_set_names(const struct spool_wrap *names)
+{
+    named.names = names ? *names : (struct spool_wrap){0};
+    producer_set_named_usable(NULL);
+    for (unsigned i = 0; i < SPOOL_WRAPPED; i++) {
+        void *real = named.names.names[i][0] ? objects_function(named.names.names[i], &named) : NULL;
+        if (real)
+            __atomic_store_n(named_functions[i].real, real, __ATOMIC_RELEASE);
+        if (real && i == SPOOL_WRAP_USABLE_SIZE)
+            producer_set_named_usable(named.malloc_usable_size);
+    }
+}
+
+void *wrap_named(const char *name)
+{
+    for (unsigned i = 0; i < SPOOL_WRAPPED; i++) {
+        if (strcmp(named.names.names[i], name) == 0 && *name)
+            return named_functions[i].wrapper;
+    }
+    return NULL;
+}

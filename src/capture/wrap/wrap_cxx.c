@@ -1,0 +1,307 @@
+// The C++ operators, but for the usual case of the plain ones (wrap_fast.c). In C: linking a C++ runtime into every program
+// is out of the question.
+//
+// Where the operators come from libstdc++ or libc++, which only wrap malloc and free, theirs are not called: malloc and
+// free are, directly, and the new_handler loop is run here. An allocator's own operators (jemalloc, tcmalloc, mimalloc,
+// the program's libraries) are called, and what they call of malloc and free is no event.
+//
+// Exceptions pass through the frames here. A frame's personality routine, which needs nothing of the unwinder, records
+// the failed call on the way.
+#include "capture/wrap/next.h"
+#include "capture/wrap/wrap.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unwind.h>
+
+_Atomic enum wrap_operators wrap_operators;
+static bool own_is_malloc; // the object of WRAP_OPERATORS_OWN is that of malloc
+
+// By kind. Of any signature: a call passes three arguments, and surplus ones are registers that nobody reads in the
+// ABIs of x86-64 and aarch64.
+static void *real[HT_KIND_LIMIT];
+
+static void (*(*get_new_handler)(void))(void);
+static void (*throw_bad_alloc)(void);
+
+static bool is_operator(const char *symbol)
+{
+    return strncmp(symbol, "_Zn", 3) == 0 || strncmp(symbol, "_Zd", 3) == 0;
+}
+
+static bool is_standard_library(const char *path)
+{
+    const char *name = strrchr(path, '/');
+    name = name ? name + 1 : path;
+    return strncmp(name, "libstdc++.so", 12) == 0 || strncmp(name, "libc++", 6) == 0;
+}
+
+void wrap_cxx_resolve(void)
+{
+    struct next_object object, allocator;
+    enum wrap_operators kind_of = WRAP_OPERATORS_STANDARD;
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        if (event_infos[kind].name && is_operator(event_infos[kind].symbol))
+            next_find(event_infos[kind].symbol, &real[kind]);
+    }
+    next_find("_ZSt15get_new_handlerv", (void **)&get_new_handler);
+    next_find("_ZSt17__throw_bad_allocv", (void **)&throw_bad_alloc);
+    if (real[HT_NEW] && next_object_of(real[HT_NEW], &object)) {
+        producer_set_object(PRODUCER_IN_OPERATOR, object.start, object.end);
+        // Standard operators call the malloc that all objects call.
+        struct next_object hidden_by;
+        if (!is_standard_library(object.path) || next_is_bypassed(&hidden_by))
+            kind_of = WRAP_OPERATORS_OWN;
+        // An operator that the program does not override may call one that it does.
+        if (real[HT_NEW_NOTHROW] && next_object_of(real[HT_NEW_NOTHROW], &object) && is_standard_library(object.path))
+            producer_set_object(PRODUCER_IN_RUNTIME, object.start, object.end);
+        next_resolve();
+        own_is_malloc = next_object_of((void *)next.malloc, &allocator) && next_object_of(real[HT_NEW], &object) &&
+                        allocator.start == object.start;
+    }
+    atomic_store_explicit(&wrap_operators, kind_of, memory_order_release);
+}
+
+static enum wrap_operators operators_known(void)
+{
+    enum wrap_operators now = atomic_load_explicit(&wrap_operators, memory_order_acquire);
+    if (__builtin_expect(now == WRAP_OPERATORS_UNKNOWN, 0)) {
+        wrap_cxx_resolve();
+        now = atomic_load_explicit(&wrap_operators, memory_order_acquire);
+    }
+    return now;
+}
+
+bool wrap_cxx_is_malloc(void)
+{
+    return operators_known() != WRAP_OPERATORS_OWN || own_is_malloc;
+}
+
+// A call of operator new that may throw.
+struct call {
+    enum event_kind kind;
+    size_t size, align;
+    const void *nothrow; // std::nothrow of the caller, or NULL
+    const void *caller;
+    struct call *outer; // a new_handler under way may call operator new
+    uint32_t was;       // busy
+    bool recorded;
+};
+
+static void record(const struct call *c, const void *p)
+{
+    const struct event ev = {.kind = c->kind,
+                             .size = c->size,
+                             .align = c->align,
+                             .result = (uintptr_t)p,
+                             .error = p ? 0 : wrap_error(NULL, 1)};
+    producer_record(&ev, c->caller);
+}
+
+// Called for the frame of `guarded` when an exception, or a thread's cancellation, goes through it.
+__attribute__((visibility("hidden"), used)) _Unwind_Reason_Code
+wrap_cxx_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class of, struct _Unwind_Exception *thrown,
+                     struct _Unwind_Context *context);
+_Unwind_Reason_Code wrap_cxx_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class of,
+                                         struct _Unwind_Exception *thrown, struct _Unwind_Context *context)
+{
+    (void)version, (void)of, (void)thrown, (void)context;
+    struct call *c = producer_tls.failing;
+    if (c && !c->recorded) {
+        c->recorded = true;
+        record(c, NULL);
+    }
+    if (c && (actions & _UA_CLEANUP_PHASE)) {
+        producer_tls.failing = c->outer;
+        producer_leave(c->was);
+    }
+    return _URC_CONTINUE_UNWIND;
+}
+
+// Runs `body`, which may throw, in a frame that notices.
+static __attribute__((noinline)) void *guarded(struct call *c, void *(*body)(struct call *c))
+{
+    __asm__ volatile(".cfi_personality 0x1b, wrap_cxx_personality"); // 0x1b: relative to the place, 4 bytes
+    c->was = producer_tls.busy;
+    c->outer = producer_tls.failing;
+    producer_tls.failing = c;
+    void *p = body(c);
+    producer_tls.failing = c->outer;
+    producer_leave(c->was);
+    return p;
+}
+
+static void *call_real(struct call *c)
+{
+    void *(*operator)(size_t, uintptr_t, const void *) = (void *(*)(size_t, uintptr_t, const void *))real[c->kind];
+    if (!operator)
+        return NULL;
+    uint64_t begin = producer_call_begin();
+    producer_enter(PRODUCER_IN_OPERATOR);
+    void *p = c->align ? operator(c->size, c->align, c->nothrow) : operator(c->size, (uintptr_t)c->nothrow, NULL);
+    producer_call_end(begin);
+    return p;
+}
+
+static bool is_power_of_two(size_t n)
+{
+    return n && (n & (n - 1)) == 0;
+}
+
+// What the standard libraries' operators call. `align` is 0 for the forms without.
+static void *standard_take(size_t size, size_t align)
+{
+    if (!align)
+        return next.malloc(size ? size : 1);
+    size_t rounded = ((size ? size : 1) + align - 1) & ~(align - 1);
+    if (!is_power_of_two(align) || rounded < size)
+        return NULL;
+    return next.aligned_alloc(align, rounded);
+}
+
+// [new.delete.single]: as long as there is a handler, it is called and may free something or throw.
+static void *run_handlers(struct call *c)
+{
+    for (;;) {
+        void (*handler)(void) = get_new_handler ? get_new_handler() : NULL;
+        if (!handler || (c->align && !is_power_of_two(c->align))) {
+            if (throw_bad_alloc)
+                throw_bad_alloc();
+            return call_real(c);
+        }
+        handler();
+        void *p = standard_take(c->size, c->align);
+        if (p)
+            return p;
+    }
+}
+
+static WRAP_COLD void *standard_new_slow(struct call *c, void *p)
+{
+    if (!p && !c->nothrow)
+        p = guarded(c, run_handlers);
+    else if (!p && get_new_handler && get_new_handler())
+        p = guarded(c, call_real); // it has the catch block
+    record(c, p);
+    return p;
+}
+
+// All forms but the fast path of the plain ones. An alignment is never 0 in C++.
+static WRAP_COLD void *new_slow(struct call *c, void *p)
+{
+    if (operators_known() == WRAP_OPERATORS_OWN)
+        p = guarded(c, call_real);
+    else
+        return standard_new_slow(c, p ? p : standard_take(c->size, c->align));
+    record(c, p);
+    return p;
+}
+
+void *wrap_new(enum event_kind kind, size_t size, const void *nothrow, void *p, const void *caller)
+{
+    if (p && producer_put_again(kind, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
+        return p;
+    struct call c = {.kind = kind, .size = size, .nothrow = nothrow, .caller = caller};
+    if (!p)
+        return new_slow(&c, NULL);
+    record(&c, p);
+    return p;
+}
+
+static void *aligned_new(enum event_kind kind, size_t size, size_t align, const void *nothrow, const void *caller)
+{
+    struct call c = {.kind = kind, .size = size, .align = align, .nothrow = nothrow, .caller = caller};
+    return new_slow(&c, NULL);
+}
+
+// What gives the block up, after the event was recorded.
+static WRAP_COLD void own_delete(enum event_kind kind, void *p, uintptr_t second, uintptr_t third)
+{
+    void *found = real[kind] ? real[kind] : real[HT_DELETE];
+    void (*operator)(void *, uintptr_t, uintptr_t) = (void (*)(void *, uintptr_t, uintptr_t))found;
+    uint64_t begin = producer_call_begin();
+    uint32_t was = producer_enter(PRODUCER_IN_OPERATOR);
+    operator(p, second, third);
+    producer_leave(was);
+    producer_call_end(begin);
+}
+
+void wrap_delete(enum event_kind kind, void *p, uintptr_t second, uintptr_t third)
+{
+    if (operators_known() == WRAP_OPERATORS_OWN)
+        own_delete(kind, p, second, third);
+    else
+        wrap_free(p);
+}
+
+static void record_delete(enum event_kind kind, void *p, size_t size, size_t align, const void *caller)
+{
+    const struct event ev = {.kind = kind, .ptr = (uintptr_t)p, .size = size, .align = align};
+    producer_record(&ev, caller);
+}
+
+#define NEW_ALIGNED(symbol, kind)                                                                                      \
+    WRAPPER void *symbol(size_t size, size_t align);                                                                   \
+    void *symbol(size_t size, size_t align)                                                                            \
+    {                                                                                                                  \
+        return aligned_new(kind, size, align, NULL, WRAP_CALLER);                                                      \
+    }
+NEW_ALIGNED(_ZnwmSt11align_val_t, HT_NEW_ALIGNED)
+NEW_ALIGNED(_ZnamSt11align_val_t, HT_NEW_ARRAY_ALIGNED)
+
+#define NEW_ALIGNED_NOTHROW(symbol, kind)                                                                              \
+    WRAPPER void *symbol(size_t size, size_t align, const void *nothrow);                                              \
+    void *symbol(size_t size, size_t align, const void *nothrow)                                                       \
+    {                                                                                                                  \
+        return aligned_new(kind, size, align, nothrow, WRAP_CALLER);                                                   \
+    }
+NEW_ALIGNED_NOTHROW(_ZnwmSt11align_val_tRKSt9nothrow_t, HT_NEW_ALIGNED_NOTHROW)
+NEW_ALIGNED_NOTHROW(_ZnamSt11align_val_tRKSt9nothrow_t, HT_NEW_ARRAY_ALIGNED_NOTHROW)
+
+void wrap_record_delete(enum event_kind kind, void *p, size_t size, const void *caller)
+{
+    if (event_infos[kind].form != HT_FORM_SIZED || !producer_put_moved(kind, 1, size, (uintptr_t)p, true))
+        record_delete(kind, p, size, 0, caller);
+    wrap_delete(kind, p, size, 0);
+}
+
+#define DELETE_NOTHROW(symbol, kind)                                                                                   \
+    WRAPPER void symbol(void *p, uintptr_t nothrow);                                                                   \
+    void symbol(void *p, uintptr_t nothrow)                                                                            \
+    {                                                                                                                  \
+        record_delete(kind, p, 0, 0, WRAP_CALLER);                                                                     \
+        wrap_delete(kind, p, nothrow, 0);                                                                              \
+    }
+DELETE_NOTHROW(_ZdlPvRKSt9nothrow_t, HT_DELETE_NOTHROW)
+DELETE_NOTHROW(_ZdaPvRKSt9nothrow_t, HT_DELETE_ARRAY_NOTHROW)
+
+#define DELETE_ALIGNED(symbol, kind)                                                                                   \
+    WRAPPER void symbol(void *p, size_t align);                                                                        \
+    void symbol(void *p, size_t align)                                                                                 \
+    {                                                                                                                  \
+        record_delete(kind, p, 0, align, WRAP_CALLER);                                                                 \
+        wrap_delete(kind, p, align, 0);                                                                                \
+    }
+DELETE_ALIGNED(_ZdlPvSt11align_val_t, HT_DELETE_ALIGNED)
+DELETE_ALIGNED(_ZdaPvSt11align_val_t, HT_DELETE_ARRAY_ALIGNED)
+
+#define DELETE_SIZED_ALIGNED(symbol, kind)                                                                             \
+    WRAPPER void symbol(void *p, size_t size, size_t align);                                                           \
+    void symbol(void *p, size_t size, size_t align)                                                                    \
+    {                                                                                                                  \
+        record_delete(kind, p, size, align, WRAP_CALLER);                                                              \
+        wrap_delete(kind, p, size, align);                                                                             \
+    }
+DELETE_SIZED_ALIGNED(_ZdlPvmSt11align_val_t, HT_DELETE_SIZED_ALIGNED)
+DELETE_SIZED_ALIGNED(_ZdaPvmSt11align_val_t, HT_DELETE_ARRAY_SIZED_ALIGNED)
+
+#define DELETE_ALIGNED_NOTHROW(symbol, kind)                                                                           \
+    WRAPPER void symbol(void *p, size_t align, uintptr_t nothrow);                                                     \
+    void symbol(void *p, size_t align, uintptr_t nothrow)                                                              \
+    {                                                                                                                  \
+        record_delete(kind, p, 0, align, WRAP_CALLER);                                                                 \
+        wrap_delete(kind, p, align, nothrow);                                                                          \
+    }
+DELETE_ALIGNED_NOTHROW(_ZdlPvSt11align_val_tRKSt9nothrow_t, HT_DELETE_ALIGNED_NOTHROW)
+DELETE_ALIGNED_NOTHROW(_ZdaPvSt11align_val_tRKSt9nothrow_t, HT_DELETE_ARRAY_ALIGNED_NOTHROW)

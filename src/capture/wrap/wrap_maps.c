@@ -1,0 +1,114 @@
+// The program's own mappings, recorded with `heaptape record --maps`. What libc calls for itself, for its malloc and for
+// the stacks of threads, it does not call by these names; what the allocator in use calls for itself is left out by
+// its caller's address.
+#undef _FILE_OFFSET_BITS // with it mmap is another name of mmap64, and both are wrapped here
+#include "capture/wrap/next.h"
+#include "capture/wrap/wrap.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void record(const struct event *ev, const void *caller)
+{
+    if (!producer_is_allocator(caller))
+        producer_record(ev, caller);
+}
+
+// A mapping as in /proc/PID/maps: "rw-p anonymous". The room is that of a text of both parts.
+enum { HOW_BYTES = 16 };
+
+static uint32_t describe(char how[HOW_BYTES], int protection, int flags)
+{
+    how[0] = protection & PROT_READ ? 'r' : '-';
+    how[1] = protection & PROT_WRITE ? 'w' : '-';
+    how[2] = protection & PROT_EXEC ? 'x' : '-';
+    how[3] = (flags & MAP_TYPE) == MAP_PRIVATE ? 'p' : 's';
+    if (!(flags & MAP_ANONYMOUS))
+        return 4;
+    memcpy(how + 4, " anonymous", 10);
+    return 14;
+}
+
+static WRAP_COLD void *record_mmap(void *at, size_t bytes, int protection, int flags, void *p, const void *caller)
+{
+    char how[HOW_BYTES];
+    bool failed = p == MAP_FAILED;
+    const struct event ev = {.kind = HT_MMAP,
+                             .ptr = (uintptr_t)at,
+                             .size = bytes,
+                             .result = failed ? 0 : (uintptr_t)p,
+                             .error = failed ? (uint8_t)errno : 0,
+                             .text = how,
+                             .text_bytes = describe(how, protection, flags)};
+    record(&ev, caller);
+    return p;
+}
+
+WRAPPER void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    void *p = next.mmap(at, bytes, protection, flags, fd, offset);
+    return producer_wants_maps() ? record_mmap(at, bytes, protection, flags, p, WRAP_CALLER) : p;
+}
+
+_Static_assert(sizeof(off_t) == 8, "mmap64 is mmap");
+WRAPPER void *mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    void *p = next.mmap(at, bytes, protection, flags, fd, offset);
+    return producer_wants_maps() ? record_mmap(at, bytes, protection, flags, p, WRAP_CALLER) : p;
+}
+
+// Stamped before, as every call that releases memory; so it is not known yet whether it will fail.
+WRAPPER int munmap(void *at, size_t bytes)
+{
+    if (producer_wants_maps()) {
+        const struct event ev = {.kind = HT_MUNMAP, .ptr = (uintptr_t)at, .size = bytes};
+        record(&ev, WRAP_CALLER);
+    }
+    return next.munmap(at, bytes);
+}
+
+WRAPPER void *mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...)
+{
+    va_list more;
+    va_start(more, flags);
+    void *to = flags & (MREMAP_FIXED | MREMAP_DONTUNMAP) ? va_arg(more, void *) : NULL;
+    va_end(more);
+    void *p = next.mremap(old, old_bytes, bytes, flags, to);
+    if (producer_wants_maps()) {
+        bool failed = p == MAP_FAILED;
+        const struct event ev = {.kind = HT_MREMAP,
+                                 .ptr = (uintptr_t)old,
+                                 .size = old_bytes,
+                                 .count = bytes,
+                                 .result = failed ? 0 : (uintptr_t)p,
+                                 .error = failed ? (uint8_t)errno : 0};
+        record(&ev, WRAP_CALLER);
+    }
+    return p;
+}
+
+WRAPPER int brk(void *end)
+{
+    int rc = next.brk(end);
+    if (producer_wants_maps()) {
+        const struct event ev = {.kind = HT_BRK, .ptr = (uintptr_t)end, .error = rc ? (uint8_t)errno : 0};
+        record(&ev, WRAP_CALLER);
+    }
+    return rc;
+}
+
+WRAPPER void *sbrk(intptr_t change)
+{
+    void *p = next.sbrk(change);
+    if (producer_wants_maps()) {
+        bool failed = (intptr_t)p == -1;
+        const struct event ev = {.kind = HT_SBRK,
+                                 .value = (uint64_t)change,
+                                 .result = failed ? 0 : (uintptr_t)p,
+                                 .error = failed ? (uint8_t)errno : 0};
+        record(&ev, WRAP_CALLER);
+    }
+    return p;
+}

@@ -1,0 +1,157 @@
+// Births and ends of the process and its threads, and calls that change what it may do and what code it has.
+#include "capture/wrap/next.h"
+#include "capture/producer/producer_private.h"
+#include "capture/unwind/unwind.h"
+#include "capture/wrap/wrap.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+// A sandbox: afterwards a system call that the filter did not expect may kill the program, and a look at the time-stamp
+// counter too; so what recording needs is fetched before.
+WRAPPER int prctl(int option, ...)
+{
+    unsigned long a[4];
+    va_list rest;
+    va_start(rest, option);
+    for (int i = 0; i < 4; i++)
+        a[i] = va_arg(rest, unsigned long);
+    va_end(rest);
+    bool forbids_counter = option == PR_SET_TSC && a[0] == PR_TSC_SIGSEGV;
+    bool strict = option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_STRICT;
+    unsigned changes = 0;
+    if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP)
+        changes = producer_before_sandbox(option == PR_SET_SECCOMP);
+    if (strict || forbids_counter)
+        producer_forbid(forbids_counter);
+    int rc = next.prctl(option, a[0], a[1], a[2], a[3]);
+    // Programs such as Firefox pass a filter of NULL to find out whether the kernel has filters.
+    if (rc < 0 && changes)
+        producer_sandbox_refused(changes);
+    if (rc < 0 && strict)
+        producer_allow();
+    return rc;
+}
+
+enum { ASK_NS = 200000, ASK_TIMES = 500 }; // how long malloc may take to answer: 0.1 s
+
+// In a child, which shares nothing with the program but the spool: a lock of malloc's may be held by a thread that was
+// interrupted, and lists of free blocks that the program has overwritten may have no end.
+static _Noreturn void ask_malloc(next_mallinfo2_function ask, struct spool_header *h)
+{
+    syscall(SYS_prctl, PR_SET_PDEATHSIG, (long)SIGKILL, 0l, 0l, 0l);
+    syscall(SYS_prctl, PR_SET_DUMPABLE, 0l, 0l, 0l, 0l); // no core file of it
+    struct mallinfo2 m = ask();
+    atomic_store(&h->malloc_in_use_bytes, m.uordblks + m.hblkhd);
+    atomic_store(&h->malloc_system_bytes, m.arena + m.hblkhd);
+    for (;;)
+        syscall(SYS_exit_group, 0l);
+}
+
+static void wait_for(long child)
+{
+    const struct timespec pause = {.tv_nsec = ASK_NS};
+    for (unsigned i = 0; i < ASK_TIMES; i++) {
+        if (syscall(SYS_wait4, child, NULL, (long)(__WALL | WNOHANG), NULL) != 0)
+            return;
+        syscall(SYS_clock_nanosleep, (long)CLOCK_MONOTONIC, 0l, &pause, NULL);
+    }
+    syscall(SYS_kill, child, (long)SIGKILL);
+    syscall(SYS_wait4, child, NULL, (long)__WALL, NULL);
+}
+
+// Where objects call malloc past the wrappers: how many bytes are in use in all? The child sends no signal at its end, and
+// wait(2) does not find it. All signals are blocked: one that it causes itself ends it without the program's handlers.
+static void measure_bypassed(void)
+{
+    next_report_deepbound();
+    struct spool_header *h = producer_may_ask_malloc();
+    next_mallinfo2_function ask = h ? next_mallinfo2() : NULL;
+    if (!ask)
+        return;
+    int saved_errno = errno;
+    uint64_t mask = producer_signals_block();
+    long child = syscall(SYS_clone, 0l, 0l, 0l, 0l, 0l);
+    if (child == 0)
+        ask_malloc(ask, h);
+    if (child > 0)
+        wait_for(child);
+    producer_signals_restore(mask);
+    errno = saved_errno;
+}
+
+// Other code may come to lie where the object was.
+WRAPPER int dlclose(void *handle)
+{
+    next_report_deepbound();
+    int rc = next.dlclose(handle);
+    atomic_fetch_add_explicit(&unwind_age, 1, memory_order_relaxed);
+    return rc;
+}
+
+// Ends the process without the destructors of libraries, as shells do.
+WRAPPER _Noreturn void _exit(int status)
+{
+    measure_bypassed();
+    producer_exit();
+    producer_alone_finish();
+    next._exit(status);
+    __builtin_unreachable();
+}
+
+WRAPPER _Noreturn void _Exit(int status)
+{
+    _exit(status);
+}
+
+// The new thread's first step. A tail call: the program's stack traces end in its own function.
+static void *begin(void *data)
+{
+    struct producer_thread *t = data;
+    void *(*start)(void *) = t->start;
+    void *arg = t->arg;
+    producer_thread_begin(t);
+    return start(arg);
+}
+
+WRAPPER int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+{
+    struct producer_thread *t = producer_thread_create(start, arg);
+    if (!t)
+        return next.pthread_create(thread, attr, start, arg);
+    int error = next.pthread_create(thread, attr, begin, t);
+    if (error)
+        producer_thread_cancel(t);
+    return error;
+}
+
+static __attribute__((constructor)) void at_start(void)
+{
+    int saved_errno = errno;
+    if (next_is_injected())
+        return;
+    next_resolve();
+    if (next_loaded("libstdc++.so") || next_loaded("libc++"))
+        wrap_cxx_resolve();
+    producer_start();
+    producer_alone_share();
+    pthread_atfork(producer_before_fork, NULL, producer_after_fork);
+    errno = saved_errno;
+}
+
+static __attribute__((destructor)) void at_end(void)
+{
+    measure_bypassed();
+    producer_finish();
+    producer_alone_finish();
+}

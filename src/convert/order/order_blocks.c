@@ -1,0 +1,409 @@
+// Which block an address means.
+#include "base/pages.h"
+#include "convert/order/order_private.h"
+
+#include <errno.h>
+
+static uint32_t last_thread(const struct table_block *s)
+{
+    return (uint32_t)(s->last >> TABLE_OP_BITS);
+}
+
+static uint64_t last_op(const struct table_block *s)
+{
+    return s->last & ((1ull << TABLE_OP_BITS) - 1);
+}
+
+// A use of the block: the op under work waits for the use before.
+static inline int use_block(struct order *o, struct order_thread *t, uint32_t slot)
+{
+    const struct table_block *s = &o->slots[slot];
+    uint32_t thread = last_thread(s);
+    return thread == t->number ? 0 : order_depend(o, t, thread, last_op(s));
+}
+
+static int slot_new(struct order *o, uint32_t *slot)
+{
+    if (o->n_slots == WORKLOAD_NO_SLOT)
+        return -EOVERFLOW;
+    if (HT_PAGES_GROW(&o->slots, &o->slots_capacity, o->n_slots + 1) < 0)
+        return -ENOMEM;
+    *slot = (uint32_t)o->n_slots++;
+    o->slots[*slot] = (struct table_block){0};
+    return 0;
+}
+
+int order_slot_allocate(struct order *o, struct order_thread *t, uint32_t *slot)
+{
+    if (__builtin_expect(!t->pool.n, 0)) {
+        uint32_t thread;
+        uint64_t op = t->next_op;
+        int rc = pool_adopt(&t->pool, &o->shared, &thread, &op);
+        if (rc == 0)
+            return slot_new(o, slot);
+        if (rc > 0 && thread != t->number)
+            rc = order_depend(o, t, thread, op);
+        if (rc < 0)
+            return rc;
+    }
+    *slot = t->pool.slots[--t->pool.n];
+    return 0;
+}
+
+// The op under work has freed the slot's block.
+static int slot_release(struct order *o, struct order_thread *t, uint32_t slot)
+{
+    o->slots[slot].address = 0;
+    int rc = 0;
+    if (__builtin_expect(t->pool.n == t->pool.capacity || t->pool.n >= POOL_MAX_SLOTS, 0))
+        rc = pool_make_room(&t->pool, &o->shared, t->number, t->next_op);
+    if (rc == 0)
+        pool_put(&t->pool, slot, t->next_op);
+    return rc;
+}
+
+// Is the duplicate a later block of this address?
+static struct order_duplicate *duplicate_of(struct order *o, uint32_t slot)
+{
+    for (size_t i = 0; i < o->n_duplicates; i++) {
+        if (o->duplicates[i].slot == slot)
+            return &o->duplicates[i];
+    }
+    return NULL;
+}
+
+static void duplicate_forget(struct order *o, struct order_duplicate *d)
+{
+    o->n_duplicates--;
+    memmove(d, d + 1, (size_t)(o->duplicates + o->n_duplicates - d) * sizeof *d);
+    order_deadline(o);
+}
+
+// The oldest duplicate of the address; NULL when it has one block at most.
+static struct order_duplicate *duplicate_first(struct order *o, uint64_t address)
+{
+    for (size_t i = 0; i < o->n_duplicates; i++) {
+        if (o->duplicates[i].address == address)
+            return &o->duplicates[i];
+    }
+    return NULL;
+}
+
+// The cell of the address's oldest block, which is no duplicate.
+static size_t oldest_cell(struct order *o, uint64_t address)
+{
+    size_t i = table_find(&o->table, o->slots, address);
+    while (i != TABLE_NONE && duplicate_of(o, table_slot(&o->table, i)))
+        i = table_find_next(&o->table, o->slots, address, i);
+    return i;
+}
+
+// The cell of the block that this thread itself used last, of several of the address; TABLE_NONE when it used none.
+static size_t own_cell(struct order *o, const struct order_thread *t, uint64_t address)
+{
+    size_t best = TABLE_NONE, i = table_find(&o->table, o->slots, address);
+    for (; i != TABLE_NONE; i = table_find_next(&o->table, o->slots, address, i)) {
+        const struct table_block *s = &o->slots[table_slot(&o->table, i)];
+        if (last_thread(s) != t->number)
+            continue;
+        if (best == TABLE_NONE || last_op(s) > last_op(&o->slots[table_slot(&o->table, best)]))
+            best = i;
+    }
+    return best;
+}
+
+// Was the block allocated so shortly before the duplicate that their stamps do not prove which came first?
+static bool too_close(const struct order *o, uint32_t slot, const struct order_duplicate *d)
+{
+    const struct order_thread *t = order_numbered(o, last_thread(&o->slots[slot]));
+    uint64_t op = last_op(&o->slots[slot]);
+    if (!t->recent || op + ORDER_RECENT < t->next_op)
+        return false;
+    uint64_t stamp = t->recent[op % ORDER_RECENT];
+    return stamp + o->options.skid > d->stamp;
+}
+
+// The cell of the duplicate.
+static size_t duplicate_cell(struct order *o, const struct order_duplicate *d)
+{
+    size_t i = table_find(&o->table, o->slots, d->address);
+    while (table_slot(&o->table, i) != d->slot)
+        i = table_find_next(&o->table, o->slots, d->address, i);
+    return i;
+}
+
+// Which of the address's blocks does the free by this thread mean? One that it has allocated itself: when it did, all
+// blocks before were gone. Else the oldest, unless another thread's free of that one is only stamped later.
+static size_t choose(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address)
+{
+    const struct order_thread *t = s->user;
+    struct order_duplicate *d = duplicate_first(o, address);
+    size_t own = own_cell(o, t, address);
+    struct order_duplicate *mine = own == TABLE_NONE ? NULL : duplicate_of(o, table_slot(&o->table, own));
+    if (mine) {
+        duplicate_forget(o, mine);
+        return own;
+    }
+    size_t oldest = oldest_cell(o, address);
+    if (own == TABLE_NONE && order_overtakes(o, s, stamp, address)) {
+        size_t later = duplicate_cell(o, d);
+        duplicate_forget(o, d);
+        return later;
+    }
+    if (own == TABLE_NONE && too_close(o, table_slot(&o->table, oldest), d))
+        o->counts.ambiguous++;
+    duplicate_forget(o, d);
+    return oldest;
+}
+
+// The oldest block of the duplicate's address is lost: its free never came. It is freed by the thread that allocated the
+// address next, so that the workload stays valid.
+int order_duplicate_lost(struct order *o, size_t i)
+{
+    struct order_duplicate d = o->duplicates[i];
+    struct order_thread *t = order_numbered(o, d.thread);
+    size_t cell = oldest_cell(o, d.address);
+    uint32_t slot = table_slot(&o->table, cell);
+    struct workload_op op = {.kind = HT_FREE, .slot = slot, .stamp = d.stamp};
+    o->counts.repaired--;
+    o->counts.ambiguous++;
+    duplicate_forget(o, &o->duplicates[i]);
+    table_remove(&o->table, d.address, cell);
+    o->n_dependencies = 0;
+    int rc = use_block(o, t, slot);
+    if (rc == 0)
+        rc = slot_release(o, t, slot);
+    return rc < 0 ? rc : order_emit_apart(o, t, &op, d.address);
+}
+
+static int duplicate_begin(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address,
+                           uint32_t slot)
+{
+    uint64_t deadline = stamp + 2 * o->options.window;
+    o->duplicates[o->n_duplicates++] =
+        (struct order_duplicate){address, stamp, deadline < stamp ? UINT64_MAX - 1 : deadline, slot, t->number};
+    o->counts.repaired++;
+    order_deadline(o);
+    // Not before the new one is among them: it may be of the same address, whose oldest block is the one that is none.
+    return o->n_duplicates > ORDER_MAX_DUPLICATES ? order_duplicate_lost(o, 0) : 0;
+}
+
+// Binds the address to the slot, whose block the op under work allocates. *duplicated: it has another block already.
+static inline int bind(struct order *o, struct order_thread *t, uint64_t address, uint32_t slot, bool *duplicated)
+{
+    struct table *table = &o->table;
+    if (__builtin_expect(table->n >= table->limit, 0) && table_grow(table, o->slots) < 0)
+        return -ENOMEM;
+    *duplicated = table_find(table, o->slots, address) != TABLE_NONE;
+    table_put(table, address, slot);
+    o->slots[slot] = (struct table_block){address, order_use(t)};
+    return 0;
+}
+
+// Once the allocation at the address is out: a second block of it, and streams that wait for it.
+static int after_allocation(struct order *o, struct order_thread *t, uint64_t stamp, uint64_t address, uint32_t slot,
+                            bool duplicated)
+{
+    int rc = duplicated ? duplicate_begin(o, t, stamp, address, slot) : 0;
+    // No other thread could have freed the block.
+    if (rc == 0 && duplicated && o->open_threads <= 1)
+        rc = order_duplicate_lost(o, o->n_duplicates - 1);
+    if (o->n_held)
+        order_wake(o, ORDER_HOLD_RELEASE, address);
+    return rc;
+}
+
+int order_allocate(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
+{
+    uint64_t stamp = op->stamp;
+    uint32_t slot = 0;
+    bool duplicated = false;
+    int rc = order_thread_name(o, t);
+    if (rc == 0)
+        rc = order_slot_allocate(o, t, &slot);
+    if (rc == 0)
+        rc = bind(o, t, address, slot, &duplicated);
+    op->slot = slot;
+    if (rc == 0)
+        rc = order_emit(o, t, op);
+    if (__builtin_expect(rc < 0 || (!duplicated && !o->n_held), 1))
+        return rc;
+    return after_allocation(o, t, stamp, address, slot, duplicated);
+}
+
+// A block from before the trace began, as large as can be used of it, if that is known. Its slot is a new one: the
+// block is there from the start.
+static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, uint64_t address, uint32_t *slot)
+{
+    int rc = order_thread_name(o, t);
+    if (rc == 0)
+        rc = slot_new(o, slot);
+    if (rc < 0)
+        return rc;
+    o->counts.unmatched++;
+    o->slots[*slot] = (struct table_block){address, order_use(t)};
+    struct workload_op op = {.kind = HT_PREEXISTING,
+                             .flags = o->usable ? 0 : WORKLOAD_SIZE_UNKNOWN,
+                             .size = o->usable,
+                             .slot = *slot,
+                             .stamp = stamp};
+    return order_emit_apart(o, t, &op, address);
+}
+
+int order_inherit(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
+{
+    bool duplicated = table_find(&o->table, o->slots, address) != TABLE_NONE;
+    if (duplicated)
+        return 0;
+    int rc = slot_new(o, &op->slot);
+    if (rc == 0)
+        rc = bind(o, t, address, op->slot, &duplicated);
+    o->call = (struct order_call){.ptr = address, .added = true};
+    if (rc == 0)
+        rc = order_emit(o, t, op);
+    o->call = (struct order_call){0};
+    return rc;
+}
+
+int order_listed(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
+{
+    int rc = address ? order_thread_name(o, t) : 0;
+    op->value = HT_MALLOC | op->value << 8; // as if the function were known; the site is what the record says
+    return rc < 0 || !address ? rc : order_inherit(o, t, op, address);
+}
+
+// Finds the block that the thread frees and unbinds it from its address. 0, ORDER_HELD or a negative errno.
+static inline int unbind(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address, uint32_t *slot)
+{
+    struct order_thread *t = s->user;
+    size_t i = table_find(&o->table, o->slots, address);
+    if (__builtin_expect(i == TABLE_NONE, 0)) {
+        if (s->forced || o->open_threads <= 1)
+            return preexisting(o, t, stamp, address, slot);
+        order_count_ambiguity(o, t, stamp, address);
+        return order_hold(o, s, ORDER_HOLD_RELEASE, stamp, address);
+    }
+    if (__builtin_expect(o->n_duplicates && duplicate_first(o, address), 0))
+        i = choose(o, s, stamp, address);
+    else if (o->open_threads > 1 && last_thread(&o->slots[table_slot(&o->table, i)]) != t->number && !s->forced &&
+             order_overtakes(o, s, stamp, address))
+        return order_hold(o, s, ORDER_HOLD_RELEASE, stamp, address);
+    *slot = table_slot(&o->table, i);
+    table_remove(&o->table, address, i);
+    o->counts.ambiguous += o->cut_off && o->open_threads > 1;
+    order_note_release(o, t, stamp, address);
+    return 0;
+}
+
+int order_release(struct order *o, struct merge_stream *s, struct workload_op *op, uint64_t address)
+{
+    struct order_thread *t = s->user;
+    int rc = unbind(o, s, op->stamp, address, &op->slot);
+    if (rc == 0)
+        rc = order_thread_name(o, t);
+    if (rc == 0)
+        rc = use_block(o, t, op->slot);
+    if (rc == 0)
+        rc = slot_release(o, t, op->slot);
+    return rc ? rc : order_emit(o, t, op);
+}
+
+int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address)
+{
+    struct order_thread *t = s->user;
+    uint32_t slot;
+    int rc = unbind(o, s, stamp, address, &slot);
+    if (rc)
+        return rc;
+    if (t->n_pending == ORDER_PENDING) {
+        // The innermost ones were left by longjmp and the like; their blocks stay where they are, for good.
+        memmove(t->pending, t->pending + 1, (ORDER_PENDING - 1) * sizeof *t->pending);
+        t->n_pending--;
+    }
+    t->pending[t->n_pending++] = (struct order_pending){slot, address};
+    return 0;
+}
+
+static uint32_t kib(uint64_t bytes)
+{
+    return bytes >> 10 > UINT32_MAX ? UINT32_MAX : (uint32_t)(bytes >> 10);
+}
+
+int order_note_residency(struct order *o, const struct workload_op *op, uint64_t ptr)
+{
+    // With two blocks at an address it would have to be guessed whose it is.
+    size_t i = o->n_duplicates ? TABLE_NONE : table_find(&o->table, o->slots, ptr);
+    bool is_step = op->kind != HT_RESIDENCY;
+    if (i == TABLE_NONE || (!is_step && (op->align > op->count || op->value > op->align)))
+        return 0;
+    struct table_block b = o->slots[table_slot(&o->table, i)];
+    uint64_t origin = map_get(&o->failed_resizes, b.last);
+    b.last = origin ? origin - 1 : b.last;
+    if (is_step) {
+        bool is_earlier = op->kind == HT_RESIDENCY_UNCHANGED;
+        const struct workload_residency_step step = {
+            .op = last_op(&b),
+            .thread = last_thread(&b),
+            .stamp = op->stamp - (is_earlier ? op->value : 0),
+            .used = kib(is_earlier ? op->count : op->value),
+        };
+        if (step.stamp > op->stamp)
+            return 0;
+        return samples_residency_add_step(&o->residency, &step);
+    }
+    // Where the first page that belongs to the block alone is used, so is what comes before it.
+    uint64_t before = op->value ? -ptr & (WORKLOAD_PAGE_BYTES - 1) : 0;
+    const struct workload_residency r = {.op = last_op(&b),
+                                         .thread = last_thread(&b),
+                                         .used = kib(before + op->align),
+                                         .resident = kib(before + op->count),
+                                         .front = kib(before + op->value)};
+    return samples_residency_add(&o->residency, &r);
+}
+
+static int resize_of_null(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t result)
+{
+    op->flags |= WORKLOAD_FROM_NULL;
+    if (result)
+        return order_allocate(o, t, op, result);
+    op->flags |= WORKLOAD_FAILED;
+    return order_emit(o, t, op);
+}
+
+// The block lives on: how much of it is used belongs to the op that allocated it.
+static int note_failed_resize(struct order *o, uint32_t slot, uint64_t last)
+{
+    uint64_t origin = map_get(&o->failed_resizes, last);
+    return map_put(&o->failed_resizes, o->slots[slot].last, origin ? origin : last + 1);
+}
+
+int order_resize_end(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t result)
+{
+    if (!t->n_pending)
+        return resize_of_null(o, t, op, result);
+    struct order_pending from = t->pending[--t->n_pending];
+    o->call.ptr = from.address;
+    uint64_t stamp = op->stamp, address = result ? result : from.address, last = o->slots[from.slot].last;
+    bool duplicated = false;
+    op->slot = from.slot;
+    int rc = order_thread_name(o, t);
+    if (rc == 0)
+        rc = use_block(o, t, from.slot);
+    if (rc < 0)
+        return rc;
+    if (!result && !op->error) {
+        op->flags |= WORKLOAD_FREED;
+        rc = slot_release(o, t, from.slot);
+        return rc < 0 ? rc : order_emit(o, t, op);
+    }
+    if (!result)
+        op->flags |= WORKLOAD_FAILED;
+    else if (result != from.address)
+        op->flags |= WORKLOAD_MOVED;
+    rc = bind(o, t, address, from.slot, &duplicated);
+    if (rc == 0 && !result)
+        rc = note_failed_resize(o, from.slot, last);
+    if (rc == 0)
+        rc = order_emit(o, t, op);
+    return rc < 0 || (!duplicated && !o->n_held) ? rc : after_allocation(o, t, stamp, address, from.slot, duplicated);
+}

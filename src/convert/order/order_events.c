@@ -1,0 +1,309 @@
+// From records to ops.
+#include "base/buf.h"
+#include "convert/order/order_fast.h"
+#include "convert/order/order_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+// The first segment of a stream has come. A thread that its creator has named is open with its first stream.
+static int lane_begin(struct order *o, struct merge_stream *s)
+{
+    struct order_thread *t = order_thread_get(o, s->thread);
+    if (!t)
+        return -ENOMEM;
+    if (!t->fed) {
+        t->recent = calloc(ORDER_RECENT, sizeof *t->recent);
+        if (!t->recent)
+            return -ENOMEM;
+        t->fed = true;
+        t->tid = s->tid;
+        if (t->number != ORDER_NO_THREAD)
+            o->tids[t->number] = t->tid;
+        o->open_threads++;
+    }
+    if (o->open_threads > 1 && !o->coming)
+        o->coming = calloc(ORDER_COMING, sizeof *o->coming);
+    if ((o->open_threads > 1 && !o->coming) || HT_GROW(&o->due, &o->due_capacity, o->merge.n_streams) < 0)
+        return -ENOMEM;
+    s->user = t;
+    merge_put_back(&o->merge, s);
+    return 0;
+}
+
+// Records of the segment that belong before what is out already: their thread was preempted between stamping and
+// storing them. What depends on them was stamped later than that, so it is not out yet; but their place in the whole is
+// a later one than their stamp says.
+static uint64_t count_late(const struct order *o, const struct trace_segment *s)
+{
+    struct codec_state state = {s->epoch0, s->base0};
+    uint64_t late = 0;
+    for (uint32_t i = 0; i < s->n_words;) {
+        struct event ev;
+        unsigned words = codec_get(&state, s->words + i, s->n_words - i, &ev);
+        if (!words || (ev.kind && ev.stamp > o->passed))
+            break;
+        unsigned class = event_infos[ev.kind].class;
+        late += class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
+        i += words;
+    }
+    return late;
+}
+
+int order_feed(struct order *o, const struct trace_segment *segment)
+{
+    struct merge_stream *s;
+    o->counts.late += count_late(o, segment);
+    int rc = merge_feed(&o->merge, segment, &s);
+    if (rc < 0)
+        return rc;
+    o->steps += (uint64_t)segment->n_words * ORDER_STEPS_PER_WORD;
+    o->seen_ahead = 0;
+    if (!s->user)
+        return lane_begin(o, s);
+    if (!s->held)
+        merge_put_back(&o->merge, s);
+    return 0;
+}
+
+static int thread_create(struct order *o, struct order_thread *t, struct workload_op *op)
+{
+    uint32_t trace_number = (uint32_t)op->value;
+    struct order_thread *child = order_thread_get(o, trace_number);
+    int rc = child ? order_thread_name(o, t) : -ENOMEM;
+    if (rc == 0)
+        rc = order_thread_name(o, child);
+    if (rc < 0)
+        return rc;
+    op->value = child->number;
+    if (child->next_op == 0 && child != t) {
+        child->creator = t->number;
+        child->creation = t->next_op;
+    }
+    rc = order_emit(o, t, op);
+    if (rc == 0 && o->n_held)
+        order_wake(o, ORDER_HOLD_START, trace_number);
+    return rc;
+}
+
+static int thread_start(struct order *o, struct merge_stream *s, struct workload_op *op)
+{
+    struct order_thread *t = s->user;
+    bool created = t->creator != ORDER_NO_THREAD;
+    // Recorders that saw the creation name the thread that did it.
+    if (!created && t->next_op == 0 && op->value != ORDER_NO_THREAD && !s->forced && o->open_threads > 1)
+        return order_hold(o, s, ORDER_HOLD_START, op->stamp, s->thread);
+    op->value = created ? t->creator : ORDER_NO_THREAD;
+    return order_emit(o, t, op);
+}
+
+static int thread_end(struct order *o, struct order_thread *t, struct workload_op *op)
+{
+    uint64_t number = t->next_op;
+    int rc = order_emit(o, t, op);
+    if (!t->ended)
+        o->open_threads--;
+    t->ended = true;
+    free(t->recent);
+    t->recent = NULL;
+    return rc < 0 ? rc : pool_hand_over(&t->pool, &o->shared, t->number, number);
+}
+
+static int do_thread(struct order *o, struct merge_stream *s, struct workload_op *op)
+{
+    switch (op->kind) {
+    case HT_THREAD_CREATE:
+        return thread_create(o, s->user, op);
+    case HT_THREAD_START:
+        return thread_start(o, s, op);
+    case HT_THREAD_END:
+        return thread_end(o, s->user, op);
+    }
+    return order_emit(o, s->user, op);
+}
+
+// Records about the recording.
+static int do_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
+{
+    if (op->kind == HT_LOST) {
+        o->counts.lost += op->value;
+        return 0;
+    }
+    if (event_has_residency(op->kind))
+        return order_note_residency(o, op, ptr);
+    const struct site_table_record site = {op->kind, ptr, op->size, op->value, op->text, op->text_bytes};
+    return event_defines_sites(op->kind) ? site_table_define(&o->sites, &site) : 0;
+}
+
+// One record, decoded: `op` but for slot, flags and dependencies; `ptr` and `result` as the record has them.
+static inline int do_record(struct order *o, struct merge_stream *s, struct workload_op *op, uint64_t ptr,
+                            uint64_t result)
+{
+    struct order_thread *t = s->user;
+    unsigned class = event_infos[op->kind].class;
+    o->call.ptr = class == HT_CLASS_FREE || class == HT_CLASS_POOL ? ptr : 0;
+    o->call.result = class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE || class == HT_CLASS_POOL ? result : 0;
+    switch (class) {
+    case HT_CLASS_ALLOC:
+        if (__builtin_expect(op->kind == HT_PREEXISTING, 0))
+            return order_listed(o, t, op, result);
+        if (__builtin_expect(result != 0, 1))
+            return order_allocate(o, t, op, result);
+        op->flags = WORKLOAD_FAILED;
+        return order_emit(o, t, op);
+    case HT_CLASS_FREE:
+        return ptr ? order_release(o, s, op, ptr) : order_emit(o, t, op);
+    case HT_CLASS_HALF:
+        return ptr ? order_resize_begin(o, s, op->stamp, ptr) : 0;
+    case HT_CLASS_RESIZE:
+        return order_resize_end(o, t, op, result);
+    case HT_CLASS_THREAD:
+        return do_thread(o, s, op);
+    case HT_CLASS_MAP:
+        op->flags = op->error ? WORKLOAD_FAILED : 0;
+        return order_emit(o, t, op);
+    case HT_CLASS_MARK:
+        return order_emit(o, t, op);
+    case HT_CLASS_POOL:
+        return order_pool(o, t, op, ptr, result);
+    case HT_CLASS_META:
+        return do_meta(o, op, ptr);
+    }
+    return -EBADMSG;
+}
+
+static void note_usable(struct order *o, const struct event *ev)
+{
+    uint64_t usable = ev->notes[HT_NOTE_USABLE];
+    enum event_class class = event_infos[ev->kind].class;
+    if (class == HT_CLASS_FREE || class == HT_CLASS_HALF) {
+        o->usable = usable;
+        return;
+    }
+    o->counts.usable_bytes += usable;
+    o->counts.usable_requested_bytes += event_requested(ev->kind, ev->size, ev->count);
+}
+
+static int do_long(struct order *o, struct merge_stream *s, unsigned *words)
+{
+    struct event ev;
+    *words = codec_get(&s->state, s->words + s->head, s->tail - s->head, &ev);
+    if (!*words)
+        return -EBADMSG;
+    struct workload_op op = {
+        .stamp = ev.stamp,
+        .size = ev.size,
+        .count = ev.count,
+        .align = ev.align,
+        .value = ev.value,
+        .slot = WORKLOAD_NO_SLOT,
+        .text = ev.text,
+        .text_bytes = ev.text_bytes,
+        .kind = ev.kind,
+        .error = ev.error,
+    };
+    if (ev.notes[HT_NOTE_SITE]) {
+        op.value = site_table_number(&o->sites, ev.notes[HT_NOTE_SITE]);
+        if (!op.value)
+            return -ENOMEM;
+    }
+    if (ev.notes[HT_NOTE_USABLE])
+        note_usable(o, &ev);
+    memcpy(o->call.notes, ev.notes, sizeof o->call.notes);
+    int rc = do_record(o, s, &op, ev.ptr, ev.result);
+    memset(o->call.notes, 0, sizeof o->call.notes);
+    o->usable = 0;
+    return rc;
+}
+
+// The one-word forms, which nearly all records have.
+static inline int do_word(struct order *o, struct merge_stream *s, uint64_t word)
+{
+    unsigned tag = codec_tag_of(word);
+    const struct event_info *info = &event_infos[tag];
+    // Where it is wanted when nothing comes between.
+    struct workload_op *op = &o->out[o->n_out].op;
+    *op = (struct workload_op){.stamp = s->stamp, .slot = WORKLOAD_NO_SLOT, .kind = (uint8_t)tag};
+    if (info->form == HT_FORM_PLAIN)
+        return do_record(o, s, op, word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT, 0);
+    op->size = word >> CODEC_BODY_AT & codec_mask(CODEC_SIZE_BITS);
+    op->count = tag == HT_CALLOC;
+    uint64_t address = s->state.base + (word >> CODEC_REL_AT << CODEC_ADDRESS_SHIFT);
+    return do_record(o, s, op, address, address);
+}
+
+// Is it a record of one word and no note?
+static inline bool is_word(uint64_t word)
+{
+    const uint32_t others = 1u << CODEC_TAG_LONG | UINT32_MAX << HT_FIRST_NOTE;
+    return !(others >> codec_tag_of(word) & 1);
+}
+
+// Puts out the stream's records up to a stamp of `bound`. 0, ORDER_HELD or a negative errno.
+static int run(struct order *o, struct merge_stream *s, uint64_t bound)
+{
+    const struct order_thread *t = s->user;
+    if (t->held && !s->forced)
+        return order_hold(o, s, ORDER_HOLD_THREAD, s->stamp, 0);
+    o->disturbed = false;
+    while (!o->disturbed) {
+        int rc = order_is_calm(o, s) ? order_run_fast(o, s, bound) : ORDER_ODD;
+        if (rc == ORDER_BEYOND)
+            merge_sift_down(&o->merge, s);
+        if (rc != ORDER_ODD)
+            return rc < 0 ? rc : 0;
+        if (!merge_peek(s) || s->stamp > bound)
+            break;
+        uint64_t word = s->words[s->head];
+        unsigned words = 1;
+        rc = is_word(word) ? do_word(o, s, word) : do_long(o, s, &words);
+        if (rc)
+            return rc;
+        s->head += words;
+        s->forced = false;
+    }
+    merge_put_back(&o->merge, s);
+    if (!t->ended || s->head != s->tail)
+        return 0;
+    // Texts of ops point into the queue.
+    int rc = order_flush(o);
+    merge_forget(s);
+    return rc;
+}
+
+int order_advance(struct order *o, uint64_t limit)
+{
+    for (;;) {
+        struct merge_stream *s = merge_top(&o->merge);
+        bool due = s && s->stamp <= limit;
+        uint64_t now = due ? s->stamp : limit, bound = merge_second(&o->merge);
+        int rc = 0;
+        bound = bound < limit ? bound : limit;
+        // One deadline at a time: what it lets go comes before the next.
+        if (o->next_deadline < now)
+            rc = order_expire(o, o->next_deadline);
+        else if (due)
+            rc = run(o, s, bound < o->next_deadline ? bound : o->next_deadline);
+        else
+            break;
+        if (rc < 0)
+            return rc;
+    }
+    o->passed = limit > o->passed ? limit : o->passed;
+    return order_flush(o);
+}
+
+void order_cut_off(struct order *o)
+{
+    o->cut_off = true;
+}
+
+int order_finish(struct order *o)
+{
+    int rc = order_advance(o, UINT64_MAX);
+    samples_residency_sort(&o->residency);
+    if (rc == 0)
+        rc = names_copy(&o->sites.all.names, &o->names, o->inherited_modules);
+    return rc < 0 ? rc : site_table_resolve_all(&o->sites);
+}

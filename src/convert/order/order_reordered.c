@@ -1,0 +1,247 @@
+// Frees with stamps that are too early. The counter is read before the call, but the processor reads it as soon as it
+// can: while it still waits for the cache line through which another thread hands the block over. So the free by a
+// thread that did not allocate the block can seem to precede the free of the block that the address had before, if that
+// free, the allocation after it and the hand-over all happened within the depth of the reordering. Two frees of one
+// address then stand closer than that, and the other records of the threads at this address show which was first.
+#include "convert/order/order_fast.h"
+
+enum { MAX_DEPTH = 64 };
+
+// Goes through the records of a stream that name an address.
+struct cursor {
+    struct order *order;
+    const struct merge_stream *stream;
+    struct codec_state state;
+    size_t at;
+    struct event ev;
+};
+
+static struct cursor cursor_at(struct order *o, const struct merge_stream *s)
+{
+    return (struct cursor){.order = o, .stream = s, .state = s->state, .at = s->head};
+}
+
+static bool cursor_next(struct cursor *c, uint64_t address, uint64_t limit)
+{
+    while (c->at < c->stream->tail && order_afford(c->order, 1)) {
+        unsigned words = codec_get(&c->state, c->stream->words + c->at, c->stream->tail - c->at, &c->ev);
+        if (!words || (c->ev.kind && c->ev.stamp > limit))
+            return false;
+        c->at += words;
+        if (c->ev.kind && (c->ev.ptr == address || c->ev.result == address))
+            return true;
+    }
+    return false;
+}
+
+static bool is_release(const struct event *ev, uint64_t address)
+{
+    unsigned class = event_infos[ev->kind].class;
+    return ev->ptr == address && (class == HT_CLASS_FREE || class == HT_CLASS_HALF);
+}
+
+// A failed realloc gets its block back.
+static bool is_allocation(const struct event *ev, uint64_t address)
+{
+    unsigned class = event_infos[ev->kind].class;
+    uint64_t taken = class == HT_CLASS_RESIZE && !ev->result && ev->error ? ev->ptr : ev->result;
+    return taken == address && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE);
+}
+
+// The streams that have records up to the limit: how many are in o->due. None if their number cannot be afforded.
+static size_t due_streams(struct order *o, uint64_t limit)
+{
+    const struct merge *m = &o->merge;
+    size_t stack[MAX_DEPTH], depth = 0, n = 0;
+    if (m->n_heap)
+        stack[depth++] = 0;
+    while (depth && order_afford(o, 1)) {
+        size_t i = stack[--depth];
+        if (m->heap[i]->stamp > limit)
+            continue;
+        o->due[n++] = m->heap[i];
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < m->n_heap && depth < MAX_DEPTH; child++)
+            stack[depth++] = child;
+    }
+    for (size_t i = 0; i < o->n_held; i++)
+        o->due[n++] = o->held[i].stream;
+    return order_afford(o, o->n_held) ? n : 0;
+}
+
+// Of two frees: `a`, which is under work, by `thread`, and `b`, by `other`.
+struct pair {
+    const struct order_thread *thread, *other;
+    uint64_t a, b; // b is UINT64_MAX when there is none
+    // The first allocation whose block b could mean if a was first, and a if b was. UINT64_MAX: none.
+    uint64_t for_b, for_a;
+};
+
+// The first free of the address by another thread, of a block that is live now or was allocated by a third thread, not
+// of one that the freeing thread allocates before.
+static void find_other(struct order *o, struct pair *p, uint64_t address, uint64_t limit)
+{
+    size_t n = due_streams(o, limit);
+    p->b = UINT64_MAX;
+    for (size_t i = 0; i < n; i++) {
+        struct cursor c = cursor_at(o, o->due[i]);
+        if (o->due[i]->user == p->thread || !cursor_next(&c, address, limit) || !is_release(&c.ev, address) ||
+            c.ev.stamp >= p->b)
+            continue;
+        p->b = c.ev.stamp;
+        p->other = o->due[i]->user;
+    }
+}
+
+static void see_allocation(struct pair *p, bool can_be_b, bool can_be_a, uint64_t stamp, uint64_t skid)
+{
+    if (can_be_b && stamp <= p->b + skid && stamp < p->for_b)
+        p->for_b = stamp;
+    if (can_be_a && stamp <= p->a + skid && stamp < p->for_a)
+        p->for_a = stamp;
+}
+
+// A block that a thread allocates after its own free cannot be the one that it freed.
+static void see_allocations(struct order *o, struct pair *p, const struct merge_stream *s, uint64_t address)
+{
+    uint64_t skid = o->options.skid;
+    struct cursor c = cursor_at(o, s);
+    bool given = false;
+    while (cursor_next(&c, address, p->b + skid)) {
+        given |= s->user == p->other && is_release(&c.ev, address);
+        if (is_allocation(&c.ev, address))
+            see_allocation(p, !given, s->user != p->thread, c.ev.stamp, skid);
+    }
+}
+
+// Allocations that are done: the address has their blocks beside the oldest one. False when `other` did one: its free
+// means it.
+static bool see_duplicates(const struct order *o, struct pair *p, uint64_t address)
+{
+    for (size_t i = 0; i < o->n_duplicates; i++) {
+        const struct order_duplicate *d = &o->duplicates[i];
+        if (d->address != address)
+            continue;
+        if (d->thread == p->other->number)
+            return false;
+        see_allocation(p, true, d->thread != p->thread->number, d->stamp, o->options.skid);
+    }
+    return true;
+}
+
+// By how much the stamps must be early if the records came in this order.
+static uint64_t too_early(uint64_t give, uint64_t take, uint64_t second_release)
+{
+    uint64_t taken = take > give ? take : give;
+    return taken - take + (taken > second_release ? taken - second_release : 0);
+}
+
+static bool overtakes(struct order *o, struct pair *p, uint64_t address)
+{
+    uint64_t skid = o->options.skid;
+    find_other(o, p, address, p->a + skid);
+    if (p->b == UINT64_MAX || !see_duplicates(o, p, address))
+        return false;
+    size_t n = due_streams(o, p->b + skid);
+    for (size_t i = 0; i < n; i++)
+        see_allocations(o, p, o->due[i], address);
+    if (!o->steps)
+        return false;
+    if (p->for_a == UINT64_MAX || p->for_b == UINT64_MAX)
+        return p->for_a != UINT64_MAX;
+    uint64_t as_stamped = too_early(p->a, p->for_b, p->b);
+    if (!as_stamped)
+        return false;
+    // Either could be. The stamps that have to be wrong by less are the better guess.
+    o->counts.ambiguous++;
+    return too_early(p->b, p->for_a, p->a) < as_stamped;
+}
+
+static uint64_t *coming_at(const struct order *o, uint64_t address)
+{
+    return &o->coming[table_hash(&o->table, address) >> 32 & (ORDER_COMING - 1)];
+}
+
+static void note_coming(struct order *o, uint64_t stamp, uint64_t address)
+{
+    uint64_t *latest = coming_at(o, address);
+    if (*latest <= stamp)
+        *latest = stamp + (*latest == stamp);
+}
+
+// Notes the stream's frees up to the limit that have not been seen yet.
+static void see_ahead(struct order *o, struct merge_stream *s, uint64_t limit)
+{
+    if (s->ahead < s->head) {
+        s->ahead = s->head;
+        s->ahead_state = s->state;
+    }
+    while (s->ahead < s->tail) {
+        uint64_t word = s->words[s->ahead];
+        unsigned words = 1;
+        struct event ev = {.stamp = codec_stamp(s->ahead_state.epoch, word), .ptr = order_plain_address(word)};
+        bool release = order_release_tags >> codec_tag_of(word) & 1;
+        if (!release && !(order_allocate_tags >> codec_tag_of(word) & 1)) {
+            words = codec_get(&s->ahead_state, s->words + s->ahead, s->tail - s->ahead, &ev);
+            release = ev.kind && is_release(&ev, ev.ptr);
+        }
+        if (!words || ev.stamp > limit)
+            return;
+        if (release)
+            note_coming(o, ev.stamp, ev.ptr);
+        s->ahead += words;
+    }
+}
+
+// False: no other free of the address has a stamp from this one to the skid later. Each record is looked at once.
+static bool may_be_freed_again(struct order *o, uint64_t stamp, uint64_t address)
+{
+    enum { SKIDS_AHEAD = 1 }; // seen at a time beyond what is asked for
+    uint64_t limit = stamp + o->options.skid, to = limit + SKIDS_AHEAD * o->options.skid;
+    // Only then are records not older than what is under work.
+    if (o->n_held || to < stamp)
+        return true;
+    if (limit > o->seen_ahead) {
+        size_t n = due_streams(o, to);
+        for (size_t i = 0; i < n; i++)
+            see_ahead(o, o->due[i], to);
+        o->seen_ahead = o->steps ? to : 0;
+    }
+    return !o->steps || *coming_at(o, address) > stamp;
+}
+
+bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address)
+{
+    struct pair p = {.thread = s->user, .a = stamp, .for_a = UINT64_MAX, .for_b = UINT64_MAX};
+    bool later = may_be_freed_again(o, stamp, address) && overtakes(o, &p, address);
+    o->counts.ambiguous += !o->steps;
+    return later;
+}
+
+// Does a thread other than `by` allocate at the address up to the limit?
+static bool is_allocated(struct order *o, uint32_t by, uint64_t address, uint64_t limit)
+{
+    size_t n = due_streams(o, limit);
+    for (size_t i = 0; i < n; i++) {
+        const struct order_thread *t = o->due[i]->user;
+        struct cursor c = cursor_at(o, o->due[i]);
+        while (t->number != by && cursor_next(&c, address, limit)) {
+            if (is_allocation(&c.ev, address))
+                return true;
+        }
+    }
+    return false;
+}
+
+void order_count_ambiguity(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address)
+{
+    uint64_t skid = o->options.skid;
+    for (size_t i = 0; i < ORDER_RECENT; i++) {
+        const struct order_released *g = &o->released[i];
+        if (g->address != address || g->thread == t->number || g->stamp + skid < stamp)
+            continue;
+        if (is_allocated(o, g->thread, address, g->stamp + skid) || !o->steps) {
+            o->counts.ambiguous++;
+            return;
+        }
+    }
+}

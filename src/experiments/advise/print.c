@@ -1,0 +1,170 @@
+#include "experiments/advise/print.h"
+#include "cli/command.h"
+#include "cli/wrap.h"
+#include "report/text/replay.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool has(const struct advise *a, enum advise_figure f)
+{
+    return !isnan(advise_value(a, &a->rows[0], f));
+}
+
+static char *value_text(char text[32], enum advise_figure f, double v)
+{
+    return f == ADVISE_CPU ? human_ns(text, v) : human_bytes(text, (uint64_t)v);
+}
+
+// "50.5 MiB" in the first row; below "0.27", "~0.98" where that may be noise.
+static void print_cell(const struct advise *a, const struct advise_row *r, enum advise_figure f)
+{
+    char text[48], value[32];
+    int verdict = advise_verdict(a, r, f);
+    enum cli_color color = verdict < 0 ? CLI_BETTER : verdict > 0 ? CLI_WORSE : CLI_PLAIN;
+    if (r == &a->rows[0])
+        snprintf(text, sizeof text, "%s", value_text(value, f, advise_value(a, r, f)));
+    else
+        snprintf(text, sizeof text, "%s%.2f", verdict ? "" : "~", advise_ratio(a, r, f).ratio);
+    printf("%s%10s%s ", color ? cli_color(color) : "", text, color ? cli_color(CLI_PLAIN) : "");
+}
+
+static void print_table(const struct advise *a, enum advise_figure rank)
+{
+    const struct advise_row **order = calloc(a->n_rows, sizeof *order);
+    size_t n = order ? advise_rank(a, rank, order) : 0;
+    char name[ADVISE_NAME_BYTES];
+    printf("\n%s", cli_color(CLI_BOLD));
+    for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
+        if (has(a, f))
+            printf("%10s ", advise_figures[f].head);
+    }
+    printf(" setting, by %s%s\n", advise_figures[rank].name, cli_color(CLI_PLAIN));
+    for (size_t i = 0; i < n; i++) {
+        for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
+            if (has(a, f))
+                print_cell(a, order[i], f);
+        }
+        printf(" %s%s\n", cli_text(advise_name(a, order[i], name)), i == 0 ? " (present)" : "");
+    }
+    free(order);
+}
+
+// The figures from `first` on that a row is the best for, as "mean RSS, RSS at the end"; "" if one before has printed it.
+static void best_for(const struct advise *a, const struct advise_row *r, bool cheap, enum advise_figure first,
+                     char text[96])
+{
+    size_t n = 0;
+    text[0] = 0;
+    for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
+        bool is_best = advise_best(a, f, cheap) == r;
+        if (is_best && f < first)
+            return;
+        if (is_best)
+            n += (size_t)snprintf(text + n, 96 - n, "%s%s", n ? ", " : "", advise_figures[f].name);
+    }
+}
+
+static void print_change(const struct advise *a, const struct advise_row *r, enum advise_figure f)
+{
+    struct measure_ratio ratio = advise_ratio(a, r, f);
+    char t[2][32];
+    if (!advise_verdict(a, r, f)) {
+        printf("  %s: no measurable difference\n", advise_figures[f].name);
+        return;
+    }
+    printf("  %s: %s instead of %s, %.2f [%.2f, %.2f]", advise_figures[f].name,
+           value_text(t[0], f, advise_value(a, r, f)), value_text(t[1], f, advise_value(a, &a->rows[0], f)),
+           ratio.ratio, ratio.low, ratio.high);
+    double returned = advise_returned_share(a, r);
+    if (f == ADVISE_END && returned > 0)
+        printf("; returns %.0f %% of the unused memory", 100 * returned);
+    printf("\n");
+}
+
+static void print_best(const struct advise *a, const struct advise_row *r, const char *figures, const char *addition)
+{
+    char name[ADVISE_NAME_BYTES], deploy[ADVISE_DEPLOY_BYTES];
+    printf("\n%sleast %s%s: %s%s\n", cli_color(CLI_BOLD), figures, addition, cli_text(advise_name(a, r, name)),
+           cli_color(CLI_PLAIN));
+    for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
+        if (has(a, f))
+            print_change(a, r, f);
+    }
+    const char *environment = advise_environment(a, r, deploy);
+    if (environment && *environment)
+        wrap_keep_line();
+    printf("  deploy: %s\n", cli_text(advise_deploy(a, r, deploy)));
+}
+
+// The best rows, or those among the cheap ones that are not the best of all.
+static bool print_bests(const struct advise *a, bool cheap)
+{
+    bool found = false;
+    for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
+        const struct advise_row *best = advise_best(a, f, cheap);
+        char figures[96];
+        if (!best || (cheap && best == advise_best(a, f, false)))
+            continue;
+        best_for(a, best, cheap, f, figures);
+        found = true;
+        if (figures[0])
+            print_best(a, best, figures, cheap ? " without more CPU time" : "");
+    }
+    return found;
+}
+
+static void print_advice(const struct advise *a)
+{
+    if (!print_bests(a, false))
+        printf("\n%s\n", a->rounds ? "no setting tried is better than the present one by more than noise"
+                                   : "the budget does not suffice to repeat runs: no difference is judged");
+    print_bests(a, true);
+}
+
+static void print_not_tried(const struct advise *a)
+{
+    char name[ADVISE_NAME_BYTES];
+    bool begun = false;
+    for (size_t i = 1; i < a->n_rows; i++) {
+        if (a->rows[i].tried || strcmp(a->rows[i].missing_reason.text, "is the present setting") == 0)
+            continue;
+        printf("%s  %s: %s\n", begun ? "" : "\nnot tried:\n", cli_text(advise_name(a, &a->rows[i], name)),
+               cli_text(a->rows[i].missing_reason.text));
+        begun = true;
+    }
+}
+
+// What allocators keep for a while shrinks in the program's own time.
+static void print_pace(const struct advise *a)
+{
+    const struct replay_session *s = a->session;
+    double recorded_ns = (double)plan_duration_stamps(s->plan) * s->ns_per_stamp;
+    char t[2][32];
+    if (!(s->settings.speed > 0) && recorded_ns > 2 * s->results[0].runs[0].figures.wall_ns)
+        printf("replayed in %s what took %s: allocators that keep freed memory for some time return more of it in the "
+               "program (--speed recorded)\n",
+               human_ns(t[0], s->results[0].runs[0].figures.wall_ns), human_ns(t[1], recorded_ns));
+}
+
+void advise_print(const struct advise *a, enum advise_figure rank)
+{
+    size_t tried = 0, repeated = 0;
+    char live[32];
+    for (size_t i = 1; i < a->n_rows; i++) {
+        tried += a->rows[i].tried;
+        repeated += a->rows[i].tried && a->session->results[a->rows[i].result].n_runs > 1;
+    }
+    replay_print_workload(a->session);
+    printf("tried %zu settings in %.0f s of %.0f s; repeated %zu of them %u times, in turn with the present one\n",
+           tried, (double)a->spent_ns / 1e9, (double)a->budget_ns / 1e9, repeated, a->rounds);
+    printf("live at the end: %s; what is resident beyond that is unused\n",
+           human_bytes(live, plan_facts(a->session->plan)->live_at_end_bytes));
+    print_pace(a);
+    print_advice(a);
+    print_table(a, rank);
+    printf("below the first row: ratios to it; ~ may be noise, or was not repeated\n");
+    print_not_tried(a);
+}

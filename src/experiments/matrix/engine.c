@@ -1,0 +1,186 @@
+#include "experiments/matrix/engine.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int no_memory(struct err *e)
+{
+    return err_set(e, -ENOMEM, "out of memory");
+}
+
+static int run_local(const struct matrix *m, const struct matrix_how *how, const bool *wanted, size_t n_wanted,
+                     struct err *e)
+{
+    size_t left = n_wanted;
+    for (size_t i = 0; i < m->n_jobs; i++) {
+        if (!wanted[i])
+            continue;
+        if (how->started)
+            how->started(i + 1, left, n_wanted);
+        left--;
+        int rc = matrix_run(m, i + 1, how->heaptape, e);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+// Runs the command with this text on its standard input. 0, or a negative errno with the text set; `most` is the highest exit
+// status that is no failure of the engine itself.
+static int run_command(char *const *words, const char *text, size_t n, int most, struct err *e)
+{
+    int ends[2], status = 0;
+    pid_t pid;
+    posix_spawn_file_actions_t files;
+    if (pipe(ends) < 0)
+        return err_set_errno(e, "pipe");
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, ends[0], STDIN_FILENO);
+    posix_spawn_file_actions_addclose(&files, ends[0]);
+    posix_spawn_file_actions_addclose(&files, ends[1]);
+    int rc = posix_spawnp(&pid, words[0], &files, NULL, words, environ);
+    posix_spawn_file_actions_destroy(&files);
+    close(ends[0]);
+    if (rc != 0) {
+        close(ends[1]);
+        return err_set(e, -rc, "%s: %s", words[0], strerror(rc));
+    }
+    // It may end before it has read all.
+    void (*before)(int) = signal(SIGPIPE, SIG_IGN);
+    for (ssize_t put; n && (put = write(ends[1], text, n)) > 0; n -= (size_t)put)
+        text += put;
+    close(ends[1]);
+    signal(SIGPIPE, before);
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR)
+            return err_set_errno(e, "%s", words[0]);
+    }
+    if (WIFSIGNALED(status))
+        return err_set(e, -EINTR, "%s was ended by signal %d", words[0], WTERMSIG(status));
+    return WEXITSTATUS(status) > most ? err_set(e, -EIO, "%s ended with status %d", words[0], WEXITSTATUS(status)) : 0;
+}
+
+// `first`, the engine's options, `last`. NULL: out of memory.
+static char **command(const struct matrix_how *how, const char *const *first, const char *const *last)
+{
+    size_t n_first = 0, n_last = 0;
+    while (first[n_first])
+        n_first++;
+    while (last[n_last])
+        n_last++;
+    const char **words = calloc(n_first + how->n_options + n_last + 1, sizeof *words);
+    if (!words)
+        return NULL;
+    memcpy(words, first, n_first * sizeof *words);
+    if (how->n_options)
+        memcpy(words + n_first, how->options, how->n_options * sizeof *words);
+    memcpy(words + n_first + how->n_options, last, n_last * sizeof *words);
+    return (char **)words;
+}
+
+// GNU parallel: a number a line. One job at a time on each host, unless its options say otherwise; an exit status of up to 101
+// says that jobs failed.
+static int run_parallel(const struct matrix *m, const struct matrix_how *how, const bool *wanted, struct err *e)
+{
+    const char *const first[] = {"parallel", "--jobs", "1", "--will-cite", "--quote", NULL};
+    const char *const last[] = {how->heaptape, "matrix", "-q", "--job", "{}", m->folder, NULL};
+    char **words = command(how, first, last), *text = NULL;
+    size_t n = 0;
+    FILE *f = words ? open_memstream(&text, &n) : NULL;
+    for (size_t i = 0; f && i < m->n_jobs; i++) {
+        if (wanted[i])
+            fprintf(f, "%zu\n", i + 1);
+    }
+    int rc = f && fclose(f) == 0 ? run_command(words, text, n, 101, e) : no_memory(e);
+    free(text);
+    free(words);
+    return rc;
+}
+
+// In single quotes for the shell.
+static void put_quoted(FILE *f, const char *text)
+{
+    putc('\'', f);
+    for (; *text; text++) {
+        if (*text == '\'')
+            fputs("'\\''", f);
+        else
+            putc(*text, f);
+    }
+    putc('\'', f);
+}
+
+// "1-4,7".
+static char *ranges(const struct matrix *m, const bool *wanted)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    const char *comma = "";
+    for (size_t i = 0; f && i < m->n_jobs; i++) {
+        size_t from = i;
+        while (i < m->n_jobs && wanted[i])
+            i++;
+        if (i == from)
+            continue;
+        fprintf(f, "%s%zu", comma, from + 1);
+        if (i > from + 1)
+            fprintf(f, "-%zu", i);
+        comma = ",";
+    }
+    return f && fclose(f) == 0 ? text : NULL;
+}
+
+// Slurm: a job array whose tasks have nodes of their own unless the options say otherwise; waits until all have ended. sbatch
+// passes on the highest exit status of the tasks.
+static int run_slurm(const struct matrix *m, const struct matrix_how *how, const bool *wanted, struct err *e)
+{
+    char *tasks = ranges(m, wanted), *array = NULL, *script = NULL;
+    size_t n = 0;
+    if (tasks && asprintf(&array, "--array=%s", tasks) < 0)
+        array = NULL;
+    const char *const first[] = {
+        "sbatch", "--wait", "--quiet", "--job-name=heaptape", "--exclusive", "--output=/dev/null", NULL};
+    const char *const last[] = {array, NULL};
+    char **words = array ? command(how, first, last) : NULL;
+    FILE *f = words ? open_memstream(&script, &n) : NULL;
+    if (f) {
+        fputs("#!/bin/sh\nexec ", f);
+        put_quoted(f, how->heaptape);
+        fputs(" matrix -q --job \"$SLURM_ARRAY_TASK_ID\" ", f);
+        put_quoted(f, m->folder);
+        putc('\n', f);
+    }
+    int rc = f && fclose(f) == 0 ? run_command(words, script, n, 1, e) : no_memory(e);
+    free(tasks);
+    free(array);
+    free(script);
+    free(words);
+    return rc;
+}
+
+int matrix_run_all(struct matrix *m, const struct matrix_how *how, bool again, struct err *e)
+{
+    bool *wanted = calloc(m->n_jobs, sizeof *wanted);
+    size_t n = 0;
+    if (!wanted)
+        return no_memory(e);
+    for (size_t i = 0; i < m->n_jobs; i++) {
+        enum matrix_state state = matrix_state(m, i + 1);
+        wanted[i] = state == MATRIX_UNDONE || (again && state == MATRIX_FAILED);
+        n += wanted[i];
+    }
+    int rc = 0;
+    if (n)
+        rc = how->engine == MATRIX_PARALLEL ? run_parallel(m, how, wanted, e)
+             : how->engine == MATRIX_SLURM  ? run_slurm(m, how, wanted, e)
+                                            : run_local(m, how, wanted, n, e);
+    free(wanted);
+    return rc;
+}

@@ -1,0 +1,345 @@
+#include "experiments/matrix/jobs.h"
+
+#include "base/buf.h"
+#include "base/fio.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FIRST_LINE "heaptape matrix 1"
+
+enum { MAX_LIST_BYTES = 64 << 20 };
+
+static int no_memory(struct err *e)
+{
+    return err_set(e, -ENOMEM, "out of memory");
+}
+
+void matrix_release(struct matrix *m)
+{
+    for (size_t i = 0; i < m->n_jobs; i++) {
+        free(m->jobs[i].workload);
+        free(m->jobs[i].allocator);
+    }
+    for (size_t i = 0; i < m->n_options; i++)
+        free(m->options[i]);
+    free(m->jobs);
+    free(m->options);
+    free(m->folder);
+    *m = (struct matrix){0};
+}
+
+static int check_text(const char *text, struct err *e)
+{
+    return strpbrk(text, "\t\n") || !*text ? err_set(e, -EINVAL, "'%s': is empty, or has a tab or a newline", text) : 0;
+}
+
+int matrix_add(struct matrix *m, const char *workload, const char *allocator, struct err *e)
+{
+    int rc = check_text(workload, e);
+    rc = rc < 0 ? rc : check_text(allocator, e);
+    if (rc < 0)
+        return rc;
+    if (HT_GROW(&m->jobs, &m->jobs_capacity, m->n_jobs + 1) < 0)
+        return no_memory(e);
+    struct matrix_job *j = &m->jobs[m->n_jobs++];
+    *j = (struct matrix_job){strdup(workload), strdup(allocator)};
+    return j->workload && j->allocator ? 0 : no_memory(e);
+}
+
+int matrix_add_option(struct matrix *m, const char *option, struct err *e)
+{
+    int rc = check_text(option, e);
+    if (rc < 0)
+        return rc;
+    if (HT_GROW(&m->options, &m->options_capacity, m->n_options + 1) < 0)
+        return no_memory(e);
+    m->options[m->n_options] = strdup(option);
+    return m->options[m->n_options++] ? 0 : no_memory(e);
+}
+
+static char *list_text(const struct matrix *m, size_t *n)
+{
+    char *text = NULL;
+    FILE *f = open_memstream(&text, n);
+    if (!f)
+        return NULL;
+    fputs(FIRST_LINE "\n", f);
+    for (size_t i = 0; i < m->n_options; i++)
+        fprintf(f, "option\t%s\n", m->options[i]);
+    for (size_t i = 0; i < m->n_jobs; i++)
+        fprintf(f, "job\t%s\t%s\n", m->jobs[i].workload, m->jobs[i].allocator);
+    if (fclose(f) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static char *list_path(const struct matrix *m)
+{
+    char *path = NULL;
+    return asprintf(&path, "%s/jobs", m->folder) < 0 ? NULL : path;
+}
+
+// Reads the whole list of jobs and appends a NUL, which does not count.
+static int read_all(const char *path, struct buf *text, struct err *e)
+{
+    struct input in;
+    int rc = input_open_regular(&in, path, e);
+    if (rc < 0)
+        return rc;
+    rc = input_read_all(&in, text, MAX_LIST_BYTES, e);
+    if (rc == -EFBIG)
+        err_set(e, rc, "%s: is not a list of jobs, at byte %d", path, MAX_LIST_BYTES);
+    if (rc == 0 && (rc = buf_put_u8(text, 0)) == 0)
+        text->size--;
+    input_close(&in);
+    return rc == -ENOMEM ? no_memory(e) : rc;
+}
+
+// Beside it first, so that others see all of it or nothing.
+static int write_all(const char *path, const char *text, size_t n, struct err *e)
+{
+    char *beside = NULL;
+    if (asprintf(&beside, "%s.%ld", path, (long)getpid()) < 0)
+        return no_memory(e);
+    FILE *f = fopen(beside, "wex");
+    int rc = f ? 0 : err_set_errno(e, "%s", beside);
+    if (f && fwrite(text, 1, n, f) != n)
+        rc = err_set_errno(e, "%s", beside);
+    if (f && fclose(f) != 0 && rc == 0)
+        rc = err_set_errno(e, "%s", beside);
+    if (rc == 0 && rename(beside, path) < 0)
+        rc = err_set_errno(e, "%s", path);
+    if (rc < 0 && f)
+        unlink(beside);
+    free(beside);
+    return rc;
+}
+
+int matrix_create(struct matrix *m, const char *folder, struct err *e)
+{
+    if (mkdir(folder, 0777) < 0 && errno != EEXIST)
+        return err_set_errno(e, "%s", folder);
+    m->folder = realpath(folder, NULL);
+    if (!m->folder)
+        return err_set_errno(e, "%s", folder);
+    size_t n = 0;
+    struct buf there = {0};
+    struct err why = {0};
+    char *text = list_text(m, &n), *path = list_path(m);
+    int rc = text && path ? read_all(path, &there, &why) : no_memory(&why);
+    if (rc == -ENOENT)
+        rc = write_all(path, text, n, e);
+    else if (rc < 0)
+        err_set(e, rc, "%s", why.text);
+    else if (n != there.size || memcmp(text, there.data, n) != 0)
+        rc = err_set(e, -EEXIST, "%s: has other jobs; without -w and -a they are continued", m->folder);
+    free(text);
+    free(path);
+    buf_release(&there);
+    return rc;
+}
+
+static int read_line(struct matrix *m, char *line, struct err *e)
+{
+    char *workload = strncmp(line, "job\t", 4) == 0 ? line + 4 : NULL, *tab = workload ? strchr(workload, '\t') : NULL;
+    if (strncmp(line, "option\t", 7) == 0)
+        return matrix_add_option(m, line + 7, e);
+    if (!tab)
+        return -EBADMSG;
+    *tab = 0;
+    return matrix_add(m, workload, tab + 1, e);
+}
+
+static int read_list(struct matrix *m, const char *path, char *text, size_t n, struct err *e)
+{
+    int rc =
+        n && text[n - 1] == '\n' && !memchr(text, 0, n) && strncmp(text, FIRST_LINE "\n", strlen(FIRST_LINE) + 1) == 0
+            ? 0
+            : -EBADMSG;
+    char *line = text;
+    for (char *next = text, *end; rc == 0 && (end = strchr(next, '\n')); next = end + 1) {
+        line = next;
+        *end = 0;
+        rc = line == text ? 0 : read_line(m, line, e);
+    }
+    if (rc == -EBADMSG || rc == -EINVAL)
+        return err_set(e, -EBADMSG, "%s: is not a list of jobs, at byte %zu", path, (size_t)(line - text));
+    return rc == 0 && !m->n_jobs ? err_set(e, -EBADMSG, "%s: has no jobs", path) : rc;
+}
+
+int matrix_open(struct matrix *m, const char *folder, struct err *e)
+{
+    m->folder = realpath(folder, NULL);
+    if (!m->folder)
+        return err_set_errno(e, "%s", folder);
+    struct buf text = {0};
+    char *path = list_path(m);
+    int rc = path ? read_all(path, &text, e) : no_memory(e);
+    if (rc == 0)
+        rc = read_list(m, path, (char *)text.data, text.size, e);
+    buf_release(&text);
+    free(path);
+    return rc;
+}
+
+char *matrix_path(const struct matrix *m, size_t number, bool failed)
+{
+    char *path = NULL;
+    return asprintf(&path, "%s/%zu.%s", m->folder, number, failed ? "err" : "json") < 0 ? NULL : path;
+}
+
+static bool has(const struct matrix *m, size_t number, bool failed)
+{
+    char *path = matrix_path(m, number, failed);
+    bool there = path && access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+enum matrix_state matrix_state(const struct matrix *m, size_t number)
+{
+    return has(m, number, false) ? MATRIX_DONE : has(m, number, true) ? MATRIX_FAILED : MATRIX_UNDONE;
+}
+
+// heaptape replay --json -r 1 -a ALLOCATOR OPTION... WORKLOAD. NULL: out of memory.
+static char **command_of(const struct matrix *m, const struct matrix_job *job, const char *heaptape)
+{
+    char *const first[] = {(char *)heaptape, "replay", "--json", "-q", "-r", "1", "-a", job->allocator};
+    const size_t n = sizeof first / sizeof *first;
+    char **words = calloc(n + m->n_options + 2, sizeof *words);
+    if (!words)
+        return NULL;
+    memcpy(words, first, sizeof first);
+    if (m->n_options)
+        memcpy(words + n, m->options, m->n_options * sizeof *words);
+    words[n + m->n_options] = job->workload;
+    return words;
+}
+
+static volatile sig_atomic_t running, signalled; // pid of the replay; the signal that is to end it
+
+static void pass_on(int number)
+{
+    signalled = number;
+    if (running > 0)
+        kill((pid_t)running, number);
+}
+
+// Signals that end this process end the replay, whose files are then removed. What the caller ignores stays ignored.
+static void pass_signals_on(bool begin, struct sigaction before[2])
+{
+    static const int numbers[2] = {SIGINT, SIGTERM};
+    const struct sigaction handler = {.sa_handler = pass_on};
+    for (int i = 0; i < 2; i++) {
+        if (begin && sigaction(numbers[i], &handler, &before[i]) == 0 && before[i].sa_handler == SIG_IGN)
+            signal(numbers[i], SIG_IGN);
+        else if (!begin)
+            sigaction(numbers[i], &before[i], NULL);
+    }
+}
+
+// Its outputs are in these files. The wait status, or a negative errno with the text set.
+static int spawn(char **words, const char *out, const char *err, struct err *e)
+{
+    posix_spawn_file_actions_t files;
+    struct sigaction before[2];
+    pid_t pid;
+    int status = 0, flags = O_WRONLY | O_CREAT | O_EXCL;
+    // Left by a run that was killed.
+    unlink(out);
+    unlink(err);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out, flags, 0666);
+    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, err, flags, 0666);
+    // Before there are files that a signal would leave behind.
+    signalled = 0;
+    pass_signals_on(true, before);
+    int rc = posix_spawn(&pid, words[0], &files, NULL, words, environ);
+    posix_spawn_file_actions_destroy(&files);
+    if (rc != 0) {
+        pass_signals_on(false, before);
+        return err_set(e, -rc, "%s: %s", words[0], strerror(rc));
+    }
+    running = pid;
+    if (signalled)
+        kill(pid, signalled);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    pass_signals_on(false, before);
+    running = 0;
+    return status;
+}
+
+// From here on the job is done, or has failed.
+static int settle(const struct matrix *m, size_t number, bool failed, const char *out, const char *err, struct err *e)
+{
+    char *result = matrix_path(m, number, failed), *other = matrix_path(m, number, !failed);
+    int rc = result && other ? 0 : no_memory(e);
+    if (rc == 0 && rename(failed ? err : out, result) < 0)
+        rc = err_set_errno(e, "%s", result);
+    if (rc == 0 && !failed)
+        unlink(other);
+    free(result);
+    free(other);
+    return rc;
+}
+
+// Runs a job. A workload that cannot be opened, or not at once, fails as it would in the replay. Returns the wait status,
+// or a negative errno with the text set.
+static int run_job(const char *workload, char **words, const char *out, const char *err, struct err *e)
+{
+    struct input in;
+    struct err why = {0};
+    char line[sizeof why + 16];
+    int rc = input_open_regular(&in, workload, &why);
+    if (rc == 0) {
+        input_close(&in);
+        return spawn(words, out, err, e);
+    }
+    int n = snprintf(line, sizeof line, "heaptape: %s\n", why.text);
+    rc = write_all(err, line, (size_t)n, e);
+    return rc < 0 ? rc : W_EXITCODE(1, 0);
+}
+
+int matrix_run(const struct matrix *m, size_t number, const char *heaptape, struct err *e)
+{
+    if (number == 0 || number > m->n_jobs)
+        return err_set(e, -EINVAL, "%s: has jobs 1 to %zu", m->folder, m->n_jobs);
+    if (matrix_state(m, number) == MATRIX_DONE)
+        return 0;
+    char host[256] = "", *out = NULL, *err = NULL, **words = command_of(m, &m->jobs[number - 1], heaptape);
+    gethostname(host, sizeof host - 1);
+    // Several hosts may share the folder.
+    if (asprintf(&out, "%s/.%zu.%s.%ld.out", m->folder, number, host, (long)getpid()) < 0)
+        out = NULL;
+    if (asprintf(&err, "%s/.%zu.%s.%ld.err", m->folder, number, host, (long)getpid()) < 0)
+        err = NULL;
+    int rc = out && err && words ? run_job(m->jobs[number - 1].workload, words, out, err, e) : no_memory(e);
+    bool failed = rc != 0;
+    // What was interrupted has not failed: it is run again.
+    bool interrupted = rc > 0 && WIFSIGNALED(rc) && (WTERMSIG(rc) == SIGINT || WTERMSIG(rc) == SIGTERM);
+    if (interrupted)
+        rc = err_set(e, -EINTR, "job %zu was interrupted", number);
+    if (rc >= 0)
+        rc = settle(m, number, failed, out, err, e);
+    if (out)
+        unlink(out);
+    if (err)
+        unlink(err);
+    free(out);
+    free(err);
+    free(words);
+    return rc < 0 ? rc : failed;
+}

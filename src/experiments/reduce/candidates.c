@@ -1,0 +1,190 @@
+#include "experiments/reduce/candidates.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 64 };
+
+// How another descriptor of the file is opened, whose position is its own.
+static void path_of(int fd, char path[PATH_BYTES])
+{
+    snprintf(path, PATH_BYTES, "/proc/%d/fd/%d", (int)getpid(), fd);
+}
+
+static int make_part(int source, struct output *out, const struct slice_options *part, int level, struct err *e)
+{
+    struct workload_file w = {.in.fd = -1};
+    struct input in;
+    struct slice_counts counts;
+    char path[PATH_BYTES];
+    path_of(source, path);
+    int rc = input_open(&in, path, e);
+    if (rc == 0)
+        rc = workload_file_adopt(&w, &in, e);
+    if (rc == 0)
+        rc = slice_file(&w, out, &(struct slice_file_options){.part = *part, .level = level}, &counts, e);
+    workload_file_close(&w);
+    return rc;
+}
+
+// In the process of the candidate.
+static void judge(const struct candidates *c, struct candidate *item, const struct slice_options *part,
+                  struct candidate_report *r)
+{
+    char path[PATH_BYTES];
+    *r = (struct candidate_report){0};
+    if (part)
+        r->rc = make_part(c->source, &item->out, part, c->level, &r->e);
+    path_of(part ? item->out.fd : c->source, path);
+    if (r->rc == 0)
+        r->rc = judge_workload(c->judge, path, c->runs, &r->judged, &r->e);
+}
+
+int candidates_init(struct candidates *c, struct err *e)
+{
+    c->reports =
+        mmap(NULL, CANDIDATES_MAX * sizeof *c->reports, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (c->reports == MAP_FAILED) {
+        c->reports = NULL;
+        return err_set_errno(e, "cannot create shared memory for the candidates");
+    }
+    return 0;
+}
+
+void candidates_release(struct candidates *c)
+{
+    candidates_cancel(c);
+    if (c->reports)
+        munmap(c->reports, CANDIDATES_MAX * sizeof *c->reports);
+    c->reports = NULL;
+}
+
+// A group of its own: the terminal's signals do not end replays, which would look like crashes of the allocator. What
+// allocators and commands print is not wanted hundreds of times.
+static void become_candidate(void)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
+        dup2(null, fd);
+}
+
+int candidates_start(struct candidates *c, const struct slice_options *part, size_t tag, struct err *e)
+{
+    size_t i = 0;
+    int ends[2];
+    while (c->items[i].pid)
+        i++;
+    struct candidate *item = &c->items[i];
+    *item = (struct candidate){.tag = tag, .start_ns = clock_monotonic_ns(), .out.fd = -1};
+    int rc = part ? output_open_unnamed(&item->out, e) : 0;
+    if (rc < 0)
+        return rc;
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        rc = err_set_errno(e, "cannot start a candidate");
+        output_close(&item->out, false, NULL);
+        return rc;
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        become_candidate();
+        judge(c, item, part, &c->reports[i]);
+        _exit(0);
+    }
+    rc = pid < 0 ? err_set_errno(e, "cannot start a candidate") : 0;
+    close(ends[1]);
+    if (rc < 0) {
+        close(ends[0]);
+        output_close(&item->out, false, NULL);
+        return rc;
+    }
+    setpgid(pid, pid);
+    item->pid = pid;
+    item->ended = ends[0];
+    c->running++;
+    return 0;
+}
+
+// It has ended, or is to end. Whatever it started ends with it.
+static int reap(struct candidates *c, struct candidate *item)
+{
+    int status = 0;
+    kill(-item->pid, SIGKILL);
+    while (waitpid(item->pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    close(item->ended);
+    item->pid = 0;
+    c->running--;
+    return status;
+}
+
+void candidates_cancel(struct candidates *c)
+{
+    for (size_t i = 0; i < CANDIDATES_MAX; i++) {
+        if (!c->items[i].pid)
+            continue;
+        reap(c, &c->items[i]);
+        output_close(&c->items[i].out, false, NULL);
+    }
+}
+
+static bool is_overdue(const struct candidates *c, const struct candidate *item)
+{
+    return c->max_command_ns && clock_monotonic_ns() - item->start_ns > c->max_command_ns;
+}
+
+static void report_overdue(const struct candidates *c, struct candidate_report *r)
+{
+    *r = (struct candidate_report){.judged.failed = (unsigned)c->judge->n_conditions};
+    snprintf(r->judged.text, sizeof r->judged.text, "it took longer than %llu s (--timeout)",
+             (unsigned long long)(c->max_command_ns / 1000000000u));
+}
+
+int candidates_wait(struct candidates *c, int timeout_ms, const struct candidate_report **report, size_t *tag,
+                    struct output *out)
+{
+    struct pollfd fds[CANDIDATES_MAX];
+    size_t at[CANDIDATES_MAX];
+    nfds_t n = 0;
+    struct stat st;
+    for (size_t i = 0; i < CANDIDATES_MAX; i++) {
+        if (!c->items[i].pid)
+            continue;
+        fds[n] = (struct pollfd){.fd = c->items[i].ended, .events = POLLIN};
+        at[n++] = i;
+    }
+    if (poll(fds, n, timeout_ms) < 0)
+        return -errno;
+    for (nfds_t i = 0; i < n; i++) {
+        struct candidate *item = &c->items[at[i]];
+        struct candidate_report *r = &c->reports[at[i]];
+        bool overdue = !fds[i].revents && is_overdue(c, item);
+        if (!fds[i].revents && !overdue)
+            continue;
+        int status = reap(c, item);
+        if (overdue)
+            report_overdue(c, r);
+        else if (status != 0)
+            *r = (struct candidate_report){.rc = -ECHILD, .e = {"the process that judges the workload died"}};
+        *out = item->out;
+        out->offset = out->fd >= 0 && fstat(out->fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+        *report = r;
+        *tag = item->tag;
+        return 1;
+    }
+    return 0;
+}

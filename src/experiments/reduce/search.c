@@ -1,0 +1,171 @@
+// The cuts that are tried, and in which order.
+#include "experiments/reduce/reduce.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static int reserve_blocks(struct reduce *r, struct err *e)
+{
+    if (HT_GROW(&r->kept, &r->kept_capacity, r->blocks.n + 1) < 0 ||
+        HT_GROW(&r->group_of, &r->group_of_capacity, r->blocks.n + 1) < 0)
+        return err_set(e, -ENOMEM, "out of memory");
+    return 0;
+}
+
+static void show(struct reduce *r, const char *how)
+{
+    snprintf(r->status, sizeof r->status, "reduce: %llu of %llu events, %s", (unsigned long long)r->blocks.events,
+             (unsigned long long)r->input.events, how);
+}
+
+// Spans: the last half of the events, or the blocks that are freed in the first half; then a quarter, and so on.
+enum { SPAN_HALVINGS = 5 };
+
+static bool make_span(void *context, size_t i, struct reduce_cut *c)
+{
+    struct reduce *r = context;
+    uint64_t less = r->blocks.events >> (1 + i / 2), n = 0;
+    if (i % 2 == 0) {
+        c->to = r->blocks.events - less;
+        return less > 0;
+    }
+    for (size_t b = 0; b < r->blocks.n; b++)
+        n += r->kept[b] = r->blocks.items[b].last_event > less;
+    c->blocks = r->kept;
+    return n < r->blocks.n;
+}
+
+// Samples of the blocks: half of them, or three quarters, in runs of different lengths and at random.
+static const struct sample {
+    uint64_t step;         // blocks in a run; 0: chosen at random
+    unsigned of, left_out; // the run with this number of so many is left out
+} samples[] = {
+    {0, 2, 0},    {0, 2, 1},    {2, 2, 0}, {2, 2, 1}, {16, 2, 0}, {16, 2, 1}, {256, 2, 0}, {256, 2, 1},
+    {4096, 2, 0}, {4096, 2, 1}, {0, 4, 0}, {0, 4, 1}, {1, 2, 0},  {1, 2, 1},  {0, 8, 0},   {0, 8, 1},
+};
+
+// A hash: the same blocks each time (Steele, Lea and Flood's splitmix64).
+static uint64_t scatter(uint64_t i)
+{
+    i += 0x9e3779b97f4a7c15u;
+    i = (i ^ i >> 30) * 0xbf58476d1ce4e5b9u;
+    i = (i ^ i >> 27) * 0x94d049bb133111ebu;
+    return i ^ i >> 31;
+}
+
+static bool make_sample(void *context, size_t i, struct reduce_cut *c)
+{
+    struct reduce *r = context;
+    const struct sample *s = &samples[i];
+    uint64_t n = 0;
+    for (uint64_t b = 0; b < r->blocks.n; b++) {
+        uint64_t run = s->step ? b / s->step : scatter(b ^ r->blocks.n << 32);
+        n += r->kept[b] = run % s->of != s->left_out;
+    }
+    c->blocks = r->kept;
+    return n > 0 && n < r->blocks.n;
+}
+
+// Groups of blocks: chunk number i of them is left out.
+struct chunks {
+    struct reduce *r;
+    size_t groups, length; // in groups
+};
+
+static bool make_chunk(void *context, size_t i, struct reduce_cut *c)
+{
+    const struct chunks *chunks = context;
+    struct reduce *r = chunks->r;
+    size_t first = i * chunks->length;
+    for (size_t b = 0; b < r->blocks.n; b++)
+        r->kept[b] = r->group_of[b] - first >= chunks->length || r->group_of[b] < first;
+    c->blocks = r->kept;
+    return chunks->groups > 1;
+}
+
+// Without ops that have no block: those of threads, too, or only the others.
+static bool make_without_others(void *context, size_t i, struct reduce_cut *c)
+{
+    const struct reduce *r = context;
+    c->others = false;
+    c->thread_ops = i > 0;
+    return r->blocks.others > 0 || (i == 0 && r->blocks.thread_ops > 0);
+}
+
+// After a step in which something was found, or not: `found` and whether the search has to go on, or a negative errno.
+static int finish_step(struct reduce *r, int found, struct err *e)
+{
+    int rc = reduce_confirm(r, e);
+    return rc < 0 ? rc : found || !rc;
+}
+
+// Tries the cuts from the first on, until none shows it. 1 when one did.
+static int repeat(struct reduce *r, reduce_make *make, size_t n, const char *how, struct err *e)
+{
+    int rc = 0, found = 0;
+    do {
+        size_t number;
+        found |= rc;
+        show(r, how);
+        rc = reserve_blocks(r, e);
+        if (rc == 0)
+            rc = reduce_try(r, make, r, (const size_t[]){0, n}, &number, e);
+    } while (rc > 0);
+    return rc < 0 ? rc : finish_step(r, found, e);
+}
+
+static int number_groups(struct chunks *chunks, enum reduce_dimension d, struct err *e)
+{
+    struct reduce *r = chunks->r;
+    int rc = reserve_blocks(r, e);
+    if (rc < 0)
+        return rc;
+    chunks->groups = reduce_blocks_group(&r->blocks, d, r->group_of);
+    return chunks->groups || !r->blocks.n ? 0 : err_set(e, -ENOMEM, "out of memory");
+}
+
+// Leaves out chunks of groups, from half of all of them down to one. What shows it without a chunk goes on behind it.
+static int leave_out(struct reduce *r, enum reduce_dimension d, const char *how, struct err *e)
+{
+    struct chunks chunks = {.r = r};
+    int found = 0, rc = number_groups(&chunks, d, e);
+    for (chunks.length = chunks.groups / 2; rc == 0 && chunks.length; chunks.length /= 2) {
+        size_t next = 0;
+        do {
+            size_t end = (chunks.groups + chunks.length - 1) / chunks.length;
+            show(r, how);
+            rc = reduce_try(r, make_chunk, &chunks, (const size_t[]){next, end}, &next, e);
+            found |= rc > 0;
+            int numbered = rc > 0 ? number_groups(&chunks, d, e) : 0;
+            rc = numbered < 0 ? numbered : rc;
+        } while (rc > 0);
+        rc = rc < 0 ? rc : finish_step(r, found, e);
+        found |= rc > 0;
+        rc = rc < 0 ? rc : number_groups(&chunks, d, e);
+    }
+    return rc < 0 ? rc : found;
+}
+
+int reduce_pass(struct reduce *r, struct err *e)
+{
+    static const char *const how[] = {[REDUCE_BY_THREAD] = "by thread",
+                                      [REDUCE_BY_SITE] = "by call site",
+                                      [REDUCE_BY_CLASS] = "by size",
+                                      [REDUCE_ALONE] = "by block"};
+    int found = 0, rc = repeat(r, make_span, 2 * SPAN_HALVINGS, "by time", e);
+    if (rc >= 0) {
+        found |= rc;
+        rc = repeat(r, make_without_others, 2, "without calls of no block", e);
+    }
+    if (rc >= 0) {
+        found |= rc;
+        rc = repeat(r, make_sample, sizeof samples / sizeof *samples, "by samples", e);
+    }
+    for (enum reduce_dimension d = 0; rc >= 0 && d < REDUCE_DIMENSIONS; d++) {
+        found |= rc;
+        rc = leave_out(r, d, how[d], e);
+    }
+    return rc < 0 ? rc : found | rc;
+}

@@ -1,9 +1,0 @@
-// The result of advise as text.
-#ifndef HEAPTAPE_PRINT_ADVISE_H
-#define HEAPTAPE_PRINT_ADVISE_H
-
-#include "advise/advise.h"
-
-void advise_print(const struct advise *a, enum advise_figure rank);
-
-#endif

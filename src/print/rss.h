@@ -1,9 +1,0 @@
-// What the resident memory of a process is made up of, as text.
-#ifndef HEAPTAPE_PRINT_RSS_H
-#define HEAPTAPE_PRINT_RSS_H
-
-#include "rss/rss.h"
-
-void rss_print(const struct rss *r);
-
-#endif

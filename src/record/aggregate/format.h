@@ -1,0 +1,66 @@
+// The file that `record --aggregate` writes: docs/reference/aggregate-format.md. Frames of base/frame.h.
+#ifndef HEAPTAPE_AGGREGATE_FORMAT_H
+#define HEAPTAPE_AGGREGATE_FORMAT_H
+
+#include "record/aggregate/counts.h"
+#include "base/frame.h"
+#include "trace/trace.h"
+#include "workload/sites.h"
+
+enum { AGGREGATE_VERSION = 1 };
+
+// Frame types. Wire values.
+enum aggregate_frame {
+    AGGREGATE_SESSION = 1,    // fields, as in a trace; always the first frame
+    AGGREGATE_PROCESS = 2,    // fields, as in a trace: what follows, to the next such frame, is of this process
+    AGGREGATE_SUMMARY = 3,    // fields, as in a workload
+    AGGREGATE_PERIODS = 4,    // varints: live bytes at the ends of the periods
+    AGGREGATE_TOTALS = 5,     // of call sites
+    AGGREGATE_SITES = 6,      // as in a workload
+    AGGREGATE_NAMES = 7,      // as in a workload
+    AGGREGATE_OTHERS = 8,     // a varint, then fields: processes that are kept as a sum alone
+    AGGREGATE_UNRECORDED = 9, // fields, as in a trace
+    AGGREGATE_END = 10,       // fields; always the last frame
+};
+
+// Tags of the fields of END. Wire values.
+enum aggregate_field {
+    AGGREGATE_F_STAMP = 1, // up to which events are counted
+    AGGREGATE_F_STATE = 2, // enum aggregate_state
+};
+
+// Of the recording, when the file was written. Wire values.
+enum aggregate_state {
+    AGGREGATE_UNDER_WAY = 0,
+    AGGREGATE_ENDED = 1,
+    AGGREGATE_CUT_OFF = 2, // the recorder ended before it
+};
+
+struct aggregate_end {
+    uint64_t stamp;
+    enum aggregate_state state;
+};
+
+// A payload and its frame's type, one after the other in a buffer. 0 or -ENOMEM.
+//
+// All of a process: `facts` is the payload of its PROCESS frame.
+struct aggregate_process {
+    const struct buf *facts;
+    const struct workload_summary *summary;
+    const struct aggregate_counts *counts;
+    const struct workload_sites *sites;
+};
+int aggregate_put_process(struct buf *b, const struct aggregate_process *p);
+int aggregate_put(struct buf *b, enum aggregate_frame type, const void *payload, size_t n);
+int aggregate_put_end(struct buf *b, const struct aggregate_end *end);
+
+// Writes them as frames. 0 or a negative errno with the text set.
+int aggregate_write_frames(struct frame_writer *w, const struct buf *b, struct err *e);
+
+// Fill in from a payload. The sites and levels of `to` grow row by row, from an empty one whose sample_bytes is set. 0, -EBADMSG, -ENOMEM.
+int aggregate_get_periods(const uint8_t *at, size_t n, struct by_site *to, uint64_t levels[BY_SITE_BINS]);
+int aggregate_get_totals(const uint8_t *at, size_t n, struct by_site *to);
+int aggregate_get_others(const uint8_t *at, size_t n, uint64_t *processes, struct workload_summary *sum);
+int aggregate_get_end(const uint8_t *at, size_t n, struct aggregate_end *end);
+
+#endif

@@ -1,0 +1,778 @@
+#include "record/attach/attach.h"
+
+#include "record/attach/blocks.h"
+#include "record/attach/filters.h"
+#include "record/attach/leave.h"
+#include "record/attach/status.h"
+#include "record/attach/tracees.h"
+#include "base/clock.h"
+#include "capture/spool/attach.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS(n) ((n)*1000000ull)
+
+enum {
+    STACK_BYTES = 256 << 10, // of the called functions: a thread's own may be small
+    RED_ZONE = 128,          // below a thread's stack pointer, its own
+    XSTATE_BYTES = 16384,
+    MAX_PATH = 4096,
+    WAITING_TRIES = 100, // to see a thread wait, every 10 ms
+};
+#define PICKY_NS MS(200)  // for which a thread is looked for that calls malloc from outside of the C library
+#define ENTRY_NS MS(2000) // … from anywhere; then one that waits in a system call
+#define CALL_NS  MS(10000)
+#define BUSY_NS  MS(5000) // for another tracer to let go of a process whose recording is to end
+#define STOP_NS  MS(100)
+#define LEAVE_NS MS(500)  // all of them to leave the library, which then stand
+#define LIST_NS  MS(3000) // for which threads are waited for that are in malloc
+
+// Shared by parent and child.
+struct attach_shared {
+    struct attach_breakpoint breakpoints[2];
+    struct attach_result result;
+    struct err error;
+    int rc;
+};
+
+static const uint64_t no_arguments[6];
+
+// A thread that calls what is needed.
+struct caller {
+    struct tracees *tracees;
+    pid_t tid;
+    struct user_regs_struct registers; // as it was found
+    struct iovec xstate;
+    char xstate_bytes[XSTATE_BYTES];
+    uint64_t mask;
+    uint64_t stack; // 0: its own
+    uint64_t text;  // where strings for it are put
+    uint64_t errno_at;
+    int saved_errno;
+    uint64_t taken_ns;
+};
+
+static int gone(const struct caller *c, struct err *e)
+{
+    return remote_set_over(c->tracees->remote, e);
+}
+
+static size_t number_of(const struct tracees *t, pid_t tid)
+{
+    size_t i = 0;
+    while (i < t->n && t->all[i].tid != tid)
+        i++;
+    return i;
+}
+
+// Waits until the called function returns. Other threads go on meanwhile, unless they were stopped before.
+static int await_return(struct caller *c, struct err *e)
+{
+    struct tracees *t = c->tracees;
+    uint64_t start = clock_monotonic_ns();
+    while (clock_monotonic_ns() - start < CALL_NS) {
+        size_t who;
+        enum tracees_event event = tracees_next(t, &who);
+        if (t->gone || number_of(t, c->tid) == t->n)
+            return gone(c, e);
+        if (event == TRACEES_AT_TRAP && t->all[who].tid == c->tid)
+            return 0;
+        if (event != TRACEES_NOTHING)
+            tracees_continue(t, who);
+    }
+    return err_set(e, -EIO, "%ld: a call in the process did not return in time", (long)t->remote->pid);
+}
+
+// Calls a function of the process in the thread.
+static int call(struct caller *c, uint64_t function, const uint64_t arguments[6], uint64_t *result, struct err *e)
+{
+    struct user_regs_struct r = c->registers;
+    uint64_t own = c->registers.rsp - RED_ZONE, sp = ((c->stack ? c->stack + STACK_BYTES / 2 : own) & ~63ull) - 8;
+    size_t i = number_of(c->tracees, c->tid);
+    r.rsp = sp;
+    r.rip = function;
+    r.rdi = arguments[0], r.rsi = arguments[1], r.rdx = arguments[2];
+    r.rcx = arguments[3], r.r8 = arguments[4], r.r9 = arguments[5];
+    r.rax = 0;
+    r.orig_rax = (unsigned long long)-1;
+    r.eflags &= ~0x500ull; // no single step, and strings upwards
+    if (i == c->tracees->n || !remote_write(c->tracees->remote, sp, &c->tracees->trap->at, 8) ||
+        ptrace(PTRACE_SETREGS, c->tid, 0, &r) < 0)
+        return gone(c, e);
+    tracees_continue(c->tracees, i);
+    int rc = await_return(c, e);
+    if (rc == 0 && ptrace(PTRACE_GETREGS, c->tid, 0, &r) < 0)
+        rc = gone(c, e);
+    *result = rc == 0 ? r.rax : 0;
+    return rc;
+}
+
+static int call_by_name(struct caller *c, const char *name, const uint64_t arguments[6], uint64_t *result,
+                        struct err *e)
+{
+    struct remote *r = c->tracees->remote;
+    bool own = strncmp(name, "heaptape_", strlen("heaptape_")) == 0;
+    uint64_t function = own ? remote_last_function(r, name) : remote_function(r, name);
+    if (!function)
+        return err_set(e, -ENOTSUP, "%ld: has no function %s", (long)c->tracees->remote->pid, name);
+    return call(c, function, arguments, result, e);
+}
+
+static int put_text(struct caller *c, const char *text, struct err *e)
+{
+    size_t n = strlen(text) + 1;
+    return n <= MAX_PATH && remote_write(c->tracees->remote, c->text, text, n) ? 0 : gone(c, e);
+}
+
+// All signals wait while the thread is not where the program thinks, but those of faults and of the breakpoint.
+static uint64_t mask_signals(pid_t tid)
+{
+    uint64_t mask = 0, most = ~0ull;
+    const int faults[] = {SIGTRAP, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+    for (unsigned i = 0; i < sizeof faults / sizeof *faults; i++)
+        most &= ~(1ull << (faults[i] - 1));
+    if (ptrace(PTRACE_GETSIGMASK, tid, sizeof mask, &mask) < 0 ||
+        ptrace(PTRACE_SETSIGMASK, tid, sizeof most, &most) < 0)
+        return 0;
+    return mask;
+}
+
+static int take_stack(struct caller *c, struct err *e)
+{
+    const uint64_t map[6] = {0, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0};
+    uint64_t at = 0;
+    int rc = call_by_name(c, "__errno_location", no_arguments, &c->errno_at, e);
+    if (rc == 0 && !remote_read(c->tracees->remote, c->errno_at, &c->saved_errno, sizeof c->saved_errno))
+        rc = gone(c, e);
+    if (rc == 0)
+        rc = call_by_name(c, "mmap", map, &at, e);
+    if (rc == 0 && at == (uint64_t)-1)
+        rc = err_set(e, -ENOMEM, "%ld: the process has no memory left", (long)c->tracees->remote->pid);
+    if (rc == 0) {
+        c->stack = at;
+        c->text = at + STACK_BYTES - MAX_PATH;
+    }
+    return rc;
+}
+
+// The thread is again as it was found, and stands.
+static void give_back(struct caller *c, struct attach_result *result)
+{
+    uint64_t ignored, paused;
+    if (c->stack && number_of(c->tracees, c->tid) < c->tracees->n) {
+        const uint64_t unmap[6] = {c->stack, STACK_BYTES};
+        c->stack = 0;
+        call_by_name(c, "munmap", unmap, &ignored, NULL);
+    }
+    if (c->errno_at && !remote_write(c->tracees->remote, c->errno_at, &c->saved_errno, sizeof c->saved_errno))
+        errno = 0; // the process has ended
+    tracees_lift(c->tracees, c->tracees->trap);
+    ptrace(PTRACE_SETREGSET, c->tid, NT_X86_XSTATE, &c->xstate);
+    ptrace(PTRACE_SETREGS, c->tid, 0, &c->registers);
+    ptrace(PTRACE_SETSIGMASK, c->tid, sizeof c->mask, &c->mask);
+    paused = clock_monotonic_ns() - c->taken_ns;
+    result->paused_ns = paused > result->paused_ns ? paused : result->paused_ns;
+}
+
+// Takes a thread that stands.
+static int take(struct caller *c, struct tracees *t, size_t who, struct attach_result *result, struct err *e)
+{
+    *c = (struct caller){.tracees = t, .tid = t->all[who].tid, .taken_ns = clock_monotonic_ns()};
+    c->xstate = (struct iovec){c->xstate_bytes, sizeof c->xstate_bytes};
+    if (ptrace(PTRACE_GETREGS, c->tid, 0, &c->registers) < 0 ||
+        ptrace(PTRACE_GETREGSET, c->tid, NT_X86_XSTATE, &c->xstate) < 0)
+        return gone(c, e);
+    if (!tracees_plant(t, t->trap, t->remote->entry))
+        return err_set(e, -EACCES, "%ld: its code cannot be written to", (long)t->remote->pid);
+    c->mask = mask_signals(c->tid);
+    int rc = take_stack(c, e);
+    if (rc < 0)
+        give_back(c, result);
+    return rc;
+}
+
+// A malloc that the C library or the loader calls may come while those hold a lock.
+static bool is_called_from_libc(const struct tracees *t, pid_t tid)
+{
+    struct user_regs_struct r;
+    uint64_t caller;
+    return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 || !remote_read(t->remote, r.rsp, &caller, sizeof caller) ||
+           remote_is_libc(t->remote, caller);
+}
+
+// System calls that wait, and are begun again when they were interrupted.
+static bool waits(pid_t tid)
+{
+    static const long calls[] = {
+        SYS_read,       SYS_poll,          SYS_select,          SYS_pselect6,        SYS_ppoll,
+        SYS_epoll_wait, SYS_epoll_pwait,   SYS_nanosleep,       SYS_clock_nanosleep, SYS_pause,
+        SYS_wait4,      SYS_waitid,        SYS_accept,          SYS_accept4,         SYS_recvfrom,
+        SYS_recvmsg,    SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_restart_syscall};
+    struct user_regs_struct r;
+    if (ptrace(PTRACE_GETREGS, tid, 0, &r) < 0)
+        return false;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        if ((long)r.orig_rax == calls[i])
+            return true;
+    }
+    return false;
+}
+
+// A thread that enters malloc.
+static bool find_entering(struct tracees *t, size_t *who)
+{
+    uint64_t start = clock_monotonic_ns(), now = start;
+    for (; now - start < ENTRY_NS && !t->gone; now = clock_monotonic_ns()) {
+        enum tracees_event event = tracees_next(t, who);
+        bool picky = now - start < PICKY_NS;
+        if (event == TRACEES_AT_ENTRY && !(picky && is_called_from_libc(t, t->all[*who].tid)))
+            return true;
+        if (event == TRACEES_AT_ENTRY)
+            tracees_step_over(t, *who);
+        else if (event != TRACEES_NOTHING)
+            tracees_continue(t, *who);
+    }
+    return false;
+}
+
+// A thread that waits in the kernel, the main thread first. All threads stand afterwards.
+static bool find_waiting_now(struct tracees *t, size_t *who)
+{
+    if (!tracees_stop_all(t, STOP_NS))
+        return false;
+    size_t leader = number_of(t, t->remote->pid);
+    if (leader < t->n && t->all[leader].state == TRACEE_STOPPED && waits(t->remote->pid)) {
+        *who = leader;
+        return true;
+    }
+    for (*who = 0; *who < t->n; ++*who) {
+        if (t->all[*who].state == TRACEE_STOPPED && waits(t->all[*who].tid))
+            return true;
+    }
+    return false;
+}
+
+// Of a program that runs most of the time, and calls malloc hardly ever.
+static bool find_waiting(struct tracees *t, size_t *who)
+{
+    for (unsigned i = 0; i < WAITING_TRIES && !t->gone; i++) {
+        if (find_waiting_now(t, who))
+            return true;
+        tracees_continue_all(t, SIZE_MAX);
+        nanosleep(&(struct timespec){.tv_nsec = MS(10)}, NULL);
+    }
+    return false;
+}
+
+static int find_caller(struct caller *c, struct tracees *t, struct attach_result *result, struct err *e)
+{
+    uint64_t entry = remote_function(t->remote, "malloc");
+    size_t who = 0;
+    // A fork that began before its thread was traced would go unseen, and its child have the breakpoint: now there is none.
+    if (!tracees_pass_all(t, CALL_NS))
+        return err_set(e, -EBUSY, "%ld: a thread cannot be stopped", (long)t->remote->pid);
+    t->wanted = true;
+    if (!entry || !tracees_plant(t, t->entry, entry))
+        return err_set(e, -EACCES, "%ld: its code cannot be written to", (long)t->remote->pid);
+    bool found = find_entering(t, &who);
+    t->wanted = false;
+    tracees_lift(t, t->entry);
+    if (!found && !t->gone)
+        found = find_waiting(t, &who);
+    if (t->gone)
+        return remote_set_over(t->remote, e);
+    tracees_continue_all(t, found ? who : SIZE_MAX);
+    if (!found)
+        return err_set(e, -EBUSY,
+                       "%ld: no thread called malloc within %u s or waited in a system call that can be interrupted",
+                       (long)t->remote->pid, (unsigned)(ENTRY_NS / MS(1000)));
+    return take(c, t, who, result, e);
+}
+
+static int copy_library(int from, int to)
+{
+    char bytes[65536];
+    ssize_t n;
+    while ((n = read(from, bytes, sizeof bytes)) > 0) {
+        if (write(to, bytes, (size_t)n) != n)
+            return -1;
+    }
+    return (int)n;
+}
+
+// Copies the library into a file of the process.
+static int fill(const struct caller *c, const char *path, int flags, const char *library, struct err *e)
+{
+    int from = open(library, O_RDONLY | O_CLOEXEC), to = open(path, flags | O_WRONLY | O_CLOEXEC, 0644), rc = 0;
+    if (to >= 0 && (flags & O_CREAT) && fchmod(to, 0644) < 0)
+        rc = err_set_errno(e, "%s", path);
+    else if (from < 0)
+        rc = err_set_errno(e, "%s", library);
+    else if (to < 0 || copy_library(from, to) < 0)
+        rc = err_set_errno(e, "%ld: the library cannot be copied", (long)c->tracees->remote->pid);
+    if (from >= 0)
+        close(from);
+    if (to >= 0)
+        close(to);
+    return rc;
+}
+
+static int explain_load(struct caller *c, struct err *e)
+{
+    char text[400] = "";
+    uint64_t at = 0;
+    if (call_by_name(c, "dlerror", no_arguments, &at, e) < 0)
+        return -EIO;
+    for (size_t i = 0; at && i < sizeof text - 1 && remote_read(c->tracees->remote, at + i, &text[i], 1) && text[i];
+         i++)
+        continue;
+    return err_set(e, -ENOTSUP, "%ld: the library cannot be loaded: %s", (long)c->tracees->remote->pid, text);
+}
+
+static int load_file(struct caller *c, const char *path, struct err *e)
+{
+    uint64_t handle = 0;
+    int rc = put_text(c, path, e);
+    if (rc == 0)
+        rc = call_by_name(c, "dlopen", (const uint64_t[6]){c->text, RTLD_NOW}, &handle, e);
+    return rc < 0 || handle ? rc : explain_load(c, e);
+}
+
+#define OTHERS "././././././././././././././././"
+enum { MAX_OTHERS = (sizeof OTHERS - 1) / 2 };
+
+// A file without a path: the process may see no file system that heaptape can write to and it can execute from.
+static int load_memory(struct caller *c, const char *library, struct err *e)
+{
+    // dlopen would return the library of another version, had it come by the same path.
+    size_t others = remote_count(c->tracees->remote, "heaptape_attach");
+    char path[64 + sizeof OTHERS];
+    uint64_t fd = 0, ignored;
+    int rc = put_text(c, SPOOL_ATTACHED_FILE, e);
+    if (rc == 0)
+        rc = call_by_name(c, "memfd_create", (const uint64_t[6]){c->text, MFD_CLOEXEC}, &fd, e);
+    if (rc == 0 && (int)fd < 0)
+        rc = err_set(e, -ENOTSUP, "%ld: no file descriptor or memory is left for the library",
+                     (long)c->tracees->remote->pid);
+    if (rc < 0)
+        return rc;
+    snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)c->tracees->remote->pid, (int)fd);
+    rc = fill(c, path, 0, library, e);
+    snprintf(path, sizeof path, SPOOL_ATTACHED_FD "%.*s%d", others < MAX_OTHERS ? 2 * (int)others : 0, OTHERS, (int)fd);
+    if (rc == 0)
+        rc = load_file(c, path, e);
+    int closed = call_by_name(c, "close", (const uint64_t[6]){fd}, &ignored, e);
+    return rc < 0 ? rc : closed;
+}
+
+// Where memfd_create is forbidden.
+static int load_from_session(struct caller *c, const char *library, const char *session_dir, struct err *e)
+{
+    char path[MAX_PATH], there[MAX_PATH + 32];
+    snprintf(path, sizeof path, "%s/" SPOOL_ATTACHED_FILE, session_dir);
+    snprintf(there, sizeof there, "/proc/%ld/root%s", (long)c->tracees->remote->pid, path);
+    int rc = fill(c, there, O_CREAT | O_EXCL, library, e);
+    if (rc == 0)
+        rc = load_file(c, path, e);
+    unlink(there);
+    return rc;
+}
+
+static uint64_t thread_pointer(pid_t tid)
+{
+    struct user_regs_struct r;
+    return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 ? 0 : r.fs_base;
+}
+
+static struct leave_what inside_library(const struct caller *c, uint64_t state_offset)
+{
+    struct remote *r = c->tracees->remote;
+    return (struct leave_what){.state_offset = state_offset,
+                               .busy = SPOOL_THREAD_WRITING,
+                               .library = remote_object_of(r, remote_last_function(r, "heaptape_thread"))};
+}
+
+// Makes the state of all threads that of the caller.
+static int set_idle(const struct caller *c, uint64_t offset, struct err *e)
+{
+    const struct tracees *t = c->tracees;
+    struct spool_thread state;
+    if (!remote_read(t->remote, offset + thread_pointer(c->tid), &state, sizeof state))
+        return gone(c, e);
+    for (size_t i = 0; i < t->n; i++) {
+        uint64_t at = thread_pointer(t->all[i].tid);
+        if (at && !remote_write(t->remote, at + offset + offsetof(struct spool_thread, state), &state.state,
+                                sizeof state.state))
+            return gone(c, e);
+    }
+    return 0;
+}
+
+// With all other threads stopped.
+static int try_standing(struct caller *c, const struct leave_what *in, uint64_t most_ns, const char *name, bool *done,
+                        struct err *e)
+{
+    uint64_t rc = 0;
+    *done = false;
+    struct user_regs_struct *threads = leave_all(c->tracees, in, most_ns);
+    free(threads);
+    if (!threads)
+        return 0;
+    int failed = call_by_name(c, name, no_arguments, &rc, e);
+    if (failed || (int)rc == EAGAIN)
+        return failed;
+    if ((int)rc == ENOTSUP)
+        return err_set(e, -ENOTSUP, "%ld: was started with the library", (long)c->tracees->remote->pid);
+    *done = true;
+    return set_idle(c, in->state_offset, e);
+}
+
+// Calls the function of the library once all other threads stand and none of them is writing.
+static int call_standing(struct caller *c, const struct leave_what *in, const char *name, struct err *e)
+{
+    struct tracees *t = c->tracees;
+    bool done = false;
+    uint64_t start = clock_monotonic_ns();
+    int rc = 0;
+    // Threads do not stand for long because one of them is late, unless the machine is so busy that one always is.
+    for (uint64_t k = 1; rc == 0 && !done && clock_monotonic_ns() - start < CALL_NS; k *= 2) {
+        bool stand = tracees_stop_all(t, k * STOP_NS);
+        if (t->gone)
+            rc = gone(c, e);
+        else if (stand)
+            rc = try_standing(c, in, k * LEAVE_NS, name, &done, e);
+        tracees_continue_all(t, number_of(t, c->tid));
+        if (!done)
+            nanosleep(&(struct timespec){.tv_nsec = MS(1)}, NULL);
+    }
+    return rc < 0 || done ? rc
+                          : err_set(e, -EBUSY, "%ld: threads did not leave the library in time", (long)t->remote->pid);
+}
+
+// The PID of the recorder that records the process and lives; 0: none.
+static int find_recorder(struct caller *c, uint64_t *recorder, struct err *e)
+{
+    *recorder = 0;
+    // Versions before 0.2.0 lack the function.
+    return remote_last_function(c->tracees->remote, "heaptape_recorder")
+               ? call_by_name(c, "heaptape_recorder", no_arguments, recorder, e)
+               : 0;
+}
+
+static int end_recording(struct caller *c, struct err *e)
+{
+    uint64_t ignored = 0, at = 0;
+    int rc = call_by_name(c, "heaptape_thread", no_arguments, &at, e);
+    const struct leave_what in = inside_library(c, at - thread_pointer(c->tid));
+    // It ends in all threads at once, before the first place stops to lead to the library.
+    if (rc == 0)
+        rc = call_standing(c, &in, "heaptape_end", e);
+    if (rc == 0)
+        rc = call_by_name(c, "heaptape_detach", (const uint64_t[6]){(uint64_t)getppid()}, &ignored, e);
+    return rc < 0 ? rc : call_standing(c, &in, "heaptape_clear", e);
+}
+
+static int join(struct caller *c, const struct attach_how *how, struct err *e)
+{
+    uint64_t error = 0, names = c->stack + STACK_BYTES / 2 + RED_ZONE;
+    int rc = put_text(c, how->session_dir, e);
+    if (rc == 0 && how->names && !remote_write(c->tracees->remote, names, how->names, sizeof *how->names))
+        rc = gone(c, e);
+    if (rc == 0)
+        rc = call_by_name(c, "heaptape_attach", (const uint64_t[6]){c->text, how->names ? names : 0}, &error, e);
+    if (rc == 0 && (int)error == ENOLINK)
+        return err_set(
+            e, -ENOTSUP,
+            "%ld: a function of --wrap is called directly, not through the loader's tables; link its allocator "
+            "as a shared library, or libheaptape.so into the program",
+            (long)c->tracees->remote->pid);
+    return rc < 0 || !(int)error ? rc
+                                 : err_set(e, -EPROTO, "%ld: the library cannot join the recording: %s",
+                                           (long)c->tracees->remote->pid, strerror((int)error));
+}
+
+static int begin_recording(struct caller *c, const struct attach_how *how, const struct filters_verdict *allowed,
+                           struct err *e)
+{
+    struct remote *r = c->tracees->remote;
+    bool loaded = remote_last_function(r, "heaptape_attach");
+    uint64_t recorder = 0;
+    int rc = loaded ? find_recorder(c, &recorder, e) : 0;
+    if (rc == 0 && (uint32_t)recorder)
+        return err_set(e, -EBUSY, "%ld: is being recorded already, by process %u", (long)r->pid, (uint32_t)recorder);
+    if (loaded && rc == 0)
+        rc = end_recording(c, e);
+    if (loaded && rc == 0)
+        rc = join(c, how, e);
+    // The library of another version of heaptape, which attached to the process before, knows no such session: it stays idle.
+    if (loaded && rc != -EPROTO)
+        return rc;
+    rc = allowed->memfd ? load_memory(c, how->library, e) : load_from_session(c, how->library, how->session_dir, e);
+    return rc < 0 ? rc : join(c, how, e);
+}
+
+// By the caller, through what its stack has room for beside a call's own.
+static int list_found(struct caller *c, const struct blocks *b, struct err *e)
+{
+    const size_t room = (STACK_BYTES / 2 - MAX_PATH - RED_ZONE) / sizeof *b->all;
+    uint64_t at = c->stack + STACK_BYTES / 2 + RED_ZONE, error = 0;
+    int rc = 0;
+    for (size_t i = 0, n; rc == 0 && !(int)error && i < b->n; i += n) {
+        n = b->n - i < room ? b->n - i : room;
+        rc = remote_write(c->tracees->remote, at, b->all + i, n * sizeof *b->all)
+                 ? call_by_name(c, "heaptape_list", (const uint64_t[6]){at, n}, &error, e)
+                 : gone(c, e);
+    }
+    return rc == 0 && (int)error ? err_set(e, -EPROTO, "nothing is recorded at the moment") : rc;
+}
+
+// Once all threads stand outside of malloc.
+static int list_now(struct caller *c, const struct leave_what *in, uint64_t most_ns, struct attach_result *result,
+                    struct err *e)
+{
+    struct blocks b = {0};
+    struct user_regs_struct *threads = leave_all(c->tracees, in, most_ns);
+    int rc = threads ? blocks_find(&b, c->tracees->remote, threads, c->tracees->n, e)
+                     : err_set(e, -EAGAIN, "its threads did not leave malloc in time");
+    free(threads);
+    if (rc == 0)
+        rc = list_found(c, &b, e);
+    for (size_t i = 0; rc == 0 && i < b.n; i++)
+        result->listed_bytes += b.all[i].size;
+    result->listed_blocks += rc == 0 ? b.n : 0;
+    blocks_release(&b);
+    return rc;
+}
+
+static int read_version(struct caller *c, char version[16], struct err *e)
+{
+    uint64_t at = 0;
+    int rc = call_by_name(c, "gnu_get_libc_version", no_arguments, &at, e);
+    version[15] = 0;
+    return rc == 0 && !remote_read(c->tracees->remote, at, version, 15) ? gone(c, e) : rc;
+}
+
+// A failure leaves the recording as it is without the list.
+static void list_blocks(struct caller *c, struct attach_result *result)
+{
+    struct tracees *t = c->tracees;
+    struct err e = {0};
+    uint64_t start = clock_monotonic_ns(), at = 0;
+    char version[16];
+    int rc = read_version(c, version, &e);
+    if (rc == 0)
+        rc = blocks_check(t->remote, version, &e);
+    if (rc == 0)
+        rc = call_by_name(c, "heaptape_thread", no_arguments, &at, &e);
+    // The list is that of one moment if no thread is about to record a call that has changed it, or has recorded one that will.
+    struct leave_what in = inside_library(c, at - thread_pointer(c->tid));
+    in.busy = UINT32_MAX;
+    in.malloc = true;
+    uint64_t k = 1;
+    for (bool again = rc == 0; again; again = rc == -EAGAIN && clock_monotonic_ns() - start < LIST_NS && !t->gone) {
+        rc = tracees_stop_all(t, k * STOP_NS) && !t->gone
+                 ? list_now(c, &in, k * LEAVE_NS, result, &e)
+                 : err_set(&e, -EAGAIN, "its threads cannot be stopped in time");
+        k *= 2;
+        tracees_continue_all(t, number_of(t, c->tid));
+        if (rc == -EAGAIN)
+            nanosleep(&(struct timespec){.tv_nsec = MS(1)}, NULL);
+    }
+    if (rc < 0)
+        snprintf(result->not_listed, sizeof result->not_listed, "%.*s", (int)sizeof result->not_listed - 1, e.text);
+}
+
+// Looked up before a thread stands still for them.
+static void find_functions(struct remote *r)
+{
+    static const char *const names[] = {"malloc",       "__errno_location", "mmap",  "munmap",
+                                        "memfd_create", "dlopen",           "close", "dlerror"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        remote_function(r, names[i]);
+}
+
+// Those that are to be wrapped by other names must be functions of an object that the loader knows.
+static int check_names(struct remote *r, const struct spool_wrap *names, struct err *e)
+{
+    for (unsigned i = 0; names && i < SPOOL_WRAPPED; i++) {
+        if (names->names[i][0] && !remote_last_function(r, names->names[i]))
+            return err_set(e, -ENOTSUP,
+                           "%ld: no object exports %s: it is static; link its allocator as a shared library, or "
+                           "libheaptape.so into the program",
+                           (long)r->pid, names->names[i]);
+    }
+    return 0;
+}
+
+// As status_check. Where a recording is to end, a debugger has a while to let go of the process.
+static int check_patiently(pid_t pid, bool ends, struct err *e)
+{
+    uint64_t start = clock_monotonic_ns();
+    struct err why;
+    int rc;
+    do {
+        why = (struct err){0};
+        rc = status_check(pid, &why);
+        if (rc == -EBUSY && ends)
+            nanosleep(&(struct timespec){.tv_nsec = MS(10)}, NULL);
+    } while (rc == -EBUSY && ends && clock_monotonic_ns() - start < BUSY_NS);
+    return rc < 0 ? err_set(e, rc, "%s", why.text) : 0;
+}
+
+// Ends the recording of `owner`, or of any recorder that has died, or of any at all if it is 0.
+static int end_own(struct caller *c, pid_t owner, struct err *e)
+{
+    uint64_t recorder = 0;
+    int rc = owner ? find_recorder(c, &recorder, e) : 0;
+    if (rc == 0 && (uint32_t)recorder && (pid_t)recorder != owner)
+        return err_set(e, -ENOENT, "%ld: is being recorded by process %u", (long)c->tracees->remote->pid,
+                       (uint32_t)recorder);
+    return rc < 0 ? rc : end_recording(c, e);
+}
+
+// In the child. Without `how` the recording of `owner` ends.
+static int run(pid_t pid, const struct attach_how *how, pid_t owner, struct attach_shared *s)
+{
+    struct remote r;
+    struct tracees t;
+    struct caller c;
+    struct filters_verdict allowed;
+    int rc = check_patiently(pid, !how, &s->error);
+    if (rc < 0)
+        return rc;
+    rc = remote_open(&r, pid, &s->error);
+    // What cannot be attached to has no library: it is another program by now.
+    if (rc < 0)
+        return rc == -ENOTSUP && !how ? -ENOENT : rc;
+    if (!how && !remote_last_function(&r, "heaptape_detach")) {
+        remote_close(&r);
+        return err_set(&s->error, -ENOENT, "%ld: is not being recorded", (long)pid);
+    }
+    rc = how ? check_names(&r, how->names, &s->error) : 0;
+    if (rc < 0) {
+        remote_close(&r);
+        return rc;
+    }
+    find_functions(&r);
+    rc = tracees_seize(&t, &r, s->breakpoints, &s->error);
+    s->result.threads = (uint32_t)t.n;
+    if (rc == 0)
+        rc = filters_check(&t, &allowed, &s->result.paused_ns, &s->error);
+    if (rc == 0)
+        rc = find_caller(&c, &t, &s->result, &s->error);
+    if (rc == 0) {
+        rc = how ? begin_recording(&c, how, &allowed, &s->error) : end_own(&c, owner, &s->error);
+        if (rc == 0 && how && how->list_blocks)
+            list_blocks(&c, &s->result);
+        give_back(&c, &s->result);
+    }
+    tracees_release(&t);
+    if (rc < 0 && remote_is_over(&r))
+        rc = remote_set_over(&r, &s->error);
+    remote_close(&r);
+    return rc;
+}
+
+// What is to be done: begin a recording, or end that of `owner`.
+struct attach_task {
+    pid_t pid;
+    const struct attach_how *how;
+    pid_t owner;
+};
+
+// As run. Another heaptape that attaches, or ends its recording, is waited for: afterwards the process has a recorder or not.
+static int run_patiently(const struct attach_task *task, struct attach_shared *s)
+{
+    uint64_t start = clock_monotonic_ns();
+    int rc;
+    while ((rc = run(task->pid, task->how, task->owner, s)) == -EAGAIN && clock_monotonic_ns() - start < BUSY_NS) {
+        s->error = (struct err){0};
+        nanosleep(&(struct timespec){.tv_nsec = MS(5)}, NULL);
+    }
+    return rc == -EAGAIN ? -EBUSY : rc;
+}
+
+// The child has been killed: its breakpoints would kill the process.
+static void remove_breakpoints(pid_t pid, struct attach_shared *s)
+{
+    struct remote r;
+    if (remote_open(&r, pid, NULL) < 0)
+        return;
+    for (unsigned i = 0; i < 2; i++) {
+        if (s->breakpoints[i].planted && !remote_write(&r, s->breakpoints[i].at, &s->breakpoints[i].original, 1))
+            errno = 0; // it has ended
+    }
+    remote_close(&r);
+}
+
+static int run_in_child(const struct attach_task *task, const struct attach_meanwhile *meanwhile,
+                        struct attach_result *result, struct err *e)
+{
+    pid_t pid = task->pid;
+    const struct attach_how *how = task->how;
+    struct attach_shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    sigset_t all;
+    int status;
+    if (s == MAP_FAILED)
+        return err_set(e, -ENOMEM, "out of memory");
+    pid_t child = fork();
+    if (child == 0) {
+        // Not sent where it is ignored.
+        signal(SIGCHLD, SIG_DFL);
+        sigfillset(&all);
+        sigprocmask(SIG_SETMASK, &all, NULL);
+        // A thread of the process stands still meanwhile; who may not do this goes on without.
+        setpriority(PRIO_PROCESS, 0, PRIO_MIN);
+        s->rc = run_patiently(task, s);
+        _exit(0);
+    }
+    while (child > 0 && waitpid(child, &status, WNOHANG) == 0) {
+        if (meanwhile)
+            meanwhile->call(meanwhile->context);
+        nanosleep(&(struct timespec){.tv_nsec = MS(1) / 5}, NULL);
+    }
+    int rc = child < 0 ? err_set_errno(e, "cannot start a process") : s->rc;
+    if (child > 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
+        remove_breakpoints(pid, s);
+        rc = err_set(e, -EIO, "%ld: the helper process was killed", (long)pid);
+    } else if (rc < 0) {
+        err_set(e, rc, "%s", s->error.text);
+    }
+    result->threads = s->result.threads > result->threads ? s->result.threads : result->threads;
+    result->paused_ns = s->result.paused_ns > result->paused_ns ? s->result.paused_ns : result->paused_ns;
+    if (how && how->list_blocks) {
+        result->listed_blocks = s->result.listed_blocks;
+        result->listed_bytes = s->result.listed_bytes;
+        memcpy(result->not_listed, s->result.not_listed, sizeof result->not_listed);
+    }
+    munmap(s, sizeof *s);
+    return rc;
+}
+
+int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_meanwhile *meanwhile,
+                 struct attach_result *result, struct err *e)
+{
+    return run_in_child(&(struct attach_task){pid, how, 0}, meanwhile, result, e);
+}
+
+int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile, struct attach_result *result,
+               struct err *e)
+{
+    return run_in_child(&(struct attach_task){pid, NULL, owner}, meanwhile, result, e);
+}

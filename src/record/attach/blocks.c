@@ -1,0 +1,574 @@
+// Names and layouts are those of glibc's malloc/malloc.c and malloc/arena.c. Nothing of it is exported, so its state is found by
+// what must hold of it: an empty bin of an arena points to itself, and the parameters hold the limits of the thread caches.
+// Everything is verified that can be: sizes, flags, rings, and the totals that malloc itself counts.
+#include "record/attach/blocks.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    FIRST_VERSION = 35, // 2.35 has the parameters' hp_flags …
+    LAST_VERSION = 40,  // … and 2.42 other thread caches
+    BINS = 127,
+    FASTBINS = 10,
+    CACHED_SIZES = 64,
+    CACHED_MAX = 1032,
+    MAX_CACHED = 127, // blocks of a size
+    MAX_ARENAS = 8192,
+    MAX_HEAPS = 1 << 16,
+    MAX_DATA = 1 << 20,
+    WINDOW = 256 << 10,
+    PAGE = 4096,
+    PAGES_AT_ONCE = 512,
+    MAX_PAGES = 1 << 16, // that are looked at for blocks with mappings of their own
+    TLS_BYTES = 4096,    // below the thread pointer, of which libc's is a part
+    CODE_BEFORE = 20 << 10,
+    CODE_AFTER = 4 << 10, // of malloc's functions that are not exported
+};
+#define HEAP_MAX   (64ull << 20)
+#define SIZE_FLAGS 7ull
+#define PREV_INUSE 1ull
+#define MMAPPED    2ull
+#define NON_MAIN   4ull
+
+struct arena {
+    int32_t mutex, flags, have_fastchunks, pad;
+    uint64_t fastbins[FASTBINS], top, last_remainder, bins[2 * BINS], binmap[2], next, next_free, attached_threads,
+        system_mem, max_system_mem;
+};
+
+enum { NONCONTIGUOUS = 2 };
+
+struct heap_info {
+    uint64_t arena, prev, size, mprotect_size, pagesize, pad;
+};
+
+struct parameters {
+    uint64_t trim_threshold, top_pad, mmap_threshold, arena_test, arena_max, thp_pagesize, hp_pagesize;
+    int32_t hp_flags, n_mmaps, n_mmaps_max, max_n_mmaps, no_dyn_threshold, pad;
+    uint64_t mmapped_mem, max_mmapped_mem, sbrk_base, cached_sizes, cached_max, cached_count, unsorted_limit;
+};
+
+struct thread_cache {
+    uint16_t counts[CACHED_SIZES];
+    uint64_t entries[CACHED_SIZES];
+};
+
+_Static_assert(sizeof(struct arena) == 2200 && sizeof(struct heap_info) == 48 && sizeof(struct parameters) == 136 &&
+                   sizeof(struct thread_cache) == 640,
+               "as gdb prints them for glibc 2.36");
+
+struct heap_walk {
+    struct blocks *to;
+    struct remote *remote;
+    struct err *e;
+    uint64_t data_start, data_end; // libc's
+    uint8_t *data;
+    uint64_t main_arena;
+    struct parameters parameters;
+    uint64_t window_at; // of `window`
+    size_t window_bytes;
+    uint8_t *window;
+    struct spool_block *heaps; // of arenas
+    size_t n_heaps, heaps_capacity;
+    uint64_t *free; // blocks that are free and look live
+    size_t n_free, free_capacity;
+    uint64_t key; // that all blocks in thread caches have
+};
+
+static int strange(const struct heap_walk *w, const char *what, uint64_t at)
+{
+    return err_set(w->e, -ENOTSUP, "%s at 0x%llx is not as expected", what, (unsigned long long)at);
+}
+
+static uint64_t revealed(uint64_t at, uint64_t pointer)
+{
+    return at >> 12 ^ pointer;
+}
+
+// libc's segment of variables, copied.
+static int read_data(struct heap_walk *w)
+{
+    const struct remote *r = w->remote;
+    ElfW(Ehdr) h;
+    ElfW(Phdr) s;
+    if (!remote_read(r, r->libc, &h, sizeof h))
+        return -EACCES;
+    for (unsigned i = 0; i < h.e_phnum; i++) {
+        if (!remote_read(r, r->libc + h.e_phoff + i * sizeof s, &s, sizeof s))
+            return -EACCES;
+        if (s.p_type == PT_LOAD && s.p_flags & PF_W && s.p_memsz < MAX_DATA) {
+            w->data_start = (r->libc + s.p_vaddr + 7) & ~7ull;
+            w->data_end = r->libc + s.p_vaddr + s.p_memsz;
+        }
+    }
+    size_t bytes = w->data_end - w->data_start;
+    w->data = malloc(bytes + 1);
+    if (!w->data)
+        return -ENOMEM;
+    return bytes && remote_read(r, w->data_start, w->data, bytes) ? 0 : -EACCES;
+}
+
+static uint64_t bin_of(uint64_t arena, unsigned i)
+{
+    return arena + offsetof(struct arena, bins) + 16ull * i - 16;
+}
+
+// Each of the bins is a ring through it, of one or more.
+static bool has_bins(const struct remote *r, const struct arena *a, uint64_t at)
+{
+    for (unsigned i = 0; i < BINS; i++) {
+        uint64_t self = bin_of(at, i), first = a->bins[2 * i], back;
+        if (first == self ? a->bins[2 * i + 1] != self
+                          : !remote_read(r, first + 24, &back, sizeof back) || back != self)
+            return false;
+    }
+    return true;
+}
+
+static bool has_empty_bin(const struct arena *a, uint64_t at)
+{
+    unsigned i = 0;
+    while (i < BINS && a->bins[2 * i] != bin_of(at, i))
+        i++;
+    return i < BINS;
+}
+
+static int find_main_arena(struct heap_walk *w)
+{
+    for (uint64_t at = w->data_start; at + sizeof(struct arena) <= w->data_end; at += 8) {
+        const struct arena *a = (const struct arena *)(const void *)(w->data + (at - w->data_start));
+        if (!has_empty_bin(a, at) || !has_bins(w->remote, a, at))
+            continue;
+        if (w->main_arena)
+            return strange(w, "a second main arena", at);
+        w->main_arena = at;
+    }
+    return w->main_arena ? 0 : err_set(w->e, -ENOTSUP, "its main arena was not found");
+}
+
+static int find_parameters(struct heap_walk *w)
+{
+    unsigned n = 0;
+    for (uint64_t at = w->data_start; at + sizeof(struct parameters) <= w->data_end; at += 8) {
+        struct parameters p;
+        memcpy(&p, w->data + (at - w->data_start), sizeof p);
+        if (p.cached_sizes != CACHED_SIZES || p.cached_max != CACHED_MAX || p.cached_count > MAX_CACHED ||
+            p.n_mmaps < 0 || p.max_n_mmaps < p.n_mmaps || p.mmapped_mem > p.max_mmapped_mem || p.mmapped_mem % PAGE)
+            continue;
+        w->parameters = p;
+        n++;
+    }
+    return n == 1 ? 0 : err_set(w->e, -ENOTSUP, "its parameters were not found (is it tuned?)");
+}
+
+// Two words at `at`, of a range that is read in its order.
+static bool read_head(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t head[2])
+{
+    uint64_t offset = at - w->window_at;
+    if (offset > w->window_bytes || w->window_bytes - offset < 16) {
+        w->window_at = at;
+        w->window_bytes = end - at < WINDOW ? end - at : WINDOW;
+        offset = 0;
+        if (w->window_bytes < 16 || !remote_read(w->remote, at, w->window, w->window_bytes)) {
+            w->window_bytes = 0;
+            return false;
+        }
+    }
+    memcpy(head, w->window + offset, 16);
+    return true;
+}
+
+static int add_block(struct heap_walk *w, uint64_t address, uint64_t size)
+{
+    if (HT_GROW(&w->to->all, &w->to->capacity, w->to->n + 1) < 0)
+        return -ENOMEM;
+    w->to->all[w->to->n++] = (struct spool_block){address, size};
+    return 0;
+}
+
+// Ends a heap that another one follows: the rest of the top chunk, less what was freed of it, and one of size 0.
+static bool is_fencepost(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t size)
+{
+    uint64_t last[2];
+    bool fits = (size & ~PREV_INUSE) == end - 16 - at && (end - at == 32 || end - at == 48);
+    return fits && read_head(w, end - 16, end, last) && (last[1] & ~SIZE_FLAGS) == 0;
+}
+
+// Chunks from `at` to `end`. With `top` that is the last one, else two of no use end the heap.
+static int walk_chunks(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t top, uint64_t flag)
+{
+    uint64_t head[2], next[2] = {0};
+    int rc = 0;
+    if (!read_head(w, at, end, head))
+        return strange(w, "a heap", at);
+    for (uint64_t size; rc == 0; at += size, memcpy(head, next, sizeof head)) {
+        size = head[1] & ~SIZE_FLAGS;
+        if (at == top)
+            return at + size == end && head[1] & PREV_INUSE ? 0 : strange(w, "the top chunk", at);
+        if (!top && is_fencepost(w, at, end, head[1]))
+            return 0;
+        if (size < 32 || size % 16 || size > end - at || end - at - size < 16 || !read_head(w, at + size, end, next))
+            return strange(w, "a chunk", at);
+        // Free ones do not say whose arena they are in.
+        bool in_use = next[1] & PREV_INUSE;
+        if (in_use ? (head[1] & (MMAPPED | NON_MAIN)) != flag : next[0] != size || head[1] & MMAPPED)
+            return strange(w, in_use ? "a chunk in use" : "a free chunk", at);
+        rc = in_use ? add_block(w, at + 16, size - 8) : 0;
+    }
+    return rc;
+}
+
+static int walk_main(struct heap_walk *w, const struct arena *a)
+{
+    uint64_t start = w->parameters.sbrk_base, end = start + a->system_mem;
+    if (a->top == bin_of(w->main_arena, 0)) // it has never been used
+        return 0;
+    if (a->flags & NONCONTIGUOUS || start % 16 || a->top - start >= a->system_mem)
+        return err_set(w->e, -ENOTSUP, "its main heap is not contiguous");
+    w->window_bytes = 0;
+    return walk_chunks(w, start, end, a->top, 0);
+}
+
+// The heaps of another arena, from the last to the first, in which the arena itself lies.
+static int walk_heaps(struct heap_walk *w, uint64_t arena, const struct arena *a)
+{
+    uint64_t at = a->top & ~(HEAP_MAX - 1), total = 0;
+    for (unsigned i = 0; at && i < MAX_HEAPS; i++) {
+        struct heap_info h;
+        uint64_t start = at + sizeof h, top = i == 0 ? a->top : 0;
+        if (!remote_read(w->remote, at, &h, sizeof h) || h.arena != arena || h.size > HEAP_MAX || h.size < PAGE ||
+            h.size > h.mprotect_size || h.prev % HEAP_MAX)
+            return strange(w, "a heap", at);
+        if (!h.prev && arena != start)
+            return strange(w, "the first heap of an arena", at);
+        start = h.prev ? start : (arena + sizeof *a + 15) & ~15ull;
+        total += h.size;
+        if (HT_GROW(&w->heaps, &w->heaps_capacity, w->n_heaps + 1) < 0)
+            return -ENOMEM;
+        w->heaps[w->n_heaps++] = (struct spool_block){at, h.size};
+        w->window_bytes = 0;
+        int rc = walk_chunks(w, start, at + h.size, top, NON_MAIN);
+        if (rc < 0)
+            return rc;
+        at = h.prev;
+    }
+    return total == a->system_mem ? 0 : strange(w, "the size of an arena", arena);
+}
+
+static int add_free(struct heap_walk *w, uint64_t block)
+{
+    if (HT_GROW(&w->free, &w->free_capacity, w->n_free + 1) < 0)
+        return -ENOMEM;
+    w->free[w->n_free++] = block;
+    return 0;
+}
+
+static int add_fastbins(struct heap_walk *w, const struct arena *a)
+{
+    for (unsigned i = 0; i < FASTBINS; i++) {
+        for (uint64_t at = a->fastbins[i]; at;) {
+            uint64_t words[3];
+            if (at % 16 || w->n_free > w->to->n || !remote_read(w->remote, at, words, sizeof words) ||
+                (words[1] & ~SIZE_FLAGS) != 32 + 16ull * i)
+                return strange(w, "a fastbin's chunk", at);
+            int rc = add_free(w, at + 16);
+            if (rc < 0)
+                return rc;
+            at = revealed(at + 16, words[2]);
+        }
+    }
+    return 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct spool_block *x = a, *y = b;
+    return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static void sort(struct blocks *b)
+{
+    if (b->n)
+        qsort(b->all, b->n, sizeof *b->all, by_address);
+}
+
+static const struct spool_block *block_at(const struct heap_walk *w, uint64_t address)
+{
+    const struct spool_block key = {.address = address};
+    return bsearch(&key, w->to->all, w->to->n, sizeof key, by_address);
+}
+
+// The chain of a thread's cache for one size; without `add` it is only verified.
+static bool follow_chain(struct heap_walk *w, const struct thread_cache *c, unsigned i, bool add)
+{
+    uint64_t at = c->entries[i], words[2];
+    unsigned n = 0;
+    for (; at && n < c->counts[i]; n++) {
+        const struct spool_block *b = block_at(w, at);
+        if (!b || b->size != 24 + 16ull * i || !remote_read(w->remote, at, words, sizeof words) || !words[1])
+            return false;
+        if (add && ((w->key && words[1] != w->key) || add_free(w, at) < 0))
+            return false;
+        w->key = add ? words[1] : w->key;
+        at = revealed(at, words[0]);
+    }
+    return !at && n == c->counts[i];
+}
+
+static bool follow_cache(struct heap_walk *w, uint64_t at, bool add)
+{
+    const struct spool_block *b = block_at(w, at);
+    struct thread_cache c;
+    bool good = b && b->size == sizeof c + 8 && remote_read(w->remote, at, &c, sizeof c);
+    for (unsigned i = 0; good && i < CACHED_SIZES; i++)
+        good = c.counts[i] <= w->parameters.cached_count && follow_chain(w, &c, i, add);
+    // The cache itself is no block of the program.
+    return good && (!add || add_free(w, at) == 0);
+}
+
+// The variable that points to a thread's cache lies at the same distance from the thread pointer in all threads. Of how many
+// there is a cache, and none of anything else.
+static size_t count_caches(struct heap_walk *w, const struct user_regs_struct *threads, size_t n, uint64_t distance,
+                           bool add)
+{
+    size_t caches = 0;
+    bool good = true;
+    for (size_t i = 0; i < n && good; i++) {
+        uint64_t at;
+        good = remote_read(w->remote, threads[i].fs_base - distance, &at, sizeof at);
+        if (good && at) {
+            caches++;
+            good = follow_cache(w, at, add);
+        }
+    }
+    return good ? caches : 0;
+}
+
+static int add_caches(struct heap_walk *w, const struct user_regs_struct *threads, size_t n)
+{
+    uint64_t found = 0;
+    size_t most = 0;
+    bool twice = false;
+    if (!w->parameters.cached_count)
+        return 0;
+    // Behind its variables lies the stack of a thread, which may have a copy of the pointer, where that of another has none.
+    for (uint64_t distance = 8; distance <= TLS_BYTES; distance += 8) {
+        size_t caches = count_caches(w, threads, n, distance, false);
+        if (!caches || caches < most)
+            continue;
+        twice = caches == most;
+        most = caches;
+        found = distance;
+    }
+    if (twice)
+        return err_set(w->e, -ENOTSUP, "its threads' caches were found twice");
+    // A thread is about to change its own, or none has one yet.
+    if (!found || !count_caches(w, threads, n, found, true))
+        return err_set(w->e, -EAGAIN, "its threads' caches were not found");
+    return 0;
+}
+
+// Of an aligned block, the chunk lies behind the start of its mapping.
+static uint64_t aligned_within(const struct heap_walk *w, uint64_t at, uint64_t size)
+{
+    uint64_t head[2];
+    for (uint64_t align = 32; align < size; align *= 2) {
+        uint64_t lead = ((at + 16 + align - 1) & ~(align - 1)) - 16 - at;
+        if (lead && lead < size && remote_read(w->remote, at + lead, head, sizeof head) && head[0] == lead &&
+            head[1] == ((size - lead) | MMAPPED))
+            return lead;
+    }
+    return 0;
+}
+
+// Blocks with mappings of their own: each begins a page, and malloc knows how many they are.
+struct mapped {
+    uint64_t n, bytes;
+    unsigned pages;
+    int pagemap;
+    uint64_t entries_at, entries[PAGES_AT_ONCE]; // of the pages from entries_at on
+};
+
+static int open_pagemap(const struct heap_walk *w)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/pagemap", (long)w->remote->pid);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+// Has the page ever been written to? Reading others would have the kernel map them.
+static bool is_touched(struct mapped *m, uint64_t at)
+{
+    const uint64_t present_or_swapped = 3ull << 62;
+    uint64_t page = at / PAGE;
+    if (!m->entries_at || page < m->entries_at || page - m->entries_at >= PAGES_AT_ONCE) {
+        m->entries_at = page;
+        memset(m->entries, 0, sizeof m->entries);
+        if (pread(m->pagemap, m->entries, sizeof m->entries, (off_t)(page * sizeof *m->entries)) <= 0)
+            return false;
+    }
+    return m->entries[page - m->entries_at] & present_or_swapped;
+}
+
+// The bytes of an arena's heap that begins there, or 0.
+static uint64_t heap_bytes(const struct heap_walk *w, uint64_t at)
+{
+    for (size_t i = 0; at % HEAP_MAX == 0 && i < w->n_heaps; i++) {
+        if (w->heaps[i].address == at)
+            return w->heaps[i].size;
+    }
+    return 0;
+}
+
+static int walk_mapping(struct heap_walk *w, struct mapped *m, uint64_t at, uint64_t end)
+{
+    uint64_t size;
+    for (; at < end && m->bytes < w->parameters.mmapped_mem && m->pages < MAX_PAGES; at += size) {
+        uint64_t head[2] = {0};
+        size = heap_bytes(w, at);
+        if (size)
+            continue;
+        bool read = is_touched(m, at) && remote_read(w->remote, at, head, sizeof head);
+        m->pages += read;
+        size = head[1] & ~SIZE_FLAGS;
+        if (head[0] || (head[1] & SIZE_FLAGS) != MMAPPED || !size || size % PAGE || size > end - at) {
+            size = PAGE;
+            continue;
+        }
+        uint64_t lead = aligned_within(w, at, size);
+        m->n++;
+        m->bytes += size;
+        int rc = add_block(w, at + lead + 16, size - lead - 16);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int walk_mapped(struct heap_walk *w)
+{
+    char path[64], line[512];
+    struct mapped m = {.pagemap = open_pagemap(w)};
+    int rc = 0;
+    snprintf(path, sizeof path, "/proc/%ld/maps", (long)w->remote->pid);
+    FILE *f = w->parameters.n_mmaps ? fopen(path, "re") : NULL;
+    while (f && rc == 0 && fgets(line, sizeof line, f)) {
+        unsigned long long start, end, inode;
+        char rights[8];
+        int rest = 0;
+        if (sscanf(line, "%llx-%llx %7s %*x %*s %llu %n", &start, &end, rights, &inode, &rest) == 4 && !inode &&
+            memcmp(rights, "rw-p", 4) == 0 && (!rest || line[rest] != '[' || strncmp(line + rest, "[anon", 5) == 0))
+            rc = walk_mapping(w, &m, start, end);
+    }
+    if (f)
+        fclose(f);
+    if (m.pagemap >= 0)
+        close(m.pagemap);
+    if (rc == 0 && (m.n != (uint64_t)w->parameters.n_mmaps || m.bytes != w->parameters.mmapped_mem))
+        rc = err_set(w->e, -EAGAIN, "%llu of its %d blocks with mappings of their own were found",
+                     (unsigned long long)m.n, w->parameters.n_mmaps);
+    return rc;
+}
+
+static int walk_arenas(struct heap_walk *w)
+{
+    uint64_t at = w->main_arena;
+    struct arena a;
+    for (unsigned i = 0; i < MAX_ARENAS; i++) {
+        if (!remote_read(w->remote, at, &a, sizeof a) || !has_bins(w->remote, &a, at))
+            return strange(w, "an arena", at);
+        if (a.mutex)
+            return err_set(w->e, -EAGAIN, "its threads did not leave malloc in time");
+        int rc = at == w->main_arena ? walk_main(w, &a) : walk_heaps(w, at, &a);
+        if (rc == 0)
+            rc = add_fastbins(w, &a);
+        at = a.next;
+        if (rc < 0 || at == w->main_arena)
+            return rc;
+    }
+    return strange(w, "the ring of arenas", at);
+}
+
+bool blocks_is_malloc(struct remote *r, uint64_t address)
+{
+    return address >= remote_function(r, "malloc") - CODE_BEFORE &&
+           address < remote_function(r, "malloc_info") + CODE_AFTER;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+// Those that are free are no blocks; each must have been taken for one.
+static int remove_free(struct heap_walk *w)
+{
+    struct blocks *b = w->to;
+    size_t n = 0, k = 0;
+    qsort(w->free, w->n_free, sizeof *w->free, by_number);
+    for (size_t i = 0; i < b->n; i++) {
+        bool is_free = k < w->n_free && w->free[k] == b->all[i].address;
+        k += is_free;
+        if (!is_free)
+            b->all[n++] = b->all[i];
+    }
+    b->n = n;
+    return k == w->n_free ? 0 : strange(w, "a free block", w->free[k]);
+}
+
+static int walk(struct heap_walk *w, const struct user_regs_struct *threads, size_t n)
+{
+    int rc = read_data(w);
+    if (rc == 0)
+        rc = find_main_arena(w);
+    if (rc == 0)
+        rc = find_parameters(w);
+    if (rc == 0)
+        rc = walk_arenas(w);
+    if (rc == 0)
+        rc = walk_mapped(w);
+    sort(w->to);
+    if (rc == 0)
+        rc = add_caches(w, threads, n);
+    return rc < 0 ? rc : remove_free(w);
+}
+
+int blocks_check(struct remote *r, const char *version, struct err *e)
+{
+    int minor = 0, end = 0;
+    if (sscanf(version, "2.%d%n", &minor, &end) != 1 || version[end] || minor < FIRST_VERSION || minor > LAST_VERSION)
+        return err_set(e, -ENOTSUP, "the heap of glibc %s is not known", version);
+    return remote_is_libc(r, remote_function(r, "malloc")) ? 0 : err_set(e, -ENOTSUP, "its malloc is not glibc's");
+}
+
+int blocks_find(struct blocks *b, struct remote *r, const struct user_regs_struct *threads, size_t n, struct err *e)
+{
+    struct heap_walk w = {.to = b, .remote = r, .e = e};
+    b->n = 0;
+    w.window = malloc(WINDOW);
+    int rc = w.window ? walk(&w, threads, n) : -ENOMEM;
+    free(w.window);
+    free(w.data);
+    free(w.heaps);
+    free(w.free);
+    if (rc == -ENOMEM || rc == -EACCES)
+        err_set(e, rc, "%s", strerror(-rc));
+    if (rc < 0)
+        b->n = 0;
+    return rc;
+}
+
+void blocks_release(struct blocks *b)
+{
+    free(b->all);
+    *b = (struct blocks){0};
+}

@@ -1,0 +1,409 @@
+#include "record/attach/remote.h"
+
+#include "record/attach/status.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/gnu_hash.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    MAX_SEGMENTS = 64,
+    MAX_OBJECTS = 65536,
+    MAX_DYNAMIC = 1024,
+    DYNAMIC_AT_ONCE = 8,
+    MAX_CHAIN = 1 << 20,
+    VERSION_HIDDEN = 0x8000,
+    LIST_TRIES = 50, // to read the loader's list while it does not change
+    LIST_PAUSE_NS = 200000,
+    START_PAUSE_NS = 1000000,
+};
+
+bool remote_read(const struct remote *r, uint64_t at, void *to, size_t bytes)
+{
+    return pread(r->memory, to, bytes, (off_t)at) == (ssize_t)bytes;
+}
+
+bool remote_write(const struct remote *r, uint64_t at, const void *from, size_t bytes)
+{
+    return pwrite(r->memory, from, bytes, (off_t)at) == (ssize_t)bytes;
+}
+
+// The kernel ends every transfer at once then, and nothing is at address 0 otherwise.
+bool remote_is_over(const struct remote *r)
+{
+    uint8_t byte;
+    return pread(r->memory, &byte, sizeof byte, 0) == 0;
+}
+
+int remote_set_over(const struct remote *r, struct err *e)
+{
+    if (e)
+        *e = (struct err){0};
+    return err_set(e, -ESRCH, "%ld: the process ended, or executed another program", (long)r->pid);
+}
+
+static int open_file(const struct remote *r, const char *name, int flags, struct err *e)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/%s", (long)r->pid, name);
+    int fd = open(path, flags | O_CLOEXEC);
+    if (fd >= 0)
+        return fd;
+    // The kernel refuses the files of a process that ends.
+    char state = status_letter(r->pid, r->pid, "State");
+    if (errno == ENOENT || errno == ESRCH || !state || state == 'Z' || state == 'X')
+        return err_set(e, -ESRCH, "%ld: no such process", (long)r->pid);
+    return status_denied(r->pid, e);
+}
+
+// The kernel's facts for the loader.
+static int read_auxv(struct remote *r, uint64_t *segments, uint64_t *n_segments, struct err *e)
+{
+    int fd = open_file(r, "auxv", O_RDONLY, e);
+    ElfW(auxv_t) a;
+    if (fd < 0)
+        return fd;
+    while (read(fd, &a, sizeof a) == (ssize_t)sizeof a && a.a_type != AT_NULL) {
+        *segments = a.a_type == AT_PHDR ? a.a_un.a_val : *segments;
+        *n_segments = a.a_type == AT_PHNUM ? a.a_un.a_val : *n_segments;
+        r->entry = a.a_type == AT_ENTRY ? a.a_un.a_val : r->entry;
+        r->loader = a.a_type == AT_BASE ? a.a_un.a_val : r->loader;
+    }
+    close(fd);
+    return 0;
+}
+
+static uint64_t find_r_debug(const struct remote *r, uint64_t dynamic)
+{
+    ElfW(Dyn) d;
+    for (unsigned i = 0; dynamic && i < MAX_DYNAMIC; i++) {
+        if (!remote_read(r, dynamic + i * sizeof d, &d, sizeof d) || d.d_tag == DT_NULL)
+            return 0;
+        if (d.d_tag == DT_DEBUG)
+            return d.d_un.d_ptr;
+    }
+    return 0;
+}
+
+static bool is_same_machine(const struct remote *r)
+{
+    ElfW(Ehdr) own, other;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/exe", (long)r->pid);
+    int a = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), b = open(path, O_RDONLY | O_CLOEXEC);
+    bool known = a >= 0 && b >= 0 && read(a, &own, sizeof own) == (ssize_t)sizeof own &&
+                 read(b, &other, sizeof other) == (ssize_t)sizeof other;
+    if (a >= 0)
+        close(a);
+    if (b >= 0)
+        close(b);
+    return known && own.e_machine == other.e_machine && own.e_ident[EI_CLASS] == other.e_ident[EI_CLASS];
+}
+
+// Entries at once, as far as there are any: an object's dynamic section may end its segment.
+static bool read_dynamic(const struct remote *r, uint64_t at, ElfW(Dyn) * to)
+{
+    ssize_t n = pread(r->memory, to, DYNAMIC_AT_ONCE * sizeof *to, (off_t)at);
+    for (size_t i = n < 0 ? 0 : (size_t)n / sizeof *to; i < DYNAMIC_AT_ONCE; i++)
+        to[i] = (ElfW(Dyn)){0};
+    return n >= (ssize_t)sizeof *to;
+}
+
+// The loader has put addresses in place of offsets, but in the kernel's own object.
+static bool read_tables(const struct remote *r, const struct link_map *m, struct remote_object *o)
+{
+    ElfW(Dyn) all[DYNAMIC_AT_ONCE];
+    *o = (struct remote_object){.base = m->l_addr};
+    for (unsigned i = 0; i < MAX_DYNAMIC; i++) {
+        const ElfW(Dyn) *d = &all[i % DYNAMIC_AT_ONCE];
+        if (i % DYNAMIC_AT_ONCE == 0 && !read_dynamic(r, (uintptr_t)m->l_ld + i * sizeof *d, all))
+            return false;
+        uint64_t at = d->d_un.d_ptr < m->l_addr ? d->d_un.d_ptr + m->l_addr : d->d_un.d_ptr;
+        if (d->d_tag == DT_NULL)
+            break;
+        o->symbols = d->d_tag == DT_SYMTAB ? at : o->symbols;
+        o->strings = d->d_tag == DT_STRTAB ? at : o->strings;
+        o->hash = d->d_tag == DT_GNU_HASH ? at : o->hash;
+        o->versions = d->d_tag == DT_VERSYM ? at : o->versions;
+    }
+    return o->symbols && o->strings && o->hash && remote_read(r, o->hash, o->head, sizeof o->head) && o->head[0];
+}
+
+static bool is_called(const struct remote *r, const struct remote_object *o, const ElfW(Sym) * s, const char *name)
+{
+    char text[64];
+    size_t n = strlen(name) + 1;
+    return n <= sizeof text && remote_read(r, o->strings + s->st_name, text, n) && memcmp(text, name, n) == 0;
+}
+
+// Symbol `i`, if it is the function: its address, and whether that is of an old version.
+static uint64_t read_function(const struct remote *r, const struct remote_object *o, uint32_t i, const char *name,
+                              bool *hidden)
+{
+    ElfW(Sym) s;
+    ElfW(Half) version = 0;
+    if (!remote_read(r, o->symbols + i * sizeof s, &s, sizeof s) || s.st_shndx == SHN_UNDEF ||
+        ELF64_ST_TYPE(s.st_info) != STT_FUNC || !is_called(r, o, &s, name))
+        return 0;
+    if (o->versions && !remote_read(r, o->versions + i * sizeof version, &version, sizeof version))
+        version = 0;
+    *hidden = version & VERSION_HIDDEN;
+    return s.st_value;
+}
+
+// The table is number of buckets, number of the first symbol, words of the filter, shift; filter; buckets; hashes. Returns the
+// value of the symbol, 0 when there is none.
+static uint64_t find_function(const struct remote *r, const struct remote_object *o, const char *name)
+{
+    const uint32_t *head = o->head;
+    uint32_t i = 0, hash = gnu_hash(name);
+    uint64_t found = 0;
+    uint64_t buckets = o->hash + sizeof o->head + (uint64_t)head[2] * sizeof(ElfW(Addr));
+    uint64_t hashes = buckets + (uint64_t)head[0] * sizeof i;
+    if (!remote_read(r, buckets + hash % head[0] * sizeof i, &i, sizeof i) || i < head[1])
+        return 0;
+    for (unsigned k = 0; k < MAX_CHAIN; k++, i++) {
+        uint32_t h;
+        bool hidden = false;
+        if (!remote_read(r, hashes + (uint64_t)(i - head[1]) * sizeof h, &h, sizeof h))
+            return found;
+        uint64_t value = ((h ^ hash) | 1) == 1 ? read_function(r, o, i, name, &hidden) : 0;
+        if (value && (!found || !hidden))
+            found = value;
+        if (h & 1)
+            return found;
+    }
+    return found;
+}
+
+// The tables of an object that is known already, by what `map` at `at` says; else reads them.
+static bool find_tables(const struct remote *r, uint64_t at, const struct link_map *map, struct remote_object *o)
+{
+    char name[REMOTE_NAME] = "";
+    if (pread(r->memory, name, sizeof name - 1, (off_t)(uintptr_t)map->l_name) < 0)
+        return false;
+    for (size_t i = 0; i < r->n_objects; i++) {
+        *o = r->objects[i];
+        // Another object may have the place of an unloaded one, and its map, too.
+        if (o->map == at && o->base == map->l_addr && strcmp(o->name, name) == 0)
+            return true;
+    }
+    if (!read_tables(r, map, o))
+        return false;
+    o->map = at;
+    strcpy(o->name, name);
+    return true;
+}
+
+// Appends the objects that the loader has listed. *whole: it was not changing the list meanwhile.
+static int list_objects(const struct remote *r, struct remote *to, bool *whole)
+{
+    struct r_debug before, after;
+    struct link_map m = {0};
+    uint64_t previous = 0;
+    if (!remote_read(r, r->r_debug, &before, sizeof before))
+        return -EACCES;
+    uint64_t at = (uintptr_t)before.r_map;
+    *whole = before.r_state == RT_CONSISTENT;
+    for (unsigned i = 0; at && i < MAX_OBJECTS && remote_read(r, at, &m, sizeof m); i++) {
+        struct remote_object o;
+        *whole = *whole && (uintptr_t)m.l_prev == previous;
+        if (find_tables(r, at, &m, &o)) {
+            if (HT_GROW(&to->objects, &to->capacity, to->n_objects + 1) < 0)
+                return -ENOMEM;
+            to->objects[to->n_objects++] = o;
+        }
+        previous = at;
+        at = (uintptr_t)m.l_next;
+    }
+    *whole = *whole && !at && remote_read(r, r->r_debug, &after, sizeof after) && after.r_state == RT_CONSISTENT;
+    return 0;
+}
+
+// Reads the objects that are loaded now. 1: the list is being changed. A thread that has been stopped meanwhile keeps it so.
+static int read_objects(struct remote *r)
+{
+    bool whole = false;
+    for (unsigned i = 0; i < LIST_TRIES && !whole; i++) {
+        struct remote now = {0};
+        if (i > 0)
+            nanosleep(&(struct timespec){.tv_nsec = LIST_PAUSE_NS}, NULL);
+        int rc = list_objects(r, &now, &whole);
+        if (rc < 0) {
+            free(now.objects);
+            return rc;
+        }
+        free(r->objects);
+        r->objects = now.objects;
+        r->n_objects = now.n_objects;
+        r->capacity = now.capacity;
+    }
+    return !whole;
+}
+
+uint64_t remote_function(struct remote *r, const char *name)
+{
+    size_t i = 0;
+    for (size_t k = 0; k < r->n_found; k++) {
+        if (strcmp(r->found[k].name, name) == 0)
+            return r->found[k].at;
+    }
+    uint64_t value = 0;
+    for (; !value && i < r->n_objects; i++)
+        value = find_function(r, &r->objects[i], name);
+    if (!value)
+        return 0;
+    value += r->objects[i - 1].base;
+    if (r->n_found < REMOTE_FOUND)
+        r->found[r->n_found++] = (struct remote_found){name, value};
+    return value;
+}
+
+uint64_t remote_last_function(struct remote *r, const char *name)
+{
+    if (read_objects(r) < 0)
+        return 0;
+    for (size_t i = r->n_objects; i-- > 0;) {
+        uint64_t value = find_function(r, &r->objects[i], name);
+        if (value)
+            return r->objects[i].base + value;
+    }
+    return 0;
+}
+
+size_t remote_count(const struct remote *r, const char *name)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_objects; i++)
+        n += find_function(r, &r->objects[i], name) != 0;
+    return n;
+}
+
+static uint64_t find_libc(const struct remote *r)
+{
+    for (size_t i = 0; i < r->n_objects; i++) {
+        if (find_function(r, &r->objects[i], "gnu_get_libc_version"))
+            return r->objects[i].base;
+    }
+    return 0;
+}
+
+// *wait: the loader may not have got that far yet, or another program has been executed meanwhile.
+static int read_program(struct remote *r, bool *wait, struct err *e)
+{
+    ElfW(Phdr) s[MAX_SEGMENTS];
+    uint64_t at = 0, n = 0, base = 0, dynamic = 0;
+    int rc = read_auxv(r, &at, &n, e);
+    if (rc < 0)
+        return rc;
+    if (!is_same_machine(r))
+        return err_set(e, -ENOTSUP, "%ld: is not a program for the machine that heaptape was built for", (long)r->pid);
+    if (n > MAX_SEGMENTS || !remote_read(r, at, s, n * sizeof *s)) {
+        *wait = remote_is_over(r);
+        return *wait ? remote_set_over(r, e) : err_set(e, -EACCES, "%ld: its memory cannot be read", (long)r->pid);
+    }
+    for (uint64_t i = 0; i < n; i++)
+        base = s[i].p_type == PT_PHDR ? at - s[i].p_vaddr : base;
+    for (uint64_t i = 0; i < n; i++)
+        dynamic = s[i].p_type == PT_DYNAMIC ? base + s[i].p_vaddr : dynamic;
+    // The kernel has not written its facts yet, or the loader has not seen them.
+    *wait = !at || r->loader;
+    r->r_debug = r->loader ? find_r_debug(r, dynamic) : 0;
+    if (!r->r_debug)
+        return err_set(e, -ENOTSUP, *wait ? "%ld: has not finished starting" : "%ld: is statically linked",
+                       (long)r->pid);
+    rc = read_objects(r);
+    if (rc == -ENOMEM)
+        return err_set(e, rc, "out of memory");
+    r->libc = find_libc(r);
+    *wait = rc != 0 || !r->n_objects;
+    if (!r->libc)
+        return err_set(e, -ENOTSUP, "%ld: its C library is not glibc", (long)r->pid);
+    return 0;
+}
+
+// For which a program that has just been executed is waited for, to be loaded.
+#define START_NS 2000000000u
+
+static int try_open(struct remote *r, pid_t pid, bool *wait, struct err *e)
+{
+    *r = (struct remote){.pid = pid, .memory = -1};
+    *wait = false;
+    int rc = open_file(r, "mem", O_RDWR, e);
+    if (rc < 0)
+        return rc;
+    r->memory = rc;
+    rc = read_program(r, wait, e);
+    if (rc < 0)
+        remote_close(r);
+    return rc;
+}
+
+int remote_open(struct remote *r, pid_t pid, struct err *e)
+{
+    struct err last = {0};
+    bool wait;
+    int rc = try_open(r, pid, &wait, &last);
+    for (uint64_t start = clock_monotonic_ns(); rc < 0 && wait && clock_monotonic_ns() - start < START_NS;) {
+        nanosleep(&(struct timespec){.tv_nsec = START_PAUSE_NS}, NULL);
+        last = (struct err){0};
+        rc = try_open(r, pid, &wait, &last);
+    }
+    return rc < 0 ? err_set(e, rc, "%s", last.text) : rc;
+}
+
+void remote_close(struct remote *r)
+{
+    if (r->memory >= 0)
+        close(r->memory);
+    r->memory = -1;
+    free(r->objects);
+    r->objects = NULL;
+}
+
+// The object's segments, which begin with its ELF header. None: both 0.
+static struct remote_range range_of(const struct remote *r, uint64_t base)
+{
+    struct remote_range range = {0};
+    ElfW(Ehdr) h;
+    ElfW(Phdr) s;
+    if (!remote_read(r, base, &h, sizeof h) || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0)
+        return range;
+    for (unsigned i = 0; i < h.e_phnum; i++) {
+        if (!remote_read(r, base + h.e_phoff + i * sizeof s, &s, sizeof s) || s.p_type != PT_LOAD)
+            continue;
+        range.start = range.start ? range.start : base + s.p_vaddr;
+        range.end = base + s.p_vaddr + s.p_memsz;
+    }
+    return range;
+}
+
+static bool is_within(struct remote_range range, uint64_t address)
+{
+    return address >= range.start && address < range.end;
+}
+
+bool remote_is_libc(const struct remote *r, uint64_t address)
+{
+    return is_within(range_of(r, r->loader), address) || is_within(range_of(r, r->libc), address);
+}
+
+struct remote_range remote_object_of(const struct remote *r, uint64_t function)
+{
+    for (size_t i = 0; i < r->n_objects; i++) {
+        struct remote_range range = range_of(r, r->objects[i].base);
+        if (is_within(range, function))
+            return range;
+    }
+    return (struct remote_range){0};
+}

@@ -1,0 +1,494 @@
+#include "record/attach/tracees.h"
+
+#include "record/attach/status.h"
+#include "base/buf.h"
+#include "base/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define INT3     0xcc
+#define TRAP_BIT (1ull << (SIGTRAP - 1))
+
+// Without an event; SIGCHLD, which is blocked, ends it early.
+enum { NAP_NS = 500000 };
+
+enum { SEIZE_TRIES = 3 }; // of a thread that the kernel refuses without a reason that /proc shows
+
+static void nap(void)
+{
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigtimedwait(&child, NULL, &(struct timespec){.tv_nsec = NAP_NS});
+}
+
+static struct tracee *find(struct tracees *t, pid_t tid)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->all[i].tid == tid)
+            return &t->all[i];
+    }
+    return NULL;
+}
+
+static struct tracee *add(struct tracees *t, pid_t tid)
+{
+    if (HT_GROW(&t->all, &t->capacity, t->n + 1) < 0)
+        return NULL;
+    t->all[t->n] =
+        (struct tracee){.tid = tid, .blocks_trap = status_number(t->remote->pid, tid, "SigBlk", 16) & TRAP_BIT};
+    return &t->all[t->n++];
+}
+
+static void drop(struct tracees *t, struct tracee *who)
+{
+    size_t i = (size_t)(who - t->all);
+    t->n--;
+    memmove(who, who + 1, (t->n - i) * sizeof *who);
+}
+
+// Explains why a thread could not be attached to. Returns 0 if nothing is wrong: the kernel returns EPERM for a thread that ends,
+// and for one that a traced thread has created, which is traced from its start.
+static int explain_refusal(const struct tracees *t, pid_t tid, struct err *e)
+{
+    pid_t pid = t->remote->pid;
+    char state = status_letter(pid, tid, "State");
+    pid_t tracer = (pid_t)status_number(pid, tid, "TracerPid", 10);
+    if (!state || state == 'Z' || state == 'X' || tracer == getpid())
+        return 0;
+    return tracer ? status_traced(pid, tracer, e) : status_denied(pid, e);
+}
+
+// Returns 1 if the thread was attached to, 0 if there is no need, or a negative errno.
+static int seize(struct tracees *t, pid_t tid, struct err *e)
+{
+    const long options =
+        PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXEC;
+    bool seized = ptrace(PTRACE_SEIZE, tid, 0, options) == 0;
+    // A thread whose state shows no reason may have been about to end.
+    for (unsigned i = 0; !seized && errno != ESRCH; i++) {
+        struct err why = {0};
+        int rc = explain_refusal(t, tid, &why);
+        if (rc == 0)
+            return 0;
+        if (rc != -EACCES || i == SEIZE_TRIES)
+            return err_set(e, rc, "%s", why.text);
+        seized = ptrace(PTRACE_SEIZE, tid, 0, options) == 0;
+    }
+    if (seized && !add(t, tid))
+        return err_set(e, -ENOMEM, "out of memory");
+    return seized;
+}
+
+// Attaches to the threads that have no tracer yet, the main thread first: of two processes that attach at once, one has it.
+// Returns how many, or a negative errno.
+static int seize_new(struct tracees *t, struct err *e)
+{
+    char path[64];
+    struct dirent *d;
+    int found = 0;
+    snprintf(path, sizeof path, "/proc/%ld/task", (long)t->remote->pid);
+    DIR *tasks = opendir(path);
+    if (!tasks)
+        return err_set(e, -ESRCH, "%ld: no such process", (long)t->remote->pid);
+    if (!find(t, t->remote->pid))
+        found = seize(t, t->remote->pid, e);
+    while (found >= 0 && (d = readdir(tasks))) {
+        pid_t tid = (pid_t)strtol(d->d_name, NULL, 10);
+        if (tid <= 0 || find(t, tid))
+            continue;
+        int rc = seize(t, tid, e);
+        found = rc < 0 ? rc : found + rc;
+    }
+    closedir(tasks);
+    return found;
+}
+
+int tracees_seize(struct tracees *t, struct remote *r, struct attach_breakpoint breakpoints[2], struct err *e)
+{
+    int found;
+    *t = (struct tracees){.remote = r, .entry = &breakpoints[0], .trap = &breakpoints[1]};
+    while ((found = seize_new(t, e)) > 0)
+        continue;
+    return found;
+}
+
+bool tracees_plant(struct tracees *t, struct attach_breakpoint *b, uint64_t at)
+{
+    const uint8_t breakpoint = INT3;
+    if (b->planted)
+        return true;
+    b->at = at;
+    if (!remote_read(t->remote, at, &b->original, 1))
+        return false;
+    b->planted = 1; // before it is, for whoever removes it
+    b->planted = remote_write(t->remote, at, &breakpoint, 1);
+    return b->planted;
+}
+
+void tracees_lift(struct tracees *t, struct attach_breakpoint *b)
+{
+    if (b->planted && remote_write(t->remote, b->at, &b->original, 1))
+        b->planted = 0;
+}
+
+static uint64_t pc_of(pid_t tid)
+{
+    struct user_regs_struct r;
+    return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 ? 0 : r.rip;
+}
+
+static void set_pc(pid_t tid, uint64_t pc)
+{
+    struct user_regs_struct r;
+    if (ptrace(PTRACE_GETREGS, tid, 0, &r) < 0)
+        return;
+    r.rip = pc;
+    r.orig_rax = (unsigned long long)-1; // no system call is to be restarted
+    ptrace(PTRACE_SETREGS, tid, 0, &r);
+}
+
+// Any other stop takes the place of the one that was asked for.
+static void resume(struct tracee *who, int sig)
+{
+    who->state = TRACEE_RUNS;
+    ptrace(PTRACE_CONT, who->tid, 0, sig);
+    if (who->interrupted)
+        ptrace(PTRACE_INTERRUPT, who->tid, 0, 0);
+}
+
+// A child with memory of its own has a copy of the breakpoints that were in when it was forked.
+static void repair(const struct tracees *t, pid_t child)
+{
+    const struct attach_breakpoint *const both[] = {t->entry, t->trap};
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/mem", (long)child);
+    int memory = open(path, O_RDWR | O_CLOEXEC);
+    for (unsigned i = 0; memory >= 0 && i < 2; i++) {
+        uint8_t now = 0;
+        off_t at = (off_t)both[i]->at;
+        if (at && pread(memory, &now, 1, at) == 1 && now == INT3 && pwrite(memory, &both[i]->original, 1, at) != 1)
+            errno = 0; // it has ended
+    }
+    if (memory >= 0)
+        close(memory);
+}
+
+static void release_child(struct tracees *t, pid_t parent, bool shares)
+{
+    unsigned long child = 0;
+    int status;
+    if (ptrace(PTRACE_GETEVENTMSG, parent, 0, &child) < 0)
+        return;
+    struct tracee *known = find(t, (pid_t)child);
+    if (known)
+        drop(t, known);
+    else if (waitpid((pid_t)child, &status, __WALL) != (pid_t)child || !WIFSTOPPED(status))
+        return;
+    if (!shares)
+        repair(t, (pid_t)child);
+    ptrace(PTRACE_DETACH, child, 0, 0);
+}
+
+static void on_fork(struct tracees *t, struct tracee *who, bool shares)
+{
+    pid_t parent = who->tid;
+    t->vforks += shares;
+    if (shares)
+        tracees_lift(t, t->entry);
+    release_child(t, parent, shares);
+    resume(find(t, parent), 0);
+}
+
+static void on_vfork_done(struct tracees *t, struct tracee *who)
+{
+    t->vforks -= t->vforks > 0;
+    if (!t->vforks && t->wanted)
+        tracees_plant(t, t->entry, t->entry->at);
+    resume(who, 0);
+}
+
+// Has it executed a breakpoint whose SIGTRAP it has not taken yet? A stop that was asked for comes first. Were the thread left
+// like that, the signal would end the process.
+static bool is_trapped(const struct tracees *t, const struct tracee *who)
+{
+    uint64_t pc = pc_of(who->tid);
+    bool behind = (t->entry->at && pc == t->entry->at + 1) || (t->trap->at && pc == t->trap->at + 1);
+    return (behind || who->steps) && status_number(t->remote->pid, who->tid, "SigPnd", 16) & TRAP_BIT;
+}
+
+static bool is_group_stop(int sig)
+{
+    return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
+}
+
+static enum tracees_event on_stop(struct tracees *t, struct tracee *who, int sig)
+{
+    if (is_group_stop(sig)) {
+        who->state = TRACEE_LISTENS;
+        ptrace(PTRACE_LISTEN, who->tid, 0, 0);
+        return TRACEES_NOTHING;
+    }
+    if (!who->interrupted) { // a new thread
+        resume(who, 0);
+        return TRACEES_NOTHING;
+    }
+    if (is_trapped(t, who)) { // the next stop is that
+        ptrace(PTRACE_CONT, who->tid, 0, 0);
+        return TRACEES_NOTHING;
+    }
+    who->interrupted = false;
+    who->state = TRACEE_STOPPED;
+    return TRACEES_STOPPED;
+}
+
+static void block_trap_again(pid_t tid)
+{
+    uint64_t mask = 0;
+    if (ptrace(PTRACE_GETSIGMASK, tid, sizeof mask, &mask) == 0) {
+        mask |= TRAP_BIT;
+        ptrace(PTRACE_SETSIGMASK, tid, sizeof mask, &mask);
+    }
+}
+
+// Is it that of a single step? The program's own breakpoints have SI_KERNEL.
+static bool take_trap(struct tracee *who)
+{
+    siginfo_t info;
+    bool step = who->steps && ptrace(PTRACE_GETSIGINFO, who->tid, 0, &info) == 0 &&
+                (info.si_code == TRAP_TRACE || info.si_code == TRAP_BRKPT);
+    if (step)
+        who->steps = false;
+    if (who->blocks_trap)
+        block_trap_again(who->tid);
+    return step;
+}
+
+static enum tracees_event on_trap(struct tracees *t, struct tracee *who)
+{
+    uint64_t pc = pc_of(who->tid);
+    if (take_trap(who)) { // it was not waited for
+        resume(who, 0);
+        return TRACEES_NOTHING;
+    }
+    who->state = TRACEE_STOPPED;
+    if (pc == t->trap->at + 1 && t->trap->at)
+        return TRACEES_AT_TRAP;
+    if (pc == t->entry->at + 1 && t->entry->at) {
+        set_pc(who->tid, t->entry->at);
+        if (t->entry->planted)
+            return TRACEES_AT_ENTRY;
+        resume(who, 0); // it was removed meanwhile
+        return TRACEES_NOTHING;
+    }
+    resume(who, SIGTRAP); // the program's own
+    return TRACEES_NOTHING;
+}
+
+static enum tracees_event on_status(struct tracees *t, struct tracee *who, int status)
+{
+    int sig = WSTOPSIG(status);
+    switch (status >> 16) {
+    case PTRACE_EVENT_FORK:
+    case PTRACE_EVENT_VFORK:
+        on_fork(t, who, status >> 16 == PTRACE_EVENT_VFORK);
+        return TRACEES_NOTHING;
+    case PTRACE_EVENT_VFORK_DONE:
+        on_vfork_done(t, who);
+        return TRACEES_NOTHING;
+    case PTRACE_EVENT_CLONE:
+        resume(who, 0);
+        return TRACEES_NOTHING;
+    case PTRACE_EVENT_EXEC:
+        // Its memory is another program's.
+        t->gone = true;
+        t->entry->planted = t->trap->planted = 0;
+        who->state = TRACEE_STOPPED;
+        return TRACEES_NOTHING;
+    case PTRACE_EVENT_STOP:
+        return on_stop(t, who, sig);
+    }
+    if (sig == SIGTRAP)
+        return on_trap(t, who);
+    resume(who, sig);
+    return TRACEES_NOTHING;
+}
+
+static bool is_thread(const struct tracees *t, pid_t tid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld", (long)t->remote->pid, (long)tid);
+    return access(path, F_OK) == 0;
+}
+
+static enum tracees_event on_report(struct tracees *t, pid_t tid, int status, size_t *who)
+{
+    struct tracee *it = find(t, tid);
+    if (WIFEXITED(status) || WIFSIGNALED(status)) {
+        if (it)
+            drop(t, it);
+        t->gone |= tid == t->remote->pid || t->n == 0;
+        return TRACEES_NOTHING;
+    }
+    bool is_new = !it;
+    it = it ? it : add(t, tid);
+    if (!it) {
+        ptrace(PTRACE_DETACH, tid, 0, 0);
+        return TRACEES_NOTHING;
+    }
+    if (is_new && !is_thread(t, tid)) {
+        it->state = TRACEE_CHILD;
+        return TRACEES_NOTHING;
+    }
+    enum tracees_event event = on_status(t, it, status);
+    *who = (size_t)(it - t->all);
+    return event;
+}
+
+enum tracees_event tracees_next(struct tracees *t, size_t *who)
+{
+    int status;
+    pid_t tid = waitpid(-1, &status, __WALL | WNOHANG);
+    t->gone |= tid < 0;
+    if (tid > 0)
+        return on_report(t, tid, status, who);
+    nap();
+    return TRACEES_NOTHING;
+}
+
+void tracees_continue(struct tracees *t, size_t who)
+{
+    resume(&t->all[who], 0);
+}
+
+bool tracees_step(struct tracees *t, size_t who, uint64_t most_ns)
+{
+    struct tracee *it = &t->all[who];
+    const pid_t tid = it->tid;
+    uint64_t start = clock_monotonic_ns();
+    int status = 0, sig = 0;
+    pid_t got;
+    do {
+        it->state = TRACEE_RUNS;
+        it->steps = ptrace(PTRACE_SINGLESTEP, tid, 0, sig) == 0;
+        while ((got = waitpid(tid, &status, __WALL | WNOHANG)) == 0 && clock_monotonic_ns() - start < most_ns)
+            nap();
+        if (got != tid)
+            return false;
+        sig = WIFSTOPPED(status) && !(status >> 16) ? WSTOPSIG(status) : 0;
+        if (sig == SIGTRAP && take_trap(it)) {
+            it->state = TRACEE_STOPPED;
+            return true;
+        }
+    } while (sig && sig != SIGTRAP);
+    on_report(t, tid, status, &who);
+    return false;
+}
+
+// After a signal's handler it comes to the breakpoint again.
+void tracees_step_over(struct tracees *t, size_t who)
+{
+    const uint64_t most_ns = 1000000000u;
+    bool planted = t->entry->planted;
+    tracees_lift(t, t->entry);
+    bool stands = tracees_step(t, who, most_ns);
+    if (planted)
+        tracees_plant(t, t->entry, t->entry->at);
+    if (stands)
+        resume(&t->all[who], 0);
+}
+
+void tracees_interrupt(struct tracees *t, size_t who)
+{
+    struct tracee *it = &t->all[who];
+    if (it->state == TRACEE_STOPPED || it->interrupted)
+        return;
+    it->interrupted = ptrace(PTRACE_INTERRUPT, it->tid, 0, 0) == 0;
+}
+
+static bool all_stand(const struct tracees *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->all[i].state == TRACEE_RUNS && t->all[i].interrupted)
+            return false;
+    }
+    return true;
+}
+
+bool tracees_pass_all(struct tracees *t, uint64_t most_ns)
+{
+    uint64_t start = clock_monotonic_ns();
+    for (size_t i = 0; i < t->n; i++)
+        tracees_interrupt(t, i);
+    while (!all_stand(t) && !t->gone) {
+        size_t who;
+        if (clock_monotonic_ns() - start >= most_ns)
+            return false;
+        if (tracees_next(t, &who) != TRACEES_NOTHING)
+            tracees_continue(t, who);
+    }
+    return !t->gone;
+}
+
+bool tracees_stop_all(struct tracees *t, uint64_t most_ns)
+{
+    uint64_t start = clock_monotonic_ns();
+    bool in_time = true;
+    for (;;) {
+        size_t who;
+        // All first, then all answers. Threads that begin meanwhile are asked, too.
+        for (size_t i = 0; i < t->n; i++)
+            tracees_interrupt(t, i);
+        in_time = clock_monotonic_ns() - start < most_ns;
+        if (all_stand(t) || t->gone || !in_time)
+            return in_time;
+        tracees_next(t, &who);
+    }
+}
+
+void tracees_continue_all(struct tracees *t, size_t except)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (i != except && t->all[i].state == TRACEE_STOPPED)
+            resume(&t->all[i], 0);
+    }
+}
+
+// Does a thread wait for a CPU, and not in the kernel? It may have executed a breakpoint and not taken the signal yet.
+static bool is_any_runnable(const struct tracees *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->all[i].state == TRACEE_RUNS && status_letter(t->remote->pid, t->all[i].tid, "State") == 'R')
+            return true;
+    }
+    return false;
+}
+
+void tracees_release(struct tracees *t)
+{
+    const uint64_t at_once_ns = 100000000u, most_ns = 2000000000u, starved_ns = 60000000000u;
+    uint64_t start = clock_monotonic_ns(), now = start;
+    tracees_lift(t, t->entry);
+    tracees_lift(t, t->trap);
+    while (!tracees_stop_all(t, at_once_ns) && !t->gone &&
+           (now - start < most_ns || (now - start < starved_ns && is_any_runnable(t))))
+        now = clock_monotonic_ns();
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->all[i].state == TRACEE_CHILD)
+            repair(t, t->all[i].tid);
+        ptrace(PTRACE_DETACH, t->all[i].tid, 0, 0);
+    }
+    free(t->all);
+    t->all = NULL;
+    t->n = 0;
+}

@@ -1,0 +1,339 @@
+// Drains the chunks of spools, stream by stream.
+#include "record/drain/drain_private.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    MAX_STREAMS = 1 << 17,  // two for each thread that can live at once
+    MAX_TRIES = 1 << 20,    // to free a chunk, against programs that change the stack all the time
+    MAX_COUNT_BITS = 48,    // no process counts further
+    MAX_GAP_WORDS = 1 << 30 // nor are so many words lost at once
+};
+#define OVERWRITTEN "its spool was overwritten"
+#define STUCK_NS    5000000000u // from here on a wait for chunks that cannot come is no coincidence
+
+static size_t stream_place(const struct drain_spool *s, uint32_t thread, uint32_t stream)
+{
+    uint64_t key = (uint64_t)thread << 32 | stream;
+    size_t mask = s->streams_capacity - 1, i = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & mask;
+    while (s->streams[i].used && (s->streams[i].thread != thread || s->streams[i].stream != stream))
+        i = (i + 1) & mask;
+    return i;
+}
+
+// Makes room for one more; streams that are over are forgotten, so that memory follows the live threads. 0, -E2BIG when
+// there are more than a process can have, or -ENOMEM.
+static int streams_grow(struct drain_spool *s)
+{
+    size_t live = 0, capacity = 64, old_capacity = s->streams_capacity;
+    struct drain_stream *old = s->streams;
+    for (size_t i = 0; i < old_capacity; i++)
+        live += old[i].used && !old[i].over;
+    if (live >= MAX_STREAMS)
+        return -E2BIG;
+    while (capacity < 4 * (live + 1))
+        capacity *= 2;
+    struct drain_stream *streams = calloc(capacity, sizeof *streams);
+    if (!streams)
+        return -ENOMEM;
+    s->streams = streams;
+    s->streams_capacity = capacity;
+    s->streams_used = live;
+    for (size_t i = 0; i < old_capacity; i++) {
+        if (old[i].used && !old[i].over)
+            streams[stream_place(s, old[i].thread, old[i].stream)] = old[i];
+    }
+    free(old);
+    return 0;
+}
+
+// The stream's state, made with `next` if it is new. NULL: *rc says why.
+static struct drain_stream *stream_find(struct drain_spool *s, uint32_t thread, uint32_t stream, uint64_t next, int *rc)
+{
+    *rc = 2 * s->streams_used >= s->streams_capacity ? streams_grow(s) : 0;
+    if (*rc < 0)
+        return NULL;
+    struct drain_stream *l = &s->streams[stream_place(s, thread, stream)];
+    if (!l->used) {
+        *l = (struct drain_stream){.thread = thread, .stream = stream, .next = next, .used = true};
+        s->streams_used++;
+    }
+    l->over = false;
+    return l;
+}
+
+void drain_wake(_Atomic uint32_t *futex)
+{
+    syscall(SYS_futex, futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void drain_wake_waiters(struct spool_header *h)
+{
+    atomic_fetch_add(&h->free_sequence, 1);
+    if (atomic_load(&h->waiters))
+        drain_wake(&h->free_sequence);
+}
+
+// What stands in the spool is not the producer's: nothing more is taken from it, and its program, if it still writes
+// there, is told so.
+static void spool_break(struct drain *c, struct drain_spool *s, const char *why)
+{
+    if (s->broken)
+        return;
+    s->broken = atomic_load(&s->guard.broken) ? "its spool was truncated" : why;
+    s->dead = true;
+    if (c->attached)
+        return;
+    atomic_store(&s->header->refused, 1);
+    drain_wake_waiters(s->header);
+}
+
+void drain_stop(struct drain *c)
+{
+    c->stopped = true;
+    atomic_store(&c->session->recorder.owner, c->owner | SPOOL_RECORDER_STOPPED);
+    for (size_t i = 0; i < c->n_spools; i++)
+        drain_wake_waiters(c->spools[i]->header);
+}
+
+static void chunk_free(struct drain_spool *s, uint32_t index)
+{
+    struct spool_chunk *chunk = &s->chunks[index];
+    s->marks[index] = (struct drain_chunk){0};
+    chunk->drained_words = 0;
+    atomic_store_explicit(&chunk->state, SPOOL_CHUNK_FREE, memory_order_relaxed);
+    uint64_t top = atomic_load(&s->header->free_top), next;
+    unsigned tries = 0;
+    do {
+        chunk->next_free = (uint32_t)top;
+        next = ((top >> 32) + 1) << 32 | (index + 1);
+    } while (!atomic_compare_exchange_weak(&s->header->free_top, &top, next) && ++tries < MAX_TRIES);
+    drain_wake_waiters(s->header);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct drain_candidate *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    if (x->stream != y->stream)
+        return x->stream < y->stream ? -1 : 1;
+    return x->first_word < y->first_word ? -1 : x->first_word > y->first_word;
+}
+
+int64_t drain_scan(struct drain *c, struct drain_spool *s)
+{
+    uint32_t fresh = atomic_load_explicit(&s->header->fresh_chunks, memory_order_acquire);
+    if (fresh > s->max_chunks)
+        fresh = s->max_chunks;
+    // Of one that could not be mapped as a whole the rest is not looked at.
+    if (fresh < s->fresh_chunks)
+        spool_break(c, s, OVERWRITTEN);
+    s->fresh_chunks = fresh;
+    if (drain_map_more(s, fresh) < 0) {
+        // What lies there is lost, and counted at the end; nothing more of the process is recorded.
+        s->unmapped = s->cut = true;
+        s->max_chunks = s->fresh_chunks = fresh = s->mapped_chunks;
+        atomic_store(&s->header->refused, 1);
+        drain_wake_waiters(s->header);
+    }
+    size_t known = s->marks_capacity, n = 0;
+    if (HT_GROW(&s->marks, &s->marks_capacity, fresh) < 0 ||
+        HT_GROW(&c->candidates, &c->candidates_capacity, fresh) < 0)
+        return -ENOMEM;
+    if (s->marks_capacity > known)
+        memset(s->marks + known, 0, (s->marks_capacity - known) * sizeof *s->marks);
+    for (uint32_t i = 0; i < fresh; i++) {
+        struct spool_chunk *chunk = &s->chunks[i];
+        // The state comes first: words published before it became DONE are then in `used`.
+        uint32_t state = atomic_load_explicit(&chunk->state, memory_order_acquire);
+        if (state != SPOOL_CHUNK_OWNED && state != SPOOL_CHUNK_DONE)
+            continue;
+        struct drain_candidate *k = &c->candidates[n++];
+        *k = (struct drain_candidate){
+            .index = i,
+            .thread = __atomic_load_n(&chunk->thread, __ATOMIC_RELAXED),
+            .stream = __atomic_load_n(&chunk->stream, __ATOMIC_RELAXED),
+            .tid = __atomic_load_n(&chunk->tid, __ATOMIC_RELAXED),
+            .used = spool_published(chunk),
+            .done = state == SPOOL_CHUNK_DONE,
+            .first_word = __atomic_load_n(&chunk->first_word, __ATOMIC_RELAXED),
+            .epoch0 = __atomic_load_n(&chunk->epoch0, __ATOMIC_RELAXED),
+            .base0 = __atomic_load_n(&chunk->base0, __ATOMIC_RELAXED),
+        };
+        if (k->used > SPOOL_CHUNK_WORDS || k->stream > 1 || k->first_word >> MAX_COUNT_BITS)
+            spool_break(c, s, OVERWRITTEN);
+        s->drain_done += state == SPOOL_CHUNK_DONE;
+    }
+    if (n > 1)
+        qsort(c->candidates, n, sizeof *c->candidates, by_place);
+    return (int64_t)n;
+}
+
+// Hands words [drained, used) to the sink; a chunk that is DONE is given back before, as soon as it is copied.
+static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_stream *l, const struct drain_candidate *k,
+                       const struct drain_sink *sink, struct err *e)
+{
+    struct drain_chunk *mark = &s->marks[k->index], at = *mark;
+    uint32_t n = k->used - at.drained;
+    if (at.drained == 0)
+        at.state = (struct codec_state){k->epoch0, k->base0};
+    uint32_t whole = at.broken ? 0 : n;
+    uint64_t *copy = whole && sink->room ? sink->room(sink->ctx, whole, e) : c->copy;
+    if (!copy)
+        return -ENOMEM;
+    struct trace_segment g = {.process = s->number,
+                              .thread = k->thread,
+                              .tid = k->tid,
+                              .stream = k->stream,
+                              .first_word = k->first_word + at.drained,
+                              .epoch0 = at.state.epoch,
+                              .base0 = at.state.base,
+                              .epoch_end = at.state.epoch,
+                              .base_end = at.state.base,
+                              .n_words = whole,
+                              .words = copy};
+    memcpy(copy, s->chunks[k->index].words + at.drained, whole * sizeof *copy);
+    if (k->done && !c->attached) {
+        chunk_free(s, k->index);
+        // Its slot may be in use again already; the mark is of its next life.
+        mark = &at;
+    }
+    s->words += n;
+    s->drain_words += n;
+    int rc = g.n_words ? drain_pass_recorded(s, l, &g, sink, e) : 0;
+    if (g.n_words < n) {
+        s->lost_words += n - g.n_words;
+        mark->broken = true;
+    }
+    mark->drained = k->used;
+    mark->state = (struct codec_state){g.epoch_end, g.base_end};
+    return rc;
+}
+
+// Is the chunk the next of its stream? If words are missing before it, they may have been published after the scan passed
+// their chunk: the stream then waits for the next batch. By that one every chunk before has been seen, so that a gap that
+// is still there is one.
+static bool is_due(struct drain_spool *s, struct drain_stream *l, uint64_t place)
+{
+    if (place == l->next) {
+        l->waits = false;
+        return true;
+    }
+    if (place > l->next && !s->dead && !(l->waits && l->deferred == place)) {
+        l->waits = true;
+        l->deferred = place;
+        return false;
+    }
+    if (place > l->next)
+        s->lost_words += place - l->next;
+    l->waits = false;
+    return true;
+}
+
+int drain_take(struct drain *c, struct drain_spool *s, const struct drain_candidate *k, const struct drain_sink *sink,
+               struct err *e)
+{
+    uint32_t drained = s->marks[k->index].drained;
+    if (k->used < drained || (k->used == drained && !k->done && !s->dead))
+        return 0;
+    int rc;
+    struct drain_stream *l = stream_find(s, k->thread, k->stream, k->first_word, &rc);
+    if (rc == -ENOMEM)
+        return err_set(e, -ENOMEM, "out of memory");
+    if (rc < 0 || k->first_word + drained > l->next + MAX_GAP_WORDS) {
+        spool_break(c, s, OVERWRITTEN);
+        return 0;
+    }
+    if (!is_due(s, l, k->first_word + drained))
+        return 1;
+    rc = drain_chunk(c, s, l, k, sink, e);
+    // A full chunk may have been seen, and its successor, before its owner said that it was done: next does not go back.
+    if (k->first_word + k->used > l->next)
+        l->next = k->first_word + k->used;
+    l->over = k->done && k->used < SPOOL_CHUNK_WORDS - CODEC_MAX_RECORD_WORDS - 2;
+    return rc;
+}
+
+// Do threads wait for chunks, although there is neither one to take nor one to drain? So it is where something else than
+// the producer has written to the list of free chunks or to their states.
+static bool is_stuck(struct drain_spool *s)
+{
+    uint64_t now = clock_monotonic_ns();
+    if (s->drain_done || s->drain_words || !atomic_load(&s->header->waiters) ||
+        (uint32_t)atomic_load(&s->header->free_top))
+        s->stuck_ns = 0;
+    else if (!s->stuck_ns)
+        s->stuck_ns = now;
+    return s->stuck_ns && now - s->stuck_ns > STUCK_NS;
+}
+
+static void check_spool(struct drain *c, struct drain_spool *s)
+{
+    const struct spool_header *h = s->header;
+    if (__atomic_load_n(&h->magic, __ATOMIC_RELAXED) != SPOOL_MAGIC ||
+        __atomic_load_n(&h->pid, __ATOMIC_RELAXED) != s->pid || spool_unrecorded(h) >> MAX_COUNT_BITS ||
+        atomic_load(&h->wait_ns) >> MAX_COUNT_BITS || is_stuck(s) || atomic_load(&s->guard.broken))
+        spool_break(c, s, OVERWRITTEN);
+}
+
+static void look_at_requests(struct drain_spool *s)
+{
+    struct spool_control *k = &s->header->control;
+    for (unsigned what = 0; what < SPOOL_REQUESTS; what++) {
+        uint32_t asked = atomic_load_explicit(&k->asked[what], memory_order_acquire);
+        if (what != SPOOL_RESET || atomic_load(&k->reset_proof) == asked * SPOOL_RESET_STEP)
+            s->asked[what] = asked;
+    }
+}
+
+static int drain_spool(struct drain *c, struct drain_spool *s, const struct drain_sink *sink, struct err *e)
+{
+    if (s->broken)
+        return 0;
+    look_at_requests(s);
+    int64_t n = drain_scan(c, s);
+    int rc = n < 0 ? (int)n : drain_take_changes(s);
+    if (rc == -EBADMSG)
+        spool_break(c, s, OVERWRITTEN);
+    else if (rc < 0)
+        return err_set(e, rc, "out of memory");
+    rc = 0;
+    for (int64_t i = 0; i < n && rc == 0 && !s->broken; i++) {
+        const struct drain_candidate *k = &c->candidates[i];
+        rc = drain_take(c, s, k, sink, e);
+        if (rc <= 0)
+            continue;
+        rc = 0;
+        c->streams_waiting++;
+        // Later chunks of the stream wait, too.
+        while (i + 1 < n && c->candidates[i + 1].thread == k->thread && c->candidates[i + 1].stream == k->stream)
+            i++;
+    }
+    check_spool(c, s);
+    return rc;
+}
+
+int drain_drain(struct drain *c, const struct drain_sink *sink, struct err *e)
+{
+    c->chunks_done = c->streams_waiting = 0;
+    int rc = 0;
+    for (size_t i = 0; i < c->n_spools && rc == 0; i++) {
+        struct drain_spool *s = c->spools[i];
+        s->drain_words = s->drain_done = 0;
+        rc = drain_spool(c, s, sink, e);
+        atomic_store_explicit(&s->header->control.events, s->events, memory_order_relaxed);
+        drain_forget_changes(s, c->streams_waiting == 0);
+        c->chunks_done += s->drain_done;
+    }
+    return rc;
+}

@@ -1,0 +1,678 @@
+// Finds the spools of a session: opens, maps and drops them, notices the ends of their processes, counts what is not drained.
+#include "record/drain/drain_private.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    FIRST_CHUNKS = 64,      // mapped at once: what a process of some threads needs
+    MAX_UNTRACED = 1 << 24, // no recording has more processes
+    LEFT_LOOKS = 2,         // at another executable: between exec and its first event a program takes its time
+};
+#define PENDING_NS 2000000u // between looks at files that were not ready
+#define LAST_LOOKS 25       // at the end of a recording
+
+static size_t map_bytes(const struct drain_spool *s)
+{
+    return SPOOL_HEADER_BYTES + (size_t)s->mapped_chunks * SPOOL_CHUNK_BYTES;
+}
+
+static void spool_free(struct drain_spool *s)
+{
+    guard_remove(&s->guard);
+    if (s->header)
+        munmap(s->header, map_bytes(s));
+    if (s->pidfd >= 0)
+        close(s->pidfd);
+    if (s->fd >= 0)
+        close(s->fd);
+    free(s->changes);
+    buf_release(&s->thread_names);
+    code_names_release(&s->code);
+    free(s->marks);
+    free(s->streams);
+    free(s);
+}
+
+// Maps the header of the spool, when it is ready, and the first chunks: the rest as they come into use, since address space
+// is limited, too. `bytes` is what the file has room for. 0, -EAGAIN when it is not ready, or another negative errno.
+static int spool_map(struct drain_spool *s, int fd, uint64_t offset, uint64_t bytes, uint32_t max_chunks)
+{
+    if (bytes < SPOOL_HEADER_BYTES)
+        return -EAGAIN;
+    uint64_t room = (bytes - SPOOL_HEADER_BYTES) / SPOOL_CHUNK_BYTES;
+    if (room > max_chunks)
+        room = max_chunks;
+    s->mapped_chunks = room < FIRST_CHUNKS ? (uint32_t)room : FIRST_CHUNKS;
+    void *p = mmap(NULL, map_bytes(s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
+    if (p == MAP_FAILED)
+        return -errno;
+    s->header = p;
+    s->chunks = (struct spool_chunk *)((char *)p + SPOOL_HEADER_BYTES);
+    guard_add(&s->guard, p, map_bytes(s));
+    if (__atomic_load_n(&s->header->magic, __ATOMIC_ACQUIRE) != SPOOL_MAGIC)
+        return -EAGAIN;
+    uint32_t said = __atomic_load_n(&s->header->max_chunks, __ATOMIC_RELAXED);
+    s->max_chunks = said < room ? said : (uint32_t)room;
+    return 0;
+}
+
+int drain_map_more(struct drain_spool *s, uint32_t n)
+{
+    if (n <= s->mapped_chunks)
+        return 0;
+    uint32_t chunks = s->mapped_chunks;
+    while (chunks < n)
+        chunks = 2 * chunks < s->max_chunks ? 2 * chunks : s->max_chunks;
+    size_t bytes = SPOOL_HEADER_BYTES + (size_t)chunks * SPOOL_CHUNK_BYTES;
+    void *p = mremap(s->header, map_bytes(s), bytes, MREMAP_MAYMOVE);
+    if (p == MAP_FAILED)
+        return -errno;
+    s->header = p;
+    s->chunks = (struct spool_chunk *)((char *)p + SPOOL_HEADER_BYTES);
+    s->mapped_chunks = chunks;
+    s->guard.at = p;
+    s->guard.bytes = bytes;
+    return 0;
+}
+
+static bool find_exe(const struct drain_spool *s, uint64_t *device, uint64_t *inode)
+{
+    char path[64];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%ld/exe", (long)s->visible_pid);
+    if (s->visible_pid <= 0 || stat(path, &st) < 0)
+        return false;
+    *device = st.st_dev;
+    *inode = st.st_ino;
+    return true;
+}
+
+static int spool_identify(struct drain *c, struct drain_spool *s, int fd, uint64_t offset)
+{
+    s->pid = __atomic_load_n(&s->header->pid, __ATOMIC_RELAXED);
+    s->first_state = __atomic_load_n(&s->header->control.first_state, __ATOMIC_RELAXED) & 3;
+    s->began_late = s->first_state != SPOOL_RECORDING;
+    int rc = lifetime_find(s, c->dir, fd, offset);
+    s->exe_device = __atomic_load_n(&s->header->exe_device, __ATOMIC_RELAXED);
+    s->exe_inode = __atomic_load_n(&s->header->exe_inode, __ATOMIC_RELAXED);
+    if (s->exe_inode == 0)
+        find_exe(s, &s->exe_device, &s->exe_inode);
+    s->dead |= rc == 0 && lifetime_is_over(s);
+    return rc;
+}
+
+int drain_open_file(struct drain *c, const char *name, int flags)
+{
+    int fd = openat(c->dir_fd, name, flags | O_CLOEXEC);
+    for (unsigned i = 0; fd < 0 && (errno == EMFILE || errno == ENFILE) && i < DRAIN_SPARE_FDS; i++) {
+        if (c->spare_fds[i] < 0)
+            continue;
+        close(c->spare_fds[i]);
+        c->spare_fds[i] = -1;
+        fd = openat(c->dir_fd, name, flags | O_CLOEXEC);
+    }
+    return fd;
+}
+
+bool drain_keep_spares(struct drain *c)
+{
+    bool all = true;
+    for (unsigned i = 0; i < DRAIN_SPARE_FDS; i++) {
+        if (c->spare_fds[i] < 0)
+            c->spare_fds[i] = fcntl(c->dir_fd, F_DUPFD_CLOEXEC, 0);
+        all &= c->spare_fds[i] >= 0;
+    }
+    return all;
+}
+
+// Where a spool begins in its file: `reserve` is its number in a user's reserves, from 1, or 0 for a file of its own.
+static uint64_t offset_of(unsigned reserve)
+{
+    return reserve ? spool_reserve_offset(reserve - 1) : 0;
+}
+
+// Tells the process that nobody will drain its spool, so that it does not wait for that. By pwrite(2): there may be no address
+// space to map it. What the process has written until it notices is counted at its end.
+static void refuse(struct drain *c, int fd, const char *name, unsigned reserve)
+{
+    const uint32_t yes = 1;
+    uint64_t at = offset_of(reserve) + offsetof(struct spool_header, refused);
+    if (pwrite(fd, &yes, sizeof yes, (off_t)at) != (ssize_t)sizeof yes)
+        return;
+    c->refused_pids[c->n_refused++ % DRAIN_REFUSED] = reserve ? 0 : (uint32_t)strtoul(name, NULL, 10);
+    drain_keep_refused(c, name, reserve);
+}
+
+// Fills in the spool of an open file. 0, -EAGAIN when it is not ready, -EBADF when it is none, or what is not to be had:
+// -ENOMEM, -EMFILE.
+static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
+{
+    struct stat st;
+    uint64_t offset = offset_of(s->reserve);
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return -EBADF;
+    // A link may be to a file of somebody else.
+    if (st.st_nlink > 1) {
+        c->n_unreadable++;
+        return -EBADF;
+    }
+    if (s->reserve && (uint64_t)st.st_size < offset + SPOOL_RESERVE_BYTES)
+        return -EAGAIN;
+    int rc = spool_map(s, fd, offset, s->reserve ? SPOOL_RESERVE_BYTES : (uint64_t)st.st_size,
+                       c->flags & SPOOL_NO_RECORDER ? SPOOL_MAX_CHUNKS_ALONE : SPOOL_MAX_CHUNKS);
+    // Nobody will go on with what nobody has: it was complete when it got its name, and was truncated or overwritten.
+    if (rc == -EAGAIN && !s->reserve && (c->attached || lifetime_nobody_has(fd))) {
+        c->n_unreadable++;
+        return -EBADF;
+    }
+    if (rc < 0)
+        return rc;
+    s->start_stamp = __atomic_load_n(&s->header->start_stamp, __ATOMIC_RELAXED);
+    rc = spool_identify(c, s, fd, offset);
+    return rc == 0 && !drain_keep_spares(c) ? -EMFILE : rc;
+}
+
+// Removes what has a spool's name and is none: programs can put anything into the folder.
+static void remove_other(struct drain *c, const char *name)
+{
+    if (!c->attached && unlinkat(c->dir_fd, name, 0) < 0)
+        unlinkat(c->dir_fd, name, AT_REMOVEDIR);
+}
+
+bool drain_has_refused(const struct drain *c, uint32_t pid)
+{
+    for (uint32_t i = 0; i < c->n_refused && i < DRAIN_REFUSED; i++) {
+        if (c->refused_pids[i] == pid)
+            return true;
+    }
+    return false;
+}
+
+// The spool in a file of the session's directory, its own or in a user's reserves. NULL: it is not ready, or had to
+// be refused.
+static struct drain_spool *spool_open(struct drain *c, const char *name, unsigned reserve)
+{
+    int fd = drain_open_file(c, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        bool later = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR ||
+                     errno == EWOULDBLOCK; // somebody else looks whether it is stale
+        c->pending |= later;
+        c->unopened += later;
+        if (errno == ELOOP || errno == EISDIR || errno == ENXIO)
+            remove_other(c, name);
+        return NULL;
+    }
+    struct drain_spool *s = calloc(1, sizeof *s);
+    int rc = s ? 0 : -ENOMEM;
+    if (s) {
+        s->pidfd = s->fd = -1;
+        code_names_init(&s->code);
+        s->reserve = reserve;
+        strcpy(s->name, name);
+        rc = spool_fill(c, s, fd);
+    }
+    if (rc == 0)
+        atomic_store_explicit(&s->header->adopted, 1, memory_order_relaxed);
+    if (rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE)
+        refuse(c, fd, name, reserve);
+    else if (rc == -EBADF && !reserve)
+        remove_other(c, name);
+    else if (rc < 0)
+        c->pending = true;
+    if (s && rc < 0) {
+        spool_free(s);
+        s = NULL;
+    }
+    close(fd);
+    return s;
+}
+
+static bool is_new_spool(const struct drain *c, const char *name)
+{
+    size_t n = strlen(name), suffix = strlen(SPOOL_FILE_SUFFIX);
+    if (n <= suffix || n >= sizeof c->spools[0]->name || strcmp(name + n - suffix, SPOOL_FILE_SUFFIX) != 0)
+        return false;
+    if (drain_is_refused(c, name))
+        return false;
+    for (size_t i = 0; i < c->n_spools; i++) {
+        if (strcmp(c->spools[i]->name, name) == 0)
+            return false;
+    }
+    return true;
+}
+
+// The image that called exec is over as soon as the next one has a spool. Two may be found at once, in any order. Only a
+// process that is known to have the new one can have left the old one.
+static void supersede(struct drain *c, struct drain_spool *found)
+{
+    for (size_t i = 0; i < c->n_spools; i++) {
+        struct drain_spool *s = c->spools[i];
+        if (!found->proven || s->visible_pid != found->visible_pid)
+            continue;
+        if (s == found)
+            continue;
+        if (s->start_stamp > found->start_stamp) {
+            found->dead = true;
+            continue;
+        }
+        // It is recorded again, or has only been slow to begin.
+        c->n_left -= s->other_exe >= LEFT_LOOKS;
+        s->other_exe = 0;
+        s->dead = true;
+    }
+}
+
+static int discover_spool(struct drain *c, const char *name, unsigned reserve, struct err *e)
+{
+    if (HT_GROW(&c->spools, &c->spools_capacity, c->n_spools + 1) < 0)
+        return err_set(e, -ENOMEM, "out of memory");
+    struct drain_spool *s = spool_open(c, name, reserve);
+    if (!s)
+        return 0;
+    c->spools[c->n_spools++] = s;
+    supersede(c, s);
+    return 1;
+}
+
+// Is it a file of reserves that is not known yet?
+static bool is_new_reserves(const struct drain *c, const char *name)
+{
+    if (strncmp(name, SPOOL_RESERVES_FILE, strlen(SPOOL_RESERVES_FILE)) != 0 ||
+        strlen(name) >= sizeof c->reserves[0]->name)
+        return false;
+    for (size_t i = 0; i < c->n_reserves; i++) {
+        if (strcmp(c->reserves[i]->name, name) == 0)
+            return false;
+    }
+    return true;
+}
+
+// Opens a user's reserves. What is none, or not ready, is left alone: a program can make any file there.
+static int open_reserves(struct drain *c, const char *name, struct err *e)
+{
+    int fd = drain_open_file(c, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+    struct stat st;
+    uint64_t magic = 0;
+    bool whole = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+                 (uint64_t)st.st_size >= sizeof(struct spool_reserves) &&
+                 pread(fd, &magic, sizeof magic, 0) == (ssize_t)sizeof magic && magic == SPOOL_RESERVES_MAGIC;
+    struct drain_reserves *r = whole ? calloc(1, sizeof *r) : NULL;
+    void *at = MAP_FAILED;
+    if (r && HT_GROW(&c->reserves, &c->reserves_capacity, c->n_reserves + 1) == 0)
+        at = mmap(NULL, sizeof *r->shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0)
+        close(fd);
+    if (at == MAP_FAILED) {
+        free(r);
+        c->unopened += fd < 0;
+        c->pending |= fd < 0 || (S_ISREG(st.st_mode) && st.st_nlink == 1);
+        return whole && !r ? err_set(e, -ENOMEM, "out of memory") : 0;
+    }
+    strcpy(r->name, name);
+    r->shared = at;
+    guard_add(&r->guard, at, sizeof *r->shared);
+    c->reserves[c->n_reserves++] = r;
+    return 0;
+}
+
+uint32_t drain_untraced(const struct drain_reserves *r)
+{
+    uint32_t n = atomic_load(&r->shared->untraced);
+    return n > MAX_UNTRACED || atomic_load(&r->guard.broken) ? 0 : n;
+}
+
+void drain_close_reserves(struct drain *c)
+{
+    for (size_t i = 0; i < c->n_reserves; i++) {
+        guard_remove(&c->reserves[i]->guard);
+        munmap(c->reserves[i]->shared, sizeof *c->reserves[i]->shared);
+        free(c->reserves[i]);
+    }
+    c->n_reserves = 0;
+    free(c->reserves);
+}
+
+// Opens the spools in a user's reserves. Their number, or a negative errno.
+static int discover_reserves(struct drain *c, struct drain_reserves *r, struct err *e)
+{
+    uint64_t new = atomic_load(&r->shared->taken) & ~r->seen;
+    int rc = 0, found = 0;
+    for (; new &&rc >= 0; new &= new - 1) {
+        unsigned slot = (unsigned)__builtin_ctzll(new);
+        uint32_t refused = c->n_refused;
+        rc = discover_spool(c, r->name, slot + 1, e);
+        if (rc > 0 || c->n_refused > refused)
+            r->seen |= 1ull << slot;
+        found += rc > 0;
+    }
+    return rc < 0 ? rc : found;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct drain_spool *x = *(struct drain_spool *const *)a, *y = *(struct drain_spool *const *)b;
+    return x->start_stamp < y->start_stamp ? -1 : x->start_stamp > y->start_stamp;
+}
+
+// Numbers the last `n` spools: a directory has no order, but parents come before their children.
+static void number_found(struct drain *c, size_t n)
+{
+    struct drain_spool **found = c->spools + c->n_spools - n;
+    if (n > 1)
+        qsort(found, n, sizeof *found, by_start);
+    for (size_t i = 0; i < n; i++)
+        found[i]->number = c->n_made++;
+}
+
+// After a program has truncated it. What processes have mapped is whole again, too.
+static void restore_session(struct drain *c)
+{
+    struct spool_session s = c->kept;
+    const int flags = MAP_SHARED | MAP_FIXED;
+    atomic_store(&s.recorder.owner, c->owner | (c->stopped ? SPOOL_RECORDER_STOPPED : 0));
+    if (pwrite(c->lock_fd, &s, sizeof s, 0) == (ssize_t)sizeof s &&
+        mmap(c->session, sizeof s, PROT_READ | PROT_WRITE, flags, c->lock_fd, 0) != MAP_FAILED)
+        atomic_store(&c->guard->broken, false);
+    c->session_broken = true;
+}
+
+// The recorder alone has to write to the session, but programs of its own user can: what is the recorder's is put right.
+static void check_session(struct drain *c)
+{
+    struct spool_session *s = c->session;
+    uint32_t owner = c->owner | (c->stopped ? SPOOL_RECORDER_STOPPED : 0);
+    bool right = s->magic == SPOOL_SESSION_MAGIC && s->flags == c->flags && s->owner == c->owner &&
+                 atomic_load(&s->recorder.owner) == owner;
+    if (!c->kept.magic)
+        c->kept = *s;
+    if (c->attached || (right && !atomic_load(&c->guard->broken)))
+        return;
+    if (atomic_load(&c->guard->broken))
+        restore_session(c);
+    s->magic = SPOOL_SESSION_MAGIC;
+    s->flags = c->flags;
+    s->owner = c->owner;
+    atomic_store(&s->recorder.owner, owner);
+    c->session_broken = true;
+}
+
+// Has anything come into the folder since the last look? That sets its time of modification, which the look before set to 0.
+static bool has_changed(struct drain *c)
+{
+    const struct timespec zero[2] = {{0, UTIME_OMIT}, {0, 0}};
+    struct stat st;
+    bool changed = fstat(c->dir_fd, &st) < 0 || st.st_mtim.tv_sec || st.st_mtim.tv_nsec;
+    return (changed && (c->attached || futimens(c->dir_fd, zero) == 0)) || c->pending;
+}
+
+// Opens what has come into the folder. The number of spools, or a negative errno.
+static int look_through(struct drain *c, struct err *e)
+{
+    int fd = drain_open_file(c, ".", O_RDONLY | O_DIRECTORY), rc = 0, found = 0;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *item;
+    c->pending = !d;
+    c->unopened = !d && errno != ENOENT;
+    // A program may have removed the folder: the other spools are recorded on.
+    if (!d) {
+        rc = c->attached ? err_set_errno(e, "%s", c->dir) : 0;
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    while (rc >= 0 && (item = readdir(d))) {
+        if (is_new_reserves(c, item->d_name))
+            rc = open_reserves(c, item->d_name, e);
+        else if (is_new_spool(c, item->d_name))
+            rc = discover_spool(c, item->d_name, 0, e);
+        else
+            continue;
+        found += rc > 0;
+    }
+    closedir(d);
+    drain_keep_spares(c);
+    return rc < 0 ? rc : found;
+}
+
+static int look(struct drain *c, struct err *e)
+{
+    uint64_t now = clock_monotonic_ns();
+    int rc = 0, found = 0;
+    check_session(c);
+    if ((!c->pending || now - c->pending_ns >= PENDING_NS) && has_changed(c)) {
+        c->pending_ns = now;
+        rc = found = look_through(c, e);
+    }
+    for (size_t i = 0; i < c->n_reserves && rc >= 0; i++) {
+        rc = discover_reserves(c, c->reserves[i], e);
+        found += rc > 0 ? rc : 0;
+    }
+    return rc < 0 ? rc : found;
+}
+
+int drain_discover(struct drain *c, struct err *e)
+{
+    int found = look(c, e);
+    // Nobody looks once more after the end of a recording.
+    for (unsigned i = 0; found >= 0 && c->stopped && c->pending && i < LAST_LOOKS; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = PENDING_NS}, NULL);
+        int more = look(c, e);
+        found = more < 0 ? more : found + more;
+    }
+    if (found > 0)
+        number_found(c, (size_t)found);
+    return found;
+}
+
+int drain_check_ends(struct drain *c)
+{
+    struct pollfd polled[256];
+    int marked = 0;
+    for (size_t first = 0; first < c->n_spools; first += 256) {
+        size_t n = c->n_spools - first < 256 ? c->n_spools - first : 256;
+        for (size_t i = 0; i < n; i++)
+            polled[i] = (struct pollfd){.fd = c->spools[first + i]->pidfd, .events = POLLIN};
+        if (poll(polled, n, 0) < 0)
+            return marked;
+        for (size_t i = 0; i < n; i++) {
+            struct drain_spool *s = c->spools[first + i];
+            bool detached = !s->broken && atomic_load(&s->header->status) == SPOOL_CLOSED;
+            bool ended = !s->dead && (detached || (s->pidfd >= 0 ? polled[i].revents != 0 : lifetime_is_over(s)));
+            marked += ended;
+            s->dead |= ended;
+        }
+    }
+    return marked;
+}
+
+void drain_check_left(struct drain *c)
+{
+    for (size_t i = 0; i < c->n_spools; i++) {
+        struct drain_spool *s = c->spools[i];
+        uint64_t device, inode;
+        if (s->dead || s->drain_words || s->other_exe >= LEFT_LOOKS || !find_exe(s, &device, &inode))
+            continue;
+        bool other = s->exe_inode && (device != s->exe_device || inode != s->exe_inode);
+        s->other_exe = other ? s->other_exe + 1 : 0;
+        c->n_left += s->other_exe == LEFT_LOOKS;
+    }
+}
+
+// Empties a reserve, for the next process to find it as it was. One that cannot be emptied stays taken.
+static void give_back(struct drain *c, const char *name, unsigned slot)
+{
+    struct drain_reserves *r = NULL;
+    for (size_t i = 0; i < c->n_reserves; i++)
+        r = strcmp(c->reserves[i]->name, name) == 0 ? c->reserves[i] : r;
+    int fd = r ? drain_open_file(c, name, O_RDWR | O_NOFOLLOW) : -1;
+    if (fd < 0)
+        return;
+    if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)spool_reserve_offset(slot),
+                  SPOOL_RESERVE_BYTES) == 0) {
+        r->seen &= ~(1ull << slot);
+        atomic_fetch_and(&r->shared->taken, ~(1ull << slot));
+    }
+    close(fd);
+}
+
+void drain_drop(struct drain *c, size_t i)
+{
+    struct drain_spool *s = c->spools[i];
+    c->gone_wakeups += atomic_load(&s->header->wakeups);
+    // Whoever still has it must not wait for what will not come.
+    if (!c->attached) {
+        atomic_store(&s->header->refused, 1);
+        drain_wake_waiters(s->header);
+    }
+    // A process that cannot be seen may write there still, and must find itself refused: the reserve stays as it is.
+    bool unseen = s->reserve && s->pidfd < 0 && !lifetime_sees_processes();
+    if (unseen && !c->attached)
+        c->n_refused += atomic_load(&s->header->status) != SPOOL_CLOSED;
+    else if (s->reserve && !c->attached)
+        give_back(c, s->name, s->reserve - 1);
+    else if (!c->attached)
+        unlinkat(c->dir_fd, s->name, 0);
+    spool_free(s);
+    c->n_spools--;
+    memmove(c->spools + i, c->spools + i + 1, (c->n_spools - i) * sizeof *c->spools);
+}
+
+// What is not drained is counted: what is left in a spool at the end, and what could not be mapped, which is read from the file.
+
+// Events in a chunk's words from `at` on.
+static uint64_t count_events(const uint64_t *words, uint32_t at, uint32_t used, struct codec_state state)
+{
+    uint64_t events = 0;
+    for (uint32_t n; at < used; at += n) {
+        struct event ev = {0};
+        n = codec_get(&state, words + at, used - at, &ev);
+        if (!n)
+            break;
+        events += ev.kind && event_counts(ev.kind);
+    }
+    return events;
+}
+
+uint64_t drain_undrained(const struct drain_spool *s)
+{
+    uint64_t events = 0;
+    for (uint32_t i = 0; i < s->mapped_chunks; i++) {
+        const struct spool_chunk *chunk = &s->chunks[i];
+        struct drain_chunk mark = i < s->marks_capacity ? s->marks[i] : (struct drain_chunk){0};
+        if (atomic_load_explicit(&chunk->state, memory_order_acquire) == SPOOL_CHUNK_FREE)
+            continue;
+        if (mark.drained == 0)
+            mark.state = (struct codec_state){chunk->epoch0, chunk->base0};
+        uint32_t used = spool_published(chunk);
+        used = used < SPOOL_CHUNK_WORDS ? used : SPOOL_CHUNK_WORDS;
+        events += count_events(chunk->words, mark.drained, used, mark.state);
+    }
+    return events;
+}
+
+static bool read_at(int fd, void *to, size_t n, uint64_t offset)
+{
+    return pread(fd, to, n, (off_t)offset) == (ssize_t)n;
+}
+
+// Events in the chunk at `offset` of the file. What has never been used is a hole there.
+static uint64_t count_chunk(struct drain *c, int fd, uint64_t offset)
+{
+    struct spool_chunk head;
+    const size_t head_bytes = offsetof(struct spool_chunk, words);
+    if (!read_at(fd, &head, head_bytes, offset) || atomic_load(&head.state) == SPOOL_CHUNK_FREE)
+        return 0;
+    uint32_t used = spool_published(&head);
+    if (used > SPOOL_CHUNK_WORDS || !read_at(fd, c->copy, used * sizeof *c->copy, offset + head_bytes))
+        return 0;
+    return count_events(c->copy, 0, used, (struct codec_state){head.epoch0, head.base0});
+}
+
+// Events in chunks from `first` on of the spool at `offset` of the file.
+static uint64_t count_chunks(struct drain *c, int fd, uint64_t offset, uint32_t first)
+{
+    uint32_t fresh = 0;
+    uint64_t events = 0;
+    if (!read_at(fd, &fresh, sizeof fresh, offset + offsetof(struct spool_header, fresh_chunks)))
+        return 0;
+    fresh = fresh < SPOOL_MAX_CHUNKS ? fresh : SPOOL_MAX_CHUNKS;
+    for (uint32_t i = first; i < fresh; i++)
+        events += count_chunk(c, fd, offset + SPOOL_HEADER_BYTES + (uint64_t)i * SPOOL_CHUNK_BYTES);
+    return events;
+}
+
+void drain_count_unmapped(struct drain *c, struct drain_spool *s)
+{
+    int fd = s->unmapped ? drain_open_file(c, s->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) : -1;
+    if (fd < 0)
+        return;
+    s->unmapped = false;
+    s->lost_words += count_chunks(c, fd, offset_of(s->reserve), s->mapped_chunks);
+    close(fd);
+}
+
+void drain_keep_refused(struct drain *c, const char *name, unsigned reserve)
+{
+    if (HT_GROW(&c->refused, &c->refused_capacity, c->refused_kept + 1) < 0) {
+        c->refused_unknown = true;
+        return;
+    }
+    struct drain_refused *r = &c->refused[c->refused_kept++];
+    *r = (struct drain_refused){.reserve = reserve};
+    strcpy(r->name, name);
+}
+
+bool drain_is_refused(const struct drain *c, const char *name)
+{
+    for (size_t i = 0; i < c->refused_kept; i++) {
+        if (strcmp(c->refused[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+// Counts the events of a process that was refused, unless it lives: false.
+static bool count_refused(struct drain *c, const struct drain_refused *r, bool at_end)
+{
+    int fd = drain_open_file(c, r->name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+    uint64_t offset = offset_of(r->reserve);
+    struct spool_count dropped[SPOOL_COUNTS];
+    if (fd < 0) {
+        c->refused_unknown = true;
+        return true;
+    }
+    // A user's reserves are had by all of the user's processes.
+    bool over = !r->reserve && lifetime_nobody_has(fd);
+    c->refused_unknown |= at_end && !over;
+    if (over || at_end) {
+        c->refused_lost += count_chunks(c, fd, offset, 0);
+        if (read_at(fd, dropped, sizeof dropped, offset + offsetof(struct spool_header, unrecorded)))
+            c->refused_lost += spool_sum(dropped);
+    }
+    if (over && !c->attached)
+        unlinkat(c->dir_fd, r->name, 0);
+    close(fd);
+    return over || at_end;
+}
+
+void drain_check_refused(struct drain *c, bool at_end)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->refused_kept; i++) {
+        if (!count_refused(c, &c->refused[i], at_end))
+            c->refused[n++] = c->refused[i];
+    }
+    c->refused_kept = n;
+}

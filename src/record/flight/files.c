@@ -1,0 +1,103 @@
+#include "record/flight/files.h"
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct flight_file {
+    char *path, *trigger;
+};
+
+// In the process of the command.
+_Noreturn static void execute(const char *command, const struct flight_file *file)
+{
+    static const int reset[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR2};
+    for (size_t i = 0; i < sizeof reset / sizeof *reset; i++)
+        signal(reset[i], SIG_DFL);
+    // Not the trace, which this process reads there.
+    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
+        _exit(127);
+    if (file->trigger)
+        setenv("HEAPTAPE_TRIGGER", file->trigger, 1);
+    execl("/bin/sh", "sh", "-c", command, "sh", file->path, (char *)NULL);
+    _exit(127);
+}
+
+static void release(struct flight_file *file)
+{
+    free(file->path);
+    free(file->trigger);
+}
+
+// Removes the oldest files, of those that the command is done with. Where all are kept, they need not be remembered.
+static void keep(struct flight_files *f)
+{
+    while (f->commanded && (!f->keep || f->n > f->keep)) {
+        if (f->keep)
+            unlink(f->files[0].path);
+        release(&f->files[0]);
+        memmove(f->files, f->files + 1, --f->n * sizeof *f->files);
+        f->commanded--;
+    }
+}
+
+static void run_next(struct flight_files *f)
+{
+    while (f->commanded < f->n && !f->command_pid) {
+        const struct flight_file *next = &f->files[f->commanded];
+        pid_t pid = f->command ? fork() : 0;
+        if (f->command && pid == 0)
+            execute(f->command, next);
+        if (pid < 0)
+            err_note(f->note, "%s: %s cannot be run: %s", next->path, f->option, strerror(errno));
+        f->command_pid = pid > 0 ? pid : 0;
+        f->commanded += pid <= 0;
+    }
+    keep(f);
+}
+
+int flight_files_add(struct flight_files *f, const char *path, const char *trigger)
+{
+    struct flight_file file = {strdup(path), trigger ? strdup(trigger) : NULL};
+    if (!file.path || (trigger && !file.trigger) || HT_GROW(&f->files, &f->capacity, f->n + 1) < 0) {
+        release(&file);
+        return -ENOMEM;
+    }
+    f->files[f->n++] = file;
+    run_next(f);
+    return 0;
+}
+
+void flight_files_reap(struct flight_files *f, bool wait)
+{
+    int status;
+    while (f->command_pid) {
+        pid_t pid = waitpid(f->command_pid, &status, wait ? 0 : WNOHANG);
+        if (pid < 0 && errno == EINTR)
+            continue;
+        if (pid == 0)
+            return;
+        if (pid < 0 || status != 0)
+            err_note(f->note, "%s: %s failed", f->files[f->commanded].path, f->option);
+        f->command_pid = 0;
+        f->commanded++;
+        run_next(f);
+    }
+}
+
+void flight_files_release(struct flight_files *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        release(&f->files[i]);
+    free(f->files);
+    *f = (struct flight_files){0};
+}

@@ -1,0 +1,303 @@
+#include "record/flight/flight.h"
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "cli/human.h"
+#include "record/flight/dump.h"
+#include "record/flight/files.h"
+#include "record/flight/part.h"
+#include "trace/columns.h"
+#include "trace/fields.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// What the process that writes a dump says of it.
+struct written {
+    int rc;
+    struct err e;
+    struct dump_result result;
+    uint64_t bytes;
+};
+
+struct flight {
+    const struct flight_settings *settings;
+    struct trace_reader reader;
+    struct converter *converter;
+    struct flight_ring ring;
+    struct watch watch;
+    struct buf stored;
+    bool batch_ended; // the last frame of events ends a batch
+    bool asked;       // a dump is to be written, and
+    char reason[WATCH_REASON_BYTES];
+    uint64_t dumps, failed;  // begun; not written
+    pid_t writer;            // of the dump under work; 0: there is none
+    char *path;              // … its path …
+    char *why;               // … and its reason
+    struct written *written; // shared with that process
+    struct flight_files files;
+};
+
+static volatile sig_atomic_t signalled;
+
+static void on_signal(int sig)
+{
+    (void)sig;
+    signalled = 1;
+}
+
+int flight_check(const struct flight_settings *s, struct err *e)
+{
+    char *path = flight_path(s->path, 1);
+    int rc = path ? output_check_aside(path, s->force, "which a dump has to be: it is written aside and renamed", e)
+                  : err_set(e, -ENOMEM, "%s: out of memory", s->path);
+    free(path);
+    return rc;
+}
+
+static int write_to(struct flight *f, struct written *w)
+{
+    struct output out;
+    const struct dump_source from = {&f->reader, f->converter, &f->ring, f->why};
+    // One without a number replaces the one before.
+    bool own = f->dumps > 1 && !strstr(f->settings->path, "%n");
+    int rc = output_open(&out, f->path, OUTPUT_ASIDE | (f->settings->force || own ? OUTPUT_FORCE : 0), &w->e);
+    if (rc < 0)
+        return rc;
+    rc = dump_write(&from, &out, &w->result, &w->e);
+    w->bytes = out.offset;
+    int closed = output_close(&out, rc == 0, rc == 0 ? &w->e : NULL);
+    return rc < 0 ? rc : closed;
+}
+
+// In a process of its own, which has all as it is now, while this one goes on: the recorder must not wait.
+static void begin_dump(struct flight *f)
+{
+    f->asked = false;
+    f->dumps++;
+    f->path = flight_path(f->settings->path, f->dumps);
+    f->why = strdup(f->reason);
+    *f->written = (struct written){.rc = -EINTR};
+    f->writer = f->path && f->why ? fork() : -1;
+    if (f->writer == 0) {
+        signal(SIGUSR2, SIG_IGN);
+        f->written->rc = write_to(f, f->written);
+        _exit(0);
+    }
+    if (f->writer > 0)
+        return;
+    err_note(f->settings->note, "%s: cannot start a process to write it: %s", f->path ? f->path : f->settings->path,
+             strerror(errno));
+    free(f->path);
+    free(f->why);
+    f->writer = 0;
+    f->failed++;
+}
+
+static void end_dump(struct flight *f, int status)
+{
+    const struct written *w = f->written;
+    char events[64], blocks[64], bytes[32], ns[32];
+    f->writer = 0;
+    f->failed += WIFSIGNALED(status) || w->rc < 0;
+    if (WIFSIGNALED(status))
+        err_note(f->settings->note, "%s: the process that writes it was killed by signal %d", f->path,
+                 WTERMSIG(status));
+    else if (w->rc < 0)
+        err_note(f->settings->note, "%s", w->e.text);
+    else
+        err_note(f->settings->note, "wrote %s: the last %s, %s, after %s that were live: %s (%s)", f->path,
+                 human_ns(ns, (double)w->result.ns), human_plural(events, w->result.events, "event", "events"),
+                 human_plural(blocks, w->result.blocks, "block", "blocks"), human_bytes(bytes, w->bytes), f->why);
+    if (!WIFSIGNALED(status) && w->rc == 0 && flight_files_add(&f->files, f->path, f->why) < 0)
+        err_note(f->settings->note, "%s: out of memory", f->path);
+    free(f->path);
+    free(f->why);
+    f->path = f->why = NULL;
+}
+
+// Has the process that writes a dump ended? `wait`: until it has.
+static void reap(struct flight *f, bool wait)
+{
+    int status;
+    while (f->writer) {
+        pid_t pid = waitpid(f->writer, &status, wait ? 0 : WNOHANG);
+        if (pid == 0 || (pid < 0 && errno != EINTR))
+            return;
+        if (pid > 0)
+            end_dump(f, status);
+    }
+}
+
+// Hands the oldest frame on, which leaves the ring.
+static int pass_on(struct flight *f, struct err *e)
+{
+    const struct ring_frame *oldest = flight_ring_at(&f->ring, 0);
+    struct frame frame = oldest->frame;
+    struct trace_item item;
+    int rc = frame_reader_unpack(&f->reader.frames, &oldest->stored, &frame, e);
+    if (rc > 0)
+        rc = trace_read_frame(&f->reader, &frame, &item, e);
+    int fed = rc > 0 ? convert_feed(f->converter, &item) : 0;
+    flight_ring_drop(&f->ring);
+    if (fed < 0)
+        return err_set(e, fed, "%s: cannot follow what is live: %s", f->reader.in->name, strerror(-fed));
+    return rc < 0 ? rc : 0;
+}
+
+static void see_samples(struct flight *f, const struct trace_item *item)
+{
+    for (size_t i = 0; i < item->n_samples && !f->asked; i++) {
+        const struct trace_sample *s = &item->samples[i];
+        f->asked = watch_sample(&f->watch, f->reader.processes[s->process], s, f->reason);
+    }
+}
+
+static int see_end(struct flight *f, const struct frame *frame, struct err *e)
+{
+    struct trace_process p = {0};
+    int rc = fields_get_process(frame->data, frame->size, &p);
+    if (rc == 0)
+        watch_process_end(&f->watch, &p);
+    trace_process_release(&p);
+    return rc < 0 ? err_set(e, rc, "%s: the end of a process is invalid", f->reader.in->name) : 0;
+}
+
+// Looks at a frame that comes in. A process is announced at once: a fork child, before its parent has come so far.
+static int see(struct flight *f, struct frame *frame, struct err *e)
+{
+    struct trace_item item;
+    bool events = frame->type == TRACE_EVENTS, announced = frame->type == TRACE_PROCESS;
+    bool ends = frame->type == TRACE_PROCESS_END;
+    // Where a batch ends matters only when a dump is to be written.
+    if (!(events && f->asked) && !announced && !ends && frame->type != TRACE_SAMPLES)
+        return 0;
+    int rc = frame_reader_unpack(&f->reader.frames, &f->stored, frame, e);
+    if (rc < 0)
+        return rc;
+    if (events) {
+        f->batch_ended = frame->size >= EVENTS_HEADER_BYTES && get_u32(frame->data + 16) & EVENTS_LAST_OF_BATCH;
+        return 0;
+    }
+    if (ends)
+        return see_end(f, frame, e);
+    rc = trace_read_frame(&f->reader, frame, &item, e);
+    if (rc > 0 && !announced)
+        see_samples(f, &item);
+    int fed = rc > 0 && announced ? convert_feed(f->converter, &item) : 0;
+    return rc < 0 ? rc : fed < 0 ? err_set(e, fed, "%s: out of memory", f->reader.in->name) : 0;
+}
+
+static void see_outside(struct flight *f, uint64_t now_ns)
+{
+    reap(f, false);
+    flight_files_reap(&f->files, false);
+    if (!f->asked && f->reader.n_processes)
+        f->asked = watch_cgroup(&f->watch, f->reader.processes[0], now_ns, f->reason);
+    if (signalled && !f->asked) {
+        signalled = 0;
+        f->asked = true;
+        snprintf(f->reason, sizeof f->reason, "asked for");
+    }
+}
+
+// The next frame from the recorder: 1, 0 at the end, or a negative errno.
+static int take(struct flight *f, struct err *e)
+{
+    struct frame frame;
+    f->batch_ended = false;
+    int rc = frame_read_stored(&f->reader.frames, &f->stored, &frame, e);
+    if (rc <= 0)
+        return rc;
+    uint64_t now_ns = clock_monotonic_ns();
+    see_outside(f, now_ns);
+    rc = see(f, &frame, e);
+    if (rc == 0 && frame.type != TRACE_PROCESS && flight_ring_push(&f->ring, &frame, &f->stored, now_ns) < 0)
+        rc = err_set(e, -ENOMEM, "%s: out of memory", f->reader.in->name);
+    while (rc == 0 && flight_ring_is_over(&f->ring, now_ns))
+        rc = pass_on(f, e);
+    if (rc == 0 && f->asked && f->batch_ended && !f->writer)
+        begin_dump(f);
+    return rc < 0 ? rc : 1;
+}
+
+static void end(struct flight *f)
+{
+    reap(f, true);
+    if (signalled)
+        snprintf(f->reason, sizeof f->reason, "asked for");
+    if (f->asked || signalled || watch_end(&f->watch, f->reason)) {
+        begin_dump(f);
+        reap(f, true);
+    } else if (!f->dumps) {
+        err_note(f->settings->note, "nothing asked for a dump: none was written");
+    }
+    flight_files_reap(&f->files, true);
+}
+
+static int run(struct flight *f, struct err *e)
+{
+    int rc = 1;
+    f->converter = convert_new(&f->reader, &part_follow);
+    f->written = mmap(NULL, sizeof *f->written, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (!f->converter || f->written == MAP_FAILED)
+        return err_set(e, -ENOMEM, "%s: out of memory", f->reader.in->name);
+    while (rc > 0)
+        rc = take(f, e);
+    bool nothing = !f->ring.n && !convert_watermark(f->converter);
+    if (!nothing)
+        end(f);
+    munmap(f->written, sizeof *f->written);
+    if (f->failed && rc >= 0)
+        return err_set(e, -EIO, "%llu of %llu dumps were not written", (unsigned long long)f->failed,
+                       (unsigned long long)f->dumps);
+    // A recorder that was killed is no failure of this side.
+    return nothing ? -ENODATA : rc == -ENODATA ? 0 : rc;
+}
+
+static void release(struct flight *f)
+{
+    convert_free(f->converter);
+    flight_ring_release(&f->ring);
+    watch_release(&f->watch);
+    buf_release(&f->stored);
+    trace_reader_close(&f->reader);
+    flight_files_release(&f->files);
+}
+
+int flight_run(const struct flight_settings *s, struct err *e)
+{
+    const struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct flight *f = calloc(1, sizeof *f);
+    struct input in;
+    if (!f)
+        return err_set(e, -ENOMEM, "%s: out of memory", s->path);
+    sigset_t asks;
+    sigaction(SIGUSR2, &action, NULL);
+    sigemptyset(&asks);
+    sigaddset(&asks, SIGUSR2);
+    sigprocmask(SIG_UNBLOCK, &asks, NULL);
+    f->settings = s;
+    // A dump without a number replaces the one before.
+    f->files = (struct flight_files){
+        .keep = strstr(s->path, "%n") ? s->keep : 0, .command = s->command, .option = "--on-dump", .note = s->note};
+    f->ring =
+        (struct flight_ring){.max_bytes = s->window.bytes ? s->window.bytes : FLIGHT_BYTES, .max_ns = s->window.ns};
+    int rc = input_open(&in, "-", e);
+    if (rc == 0)
+        rc = trace_reader_open(&f->reader, &in, e);
+    if (rc == 0) {
+        watch_init(&f->watch, &s->triggers, &f->reader.session);
+        rc = run(f, e);
+        release(f);
+    }
+    input_close(&in);
+    free(f);
+    return rc;
+}

@@ -1,0 +1,245 @@
+#include "record/flight/part.h"
+
+#include "base/buf.h"
+#include "trace/fields.h"
+#include "trace/renumber.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    // A record is written a moment after its stamp was taken. One whose thread was interrupted for so long in between stands
+    // behind the blocks that it may free.
+    LATE_NS = 100000000,
+};
+
+static int ignore_ops(void *context, const struct workload_thread_op *ops, size_t n)
+{
+    (void)context, (void)ops, (void)n;
+    return 0;
+}
+
+// It has ended, and so have its children or they have got its blocks: in a recording of days there may be many.
+static int forget(void *context, const struct order_counts *counts, const struct workload_sites *sites)
+{
+    (void)counts, (void)sites;
+    trace_process_forget(context);
+    return 0;
+}
+
+static int choose(void *context, const struct trace_process *p, struct convert_sink *sink)
+{
+    (void)context;
+    *sink = (struct convert_sink){.ops = {.context = (void *)p, .ops = ignore_ops}, .done = forget};
+    return 1;
+}
+
+// A fork child is announced before its first call, and when the recorder has seen it: mostly some milliseconds after the fork.
+const struct convert_options part_follow = {.choose = choose, .find_forks = true, .lag_ns = 500000000};
+
+static int no_memory(struct part *part)
+{
+    return err_set(part->e, -ENOMEM, "%s: out of memory", part->writer.frames.out->name);
+}
+
+// Makes the processes of the recording up to this number known.
+static int know(struct part *part, size_t n)
+{
+    if (HT_GROW(&part->numbers, &part->numbers_capacity, n) < 0 ||
+        HT_GROW(&part->shifts, &part->shifts_capacity, n) < 0 || HT_GROW(&part->ended, &part->ended_capacity, n) < 0)
+        return -ENOMEM;
+    for (; part->known < n; part->known++) {
+        part->numbers[part->known] = RENUMBER_NONE;
+        part->shifts[part->known] = 0;
+        part->ended[part->known] = false;
+    }
+    return 0;
+}
+
+static int number_process(void *context, const struct convert_unfinished *p)
+{
+    struct part *part = context;
+    uint64_t stamp = snapshot_stamp(p->order);
+    part->start = stamp < part->start ? stamp : part->start;
+    part->numbers[p->number] = part->n++;
+    part->shifts[p->number] = snapshot_inherited_modules(p->order);
+    return 0;
+}
+
+// The stamp at which the part begins, and the new numbers of its processes.
+static int number_all(struct part *part)
+{
+    const struct trace_session *s = &part->from->reader->session;
+    uint64_t late = trace_stamps(s, LATE_NS);
+    part->start = part->watermark = convert_watermark(part->from->converter);
+    int rc = know(part, part->from->reader->n_processes);
+    if (rc == 0)
+        rc = convert_visit(part->from->converter, number_process, part);
+    part->start = part->start > late && part->start - late > s->start_stamp ? part->start - late : s->start_stamp;
+    return rc < 0 ? no_memory(part) : 0;
+}
+
+static int write_session(struct part *part)
+{
+    const struct part_start *from = part->from;
+    struct trace_session s = from->reader->session;
+    s.segment = from->segment;
+    s.recording_ns = s.realtime_ns;
+    s.realtime_ns += trace_stamp_ns(&s, part->start);
+    s.start_stamp = part->start;
+    s.dumped = from->dumped ? strdup(from->dumped) : NULL;
+    int rc = s.dumped || !from->dumped ? trace_write_session(&part->writer, &s, part->e) : no_memory(part);
+    free(s.dumped);
+    return rc;
+}
+
+// A process that has its parent's blocks already is nobody's child in the part: it would get them a second time.
+static int write_process(void *context, const struct convert_unfinished *p)
+{
+    struct part *part = context;
+    struct trace_process of = *part->from->reader->processes[p->number];
+    of.number = part->numbers[p->number];
+    of.inherited_modules = part->shifts[p->number];
+    if (!p->waits) {
+        of.forked_from = 0;
+        of.forked_from_start = of.fork_stamp = 0;
+    }
+    int rc = trace_write_process(&part->writer, &of, part->e);
+    return rc < 0 ? rc : snapshot_write_names(&part->writer, of.number, p->order, part->e);
+}
+
+static int write_blocks(void *context, const struct convert_unfinished *p)
+{
+    struct part *part = context;
+    part->snapshot.process = part->numbers[p->number];
+    part->snapshot.pid = part->from->reader->processes[p->number]->pid;
+    return snapshot_write(&part->snapshot, p->number, p->order, p->notes, part->e);
+}
+
+int part_begin(struct part *part, const struct part_start *from, struct output *out, struct err *e)
+{
+    *part = (struct part){.from = from, .e = e};
+    trace_writer_init(&part->writer, out, from->codec, from->level);
+    int rc = number_all(part);
+    if (rc == 0)
+        rc = write_session(part);
+    if (rc == 0)
+        rc = convert_visit(from->converter, write_process, part);
+    part->snapshot.writer = &part->writer;
+    part->snapshot.stamp = part->start;
+    if (rc == 0)
+        rc = trace_batch_begin(&part->writer, e);
+    if (rc == 0)
+        rc = convert_visit(from->converter, write_blocks, part);
+    part->watermark = part->watermark > part->start ? part->watermark : part->start;
+    return rc < 0 ? rc : trace_batch_end(&part->writer, part->watermark, e);
+}
+
+static int end_batch(struct part *part, uint64_t watermark)
+{
+    part->watermark = watermark > part->watermark ? watermark : part->watermark;
+    part->in_batch = false;
+    return trace_batch_end(&part->writer, part->watermark, part->e);
+}
+
+static int put_process(struct part *part, const struct trace_process *p)
+{
+    struct trace_process of = *p;
+    if (know(part, p->number + 1ull) < 0)
+        return no_memory(part);
+    of.number = part->numbers[p->number] = part->n++;
+    return trace_write_process(&part->writer, &of, part->e);
+}
+
+static int put_events(struct part *part, const struct trace_item *item)
+{
+    int rc = part->in_batch ? 0 : trace_batch_begin(&part->writer, part->e);
+    part->in_batch = true;
+    for (size_t i = 0; rc == 0 && i < item->n_segments; i++) {
+        struct trace_segment s = item->segments[i];
+        s.first_word = snapshot_first_word(&part->snapshot, &s);
+        s.process = part->numbers[s.process];
+        if (s.process != RENUMBER_NONE)
+            rc = trace_batch_add(&part->writer, &s, part->e);
+    }
+    return rc == 0 && item->batch_ends ? end_batch(part, item->watermark) : rc;
+}
+
+// What the recording knows of the whole process is true of the part only where it says when, or what happened at the end. A
+// segment keeps the rest for who puts the segments together.
+static int put_end_of(struct part *part, const struct trace_process *p)
+{
+    struct trace_process of = *p;
+    struct buf whole = {0};
+    uint64_t from = p->recorded_to ? p->recorded_from : p->start_stamp;
+    of.number = part->numbers[p->number];
+    of.recorded_to = p->recorded_to || p->ended ? p->recorded_to : part->watermark;
+    of.recorded_from = from > part->start ? from : part->start;
+    if (!of.recorded_to && p->start_stamp < part->start)
+        of.recorded_to = p->end_stamp;
+    of.end_stamp = p->ended ? p->end_stamp : part->watermark;
+    of.cpu_ns = of.recording_ticks = of.call_min_ticks = of.call_max_ticks = 0;
+    of.waits = of.wait_ns = of.lost_records = 0;
+    part->ended[p->number] = true;
+    int rc = part->from->segment && p->ended ? fields_put_process_end(&whole, p) : 0;
+    of.whole = whole.data;
+    of.whole_bytes = whole.size;
+    rc = rc < 0 ? no_memory(part) : trace_write_process_end(&part->writer, &of, part->e);
+    buf_release(&whole);
+    return rc;
+}
+
+int part_item(struct part *part, const struct trace_item *item)
+{
+    int rc = part->in_batch && item->type != TRACE_EVENTS ? end_batch(part, part->watermark) : 0;
+    if (rc == 0 && item->type == TRACE_PROCESS)
+        return put_process(part, item->process);
+    if (rc < 0 || (item->process && part->numbers[item->process->number] == RENUMBER_NONE))
+        return rc;
+    switch (item->type) {
+    case TRACE_EVENTS:
+        return put_events(part, item);
+    case TRACE_SAMPLES:
+        return renumber_samples(&part->writer, item, part->numbers, part->e);
+    case TRACE_PROCESS_END:
+        return put_end_of(part, item->process);
+    case TRACE_NAMES:
+        return renumber_names(&part->writer, item, part->numbers, part->shifts[item->process->number], part->e);
+    case TRACE_PAGES:
+        return renumber_pages(&part->writer, item, part->numbers, part->e);
+    case TRACE_END:
+        part->end_stamp = item->end_stamp;
+        part->clock_hz = item->clock_hz;
+        return 0;
+    case TRACE_SESSION:
+    case TRACE_PROCESS:
+    case TRACE_UNRECORDED:
+        break;
+    }
+    return 0;
+}
+
+int part_end(struct part *part, const struct trace_unrecorded *unrecorded, bool continues)
+{
+    int rc = part->in_batch ? end_batch(part, part->watermark) : 0;
+    for (size_t i = 0; rc == 0 && i < part->known; i++) {
+        if (part->numbers[i] != RENUMBER_NONE && !part->ended[i])
+            rc = put_end_of(part, part->from->reader->processes[i]);
+    }
+    if (rc == 0 && unrecorded)
+        rc = trace_write_unrecorded(&part->writer, unrecorded, part->e);
+    if (rc == 0 && continues)
+        return trace_write_segment_end(&part->writer, part->watermark, part->e);
+    return rc < 0 ? rc
+                  : trace_write_end(&part->writer, part->end_stamp ? part->end_stamp : part->watermark, part->clock_hz,
+                                    part->e);
+}
+
+void part_release(struct part *part)
+{
+    snapshot_release(&part->snapshot);
+    trace_writer_release(&part->writer);
+    free(part->numbers);
+    free(part->shifts);
+    free(part->ended);
+}

@@ -1,0 +1,122 @@
+#include "record/processes/cgroup.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Version 1 has no word for "no limit": it is the highest number of pages.
+#define NO_LIMIT_V1 (1ull << 62)
+
+// UINT64_MAX: no such file, or "max".
+static uint64_t read_number(const char *folder, const char *name)
+{
+    char path[PATH_MAX + 32];
+    unsigned long long n;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "re");
+    bool found = f && fscanf(f, "%llu", &n) == 1;
+    if (f)
+        fclose(f);
+    return found ? n : UINT64_MAX;
+}
+
+// The number behind the word that a line of the file begins with; UINT64_MAX: there is no such line.
+static uint64_t read_count(const char *folder, const char *name, const char *word)
+{
+    char path[PATH_MAX + 32], line[128], found[64];
+    unsigned long long n;
+    uint64_t count = UINT64_MAX;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%63s %llu", found, &n) == 2 && strcmp(found, word) == 0)
+            count = n;
+    }
+    if (f)
+        fclose(f);
+    return count;
+}
+
+static uint64_t read_pressure(const char *folder, const char *name)
+{
+    char path[PATH_MAX + 32];
+    unsigned whole, hundredths;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "re");
+    bool found = f && fscanf(f, "some avg10=%3u.%2u", &whole, &hundredths) == 2;
+    if (f)
+        fclose(f);
+    return found ? 100ull * whole + hundredths : UINT64_MAX;
+}
+
+// In `folder`, whose first root_bytes are where the hierarchy is mounted.
+static bool read_folder(char *folder, size_t root_bytes, bool v2, struct proc_cgroup *c)
+{
+    const char *limit_name = v2 ? "memory.max" : "memory.limit_in_bytes";
+    c->used = read_number(folder, v2 ? "memory.current" : "memory.usage_in_bytes");
+    c->oom_kills = read_count(folder, v2 ? "memory.events" : "memory.oom_control", "oom_kill");
+    if (c->used != UINT64_MAX)
+        c->pressure = read_pressure(folder, "memory.pressure");
+    while (c->used != UINT64_MAX) {
+        uint64_t here = read_number(folder, limit_name);
+        c->limit = here < c->limit && (v2 || here < NO_LIMIT_V1) ? here : c->limit;
+        char *slash = strrchr(folder + root_bytes, '/');
+        if (!slash)
+            break;
+        *slash = 0;
+    }
+    return c->used != UINT64_MAX;
+}
+
+// A line is ID:CONTROLLERS:PATH; version 2 names no controllers.
+static bool read_line(const char *line, size_t bytes, const char *root, struct proc_cgroup *c)
+{
+    static const char *const mounts[][2] = {{"/memory", NULL}, {"", "/unified"}};
+    const char *list = memchr(line, ':', bytes),
+               *path = list ? memchr(list + 1, ':', bytes - (size_t)(list + 1 - line)) : NULL;
+    if (!path)
+        return false;
+    char controllers[256], folder[PATH_MAX];
+    snprintf(controllers, sizeof controllers, ",%.*s,", (int)(path - list - 1), list + 1);
+    bool v2 = path == list + 1;
+    if (!v2 && !strstr(controllers, ",memory,"))
+        return false;
+    int n = (int)(bytes - (size_t)(path + 1 - line));
+    // In a container the path may be one of the host, and what is mounted be that cgroup itself.
+    for (unsigned i = 0; i < 4; i++) {
+        const char *mount = mounts[v2][i / 2];
+        if (!mount)
+            break;
+        int length = snprintf(folder, sizeof folder, "%s%s%.*s", root, mount, i % 2 ? 0 : n, path + 1);
+        size_t root_bytes = strlen(root) + strlen(mount);
+        if (length < (int)sizeof folder && read_folder(folder, root_bytes, v2, c))
+            return true;
+    }
+    return false;
+}
+
+void proc_cgroup_read(const char *lines, const char *root, const char *host, struct proc_cgroup *c)
+{
+    *c = (struct proc_cgroup){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, false};
+    for (const char *end; *lines; lines = *end ? end + 1 : end) {
+        end = strchrnul(lines, '\n');
+        if (read_line(lines, (size_t)(end - lines), root, c))
+            break;
+    }
+    if (c->pressure == UINT64_MAX && host) {
+        c->pressure = read_pressure(host, "memory");
+        c->pressure_of_host = c->pressure != UINT64_MAX;
+    }
+}
+
+void proc_cgroup_lines(pid_t pid, char *lines, size_t bytes)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/cgroup", (long)pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(lines, 1, bytes - 1, f) : 0;
+    if (f)
+        fclose(f);
+    lines[n] = 0;
+}

@@ -1,0 +1,357 @@
+#include "record/processes/code_names.h"
+
+#include "base/bytes.h"
+#include "trace/codec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EVERY_NS 500000000u // between readings while the process runs
+
+void code_names_init(struct code_names *c)
+{
+    *c = (struct code_names){.map.fd = -1, .dump.fd = -1};
+}
+
+static void release_file(struct code_names_file *f)
+{
+    if (f->fd >= 0)
+        close(f->fd);
+    buf_release(&f->in);
+}
+
+void code_names_release(struct code_names *c)
+{
+    release_file(&c->map);
+    release_file(&c->dump);
+    free(c->dump_path);
+    buf_release(&c->lines);
+    names_release(&c->names);
+    code_names_init(c);
+}
+
+void code_names_restart(struct code_names *c)
+{
+    names_release(&c->names);
+    c->map.at = c->map.in.size = c->dump.at = c->lines.size = c->bytes = 0;
+    c->map.ended = c->dump.ended = c->too_long = false;
+}
+
+// Is it "jit-" digits ".dump"?
+static bool is_dump(const char *path)
+{
+    const char *name = strrchr(path, '/');
+    if (*path != '/' || strncmp(name, "/jit-", 5) != 0)
+        return false;
+    size_t digits = strspn(name + 5, "0123456789");
+    return digits && strcmp(name + 5 + digits, ".dump") == 0;
+}
+
+void code_names_look(struct code_names *c, const uint64_t *words, uint32_t n)
+{
+    struct codec_state state = {0};
+    struct event ev;
+    unsigned used;
+    for (uint32_t at = 0; !c->dump_path && at < n && (used = codec_get(&state, words + at, n - at, &ev)); at += used) {
+        const char *space = ev.kind == HT_MODULE && ev.text_bytes ? memchr(ev.text, ' ', ev.text_bytes) : NULL;
+        char *path = space ? strndup(space + 1, ev.text_bytes - (size_t)(space + 1 - ev.text)) : NULL;
+        c->makes_code |= path && *path != '/' && *path != '[';
+        if (path && is_dump(path))
+            c->dump_path = path;
+        else
+            free(path);
+    }
+}
+
+// What was mapped after the process had looked at its mappings.
+static void look_at_maps(struct code_names *c, pid_t pid)
+{
+    char path[32], *line = NULL, *name;
+    size_t room = 0;
+    snprintf(path, sizeof path, "/proc/%ld/maps", (long)pid);
+    FILE *maps = fopen(path, "re");
+    while (maps && !c->dump_path && getline(&line, &room, maps) > 0) {
+        name = strchr(line, '/');
+        line[strcspn(line, "\n")] = 0;
+        if (name && is_dump(name))
+            c->dump_path = strdup(name);
+    }
+    free(line);
+    if (maps)
+        fclose(maps);
+}
+
+// Anybody may put a file into /tmp: it is to be the process's own, and written while it ran.
+static bool is_of(int fd, const struct code_names_process *p)
+{
+    char path[64];
+    struct stat file, process;
+    snprintf(path, sizeof path, "/proc/%ld", (long)p->visible_pid);
+    if (fstat(fd, &file) < 0 || !S_ISREG(file.st_mode))
+        return false;
+    // Times of files are of whole ticks of the kernel, some ms old.
+    uint64_t written_ns = (uint64_t)file.st_mtim.tv_sec * 1000000000u + (uint64_t)file.st_mtim.tv_nsec;
+    if (written_ns + 100000000u < p->since_ns)
+        return false;
+    return file.st_uid == geteuid() || (p->visible_pid && stat(path, &process) == 0 && process.st_uid == file.st_uid);
+}
+
+static int open_checked(const char *path, const struct code_names_process *p)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+    if (fd < 0 || is_of(fd, p))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+// As the process sees the path; where that is not to be seen, as the recorder does.
+static int open_of(const struct code_names_process *p, const char *path)
+{
+    char there[4096];
+    int fd = -1, n = p->visible_pid ? snprintf(there, sizeof there, "/proc/%ld/root%s", (long)p->visible_pid, path) : 0;
+    if (n > 0 && (size_t)n < sizeof there)
+        fd = open_checked(there, p);
+    return fd >= 0 || (p->visible_pid && (uint32_t)p->visible_pid != p->own_pid) ? fd : open_checked(path, p);
+}
+
+static void open_files(struct code_names *c, const struct code_names_process *p)
+{
+    char path[32];
+    if (c->makes_code && !c->dump_path && p->visible_pid)
+        look_at_maps(c, p->visible_pid);
+    snprintf(path, sizeof path, "/tmp/perf-%u.map", p->own_pid);
+    if (c->map.fd < 0)
+        c->map.fd = open_of(p, path);
+    if (c->dump.fd < 0 && c->dump_path)
+        c->dump.fd = open_of(p, c->dump_path);
+}
+
+// A hexadecimal number and the space behind it. False: there is none.
+static bool get_number(const char **at, const char *end, uint64_t *v)
+{
+    unsigned digits = 0;
+    *v = 0;
+    if (end - *at > 2 && (*at)[0] == '0' && (*at)[1] == 'x')
+        *at += 2;
+    for (; *at < end && **at != ' '; (*at)++, digits++) {
+        char c = **at;
+        unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0') : (unsigned)((c | 32) - 'a') + 10;
+        if (digit > 15 || (digit > 9 && ((c | 32) < 'a' || (c | 32) > 'f')))
+            return false;
+        *v = *v << 4 | digit;
+    }
+    if (!digits || digits > 16 || *at == end)
+        return false;
+    ++*at;
+    return true;
+}
+
+static int put_line(struct code_names *c, const char *line, size_t n)
+{
+    const char *at = line, *end = line + n;
+    uint64_t start, bytes;
+    if (!get_number(&at, end, &start) || !get_number(&at, end, &bytes) || at == end || !*at || !bytes) {
+        c->bad_lines++;
+        return 0;
+    }
+    int rc = names_begin(&c->names, 0, start, bytes);
+    return rc < 0 ? rc : names_function(&c->names, at, (size_t)(end - at), "", 0, 0);
+}
+
+// The whole lines of what is there; what follows them is kept. A line without an end is cut: no name is so long.
+static int put_lines(struct code_names *c)
+{
+    enum { LINE_BYTES = 2 * NAMES_TEXT_BYTES };
+    struct buf *in = &c->map.in;
+    char *at = (char *)in->data, *end = at + in->size, *newline;
+    int rc = 0;
+    while (rc == 0 && (newline = memchr(at, '\n', (size_t)(end - at)))) {
+        rc = put_line(c, at, (size_t)(newline - at));
+        at = newline + 1;
+    }
+    if (end - at > LINE_BYTES) {
+        c->bad_lines++;
+        at = end;
+    }
+    in->size = (size_t)(end - at);
+    memmove(in->data, at, in->size);
+    return rc;
+}
+
+enum { PIECE_BYTES = 1 << 16 };
+
+// Appends what the file has next to its buffer. How many bytes; 0 at the end, or -ENOMEM.
+static ssize_t read_next(struct code_names *c, struct code_names_file *f)
+{
+    if (buf_reserve(&f->in, PIECE_BYTES) < 0)
+        return -ENOMEM;
+    ssize_t n = pread(f->fd, f->in.data + f->in.size, PIECE_BYTES, (off_t)f->at);
+    f->in.size += n > 0 ? (size_t)n : 0;
+    c->bytes += n > 0 ? (uint64_t)n : 0;
+    return n < 0 ? 0 : n;
+}
+
+// 1 when there may be more.
+static int read_map(struct code_names *c)
+{
+    ssize_t n = read_next(c, &c->map);
+    c->map.at += n > 0 ? (uint64_t)n : 0;
+    int rc = n > 0 ? put_lines(c) : (int)n;
+    return rc < 0 ? rc : n > 0;
+}
+
+// Records of a jitdump. All numbers are in the byte order of the machine; each record begins with its kind, its bytes and a
+// timestamp.
+enum {
+    DUMP_MAGIC = 0x4a695444,
+    DUMP_HEADER_BYTES = 40,
+    DUMP_V8 = 0xdeadbeef, // what V8 writes where the header has nothing to say …
+    DUMP_V8_SHIFT = 0x40, // … and what it adds to the addresses of lines, as perf inject would
+    DUMP_LOAD = 0,
+    DUMP_MOVE = 1,
+    DUMP_LINES = 2,
+    DUMP_RECORD_BYTES = 16,
+    DUMP_LOAD_BYTES = 56, // and the name, and the code
+    DUMP_LINES_BYTES = 32,
+    DUMP_LINE_BYTES = 16, // of each line, and the path
+};
+
+// The lines of a function, if they were the record before it. An entry reaches to the end of the function; the one that
+// starts last applies.
+static int put_source(struct code_names *c, uint64_t start, uint64_t bytes, const char *name, size_t name_bytes)
+{
+    const uint8_t *at = c->lines.data + DUMP_LINES_BYTES, *end = c->lines.data + c->lines.size;
+    const char *path = "";
+    int rc = 0;
+    // V8 gives lines of inlined functions there, but the path of the outer one.
+    if (c->dump_shift && name_bytes > 4 && memcmp(name, "JS:*", 4) == 0)
+        return 0;
+    if (c->lines.size < DUMP_LINES_BYTES || get_u64(c->lines.data + DUMP_RECORD_BYTES) != start)
+        return 0;
+    for (uint64_t left = get_u64(c->lines.data + 24); rc == 0 && left && end - at > DUMP_LINE_BYTES; left--) {
+        const char *text = (const char *)at + DUMP_LINE_BYTES,
+                   *nul = memchr(text, 0, (size_t)((const char *)end - text));
+        if (!nul)
+            break;
+        uint64_t from = get_u64(at) - c->dump_shift - start;
+        // The path of the line before.
+        path = strcmp(text, "\xff") == 0 ? path : text;
+        uint32_t line = get_u32(at + 8);
+        if (from < bytes && (rc = names_begin(&c->names, 0, start + from, bytes - from)) == 0)
+            rc = names_function(&c->names, name, name_bytes, path, NAMES_TEXT_BYTES, line <= INT32_MAX ? line : 0);
+        at = (const uint8_t *)nul + 1;
+    }
+    return rc;
+}
+
+static int put_load(struct code_names *c, const uint8_t *at, size_t n)
+{
+    const char *name = (const char *)at + DUMP_LOAD_BYTES;
+    size_t name_bytes = n > DUMP_LOAD_BYTES ? strnlen(name, n - DUMP_LOAD_BYTES) : 0;
+    uint64_t start = n > DUMP_LOAD_BYTES ? get_u64(at + 32) : 0, bytes = n > DUMP_LOAD_BYTES ? get_u64(at + 40) : 0;
+    if (!name_bytes || !bytes) {
+        c->bad_lines++;
+        return 0;
+    }
+    int rc = names_begin(&c->names, 0, start, bytes);
+    if (rc == 0)
+        rc = names_function(&c->names, name, name_bytes, "", 0, 0);
+    return rc < 0 ? rc : put_source(c, start, bytes, name, name_bytes);
+}
+
+// So much of a record is read.
+static size_t wanted_of(uint32_t kind, uint32_t size)
+{
+    size_t most = kind == DUMP_LOAD    ? DUMP_LOAD_BYTES + NAMES_TEXT_BYTES
+                  : kind == DUMP_LINES ? PIECE_BYTES
+                                       : DUMP_RECORD_BYTES;
+    return size < most ? size : most;
+}
+
+static int put_record(struct code_names *c, uint32_t kind, const uint8_t *at, size_t n)
+{
+    int rc = kind == DUMP_LOAD ? put_load(c, at, n) : 0;
+    // Nobody is known to write them: V8 and the JVM's code stays where it is.
+    c->bad_lines += kind == DUMP_MOVE;
+    if (kind == DUMP_LOAD || kind == DUMP_LINES)
+        c->lines.size = 0;
+    if (rc == 0 && kind == DUMP_LINES)
+        rc = buf_put(&c->lines, at, n);
+    return rc;
+}
+
+// How far the first record of those reaches; 0: it is not whole yet, or the file is none.
+static uint64_t first_record(struct code_names *c, const uint8_t *at, size_t n)
+{
+    if (n < DUMP_HEADER_BYTES)
+        return 0;
+    c->dump_shift = get_u32(at + 16) == DUMP_V8 ? DUMP_V8_SHIFT : 0;
+    uint32_t bytes = get_u32(at + 8);
+    c->dump.ended = get_u32(at) != DUMP_MAGIC || get_u32(at + 4) != 1 || bytes < DUMP_HEADER_BYTES;
+    c->bad_lines += c->dump.ended;
+    return c->dump.ended ? 0 : bytes;
+}
+
+// 1 when there may be more.
+static int read_dump(struct code_names *c)
+{
+    c->dump.in.size = 0;
+    ssize_t got = read_next(c, &c->dump);
+    const uint8_t *from = c->dump.in.data;
+    uint64_t done = 0, n = got > 0 ? (uint64_t)got : 0;
+    int rc = got < 0 ? -ENOMEM : 0;
+    if (c->dump.at == 0)
+        done = first_record(c, from, n);
+    while (rc == 0 && (c->dump.at || done) && done < n && n - done >= DUMP_RECORD_BYTES) {
+        uint32_t kind = get_u32(from + done), size = get_u32(from + done + 4);
+        size_t wanted = wanted_of(kind, size);
+        if (size < DUMP_RECORD_BYTES) {
+            c->bad_lines++;
+            c->dump.ended = true;
+            break;
+        }
+        if (wanted > n - done)
+            break;
+        rc = put_record(c, kind, from + done, wanted);
+        done += size;
+    }
+    c->dump.at += done;
+    return rc < 0 ? rc : done > 0 && !c->dump.ended;
+}
+
+static void read_file(struct code_names *c, struct code_names_file *f, int (*read_piece)(struct code_names *), bool all)
+{
+    struct stat st;
+    int rc = 1;
+    if (f->ended || f->fd < 0 || fstat(f->fd, &st) < 0)
+        return;
+    // It was written anew.
+    if ((uint64_t)st.st_size < f->at)
+        f->at = f->in.size = 0;
+    for (uint64_t first = c->bytes; rc == 1 && (all || c->bytes - first < CODE_NAMES_PASS);) {
+        rc = c->bytes < CODE_NAMES_BYTES ? read_piece(c) : 0;
+        c->too_long |= c->bytes >= CODE_NAMES_BYTES;
+    }
+    f->ended |= rc < 0 || c->too_long;
+}
+
+bool code_names_is_due(struct code_names *c, uint64_t now_ns)
+{
+    if (c->checked_ns && now_ns - c->checked_ns < EVERY_NS)
+        return false;
+    c->checked_ns = now_ns;
+    return true;
+}
+
+void code_names_read(struct code_names *c, const struct code_names_process *p, bool all)
+{
+    open_files(c, p);
+    read_file(c, &c->map, read_map, all);
+    read_file(c, &c->dump, read_dump, all);
+}

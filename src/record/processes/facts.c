@@ -1,0 +1,349 @@
+#include "record/processes/facts.h"
+
+#include "base/buf.h"
+#include "record/processes/build_id.h"
+#include "capture/spool/control.h"
+#include "trace/codec.h"
+
+#include "base/varint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NAMES_NS       500000000u  // between looks at the names of threads
+#define IDLE_SAMPLE_NS 1000000000u // … of the memory of a process that records nothing and uses no CPU time
+#define YOUNG_NS       2000000u    // least time between samples of a young recording …
+#define YOUNG_PART     8           // … or such a part of its age
+
+enum { MIN_TIMED_CALLS = 100 }; // fewer say little of all
+
+// The CPU's name as the kernel has it; "" where it has none (aarch64).
+static char *cpu_model(void)
+{
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    char *line = NULL, *model = NULL;
+    size_t room = 0;
+    while (f && !model && getline(&line, &room, f) > 0) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) == 0 && colon) {
+            line[strcspn(line, "\n")] = 0;
+            model = strdup(colon[1] == ' ' ? colon + 2 : colon + 1);
+        }
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    return model ? model : strdup("");
+}
+
+static int set_argv(struct trace_session *s, char *const *argv)
+{
+    struct buf b = {0};
+    for (size_t i = 0; argv[i]; i++) {
+        if (buf_put(&b, argv[i], strlen(argv[i]) + 1) < 0) {
+            buf_release(&b);
+            return -ENOMEM;
+        }
+    }
+    s->argv = (char *)b.data;
+    s->argv_bytes = (uint32_t)b.size;
+    return 0;
+}
+
+int facts_session(struct trace_session *s, enum clock_kind clock, char *const *argv)
+{
+    struct utsname u;
+    *s = (struct trace_session){.clock = clock, .stamp_shift = CODEC_STAMP_SHIFT};
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    s->cpus = cpus > 0 ? (uint32_t)cpus : 0;
+    s->memory_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+    if (uname(&u) == 0) {
+        s->host = strdup(u.nodename);
+        if (asprintf(&s->kernel, "%s %s", u.sysname, u.release) < 0)
+            s->kernel = NULL;
+    }
+    s->cpu = cpu_model();
+    s->heaptape = strdup(HEAPTAPE_VERSION);
+    // Last, so that the pair is as close to the first event as can be.
+    int rc = set_argv(s, argv);
+    s->realtime_ns = clock_ns(CLOCK_REALTIME);
+    s->start_stamp = clock_ticks(clock) >> CODEC_STAMP_SHIFT;
+    if (rc == 0 && s->host && s->kernel && s->cpu && s->heaptape)
+        return 0;
+    trace_session_release(s);
+    return -ENOMEM;
+}
+
+// The text in a shared header ends at its room at the latest.
+static char *header_string(const char *text, size_t room)
+{
+    return strndup(text, room);
+}
+
+// Why the process recorded itself no longer, for people to read; NULL: it did to its end.
+static char *reason_of(const struct drain_spool *s)
+{
+    if (s->broken)
+        return strdup(s->broken);
+    if (atomic_load(&s->guard.broken))
+        return strdup("its spool was truncated");
+    // It may have ended before it noticed.
+    if (atomic_load(&s->header->status) != SPOOL_OFF)
+        return s->cut ? strdup("the recorder could not map its spool") : NULL;
+    char *text = header_string(s->header->reason, sizeof s->header->reason);
+    for (char *at = text; at && *at; at++)
+        *at = *at >= ' ' && *at <= '~' ? *at : '?';
+    return text;
+}
+
+// CPU time since the first event: as the process itself said at its end, else as it was last sampled. What recording took of it
+// is estimated from what its events cost.
+static void add_cpu_time(struct trace_process *p, const struct drain_spool *s)
+{
+    const struct spool_header *h = s->header;
+    uint64_t start = __atomic_load_n(&h->start_cpu_ns, __ATOMIC_RELAXED), end = atomic_load(&h->end_cpu_ns),
+             slow = atomic_load(&h->slow_events);
+    end = end ? end : s->sampled_cpu_ns;
+    if (s->broken || !start || end <= start)
+        return;
+    uint64_t fast = s->events > slow ? s->events - slow : 0;
+    p->cpu_ns = end - start;
+    p->recording_ticks =
+        atomic_load(&h->slow_ticks) +
+        (uint64_t)((double)__atomic_load_n(&h->fast_ticks, __ATOMIC_RELAXED) / SPOOL_FAST_EVENTS * (double)fast);
+    int64_t calls = (int64_t)atomic_load(&h->call_min_ticks);
+    if (atomic_load(&h->timed_calls) < MIN_TIMED_CALLS)
+        return;
+    p->call_min_ticks = calls > 0 ? (uint64_t)calls : 0;
+    p->call_max_ticks = atomic_load(&h->call_max_ticks);
+}
+
+int facts_process(struct trace_process *p, const struct drain_spool *s)
+{
+    struct spool_header *h = s->header;
+    uint32_t argv_bytes = __atomic_load_n(&h->argv_bytes, __ATOMIC_RELAXED);
+    // Of what is overwritten nothing is counted.
+    uint64_t dropped = s->broken ? 0 : spool_unrecorded(h);
+    *p = (struct trace_process){
+        .number = s->number,
+        .pid = s->pid,
+        .ppid = __atomic_load_n(&h->ppid, __ATOMIC_RELAXED),
+        .forked_from = __atomic_load_n(&h->parent_spool_pid, __ATOMIC_RELAXED),
+        .start_stamp = __atomic_load_n(&h->start_stamp, __ATOMIC_RELAXED),
+        .forked_from_start = __atomic_load_n(&h->parent_start_stamp, __ATOMIC_RELAXED),
+        .fork_stamp = __atomic_load_n(&h->fork_stamp, __ATOMIC_RELAXED),
+        .exe = header_string(h->exe, sizeof h->exe),
+        .allocator = header_string(h->allocator, sizeof h->allocator),
+        .argv_bytes = argv_bytes < sizeof h->argv ? argv_bytes : (uint32_t)sizeof h->argv,
+        .end_stamp = s->broken ? 0 : atomic_load(&h->end_stamp),
+        .lost_records = dropped + s->lost_words,
+        .waits = s->broken ? 0 : atomic_load(&h->waits),
+        .wait_ns = s->broken ? 0 : atomic_load(&h->wait_ns),
+        .threads = s->broken ? 0 : atomic_load(&h->threads_numbered),
+        .off_reason = reason_of(s),
+    };
+    add_cpu_time(p, s);
+    p->malloc_in_use_bytes = s->broken ? 0 : atomic_load(&h->malloc_in_use_bytes);
+    p->malloc_system_bytes = s->broken ? 0 : atomic_load(&h->malloc_system_bytes);
+    if (h->bypassed_by[0])
+        p->bypassed_by = header_string(h->bypassed_by, sizeof h->bypassed_by);
+    uint32_t deepbound_bytes = atomic_load_explicit(&h->deepbound_bytes, memory_order_acquire);
+    if (deepbound_bytes && deepbound_bytes <= sizeof h->deepbound && (p->deepbound = malloc(deepbound_bytes))) {
+        memcpy(p->deepbound, h->deepbound, deepbound_bytes);
+        p->deepbound[deepbound_bytes - 1] = 0;
+        p->deepbound_bytes = deepbound_bytes;
+    }
+    p->allocator_build_id = p->allocator ? build_id_of(p->allocator) : NULL;
+    p->argv = malloc(p->argv_bytes + 1u);
+    if (p->argv)
+        memcpy(p->argv, h->argv, p->argv_bytes);
+    if (p->exe && p->allocator && p->argv)
+        return 0;
+    trace_process_release(p);
+    return -ENOMEM;
+}
+
+static void keep_fact(struct record_fact *to, const struct trace_process *p, const char *text)
+{
+    const char *slash = strrchr(p->exe, '/');
+    if (!text || to->processes++)
+        return;
+    to->pid = p->pid;
+    snprintf(to->program, sizeof to->program, "%s", slash ? slash + 1 : p->exe);
+    snprintf(to->text, sizeof to->text, "%s", text);
+}
+
+static void keep_deepbound(struct record_result *r, const char *path)
+{
+    size_t n = strlen(path) + 1;
+    for (uint32_t at = 0; at < r->deepbound_bytes; at += (uint32_t)strlen(r->deepbound + at) + 1) {
+        if (strcmp(r->deepbound + at, path) == 0)
+            return;
+    }
+    if (n > sizeof r->deepbound - r->deepbound_bytes)
+        return;
+    memcpy(r->deepbound + r->deepbound_bytes, path, n);
+    r->deepbound_bytes += (uint32_t)n;
+}
+
+void facts_add(struct record_result *result, const struct trace_process *p)
+{
+    result->lost_words += p->lost_records;
+    result->waits += p->waits;
+    result->wait_ns += p->wait_ns;
+    keep_fact(&result->off, p, p->off_reason);
+    keep_fact(&result->bypassed, p, p->bypassed_by);
+    for (uint32_t at = 0; at < p->deepbound_bytes; at += (uint32_t)strlen(p->deepbound + at) + 1)
+        keep_deepbound(result, p->deepbound + at);
+}
+
+void facts_window(struct trace_process *p, const struct drain_spool *s)
+{
+    bool began_late = s->began_late;
+    if (!began_late && !s->recorded_to && !s->recorded_from)
+        return;
+    p->recorded_to = s->recorded_to ? s->recorded_to : p->end_stamp;
+    p->recorded_from = began_late ? s->recorded_from : p->start_stamp;
+    if (!p->recorded_from) // nobody has ever started it
+        p->recorded_from = p->recorded_to;
+}
+
+enum { MOST_THREADS = 1024, NAME_BYTES = 64 };
+
+// The name ends in a newline.
+static size_t read_name(int tasks_fd, const char *tid, char name[NAME_BYTES])
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/comm", tid);
+    int fd = openat(tasks_fd, path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, name, NAME_BYTES) : 0;
+    if (fd >= 0)
+        close(fd);
+    return n > 0 ? (size_t)n - (name[n - 1] == '\n') : 0;
+}
+
+static bool put_name(struct buf *names, unsigned long tid, const char *name, size_t n)
+{
+    if (buf_reserve(names, 2 * VARINT_MAX_BYTES + n) < 0)
+        return false;
+    names->size += varint_put(names->data + names->size, tid);
+    names->size += varint_put(names->data + names->size, n);
+    return buf_put(names, name, n) == 0;
+}
+
+static void read_thread_names(struct buf *names, pid_t pid)
+{
+    char path[64], name[NAME_BYTES];
+    struct dirent *d;
+    unsigned found = 0;
+    snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
+    DIR *tasks = opendir(path);
+    while (tasks && found < MOST_THREADS && (d = readdir(tasks))) {
+        unsigned long tid = strtoul(d->d_name, NULL, 10);
+        size_t n = tid ? read_name(dirfd(tasks), d->d_name, name) : 0;
+        if (n == 0)
+            continue;
+        if (found++ == 0)
+            names->size = 0;
+        if (!put_name(names, tid, name, n))
+            break;
+    }
+    if (tasks)
+        closedir(tasks);
+}
+
+void facts_update_thread_names(struct drain_spool *s, uint64_t now)
+{
+    if (s->named_ns && now - s->named_ns < NAMES_NS && s->thread_names.size)
+        return;
+    read_thread_names(&s->thread_names, s->visible_pid);
+    s->named_ns = now;
+}
+
+uint64_t facts_cpu_ns(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec t;
+    if (pid <= 0 || clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
+        return 0;
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t facts_sample_ns(uint64_t age_ns, uint64_t most)
+{
+    uint64_t ns = age_ns / YOUNG_PART;
+    return ns < YOUNG_NS ? YOUNG_NS : ns < most ? ns : most;
+}
+
+bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu_ns)
+{
+    // A program may use for long what it has allocated, and an allocator may return memory to the kernel from a thread of
+    // its own while the program is idle.
+    uint64_t cpu_ns = facts_cpu_ns(s->visible_pid);
+    if (s->drain_words == 0 && cpu_ns - s->sampled_cpu_ns < least_cpu_ns && now - s->sampled_ns < IDLE_SAMPLE_NS)
+        return false;
+    s->sampled_ns = now;
+    s->sampled_cpu_ns = cpu_ns;
+    return true;
+}
+
+// From the text of /proc/PID/statm. A zombie has no memory.
+static bool read_statm(struct trace_sample *sample, const char *text)
+{
+    unsigned long long total, resident, shared, page = (unsigned long long)sysconf(_SC_PAGESIZE);
+    if (sscanf(text, "%llu %llu %llu", &total, &resident, &shared) != 3 || total == 0)
+        return false;
+    sample->rss_bytes = resident * page;
+    sample->anon_bytes = resident > shared ? (resident - shared) * page : 0;
+    return true;
+}
+
+bool facts_own_memory(struct trace_sample *sample, const struct drain_spool *s, bool end)
+{
+    char text[sizeof s->header->statm + 1];
+    snprintf(text, sizeof text, "%.*s", (int)sizeof s->header->statm, end ? s->header->end_statm : s->header->statm);
+    return !s->broken && read_statm(sample, text);
+}
+
+bool facts_memory(struct trace_sample *sample, pid_t pid)
+{
+    char path[64], text[128];
+    snprintf(path, sizeof path, "/proc/%ld/statm", (long)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return read_statm(sample, text);
+}
+
+// A process that has the recorder's own filters of system calls, as in a container, may measure residency if those let
+// it. That is tried by a child, since the answer may be death.
+uint32_t facts_passable_filters(void)
+{
+    unsigned char resident;
+    uint32_t filters = prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER ? control_filters() : 0;
+    pid_t child = filters ? fork() : -1;
+    if (child == 0) {
+        char from = 0, to = 1;
+        struct iovec a = {&to, 1}, b = {&from, 1};
+        uintptr_t page = (uintptr_t)&from & ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1);
+        _exit(mincore((void *)page, 1, &resident) || process_vm_readv(getpid(), &a, 1, &b, 1, 0) != 1 || to);
+    }
+    int status = 1;
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0 ? filters : 0;
+}

@@ -1,0 +1,239 @@
+#include "record/processes/pages.h"
+
+#include "base/clock.h"
+#include "record/processes/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// Documentation/admin-guide/mm/pagemap.rst. A page of zeros that was only read counts as present, but not as resident; it is
+// never exclusive.
+#define PAGEMAP_PRESENT   (1ull << 63)
+#define PAGEMAP_EXCLUSIVE (1ull << 56)
+
+#define SPARSE_BYTES      (16ull << 30)
+
+enum {
+    SPARSE_FACTOR = 16,
+    TEXT_BYTES = 1 << 16, // smaps and pagemap are read in pieces of this
+    LINE_BYTES = 4096 + 128,
+};
+
+struct pages_reading {
+    struct trace_pages *to;
+    const struct proc_pages_how *how;
+    uint64_t began_ns;
+    int pagemap_fd;
+    struct trace_mapping mapping; // of the lines under way
+    bool any, is_listed, was_file;
+    uint64_t end;                           // of the mapping before
+    uint64_t entries[TEXT_BYTES / 8];       // of pagemap
+    char text[LINE_BYTES + TEXT_BYTES + 1]; // the beginning of a line, and what is read behind it
+};
+
+static int open_of(pid_t pid, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static size_t read_text(pid_t pid, const char *name, char *text, size_t room)
+{
+    int fd = open_of(pid, name);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, room - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return n > 0 ? (size_t)n : 0;
+}
+
+static enum trace_memory kind_of(const char *permissions, const char *name, const char *recording)
+{
+    if (strcmp(name, "[heap]") == 0)
+        return TRACE_MEMORY_HEAP;
+    if (strstr(name, recording))
+        return TRACE_MEMORY_RECORDING;
+    if (strncmp(name, "[stack", 6) == 0 || (strncmp(name, "[anon:", 6) == 0 && strstr(name, "stack")))
+        return TRACE_MEMORY_STACK;
+    if (permissions[3] == 's')
+        return TRACE_MEMORY_SHARED;
+    if (!name[0] || strncmp(name, "[anon:", 6) == 0)
+        return TRACE_MEMORY_ANONYMOUS;
+    return name[0] == '/' ? TRACE_MEMORY_FILE : TRACE_MEMORY_OTHER;
+}
+
+// Adds the pages of the mapping added last that have all these bits.
+static int read_runs(struct pages_reading *r, const struct trace_mapping *m, uint64_t bits, uint64_t *resident)
+{
+    uint64_t page = r->to->page_bytes, first = m->start / page, n = m->bytes / page;
+    *resident = 0;
+    for (uint64_t at = 0; at < n;) {
+        size_t want = n - at < TEXT_BYTES / 8 ? (size_t)(n - at) : TEXT_BYTES / 8;
+        ssize_t got = pread(r->pagemap_fd, r->entries, want * 8, (off_t)((first + at) * 8));
+        if (got < 8)
+            break; // it is gone
+        for (size_t i = 0; i < (size_t)got / 8; i++) {
+            if ((r->entries[i] & bits) != bits)
+                continue;
+            ++*resident;
+            if (trace_pages_add_run(r->to, first + at + i, 1) < 0)
+                return -ENOMEM;
+        }
+        at += (size_t)got / 8;
+        if (clock_monotonic_ns() - r->began_ns > r->how->max_ns)
+            return -ETIME;
+    }
+    return 0;
+}
+
+// Of a huge mapping that is hardly used (the shadow memory of a sanitizer), pagemap would take seconds to read.
+static bool is_too_sparse(const struct pages_reading *r)
+{
+    return r->mapping.bytes > SPARSE_BYTES && r->mapping.bytes / SPARSE_FACTOR > r->mapping.rss_bytes;
+}
+
+static int end_mapping(struct pages_reading *r)
+{
+    uint64_t resident, rss = r->mapping.rss_bytes;
+    if (!r->any)
+        return 0;
+    r->to->rss_bytes += rss;
+    r->to->swap_bytes += r->mapping.swap_bytes;
+    r->to->huge_bytes += r->mapping.huge_bytes;
+    if (!r->is_listed || is_too_sparse(r)) {
+        r->to->rss_of[r->mapping.kind] += rss;
+        return 0;
+    }
+    if (!rss && !r->mapping.swap_bytes)
+        return 0;
+    if (trace_pages_add(r->to, &r->mapping) < 0)
+        return -ENOMEM;
+    struct trace_mapping *m = &r->to->mappings[r->to->n_mappings - 1];
+    int rc = rss ? read_runs(r, m, PAGEMAP_PRESENT, &resident) : 0;
+    if (rc < 0 || !rss || resident * r->to->page_bytes <= rss)
+        return rc;
+    r->to->n_runs = m->first_run;
+    m->n_runs = 0;
+    return read_runs(r, m, PAGEMAP_PRESENT | PAGEMAP_EXCLUSIVE, &resident);
+}
+
+static int begin_mapping(struct pages_reading *r, const char *line, unsigned long long start, unsigned long long end)
+{
+    char permissions[8] = "";
+    int name_at = 0, rc = end_mapping(r);
+    sscanf(line, "%*x-%*x %7s %*x %*s %*s %n", permissions, &name_at);
+    enum trace_memory kind = kind_of(permissions, name_at ? line + name_at : "", r->how->recording);
+    r->mapping = (struct trace_mapping){
+        .start = start, .bytes = end - start, .kind = kind, .after_file = r->was_file && r->end == start};
+    r->any = true;
+    r->is_listed = kind == TRACE_MEMORY_HEAP || kind == TRACE_MEMORY_ANONYMOUS;
+    r->was_file = kind == TRACE_MEMORY_FILE;
+    r->end = end;
+    return rc;
+}
+
+// The first line of a mapping, or one of those with its sizes. In smaps_rollup the first line has the same form.
+static int take_line(struct pages_reading *r, const char *line)
+{
+    unsigned long long start, end, kib;
+    if (line[0] >= 'A' && line[0] <= 'Z') {
+        const char *colon = strchr(line, ':');
+        uint64_t bytes = colon && sscanf(colon + 1, "%llu kB", &kib) == 1 ? kib * 1024 : 0;
+        if (strncmp(line, "Rss:", 4) == 0)
+            r->mapping.rss_bytes = bytes;
+        else if (strncmp(line, "Pss:", 4) == 0)
+            r->to->pss_bytes += bytes;
+        else if (strncmp(line, "Swap:", 5) == 0)
+            r->mapping.swap_bytes = bytes;
+        else if (strncmp(line, "AnonHugePages:", 14) == 0)
+            r->mapping.huge_bytes = bytes;
+        return 0;
+    }
+    return sscanf(line, "%llx-%llx", &start, &end) == 2 ? begin_mapping(r, line, start, end) : 0;
+}
+
+// Takes whole lines; returns how many bytes of the text are left, or a negative errno. What is longer than a line can be is
+// dropped.
+static ssize_t take_lines(struct pages_reading *r, size_t n)
+{
+    char *at = r->text, *end;
+    r->text[n] = 0;
+    while ((end = memchr(at, '\n', n - (size_t)(at - r->text)))) {
+        *end = 0;
+        int rc = take_line(r, at);
+        if (rc < 0)
+            return rc;
+        at = end + 1;
+    }
+    size_t left = n - (size_t)(at - r->text);
+    left = left < LINE_BYTES ? left : 0;
+    memmove(r->text, at, left);
+    return (ssize_t)left;
+}
+
+static int read_smaps(struct pages_reading *r, int fd)
+{
+    ssize_t have = 0, got = 0;
+    while (have >= 0 && (got = read(fd, r->text + have, TEXT_BYTES)) > 0) {
+        have = take_lines(r, (size_t)(have + got));
+        if (have >= 0 && clock_monotonic_ns() - r->began_ns > r->how->max_ns)
+            return -ETIME;
+    }
+    if (have < 0 || got < 0)
+        return have < 0 ? (int)have : -errno;
+    return r->any ? end_mapping(r) : -ESRCH;
+}
+
+// Fields of /proc/PID/stat behind the name in brackets, which may hold anything (proc(5)).
+static void read_faults(struct trace_pages *p, pid_t pid)
+{
+    char text[1024];
+    unsigned long long minor, major, user, system;
+    read_text(pid, "stat", text, sizeof text);
+    const char *name_end = strrchr(text, ')');
+    if (!name_end || sscanf(name_end + 1, " %*c %*s %*s %*s %*s %*s %*s %llu %*s %llu %*s %llu %llu", &minor, &major,
+                            &user, &system) != 4)
+        return;
+    p->minor_faults = minor;
+    p->major_faults = major;
+    p->cpu_ns = (user + system) * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+static void read_cgroup(struct trace_pages *p, pid_t pid)
+{
+    char lines[4096];
+    struct proc_cgroup c;
+    proc_cgroup_lines(pid, lines, sizeof lines);
+    proc_cgroup_read(lines, "/sys/fs/cgroup", NULL, &c);
+    p->cgroup_bytes = c.used;
+    p->cgroup_limit_bytes = c.limit;
+}
+
+int proc_pages_read(struct trace_pages *p, pid_t pid, const struct proc_pages_how *how)
+{
+    struct pages_reading *r = calloc(1, sizeof *r);
+    int fd = open_of(pid, "smaps"), pagemap = open_of(pid, "pagemap");
+    int rc = !r ? -ENOMEM : fd < 0 ? fd : pagemap < 0 ? pagemap : 0;
+    p->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    if (rc == 0) {
+        r->to = p;
+        r->how = how;
+        r->began_ns = clock_monotonic_ns();
+        r->pagemap_fd = pagemap;
+        rc = read_smaps(r, fd);
+        read_faults(p, pid);
+        read_cgroup(p, pid);
+    }
+    if (fd >= 0)
+        close(fd);
+    if (pagemap >= 0)
+        close(pagemap);
+    free(r);
+    return rc;
+}

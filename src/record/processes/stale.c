@@ -1,0 +1,141 @@
+// What recorders have left behind that were killed.
+//
+// A recorder holds a lock on its session's file, which has its name only once it is locked. A folder where nobody does and
+// whose spools nobody has mapped is removed by the next recorder of the same user. So is one without a session, when no
+// recorder that has only begun can have made it. What was recorded without a recorder is for --collect, and stays.
+#include "record/drain/drain_private.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+// Programs can make folders in root's session: so many in each other nobody else makes.
+enum { MAX_DEPTH = 16 };
+
+enum { BEGINNING_S = 60 }; // more than a recorder needs from its folder to its session
+
+int stale_lock(int fd)
+{
+    return flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+}
+
+static int open_folder(int at, const char *name)
+{
+    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+// Of this version's or another's: the magic's last byte is the version.
+static bool has_no_recorder(int fd)
+{
+    struct spool_session s;
+    return pread(fd, &s, sizeof s, 0) == (ssize_t)sizeof s && (s.magic ^ SPOOL_SESSION_MAGIC) << 8 == 0 &&
+           (s.flags & SPOOL_NO_RECORDER);
+}
+
+// Does the recorder live whose session it is, or a process that has the spool?
+static bool lives(int dir_fd, const char *name)
+{
+    int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    if (fd < 0)
+        return errno != ELOOP && errno != ENOENT;
+    bool lives = false;
+    if (strcmp(name, SPOOL_SESSION_FILE) == 0)
+        lives = has_no_recorder(fd) || stale_lock(fd) < 0;
+    else if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        lives = !lifetime_nobody_has(fd);
+    close(fd);
+    return lives;
+}
+
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+// Looks through a folder, and the one in it where root's sessions are: does anybody of it live? Or removes all.
+static bool walk(int dir_fd, bool remove, unsigned depth)
+{
+    DIR *d = fdopendir(dup(dir_fd));
+    struct dirent *item;
+    // Before its spools: while a look at one lasts, its recorder cannot open it.
+    bool found = !remove && lives(dir_fd, SPOOL_SESSION_FILE);
+    if (!d)
+        return true;
+    rewinddir(d);
+    while (!found && (item = readdir(d))) {
+        if (is_dots(item->d_name))
+            continue;
+        int inner = open_folder(dir_fd, item->d_name);
+        if (inner >= 0)
+            found = depth < MAX_DEPTH && walk(inner, remove, depth + 1);
+        else
+            found = !remove && lives(dir_fd, item->d_name);
+        if (remove)
+            unlinkat(dir_fd, item->d_name, inner >= 0 ? AT_REMOVEDIR : 0);
+        if (inner >= 0)
+            close(inner);
+    }
+    closedir(d);
+    return found;
+}
+
+static bool has_session(int dir_fd, unsigned depth)
+{
+    DIR *d = fdopendir(dup(dir_fd));
+    struct dirent *item;
+    bool found = false;
+    while (d && !found && (item = readdir(d))) {
+        int inner = is_dots(item->d_name) || depth == 0 ? -1 : open_folder(dir_fd, item->d_name);
+        found = strcmp(item->d_name, SPOOL_SESSION_FILE) == 0 || (inner >= 0 && has_session(inner, depth - 1));
+        if (inner >= 0)
+            close(inner);
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
+static bool is_stale(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0 || st.st_uid != geteuid())
+        return false;
+    bool begins = time(NULL) - st.st_ctime < BEGINNING_S && !has_session(fd, 1);
+    return !begins && !walk(fd, false, 0);
+}
+
+void stale_sweep(const char *folder)
+{
+    DIR *d = opendir(folder);
+    struct dirent *item;
+    while (d && (item = readdir(d))) {
+        if (strncmp(item->d_name, STALE_PREFIX, strlen(STALE_PREFIX)) != 0)
+            continue;
+        int fd = open_folder(dirfd(d), item->d_name);
+        if (fd >= 0 && is_stale(fd)) {
+            walk(fd, true, 0);
+            unlinkat(dirfd(d), item->d_name, AT_REMOVEDIR);
+        }
+        if (fd >= 0)
+            close(fd);
+    }
+    if (d)
+        closedir(d);
+}
+
+void stale_remove(const char *path)
+{
+    int fd = open_folder(AT_FDCWD, path);
+    if (fd < 0)
+        return;
+    walk(fd, true, 0);
+    close(fd);
+    rmdir(path);
+}

@@ -1,0 +1,568 @@
+#include "record/processes/tree.h"
+
+#include "record/drain/drain_private.h"
+#include "capture/spool/control.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/cn_proc.h>
+#include <linux/connector.h>
+#include <linux/filter.h>
+#include <linux/netlink.h>
+#include <malloc.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    RECEIVE_BYTES = 4 << 20, // of events that wait: as much as is permitted
+    STACK_BYTES = 256 << 10, // address space may be limited
+    UNNICE = 10,
+    SETTLED = 2,          // looks for spools after which one that has not been found does not exist
+    MAX_IMAGES = 1 << 16, // missed ones, and such as run
+};
+
+struct tree_member {
+    pid_t pid;
+    bool exiting; // its first thread has exited, and perhaps all of it
+    bool gone;
+    bool forked;       // and has not executed anything since
+    uint64_t from, to; // stamps; 0: it lives
+    unsigned settled;  // when it was found gone
+    struct tree_image *image;
+};
+
+// A spool whose process the kernel has not reported yet.
+struct tree_spool {
+    pid_t pid;
+    bool visible; // `pid` is the one that the recorder sees
+    uint64_t stamp, device, inode;
+    unsigned settled;
+};
+
+struct tree {
+    const struct unrecorded_how *how;
+    enum clock_kind clock;
+    struct clock_point started;
+    bool is_attached; // the recorder's own children are no part of it
+    int socket, stop;
+    pthread_t thread;
+    pthread_mutex_t mutex; // of what follows
+    bool has_gaps;
+    bool handling;       // the thread has received an event and not entered all of it yet
+    unsigned settled;    // calls of tree_settle when the thread had entered all events
+    unsigned forks;      // of processes of the tree
+    uint64_t entered_ns; // of the last event that was, CLOCK_MONOTONIC
+    struct tree_image **images;
+    size_t n_images, images_capacity;
+    struct tree_member *members; // in order of their start
+    size_t n_members, members_capacity;
+    struct tree_spool *spools;
+    size_t n_spools, spools_capacity;
+};
+
+// A netlink message: its header, struct cn_msg, and an event, or the request for events.
+enum {
+    CONNECTOR_AT = NLMSG_HDRLEN,
+    EVENT_AT = CONNECTOR_AT + (int)sizeof(struct cn_msg),
+    EVENT_HEAD = (int)offsetof(struct proc_event, event_data),
+};
+union connector_message {
+    struct nlmsghdr head;
+    char bytes[EVENT_AT + sizeof(struct proc_event)];
+};
+
+// The next event: 1; 0 when there is none; -ENOBUFS when some were dropped, or another negative errno.
+static int next_event(int fd, struct proc_event *event)
+{
+    union connector_message m;
+    struct sockaddr_nl from = {0};
+    struct cb_id id;
+    for (;;) {
+        socklen_t n_from = sizeof from;
+        ssize_t n = recvfrom(fd, &m, sizeof m, MSG_DONTWAIT, (struct sockaddr *)&from, &n_from);
+        if (n < 0)
+            return errno == EAGAIN ? 0 : errno == EINTR ? -EAGAIN : -errno;
+        // Of the kernel alone: any process may send to a netlink socket.
+        if (from.nl_pid != 0 || n < EVENT_AT + EVENT_HEAD)
+            continue;
+        memcpy(&id, m.bytes + CONNECTOR_AT, sizeof id);
+        if (id.idx != CN_IDX_PROC)
+            continue;
+        memset(m.bytes + n, 0, sizeof m - (size_t)n);
+        memcpy(event, m.bytes + EVENT_AT, sizeof *event);
+        return 1;
+    }
+}
+
+// The events of the whole machine come. Those of threads, names, and users would wake the thread for nothing: the filter passes
+// the answer to the request, and forks, execs and exits of processes. It reads numbers in the order of the network. Where it
+// cannot be set, take_event drops the same.
+static void filter(int fd)
+{
+    enum {
+        WHAT = EVENT_AT + (int)offsetof(struct proc_event, what),
+        DATA = EVENT_AT + EVENT_HEAD,
+        CHILD = DATA + (int)offsetof(struct fork_proc_event, child_pid),
+        CHILD_GROUP = DATA + (int)offsetof(struct fork_proc_event, child_tgid),
+        EXITED = DATA + (int)offsetof(struct exit_proc_event, process_pid),
+        EXITED_GROUP = DATA + (int)offsetof(struct exit_proc_event, process_tgid),
+    };
+#define LOAD(at)          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at)
+#define IF(what, yes, no) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(what), yes, no)
+    struct sock_filter code[] = {
+        LOAD(WHAT),
+        IF(PROC_EVENT_NONE, 11, 0),
+        IF(PROC_EVENT_EXEC, 10, 0),
+        IF(PROC_EVENT_EXIT, 5, 0),
+        IF(PROC_EVENT_FORK, 0, 9),
+        LOAD(CHILD),
+        BPF_STMT(BPF_MISC | BPF_TAX, 0),
+        LOAD(CHILD_GROUP),
+        BPF_STMT(BPF_JMP | BPF_JA, 3),
+        LOAD(EXITED),
+        BPF_STMT(BPF_MISC | BPF_TAX, 0),
+        LOAD(EXITED_GROUP),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_X, 0, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX), // the whole message
+        BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+#undef LOAD
+#undef IF
+    const struct sock_fprog program = {sizeof code / sizeof *code, code};
+    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
+// The kernel answers while the request is sent, or not at all.
+static bool subscribe(int fd)
+{
+    const struct sockaddr_nl to = {.nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC};
+    const enum proc_cn_mcast_op op = PROC_CN_MCAST_LISTEN;
+    const struct cn_msg connector = {.id = {CN_IDX_PROC, CN_VAL_PROC}, .len = sizeof op};
+    union connector_message m = {.head = {.nlmsg_type = NLMSG_DONE, .nlmsg_len = EVENT_AT + sizeof op}};
+    struct proc_event event;
+    const int bytes = RECEIVE_BYTES;
+    memcpy(m.bytes + CONNECTOR_AT, &connector, sizeof connector);
+    memcpy(m.bytes + EVENT_AT, &op, sizeof op);
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) < 0)
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    filter(fd);
+    if (bind(fd, (const struct sockaddr *)&to, sizeof to) < 0 || send(fd, &m, m.head.nlmsg_len, 0) < 0)
+        return false;
+    while (next_event(fd, &event) > 0) {
+        if (event.what == PROC_EVENT_NONE)
+            return event.event_data.ack.err == 0;
+    }
+    return false;
+}
+
+// CLOCK_MONOTONIC to the stamps of spools.
+static uint64_t stamp_of(const struct tree *t, uint64_t ns)
+{
+    struct clock_point now = clock_point_take(t->clock);
+    double since = (double)(now.ns - t->started.ns),
+           rate = since > 0 ? (double)(now.ticks - t->started.ticks) / since : 1;
+    double ago = now.ns > ns && now.ns - ns < now.ns - t->started.ns ? (double)(now.ns - ns) : 0;
+    return (now.ticks - (uint64_t)(ago * rate)) >> CODEC_STAMP_SHIFT;
+}
+
+static struct tree_member *find_member(struct tree *t, pid_t pid)
+{
+    for (size_t i = t->n_members; i-- > 0;) {
+        if (t->members[i].pid == pid && !t->members[i].gone)
+            return &t->members[i];
+    }
+    return NULL;
+}
+
+static bool add_member(struct tree *t, pid_t pid, bool forked, uint64_t from, struct tree_image *image)
+{
+    if (HT_GROW(&t->members, &t->members_capacity, t->n_members + 1) < 0)
+        return false;
+    t->members[t->n_members++] = (struct tree_member){.pid = pid, .forked = forked, .from = from, .image = image};
+    image->live++;
+    image->ran++;
+    return true;
+}
+
+static void leave(struct tree *t, struct tree_member *m, uint64_t now)
+{
+    m->gone = true;
+    m->to = m->to ? m->to : now;
+    m->settled = m->image->settled = t->settled;
+    if (--m->image->live == 0)
+        m->image->to = m->to;
+}
+
+static struct tree_image *add_image(struct tree *t, const struct tree_image *image)
+{
+    struct tree_image *made = t->n_images < MAX_IMAGES ? malloc(sizeof *made) : NULL;
+    if (!made || HT_GROW(&t->images, &t->images_capacity, t->n_images + 1) < 0) {
+        free(made);
+        t->has_gaps = true;
+        return NULL;
+    }
+    *made = *image;
+    t->images[t->n_images++] = made;
+    return made;
+}
+
+static void handle_fork(struct tree *t, pid_t parent, pid_t child, uint64_t stamp)
+{
+    struct tree_member *of = find_member(t, parent), *before = find_member(t, child);
+    if (before)
+        leave(t, before, stamp); // its number is another's now
+    t->forks += of != NULL;
+    // What the recorder itself starts is heaptape until it executes the program.
+    if (!of && parent == getpid() && !t->is_attached) {
+        struct tree_image *own = add_image(t, &(struct tree_image){.pid = child, .from = stamp, .recorded = true});
+        t->has_gaps |= !own || !add_member(t, child, true, stamp, own);
+    } else if (of) {
+        t->has_gaps |= !add_member(t, child, true, stamp, of->image);
+    }
+}
+
+static void handle_exec(struct tree *t, struct tree_image *image)
+{
+    struct tree_member *m = find_member(t, image->pid);
+    struct tree_image *made = m ? add_image(t, image) : NULL;
+    if (!made)
+        return;
+    m->image->ran -= m->forked;
+    leave(t, m, image->from);
+    t->has_gaps |= !add_member(t, image->pid, false, image->from, made);
+}
+
+static void handle_exit(struct tree *t, pid_t pid, int status, uint64_t stamp)
+{
+    struct tree_member *m = find_member(t, pid);
+    if (!m)
+        return;
+    m->exiting = true;
+    m->to = stamp;
+    if (m->image->pid == pid) {
+        m->image->ended = true;
+        m->image->status = status;
+    }
+}
+
+static bool is_member(struct tree *t, pid_t pid)
+{
+    pthread_mutex_lock(&t->mutex);
+    bool found = find_member(t, pid) != NULL;
+    pthread_mutex_unlock(&t->mutex);
+    return found;
+}
+
+static void take_event(struct tree *t, const struct proc_event *event)
+{
+    struct tree_image image = {0};
+    pid_t pid = 0;
+    bool is_exec = event->what == PROC_EVENT_EXEC, is_exit = event->what == PROC_EVENT_EXIT;
+    bool is_fork = event->what == PROC_EVENT_FORK;
+    if (is_fork)
+        pid = event->event_data.fork.child_tgid == event->event_data.fork.child_pid ? event->event_data.fork.child_pid
+                                                                                    : 0;
+    else if (is_exec)
+        pid = event->event_data.exec.process_tgid;
+    else if (is_exit)
+        pid = event->event_data.exit.process_tgid == event->event_data.exit.process_pid
+                  ? event->event_data.exit.process_pid
+                  : 0;
+    // Those of the whole machine come, and of each thread.
+    if (!pid || (is_exec && !is_member(t, pid)))
+        return;
+    uint64_t stamp = stamp_of(t, event->timestamp_ns);
+    // What a process has become by exec is looked at here, by the thread that listens: it may be gone soon.
+    if (is_exec) {
+        image = (struct tree_image){.pid = pid, .from = stamp};
+        unrecorded_look_at(&image.look, pid, t->how);
+    }
+    pthread_mutex_lock(&t->mutex);
+    if (is_fork)
+        handle_fork(t, event->event_data.fork.parent_tgid, pid, stamp);
+    else if (is_exec)
+        handle_exec(t, &image);
+    else
+        handle_exit(t, pid, (int)event->event_data.exit.exit_code, stamp);
+    t->entered_ns = event->timestamp_ns;
+    pthread_mutex_unlock(&t->mutex);
+}
+
+static int receive(struct tree *t, struct proc_event *event)
+{
+    pthread_mutex_lock(&t->mutex);
+    int rc = next_event(t->socket, event);
+    t->handling = rc > 0;
+    pthread_mutex_unlock(&t->mutex);
+    return rc;
+}
+
+static void *listen_to_kernel(void *arg)
+{
+    struct tree *t = arg;
+    // Programs of some hundred microseconds are to be looked at while they run. Without a right to it this changes nothing.
+    if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - UNNICE) < 0)
+        errno = 0;
+    struct pollfd of[] = {{.fd = t->socket, .events = POLLIN}, {.fd = t->stop, .events = POLLIN}};
+    struct proc_event event;
+    for (;;) {
+        poll(of, 2, -1);
+        bool last = of[1].revents;
+        int rc;
+        while ((rc = receive(t, &event)) != 0) {
+            if (rc > 0)
+                take_event(t, &event);
+            else if (rc != -EAGAIN)
+                t->has_gaps = true;
+            if (rc < 0 && rc != -EAGAIN && rc != -ENOBUFS)
+                return NULL;
+        }
+        if (last)
+            return NULL;
+    }
+}
+
+static bool start_thread(struct tree *t)
+{
+    sigset_t all, mask;
+    pthread_attr_t small;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &mask);
+    bool started = pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, STACK_BYTES) == 0 &&
+                   pthread_create(&t->thread, &small, listen_to_kernel, t) == 0;
+    pthread_attr_destroy(&small);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    return started;
+}
+
+static bool add_root(struct tree *t, pid_t pid)
+{
+    struct tree_image *image = pid ? add_image(t, &(struct tree_image){.pid = pid, .recorded = true}) : NULL;
+    return !pid || (image && add_member(t, pid, false, 0, image));
+}
+
+struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock, pid_t attached)
+{
+    struct tree *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    mallopt(M_ARENA_MAX, 1); // an arena for the thread would take 64 MiB of address space
+    *t = (struct tree){.how = how, .clock = clock, .started = clock_point_take(clock), .is_attached = attached};
+    pthread_mutex_init(&t->mutex, NULL);
+    t->socket = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_CONNECTOR);
+    t->stop = eventfd(0, EFD_CLOEXEC);
+    if (t->socket >= 0 && t->stop >= 0 && add_root(t, attached) && subscribe(t->socket) && start_thread(t))
+        return t;
+    if (t->socket >= 0)
+        close(t->socket);
+    t->socket = -1;
+    tree_free(t);
+    return NULL;
+}
+
+static bool is_of(const struct tree_spool *s, const struct tree_member *m, bool by_file)
+{
+    if (s->stamp < m->from || (m->gone && s->stamp > m->to))
+        return false;
+    return by_file ? !s->visible && s->inode && s->inode == m->image->look.inode && s->device == m->image->look.device
+                   : s->pid == m->pid;
+}
+
+// By its file where the process is known by a number in another namespace only.
+static bool match(struct tree *t, const struct tree_spool *s)
+{
+    for (int by_file = 0; by_file < 2; by_file++) {
+        for (size_t i = t->n_members; i-- > 0;) {
+            if (is_of(s, &t->members[i], by_file)) {
+                t->members[i].image->recorded = true;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void tree_spool(struct tree *t, const struct drain_spool *s)
+{
+    struct tree_spool spool = {
+        .pid = s->visible_pid ? s->visible_pid : (pid_t)s->pid,
+        .visible = s->visible_pid,
+        .stamp = __atomic_load_n(&s->header->start_stamp, __ATOMIC_RELAXED),
+        .device = s->exe_device,
+        .inode = s->exe_inode,
+    };
+    pthread_mutex_lock(&t->mutex);
+    spool.settled = t->settled;
+    if (HT_GROW(&t->spools, &t->spools_capacity, t->n_spools + 1) == 0)
+        t->spools[t->n_spools++] = spool;
+    pthread_mutex_unlock(&t->mutex);
+}
+
+static void match_spools(struct tree *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n_spools; i++) {
+        if (!match(t, &t->spools[i]) && t->settled - t->spools[i].settled < 2 * SETTLED)
+            t->spools[n++] = t->spools[i];
+    }
+    t->n_spools = n;
+}
+
+static bool is_due(const struct tree *t, const struct tree_image *image)
+{
+    return image->live == 0 && t->settled - image->settled >= SETTLED;
+}
+
+static void settle(struct tree *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n_members; i++) {
+        struct tree_member *m = &t->members[i];
+        // The process of a thread that has exited may go on with others.
+        if (m->exiting && !m->gone && control_is_gone((uint32_t)m->pid))
+            leave(t, m, m->to);
+    }
+    match_spools(t);
+    for (size_t i = 0; i < t->n_members; i++) {
+        if (!t->members[i].gone || t->settled - t->members[i].settled < SETTLED)
+            t->members[n++] = t->members[i];
+    }
+    t->n_members = n;
+    n = 0;
+    for (size_t i = 0; i < t->n_images; i++) {
+        if (is_due(t, t->images[i]) && t->images[i]->recorded)
+            free(t->images[i]);
+        else
+            t->images[n++] = t->images[i];
+    }
+    t->n_images = n;
+}
+
+// A spool must not be found to be of what its process was before an exec that the thread is still looking at.
+static bool is_behind(const struct tree *t)
+{
+    struct pollfd of = {.fd = t->socket, .events = POLLIN};
+    return t->handling || poll(&of, 1, 0) != 0;
+}
+
+void tree_settle(struct tree *t)
+{
+    pthread_mutex_lock(&t->mutex);
+    if (!is_behind(t)) {
+        t->settled++;
+        settle(t);
+    }
+    pthread_mutex_unlock(&t->mutex);
+}
+
+// Waits until what the kernel has reported so far is entered; elsewhere on the machine there may be forks all the time. Holds the
+// mutex at its return. False: it is taking too long.
+static bool catch_up(struct tree *t)
+{
+    enum { MAX_NAPS = 200 };
+    const struct timespec nap = {.tv_nsec = 50000};
+    uint64_t until_ns = clock_monotonic_ns();
+    pthread_mutex_lock(&t->mutex);
+    for (int naps = 0; naps < MAX_NAPS && is_behind(t) && t->entered_ns <= until_ns; naps++) {
+        pthread_mutex_unlock(&t->mutex);
+        nanosleep(&nap, NULL);
+        pthread_mutex_lock(&t->mutex);
+    }
+    return t->entered_ns > until_ns || !is_behind(t);
+}
+
+// The live processes, to be freed, and how many forks there have been. 0 or a negative errno.
+static int list_live(struct tree *t, pid_t **live, size_t *n, unsigned *forks)
+{
+    size_t capacity = 0;
+    int rc = catch_up(t) && !t->has_gaps ? 0 : -EAGAIN;
+    *live = NULL;
+    *n = 0;
+    *forks = t->forks;
+    for (size_t i = 0; rc == 0 && i < t->n_members; i++) {
+        if (t->members[i].gone)
+            continue;
+        rc = HT_GROW(live, &capacity, *n + 1) < 0 ? -ENOMEM : 0;
+        if (rc == 0)
+            (*live)[(*n)++] = t->members[i].pid;
+    }
+    pthread_mutex_unlock(&t->mutex);
+    return rc;
+}
+
+int tree_has_survivor(struct tree *t)
+{
+    enum { MAX_SEARCHES = 8 };
+    for (int searches = 0; searches < MAX_SEARCHES; searches++) {
+        pid_t *live;
+        size_t n;
+        unsigned forks, forks_now;
+        int rc = list_live(t, &live, &n, &forks), found = 0;
+        for (size_t i = 0; rc == 0 && !found && i < n; i++)
+            found = lifetime_is_of_session(live[i], t->how->dir);
+        free(live);
+        if (rc < 0 || found || n == 0)
+            return rc < 0 ? rc : found;
+        // One of them may have forked and ended before it was looked at.
+        rc = catch_up(t) ? 0 : -EAGAIN;
+        forks_now = t->forks;
+        pthread_mutex_unlock(&t->mutex);
+        if (rc < 0 || forks_now == forks)
+            return rc;
+    }
+    return -EAGAIN;
+}
+
+static void stop(struct tree *t)
+{
+    const uint64_t one = 1;
+    if (t->socket < 0)
+        return;
+    if (write(t->stop, &one, sizeof one) == (ssize_t)sizeof one)
+        pthread_join(t->thread, NULL);
+    close(t->socket);
+    t->socket = -1;
+}
+
+bool tree_finish(struct tree *t)
+{
+    stop(t);
+    settle(t);
+    return !t->has_gaps;
+}
+
+struct tree_image *tree_next_missed(struct tree *t, size_t *at)
+{
+    while (*at < t->n_images) {
+        struct tree_image *image = t->images[(*at)++];
+        if (!image->recorded)
+            return image;
+    }
+    return NULL;
+}
+
+void tree_free(struct tree *t)
+{
+    if (!t)
+        return;
+    stop(t);
+    for (size_t i = 0; i < t->n_images; i++)
+        free(t->images[i]);
+    if (t->stop >= 0)
+        close(t->stop);
+    free(t->images);
+    free(t->members);
+    free(t->spools);
+    pthread_mutex_destroy(&t->mutex);
+    free(t);
+}

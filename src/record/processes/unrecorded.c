@@ -1,0 +1,435 @@
+#include "record/processes/unrecorded.h"
+
+#include "base/clock.h"
+#include "record/drain/drain_private.h"
+#include "record/processes/tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    MIN_INTERVAL_NS = 20000000,
+    SETTLE_INTERVAL_NS = 100000000,
+    COST = 20,            // the time between two looks, in their CPU time
+    CERTAIN_LOOKS = 3,    // at processes that may have been on their way to their libraries
+    MAX_MISSED = 4096,    // that are described
+    YOUNG_NS = 100000000, // a program that has begun so late may not have come to its first call
+};
+
+struct unrecorded_process {
+    pid_t pid;
+    unsigned long long start; // in the kernel's ticks: with the pid it is one process
+    unsigned look;            // the last that has seen it
+    bool is_member;
+    uint32_t images; // spools of the session up to its last one; 0: it had none
+    bool missed;     // its image is
+    struct unrecorded_look seen;
+};
+
+// Forks of the whole machine since it was started. 0: unknown.
+static unsigned long long count_forks(void)
+{
+    unsigned long long forks = 0;
+    char *line = NULL;
+    size_t room = 0;
+    FILE *stat = fopen("/proc/stat", "re");
+    while (stat && !forks && getline(&line, &room, stat) > 0)
+        (void)sscanf(line, "processes %llu", &forks);
+    free(line);
+    if (stat)
+        fclose(stat);
+    return forks;
+}
+
+static bool find_survivor(const struct unrecorded *u, pid_t except)
+{
+    DIR *proc = opendir("/proc");
+    struct dirent *d;
+    bool found = false;
+    while (proc && !found && (d = readdir(proc))) {
+        pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
+        found = pid != except && lifetime_is_of_session(pid, u->how.dir);
+    }
+    if (proc)
+        closedir(proc);
+    return found;
+}
+
+// Where the kernel does not report all processes, /proc is searched. A process that forks and ends while the list of /proc is
+// read is missed, and its child, too: a daemon begins so. Only a search during which nothing forked is certain; on a machine
+// that forks all the time, several must do.
+bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except)
+{
+    enum { MAX_SEARCHES = 8 };
+    int known = except || !u->tree ? -ENOTSUP : tree_has_survivor(u->tree);
+    if (known >= 0)
+        return known;
+    for (int searches = 0; searches < MAX_SEARCHES; searches++) {
+        unsigned long long forks = count_forks();
+        if (find_survivor(u, except))
+            return true;
+        if (forks && forks == count_forks())
+            return false;
+    }
+    return false;
+}
+
+static struct unrecorded_process *find(const struct unrecorded *u, pid_t pid, unsigned long long start)
+{
+    for (size_t i = u->n; i-- > 0;) {
+        struct unrecorded_process *p = &u->items[i];
+        if (p->pid == pid && p->look + 1 >= u->look && (!start || p->start == start))
+            return p;
+    }
+    return NULL;
+}
+
+// Parent and start of a process. Its name stands in parentheses before them and may hold any.
+static bool read_stat(pid_t pid, struct unrecorded_process *p, pid_t *parent)
+{
+    char path[64], text[1024];
+    int ppid;
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    const char *to = strrchr(text, ')');
+    if (!to || sscanf(to + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ppid,
+                      &p->start) != 2)
+        return false;
+    p->pid = pid;
+    *parent = ppid;
+    return true;
+}
+
+enum library { LIBRARY_UNKNOWN, LIBRARY_THERE, LIBRARY_MISSING };
+
+// The dynamic linker maps what LD_PRELOAD names before all that the program needs: where a libc is mapped, the library is not on
+// its way any more.
+static enum library find_library(pid_t pid)
+{
+    char path[64], *line = NULL;
+    size_t room = 0;
+    bool has_libc = false, found = false;
+    snprintf(path, sizeof path, "/proc/%ld/maps", (long)pid);
+    FILE *maps = fopen(path, "re");
+    while (maps && !found && getline(&line, &room, maps) > 0) {
+        found = strstr(line, "libheaptape");
+        has_libc |= strstr(line, "/libc.so") || strstr(line, "/libc-2.") || strstr(line, "/ld-musl-");
+    }
+    bool whole = maps && feof(maps); // and not without memory for a line
+    free(line);
+    if (maps)
+        fclose(maps);
+    return found ? LIBRARY_THERE : whole && has_libc ? LIBRARY_MISSING : LIBRARY_UNKNOWN;
+}
+
+static bool is_missed(pid_t pid, const struct unrecorded_look *seen)
+{
+    if (!seen->followed || !seen->name[0])
+        return false;
+    enum library library = find_library(pid);
+    return library == LIBRARY_MISSING || (library == LIBRARY_UNKNOWN && seen->why[0]);
+}
+
+static void look_at(struct unrecorded *u, pid_t pid, pid_t program)
+{
+    struct unrecorded_process found = {0}, *known = find(u, pid, 0);
+    pid_t parent;
+    // Somebody else's, at each look so far.
+    if (known && !known->is_member) {
+        known->look = u->look;
+        return;
+    }
+    if (!read_stat(pid, &found, &parent))
+        return;
+    struct unrecorded_process *p = find(u, pid, found.start);
+    if (!p) {
+        const struct unrecorded_process *of = find(u, parent, 0);
+        found.is_member = pid == program || (u->outer_pid && parent == u->outer_pid) || (of && of->is_member) ||
+                          lifetime_is_of_session(pid, u->how.dir);
+        if (HT_GROW(&u->items, &u->capacity, u->n + 1) < 0)
+            return;
+        p = &u->items[u->n++];
+        *p = found;
+    }
+    p->look = u->look;
+    if (!p->is_member)
+        return;
+    struct unrecorded_look seen;
+    unrecorded_look_at(&seen, pid, &u->how);
+    if (is_missed(pid, &seen)) {
+        p->missed = true;
+        p->seen = seen;
+    }
+}
+
+// Forgets those that have ended and are not to be listed.
+static void forget_ended(struct unrecorded *u)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < u->n; i++) {
+        if (u->items[i].look == u->look || u->items[i].missed)
+            u->items[n++] = u->items[i];
+    }
+    u->n = n;
+}
+
+// The recorder's own number in a /proc of another pid namespace, where the program's is not known; else 0.
+static pid_t find_outer_pid(void)
+{
+    char text[32];
+    ssize_t n = readlink("/proc/self", text, sizeof text - 1);
+    text[n > 0 ? n : 0] = 0;
+    pid_t self = (pid_t)strtol(text, NULL, 10);
+    return self != getpid() ? self : 0;
+}
+
+static void look(struct unrecorded *u, pid_t program)
+{
+    DIR *proc = opendir("/proc");
+    struct dirent *d;
+    u->look++;
+    u->outer_pid = find_outer_pid();
+    if (u->outer_pid)
+        program = -1;
+    while (proc && (d = readdir(proc))) {
+        pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
+        if (pid > 0)
+            look_at(u, pid, program);
+    }
+    if (proc)
+        closedir(proc);
+    forget_ended(u);
+}
+
+void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, enum clock_kind clock, pid_t attached)
+{
+    *u = (struct unrecorded){.how = *how};
+    u->tree = tree_new(&u->how, clock, attached);
+}
+
+void unrecorded_look(struct unrecorded *u, pid_t program)
+{
+    uint64_t now = clock_monotonic_ns();
+    if (now < u->next_ns)
+        return;
+    if (u->tree) {
+        tree_settle(u->tree);
+        u->next_ns = now + SETTLE_INTERVAL_NS;
+        return;
+    }
+    uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    unsigned long long forks = count_forks();
+    if (!forks || forks != u->forks)
+        u->due = CERTAIN_LOOKS;
+    u->forks = forks;
+    if (u->due) {
+        u->due--;
+        look(u, program);
+    }
+    u->next_ns = now + MIN_INTERVAL_NS + COST * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began);
+}
+
+void unrecorded_spool(struct unrecorded *u, const struct drain_spool *s)
+{
+    if (u->tree)
+        tree_spool(u->tree, s);
+}
+
+void unrecorded_match(struct unrecorded *u, const struct drain *c)
+{
+    for (size_t i = 0; !u->tree && i < c->n_spools; i++) {
+        const struct drain_spool *s = c->spools[i];
+        struct unrecorded_process *p = find(u, s->visible_pid, 0);
+        // A new spool is of an image that came after the one without.
+        if (p && p->images <= s->number) {
+            p->images = s->number + 1;
+            p->missed = false;
+        }
+    }
+}
+
+static int add(struct trace_unrecorded *to, const struct trace_missed *missed)
+{
+    to->processes += 1 + missed->forks;
+    return to->n < MAX_MISSED ? trace_unrecorded_add(to, missed) : 0;
+}
+
+static void explain_refusal(char why[UNRECORDED_WHY_BYTES], const struct spool_untraced *u)
+{
+    uint32_t error = atomic_load_explicit(&u->why, memory_order_acquire);
+    struct limit l = limit_of(u->resource, u->limit);
+    if (error == SPOOL_REFUSED_SECCOMP)
+        snprintf(why, UNRECORDED_WHY_BYTES, "its system calls are filtered");
+    else if (error == SPOOL_REFUSED_COUNTER)
+        snprintf(why, UNRECORDED_WHY_BYTES, "it may not read the time-stamp counter");
+    else if (error == SPOOL_REFUSED_ENDED)
+        snprintf(why, UNRECORDED_WHY_BYTES, "the recording had ended");
+    else if (u->limit && l.what)
+        snprintf(why, UNRECORDED_WHY_BYTES, "no spool could be made for it: %s (its %s is limited to %llu%s)",
+                 strerror((int)error), l.what, (unsigned long long)l.amount, l.unit);
+    else
+        snprintf(why, UNRECORDED_WHY_BYTES, "no spool could be made for it: %s", strerror((int)error));
+}
+
+// Those that say so themselves. Any program of the user can write there.
+static int add_refused(const struct drain_reserves *r, struct trace_unrecorded *to)
+{
+    uint32_t refused = drain_untraced(r);
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < refused && i < SPOOL_UNTRACED; i++) {
+        struct spool_untraced *u = &r->shared->untraced_of[i];
+        char why[UNRECORDED_WHY_BYTES], name[SPOOL_NAME_BYTES + 1];
+        explain_refusal(why, u);
+        snprintf(name, sizeof name, "%.*s", SPOOL_NAME_BYTES, u->name);
+        rc = add(to,
+                 &(struct trace_missed){
+                     .pid = u->pid, .name = name, .why = why, .calls = atomic_load(&u->count.calls), .ns = UINT64_MAX});
+    }
+    to->processes += refused > SPOOL_UNTRACED ? refused - SPOOL_UNTRACED : 0;
+    return rc;
+}
+
+void unrecorded_count(const struct drain_reserves *n, struct record_result *result)
+{
+    enum { MAX_COUNT_BITS = 48 };
+    uint32_t untraced = drain_untraced(n);
+    bool broken = atomic_load(&n->guard.broken);
+    for (uint32_t k = 0; k < untraced && k < SPOOL_UNTRACED; k++) {
+        uint64_t calls = atomic_load(&n->shared->untraced_of[k].count.calls);
+        broken |= calls >> MAX_COUNT_BITS != 0;
+        result->lost_words += calls >> MAX_COUNT_BITS ? 0 : calls;
+    }
+    result->lost_is_bound |= untraced > SPOOL_UNTRACED || broken;
+    result->session_broken |= broken;
+}
+
+// Has it said so itself, or has the recorder? Where processes are numbered anew its name must do.
+static bool has_said(const struct drain_reserves *r, const struct tree_image *image)
+{
+    uint32_t refused = drain_untraced(r);
+    for (uint32_t i = 0; i < refused && i < SPOOL_UNTRACED; i++) {
+        const struct spool_untraced *u = &r->shared->untraced_of[i];
+        if (u->pid == (uint32_t)image->pid || strncmp(u->name, image->look.name, sizeof u->name) == 0)
+            return true;
+    }
+    return refused > SPOOL_UNTRACED;
+}
+
+static bool is_known(const struct tree_image *image, const struct drain *c)
+{
+    for (size_t i = 0; i < c->n_reserves; i++) {
+        if (has_said(c->reserves[i], image))
+            return true;
+    }
+    return drain_has_refused(c, (uint32_t)image->pid);
+}
+
+// "; its address space was limited to 4000 KiB", or "".
+static void add_limit(const struct tree_image *image, char why[UNRECORDED_WHY_BYTES])
+{
+    const struct limit *l = &image->look.limit;
+    size_t n = strlen(why);
+    if (l->what)
+        snprintf(why + n, UNRECORDED_WHY_BYTES - n, "; its %s %s limited to %llu%s", l->what,
+                 image->ended ? "was" : "is", (unsigned long long)l->amount, l->unit);
+}
+
+// Why a program was missed that should have been recorded.
+static void explain_end(const struct tree_image *image, char why[UNRECORDED_WHY_BYTES])
+{
+    if (image->look.gone)
+        snprintf(why, UNRECORDED_WHY_BYTES,
+                 "it ended before it could be looked at; libheaptape.so never started in it");
+    else if (!image->ended)
+        snprintf(why, UNRECORDED_WHY_BYTES, "did not load libheaptape.so");
+    else if (image->look.limit.what)
+        snprintf(why, UNRECORDED_WHY_BYTES, "libheaptape.so never started in it");
+    else if (WIFSIGNALED(image->status))
+        snprintf(why, UNRECORDED_WHY_BYTES, "libheaptape.so never started in it; signal %d ended it",
+                 WTERMSIG(image->status));
+    else
+        snprintf(why, UNRECORDED_WHY_BYTES, "libheaptape.so never started in it; it exited with status %d",
+                 WEXITSTATUS(image->status));
+    add_limit(image, why);
+}
+
+static int add_image(const struct tree_image *image, bool unopened, uint64_t stamp_hz, struct trace_unrecorded *to)
+{
+    char why[UNRECORDED_WHY_BYTES];
+    if (image->look.why[0])
+        memcpy(why, image->look.why, sizeof why);
+    else if (unopened)
+        strcpy(why, "its spool could not be opened, or libheaptape.so never started in it");
+    else
+        explain_end(image, why);
+    return add(to,
+               &(struct trace_missed){.pid = (uint32_t)image->pid,
+                                      .name = (char *)image->look.name,
+                                      .why = why,
+                                      .forks = image->ran > 1 ? image->ran - 1 : 0,
+                                      .calls = UINT64_MAX,
+                                      .ns = image->to ? clock_to_ns(image->to - image->from, stamp_hz) : UINT64_MAX});
+}
+
+static bool is_missed_image(const struct tree_image *image, struct unrecorded_clock clock)
+{
+    if (!image->look.followed)
+        return false;
+    return image->look.why[0] || image->to ||
+           (clock_to_ns(clock.now - image->from, clock.stamp_hz) > YOUNG_NS &&
+            find_library(image->pid) == LIBRARY_MISSING);
+}
+
+static int add_tree(struct unrecorded *u, const struct drain *c, struct unrecorded_clock clock,
+                    struct trace_unrecorded *to)
+{
+    const struct tree_image *image;
+    size_t at = 0;
+    int rc = 0;
+    to->by = tree_finish(u->tree) ? TRACE_MISSED_KERNEL : TRACE_MISSED_GAPS;
+    while (rc == 0 && (image = tree_next_missed(u->tree, &at))) {
+        bool known = !image->look.why[0] && is_known(image, c);
+        if (!known && is_missed_image(image, clock))
+            rc = add_image(image, c->unopened > 0, clock.stamp_hz, to);
+    }
+    return rc;
+}
+
+int unrecorded_finish(struct unrecorded *u, const struct drain *c, struct unrecorded_clock clock,
+                      struct trace_unrecorded *to)
+{
+    int rc = 0;
+    for (size_t i = 0; i < c->n_reserves && rc == 0; i++)
+        rc = add_refused(c->reserves[i], to);
+    if (rc == 0 && u->tree)
+        return add_tree(u, c, clock, to);
+    to->by = lifetime_sees_processes() ? TRACE_MISSED_PROC : TRACE_MISSED_UNKNOWN;
+    for (size_t i = 0; rc == 0 && i < u->n; i++) {
+        const struct unrecorded_process *p = &u->items[i];
+        const char *why = p->seen.why[0] ? p->seen.why : "did not load libheaptape.so";
+        if (p->missed)
+            rc = add(to, &(struct trace_missed){.pid = (uint32_t)p->pid,
+                                                .name = (char *)p->seen.name,
+                                                .why = (char *)why,
+                                                .calls = UINT64_MAX,
+                                                .ns = UINT64_MAX});
+    }
+    return rc;
+}
+
+void unrecorded_release(struct unrecorded *u)
+{
+    tree_free(u->tree);
+    free(u->items);
+    *u = (struct unrecorded){0};
+}

@@ -1,0 +1,151 @@
+#include "record/processes/watch.h"
+
+#include "record/processes/pages.h"
+#include "trace/codec.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define MS(n) ((n)*1000000ull)
+
+// A process that lives for a day has about 2,000 maps when it changes little.
+#define FIRST_NS    MS(20) // least age of a process for its first map, so that programs that live for moments cost none
+#define CHANGED_NS  MS(50) // least time between two maps of a process that changes …
+#define SAME_NS     MS(200) // … and of one that does not …
+#define CHANGED_AGE 1024    // … or such a part of its age
+#define SAME_AGE    128
+#define REST_CPU    200 // times the CPU time of a map pass until the next of any process: half a percent of a CPU …
+#define REST_WALL   20  // … and such a multiple of how long it took
+#define MAX_NS      MS(250) // a map that takes longer is given up
+
+enum watch_state { WATCH_IDLE, WATCH_ASKED, WATCH_DONE, WATCH_ENDING };
+
+struct proc_watch {
+    const char *recording;
+    enum clock_kind clock;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t asked;
+    _Atomic enum watch_state state; // changed under the mutex
+    // Of who asks while it is idle, of the thread while it is asked, and of who takes when it is done.
+    uint32_t number;
+    pid_t pid;
+    struct buf payload; // empty: it could not be taken
+    uint64_t rest_until_ns;
+};
+
+static uint64_t stamp_now(const struct proc_watch *w)
+{
+    return clock_ticks(w->clock) >> CODEC_STAMP_SHIFT;
+}
+
+static uint64_t max(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void take_map(struct proc_watch *w)
+{
+    const struct proc_pages_how how = {w->recording, MAX_NS};
+    struct trace_pages p = {.process = w->number, .stamp = stamp_now(w)};
+    uint64_t began_ns = clock_monotonic_ns(), began_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    int rc = proc_pages_read(&p, w->pid, &how);
+    p.end_stamp = stamp_now(w);
+    if (rc < 0 || trace_pages_put(&w->payload, &p) < 0)
+        w->payload.size = 0;
+    trace_pages_release(&p);
+    uint64_t now = clock_monotonic_ns();
+    w->rest_until_ns =
+        now + max(REST_CPU * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_cpu_ns), REST_WALL * (now - began_ns));
+}
+
+static void *work(void *arg)
+{
+    struct proc_watch *w = arg;
+    pthread_mutex_lock(&w->mutex);
+    while (w->state != WATCH_ENDING) {
+        if (w->state != WATCH_ASKED) {
+            pthread_cond_wait(&w->asked, &w->mutex);
+            continue;
+        }
+        pthread_mutex_unlock(&w->mutex);
+        take_map(w);
+        pthread_mutex_lock(&w->mutex);
+        if (w->state == WATCH_ASKED)
+            w->state = WATCH_DONE;
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return NULL;
+}
+
+struct proc_watch *proc_watch_new(const char *recording, enum clock_kind clock)
+{
+    struct proc_watch *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    w->recording = recording;
+    w->clock = clock;
+    pthread_mutex_init(&w->mutex, NULL);
+    pthread_cond_init(&w->asked, NULL);
+    if (pthread_create(&w->thread, NULL, work, w) == 0)
+        return w;
+    pthread_cond_destroy(&w->asked);
+    pthread_mutex_destroy(&w->mutex);
+    free(w);
+    return NULL;
+}
+
+static void set_state(struct proc_watch *w, enum watch_state state)
+{
+    pthread_mutex_lock(&w->mutex);
+    w->state = state;
+    pthread_cond_signal(&w->asked);
+    pthread_mutex_unlock(&w->mutex);
+}
+
+void proc_watch_free(struct proc_watch *w)
+{
+    if (!w)
+        return;
+    set_state(w, WATCH_ENDING);
+    pthread_join(w->thread, NULL);
+    pthread_cond_destroy(&w->asked);
+    pthread_mutex_destroy(&w->mutex);
+    buf_release(&w->payload);
+    free(w);
+}
+
+static bool is_due(const struct proc_due *due, uint64_t now, uint64_t rss_bytes)
+{
+    uint64_t age = now - due->first_ns, since = now - due->last_ns;
+    uint64_t change = rss_bytes > due->rss_bytes ? rss_bytes - due->rss_bytes : due->rss_bytes - rss_bytes;
+    if (!due->last_ns)
+        return age >= FIRST_NS;
+    bool changed = change > due->rss_bytes / 16;
+    return since >= (changed ? max(CHANGED_NS, age / CHANGED_AGE) : max(SAME_NS, age / SAME_AGE));
+}
+
+void proc_watch_ask(struct proc_watch *w, struct proc_due *due, uint32_t number, pid_t pid, uint64_t rss_bytes)
+{
+    uint64_t now = clock_monotonic_ns();
+    due->first_ns = due->first_ns ? due->first_ns : now;
+    if (!w || atomic_load(&w->state) != WATCH_IDLE || now < w->rest_until_ns || !is_due(due, now, rss_bytes))
+        return;
+    due->last_ns = now;
+    due->rss_bytes = rss_bytes;
+    w->number = number;
+    w->pid = pid;
+    set_state(w, WATCH_ASKED);
+}
+
+bool proc_watch_take(struct proc_watch *w, struct buf *payload, uint32_t *number)
+{
+    if (!w || atomic_load(&w->state) != WATCH_DONE)
+        return false;
+    *payload = w->payload;
+    *number = w->number;
+    w->payload = (struct buf){0};
+    set_state(w, WATCH_IDLE);
+    return payload->size != 0;
+}

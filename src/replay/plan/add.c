@@ -1,0 +1,745 @@
+// Adds the ops of a workload to a plan, and checks them.
+#include "base/buf.h"
+#include "replay/plan/build.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// The op being added.
+struct pending_op {
+    struct plan *plan;
+    struct plan_stream *stream;
+    uint32_t thread, recorded; // of the player; of the workload, which differs when all are played in one
+    const struct workload_op *op;
+    uint64_t number; // of the op in the workload's thread; only where residency is known
+    struct err *e;
+};
+
+__attribute__((format(printf, 2, 3))) static int bad(const struct pending_op *a, const char *fmt, ...)
+{
+    char text[200];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return err_set(a->e, -EBADMSG, "%s: op %llu of thread %u %s", a->plan->name, (unsigned long long)a->stream->ops,
+                   a->thread, text);
+}
+
+static int need_stream(struct plan *p, uint64_t thread, struct plan_stream **s, struct err *e)
+{
+    if (thread >= PLAN_MAX_THREADS)
+        return err_set(e, -EBADMSG, "%s: thread %llu: only %d threads can be replayed", p->name,
+                       (unsigned long long)thread, PLAN_MAX_THREADS);
+    if (HT_EXTEND(&p->streams, &p->n_streams, &p->streams_capacity, thread + 1) < 0)
+        return plan_no_memory(e);
+    *s = p->streams[thread];
+    if (*s)
+        return 0;
+    *s = p->streams[thread] = calloc(1, sizeof **p->streams);
+    if (!*s)
+        return plan_no_memory(e);
+    (*s)->number = (uint32_t)thread;
+    (*s)->memory = p->facts.streamed ? &p->ring : &p->memory;
+    return 0;
+}
+
+// The slot of the op, created if it is new. A workload of a few bytes may name any slot number, so the table is limited
+// to the memory allowed.
+static int need_slot(struct pending_op *a, struct plan_slot **slot)
+{
+    struct plan *p = a->plan;
+    uint64_t n = (uint64_t)a->op->slot + 1;
+    *slot = NULL;
+    if (n > p->n_slots && n > p->memory_bytes / sizeof *p->slots)
+        return bad(a, "has slot %u: the table of slots does not fit into the memory allowed (try a larger --memory)",
+                   a->op->slot);
+    if (HT_EXTEND(&p->slots, &p->n_slots, &p->slots_capacity, n) < 0)
+        return plan_no_memory(a->e);
+    *slot = &p->slots[a->op->slot];
+    return 0;
+}
+
+static int occupied_slot(struct pending_op *a, struct plan_slot **slot)
+{
+    int rc = need_slot(a, slot);
+    if (rc == 0 && !(*slot)->entry)
+        return bad(a, "uses slot %u, which holds no block", a->op->slot);
+    return rc;
+}
+
+static void count_live(struct pending_op *a, uint64_t change)
+{
+    struct plan *p = a->plan;
+    a->stream->live_change = plan_wrapping_add(a->stream->live_change, (int64_t)change);
+    p->coupling.bytes += (int64_t)change < 0 ? 0 - change : change;
+    p->live = plan_wrapping_add(p->live, (int64_t)change);
+    if (p->live > p->peak) {
+        p->peak = p->live;
+        p->facts.ops_to_peak = p->added + 1;
+    }
+}
+
+// A snapshot names the call that allocated each block.
+static int note_allocation(struct pending_op *a)
+{
+    return a->plan->settings.snapshots ? plan_note_allocation(a->plan, a->recorded, a->op, a->e) : 0;
+}
+
+static int put_counted(struct pending_op *a, const struct plan_call *c)
+{
+    a->stream->counted_events++;
+    a->stream->unsampled_events++;
+    a->plan->coupling.calls++;
+    a->plan->facts.events++;
+    a->plan->facts.by_kind[a->op->kind]++;
+    return plan_put_call(a->plan, a->stream, c, a->e);
+}
+
+// An op without a call, so that op numbers stay those of the workload.
+static int put_without_call(struct pending_op *a)
+{
+    return plan_put_call(a->plan, a->stream, &(struct plan_call){.op = PLAN_SKIPPED}, a->e);
+}
+
+static int put_skipped(struct pending_op *a)
+{
+    a->plan->facts.skipped++;
+    return put_without_call(a);
+}
+
+// One of the COUNTs that become SAMPLEs if they are kept in the end.
+static int put_sample(struct pending_op *a)
+{
+    struct plan *p = a->plan;
+    int rc = plan_put_count(p, a->stream, a->e);
+    if (rc < 0)
+        return rc;
+    if (HT_GROW(&p->samples, &p->samples_capacity, p->n_samples + 1) < 0)
+        return plan_no_memory(a->e);
+    p->samples[p->n_samples++] = a->stream->next - 2;
+    a->stream->unsampled_events = 0;
+    return plan_note_point(p, a->e);
+}
+
+// Ops soon after a PACE have none of their own: a sleep is precise to some 10 us, and allocators return memory by the clock 10
+// ms or more after its last use.
+static int put_pace(struct pending_op *a, uint64_t stamp)
+{
+    enum { PACE_STEP_NS = 20000, CLOCK_STEP_NS = 500000 };
+    struct plan *p = a->plan;
+    if (!(p->settings.ns_per_stamp > 0) || a->op->kind == HT_PREEXISTING || stamp < a->stream->pace_stamp)
+        return 0;
+    double ns = stamp > p->first_stamp ? (double)(stamp - p->first_stamp) * p->settings.ns_per_stamp : 0;
+    if (ns >= (double)(1ull << 55))
+        return p->settings.paced ? bad(a, "is more than a year later than the first one") : 0;
+    double step = (p->settings.paced ? PACE_STEP_NS : CLOCK_STEP_NS) / p->settings.ns_per_stamp;
+    a->stream->pace_stamp = stamp + (uint64_t)step;
+    return plan_put_pace(p, a->stream, (uint64_t)ns, a->e);
+}
+
+static int put_dependencies(struct pending_op *a)
+{
+    struct plan *p = a->plan;
+    for (uint32_t i = 0; i < a->op->n_dependencies; i++) {
+        const struct workload_dependency *w = &a->op->dependencies[i];
+        struct plan_stream *other = w->thread < p->n_streams ? p->streams[w->thread] : NULL;
+        if (!other || w->op >= other->ops)
+            return bad(a, "depends on op %llu of thread %u, which does not come before it", (unsigned long long)w->op,
+                       w->thread);
+        if (other == a->stream)
+            continue;
+        uint64_t position;
+        plan_stream_publish(other, w->op, &position);
+        int rc = plan_put_wait(p, a->stream, w->thread, position, a->e);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+// An entry of the slot table for the slot's new block. Called before the op is put, because it may put a WAIT.
+static int allocate_entry(struct pending_op *a, struct plan_slot *slot)
+{
+    struct slot_table_batch *batch;
+    if (slot_table_allocate(&a->plan->slot_table, &a->stream->pool, &slot->entry, &batch) < 0)
+        return plan_no_memory(a->e);
+    if (a->plan->slot_table.limit > a->plan->memory_bytes / 8)
+        return bad(
+            a, "is one block too many: the slot table does not fit into the memory allowed (try a larger --memory)");
+    int rc = 0;
+    if (batch && batch->from_thread != a->thread)
+        rc = plan_put_wait(a->plan, a->stream, batch->from_thread, batch->position, a->e);
+    free(batch);
+    return rc;
+}
+
+// Offers surplus entries to other threads, which may use them when the thread's last op is done.
+static int share_entries(struct pending_op *a)
+{
+    uint64_t position;
+    plan_stream_publish(a->stream, a->stream->ops - 1, &position);
+    return slot_table_share(&a->plan->slot_table, &a->stream->pool, a->thread, position) < 0 ? plan_no_memory(a->e) : 0;
+}
+
+static int free_entry(struct pending_op *a, struct plan_slot *slot)
+{
+    int surplus = slot_table_free(&a->stream->pool, slot->entry);
+    slot->entry = 0;
+    if (surplus < 0)
+        return plan_no_memory(a->e);
+    return surplus ? share_entries(a) : 0;
+}
+
+static uint64_t requested(const struct workload_op *op)
+{
+    return event_requested(op->kind, op->size, op->count);
+}
+
+// Sets the size of the slot's block to what the op requests.
+static int set_size(struct pending_op *a, struct plan_slot *slot)
+{
+    struct plan *p = a->plan;
+    uint64_t size = requested(a->op);
+    if (size > PTRDIFF_MAX)
+        return bad(a, "requests %llu × %llu bytes, which no allocator has", (unsigned long long)a->op->count,
+                   (unsigned long long)a->op->size);
+    count_live(a, size - slot->size);
+    slot->size = size;
+    if (size > p->max_block_bytes)
+        p->max_block_bytes = size;
+    return 0;
+}
+
+// Only pages that belong to the block alone were measured: as many as its size holds, or one fewer, by its address. If all
+// are used, so is the rest of the block, and on another allocator it may lie at the start of a page.
+static uint64_t of_block_kib(uint64_t kib, uint64_t size)
+{
+    uint64_t whole = WORKLOAD_PAGE_BYTES;
+    return kib / WORKLOAD_PAGE_KIB >= size / whole - 1 ? (size + whole - 1) / whole * WORKLOAD_PAGE_KIB : kib;
+}
+
+// How much other blocks of the same size class, and from calloc or not, were used so far: of the same call site if it is
+// recorded. NULL: out of memory.
+static struct plan_use *use_by_site(struct plan *p, const struct workload_op *op, uint64_t size, bool zeroed)
+{
+    uint64_t site = op->kind == HT_PREEXISTING ? op->value >> 8 : op->value;
+    unsigned class = 63 - (unsigned)__builtin_clzll(size);
+    if (!site)
+        return &p->uses[zeroed][class];
+    uint64_t key = site << 7 | class << 1 | zeroed, number = map_get(&p->use_of_site, key);
+    if (number)
+        return &p->site_uses[number - 1];
+    if (HT_GROW(&p->site_uses, &p->site_uses_capacity, p->n_site_uses + 1) < 0 ||
+        map_put(&p->use_of_site, key, p->n_site_uses + 1) < 0)
+        return NULL;
+    p->site_uses[p->n_site_uses] = (struct plan_use){0};
+    return &p->site_uses[p->n_site_uses++];
+}
+
+static void add_use(struct plan_use *to, uint64_t bytes, uint64_t used)
+{
+    uint64_t part = PLAN_USE_PARTS * used / bytes;
+    to->all.bytes += bytes;
+    to->all.used += used;
+    to->by_part[part].bytes += bytes;
+    to->by_part[part].used += used;
+}
+
+// The part that the block is in which has the byte of that number, if they are put in order.
+static unsigned part_of_byte(const struct plan_use *u, uint64_t number)
+{
+    unsigned part = 0;
+    for (uint64_t end = u->by_part[0].bytes; end <= number && part < PLAN_USE_PARTS; end += u->by_part[part].bytes)
+        part++;
+    return part;
+}
+
+// How much of a block of that size others let expect: the median of the parts of them that were used, by their bytes. Most are
+// used as a whole or hardly, and those that are not known lie where others have lain: of buffers that are allocated again and
+// again a program uses more than the mean, in which each pool counts that it sets up once and hardly uses.
+static uint64_t expect_use(const struct plan_use *u, uint64_t size)
+{
+    const uint64_t middle[] = {(u->all.bytes - 1) / 2, u->all.bytes / 2};
+    double used = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned part = part_of_byte(u, middle[i]);
+        used += (double)u->by_part[part].used / (double)u->by_part[part].bytes / 2;
+    }
+    return (uint64_t)((double)size * used);
+}
+
+static int put_late(struct pending_op *a, struct plan_slot *slot, const struct plan_late *late)
+{
+    return plan_late_allocated(a->plan, slot, late) < 0 ? plan_no_memory(a->e) : 0;
+}
+
+static int release_late(struct pending_op *a, struct plan_slot *slot)
+{
+    return slot->size < HT_BIG_BYTES ? 0 : plan_late_released(a->plan, a->stream, slot, a->e);
+}
+
+// Says how much of the op's block the program used, where that is known or can be estimated: else the player guesses. Of a
+// block that was not measured, or that lay in memory that was resident before, the part is used that others of its call site
+// and size class used so far, or where those are not known, others of its size class.
+static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_slot *slot)
+{
+    struct plan *p = a->plan;
+    bool is_live_at_start = a->op->kind == HT_PREEXISTING;
+    if (slot->size < HT_BIG_BYTES)
+        return 0;
+    bool zeroed = (a->op->kind == HT_PREEXISTING ? (uint8_t)a->op->value : a->op->kind) == HT_CALLOC;
+    uint64_t kib = slot->size >> 10;
+    struct plan_use *alike = &p->uses[zeroed][63 - __builtin_clzll(slot->size)],
+                    *of_site = use_by_site(p, a->op, slot->size, zeroed);
+    if (!of_site)
+        return plan_no_memory(a->e);
+    const struct plan_use *others = of_site->all.bytes ? of_site : alike;
+    const struct workload_residency *r =
+        p->residency ? samples_residency_find(p->residency, a->recorded, a->number) : NULL;
+    p->facts.big_bytes += slot->size;
+    if (r && r->used > kib)
+        r = NULL;
+    bool known = r && (zeroed || r->used == r->resident);
+    struct plan_late late = {
+        .owner = s, .thread = a->recorded, .entry = slot->entry, .zeroed = zeroed, .pages = kib / WORKLOAD_PAGE_KIB};
+    if (!known && !others->all.bytes && !r) {
+        late.used = zeroed ? 0 : kib / WORKLOAD_PAGE_KIB;
+        return is_live_at_start ? 0 : put_late(a, slot, &late);
+    }
+    uint64_t resident = r ? of_block_kib(r->resident, slot->size) : 0, used = resident;
+    if (known)
+        used = of_block_kib(r->used, slot->size);
+    else if (others->all.bytes)
+        used = expect_use(others, slot->size) >> 10;
+    uint64_t front = known && r->front < r->used ? r->front : used;
+    if (known) {
+        uint64_t bytes = used << 10 < slot->size ? used << 10 : slot->size;
+        p->facts.big_known_bytes += slot->size;
+        add_use(alike, slot->size, bytes);
+        if (of_site != alike)
+            add_use(of_site, slot->size, bytes);
+    } else {
+        p->facts.big_estimated_bytes += slot->size;
+        // What is known of it holds in any case.
+        used = r && used < r->used ? r->used : used;
+        used = r && used > resident ? resident : used;
+        used = of_block_kib(used, slot->size);
+        front = used;
+    }
+    late.used = used / WORKLOAD_PAGE_KIB;
+    late.front_kib = front;
+    if (known)
+        late.steps = samples_residency_steps(p->residency, a->recorded, a->number, &late.n_steps);
+    int rc = plan_put_touch(p, s, &late, &late.touch, a->e);
+    return rc < 0 || is_live_at_start ? rc : put_late(a, slot, &late);
+}
+
+// The call of an op that allocates; a realloc does if it is one of NULL.
+static struct plan_call allocation_call(const struct workload_op *op, uint32_t entry)
+{
+    struct plan_call c = {.op = (enum plan_op)op->kind, .entry = entry, .size = op->size, .extra = {op->align}};
+    if (op->kind == HT_CALLOC && op->count != 1) {
+        c.op = PLAN_CALLOC_MANY;
+        c.extra[0] = op->count;
+    } else if (op->kind == HT_REALLOC) {
+        c.op = PLAN_REALLOC_NEW;
+    } else if (op->kind == HT_REALLOCARRAY) {
+        c.op = PLAN_REALLOCARRAY_NEW;
+        c.extra[0] = op->count;
+    }
+    return c;
+}
+
+// The kind of call that can free the block of `op`: C++ allocators may tell the families apart.
+static void note_family(struct plan_slot *slot, const struct workload_op *op)
+{
+    slot->free_kind = HT_FREE;
+    slot->align_log2 = op->align ? (uint8_t)__builtin_ctzll(op->align) : 0;
+    if (op->kind == HT_NEW || op->kind == HT_NEW_NOTHROW)
+        slot->free_kind = HT_DELETE;
+    else if (op->kind == HT_NEW_ARRAY || op->kind == HT_NEW_ARRAY_NOTHROW)
+        slot->free_kind = HT_DELETE_ARRAY;
+    else if (op->kind == HT_NEW_ALIGNED || op->kind == HT_NEW_ALIGNED_NOTHROW)
+        slot->free_kind = HT_DELETE_ALIGNED;
+    else if (op->kind == HT_NEW_ARRAY_ALIGNED || op->kind == HT_NEW_ARRAY_ALIGNED_NOTHROW)
+        slot->free_kind = HT_DELETE_ARRAY_ALIGNED;
+}
+
+static int add_allocation(struct pending_op *a)
+{
+    struct plan_slot *slot;
+    if ((a->op->flags & WORKLOAD_FAILED) || a->op->slot == WORKLOAD_NO_SLOT)
+        return put_skipped(a);
+    int rc = need_slot(a, &slot);
+    if (rc < 0)
+        return rc;
+    if (slot->entry)
+        return bad(a, "allocates into slot %u, which already holds a block", a->op->slot);
+    rc = allocate_entry(a, slot);
+    if (rc < 0)
+        return rc;
+    slot->size = 0;
+    rc = set_size(a, slot);
+    note_family(slot, a->op);
+    struct plan_call c = allocation_call(a->op, slot->entry);
+    if (rc == 0)
+        rc = note_allocation(a);
+    if (rc == 0)
+        rc = put_touch(a, a->stream, slot);
+    return rc < 0 ? rc : put_counted(a, &c);
+}
+
+static int add_free(struct pending_op *a)
+{
+    const struct workload_op *op = a->op;
+    struct plan_slot *slot;
+    struct plan_call c = {.op = (enum plan_op)op->kind, .size = op->size, .extra = {op->align}};
+    if (op->slot == WORKLOAD_NO_SLOT)
+        return put_counted(a, &c);
+    int rc = occupied_slot(a, &slot);
+    if (rc < 0)
+        return rc;
+    c.entry = slot->entry;
+    if (op->kind == HT_REALLOC || op->kind == HT_REALLOCARRAY)
+        c.op = PLAN_REALLOC_FREE;
+    rc = release_late(a, slot);
+    count_live(a, 0 - slot->size);
+    if (rc == 0)
+        rc = put_counted(a, &c);
+    return rc < 0 ? rc : free_entry(a, slot);
+}
+
+static int add_realloc(struct pending_op *a)
+{
+    const struct workload_op *op = a->op;
+    struct plan_slot *slot;
+    if (op->flags & WORKLOAD_FAILED)
+        return put_skipped(a);
+    if (op->flags & WORKLOAD_FROM_NULL)
+        return add_allocation(a);
+    if (op->flags & WORKLOAD_FREED)
+        return add_free(a);
+    if (op->slot == WORKLOAD_NO_SLOT)
+        return put_skipped(a);
+    int rc = occupied_slot(a, &slot);
+    if (rc < 0)
+        return rc;
+    struct plan_call c = {.op = (enum plan_op)op->kind, .entry = slot->entry, .size = op->size, .extra = {slot->size}};
+    if (op->kind == HT_REALLOCARRAY) {
+        c.extra[0] = op->count;
+        c.extra[1] = slot->size;
+    }
+    rc = release_late(a, slot);
+    if (rc == 0)
+        rc = set_size(a, slot);
+    if (rc == 0)
+        rc = note_allocation(a);
+    if (rc == 0)
+        rc = put_touch(a, a->stream, slot);
+    return rc < 0 ? rc : put_counted(a, &c);
+}
+
+// The kind of call that allocates a block which the slot's kind can free.
+static unsigned preexisting_kind(const struct plan_slot *slot)
+{
+    switch (slot->free_kind) {
+    case HT_DELETE:
+        return HT_NEW;
+    case HT_DELETE_ARRAY:
+        return HT_NEW_ARRAY;
+    case HT_DELETE_ALIGNED:
+        return HT_NEW_ALIGNED;
+    case HT_DELETE_ARRAY_ALIGNED:
+        return HT_NEW_ARRAY_ALIGNED;
+    }
+    return slot->align_log2 ? HT_MEMALIGN : HT_MALLOC;
+}
+
+// Of blocks that are live where an extracted part of a workload begins, the call that allocated them is known.
+static void note_preexisting_family(struct plan_slot *slot, const struct workload_op *op)
+{
+    struct workload_op allocated_by = {.align = op->align, .kind = (uint8_t)op->value};
+    note_family(slot, &allocated_by);
+}
+
+// The player allocates preexisting blocks before the start, so they need entries that no other block has had.
+static int add_preexisting(struct pending_op *a)
+{
+    struct plan *p = a->plan;
+    struct plan_slot *slot;
+    int rc = need_slot(a, &slot);
+    if (rc < 0)
+        return rc;
+    if (slot->entry)
+        return bad(a, "allocates into slot %u, which already holds a block", a->op->slot);
+    if (slot_table_allocate_fresh(&p->slot_table, &p->preexisting.pool, &slot->entry) < 0)
+        return plan_no_memory(a->e);
+    slot->size = a->op->flags & WORKLOAD_SIZE_UNKNOWN ? PLAN_UNKNOWN_SIZE : a->op->size;
+    if (slot->size > p->max_block_bytes)
+        p->max_block_bytes = slot->size;
+    note_preexisting_family(slot, a->op);
+    unsigned kind = preexisting_kind(slot);
+    p->preexisting_by[kind] = true;
+    p->preexisting_bytes += slot->size;
+    p->preexisting.live_change = plan_wrapping_add(p->preexisting.live_change, (int64_t)slot->size);
+    p->facts.preexisting++;
+    struct plan_call c = {
+        .op = PLAN_PREEXISTING, .entry = slot->entry, .size = slot->size, .extra = {1ull << slot->align_log2, kind}};
+    rc = put_touch(a, &p->preexisting, slot);
+    if (rc == 0)
+        rc = plan_put_call(p, &p->preexisting, &c, a->e);
+    if (rc == 0)
+        rc = note_allocation(a);
+    return rc < 0 ? rc : put_without_call(a);
+}
+
+static int add_thread_create(struct pending_op *a)
+{
+    const struct workload_op *op = a->op;
+    struct plan_stream *child;
+    // Thread 0 is the player's main thread, and threads that have ops already run from the start.
+    if (a->plan->facts.one_thread)
+        return put_without_call(a);
+    if ((op->flags & WORKLOAD_FAILED) || op->value == 0 || op->value >= PLAN_MAX_THREADS)
+        return put_skipped(a);
+    int rc = need_stream(a->plan, op->value, &child, a->e);
+    if (rc < 0)
+        return rc;
+    if (child->started_by_thread || child->ops || child == a->stream)
+        return put_skipped(a);
+    child->started_by_thread = true;
+    return plan_put_call(a->plan, a->stream, &(struct plan_call){.op = PLAN_START_THREAD, .size = op->value}, a->e);
+}
+
+// A thread that exits leaves its entries to the others.
+static int add_thread_exit(struct pending_op *a)
+{
+    struct slot_table_pool *pool = &a->stream->pool;
+    a->stream->outlives = false;
+    int rc = plan_late_put(a->plan, a->stream, a->recorded, true, a->e);
+    if (rc == 0)
+        rc = put_without_call(a);
+    a->plan->current_exited = true;
+    if (a->plan->facts.one_thread)
+        return rc;
+    while (rc == 0 && pool->fresh < pool->fresh_end)
+        rc = slot_table_free(pool, pool->fresh++) < 0 ? plan_no_memory(a->e) : 0;
+    while (rc == 0 && pool->n)
+        rc = share_entries(a);
+    return rc;
+}
+
+static int add_by_class(struct pending_op *a)
+{
+    switch ((enum event_class)event_infos[a->op->kind].class) {
+    case HT_CLASS_ALLOC:
+        return a->op->kind == HT_PREEXISTING ? add_preexisting(a) : add_allocation(a);
+    case HT_CLASS_FREE:
+        return add_free(a);
+    case HT_CLASS_RESIZE:
+        return add_realloc(a);
+    case HT_CLASS_THREAD:
+        a->stream->outlives |= a->op->kind == HT_THREAD_START;
+        if (a->op->kind == HT_THREAD_CREATE)
+            return add_thread_create(a);
+        return a->op->kind == HT_THREAD_END ? add_thread_exit(a) : put_without_call(a);
+    case HT_CLASS_MARK:
+    case HT_CLASS_POOL: // the pool's memory comes from calls of its own
+        return put_without_call(a);
+    case HT_CLASS_MAP:
+    case HT_CLASS_META:
+        return put_skipped(a);
+    case HT_CLASS_NONE:
+    case HT_CLASS_HALF:
+        break;
+    }
+    return bad(a, "is of kind %u, which no workload has", a->op->kind);
+}
+
+// With all threads in one, dependencies are satisfied by the order of the ops; only the switches are noted.
+static int put_switch(struct pending_op *a, uint32_t thread)
+{
+    struct plan *p = a->plan;
+    if (thread >= PLAN_MAX_THREADS)
+        return bad(a, "is of thread %u: only %d threads can be replayed", thread, PLAN_MAX_THREADS);
+    if (thread >= p->n_threads)
+        p->n_threads = thread + 1;
+    if (thread == p->current || a->op->kind == HT_PREEXISTING)
+        return 0;
+    return plan_put_switch(p, a->stream, thread, a->e);
+}
+
+// TRIM and STATS are due every so many calls.
+static int put_periodic(struct pending_op *a)
+{
+    struct plan *p = a->plan;
+    int rc = 0;
+    bool is_mark = event_infos[a->op->kind].class == HT_CLASS_MARK;
+    bool asks = a->op->kind == HT_MALLOC_STATS && p->facts.stats_samples < PLAN_MAX_STATS; // as the program did
+    if (p->settings.trim_every && p->facts.events >= p->next_trim) {
+        p->next_trim += p->settings.trim_every;
+        rc = plan_put_trim(p, a->stream, a->e);
+    }
+    if (rc == 0 && asks)
+        return plan_put_stats(p, a->stream, a->e);
+    if (rc < 0 || !p->settings.stats_every || (!is_mark && p->facts.events < p->next_stats))
+        return rc;
+    if (p->facts.stats_samples >= PLAN_MAX_STATS)
+        return err_set(a->e, -EINVAL,
+                       "%s: more than %d samples of the allocator's statistics (try a larger --stats-every)", p->name,
+                       PLAN_MAX_STATS);
+    if (!is_mark)
+        p->next_stats += p->settings.stats_every;
+    return plan_put_stats(p, a->stream, a->e);
+}
+
+// The replay's memory is sampled where the program's was.
+static int put_recorded_samples(struct pending_op *a)
+{
+    struct plan *p = a->plan;
+    const struct workload_sample *sample;
+    int rc = 0;
+    while (rc == 0 && (sample = plan_pass_sample(p, a->op))) {
+        plan_late_sample(p, sample);
+        rc = put_pace(a, sample->stamp);
+        if (rc == 0)
+            rc = plan_late_put(p, a->stream, a->recorded, false, a->e);
+        if (rc == 0 && p->facts.events)
+            rc = put_sample(a);
+    }
+    if (rc < 0 || !p->n_lates)
+        return rc;
+    if (a->op->stamp >= p->next_step)
+        plan_late_step(p, a->op->stamp);
+    if (p->whole && p->n_passed == p->n_recorded)
+        plan_late_use_all(p);
+    return plan_late_put(p, a->stream, a->recorded, false, a->e);
+}
+
+// Any op.
+static int add_op(struct plan *p, uint32_t thread, uint64_t op_number, const struct workload_op *op, struct err *e)
+{
+    struct pending_op a = {.plan = p,
+                           .thread = p->facts.one_thread ? 0 : thread,
+                           .recorded = thread,
+                           .op = op,
+                           .number = op_number,
+                           .e = e};
+    int rc = need_stream(p, a.thread, &a.stream, e);
+    if (rc == 0 && p->facts.one_thread)
+        rc = put_switch(&a, thread);
+    if (rc < 0)
+        return rc;
+    if (p->facts.events == 0 && !p->first_stamp && op->kind != HT_PREEXISTING)
+        p->first_stamp = op->stamp;
+    rc = put_periodic(&a);
+    if (rc == 0 && !p->facts.one_thread)
+        rc = plan_couple(p, a.stream, op, e);
+    if (rc == 0)
+        rc = put_recorded_samples(&a);
+    plan_follow(p, &a.stream->span, op);
+    if (rc == 0)
+        rc = put_pace(&a, op->stamp);
+    if (rc == 0 && a.stream->unsampled_events >= PLAN_SAMPLE_EVENTS)
+        rc = put_sample(&a);
+    if (rc == 0 && op->n_dependencies && !p->facts.one_thread)
+        rc = put_dependencies(&a);
+    if (rc == 0 && p->settings.snapshots)
+        rc = plan_snapshot_before(p, a.stream, e);
+    if (rc == 0)
+        rc = add_by_class(&a);
+    if (rc == 0 && p->settings.snapshots)
+        rc = plan_snapshot_after(p, a.stream, e);
+    p->added++;
+    return rc;
+}
+
+// The number of the first of the next `n` ops of the thread.
+static int number_ops(struct plan *p, uint32_t thread, size_t n, uint64_t *first, struct err *e)
+{
+    if (!p->residency)
+        return 0;
+    if (thread >= PLAN_MAX_THREADS)
+        return err_set(e, -EBADMSG, "%s: thread %u: only %d threads can be replayed", p->name, thread,
+                       PLAN_MAX_THREADS);
+    if (HT_EXTEND(&p->op_numbers, &p->n_op_numbers, &p->op_numbers_capacity, (size_t)thread + 1) < 0)
+        return plan_no_memory(e);
+    *first = p->op_numbers[thread];
+    p->op_numbers[thread] += n;
+    return 0;
+}
+
+int plan_add_ops(struct plan *p, uint32_t thread, const struct workload_op *ops, size_t n, struct err *e)
+{
+    uint32_t number = p->facts.one_thread ? 0 : thread;
+    uint64_t op_number = 0;
+    int rc = number_ops(p, thread, n, &op_number, e);
+    while (rc == 0 && n) {
+        struct plan_stream *s = number < p->n_streams ? p->streams[number] : NULL;
+        size_t plain = s ? plan_add_plain(p, s, thread, ops, n) : 0;
+        ops += plain;
+        n -= plain;
+        op_number += plain;
+        if (n) {
+            rc = add_op(p, thread, op_number++, ops++, e);
+            n--;
+        }
+    }
+    return rc;
+}
+
+int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e)
+{
+    enum { REPORT_EVERY = 1 << 16 };
+    uint32_t thread;
+    const struct workload_op *ops;
+    size_t n;
+    uint64_t reported = 0;
+    int rc;
+    while ((rc = workload_next_ops(r, &thread, &ops, &n, e)) > 0) {
+        rc = plan_add_ops(p, thread, ops, n, e);
+        if (rc < 0)
+            return rc;
+        if (progress && p->added - reported >= REPORT_EVERY)
+            progress->report(progress->context, reported = p->added);
+    }
+    p->facts.unproved = !workload_reader_proved_order(r);
+    return rc;
+}
+
+// A program may use its blocks long after its last call.
+int plan_put_end(struct plan *p, struct err *e)
+{
+    const struct workload_sample *sample;
+    struct pending_op a = {.plan = p, .e = e};
+    int rc = 0;
+    while (rc == 0 && (a.stream = plan_late_stream(p)) && (sample = plan_pass_sample(p, NULL))) {
+        plan_late_sample(p, sample);
+        rc = plan_late_put_all(p, e);
+        if (rc == 0)
+            rc = put_sample(&a);
+    }
+    plan_late_step(p, UINT64_MAX);
+    plan_late_use_all(p);
+    return rc < 0 ? rc : plan_late_put_all(p, e);
+}
+
+// Without residency where the index does not lead to it: of what is wrong with the file the reader of the ops says more.
+int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e)
+{
+    struct samples_residency residency;
+    struct workload_summary summary;
+    bool known = workload_read_residency(r, &residency, NULL) == 0 && residency.n > 0;
+    p->residency = known ? &residency : NULL;
+    p->whole = workload_read_summary(r, &summary, NULL) == 0 && !summary.recorded_to;
+    int rc = plan_read_ops(p, r, progress, e);
+    if (rc == 0 && p->whole)
+        rc = plan_put_end(p, e);
+    p->residency = NULL;
+    samples_residency_release(&residency);
+    return rc < 0 ? rc : plan_finish(p, e);
+}

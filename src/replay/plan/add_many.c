@@ -1,0 +1,188 @@
+// Adds the ops that most workloads consist of, many at once: what plan_add_op does for each of them, with all that it
+// reads and writes in registers.
+#include "base/buf.h"
+#include "replay/plan/build.h"
+
+// How a kind of call is added here; 0: not here.
+enum { ALLOCATES = 1, FREES, RESIZES };
+
+static const struct {
+    uint8_t how, freed_by; // freed_by: struct plan_slot's free_kind
+} plain_calls[HT_KIND_LIMIT] = {
+    [HT_MALLOC] = {ALLOCATES, HT_FREE},
+    [HT_CALLOC] = {ALLOCATES, HT_FREE},
+    [HT_NEW] = {ALLOCATES, HT_DELETE},
+    [HT_NEW_ARRAY] = {ALLOCATES, HT_DELETE_ARRAY},
+    [HT_NEW_NOTHROW] = {ALLOCATES, HT_DELETE},
+    [HT_NEW_ARRAY_NOTHROW] = {ALLOCATES, HT_DELETE_ARRAY},
+    [HT_FREE] = {.how = FREES},
+    [HT_DELETE] = {.how = FREES},
+    [HT_DELETE_ARRAY] = {.how = FREES},
+    [HT_DELETE_SIZED] = {.how = FREES},
+    [HT_DELETE_ARRAY_SIZED] = {.how = FREES},
+    [HT_REALLOC] = {.how = RESIZES},
+};
+
+// What changes with each op.
+struct adding {
+    uint64_t *next; // word
+    uint64_t position, end;
+    uint32_t fresh, n_free;
+    int64_t live, peak;
+    uint64_t to_peak, max_block_bytes;
+    uint64_t bytes; // allocated and freed
+    size_t indexed, done;
+};
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+// How many ops may be added before something else is to be added between them.
+static size_t count_before_others(const struct plan *p, const struct plan_stream *s, uint32_t thread, size_t n)
+{
+    if (p->settings.snapshots || !s->span.ops || !p->facts.events)
+        return 0;
+    if (!p->facts.one_thread && s->section != p->coupling.number)
+        return 0;
+    if (p->facts.one_thread && (thread != p->current || thread >= p->n_threads))
+        return 0;
+    uint64_t most = least(n, PLAN_SAMPLE_EVENTS - s->unsampled_events);
+    if (p->settings.trim_every)
+        most = p->facts.events < p->next_trim ? least(most, p->next_trim - p->facts.events) : 0;
+    if (p->settings.stats_every)
+        most = p->facts.events < p->next_stats ? least(most, p->next_stats - p->facts.events) : 0;
+    return most;
+}
+
+static struct adding begin(const struct plan *p, const struct plan_stream *s)
+{
+    return (struct adding){
+        .next = s->open ? plan_memory_at(s->memory, s->next) : NULL,
+        .position = s->next,
+        .end = s->end,
+        .fresh = s->pool.fresh,
+        .n_free = (uint32_t)s->pool.n,
+        .live = p->live,
+        .peak = p->peak,
+        .to_peak = p->facts.ops_to_peak,
+        .max_block_bytes = p->max_block_bytes,
+        .indexed = s->indexed,
+    };
+}
+
+static void end(struct plan *p, struct plan_stream *s, const struct adding *a, const struct workload_op *ops)
+{
+    if (!a->done)
+        return;
+    s->next = a->position;
+    s->pool.fresh = a->fresh;
+    s->pool.n = a->n_free;
+    s->ops += a->done;
+    s->indexed = a->indexed;
+    s->counted_events += a->done;
+    s->unsampled_events += a->done;
+    p->coupling.calls += a->done;
+    p->coupling.bytes += a->bytes;
+    s->live_change = plan_wrapping_add(s->live_change, plan_wrapping_add(a->live, (int64_t)(0 - (uint64_t)p->live)));
+    s->span.ops += a->done;
+    s->span.last_stamp = ops[a->done - 1].stamp;
+    s->span.last_event = p->facts.events + a->done - 1;
+    if (s->span.last_stamp > p->last_stamp)
+        p->last_stamp = s->span.last_stamp;
+    p->facts.events += a->done;
+    p->added += a->done;
+    p->live = a->live;
+    p->peak = a->peak;
+    p->facts.ops_to_peak = a->to_peak;
+    p->max_block_bytes = a->max_block_bytes;
+}
+
+// An entry of the pool for a new block, or 0.
+static inline uint64_t allocate_entry(const struct plan_stream *s, struct adding *a)
+{
+    if (a->n_free)
+        return s->pool.free[--a->n_free];
+    return a->fresh < s->pool.fresh_end ? a->fresh++ : 0;
+}
+
+// The slot's block has `size` bytes from now on.
+static inline void resize(struct plan_slot *slot, uint64_t size, uint64_t op, struct adding *a)
+{
+    a->live = plan_wrapping_add(a->live, (int64_t)(size - slot->size));
+    a->bytes += size > slot->size ? size - slot->size : slot->size - size;
+    slot->size = size;
+    if (size > a->max_block_bytes)
+        a->max_block_bytes = size;
+    if (a->live > a->peak) {
+        a->peak = a->live;
+        a->to_peak = op;
+    }
+}
+
+// Puts the call of `op`, which has a slot; false, and nothing is changed, if it is none of the plain ones.
+static inline bool add(const struct plan *p, struct plan_stream *s, const struct workload_op *op, struct adding *a)
+{
+    struct plan_slot *slot = &p->slots[op->slot];
+    uint64_t entry = slot->entry;
+    switch (plain_calls[op->kind].how) {
+    case ALLOCATES:
+        if (entry || op->flags || (op->kind == HT_CALLOC && op->count != 1) || !(entry = allocate_entry(s, a)))
+            return false;
+        *slot = (struct plan_slot){.entry = (uint32_t)entry, .free_kind = plain_calls[op->kind].freed_by};
+        resize(slot, op->size, p->added + a->done + 1, a);
+        break;
+    case FREES:
+        if (!entry || op->flags || slot->size >> HT_BIG_SIZE_BITS || a->n_free + 1 >= SLOT_TABLE_SURPLUS ||
+            a->n_free == s->pool.capacity)
+            return false;
+        a->live = plan_wrapping_add(a->live, (int64_t)(0 - slot->size));
+        a->bytes += slot->size;
+        s->pool.free[a->n_free++] = (uint32_t)entry;
+        slot->entry = 0;
+        break;
+    case RESIZES:
+        if (!entry || slot->size >> HT_BIG_SIZE_BITS || op->flags & ~WORKLOAD_MOVED)
+            return false;
+        a->next[1] = slot->size;
+        resize(slot, op->size, p->added + a->done + 1, a);
+        break;
+    default:
+        return false;
+    }
+    *a->next = plan_word((enum plan_op)op->kind, entry, op->size);
+    return true;
+}
+
+size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread, const struct workload_op *ops, size_t n)
+{
+    enum { AHEAD = 8 };
+    size_t most = count_before_others(p, s, thread, n);
+    uint64_t until = p->n_passed < p->n_recorded ? p->recorded[p->n_passed].sample.stamp : UINT64_MAX;
+    until = p->next_step ? least(until, p->next_step - 1) : 0;
+    if (p->settings.ns_per_stamp > 0)
+        until = s->pace_stamp ? least(until, s->pace_stamp - 1) : 0;
+    bool narrow = p->slot_table.limit <= 1u << PLAN_ENTRY_BITS;
+    if (!most || !narrow || HT_GROW(&s->index, &s->index_capacity, s->indexed + most / PLAN_INDEX_OPS + 1) < 0)
+        return 0;
+    struct adding a = begin(p, s);
+    uint64_t since = s->ops - s->index_from;
+    for (; a.done < most; a.done++) {
+        const struct workload_op *op = &ops[a.done];
+        if (a.done + AHEAD < n && op[AHEAD].slot < p->n_slots)
+            __builtin_prefetch(&p->slots[op[AHEAD].slot], 1);
+        if (op->stamp > until || op->n_dependencies || op->slot >= p->n_slots || op->size >> HT_BIG_SIZE_BITS ||
+            a.end - a.position < PLAN_MAX_OP_WORDS ||
+            plan_section_is_full(p, p->coupling.calls + a.done, p->coupling.bytes + a.bytes) || !add(p, s, op, &a))
+            break;
+        p->facts.by_kind[op->kind]++;
+        if ((since + a.done) % PLAN_INDEX_OPS == 0)
+            s->index[a.indexed++] = a.position;
+        unsigned words = 1 + (op->kind == HT_REALLOC);
+        a.position += words;
+        a.next += words;
+    }
+    end(p, s, &a, ops);
+    return a.done;
+}

@@ -1,0 +1,94 @@
+// Coupling: keeps the threads of a replay as close as they were recorded.
+//
+// A replay knows the dependencies that blocks cause, not those of the program's own queues and locks: a producer that a
+// bounded queue held back would run ahead. So the total order is cut into sections, and no thread begins an section before
+// all ops of the section before the previous one are done. The thread with the first op of an section waits for them, in a
+// COUPLE for each thread that has ops there, and the other threads wait for that first op.
+//
+// A section also ends where the recorded program's memory was sampled, and where that was done twice between two ops, an empty
+// section lies there: no thread goes on before all have come so far.
+//
+// No thread waits forever: like a dependency, each COUPLE names an op that is earlier in the total order.
+#include "base/buf.h"
+#include "replay/plan/build.h"
+
+#include <stdlib.h>
+
+static struct plan_section *section_at(struct plan *p, uint64_t number)
+{
+    return &p->coupling.sections[number % PLAN_SECTIONS];
+}
+
+static void end_section(struct plan *p)
+{
+    struct plan_coupling *c = &p->coupling;
+    struct plan_section *ended = section_at(p, c->number);
+    for (size_t i = 0; i < ended->n; i++)
+        ended->members[i].last_op = ended->members[i].stream->ops - 1;
+    c->number++;
+    c->calls = c->bytes = 0;
+    section_at(p, c->number)->n = 0;
+}
+
+// The next op is `op`. Where two sections are empty, all ops so far are waited for already.
+static void end_at_samples(struct plan *p, const struct workload_op *op)
+{
+    const struct plan_coupling *c = &p->coupling;
+    for (size_t i = p->n_passed; i < p->n_recorded && p->recorded[i].sample.stamp < op->stamp; i++) {
+        if (section_at(p, c->number)->n || section_at(p, c->number - 1)->n)
+            end_section(p);
+    }
+}
+
+static int wait_for_op(struct plan *p, struct plan_stream *s, const struct plan_stream *other, uint64_t op,
+                       struct err *e)
+{
+    uint64_t position;
+    if (other == s)
+        return 0;
+    plan_stream_publish(other, op, &position);
+    return plan_put_couple(p, s, other->number, position, e);
+}
+
+static int wait_for_first(struct plan *p, struct plan_stream *s, const struct plan_section *section, struct err *e)
+{
+    return section->n ? wait_for_op(p, s, section->members[0].stream, section->first_op, e) : 0;
+}
+
+// The stream has the first op of the current section. That of the previous one came after all that is older still.
+static int begin_section(struct plan *p, struct plan_stream *s, struct err *e)
+{
+    const struct plan_section *old = section_at(p, p->coupling.number - 2);
+    int rc = wait_for_first(p, s, section_at(p, p->coupling.number - 1), e);
+    for (size_t i = 0; rc == 0 && i < old->n; i++)
+        rc = wait_for_op(p, s, old->members[i].stream, old->members[i].last_op, e);
+    return rc;
+}
+
+int plan_couple(struct plan *p, struct plan_stream *s, const struct workload_op *op, struct err *e)
+{
+    struct plan_coupling *c = &p->coupling;
+    if (!c->number || plan_section_is_full(p, c->calls, c->bytes))
+        end_section(p);
+    end_at_samples(p, op);
+    if (s->section == c->number)
+        return 0;
+    struct plan_section *section = section_at(p, c->number);
+    if (HT_GROW(&section->members, &section->capacity, section->n + 1) < 0)
+        return plan_no_memory(e);
+    // Live bytes are known as often as they are kept close.
+    int rc = s->counted_events && p->n_streams > 1 ? plan_put_count(p, s, e) : 0;
+    if (rc == 0)
+        rc = section->n ? wait_for_first(p, s, section, e) : begin_section(p, s, e);
+    if (!section->n)
+        section->first_op = s->ops;
+    section->members[section->n++].stream = s;
+    s->section = c->number;
+    return rc;
+}
+
+void plan_release_coupling(struct plan *p)
+{
+    for (unsigned i = 0; i < PLAN_SECTIONS; i++)
+        free(p->coupling.sections[i].members);
+}

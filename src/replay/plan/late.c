@@ -1,0 +1,230 @@
+// Late use of big blocks. The player touches a block when it is allocated, but the program may have used it later, or bit by
+// bit. Its recorded memory shows that: where a sample has less private memory than the blocks that are live and used would
+// take, the newest big blocks were not yet used by so much, and where a later sample has more again, the oldest were. Of a
+// block that was measured while it was live this only decides between two of these steps. What is left of a block is touched
+// right before it is freed or resized, or before its thread exits.
+//
+// No page is touched before the block is allocated or after it is released: the thread that allocated the block touches its
+// pages, and a release by another thread depends on the last of these touches. The releasing thread touches what is left.
+#include "base/buf.h"
+#include "replay/plan/build.h"
+
+#include <stdlib.h>
+
+enum {
+    MAX_LATE = 1024, // blocks; further ones are touched when they are allocated
+    // What a sample may lack before a block is late: the kernel counts resident pages by thread and CPU, and adds them up
+    // some dozens at a time.
+    SLACK_BYTES = 512 << 10,
+    SLACK_PART = 32, // of what is used
+};
+
+static uint64_t unused_bytes(const struct plan_slot *slot)
+{
+    return (uint64_t)((double)slot->size * slot->unused / PLAN_UNUSED_ALL);
+}
+
+// Pages that are used before the next step at most; behind the last one, all that it uses.
+static uint64_t most_pages(const struct plan_late *l)
+{
+    uint64_t pages = l->n_steps ? l->steps->used / WORKLOAD_PAGE_KIB : l->used;
+    return pages < l->used ? pages : l->used;
+}
+
+// Of a block that no op touches up to now but its TOUCH: so many pages are used by then.
+static void touch_first(struct plan *p, struct plan_late *l, uint64_t pages)
+{
+    p->late_bytes += (l->due - pages) * WORKLOAD_PAGE_BYTES;
+    l->due = l->touched = pages;
+    p->memory.words[l->touch] = (uint32_t)p->memory.words[l->touch] | (l->used - pages) << 32;
+}
+
+int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct plan_late *late)
+{
+    uint64_t used = late->used * WORKLOAD_PAGE_BYTES < slot->size ? late->used * WORKLOAD_PAGE_BYTES : slot->size;
+    slot->unused = (uint16_t)((double)(slot->size - used) / (double)slot->size * PLAN_UNUSED_ALL);
+    p->unused += unused_bytes(slot);
+    if (!late->touch || !late->used || p->facts.streamed || late->pages > INT32_MAX || late->entry >> PLAN_ENTRY_BITS ||
+        p->n_lates == MAX_LATE || (!late->n_steps && p->n_passed == p->n_recorded))
+        return 0;
+    if (HT_GROW(&p->lates, &p->lates_capacity, p->n_lates + 1) < 0)
+        return -1;
+    struct plan_late *l = &p->lates[p->n_lates++];
+    *l = *late;
+    l->due = l->used;
+    touch_first(p, l, most_pages(l));
+    if (l->n_steps && l->steps->stamp < p->next_step)
+        p->next_step = l->steps->stamp;
+    return 0;
+}
+
+static void remove_late(struct plan *p, size_t i)
+{
+    p->n_lates--;
+    for (; i < p->n_lates; i++)
+        p->lates[i] = p->lates[i + 1];
+}
+
+enum { OP_BITS = 44 }; // of a value of late_uses
+_Static_assert(PLAN_MAX_THREADS <= 1 << (64 - OP_BITS), "a thread number and an op number fit into a value");
+
+// Appends a TOUCH_LATE by the owner, up to page number `to` of those used. The release of the block depends on the
+// owner's next op, which comes after this touch.
+static int put_touch(struct plan *p, struct plan_late *l, uint64_t to, struct err *e)
+{
+    if (to == l->touched)
+        return 0;
+    int rc = plan_put_touch_late(p, l->owner, l, to, e);
+    l->touched = to;
+    if (rc == 0 && map_put(&p->late_uses, l->entry, (uint64_t)l->owner->number << OP_BITS | (l->owner->ops + 1)) < 0)
+        rc = plan_no_memory(e);
+    return rc;
+}
+
+// Makes the next op of `s`, which releases the block of `entry`, wait until the owner has touched the block for the last
+// time.
+static int wait_for_use(struct plan *p, struct plan_stream *s, uint32_t entry, struct err *e)
+{
+    uint64_t use = map_get(&p->late_uses, entry), position;
+    if (!use)
+        return 0;
+    map_remove(&p->late_uses, entry);
+    struct plan_stream *owner = p->streams[use >> OP_BITS];
+    if (owner == s)
+        return 0;
+    plan_stream_publish(owner, (use & ((1ull << OP_BITS) - 1)) - 1, &position);
+    return plan_put_wait(p, s, owner->number, position, e);
+}
+
+int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *slot, struct err *e)
+{
+    p->unused -= unused_bytes(slot);
+    slot->unused = 0;
+    int rc = wait_for_use(p, s, slot->entry, e);
+    for (size_t i = p->n_lates; i-- > 0;) {
+        struct plan_late *l = &p->lates[i];
+        if (l->entry != slot->entry)
+            continue;
+        p->late_bytes -= (l->used - l->due) * WORKLOAD_PAGE_BYTES;
+        if (rc == 0 && l->touched < l->used)
+            rc = plan_put_touch_late(p, s, l, l->used, e);
+        remove_late(p, i);
+        break;
+    }
+    return rc;
+}
+
+// The newest blocks were not yet used by so many bytes.
+static void defer(struct plan *p, uint64_t bytes)
+{
+    for (size_t i = p->n_lates; i-- > 0 && bytes >= WORKLOAD_PAGE_BYTES;) {
+        struct plan_late *l = &p->lates[i];
+        uint64_t pages = bytes / WORKLOAD_PAGE_BYTES < l->due ? bytes / WORKLOAD_PAGE_BYTES : l->due;
+        if (l->sampled)
+            continue;
+        touch_first(p, l, l->due - pages);
+        bytes -= pages * WORKLOAD_PAGE_BYTES;
+    }
+}
+
+// Up to so many of its pages. Returns how many more.
+static uint64_t use_to(struct plan *p, struct plan_late *l, uint64_t pages)
+{
+    uint64_t more = pages > l->due ? pages - l->due : 0;
+    l->due += more;
+    p->late_bytes -= more * WORKLOAD_PAGE_BYTES;
+    return more;
+}
+
+static void use(struct plan *p, uint64_t bytes)
+{
+    for (size_t i = 0; i < p->n_lates && bytes >= WORKLOAD_PAGE_BYTES; i++) {
+        struct plan_late *l = &p->lates[i];
+        uint64_t most = most_pages(l), wanted = l->due + bytes / WORKLOAD_PAGE_BYTES;
+        bytes -= use_to(p, l, wanted < most ? wanted : most) * WORKLOAD_PAGE_BYTES;
+    }
+}
+
+// What a replay uses at the moment.
+static int64_t used_bytes(const struct plan *p)
+{
+    return p->live - (int64_t)p->unused - (int64_t)p->late_bytes;
+}
+
+void plan_late_sample(struct plan *p, const struct workload_sample *sample)
+{
+    int64_t is = used_bytes(p), was = (int64_t)sample->anon_bytes;
+    // Of what is live before the start, its allocation is not known, and when it was found live may be late.
+    if (p->facts.preexisting || is < 0)
+        return;
+    if (!p->has_beside) {
+        p->has_beside = true;
+        p->beside_heap = was > is ? was - is : 0;
+    }
+    was -= p->beside_heap;
+    if (was > is)
+        use(p, (uint64_t)(was - is));
+    else if (is - was > SLACK_BYTES + is / SLACK_PART)
+        defer(p, (uint64_t)(is - was));
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_lates; i++) {
+        struct plan_late *l = &p->lates[i];
+        l->sampled = true;
+        if (l->touched < l->used)
+            p->lates[n++] = *l;
+    }
+    p->n_lates = n;
+}
+
+void plan_late_step(struct plan *p, uint64_t stamp)
+{
+    p->next_step = UINT64_MAX;
+    for (size_t i = 0; i < p->n_lates; i++) {
+        struct plan_late *l = &p->lates[i];
+        for (; l->n_steps && l->steps->stamp <= stamp; l->n_steps--, l->steps++) {
+            use_to(p, l, most_pages(l));
+            l->sampled = true;
+        }
+        if (l->n_steps && l->steps->stamp < p->next_step)
+            p->next_step = l->steps->stamp;
+    }
+}
+
+void plan_late_use_all(struct plan *p)
+{
+    for (size_t i = 0; i < p->n_lates; i++)
+        use_to(p, &p->lates[i], most_pages(&p->lates[i]));
+}
+
+struct plan_stream *plan_late_stream(const struct plan *p)
+{
+    for (size_t i = 0; i < p->n_lates; i++) {
+        if (!p->lates[i].sampled || p->lates[i].touched < p->lates[i].used)
+            return p->lates[i].owner;
+    }
+    return NULL;
+}
+
+int plan_late_put_all(struct plan *p, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; i < p->n_lates && rc == 0; i++)
+        rc = put_touch(p, &p->lates[i], p->lates[i].due, e);
+    return rc;
+}
+
+int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool exits, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; i < p->n_lates && rc == 0; i++) {
+        struct plan_late *l = &p->lates[i];
+        if (l->owner != s || l->thread != thread)
+            continue;
+        if (exits) {
+            p->late_bytes -= (l->used - l->due) * WORKLOAD_PAGE_BYTES;
+            l->due = l->used;
+        }
+        rc = put_touch(p, l, l->due, e);
+    }
+    return rc;
+}

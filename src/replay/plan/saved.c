@@ -1,0 +1,338 @@
+#include "replay/plan/saved.h"
+#include "base/buf.h"
+#include "replay/plan/build.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#define SAVED_MAGIC 0x31766173706874ull // "thpsav1"
+
+// Of struct plan, followed by the arrays.
+struct saved_tail {
+    struct plan_facts facts;
+    uint64_t words; // of the plan's own file
+    uint64_t first_stamp, last_stamp;
+    uint64_t n_streams, n_recorded, n_points, n_samples;
+};
+
+// Of struct plan_stream. `first` 0: the thread does nothing.
+struct saved_stream {
+    uint64_t first, ops, n_segments, counted_events, live_change;
+    struct plan_span span;
+};
+
+// At the end of the file.
+struct saved_trailer {
+    uint64_t magic;
+    struct plan_key key;
+    uint64_t words_at, words_hash, tail_at, tail_hash;
+    uint64_t hash; // of the fields above
+};
+
+// The arrays behind a struct saved_tail.
+struct saved_arrays {
+    struct saved_stream *streams;
+    struct plan_recorded_sample *recorded;
+    struct plan_live_point *points;
+    struct plan_window *windows;
+    uint64_t *samples;
+};
+
+static int put_stream(struct buf *b, const struct plan_stream *s)
+{
+    struct saved_stream saved = {0};
+    if (s && s->first)
+        saved = (struct saved_stream){.first = s->first,
+                                      .ops = s->ops,
+                                      .n_segments = s->n_segments,
+                                      .counted_events = s->counted_events,
+                                      .live_change = (uint64_t)s->live_change,
+                                      .span = s->span};
+    return buf_put(b, &saved, sizeof saved);
+}
+
+static int put_tail(struct buf *b, const struct plan *p)
+{
+    struct saved_tail t = {.facts = p->facts,
+                           .words = p->memory.used,
+                           .first_stamp = p->first_stamp,
+                           .last_stamp = p->last_stamp,
+                           .n_streams = p->n_streams,
+                           .n_recorded = p->n_recorded,
+                           .n_points = p->n_points,
+                           .n_samples = p->facts.streamed ? p->facts.samples : 0};
+    int rc = buf_put(b, &t, sizeof t);
+    for (size_t i = 0; rc == 0 && i < p->n_streams; i++)
+        rc = put_stream(b, p->streams[i]);
+    if (rc == 0)
+        rc = buf_put(b, p->recorded, p->n_recorded * sizeof *p->recorded);
+    if (rc == 0)
+        rc = buf_put(b, p->points, p->n_points * sizeof *p->points);
+    if (rc == 0)
+        rc = buf_put(b, p->windows, p->facts.windows * sizeof *p->windows);
+    return rc < 0 ? rc : buf_put(b, p->samples, t.n_samples * sizeof *p->samples);
+}
+
+static int pad(struct output *out, struct err *e)
+{
+    static const char zeros[PLAN_FILE_STEP];
+    uint64_t more = -out->offset % PLAN_FILE_STEP;
+    return more ? output_write(out, zeros, more, e) : 0;
+}
+
+int plan_save(const struct plan *p, const struct plan_key *key, struct output *out, struct err *e)
+{
+    struct buf tail = {0};
+    struct saved_trailer t = {.magic = SAVED_MAGIC, .key = *key};
+    uint64_t bytes = p->memory.used * 8;
+    int rc = put_tail(&tail, p) < 0 ? plan_no_memory(e) : pad(out, e);
+    t.words_at = out->offset;
+    t.words_hash = XXH3_64bits(p->memory.words, bytes);
+    t.tail_at = t.words_at + bytes;
+    t.tail_hash = XXH3_64bits(tail.data, tail.size);
+    t.hash = XXH3_64bits(&t, offsetof(struct saved_trailer, hash));
+    if (rc == 0)
+        rc = output_write(out, p->memory.words, bytes, e);
+    if (rc == 0)
+        rc = output_write(out, tail.data, tail.size, e);
+    if (rc == 0)
+        rc = output_write(out, &t, sizeof t, e);
+    buf_release(&tail);
+    return rc;
+}
+
+static int bad(const struct plan *p, const char *what, struct err *e)
+{
+    return err_set(e, -EBADMSG, "%s: its saved plan: %s", p->name, what);
+}
+
+// False without a file descriptor, and if the file is shorter. *end is where the trailer begins.
+static bool get_trailer(int fd, struct saved_trailer *t, uint64_t *end)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof *t)
+        return false;
+    *end = (uint64_t)st.st_size - sizeof *t;
+    return pread(fd, t, sizeof *t, (off_t)*end) == (ssize_t)sizeof *t;
+}
+
+static int read_trailer(struct plan *p, const struct plan_key *key, struct saved_trailer *t, uint64_t *end,
+                        struct err *e)
+{
+    if (!get_trailer(p->memory.fd, t, end))
+        return bad(p, "cut off", e);
+    if (t->magic != SAVED_MAGIC || t->hash != XXH3_64bits(t, offsetof(struct saved_trailer, hash)))
+        return bad(p, "no trailer", e);
+    if (key && memcmp(key, &t->key, sizeof *key) != 0)
+        return bad(p, "of another workload", e);
+    if (t->words_at % PLAN_FILE_STEP || t->words_at > t->tail_at || t->tail_at > *end ||
+        *end - t->tail_at < sizeof(struct saved_tail))
+        return bad(p, "wrong sizes", e);
+    return 0;
+}
+
+// Allocates `n` elements of `size` bytes from what is left of the tail. NULL when there are not as many.
+static void *next_array(const uint8_t **at, const uint8_t *end, uint64_t n, size_t size)
+{
+    void *array = (void *)(uintptr_t)*at;
+    if (n > (size_t)(end - *at) / size)
+        return NULL;
+    *at += n * size;
+    return array;
+}
+
+static bool split_tail(const struct saved_tail *t, const uint8_t *at, const uint8_t *end, struct saved_arrays *a)
+{
+    return (a->streams = next_array(&at, end, t->n_streams, sizeof *a->streams)) &&
+           (a->recorded = next_array(&at, end, t->n_recorded, sizeof *a->recorded)) &&
+           (a->points = next_array(&at, end, t->n_points, sizeof *a->points)) &&
+           (a->windows = next_array(&at, end, t->facts.windows, sizeof *a->windows)) &&
+           (a->samples = next_array(&at, end, t->n_samples, sizeof *a->samples)) && at == end;
+}
+
+// A copy of an array that is never NULL.
+static void *copied(const void *array, size_t n, size_t size)
+{
+    void *copy = calloc(n + 1, size);
+    if (copy)
+        memcpy(copy, array, n * size);
+    return copy;
+}
+
+static int take_streams(struct plan *p, const struct saved_stream *saved, struct err *e)
+{
+    p->streams = calloc(p->n_streams + 1, sizeof(struct plan_stream *));
+    for (size_t i = 0; p->streams && i < p->n_streams; i++) {
+        if (!saved[i].first)
+            continue;
+        struct plan_stream *s = p->streams[i] = calloc(1, sizeof *s);
+        if (!s)
+            return plan_no_memory(e);
+        *s = (struct plan_stream){.memory = &p->memory,
+                                  .number = (uint32_t)i,
+                                  .first = saved[i].first,
+                                  .ops = saved[i].ops,
+                                  .n_segments = saved[i].n_segments,
+                                  .counted_events = saved[i].counted_events,
+                                  .live_change = (int64_t)saved[i].live_change,
+                                  .span = saved[i].span};
+    }
+    return p->streams ? 0 : plan_no_memory(e);
+}
+
+// Bytes other than 0 and 1 are no bool.
+static bool are_flags(const void *a, const void *b, const void *c, const void *d)
+{
+    return ((*(const uint8_t *)a | *(const uint8_t *)b | *(const uint8_t *)c | *(const uint8_t *)d) & ~1) == 0;
+}
+
+static int take_tail(struct plan *p, const uint8_t *tail, size_t n, struct err *e)
+{
+    struct saved_tail t;
+    struct saved_arrays a;
+    const struct plan_facts *f = &((const struct saved_tail *)tail)->facts;
+    if (!are_flags(&f->one_thread, &f->touch_zeroed, &f->streamed, &f->unproved))
+        return bad(p, "wrong flags", e);
+    memcpy(&t, tail, sizeof t);
+    if (!split_tail(&t, tail + sizeof t, tail + n, &a) || t.n_streams > PLAN_MAX_THREADS ||
+        (t.n_samples && t.n_samples != t.facts.samples))
+        return bad(p, "wrong counts", e);
+    p->facts = t.facts;
+    p->first_stamp = t.first_stamp;
+    p->last_stamp = t.last_stamp;
+    p->n_streams = t.n_streams;
+    p->n_recorded = p->n_passed = t.n_recorded;
+    p->n_points = t.n_points;
+    p->memory.used = p->memory.limit = p->memory.in_file = t.words;
+    p->recorded = copied(a.recorded, t.n_recorded, sizeof *a.recorded);
+    p->points = copied(a.points, t.n_points, sizeof *a.points);
+    p->windows = copied(a.windows, t.facts.windows, sizeof *a.windows);
+    p->samples = copied(a.samples, t.n_samples, sizeof *a.samples);
+    p->n_samples = t.n_samples;
+    if (!p->recorded || !p->points || !p->windows || !p->samples)
+        return plan_no_memory(e);
+    return take_streams(p, a.streams, e);
+}
+
+static int read_tail(struct plan *p, const struct saved_trailer *t, uint64_t end, struct err *e)
+{
+    size_t n = end - t->tail_at;
+    uint8_t *tail = malloc(n);
+    int rc = tail ? plan_read_at(p, p->memory.fd, tail, n, t->tail_at, e) : plan_no_memory(e);
+    if (rc == 0 && XXH3_64bits(tail, n) != t->tail_hash)
+        rc = bad(p, "checksum mismatch", e);
+    if (rc == 0)
+        rc = take_tail(p, tail, n, e);
+    free(tail);
+    return rc;
+}
+
+static int map_words(struct plan *p, const struct saved_trailer *t, struct err *e)
+{
+    uint64_t bytes = t->tail_at - t->words_at;
+    if (p->memory.used != bytes / 8 || bytes % 8 || bytes < sizeof(struct plan_header))
+        return bad(p, "wrong number of words", e);
+    if (bytes > p->memory_bytes)
+        return err_set(e, -E2BIG, "%s: the plan does not fit into memory", p->name);
+    void *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, p->memory.fd, (off_t)t->words_at);
+    if (at == MAP_FAILED)
+        return err_set_errno(e, "%s: cannot map its saved plan", p->name);
+    p->memory.words = at;
+    p->file_at = t->words_at;
+    if (XXH3_64bits(at, bytes) != t->words_hash)
+        return bad(p, "checksum mismatch", e);
+    return 0;
+}
+
+int plan_load(struct plan **out, const char *name, const struct plan_settings *settings, const struct plan_key *key,
+              int fd, struct err *e)
+{
+    struct saved_trailer t;
+    uint64_t end = 0;
+    struct plan *p = calloc(1, sizeof *p);
+    if (!p)
+        return plan_no_memory(e);
+    p->name = name;
+    p->settings = *settings;
+    p->settings.file = NULL;
+    p->memory_bytes = settings->memory_bytes / (settings->streamed ? 2 : 1);
+    p->memory.fd = fd;
+    p->ring.fd = -1;
+    int rc = read_trailer(p, key, &t, &end, e);
+    if (rc == 0)
+        rc = read_tail(p, &t, end, e);
+    if (rc == 0)
+        rc = map_words(p, &t, e);
+    if (rc == 0 && !plan_check(p))
+        rc = bad(p, "invalid ops", e);
+    if (rc < 0) {
+        // The descriptor stays the caller's.
+        if (p->memory.words)
+            munmap(p->memory.words, p->memory.in_file * 8);
+        p->memory.words = NULL;
+        p->memory.fd = -1;
+        plan_free(p);
+        return rc;
+    }
+    *out = p;
+    return 0;
+}
+
+bool plan_is_saved(int fd)
+{
+    struct saved_trailer t;
+    uint64_t end;
+    return get_trailer(fd, &t, &end) && t.magic == SAVED_MAGIC;
+}
+
+static bool is_window_good(const struct plan_window *w, const uint8_t *file, uint64_t bytes)
+{
+    return w->at <= bytes && w->words <= (bytes - w->at) / 8 && XXH3_64bits(file + w->at, w->words * 8) == w->hash;
+}
+
+// `file` is mapped, and `end` is where its trailer begins.
+static int verify(const char *name, const struct saved_trailer *t, const uint8_t *file, uint64_t end, struct err *e)
+{
+    struct saved_tail tail;
+    struct saved_arrays a;
+    const uint8_t *at = file + t->tail_at;
+    if (XXH3_64bits(file + t->words_at, t->tail_at - t->words_at) != t->words_hash)
+        return err_set(e, -EBADMSG, "%s: checksum mismatch after byte %llu", name, (unsigned long long)t->words_at);
+    if (XXH3_64bits(at, end - t->tail_at) != t->tail_hash)
+        return err_set(e, -EBADMSG, "%s: checksum mismatch after byte %llu", name, (unsigned long long)t->tail_at);
+    memcpy(&tail, at, sizeof tail);
+    if (!split_tail(&tail, at + sizeof tail, file + end, &a))
+        return err_set(e, -EBADMSG, "%s: wrong counts, at byte %llu", name, (unsigned long long)t->tail_at);
+    for (uint64_t i = 0; tail.facts.streamed && i < tail.facts.windows; i++) {
+        if (!is_window_good(&a.windows[i], file, t->words_at))
+            return err_set(e, -EBADMSG, "%s: checksum mismatch after byte %llu", name,
+                           (unsigned long long)a.windows[i].at);
+    }
+    return 0;
+}
+
+int plan_verify(const char *name, int fd, struct err *e)
+{
+    struct saved_trailer t;
+    uint64_t end = 0;
+    struct plan *p = calloc(1, sizeof *p);
+    if (!p)
+        return plan_no_memory(e);
+    p->name = name;
+    p->memory.fd = fd;
+    int rc = read_trailer(p, NULL, &t, &end, e);
+    void *file = rc < 0 ? MAP_FAILED : mmap(NULL, end, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (file != MAP_FAILED) {
+        rc = verify(name, &t, file, end, e);
+        munmap(file, end);
+    } else if (rc == 0) {
+        rc = err_set_errno(e, "%s", name);
+    }
+    free(p);
+    return rc;
+}

@@ -1,0 +1,113 @@
+// Snapshots of the live blocks: which blocks are live at a point of the total order, and the op that makes all threads
+// of the player stand still there while it copies the slot table.
+#include "base/buf.h"
+#include "replay/plan/build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_past(const struct plan *p)
+{
+    return p->added > p->settings.snapshot_after_ops;
+}
+
+static int append(struct plan *p, struct plan_snapshot *s, uint32_t slot, struct err *e)
+{
+    if (HT_GROW(&s->blocks, &s->capacity, s->n + 1) < 0)
+        return plan_no_memory(e);
+    const struct plan_allocation *a = &p->allocations[slot];
+    s->blocks[s->n++] = (struct plan_snapshot_block){.size = p->slots[slot].size,
+                                                     .allocated_at = a->at,
+                                                     .site = a->site,
+                                                     .thread = a->thread,
+                                                     .entry = p->slots[slot].entry};
+    return 0;
+}
+
+int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_op *op, struct err *e)
+{
+    bool before = op->kind == HT_PREEXISTING;
+    size_t n = (size_t)op->slot + 1;
+    if (HT_GROW(&p->allocations, &p->allocations_capacity, n) < 0)
+        return plan_no_memory(e);
+    if (n > p->n_allocations)
+        p->n_allocations = n;
+    p->allocations[op->slot] = (struct plan_allocation){.at = before ? PLAN_BEFORE_START : p->facts.events,
+                                                        .site = before ? op->value >> 8 : op->value,
+                                                        .thread = thread};
+    // It was live at the snapshot, although it turns up only now.
+    return before && p->has_snapshot ? append(p, &p->snapshots[PLAN_SNAPSHOT_PEAK], op->slot, e) : 0;
+}
+
+static int collect_blocks(struct plan *p, unsigned which, struct err *e)
+{
+    int rc = 0;
+    p->snapshots[which].event = p->facts.events;
+    for (size_t i = 0; rc == 0 && i < p->n_slots; i++)
+        rc = p->slots[i].entry ? append(p, &p->snapshots[which], (uint32_t)i, e) : 0;
+    return rc;
+}
+
+static int wait_for_op(struct plan *p, struct plan_stream *s, const struct plan_stream *other, uint64_t op,
+                       struct err *e)
+{
+    uint64_t position;
+    plan_stream_publish(other, op, &position);
+    return plan_put_wait(p, s, other->number, position, e);
+}
+
+// All ops added so far are done before the SNAPSHOT.
+static int add_snapshot(struct plan *p, struct plan_stream *s, struct err *e)
+{
+    int rc = collect_blocks(p, PLAN_SNAPSHOT_PEAK, e);
+    for (size_t i = 0; rc == 0 && i < p->n_streams; i++) {
+        const struct plan_stream *other = p->streams[i];
+        if (other && other != s && other->ops)
+            rc = wait_for_op(p, s, other, other->ops - 1, e);
+    }
+    p->has_snapshot = true;
+    p->snapshot_thread = s->number;
+    p->snapshot_op = s->ops;
+    return rc < 0 ? rc : plan_put_snapshot(p, s, e);
+}
+
+int plan_snapshot_before(struct plan *p, struct plan_stream *s, struct err *e)
+{
+    if (p->added == p->settings.snapshot_after_ops)
+        return add_snapshot(p, s, e);
+    // A thread without ops so far depends on nothing, so it could start before the snapshot.
+    if (is_past(p) && !s->ops && s->number != p->snapshot_thread)
+        return wait_for_op(p, s, p->streams[p->snapshot_thread], p->snapshot_op, e);
+    return 0;
+}
+
+int plan_snapshot_after(struct plan *p, struct plan_stream *s, struct err *e)
+{
+    int rc = 0;
+    if (p->added != p->settings.snapshot_after_ops)
+        return 0;
+    for (size_t i = 0; rc == 0 && i < p->n_streams; i++) {
+        struct plan_stream *other = p->streams[i];
+        if (other && other != s && other->ops)
+            rc = wait_for_op(p, other, s, p->snapshot_op, e);
+    }
+    return rc;
+}
+
+int plan_finish_snapshots(struct plan *p, struct err *e)
+{
+    return p->settings.snapshots ? collect_blocks(p, PLAN_SNAPSHOT_END, e) : 0;
+}
+
+const struct plan_snapshot *plan_snapshots(const struct plan *p, unsigned which, unsigned *copy)
+{
+    *copy = p->has_snapshot ? which : PLAN_SNAPSHOT_END;
+    return &p->snapshots[*copy];
+}
+
+void plan_release_snapshots(struct plan *p)
+{
+    for (unsigned i = 0; i < PLAN_SNAPSHOTS; i++)
+        free(p->snapshots[i].blocks);
+    free(p->allocations);
+}

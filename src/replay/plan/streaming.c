@@ -1,0 +1,309 @@
+// Streams the windows of a plan, from its file into the ring that the player maps.
+#include "replay/plan/streaming.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "replay/plan/build.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+struct streaming {
+    const struct plan *plan;
+    int fd;
+    struct plan_streaming *head;
+    size_t bytes;
+    struct plan_window_segment *segments; // of a window
+    size_t segments_capacity;
+    size_t n_sampled; // SAMPLEs so far
+    pthread_t thread;
+    bool started;
+    _Atomic bool stopped; // the player has ended
+    _Atomic bool done;    // there is nothing left to stream
+    uint64_t idle_ns;
+    int rc;
+    struct err e;
+};
+
+// The player is another process, so these futexes are not private.
+static void futex_wait(_Atomic uint32_t *word, uint32_t value)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0);
+}
+
+static void futex_wake(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void set_ready(struct streaming *s)
+{
+    if (!atomic_exchange(&s->head->ready, 1))
+        futex_wake(&s->head->ready);
+}
+
+// Waits until all threads have left the window before, in whose place window `w` goes. 0, or -ECANCELED when the player
+// has ended.
+static int wait_for_free_space(struct streaming *s, uint64_t w)
+{
+    struct plan_streaming *head = s->head;
+    _Atomic uint32_t *left = &head->left[w % PLAN_WINDOWS];
+    if (atomic_load(left) == 0)
+        return 0;
+    uint64_t since = clock_monotonic_ns();
+    set_ready(s);
+    // Pairs with leave_window() and streaming_stop().
+    atomic_store(&head->decoder_sleeps, 1);
+    for (;;) {
+        uint32_t freed = atomic_load(&head->freed);
+        if (atomic_load(left) == 0 || atomic_load(&s->stopped))
+            break;
+        futex_wait(&head->freed, freed);
+    }
+    atomic_store(&head->decoder_sleeps, 0);
+    s->idle_ns += clock_monotonic_ns() - since;
+    return atomic_load(&s->stopped) ? -ECANCELED : 0;
+}
+
+int plan_read_at(const struct plan *p, int fd, void *to, uint64_t bytes, uint64_t at, struct err *e)
+{
+    for (uint64_t done = 0; done < bytes;) {
+        ssize_t n = pread(fd, (char *)to + done, bytes - done, (off_t)(at + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set_errno(e, "%s: cannot read its plan", p->name);
+        if (n == 0)
+            return err_set(e, -EIO, "%s: its plan is cut off", p->name);
+        done += (uint64_t)n;
+    }
+    return 0;
+}
+
+static int read_segments(struct streaming *s, const struct plan_window *w, struct err *e)
+{
+    if (HT_GROW(&s->segments, &s->segments_capacity, w->segments) < 0)
+        return plan_no_memory(e);
+    return plan_read_at(s->plan, plan_windows_fd(s->plan), s->segments, w->segments * sizeof *s->segments,
+                        w->at + w->words * 8, e);
+}
+
+static uint64_t *place_of(const struct streaming *s, uint64_t w)
+{
+    const struct plan_facts *f = &s->plan->facts;
+    return (uint64_t *)((char *)s->head + f->streaming_bytes + w % PLAN_WINDOWS * f->window_bytes);
+}
+
+static uint64_t first_word_of(const struct plan *p, uint64_t w)
+{
+    return PLAN_FIRST_WINDOW + w * (p->facts.window_bytes / 8);
+}
+
+static void mark_samples(struct streaming *s, uint64_t w, uint64_t *words)
+{
+    const struct plan *p = s->plan;
+    uint64_t first = first_word_of(p, w), end = first + p->windows[w].words;
+    for (; s->n_sampled < p->facts.samples && p->samples[s->n_sampled] < end; s->n_sampled++) {
+        uint64_t at = p->samples[s->n_sampled] - first;
+        if (at < p->windows[w].words && plan_op_of(words[at]) == PLAN_COUNT)
+            words[at] += PLAN_SAMPLE - PLAN_COUNT;
+    }
+}
+
+// Reads a window into `words`, and its segments into s->segments. Those of a saved plan are checked.
+static int read_window(struct streaming *s, uint64_t w, uint64_t *words, struct err *e)
+{
+    const struct plan_window *window = &s->plan->windows[w];
+    int rc = plan_read_at(s->plan, plan_windows_fd(s->plan), words, window->words * 8, window->at, e);
+    if (rc == 0 && XXH3_64bits(words, window->words * 8) != window->hash)
+        rc = err_set(e, -EBADMSG, "%s: checksum mismatch in window %llu of its saved plan: try again", s->plan->name,
+                     (unsigned long long)w);
+    if (rc == 0)
+        rc = read_segments(s, window, e);
+    if (rc == 0 && !s->plan->settings.file && !plan_check_window(s->plan, words, w, s->segments))
+        rc = err_set(e, -EBADMSG, "%s: invalid ops in window %llu of its saved plan: try again", s->plan->name,
+                     (unsigned long long)w);
+    return rc;
+}
+
+static int fill(struct streaming *s, uint64_t w, struct err *e)
+{
+    uint64_t *words = place_of(s, w);
+    int rc = read_window(s, w, words, e);
+    if (rc == 0)
+        mark_samples(s, w, words);
+    return rc;
+}
+
+// Hands the window to the threads that have ops in it.
+static void hand_over(struct streaming *s, uint64_t w)
+{
+    size_t n = s->plan->windows[w].segments;
+    atomic_store(&s->head->left[w % PLAN_WINDOWS], (uint32_t)n);
+    for (size_t i = 0; i < n; i++) {
+        struct plan_streaming_thread *t = &s->head->threads[s->segments[i].thread];
+        uint32_t filled = atomic_load_explicit(&t->filled, memory_order_relaxed);
+        t->segments[filled % PLAN_WINDOWS] = s->segments[i].first;
+        // Pairs with player_next_segment(): either the thread sees this segment, or this sees that the thread sleeps.
+        atomic_store(&t->filled, filled + 1);
+        if (atomic_exchange(&t->sleeps, 0))
+            futex_wake(&t->filled);
+    }
+}
+
+static void report_failure(struct streaming *s)
+{
+    atomic_store(&s->head->failed, 1);
+    for (size_t i = 0; i < s->plan->n_streams; i++) {
+        struct plan_streaming_thread *t = &s->head->threads[i];
+        atomic_fetch_add(&t->filled, 1); // wakes the thread, which then looks at `failed`
+        futex_wake(&t->filled);
+    }
+}
+
+static void *stream(void *arg)
+{
+    struct streaming *s = arg;
+    for (uint64_t w = 0; s->rc == 0 && w < s->plan->facts.windows; w++) {
+        s->rc = wait_for_free_space(s, w);
+        if (s->rc == 0)
+            s->rc = fill(s, w, &s->e);
+        if (s->rc == 0)
+            hand_over(s, w);
+    }
+    if (s->rc < 0)
+        report_failure(s);
+    set_ready(s);
+    atomic_store(&s->done, true);
+    return NULL;
+}
+
+static int map_streaming(struct streaming *s, struct err *e)
+{
+    const struct plan_facts *facts = &s->plan->facts;
+    // One more page, because the player prefetches beyond the end.
+    s->bytes = facts->streaming_bytes + facts->window_bytes * PLAN_WINDOWS + 4096;
+    s->fd = memfd_create("heaptape-stream", MFD_CLOEXEC);
+    if (s->fd < 0 || ftruncate(s->fd, (off_t)s->bytes) < 0)
+        return err_set_errno(e, "cannot create shared memory to stream the plan");
+    void *at = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
+    if (at == MAP_FAILED)
+        return err_set_errno(e, "cannot map the memory to stream the plan");
+    s->head = at;
+    for (size_t i = 0; i < s->plan->n_streams; i++) {
+        const struct plan_stream *stream = s->plan->streams[i];
+        struct plan_streaming_thread *t = &s->head->threads[i];
+        t->n_segments = stream ? stream->n_segments : 0;
+        t->events = stream ? stream->counted_events : 0;
+        t->live_change = stream ? (uint64_t)stream->live_change : 0;
+    }
+    return 0;
+}
+
+static int start_thread(struct streaming *s, struct err *e)
+{
+    sigset_t all, old;
+    // The main thread handles signals.
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = pthread_create(&s->thread, NULL, stream, s);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rc)
+        return err_set(e, -rc, "cannot start the thread that streams the plan");
+    s->started = true;
+    return 0;
+}
+
+// The thread's segment in the window, whose segments are in s->segments.
+static const struct plan_window_segment *segment_of(const struct streaming *s, uint64_t w, uint32_t thread)
+{
+    for (size_t i = 0; i < s->plan->windows[w].segments; i++) {
+        if (s->segments[i].thread == thread)
+            return &s->segments[i];
+    }
+    return NULL;
+}
+
+uint64_t plan_op_in_window(const struct plan *p, uint32_t thread, uint64_t position)
+{
+    struct streaming s = {.plan = p};
+    struct plan_memory m = {.words = calloc(p->facts.window_bytes, 1)};
+    uint64_t op = UINT64_MAX,
+             w = position < PLAN_FIRST_WINDOW ? UINT64_MAX : (position - PLAN_FIRST_WINDOW) * 8 / p->facts.window_bytes;
+    if (m.words && w < p->facts.windows && read_window(&s, w, m.words, NULL) == 0) {
+        const struct plan_window_segment *g = segment_of(&s, w, thread);
+        m.words_at = first_word_of(p, w);
+        if (g)
+            op = plan_memory_op_at(&m, g->first, g->first_op, position);
+    }
+    free(m.words);
+    free(s.segments);
+    return op;
+}
+
+int streaming_start(struct streaming **out, const struct plan *p, struct err *e)
+{
+    struct streaming *s = calloc(1, sizeof *s);
+    if (!s)
+        return plan_no_memory(e);
+    s->fd = -1;
+    s->plan = p;
+    int rc = map_streaming(s, e);
+    if (rc == 0)
+        rc = start_thread(s, e);
+    if (rc < 0) {
+        streaming_free(s);
+        return rc;
+    }
+    *out = s;
+    return 0;
+}
+
+int streaming_fd(const struct streaming *s)
+{
+    return s->fd;
+}
+
+int streaming_stop(struct streaming *s, struct err *e)
+{
+    atomic_store(&s->stopped, true);
+    atomic_fetch_add(&s->head->freed, 1);
+    futex_wake(&s->head->freed);
+    pthread_join(s->thread, NULL);
+    s->started = false;
+    if (s->rc == 0 || s->rc == -ECANCELED)
+        return 0;
+    *e = s->e;
+    return s->rc;
+}
+
+uint64_t streaming_idle_ns(const struct streaming *s)
+{
+    return s->idle_ns;
+}
+
+bool streaming_decodes(const struct streaming *s)
+{
+    return !atomic_load(&s->done) && !atomic_load(&s->head->decoder_sleeps);
+}
+
+void streaming_free(struct streaming *s)
+{
+    if (!s)
+        return;
+    if (s->started)
+        streaming_stop(s, &s->e);
+    free(s->segments);
+    if (s->head)
+        munmap(s->head, s->bytes);
+    if (s->fd >= 0)
+        close(s->fd);
+    free(s);
+}

@@ -1,0 +1,260 @@
+// Finds the functions that the ops call, and checks that they belong to the allocator asked for.
+#include "replay/player/null_allocator.h"
+#include "replay/player/player.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <gnu/libc-version.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void *player_functions[HT_KIND_LIMIT];
+
+static void *malloc_base; // load address of the object that malloc is in
+
+static void *base_of(void *function)
+{
+    Dl_info info;
+    return dladdr(function, &info) ? info.dli_fbase : NULL;
+}
+
+static bool is_allocators(void *function)
+{
+    return function && base_of(function) == malloc_base;
+}
+
+// Stand-ins for functions that an allocator lacks. libc's own would allocate from libc's heap.
+static void *own_memalign(size_t align, size_t size)
+{
+    int (*get)(void **, size_t, size_t) = (int (*)(void **, size_t, size_t))player_functions[HT_POSIX_MEMALIGN];
+    void *block = NULL;
+    // posix_memalign wants at least a pointer's size.
+    return get(&block, align < sizeof(void *) ? sizeof(void *) : align, size) ? NULL : block;
+}
+
+static int own_posix_memalign(void **block, size_t align, size_t size)
+{
+    void *(*get)(size_t, size_t) = (void *(*)(size_t, size_t))player_functions[HT_MEMALIGN];
+    *block = get(align, size);
+    return *block ? 0 : ENOMEM;
+}
+
+static void *own_valloc(size_t size)
+{
+    return own_memalign(4096, size);
+}
+
+static void *own_pvalloc(size_t size)
+{
+    return own_memalign(4096, (size + 4095) & ~(size_t)4095);
+}
+
+static void *own_new(size_t size)
+{
+    return malloc(size ? size : 1);
+}
+
+static void *own_new_nothrow(size_t size, const void *unused)
+{
+    (void)unused;
+    return own_new(size);
+}
+
+static void *own_new_aligned(size_t size, size_t align)
+{
+    return own_memalign(align, size ? size : 1);
+}
+
+static void *own_new_aligned_nothrow(size_t size, size_t align, const void *unused)
+{
+    (void)unused;
+    return own_new_aligned(size, align);
+}
+
+static void own_delete(void *block)
+{
+    free(block);
+}
+
+static void own_delete_number(void *block, size_t unused)
+{
+    (void)unused;
+    free(block);
+}
+
+static void own_delete_two_numbers(void *block, size_t unused, size_t unused_too)
+{
+    (void)unused;
+    (void)unused_too;
+    free(block);
+}
+
+static void own_delete_nothrow(void *block, const void *unused)
+{
+    (void)unused;
+    free(block);
+}
+
+static void own_delete_aligned_nothrow(void *block, size_t unused, const void *unused_too)
+{
+    (void)unused;
+    (void)unused_too;
+    free(block);
+}
+
+// Functions of C++ or of a newer libc, made from the other functions of the allocator.
+static void *const stand_ins[HT_KIND_LIMIT] = {
+    [HT_MEMALIGN] = own_memalign,
+    [HT_ALIGNED_ALLOC] = own_memalign,
+    [HT_VALLOC] = own_valloc,
+    [HT_PVALLOC] = own_pvalloc,
+    [HT_FREE_SIZED] = own_delete_number,
+    [HT_FREE_ALIGNED_SIZED] = own_delete_two_numbers,
+    [HT_NEW] = own_new,
+    [HT_NEW_ARRAY] = own_new,
+    [HT_NEW_NOTHROW] = own_new_nothrow,
+    [HT_NEW_ARRAY_NOTHROW] = own_new_nothrow,
+    [HT_NEW_ALIGNED] = own_new_aligned,
+    [HT_NEW_ARRAY_ALIGNED] = own_new_aligned,
+    [HT_NEW_ALIGNED_NOTHROW] = own_new_aligned_nothrow,
+    [HT_NEW_ARRAY_ALIGNED_NOTHROW] = own_new_aligned_nothrow,
+    [HT_DELETE] = own_delete,
+    [HT_DELETE_ARRAY] = own_delete,
+    [HT_DELETE_SIZED] = own_delete_number,
+    [HT_DELETE_ARRAY_SIZED] = own_delete_number,
+    [HT_DELETE_NOTHROW] = own_delete_nothrow,
+    [HT_DELETE_ARRAY_NOTHROW] = own_delete_nothrow,
+    [HT_DELETE_ALIGNED] = own_delete_number,
+    [HT_DELETE_ARRAY_ALIGNED] = own_delete_number,
+    [HT_DELETE_SIZED_ALIGNED] = own_delete_two_numbers,
+    [HT_DELETE_ARRAY_SIZED_ALIGNED] = own_delete_two_numbers,
+    [HT_DELETE_ALIGNED_NOTHROW] = own_delete_aligned_nothrow,
+    [HT_DELETE_ARRAY_ALIGNED_NOTHROW] = own_delete_aligned_nothrow,
+};
+
+static void remember_library(void *function)
+{
+    static const char descriptors[] = "/proc/self/fd/";
+    Dl_info info;
+    char *found = player.results->found_library;
+    if (!dladdr(function, &info) || !info.dli_fname)
+        return;
+    strncpy(found, info.dli_fname, RESULTS_PATH_BYTES - 1);
+    // A library that was preloaded through a descriptor has the descriptor as its name.
+    if (strncmp(found, descriptors, sizeof descriptors - 1) == 0) {
+        ssize_t n = readlink(info.dli_fname, found, RESULTS_PATH_BYTES - 1);
+        if (n > 0)
+            found[n] = 0;
+    }
+}
+
+static bool is_asked_for(void)
+{
+    struct stat st;
+    const struct results *r = player.results;
+    if (!r->library_dev && !r->library_ino)
+        return malloc_base == base_of((void *)gnu_get_libc_version);
+    return stat(r->found_library, &st) == 0 && st.st_dev == r->library_dev && st.st_ino == r->library_ino;
+}
+
+// `direct` is the function that the loader has bound calls to.
+static void check_core(unsigned kind, void *direct)
+{
+    player_functions[kind] = direct;
+    if (!is_allocators(direct)) {
+        remember_library(direct);
+        player_fail(RESULTS_MIXED_ALLOCATOR, NULL, kind, 0, 0);
+    }
+}
+
+static bool is_libcs(void *function)
+{
+    return base_of(function) == base_of((void *)gnu_get_libc_version);
+}
+
+// libc's functions are used only under libc's malloc, except reallocarray, which calls whatever realloc is in use. The
+// functions of the C++ library also call the malloc and free that are in use.
+static void find(unsigned kind)
+{
+    void *function = dlsym(RTLD_DEFAULT, event_infos[kind].symbol);
+    if (function && kind != HT_REALLOCARRAY && is_libcs(function) && !is_allocators(function))
+        function = NULL;
+    player_functions[kind] = function;
+}
+
+static void check_found(unsigned kind)
+{
+    if (!player_functions[kind])
+        player_functions[kind] = stand_ins[kind];
+    if (!player_functions[kind])
+        player_fail(RESULTS_NO_FUNCTION, NULL, kind, 0, 0);
+}
+
+// Each of these two can stand in for the other, and for all other aligned allocation.
+static void find_aligned(void)
+{
+    find(HT_POSIX_MEMALIGN);
+    find(HT_MEMALIGN);
+    if (!player_functions[HT_POSIX_MEMALIGN] && player_functions[HT_MEMALIGN])
+        player_functions[HT_POSIX_MEMALIGN] = own_posix_memalign;
+}
+
+bool player_is_libc(void)
+{
+    return is_libcs((void *)malloc);
+}
+
+void *player_own_function(const char *name)
+{
+    void *function = dlsym(RTLD_DEFAULT, name);
+    return is_allocators(function) ? function : NULL;
+}
+
+void player_find_allocator(void)
+{
+    malloc_base = base_of((void *)malloc);
+    remember_library((void *)malloc);
+    if (!malloc_base || !is_asked_for() || dlsym(RTLD_DEFAULT, "malloc") != (void *)malloc)
+        player_fail(RESULTS_WRONG_ALLOCATOR, NULL, 0, 0, 0);
+    check_core(HT_MALLOC, (void *)malloc);
+    check_core(HT_FREE, (void *)free);
+    check_core(HT_CALLOC, (void *)calloc);
+    check_core(HT_REALLOC, (void *)realloc);
+    *(void **)&player.usable_size = player_own_function("malloc_usable_size");
+    *(void **)&player.null_init = dlsym(RTLD_DEFAULT, NULL_INIT_SYMBOL);
+    *(void **)&player.null_real = dlsym(RTLD_DEFAULT, NULL_REAL_SYMBOL);
+}
+
+void *player_allocate_preexisting(unsigned kind, uint64_t align, uint64_t size)
+{
+    void *function = player_functions[kind % HT_KIND_LIMIT];
+    switch (kind) {
+    case HT_MEMALIGN:
+        return ((void *(*)(size_t, size_t))function)(align, size);
+    case HT_NEW:
+    case HT_NEW_ARRAY:
+        return ((void *(*)(size_t))function)(size);
+    case HT_NEW_ALIGNED:
+    case HT_NEW_ARRAY_ALIGNED:
+        return ((void *(*)(size_t, size_t))function)(size, align);
+    }
+    return malloc(size);
+}
+
+void player_find_functions(void)
+{
+    player_find_allocator();
+    find_aligned();
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        if (!player.plan->by_kind[kind] || player_functions[kind])
+            continue;
+        if (kind != HT_POSIX_MEMALIGN)
+            find(kind);
+        if (event_infos[kind].fields & HT_F_ALIGN && event_infos[kind].class == HT_CLASS_ALLOC)
+            check_found(HT_POSIX_MEMALIGN);
+        check_found(kind);
+    }
+}

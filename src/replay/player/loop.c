@@ -1,0 +1,549 @@
+// The replay loop. Each combination of `timed` and `touch` is a copy of player_loop of its own with both as constants,
+// so that the loop does not even test for what was not asked for.
+#include "replay/player/player.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#define UNLIKELY(x)   __builtin_expect(!!(x), 0)
+
+enum { PLAYER_PAGE_BYTES = 4096 };
+
+// A stamp before a call, when all earlier work is done. x86: LFENCE waits for all earlier instructions.
+ALWAYS_INLINE uint64_t stamp_before(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_lfence();
+#endif
+    return clock_counter();
+}
+
+// A stamp after a call, when it is done. RDTSCP waits for all earlier instructions.
+ALWAYS_INLINE uint64_t stamp_after(void)
+{
+#if defined(__x86_64__)
+    unsigned cpu;
+    return __builtin_ia32_rdtscp(&cpu);
+#else
+    return clock_counter();
+#endif
+}
+
+ALWAYS_INLINE uint64_t time_begin(bool timed)
+{
+    if (!timed)
+        return 0;
+    return player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : stamp_before();
+}
+
+// Adds the latency to the call's kind, and to its size class if it has a size.
+ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, uint64_t begin, const uint64_t *size)
+{
+    if (!timed)
+        return;
+    uint64_t end = player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : stamp_after();
+    // Two CPUs' counters may disagree by some ticks when the thread moves.
+    uint64_t ticks = end > begin ? end - begin : 0;
+    unsigned class = size ? results_size_class(*size) : RESULTS_SIZES;
+    t->latencies[t->n_latencies++] = (struct player_latency){.ticks = ticks, .kind = kind, .size_class = class};
+    if (UNLIKELY(t->n_latencies == PLAYER_LATENCIES))
+        player_add_latencies(t);
+}
+
+// Writes one byte in each page of [from, to) of the block, the first one at `from`.
+ALWAYS_INLINE void touch_pages(char *block, size_t from, size_t to)
+{
+    *(volatile char *)(block + from) = 1;
+    uintptr_t end = (uintptr_t)block + to;
+    uintptr_t page = ((uintptr_t)block + from + PLAYER_PAGE_BYTES) & ~(uintptr_t)(PLAYER_PAGE_BYTES - 1);
+    for (; UNLIKELY(page < end); page += PLAYER_PAGE_BYTES)
+        *(volatile char *)page = 1;
+}
+
+// A large block that grew: its old part is in use by now, and half of the new part is as good a guess as any, since a
+// buffer that is doubled whenever it is full is three quarters full on average.
+ALWAYS_INLINE void touch_grown(char *block, size_t had, size_t size)
+{
+    touch_pages(block, had / 2, had + (size - had) / 2);
+}
+
+// Which of the pages that the program used of a block, of those that belong to it alone: the first ones are at its start, the
+// others at equal distances.
+struct player_use {
+    uint64_t used, front, from, to;
+    bool zeroed; // by calloc: who asks for zeros reads them, before it writes
+};
+
+static __attribute__((noinline)) void touch_used(char *block, size_t size, struct player_use u)
+{
+    uintptr_t mask = PLAYER_PAGE_BYTES - 1, start = ((uintptr_t)block + mask) & ~mask,
+              end = ((uintptr_t)block + size) & ~mask;
+    uint64_t pages = end > start ? (end - start) / PLAYER_PAGE_BYTES : 0;
+    uint64_t used = u.used < pages ? u.used : pages, front = u.front < used ? u.front : used,
+             to = u.to < used ? u.to : used;
+    for (uint64_t i = u.from; i < to; i++) {
+        uint64_t page = i < front ? i : front + (pages - front) * (i - front) / (used - front);
+        volatile char *at = (char *)(start + page * PLAYER_PAGE_BYTES);
+        if (u.zeroed)
+            (void)*at;
+        *at = 1;
+    }
+    // All is used: also what is left behind the last page that belongs to the block alone.
+    if (u.to >= pages && u.to > u.from)
+        ((volatile char *)block)[size - 1] = 1;
+}
+
+// A block just allocated by a call of `kind`; `had` bytes of it have been written before.
+struct player_block {
+    unsigned kind;
+    uint64_t entry;
+    char *block;
+    size_t had, size;
+};
+
+// Where a realloc found the start of the block in use, that is done already. The block's first page is not among the pages that
+// were measured, unless the recorded allocator aligned it: most programs use the start of what they allocate, except of a block
+// from calloc of which they use nothing else.
+static __attribute__((noinline)) void touch_measured(struct player_thread *t, struct player_block b)
+{
+    uint64_t old = b.had / PLAYER_PAGE_BYTES, late = player.usable_size ? t->touch_late : 0,
+             now = t->touch_pages > late ? t->touch_pages - late : 0,
+             front = t->touch_front_kib * 1024 / PLAYER_PAGE_BYTES, end = t->touch_front_kib * 1024;
+    t->touches = false;
+    if (now || b.kind != HT_CALLOC)
+        *(volatile char *)b.block = 1;
+    touch_used(b.block, b.size,
+               (struct player_use){t->touch_pages, front, front > old ? old : 0, now, b.kind == HT_CALLOC});
+    // What is used from the start on ends somewhere in the last of its pages: another one where the block begins elsewhere in
+    // a page than it did when it was recorded.
+    if (front && now >= front && end - PLAYER_PAGE_BYTES / 2 < b.size)
+        ((volatile char *)b.block)[end - PLAYER_PAGE_BYTES / 2] = 1;
+}
+
+// The plan's file may have been written by others.
+static __attribute__((noinline)) void touch_late(struct player_thread *t, char *block, uint64_t to,
+                                                 const uint64_t *extra)
+{
+    uint64_t size = (extra[1] >> 32) * PLAYER_PAGE_BYTES, began_ns = clock_monotonic_ns();
+    if (block && player.usable_size && player.usable_size(block) >= size)
+        touch_used(block, size,
+                   (struct player_use){extra[0] >> 32 & INT32_MAX, (uint32_t)extra[1], (uint32_t)extra[0], to,
+                                       extra[0] >> 63});
+    t->touch_ns += clock_monotonic_ns() - began_ns;
+}
+
+// Writes to the block as the program may have done; `had` bytes of it have been written before. Programs may never
+// write to most of what they get from calloc: gcc's tables are like that, redis's are not.
+ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *block, size_t had, size_t size)
+{
+    if (touch == RESULTS_TOUCH_NONE || had >= size)
+        return;
+    if (touch == RESULTS_TOUCH_ALL)
+        memset(block + had, 1, size - had);
+    else if (kind == HT_CALLOC && (size <= PLAYER_PAGE_BYTES || !player.plan->touch_zeroed))
+        *(volatile char *)block = 1;
+    else if (UNLIKELY(size - had > PLAYER_PAGE_BYTES) && had)
+        touch_grown(block, had, size);
+    else
+        touch_pages(block, had, size);
+}
+
+// What the program would do, not the call: its time is measured.
+static __attribute__((noinline)) void touch_big(enum results_touch touch, struct player_thread *t,
+                                                struct player_block b)
+{
+    uint64_t began_ns = clock_monotonic_ns();
+    if (touch != RESULTS_TOUCH_PAGE || !t->touches)
+        touch_block(touch, b.kind, b.block, b.had, b.size);
+    else if (b.block)
+        touch_measured(t, b);
+    t->touch_ns += clock_monotonic_ns() - began_ns;
+}
+
+ALWAYS_INLINE void fill_block(enum results_touch touch, struct player_thread *t, struct player_block b)
+{
+    if (touch == RESULTS_TOUCH_USABLE) {
+        t->requested_bytes += b.size;
+        t->usable_bytes += player.usable_size && b.block ? player.usable_size(b.block) : 0;
+        return;
+    }
+    if (touch == RESULTS_TOUCH_VERIFY)
+        player_verify_allocated(t, b.kind, b.entry, b.block, b.size);
+    else if (UNLIKELY(b.size >= HT_BIG_BYTES))
+        touch_big(touch, t, b);
+    else
+        touch_block(touch, b.kind, b.block, b.had, b.size);
+}
+
+ALWAYS_INLINE void wait_for(struct player_thread *t, struct player_waits *w, uint32_t thread, uint64_t position)
+{
+    struct player_seen *seen = &t->seen[thread % PLAYER_SEEN];
+    if (seen->thread == thread && seen->progress >= position)
+        return;
+    // Pairs with the release in publish(): all that the other thread did before it is visible.
+    uint64_t progress = atomic_load_explicit(&player.lines[thread].progress, memory_order_acquire);
+    if (UNLIKELY(progress < position)) {
+        player_wait_slow(w, thread, position);
+        return;
+    }
+    *seen = (struct player_seen){progress, thread};
+}
+
+ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
+{
+    struct player_line *line = t->line;
+    uint64_t progress = t->at->base + (uint64_t)(pc - player.words);
+    atomic_store_explicit(&line->progress, progress, memory_order_release);
+    // The load of `wanted` must not overtake the store. The sleeper ensures that with membarrier, which makes this
+    // thread execute a full fence, so only the compiler is fenced here.
+    atomic_signal_fence(memory_order_seq_cst);
+    if (UNLIKELY(progress >= atomic_load_explicit(&line->wanted, memory_order_relaxed)))
+        player_wake(line);
+}
+
+// The function for `kind`, as a pointer of that type.
+#define FUNCTION(kind, type) ((type)player_functions[kind])
+
+// Makes the call, timed when asked for, and returns its value. `bytes` points to the requested size, NULL: none.
+#define CALL(kind, call, bytes)                                                                                        \
+    ({                                                                                                                 \
+        uint64_t begin_ = time_begin(timed);                                                                           \
+        void *block_ = (call);                                                                                         \
+        time_end(timed, t, kind, begin_, bytes);                                                                       \
+        block_;                                                                                                        \
+    })
+
+// With RESULTS_TOUCH_VERIFY, before a block is freed.
+#define VERIFY_FREE(kind)                                                                                              \
+    do {                                                                                                               \
+        if (touch == RESULTS_TOUCH_VERIFY)                                                                             \
+            player_verify_free(t, kind, entry);                                                                        \
+    } while (0)
+
+// As CALL, for a function without a value.
+#define DEALLOCATE(kind, call)                                                                                         \
+    do {                                                                                                               \
+        VERIFY_FREE(kind);                                                                                             \
+        uint64_t begin_ = time_begin(timed);                                                                           \
+        (call);                                                                                                        \
+        time_end(timed, t, kind, begin_, NULL);                                                                        \
+    } while (0)
+
+// Allocates a block of `bytes` for the entry. Its old block, if any, is replaced; `had` bytes of that were written.
+#define ALLOCATE(kind, bytes, had, call)                                                                               \
+    do {                                                                                                               \
+        size_t bytes_ = (bytes), had_ = (had);                                                                         \
+        VERIFY_FREE(kind);                                                                                             \
+        char *new_ = CALL(kind, call, &bytes_);                                                                        \
+        if (UNLIKELY(!new_) && bytes_)                                                                                 \
+            player_no_block(t, kind, bytes_);                                                                          \
+        else                                                                                                           \
+            fill_block(touch, t, (struct player_block){kind, entry, new_, had_, bytes_});                              \
+        slots[entry] = new_;                                                                                           \
+    } while (0)
+
+// Reads the next op's first word, moves `pc` behind it, and says so to heaptape, whose watchdog reads it. Prefetches the slot table entry of an op ahead: with a
+// million live blocks that halves the overhead, from 8 to 4 ns per event. An op that is not a call has no entry there,
+// but prefetching a wrong address does no harm.
+#define FETCH()                                                                                                        \
+    do {                                                                                                               \
+        __builtin_prefetch(&slots[plan_entry_of(pc[PLAN_AHEAD_WORDS])], 1);                                            \
+        word = *pc++;                                                                                                  \
+        player_set_pc(at, pc);                                                                                         \
+        entry = plan_entry_of(word);                                                                                   \
+    } while (0)
+
+#define PUBLISH()                                                                                                      \
+    do {                                                                                                               \
+        if (UNLIKELY(word & PLAN_PUBLISH))                                                                             \
+            publish(t, pc);                                                                                            \
+    } while (0)
+
+// Fast path: the two ops that most workloads consist of, if no thread depends on them, do not go through the switch.
+// The lowest byte of the word tells both.
+#define NEXT()                                                                                                         \
+    do {                                                                                                               \
+        FETCH();                                                                                                       \
+        if ((uint8_t)word == PLAN_MALLOC)                                                                              \
+            goto fast_malloc;                                                                                          \
+        if ((uint8_t)word == PLAN_FREE)                                                                                \
+            goto fast_free;                                                                                            \
+        goto any;                                                                                                      \
+    } while (0)
+
+typedef void *new_function(size_t);
+typedef void *new_nothrow_function(size_t, const void *);
+typedef void *new_aligned_function(size_t, size_t);
+typedef void *new_aligned_nothrow_function(size_t, size_t, const void *);
+typedef int posix_memalign_function(void **, size_t, size_t);
+typedef void *reallocarray_function(void *, size_t, size_t);
+typedef void delete_function(void *);
+typedef void delete_number_function(void *, size_t); // size or alignment
+typedef void delete_sized_aligned_function(void *, size_t, size_t);
+typedef void delete_nothrow_function(void *, const void *);
+typedef void delete_aligned_nothrow_function(void *, size_t, const void *);
+
+// C++ passes std::nothrow by reference; its content is never read.
+static const char nothrow;
+
+ALWAYS_INLINE void *call_posix_memalign(size_t align, size_t size)
+{
+    void *block = NULL;
+    int error = FUNCTION(HT_POSIX_MEMALIGN, posix_memalign_function *)(&block, align, size);
+    if (UNLIKELY(error))
+        errno = error;
+    return error ? NULL : block;
+}
+
+// The allocator may return a block where the recorded one returned none.
+ALWAYS_INLINE void *realloc_to_zero(void *block)
+{
+    void *rest = realloc(block, 0);
+    if (UNLIKELY(rest))
+        free(rest);
+    return NULL;
+}
+
+ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, const bool timed,
+                               const enum results_touch touch)
+{
+    struct results_position *const at = t->at;
+    void **const slots = player.slot_table;
+    uint64_t word, entry, size;
+    enum plan_op op;
+    for (;;) {
+        NEXT();
+    fast_malloc:
+        ALLOCATE(HT_MALLOC, plan_size_of(word), 0, malloc(plan_size_of(word)));
+        NEXT();
+    fast_free:
+        DEALLOCATE(HT_FREE, free(slots[entry]));
+        NEXT();
+    any:
+        op = plan_op_of(word);
+        size = plan_size_of(word);
+    again:
+        switch (op) {
+        case PLAN_MALLOC:
+            ALLOCATE(HT_MALLOC, size, 0, malloc(size));
+            break;
+        case PLAN_FREE:
+            DEALLOCATE(HT_FREE, free(slots[entry]));
+            break;
+        case PLAN_CALLOC:
+            ALLOCATE(HT_CALLOC, size, 0, calloc(1, size));
+            break;
+        case PLAN_CALLOC_MANY:
+            ALLOCATE(HT_CALLOC, size * *pc, 0, calloc(*pc, size));
+            pc++;
+            break;
+        case PLAN_REALLOC:
+            ALLOCATE(HT_REALLOC, size, *pc, realloc(slots[entry], size));
+            pc++;
+            break;
+        case PLAN_REALLOC_NEW:
+            ALLOCATE(HT_REALLOC, size, 0, realloc(NULL, size));
+            break;
+        case PLAN_REALLOC_FREE:
+            VERIFY_FREE(HT_FREE);
+            CALL(HT_REALLOC, realloc_to_zero(slots[entry]), NULL);
+            break;
+        case PLAN_REALLOCARRAY:
+            ALLOCATE(HT_REALLOCARRAY, size * pc[0], pc[1],
+                     FUNCTION(HT_REALLOCARRAY, reallocarray_function *)(slots[entry], pc[0], size));
+            pc += 2;
+            break;
+        case PLAN_REALLOCARRAY_NEW:
+            ALLOCATE(HT_REALLOCARRAY, size * *pc, 0,
+                     FUNCTION(HT_REALLOCARRAY, reallocarray_function *)(NULL, *pc, size));
+            pc++;
+            break;
+
+#define ALLOCATE_PLAIN(SYMBOL)                                                                                         \
+    case PLAN_##SYMBOL:                                                                                                \
+        ALLOCATE(HT_##SYMBOL, size, 0, FUNCTION(HT_##SYMBOL, new_function *)(size));                                   \
+        break;
+            ALLOCATE_PLAIN(VALLOC)
+            ALLOCATE_PLAIN(PVALLOC)
+            ALLOCATE_PLAIN(NEW)
+            ALLOCATE_PLAIN(NEW_ARRAY)
+
+#define ALLOCATE_NOTHROW(SYMBOL)                                                                                       \
+    case PLAN_##SYMBOL:                                                                                                \
+        ALLOCATE(HT_##SYMBOL, size, 0, FUNCTION(HT_##SYMBOL, new_nothrow_function *)(size, &nothrow));                 \
+        break;
+            ALLOCATE_NOTHROW(NEW_NOTHROW)
+            ALLOCATE_NOTHROW(NEW_ARRAY_NOTHROW)
+
+#define ALLOCATE_ALIGNED(SYMBOL, call)                                                                                 \
+    case PLAN_##SYMBOL:                                                                                                \
+        errno = 0; /* for player_no_block */                                                                           \
+        ALLOCATE(HT_##SYMBOL, size, 0, call);                                                                          \
+        pc++;                                                                                                          \
+        break;
+            ALLOCATE_ALIGNED(MEMALIGN, FUNCTION(HT_MEMALIGN, new_aligned_function *)(*pc, size))
+            ALLOCATE_ALIGNED(ALIGNED_ALLOC, FUNCTION(HT_ALIGNED_ALLOC, new_aligned_function *)(*pc, size))
+            ALLOCATE_ALIGNED(POSIX_MEMALIGN, call_posix_memalign(*pc, size))
+            ALLOCATE_ALIGNED(NEW_ALIGNED, FUNCTION(HT_NEW_ALIGNED, new_aligned_function *)(size, *pc))
+            ALLOCATE_ALIGNED(NEW_ARRAY_ALIGNED, FUNCTION(HT_NEW_ARRAY_ALIGNED, new_aligned_function *)(size, *pc))
+            ALLOCATE_ALIGNED(NEW_ALIGNED_NOTHROW,
+                             FUNCTION(HT_NEW_ALIGNED_NOTHROW, new_aligned_nothrow_function *)(size, *pc, &nothrow))
+            ALLOCATE_ALIGNED(NEW_ARRAY_ALIGNED_NOTHROW, FUNCTION(HT_NEW_ARRAY_ALIGNED_NOTHROW,
+                                                                 new_aligned_nothrow_function *)(size, *pc, &nothrow))
+
+#define DEALLOCATE_PLAIN(SYMBOL)                                                                                       \
+    case PLAN_##SYMBOL:                                                                                                \
+        DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_function *)(slots[entry]));                               \
+        break;
+            DEALLOCATE_PLAIN(DELETE)
+            DEALLOCATE_PLAIN(DELETE_ARRAY)
+
+#define DEALLOCATE_SIZED(SYMBOL)                                                                                       \
+    case PLAN_##SYMBOL:                                                                                                \
+        DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_number_function *)(slots[entry], size));                  \
+        break;
+            DEALLOCATE_SIZED(FREE_SIZED)
+            DEALLOCATE_SIZED(DELETE_SIZED)
+            DEALLOCATE_SIZED(DELETE_ARRAY_SIZED)
+
+#define DEALLOCATE_NOTHROW(SYMBOL)                                                                                     \
+    case PLAN_##SYMBOL:                                                                                                \
+        DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_nothrow_function *)(slots[entry], &nothrow));             \
+        break;
+            DEALLOCATE_NOTHROW(DELETE_NOTHROW)
+            DEALLOCATE_NOTHROW(DELETE_ARRAY_NOTHROW)
+
+#define DEALLOCATE_ALIGNED(SYMBOL, call)                                                                               \
+    case PLAN_##SYMBOL:                                                                                                \
+        DEALLOCATE(HT_##SYMBOL, call);                                                                                 \
+        pc++;                                                                                                          \
+        break;
+            DEALLOCATE_ALIGNED(DELETE_ALIGNED, FUNCTION(HT_DELETE_ALIGNED, delete_number_function *)(slots[entry], *pc))
+            DEALLOCATE_ALIGNED(DELETE_ARRAY_ALIGNED,
+                               FUNCTION(HT_DELETE_ARRAY_ALIGNED, delete_number_function *)(slots[entry], *pc))
+            DEALLOCATE_ALIGNED(
+                FREE_ALIGNED_SIZED, // alignment before size here, after it in operator delete
+                FUNCTION(HT_FREE_ALIGNED_SIZED, delete_sized_aligned_function *)(slots[entry], *pc, size))
+            DEALLOCATE_ALIGNED(DELETE_SIZED_ALIGNED, FUNCTION(HT_DELETE_SIZED_ALIGNED,
+                                                              delete_sized_aligned_function *)(slots[entry], size, *pc))
+            DEALLOCATE_ALIGNED(
+                DELETE_ARRAY_SIZED_ALIGNED,
+                FUNCTION(HT_DELETE_ARRAY_SIZED_ALIGNED, delete_sized_aligned_function *)(slots[entry], size, *pc))
+            DEALLOCATE_ALIGNED(
+                DELETE_ALIGNED_NOTHROW,
+                FUNCTION(HT_DELETE_ALIGNED_NOTHROW, delete_aligned_nothrow_function *)(slots[entry], *pc, &nothrow))
+            DEALLOCATE_ALIGNED(DELETE_ARRAY_ALIGNED_NOTHROW,
+                               FUNCTION(HT_DELETE_ARRAY_ALIGNED_NOTHROW,
+                                        delete_aligned_nothrow_function *)(slots[entry], *pc, &nothrow))
+
+        case PLAN_PREEXISTING: // before the start: the program's own call is not known
+            errno = 0;
+            slots[entry] = player_allocate_preexisting((unsigned)pc[1], pc[0], size);
+            if (UNLIKELY(!slots[entry]) && size)
+                player_no_block(t, HT_PREEXISTING, size);
+            else
+                fill_block(touch, t, (struct player_block){HT_PREEXISTING, entry, slots[entry], 0, size});
+            pc += 2;
+            break;
+        case PLAN_WAIT:
+            wait_for(t, &t->waits, (uint32_t)size, *pc++);
+            continue;
+        case PLAN_COUPLE:
+            if (player.results->coupled)
+                wait_for(t, &t->coupled_waits, (uint32_t)size, *pc);
+            pc++;
+            continue;
+        case PLAN_SAMPLE:
+        case PLAN_COUNT:
+            player_sample(word >> 8, *pc++, op == PLAN_SAMPLE);
+            continue;
+        case PLAN_STATS:
+            player_stats();
+            continue;
+        case PLAN_TRIM:
+            player_trim();
+            continue;
+        case PLAN_SWITCH:
+            player_switch((uint32_t)(word >> 9), word & PLAN_SWITCH_EXITED);
+            continue;
+        case PLAN_TOUCH:
+            t->touches = true;
+            t->touch_pages = word >> 8;
+            t->touch_front_kib = (uint32_t)*pc;
+            t->touch_late = *pc++ >> 32;
+            continue;
+        case PLAN_TOUCH_LATE:
+            if (touch == RESULTS_TOUCH_PAGE)
+                touch_late(t, slots[entry], size, pc);
+            pc += 2;
+            continue;
+        case PLAN_PACE:
+            player_pace(t, word >> 8);
+            continue;
+        case PLAN_SNAPSHOT:
+            player_snapshot(RESULTS_SNAPSHOT_OP);
+            continue;
+        case PLAN_JUMP:
+            pc += word >> 8;
+            continue;
+        case PLAN_WIDE:
+            op = plan_op_of(word >> 8);
+            entry = pc[0];
+            size = pc[1];
+            pc += 2;
+            goto again;
+        case PLAN_START_THREAD:
+            player_start_thread(t, (uint32_t)size);
+            break;
+        case PLAN_NEXT_SEGMENT:
+            publish(t, pc);
+            pc = player_next_segment(t);
+            if (!pc)
+                return;
+            continue;
+        case PLAN_STOP:
+            return;
+        case PLAN_SKIPPED:
+            break;
+        case PLAN_OP_LIMIT:
+        default: // plans have no other ops, so the jump table needs no range check
+            __builtin_unreachable();
+        }
+        PUBLISH();
+    }
+}
+
+// Aligned, so that the speed of the loop does not depend on the code before it.
+#define LOOP(name, timed, touch)                                                                                       \
+    __attribute__((aligned(64))) static void name(struct player_thread *t, const uint64_t *from)                       \
+    {                                                                                                                  \
+        player_loop(t, from, timed, touch);                                                                            \
+    }
+LOOP(play_page, false, RESULTS_TOUCH_PAGE)
+LOOP(play_none, false, RESULTS_TOUCH_NONE)
+LOOP(play_all, false, RESULTS_TOUCH_ALL)
+LOOP(play_usable, false, RESULTS_TOUCH_USABLE)
+LOOP(play_verify, false, RESULTS_TOUCH_VERIFY)
+LOOP(play_timed_page, true, RESULTS_TOUCH_PAGE)
+LOOP(play_timed_none, true, RESULTS_TOUCH_NONE)
+LOOP(play_timed_all, true, RESULTS_TOUCH_ALL)
+
+void player_play(struct player_thread *t, const uint64_t *from)
+{
+    static void (*const loops[2][5])(struct player_thread *, const uint64_t *) = {
+        {[RESULTS_TOUCH_PAGE] = play_page,
+         [RESULTS_TOUCH_NONE] = play_none,
+         [RESULTS_TOUCH_ALL] = play_all,
+         [RESULTS_TOUCH_USABLE] = play_usable,
+         [RESULTS_TOUCH_VERIFY] = play_verify},
+        {[RESULTS_TOUCH_PAGE] = play_timed_page,
+         [RESULTS_TOUCH_NONE] = play_timed_none,
+         [RESULTS_TOUCH_ALL] = play_timed_all,
+         [RESULTS_TOUCH_USABLE] = play_usable,
+         [RESULTS_TOUCH_VERIFY] = play_verify},
+    };
+    loops[player.results->timed != 0][player.results->touch % 5](t, from);
+}

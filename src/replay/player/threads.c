@@ -1,0 +1,302 @@
+// Starts and joins threads. Their stacks are shared mappings, so that they do not count as the allocator's memory, and
+// are used again once their thread has been joined.
+#include "replay/player/player.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#if defined(__SANITIZE_THREAD__)
+#define STACK_BYTES (8u << 20) // ThreadSanitizer's part of each thread is on it
+#else
+#define STACK_BYTES (512u << 10)
+#endif
+
+enum {
+    WORKER_BYTES = 4096,
+    MAPPED_WORKERS = 16, // at once: the kernel limits the mappings of a process (vm.max_map_count, 65530 by default)
+};
+
+// A thread's own memory: this, and its stack above.
+struct worker {
+    struct player_thread thread;
+    struct player_latency latencies[PLAYER_LATENCIES];
+    pthread_t id;
+    struct worker *next; // in the list of those that have exited
+    bool at_start;
+};
+_Static_assert(sizeof(struct worker) <= WORKER_BYTES, "a worker's head is a page");
+
+// Latencies of some of the threads: not each needs histograms of its own, which take 3 MB.
+struct shard {
+    pthread_mutex_t lock;
+    struct histogram calls[RESULTS_HISTOGRAMS]; // as in struct results
+};
+
+enum { SHARDS = 16 };
+
+static struct shard *shards; // when calls are timed
+static struct player_latency main_latencies[PLAYER_LATENCIES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct worker *exited;     // can be joined without waiting long
+static char *unused, *unused_end; // mapped for workers; under the lock
+static uint32_t mapped;           // workers; under the lock
+static uint64_t unjoined, kept; // kept: those that have made their calls and do not exit before `over`; under the lock
+static _Atomic uint32_t exits;  // futex: grows when a thread exits, or is kept
+static _Atomic bool joining;    // somebody waits for that
+static _Atomic uint32_t released; // futex: 1 when the measured part runs
+static _Atomic uint32_t over;     // futex: 1 when it is over
+
+static void *map_shared(size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+void player_threads_init(void)
+{
+    if (!player.results->timed)
+        return;
+    shards = map_shared(SHARDS * sizeof *shards);
+    if (!shards)
+        player_fail(RESULTS_NO_SETUP, NULL, 0, 0, errno);
+    for (unsigned i = 0; i < SHARDS; i++)
+        pthread_mutex_init(&shards[i].lock, NULL);
+}
+
+static void init(struct player_thread *t, uint32_t number, uint32_t shard, struct player_latency *latencies)
+{
+    *t =
+        (struct player_thread){.number = number, .line = &player.lines[number], .shard = shard, .latencies = latencies};
+    t->at = &results_positions(player.results)[number];
+    t->window = PLAYER_NO_WINDOW;
+}
+
+void player_thread_init(struct player_thread *t, uint32_t number)
+{
+    init(t, number, 0, main_latencies);
+}
+
+struct results_position *player_unthreaded_position(void)
+{
+    return &results_positions(player.results)[player.results->n_spans];
+}
+
+void player_add_latencies(struct player_thread *t)
+{
+    if (!t->n_latencies)
+        return;
+    struct shard *shard = &shards[t->shard];
+    pthread_mutex_lock(&shard->lock);
+    for (uint32_t i = 0; i < t->n_latencies; i++) {
+        struct player_latency l = t->latencies[i];
+        histogram_add(&shard->calls[l.kind], l.ticks);
+        if (l.size_class < RESULTS_SIZES)
+            histogram_add(&shard->calls[RESULTS_KINDS + l.size_class], l.ticks);
+    }
+    pthread_mutex_unlock(&shard->lock);
+    t->n_latencies = 0;
+}
+
+void player_merge_latencies(void)
+{
+    for (unsigned n = 0; shards && n < SHARDS && n < player.plan->n_threads; n++) {
+        for (unsigned i = 0; i < RESULTS_HISTOGRAMS; i++) {
+            // Unused histograms must not be read: that would populate their memory.
+            if ((i >= RESULTS_KINDS || player.plan->by_kind[i]) && shards[n].calls[i].count)
+                histogram_merge(&player.results->calls[i], &shards[n].calls[i]);
+        }
+    }
+}
+
+void player_thread_started(const struct player_thread *t)
+{
+    struct results_span *span = &results_spans(player.results)[t->number];
+    uint64_t now = clock_monotonic_ns();
+    span->begin_ns = now > player.start_ns ? now - player.start_ns : 0;
+    span->begin_event = atomic_load_explicit(&player.events, memory_order_relaxed);
+}
+
+void player_thread_exited(struct player_thread *t)
+{
+    struct results_span *span = &results_spans(player.results)[t->number];
+    span->end_ns = clock_monotonic_ns() - player.start_ns;
+    span->end_event = atomic_load_explicit(&player.events, memory_order_relaxed);
+    player_add_latencies(t);
+    pthread_mutex_lock(&lock);
+    player.results->figures.sleeps += t->waits.sleeps;
+    player.results->figures.blocked_waits += t->waits.blocked;
+    player.results->figures.coupled_waits += t->coupled_waits.blocked;
+    player.results->figures.touch_ns += t->touch_ns;
+    player.results->figures.refused_calls += t->refused;
+    player.results->figures.stalls += t->stalls;
+    player.results->figures.stall_ns += t->stall_ns;
+    player.results->figures.free_space_wait_ns += t->free_space_wait_ns;
+    player.results->requested_bytes += t->requested_bytes;
+    player.results->usable_bytes += t->usable_bytes;
+    if (t->max_lag_ns > player.results->figures.max_lag_ns)
+        player.results->figures.max_lag_ns = t->max_lag_ns;
+    pthread_mutex_unlock(&lock);
+}
+
+// libc allocates in pthread_create, and the null allocator must return real memory for that.
+static int create(pthread_t *id, const pthread_attr_t *attributes, void *(*body)(void *), void *arg)
+{
+    if (player.null_real)
+        player.null_real(true);
+    int rc = pthread_create(id, attributes, body, arg);
+    if (player.null_real)
+        player.null_real(false);
+    return rc;
+}
+
+// Pairs with player_join_all(): either this sees that somebody waits, or that sees the change.
+static void tell_joiner(void)
+{
+    atomic_fetch_add(&exits, 1);
+    if (atomic_load(&joining))
+        player_futex_wake(&exits);
+}
+
+static void keep_thread(void)
+{
+    pthread_mutex_lock(&lock);
+    kept++;
+    pthread_mutex_unlock(&lock);
+    tell_joiner();
+    while (!atomic_load_explicit(&over, memory_order_acquire))
+        player_futex_wait(&over, 0);
+    pthread_mutex_lock(&lock);
+    kept--;
+    pthread_mutex_unlock(&lock);
+}
+
+static void *run(void *arg)
+{
+    struct worker *worker = arg;
+    if (worker->at_start) {
+        while (!atomic_load_explicit(&released, memory_order_acquire))
+            player_futex_wait(&released, 0);
+    }
+    player_thread_started(&worker->thread);
+    player_play(&worker->thread, player_first_word(&worker->thread));
+    player_thread_exited(&worker->thread);
+    if (player.threads[worker->thread.number].outlives)
+        keep_thread();
+    pthread_mutex_lock(&lock);
+    worker->next = exited;
+    exited = worker;
+    pthread_mutex_unlock(&lock);
+    tell_joiner();
+    return NULL;
+}
+
+static struct worker *join_exited(void)
+{
+    pthread_mutex_lock(&lock);
+    struct worker *worker = exited;
+    if (worker) {
+        exited = worker->next;
+        unjoined--;
+    }
+    pthread_mutex_unlock(&lock);
+    if (worker)
+        pthread_join(worker->id, NULL);
+    return worker;
+}
+
+// Memory for one worker from a mapping for several; where address space is short, from one of its own.
+static struct worker *map_worker(void)
+{
+    const size_t bytes = WORKER_BYTES + STACK_BYTES;
+    pthread_mutex_lock(&lock);
+    if (unused == unused_end) {
+        unused = map_shared(MAPPED_WORKERS * bytes);
+        unused_end = unused ? unused + MAPPED_WORKERS * bytes : NULL;
+    }
+    struct worker *worker = (struct worker *)unused;
+    unused += unused ? bytes : 0;
+    uint32_t shard = ++mapped % SHARDS;
+    pthread_mutex_unlock(&lock);
+    if (!worker)
+        worker = map_shared(bytes);
+    if (worker)
+        worker->thread.shard = shard;
+    return worker;
+}
+
+static struct worker *new_worker(void)
+{
+    struct worker *worker = join_exited();
+    return worker ? worker : map_worker();
+}
+
+static _Noreturn void fail_to_start(const struct player_thread *parent, uint32_t number, int error)
+{
+    player_failing();
+    player.results->live_threads = unjoined - 1;
+    player_failed(RESULTS_NO_THREAD, parent, 0, number, error);
+}
+
+static void start(const struct player_thread *parent, uint32_t number, bool at_start)
+{
+    pthread_attr_t attributes;
+    pthread_mutex_lock(&lock);
+    unjoined++;
+    pthread_mutex_unlock(&lock);
+    struct worker *worker = new_worker();
+    if (!worker)
+        fail_to_start(parent, number, errno);
+    init(&worker->thread, number, worker->thread.shard, worker->latencies);
+    worker->at_start = at_start;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, (char *)worker + WORKER_BYTES, STACK_BYTES);
+    int rc = create(&worker->id, &attributes, run, worker);
+    if (rc)
+        fail_to_start(parent, number, rc);
+    pthread_attr_destroy(&attributes);
+}
+
+void player_start_thread(const struct player_thread *parent, uint32_t number)
+{
+    if (player.threads[number].first_word)
+        start(parent, number, false);
+}
+
+void player_start_threads(void)
+{
+    for (uint32_t i = 1; i < player.plan->n_threads; i++) {
+        if (player.threads[i].at_start && player.threads[i].first_word)
+            start(NULL, i, true);
+    }
+}
+
+void player_release_threads(void)
+{
+    atomic_store_explicit(&released, 1, memory_order_release);
+    player_futex_wake(&released);
+}
+
+void player_join_all(void)
+{
+    atomic_store(&joining, true);
+    for (;;) {
+        uint32_t seen = atomic_load(&exits);
+        while (join_exited()) {
+        }
+        pthread_mutex_lock(&lock);
+        uint64_t remaining = unjoined - (atomic_load(&over) ? 0 : kept);
+        pthread_mutex_unlock(&lock);
+        if (!remaining)
+            return;
+        player_futex_wait(&exits, seen);
+    }
+}
+
+void player_end_threads(void)
+{
+    atomic_store_explicit(&over, 1, memory_order_release);
+    player_futex_wake(&over);
+    player_join_all();
+}

@@ -1,0 +1,271 @@
+// --verify: detects violations of the malloc contract during a replay: blocks that overlap live ones, wrong alignment,
+// blocks that are too small, calloc without zeroes, contents that realloc loses or that the allocator overwrites.
+//
+// Every block is filled with a pattern of its own, which is checked when the block is freed or resized and at the end.
+// A shadow map holds one bit for each 8 bytes of address space that are live. So memory that is allocated twice is
+// detected at once, in whichever threads, even if neither has written to it yet.
+#include "replay/player/player.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+enum {
+    GRANULE_BITS = 3, // blocks of less than 16 bytes may be aligned to 8
+    ADDRESS_BITS = 48,
+    LEAF_BITS = 26, // bytes of address space in a leaf of the shadow map, whose bits take 1 MiB
+    LEAF_GRANULES = 1 << (LEAF_BITS - GRANULE_BITS),
+    LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS),
+    MALLOC_ALIGN = 16, // malloc's alignment for any type (max_align_t on x86-64 and aarch64)
+    PAGE_ALIGN = 4096,
+};
+
+// The block of an entry of the slot table.
+struct verified_block {
+    char *block;             // NULL: none
+    uint64_t size;           // without a block: its old size if it is being reallocated, else 0
+    uint64_t seed, position; // of its pattern; word number of its allocation in the plan
+    uint32_t thread;         // of its allocation
+};
+
+struct leaf {
+    _Atomic uint64_t live[LEAF_GRANULES / 64];
+};
+
+// The check that a thread is at. A signal in it is the allocator's fault: a wild or read-only pointer.
+struct check {
+    const struct player_thread *thread;
+    const struct verified_block *block; // NULL: no check
+    unsigned kind;
+};
+
+static __thread struct check check __attribute__((tls_model("initial-exec")));
+
+static struct verified_block *verified; // by entry
+static struct leaf *_Atomic *leaves;
+static _Atomic uint64_t blocks;
+
+static void *map_lazily(size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        player_fail(RESULTS_NO_SETUP, NULL, 0, bytes, errno);
+    return at;
+}
+
+static void on_fault(int signal_number, siginfo_t *info, void *context);
+
+void player_verify_init(void)
+{
+    struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    sigaction(SIGSEGV, &fault, NULL);
+    sigaction(SIGBUS, &fault, NULL);
+    verified = player_map_shared(player.plan->slot_table_entries * sizeof *verified);
+    leaves = map_lazily(LEAVES * sizeof *leaves);
+}
+
+static _Noreturn void violated(enum results_violation what, const struct player_thread *t, unsigned kind,
+                               const struct verified_block *c, uint64_t at)
+{
+    struct results *r = player.results;
+    player_failing();
+    r->failed_violation = what;
+    r->failed_at = at;
+    if (what != RESULTS_OVERLAP) { // of which the other block has been found already
+        r->other_thread = c->thread;
+        r->other_position = c->position;
+    }
+    player_failed(RESULTS_VIOLATION, t, kind, c->size, 0);
+}
+
+static void on_fault(int signal_number, siginfo_t *info, void *context)
+{
+    struct results *r = player.results;
+    struct check c = check;
+    (void)context;
+    if (!c.block || !c.block->block) { // not in a check: as without the handler
+        signal(signal_number, SIG_DFL);
+        raise(signal_number);
+        return;
+    }
+    player_failing();
+    r->failed_violation = RESULTS_UNUSABLE;
+    r->failed_at = (uintptr_t)c.block->block;
+    r->failed_wanted = (uintptr_t)info->si_addr;
+    r->other_thread = c.block->thread;
+    r->other_position = c.block->position;
+    player_failed(RESULTS_VIOLATION, c.thread, c.kind, c.block->size, info->si_code);
+}
+
+static struct leaf *leaf_of(uint64_t granule)
+{
+    struct leaf *_Atomic *at = &leaves[granule / LEAF_GRANULES % LEAVES], *none = NULL;
+    struct leaf *leaf = atomic_load_explicit(at, memory_order_acquire);
+    if (leaf)
+        return leaf;
+    leaf = map_lazily(sizeof *leaf);
+    if (atomic_compare_exchange_strong(at, &none, leaf))
+        return leaf;
+    munmap(leaf, sizeof *leaf);
+    return none;
+}
+
+// Marks the block's memory as live or free. False when some of it already was.
+static bool mark(const char *block, uint64_t size, bool live)
+{
+    uint64_t first = (uintptr_t)block >> GRANULE_BITS;
+    uint64_t end = (((uintptr_t)block + (size ? size : 1) - 1) >> GRANULE_BITS) + 1;
+    bool was_other = true;
+    while (first < end) {
+        unsigned bit = first % 64;
+        uint64_t n = end - first < 64 - bit ? end - first : 64 - bit;
+        uint64_t mask = (n == 64 ? UINT64_MAX : (1ull << n) - 1) << bit;
+        _Atomic uint64_t *word = &leaf_of(first)->live[first % LEAF_GRANULES / 64];
+        uint64_t had = live ? atomic_fetch_or(word, mask) : ~atomic_fetch_and(word, ~mask);
+        was_other &= !(had & mask);
+        first += n;
+    }
+    return was_other;
+}
+
+static uint64_t pattern_word(uint64_t seed, uint64_t n)
+{
+    return (seed + n) * 0x9e3779b97f4a7c15u; // Knuth's multiplicative hash: neighbours differ in all bytes
+}
+
+static unsigned char pattern_byte(uint64_t seed, uint64_t at)
+{
+    uint64_t word = pattern_word(seed, at / 8);
+    return ((const unsigned char *)&word)[at % 8];
+}
+
+static void fill(char *block, uint64_t from, uint64_t size, uint64_t seed)
+{
+    for (; from < size && from % 8; from++)
+        block[from] = (char)pattern_byte(seed, from);
+    for (; from + 8 <= size; from += 8) {
+        uint64_t word = pattern_word(seed, from / 8);
+        __builtin_memcpy(block + from, &word, sizeof word);
+    }
+    for (; from < size; from++)
+        block[from] = (char)pattern_byte(seed, from);
+}
+
+// The first byte that differs from the pattern; `size` when there is none.
+static uint64_t find_change(const char *block, uint64_t size, uint64_t seed)
+{
+    uint64_t at = 0, word;
+    for (; at + 8 <= size; at += 8) {
+        __builtin_memcpy(&word, block + at, sizeof word);
+        if (word != pattern_word(seed, at / 8))
+            break;
+    }
+    while (at < size && (unsigned char)block[at] == pattern_byte(seed, at))
+        at++;
+    return at;
+}
+
+static uint64_t find_nonzero(const char *block, uint64_t size)
+{
+    uint64_t at = 0;
+    while (at < size && !block[at])
+        at++;
+    return at;
+}
+
+// The alignment that a call must return. C asks for less of a block too small for any type of that alignment;
+// allocators align such blocks to 8.
+static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, uint64_t size)
+{
+    uint64_t usual = size < MALLOC_ALIGN ? 1 << GRANULE_BITS : MALLOC_ALIGN, asked = 1;
+    if (kind == HT_VALLOC || kind == HT_PVALLOC)
+        asked = PAGE_ALIGN;
+    else if (event_infos[kind].fields & HT_F_ALIGN || kind == HT_PREEXISTING)
+        asked = player_alignment(t);
+    // memalign rounds up an alignment that is not a power of two.
+    return asked > usual && !(asked & (asked - 1)) ? asked : usual;
+}
+
+// Finds the live block that overlaps. The search is slow, but it is the last thing that is done. Other threads still
+// play, so it may fail.
+static void find_other(const struct verified_block *c)
+{
+    struct results *r = player.results;
+    for (uint64_t i = 0; i < player.plan->slot_table_entries; i++) {
+        const struct verified_block *o = &verified[i];
+        if (o != c && o->block && o->block < c->block + c->size + !c->size &&
+            c->block < o->block + o->size + !o->size) {
+            r->other_thread = o->thread;
+            r->other_position = o->position;
+            return;
+        }
+    }
+}
+
+static void check_address(const struct player_thread *t, unsigned kind, struct verified_block *c)
+{
+    uint64_t align = wanted_alignment(t, kind, c->size), at = (uintptr_t)c->block;
+    if (at % align || at >> ADDRESS_BITS) {
+        player.results->failed_wanted = align;
+        violated(RESULTS_MISALIGNED, t, kind, c, at);
+    }
+    uint64_t usable = player.usable_size ? player.usable_size(c->block) : c->size;
+    if (usable < c->size)
+        violated(RESULTS_TOO_SMALL, t, kind, c, usable);
+    if (!mark(c->block, c->size, true)) {
+        find_other(c);
+        violated(RESULTS_OVERLAP, t, kind, c, 0);
+    }
+}
+
+void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t entry, void *block, uint64_t size)
+{
+    struct verified_block *c = &verified[entry];
+    uint64_t had = c->size < size ? c->size : size, seed = c->seed;
+    c->size = 0;
+    if (!block)
+        return;
+    uint64_t position = player_position(t);
+    *c = (struct verified_block){block, size, seed, position, kind == HT_PREEXISTING ? UINT32_MAX : t->number};
+    check = (struct check){t, c, kind};
+    check_address(t, kind, c);
+    if (event_infos[kind].class == HT_CLASS_RESIZE && find_change(block, had, seed) < had)
+        violated(RESULTS_LOST_CONTENT, t, kind, c, find_change(block, had, seed));
+    if (kind == HT_CALLOC && find_nonzero(block, size) < size)
+        violated(RESULTS_NOT_ZEROED, t, kind, c, find_nonzero(block, size));
+    c->seed = position << 20; // the patterns of two ops have no word in common within 8 MiB
+    fill(block, 0, size, c->seed);
+    check.block = NULL;
+    atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed);
+}
+
+static void check_content(const struct player_thread *t, unsigned kind, const struct verified_block *c)
+{
+    check = (struct check){t, c, kind};
+    uint64_t at = find_change(c->block, c->size, c->seed);
+    check.block = NULL;
+    if (at < c->size)
+        violated(RESULTS_OVERWRITTEN, t, kind, c, at);
+}
+
+void player_verify_free(struct player_thread *t, unsigned kind, uint64_t entry)
+{
+    struct verified_block *c = &verified[entry];
+    if (!c->block)
+        return;
+    check_content(t, kind, c);
+    mark(c->block, c->size, false);
+    c->block = NULL;
+    if (event_infos[kind].class != HT_CLASS_RESIZE)
+        c->size = 0;
+}
+
+void player_verify_leftovers(void)
+{
+    for (uint64_t i = 0; i < player.plan->slot_table_entries; i++) {
+        if (verified[i].block)
+            check_content(NULL, HT_THREAD_END, &verified[i]);
+    }
+    player.results->checked_blocks = atomic_load(&blocks);
+}

@@ -1,0 +1,412 @@
+#include "report/json/document.h"
+
+#include "record/aggregate/stat.h"
+#include "base/buf.h"
+#include "base/json.h"
+#include "replay/figures.h"
+#include "report/diff.h"
+#include "report/findings.h"
+#include "report/sites_profile.h"
+#include "report/json/stat_json.h"
+#include "analysis/memory/rss_map.h"
+#include "workload/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void document_release(struct document *d)
+{
+    for (size_t i = 0; i < d->n_items; i++) {
+        free(d->items[i].name);
+        free(d->items[i].profile);
+        free(d->items[i].address_map);
+    }
+    for (size_t i = 0; i < d->n_files; i++)
+        json_value_free(d->files[i]);
+    free(d->items);
+    free(d->files);
+    free(d->rows);
+    *d = (struct document){.mode = d->mode, .watch = d->watch};
+}
+
+static int add_item(struct document *d, const char *name, int side, const struct json_value *file,
+                    const struct json_value *result)
+{
+    char *copy = strdup(name);
+    if (!copy || HT_GROW(&d->items, &d->items_capacity, d->n_items + 1) < 0) {
+        free(copy);
+        return -ENOMEM;
+    }
+    d->items[d->n_items++] = (struct document_item){copy, side, file, result, NULL, NULL, false};
+    return 0;
+}
+
+static int add_file(struct document *d, const char *name, int side, const struct json_value *file, struct err *e)
+{
+    const struct json_value *all = json_value_get(file, "allocators");
+    int rc = 0;
+    if (json_value_is_object(json_value_get(file, "verify")))
+        return err_set(e, -EPROTO, "%s: is the result of 'replay --verify', which measures nothing", name);
+    if (json_value_is_object(json_value_get(file, "allocator")))
+        return add_item(d, name, side, file, file);
+    for (size_t i = 0; rc == 0 && i < json_value_length(all); i++)
+        rc = add_item(d, name, side, file, json_value_at(all, i));
+    if (json_value_length(all))
+        return rc;
+    if (!json_value_is_object(json_value_get(file, "by_kind")))
+        return err_set(e, -EPROTO, "%s: is JSON, but was not printed by stat, replay or compare", name);
+    if (json_value_is_object(json_value_get(file, "growth")))
+        return add_item(d, name, side, file, NULL);
+    if (!json_value_is_object(json_value_get(file, "timeline")))
+        return err_set(e, -EPROTO,
+                       "%s: was printed by 'stat --brief' and has no figures to show; use 'stat --json' alone", name);
+    return add_item(d, name, side, file, NULL);
+}
+
+int document_add(struct document *d, const char *name, int side, const char *text, size_t n, struct err *e)
+{
+    struct json_value *file;
+    int rc = json_value_parse(&file, name, text, n, e);
+    if (rc == 0 && HT_GROW(&d->files, &d->files_capacity, d->n_files + 1) < 0)
+        rc = -ENOMEM;
+    if (rc < 0) {
+        json_value_free(file);
+        return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", name) : rc;
+    }
+    d->files[d->n_files++] = file;
+    rc = add_file(d, name, side, file, e);
+    return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", name) : rc;
+}
+
+// JSON that is longer is not ours.
+enum { MAX_JSON_BYTES = 256 << 20 };
+
+static int add_json(struct document *d, struct input *in, int side, struct err *e)
+{
+    struct buf b = {0};
+    int rc = input_read_all(in, &b, MAX_JSON_BYTES, e);
+    if (rc == -EFBIG)
+        err_set(e, rc, "%s: JSON of over 256 MiB", in->name);
+    if (rc == 0)
+        rc = document_add(d, in->name, side, (const char *)b.data, b.size, e);
+    buf_release(&b);
+    return rc;
+}
+
+// Of several workloads each gets half of what is left.
+static int add_profile(struct document *d, const struct file_stat *s, struct err *e)
+{
+    struct document_item *item = &d->items[d->n_items - 1];
+    item->counted = true;
+    if (!s->symbols)
+        return 0;
+    item->profile = sites_profile(&(struct sites_json){&s->by_site, &s->sites, s->symbols},
+                                  (DOCUMENT_PROFILE_BYTES - d->profile_bytes) / 2);
+    if (!item->profile)
+        return err_set(e, -ENOMEM, "%s: out of memory", item->name);
+    d->profile_bytes += strlen(item->profile);
+    return 0;
+}
+
+// Nothing where the trace has no maps of pages.
+static int add_address_map(struct document *d, const char *path, struct err *e)
+{
+    struct file f;
+    struct err why = {0};
+    char *text = NULL;
+    size_t n;
+    struct rss_map *m = malloc(sizeof *m);
+    if (!m)
+        return err_set(e, -ENOMEM, "%s: out of memory", path);
+    int rc = file_open(&f, path, FILE_TRACE | FILE_TRACE_TWICE, e);
+    if (rc == 0) {
+        rc = rss_map_read(m, &f.trace, d->watch, &why);
+        FILE *to = rc == 0 && m->rss.maps ? open_memstream(&text, &n) : NULL;
+        if (to)
+            rss_map_json(&(struct json){.to = to}, m);
+        if ((to && fclose(to) != 0) || rc == -ENOMEM)
+            rc = err_set(e, -ENOMEM, "%s: out of memory", path);
+        else
+            rc = 0; // what is wrong with the file has been said when it was counted
+        rss_map_release(m);
+        file_close(&f);
+    }
+    d->items[d->n_items - 1].address_map = text;
+    free(m);
+    return rc;
+}
+
+static int add_counted(struct document *d, const char *path, int side, struct err *e)
+{
+    struct file_stat s;
+    char *text = NULL;
+    size_t n = 0;
+    int rc = aggregate_file_stat(&s, path, FILE_STAT_REPORT, NULL, d->watch, e);
+    if (rc < 0)
+        return rc;
+    bool aggregate = s.kind == FILE_STAT_AGGREGATE;
+    if (aggregate && strcmp(d->mode, "report") != 0) {
+        file_stat_release(&s);
+        return err_set(e, -EPROTO,
+                       "%s: is an aggregate, which is not compared: --diff needs traces, workloads or results", path);
+    }
+    struct findings *f = malloc(sizeof *f);
+    FILE *to = f && (aggregate || findings_of_file(f, &s) == 0) ? open_memstream(&text, &n) : NULL;
+    if (to)
+        stat_json(&(struct json){.to = to}, &s, aggregate ? NULL : f);
+    free(f);
+    if (!to || fclose(to) != 0)
+        rc = err_set(e, -ENOMEM, "%s: out of memory", path);
+    else
+        rc = document_add(d, path, side, text, n, e);
+    if (rc == 0 && !aggregate)
+        rc = add_profile(d, &s, e);
+    if (rc == 0 && s.kind == FILE_STAT_TRACE && strcmp(d->mode, "report") == 0)
+        rc = add_address_map(d, path, e);
+    free(text);
+    file_stat_release(&s);
+    return rc;
+}
+
+int document_add_file(struct document *d, const char *path, int side, struct err *e)
+{
+    struct input in;
+    int rc = file_open_input(&in, path, e);
+    if (rc < 0)
+        return rc;
+    int kind = file_sniff(&in, FILE_TRACE | FILE_WORKLOAD | FILE_AGGREGATE | FILE_JSON, e);
+    bool json = kind == FILE_JSON, pipe = !json && kind >= 0 && !in.size_bytes;
+    rc = kind < 0 ? kind : json ? add_json(d, &in, side, e) : 0;
+    input_close(&in);
+    if (rc == 0 && pipe)
+        return err_set(e, -ESPIPE, "%s: cannot read a trace or workload from a pipe; use a file", path);
+    return rc < 0 || json ? rc : add_counted(d, path, side, e);
+}
+
+int document_add_result(struct document *d, const char *path, struct err *e)
+{
+    struct input in;
+    int rc = input_open_regular(&in, path, e);
+    if (rc < 0)
+        return rc;
+    rc = add_json(d, &in, 0, e);
+    input_close(&in);
+    return rc;
+}
+
+static void write_value(struct json *j, const struct json_value *v);
+
+// Items from the whole length, the first and the last one among them.
+static void write_spread(struct json *j, const struct json_value *v, size_t max)
+{
+    size_t n = json_value_length(v), kept = n < max ? n : max;
+    json_begin_array(j);
+    for (size_t i = 0; i < kept; i++)
+        write_value(j, json_value_at(v, kept == n ? i : i * (n - 1) / (kept - 1)));
+    json_end_array(j);
+}
+
+// Of sorted lists the first items matter most.
+static void write_first(struct json *j, const struct json_value *v, size_t max)
+{
+    json_begin_array(j);
+    for (size_t i = 0; i < json_value_length(v) && i < max; i++)
+        write_value(j, json_value_at(v, i));
+    json_end_array(j);
+}
+
+// NAN where a row is not as it should be: it is neither less nor more than another.
+static double value_at(const struct json_value *rows, size_t row, size_t column)
+{
+    return json_value_number(json_value_at(json_value_at(rows, row), column));
+}
+
+// The rows of [from, to) where a column has its minimum and maximum, marked in `keep`.
+static void keep_extremes(const struct json_value *rows, size_t from, size_t to, size_t column, bool *keep)
+{
+    size_t low = from, high = from;
+    for (size_t i = from; i < to; i++) {
+        low = value_at(rows, i, column) < value_at(rows, low, column) ? i : low;
+        high = value_at(rows, i, column) > value_at(rows, high, column) ? i : high;
+    }
+    keep[low] = keep[high] = true;
+}
+
+enum { RSS_COLUMN = 2, LIVE_COLUMN = 3 };
+
+// [event, ns, rss, live, virtual] rows: of each interval those with the minimum and maximum of RSS and live bytes, so that no peak is
+// lost.
+static void write_timeline(struct json *j, const struct json_value *rows)
+{
+    size_t n = json_value_length(rows), stretches = DOCUMENT_POINTS / 4;
+    bool *keep = n > DOCUMENT_POINTS ? calloc(n, sizeof *keep) : NULL;
+    if (!keep) {
+        write_spread(j, rows, DOCUMENT_POINTS);
+        return;
+    }
+    for (size_t i = 0; i < stretches; i++) {
+        keep_extremes(rows, i * n / stretches, (i + 1) * n / stretches, RSS_COLUMN, keep);
+        keep_extremes(rows, i * n / stretches, (i + 1) * n / stretches, LIVE_COLUMN, keep);
+    }
+    keep[0] = keep[n - 1] = true;
+    json_begin_array(j);
+    for (size_t i = 0; i < n; i++) {
+        if (keep[i])
+            write_value(j, json_value_at(rows, i));
+    }
+    json_end_array(j);
+    free(keep);
+}
+
+static void write_member(struct json *j, const char *key, const struct json_value *v)
+{
+    json_key(j, key);
+    if (!json_value_is_array(v))
+        write_value(j, v);
+    else if (strcmp(key, "by_thread") == 0 || strcmp(key, "by_site") == 0)
+        write_first(j, v, DOCUMENT_GROUPS);
+    else if (strcmp(key, "timeline") == 0)
+        write_timeline(j, v);
+    else
+        write_spread(j, v, strcmp(key, "stats") == 0 ? DOCUMENT_STATS : DOCUMENT_ITEMS);
+}
+
+static void write_object(struct json *j, const struct json_value *v)
+{
+    struct json_value_member m = {0};
+    json_begin_object(j);
+    for (size_t n = 0; n < DOCUMENT_ITEMS && json_value_next(v, &m); n++)
+        write_member(j, m.key, m.value);
+    json_end_object(j);
+}
+
+static void write_integer(struct json *j, const struct json_value *v)
+{
+    if (json_value_i64(v) < 0)
+        json_i64(j, json_value_i64(v));
+    else
+        json_u64(j, json_value_u64(v));
+}
+
+// A value, without what would make a report too long.
+static void write_value(struct json *j, const struct json_value *v)
+{
+    switch (json_value_kind(v)) {
+    case JSON_VALUE_NULL:
+        json_null(j);
+        break;
+    case JSON_VALUE_BOOL:
+        json_bool(j, json_value_bool(v));
+        break;
+    case JSON_VALUE_INTEGER:
+        write_integer(j, v);
+        break;
+    case JSON_VALUE_DOUBLE:
+        json_double(j, json_value_number(v));
+        break;
+    case JSON_VALUE_STRING: {
+        const char *text = json_value_string(v);
+        json_string(j, strlen(text) > DOCUMENT_TEXT_BYTES ? "(too long)" : text);
+        break;
+    }
+    case JSON_VALUE_ARRAY:
+        write_spread(j, v, DOCUMENT_ITEMS);
+        break;
+    case JSON_VALUE_OBJECT:
+        write_object(j, v);
+        break;
+    }
+}
+
+// The columns of the table of results, by the table of figures.
+static void write_columns(struct json *j)
+{
+    json_put_array(j, "figures");
+    for (size_t i = 0; i < FIGURES; i++) {
+        const struct figure_info *info = &figure_infos[i];
+        char path[FIGURE_PATH_BYTES];
+        if (!(info->shown & FIGURE_IN_PAGE))
+            continue;
+        json_begin_object(j);
+        json_put_string(j, "path", figure_path(info, path));
+        json_put_string(j, "label", info->label);
+        json_put_string(j, "unit", figure_unit_name(info->unit));
+        json_put_string(j, "better", figure_better_name(info->better));
+        json_put_string(j, "ratio", info->ratio);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+static void write_items(struct json *j, const struct document *d, bool results)
+{
+    json_put_array(j, results ? "results" : "workloads");
+    for (size_t i = 0; i < d->n_items; i++) {
+        const struct document_item *item = &d->items[i];
+        if (!item->result == results)
+            continue;
+        json_begin_object(j);
+        json_put_string(j, "name", item->name);
+        json_put_u64(j, "side", (uint64_t)item->side);
+        if (results) {
+            write_member(j, "workload", json_value_get(item->file, "workload"));
+            write_member(j, "machine", json_value_get(item->file, "machine"));
+        }
+        write_member(j, results ? "result" : "stat", results ? item->result : item->file);
+        if (item->profile)
+            json_put_raw(j, "profile", item->profile);
+        if (item->address_map)
+            json_put_raw(j, "address_map", item->address_map);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+// Of the first workload and all results; a comparison of two workloads has none.
+static int write_findings(struct json *j, const struct document *d)
+{
+    const struct json_value **results = calloc(d->n_items + 1, sizeof *results), *stat = NULL;
+    struct findings *f = malloc(sizeof *f);
+    size_t n = 0, workloads = 0;
+    for (size_t i = 0; results && i < d->n_items; i++) {
+        const struct document_item *item = &d->items[i];
+        if (item->result)
+            results[n++] = item->result;
+        else if (workloads++ == 0)
+            stat = item->file;
+    }
+    if (f && results && (workloads < 2 || strcmp(d->mode, "diff") != 0)) {
+        findings_find(f, stat, results, n);
+        findings_json(j, f);
+    }
+    int rc = f && results ? 0 : -ENOMEM;
+    free(results);
+    free(f);
+    return rc;
+}
+
+char *document_text(const struct document *d)
+{
+    char *text = NULL;
+    size_t n;
+    struct json j = {.to = open_memstream(&text, &n)};
+    if (!j.to)
+        return NULL;
+    json_begin_object(&j);
+    json_put_u64(&j, "schema_version", 2);
+    json_put_string(&j, "heaptape", HEAPTAPE_VERSION);
+    json_put_string(&j, "mode", d->mode);
+    write_items(&j, d, false);
+    write_items(&j, d, true);
+    if (d->n_rows)
+        diff_write(&j, d);
+    write_columns(&j);
+    bool bad = write_findings(&j, d) < 0;
+    json_end_object(&j);
+    bad |= ferror(j.to) != 0;
+    if (fclose(j.to) == 0 && !bad)
+        return text;
+    free(text);
+    return NULL;
+}

@@ -1,0 +1,277 @@
+#include "report/json/sites_json.h"
+
+#include "report/profile.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum { TOP_SITES = 20, TOP_USES = 3 };
+
+const struct workload_site *sites_json_frames(const struct workload_sites *sites, uint32_t number)
+{
+    static const struct workload_site none;
+    return number && number <= sites->n_sites ? &sites->sites[number - 1] : &none;
+}
+
+static bool continues_character(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+// The beginning of a function's name, or the end of a path.
+static void put_name(struct json *j, const char *key, const char *text, bool path, bool brief)
+{
+    size_t n = strlen(text);
+    char cut[SITES_JSON_NAME_BYTES + 4];
+    if (!brief || n <= SITES_JSON_NAME_BYTES) {
+        json_put_string(j, key, text);
+        return;
+    }
+    size_t from = path ? n - SITES_JSON_NAME_BYTES : 0, to = path ? n : SITES_JSON_NAME_BYTES;
+    while (from < to && path && continues_character(text[from]))
+        from++;
+    while (to > from && !path && continues_character(text[to]))
+        to--;
+    snprintf(cut, sizeof cut, "%s%.*s%s", path ? "…" : "", (int)(to - from), text + from, path ? "" : "…");
+    json_put_string(j, key, cut);
+}
+
+static void put_symbol(struct json *j, const struct symbol *s, bool brief)
+{
+    put_name(j, "function", s->function, false, brief);
+    put_name(j, "file", s->file, true, brief);
+    json_put_u64(j, "line", (uint64_t)s->line);
+    put_name(j, "module", s->module, true, brief);
+    json_put_bool(j, "library", s->library);
+}
+
+void sites_json_function(struct json *j, const struct symbol *s)
+{
+    json_begin_object(j);
+    put_symbol(j, s, true);
+    json_end_object(j);
+}
+
+static size_t put_functions(struct json *j, const struct sites_json *n, const struct workload_frame *f, size_t max,
+                            bool brief)
+{
+    const struct symbol *found = NULL;
+    size_t n_found = symbols_of(n->symbols, f, &found);
+    for (size_t i = 0; i < n_found && i < max; i++) {
+        json_begin_object(j);
+        json_key(j, "address");
+        json_hex(j, f->address);
+        put_symbol(j, &found[i], brief);
+        json_end_object(j);
+    }
+    return n_found < max ? n_found : max;
+}
+
+static void put_range(struct json *j, const char *key, const struct estimate *e, uint64_t sample_bytes)
+{
+    struct estimate_range r = estimate_bytes(e, sample_bytes);
+    json_put_array(j, key);
+    json_u64(j, r.low);
+    json_u64(j, r.high);
+    json_end_array(j);
+}
+
+static void put_uses(struct json *j, const struct site_use *u)
+{
+    json_put_u64(j, "freed_blocks", u->freed);
+    json_put_u64(j, "short_lived_blocks", u->short_lived);
+    json_put_u64(j, "remotely_freed_blocks", u->remote);
+    json_put_u64(j, "regrown_blocks", u->regrown.blocks);
+    json_put_u64(j, "regrown_bytes", u->regrown.bytes);
+    json_put_u64(j, "above_class_blocks", u->above.blocks);
+    json_put_u64(j, "above_class_lost_bytes", u->above.bytes);
+    json_put_u64(j, "big_block_measured_bytes", u->big_measured);
+    json_put_u64(j, "big_block_unused_bytes", u->big_unused);
+}
+
+static void put_levels(struct json *j, const struct by_site *b, uint32_t number)
+{
+    json_put_array(j, "live_bytes_by_period");
+    for (size_t i = 0; i < b->n_bins; i++)
+        json_u64(j, number < b->n_levels ? b->levels[number][i] : 0);
+    json_end_array(j);
+}
+
+void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief)
+{
+    const struct by_site_totals *t = &n->totals->sites[number];
+    const struct workload_site *site = sites_json_frames(n->sites, number);
+    size_t left = brief ? SITES_JSON_FUNCTIONS : SIZE_MAX;
+    json_begin_object(j);
+    json_put_u64(j, "site", number);
+    json_put_u64(j, "allocs", t->calls);
+    json_put_u64(j, "allocated_bytes", t->bytes);
+    json_put_u64(j, "live_at_peak_blocks", t->peak_blocks);
+    json_put_u64(j, "live_at_peak_bytes", t->peak_bytes);
+    json_put_u64(j, "live_at_end_blocks", t->live_blocks);
+    json_put_u64(j, "live_at_end_bytes", t->live_bytes);
+    json_put_u64(j, "steady_growth_bytes", t->growth_bytes);
+    if (number < n->totals->uses.n_sites)
+        put_uses(j, &n->totals->uses.sites[number]);
+    if (n->totals->span.wanted) {
+        json_put_u64(j, "span_blocks", t->span_blocks);
+        json_put_u64(j, "span_bytes", t->span_bytes);
+    }
+    if (n->totals->sample_bytes) {
+        put_range(j, "allocated_bytes_range", &t->allocated, n->totals->sample_bytes);
+        put_range(j, "live_at_peak_bytes_range", &t->peak, n->totals->sample_bytes);
+        put_range(j, "live_at_end_bytes_range", &t->live, n->totals->sample_bytes);
+    }
+    if (n->totals->by_time)
+        put_levels(j, n->totals, number);
+    json_put_array(j, "frames");
+    for (uint32_t i = 0; i < site->n && left; i++)
+        left -= put_functions(j, n, &n->sites->frames[site->first + i], left, brief);
+    json_end_array(j);
+    json_end_object(j);
+}
+
+static void put_count(struct json *j, const struct usage_count *c)
+{
+    json_put_u64(j, "blocks", c->blocks);
+    json_put_u64(j, "bytes", c->bytes);
+}
+
+void sites_json_span(struct json *j, const struct by_site_span *s)
+{
+    if (!s->wanted)
+        return;
+    json_put_object(j, "span");
+    put_count(j, &s->all);
+    json_put_array(j, "by_thread");
+    for (size_t i = 0; i < s->n_threads; i++) {
+        if (!s->threads[i].blocks)
+            continue;
+        json_begin_object(j);
+        json_put_u64(j, "thread", i);
+        put_count(j, &s->threads[i]);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_put_array(j, "by_size");
+    for (unsigned i = 0; i < USAGE_CLASSES; i++) {
+        if (!s->sizes[i].blocks)
+            continue;
+        json_begin_object(j);
+        if (i == USAGE_CLASSES - 1)
+            json_put_string(j, "max_bytes", NULL);
+        else
+            json_put_u64(j, "max_bytes", 8ull << i);
+        put_count(j, &s->sizes[i]);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}
+
+// What sites are sorted by: a weight of profiles, or a count of site_use.
+struct weight {
+    enum profile_weight profile;
+    size_t use; // offset in struct site_use + 1; 0: none
+};
+
+static uint64_t weigh(const struct by_site *b, size_t site, struct weight by)
+{
+    if (!by.use)
+        return profile_rank(&b->sites[site], by.profile);
+    const char *use = site < b->uses.n_sites ? (const char *)&b->uses.sites[site] : NULL;
+    return use ? *(const uint64_t *)(const void *)(use + by.use - 1) : 0;
+}
+
+// The numbers of the heaviest sites, the heaviest first; of equal ones that with the lower number.
+static size_t top_sites(const struct by_site *b, struct weight by, uint32_t top[TOP_SITES])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_sites; i++) {
+        uint64_t weight = weigh(b, i, by);
+        size_t at = n;
+        while (at > 0 && weigh(b, top[at - 1], by) < weight)
+            at--;
+        if (!weight || at == TOP_SITES)
+            continue;
+        n += n < TOP_SITES;
+        memmove(top + at + 1, top + at, (n - at - 1) * sizeof *top);
+        top[at] = (uint32_t)i;
+    }
+    return n;
+}
+
+static uint64_t used_sites(const struct by_site *b)
+{
+    uint64_t n = 0;
+    for (size_t i = 1; i < b->n_sites; i++)
+        n += b->sites[i].calls || b->sites[i].peak_blocks || b->sites[i].live_blocks;
+    return n;
+}
+
+static void put_top(struct json *j, const char *key, const struct sites_json *n, struct weight by)
+{
+    uint32_t top[TOP_SITES];
+    size_t n_top = top_sites(n->totals, by, top);
+    n_top = by.use && n_top > TOP_USES ? TOP_USES : n_top;
+    json_put_array(j, key);
+    for (size_t i = 0; i < n_top; i++)
+        sites_json_site(j, n, top[i], true);
+    json_end_array(j);
+}
+
+void sites_json_top(struct json *j, const struct sites_json *n)
+{
+    const char *missing;
+    json_put_object(j, "call_sites");
+    json_put_u64(j, "sites", used_sites(n->totals));
+    json_put_u64(j, "peak_live_bytes", n->totals->peak_bytes);
+    json_put_u64(j, "live_at_end_bytes", n->totals->live_bytes);
+    put_top(j, "at_peak", n, (struct weight){PROFILE_PEAK, 0});
+    put_top(j, "at_end", n, (struct weight){PROFILE_LIVE, 0});
+    put_top(j, "by_growth", n, (struct weight){PROFILE_GROWTH, 0});
+#define BY_USE(field) ((struct weight){0, 1 + offsetof(struct site_use, field)})
+    put_top(j, "by_short_lived", n, BY_USE(short_lived));
+    put_top(j, "by_remote_frees", n, BY_USE(remote));
+    put_top(j, "by_regrown", n, BY_USE(regrown.bytes));
+    put_top(j, "by_above_class", n, BY_USE(above.bytes));
+    put_top(j, "by_unused", n, BY_USE(big_unused));
+#undef BY_USE
+    json_put_u64(j, "unresolved_addresses", symbols_missing(n->symbols, &missing));
+    json_end_object(j);
+}
+
+static void put_bytes(struct json *j, const struct coverage_bytes *b)
+{
+    json_put_u64(j, "allocated_bytes", b->allocated);
+    json_put_u64(j, "live_at_peak_bytes", b->at_peak);
+    json_put_u64(j, "live_at_end_bytes", b->at_end);
+}
+
+void sites_json_coverage(struct json *j, const struct coverage *c)
+{
+    if (!c->known)
+        return;
+    json_put_object(j, "stack_coverage");
+    if (c->sample_bytes)
+        json_put_u64(j, "stack_sample_bytes", c->sample_bytes);
+    json_put_object(j, "all");
+    put_bytes(j, &c->all);
+    json_end_object(j);
+    json_put_object(j, "reached");
+    put_bytes(j, &c->reached);
+    json_end_object(j);
+    json_put_object(j, "loading");
+    put_bytes(j, &c->loading);
+    json_end_object(j);
+    json_put_array(j, "ends");
+    for (size_t i = 0; i < c->n_objects && i < TOP_SITES; i++) {
+        json_begin_object(j);
+        json_put_string(j, "object", c->objects[i].path);
+        json_put_u64(j, "stacks", c->objects[i].sites);
+        put_bytes(j, &c->objects[i].bytes);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}

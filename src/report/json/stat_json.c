@@ -1,0 +1,269 @@
+#include "report/json/stat_json.h"
+
+#include "base/clock.h"
+#include "report/json/sites_json.h"
+#include "report/json/usage_json.h"
+#include "trace/fields.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/wait.h>
+
+double stat_json_bytes_per_event(const struct file_stat *s)
+{
+    return s->total.events ? (double)s->file_bytes / (double)s->total.events : 0;
+}
+
+// Texts that each end in NUL.
+static void put_texts(struct json *j, const char *key, const char *texts, uint32_t bytes)
+{
+    json_put_array(j, key);
+    for (uint32_t at = 0; at < bytes; at += (uint32_t)strlen(texts + at) + 1)
+        json_string(j, texts + at);
+    json_end_array(j);
+}
+
+static void put_session(struct json *j, const struct trace_session *s)
+{
+    json_put_object(j, "recorded");
+    json_put_string(j, "heaptape", s->heaptape);
+    put_texts(j, "argv", s->argv, s->argv_bytes);
+    json_put_string(j, "host", s->host);
+    json_put_string(j, "kernel", s->kernel);
+    json_put_string(j, "cpu", s->cpu);
+    json_put_u64(j, "cpus", s->cpus);
+    json_put_u64(j, "memory_bytes", s->memory_bytes);
+    json_put_string(j, "clock", clock_kind_name(s->clock));
+    json_put_u64(j, "clock_hz", s->clock_hz);
+    json_put_u64(j, "timestamp_ticks", 1ull << s->stamp_shift);
+    json_put_u64(j, "realtime_ns", s->realtime_ns);
+    if (s->dumped)
+        json_put_string(j, "dumped_because", s->dumped);
+    json_end_object(j);
+}
+
+static const char *name_of(enum trace_missed_by by)
+{
+    switch (by) {
+    case TRACE_MISSED_UNKNOWN:
+        return "unknown";
+    case TRACE_MISSED_KERNEL:
+        return "kernel";
+    case TRACE_MISSED_GAPS:
+        return "kernel_with_gaps";
+    case TRACE_MISSED_PROC:
+        return "proc";
+    }
+    return "unknown";
+}
+
+static void put_unrecorded(struct json *j, const struct trace_unrecorded *u)
+{
+    json_put_object(j, "unrecorded");
+    json_put_string(j, "found_by", name_of(u->by));
+    json_put_u64(j, "processes", u->processes);
+    json_put_array(j, "list");
+    for (size_t i = 0; i < u->n; i++) {
+        const struct trace_missed *m = &u->items[i];
+        json_begin_object(j);
+        json_put_u64(j, "pid", m->pid);
+        json_put_string(j, "name", m->name);
+        json_put_string(j, "reason", m->why);
+        json_put_u64(j, "forks", m->forks);
+        if (m->calls != UINT64_MAX)
+            json_put_u64(j, "missed_calls", m->calls);
+        if (m->ns != UINT64_MAX)
+            json_put_u64(j, "ran_ns", m->ns);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}
+
+static void put_allocator(struct json *j, const struct trace_process *p)
+{
+    json_put_object(j, "allocator");
+    json_put_string(j, "library", p->allocator);
+    json_put_string(j, "build_id", p->allocator_build_id);
+    json_end_object(j);
+}
+
+static void put_exit(struct json *j, uint64_t status)
+{
+    if (WIFSIGNALED(status))
+        json_put_u64(j, "signal", (uint64_t)WTERMSIG(status));
+    else
+        json_put_u64(j, "exit_status", (uint64_t)WEXITSTATUS(status));
+}
+
+static void put_names(struct json *j, const struct trace_process *p)
+{
+    const uint8_t *at = p->thread_names, *end = at + p->thread_names_bytes;
+    uint64_t tid;
+    const char *name;
+    size_t bytes;
+    json_put_array(j, "thread_names");
+    while (at < end && fields_next_name(&at, end, &tid, &name, &bytes)) {
+        json_begin_object(j);
+        json_put_u64(j, "tid", tid);
+        json_key(j, "name");
+        json_string_n(j, name, bytes);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+static void put_facts(struct json *j, const struct trace_process *p)
+{
+    json_put_u64(j, "ppid", p->ppid);
+    if (p->forked_from)
+        json_put_u64(j, "forked_from", p->forked_from);
+    put_allocator(j, p);
+    if (p->has_exit_status)
+        put_exit(j, p->exit_status);
+    json_put_u64(j, "backpressure_waits", p->waits);
+    json_put_u64(j, "backpressure_ns", p->wait_ns);
+    if (p->bypassed_by)
+        json_put_string(j, "bypassed_by", p->bypassed_by);
+    if (p->deepbound_bytes)
+        put_texts(j, "deepbound", p->deepbound, p->deepbound_bytes);
+    if (p->malloc_system_bytes) {
+        json_put_u64(j, "malloc_in_use_bytes", p->malloc_in_use_bytes);
+        json_put_u64(j, "malloc_system_bytes", p->malloc_system_bytes);
+    }
+    if (p->off_reason)
+        json_put_string(j, "off_reason", p->off_reason);
+    if (p->thread_names_bytes)
+        put_names(j, p);
+}
+
+static void put_by_kind(struct json *j, const struct workload_summary *s)
+{
+    json_put_object(j, "by_kind");
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        if (s->by_kind[kind] && event_infos[kind].name)
+            json_put_u64(j, event_infos[kind].name, s->by_kind[kind]);
+    }
+    json_end_object(j);
+}
+
+static void put_live(struct json *j, const struct workload_summary *s)
+{
+    json_put_u64(j, "requested_bytes", s->requested_bytes);
+    if (s->usable_bytes) {
+        json_put_u64(j, "usable_bytes", s->usable_bytes);
+        json_put_u64(j, "usable_requested_bytes", s->usable_requested_bytes);
+    }
+    json_put_u64(j, "peak_live_bytes", s->peak_live_bytes);
+    json_put_u64(j, "live_at_end_bytes", s->live_at_end_bytes);
+    json_put_u64(j, "live_at_end_blocks", s->live_at_end_blocks);
+    json_put_u64(j, "remote_frees", s->remote_frees);
+    json_put_u64(j, "unmatched_frees", s->unmatched_frees);
+    json_put_u64(j, "preexisting_blocks", s->preexisting_blocks);
+    json_put_u64(j, "preexisting_bytes", s->preexisting_bytes);
+}
+
+static void put_process(struct json *j, const struct file_stat_process *p, bool has_facts)
+{
+    json_begin_object(j);
+    json_put_u64(j, "pid", p->pid);
+    put_texts(j, "argv", p->argv, p->argv_bytes);
+    json_put_string(j, "exe", p->exe);
+    json_put_u64(j, "threads", p->summary.threads);
+    json_put_u64(j, "events", p->summary.events);
+    json_put_u64(j, "lost_records", p->summary.lost_records);
+    put_live(j, &p->summary);
+    if (has_facts)
+        put_facts(j, &p->facts);
+    json_end_object(j);
+}
+
+static void put_growth(struct json *j, const struct file_stat *s)
+{
+    json_put_object(j, "growth");
+    json_put_u64(j, "pid", s->n_processes ? s->processes[s->of_usage].pid : 0);
+    json_put_u64(j, "period_ns", s->periods.period_ns);
+    json_put_array(j, "live_bytes");
+    for (size_t i = 0; i < s->periods.n; i++)
+        json_u64(j, s->periods.live_bytes[i]);
+    json_end_array(j);
+    json_end_object(j);
+}
+
+void stat_json(struct json *j, const struct file_stat *s, const struct findings *f)
+{
+    json_begin_object(j);
+    json_put_u64(j, "schema_version", 2);
+    json_put_string(j, "kind", file_stat_kind_name(s));
+    json_put_u64(j, "events", s->total.events);
+    put_by_kind(j, &s->total);
+    json_put_u64(j, "threads", s->total.threads);
+    json_put_array(j, "processes");
+    for (size_t i = 0; i < s->n_processes; i++)
+        put_process(j, &s->processes[i], s->kind != FILE_STAT_WORKLOAD);
+    json_end_array(j);
+    if (s->kind == FILE_STAT_AGGREGATE)
+        json_put_u64(j, "other_processes", s->others);
+    json_put_u64(j, "duration_ns", s->duration_ns);
+    json_put_double(j, "cpu_ns", s->total.cpu_ns ? (double)s->total.cpu_ns : NAN);
+    json_put_double(j, "recording_cpu_ns", s->total.cpu_ns ? (double)s->total.recording_ns : NAN);
+    json_put_double(j, "calls_min_cpu_ns", s->total.calls_max_ns ? (double)s->total.calls_min_ns : NAN);
+    json_put_double(j, "calls_max_cpu_ns", s->total.calls_max_ns ? (double)s->total.calls_max_ns : NAN);
+    put_live(j, &s->total);
+    json_put_object(j, "order");
+    json_put_u64(j, "repaired", s->total.order_repaired);
+    json_put_u64(j, "ambiguous", s->total.order_ambiguous);
+    json_end_object(j);
+    json_put_u64(j, "dependencies", s->total.dependencies);
+    json_put_u64(j, "dependencies_needed", s->total.dependencies_needed);
+    json_put_u64(j, "slots", s->total.slots);
+    json_put_u64(j, "lost_records", s->total.lost_records);
+    json_put_bool(j, "cut_off", s->cut.text[0]);
+    json_put_bool(j, "partial", s->partial);
+    json_put_bool(j, "summary_only", s->summary_only);
+    json_put_u64(j, "file_bytes", s->file_bytes);
+    json_put_double(j, "bytes_per_event", stat_json_bytes_per_event(s));
+    if (s->kind == FILE_STAT_AGGREGATE)
+        put_growth(j, s);
+    if (s->kind != FILE_STAT_WORKLOAD) {
+        put_session(j, &s->session);
+        put_unrecorded(j, &s->unrecorded);
+    }
+    if (s->kind == FILE_STAT_AGGREGATE && s->symbols)
+        sites_json_top(j, &(struct sites_json){&s->by_site, &s->sites, s->symbols});
+    if (s->kind == FILE_STAT_AGGREGATE)
+        sites_json_coverage(j, &s->coverage);
+    if (s->sums) {
+        json_put_u64(j, "big_block_bytes", s->big.bytes);
+        json_put_u64(j, "big_block_measured_bytes", s->big.measured);
+        json_put_u64(j, "big_block_unused_bytes", s->big.unused);
+        uint32_t pid = s->n_processes ? s->processes[s->of_usage].pid : 0;
+        usage_json_sums(j, s->sums, &s->usage);
+        usage_json_process(j, &s->usage, s->n_processes ? &s->processes[s->of_usage] : NULL);
+        usage_json_timeline(j, &s->usage, pid, s->samples, s->n_samples);
+        if (s->symbols)
+            sites_json_top(j, &(struct sites_json){&s->by_site, &s->sites, s->symbols});
+        sites_json_coverage(j, &s->coverage);
+    }
+    if (f)
+        findings_json(j, f);
+    json_end_object(j);
+}
+
+void stat_json_sites(struct json *j, const struct file_stat *s, const uint32_t *order, size_t n)
+{
+    struct sites_json named = {&s->by_site, &s->sites, s->symbols};
+    json_begin_object(j);
+    json_put_u64(j, "schema_version", 2);
+    json_put_bool(j, "cut_off", s->cut.text[0]);
+    json_put_u64(j, "peak_live_bytes", s->by_site.peak_bytes);
+    if (s->stack_sample_bytes)
+        json_put_u64(j, "stack_sample_bytes", s->stack_sample_bytes);
+    sites_json_span(j, &s->by_site.span);
+    json_put_array(j, "sites");
+    for (size_t i = 0; i < n; i++)
+        sites_json_site(j, &named, order[i], false);
+    json_end_array(j);
+    sites_json_coverage(j, &s->coverage);
+    json_end_object(j);
+}

@@ -1,0 +1,278 @@
+#include "report/json/usage_json.h"
+
+#include "analysis/size_classes.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { TOP_SIZES = 20 };
+
+static double mean(uint64_t sum, uint64_t n)
+{
+    return n ? (double)sum / (double)n : NAN;
+}
+
+static void put_limit(struct json *j, const char *key, uint64_t limit, bool is_last)
+{
+    if (is_last)
+        json_put_string(j, key, NULL);
+    else
+        json_put_u64(j, key, limit);
+}
+
+static void put_count(struct json *j, struct usage_count c)
+{
+    json_put_u64(j, "count", c.blocks);
+    json_put_u64(j, "bytes", c.bytes);
+}
+
+static void put_sizes_of(struct json *j, const struct usage_kind *k)
+{
+    json_put_u64(j, "sized", k->sized);
+    json_put_u64(j, "bytes", k->bytes);
+    json_put_u64(j, "min_bytes", k->min_bytes);
+    json_put_double(j, "mean_bytes", mean(k->bytes, k->sized));
+    json_put_u64(j, "max_bytes", k->max_bytes);
+}
+
+static struct usage_kind all_kinds(const struct usage_sums *s)
+{
+    struct usage_kind all = {0};
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        const struct usage_kind *k = &s->kinds[kind];
+        if (k->sized && (!all.sized || k->min_bytes < all.min_bytes))
+            all.min_bytes = k->min_bytes;
+        if (k->max_bytes > all.max_bytes)
+            all.max_bytes = k->max_bytes;
+        all.sized += k->sized;
+        all.bytes += k->bytes;
+    }
+    return all;
+}
+
+static void print_calls(struct json *j, const struct usage_sums *s)
+{
+    struct usage_kind all = all_kinds(s);
+    json_put_object(j, "requests");
+    put_sizes_of(j, &all);
+    json_end_object(j);
+    json_put_object(j, "calls");
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        const struct usage_kind *k = &s->kinds[kind];
+        if (!k->calls || !event_infos[kind].name)
+            continue;
+        json_put_object(j, event_infos[kind].name);
+        json_put_u64(j, "count", k->calls);
+        json_put_u64(j, "failed", k->failed);
+        if (k->sized)
+            put_sizes_of(j, k);
+        json_end_object(j);
+    }
+    json_end_object(j);
+    json_put_u64(j, "null_frees", s->null_frees);
+}
+
+static void print_sizes(struct json *j, const struct usage_sums *s, const struct usage *peak)
+{
+    struct usage_count counts[USAGE_CLASSES];
+    size_classes_two(s, counts);
+    json_put_array(j, "sizes");
+    for (unsigned i = 0; i < USAGE_CLASSES; i++) {
+        struct usage_count at_peak = peak ? usage_at_peak(peak, i) : (struct usage_count){0};
+        if (!counts[i].blocks && !at_peak.blocks && !s->never_freed_sizes[i].blocks)
+            continue;
+        json_begin_object(j);
+        put_limit(j, "max_bytes", 8ull << i, i == USAGE_CLASSES - 1);
+        put_count(j, counts[i]);
+        json_put_u64(j, "live_at_peak_blocks", at_peak.blocks);
+        json_put_u64(j, "live_at_peak_bytes", at_peak.bytes);
+        json_put_u64(j, "live_at_end_blocks", s->never_freed_sizes[i].blocks);
+        json_put_u64(j, "live_at_end_bytes", s->never_freed_sizes[i].bytes);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+static void print_classes(struct json *j, const char *name, const struct size_classes *c)
+{
+    json_put_object(j, name);
+    json_put_u64(j, "internal_fragmentation_bytes", c->internal_fragmentation_bytes);
+    json_put_array(j, "classes");
+    for (size_t i = 0; i < c->n; i++) {
+        json_begin_object(j);
+        put_limit(j, "max_bytes", c->classes[i].max_bytes, c->classes[i].max_bytes == UINT64_MAX);
+        put_count(j, c->classes[i].count);
+        json_put_u64(j, "internal_fragmentation_bytes", c->classes[i].internal_fragmentation_bytes);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}
+
+static void print_size_classes(struct json *j, const struct usage_sums *s)
+{
+    struct size_classes c;
+    json_put_object(j, "size_classes");
+    size_classes_glibc(s, &c);
+    print_classes(j, "glibc", &c);
+    size_classes_four(s, &c);
+    print_classes(j, "four_per_doubling", &c);
+    json_end_object(j);
+}
+
+static void print_top(struct json *j, const struct usage_sums *s)
+{
+    struct size_classes_top_size top[TOP_SIZES];
+    json_put_object(j, "top_sizes");
+    for (int by_bytes = 0; by_bytes < 2; by_bytes++) {
+        json_put_array(j, by_bytes ? "by_bytes" : "by_count");
+        size_t n = size_classes_top(s, by_bytes, top, TOP_SIZES);
+        for (size_t i = 0; i < n; i++) {
+            json_begin_object(j);
+            json_put_u64(j, "size_bytes", top[i].size);
+            json_put_u64(j, "count", top[i].count);
+            json_end_object(j);
+        }
+        json_end_array(j);
+    }
+    json_put_u64(j, "exact_up_to_bytes", USAGE_EXACT);
+    json_put_u64(j, "missed_count_max", s->frequent.missed);
+    json_end_object(j);
+}
+
+static void print_life(struct json *j, const struct usage_sums *s, unsigned span)
+{
+    unsigned last = 0;
+    for (unsigned class = 0; class < USAGE_CLASSES; class ++)
+        last = s->lifetimes[span][class] ? class : last;
+    json_begin_object(j);
+    put_limit(j, "max_events", 1ull << span, span == USAGE_SPANS - 1);
+    put_count(j, (struct usage_count){usage_freed_after(s, span), s->lifetime_bytes[span]});
+    json_put_array(j, "by_size");
+    for (unsigned class = 0; class <= last; class ++)
+        json_u64(j, s->lifetimes[span][class]);
+    json_end_array(j);
+    json_end_object(j);
+}
+
+static void print_lifetimes(struct json *j, const struct usage_sums *s)
+{
+    json_put_object(j, "lifetimes");
+    json_put_array(j, "by_events");
+    for (unsigned span = 0; span < USAGE_SPANS; span++) {
+        if (usage_freed_after(s, span))
+            print_life(j, s, span);
+    }
+    json_end_array(j);
+    json_put_array(j, "by_time");
+    for (unsigned span = 0; span < USAGE_SPANS; span++) {
+        if (!s->times[span].blocks)
+            continue;
+        json_begin_object(j);
+        put_limit(j, "max_ns", 1ull << span, span == USAGE_SPANS - 1);
+        put_count(j, s->times[span]);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}
+
+static void print_at_once(struct json *j, const struct usage_sums *s)
+{
+    uint64_t n = 0;
+    json_put_array(j, "short_lived");
+    for (unsigned span = 0; span <= 4; span++) {
+        n += usage_freed_after(s, span);
+        json_begin_object(j);
+        json_put_u64(j, "within_events", 1u << span);
+        json_put_u64(j, "count", n);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+static void print_left(struct json *j, const struct usage_sums *s)
+{
+    struct usage_count all = {0};
+    json_put_object(j, "never_freed");
+    json_put_array(j, "by_age_events");
+    for (unsigned span = 0; span < USAGE_SPANS; span++) {
+        const struct usage_count *c = &s->never_freed_ages[span];
+        all.blocks += c->blocks;
+        all.bytes += c->bytes;
+        if (!c->blocks)
+            continue;
+        json_begin_object(j);
+        put_limit(j, "max_events", 1ull << span, span == USAGE_SPANS - 1);
+        put_count(j, *c);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    put_count(j, all);
+    json_end_object(j);
+}
+
+static void print_moves(struct json *j, const char *key, struct usage_count c)
+{
+    json_put_object(j, key);
+    put_count(j, c);
+    json_end_object(j);
+}
+
+static void print_resizes(struct json *j, const struct usage_sums *s)
+{
+    const struct usage_resizes *r = &s->resizes;
+    json_put_object(j, "realloc");
+    json_put_u64(j, "from_null", r->from_null);
+    json_put_u64(j, "to_zero", r->freed);
+    json_put_u64(j, "failed", r->failed);
+    json_put_u64(j, "same_size", r->same);
+    print_moves(j, "grown_in_place", r->grown_in_place);
+    print_moves(j, "grown_moved", r->grown_moved);
+    print_moves(j, "shrunk_in_place", r->shrunk_in_place);
+    print_moves(j, "shrunk_moved", r->shrunk_moved);
+    json_put_array(j, "growth_factors");
+    for (unsigned i = 0; i < USAGE_GROWTHS; i++) {
+        json_begin_object(j);
+        json_put_double(j, "max_factor", i < USAGE_GROWTHS - 1 ? usage_growth_limits[i] : INFINITY);
+        json_put_u64(j, "count", r->growths[i]);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}
+
+static void print_alignment(struct json *j, const struct usage_sums *s)
+{
+    json_put_object(j, "alignment");
+    json_put_u64(j, "padding_bytes", s->align_padding_bytes);
+    json_put_array(j, "by_alignment");
+    for (unsigned i = 0; i < USAGE_ALIGNS; i++) {
+        if (!s->aligns[i].blocks)
+            continue;
+        json_begin_object(j);
+        put_limit(j, "align_bytes", 1ull << i, i == USAGE_ALIGNS - 1);
+        put_count(j, s->aligns[i]);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}
+
+void usage_json_sums(struct json *j, const struct usage_sums *s, const struct usage *peak)
+{
+    print_calls(j, s);
+    print_sizes(j, s, peak);
+    print_size_classes(j, s);
+    print_top(j, s);
+    print_lifetimes(j, s);
+    print_at_once(j, s);
+    print_left(j, s);
+    json_put_object(j, "calloc");
+    json_put_u64(j, "count", s->kinds[HT_CALLOC].calls);
+    json_put_u64(j, "zeroed_bytes", s->kinds[HT_CALLOC].bytes);
+    json_put_u64(j, "max_elements", s->calloc_elements_max);
+    json_end_object(j);
+    print_resizes(j, s);
+    print_alignment(j, s);
+}

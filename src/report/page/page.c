@@ -1,0 +1,64 @@
+#include "report/page/page.h"
+
+#include "base/fio.h"
+#include "report/page/page_parts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+// Appends text that stands inside a script element: no "<" may be in it, which in JSON is only ever part of a string.
+static int put_escaped(struct buf *b, const char *text)
+{
+    while (*text) {
+        size_t n = strcspn(text, "<");
+        int rc = buf_put(b, text, n);
+        if (rc == 0 && text[n])
+            rc = buf_put(b, "\\u003c", 6);
+        if (rc < 0)
+            return rc;
+        text += n + (text[n] != 0);
+    }
+    return 0;
+}
+
+static int write_page(struct output *out, const char *text, struct err *e)
+{
+    struct buf b = {0};
+    int rc = buf_put(&b, page_head, page_head_bytes);
+    if (rc == 0)
+        rc = put_escaped(&b, text);
+    if (rc == 0)
+        rc = buf_put(&b, page_tail, page_tail_bytes);
+    if (rc < 0)
+        err_set(e, rc, "%s: out of memory", out->name);
+    else if (b.size > PAGE_MAX_BYTES)
+        rc = err_set(e, -EFBIG, "%s: the report would exceed 3 MiB; pass fewer results", out->name);
+    else
+        rc = output_write(out, b.data, b.size, e);
+    buf_release(&b);
+    return rc;
+}
+
+bool page_exists(const char *path)
+{
+    struct stat s;
+    return strcmp(path, "-") != 0 && stat(path, &s) == 0 && S_ISREG(s.st_mode);
+}
+
+int page_save(const struct document *d, const char *path, bool force, struct err *e)
+{
+    struct output out;
+    char *text = document_text(d);
+    if (!text)
+        return err_set(e, -ENOMEM, "%s: out of memory", path);
+    int rc = output_open(&out, path, OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0), e);
+    if (rc == 0) {
+        rc = write_page(&out, text, e);
+        int closed = output_close(&out, rc == 0, rc == 0 ? e : NULL);
+        rc = rc < 0 ? rc : closed;
+    }
+    free(text);
+    return rc;
+}

@@ -1,0 +1,141 @@
+#include "report/text/coverage.h"
+
+#include "analysis/file_stat.h"
+#include "base/printable.h"
+#include "cli/command.h"
+#include "report/text/watch.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    TOP_OBJECTS = 8,
+    NOTED_OBJECTS = 3,
+    NOTED_PERMILLE = 10, // of the bytes: smaller gaps are no reason to look further
+    // Larger traces are not read again after a recording: about three seconds of CPU time (40 M events/s, 2 to 3 bytes each).
+    MAX_NOTED_BYTES = 256 << 20,
+};
+
+static void print_share(const char *what, uint64_t reached, uint64_t all)
+{
+    char text[32];
+    unsigned permille = coverage_permille(reached, all);
+    if (all)
+        printf("  %-20s %15s  %3u.%u %%\n", what, human_bytes(text, reached), permille / 10, permille % 10);
+}
+
+void coverage_print(const struct coverage *c)
+{
+    char t[4][32];
+    if (!c->known)
+        return;
+    printf("\nbytes whose stack reaches the program's own code%s\n",
+           c->sample_bytes ? " (estimated from sampled stacks)" : "");
+    print_share("allocated", c->reached.allocated, c->all.allocated);
+    print_share("live at peak", c->reached.at_peak, c->all.at_peak);
+    print_share("live at end", c->reached.at_end, c->all.at_end);
+    if (c->loading.allocated) {
+        printf("\nbytes that constructors of libraries allocated, before the program's first allocation\n");
+        print_share("allocated", c->loading.allocated, c->all.allocated);
+        print_share("live at peak", c->loading.at_peak, c->all.at_peak);
+        print_share("live at end", c->loading.at_end, c->all.at_end);
+    }
+    if (!c->n_objects)
+        return;
+    cli_table_head("\n%12s %13s %13s %9s  %s", "allocated", "live at peak", "live at end", "stacks",
+                   "other stacks, by where they end");
+    for (size_t i = 0; i < c->n_objects && i < TOP_OBJECTS; i++) {
+        const struct coverage_object *o = &c->objects[i];
+        printf("%12s %13s %13s %9s  ", human_bytes(t[0], o->bytes.allocated), human_bytes(t[1], o->bytes.at_peak),
+               human_bytes(t[2], o->bytes.at_end), human_count(t[3], o->sites));
+        printable_print(stdout, o->path, strlen(o->path));
+        putchar('\n');
+    }
+    if (c->n_objects > TOP_OBJECTS)
+        printf("... %zu more objects\n", c->n_objects - TOP_OBJECTS);
+}
+
+// "99.8 % of allocated bytes"; ends the text where there are none.
+static void add_share(char *text, size_t room, const char *of, uint64_t reached, uint64_t all)
+{
+    size_t n = strlen(text);
+    unsigned permille = coverage_permille(reached, all);
+    if (all)
+        snprintf(text + n, room - n, "%s%u.%u %% of %s", n ? ", " : "", permille / 10, permille % 10, of);
+}
+
+// Shares of the bytes in `part`, of allocated bytes and those that are live at the peak and at the end.
+static void add_shares(char *text, size_t room, const struct coverage_bytes *part, const struct coverage_bytes *all)
+{
+    add_share(text, room, "allocated bytes", part->allocated, all->allocated);
+    add_share(text, room, "bytes live at the peak", part->at_peak, all->at_peak);
+    add_share(text, room, "bytes live at the end", part->at_end, all->at_end);
+}
+
+static void note_reached(const struct coverage *c)
+{
+    char reached[256] = "", loading[256] = "";
+    add_shares(reached, sizeof reached, &c->reached, &c->all);
+    note("stacks reach the program's own code for %s%s", reached,
+         c->sample_bytes ? " (estimated from sampled stacks)" : "");
+    add_shares(loading, sizeof loading, &c->loading, &c->all);
+    // The dynamic loader calls constructors: no code of the program can be in their stacks.
+    if (coverage_permille(c->loading.allocated, c->all.allocated))
+        note("constructors of libraries allocated %s, before the program's first allocation", loading);
+}
+
+// Returns 1000 times the share of bytes whose stacks end early, of the measure in which it is highest.
+static unsigned gap_permille(const struct coverage *c, const struct coverage_bytes *gaps)
+{
+    unsigned permille = coverage_permille(gaps->allocated, c->all.allocated);
+    unsigned at_peak = coverage_permille(gaps->at_peak, c->all.at_peak);
+    return c->all.at_peak && at_peak > permille ? at_peak : permille;
+}
+
+static void note_gaps(const struct coverage *c, const char *path)
+{
+    struct coverage_bytes gaps = {0};
+    char shares[256] = "", text[1024] = "", bytes[32], name[256];
+    for (size_t i = 0; i < c->n_objects; i++) {
+        const struct coverage_object *o = &c->objects[i];
+        size_t n = strlen(text);
+        gaps.allocated += o->bytes.allocated;
+        gaps.at_peak += o->bytes.at_peak;
+        gaps.at_end += o->bytes.at_end;
+        if (i >= NOTED_OBJECTS)
+            continue;
+        printable_copy(name, sizeof name, o->path, strlen(o->path));
+        snprintf(text + n, sizeof text - n, "%s%s (%s allocated)", n ? ", " : "", name,
+                 human_bytes(bytes, o->bytes.allocated));
+    }
+    if (gap_permille(c, &gaps) < NOTED_PERMILLE)
+        return;
+    add_shares(shares, sizeof shares, &gaps, &c->all);
+    note("stacks of %s end before the program's own code%s: in %s%s (try 'heaptape stat %s')", shares,
+         c->sample_bytes ? " (estimated from sampled stacks)" : "", text,
+         c->n_objects > NOTED_OBJECTS ? " and others" : "", path);
+}
+
+void coverage_note(const char *path, bool verbose)
+{
+    struct stat st;
+    struct file_stat s;
+    struct err e = {0};
+    if (cli_common.quiet || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return;
+    if (st.st_size > MAX_NOTED_BYTES) {
+        note("how much the stacks explain: 'heaptape stat %s' (the trace has over 256 MiB)", path);
+        return;
+    }
+    if (file_stat(&s, path, FILE_STAT_SITES, watch_begin("stacks"), &e) < 0) {
+        note("how much the stacks explain is not known: %s", e.text);
+        return;
+    }
+    if (s.coverage.known && s.coverage.all.allocated) {
+        if (verbose)
+            note_reached(&s.coverage);
+        note_gaps(&s.coverage, path);
+    }
+    file_stat_release(&s);
+}

@@ -1,0 +1,75 @@
+#include "report/text/fragmentation.h"
+
+#include "cli/command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+// All borrowed.
+struct fragmentation_labels {
+    struct symbols *symbols;
+    const struct workload_sites *sites;
+};
+
+static void group_label(const struct fragmentation_labels *l, char text[SYMBOLS_FUNCTION_BYTES],
+                        enum fragmentation_by grouping, uint64_t key)
+{
+    uint64_t range[2];
+    char t[2][32];
+    if (grouping == FRAGMENTATION_BY_SIZE) {
+        fragmentation_size_range(key, range);
+        snprintf(text, SYMBOLS_FUNCTION_BYTES, "%llu to %llu bytes", (unsigned long long)range[0],
+                 (unsigned long long)range[1]);
+    } else if (grouping == FRAGMENTATION_BY_AGE) {
+        fragmentation_age_range(key, range);
+        snprintf(text, SYMBOLS_FUNCTION_BYTES, "%s to %s calls old", human_count(t[0], range[0]),
+                 human_count(t[1], range[1]));
+    } else if (grouping == FRAGMENTATION_BY_SITE && symbols_site_function(l->symbols, l->sites, key, text)) {
+        return;
+    } else if (key == (grouping == FRAGMENTATION_BY_SITE ? 0 : FRAGMENTATION_UNKNOWN)) {
+        snprintf(text, SYMBOLS_FUNCTION_BYTES, grouping == FRAGMENTATION_BY_SITE ? "unknown call site" : "preexisting");
+    } else {
+        snprintf(text, SYMBOLS_FUNCTION_BYTES, "%s %llu", grouping == FRAGMENTATION_BY_SITE ? "call site" : "thread",
+                 (unsigned long long)key);
+    }
+}
+
+static int by_stranded(const void *a, const void *b)
+{
+    const struct fragmentation_group *x = a, *y = b;
+    return x->stranded_bytes < y->stranded_bytes ? 1 : x->stranded_bytes > y->stranded_bytes ? -1 : 0;
+}
+
+// The groups with the most stranded bytes.
+static void print_groups(const struct fragmentation_labels *l, const struct fragmentation_groups *all,
+                         enum fragmentation_by grouping)
+{
+    enum { TOP = 4 };
+    struct fragmentation_group top[TOP + 1];
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        top[n] = all->groups[i];
+        n += top[n].stranded_bytes > 0;
+        qsort(top, n, sizeof *top, by_stranded);
+        n -= n > TOP;
+    }
+    for (size_t i = 0; i < n; i++) {
+        char name[SYMBOLS_FUNCTION_BYTES], t[4][32];
+        group_label(l, name, grouping, top[i].key);
+        printf("%12s %12s %14s %14s  %s\n", human_bytes(t[2], top[i].stranded_bytes),
+               human_bytes(t[1], top[i].live_bytes), human_count(t[0], top[i].blocks),
+               human_count(t[3], top[i].sparse_pages), cli_text(name));
+    }
+}
+
+void fragmentation_print(const struct fragmentation *h, struct symbols *symbols, const struct workload_sites *sites)
+{
+    const struct fragmentation_labels l = {symbols, sites};
+    if (!h->stranded_bytes)
+        return;
+    cli_table_head("%12s %12s %14s %14s  %s", "stranded", "live", "blocks", "sparse pages", "pinning blocks");
+    for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
+        if (grouping != FRAGMENTATION_BY_SITE || fragmentation_has_sites(&h->by[grouping]))
+            print_groups(&l, &h->by[grouping], grouping);
+    }
+}

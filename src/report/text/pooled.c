@@ -1,0 +1,320 @@
+#include "report/text/pooled.h"
+
+#include "analysis/measure.h"
+#include "base/buf.h"
+#include "cli/command.h"
+#include "replay/figures.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_BYTES = 120 };
+
+// All runs on an allocator with the same tunables, of the same build.
+struct pooled_group {
+    char name[NAME_BYTES];              // "glibc,MALLOC_ARENA_MAX=2"
+    const struct json_value *allocator; // of its first file
+    size_t n_files, n_runs;
+    double *values; // FIGURES of each run; NAN those that no ratio is made of
+};
+
+struct pooled {
+    struct pooled_group *groups; // in the order of the files
+    size_t n, capacity;
+};
+
+// What two results must have in common, or their times and memory are not of the same thing.
+static const char *const machine_keys[] = {
+    "architecture",          "cpu_model", "cores", "memory_bytes", "page_bytes", "kernel", "cpu_governor",
+    "transparent_hugepages", "cpu_boost", NULL,
+};
+static const char *const workload_keys[] = {
+    "events", "skipped", "preexisting", "preexisting_bytes", "peak_live_bytes", "live_at_end_bytes", NULL,
+};
+static const char *const settings_keys[] = {"threads", "memory_threads", "speed", "touch_zeroed", NULL};
+
+static bool is_same(const struct json_value *a, const struct json_value *b)
+{
+    const char *s = json_value_string(a), *t = json_value_string(b);
+    double x = json_value_number(a), y = json_value_number(b);
+    if (s || t)
+        return s && t && strcmp(s, t) == 0;
+    return json_value_kind(a) == json_value_kind(b) && json_value_bool(a) == json_value_bool(b) &&
+           (isnan(x) ? isnan(y) : x == y);
+}
+
+static int expect_same(const struct json_value *a, const struct json_value *b, const char *const *keys,
+                       const char *what, const char *names[2], struct err *e)
+{
+    for (; *keys; keys++) {
+        if (!is_same(json_value_get(a, *keys), json_value_get(b, *keys)))
+            return err_set(e, -EINVAL, "%s: %s than in %s: '%s' differs", names[1], what, names[0], *keys);
+    }
+    return 0;
+}
+
+static int expect_comparable(const struct document_item *a, const struct document_item *b, bool across_machines,
+                             struct err *e)
+{
+    const char *names[2] = {a->name, b->name};
+    int rc = across_machines ? 0
+                             : expect_same(json_value_get(a->file, "machine"), json_value_get(b->file, "machine"),
+                                           machine_keys, "was measured on another machine", names, e);
+    if (rc == 0)
+        rc = expect_same(a->result, b->result, workload_keys, "is of another workload", names, e);
+    return rc < 0 ? rc : expect_same(a->result, b->result, settings_keys, "was replayed with other options", names, e);
+}
+
+static void name_allocator(const struct json_value *allocator, char name[NAME_BYTES])
+{
+    const struct json_value *tunables = json_value_get(allocator, "tunables");
+    const char *text = json_value_string(json_value_get(allocator, "name"));
+    size_t n = (size_t)snprintf(name, NAME_BYTES, "%s", text ? text : "?");
+    for (size_t i = 0; i < json_value_length(tunables) && n < NAME_BYTES; i++) {
+        text = json_value_string(json_value_at(tunables, i));
+        n += (size_t)snprintf(name + n, NAME_BYTES - n, ",%s", text ? text : "?");
+    }
+}
+
+// The group of an allocator; a new one where there is none yet. Another build of it is another allocator: its name tells.
+static struct pooled_group *find_group(struct pooled *p, const struct json_value *allocator)
+{
+    char name[NAME_BYTES];
+    const struct json_value *build = json_value_get(allocator, "build_id");
+    name_allocator(allocator, name);
+    for (size_t i = 0; i < p->n; i++) {
+        char other[NAME_BYTES];
+        name_allocator(p->groups[i].allocator, other);
+        if (strcmp(name, other) != 0)
+            continue;
+        if (is_same(json_value_get(p->groups[i].allocator, "build_id"), build))
+            return &p->groups[i];
+        const char *id = json_value_string(build);
+        size_t n = strlen(name);
+        snprintf(name + n, sizeof name - n, " (build %.8s)", id ? id : "unknown");
+    }
+    if (HT_GROW(&p->groups, &p->capacity, p->n + 1) < 0)
+        return NULL;
+    struct pooled_group *g = &p->groups[p->n++];
+    *g = (struct pooled_group){.allocator = allocator};
+    memcpy(g->name, name, sizeof g->name);
+    return g;
+}
+
+// Are the runs in [at, n_runs), those of a file that was added last, there before as well?
+static bool is_twice(const struct pooled_group *g, size_t at)
+{
+    size_t n = g->n_runs - at;
+    for (size_t i = 0; n && i + n <= at; i++) {
+        size_t same = 0;
+        while (same < n &&
+               g->values[(i + same) * FIGURES + FIGURE_wall_ns] == g->values[(at + same) * FIGURES + FIGURE_wall_ns])
+            same++;
+        if (same == n)
+            return true;
+    }
+    return false;
+}
+
+static int add_runs(struct pooled_group *g, const struct document_item *item, struct err *e)
+{
+    const struct json_value *runs = json_value_get(item->result, "runs");
+    size_t n = json_value_length(runs), at = g->n_runs;
+    if (n > MEASURE_MAX_RUNS - at)
+        return err_set(e, -EINVAL, "%s: makes over %d runs on %s", item->name, MEASURE_MAX_RUNS, g->name);
+    double *values = realloc(g->values, (at + n + 1) * FIGURES * sizeof *values);
+    if (!values)
+        return -ENOMEM;
+    g->values = values;
+    for (size_t r = 0; r < n; r++) {
+        for (size_t i = 0; i < FIGURES; i++)
+            values[(at + r) * FIGURES + i] =
+                figure_infos[i].ratio ? json_value_number_at(json_value_at(runs, r), figure_infos[i].name) : NAN;
+    }
+    g->n_runs += n;
+    g->n_files++;
+    return is_twice(g, at) ? err_set(e, -EINVAL, "%s: its runs on %s are those of another file", item->name, g->name)
+                           : 0;
+}
+
+static int pool_results(struct pooled *p, const struct document *d, bool across_machines, struct err *e)
+{
+    const struct document_item *first = NULL;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < d->n_items; i++) {
+        const struct document_item *item = &d->items[i];
+        if (!item->result)
+            return err_set(e, -EINVAL, "%s: is not the result of 'replay --json' or 'compare --json'", item->name);
+        first = first ? first : item;
+        rc = expect_comparable(first, item, across_machines, e);
+        struct pooled_group *g = rc == 0 ? find_group(p, json_value_get(item->result, "allocator")) : NULL;
+        if (rc == 0)
+            rc = g ? add_runs(g, item, e) : -ENOMEM;
+    }
+    return rc;
+}
+
+static void release(struct pooled *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        free(p->groups[i].values);
+    free(p->groups);
+    *p = (struct pooled){0};
+}
+
+static size_t values_of(const struct pooled_group *g, size_t figure, double *values)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_runs; i++) {
+        double v = g->values[i * FIGURES + figure];
+        if (!isnan(v))
+            values[n++] = v;
+    }
+    return n;
+}
+
+static double median_of(const struct pooled_group *g, size_t figure)
+{
+    double values[MEASURE_MAX_RUNS];
+    size_t n = values_of(g, figure, values);
+    return n ? measure_median(values, n) : NAN;
+}
+
+static struct measure_ratio ratio_of(const struct pooled_group *base, const struct pooled_group *g, size_t figure)
+{
+    double of[MEASURE_MAX_RUNS], to[MEASURE_MAX_RUNS];
+    size_t n = values_of(g, figure, of), n_to = values_of(base, figure, to);
+    return measure_ratio(of, n, to, n_to);
+}
+
+static const char *median_text(const struct pooled_group *g, size_t figure, char text[32])
+{
+    double median = median_of(g, figure);
+    if (isnan(median))
+        return "-";
+    return figure_infos[figure].unit == FIGURE_BYTES ? human_bytes(text, (uint64_t)median) : human_ns(text, median);
+}
+
+// With its colour.
+static enum cli_color ratio_text(const struct pooled_group *base, const struct pooled_group *g, size_t figure,
+                                 char text[64])
+{
+    const struct measure_ratio r = ratio_of(base, g, figure);
+    if (!measure_has_interval(&r))
+        snprintf(text, 64, "%.2f", r.ratio);
+    else if (measure_is_same(&r))
+        snprintf(text, 64, "no difference");
+    else {
+        snprintf(text, 64, "%.2f [%.2f, %.2f]", r.ratio, r.low, r.high);
+        return cli_color_of_change(r.ratio, figure_infos[figure].better == FIGURE_MORE);
+    }
+    return CLI_PLAIN;
+}
+
+static void print_row(const struct pooled *p, const struct pooled_group *g, size_t figure)
+{
+    char value[32], ratio[64] = "1";
+    enum cli_color color = g == p->groups ? CLI_PLAIN : ratio_text(p->groups, g, figure, ratio);
+    printf("%s %5zu %5zu %11s  %s%s%s\n", cli_cell(g->name, 28), g->n_files, g->n_runs, median_text(g, figure, value),
+           color ? cli_color(color) : "", ratio, color ? cli_color(CLI_PLAIN) : "");
+}
+
+// What may have disturbed times, in the files that say so.
+static void print_cautions(const struct document *d)
+{
+    const char *governor = NULL;
+    bool boost = false;
+    double cores = 0, online = 0;
+    for (size_t i = 0; i < d->n_items; i++) {
+        const struct json_value *m = json_value_get(d->items[i].file, "machine");
+        const char *text = json_value_string(json_value_get(m, "cpu_governor"));
+        double may_use = json_value_number(json_value_get(m, "cores")),
+               of = json_value_number(json_value_get(m, "online_cpus"));
+        governor = text && strcmp(text, "performance") != 0 ? text : governor;
+        boost |= json_value_bool(json_value_get(m, "cpu_boost"));
+        if (may_use < of) {
+            cores = may_use;
+            online = of;
+        }
+    }
+    if (governor)
+        printf("The frequency of CPUs may have changed during a run: their governor is %s, not performance.\n",
+               cli_text(governor));
+    if (boost)
+        puts("CPUs may run above their base frequency (boost), which depends on their load and temperature.");
+    if (online > 0)
+        printf("Runs had %.0f of the machine's %.0f CPUs: what ran on the others shared caches and memory.\n", cores,
+               online);
+}
+
+int pooled_print(const struct document *d, bool across_machines, struct err *e)
+{
+    struct pooled p = {0};
+    int rc = pool_results(&p, d, across_machines, e);
+    for (size_t i = 0; rc == 0 && i < FIGURES; i++) {
+        if (!figure_infos[i].ratio)
+            continue;
+        cli_table_head("%-28s %5s %5s %11s  %s", figure_infos[i].label, "files", "runs", "median", "ratio [95 %]");
+        for (size_t k = 0; k < p.n; k++)
+            print_row(&p, &p.groups[k], i);
+        putchar('\n');
+    }
+    if (rc == 0) {
+        printf("Below %d runs of an allocator there is no interval.\n", MEASURE_MIN_RUNS);
+        print_cautions(d);
+    }
+    release(&p);
+    return rc == -ENOMEM ? err_set(e, rc, "out of memory") : rc;
+}
+
+enum { LABEL_WIDTH = 11, FIGURE_WIDTH = 10, COLUMN_WIDTH = 20 };
+
+void pooled_print_head(const char *const *names, size_t n)
+{
+    printf("%-*s%-*s", LABEL_WIDTH, "workload", FIGURE_WIDTH, "");
+    for (size_t i = 0; i < n; i++)
+        printf(" %s", i + 1 < n ? cli_cell(names[i], COLUMN_WIDTH) : cli_text(names[i]));
+    putchar('\n');
+}
+
+static const struct pooled_group *named_group(const struct pooled *p, const char *name)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        if (strncmp(p->groups[i].name, name, NAME_BYTES - 1) == 0)
+            return &p->groups[i];
+    }
+    return NULL;
+}
+
+static void print_cells(const struct pooled *p, const char *const *names, size_t n, size_t figure)
+{
+    const struct pooled_group *base = n ? named_group(p, names[0]) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        const struct pooled_group *g = named_group(p, names[i]);
+        char value[32], ratio[64] = "-";
+        enum cli_color color = CLI_PLAIN;
+        if (g && i > 0 && base)
+            color = ratio_text(base, g, figure, ratio);
+        printf(" %s%-*s%s", color ? cli_color(color) : "", i + 1 < n ? COLUMN_WIDTH : 0,
+               i == 0 && g ? median_text(g, figure, value) : ratio, color ? cli_color(CLI_PLAIN) : "");
+    }
+    putchar('\n');
+}
+
+int pooled_print_rows(const struct document *d, const char *label, const char *const *names, size_t n, struct err *e)
+{
+    struct pooled p = {0};
+    int rc = pool_results(&p, d, false, e);
+    for (size_t i = 0; rc == 0 && i < FIGURES; i++) {
+        if (!figure_infos[i].ratio)
+            continue;
+        printf("%s%s", cli_cell(label, LABEL_WIDTH), cli_cell(figure_infos[i].label, FIGURE_WIDTH));
+        print_cells(&p, names, n, i);
+        label = "";
+    }
+    release(&p);
+    return rc == -ENOMEM ? err_set(e, rc, "out of memory") : rc;
+}

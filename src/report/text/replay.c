@@ -1,0 +1,670 @@
+#include "report/text/replay.h"
+#include "analysis/measure.h"
+#include "base/printable.h"
+#include "cli/command.h"
+#include "cli/wrap.h"
+#include "report/text/fragmentation.h"
+#include "replay/fidelity.h"
+#include "replay/program.h"
+#include "replay/real.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void print_preexisting(const struct replay_session *s, const struct plan_facts *f)
+{
+    char blocks[32], bytes[32];
+    if (!f->preexisting)
+        return;
+    printf("start        %s blocks (%s) are allocated before the clock starts\n", human_count(blocks, f->preexisting),
+           human_bytes(bytes, f->preexisting_bytes));
+    if (s->forked_from)
+        printf("             inherited from process %u: recorded, both shared a page until one of them wrote to it\n",
+               s->forked_from);
+}
+
+void replay_print_workload(const struct replay_session *s)
+{
+    const struct plan_facts *f = plan_facts(s->plan);
+    char events[32], live[32], skipped[32];
+    printf("%s: %s calls, %llu thread%s, peak live %s", cli_text(s->workload), human_count(events, f->events),
+           (unsigned long long)f->threads, f->threads == 1 ? "" : "s", human_bytes(live, f->peak_live_bytes));
+    if (f->one_thread)
+        printf("; all calls in one thread, %s switches between the recorded threads",
+               human_count(skipped, f->switches));
+    if (f->skipped)
+        printf("; %s ops skipped", human_count(skipped, f->skipped));
+    if (replay_session_memory_apart(s))
+        printf("; time is that of threads as fast as they can, memory that of threads as close as recorded");
+    printf("\n");
+    print_preexisting(s, f);
+    // In small workloads the blocks that are big decide nothing.
+    if (s->settings.touch != RESULTS_TOUCH_PAGE || f->big_bytes < f->peak_live_bytes / 10)
+        return;
+    if (!f->big_known_bytes)
+        printf(
+            "how much of its blocks of 16 KiB and more the program used was not recorded: memory is that of a program "
+            "that writes to all pages of malloc's blocks\n");
+    else
+        printf("of the bytes in blocks of 16 KiB and more, the use of %.0f %% was measured and of %.0f %% estimated\n",
+               100 * (double)f->big_known_bytes / (double)f->big_bytes,
+               100 * (double)f->big_estimated_bytes / (double)f->big_bytes);
+}
+
+static const char *figure_text(char text[32], enum figure_unit unit, double v)
+{
+    switch (unit) {
+    case FIGURE_COUNT:
+        return human_count(text, (uint64_t)v);
+    case FIGURE_BYTES:
+        return human_bytes(text, (uint64_t)v);
+    case FIGURE_NS:
+        if (v >= 1000)
+            return human_ns(text, v);
+        snprintf(text, 32, "%.1f ns", v);
+        return text;
+    case FIGURE_RATIO:
+        snprintf(text, 32, "%.2f", v);
+        return text;
+    case FIGURE_SHARE:
+        snprintf(text, 32, "%.1f %%", 100 * v);
+        return text;
+    }
+    return "";
+}
+
+static void print_calls(const struct replay_session *s, const struct replay_result *r)
+{
+    const struct plan_facts *facts = plan_facts(s->plan);
+    char t[6][32];
+    uint64_t outliers = 0;
+    cli_table_head("\n%-18s %11s %9s %9s %9s %9s %9s", "call", "count", "mean", "p50", "p99", "p99.9", "max");
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        struct replay_call c = replay_session_call(s, r, kind);
+        if (!facts->by_kind[kind] || !c.count)
+            continue;
+        printf("%-18s %11s %9s %9s %9s %9s %9s\n", event_infos[kind].name, human_count(t[0], c.count),
+               human_ns(t[1], c.mean_ns), human_ns(t[2], c.p50_ns), human_ns(t[3], c.p99_ns), human_ns(t[4], c.p999_ns),
+               human_ns(t[5], c.max_ns));
+        outliers += c.outliers;
+    }
+    if (outliers)
+        printf("means without %s outlier%s: calls of over 10 %s and ten times the p99\n", human_count(t[0], outliers),
+               outliers == 1 ? "" : "s", wrap_is_utf8() ? "µs" : "us");
+}
+
+static const char *const group_names[FIGURE_GROUPS] = {
+    [FIGURE_WORKLOAD] = "workload", [FIGURE_TIME] = "time",       [FIGURE_MEMORY] = "memory",
+    [FIGURE_COUNTERS] = "counters", [FIGURE_DECODER] = "decoder", [FIGURE_DEPENDENCIES] = "dependencies",
+};
+
+// "memory       peak RSS 12 MiB, …", without a newline.
+static void print_group(const struct replay_result *r, enum figure_group group)
+{
+    char text[32];
+    const char *before = "";
+    printf("%-12s ", group_names[group]);
+    for (size_t i = 0; i < FIGURES; i++) {
+        const struct figure_info *info = &figure_infos[i];
+        double v = r->figures.values[i];
+        if (info->group != group || !(info->shown & FIGURE_IN_TEXT) || isnan(v))
+            continue;
+        bool label_first = info->unit != FIGURE_COUNT && info->unit != FIGURE_SHARE;
+        const char *value = figure_text(text, info->unit, v);
+        printf("%s%s %s", before, label_first ? info->label : value, label_first ? value : info->label);
+        before = ", ";
+    }
+}
+
+static void print_counters(const struct replay_result *r)
+{
+    int error = r->runs[r->typical].counters_errno;
+    const char *before = "; not counted: ";
+    print_group(r, FIGURE_COUNTERS);
+    for (size_t i = 0; i < FIGURES; i++) {
+        if (figure_infos[i].group != FIGURE_COUNTERS || !isnan(r->figures.values[i]))
+            continue;
+        printf("%s%s", before, figure_infos[i].label);
+        before = ", ";
+    }
+    if (error)
+        printf(" (%s)", strerror(error));
+    printf("\n");
+}
+
+// From this share of stalls on the decoder limits the replay.
+static const char *limit_text(double stall_share)
+{
+    return stall_share >= 0.05 ? ": decoding limited the replay; give more --memory" : "";
+}
+
+// By so much more is live in the replay only if threads run ahead: what was counted late is less.
+#define PEAK_LIVE_TOLERANCE 0.5
+
+static void print_fidelity_live(const struct fidelity_live *l)
+{
+    char points[32], equal[32], max[32];
+    if (l->equal == l->points)
+        printf("%-12s live bytes equal the recorded ones at all %s points\n", "fidelity",
+               human_count(points, l->points));
+    else
+        printf("%-12s live bytes equal the recorded ones at %s of %s points, max difference %s: threads interleaved "
+               "differently\n",
+               "fidelity", human_count(equal, l->equal), human_count(points, l->points),
+               human_bytes(max, l->max_bytes));
+    if (l->peak_ratio > 1 + PEAK_LIVE_TOLERANCE)
+        printf("%-12s peak live %.2f × recorded: threads ran ahead of those that free their blocks, so memory is too "
+               "high (--threads auto keeps them together)\n",
+               "", l->peak_ratio);
+}
+
+// Before what may not be relied on, and in the heads of its columns.
+#define FAR_MARK "! "
+
+static const char *far_text(const struct fidelity *f)
+{
+    return f->is_far ? FAR_MARK : "";
+}
+
+static void print_fidelity_memory(const struct fidelity *f)
+{
+    const struct fidelity_memory *m = &f->memory;
+    char t[4][32];
+    if (f->missing_reason) {
+        printf("%-12s memory cannot be judged, because %s\n", "", cli_text(f->missing_reason));
+        return;
+    }
+    printf(
+        "%-12s %speak RSS %.2f × recorded (%s of %s), mean error %.1f %%; recorded memory is private memory minus %s "
+        "at the start",
+        "", far_text(f), m->replayed_peak_bytes / m->recorded_peak_bytes,
+        human_bytes(t[0], (uint64_t)m->replayed_peak_bytes), human_bytes(t[1], (uint64_t)m->recorded_peak_bytes),
+        100 * m->mean_error, human_bytes(t[2], m->baseline_bytes));
+    if (m->mapped_bytes)
+        printf(" and up to %s of the program's own mappings\n", human_bytes(t[3], m->mapped_bytes));
+    else
+        printf("; it includes the program's own mappings and stacks (record --maps)\n");
+}
+
+// Malloc's share of the program's CPU time.
+static void print_program(const struct replay_session *s)
+{
+    const struct program_time p = program_time(s);
+    char t[3][32];
+    if (p.missing_reason)
+        printf("%-12s how much of the program's CPU time the calls take cannot be said: %s\n", "program",
+               p.missing_reason);
+    else if (isnan(p.max_share))
+        printf(
+            "%-12s the calls take at least %.1f %% of its CPU time: %s, as replayed, of %s, which is without about %s "
+            "of recording\n",
+            "program", 100 * p.share, human_ns(t[0], p.calls_ns), human_ns(t[1], p.cpu_ns),
+            human_ns(t[2], p.recording_ns));
+    else
+        printf("%-12s the calls take %.1f to %.1f %% of its CPU time, %s, which is without about %s of recording\n",
+               "program", 100 * p.share, 100 * p.max_share, human_ns(t[0], p.cpu_ns), human_ns(t[1], p.recording_ns));
+}
+
+static void print_fidelity(const struct replay_session *s, const struct replay_result *r)
+{
+    const struct fidelity f = fidelity_of(s, r);
+    print_fidelity_live(&f.live);
+    print_fidelity_memory(&f);
+    if (f.has_overlap)
+        printf(
+            "%-12s two or more threads active for %.0f %% of the time (recorded %.0f %%) and %.0f %% of the calls (%.0f %%)\n",
+            "", 100 * f.overlap.replayed_time, 100 * f.overlap.recorded_time, 100 * f.overlap.replayed_events,
+            100 * f.overlap.recorded_events);
+    print_program(s);
+}
+
+// Of the allocator that the workload was recorded on, or else of the first one.
+static struct fidelity recorded_fidelity(const struct replay_session *s, size_t *row)
+{
+    for (*row = 0; *row < s->n_results; (*row)++) {
+        struct fidelity f = fidelity_of(s, &s->results[*row]);
+        if (f.same_allocator)
+            return f;
+    }
+    *row = 0;
+    return fidelity_of(s, &s->results[0]);
+}
+
+static void print_fidelity_line(const struct fidelity *f, const char *allocator)
+{
+    if (f->missing_reason)
+        printf("memory cannot be judged, because %s\n", cli_text(f->missing_reason));
+    else
+        printf("%srecorded on %s: peak RSS %.2f × recorded, mean error %.1f %%%s\n", far_text(f), cli_text(allocator),
+               f->memory.replayed_peak_bytes / f->memory.recorded_peak_bytes, 100 * f->memory.mean_error,
+               f->is_far ? "; the memory of the other rows may be off as much" : "");
+}
+
+// A column of the table of statistics; those that the allocator does not report are left out.
+struct stats_column {
+    const char *label;
+    size_t at;
+};
+
+static uint64_t stats_value(const struct results_stats *s, const struct stats_column *c)
+{
+    uint64_t value;
+    memcpy(&value, (const char *)s + c->at, sizeof value);
+    return value;
+}
+
+// Where the unused bytes of the last row are.
+static void print_bins(const struct results_stats *s)
+{
+    char size[32], unused[32];
+    if (!s->bins[0].block_bytes)
+        return;
+    cli_table_head("\n%12s %10s after %s calls", "bin", "unused", human_count(size, s->event));
+    for (size_t i = 0; i < RESULTS_BINS && s->bins[i].block_bytes; i++) {
+        if (s->bins[i].unused_bytes)
+            printf("%12s %10s\n", human_bytes(size, s->bins[i].block_bytes),
+                   human_bytes(unused, s->bins[i].unused_bytes));
+    }
+}
+
+static void print_stats(const struct replay_result *r)
+{
+    static const struct stats_column columns[] = {
+#define COLUMN(label, field) {label, offsetof(struct results_stats, field)}
+        COLUMN("live", live_bytes),           COLUMN("RSS", rss_bytes),
+        COLUMN("allocated", allocated_bytes), COLUMN("active", active_bytes),
+        COLUMN("metadata", metadata_bytes),   COLUMN("resident", resident_bytes),
+        COLUMN("mapped", mapped_bytes),       COLUMN("retained", retained_bytes),
+        COLUMN("dirty", dirty_bytes),         COLUMN("bin unused", bin_unused_bytes),
+#undef COLUMN
+    };
+    enum { COLUMNS = sizeof columns / sizeof *columns };
+    const struct replay_run *run = &r->stats;
+    char text[32];
+    if (!run->n_stats)
+        return;
+    printf("\n%12s", "after calls");
+    for (size_t i = 0; i < COLUMNS; i++) {
+        if (stats_value(&run->stats[0], &columns[i]) != RESULTS_UNKNOWN)
+            printf(" %10s", columns[i].label);
+    }
+    for (size_t row = 0; row < run->n_stats; row++) {
+        printf("\n%12s", human_count(text, run->stats[row].event));
+        for (size_t i = 0; i < COLUMNS; i++) {
+            uint64_t value = stats_value(&run->stats[row], &columns[i]);
+            if (value != RESULTS_UNKNOWN)
+                printf(" %10s", human_bytes(text, value));
+        }
+    }
+    printf("\n");
+    print_bins(&run->stats[run->n_stats - 1]);
+}
+
+static void print_fragmentation_at(const struct replay_session *s, const char *when, const struct fragmentation *h)
+{
+    char t[5][32];
+    printf("\nfragmentation %s, after %s calls: %s live in %s pages, of which %s are sparse with %s stranded\n", when,
+           human_count(t[0], h->event), human_bytes(t[1], h->live_bytes), human_count(t[2], h->pages),
+           human_count(t[3], h->sparse_pages), human_bytes(t[4], h->stranded_bytes));
+    fragmentation_print(h, s->symbols, &s->sites);
+}
+
+static void print_fragmentation(const struct replay_session *s, const struct replay_result *r)
+{
+    if (!s->settings.fragmentation)
+        return;
+    print_fragmentation_at(s, "at the peak of live bytes", &r->fragmentation[PLAN_SNAPSHOT_PEAK]);
+    print_fragmentation_at(s, "at the end", &r->fragmentation[PLAN_SNAPSHOT_END]);
+}
+
+// Returns false if the allocator refused no call.
+static bool refused_text(const struct replay_run *run, char text[static 160])
+{
+    const struct replay_refused *f = &run->refused;
+    bool power = f->alignment && !(f->alignment & (f->alignment - 1));
+    char calls[32];
+    if (!(run->figures.refused_calls > 0))
+        return false;
+    snprintf(text, 160, "%s call%s, which %s skipped: first %s of %llu bytes aligned to %llu%s",
+             human_count(calls, (uint64_t)run->figures.refused_calls), run->figures.refused_calls > 1 ? "s" : "",
+             run->figures.refused_calls > 1 ? "are" : "is", event_infos[f->kind].name, (unsigned long long)f->bytes,
+             (unsigned long long)f->alignment, power ? "" : ", which is no power of two");
+    return true;
+}
+
+void replay_print_text(const struct replay_session *s, const struct replay_result *r)
+{
+    const struct plan_facts *facts = plan_facts(s->plan);
+    char t[2][32], refused[160];
+    printf("%-12s %s (%s)\n", "allocator", cli_text(r->allocator.name), cli_text(r->runs[r->typical].library));
+    print_group(r, FIGURE_TIME);
+    printf(" (medians of %zu run%s)\n", r->n_runs, r->n_runs == 1 ? "" : "s");
+    print_group(r, FIGURE_MEMORY);
+    printf("\n");
+    if (refused_text(&r->runs[r->typical], refused))
+        printf("%-12s %s\n", "refused", refused);
+    if (r->figures.cache_switches > 0)
+        printf("%-12s %s swapped, in %s switches between the recorded threads\n", "thread cache",
+               human_count(t[0], (uint64_t)r->figures.cache_switches), human_count(t[1], facts->switches));
+    print_counters(r);
+    if (facts->dependencies) {
+        print_group(r, FIGURE_DEPENDENCIES);
+        printf("\n");
+    }
+    if (facts->streamed) {
+        print_group(r, FIGURE_DECODER);
+        printf("%s\n", limit_text(r->figures.stall_share));
+    }
+    print_fidelity(s, r);
+    if (r->latency.calls)
+        print_calls(s, r);
+    print_stats(r);
+    print_fragmentation(s, r);
+}
+
+void replay_print_verified(const struct replay_result *r)
+{
+    char blocks[32], refused[160];
+    printf("%s: no violation: %s blocks checked in %zu run%s\n", cli_text(r->allocator.name),
+           human_count(blocks, r->runs[0].checked_blocks), r->n_runs, r->n_runs == 1 ? "" : "s");
+    if (refused_text(&r->runs[0], refused))
+        printf("%s refused %s\n", cli_text(r->allocator.name), refused);
+}
+
+// The kind of allocation with the most calls: the table shows its tail latency.
+static unsigned main_kind(const struct plan_facts *facts)
+{
+    unsigned best = HT_MALLOC;
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        if (event_infos[kind].class == HT_CLASS_ALLOC && facts->by_kind[kind] > facts->by_kind[best])
+            best = kind;
+    }
+    return best;
+}
+
+static char *ratio_text(char text[64], const struct measure_ratio *r, bool is_first)
+{
+    if (is_first)
+        snprintf(text, 64, "1");
+    else if (!measure_has_interval(r))
+        snprintf(text, 64, "%.2f", r->ratio);
+    else if (measure_is_same(r))
+        snprintf(text, 64, "no difference");
+    else
+        snprintf(text, 64, "%.2f [%.2f, %.2f]", r->ratio, r->low, r->high);
+    return text;
+}
+
+enum { NAME_BYTES = 64, LEAST_NAME_WIDTH = 16 };
+
+// "glibc", or "glibc,MALLOC_ARENA_MAX=2".
+static void row_name(const struct allocator *a, char text[NAME_BYTES])
+{
+    size_t n = printable_copy(text, NAME_BYTES, a->name, strlen(a->name));
+    for (size_t i = 0; i < a->n_tunables && n + 1 < NAME_BYTES; i++) {
+        text[n++] = ',';
+        n += printable_copy(text + n, NAME_BYTES - n, a->tunables[i], strlen(a->tunables[i]));
+    }
+}
+
+// What each allocator would make of the program, if it did all else as before.
+static void print_program_ratios(const struct replay_session *s)
+{
+    const struct program_time p = program_time(s);
+    char name[NAME_BYTES];
+    print_program(s);
+    for (size_t i = 1; !p.missing_reason && i < s->n_results; i++) {
+        const struct replay_result *r = &s->results[i];
+        const char *missing = program_ratio_missing_reason(s, &p, r);
+        row_name(&r->allocator, name);
+        if (missing)
+            printf("%-12s %s: the CPU time of the program cannot be said: %s\n", "", name, missing);
+        else
+            printf("%-12s %s: %.2f × the CPU time of the program (calls %.2f ×, load %+.1f ms)\n", "", name,
+                   program_ratio(s, &p, r), program_calls_ns(s, r) / program_calls_ns(s, &s->results[0]),
+                   (program_load_ns(s, r) - program_load_ns(s, &s->results[0])) / 1e6);
+    }
+}
+
+static int name_width(const struct replay_session *s)
+{
+    char name[NAME_BYTES];
+    size_t width = LEAST_NAME_WIDTH;
+    for (size_t i = 0; i < s->n_results; i++) {
+        row_name(&s->results[i].allocator, name);
+        if (strlen(name) > width)
+            width = strlen(name);
+    }
+    return (int)width;
+}
+
+enum { FIGURE_WIDTH = 10, RATIO_WIDTH = 18 };
+
+static const char *head_text(char text[64], const struct figure_info *info, bool is_marked)
+{
+    snprintf(text, 64, "%s%s", is_marked && info->group == FIGURE_MEMORY ? FAR_MARK : "", info->label);
+    return text;
+}
+
+static int column_width(const struct figure_info *info, bool is_marked)
+{
+    char text[64];
+    size_t width = strlen(head_text(text, info, is_marked));
+    return width > FIGURE_WIDTH ? (int)width : FIGURE_WIDTH;
+}
+
+// The columns of a table that fit into the terminal's width: figures from `first` up to `end`; FIGURES is the latency of
+// the most frequent call. The name of an allocator that leaves no room for the widest column has a line of its own.
+struct band {
+    size_t first, end;
+    int name_width;
+    bool is_marked;
+};
+
+enum { CELL_MAX = 1 + FIGURE_WIDTH + 2 + RATIO_WIDTH };
+
+static void band_init(struct band *b, const struct replay_session *s, bool is_marked)
+{
+    unsigned columns = wrap_columns();
+    *b = (struct band){.name_width = name_width(s), .is_marked = is_marked};
+    if (columns && (unsigned)b->name_width + CELL_MAX > columns)
+        b->name_width = LEAST_NAME_WIDTH;
+}
+
+// Is there another band?
+static bool band_next(struct band *b)
+{
+    unsigned columns = wrap_columns();
+    size_t used = (size_t)b->name_width;
+    b->first = b->end;
+    while (b->end <= FIGURES) {
+        const struct figure_info *info = b->end < FIGURES ? &figure_infos[b->end] : NULL;
+        size_t width = 1 + FIGURE_WIDTH;
+        if (info && !(info->shown & FIGURE_IN_COLUMN))
+            width = 0;
+        else if (info)
+            width = 1 + (size_t)column_width(info, b->is_marked) + (info->ratio ? 2 + RATIO_WIDTH : 0);
+        if (columns && used > (size_t)b->name_width && used + width > columns)
+            break;
+        used += width;
+        b->end++;
+    }
+    return used > (size_t)b->name_width;
+}
+
+static void print_name(const struct band *b, const char *name)
+{
+    if (strlen(name) > (size_t)b->name_width)
+        printf("%s\n%*s", name, b->name_width, "");
+    else
+        printf("%-*s", b->name_width, name);
+}
+
+static void print_head(const struct replay_session *s, const struct band *b)
+{
+    char text[64];
+    bool is_marked = b->is_marked;
+    printf("%s%-*s", cli_color(CLI_BOLD), b->name_width, "allocator");
+    for (size_t i = b->first; i < b->end && i < FIGURES; i++) {
+        if (!(figure_infos[i].shown & FIGURE_IN_COLUMN))
+            continue;
+        printf(" %*s", column_width(&figure_infos[i], is_marked), head_text(text, &figure_infos[i], is_marked));
+        if (figure_infos[i].ratio)
+            printf("  %-*s", RATIO_WIDTH, "ratio [95 %]");
+    }
+    if (s->settings.latency && b->end > FIGURES)
+        printf("   p99 %s", event_infos[main_kind(plan_facts(s->plan))].name);
+    puts(cli_color(CLI_PLAIN));
+}
+
+static void print_row(const struct replay_session *s, size_t row, const struct band *b)
+{
+    const struct replay_result *r = &s->results[row];
+    struct replay_call c = replay_session_call(s, r, main_kind(plan_facts(s->plan)));
+    char name[NAME_BYTES], text[64];
+    row_name(&r->allocator, name);
+    print_name(b, name);
+    for (size_t i = b->first; i < b->end && i < FIGURES; i++) {
+        const struct figure_info *info = &figure_infos[i];
+        if (!(info->shown & FIGURE_IN_COLUMN))
+            continue;
+        printf(" %*s", column_width(info, b->is_marked), figure_text(text, info->unit, r->figures.values[i]));
+        if (!info->ratio)
+            continue;
+        struct measure_ratio ratio = replay_session_ratio(s, r, i);
+        enum cli_color color = CLI_PLAIN;
+        if (measure_has_interval(&ratio) && !measure_is_same(&ratio))
+            color = cli_color_of_change(ratio.ratio, info->better == FIGURE_MORE);
+        printf("  %s%-*s%s", color ? cli_color(color) : "", RATIO_WIDTH, ratio_text(text, &ratio, row == 0),
+               color ? cli_color(CLI_PLAIN) : "");
+    }
+    if (c.count && b->end > FIGURES)
+        printf(" %10s", human_ns(text, c.p99_ns));
+    printf("\n");
+}
+
+// The highest share of stalls of all allocators.
+static void print_stalls(const struct replay_session *s)
+{
+    double max = 0;
+    for (size_t i = 0; i < s->n_results; i++)
+        max = fmax(max, s->results[i].figures.stall_share);
+    if (plan_facts(s->plan)->streamed)
+        printf("streamed: threads stalled for the decoder for at most %.1f %% of their time%s\n", 100 * max,
+               limit_text(max));
+}
+
+static void print_refused(const struct replay_session *s)
+{
+    char name[NAME_BYTES], refused[160];
+    for (size_t i = 0; i < s->n_results; i++) {
+        const struct replay_result *r = &s->results[i];
+        if (!refused_text(&r->runs[r->typical], refused))
+            continue;
+        row_name(&r->allocator, name);
+        printf("%s refused %s\n", name, refused);
+    }
+}
+
+void replay_print_table(const struct replay_session *s)
+{
+    size_t recorded;
+    const struct fidelity f = recorded_fidelity(s, &recorded);
+    struct band b;
+    band_init(&b, s, f.peak_is_far);
+    while (band_next(&b)) {
+        if (b.first)
+            putchar('\n');
+        print_head(s, &b);
+        for (size_t i = 0; i < s->n_results; i++)
+            print_row(s, i, &b);
+    }
+    print_refused(s);
+    print_stalls(s);
+    print_fidelity_line(&f, s->results[recorded].allocator.name);
+    printf("%llu run%s each; replay overhead %.1f ns per event\n", (unsigned long long)s->settings.runs,
+           s->settings.runs == 1 ? "" : "s", s->results[0].figures.overhead_ns_per_event);
+    print_program_ratios(s);
+}
+
+static const struct {
+    const char *label;
+    enum figure_unit unit;
+    size_t replayed; // the figure of the replay that predicts it; FIGURES: none, since a replay has only the calls
+} real_figures[REAL_FIGURES] = {
+    [REAL_WALL] = {"wall time", FIGURE_NS, FIGURES},
+    [REAL_CPU] = {"CPU time", FIGURE_NS, FIGURE_cpu_ns},
+    [REAL_PEAK_RSS] = {"peak RSS", FIGURE_BYTES, FIGURE_peak_rss_bytes},
+};
+
+static void print_real_row(const struct replay_session *s, const struct replay_result *r, const struct band *b)
+{
+    char name[NAME_BYTES], text[64];
+    row_name(&r->allocator, name);
+    print_name(b, name);
+    for (unsigned i = (unsigned)b->first; i < b->end; i++) {
+        struct measure_ratio ratio = replay_real_ratio(s, r, i);
+        printf(" %*s", FIGURE_WIDTH, figure_text(text, real_figures[i].unit, replay_real_median(r, i)));
+        printf("  %-*s", RATIO_WIDTH, ratio_text(text, &ratio, r == s->results));
+    }
+    printf("\n");
+}
+
+static const char *difference_text(char text[64], enum figure_unit unit, double v)
+{
+    char size[32];
+    snprintf(text, 64, "%c%s", v < 0 ? '-' : '+', figure_text(size, unit, fabs(v)));
+    return text;
+}
+
+// Less than a hundredth is no difference, whatever the interval: few runs have a narrow one by chance.
+static const char *verdict_of(const struct measure_ratio *ratio, double real, double replayed)
+{
+    if ((measure_has_interval(ratio) && measure_is_same(ratio)) || fabs(ratio->ratio - 1) < 0.01)
+        return "no difference";
+    return (real < 0) == (replayed < 0) ? "predicted" : "NOT predicted";
+}
+
+// What the allocator changes, really and in the replay.
+static void print_prediction(const struct replay_session *s, const struct replay_result *r)
+{
+    const struct replay_result *first = s->results;
+    char name[NAME_BYTES], t[2][64];
+    row_name(&r->allocator, name);
+    printf("%-*s", name_width(s), name);
+    for (unsigned i = 0; i < REAL_FIGURES; i++) {
+        size_t figure = real_figures[i].replayed;
+        if (figure == FIGURES)
+            continue;
+        double real = replay_real_median(r, i) - replay_real_median(first, i);
+        double replayed = r->figures.values[figure] - first->figures.values[figure];
+        struct measure_ratio ratio = replay_real_ratio(s, r, i);
+        const char *verdict = verdict_of(&ratio, real, replayed);
+        printf(" %s %s, replayed %s: %s%s", real_figures[i].label, difference_text(t[0], real_figures[i].unit, real),
+               difference_text(t[1], real_figures[i].unit, replayed), verdict, i + 1 < REAL_FIGURES ? ";" : "\n");
+    }
+}
+
+void replay_print_real(const struct replay_session *s)
+{
+    struct band b;
+    unsigned columns = wrap_columns();
+    band_init(&b, s, false);
+    unsigned fit = columns ? (columns - (unsigned)b.name_width) / CELL_MAX : REAL_FIGURES;
+    for (b.first = 0; b.first < REAL_FIGURES; b.first = b.end) {
+        b.end = b.first + (fit ? fit : 1);
+        b.end = b.end < REAL_FIGURES ? b.end : REAL_FIGURES;
+        printf("\n%-*s", b.name_width, "the program");
+        for (size_t i = b.first; i < b.end; i++)
+            printf(" %*s  %-*s", FIGURE_WIDTH, real_figures[i].label, RATIO_WIDTH, "ratio [95 %]");
+        printf("\n");
+        for (size_t i = 0; i < s->n_results; i++)
+            print_real_row(s, &s->results[i], &b);
+    }
+    printf("%zu run%s each. Differences from %s:\n", s->results[0].n_real, s->results[0].n_real == 1 ? "" : "s",
+           cli_text(s->results[0].allocator.name));
+    for (size_t i = 1; i < s->n_results; i++)
+        print_prediction(s, &s->results[i]);
+}

@@ -1,0 +1,200 @@
+#include "report/text/rss.h"
+
+#include "cli/command.h"
+#include "report/text/fragmentation.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// Shares of RSS, in percent, from which on a sentence is worth its line.
+enum { MUCH_FREE = 25, MUCH_STRANDED = 10, MUCH_NOT_HEAP = 50, MUCH_NOT_RESIDENT = 10, FAR_OFF = 5, TOP_ARENAS = 8 };
+
+static double percent(uint64_t n, uint64_t of)
+{
+    return of ? 100.0 * (double)n / (double)of : 0;
+}
+
+static void print_part(const struct rss *r, const char *label, uint64_t bytes)
+{
+    char text[32];
+    printf("%-24s %12s %6.1f %%\n", label, human_bytes(text, bytes), percent(bytes, r->pages.rss_bytes));
+}
+
+static void print_parts(const struct rss *r)
+{
+    static const char *const parts[] = {
+        "live", "+ internal rounding", "+ partly free pages", "+ wholly free pages", "+ allocator's own", "+ not heap"};
+    static const char *const kinds[] = {"  brk area",      "  other mappings",  "  stack", "  files",
+                                        "  shared memory", "  recording's own", "  other"};
+    for (unsigned i = 0; i < RSS_PARTS; i++) {
+        bool unknown = !r->maps && (i == RSS_WHOLLY_FREE || i == RSS_NOT_HEAP);
+        if (!unknown)
+            print_part(r, parts[i], r->all.bytes[i]);
+    }
+    for (unsigned kind = 0; r->maps && kind < TRACE_MEMORY_KINDS; kind++) {
+        if (r->not_heap[kind])
+            print_part(r, kinds[kind], r->not_heap[kind]);
+    }
+    if (!r->maps)
+        print_part(r, "+ not known", r->all.bytes[RSS_NOT_HEAP]);
+    print_part(r, "= sum", rss_sum(r));
+    print_part(r, "RSS as sampled", r->pages.rss_bytes);
+}
+
+static uint64_t not_resident(const struct rss *r)
+{
+    uint64_t resident = r->all.bytes[RSS_LIVE];
+    return r->maps && r->all.live_bytes > resident ? r->all.live_bytes - resident : 0;
+}
+
+// A sentence; before the first one an empty line.
+static __attribute__((format(printf, 2, 3))) void say(bool *any, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    if (!*any)
+        putchar('\n');
+    *any = true;
+    vprintf(fmt, args);
+    va_end(args);
+}
+
+static void print_sentences(const struct rss *r)
+{
+    char a[32], b[32];
+    bool any = false;
+    uint64_t rss = r->pages.rss_bytes, sum = rss_sum(r), off = sum > rss ? sum - rss : rss - sum;
+    if (percent(r->all.bytes[RSS_WHOLLY_FREE], rss) >= MUCH_FREE)
+        say(&any, "The allocator keeps %s in pages without any live block.\n",
+            human_bytes(a, r->all.bytes[RSS_WHOLLY_FREE]));
+    if (percent(r->pinned.stranded_bytes, rss) >= MUCH_STRANDED)
+        say(&any, "Live blocks pin %s sparse pages, in which %s is free.\n", human_count(a, r->pinned.sparse_pages),
+            human_bytes(b, r->pinned.stranded_bytes));
+    if (r->maps && percent(r->all.bytes[RSS_NOT_HEAP], rss) > MUCH_NOT_HEAP)
+        say(&any, "More than half of RSS is not the heap's.\n");
+    if (not_resident(r) && percent(not_resident(r), r->all.live_bytes) >= MUCH_NOT_RESIDENT)
+        say(&any, "%s of %s live is not resident: never written, or swapped out.\n", human_bytes(a, not_resident(r)),
+            human_bytes(b, r->all.live_bytes));
+    if (r->maps && percent(off, rss) > FAR_OFF)
+        say(&any, "The sum differs from RSS by %.1f %%: the program went on while its pages were\nread.\n",
+            percent(off, rss));
+    if (!r->maps)
+        say(&any, "There are no maps of pages (record --no-pages, a process that ended soon, or a\n"
+                  "recording of an older heaptape): pages of live blocks are taken to be resident,\n"
+                  "and free pages cannot be distinguished from what is not the heap's.\n");
+    if (!r->is_glibc && !r->has_usable)
+        say(&any, "Rounding of this allocator is not known without 'record --usable': it counts as\nfree.\n");
+    if (r->is_last)
+        say(&any, "There is no map of pages at or after this point: this is the last one.\n");
+}
+
+static const char *arena_name(char text[64], const struct rss_arena *a)
+{
+    if (a->kind == RSS_ARENA_MAPPED)
+        return "blocks mapped one by one";
+    snprintf(text, 64, "%s 0x%" PRIx64,
+             a->kind == RSS_ARENA_MAIN   ? "main heap"
+             : a->kind == RSS_ARENA_HEAP ? "heap"
+                                         : "mapping",
+             a->start);
+    return text;
+}
+
+static uint64_t resident(const struct rss_counts *c)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < RSS_NOT_HEAP; i++)
+        sum += c->bytes[i];
+    return sum;
+}
+
+static int by_resident(const void *a, const void *b)
+{
+    uint64_t x = resident(&(*(const struct rss_arena *const *)a)->counts);
+    uint64_t y = resident(&(*(const struct rss_arena *const *)b)->counts);
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static void print_arenas(const struct rss *r)
+{
+    const struct rss_arena **sorted = calloc(r->n_arenas + 1, sizeof *sorted);
+    for (size_t i = 0; sorted && i < r->n_arenas; i++)
+        sorted[i] = &r->arenas[i];
+    if (!sorted || !r->maps || !r->n_arenas) {
+        free(sorted);
+        return;
+    }
+    qsort(sorted, r->n_arenas, sizeof *sorted, by_resident);
+    cli_table_head("\n%10s %10s %11s %11s %8s  %s", "resident", "live", "partly free", "wholly free", "blocks",
+                   "arena");
+    for (size_t i = 0; i < r->n_arenas && i < TOP_ARENAS; i++) {
+        char t[5][32], name[64];
+        const struct rss_counts *c = &sorted[i]->counts;
+        printf("%10s %10s %11s %11s %8s  %s\n", human_bytes(t[0], resident(c)), human_bytes(t[1], c->bytes[RSS_LIVE]),
+               human_bytes(t[2], c->bytes[RSS_PARTLY_FREE]), human_bytes(t[3], c->bytes[RSS_WHOLLY_FREE]),
+               human_count(t[4], c->blocks), arena_name(name, sorted[i]));
+    }
+    if (r->n_arenas > TOP_ARENAS)
+        printf("... %zu more (--json has all)\n", r->n_arenas - TOP_ARENAS);
+    free(sorted);
+}
+
+static void print_count(const char *label, uint64_t n)
+{
+    char text[32];
+    printf("%-24s %12s\n", label, human_count(text, n));
+}
+
+static void print_pages(const struct rss *r)
+{
+    char text[32];
+    printf("\n%-24s %12s\n", "page size", human_bytes(text, r->pages.page_bytes));
+    print_count("pages half used or more", r->all.used_pages);
+    print_count("sparse pages", r->all.sparse_pages);
+    if (r->maps)
+        print_count("wholly free pages", r->all.free_pages);
+}
+
+static void print_bytes(const char *label, uint64_t bytes)
+{
+    char text[32];
+    printf("%-24s %12s\n", label, human_bytes(text, bytes));
+}
+
+static void print_sampled(const struct rss *r)
+{
+    const struct trace_pages *p = &r->pages;
+    char text[32];
+    if (!r->maps)
+        return;
+    print_bytes("\nPSS", p->pss_bytes);
+    print_bytes("swapped out", p->swap_bytes);
+    print_bytes("in huge pages", p->huge_bytes);
+    print_count("minor page faults", p->minor_faults);
+    print_count("major page faults", p->major_faults);
+    printf("%-24s %12s\n", "CPU time", human_ns(text, (double)p->cpu_ns));
+    if (p->cgroup_bytes != TRACE_PAGES_UNKNOWN)
+        print_bytes("memory of its cgroup", p->cgroup_bytes);
+    if (p->cgroup_limit_bytes != TRACE_PAGES_UNKNOWN)
+        print_bytes("  limit", p->cgroup_limit_bytes);
+}
+
+void rss_print(const struct rss *r)
+{
+    char rss[32], time[32];
+    printf("process %u: RSS %s, %s after its start", r->pid, human_bytes(rss, r->pages.rss_bytes),
+           human_ns(time, (double)r->time_ns));
+    if (r->maps)
+        printf(" (%zu map%s of its pages)", r->maps, r->maps == 1 ? "" : "s");
+    puts("\n");
+    print_parts(r);
+    print_sentences(r);
+    print_pages(r);
+    print_arenas(r);
+    if (r->pinned.stranded_bytes)
+        putchar('\n');
+    fragmentation_print(&r->pinned, r->symbols, &r->sites);
+    print_sampled(r);
+}

@@ -1,0 +1,104 @@
+#include "report/text/unseen.h"
+
+#include "cli/command.h"
+#include "convert/peaks.h"
+#include "report/text/watch.h"
+
+#include <sys/stat.h>
+
+enum {
+    MOST_PROCESSES = 3,
+    PROGRAM_BYTES = 4 * 72, // of the command line, which some programs overwrite as one text
+    CHUNK_EXTRA_BYTES = 16, // what a block takes of glibc's malloc besides what was requested: 8 to 24, and 32 at least
+    MAX_NOTED_BYTES = 256 << 20, // larger traces are not read again
+};
+
+// What a process had, and how much of it lay in recorded blocks.
+struct unseen {
+    const struct trace_process *process;
+    uint64_t had, recorded;
+};
+
+static uint64_t missing(const struct unseen *u)
+{
+    return u->had > u->recorded ? u->had - u->recorded : 0;
+}
+
+// False: the process called nothing past the recorder, or nothing is known of its memory.
+static bool find_unseen(struct unseen *u, const struct trace_process *p, const struct peak *peak)
+{
+    *u = (struct unseen){p, 0, 0};
+    if (p->bypassed_by) {
+        u->had = peak->private_bytes;
+        u->recorded = peak->peak_bytes;
+    } else if (p->malloc_system_bytes) {
+        u->had = p->malloc_in_use_bytes;
+        u->recorded = peak->end_bytes + peak->end_blocks * CHUNK_EXTRA_BYTES;
+    }
+    return u->had != 0;
+}
+
+// Keeps those that miss most, in order.
+static void keep(struct unseen *most, const struct unseen *u)
+{
+    for (unsigned i = 0; i < MOST_PROCESSES; i++) {
+        if (most[i].process && missing(&most[i]) >= missing(u))
+            continue;
+        for (unsigned k = MOST_PROCESSES - 1; k > i; k--)
+            most[k] = most[k - 1];
+        most[i] = *u;
+        return;
+    }
+}
+
+static void note_process(const struct unseen *u)
+{
+    char program[PROGRAM_BYTES], had[32], recorded[32];
+    unsigned permille = (unsigned)(missing(u) * 1000.0 / (double)u->had);
+    watch_program(u->process, program, sizeof program);
+    human_bytes(had, u->had);
+    human_bytes(recorded, u->recorded);
+    if (u->process->bypassed_by)
+        note(
+            "process %u (%s): its private memory grew by %s, of which recorded blocks are at most %s; %u.%u %% was not seen "
+            "(its own malloc, stacks and mappings)",
+            u->process->pid, program, had, recorded, permille / 10, permille % 10);
+    else
+        note(
+            "process %u (%s): at its end malloc had %s in use, %s of that in recorded blocks: at most %u.%u %% was not seen",
+            u->process->pid, program, had, recorded, permille / 10, permille % 10);
+}
+
+static void note_most(const struct trace_reader *r, const struct peaks *peaks)
+{
+    struct unseen most[MOST_PROCESSES] = {0}, u;
+    size_t n = 0;
+    for (size_t i = 0; i < peaks->with_idle; i++) {
+        if (!find_unseen(&u, r->processes[peaks->items[i].process], &peaks->items[i]))
+            continue;
+        keep(most, &u);
+        n++;
+    }
+    for (unsigned i = 0; i < MOST_PROCESSES && most[i].process; i++)
+        note_process(&most[i]);
+    if (n > MOST_PROCESSES)
+        note("%zu other processes have calls that were not recorded", n - MOST_PROCESSES);
+}
+
+void unseen_note(const char *path)
+{
+    struct stat st;
+    struct trace_file t = {.in.fd = -1};
+    struct input in = {.fd = -1};
+    struct peaks peaks = {0};
+    struct err e = {0};
+    if (cli_common.quiet || stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > MAX_NOTED_BYTES)
+        return;
+    if (input_open(&in, path, &e) == 0 && trace_file_adopt(&t, &in, false, &e) == 0 &&
+        peaks_count(&peaks, &t, 0, watch_begin("memory")->progress, &e) == 0)
+        note_most(&t.reader, &peaks);
+    else
+        note("how much of the memory was not seen is not known: %s", e.text);
+    peaks_release(&peaks);
+    trace_file_close(&t);
+}

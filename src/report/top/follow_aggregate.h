@@ -1,0 +1,11 @@
+// The part of follow.h for aggregates.
+#ifndef HEAPTAPE_TOP_FOLLOW_AGGREGATE_H
+#define HEAPTAPE_TOP_FOLLOW_AGGREGATE_H
+
+#include "report/top/follow.h"
+
+// Reads the file anew if it was rewritten since it was read last, with rates since then. 0 or a negative errno with the text
+// set.
+int follow_read_aggregate(struct follow *f, struct err *e);
+
+#endif

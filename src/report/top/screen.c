@@ -1,0 +1,273 @@
+#include "report/top/screen.h"
+
+#include "analysis/usage.h"
+#include "base/printable.h"
+#include "cli/command.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct live *screen_process(const struct screen *s, const struct follow *f)
+{
+    struct live *best = NULL;
+    for (size_t i = 0; i < f->n_lives; i++) {
+        struct live *l = f->lives[i];
+        // Of the images of a process, the last one.
+        bool better = s->pid ? l->process->pid == s->pid : !best || l->peak_bytes > best->peak_bytes;
+        best = better ? l : best;
+    }
+    return best;
+}
+
+void screen_next_process(struct screen *s, const struct follow *f)
+{
+    const struct live *now = screen_process(s, f);
+    for (size_t i = now ? now->process->number + 1u : 0, n = 0; n < f->n_lives; i++, n++) {
+        const struct live *l = f->lives[i % f->n_lives];
+        if (l->total.now[LIVE_ALLOCS] > 0 && l->process->pid != now->process->pid) {
+            s->pid = l->process->pid;
+            s->first = 0;
+            return;
+        }
+    }
+}
+
+// Writes a line, cut to the width. It holds no escape sequences.
+static void put_line(const struct screen *s, bool terminal, FILE *to, const char *text)
+{
+    size_t n = strlen(text), at = 0;
+    for (unsigned column = 0; at < n && (!s->columns || column < s->columns); column++)
+        at += printable_utf8(text + at, n - at) ? printable_utf8(text + at, n - at) : 1;
+    fwrite(text, 1, at, to);
+    fputs(terminal ? "\033[K\n" : "\n", to);
+}
+
+static void put(const struct screen *s, bool terminal, FILE *to, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void put(const struct screen *s, bool terminal, FILE *to, const char *fmt, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    put_line(s, terminal, to, line);
+}
+
+static uint64_t rounded(double n)
+{
+    return n >= 0x1p63 ? 1ull << 63 : n > 0 ? (uint64_t)(n + 0.5) : 0;
+}
+
+static char *bytes(char text[32], double n)
+{
+    return human_bytes(text, rounded(n));
+}
+
+static char *count(char text[32], double n)
+{
+    return human_count(text, rounded(n));
+}
+
+// "+1.2 MiB", "-340 B", "0 B".
+static char *growth(char text[33], double n)
+{
+    char size[32];
+    bytes(size, n < 0 ? -n : n);
+    snprintf(text, 33, "%s%s", strcmp(size, "0 B") == 0 ? "" : n < 0 ? "-" : "+", size);
+    return text;
+}
+
+// RSS of a process that runs here: the recording has that of a while ago. 0: it does not.
+static uint64_t rss_now(const struct trace_process *p)
+{
+    char path[64], exe[4096];
+    unsigned long long pages = 0;
+    snprintf(path, sizeof path, "/proc/%u/exe", p->pid);
+    ssize_t n = readlink(path, exe, sizeof exe - 1);
+    if (p->ended || n <= 0 || !p->exe || strlen(p->exe) != (size_t)n || memcmp(exe, p->exe, (size_t)n) != 0)
+        return 0;
+    snprintf(path, sizeof path, "/proc/%u/statm", p->pid);
+    FILE *file = fopen(path, "re");
+    if (file && fscanf(file, "%*u %llu", &pages) != 1)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void put_state(const struct screen *s, const struct follow *f, const struct live *l, bool terminal, FILE *to)
+{
+    char program[240] = "", time[32], percent[64] = "";
+    const char *state[] = {"reading", "recording", "ended after", "cut off after"};
+    if (l) {
+        const struct trace_process *p = l->process;
+        const char *name = p->argv_bytes ? p->argv : p->exe ? p->exe : "unknown program";
+        const char *slash = strrchr(name, '/');
+        name = slash && slash[1] ? slash + 1 : name;
+        printable_copy(program, sizeof program, name, strnlen(name, 48));
+        snprintf(program + strlen(program), sizeof program - strlen(program), " (process %u): ", p->pid);
+    }
+    if (f->state == FOLLOW_READING && f->in.size_bytes)
+        snprintf(percent, sizeof percent, ", %.0f %% read%s", 100.0 * (double)f->in.offset / (double)f->in.size_bytes,
+                 follow_is_written(f) ? ": behind the recording" : "");
+    put(s, terminal, to, "%s%s %s%s", program, state[f->state], human_ns(time, (double)follow_time_ns(f)), percent);
+}
+
+static void put_head(const struct screen *s, const struct follow *f, const struct live *l, bool terminal, FILE *to)
+{
+    char live[32], blocks[64], peak[32], rss[32], threads[64], allocs[32], size[32], frees[32], grows[33], over[64];
+    uint64_t resident = rss_now(l->process);
+    resident = resident ? resident : l->rss_bytes;
+    bool counted = !f->path; // an aggregate does not say which threads have ended
+    put(s, terminal, to, "live %s in %s, peak %s; RSS %s%s%s", bytes(live, l->total.now[LIVE_BYTES]),
+        human_plural(blocks, rounded(l->total.now[LIVE_BLOCKS]), "block", "blocks"), bytes(peak, l->peak_bytes),
+        resident ? human_bytes(rss, resident) : "not known", counted ? "; " : "",
+        counted ? human_plural(threads, l->running, "thread", "threads") : "");
+    snprintf(over, sizeof over, "in the last %.1f s", s->seconds);
+    put(s, terminal, to, "%s: %s allocs/s of %s/s, %s frees/s, growth %s/s", s->seconds > 0 ? over : "on average",
+        count(allocs, l->total.per_s[LIVE_ALLOCS]), bytes(size, l->total.per_s[LIVE_ALLOCATED]),
+        count(frees, l->total.per_s[LIVE_FREES]), growth(grows, l->total.per_s[LIVE_BYTES]));
+    if (f->n_lives > 1 && s->lists_keys)
+        put(s, terminal, to, "one of %zu processes (p: the next)", f->n_lives);
+}
+
+// Which row the table has at a line.
+struct screen_line {
+    double key;
+    size_t row;
+};
+
+static int by_key(const void *a, const void *b)
+{
+    const struct screen_line *x = a, *y = b;
+    if (x->key > y->key || x->key < y->key)
+        return x->key > y->key ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static double key_of(const struct live_row *r, enum screen_sort sort)
+{
+    const double keys[SCREEN_SORTS] = {r->now[LIVE_BYTES], r->now[LIVE_BLOCKS], r->per_s[LIVE_BYTES],
+                                       r->per_s[LIVE_ALLOCS], r->per_s[LIVE_ALLOCATED]};
+    return keys[sort];
+}
+
+// Is the row one of its kind? Stacks may not be recorded, and of sampled ones most calls have none.
+static bool is_shown(const struct screen *s, const struct live *l, size_t row)
+{
+    return l->rows[s->by].items[row].now[LIVE_ALLOCS] > 0 && !(s->by == LIVE_SITES && row == 0 && l->sample_bytes);
+}
+
+// The lines of the table, sorted; for the caller to free. NULL when out of memory.
+static struct screen_line *find_lines(const struct screen *s, const struct live *l, size_t *n)
+{
+    const struct live_rows *rows = &l->rows[s->by];
+    struct screen_line *lines = malloc((rows->n + 1) * sizeof *lines);
+    *n = 0;
+    for (size_t i = 0; lines && i < rows->n; i++) {
+        if (is_shown(s, l, i))
+            lines[(*n)++] = (struct screen_line){key_of(&rows->items[i], s->sort), i};
+    }
+    if (lines && *n)
+        qsort(lines, *n, sizeof *lines, by_key);
+    return lines;
+}
+
+// As in /proc for a thread whose name the recording does not have yet.
+static void read_thread_name(const struct live *l, const struct live_thread *t, char name[LIVE_NAME_BYTES])
+{
+    char path[64];
+    memcpy(name, t->name, LIVE_NAME_BYTES);
+    if (name[0] || l->process->ended || t->ended)
+        return;
+    snprintf(path, sizeof path, "/proc/%u/task/%u/comm", l->process->pid, t->tid);
+    FILE *file = fopen(path, "re");
+    size_t n = file ? fread(name, 1, LIVE_NAME_BYTES, file) : 0;
+    if (n && name[n - 1] == '\n')
+        name[n - 1] = 0;
+    if (file)
+        fclose(file);
+}
+
+static const char *row_name(const struct screen *s, struct live *l, size_t row, char text[128])
+{
+    char name[LIVE_NAME_BYTES] = "", printed[4 * LIVE_NAME_BYTES + 1], size[32];
+    switch (s->by) {
+    case LIVE_SITES:
+        return live_site_name(l, row);
+    case LIVE_SIZES:
+        if (row == USAGE_CLASSES - 1)
+            snprintf(text, 128, "larger");
+        else
+            snprintf(text, 128, "up to %s", human_bytes(size, 8ull << row));
+        return text;
+    case LIVE_THREADS:
+    case LIVE_VIEWS:
+        break;
+    }
+    const struct live_thread *t = &l->threads[row];
+    read_thread_name(l, t, name);
+    printable_copy(printed, sizeof printed, name, strnlen(name, sizeof name));
+    snprintf(text, 128, "%u%s%s%s", t->tid, name[0] ? " " : "", printed, t->ended ? " (exited)" : "");
+    return text;
+}
+
+static void put_row(const struct screen *s, struct live *l, size_t row, bool terminal, FILE *to)
+{
+    char live[32], blocks[32], grows[33], allocs[32], size[32], name[128];
+    const struct live_row *r = &l->rows[s->by].items[row];
+    put(s, terminal, to, "%10s %11s %11s %10s %10s  %s", bytes(live, r->now[LIVE_BYTES]),
+        count(blocks, r->now[LIVE_BLOCKS]), growth(grows, r->per_s[LIVE_BYTES]), count(allocs, r->per_s[LIVE_ALLOCS]),
+        bytes(size, r->per_s[LIVE_ALLOCATED]), row_name(s, l, row, name));
+}
+
+// The column that the table is sorted by is marked.
+static void put_columns(const struct screen *s, bool terminal, FILE *to)
+{
+    static const char *const heads[SCREEN_SORTS] = {"live", "blocks", "growth/s", "allocs/s", "bytes/s"};
+    static const char *const marked[SCREEN_SORTS] = {"*live", "*blocks", "*growth/s", "*allocs/s", "*bytes/s"};
+    static const char *const names[LIVE_VIEWS] = {"call site", "size", "thread"};
+    const char *h[SCREEN_SORTS];
+    for (unsigned i = 0; i < SCREEN_SORTS; i++)
+        h[i] = i == s->sort ? marked[i] : heads[i];
+    fputs(cli_color(CLI_BOLD), to);
+    put(s, terminal, to, "%10s %11s %11s %10s %10s  %s", h[0], h[1], h[2], h[3], h[4], names[s->by]);
+    fputs(cli_color(CLI_PLAIN), to);
+}
+
+static int put_table(struct screen *s, struct live *l, bool terminal, FILE *to)
+{
+    size_t n;
+    struct screen_line *lines = find_lines(s, l, &n);
+    if (!lines)
+        return -ENOMEM;
+    if (s->by == LIVE_SITES && l->sample_bytes) {
+        char rate[32];
+        put(s, terminal, to, "call sites are estimates, from the stack of one allocation per %s",
+            human_bytes(rate, l->sample_bytes));
+    }
+    put(s, terminal, to, "%s", "");
+    put_columns(s, terminal, to);
+    s->first = s->first + s->rows <= n ? s->first : n > s->rows ? n - s->rows : 0;
+    for (size_t i = s->first; i < n && i - s->first < s->rows; i++)
+        put_row(s, l, lines[i].row, terminal, to);
+    free(lines);
+    return 0;
+}
+
+int screen_draw(struct screen *s, const struct follow *f, bool terminal, FILE *to)
+{
+    struct live *l = screen_process(s, f);
+    put_state(s, f, l, terminal, to);
+    if (l)
+        put_head(s, f, l, terminal, to);
+    int rc = l ? put_table(s, l, terminal, to) : 0;
+    if (s->lists_keys)
+        put(s, terminal, to, "%s", "q quit  s sites  z sizes  t threads  < > sort  arrows scroll");
+    return rc;
+}

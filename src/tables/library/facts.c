@@ -1,0 +1,254 @@
+// Facts of processes, threads and call sites.
+#include "tables/library/library.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct library_process *process_of(struct library_facts *f, uint32_t number)
+{
+    // Most often all have come, in order.
+    if (number < f->n && f->processes[number]->of.process == number)
+        return f->processes[number];
+    for (size_t i = f->n; i-- > 0;) {
+        if (f->processes[i]->of.process == number)
+            return f->processes[i];
+    }
+    return NULL;
+}
+
+static struct library_process *add_process(struct library_facts *f, uint32_t number)
+{
+    struct library_process *p = process_of(f, number);
+    if (p)
+        return p;
+    p = HT_GROW(&f->processes, &f->capacity, f->n + 1) < 0 ? NULL : calloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    p->of.process = number;
+    return f->processes[f->n++] = p;
+}
+
+// In the thread that scans. The rows that the reader's thread adds come later, at the end of all processes' facts.
+static int put_facts(void *context, const struct tables_facts *facts)
+{
+    struct library_process *p = add_process(context, facts->process);
+    if (!p || workload_sites_copy_all(&p->sites, facts->sites) < 0)
+        return -ENOMEM;
+    p->of.sites = (uint32_t)p->sites.n_sites;
+    if (!facts->tids)
+        return 0;
+    p->threads = calloc(facts->threads + 1, sizeof *p->threads);
+    if (!p->threads)
+        return -ENOMEM;
+    p->n_threads = facts->threads;
+    for (uint32_t i = 0; i < p->n_threads; i++)
+        p->threads[i] = (heaptape_thread){.thread = i, .tid = facts->tids[i]};
+    return 0;
+}
+
+void library_facts_scan(struct tables_scan *scan, struct library_facts *to)
+{
+    scan->facts = put_facts;
+    scan->context = to;
+    scan->of[TABLES_TABLE_PROCESSES] =
+        (struct tables_wanted){.rows = true, .columns = (1u << TABLES_PROCESS_COLUMNS) - 1};
+}
+
+static uint64_t number(const struct tables_row *row, unsigned column)
+{
+    return row->present >> column & 1 ? (uint64_t)row->values[column].integer : HEAPTAPE_NONE64;
+}
+
+// A copy; NULL: none, or out of memory, which *rc then says.
+static const char *text(const struct tables_row *row, unsigned column, int *rc)
+{
+    if (!(row->present >> column & 1))
+        return NULL;
+    char *copy = strdup(row->values[column].text);
+    *rc = copy ? *rc : -ENOMEM;
+    return copy;
+}
+
+int library_facts_row(struct library_facts *f, const struct tables_row *row)
+{
+    struct library_process *p = add_process(f, (uint32_t)number(row, TABLES_PROCESS_PROCESS));
+    int rc = 0;
+    if (!p)
+        return -ENOMEM;
+    if (p->has_row)
+        return 0;
+    p->has_row = true;
+    p->of.pid = (uint32_t)number(row, TABLES_PROCESS_PID);
+    p->of.parent_pid = number(row, TABLES_PROCESS_PARENT_PID);
+    p->of.forked_from = number(row, TABLES_PROCESS_FORKED_FROM);
+    p->of.exe = text(row, TABLES_PROCESS_EXE, &rc);
+    p->of.command = text(row, TABLES_PROCESS_COMMAND, &rc);
+    p->of.allocator = text(row, TABLES_PROCESS_ALLOCATOR, &rc);
+    p->of.start_time_ns = number(row, TABLES_PROCESS_START_TIME);
+    p->of.end_time_ns = number(row, TABLES_PROCESS_END_TIME);
+    p->of.exit_status = number(row, TABLES_PROCESS_EXIT_STATUS);
+    p->of.events = number(row, TABLES_PROCESS_EVENTS);
+    p->of.threads = number(row, TABLES_PROCESS_THREADS);
+    p->of.lost_records = number(row, TABLES_PROCESS_LOST);
+    return rc;
+}
+
+void library_facts_release(struct library_facts *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        struct library_process *p = f->processes[i];
+        symbols_free(p->symbols);
+        workload_sites_release(&p->sites);
+        free((char *)p->of.exe);
+        free((char *)p->of.command);
+        free((char *)p->of.allocator);
+        free(p->threads);
+        free(p);
+    }
+    free(f->processes);
+    *f = (struct library_facts){0};
+}
+
+void library_facts_move(struct library_facts *f, struct library_facts *from)
+{
+    from->complete = true;
+    if (f->complete) {
+        library_facts_release(from);
+        return;
+    }
+    *f = *from;
+    *from = (struct library_facts){0};
+}
+
+static int put_row(void *context, enum tables_id table, const struct tables_row *row)
+{
+    return table == TABLES_TABLE_PROCESSES ? library_facts_row(context, row) : 0;
+}
+
+// The facts are there, by a pass of its own if need be. 0 or a negative errno with the text set.
+static int complete(heaptape_trace *t)
+{
+    struct err *e = library_begin(t);
+    if (t->facts.complete)
+        return 0;
+    if (!t->path)
+        return err_set(e, -EINVAL, "no path to open");
+    if (t->once)
+        return err_set(e, -EAGAIN, "%s: its processes and call sites are known when all events have been read",
+                       t->path);
+    struct library_facts facts = {0};
+    struct tables_scan scan = {.row = put_row};
+    library_facts_scan(&scan, &facts);
+    int rc = tables_scan(t->path, &scan, e);
+    if (rc < 0) {
+        library_facts_release(&facts);
+        return rc;
+    }
+    library_facts_move(&t->facts, &facts);
+    return 0;
+}
+
+int64_t heaptape_trace_processes(heaptape_trace *t)
+{
+    int rc = complete(t);
+    return rc < 0 ? rc : (int64_t)t->facts.n;
+}
+
+int heaptape_trace_process(heaptape_trace *t, size_t i, const heaptape_process **process)
+{
+    int rc = complete(t);
+    if (rc == 0 && i >= t->facts.n)
+        rc = err_set(&t->e, -EINVAL, "%s: has %zu processes", t->path, t->facts.n);
+    if (rc == 0)
+        *process = &t->facts.processes[i]->of;
+    return rc;
+}
+
+// The process of that number, when the facts are there. 0 or a negative errno with the text set.
+static int find(heaptape_trace *t, uint32_t number, struct library_process **p)
+{
+    int rc = complete(t);
+    if (rc < 0)
+        return rc;
+    *p = process_of(&t->facts, number);
+    return *p ? 0 : err_set(&t->e, -EINVAL, "%s: has no process %u", t->path, number);
+}
+
+int heaptape_trace_thread(heaptape_trace *t, uint32_t process, uint32_t thread, const heaptape_thread **to)
+{
+    struct library_process *p;
+    int rc = find(t, process, &p);
+    if (rc == 0 && thread >= p->n_threads)
+        rc =
+            err_set(&t->e, -EINVAL, "%s: process %u has no thread %u of which more is known", t->path, process, thread);
+    if (rc == 0)
+        *to = &p->threads[thread];
+    return rc;
+}
+
+// The process of a call site, with its symbols.
+static int find_site(heaptape_trace *t, uint32_t process, uint32_t site, struct library_process **p)
+{
+    int rc = find(t, process, p);
+    if (rc < 0)
+        return rc;
+    if (!site || site > (*p)->sites.n_sites)
+        return err_set(&t->e, -EINVAL, "%s: process %u has no call site %u", t->path, process, site);
+    if (!(*p)->symbols)
+        (*p)->symbols = symbols_new(&(*p)->sites, (*p)->of.exe);
+    return (*p)->symbols ? 0 : err_set(&t->e, -ENOMEM, "%s: out of memory", t->path);
+}
+
+static const char *or_null(const char *text)
+{
+    return text && text[0] ? text : NULL;
+}
+
+static int fill(heaptape_trace *t, const struct symbol *s, uint64_t address, const heaptape_frame **frame)
+{
+    t->frame = (heaptape_frame){
+        .function = s->function,
+        .file = or_null(s->file),
+        .object = or_null(s->module),
+        .address = address,
+        .line = s->file[0] && s->line > 0 ? (uint32_t)s->line : 0,
+        .known = s->known,
+        .library = s->library,
+    };
+    *frame = &t->frame;
+    return 1;
+}
+
+int heaptape_trace_site(heaptape_trace *t, uint32_t process, uint32_t site, const heaptape_frame **frame)
+{
+    struct library_process *p;
+    struct symbol s;
+    int rc = find_site(t, process, site, &p);
+    if (rc < 0)
+        return rc;
+    const struct workload_site *of = &p->sites.sites[site - 1];
+    if (!of->n || !symbols_site(p->symbols, &p->sites, site, &s))
+        return 0;
+    return fill(t, &s, p->sites.frames[of->first].address, frame);
+}
+
+int heaptape_trace_frame(heaptape_trace *t, uint32_t process, uint32_t site, size_t i, const heaptape_frame **frame)
+{
+    struct library_process *p;
+    int rc = find_site(t, process, site, &p);
+    if (rc < 0)
+        return rc;
+    const struct workload_site *of = &p->sites.sites[site - 1];
+    for (uint32_t f = 0; f < of->n; f++) {
+        const struct workload_frame *at = &p->sites.frames[of->first + f];
+        const struct symbol *found;
+        size_t n = symbols_of(p->symbols, at, &found);
+        if (!n)
+            return err_set(&t->e, -ENOMEM, "%s: out of memory", t->path);
+        if (i < n)
+            return fill(t, &found[i], at->address, frame);
+        i -= n;
+    }
+    return 0;
+}

@@ -1,0 +1,12 @@
+// Prints the rows of a statement.
+#ifndef HEAPTAPE_SQL_OUTPUT_H
+#define HEAPTAPE_SQL_OUTPUT_H
+
+#include "tables/sql/sql.h"
+
+#include <sqlite3.h>
+
+// Runs the statement to its end. The last result of sqlite3_step, or SQLITE_NOMEM.
+int sql_output(sqlite3_stmt *statement, const struct sql_settings *settings);
+
+#endif

@@ -1,0 +1,243 @@
+#include "tables/sql/sql.h"
+
+#include "analysis/size_classes.h"
+#include "tables/sql/output.h"
+#include "tables/sql/virtual.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VALUE_BYTES = 64 << 20 };
+
+// A query. Events and blocks are virtual tables; the others are small and are stored before the query runs, if it reads
+// them, in a temporary database that SQLite writes to a file when it grows.
+struct sql {
+    const struct sql_settings *settings;
+    sqlite3 *db;
+    struct sql_virtual events, blocks;
+    bool *noted;
+    struct err *e;
+    uint32_t columns[TABLES_N]; // that the query reads of a stored table
+    bool reads[TABLES_N];
+    bool checks; // what statements may do is limited
+    // While a file is stored.
+    const char *file;
+    sqlite3_stmt *insert[TABLES_N];
+};
+
+static int fail(struct sql *q, int code)
+{
+    if (sqlite3_errcode(q->db) == SQLITE_NOMEM && q->settings->max_memory_bytes)
+        return err_set(q->e, -ENOMEM, "the query needs more memory than --max-memory");
+    return err_set(q->e, code, "%s", sqlite3_errmsg(q->db));
+}
+
+static int execute(struct sql *q, char *statement)
+{
+    int rc = statement ? sqlite3_exec(q->db, statement, NULL, NULL, NULL) : SQLITE_NOMEM;
+    sqlite3_free(statement);
+    return rc == SQLITE_OK ? 0 : fail(q, -EIO);
+}
+
+// size_class(SIZE): the largest size of its class, where each power of two has four.
+static void size_class(sqlite3_context *to, int n, sqlite3_value **values)
+{
+    (void)n;
+    sqlite3_int64 size = sqlite3_value_int64(values[0]);
+    if (sqlite3_value_type(values[0]) == SQLITE_INTEGER && size >= 0)
+        sqlite3_result_int64(to, (sqlite3_int64)size_classes_four_max((uint64_t)size));
+}
+
+// Functions of SQLite and of its shell that reach outside the database: files, programs, code.
+static bool is_denied_function(const char *name)
+{
+    static const char *const denied[] = {"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"};
+    for (size_t i = 0; name && i < sizeof denied / sizeof *denied; i++) {
+        if (sqlite3_stricmp(name, denied[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+// Lets the query do nothing but read the tables, and notes which stored columns it reads.
+static int authorize(void *context, int action, const char *a, const char *b, const char *c, const char *d)
+{
+    struct sql *q = context;
+    (void)c;
+    (void)d;
+    if (!q->checks || action == SQLITE_SELECT || action == SQLITE_RECURSIVE)
+        return SQLITE_OK;
+    if (action == SQLITE_FUNCTION)
+        return is_denied_function(b) ? SQLITE_DENY : SQLITE_OK;
+    if (action != SQLITE_READ)
+        return SQLITE_DENY;
+    int table = a ? tables_find(a) : -1;
+    // A name of WITH, or a virtual table of SQLite: the latter is refused when it declares its columns.
+    if (table < 0)
+        return SQLITE_OK;
+    q->reads[table] = true;
+    for (unsigned i = 0; b && i < tables_definitions[table].n_columns; i++)
+        q->columns[table] |= (uint32_t)(strcmp(b, tables_definitions[table].columns[i].name) == 0) << i;
+    return SQLITE_OK;
+}
+
+static bool is_stored(unsigned table)
+{
+    return table != TABLES_TABLE_EVENTS && table != TABLES_TABLE_BLOCKS;
+}
+
+static int create_tables(struct sql *q)
+{
+    int rc = 0;
+    bool many = q->settings->n_files > 1;
+    for (unsigned i = 0; rc == 0 && i < TABLES_N; i++) {
+        const char *name = tables_definitions[i].name;
+        if (!is_stored(i))
+            continue;
+        char *columns = sql_virtual_columns(q->settings, (enum tables_id)i);
+        rc = columns ? execute(q, sqlite3_mprintf("CREATE TABLE %s(%s)", name, columns)) : -ENOMEM;
+        sqlite3_free(columns);
+    }
+    // Joins find rows by them.
+    rc = rc < 0 ? rc
+                : execute(q, sqlite3_mprintf("CREATE INDEX by_site ON sites(site, process%s)", many ? ", file" : ""));
+    return rc < 0
+               ? rc
+               : execute(q, sqlite3_mprintf("CREATE INDEX by_process ON processes(process%s)", many ? ", file" : ""));
+}
+
+// What the authorizer is not asked about: VACUUM attaches a file when it runs.
+static void limit(const struct sql *q)
+{
+    uint64_t most = q->settings->max_memory_bytes;
+    sqlite3_limit(q->db, SQLITE_LIMIT_ATTACHED, 0);
+    sqlite3_limit(q->db, SQLITE_LIMIT_LENGTH, VALUE_BYTES);
+    sqlite3_db_config(q->db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+    sqlite3_db_config(q->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    if (most)
+        sqlite3_hard_heap_limit64((sqlite3_int64)most);
+}
+
+static int open_database(struct sql *q)
+{
+    // Without a name: a file that is deleted when it is closed, and is written only when it does not fit the cache.
+    int rc = sqlite3_open("", &q->db);
+    if (rc != SQLITE_OK)
+        return q->db ? fail(q, -EIO) : err_set(q->e, -ENOMEM, "out of memory");
+    limit(q);
+    sqlite3_set_authorizer(q->db, authorize, q);
+    q->events = (struct sql_virtual){q->settings, q->e, q->noted, TABLES_TABLE_EVENTS};
+    q->blocks = (struct sql_virtual){q->settings, q->e, q->noted, TABLES_TABLE_BLOCKS};
+    if (sql_virtual_add(q->db, &q->events) != SQLITE_OK || sql_virtual_add(q->db, &q->blocks) != SQLITE_OK ||
+        sqlite3_create_function(q->db, "size_class", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, size_class, NULL,
+                                NULL) != SQLITE_OK)
+        return fail(q, -EIO);
+    // The first use of a virtual table declares it, which queries may not.
+    sqlite3_stmt *first = NULL;
+    if (sqlite3_prepare_v2(q->db, "SELECT 1 FROM events, blocks", -1, &first, NULL) != SQLITE_OK)
+        return fail(q, -EIO);
+    sqlite3_finalize(first);
+    return create_tables(q);
+}
+
+static int store_row(void *context, enum tables_id table, const struct tables_row *row)
+{
+    struct sql *q = context;
+    sqlite3_stmt *s = q->insert[table];
+    const struct tables_definition *d = &tables_definitions[table];
+    int shift = q->settings->n_files > 1;
+    if (shift)
+        sqlite3_bind_text(s, 1, q->file, -1, SQLITE_STATIC);
+    for (unsigned i = 0; i < d->n_columns; i++) {
+        int at = (int)i + 1 + shift;
+        if (!(row->present >> i & 1))
+            sqlite3_bind_null(s, at);
+        else if (d->columns[i].type >= TABLES_NAME)
+            sqlite3_bind_text(s, at, row->values[i].text, -1, SQLITE_STATIC);
+        else
+            sqlite3_bind_int64(s, at, row->values[i].integer);
+    }
+    int rc = sqlite3_step(s);
+    sqlite3_reset(s);
+    return rc == SQLITE_DONE ? 0 : fail(q, -EIO);
+}
+
+static int prepare_insert(struct sql *q, unsigned table)
+{
+    sqlite3_str *text = sqlite3_str_new(q->db);
+    sqlite3_str_appendf(text, "INSERT INTO %s VALUES(?%s", tables_definitions[table].name,
+                        q->settings->n_files > 1 ? ", ?" : "");
+    for (unsigned i = 1; i < tables_definitions[table].n_columns; i++)
+        sqlite3_str_appendall(text, ", ?");
+    sqlite3_str_appendall(text, ")");
+    char *statement = sqlite3_str_finish(text);
+    int rc = statement ? sqlite3_prepare_v2(q->db, statement, -1, &q->insert[table], NULL) : SQLITE_NOMEM;
+    sqlite3_free(statement);
+    return rc == SQLITE_OK ? 0 : fail(q, -EIO);
+}
+
+// Stores the rows of the small tables that the query reads, in one scan of each file.
+static int store_tables(struct sql *q)
+{
+    struct tables_scan scan = {.row = store_row, .context = q};
+    bool any = false;
+    int rc = 0;
+    q->checks = false;
+    for (unsigned i = 0; rc == 0 && i < TABLES_N; i++) {
+        if (!q->reads[i] || !is_stored(i))
+            continue;
+        any = true;
+        scan.of[i] = (struct tables_wanted){.rows = true, .columns = q->columns[i]};
+        rc = prepare_insert(q, i);
+    }
+    if (rc == 0 && any)
+        rc = execute(q, sqlite3_mprintf("BEGIN"));
+    for (size_t f = 0; rc == 0 && any && f < q->settings->n_files; f++) {
+        q->file = q->settings->files[f];
+        scan.watch = sql_virtual_watch(q->settings, q->noted, f);
+        rc = tables_scan(q->file, &scan, q->e);
+    }
+    if (rc == 0 && any)
+        rc = execute(q, sqlite3_mprintf("COMMIT"));
+    for (unsigned i = 0; i < TABLES_N; i++)
+        sqlite3_finalize(q->insert[i]);
+    q->checks = true; // SQLite prepares statements while the query runs, too
+    return rc;
+}
+
+static int prepare(struct sql *q, sqlite3_stmt **to)
+{
+    const char *rest = NULL;
+    q->checks = true;
+    int rc = sqlite3_prepare_v2(q->db, q->settings->query, -1, to, &rest);
+    if (rc == SQLITE_AUTH)
+        return err_set(q->e, -EINVAL, "only SELECT statements can be run");
+    if (rc != SQLITE_OK)
+        return fail(q, -EINVAL);
+    if (!*to)
+        return err_set(q->e, -EINVAL, "the query is empty");
+    if (!sqlite3_stmt_readonly(*to))
+        return err_set(q->e, -EINVAL, "only SELECT statements can be run");
+    rest += strspn(rest, " \t\r\n;");
+    if (*rest)
+        return err_set(q->e, -EINVAL, "only one statement can be run: \"%.60s\" is left", rest);
+    return 0;
+}
+
+int sql_run(const struct sql_settings *s, struct err *e)
+{
+    struct sql q = {.settings = s, .e = e, .noted = calloc(s->n_files + 1, sizeof(bool))};
+    sqlite3_stmt *statement = NULL;
+    int rc = q.noted ? open_database(&q) : err_set(e, -ENOMEM, "out of memory");
+    for (size_t i = 0; rc == 0 && i < s->n_files; i++)
+        rc = tables_check(s->files[i], e);
+    rc = rc < 0 ? rc : prepare(&q, &statement);
+    rc = rc < 0 ? rc : store_tables(&q);
+    if (rc == 0 && sql_output(statement, s) != SQLITE_DONE)
+        rc = e->text[0] ? -EIO : fail(&q, -EIO);
+    sqlite3_finalize(statement);
+    sqlite3_close(q.db);
+    free(q.noted);
+    return rc;
+}
