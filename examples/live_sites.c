@@ -27,7 +27,8 @@ struct heap {
 static int more_first(const void *a, const void *b)
 {
     const struct site *x = a, *y = b;
-    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : (x->number > y->number) - (x->number < y->number);
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1)
+                                : (x->number > y->number) - (x->number < y->number);
 }
 
 // 0, or -1 when out of memory.

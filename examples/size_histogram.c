@@ -29,7 +29,8 @@ int main(int argc, char **argv)
     n = heaptape_trace_open(&t, argv[1]);
     while (n >= 0 && (n = heaptape_trace_read_columns(t, columns, 4, ROWS)) > 0) {
         for (int64_t i = 0; i < n; i++) {
-            if (heaptape_trace_allocates(operations[i]) && known[i] >> HEAPTAPE_COLUMN_SIZE & 1 && !failed[i])
+            if (heaptape_trace_allocates(operations[i]) && known[i] >> HEAPTAPE_COLUMN_SIZE & 1 &&
+                !failed[i])
                 counts[sizes[i] ? 64 - __builtin_clzll(sizes[i]) : 0]++;
         }
     }

@@ -30,21 +30,22 @@ void heaptape_mark(const char *text);
 #define HEAPTAPE_POOL(name, parameters, types, given) void heaptape_pool_##name parameters;
 #elif defined(__PIC__) || defined(__PIE__)
 // The inline functions have symbols of their own: heaptape_mark is the library's.
-#define HEAPTAPE_CONTROL(result, name, none)                                                                           \
-    result heaptape_library_##name(void) __asm__("heaptape_" #name) __attribute__((weak));                             \
-    static inline result heaptape_##name(void) __asm__("heaptape_inline_" #name);                                      \
-    static inline result heaptape_##name(void)                                                                         \
-    {                                                                                                                  \
-        return heaptape_library_##name ? heaptape_library_##name() : none;                                             \
+#define HEAPTAPE_CONTROL(result, name, none)                                                       \
+    result heaptape_library_##name(void) __asm__("heaptape_" #name) __attribute__((weak));         \
+    static inline result heaptape_##name(void) __asm__("heaptape_inline_" #name);                  \
+    static inline result heaptape_##name(void)                                                     \
+    {                                                                                              \
+        return heaptape_library_##name ? heaptape_library_##name() : none;                         \
     }
 
-#define HEAPTAPE_POOL(name, parameters, types, given)                                                                  \
-    void heaptape_library_pool_##name parameters __asm__("heaptape_pool_" #name) __attribute__((weak));                \
-    static inline void heaptape_pool_##name parameters __asm__("heaptape_inline_pool_" #name);                         \
-    static inline void heaptape_pool_##name parameters                                                                 \
-    {                                                                                                                  \
-        if (heaptape_library_pool_##name)                                                                              \
-            heaptape_library_pool_##name given;                                                                        \
+#define HEAPTAPE_POOL(name, parameters, types, given)                                              \
+    void heaptape_library_pool_##name parameters __asm__("heaptape_pool_" #name)                   \
+        __attribute__((weak));                                                                     \
+    static inline void heaptape_pool_##name parameters __asm__("heaptape_inline_pool_" #name);     \
+    static inline void heaptape_pool_##name parameters                                             \
+    {                                                                                              \
+        if (heaptape_library_pool_##name)                                                          \
+            heaptape_library_pool_##name given;                                                    \
     }
 
 void heaptape_library_mark(const char *text) __asm__("heaptape_mark") __attribute__((weak));
@@ -59,31 +60,31 @@ static inline void heaptape_mark(const char *text)
 #else
 // In code that is not position-independent the linker settles a weak symbol that nobody defines: it would be NULL in
 // every run.
-#define HEAPTAPE_CONTROL(result, name, none)                                                                           \
-    static inline result heaptape_##name(void)                                                                         \
-    {                                                                                                                  \
-        result (*found)(void);                                                                                         \
-        void *symbol = dlsym(NULL, "heaptape_" #name);                                                                 \
-        __builtin_memcpy(&found, &symbol, sizeof found);                                                               \
-        return found ? found() : none;                                                                                 \
+#define HEAPTAPE_CONTROL(result, name, none)                                                       \
+    static inline result heaptape_##name(void)                                                     \
+    {                                                                                              \
+        result (*found)(void);                                                                     \
+        void *symbol = dlsym(NULL, "heaptape_" #name);                                             \
+        __builtin_memcpy(&found, &symbol, sizeof found);                                           \
+        return found ? found() : none;                                                             \
     }
 
 // The calls that are made often look once.
-#define HEAPTAPE_FOUND(types, name)                                                                                    \
-    static void(*found) types;                                                                                         \
-    static int looked;                                                                                                 \
-    if (!__atomic_load_n(&looked, __ATOMIC_ACQUIRE)) {                                                                 \
-        void *symbol = dlsym(NULL, name);                                                                              \
-        __builtin_memcpy(&found, &symbol, sizeof found);                                                               \
-        __atomic_store_n(&looked, 1, __ATOMIC_RELEASE);                                                                \
+#define HEAPTAPE_FOUND(types, name)                                                                \
+    static void(*found) types;                                                                     \
+    static int looked;                                                                             \
+    if (!__atomic_load_n(&looked, __ATOMIC_ACQUIRE)) {                                             \
+        void *symbol = dlsym(NULL, name);                                                          \
+        __builtin_memcpy(&found, &symbol, sizeof found);                                           \
+        __atomic_store_n(&looked, 1, __ATOMIC_RELEASE);                                            \
     }
 
-#define HEAPTAPE_POOL(name, parameters, types, given)                                                                  \
-    static inline void heaptape_pool_##name parameters                                                                 \
-    {                                                                                                                  \
-        HEAPTAPE_FOUND(types, "heaptape_pool_" #name)                                                                  \
-        if (found)                                                                                                     \
-            found given;                                                                                               \
+#define HEAPTAPE_POOL(name, parameters, types, given)                                              \
+    static inline void heaptape_pool_##name parameters                                             \
+    {                                                                                              \
+        HEAPTAPE_FOUND(types, "heaptape_pool_" #name)                                              \
+        if (found)                                                                                 \
+            found given;                                                                           \
     }
 
 static inline void heaptape_mark(const char *text)
@@ -103,7 +104,8 @@ HEAPTAPE_POOL(alloc, (const void *pool, const void *block, __SIZE_TYPE__ size),
               (const void *, const void *, __SIZE_TYPE__), (pool, block, size))
 
 // The block goes back to the pool. To be called before the pool can hand it out again.
-HEAPTAPE_POOL(free, (const void *pool, const void *block), (const void *, const void *), (pool, block))
+HEAPTAPE_POOL(free, (const void *pool, const void *block), (const void *, const void *),
+              (pool, block))
 
 // All blocks of the pool go back to it, or the pool ends.
 HEAPTAPE_POOL(reset, (const void *pool), (const void *), (pool))
@@ -136,7 +138,12 @@ HEAPTAPE_CONTROL(int, sync, 0)
 // not a regular file or there is no recorder.
 HEAPTAPE_CONTROL(int, reset, 0)
 
-enum heaptape_state { HEAPTAPE_NONE = 0, HEAPTAPE_RECORDING = 1, HEAPTAPE_PAUSED = 2, HEAPTAPE_STOPPED = 3 };
+enum heaptape_state {
+    HEAPTAPE_NONE = 0,
+    HEAPTAPE_RECORDING = 1,
+    HEAPTAPE_PAUSED = 2,
+    HEAPTAPE_STOPPED = 3
+};
 
 // The state of this process's recording; HEAPTAPE_NONE if it is not recorded.
 HEAPTAPE_CONTROL(enum heaptape_state, status, HEAPTAPE_NONE)

@@ -56,7 +56,8 @@ enum heaptape_column_id {
     HEAPTAPE_COLUMN_FAILED = 13,        // uint8_t
     HEAPTAPE_COLUMN_ERROR = 14,         // uint8_t
     HEAPTAPE_COLUMN_TEXT = 15,          // only a bit of known: it cannot be read as a column
-    HEAPTAPE_COLUMN_KNOWN = 16 // uint32_t; only a column: heaptape_event.known, of the columns that are read with it
+    HEAPTAPE_COLUMN_KNOWN =
+        16 // uint32_t; only a column: heaptape_event.known, of the columns that are read with it
 };
 
 // One event of the valid total order of its process. Members without their bit in `known` (1u << HEAPTAPE_COLUMN_…) are 0,
@@ -70,8 +71,8 @@ typedef struct heaptape_event {
     uint64_t usable_size;   // malloc_usable_size of the block, where it was recorded
     uint64_t address;       // that was allocated: the result. Of traces only
     uint64_t freed_address; // that was freed or resized. Of traces only
-    uint64_t freed_block;   // `event` of the event that allocated the block that was freed or resized
-    const char *text;       // of a mark, name of a thread; NULL: none. Borrowed like the event
+    uint64_t freed_block; // `event` of the event that allocated the block that was freed or resized
+    const char *text;     // of a mark, name of a thread; NULL: none. Borrowed like the event
     uint32_t known;
     uint32_t process;  // number in the file, from 0
     uint32_t thread;   // number in its process, from 0
@@ -99,13 +100,16 @@ typedef struct heaptape_dependency {
 
 // One operation of a workload, which names blocks by slots: a slot holds one block at a time.
 typedef struct heaptape_op {
-    uint64_t time_ns;      // since the start of the process; HEAPTAPE_NONE64: the workload has no timestamps
-    uint64_t op;           // number in its thread, from 0
+    uint64_t
+        time_ns; // since the start of the process; HEAPTAPE_NONE64: the workload has no timestamps
+    uint64_t op; // number in its thread, from 0
     uint64_t size;         // requested bytes, of all elements; 0 where the operation has none
     uint64_t count, align; // as in heaptape_event
-    uint64_t value;        // operand of operations that do not allocate: of thread.create the number of the new thread
-    const heaptape_dependency *dependencies; // on operations of other threads; borrowed like the operation
-    const char *text;                        // of a mark, name of a thread; NULL: none. Borrowed likewise
+    uint64_t
+        value; // operand of operations that do not allocate: of thread.create the number of the new thread
+    const heaptape_dependency
+        *dependencies; // on operations of other threads; borrowed like the operation
+    const char *text;  // of a mark, name of a thread; NULL: none. Borrowed likewise
     uint32_t n_dependencies;
     uint32_t thread;
     uint32_t slot; // allocated, freed or resized (a realloc keeps its slot); HEAPTAPE_NONE32: none
@@ -135,13 +139,14 @@ typedef struct heaptape_thread {
 
 // A function of a call stack. Texts are borrowed until the handle is closed or rewound.
 typedef struct heaptape_frame {
-    const char *function; // demangled; OBJECT+0xOFFSET if it is not known, or the address outside of objects
-    const char *file;     // of the source; NULL: not known
-    const char *object;   // path of the executable or library; NULL: not known
-    uint64_t address;     // where the call returns to
-    uint32_t line;        // of the call in `file`; 0: not known
-    uint8_t known;        // 1: a function was found
-    uint8_t library;      // 1: of the allocator, a language's own library, or a system library
+    const char *
+        function; // demangled; OBJECT+0xOFFSET if it is not known, or the address outside of objects
+    const char *file;   // of the source; NULL: not known
+    const char *object; // path of the executable or library; NULL: not known
+    uint64_t address;   // where the call returns to
+    uint32_t line;      // of the call in `file`; 0: not known
+    uint8_t known;      // 1: a function was found
+    uint8_t library;    // 1: of the allocator, a language's own library, or a system library
 } heaptape_frame;
 
 // Where a column goes: room for `rows` items of item_bytes bytes, aligned to their width. The caller's.
@@ -175,7 +180,8 @@ int heaptape_trace_next_event(heaptape_trace *t, const heaptape_event **e);
 // Writes the next events, at most `rows` of them, to the columns, and returns how many: fewer than `rows` only at the end, then
 // 0. Errors come after the events before them, by the next call. All calls up to a rewind have the same columns, each once;
 // EINVAL if not, or if item_bytes is not the width. Columns that are not named are not computed.
-int64_t heaptape_trace_read_columns(heaptape_trace *t, const heaptape_column *columns, size_t n, size_t rows);
+int64_t heaptape_trace_read_columns(heaptape_trace *t, const heaptape_column *columns, size_t n,
+                                    size_t rows);
 
 // The next operation of a workload, borrowed until the next call: 1; 0 at the end. Operations are in a valid total
 // order. EPROTO for a trace: `heaptape convert` makes a workload of one of its processes.
@@ -187,15 +193,18 @@ int64_t heaptape_trace_processes(heaptape_trace *t);
 // `i` from 0 to below the number of processes, in the order of the file. 0 or EINVAL: there is no such process.
 int heaptape_trace_process(heaptape_trace *t, size_t i, const heaptape_process **process);
 // `process` and `thread` are the numbers that events have. 0 or EINVAL.
-int heaptape_trace_thread(heaptape_trace *t, uint32_t process, uint32_t thread, const heaptape_thread **to);
+int heaptape_trace_thread(heaptape_trace *t, uint32_t process, uint32_t thread,
+                          const heaptape_thread **to);
 
 // The function that a call site is shown as: the innermost one outside of libraries. 1; 0: its stack is not known; EINVAL: there
 // is no such process or site. This and heaptape_trace_frames read debug information of the program's files, as the program
 // `heaptape` does.
-int heaptape_trace_site(heaptape_trace *t, uint32_t process, uint32_t site, const heaptape_frame **frame);
+int heaptape_trace_site(heaptape_trace *t, uint32_t process, uint32_t site,
+                        const heaptape_frame **frame);
 // Frame `i` of its stack, from 0, the innermost one first; inlined functions have frames of their own. 1; 0: there are no
 // more; EINVAL as above.
-int heaptape_trace_frame(heaptape_trace *t, uint32_t process, uint32_t site, size_t i, const heaptape_frame **frame);
+int heaptape_trace_frame(heaptape_trace *t, uint32_t process, uint32_t site, size_t i,
+                         const heaptape_frame **frame);
 
 // The name of an operation: "malloc", "free", …; NULL: there is none of this number. Numbers never change.
 const char *heaptape_trace_operation_name(unsigned operation);

@@ -22,7 +22,8 @@ static bool holds_block(const struct workload_op *op)
 
 int big_blocks_op(struct big_blocks *b, uint32_t thread, const struct workload_op *op)
 {
-    if (thread >= b->n_threads && HT_EXTEND(&b->next, &b->n_threads, &b->threads_capacity, thread + 1ull) < 0)
+    if (thread >= b->n_threads &&
+        HT_EXTEND(&b->next, &b->n_threads, &b->threads_capacity, thread + 1ull) < 0)
         return -ENOMEM;
     uint64_t number = b->next[thread]++, size = event_requested(op->kind, op->size, op->count);
     if (size < HT_BIG_BYTES || !holds_block(op))
@@ -31,8 +32,9 @@ int big_blocks_op(struct big_blocks *b, uint32_t thread, const struct workload_o
         return -ENOMEM;
     bool before = op->kind == HT_PREEXISTING;
     uint64_t site = before ? op->value >> 8 : op->value;
-    b->items[b->n++] = (struct big_block){number, size, thread, site > BY_SITE_MAX ? 0 : (uint32_t)site,
-                                          (before ? (uint8_t)op->value : op->kind) == HT_CALLOC};
+    b->items[b->n++] =
+        (struct big_block){number, size, thread, site > BY_SITE_MAX ? 0 : (uint32_t)site,
+                           (before ? (uint8_t)op->value : op->kind) == HT_CALLOC};
     return 0;
 }
 
@@ -43,8 +45,8 @@ static uint64_t unused_bytes(uint64_t size, const struct workload_residency *r)
     return size > used ? size - used : 0;
 }
 
-void big_blocks_measure(const struct big_blocks *b, const struct samples_residency *known, struct big_blocks_use *all,
-                        struct site_uses *sites)
+void big_blocks_measure(const struct big_blocks *b, const struct samples_residency *known,
+                        struct big_blocks_use *all, struct site_uses *sites)
 {
     for (size_t i = 0; i < b->n; i++) {
         const struct big_block *at = &b->items[i];

@@ -33,7 +33,7 @@ struct big_blocks_use {
 };
 
 // Adds to *all, and the last two to the sites that `sites` has. `known` is sorted.
-void big_blocks_measure(const struct big_blocks *b, const struct samples_residency *known, struct big_blocks_use *all,
-                        struct site_uses *sites);
+void big_blocks_measure(const struct big_blocks *b, const struct samples_residency *known,
+                        struct big_blocks_use *all, struct site_uses *sites);
 
 #endif

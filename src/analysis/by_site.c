@@ -73,12 +73,15 @@ static void follow_span(struct by_site_span *s, const struct workload_op *op, ui
 // The part that an allocation belongs to: its number + 1. 0: out of memory.
 static uint32_t part_of(struct by_site *b, uint32_t site, uint32_t thread, unsigned class)
 {
-    uint64_t key = ((uint64_t)site << 24 | (thread & 0xffffff)) << 6 | (class + 1), number = map_get(&b->part_of, key);
+    uint64_t key = ((uint64_t)site << 24 | (thread & 0xffffff)) << 6 | (class + 1),
+             number = map_get(&b->part_of, key);
     if (number)
         return (uint32_t)number;
-    if (HT_GROW(&b->parts, &b->parts_capacity, b->n_parts + 1) < 0 || map_put(&b->part_of, key, b->n_parts + 1) < 0)
+    if (HT_GROW(&b->parts, &b->parts_capacity, b->n_parts + 1) < 0 ||
+        map_put(&b->part_of, key, b->n_parts + 1) < 0)
         return 0;
-    b->parts[b->n_parts] = (struct by_site_part){.site = site, .thread = thread, .size_class = class};
+    b->parts[b->n_parts] =
+        (struct by_site_part){.site = site, .thread = thread, .size_class = class};
     return (uint32_t)++b->n_parts;
 }
 
@@ -100,7 +103,8 @@ static void release_part(struct by_site *b, const struct by_site_block *block, u
 {
     struct by_site_part *p = &b->parts[block->part - 1];
     bool timed = b->ns_per_stamp > 0;
-    double lived = (double)(stamp > block->stamp ? stamp - block->stamp : 0) * (timed ? b->ns_per_stamp : 1);
+    double lived =
+        (double)(stamp > block->stamp ? stamp - block->stamp : 0) * (timed ? b->ns_per_stamp : 1);
     const uint64_t *limits = timed ? by_site_lives_ns : by_site_lives_events;
     unsigned life = 0;
     while (life < BY_SITE_LIVES - 1 && lived > (double)limits[life])
@@ -160,7 +164,8 @@ int by_site_cut(struct by_site *b)
         const struct by_site_totals *t = &b->sites[i];
         b->levels[i][b->n_bins] = level_of(b, t);
         if (b->detailed) {
-            b->flows[i].calls[b->n_bins] = b->sample_bytes ? rounded(t->allocated.blocks) : t->calls;
+            b->flows[i].calls[b->n_bins] =
+                b->sample_bytes ? rounded(t->allocated.blocks) : t->calls;
             b->flows[i].bytes[b->n_bins] = b->sample_bytes ? rounded(t->allocated.bytes) : t->bytes;
         }
     }
@@ -222,7 +227,8 @@ static void release_block(struct by_site *b, struct by_site_block *block, uint64
     block->live = false;
 }
 
-static int add_block(struct by_site *b, struct by_site_block *block, uint32_t thread, const struct workload_op *op)
+static int add_block(struct by_site *b, struct by_site_block *block, uint32_t thread,
+                     const struct workload_op *op)
 {
     bool before = op->kind == HT_PREEXISTING;
     uint32_t site = by_site_of(op);
@@ -237,7 +243,8 @@ static int add_block(struct by_site *b, struct by_site_block *block, uint32_t th
         .in_span = b->span.begun && !b->span.over && !before,
     };
     if (block->in_span) {
-        if (HT_EXTEND(&b->span.threads, &b->span.n_threads, &b->span.threads_capacity, (size_t)thread + 1) < 0)
+        if (HT_EXTEND(&b->span.threads, &b->span.n_threads, &b->span.threads_capacity,
+                      (size_t)thread + 1) < 0)
             return -ENOMEM;
         count_span(b, block, 1);
     }
@@ -252,21 +259,24 @@ static uint64_t pool_key(uint32_t pool, uint32_t site)
 }
 
 // NULL: out of memory.
-static struct by_site_pool_part *add_pool_part(struct by_site_pools *p, uint32_t pool, uint32_t site)
+static struct by_site_pool_part *add_pool_part(struct by_site_pools *p, uint32_t pool,
+                                               uint32_t site)
 {
     if (HT_GROW(&p->parts, &p->parts_capacity, p->n_parts + 1) < 0)
         return NULL;
     struct by_site_pool_part *part = &p->parts[p->n_parts];
     *part = (struct by_site_pool_part){.site = site, .next = map_get(&p->first_of, pool)};
     size_t place = p->n_parts + 1;
-    if (map_put(&p->part_of, pool_key(pool, site), place) < 0 || map_put(&p->first_of, pool, place) < 0)
+    if (map_put(&p->part_of, pool_key(pool, site), place) < 0 ||
+        map_put(&p->first_of, pool, place) < 0)
         return NULL;
     p->n_parts++;
     return part;
 }
 
 // The live blocks of the site in the pool; NULL: it never had any there.
-static struct by_site_pool_part *pool_part(const struct by_site_pools *p, uint32_t pool, uint32_t site)
+static struct by_site_pool_part *pool_part(const struct by_site_pools *p, uint32_t pool,
+                                           uint32_t site)
 {
     size_t place = map_get(&p->part_of, pool_key(pool, site));
     return place ? &p->parts[place - 1] : NULL;
@@ -318,7 +328,8 @@ static void pool_reset(struct by_site *b, uint32_t pool)
 
 static int pool_op(struct by_site *b, const struct workload_op *op)
 {
-    uint32_t site = by_site_of(op), pool = (uint32_t)op->align; // converters give no number over this
+    uint32_t site = by_site_of(op),
+             pool = (uint32_t)op->align; // converters give no number over this
     if (op->kind == HT_POOL_ALLOC && !(op->flags & WORKLOAD_FAILED))
         return pool_alloc(b, pool, site, op->size);
     if (op->kind == HT_POOL_FREE)
@@ -348,10 +359,11 @@ int by_site_op(struct by_site *b, uint32_t thread, const struct workload_op *op)
     bool frees = class == HT_CLASS_FREE || op->flags & WORKLOAD_FREED;
     if (frees && block->live)
         b->sites[block->site].freed_blocks++;
-    release_block(b, block,
-                  b->ns_per_stamp > 0
-                      ? op->stamp
-                      : b->events); // of an ALLOC there is nothing in the slot, unless the workload is broken
+    release_block(
+        b, block,
+        b->ns_per_stamp > 0
+            ? op->stamp
+            : b->events); // of an ALLOC there is nothing in the slot, unless the workload is broken
     return frees ? 0 : add_block(b, block, thread, op);
 }
 
@@ -368,8 +380,10 @@ int by_site_begin(struct by_site *b, const struct usage *before)
     int rc = none ? 0 : -ENOMEM;
     for (size_t i = 0; rc == 0 && i < before->n_blocks; i++) {
         const struct usage_block *block = &before->blocks[i];
-        struct workload_op op = {
-            .kind = HT_PREEXISTING, .slot = (uint32_t)i, .size = block->size, .stamp = block->alloc_stamp};
+        struct workload_op op = {.kind = HT_PREEXISTING,
+                                 .slot = (uint32_t)i,
+                                 .size = block->size,
+                                 .stamp = block->alloc_stamp};
         if (block->alloc_event != USAGE_NOT_LIVE)
             rc = by_site_op(b, block->thread, &op);
     }
@@ -401,11 +415,14 @@ static int by_value(const void *a, const void *b)
 
 static uint64_t steady_growth(const struct by_site *b, size_t site)
 {
-    double parts[BY_SITE_PARTS], first = site < b->n_levels ? (double)b->levels[site][0] : 0, last = first;
+    double parts[BY_SITE_PARTS], first = site < b->n_levels ? (double)b->levels[site][0] : 0,
+                                 last = first;
     for (size_t i = 0; i < BY_SITE_PARTS; i++) {
-        size_t bin = (size_t)((double)b->events * (double)(i + 1) / BY_SITE_PARTS / (double)b->bin_events);
+        size_t bin =
+            (size_t)((double)b->events * (double)(i + 1) / BY_SITE_PARTS / (double)b->bin_events);
         bool at_end = i == BY_SITE_PARTS - 1 || bin >= b->n_bins;
-        uint64_t level = at_end || site >= b->n_levels ? level_of(b, &b->sites[site]) : b->levels[site][bin];
+        uint64_t level =
+            at_end || site >= b->n_levels ? level_of(b, &b->sites[site]) : b->levels[site][bin];
         parts[i] = (double)level - last;
         last = (double)level;
     }

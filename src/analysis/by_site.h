@@ -20,11 +20,13 @@ enum { BY_SITE_BINS = 64, BY_SITE_PARTS = 8 };
 enum { BY_SITE_FREES_WEIGH = 4 };
 
 struct by_site_totals {
-    uint64_t calls, bytes;            // allocations, and their requested bytes
-    uint64_t peak_blocks, peak_bytes; // of its blocks, at the moment when most bytes were live in all
+    uint64_t calls, bytes; // allocations, and their requested bytes
+    uint64_t peak_blocks,
+        peak_bytes; // of its blocks, at the moment when most bytes were live in all
     uint64_t live_blocks, live_bytes; // still live: at the end of the pass, never freed by then
-    uint64_t freed_blocks; // freed, not resized; where call sites are sampled, an estimate with the resized ones
-    uint64_t seen_peak;    // at which peak the two above it were last brought up to date
+    uint64_t
+        freed_blocks; // freed, not resized; where call sites are sampled, an estimate with the resized ones
+    uint64_t seen_peak;               // at which peak the two above it were last brought up to date
     uint64_t span_blocks, span_bytes; // allocated in the span, and live at its end
     // Bytes by which it grew steadily: the median of its growth in the eighths of the run, times eight. One burst that
     // stays is in one eighth and leaves the median at 0; a leak is in all. 0 where it shrank.
@@ -100,8 +102,8 @@ struct by_site {
     struct site_uses uses;
     uint64_t events, next_cut; // of the bins
     uint64_t bin_events;       // 0: 1
-    bool by_time;              // `events`, `next_cut` and `bin_events` count stamps since the start, not events
-    uint64_t first_event;      // how many there were before the first one here
+    bool by_time; // `events`, `next_cut` and `bin_events` count stamps since the start, not events
+    uint64_t first_event; // how many there were before the first one here
     size_t n_bins;
     uint64_t (*levels)[BY_SITE_BINS]; // of the sites
     size_t n_levels, levels_capacity;

@@ -22,8 +22,9 @@ static bool begins_with(const char *text, const char *start)
 // Where distributions keep libraries: Filesystem Hierarchy Standard 3.0, 3.9 and 4.6, and the stores of Nix and Guix.
 static bool is_in_system(const char *path)
 {
-    static const char *const folders[] = {"/lib/",       "/lib32/",     "/lib64/",      "/libx32/",    "/usr/lib/",
-                                          "/usr/lib32/", "/usr/lib64/", "/usr/libx32/", "/nix/store/", "/gnu/store/"};
+    static const char *const folders[] = {
+        "/lib/",       "/lib32/",     "/lib64/",      "/libx32/",    "/usr/lib/",
+        "/usr/lib32/", "/usr/lib64/", "/usr/libx32/", "/nix/store/", "/gnu/store/"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         if (begins_with(path, folders[i]))
             return true;
@@ -94,7 +95,8 @@ static bool is_of_loader(const struct workload_sites *sites, const struct worklo
     return name && (begins_with(name, "/ld-") || begins_with(name, "/ld.so"));
 }
 
-static bool reaches(const struct workload_sites *sites, const struct workload_site *site, const bool *own)
+static bool reaches(const struct workload_sites *sites, const struct workload_site *site,
+                    const bool *own)
 {
     for (uint32_t i = 0; i < site->n; i++) {
         if (own[sites->frames[site->first + i].module])
@@ -103,10 +105,12 @@ static bool reaches(const struct workload_sites *sites, const struct workload_si
     return false;
 }
 
-int coverage_add(struct coverage *c, const struct by_site *b, const struct workload_sites *sites, const char *exe)
+int coverage_add(struct coverage *c, const struct by_site *b, const struct workload_sites *sites,
+                 const char *exe)
 {
     static const struct workload_site none;
-    bool *own = calloc(sites->n_modules + 1, sizeof *own); // by number; 0 is for addresses in no module
+    bool *own =
+        calloc(sites->n_modules + 1, sizeof *own); // by number; 0 is for addresses in no module
     int rc = own ? 0 : -ENOMEM;
     bool began = false; // sites are numbered as they come
     for (size_t i = 0; own && i < sites->n_modules; i++)

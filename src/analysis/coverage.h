@@ -19,10 +19,12 @@ struct coverage_object {
 
 // All zero is an empty count.
 struct coverage {
-    bool known;            // call sites were recorded
-    uint64_t sample_bytes; // 0: of all allocations; else of one per so many bytes, and all figures are estimates
+    bool known; // call sites were recorded
+    uint64_t
+        sample_bytes; // 0: of all allocations; else of one per so many bytes, and all figures are estimates
     struct coverage_bytes all, reached;
-    struct coverage_bytes loading;   // of libraries' constructors, before the program's first allocation
+    struct coverage_bytes
+        loading; // of libraries' constructors, before the program's first allocation
     struct coverage_object *objects; // in no order until coverage_finish
     size_t n_objects, objects_capacity;
 };
@@ -34,7 +36,8 @@ void coverage_release(struct coverage *c);
 bool coverage_is_own(const struct workload_module *m, const char *exe);
 
 // Adds the sites of a process, whose counts are finished. 0 or -ENOMEM.
-int coverage_add(struct coverage *c, const struct by_site *b, const struct workload_sites *sites, const char *exe);
+int coverage_add(struct coverage *c, const struct by_site *b, const struct workload_sites *sites,
+                 const char *exe);
 
 // Adds a process without call sites. 0 or -ENOMEM.
 int coverage_add_unknown(struct coverage *c, const struct coverage_bytes *bytes);

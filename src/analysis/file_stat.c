@@ -10,7 +10,8 @@
 #include <string.h>
 
 // Where the clock of the file is known.
-static void set_span(const struct file_stat *s, struct by_site *b, uint64_t start_stamp, uint64_t hz, unsigned shift)
+static void set_span(const struct file_stat *s, struct by_site *b, uint64_t start_stamp,
+                     uint64_t hz, unsigned shift)
 {
     if (!s->span)
         return;
@@ -67,7 +68,8 @@ void file_stat_release(struct file_stat *s)
     *s = (struct file_stat){0};
 }
 
-static int add_process(struct file_stat *s, uint32_t pid, const char *argv, uint32_t argv_bytes, const char *exe)
+static int add_process(struct file_stat *s, uint32_t pid, const char *argv, uint32_t argv_bytes,
+                       const char *exe)
 {
     if (HT_GROW(&s->processes, &s->capacity, s->n_processes + 1) < 0)
         return -ENOMEM;
@@ -86,8 +88,8 @@ static int add_process(struct file_stat *s, uint32_t pid, const char *argv, uint
 
 // Ops `stride` bytes apart, of one thread or each with its own. Beside `usage` nothing is done before the first one with a call site: hardly any file has them.
 // To be called before the ops are in `usage`; NULL: the sites alone are counted.
-static int count_sites(struct by_site *b, const struct usage *usage, uint32_t thread, const struct workload_op *ops,
-                       size_t stride, size_t n)
+static int count_sites(struct by_site *b, const struct usage *usage, uint32_t thread,
+                       const struct workload_op *ops, size_t stride, size_t n)
 {
     const char *at = (const char *)ops, *end = at + n * stride;
     if (!b->n_sites && usage) {
@@ -112,7 +114,8 @@ static int count_ops(void *context, const struct workload_thread_op *ops, size_t
     struct file_stat_counter *c = context;
     int rc = summary_ops(&c->summary, ops, n);
     if (rc == 0 && c->file->part != FILE_STAT_BRIEF)
-        rc = count_sites(&c->by_site, c->file->sums ? &c->usage : NULL, 0, &ops->op, sizeof *ops, n);
+        rc =
+            count_sites(&c->by_site, c->file->sums ? &c->usage : NULL, 0, &ops->op, sizeof *ops, n);
     for (size_t i = 0; rc == 0 && c->file->sums && i < n; i++)
         rc = big_blocks_op(&c->big_blocks, ops[i].thread, &ops[i].op);
     return rc < 0 || !c->file->sums ? rc : usage_ops(&c->usage, ops, n);
@@ -170,10 +173,12 @@ static int cover(struct file_stat *s, const struct file_stat_process *p, struct 
     if (s->part == FILE_STAT_BRIEF || (b->n_sites && !sites->n_sites))
         return 0;
     by_site_finish(b);
-    return b->n_sites ? coverage_add(&s->coverage, b, sites, p->exe) : coverage_add_unknown(&s->coverage, &none);
+    return b->n_sites ? coverage_add(&s->coverage, b, sites, p->exe)
+                      : coverage_add_unknown(&s->coverage, &none);
 }
 
-static int count_done(void *context, const struct order_counts *counts, const struct workload_sites *sites)
+static int count_done(void *context, const struct order_counts *counts,
+                      const struct workload_sites *sites)
 {
     struct file_stat_counter *c = context;
     struct file_stat_process *p = &c->file->processes[c->process];
@@ -245,9 +250,11 @@ static uint64_t trace_duration_ns(const struct trace_reader *r, uint64_t end_sta
     return to > from ? clock_to_ns((to - from) << r->session.stamp_shift, r->session.clock_hz) : 0;
 }
 
-static uint64_t workload_duration_ns(const struct workload_header *h, const struct workload_summary *s)
+static uint64_t workload_duration_ns(const struct workload_header *h,
+                                     const struct workload_summary *s)
 {
-    uint64_t from = h->start_stamp && h->start_stamp < s->first_stamp ? h->start_stamp : s->first_stamp;
+    uint64_t from =
+        h->start_stamp && h->start_stamp < s->first_stamp ? h->start_stamp : s->first_stamp;
     uint64_t to = s->last_stamp;
     if (s->recorded_to) {
         from = s->recorded_from;
@@ -272,7 +279,8 @@ static void keep_facts(struct file_stat *s, struct trace_reader *r)
 // Threads that have not ended, and threads of traces by versions that recorded no name at their end, are named by the recorder.
 static void name_threads(struct file_stat *s)
 {
-    const struct trace_process *p = s->of_usage < s->n_processes ? &s->processes[s->of_usage].facts : NULL;
+    const struct trace_process *p =
+        s->of_usage < s->n_processes ? &s->processes[s->of_usage].facts : NULL;
     const uint8_t *at = p ? p->thread_names : NULL, *end = at ? at + p->thread_names_bytes : NULL;
     uint64_t tid;
     const char *name;
@@ -286,7 +294,8 @@ static void name_threads(struct file_stat *s)
     }
 }
 
-void file_stat_set_facts(struct workload_summary *s, const struct trace_process *facts, uint64_t clock_hz)
+void file_stat_set_facts(struct workload_summary *s, const struct trace_process *facts,
+                         uint64_t clock_hz)
 {
     // The losses that the recorder reports include processes without any event.
     s->lost_records = facts->lost_records > s->lost_records ? facts->lost_records : s->lost_records;
@@ -300,7 +309,8 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
 {
     struct convert_result result;
     struct trace_forks forks;
-    struct convert_options how = {.choose = count_process, .forks = &forks, .progress = show_progress, .context = s};
+    struct convert_options how = {
+        .choose = count_process, .forks = &forks, .progress = show_progress, .context = s};
     s->in = &t->in;
     s->ns_per_stamp = ns_per_stamp(t->reader.session.stamp_shift, t->reader.session.clock_hz);
     s->stack_sample_bytes = t->reader.session.stack_sample_bytes;
@@ -315,7 +325,8 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
     s->cut = result.cut;
     s->duration_ns = trace_duration_ns(&t->reader, result.end_stamp);
     for (size_t i = 0; i < s->n_processes; i++)
-        file_stat_set_facts(&s->processes[i].summary, t->reader.processes[i], t->reader.session.clock_hz);
+        file_stat_set_facts(&s->processes[i].summary, t->reader.processes[i],
+                            t->reader.session.clock_hz);
     keep_facts(s, &t->reader);
     name_threads(s);
     s->file_bytes = t->in.size_bytes ? t->in.size_bytes : t->in.offset;
@@ -329,9 +340,10 @@ static int count_all(struct file_stat *s, struct workload_reader *r, struct err 
     size_t n;
     int rc;
     while ((rc = workload_next_ops(r, &thread, &ops, &n, e)) > 0) {
-        int failed = s->part == FILE_STAT_BRIEF
-                         ? 0
-                         : count_sites(&s->by_site, s->sums ? &s->usage : NULL, thread, ops, sizeof *ops, n);
+        int failed =
+            s->part == FILE_STAT_BRIEF
+                ? 0
+                : count_sites(&s->by_site, s->sums ? &s->usage : NULL, thread, ops, sizeof *ops, n);
         for (size_t i = 0; failed == 0 && s->sums && i < n; i++)
             failed = big_blocks_op(&s->big_blocks, thread, &ops[i]);
         if (s->sums && failed == 0)
@@ -354,18 +366,21 @@ static int keep_samples(struct file_stat *s, const struct workload_reader *r)
 
 // Reads all ops, and the summary unless *sum has it already. Of a file that is cut off they are those
 // that are there.
-static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_summary, struct workload_summary *sum,
-                    struct err *e)
+static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_summary,
+                    struct workload_summary *sum, struct err *e)
 {
     const struct workload_header *h = workload_reader_header(r);
-    usage_init(&s->usage, s->sums, h->start_stamp, h->has_stamps ? ns_per_stamp(h->stamp_shift, h->clock_hz) : 0);
+    usage_init(&s->usage, s->sums, h->start_stamp,
+               h->has_stamps ? ns_per_stamp(h->stamp_shift, h->clock_hz) : 0);
     s->stack_sample_bytes = s->by_site.sample_bytes = h->stack_sample_bytes;
     s->by_site.count_uses = s->sums && !s->stack_sample_bytes;
     s->by_site.of_pools = s->part == FILE_STAT_POOLS;
     s->by_site.detailed = s->part == FILE_STAT_REPORT;
     s->by_site.ns_per_stamp = s->usage.ns_per_stamp;
-    if (s->span && !h->has_stamps && (s->span->from.at == SLICE_AT_TIME || s->span->to.at == SLICE_AT_TIME))
-        return err_set(e, -EINVAL, "%s: has no timestamps; --from and --to need an event or a mark", s->name);
+    if (s->span && !h->has_stamps &&
+        (s->span->from.at == SLICE_AT_TIME || s->span->to.at == SLICE_AT_TIME))
+        return err_set(e, -EINVAL, "%s: has no timestamps; --from and --to need an event or a mark",
+                       s->name);
     set_span(s, &s->by_site, h->start_stamp, h->clock_hz, h->stamp_shift);
     int rc = count_all(s, r, e);
     if (!has_summary || rc == -ENODATA)
@@ -427,9 +442,11 @@ int file_stat_add_process(struct file_stat *s, struct trace_process *facts)
     return rc;
 }
 
-int file_stat_keep_sites(struct file_stat *s, struct by_site *b, struct workload_sites *sites, bool *kept)
+int file_stat_keep_sites(struct file_stat *s, struct by_site *b, struct workload_sites *sites,
+                         bool *kept)
 {
-    struct file_stat_counter c = {.file = s, .process = s->n_processes - 1, .by_site = *b, .sites = *sites};
+    struct file_stat_counter c = {
+        .file = s, .process = s->n_processes - 1, .by_site = *b, .sites = *sites};
     int rc = cover(s, &s->processes[c.process], &c.by_site, &c.sites);
     keep_usage(s, &c);
     *b = c.by_site;
@@ -441,7 +458,8 @@ int file_stat_keep_sites(struct file_stat *s, struct by_site *b, struct workload
 int file_stat_finish(struct file_stat *s)
 {
     for (size_t i = 0; i < s->n_processes; i++)
-        summary_add(&s->total, &s->processes[i].summary), s->partial |= s->processes[i].summary.recorded_to != 0;
+        summary_add(&s->total, &s->processes[i].summary),
+            s->partial |= s->processes[i].summary.recorded_to != 0;
     s->partial |= s->cut.text[0] != 0;
     return finish_sites(s);
 }
@@ -452,14 +470,15 @@ const char *file_stat_kind_name(const struct file_stat *s)
     return names[s->kind];
 }
 
-int file_stat(struct file_stat *s, const char *path, enum file_stat_part part, const struct convert_watch *watch,
-              struct err *e)
+int file_stat(struct file_stat *s, const char *path, enum file_stat_part part,
+              const struct convert_watch *watch, struct err *e)
 {
     return file_stat_span(s, path, part, NULL, watch, e);
 }
 
-int file_stat_span(struct file_stat *s, const char *path, enum file_stat_part part, const struct file_stat_points *span,
-                   const struct convert_watch *watch, struct err *e)
+int file_stat_span(struct file_stat *s, const char *path, enum file_stat_part part,
+                   const struct file_stat_points *span, const struct convert_watch *watch,
+                   struct err *e)
 {
     struct input in;
     int rc = file_open_input(&in, path, e);
@@ -471,13 +490,16 @@ int file_stat_span(struct file_stat *s, const char *path, enum file_stat_part pa
 }
 
 int file_stat_input(struct file_stat *s, struct input *in, enum file_stat_part part,
-                    const struct file_stat_points *span, const struct convert_watch *watch, struct err *e)
+                    const struct file_stat_points *span, const struct convert_watch *watch,
+                    struct err *e)
 {
     struct file f;
     const char *path = in->name;
-    *s = (struct file_stat){.name = path, .part = part, .span = span, .progress = watch ? watch->progress : NULL};
+    *s = (struct file_stat){
+        .name = path, .part = part, .span = span, .progress = watch ? watch->progress : NULL};
     int rc = file_adopt(&f, in, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, e);
-    if (rc == 0 && (part == FILE_STAT_ALL || part == FILE_STAT_REPORT) && !(s->sums = calloc(1, sizeof *s->sums)))
+    if (rc == 0 && (part == FILE_STAT_ALL || part == FILE_STAT_REPORT) &&
+        !(s->sums = calloc(1, sizeof *s->sums)))
         rc = err_set(e, -ENOMEM, "%s: out of memory", path);
     s->kind = f.kind == FILE_TRACE ? FILE_STAT_TRACE : FILE_STAT_WORKLOAD;
     if (rc == 0 && s->progress)

@@ -13,8 +13,8 @@ enum file_stat_part {
     FILE_STAT_ALL,
     FILE_STAT_BRIEF,  // the totals alone; of a workload only its end is read, where it can be
     FILE_STAT_REPORT, // all, and the flows and parts of call sites
-    FILE_STAT_SITES,  // the totals, and the call sites of the process with the highest peak of live bytes
-    FILE_STAT_POOLS,  // the same, with the call sites of blocks of the program's pools
+    FILE_STAT_SITES, // the totals, and the call sites of the process with the highest peak of live bytes
+    FILE_STAT_POOLS, // the same, with the call sites of blocks of the program's pools
 };
 
 enum file_stat_kind { FILE_STAT_WORKLOAD, FILE_STAT_TRACE, FILE_STAT_AGGREGATE };
@@ -48,14 +48,16 @@ struct file_stat {
     size_t n_processes, capacity;
     struct trace_session session;       // of a trace or an aggregate
     struct trace_unrecorded unrecorded; // the same
-    bool under_way;                     // an aggregate: the recording was not over when it was written
-    uint64_t others;                    // further processes of an aggregate, which are in the totals alone
-    struct file_stat_periods periods;   // of an aggregate
+    bool under_way;  // an aggregate: the recording was not over when it was written
+    uint64_t others; // further processes of an aggregate, which are in the totals alone
+    struct file_stat_periods periods; // of an aggregate
     struct workload_summary total;
     uint64_t duration_ns, file_bytes;
-    struct err cut;    // where the file is cut off; empty when it is not
-    bool partial;      // not the whole life of each process: what is live at the end may have been freed later
-    bool summary_only; // the totals are those of the file's summary, which was not compared with its ops
+    struct err cut; // where the file is cut off; empty when it is not
+    bool
+        partial; // not the whole life of each process: what is live at the end may have been freed later
+    bool
+        summary_only; // the totals are those of the file's summary, which was not compared with its ops
     // Requested in blocks of HT_BIG_BYTES and more, and of that where it was measured how much was used; FILE_STAT_ALL alone.
     struct big_blocks_use big;
     // How the heap is used.
@@ -65,8 +67,9 @@ struct file_stat {
     bool kept;                       // there is one
     struct workload_sample *samples; // of its memory
     size_t n_samples;
-    struct by_site by_site;       // of that process; empty when no call sites were recorded
-    uint64_t stack_sample_bytes;  // call sites are those of one allocation per so many bytes; 0: of all, or none
+    struct by_site by_site; // of that process; empty when no call sites were recorded
+    uint64_t
+        stack_sample_bytes; // call sites are those of one allocation per so many bytes; 0: of all, or none
     struct workload_sites sites;  // the same
     struct symbols *symbols;      // of them; NULL: none
     struct coverage coverage;     // of the stacks of all processes
@@ -83,15 +86,17 @@ struct file_stat {
 
 // Reads the file; `path` must outlive *s. `watch` shows progress, and where the file is cut off; NULL: nothing. 0 or a
 // negative errno with the text set; *s is released then.
-int file_stat(struct file_stat *s, const char *path, enum file_stat_part part, const struct convert_watch *watch,
-              struct err *e);
+int file_stat(struct file_stat *s, const char *path, enum file_stat_part part,
+              const struct convert_watch *watch, struct err *e);
 
 // The same, with the span of FILE_STAT_SITES counted, which must outlive the call.
-int file_stat_span(struct file_stat *s, const char *path, enum file_stat_part part, const struct file_stat_points *span,
-                   const struct convert_watch *watch, struct err *e);
+int file_stat_span(struct file_stat *s, const char *path, enum file_stat_part part,
+                   const struct file_stat_points *span, const struct convert_watch *watch,
+                   struct err *e);
 // The same of an input that stands at its first byte, which is moved or closed; its name becomes that of *s.
 int file_stat_input(struct file_stat *s, struct input *in, enum file_stat_part part,
-                    const struct file_stat_points *span, const struct convert_watch *watch, struct err *e);
+                    const struct file_stat_points *span, const struct convert_watch *watch,
+                    struct err *e);
 void file_stat_release(struct file_stat *s);
 
 // The name of the kind of file.
@@ -103,11 +108,13 @@ const char *file_stat_kind_name(const struct file_stat *s);
 int file_stat_add_process(struct file_stat *s, struct trace_process *facts);
 
 // Sets what the trace says itself of a process in its summary.
-void file_stat_set_facts(struct workload_summary *s, const struct trace_process *facts, uint64_t clock_hz);
+void file_stat_set_facts(struct workload_summary *s, const struct trace_process *facts,
+                         uint64_t clock_hz);
 
 // The summary of the last process that was added is set: finishes its call sites, counts what their stacks cover, and, if
 // the process is the one to be kept, moves them to *s. The caller releases what is left. *kept says whether it is.
-int file_stat_keep_sites(struct file_stat *s, struct by_site *b, struct workload_sites *sites, bool *kept);
+int file_stat_keep_sites(struct file_stat *s, struct by_site *b, struct workload_sites *sites,
+                         bool *kept);
 
 // All processes are there: adds up the totals.
 int file_stat_finish(struct file_stat *s);

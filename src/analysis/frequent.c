@@ -15,7 +15,8 @@ static struct frequent_entry *find(struct frequent *f, uint64_t value)
 
 static int by_count(const void *a, const void *b)
 {
-    uint64_t x = ((const struct frequent_entry *)a)->count, y = ((const struct frequent_entry *)b)->count;
+    uint64_t x = ((const struct frequent_entry *)a)->count,
+             y = ((const struct frequent_entry *)b)->count;
     return x < y ? -1 : x > y;
 }
 

@@ -24,13 +24,15 @@ static int make_room(struct site_uses *u, uint32_t thread, uint32_t slot, uint32
 }
 
 // The block that the thread has just allocated may be what replaces this one.
-static bool is_regrown(const struct site_uses *u, uint32_t thread, const struct site_uses_slot *freed)
+static bool is_regrown(const struct site_uses *u, uint32_t thread,
+                       const struct site_uses_slot *freed)
 {
     enum { MAX_FACTOR = 4 };
     const struct site_uses_thread *t = &u->threads[thread];
     const struct site_uses_slot *larger = &u->slots[t->slot];
-    return t->is_last && larger->live && larger->site == freed->site && larger->size > freed->size &&
-           larger->size / MAX_FACTOR <= freed->size && freed->thread == thread;
+    return t->is_last && larger->live && larger->site == freed->site &&
+           larger->size > freed->size && larger->size / MAX_FACTOR <= freed->size &&
+           freed->thread == thread;
 }
 
 static void count_free(struct site_uses *u, uint32_t thread, struct site_uses_slot *s)

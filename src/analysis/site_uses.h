@@ -8,7 +8,8 @@
 enum { SITE_USES_SHORT_EVENTS = 8 }; // a block that lives no longer is short-lived
 
 struct site_use {
-    uint64_t freed, short_lived, remote; // blocks: freed; of them, short-lived; freed by another thread
+    uint64_t freed, short_lived,
+        remote; // blocks: freed; of them, short-lived; freed by another thread
     // Blocks that their thread freed right after it had allocated a larger one, up to four times as large, at the same
     // site: what std::vector and std::string do when they grow. Bytes are those of the smaller ones.
     struct usage_count regrown;

@@ -14,7 +14,9 @@ static uint64_t large_max(unsigned i)
 
 static uint64_t power_above(uint64_t size)
 {
-    return size <= 1 ? 1 : size > 1ull << 63 ? UINT64_MAX : 1ull << (64 - __builtin_clzll(size - 1));
+    return size <= 1           ? 1
+           : size > 1ull << 63 ? UINT64_MAX
+                               : 1ull << (64 - __builtin_clzll(size - 1));
 }
 
 static uint64_t glibc_usable(uint64_t size)
@@ -38,7 +40,8 @@ uint64_t size_classes_above(uint64_t size)
     enum { ABOVE_BYTES = 16, LEAST = 129 };
     if (size < LEAST || size > 1ull << 62)
         return 0;
-    uint64_t step = 1ull << (63 - (unsigned)__builtin_clzll(size - 1) - 2), above = (size - 1) % step + 1;
+    uint64_t step = 1ull << (63 - (unsigned)__builtin_clzll(size - 1) - 2),
+             above = (size - 1) % step + 1;
     return above <= ABOVE_BYTES && above <= step / 8 ? step - above : 0;
 }
 
@@ -69,7 +72,8 @@ void size_classes_glibc(const struct usage_sums *s, struct size_classes *c)
     *c = (struct size_classes){0};
     for (uint64_t size = 0; size <= USAGE_EXACT; size++) {
         uint64_t usable = glibc_usable(size);
-        add(c, size <= TCACHE_MAX ? usable : power_above(size), exact(s, size), s->exact[size] * (usable - size));
+        add(c, size <= TCACHE_MAX ? usable : power_above(size), exact(s, size),
+            s->exact[size] * (usable - size));
     }
     for (unsigned i = 0; i < USAGE_LARGE; i++)
         add(c, power_above(large_max(i)), s->large[i], 0);
@@ -81,7 +85,8 @@ void size_classes_four(const struct usage_sums *s, struct size_classes *c)
 {
     *c = (struct size_classes){0};
     for (uint64_t size = 0; size <= USAGE_EXACT; size++)
-        add(c, size_classes_four_max(size), exact(s, size), s->exact[size] * (size_classes_four_max(size) - size));
+        add(c, size_classes_four_max(size), exact(s, size),
+            s->exact[size] * (size_classes_four_max(size) - size));
     for (unsigned i = 0; i < USAGE_LARGE; i++)
         add(c, large_max(i), s->large[i], s->large[i].blocks * large_max(i) - s->large[i].bytes);
 }
@@ -113,11 +118,13 @@ static int by_count(const void *a, const void *b)
 static int by_weight(const void *a, const void *b)
 {
     const struct size_classes_top_size *x = a, *y = b;
-    unsigned __int128 p = (unsigned __int128)x->count * x->size, q = (unsigned __int128)y->count * y->size;
+    unsigned __int128 p = (unsigned __int128)x->count * x->size,
+                      q = (unsigned __int128)y->count * y->size;
     return p != q ? (p > q ? -1 : 1) : by_count(a, b);
 }
 
-size_t size_classes_top(const struct usage_sums *s, bool by_bytes, struct size_classes_top_size *to, size_t max)
+size_t size_classes_top(const struct usage_sums *s, bool by_bytes, struct size_classes_top_size *to,
+                        size_t max)
 {
     struct size_classes_top_size *all = malloc((USAGE_EXACT + 1 + FREQUENT_MAX) * sizeof *all);
     struct frequent_entry large[FREQUENT_MAX];

@@ -45,6 +45,7 @@ struct size_classes_top_size {
 
 // The `max` sizes with most requests, or with most requested bytes, in falling order. Returns how many; 0 when out of
 // memory.
-size_t size_classes_top(const struct usage_sums *s, bool by_bytes, struct size_classes_top_size *to, size_t max);
+size_t size_classes_top(const struct usage_sums *s, bool by_bytes, struct size_classes_top_size *to,
+                        size_t max);
 
 #endif

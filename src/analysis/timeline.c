@@ -17,7 +17,8 @@ static uint64_t max(uint64_t a, uint64_t b)
 
 void timeline_counts_init(struct timeline_counts *c, uint64_t bytes, uint64_t blocks)
 {
-    *c = (struct timeline_counts){.min_bytes = bytes, .max_bytes = bytes, .min_blocks = blocks, .max_blocks = blocks};
+    *c = (struct timeline_counts){
+        .min_bytes = bytes, .max_bytes = bytes, .min_blocks = blocks, .max_blocks = blocks};
 }
 
 void timeline_counts_add(struct timeline_counts *c, const struct timeline_counts *more)
@@ -35,7 +36,8 @@ void timeline_counts_add(struct timeline_counts *c, const struct timeline_counts
 }
 
 // Two neighbours become one: what holds at the end is the later one's.
-static void join(struct timeline_bin *to, const struct timeline_bin *a, const struct timeline_bin *b)
+static void join(struct timeline_bin *to, const struct timeline_bin *a,
+                 const struct timeline_bin *b)
 {
     struct timeline_bin both = *b;
     timeline_counts_add(&both.counts, &a->counts);

@@ -161,7 +161,8 @@ static void count_large(struct usage_sums *s, uint64_t size)
     unsigned i = (doubling - 13) * 4 + ((size - 1) >> (doubling - 2) & 3);
     s->large[i].blocks++;
     s->large[i].bytes += size;
-    s->large_rounding_bytes += (8 - size) & 15; // chunks are multiples of 16 bytes, 8 of them the header
+    s->large_rounding_bytes +=
+        (8 - size) & 15; // chunks are multiples of 16 bytes, 8 of them the header
     frequent_add(&s->frequent, size);
 }
 
@@ -175,7 +176,8 @@ static void count_align(struct usage_sums *s, uint64_t align, uint64_t size)
         s->align_padding_bytes += -size & (align - 1);
 }
 
-static inline void count_request(struct usage *u, uint32_t thread, const struct workload_op *op, uint64_t size)
+static inline void count_request(struct usage *u, uint32_t thread, const struct workload_op *op,
+                                 uint64_t size)
 {
     struct usage_sums *s = u->sums;
     struct usage_kind *k = &s->kinds[op->kind];
@@ -234,7 +236,8 @@ static inline void count_life(struct usage *u, const struct usage_block *b, uint
     if (b->unknown_alloc)
         return;
     unsigned life = span_class(event - b->alloc_event);
-    unsigned time = span_class((uint64_t)((double)(u->last_stamp - b->alloc_stamp) * u->ns_per_stamp));
+    unsigned time =
+        span_class((uint64_t)((double)(u->last_stamp - b->alloc_stamp) * u->ns_per_stamp));
     s->lifetimes[life][usage_size_class(b->size)]++;
     s->lifetime_bytes[life] += b->size;
     s->times[time].blocks++;
@@ -308,7 +311,8 @@ void usage_name_thread(struct usage_thread *t, const char *name, size_t n)
     t->name[n] = 0;
 }
 
-static int use_resize(struct usage *u, uint32_t thread, const struct workload_op *op, uint64_t event)
+static int use_resize(struct usage *u, uint32_t thread, const struct workload_op *op,
+                      uint64_t event)
 {
     struct usage_resizes *r = &u->sums->resizes;
     r->from_null += !!(op->flags & WORKLOAD_FROM_NULL);
@@ -320,10 +324,12 @@ static int use_resize(struct usage *u, uint32_t thread, const struct workload_op
     }
     if (op->flags & WORKLOAD_FREED)
         return release_block(u, thread, op->slot, event);
-    return op->flags & WORKLOAD_FROM_NULL ? add_block(u, thread, op, event) : resize(u, thread, op, event);
+    return op->flags & WORKLOAD_FROM_NULL ? add_block(u, thread, op, event)
+                                          : resize(u, thread, op, event);
 }
 
-static inline int use(struct usage *u, uint32_t thread, const struct workload_op *op, uint64_t event)
+static inline int use(struct usage *u, uint32_t thread, const struct workload_op *op,
+                      uint64_t event)
 {
     switch (event_infos[op->kind].class) {
     case HT_CLASS_ALLOC:
@@ -362,7 +368,8 @@ static void flush_counts(struct usage *u)
 {
     // The first bins start at the level of the first counts, not at 0.
     if (u->events == u->counts.events)
-        u->by_event.open.counts = u->by_time.open.counts = (struct timeline_counts){UINT64_MAX, 0, UINT64_MAX, 0};
+        u->by_event.open.counts = u->by_time.open.counts =
+            (struct timeline_counts){UINT64_MAX, 0, UINT64_MAX, 0};
     timeline_counts_add(&u->by_event.open.counts, &u->counts);
     timeline_counts_add(&u->by_time.open.counts, &u->counts);
     timeline_counts_init(&u->counts, u->live.bytes, u->live.blocks);
@@ -422,7 +429,8 @@ static inline int count(struct usage *u, uint32_t thread, const struct workload_
         stamp = u->last_stamp;
     if (__builtin_expect(stamp > MAX_STAMP, 0))
         stamp = MAX_STAMP;
-    if (__builtin_expect(u->events >= u->next_event || stamp >= u->next_stamp, 0) && cut(u, stamp) < 0)
+    if (__builtin_expect(u->events >= u->next_event || stamp >= u->next_stamp, 0) &&
+        cut(u, stamp) < 0)
         return -ENOMEM;
     struct timeline_counts *c = &u->counts;
     weigh(u, c, stamp);

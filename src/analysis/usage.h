@@ -8,13 +8,14 @@
 #include "workload/workload.h"
 
 enum {
-    USAGE_CLASSES = 32,        // of sizes: up to 8 bytes, 16, 32, …, and all over 8 GiB
-    USAGE_EXACT = 8192,        // sizes up to this are counted one by one,
-    USAGE_LARGE = 51 * 4,      // larger ones in four classes for each power of two
-    USAGE_SPANS = 48,          // of lifetimes: up to 1 event, 2, 4, …; the same in nanoseconds
-    USAGE_GROWTHS = 9,         // of realloc's factors, see usage_growth_limits
-    USAGE_ALIGNS = 32,         // of alignments: 2^this, the last and all over it
-    USAGE_MAX_PAIRS = 1 << 14, // of threads that free each other's blocks; further ones count as one
+    USAGE_CLASSES = 32,   // of sizes: up to 8 bytes, 16, 32, …, and all over 8 GiB
+    USAGE_EXACT = 8192,   // sizes up to this are counted one by one,
+    USAGE_LARGE = 51 * 4, // larger ones in four classes for each power of two
+    USAGE_SPANS = 48,     // of lifetimes: up to 1 event, 2, 4, …; the same in nanoseconds
+    USAGE_GROWTHS = 9,    // of realloc's factors, see usage_growth_limits
+    USAGE_ALIGNS = 32,    // of alignments: 2^this, the last and all over it
+    USAGE_MAX_PAIRS =
+        1 << 14, // of threads that free each other's blocks; further ones count as one
 };
 
 // Classes of the new size over the old one of a realloc that grows a block: up to 1.125 times, … The last has no limit.
@@ -31,7 +32,8 @@ struct usage_count {
 
 struct usage_resizes {
     uint64_t from_null, freed, failed, same;
-    struct usage_count grown_in_place, grown_moved, shrunk_in_place, shrunk_moved; // bytes: of the smaller size
+    struct usage_count grown_in_place, grown_moved, shrunk_in_place,
+        shrunk_moved; // bytes: of the smaller size
     uint64_t growths[USAGE_GROWTHS];
 };
 
@@ -47,7 +49,7 @@ struct usage_sums {
     struct usage_count times[USAGE_SPANS]; // the same by lifetime in nanoseconds
     struct usage_resizes resizes;
     struct usage_count never_freed_sizes[USAGE_CLASSES]; // live at the end
-    struct usage_count never_freed_ages[USAGE_SPANS];    // the same by events since their allocation
+    struct usage_count never_freed_ages[USAGE_SPANS]; // the same by events since their allocation
     struct usage_count aligns[USAGE_ALIGNS];
     uint64_t align_padding_bytes; // to make each size a multiple of its alignment
     uint64_t null_frees;
@@ -113,7 +115,8 @@ struct usage {
 };
 
 // `start_stamp` is the time 0 of the timeline by time; 0: the first op's. Stamps without meaning have ns_per_stamp 0.
-void usage_init(struct usage *u, struct usage_sums *sums, uint64_t start_stamp, double ns_per_stamp);
+void usage_init(struct usage *u, struct usage_sums *sums, uint64_t start_stamp,
+                double ns_per_stamp);
 void usage_release(struct usage *u);
 
 // Of `n` bytes, which need no end; more than fit are cut off.

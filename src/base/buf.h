@@ -40,8 +40,10 @@ int size_mul(size_t a, size_t b, size_t *out);
 
 // Arrays that grow by doubling: `items` is the address of the caller's pointer to them, whose type gives their size.
 // Room for `want` items, or all zero items up to `want` of them. 0 or -ENOMEM.
-#define HT_GROW(items, capacity, want)      array_reserve((void **)(items), (capacity), (want), sizeof **(items))
-#define HT_EXTEND(items, n, capacity, want) array_extend((void **)(items), (n), (capacity), (want), sizeof **(items))
+#define HT_GROW(items, capacity, want)                                                             \
+    array_reserve((void **)(items), (capacity), (want), sizeof **(items))
+#define HT_EXTEND(items, n, capacity, want)                                                        \
+    array_extend((void **)(items), (n), (capacity), (want), sizeof **(items))
 
 // What these macros call.
 int array_reserve(void **items, size_t *capacity, size_t want, size_t item_bytes);

@@ -8,7 +8,8 @@
 static int kernel_clocksource_is(const char *want)
 {
     char text[32] = {0};
-    int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+    int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+                  O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
     ssize_t n = read(fd, text, sizeof text - 1);
@@ -36,7 +37,8 @@ struct clock_point clock_point_take(enum clock_kind kind)
     uint64_t narrowest = UINT64_MAX;
     // The pair that nothing came between.
     for (unsigned i = 0; i < 5; i++) {
-        uint64_t before = clock_monotonic_ns(), ticks = clock_ticks(kind), after = clock_monotonic_ns();
+        uint64_t before = clock_monotonic_ns(), ticks = clock_ticks(kind),
+                 after = clock_monotonic_ns();
         if (after - before < narrowest) {
             narrowest = after - before;
             best = (struct clock_point){ticks, before + narrowest / 2};
@@ -64,7 +66,8 @@ uint64_t clock_hz_since(enum clock_kind kind, struct clock_point start)
     struct clock_point now;
     while (now = clock_point_take(kind), now.ns - start.ns < CLOCK_POINTS_NS)
         sleep_ns(CLOCK_POINTS_NS - (now.ns - start.ns));
-    return (uint64_t)((unsigned __int128)(now.ticks - start.ticks) * 1000000000u / (now.ns - start.ns));
+    return (uint64_t)((unsigned __int128)(now.ticks - start.ticks) * 1000000000u /
+                      (now.ns - start.ns));
 #endif
 }
 

@@ -19,6 +19,7 @@ int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format
 int err_set_errno(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 // Calls `note` with a text of any length, as one with paths may be; with "out of memory" where there is no room for it.
-void err_note(void (*note)(const char *text), const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void err_note(void (*note)(const char *text), const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -72,7 +72,8 @@ int input_open_regular(struct input *in, const char *path, struct err *e)
     *in = (struct input){.fd = -1, .name = path};
     int fd = input_regular_fd(path, &st);
     if (fd == -EINVAL)
-        return S_ISDIR(st.st_mode) ? check_type(in, &st, e) : err_set(e, fd, "%s: is not a regular file", path);
+        return S_ISDIR(st.st_mode) ? check_type(in, &st, e)
+                                   : err_set(e, fd, "%s: is not a regular file", path);
     if (fd < 0)
         return err_set(e, fd, "%s: %s", path, strerror(-fd));
     in->fd = fd;
@@ -99,7 +100,8 @@ static ssize_t read_full(struct input *in, uint64_t at, uint8_t *to, size_t want
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return err_set_errno(e, "%s: cannot read at byte %llu", in->name, (unsigned long long)(at + got));
+            return err_set_errno(e, "%s: cannot read at byte %llu", in->name,
+                                 (unsigned long long)(at + got));
         got += (size_t)n;
     }
     return (ssize_t)got;
@@ -153,7 +155,8 @@ ssize_t input_read_some(struct input *in, void *to, size_t most, struct err *e)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return err_set_errno(e, "%s: cannot read at byte %llu", in->name, (unsigned long long)in->offset);
+            return err_set_errno(e, "%s: cannot read at byte %llu", in->name,
+                                 (unsigned long long)in->offset);
         in->offset += (uint64_t)n;
         return n;
     }
@@ -177,7 +180,8 @@ int input_read_all(struct input *in, struct buf *to, size_t max, struct err *e)
 int input_seek(struct input *in, uint64_t offset, struct err *e)
 {
     if (lseek(in->fd, (off_t)offset, SEEK_SET) < 0)
-        return err_set_errno(e, "%s: cannot seek to byte %llu", in->name, (unsigned long long)offset);
+        return err_set_errno(e, "%s: cannot seek to byte %llu", in->name,
+                             (unsigned long long)offset);
     in->offset = offset;
     in->ahead.size = in->ahead_taken = 0;
     return 0;
@@ -367,7 +371,8 @@ static int check_write(const struct output *out, ssize_t w, struct err *e)
     if (w < 0 && errno == EINTR)
         return 1;
     if (w <= 0)
-        return err_set_errno(e, "%s: cannot write at byte %llu", out->name, (unsigned long long)out->offset);
+        return err_set_errno(e, "%s: cannot write at byte %llu", out->name,
+                             (unsigned long long)out->offset);
     return 0;
 }
 
@@ -490,7 +495,8 @@ int output_check_aside(const char *path, bool force, const char *why, struct err
 {
     struct stat st;
     struct output out;
-    if (strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
+    if (strcmp(path, "-") == 0 ||
+        (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
         return err_set(e, -EINVAL, "%s: is no regular file, %s", path, why);
     int rc = output_open(&out, path, OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0), e);
     return rc < 0 ? rc : output_close(&out, false, e);
@@ -567,7 +573,8 @@ static int put_again(const struct output *out, const char *path)
 {
     int rc = put_at(out, path);
     const char *slash = strrchr(path, '/');
-    char *folder = rc == -ENOENT && slash && slash != path ? strndup(path, (size_t)(slash - path)) : NULL;
+    char *folder =
+        rc == -ENOENT && slash && slash != path ? strndup(path, (size_t)(slash - path)) : NULL;
     if (folder && output_make_folder(folder, NULL) == 0)
         rc = put_at(out, path);
     free(folder);
@@ -588,13 +595,17 @@ static int keep(const struct output *out, const char *path, bool replaced, char 
     return rc;
 }
 
-static int say_lost_name(const struct output *out, const char *path, bool replaced, bool *kept, struct err *e)
+static int say_lost_name(const struct output *out, const char *path, bool replaced, bool *kept,
+                         struct err *e)
 {
     struct stat st = {0};
     fstat(out->fd, &st);
     char *now = find_name(out, &st), *at = NULL;
     int rc = keep(out, path, replaced, &at);
-    const char *what = now ? "was moved" : replaced ? "was replaced" : st.st_nlink ? "was unmounted" : "was removed";
+    const char *what = now           ? "was moved"
+                       : replaced    ? "was replaced"
+                       : st.st_nlink ? "was unmounted"
+                                     : "was removed";
     char rest[300];
     if (at)
         snprintf(rest, sizeof rest, "what was written is kept as %.250s", at);
@@ -619,8 +630,9 @@ static int check_name(const struct output *out, const char *path, bool *kept, st
     if (!leads_to(path, &mine))
         return say_lost_name(out, path, lstat(path, &named) == 0, kept, e);
     if (out->truncated)
-        return err_set(e, -ESTALE, "%s: was truncated to %llu of %llu bytes while it was written", out->name,
-                       (unsigned long long)out->left_bytes, (unsigned long long)out->offset);
+        return err_set(e, -ESTALE, "%s: was truncated to %llu of %llu bytes while it was written",
+                       out->name, (unsigned long long)out->left_bytes,
+                       (unsigned long long)out->offset);
     return 0;
 }
 

@@ -9,7 +9,8 @@
 #include <xxhash.h>
 #include <zstd.h>
 
-void frame_reader_init(struct frame_reader *r, struct input *in, uint32_t magic, uint16_t max_version)
+void frame_reader_init(struct frame_reader *r, struct input *in, uint32_t magic,
+                       uint16_t max_version)
 {
     *r = (struct frame_reader){.in = in, .magic = magic, .max_version = max_version};
 }
@@ -46,18 +47,21 @@ static int check_header(struct frame_reader *r, const uint8_t *head, uint64_t at
     if (magic != r->magic) {
         uint32_t other = r->magic == FRAME_MAGIC_TRACE ? FRAME_MAGIC_WORKLOAD : FRAME_MAGIC_TRACE;
         if (at == 0 && magic == other)
-            return err_set(e, -EPROTO, "%s: is a %s, expected a %s, at byte 0", name, kind_of(other),
-                           kind_of(r->magic));
+            return err_set(e, -EPROTO, "%s: is a %s, expected a %s, at byte 0", name,
+                           kind_of(other), kind_of(r->magic));
         if (at == 0)
-            return err_set(e, -EPROTO, "%s: is not a heaptape %s, at byte 0", name, kind_of(r->magic));
+            return err_set(e, -EPROTO, "%s: is not a heaptape %s, at byte 0", name,
+                           kind_of(r->magic));
         return err_set(e, -EBADMSG, "%s: expected a frame header, at byte %llu", name, where);
     }
     if (!header_intact(head))
         return err_set(e, -EBADMSG, "%s: frame header is corrupt, at byte %llu", name, where);
     if (get_u16(head + AT_VERSION) > r->max_version)
-        return err_set(e, -EPROTO, "%s: format version %u is newer than this heaptape reads (%u), at byte %llu", name,
-                       get_u16(head + AT_VERSION), r->max_version, where);
-    if (get_u32(head + AT_RAW) > FRAME_MAX_RAW_BYTES || get_u32(head + AT_STORED) > get_u32(head + AT_RAW))
+        return err_set(e, -EPROTO,
+                       "%s: format version %u is newer than this heaptape reads (%u), at byte %llu",
+                       name, get_u16(head + AT_VERSION), r->max_version, where);
+    if (get_u32(head + AT_RAW) > FRAME_MAX_RAW_BYTES ||
+        get_u32(head + AT_STORED) > get_u32(head + AT_RAW))
         return err_set(e, -EBADMSG, "%s: frame lengths are impossible, at byte %llu", name, where);
     return 0;
 }
@@ -90,19 +94,22 @@ static int read_header(struct frame_reader *r, struct buf *stored, struct frame 
         return err_set(e, -ENODATA, "%s: is empty", name);
     bool magic_so_far = memcmp(stored->data, &r->magic, n < 4 ? (size_t)n : 4) == 0;
     if (magic_so_far && n < FRAME_HEADER_BYTES)
-        return err_set(e, -ENODATA, "%s: cut off inside a frame header, at byte %llu", name, (unsigned long long)at);
+        return err_set(e, -ENODATA, "%s: cut off inside a frame header, at byte %llu", name,
+                       (unsigned long long)at);
     memset(stored->data + n, 0, FRAME_HEADER_BYTES - (size_t)n);
     int rc = check_header(r, stored->data, at, e);
     if (rc < 0)
         return rc;
     describe(f, stored->data, at);
     if (f->sequence != r->next_sequence)
-        return err_set(e, -EBADMSG, "%s: frame %llu stands where frame %llu is due, at byte %llu", name,
-                       (unsigned long long)f->sequence, (unsigned long long)r->next_sequence, (unsigned long long)at);
+        return err_set(e, -EBADMSG, "%s: frame %llu stands where frame %llu is due, at byte %llu",
+                       name, (unsigned long long)f->sequence, (unsigned long long)r->next_sequence,
+                       (unsigned long long)at);
     return 1;
 }
 
-static int read_payload(struct frame_reader *r, struct buf *stored, const struct frame *f, struct err *e)
+static int read_payload(struct frame_reader *r, struct buf *stored, const struct frame *f,
+                        struct err *e)
 {
     const char *name = r->in->name;
     size_t payload = f->stored_bytes - FRAME_HEADER_BYTES;
@@ -112,8 +119,8 @@ static int read_payload(struct frame_reader *r, struct buf *stored, const struct
     if (n < 0)
         return (int)n;
     if ((size_t)n < payload)
-        return err_set(e, -ENODATA, "%s: cut off inside a frame of %zu bytes, at byte %llu", name, f->stored_bytes,
-                       (unsigned long long)f->offset);
+        return err_set(e, -ENODATA, "%s: cut off inside a frame of %zu bytes, at byte %llu", name,
+                       f->stored_bytes, (unsigned long long)f->offset);
     r->next_sequence++;
     return 1;
 }
@@ -124,7 +131,8 @@ int frame_read_stored(struct frame_reader *r, struct buf *stored, struct frame *
     return rc <= 0 ? rc : read_payload(r, stored, f, e);
 }
 
-static bool decompress(const uint8_t *head, const uint8_t *payload, size_t stored, struct buf *raw, void *zstd)
+static bool decompress(const uint8_t *head, const uint8_t *payload, size_t stored, struct buf *raw,
+                       void *zstd)
 {
     size_t want = get_u32(head + AT_RAW);
     switch (head[AT_CODEC]) {
@@ -135,15 +143,16 @@ static bool decompress(const uint8_t *head, const uint8_t *payload, size_t store
             memcpy(raw->data, payload, want);
         return true;
     case FRAME_CODEC_LZ4:
-        return LZ4_decompress_safe((const char *)payload, (char *)raw->data, (int)stored, (int)want) == (int)want;
+        return LZ4_decompress_safe((const char *)payload, (char *)raw->data, (int)stored,
+                                   (int)want) == (int)want;
     case FRAME_CODEC_ZSTD:
         return ZSTD_decompressDCtx(zstd, raw->data, want, payload, stored) == want;
     }
     return false;
 }
 
-int frame_unpack(const struct buf *stored, struct buf *raw, void *zstd, const char *name, struct frame *f,
-                 struct err *e)
+int frame_unpack(const struct buf *stored, struct buf *raw, void *zstd, const char *name,
+                 struct frame *f, struct err *e)
 {
     const uint8_t *head = stored->data, *payload = head + FRAME_HEADER_BYTES;
     size_t n = get_u32(head + AT_STORED);
@@ -159,7 +168,8 @@ int frame_unpack(const struct buf *stored, struct buf *raw, void *zstd, const ch
     return 1;
 }
 
-int frame_reader_unpack(struct frame_reader *r, const struct buf *stored, struct frame *f, struct err *e)
+int frame_reader_unpack(struct frame_reader *r, const struct buf *stored, struct frame *f,
+                        struct err *e)
 {
     if (!r->zstd)
         r->zstd = ZSTD_createDCtx();

@@ -43,7 +43,8 @@ void frame_writer_release(struct frame_writer *w);
 
 // Compresses and writes one frame with a single write(2). A payload that does not shrink is stored as it is.
 // `raw_bytes` ≤ FRAME_MAX_RAW_BYTES.
-int frame_write(struct frame_writer *w, uint8_t type, const void *raw, size_t raw_bytes, struct err *e);
+int frame_write(struct frame_writer *w, uint8_t type, const void *raw, size_t raw_bytes,
+                struct err *e);
 
 // What is known of the parts of one sort, from frame to frame. All zero knows nothing yet.
 struct frame_hint {
@@ -63,7 +64,8 @@ struct frame_part {
 
 // As frame_write, of up to 64 parts in a row, which are not copied together when that can be helped. Parts of unlike
 // statistics compress better apart.
-int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_part *parts, size_t n, struct err *e);
+int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_part *parts,
+                      size_t n, struct err *e);
 
 // Writes a frame as frame_read_stored, or frame_next in the reader's `stored`, has read it, as the next one. What is in `stored` is changed.
 int frame_write_stored(struct frame_writer *w, struct buf *stored, struct err *e);
@@ -90,7 +92,8 @@ struct frame_reader {
 };
 
 // Frames of another magic or of a version above `max_version` are refused.
-void frame_reader_init(struct frame_reader *r, struct input *in, uint32_t magic, uint16_t max_version);
+void frame_reader_init(struct frame_reader *r, struct input *in, uint32_t magic,
+                       uint16_t max_version);
 void frame_reader_release(struct frame_reader *r);
 
 // The next frame: 1; 0 at a clean end; -ENODATA when the file ends inside a frame (cut off); -EBADMSG when a
@@ -105,10 +108,11 @@ int frame_next_of(struct frame_reader *r, uint8_t type, struct frame *f, struct 
 // payload in `stored` (owned by the caller, reused), unpack verifies and decompresses into `raw`; `zstd` is
 // the caller's ZSTD_DCtx.
 int frame_read_stored(struct frame_reader *r, struct buf *stored, struct frame *f, struct err *e);
-int frame_unpack(const struct buf *stored, struct buf *raw, void *zstd, const char *name, struct frame *f,
-                 struct err *e);
+int frame_unpack(const struct buf *stored, struct buf *raw, void *zstd, const char *name,
+                 struct frame *f, struct err *e);
 // The second step in the reader's own storage.
-int frame_reader_unpack(struct frame_reader *r, const struct buf *stored, struct frame *f, struct err *e);
+int frame_reader_unpack(struct frame_reader *r, const struct buf *stored, struct frame *f,
+                        struct err *e);
 
 // Skips forward to the next intact frame header, for salvage: 1 found (frame_next reads it), 0 none, negative
 // errno. *skipped_bytes counts what was passed over.

@@ -32,7 +32,8 @@ enum method { METHOD_PATTERNS, METHOD_PLAIN, METHOD_RAW };
 void frame_writer_init(struct frame_writer *w, struct output *out, uint32_t magic, uint16_t version,
                        enum frame_codec codec, int level)
 {
-    *w = (struct frame_writer){.out = out, .magic = magic, .version = version, .codec = codec, .level = level};
+    *w = (struct frame_writer){
+        .out = out, .magic = magic, .version = version, .codec = codec, .level = level};
 }
 
 void frame_writer_release(struct frame_writer *w)
@@ -45,7 +46,8 @@ void frame_writer_release(struct frame_writer *w)
 }
 
 // The parts as one run of bytes. False when out of memory.
-static bool join(struct frame_writer *w, const struct frame_part *parts, size_t n, struct frame_part *all)
+static bool join(struct frame_writer *w, const struct frame_part *parts, size_t n,
+                 struct frame_part *all)
 {
     *all = *parts;
     if (n == 1)
@@ -69,18 +71,20 @@ static void set_parameters(ZSTD_CCtx *z, int level, bool near, enum method metho
         ZSTD_CCtx_setParameter(z, ZSTD_c_hashLog, 11);
     // The search for matches is skipped by taking the longest possible steps.
     ZSTD_paramSwitch_e literals = method == METHOD_PLAIN ? ZSTD_ps_enable : ZSTD_ps_disable;
-    if (method != METHOD_PATTERNS && !ZSTD_isError(ZSTD_CCtx_setParameter(z, ZSTD_c_literalCompressionMode, literals)))
+    if (method != METHOD_PATTERNS &&
+        !ZSTD_isError(ZSTD_CCtx_setParameter(z, ZSTD_c_literalCompressionMode, literals)))
         ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, ZSTD_minCLevel());
 }
 
-static size_t compress_part(struct frame_writer *w, enum method method, const struct frame_part *part, uint8_t *to,
-                            size_t room)
+static size_t compress_part(struct frame_writer *w, enum method method,
+                            const struct frame_part *part, uint8_t *to, size_t room)
 {
     set_parameters(w->zstd, w->level, !part->hint->far, method);
     return ZSTD_compress2(w->zstd, to, room, part->bytes, part->size);
 }
 
-static enum method choose(const struct frame_writer *w, const struct frame_part *part, size_t plain, size_t patterns)
+static enum method choose(const struct frame_writer *w, const struct frame_part *part, size_t plain,
+                          size_t patterns)
 {
     bool fast = part->hint->fast && w->level <= FAST_LEVEL;
     size_t worth = fast ? FAST_PERCENT : w->level < SMALL_LEVEL ? WORTH_PERCENT : 0;
@@ -90,7 +94,8 @@ static enum method choose(const struct frame_writer *w, const struct frame_part 
 }
 
 // In the method that did best for this sort of part. Every now and then all are tried.
-static size_t compress_by_hint(struct frame_writer *w, const struct frame_part *part, uint8_t *to, size_t room)
+static size_t compress_by_hint(struct frame_writer *w, const struct frame_part *part, uint8_t *to,
+                               size_t room)
 {
     struct frame_hint *h = part->hint;
     bool trial = h->frames == 0;
@@ -106,8 +111,8 @@ static size_t compress_by_hint(struct frame_writer *w, const struct frame_part *
 }
 
 // The parts as one zstd frame; 0 when out of memory.
-static size_t compress_joined(struct frame_writer *w, const struct frame_part *parts, size_t n, uint8_t *to,
-                              size_t room, bool many)
+static size_t compress_joined(struct frame_writer *w, const struct frame_part *parts, size_t n,
+                              uint8_t *to, size_t room, bool many)
 {
     struct frame_part all;
     if (!join(w, parts, n, &all))
@@ -117,7 +122,8 @@ static size_t compress_joined(struct frame_writer *w, const struct frame_part *p
 }
 
 // One zstd frame after the other; a decompressor takes them as one. The bytes written, 0 when it failed.
-static size_t compress_zstd(struct frame_writer *w, const struct frame_part *parts, size_t n, uint8_t *to, size_t room)
+static size_t compress_zstd(struct frame_writer *w, const struct frame_part *parts, size_t n,
+                            uint8_t *to, size_t room)
 {
     size_t total = 0;
     if (!w->zstd)
@@ -137,7 +143,8 @@ static size_t compress_zstd(struct frame_writer *w, const struct frame_part *par
     return total;
 }
 
-static size_t compress_bound(const struct frame_writer *w, const struct frame_part *parts, size_t n, size_t raw_bytes)
+static size_t compress_bound(const struct frame_writer *w, const struct frame_part *parts, size_t n,
+                             size_t raw_bytes)
 {
     size_t room = 0;
     switch (w->codec) {
@@ -154,14 +161,16 @@ static size_t compress_bound(const struct frame_writer *w, const struct frame_pa
 }
 
 // Bytes written to `to`, or 0 when the payload is better stored as it is.
-static size_t compress_payload(struct frame_writer *w, const struct frame_part *parts, size_t n, size_t raw_bytes,
-                               uint8_t *to, size_t room)
+static size_t compress_payload(struct frame_writer *w, const struct frame_part *parts, size_t n,
+                               size_t raw_bytes, uint8_t *to, size_t room)
 {
     size_t got = 0;
     if (w->codec == FRAME_CODEC_LZ4) {
         struct frame_part all;
         bool joined = join(w, parts, n, &all) && all.bytes;
-        int r = joined ? LZ4_compress_default((const char *)all.bytes, (char *)to, (int)raw_bytes, (int)room) : 0;
+        int r = joined ? LZ4_compress_default((const char *)all.bytes, (char *)to, (int)raw_bytes,
+                                              (int)room)
+                       : 0;
         got = r > 0 ? (size_t)r : 0;
     } else if (w->codec == FRAME_CODEC_ZSTD) {
         got = compress_zstd(w, parts, n, to, room);
@@ -188,13 +197,15 @@ static int no_memory(const struct frame_writer *w, struct err *e)
     return err_set(e, -ENOMEM, "%s: out of memory", w->out->name);
 }
 
-int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_part *parts, size_t n, struct err *e)
+int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_part *parts,
+                      size_t n, struct err *e)
 {
     size_t raw_bytes = 0;
     for (size_t i = 0; i < n; i++)
         raw_bytes += parts[i].size;
     if (raw_bytes > FRAME_MAX_RAW_BYTES || n > MAX_PARTS)
-        return err_set(e, -E2BIG, "%s: a frame of %zu bytes is over the format's limit", w->out->name, raw_bytes);
+        return err_set(e, -E2BIG, "%s: a frame of %zu bytes is over the format's limit",
+                       w->out->name, raw_bytes);
     size_t room = compress_bound(w, parts, n, raw_bytes);
     if (buf_reserve(&w->stored, FRAME_HEADER_BYTES + room) < 0)
         return no_memory(w, e);
@@ -232,7 +243,8 @@ int frame_write_stored(struct frame_writer *w, struct buf *stored, struct err *e
     return rc;
 }
 
-int frame_write(struct frame_writer *w, uint8_t type, const void *raw, size_t raw_bytes, struct err *e)
+int frame_write(struct frame_writer *w, uint8_t type, const void *raw, size_t raw_bytes,
+                struct err *e)
 {
     return frame_write_parts(w, type, &(struct frame_part){.bytes = raw, .size = raw_bytes}, 1, e);
 }

@@ -63,7 +63,8 @@ void json_end_array(struct json *j)
 // The character at `s`, of two or three bytes.
 static unsigned code_point(const unsigned char *s, size_t n)
 {
-    return n == 2 ? (s[0] & 0x1fu) << 6 | (s[1] & 0x3fu) : (s[0] & 0xfu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu);
+    return n == 2 ? (s[0] & 0x1fu) << 6 | (s[1] & 0x3fu)
+                  : (s[0] & 0xfu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu);
 }
 
 static void escape(FILE *to, const char *text, size_t n)

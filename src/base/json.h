@@ -40,6 +40,7 @@ void json_put_string(struct json *j, const char *key, const char *text); // NULL
 void json_put_u64(struct json *j, const char *key, uint64_t v);
 void json_put_double(struct json *j, const char *key, double v);
 void json_put_bool(struct json *j, const char *key, bool v);
-void json_put_raw(struct json *j, const char *key, const char *json); // a value that is JSON already
+void json_put_raw(struct json *j, const char *key,
+                  const char *json); // a value that is JSON already
 
 #endif

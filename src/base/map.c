@@ -73,7 +73,8 @@ void map_remove(struct map *m, uint64_t key)
     // Cells behind it move up unless they would come before their home.
     for (size_t i = (size_t)(empty - m->cells + 1) & (m->capacity - 1); m->cells[i].value;
          i = (i + 1) & (m->capacity - 1)) {
-        size_t at = (size_t)(empty - m->cells), from_home = (i - home(m, m->cells[i].key)) & (m->capacity - 1);
+        size_t at = (size_t)(empty - m->cells),
+               from_home = (i - home(m, m->cells[i].key)) & (m->capacity - 1);
         if (from_home < ((i - at) & (m->capacity - 1)))
             continue;
         *empty = m->cells[i];

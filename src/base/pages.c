@@ -18,7 +18,8 @@ static size_t whole_pages(size_t bytes)
 // Address space for `bytes`, which begins where a huge page may; nothing can be read or written there yet.
 static void *aligned_space(size_t bytes)
 {
-    uint8_t *at = mmap(NULL, bytes + HUGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint8_t *at = mmap(NULL, bytes + HUGE_BYTES, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
         return NULL;
     size_t before = (size_t)(-(uintptr_t)at % HUGE_BYTES);
@@ -34,7 +35,8 @@ void *pages_new(size_t bytes)
     if (n < bytes || n > SIZE_MAX / 2)
         return NULL;
     void *space = n < HUGE_BYTES ? NULL : aligned_space(n);
-    void *at = mmap(space, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (space ? MAP_FIXED : 0), -1, 0);
+    void *at = mmap(space, n, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | (space ? MAP_FIXED : 0), -1, 0);
     if (at == MAP_FAILED)
         return NULL;
     if (n >= HUGE_BYTES)
@@ -55,8 +57,8 @@ void *pages_grow(void *pages, size_t had, size_t want)
     if (to < want || to > SIZE_MAX / 2)
         return NULL;
     void *space = to < HUGE_BYTES ? NULL : aligned_space(to);
-    void *at =
-        space ? mremap(pages, from, to, MREMAP_MAYMOVE | MREMAP_FIXED, space) : mremap(pages, from, to, MREMAP_MAYMOVE);
+    void *at = space ? mremap(pages, from, to, MREMAP_MAYMOVE | MREMAP_FIXED, space)
+                     : mremap(pages, from, to, MREMAP_MAYMOVE);
     if (at == MAP_FAILED) {
         if (space)
             munmap(space, to);
@@ -76,7 +78,8 @@ int pages_array_reserve(void **items, size_t *capacity, size_t want, size_t item
         n = n > SIZE_MAX / 2 ? want : n * 2;
     if (n > SIZE_MAX / 2 / item_bytes)
         return -ENOMEM;
-    void *at = *capacity ? pages_grow(*items, *capacity * item_bytes, n * item_bytes) : pages_new(n * item_bytes);
+    void *at = *capacity ? pages_grow(*items, *capacity * item_bytes, n * item_bytes)
+                         : pages_new(n * item_bytes);
     if (!at)
         return -ENOMEM;
     *items = at;

@@ -15,7 +15,8 @@ void *pages_grow(void *pages, size_t had, size_t want);
 
 // HT_GROW of base/buf.h for an array of zeroed pages: new items are zero. The array is NULL with a capacity of 0 at first,
 // and pages_array_free frees it. 0 or -ENOMEM.
-#define HT_PAGES_GROW(items, capacity, want) pages_array_reserve((void **)(items), (capacity), (want), sizeof **(items))
+#define HT_PAGES_GROW(items, capacity, want)                                                       \
+    pages_array_reserve((void **)(items), (capacity), (want), sizeof **(items))
 int pages_array_reserve(void **items, size_t *capacity, size_t want, size_t item_bytes);
 void pages_array_free(void *items, size_t capacity, size_t item_bytes);
 

@@ -35,7 +35,9 @@ size_t printable_length(const char *text, size_t n)
 {
     const unsigned char *s = (const unsigned char *)text;
     size_t length = printable_utf8(text, n);
-    bool control = length == 1 ? s[0] < 0x20 || s[0] == 0x7f : length == 2 ? s[0] == 0xc2 && s[1] < 0xa0 : false;
+    bool control = length == 1   ? s[0] < 0x20 || s[0] == 0x7f
+                   : length == 2 ? s[0] == 0xc2 && s[1] < 0xa0
+                                 : false;
     return control || (length == 3 && turns_text(s)) ? 0 : length;
 }
 

@@ -8,7 +8,8 @@
 
 enum { INTERVAL_NS = 100000000 };
 
-void progress_init(struct progress *p, const char *what, const char *unit, uint64_t total, bool quiet)
+void progress_init(struct progress *p, const char *what, const char *unit, uint64_t total,
+                   bool quiet)
 {
     *p = (struct progress){.what = what, .unit = unit, .total = total};
     p->enabled = !quiet && isatty(STDERR_FILENO);
@@ -39,7 +40,8 @@ static void print_left(double seconds, char text[32])
         snprintf(text, 32, "%.0f h left", seconds / 3600);
 }
 
-void progress_text(const struct progress *p, uint64_t done, uint64_t elapsed_ns, char *text, size_t size)
+void progress_text(const struct progress *p, uint64_t done, uint64_t elapsed_ns, char *text,
+                   size_t size)
 {
     char count[32], rate[32], left[32] = "";
     double per_second = elapsed_ns ? (double)done * 1e9 / (double)elapsed_ns : 0;

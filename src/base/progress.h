@@ -15,7 +15,8 @@ struct progress {
 };
 
 // Shows nothing when `quiet` or when stderr is no terminal.
-void progress_init(struct progress *p, const char *what, const char *unit, uint64_t total, bool quiet);
+void progress_init(struct progress *p, const char *what, const char *unit, uint64_t total,
+                   bool quiet);
 
 // `done` of total so far. Writes at most 10 times a second; call it as often as once in a millisecond of work.
 void progress_update(struct progress *p, uint64_t done);
@@ -24,6 +25,7 @@ void progress_update(struct progress *p, uint64_t done);
 void progress_clear(struct progress *p);
 
 // The line after `elapsed_ns`, into `text`: "convert a.ht: 12.3 M events, 45 %, 3.2 M/s, 12 s left".
-void progress_text(const struct progress *p, uint64_t done, uint64_t elapsed_ns, char *text, size_t size);
+void progress_text(const struct progress *p, uint64_t done, uint64_t elapsed_ns, char *text,
+                   size_t size);
 
 #endif

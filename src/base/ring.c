@@ -44,12 +44,12 @@ void ring_drain(struct ring *r)
 }
 
 // Changes the ring and tells both sides.
-#define MOVE(r, change)                                                                                                \
-    do {                                                                                                               \
-        pthread_mutex_lock(&(r)->lock);                                                                                \
-        change;                                                                                                        \
-        pthread_cond_broadcast(&(r)->moved);                                                                           \
-        pthread_mutex_unlock(&(r)->lock);                                                                              \
+#define MOVE(r, change)                                                                            \
+    do {                                                                                           \
+        pthread_mutex_lock(&(r)->lock);                                                            \
+        change;                                                                                    \
+        pthread_cond_broadcast(&(r)->moved);                                                       \
+        pthread_mutex_unlock(&(r)->lock);                                                          \
     } while (0)
 
 void ring_fill(struct ring *r)

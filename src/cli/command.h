@@ -48,14 +48,16 @@ struct option {
     const char *name; // long form, without the dashes
     enum option_type type;
     const char *argument; // as --help shows it: FILE, N, auto|always|never; NULL for a flag
-    const char *fallback; // the default as text, parsed as if given; NULL: zero. A flag's is "on" or NULL
-    const char *help;     // one clause without a full stop; if a flag is on by default: of --no-NAME
-    size_t offset;        // of the field in the command's options struct
-    const char *bare;     // what the option means without an argument, which then needs "="; NULL: it needs one
-    uint64_t min, max;    // of numbers and sizes; max 0: no limit
+    const char
+        *fallback; // the default as text, parsed as if given; NULL: zero. A flag's is "on" or NULL
+    const char *help; // one clause without a full stop; if a flag is on by default: of --no-NAME
+    size_t offset;    // of the field in the command's options struct
+    const char *
+        bare; // what the option means without an argument, which then needs "="; NULL: it needs one
+    uint64_t min, max;                           // of numbers and sizes; max 0: no limit
     int (*parse)(const char *text, void *field); // OPTION_PARSED: 0, -EINVAL or -ERANGE
-    const char *shown;                           // what --help prints for a long `argument`: WHEN, FORMAT; or NULL
-    const char *group;                           // heading that begins a group of options here, or NULL
+    const char *shown; // what --help prints for a long `argument`: WHEN, FORMAT; or NULL
+    const char *group; // heading that begins a group of options here, or NULL
 };
 
 // A word that operands or an option's argument can be, for a table below the options: "start",
@@ -73,16 +75,18 @@ enum { COMMAND_EXAMPLES = 3 };
 
 struct command {
     const char *name;
-    const char *operands;                              // "TRACE|-"; several forms are parted by " | "
-    const char *summary;                               // one line for the list of commands
-    const struct option *options;                      // ended by a row without a name; may be NULL
-    size_t options_bytes;                              // of the options struct; ≤ 1024
-    const char *words_title;                           // "Formats"; NULL without `words`
-    const struct command_word *words;                  // ended by a row without a word; may be NULL
+    const char *operands;             // "TRACE|-"; several forms are parted by " | "
+    const char *summary;              // one line for the list of commands
+    const struct option *options;     // ended by a row without a name; may be NULL
+    size_t options_bytes;             // of the options struct; ≤ 1024
+    const char *words_title;          // "Formats"; NULL without `words`
+    const struct command_word *words; // ended by a row without a word; may be NULL
     struct command_example examples[COMMAND_EXAMPLES]; // unused rows at the end have no lines
-    unsigned min_operands, max_operands;               // wrong numbers are a usage error before `run` is called
-    bool prints_text;  // for people, unless it has --json and that is given: long lines are broken on a terminal
-    bool runs_program; // operands from the first one on are a command line of their own: options end there
+    unsigned min_operands, max_operands; // wrong numbers are a usage error before `run` is called
+    bool
+        prints_text; // for people, unless it has --json and that is given: long lines are broken on a terminal
+    bool
+        runs_program; // operands from the first one on are a command line of their own: options end there
     // Returns an exit code. `options` is the filled-in struct; argv[0..argc) are the operands.
     int (*run)(const void *options, int argc, char **argv);
 };
@@ -115,7 +119,8 @@ void note_text(const char *text);
 void error_text(const char *text);
 
 // Prints an error and the command's usage line; returns EXIT_USAGE.
-int usage_error(const struct command *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int usage_error(const struct command *c, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 // Text from a file or the command line as a terminal may show it: each string that heaptape has not made itself is printed
 // by these. Borrowed; each of the next 7 calls returns another buffer.

@@ -92,7 +92,8 @@ static void bash_options(FILE *to, const struct option *options)
     }
 }
 
-static void bash_value(FILE *to, const char *command, const char *dashes, const char *name, const struct option *o)
+static void bash_value(FILE *to, const char *command, const char *dashes, const char *name,
+                       const struct option *o)
 {
     fprintf(to, "  ['%s %s%s%s']='", command, dashes, name, o->bare ? "=" : "");
     put_words(to, o->argument);
@@ -119,8 +120,9 @@ void completion_bash(FILE *to)
         bash_options(to, options_common);
         fputs("'\n", to);
     }
-    fputs(")\n# What an option's value may be: words, and @ with a kind of thing.\ndeclare -gA _heaptape_values=(\n",
-          to);
+    fputs(
+        ")\n# What an option's value may be: words, and @ with a kind of thing.\ndeclare -gA _heaptape_values=(\n",
+        to);
     for (const struct command *const *c = cli_commands; *c; c++) {
         bash_values(to, (*c)->name, (*c)->options);
         bash_values(to, (*c)->name, options_common);
@@ -175,8 +177,8 @@ void completion_fish(FILE *to)
         for (const struct option *o = options_common; o->name; o++)
             fish_option(to, *c, o);
         bool files = put_operands(NULL, *c) & FILES;
-        fprintf(to, "complete -c heaptape -n '__heaptape_operand %s'%s -a '(__heaptape_words ", (*c)->name,
-                files ? " -F" : "");
+        fprintf(to, "complete -c heaptape -n '__heaptape_operand %s'%s -a '(__heaptape_words ",
+                (*c)->name, files ? " -F" : "");
         put_operands(to, *c);
         fputs(")'\n", to);
     }
@@ -207,8 +209,8 @@ static void zsh_option(FILE *to, const struct option *o)
     else if (o->type == OPTION_LIST)
         fprintf(to, "    '*--%s%s[", o->name, equals);
     else if (o->letter)
-        fprintf(to, "    '(-%c --%s%s)'{-%c%s,--%s%s%s}'[", o->letter, prefix, o->name, o->letter, short_equals, prefix,
-                o->name, equals);
+        fprintf(to, "    '(-%c --%s%s)'{-%c%s,--%s%s%s}'[", o->letter, prefix, o->name, o->letter,
+                short_equals, prefix, o->name, equals);
     else
         fprintf(to, "    '--%s%s%s[", prefix, o->name, equals);
     zsh_text(to, o->help);

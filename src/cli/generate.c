@@ -75,7 +75,8 @@ static void put_words(FILE *to, const struct command *c)
 static void put_examples(FILE *to, const struct command *c)
 {
     fputs("# EXAMPLES\n\n", to);
-    for (const struct command_example *e = c->examples; e < c->examples + COMMAND_EXAMPLES && e->lines; e++) {
+    for (const struct command_example *e = c->examples;
+         e < c->examples + COMMAND_EXAMPLES && e->lines; e++) {
         put_text(to, e->purpose);
         fputs(".\n\n```\n", to);
         for (const char *at = e->lines; *at; at++)
@@ -103,9 +104,10 @@ void generate_man(FILE *to, const struct command *c)
         command_man(to, c);
         return;
     }
-    fputs("heaptape(1)\n\n# NAME\n\nheaptape - record the heap of a program and replay it on any allocator\n\n"
-          "# SYNOPSIS\n\n*heaptape* _COMMAND_ [options] [operands]\n\n# COMMANDS\n\n",
-          to);
+    fputs(
+        "heaptape(1)\n\n# NAME\n\nheaptape - record the heap of a program and replay it on any allocator\n\n"
+        "# SYNOPSIS\n\n*heaptape* _COMMAND_ [options] [operands]\n\n# COMMANDS\n\n",
+        to);
     for (const struct command_row *row = cli_command_rows; row->heading || row->command; row++) {
         if (row->heading) {
             fprintf(to, "## %s\n\n", row->heading);
@@ -115,7 +117,8 @@ void generate_man(FILE *to, const struct command *c)
         put_text(to, row->command->summary);
         fputs(".\n\n", to);
     }
-    fputs("# OPTIONS\n\nOptions of a command stand after its name. Every command has these:\n\n", to);
+    fputs("# OPTIONS\n\nOptions of a command stand after its name. Every command has these:\n\n",
+          to);
     put_options(to, options_common);
 }
 
@@ -124,7 +127,7 @@ struct kind_row {
     const char *name, *symbol, *class, *stamp, *form;
 };
 
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                              \
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
     {wire, fields, name, symbol, #class, #stamp, #form},
 static const struct kind_row kind_rows[] = {HT_EVENT_TABLE(HT_X)};
 #undef HT_X
@@ -132,13 +135,16 @@ static const struct kind_row kind_rows[] = {HT_EVENT_TABLE(HT_X)};
 void generate_kinds(FILE *to)
 {
     // In the order of the bits of HT_F_*.
-    static const char *const fields[] = {"ptr", "size", "count", "align", "result", "value", "text"};
-    fputs("| number | kind | function | class | stamped | form | fields |\n|---|---|---|---|---|---|---|\n", to);
+    static const char *const fields[] = {"ptr",    "size",  "count", "align",
+                                         "result", "value", "text"};
+    fputs(
+        "| number | kind | function | class | stamped | form | fields |\n|---|---|---|---|---|---|---|\n",
+        to);
     for (size_t i = 0; i < sizeof kind_rows / sizeof *kind_rows; i++) {
         const struct kind_row *k = &kind_rows[i];
         const char *quote = k->symbol[0] ? "`" : "";
-        fprintf(to, "| %u | %s | %s%s%s | %s | %s | %s |", k->wire, k->name, quote, k->symbol, quote, k->class,
-                k->stamp, k->form);
+        fprintf(to, "| %u | %s | %s%s%s | %s | %s | %s |", k->wire, k->name, quote, k->symbol,
+                quote, k->class, k->stamp, k->form);
         for (size_t f = 0; f < sizeof fields / sizeof *fields; f++) {
             const struct event_argument a = event_argument(k->wire, 1u << f);
             bool is_number = 1u << f & (HT_F_SIZE | HT_F_COUNT | HT_F_VALUE);

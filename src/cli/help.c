@@ -9,10 +9,11 @@ enum { HELP_WIDTH = 80, HELP_COLUMN = 28, FORM_INDENT = 11 };
 
 void help_print_usage(FILE *to, const struct command *c)
 {
-    char text[512] = "usage: heaptape COMMAND [options] [operands]   (heaptape help lists commands)";
+    char text[512] =
+        "usage: heaptape COMMAND [options] [operands]   (heaptape help lists commands)";
     if (c)
-        snprintf(text, sizeof text, "usage: heaptape %s [options]%s%s", c->name, c->operands ? " " : "",
-                 c->operands ? c->operands : "");
+        snprintf(text, sizeof text, "usage: heaptape %s [options]%s%s", c->name,
+                 c->operands ? " " : "", c->operands ? c->operands : "");
     wrap_text(to, text, strlen(text), to == stderr ? wrap_error_columns() : 0);
     putc('\n', to);
 }
@@ -55,11 +56,12 @@ void help_option_note(char *text, size_t size, const struct option *o)
     bool number = o->type == OPTION_NUMBER && o->max && o->max < WORTH_SHOWING;
     bool shown = o->fallback && *o->fallback && o->type != OPTION_FLAG;
     if (number)
-        snprintf(range, sizeof range, "%llu to %llu%s", (unsigned long long)o->min, (unsigned long long)o->max,
-                 shown ? "; " : "");
+        snprintf(range, sizeof range, "%llu to %llu%s", (unsigned long long)o->min,
+                 (unsigned long long)o->max, shown ? "; " : "");
     *text = 0;
     if (number || shown)
-        snprintf(text, size, " (%s%s%s)", range, shown ? "default: " : "", shown ? o->fallback : "");
+        snprintf(text, size, " (%s%s%s)", range, shown ? "default: " : "",
+                 shown ? o->fallback : "");
 }
 
 int help_option_name(char *text, size_t size, const struct option *o)
@@ -68,8 +70,9 @@ int help_option_name(char *text, size_t size, const struct option *o)
     const char *argument = o->shown ? o->shown : o->argument;
     if (o->letter)
         snprintf(letter, sizeof letter, "-%c, ", o->letter);
-    return snprintf(text, size, "%s--%s%s%s%s%s%s", letter, help_option_prefix(o), o->name, o->bare ? "[" : "",
-                    argument ? "=" : "", argument ? argument : "", o->bare ? "]" : "");
+    return snprintf(text, size, "%s--%s%s%s%s%s%s", letter, help_option_prefix(o), o->name,
+                    o->bare ? "[" : "", argument ? "=" : "", argument ? argument : "",
+                    o->bare ? "]" : "");
 }
 
 // Prints `text` from column `indent` on, after `column` columns of output; on the next line if these
@@ -131,7 +134,8 @@ static void print_words(FILE *to, const struct command *c)
 static void print_examples(FILE *to, const struct command *c)
 {
     fputs("\nExamples:\n", to);
-    for (const struct command_example *e = c->examples; e < c->examples + COMMAND_EXAMPLES && e->lines; e++) {
+    for (const struct command_example *e = c->examples;
+         e < c->examples + COMMAND_EXAMPLES && e->lines; e++) {
         fprintf(to, "  %s:\n", e->purpose);
         for (const char *at = e->lines, *end; *at; at = *end ? end + 1 : end) {
             end = strchrnul(at, '\n');

@@ -9,7 +9,8 @@
 #include <string.h>
 
 const struct option options_common[] = {
-    {'h', "help", OPTION_FLAG, NULL, NULL, "show this help and exit", offsetof(struct options_shared, help)},
+    {'h', "help", OPTION_FLAG, NULL, NULL, "show this help and exit",
+     offsetof(struct options_shared, help)},
     {'q', "quiet", OPTION_FLAG, NULL, NULL, "say nothing on standard error but errors",
      offsetof(struct options_shared, quiet)},
     {0, "color", OPTION_CHOICE, "auto|always|never", "auto", "use colour: auto, always or never",
@@ -41,7 +42,8 @@ int options_parse_number(const char *text, uint64_t *n)
     for (; *text; text++) {
         if (*text < '0' || *text > '9')
             return -EINVAL;
-        if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (unsigned)(*text - '0'), &v))
+        if (__builtin_mul_overflow(v, 10, &v) ||
+            __builtin_add_overflow(v, (unsigned)(*text - '0'), &v))
             return -ERANGE;
     }
     *n = v;
@@ -190,7 +192,8 @@ static int store_or_complain(struct parse *p, const struct option_match *f, cons
     if (rc == -ERANGE)
         complain_range(p, f->option, value);
     else
-        usage_error(p->command, "--%s: '%s' is not %s", f->option->name, value, expected(f->option, text));
+        usage_error(p->command, "--%s: '%s' is not %s", f->option->name, value,
+                    expected(f->option, text));
     return -1;
 }
 
@@ -209,7 +212,8 @@ static void set_defaults(const struct option *options, void *base, bool lists)
     }
 }
 
-static bool find_in(const struct option *options, void *base, const char *name, size_t n, struct option_match *f)
+static bool find_in(const struct option *options, void *base, const char *name, size_t n,
+                    struct option_match *f)
 {
     for (const struct option *o = options; o && o->name; o++) {
         if (strlen(o->name) != n || memcmp(o->name, name, n) != 0)
@@ -223,7 +227,8 @@ static bool find_in(const struct option *options, void *base, const char *name, 
 // A command's own options come first: it may give a common letter another meaning.
 static bool find_long(const struct parse *p, const char *name, size_t n, struct option_match *f)
 {
-    if (find_in(p->command->options, p->fields, name, n, f) || find_in(options_common, p->common, name, n, f))
+    if (find_in(p->command->options, p->fields, name, n, f) ||
+        find_in(options_common, p->common, name, n, f))
         return true;
     if (n <= 3 || memcmp(name, "no-", 3) != 0)
         return false;
@@ -258,7 +263,8 @@ static int unknown_long(const struct parse *p, const char *name, size_t n)
     for (const struct option *o = options_common; o->name; o++)
         suggest_offer(&s, o->name);
     if (s.best)
-        usage_error(p->command, "unknown option '--%.*s'; did you mean '--%s'?", (int)n, name, s.best);
+        usage_error(p->command, "unknown option '--%.*s'; did you mean '--%s'?", (int)n, name,
+                    s.best);
     else
         usage_error(p->command, "unknown option '--%.*s'", (int)n, name);
     return -1;
@@ -338,7 +344,8 @@ static int parse_words(struct parse *p)
 static int check_operands(const struct command *c, int n, char **argv)
 {
     if ((unsigned)n < c->min_operands)
-        usage_error(c, n ? "an operand is missing after '%s'" : "an operand is missing", n ? argv[n - 1] : "");
+        usage_error(c, n ? "an operand is missing after '%s'" : "an operand is missing",
+                    n ? argv[n - 1] : "");
     else if ((unsigned)n > c->max_operands && !c->runs_program)
         usage_error(c, "unexpected operand '%s'", argv[c->max_operands]);
     else
@@ -346,7 +353,8 @@ static int check_operands(const struct command *c, int n, char **argv)
     return -1;
 }
 
-int options_parse(const struct command *c, void *fields, struct options_shared *common, int argc, char **argv)
+int options_parse(const struct command *c, void *fields, struct options_shared *common, int argc,
+                  char **argv)
 {
     struct parse p = {c, fields, common, argv, argc, 0};
     memset(fields, 0, c->options_bytes);

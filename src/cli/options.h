@@ -19,7 +19,8 @@ extern const struct option options_common[];
 // Fills `fields` (c->options_bytes of them) and `common` with the defaults and then with what argv[0..argc) says, and
 // moves the operands to the front of argv. Returns their number, or -1 after a usage error has been printed. Stops at
 // --help: what follows is not looked at.
-int options_parse(const struct command *c, void *fields, struct options_shared *common, int argc, char **argv);
+int options_parse(const struct command *c, void *fields, struct options_shared *common, int argc,
+                  char **argv);
 
 // Frees the lists in `fields`.
 void options_release(const struct command *c, void *fields);

@@ -11,14 +11,17 @@
 
 // Where the files are, seen from the folder of the executable. The first is what `meson install` makes; the others are
 // the build folder's layout.
-static const char *const places[] = {HEAPTAPE_LIBEXEC_FROM_BIN, "src/capture", "src/player", "src/transfer"};
+static const char *const places[] = {HEAPTAPE_LIBEXEC_FROM_BIN, "src/capture", "src/replay/player",
+                                     "src/transfer"};
 static const char *const data_places[] = {HEAPTAPE_SHARE_FROM_BIN, "."};
 
-static int try_place(const char *folder, const char *place, const char *name, char *out, size_t size)
+static int try_place(const char *folder, const char *place, const char *name, char *out,
+                     size_t size)
 {
     char path[PATH_MAX], real[PATH_MAX];
     bool absolute = place[0] == '/';
-    int n = snprintf(path, sizeof path, "%s%s%s/%s", absolute ? "" : folder, absolute ? "" : "/", place, name);
+    int n = snprintf(path, sizeof path, "%s%s%s/%s", absolute ? "" : folder, absolute ? "" : "/",
+                     place, name);
     if (n >= (int)sizeof path)
         return -ENAMETOOLONG;
     if (!realpath(path, real) || access(real, R_OK) < 0)

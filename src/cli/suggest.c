@@ -23,7 +23,8 @@ unsigned suggest_distance(const char *a, size_t a_n, const char *b, size_t b_n)
         row[0] = (unsigned)i;
         for (size_t j = 1; j <= b_n; j++) {
             row[j] = min3(up[j] + 1, row[j - 1] + 1, up[j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && up2[j - 2] + 1 < row[j])
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                up2[j - 2] + 1 < row[j])
                 row[j] = up2[j - 2] + 1;
         }
     }

@@ -102,7 +102,9 @@ const char *cli_color(enum cli_color c)
 
 enum cli_color cli_color_of_change(double ratio, bool more_is_better)
 {
-    return !(ratio < 1 || ratio > 1) ? CLI_PLAIN : (ratio > 1) == more_is_better ? CLI_BETTER : CLI_WORSE;
+    return !(ratio < 1 || ratio > 1)       ? CLI_PLAIN
+           : (ratio > 1) == more_is_better ? CLI_BETTER
+                                           : CLI_WORSE;
 }
 
 void cli_table_head(const char *fmt, ...)

@@ -38,7 +38,8 @@ static void print_libraries(FILE *to)
     print_library(to, "glibc", built, gnu_get_libc_version());
     print_library(to, "zstd", ZSTD_VERSION_STRING, ZSTD_versionString());
     print_library(to, "lz4", LZ4_VERSION_STRING, LZ4_versionString());
-    print_library(to, "xxhash", xxhash_text(XXH_VERSION_NUMBER, built), xxhash_text(XXH_versionNumber(), loaded));
+    print_library(to, "xxhash", xxhash_text(XXH_VERSION_NUMBER, built),
+                  xxhash_text(XXH_versionNumber(), loaded));
     snprintf(built, sizeof built, "%d.%d", _ELFUTILS_VERSION / 1000, _ELFUTILS_VERSION % 1000);
     print_library(to, "elfutils", built, dwfl_version(NULL));
     print_library(to, "json-c", JSON_C_VERSION, json_c_version());
@@ -50,7 +51,8 @@ static void print_files(FILE *to)
                                         "libheaptape-receive.so", "libheaptape-upload.so"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[PATH_MAX];
-        fprintf(to, "%-24s%s\n", names[i], paths_find(names[i], path, sizeof path) == 0 ? path : "not found");
+        fprintf(to, "%-24s%s\n", names[i],
+                paths_find(names[i], path, sizeof path) == 0 ? path : "not found");
     }
 }
 

@@ -140,7 +140,8 @@ void wrap_lines(void)
 {
     wrap.columns = wrap_columns();
     human_ascii = !wrap_is_utf8();
-    FILE *wrapped = wrap.columns ? fopencookie(NULL, "w", (cookie_io_functions_t){.write = put}) : NULL;
+    FILE *wrapped =
+        wrap.columns ? fopencookie(NULL, "w", (cookie_io_functions_t){.write = put}) : NULL;
     if (!wrapped || atexit(finish) != 0)
         return;
     wrap.to = stdout;

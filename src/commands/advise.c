@@ -4,8 +4,8 @@
 #include "commands/replay_options.h"
 #include "convert/open.h"
 #include "experiments/advise/print.h"
-#include "report/text/watch.h"
 #include "replay/fidelity.h"
+#include "report/text/watch.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -35,12 +35,14 @@ static const struct option options[] = {
     {0, "speed", OPTION_PARSED, "max|recorded|xN", "max",
      "replay at full speed, at the recorded pace, or N times as fast as recorded",
      offsetof(struct advise_options, speed), .parse = replay_parse_speed},
-    {0, "idle", OPTION_NUMBER, "SECONDS", NULL, "measure memory again SECONDS after everything was freed",
+    {0, "idle", OPTION_NUMBER, "SECONDS", NULL,
+     "measure memory again SECONDS after everything was freed",
      offsetof(struct advise_options, idle_seconds), .max = REPLAY_MAX_IDLE_SECONDS},
     {0, "timeout", OPTION_NUMBER, "SECONDS", "60",
      "stop a setting's replay when no thread has made progress for SECONDS; 0: never",
      offsetof(struct advise_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},
-    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct advise_options, json)},
+    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object",
+     offsetof(struct advise_options, json)},
     {0},
 };
 
@@ -49,21 +51,22 @@ static const char *recorded_name(const struct replay_session *s)
 {
     for (const struct allocator_info *i = allocator_infos; s->recorded_allocator && i->name; i++) {
         char *library;
-        bool is_it =
-            allocator_find(i, &library) == 0 && library && fidelity_same_allocator(s->recorded_allocator, library);
+        bool is_it = allocator_find(i, &library) == 0 && library &&
+                     fidelity_same_allocator(s->recorded_allocator, library);
         free(library);
         if (is_it)
             return i->name;
     }
     const char *file = s->recorded_allocator ? strrchr(s->recorded_allocator, '/') : NULL;
     if (file && strncmp(file, "/libc", 5) != 0)
-        note("%s: recorded on %s, which is not installed here: the present setting is taken to be glibc (or use -a)",
-             s->workload, s->recorded_allocator);
+        note(
+            "%s: recorded on %s, which is not installed here: the present setting is taken to be glibc (or use -a)",
+            s->workload, s->recorded_allocator);
     return "glibc";
 }
 
-static int read_workload(struct advise *a, struct replay_settings *how, const struct advise_options *o,
-                         const char *path, struct err *e)
+static int read_workload(struct advise *a, struct replay_settings *how,
+                         const struct advise_options *o, const char *path, struct err *e)
 {
     const struct convert_open_options with = {.twice = true, .watch = watch_conversion()};
     struct workload_file w = {.in.fd = -1};
@@ -75,7 +78,8 @@ static int read_workload(struct advise *a, struct replay_settings *how, const st
     if (rc == 0)
         rc = replay_session_read(a->session, path, &w, e);
     if (rc == 0)
-        rc = replay_session_add(a->session, o->allocator ? o->allocator : recorded_name(a->session), e);
+        rc = replay_session_add(a->session, o->allocator ? o->allocator : recorded_name(a->session),
+                                e);
     workload_file_close(&w);
     return rc;
 }
@@ -129,7 +133,8 @@ const struct command cmd_advise = {
     .summary = "Find the allocator and the settings that would help, by replays",
     .examples =
         {
-            {"Find out in a minute which allocator and settings would help", "heaptape advise program.ht"},
+            {"Find out in a minute which allocator and settings would help",
+             "heaptape advise program.ht"},
             {"Find out in two minutes what would help a service that keeps memory",
              "heaptape advise --budget 120 --rank end service.htw"},
             {"Take jemalloc with two arenas for the present setting",

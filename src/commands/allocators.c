@@ -16,7 +16,8 @@ struct allocators_options {
 };
 
 static const struct option options[] = {
-    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct allocators_options, json)},
+    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object",
+     offsetof(struct allocators_options, json)},
     {0},
 };
 
@@ -54,7 +55,8 @@ static void print_object(struct json *j, const struct found *f)
 static void print_line(const struct found *f)
 {
     if (f->available)
-        printf("%-10s %-10s %s\n", f->info->name, f->version[0] ? cli_text(f->version) : "-", cli_text(f->library));
+        printf("%-10s %-10s %s\n", f->info->name, f->version[0] ? cli_text(f->version) : "-",
+               cli_text(f->library));
     else
         printf("%-10s %-10s %s\n", f->info->name, "-", cli_text(f->why.text));
 }
@@ -64,12 +66,14 @@ static int run(const void *o, int argc, char **argv)
     const struct allocators_options *opts = o;
     struct json j = {.to = stdout, .pretty = true};
     char player[PATH_MAX];
-    struct replay_run_settings settings = {.player = player, .timeout_ns = REPLAY_TIMEOUT_SECONDS * 1000000000ull};
+    struct replay_run_settings settings = {.player = player,
+                                           .timeout_ns = REPLAY_TIMEOUT_SECONDS * 1000000000ull};
     (void)argc;
     (void)argv;
     int rc = paths_find("heaptape-replay", player, sizeof player);
     if (rc < 0)
-        die(EXIT_FAILED, "heaptape-replay: not found where heaptape was installed: %s", strerror(-rc));
+        die(EXIT_FAILED, "heaptape-replay: not found where heaptape was installed: %s",
+            strerror(-rc));
     if (opts->json) {
         json_begin_object(&j);
         json_put_u64(&j, "schema_version", 2);
@@ -99,7 +103,8 @@ const struct command cmd_allocators = {
     .examples =
         {
             {"List the allocators of this machine", "heaptape allocators"},
-            {"Print the paths of their libraries", "heaptape allocators --json | jq -r '.allocators[].library'"},
+            {"Print the paths of their libraries",
+             "heaptape allocators --json | jq -r '.allocators[].library'"},
         },
     .prints_text = true,
     .options = options,

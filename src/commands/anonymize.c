@@ -25,17 +25,21 @@ struct anonymize_options {
 };
 
 static const struct option options[] = {
-    {'o', "output", OPTION_STRING, "FILE|-", "-", "write the workload to FILE or to standard output",
+    {'o', "output", OPTION_STRING, "FILE|-", "-",
+     "write the workload to FILE or to standard output",
      offsetof(struct anonymize_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists", offsetof(struct anonymize_options, force)},
-    {0, "times", OPTION_STRING, "TIME", NULL, "round timestamps down to multiples of TIME (1ms, 100us)",
+    {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists",
+     offsetof(struct anonymize_options, force)},
+    {0, "times", OPTION_STRING, "TIME", NULL,
+     "round timestamps down to multiples of TIME (1ms, 100us)",
      offsetof(struct anonymize_options, times)},
     {0, "round-sizes", OPTION_FLAG, NULL, NULL, "round sizes up to size classes",
      offsetof(struct anonymize_options, round_sizes)},
-    {0, "keep-stacks", OPTION_FLAG, NULL, NULL, "keep call sites, with numbers instead of names and addresses",
+    {0, "keep-stacks", OPTION_FLAG, NULL, NULL,
+     "keep call sites, with numbers instead of names and addresses",
      offsetof(struct anonymize_options, keep_stacks)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "set the zstd compression level", offsetof(struct anonymize_options, level),
-     .min = 1, .max = 19},
+    {'l', "level", OPTION_NUMBER, "N", "3", "set the zstd compression level",
+     offsetof(struct anonymize_options, level), .min = 1, .max = 19},
     {0},
 };
 
@@ -134,7 +138,8 @@ static int put_ops(struct anonymizing *a)
 }
 
 // The number of a frame of the source, with its name when it is new.
-static uint64_t number_frame(struct anonymizing *a, struct map *numbers, const struct workload_frame *f)
+static uint64_t number_frame(struct anonymizing *a, struct map *numbers,
+                             const struct workload_frame *f)
 {
     uint64_t key = workload_sites_key(f), number = map_get(numbers, key);
     char name[32];
@@ -142,7 +147,8 @@ static uint64_t number_frame(struct anonymizing *a, struct map *numbers, const s
         return number;
     number = numbers->n + 1;
     snprintf(name, sizeof name, "function %" PRIu64, number);
-    bool ok = map_put(numbers, key, number) == 0 && names_begin(&a->sites.names, 1, number, 1) == 0 &&
+    bool ok = map_put(numbers, key, number) == 0 &&
+              names_begin(&a->sites.names, 1, number, 1) == 0 &&
               names_function(&a->sites.names, name, sizeof name, "", 1, 0) == 0;
     return ok ? number : 0;
 }
@@ -161,7 +167,8 @@ static int number_sites(struct anonymizing *a)
         rc = HT_GROW(&frames, &capacity, site->n);
         for (uint32_t k = 0; rc == 0 && k < site->n; k++) {
             // Where a call returns to is behind it.
-            frames[k] = (struct workload_frame){number_frame(a, &numbers, &from->frames[site->first + k]) + 1, 1};
+            frames[k] = (struct workload_frame){
+                number_frame(a, &numbers, &from->frames[site->first + k]) + 1, 1};
             rc = frames[k].address > 1 ? 0 : -ENOMEM;
         }
         if (rc == 0 && site->n)
@@ -212,7 +219,8 @@ static int begin(struct anonymizing *a, struct output *out)
     a->start_stamp = from->has_stamps ? from->start_stamp : 0;
     a->unit = 1;
     if (a->options->times && from->has_stamps && span_parse(a->options->times, &ns) == 0)
-        a->unit = (uint64_t)((unsigned __int128)ns * from->clock_hz / 1000000000u >> from->stamp_shift);
+        a->unit =
+            (uint64_t)((unsigned __int128)ns * from->clock_hz / 1000000000u >> from->stamp_shift);
     a->unit += !a->unit;
     const struct workload_header h = {
         .clock_hz = from->clock_hz,
@@ -237,21 +245,23 @@ static void report(const struct anonymizing *a, const char *name)
     char times[64] = "times";
     if (a->options->times)
         snprintf(times, sizeof times, "times to %s", a->options->times);
-    note("%s: removed the command line, paths, process numbers, %" PRIu64 " thread names and the texts of %" PRIu64
-         " marks; call sites %s",
+    note("%s: removed the command line, paths, process numbers, %" PRIu64
+         " thread names and the texts of %" PRIu64 " marks; call sites %s",
          name, a->names, a->marks,
          !a->with_site             ? "there were none"
          : a->options->keep_stacks ? "are numbered"
                                    : "are removed, too");
-    note("%s: still has %s, alignments, %s, threads, samples of memory, and the name of the allocator", name,
-         a->options->round_sizes ? "size classes" : "sizes", times);
+    note(
+        "%s: still has %s, alignments, %s, threads, samples of memory, and the name of the allocator",
+        name, a->options->round_sizes ? "size classes" : "sizes", times);
 }
 
 static int anonymize(const char *path, const struct anonymize_options *o, struct err *e)
 {
     struct anonymizing a = {.options = o, .e = e};
     struct output out = {.fd = -1};
-    int rc = convert_open(&a.in, path, &(struct convert_open_options){.watch = watch_conversion()}, e);
+    int rc =
+        convert_open(&a.in, path, &(struct convert_open_options){.watch = watch_conversion()}, e);
     if (rc == 0)
         rc = output_open(&out, o->output, OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0), e);
     if (rc == 0) {

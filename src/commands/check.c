@@ -1,7 +1,7 @@
-#include "record/aggregate/stat.h"
 #include "base/progress.h"
 #include "cli/command.h"
 #include "commands/check_documents.h"
+#include "record/aggregate/stat.h"
 #include "replay/plan/saved.h"
 #include "report/text/unrecorded.h"
 #include "tables/verify.h"
@@ -24,11 +24,14 @@ struct check_options {
 };
 
 static const struct option options[] = {
-    {0, "salvage", OPTION_FLAG, NULL, NULL, "copy the intact frames of a damaged trace to the file given with -o",
+    {0, "salvage", OPTION_FLAG, NULL, NULL,
+     "copy the intact frames of a damaged trace to the file given with -o",
      offsetof(struct check_options, salvage)},
-    {'o', "output", OPTION_STRING, "FILE|-", NULL, "write the salvaged trace to FILE, or to standard output for '-'",
+    {'o', "output", OPTION_STRING, "FILE|-", NULL,
+     "write the salvaged trace to FILE, or to standard output for '-'",
      offsetof(struct check_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct check_options, force)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists",
+     offsetof(struct check_options, force)},
     {0},
 };
 
@@ -37,7 +40,7 @@ struct totals {
     uint64_t processes;                 // of an aggregate
     bool complete;                      // its writer finished it
     struct trace_unrecorded unrecorded; // of a trace
-    bool unproved;                      // the order of its ops could not be proved in proportion to its length
+    bool unproved; // the order of its ops could not be proved in proportion to its length
     struct progress progress;
 };
 
@@ -70,7 +73,8 @@ static int check_workload(struct input *in, struct totals *t, struct err *e)
     if (rc < 0)
         return rc;
     workload_reader_prove_order(r);
-    for (uint64_t at = in->offset; (rc = workload_next_ops(r, &thread, &ops, &n, e)) > 0; at = in->offset) {
+    for (uint64_t at = in->offset; (rc = workload_next_ops(r, &thread, &ops, &n, e)) > 0;
+         at = in->offset) {
         if (in->offset == at)
             continue;
         t->frames++;
@@ -107,18 +111,21 @@ static int check_aggregate(struct input *in, struct totals *t, struct err *e)
     uint64_t end = in->offset;
     ssize_t n = input_read(in, &more, 1, e);
     if (n > 0)
-        err_set(e, -EBADMSG, "%s: more data after the last frame, at byte %llu", in->name, (unsigned long long)end);
+        err_set(e, -EBADMSG, "%s: more data after the last frame, at byte %llu", in->name,
+                (unsigned long long)end);
     return n > 0 ? -EBADMSG : (int)n;
 }
 
-static int check_text(struct input *in, bool page, struct check_documents_found *found, struct err *e)
+static int check_text(struct input *in, bool page, struct check_documents_found *found,
+                      struct err *e)
 {
     struct buf b = {0};
     int rc = input_read_all(in, &b, MAX_TEXT_BYTES, e);
     if (rc == -EFBIG)
         err_set(e, rc, "%s: a document of over 256 MiB", in->name);
     if (rc == 0)
-        rc = (page ? check_documents_page : check_documents_json)(in->name, (const char *)b.data, b.size, found, e);
+        rc = (page ? check_documents_page : check_documents_json)(in->name, (const char *)b.data,
+                                                                  b.size, found, e);
     buf_release(&b);
     return rc;
 }
@@ -127,8 +134,8 @@ static void print_intact(const char *name, const char *kind, const char *holds, 
 {
     char text[32];
     if (!cli_common.quiet)
-        printf("%s: intact %s%s%s, %s\n", cli_text(name), kind, holds ? ": " : "", holds ? holds : "",
-               human_bytes(text, bytes));
+        printf("%s: intact %s%s%s, %s\n", cli_text(name), kind, holds ? ": " : "",
+               holds ? holds : "", human_bytes(text, bytes));
 }
 
 // Verifies a file without frames. Returns 1, 0 if the file has another kind, or a negative errno with
@@ -155,7 +162,8 @@ static int check_other(struct input *in, struct err *e)
         rc = rc < 0 ? rc : (parquet ? tables_verify_parquet : tables_verify_csv)(in, &rows, e);
         if (rc == 0)
             print_intact(in->name, parquet ? "table in Parquet" : "table in CSV",
-                         human_plural(holds, rows, "row", "rows"), in->size_bytes ? in->size_bytes : in->offset);
+                         human_plural(holds, rows, "row", "rows"),
+                         in->size_bytes ? in->size_bytes : in->offset);
         return rc < 0 ? rc : 1;
     }
     if (!page && file_sniff(in, FILE_JSON, NULL) != FILE_JSON)
@@ -173,9 +181,10 @@ static int check_other(struct input *in, struct err *e)
 static void print_salvaged(const char *name, const struct trace_salvaged *s)
 {
     char frames[64], events[64], lost[64], bytes[32];
-    note("%s: kept %s with %s; lost %s (%s)", name, human_plural(frames, s->frames, "frame", "frames"),
-         human_plural(events, s->events, "event", "events"), human_plural(lost, s->lost_frames, "frame", "frames"),
-         human_bytes(bytes, s->lost_bytes));
+    note("%s: kept %s with %s; lost %s (%s)", name,
+         human_plural(frames, s->frames, "frame", "frames"),
+         human_plural(events, s->events, "event", "events"),
+         human_plural(lost, s->lost_frames, "frame", "frames"), human_bytes(bytes, s->lost_bytes));
     if (s->session_lost)
         note("%s: the session frame is lost; the unit of its timestamps is unknown", name);
     if (s->unknown_processes)
@@ -220,7 +229,8 @@ static void print_unrecorded(const char *name, const struct trace_unrecorded *u)
     }
     if (u->processes > printed)
         note("%s: %s not recorded", name,
-             human_plural(text, u->processes - printed, "other process was", "other processes were"));
+             human_plural(text, u->processes - printed, "other process was",
+                          "other processes were"));
     if (u->processes && unrecorded_limits(u))
         note("%s: %s", name, unrecorded_limits(u));
 }
@@ -257,7 +267,8 @@ static int run_check(const void *fields, int argc, char **argv)
     if (rc < 0)
         die(EXIT_FAILED, "%s", e.text);
     if (!t.complete)
-        die(EXIT_FAILED, "%s: cut off after a complete frame, at byte %llu", in.name, (unsigned long long)in.offset);
+        die(EXIT_FAILED, "%s: cut off after a complete frame, at byte %llu", in.name,
+            (unsigned long long)in.offset);
     if (t.unproved)
         note("%s: " WORKLOAD_UNPROVED, in.name);
     if (kind == FILE_AGGREGATE)
@@ -284,8 +295,10 @@ const struct command cmd_check = {
     .examples =
         {
             {"Verify a trace", "heaptape check program.ht"},
-            {"Verify a workload that comes through a pipe", "ssh server cat program.htw | heaptape check -"},
-            {"Save what is intact of a damaged trace", "heaptape check --salvage -o good.ht bad.ht"},
+            {"Verify a workload that comes through a pipe",
+             "ssh server cat program.htw | heaptape check -"},
+            {"Save what is intact of a damaged trace",
+             "heaptape check --salvage -o good.ht bad.ht"},
         },
     .prints_text = true,
     .options = options,

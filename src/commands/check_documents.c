@@ -84,7 +84,8 @@ static int check_document(const char *name, const struct json_value *v, const ch
 }
 
 // Verifies events as dump and export write them: one object in each line.
-static int check_lines(const char *name, const char *text, size_t n, struct check_documents_found *found, struct err *e)
+static int check_lines(const char *name, const char *text, size_t n,
+                       struct check_documents_found *found, struct err *e)
 {
     *found = (struct check_documents_found){.kind = "events"};
     for (size_t at = 0; at < n; found->lines++) {
@@ -117,19 +118,21 @@ static bool are_lines(const char *text, size_t n)
         n--;
     if (!end || end == text || end[-1] != '}' || end >= text + n)
         return false;
-    bool object = json_value_parse(&v, "", text, (size_t)(end - text), NULL) == 0 && json_value_is_object(v);
+    bool object =
+        json_value_parse(&v, "", text, (size_t)(end - text), NULL) == 0 && json_value_is_object(v);
     json_value_free(v);
     return object;
 }
 
-int check_documents_json(const char *name, const char *text, size_t n, struct check_documents_found *found,
-                         struct err *e)
+int check_documents_json(const char *name, const char *text, size_t n,
+                         struct check_documents_found *found, struct err *e)
 {
     struct json_value *v;
     if (are_lines(text, n))
         return check_lines(name, text, n, found, e);
     int rc = json_value_parse(&v, name, text, n, e);
-    if (rc == 0 && json_value_string(json_value_get(v, "kind")) && !json_value_get(v, "schema_version"))
+    if (rc == 0 && json_value_string(json_value_get(v, "kind")) &&
+        !json_value_get(v, "schema_version"))
         rc = check_lines(name, text, n, found, e);
     else if (rc == 0)
         rc = check_document(name, v, text, n, found, e);
@@ -143,14 +146,15 @@ bool check_documents_is_page(const uint8_t *text, size_t n)
     return n >= sizeof start - 1 && memcmp(text, start, sizeof start - 1) == 0;
 }
 
-int check_documents_page(const char *name, const char *text, size_t n, struct check_documents_found *found,
-                         struct err *e)
+int check_documents_page(const char *name, const char *text, size_t n,
+                         struct check_documents_found *found, struct err *e)
 {
-    static const char data[] = "<script type=\"application/json\" id=\"data\">", end[] = "</script>",
-                      last[] = "</html>\n";
+    static const char data[] = "<script type=\"application/json\" id=\"data\">",
+                      end[] = "</script>", last[] = "</html>\n";
     const char *begin = memmem(text, n, data, sizeof data - 1);
     begin = begin ? begin + sizeof data - 1 : NULL;
-    const char *stop = begin ? memmem(begin, n - (size_t)(begin - text), end, sizeof end - 1) : NULL;
+    const char *stop =
+        begin ? memmem(begin, n - (size_t)(begin - text), end, sizeof end - 1) : NULL;
     if (!begin)
         return err_set(e, -EPROTO, "%s: is HTML, but no report of heaptape", name);
     if (!stop || memcmp(text + n - (sizeof last - 1), last, sizeof last - 1) != 0)

@@ -16,13 +16,13 @@ struct check_documents_found {
 // Parses the text. Returns 0 and fills in *found, or returns a negative errno with the text set, which
 // begins with `name`: -EBADMSG, -ENODATA if the document is cut off, -EPROTO if heaptape writes no such
 // documents.
-int check_documents_json(const char *name, const char *text, size_t n, struct check_documents_found *found,
-                         struct err *e);
+int check_documents_json(const char *name, const char *text, size_t n,
+                         struct check_documents_found *found, struct err *e);
 
 // Returns true if the text begins as an HTML report does.
 bool check_documents_is_page(const uint8_t *text, size_t n);
 // As check_documents_json, for an HTML report.
-int check_documents_page(const char *name, const char *text, size_t n, struct check_documents_found *found,
-                         struct err *e);
+int check_documents_page(const char *name, const char *text, size_t n,
+                         struct check_documents_found *found, struct err *e);
 
 #endif

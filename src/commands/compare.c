@@ -1,9 +1,9 @@
 #include "commands/replay_options.h"
-#include "report/text/replay.h"
-#include "report/text/watch.h"
 #include "replay/json.h"
 #include "replay/real.h"
 #include "report/page/page.h"
+#include "report/text/replay.h"
+#include "report/text/watch.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -21,9 +21,12 @@ static const struct option options[] = {
      "repeat each allocator with each value of a tunable; several --sweep give all combinations",
      offsetof(struct replay_options, sweeps)},
     {'o', "output", OPTION_STRING, "FILE", NULL,
-     "write an HTML report to FILE, with the use of the heap by the workload", offsetof(struct replay_options, page)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct replay_options, force)},
-    {0, "real", OPTION_FLAG, NULL, NULL, "also run PROGRAM, or the recorded command line, on each allocator",
+     "write an HTML report to FILE, with the use of the heap by the workload",
+     offsetof(struct replay_options, page)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists",
+     offsetof(struct replay_options, force)},
+    {0, "real", OPTION_FLAG, NULL, NULL,
+     "also run PROGRAM, or the recorded command line, on each allocator",
      offsetof(struct replay_options, real)},
     REPLAY_OPTIONS("5"),
     {0},
@@ -105,10 +108,12 @@ static int run(const void *fields, int argc, char **argv)
     const struct replay_options *o = &with;
     char *const none[] = {NULL};
     if (argc > 1 && !o->real)
-        return usage_error(&cmd_compare, "unexpected operand '%s'; a program is for --real", argv[1]);
+        return usage_error(&cmd_compare, "unexpected operand '%s'; a program is for --real",
+                           argv[1]);
     with.program = argc > 1 ? argv + 1 : none;
     if (o->allocators.n < 2 && !o->sweeps.n)
-        return usage_error(&cmd_compare, "give at least two allocators with -a, or a tunable with --sweep");
+        return usage_error(&cmd_compare,
+                           "give at least two allocators with -a, or a tunable with --sweep");
     // Found out before the work, not after.
     if (o->page && !o->force && page_exists(o->page))
         die(EXIT_FAILED, "%s: exists; use -f to replace it", o->page);

@@ -23,10 +23,12 @@ static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE|-", NULL,
      "write the workload to FILE or to standard output (default: NAME.htw for NAME.ht)",
      offsetof(struct convert_cli_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists", offsetof(struct convert_cli_options, force)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists",
+     offsetof(struct convert_cli_options, force)},
     {'p', "pid", OPTION_PARSED, "PID|all", NULL,
      "convert this process, or each into its own file (default: the one with the highest peak of live bytes)",
-     offsetof(struct convert_cli_options, pid), .parse = options_parse_pid, .min = 1, .max = UINT32_MAX},
+     offsetof(struct convert_cli_options, pid), .parse = options_parse_pid, .min = 1,
+     .max = UINT32_MAX},
     {0, "strict", OPTION_FLAG, NULL, NULL,
      "fail if the order is ambiguous, a freed block has no recorded allocation, or records are lost",
      offsetof(struct convert_cli_options, strict)},
@@ -56,30 +58,33 @@ static void print_result(const char *to, uint64_t bytes, const struct workload_s
     note("%s: %llu events, %llu threads, %.2f bytes/event", to, (unsigned long long)s->events,
          (unsigned long long)s->threads, s->events ? (double)bytes / (double)s->events : 0.0);
     if (s->dependencies_needed || s->order_repaired)
-        note("%s: %llu of %llu uses across threads needed a dependency, the order of %llu events was repaired", to,
-             (unsigned long long)s->dependencies, (unsigned long long)s->dependencies_needed,
-             (unsigned long long)s->order_repaired);
+        note(
+            "%s: %llu of %llu uses across threads needed a dependency, the order of %llu events was repaired",
+            to, (unsigned long long)s->dependencies, (unsigned long long)s->dependencies_needed,
+            (unsigned long long)s->order_repaired);
     if (s->preexisting_blocks)
         note(
             "%s: begins with %llu blocks (%s) that were live before: at the start of a dump of 'record --flight', found by "
             "'record --walk', or in the parent at the fork, which shares their pages until one of the two writes there",
             to, (unsigned long long)s->preexisting_blocks, human_bytes(text, s->preexisting_bytes));
     if (s->order_ambiguous || s->unmatched_frees || s->lost_records)
-        note("%s: %llu frees have no recorded allocation, the order of %llu events is ambiguous, %llu words are lost",
-             to, (unsigned long long)s->unmatched_frees, (unsigned long long)s->order_ambiguous,
-             (unsigned long long)s->lost_records);
+        note(
+            "%s: %llu frees have no recorded allocation, the order of %llu events is ambiguous, %llu words are lost",
+            to, (unsigned long long)s->unmatched_frees, (unsigned long long)s->order_ambiguous,
+            (unsigned long long)s->lost_records);
 }
 
-static int convert_all(struct trace_file *t, const char *pattern, bool force, const struct convert_settings *how,
-                       struct err *e)
+static int convert_all(struct trace_file *t, const char *pattern, bool force,
+                       const struct convert_settings *how, struct err *e)
 {
-    const struct convert_files files = {
-        .pattern = pattern, .flags = OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0), .written = print_result};
+    const struct convert_files files = {.pattern = pattern,
+                                        .flags = OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0),
+                                        .written = print_result};
     return convert_each(t, &files, how, e);
 }
 
-static int convert_process(struct trace_file *t, const char *to, bool force, const struct convert_settings *how,
-                           struct err *e)
+static int convert_process(struct trace_file *t, const char *to, bool force,
+                           const struct convert_settings *how, struct err *e)
 {
     struct output out = {.fd = -1};
     struct workload_summary s;
@@ -95,7 +100,8 @@ static int convert_process(struct trace_file *t, const char *to, bool force, con
     return rc;
 }
 
-static int convert(const char *trace, const char *to, bool all, bool force, const struct convert_settings *how)
+static int convert(const char *trace, const char *to, bool all, bool force,
+                   const struct convert_settings *how)
 {
     struct file f;
     struct err e = {0};
@@ -121,8 +127,9 @@ static int run(const void *fields, int argc, char **argv)
     char *beside = o->output || strcmp(argv[0], "-") == 0 ? NULL : default_output(argv[0]);
     const char *to = o->output ? o->output : beside ? beside : "-";
     if (o->pid.all && strcmp(to, "-") == 0)
-        return usage_error(&cmd_convert,
-                           "--pid all writes several files: name them with -o, for example -o out.%%p.htw");
+        return usage_error(
+            &cmd_convert,
+            "--pid all writes several files: name them with -o, for example -o out.%%p.htw");
     int code = convert(argv[0], to, o->pid.all, o->force, &how);
     free(beside);
     return code;
@@ -134,9 +141,11 @@ const struct command cmd_convert = {
     .summary = "Convert a trace into a replayable workload",
     .examples =
         {
-            {"Convert the process with the highest peak of live bytes to gcc.htw", "heaptape convert gcc.ht"},
+            {"Convert the process with the highest peak of live bytes to gcc.htw",
+             "heaptape convert gcc.ht"},
             {"Convert the process 4711", "heaptape convert -o cc1.htw --pid 4711 gcc.ht"},
-            {"Convert each process to a file of its own", "heaptape convert --pid all -o gcc-%p.htw gcc.ht"},
+            {"Convert each process to a file of its own",
+             "heaptape convert --pid all -o gcc-%p.htw gcc.ht"},
         },
     .options = options,
     .options_bytes = sizeof(struct convert_cli_options),

@@ -5,10 +5,10 @@
 #include "cli/suggest.h"
 #include "experiments/corpus/index.h"
 #include "experiments/matrix/engine.h"
-#include "report/text/pooled.h"
 #include "replay/machine.h"
 #include "replay/run.h"
 #include "report/page/page.h"
+#include "report/text/pooled.h"
 #include "workload/file.h"
 
 #include <errno.h>
@@ -37,15 +37,18 @@ static const struct option options[] = {
     {'d', "dir", OPTION_STRING, "DIR", NULL,
      "the folder of the corpus; list without it prints the index that came with heaptape",
      offsetof(struct corpus_options, folder)},
-    {0, "install", OPTION_FLAG, NULL, NULL, "with record: install missing programs with apt-get, as root",
+    {0, "install", OPTION_FLAG, NULL, NULL,
+     "with record: install missing programs with apt-get, as root",
      offsetof(struct corpus_options, install)},
     {0, "size", OPTION_NUMBER, "PERCENT", "100", "with record: do so much of the usual work",
      offsetof(struct corpus_options, size), .min = 1, .max = 10000},
-    {0, "json", OPTION_FLAG, NULL, NULL, "with list: print one JSON object", offsetof(struct corpus_options, json)},
+    {0, "json", OPTION_FLAG, NULL, NULL, "with list: print one JSON object",
+     offsetof(struct corpus_options, json)},
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
      "with run: replay on this allocator; ratios are to the first [all that 'heaptape allocators' finds]",
      offsetof(struct corpus_options, allocators)},
-    {'r', "runs", OPTION_NUMBER, "N", "5", "with run: replay each workload N times on each allocator",
+    {'r', "runs", OPTION_NUMBER, "N", "5",
+     "with run: replay each workload N times on each allocator",
      offsetof(struct corpus_options, runs), .min = 1, .max = MEASURE_MAX_RUNS},
     {0, "results", OPTION_STRING, "DIR", NULL,
      "with run: the folder of the results [results in the folder of the corpus]",
@@ -54,7 +57,8 @@ static const struct option options[] = {
      offsetof(struct corpus_options, engine)},
     {0, "engine-option", OPTION_LIST, "OPTION", NULL, "with run: as for 'heaptape matrix'",
      offsetof(struct corpus_options, engine_options)},
-    {0, "retry", OPTION_FLAG, NULL, NULL, "with run: run failed jobs again", offsetof(struct corpus_options, retry)},
+    {0, "retry", OPTION_FLAG, NULL, NULL, "with run: run failed jobs again",
+     offsetof(struct corpus_options, retry)},
     {0},
 };
 
@@ -157,16 +161,18 @@ static int list(const struct corpus_options *o, char **names, size_t n)
     if (o->json)
         corpus_index_print(&x, (const char *const *)names, n, stdout);
     else
-        cli_table_head("%-10s %-14s %-28s %10s %7s %10s %10s %9s %10s", "name", "program", "version", "events",
-                       "threads", "peak live", "peak RSS", "duration", "file");
+        cli_table_head("%-10s %-14s %-28s %10s %7s %10s %10s %9s %10s", "name", "program",
+                       "version", "events", "threads", "peak live", "peak RSS", "duration", "file");
     for (size_t i = 0; !o->json && i < x.n; i++) {
         const struct corpus_entry *c = &x.entries[i];
         if (!corpus_index_wants((const char *const *)names, n, c->name))
             continue;
-        printf("%s %s %s %10s %7llu %10s %10s %9s %10s\n", cli_cell(c->name, 10), cli_cell(c->program, 14),
-               cli_cell(c->version, 28), human_count(events, c->events), (unsigned long long)c->threads,
-               human_bytes(live, c->peak_live_bytes),
-               c->peak_recorded_rss_bytes == UINT64_MAX ? "-" : human_bytes(rss, c->peak_recorded_rss_bytes),
+        printf("%s %s %s %10s %7llu %10s %10s %9s %10s\n", cli_cell(c->name, 10),
+               cli_cell(c->program, 14), cli_cell(c->version, 28), human_count(events, c->events),
+               (unsigned long long)c->threads, human_bytes(live, c->peak_live_bytes),
+               c->peak_recorded_rss_bytes == UINT64_MAX
+                   ? "-"
+                   : human_bytes(rss, c->peak_recorded_rss_bytes),
                human_ns(ns, (double)c->duration_ns), human_bytes(file, c->file_bytes));
     }
     free(path);
@@ -280,18 +286,24 @@ static void record_one(struct recording *r, const char *name)
     char size[24], text[1024];
     struct err e = {0};
     snprintf(size, sizeof size, "%llu", (unsigned long long)r->options->size);
-    char *words[] = {r->driver, r->heaptape, (char *)name, r->folder, size, r->options->install ? "1" : "0", NULL};
+    char *words[] = {r->driver, r->heaptape, (char *)name,
+                     r->folder, size,        r->options->install ? "1" : "0",
+                     NULL};
     note("%s: recording", name);
     int status = run_command(words, text, sizeof text);
     if (status == EXIT_DONE && put_entry(r, name, text, &e) == 0) {
         const struct corpus_entry *c = corpus_index_find(&r->index, name);
         char events[64], bytes[32];
         r->recorded++;
-        note("%s: %s, %s", name, human_plural(events, c->events, "event", "events"), human_bytes(bytes, c->file_bytes));
+        note("%s: %s, %s", name, human_plural(events, c->events, "event", "events"),
+             human_bytes(bytes, c->file_bytes));
         return;
     }
     text[strcspn(text, "\n")] = 0;
-    const char *said = *e.text ? e.text : status < 0 ? strerror(-status) : *text ? text : "it wrote nothing";
+    const char *said = *e.text      ? e.text
+                       : status < 0 ? strerror(-status)
+                       : *text      ? text
+                                    : "it wrote nothing";
     said += strncmp(said, "heaptape: ", 10) == 0 ? 10 : 0;
     note("%s: %s: %s", name, status == MISSING ? "skipped" : "failed", said);
     *(status == MISSING ? &r->skipped : &r->failed) += 1;
@@ -374,23 +386,26 @@ static void release_words(struct words *w)
 static void add_allocators(struct words *w)
 {
     char player[PATH_MAX], version[128];
-    struct replay_run_settings how = {.player = player, .timeout_ns = REPLAY_TIMEOUT_SECONDS * 1000000000ull};
+    struct replay_run_settings how = {.player = player,
+                                      .timeout_ns = REPLAY_TIMEOUT_SECONDS * 1000000000ull};
     int rc = paths_find("heaptape-replay", player, sizeof player);
     if (rc < 0)
-        die(EXIT_FAILED, "heaptape-replay: not found where heaptape was installed: %s", strerror(-rc));
+        die(EXIT_FAILED, "heaptape-replay: not found where heaptape was installed: %s",
+            strerror(-rc));
     for (const struct allocator_info *i = allocator_infos; i->name; i++) {
         struct allocator a = {0};
         struct err ignored = {0};
         char *library = NULL;
-        if (allocator_parse(&a, i->name, &ignored) == 0 && replay_probe(&a, &how, version, &library, &ignored) == 0)
+        if (allocator_parse(&a, i->name, &ignored) == 0 &&
+            replay_probe(&a, &how, version, &library, &ignored) == 0)
             add_word(w, "--allocator=", i->name, "");
         allocator_release(&a);
         free(library);
     }
 }
 
-static void make_words(struct words *w, const struct corpus_options *o, const struct corpus_index *x,
-                       const char *results, char **names, size_t n)
+static void make_words(struct words *w, const struct corpus_options *o,
+                       const struct corpus_index *x, const char *results, char **names, size_t n)
 {
     static const char *const engines[] = {"local", "parallel", "slurm"};
     char heaptape[PATH_MAX], runs[24];
@@ -439,8 +454,8 @@ static const char **list_allocators(const struct matrix *m, size_t *n)
 }
 
 // Prints the rows of the workload of job `first`, and adds its results of one run to the page.
-static int add_results(const struct matrix *m, size_t first, const char *const *names, size_t n, struct document *page,
-                       struct err *e)
+static int add_results(const struct matrix *m, size_t first, const char *const *names, size_t n,
+                       struct document *page, struct err *e)
 {
     struct document d = {.mode = "report"};
     const char *workload = m->jobs[first - 1].workload, *slash = strrchr(workload, '/');
@@ -560,7 +575,8 @@ const struct command cmd_corpus = {
         {
             {"Record all programs, and install the missing ones first",
              "heaptape corpus record --dir corpus --install"},
-            {"Compare three allocators on them", "heaptape corpus run --dir corpus -a glibc -a jemalloc -a mimalloc"},
+            {"Compare three allocators on them",
+             "heaptape corpus run --dir corpus -a glibc -a jemalloc -a mimalloc"},
             {"The same as jobs of Slurm, in a folder of their own",
              "heaptape corpus run --dir corpus -a glibc -a jemalloc --engine slurm \\\n    --results /shared/results"},
         },

@@ -1,8 +1,8 @@
-#include "record/attach/attach.h"
-#include "record/attach/status.h"
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/suggest.h"
+#include "record/attach/attach.h"
+#include "record/attach/status.h"
 #include "record/processes/target.h"
 
 #include <errno.h>
@@ -19,7 +19,8 @@ struct ctl_options {
 };
 
 static const struct option options[] = {
-    {0, "json", OPTION_FLAG, NULL, NULL, "print the status as a JSON object", offsetof(struct ctl_options, json)},
+    {0, "json", OPTION_FLAG, NULL, NULL, "print the status as a JSON object",
+     offsetof(struct ctl_options, json)},
     {0},
 };
 
@@ -94,7 +95,8 @@ static void print_text(const struct spool_header *h, long pid, const char *reaso
            human_plural(events, atomic_load(&h->control.events), "event", "events"),
            human_plural(threads, atomic_load(&h->threads_live), "thread", "threads"),
            human_bytes(bytes, (uint64_t)atomic_load(&h->fresh_chunks) * SPOOL_CHUNK_BYTES),
-           human_plural(waits, atomic_load(&h->waits), "wait", "waits"), human_ns(ns, (double)atomic_load(&h->wait_ns)),
+           human_plural(waits, atomic_load(&h->waits), "wait", "waits"),
+           human_ns(ns, (double)atomic_load(&h->wait_ns)),
            human_plural(lost, spool_unrecorded(h), "record", "records"));
 }
 
@@ -205,8 +207,10 @@ const struct command cmd_ctl = {
         {
             {"Record five seconds of a server under load",
              "heaptape record --start=paused -o server.ht -- redis-server &\nheaptape ctl $(pidof redis-server) start\nsleep 5\nheaptape ctl $(pidof redis-server) stop"},
-            {"Print the state of a recording as JSON", "heaptape ctl --json $(pidof redis-server) status"},
-            {"Leave a process that 'heaptape record --pid' attached to", "heaptape ctl $(pidof redis-server) detach"},
+            {"Print the state of a recording as JSON",
+             "heaptape ctl --json $(pidof redis-server) status"},
+            {"Leave a process that 'heaptape record --pid' attached to",
+             "heaptape ctl $(pidof redis-server) detach"},
         },
     .options = options,
     .options_bytes = sizeof(struct ctl_options),

@@ -1,8 +1,8 @@
 #include "base/printable.h"
 #include "cli/command.h"
 #include "commands/parts.h"
-#include "report/text/watch.h"
 #include "report/gate.h"
+#include "report/text/watch.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,12 +21,15 @@ struct diff_options {
 static const struct option options[] = {
     {0, "fail-on", OPTION_LIST, "LIMIT", NULL, "exit with status 1 if B exceeds LIMIT (see below)",
      offsetof(struct diff_options, fail_on)},
-    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct diff_options, json)},
-    {0, "junit", OPTION_STRING, "FILE", NULL, "write the limits as test cases in JUnit's XML to FILE",
-     offsetof(struct diff_options, junit)},
-    {0, "markdown", OPTION_STRING, "FILE", NULL, "append the limits and figures as Markdown tables to FILE",
+    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object",
+     offsetof(struct diff_options, json)},
+    {0, "junit", OPTION_STRING, "FILE", NULL,
+     "write the limits as test cases in JUnit's XML to FILE", offsetof(struct diff_options, junit)},
+    {0, "markdown", OPTION_STRING, "FILE", NULL,
+     "append the limits and figures as Markdown tables to FILE",
      offsetof(struct diff_options, markdown)},
-    {0, "top", OPTION_NUMBER, "N", "20", "print this many call sites, 0 for all", offsetof(struct diff_options, top)},
+    {0, "top", OPTION_NUMBER, "N", "20", "print this many call sites, 0 for all",
+     offsetof(struct diff_options, top)},
     {0},
 };
 
@@ -49,7 +52,8 @@ static char *by_text(char text[40], uint64_t a, uint64_t b, bool is_bytes)
 {
     char number[32];
     uint64_t by = a < b ? b - a : a - b;
-    snprintf(text, 40, "%s%s", b < a ? "-" : "+", is_bytes ? human_bytes(number, by) : human_count(number, by));
+    snprintf(text, 40, "%s%s", b < a ? "-" : "+",
+             is_bytes ? human_bytes(number, by) : human_count(number, by));
     return text;
 }
 
@@ -88,8 +92,8 @@ void command_print_sites(const struct sites_diff *d, uint64_t top)
         if (!sites_diff_changed(&d->rows[i]))
             continue;
         if (!changed++)
-            cli_table_head("\n%13s%13s%12s%14s  %s", "live at peak", "live at end", "allocated", "allocations",
-                           "call site (b - a)");
+            cli_table_head("\n%13s%13s%12s%14s  %s", "live at peak", "live at end", "allocated",
+                           "allocations", "call site (b - a)");
         if (!top || changed <= top)
             print_site(&d->rows[i]);
     }
@@ -116,14 +120,15 @@ static void print_text(const struct diff_result *r, uint64_t top)
     cli_table_head("\n%-16s %16s %16s  %s", "", "a", "b", "change");
     for (unsigned i = 0; i < GATE_METRIC_COUNT; i++) {
         uint64_t x = gate_value(&r->totals[0], i), y = gate_value(&r->totals[1], i);
-        printf("%-16s %16s %16s  %s\n", gate_metrics[i].label, value_text(a, x, i), value_text(b, y, i),
-               change_text(change, x, y, i));
+        printf("%-16s %16s %16s  %s\n", gate_metrics[i].label, value_text(a, x, i),
+               value_text(b, y, i), change_text(change, x, y, i));
     }
     command_print_sites(&r->sites, top);
     for (size_t i = 0; i < r->n_gates; i++) {
         const struct gate *g = &r->gates[i];
-        printf("%s%s%s%s  %s: %s, then %s (%s)\n", i ? "" : "\n", cli_color(g->failed ? CLI_WORSE : CLI_BETTER),
-               g->failed ? "FAILED" : "ok    ", cli_color(CLI_PLAIN), cli_text(g->text), value_text(a, g->a, g->metric),
+        printf("%s%s%s%s  %s: %s, then %s (%s)\n", i ? "" : "\n",
+               cli_color(g->failed ? CLI_WORSE : CLI_BETTER), g->failed ? "FAILED" : "ok    ",
+               cli_color(CLI_PLAIN), cli_text(g->text), value_text(a, g->a, g->metric),
                value_text(b, g->b, g->metric), change_text(change, g->a, g->b, g->metric));
     }
 }
@@ -162,7 +167,8 @@ static void print_json(const struct diff_result *r)
 }
 
 // `special` with what stands for each of its characters; control characters are no XML and become spaces.
-static void put_escaped(FILE *to, const char *text, const char *special, const char *const stands_for[])
+static void put_escaped(FILE *to, const char *text, const char *special,
+                        const char *const stands_for[])
 {
     for (; *text; text++) {
         const char *at = strchr(special, *text);
@@ -213,18 +219,20 @@ static void write_markdown(FILE *to, const struct diff_result *r)
         const struct gate *g = &r->gates[i];
         fputs("| ", to);
         put_markdown(to, g->text);
-        fprintf(to, " | %s | %s | %s | %s |\n", value_text(a, g->a, g->metric), value_text(b, g->b, g->metric),
-                change_text(change, g->a, g->b, g->metric), g->failed ? "**failed**" : "ok");
+        fprintf(to, " | %s | %s | %s | %s |\n", value_text(a, g->a, g->metric),
+                value_text(b, g->b, g->metric), change_text(change, g->a, g->b, g->metric),
+                g->failed ? "**failed**" : "ok");
     }
     fputs("\n| | a | b | change |\n|---|---|---|---|\n", to);
     for (unsigned i = 0; i < GATE_METRIC_COUNT; i++) {
         uint64_t x = gate_value(&r->totals[0], i), y = gate_value(&r->totals[1], i);
-        fprintf(to, "| %s | %s | %s | %s |\n", gate_metrics[i].label, value_text(a, x, i), value_text(b, y, i),
-                change_text(change, x, y, i));
+        fprintf(to, "| %s | %s | %s | %s |\n", gate_metrics[i].label, value_text(a, x, i),
+                value_text(b, y, i), change_text(change, x, y, i));
     }
 }
 
-static void write_file(const char *path, const char *mode, void (*put)(FILE *to, const struct diff_result *r),
+static void write_file(const char *path, const char *mode,
+                       void (*put)(FILE *to, const struct diff_result *r),
                        const struct diff_result *r)
 {
     FILE *to = path ? fopen(path, mode) : NULL;
@@ -244,8 +252,9 @@ static void check(struct diff_result *r)
         struct gate *g = &r->gates[i];
         for (unsigned side = 0; g->has_sites && side < 2; side++) {
             if (!r->totals[side].found)
-                die(EXIT_FAILED, "%s: --fail-on %s needs call sites (use 'heaptape record --stacks')", r->names[side],
-                    g->text);
+                die(EXIT_FAILED,
+                    "%s: --fail-on %s needs call sites (use 'heaptape record --stacks')",
+                    r->names[side], g->text);
         }
         gate_check(g, r->totals, &r->sites);
         r->n_failed += g->failed;

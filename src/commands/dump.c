@@ -23,9 +23,10 @@ struct dump_options {
 };
 
 static const struct option options[] = {
-    {'F', "format", OPTION_CHOICE, "text|json", "text", "print lines of text, or one JSON object per line",
-     offsetof(struct dump_options, format)},
-    {'p', "pid", OPTION_NUMBER, "PID", NULL, "print only this process of a trace (default: all processes)",
+    {'F', "format", OPTION_CHOICE, "text|json", "text",
+     "print lines of text, or one JSON object per line", offsetof(struct dump_options, format)},
+    {'p', "pid", OPTION_NUMBER, "PID", NULL,
+     "print only this process of a trace (default: all processes)",
      offsetof(struct dump_options, pid), .min = 1, .max = UINT32_MAX},
     {'k', "kind", OPTION_LIST, "KIND", NULL,
      "print only events of this kind, such as malloc or thread.start; may be repeated",
@@ -181,11 +182,14 @@ static char *put_rare(char *to, const struct dump_line *l)
         if (l->notes[i] && i == HT_NOTE_PATH)
             to = put_path(to, l->notes[i]);
         else if (l->notes[i])
-            to = text_decimal(TEXT_PUT(put_word(TEXT_PUT(to, " "), event_note_names[i]), "="), l->notes[i]);
+            to = text_decimal(TEXT_PUT(put_word(TEXT_PUT(to, " "), event_note_names[i]), "="),
+                              l->notes[i]);
     }
     if (l->error)
-        to = TEXT_PUT(
-            put_word(TEXT_PUT(to, " ("), strerrorname_np(l->error) ? strerrorname_np(l->error) : "unknown error"), ")");
+        to = TEXT_PUT(put_word(TEXT_PUT(to, " ("), strerrorname_np(l->error)
+                                                       ? strerrorname_np(l->error)
+                                                       : "unknown error"),
+                      ")");
     for (uint32_t i = 0; i < l->n_dependencies; i++) {
         to = text_decimal(put_word(to, i ? "," : " after "), l->dependencies[i].thread);
         to = text_decimal(TEXT_PUT(to, ":"), l->dependencies[i].op);
@@ -238,7 +242,8 @@ static int dump_json(struct buf *out, struct format_json_heads *heads, const str
     };
     if (l->notes)
         memcpy(c.ev.notes, l->notes, sizeof c.ev.notes);
-    return format_json_put(out, heads, &c, (l->slots ? FORMAT_JSON_SLOTS : 0) | (l->timed ? FORMAT_JSON_TIMES : 0));
+    return format_json_put(out, heads, &c,
+                           (l->slots ? FORMAT_JSON_SLOTS : 0) | (l->timed ? FORMAT_JSON_TIMES : 0));
 }
 
 struct dump {
@@ -303,7 +308,8 @@ static int dump_call(void *context, const struct walk_call *call)
 static int dump_trace(struct dump *d, struct trace_file *t, struct err *e)
 {
     struct err cut;
-    struct walk_options how = {.call = dump_call, .wants = wants_process, .pause = flush, .context = d};
+    struct walk_options how = {
+        .call = dump_call, .wants = wants_process, .pause = flush, .context = d};
     d->session = &t->reader.session;
     int rc = walk_run(&t->reader, &how, &cut, e);
     if (rc == 0 && cut.text[0])
@@ -311,7 +317,8 @@ static int dump_trace(struct dump *d, struct trace_file *t, struct err *e)
     return rc;
 }
 
-static int dump_op(struct dump *d, const struct workload_header *h, uint32_t thread, const struct workload_op *op)
+static int dump_op(struct dump *d, const struct workload_header *h, uint32_t thread,
+                   const struct workload_op *op)
 {
     uint64_t since = h->has_stamps && op->stamp > h->start_stamp ? op->stamp - h->start_stamp : 0;
     uint64_t notes[HT_NOTES] = {0};
@@ -343,7 +350,8 @@ static int dump_op(struct dump *d, const struct workload_header *h, uint32_t thr
     uint64_t slot = op->slot == WORKLOAD_NO_SLOT ? DUMP_NO_SLOT : op->slot;
     if (class == HT_CLASS_FREE || (class == HT_CLASS_RESIZE && !(op->flags & WORKLOAD_FROM_NULL)))
         line.ptr = slot;
-    if (class == HT_CLASS_ALLOC || (class == HT_CLASS_RESIZE && !(op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED))))
+    if (class == HT_CLASS_ALLOC ||
+        (class == HT_CLASS_RESIZE && !(op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED))))
         line.result = slot;
     return put_line(d, &line);
 }
@@ -380,7 +388,8 @@ static int dump(struct dump *d, const char *path, struct err *e)
     struct file f;
     int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD, e);
     if (rc == 0)
-        rc = f.kind == FILE_TRACE ? dump_trace(d, &f.trace, e) : dump_workload(d, f.workload.reader, e);
+        rc = f.kind == FILE_TRACE ? dump_trace(d, &f.trace, e)
+                                  : dump_workload(d, f.workload.reader, e);
     file_close(&f);
     return rc;
 }
@@ -412,7 +421,8 @@ const struct command cmd_dump = {
     .examples =
         {
             {"Print all calls as text", "heaptape dump gcc.ht | less"},
-            {"Print the calls of realloc of one process", "heaptape dump --pid 4711 --kind realloc gcc.ht"},
+            {"Print the calls of realloc of one process",
+             "heaptape dump --pid 4711 --kind realloc gcc.ht"},
             {"Find blocks larger than one megabyte from calloc",
              "heaptape dump --format json --kind calloc gcc.ht |\n    jq 'select(.size * .count > 1048576)'"},
         },

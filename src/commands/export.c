@@ -40,13 +40,16 @@ static const struct option options[] = {
      offsetof(struct export_cli_options, format), .shown = "FORMAT", .parse = parse_format},
     {'t', "table", OPTION_CHOICE, "events|blocks|sites|processes|samples", NULL,
      "write this table, with --format csv or parquet", offsetof(struct export_cli_options, table)},
-    {0, "partition", OPTION_FLAG, NULL, NULL, "with --table, write one file for each process below the folder FILE",
+    {0, "partition", OPTION_FLAG, NULL, NULL,
+     "with --table, write one file for each process below the folder FILE",
      offsetof(struct export_cli_options, partition)},
-    {0, "csv-safe", OPTION_FLAG, NULL, NULL, "with --format csv, mark texts that a spreadsheet would evaluate",
+    {0, "csv-safe", OPTION_FLAG, NULL, NULL,
+     "with --format csv, mark texts that a spreadsheet would evaluate",
      offsetof(struct export_cli_options, csv_safe)},
     {'o', "output", OPTION_STRING, "FILE|-", NULL, "write to FILE (default: standard output)",
      offsetof(struct export_cli_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct export_cli_options, force)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists",
+     offsetof(struct export_cli_options, force)},
     {'p', "pid", OPTION_NUMBER, "PID", NULL, "export only this process of a trace",
      offsetof(struct export_cli_options, pid), .min = 1, .max = UINT32_MAX},
     {0, "timestamps", OPTION_FLAG, NULL, "on", "leave out timestamps, in a format that has them",
@@ -66,7 +69,8 @@ static int list(void)
     return EXIT_DONE;
 }
 
-static int export_table(const struct export_cli_options *o, const char *from, const struct convert_watch *watch)
+static int export_table(const struct export_cli_options *o, const char *from,
+                        const struct convert_watch *watch)
 {
     struct err e = {0};
     const struct tables_export_settings how = {
@@ -93,11 +97,13 @@ static int run(const void *fields, int argc, char **argv)
     if (!o->format.calls && !o->format.table)
         return usage_error(&cmd_export, "--format is missing: %s", CHOICES);
     if (o->format.table && o->table < 0)
-        return usage_error(&cmd_export, "--format %s writes a table: name it with --table", o->format.table->name);
+        return usage_error(&cmd_export, "--format %s writes a table: name it with --table",
+                           o->format.table->name);
     if (!o->format.table && o->table >= 0)
         return usage_error(&cmd_export, "--table is for --format csv and parquet");
     if (o->format.table && (o->pid || !o->timestamps))
-        return usage_error(&cmd_export, "--format %s writes all processes and columns: %s is for other formats",
+        return usage_error(&cmd_export,
+                           "--format %s writes all processes and columns: %s is for other formats",
                            o->format.table->name, o->pid ? "--pid" : "--no-timestamps");
     if (o->csv_safe && o->format.table != &tables_csv)
         return usage_error(&cmd_export, "--csv-safe requires --format csv");

@@ -18,24 +18,29 @@ struct import_cli_options {
 };
 
 static const struct option options[] = {
-    {'F', "format", OPTION_PARSED, FORMATS_IMPORT_CHOICES, NULL, "read FILE in this format (see below)",
-     offsetof(struct import_cli_options, format), .shown = "FORMAT", .parse = formats_parse_import},
+    {'F', "format", OPTION_PARSED, FORMATS_IMPORT_CHOICES, NULL,
+     "read FILE in this format (see below)", offsetof(struct import_cli_options, format),
+     .shown = "FORMAT", .parse = formats_parse_import},
     {'o', "output", OPTION_STRING, "FILE|-", NULL,
      "write to FILE, or to standard output for - (default: FILE.htw, or FILE.ht with --trace)",
      offsetof(struct import_cli_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct import_cli_options, force)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists",
+     offsetof(struct import_cli_options, force)},
     {'p', "pid", OPTION_PARSED, "PID|all", NULL,
      "import only this process, or each into its own workload (default: the one with the highest peak of live bytes)",
-     offsetof(struct import_cli_options, pid), .parse = options_parse_pid, .min = 1, .max = UINT32_MAX},
-    {0, "trace", OPTION_FLAG, NULL, NULL, "write a raw trace of all processes instead of a workload",
+     offsetof(struct import_cli_options, pid), .parse = options_parse_pid, .min = 1,
+     .max = UINT32_MAX},
+    {0, "trace", OPTION_FLAG, NULL, NULL,
+     "write a raw trace of all processes instead of a workload",
      offsetof(struct import_cli_options, trace)},
-    {'k', "keep-going", OPTION_FLAG, NULL, NULL, "skip invalid records and report how many there were",
+    {'k', "keep-going", OPTION_FLAG, NULL, NULL,
+     "skip invalid records and report how many there were",
      offsetof(struct import_cli_options, keep_going)},
     {0, "strict", OPTION_FLAG, NULL, NULL,
      "fail if the order of events is ambiguous or a freed block was never allocated",
      offsetof(struct import_cli_options, strict)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "compress with this zstd level", offsetof(struct import_cli_options, level),
-     .min = 1, .max = 19},
+    {'l', "level", OPTION_NUMBER, "N", "3", "compress with this zstd level",
+     offsetof(struct import_cli_options, level), .min = 1, .max = 19},
     {0, "timestamps", OPTION_FLAG, NULL, "on", "leave out the timestamps of events",
      offsetof(struct import_cli_options, timestamps)},
     {0, "list", OPTION_FLAG, NULL, NULL, "print the names of the formats and exit",
@@ -48,13 +53,13 @@ static void print_result(const char *path, uint64_t bytes, const struct workload
     note("%s: %llu events, %llu threads, %.2f bytes/event", path, (unsigned long long)s->events,
          (unsigned long long)s->threads, s->events ? (double)bytes / (double)s->events : 0.0);
     if (s->order_ambiguous || s->unmatched_frees)
-        note("%s: %llu frees have no recorded allocation, the order of %llu events is ambiguous", path,
-             (unsigned long long)s->unmatched_frees, (unsigned long long)s->order_ambiguous);
+        note("%s: %llu frees have no recorded allocation, the order of %llu events is ambiguous",
+             path, (unsigned long long)s->unmatched_frees, (unsigned long long)s->order_ambiguous);
 }
 
 // A trace, or the workload of one process.
-static int import_to(struct input *in, const char *to, unsigned flags, bool trace, const struct import_settings *how,
-                     struct err *e)
+static int import_to(struct input *in, const char *to, unsigned flags, bool trace,
+                     const struct import_settings *how, struct err *e)
 {
     struct output out;
     struct workload_summary s;
@@ -76,10 +81,12 @@ static int import(const char *from, const char *to, const struct import_cli_opti
 {
     struct input in;
     struct err e = {0};
-    const struct convert_files files = {to, OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0), print_result};
+    const struct convert_files files = {to, OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0),
+                                        print_result};
     int rc = input_open(&in, from, &e);
     if (rc == 0)
-        rc = o->pid.all ? import_each(&in, &files, how, &e) : import_to(&in, to, files.flags, o->trace, how, &e);
+        rc = o->pid.all ? import_each(&in, &files, how, &e)
+                        : import_to(&in, to, files.flags, o->trace, how, &e);
     input_close(&in);
     if (rc < 0)
         die(EXIT_FAILED, "%s", e.text);
@@ -105,7 +112,8 @@ static int run(const void *fields, int argc, char **argv)
     if (!o->format)
         return usage_error(&cmd_import, "--format is missing: %s", FORMATS_IMPORT_CHOICES);
     if ((o->pid.pid || o->pid.all) && o->trace)
-        return usage_error(&cmd_import, "--pid selects a process for a workload; --trace writes all processes");
+        return usage_error(&cmd_import,
+                           "--pid selects a process for a workload; --trace writes all processes");
     const struct import_settings how = {
         .format = o->format,
         .keep_going = o->keep_going,
@@ -116,11 +124,14 @@ static int run(const void *fields, int argc, char **argv)
                     .watch = watch_begin("import")},
     };
     char *beside = NULL;
-    if (!o->output && strcmp(argv[0], "-") != 0 && asprintf(&beside, "%s.%s", argv[0], o->trace ? "ht" : "htw") < 0)
+    if (!o->output && strcmp(argv[0], "-") != 0 &&
+        asprintf(&beside, "%s.%s", argv[0], o->trace ? "ht" : "htw") < 0)
         die(EXIT_FAILED, "out of memory");
     const char *to = o->output ? o->output : beside ? beside : "-";
     if (o->pid.all && strcmp(to, "-") == 0)
-        return usage_error(&cmd_import, "--pid all writes several files: name them with -o, for example out.%%p.htw");
+        return usage_error(
+            &cmd_import,
+            "--pid all writes several files: name them with -o, for example out.%%p.htw");
     int code = import(argv[0], to, o, &how);
     free(beside);
     return code;

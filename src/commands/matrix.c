@@ -24,12 +24,14 @@ struct matrix_options {
 };
 
 static const struct option options[] = {
-    {'w', "workload", OPTION_LIST, "FILE", NULL, "replay FILE", offsetof(struct matrix_options, workloads)},
+    {'w', "workload", OPTION_LIST, "FILE", NULL, "replay FILE",
+     offsetof(struct matrix_options, workloads)},
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
      "replay on this allocator, as for 'heaptape compare'; ratios are to the first",
      offsetof(struct matrix_options, allocators)},
     {0, "sweep", OPTION_LIST, "VARIABLE=VALUE,VALUE...", NULL,
-     "try each value of an environment variable on each allocator", offsetof(struct matrix_options, sweeps)},
+     "try each value of an environment variable on each allocator",
+     offsetof(struct matrix_options, sweeps)},
     {'r', "runs", OPTION_NUMBER, "N", "5", "replay each workload N times on each allocator",
      offsetof(struct matrix_options, runs), .min = 1, .max = MEASURE_MAX_RUNS},
     {0, "replay-option", OPTION_LIST, "OPTION", NULL,
@@ -41,11 +43,13 @@ static const struct option options[] = {
     {0, "engine-option", OPTION_LIST, "OPTION", NULL,
      "an option for parallel or sbatch: --engine-option=--sshlogin=a,b",
      offsetof(struct matrix_options, engine_options)},
-    {0, "retry", OPTION_FLAG, NULL, NULL, "run failed jobs again", offsetof(struct matrix_options, retry)},
-    {0, "across-machines", OPTION_FLAG, NULL, NULL, "print ratios also where runs are of different machines",
+    {0, "retry", OPTION_FLAG, NULL, NULL, "run failed jobs again",
+     offsetof(struct matrix_options, retry)},
+    {0, "across-machines", OPTION_FLAG, NULL, NULL,
+     "print ratios also where runs are of different machines",
      offsetof(struct matrix_options, across_machines)},
-    {0, "job", OPTION_NUMBER, "N", NULL, "run job N alone, as the engines do", offsetof(struct matrix_options, job),
-     .min = 1, .max = UINT32_MAX},
+    {0, "job", OPTION_NUMBER, "N", NULL, "run job N alone, as the engines do",
+     offsetof(struct matrix_options, job), .min = 1, .max = UINT32_MAX},
     {0},
 };
 
@@ -60,7 +64,8 @@ static int add_job(void *context, const char *allocator, struct err *e)
     return matrix_add(a->m, a->workload, allocator, e);
 }
 
-static int add_workload(struct matrix *m, const struct matrix_options *o, const char *file, struct err *e)
+static int add_workload(struct matrix *m, const struct matrix_options *o, const char *file,
+                        struct err *e)
 {
     char path[PATH_MAX];
     struct matrix_adding a = {m, path};
@@ -118,8 +123,8 @@ static void print_failure(const struct matrix *m, size_t number)
     char text[512] = "", *path = matrix_path(m, number, true);
     if (path)
         read_failure(path, text, sizeof text);
-    note("job %zu failed: %s on %s: %s", number, m->jobs[number - 1].workload, m->jobs[number - 1].allocator,
-         *text ? text : "it wrote nothing");
+    note("job %zu failed: %s on %s: %s", number, m->jobs[number - 1].workload,
+         m->jobs[number - 1].allocator, *text ? text : "it wrote nothing");
     free(path);
 }
 
@@ -130,7 +135,8 @@ static void print_workload(const struct matrix *m, size_t first, bool across_mac
     struct err e = {0};
     int rc = 0;
     for (size_t i = first; rc == 0 && i <= m->n_jobs; i++) {
-        if (strcmp(m->jobs[i - 1].workload, m->jobs[first - 1].workload) != 0 || matrix_state(m, i) != MATRIX_DONE)
+        if (strcmp(m->jobs[i - 1].workload, m->jobs[first - 1].workload) != 0 ||
+            matrix_state(m, i) != MATRIX_DONE)
             continue;
         char *path = matrix_path(m, i, false);
         rc = path ? document_add_result(&d, path, &e) : err_set(&e, -ENOMEM, "out of memory");
@@ -188,13 +194,16 @@ static int run(const void *fields, int argc, char **argv)
     (void)argc;
     bool is_new = o->workloads.n || o->allocators.n || o->sweeps.n || o->replay_options.n;
     if (is_new && (o->job || !o->workloads.n))
-        return usage_error(&cmd_matrix, o->job ? "--job runs a job that is in DIR already" : "-w is missing");
+        return usage_error(&cmd_matrix,
+                           o->job ? "--job runs a job that is in DIR already" : "-w is missing");
     for (size_t i = 0; i < o->sweeps.n; i++) {
         if (!replay_is_sweep(o->sweeps.items[i]))
-            return usage_error(&cmd_matrix, "--sweep %s: expected VARIABLE=VALUE,VALUE...", o->sweeps.items[i]);
+            return usage_error(&cmd_matrix, "--sweep %s: expected VARIABLE=VALUE,VALUE...",
+                               o->sweeps.items[i]);
     }
     if (o->engine_options.n && o->engine == MATRIX_LOCAL)
-        return usage_error(&cmd_matrix, "--engine-option is for --engine=parallel and --engine=slurm");
+        return usage_error(&cmd_matrix,
+                           "--engine-option is for --engine=parallel and --engine=slurm");
     find_self(heaptape);
     int rc = is_new ? make(&m, o, argv[0], &e) : matrix_open(&m, argv[0], &e);
     struct matrix_how how = {.engine = o->engine,
@@ -219,7 +228,8 @@ const struct command cmd_matrix = {
         {
             {"Replay two workloads on two allocators, one job after the other",
              "heaptape matrix -w a.htw -w b.htw -a glibc -a jemalloc results"},
-            {"Continue an interrupted matrix, and run failed jobs again", "heaptape matrix --retry results"},
+            {"Continue an interrupted matrix, and run failed jobs again",
+             "heaptape matrix --retry results"},
             {"Run the jobs on two hosts that share the folders",
              "heaptape matrix -w a.htw -a glibc -a jemalloc --engine parallel \\\n    --engine-option=--sshlogin=host1,host2 /shared/results"},
         },

@@ -20,14 +20,16 @@ struct merge_cli_options {
 };
 
 static const struct option options[] = {
-    {'o', "output", OPTION_STRING, "FILE|-", "-", "write the workload to FILE or to standard output",
+    {'o', "output", OPTION_STRING, "FILE|-", "-",
+     "write the workload to FILE or to standard output",
      offsetof(struct merge_cli_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists", offsetof(struct merge_cli_options, force)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists",
+     offsetof(struct merge_cli_options, force)},
     {0, "offset", OPTION_LIST, "TIME", NULL,
      "start the second workload TIME after the first; repeat for the third and later ones",
      offsetof(struct merge_cli_options, offsets)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "set the zstd compression level", offsetof(struct merge_cli_options, level),
-     .min = 1, .max = 19},
+    {'l', "level", OPTION_NUMBER, "N", "3", "set the zstd compression level",
+     offsetof(struct merge_cli_options, level), .min = 1, .max = 19},
     {0},
 };
 
@@ -49,7 +51,8 @@ static int check_sampling(const struct merging *j)
         uint64_t bytes = workload_reader_header(j->in[i].reader)->stack_sample_bytes;
         if (bytes != first)
             return err_set(j->e, -EINVAL,
-                           "the inputs' stacks were sampled differently: one per %" PRIu64 " bytes and one per %" PRIu64
+                           "the inputs' stacks were sampled differently: one per %" PRIu64
+                           " bytes and one per %" PRIu64
                            " (0: all or none); record them with the same --stacks",
                            first, bytes);
     }
@@ -61,8 +64,10 @@ static int write_merged(struct merging *j)
     struct progress progress;
     struct output out;
     struct workload_summary s;
-    const struct merged_files files = {j->in, j->offsets_ns, j->n, (int)j->options->level, &progress};
-    int rc = output_open(&out, j->options->output, OUTPUT_ASIDE | (j->options->force ? OUTPUT_FORCE : 0), j->e);
+    const struct merged_files files = {j->in, j->offsets_ns, j->n, (int)j->options->level,
+                                       &progress};
+    int rc = output_open(&out, j->options->output,
+                         OUTPUT_ASIDE | (j->options->force ? OUTPUT_FORCE : 0), j->e);
     if (rc < 0)
         return rc;
     progress_init(&progress, "merge", "B", 0, cli_common.quiet);
@@ -72,7 +77,8 @@ static int write_merged(struct merging *j)
     int closed = output_close(&out, rc == 0, j->e);
     rc = rc < 0 ? rc : closed;
     if (rc == 0)
-        note("%s: %llu events, %llu threads", out.name, (unsigned long long)s.events, (unsigned long long)s.threads);
+        note("%s: %llu events, %llu threads", out.name, (unsigned long long)s.events,
+             (unsigned long long)s.threads);
     return rc;
 }
 
@@ -80,7 +86,8 @@ static int merge(struct merging *j, char **paths, size_t n)
 {
     int rc = 0;
     for (; rc == 0 && j->n < n; j->n++)
-        rc = convert_open(&j->in[j->n], paths[j->n], &(struct convert_open_options){.watch = watch_conversion()}, j->e);
+        rc = convert_open(&j->in[j->n], paths[j->n],
+                          &(struct convert_open_options){.watch = watch_conversion()}, j->e);
     if (rc == 0)
         rc = write_merged(j);
     for (size_t i = 0; i < j->n; i++)
@@ -106,10 +113,12 @@ static int run(const void *fields, int argc, char **argv)
     if (reads_stdin_twice(argv, argc))
         return usage_error(&cmd_merge, "standard input (-) can be given only once");
     if (o->offsets.n >= (size_t)argc)
-        return usage_error(&cmd_merge, "--offset: given %zu times for %d workloads", o->offsets.n, argc);
+        return usage_error(&cmd_merge, "--offset: given %zu times for %d workloads", o->offsets.n,
+                           argc);
     for (size_t i = 0; i < o->offsets.n; i++) {
         if (span_parse(o->offsets.items[i], &j.offsets_ns[i + 1]) < 0)
-            return usage_error(&cmd_merge, "--offset: '%s' is not a time such as 1.5s or 20ms", o->offsets.items[i]);
+            return usage_error(&cmd_merge, "--offset: '%s' is not a time such as 1.5s or 20ms",
+                               o->offsets.items[i]);
     }
     if (merge(&j, argv, (size_t)argc) < 0)
         die(EXIT_FAILED, "%s", e.text);
@@ -122,7 +131,8 @@ const struct command cmd_merge = {
     .summary = "Merge several workloads into one",
     .examples =
         {
-            {"Let two programs run side by side on one heap", "heaptape merge -o both.htw redis.htw python.htw"},
+            {"Let two programs run side by side on one heap",
+             "heaptape merge -o both.htw redis.htw python.htw"},
             {"Replay three copies, the second 10 ms and the third 20 ms after the first",
              "heaptape merge --offset 10ms --offset 20ms a.htw a.htw a.htw |\n    heaptape replay -a mimalloc -"},
         },

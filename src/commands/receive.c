@@ -14,10 +14,12 @@ struct receive_options {
 };
 
 static const struct option options[] = {
-    {0, "listen", OPTION_STRING, "HOST:PORT", "127.0.0.1:8470", "accept connections on this address",
-     offsetof(struct receive_options, listen)},
-    {0, "dir", OPTION_STRING, "DIR", NULL, "store the files below DIR", offsetof(struct receive_options, folder)},
-    {0, "token-file", OPTION_STRING, "FILE", NULL, "accept only uploads with one of the tokens in FILE",
+    {0, "listen", OPTION_STRING, "HOST:PORT", "127.0.0.1:8470",
+     "accept connections on this address", offsetof(struct receive_options, listen)},
+    {0, "dir", OPTION_STRING, "DIR", NULL, "store the files below DIR",
+     offsetof(struct receive_options, folder)},
+    {0, "token-file", OPTION_STRING, "FILE", NULL,
+     "accept only uploads with one of the tokens in FILE",
      offsetof(struct receive_options, token_file)},
     {0, "certificate", OPTION_STRING, "FILE", NULL, "use TLS with the certificate in FILE (PEM)",
      offsetof(struct receive_options, certificate)},
@@ -64,7 +66,8 @@ const struct command cmd_receive = {
             {"Receive recordings of the same machine", "heaptape receive --dir recordings"},
             {"Receive them from other hosts, over TLS and with tokens",
              "heaptape receive --dir recordings --listen :8470 --token-file tokens \\\n    --certificate server.pem --key server.key"},
-            {"Read the segments of one of them as one trace", "heaptape stat recordings/HOST/PROCESS"},
+            {"Read the segments of one of them as one trace",
+             "heaptape stat recordings/HOST/PROCESS"},
         },
     .options = options,
     .options_bytes = sizeof(struct receive_options),

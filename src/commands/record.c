@@ -1,18 +1,18 @@
 #include "record/record.h"
-#include "record/aggregate/write.h"
+#include "capture/spool/spool.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/paths.h"
 #include "commands/record_summary.h"
+#include "formats/export_live.h"
+#include "record/aggregate/write.h"
 #include "record/flight/flight.h"
 #include "record/flight/segments.h"
-#include "formats/export_live.h"
+#include "record/processes/target.h"
+#include "replay/allocators.h"
 #include "report/text/coverage.h"
 #include "report/text/unseen.h"
 #include "report/text/watch.h"
-#include "record/processes/target.h"
-#include "replay/allocators.h"
-#include "capture/spool/spool.h"
 #include "transfer/feed.h"
 #include "transfer/queue.h"
 #include "transfer/upload_options.h"
@@ -42,7 +42,8 @@ struct compression {
     int level;
 };
 
-#define WRAP_FUNCTIONS "malloc, calloc, realloc, free, memalign, aligned_alloc, posix_memalign or malloc_usable_size"
+#define WRAP_FUNCTIONS                                                                             \
+    "malloc, calloc, realloc, free, memalign, aligned_alloc, posix_memalign or malloc_usable_size"
 
 struct record_options {
     const char *output;
@@ -112,24 +113,27 @@ static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE|URL|-", NULL,
      "write the trace to FILE, to standard output (-) or to a server (default: heaptape.ht)",
      offsetof(struct record_options, output), .group = "Output"},
-    {'F', "format", OPTION_PARSED, FORMATS_EXPORT_CHOICES, NULL, "write another tool's format instead of a trace",
-     offsetof(struct record_options, format), .shown = "FORMAT", .parse = formats_parse_export},
+    {'F', "format", OPTION_PARSED, FORMATS_EXPORT_CHOICES, NULL,
+     "write another tool's format instead of a trace", offsetof(struct record_options, format),
+     .shown = "FORMAT", .parse = formats_parse_export},
     {0, "log-fd", OPTION_NUMBER, "FD", NULL, "write to this inherited file descriptor",
      offsetof(struct record_options, log_fd), .min = 1, .max = INT_MAX},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct record_options, force)},
-    {'z', "compress", OPTION_PARSED, "none|lz4|zstd[:LEVEL]", "zstd:1", "compress: none, lz4, zstd[:LEVEL]",
-     offsetof(struct record_options, compression), .shown = "CODEC", .parse = parse_compression, .min = 1,
-     .max = MAX_LEVEL},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists",
+     offsetof(struct record_options, force)},
+    {'z', "compress", OPTION_PARSED, "none|lz4|zstd[:LEVEL]", "zstd:1",
+     "compress: none, lz4, zstd[:LEVEL]", offsetof(struct record_options, compression),
+     .shown = "CODEC", .parse = parse_compression, .min = 1, .max = MAX_LEVEL},
     {0, "max-size", OPTION_SIZE, "SIZE", NULL, "stop when FILE reaches SIZE",
      offsetof(struct record_options, max_bytes)},
     {0, "start", OPTION_CHOICE, "now|paused", "now", "start at once, or by 'heaptape ctl'",
      offsetof(struct record_options, start), .group = "What is recorded"},
     {0, "follow", OPTION_STRING, "all|none|PATTERN", "all", "record these child processes",
      offsetof(struct record_options, follow)},
-    {'a', "allocator", OPTION_STRING, "ALLOCATOR", NULL, "run PROGRAM on this allocator: a name or path",
-     offsetof(struct record_options, allocator)},
-    {0, "stacks", OPTION_PARSED, "DEPTH|sample[:BYTES]", NULL, "record call stacks, of all allocations or a sample",
-     offsetof(struct record_options, stacks), .bare = "128", .parse = parse_stacks, .min = 1, .max = SPOOL_MAX_DEPTH},
+    {'a', "allocator", OPTION_STRING, "ALLOCATOR", NULL,
+     "run PROGRAM on this allocator: a name or path", offsetof(struct record_options, allocator)},
+    {0, "stacks", OPTION_PARSED, "DEPTH|sample[:BYTES]", NULL,
+     "record call stacks, of all allocations or a sample", offsetof(struct record_options, stacks),
+     .bare = "128", .parse = parse_stacks, .min = 1, .max = SPOOL_MAX_DEPTH},
     {0, "usable", OPTION_FLAG, NULL, NULL, "also record usable sizes (malloc_usable_size)",
      offsetof(struct record_options, usable)},
     {0, "maps", OPTION_FLAG, NULL, NULL, "also record calls of mmap, munmap, brk and so on",
@@ -146,15 +150,19 @@ static const struct option options[] = {
      .group = "Long recordings"},
     {0, "period", OPTION_NUMBER, "SECONDS", "3600", "with --aggregate: set the period",
      offsetof(struct record_options, period_s), .min = 1, .max = UINT32_MAX},
-    {0, "flight", OPTION_PARSED, "SIZE|DURATION[,...]", NULL, "keep the last part in memory, dump it on a trigger",
-     offsetof(struct record_options, flight), .parse = parse_window},
-    {0, "trigger", OPTION_PARSED, "TRIGGER[,...]", NULL, "with --flight: set what triggers a dump [exit]",
-     offsetof(struct record_options, triggers), .parse = parse_triggers},
+    {0, "flight", OPTION_PARSED, "SIZE|DURATION[,...]", NULL,
+     "keep the last part in memory, dump it on a trigger", offsetof(struct record_options, flight),
+     .parse = parse_window},
+    {0, "trigger", OPTION_PARSED, "TRIGGER[,...]", NULL,
+     "with --flight: set what triggers a dump [exit]", offsetof(struct record_options, triggers),
+     .parse = parse_triggers},
     {0, "on-dump", OPTION_STRING, "CMD", NULL, "with --flight: run CMD after each, $1 is its path",
      offsetof(struct record_options, on_dump)},
-    {0, "segment", OPTION_PARSED, "SIZE|DURATION[,...]", NULL, "write the trace as files of SIZE or DURATION",
-     offsetof(struct record_options, segment), .parse = parse_window},
-    {0, "on-segment", OPTION_STRING, "CMD", NULL, "with --segment: run CMD after each, $1 is its path",
+    {0, "segment", OPTION_PARSED, "SIZE|DURATION[,...]", NULL,
+     "write the trace as files of SIZE or DURATION", offsetof(struct record_options, segment),
+     .parse = parse_window},
+    {0, "on-segment", OPTION_STRING, "CMD", NULL,
+     "with --segment: run CMD after each, $1 is its path",
      offsetof(struct record_options, on_segment)},
     {0, "keep", OPTION_NUMBER, "N", NULL, "keep only the last N dumps or segments",
      offsetof(struct record_options, keep), .min = 1, .max = UINT32_MAX},
@@ -166,18 +174,19 @@ static const struct option options[] = {
      offsetof(struct record_options, upload_wait_s), .max = UINT32_MAX},
     {0, "upload-timeout", OPTION_NUMBER, "SECONDS", "60", "cancel requests that stall",
      offsetof(struct record_options, upload_timeout_s), .shown = "SEC", .min = 1, .max = INT32_MAX},
-    {0, "upload-token-file", OPTION_STRING, "FILE", NULL, "send the token in the first line of FILE",
-     offsetof(struct record_options, token_file)},
-    {0, "s3", OPTION_PARSED, "REGION", NULL, "sign requests for S3", offsetof(struct record_options, s3), .bare = "",
-     .parse = upload_options_parse_s3},
-    {'p', "pid", OPTION_NUMBER, "PID", NULL, "record a process that runs already", offsetof(struct record_options, pid),
-     .min = 1, .max = INT_MAX, .group = "Processes that run already"},
+    {0, "upload-token-file", OPTION_STRING, "FILE", NULL,
+     "send the token in the first line of FILE", offsetof(struct record_options, token_file)},
+    {0, "s3", OPTION_PARSED, "REGION", NULL, "sign requests for S3",
+     offsetof(struct record_options, s3), .bare = "", .parse = upload_options_parse_s3},
+    {'p', "pid", OPTION_NUMBER, "PID", NULL, "record a process that runs already",
+     offsetof(struct record_options, pid), .min = 1, .max = INT_MAX,
+     .group = "Processes that run already"},
     {0, "duration", OPTION_NUMBER, "SECONDS", NULL, "with --pid: stop after SECONDS",
      offsetof(struct record_options, duration_s), .min = 1, .max = UINT32_MAX},
     {0, "walk", OPTION_FLAG, NULL, NULL, "with --pid: also record blocks live at the start",
      offsetof(struct record_options, walk)},
-    {0, "wrap", OPTION_STRING, "NAME=FUNCTION[,...]", NULL, "with --pid: record allocators with other names",
-     offsetof(struct record_options, wrap)},
+    {0, "wrap", OPTION_STRING, "NAME=FUNCTION[,...]", NULL,
+     "with --pid: record allocators with other names", offsetof(struct record_options, wrap)},
     {0, "collect", OPTION_STRING, "DIR", NULL, "write the trace of programs that record themselves",
      offsetof(struct record_options, collect)},
     {'v', "verbose", OPTION_FLAG, NULL, NULL, "also report the cost of recording",
@@ -190,7 +199,8 @@ static const struct option options[] = {
 static bool is_cut(const struct record_settings *s, const struct record_result *r)
 {
     bool asked = r->ended_by && !s->attach.duration_ns;
-    return s->attach.pid && s->attach.report < 0 && (r->off.processes || (r->ended_early && !asked));
+    return s->attach.pid && s->attach.report < 0 &&
+           (r->off.processes || (r->ended_early && !asked));
 }
 
 static int exit_code(const struct record_settings *s, const struct record_result *r)
@@ -236,7 +246,8 @@ static int run_collect(const struct record_options *o, const struct record_setti
     }
     if (r.events == 0) {
         output_close(&out, false, NULL);
-        die(EXIT_FAILED, "%s: nothing was recorded%s%s", o->collect, r.off.processes ? ": " : "", r.off.text);
+        die(EXIT_FAILED, "%s: nothing was recorded%s%s", o->collect, r.off.processes ? ": " : "",
+            r.off.text);
     }
     record_summary_print(o->verbose, &r, &out);
     if (output_close(&out, true, &e) < 0)
@@ -253,8 +264,8 @@ static void set_allocator(struct record_settings *s, const struct allocator *a)
 }
 
 // Reports on the program, which has exited or was never started, and returns the exit code.
-static int conclude(const struct record_options *o, const struct record_settings *s, const struct record_result *r,
-                    const struct output *out)
+static int conclude(const struct record_options *o, const struct record_settings *s,
+                    const struct record_result *r, const struct output *out)
 {
     struct err e = {0};
     if (r->start_errno)
@@ -268,7 +279,8 @@ static int conclude(const struct record_options *o, const struct record_settings
     return exit_code(s, r);
 }
 
-static int record_to_trace(const struct record_options *o, const struct record_settings *s, const char *path)
+static int record_to_trace(const struct record_options *o, const struct record_settings *s,
+                           const char *path)
 {
     struct record_result r;
     struct output out;
@@ -367,7 +379,8 @@ static void end_reader_by_signals(struct sigaction before[3], bool restore)
     }
 }
 
-static int record_to_reader(const struct record_options *o, struct record_settings *s, const struct record_reader *to)
+static int record_to_reader(const struct record_options *o, struct record_settings *s,
+                            const struct record_reader *to)
 {
     const struct sigaction action = {.sa_handler = ask_reader, .sa_flags = SA_RESTART};
     struct sigaction before, ended_by[3];
@@ -383,7 +396,8 @@ static int record_to_reader(const struct record_options *o, struct record_settin
     sigaddset(&ask, SIGUSR2);
     if (to->asked)
         sigprocmask(SIG_BLOCK, &ask, NULL);
-    if (to->check(to->settings, &e) < 0 || export_live_start_other(&live, to->read, to->settings, &out, &e) < 0)
+    if (to->check(to->settings, &e) < 0 ||
+        export_live_start_other(&live, to->read, to->settings, &out, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
     asked_reader = live.writer;
     // One that is ignored stays so, as PROGRAM inherits it.
@@ -411,7 +425,8 @@ static int check_aggregate(const void *settings, struct err *e)
     return aggregate_check(settings, e);
 }
 
-static int record_to_aggregate(const struct record_options *o, struct record_settings *s, const char *path)
+static int record_to_aggregate(const struct record_options *o, struct record_settings *s,
+                               const char *path)
 {
     const struct aggregate_settings how = {.path = path,
                                            .force = o->force,
@@ -419,7 +434,8 @@ static int record_to_aggregate(const struct record_options *o, struct record_set
                                            .period_ns = o->period_s * NS_PER_S,
                                            .note = note_aggregate};
     s->codec = FRAME_CODEC_NONE; // nobody keeps it
-    return record_to_reader(o, s, &(struct record_reader){path, &how, check_aggregate, write_aggregate, false});
+    return record_to_reader(
+        o, s, &(struct record_reader){path, &how, check_aggregate, write_aggregate, false});
 }
 
 static int check_flight(const void *settings, struct err *e)
@@ -432,7 +448,8 @@ static int run_flight(const void *settings, struct err *e)
     return flight_run(settings, e);
 }
 
-static int record_flight(const struct record_options *o, struct record_settings *s, const char *path)
+static int record_flight(const struct record_options *o, struct record_settings *s,
+                         const char *path)
 {
     const struct flight_settings how = {.path = path,
                                         .force = o->force,
@@ -441,7 +458,8 @@ static int record_flight(const struct record_options *o, struct record_settings 
                                         .keep = o->keep,
                                         .command = o->on_dump,
                                         .note = note_text};
-    return record_to_reader(o, s, &(struct record_reader){path, &how, check_flight, run_flight, true});
+    return record_to_reader(o, s,
+                            &(struct record_reader){path, &how, check_flight, run_flight, true});
 }
 
 static int check_segments(const void *settings, struct err *e)
@@ -480,28 +498,33 @@ static int run_uploaded(const void *settings, struct err *e)
     return rc;
 }
 
-static int record_uploaded(const struct record_options *o, struct record_settings *s, struct segments_settings *how)
+static int record_uploaded(const struct record_options *o, struct record_settings *s,
+                           struct segments_settings *how)
 {
-    struct record_upload u = {.segments = *how, .feed = {.limit = o->spool_bytes, .error = error_text}};
+    struct record_upload u = {.segments = *how,
+                              .feed = {.limit = o->spool_bytes, .error = error_text}};
     struct err e = {0};
     u.feed.upload = (struct upload_settings){.token_file = o->token_file,
                                              .timeout_s = (uint32_t)o->upload_timeout_s,
                                              .timeout_option = "--upload-timeout",
                                              .wait_ns = o->upload_wait_s * NS_PER_S,
                                              .note = note_text};
-    if (feed_init(&u.feed, o->spool, o->output, s->argv[0], s->attach.pid ? s->attach.pid : getpid(), &e) < 0 ||
+    if (feed_init(&u.feed, o->spool, o->output, s->argv[0],
+                  s->attach.pid ? s->attach.pid : getpid(), &e) < 0 ||
         upload_options_complete(&u.feed.upload, o->s3, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
     u.segments.path = u.feed.pattern;
     if (!o->segment.ns)
         u.segments.window = (struct flight_window){UPLOADED_BYTES, (uint64_t)UPLOADED_S * NS_PER_S};
-    int code =
-        record_to_reader(o, s, &(struct record_reader){o->output, &u, check_uploaded, run_uploaded, .uploads = true});
+    int code = record_to_reader(
+        o, s,
+        &(struct record_reader){o->output, &u, check_uploaded, run_uploaded, .uploads = true});
     feed_release(&u.feed);
     return code;
 }
 
-static int record_segments(const struct record_options *o, struct record_settings *s, const char *path)
+static int record_segments(const struct record_options *o, struct record_settings *s,
+                           const char *path)
 {
     struct segments_settings how = {.path = path,
                                     .force = o->force,
@@ -514,19 +537,22 @@ static int record_segments(const struct record_options *o, struct record_setting
     s->codec = FRAME_CODEC_NONE; // the segments are compressed when they are written
     if (upload_is_url(path))
         return record_uploaded(o, s, &how);
-    return record_to_reader(o, s, &(struct record_reader){path, &how, check_segments, run_segments, false});
+    return record_to_reader(
+        o, s, &(struct record_reader){path, &how, check_segments, run_segments, false});
 }
 
 static int record_program(const struct record_options *o, struct record_settings *s)
 {
-    struct export_live_target target = {.format = o->format, .output = o->output, .fd = (int)o->log_fd};
+    struct export_live_target target = {
+        .format = o->format, .output = o->output, .fd = (int)o->log_fd};
     struct allocator allocator = {0};
     char library[PATH_MAX];
     struct err e = {0};
     if (export_live_complete(&target) < 0)
         die(EXIT_RECORD, "out of memory");
     if (target.format && o->max_bytes)
-        return usage_error(&cmd_record, "--max-size applies to traces, not to --format %s", target.format->name);
+        return usage_error(&cmd_record, "--max-size applies to traces, not to --format %s",
+                           target.format->name);
     if (paths_find("libheaptape.so", library, sizeof library) < 0)
         die(EXIT_RECORD,
             "libheaptape.so: not found beside the heaptape executable; install it or set HEAPTAPE_LIBEXEC");
@@ -534,11 +560,12 @@ static int record_program(const struct record_options *o, struct record_settings
         die(EXIT_RECORD, "%s", e.text);
     s->library = library;
     set_allocator(s, &allocator);
-    int code = o->aggregate_s                  ? record_to_aggregate(o, s, o->output ? o->output : "heaptape.hta")
-               : o->flight.ns                  ? record_flight(o, s, o->output ? o->output : "heaptape.%n.ht")
-               : o->segment.ns || is_upload(o) ? record_segments(o, s, o->output ? o->output : "heaptape.%n.ht")
-               : target.format                 ? record_to_format(o, s, &target)
-                                               : record_to_trace(o, s, target.output);
+    int code = o->aggregate_s ? record_to_aggregate(o, s, o->output ? o->output : "heaptape.hta")
+               : o->flight.ns ? record_flight(o, s, o->output ? o->output : "heaptape.%n.ht")
+               : o->segment.ns || is_upload(o)
+                   ? record_segments(o, s, o->output ? o->output : "heaptape.%n.ht")
+               : target.format ? record_to_format(o, s, &target)
+                               : record_to_trace(o, s, target.output);
     allocator_release(&allocator);
     free(target.made);
     return code;
@@ -548,7 +575,8 @@ static int record_program(const struct record_options *o, struct record_settings
 static bool read_attach(struct record_attach *a)
 {
     const char *text = getenv(SPOOL_ENV_ATTACH);
-    return text && sscanf(text, "%d:%d", &a->pid, &a->report) == 2 && a->pid > 0 && a->report > STDERR_FILENO;
+    return text && sscanf(text, "%d:%d", &a->pid, &a->report) == 2 && a->pid > 0 &&
+           a->report > STDERR_FILENO;
 }
 
 // The command line of a program that runs already. Static.
@@ -582,18 +610,21 @@ static int record_attached(const struct record_options *o, struct record_setting
              o->aggregate_s                  ? "hta"
              : o->flight.ns || o->segment.ns ? "%n.ht"
                                              : "ht");
-    struct export_live_target target = {.format = o->format, .output = o->output, .fd = (int)o->log_fd};
+    struct export_live_target target = {
+        .format = o->format, .output = o->output, .fd = (int)o->log_fd};
     if (export_live_complete(&target) == 0 && !target.format && !o->output)
         named.output = output;
     free(target.made);
     return record_program(&named, s);
 }
 
-static int record_running(const struct record_options *o, const struct spool_wrap *names, struct record_settings *s)
+static int record_running(const struct record_options *o, const struct spool_wrap *names,
+                          struct record_settings *s)
 {
     struct target t;
     struct err e = {0};
-    s->attach = (struct record_attach){(pid_t)o->pid, -1, o->duration_s * 1000000000u, o->walk, names};
+    s->attach =
+        (struct record_attach){(pid_t)o->pid, -1, o->duration_s * 1000000000u, o->walk, names};
     s->argv = read_argv(s->attach.pid);
     // Not one that another recorder has.
     if (target_open(&t, s->attach.pid, &e) == 0) {
@@ -601,7 +632,8 @@ static int record_running(const struct record_options *o, const struct spool_wra
         uint32_t recorder = t.control.session->recorder_pid;
         target_close(&t);
         if (lives)
-            die(EXIT_RECORD, "%llu: is being recorded already, by process %u", (unsigned long long)o->pid, recorder);
+            die(EXIT_RECORD, "%llu: is being recorded already, by process %u",
+                (unsigned long long)o->pid, recorder);
     }
     return record_program(o, s);
 }
@@ -633,8 +665,9 @@ static int run_record(const void *fields, int argc, char **argv)
     if (o->wrap && !o->pid)
         return usage_error(&cmd_record, "--wrap requires --pid");
     if (o->wrap && spool_parse_wrap(o->wrap, &names) < 0)
-        return usage_error(&cmd_record,
-                           "--wrap needs NAME=FUNCTION, each once, separated by commas; FUNCTION is " WRAP_FUNCTIONS);
+        return usage_error(
+            &cmd_record,
+            "--wrap needs NAME=FUNCTION, each once, separated by commas; FUNCTION is " WRAP_FUNCTIONS);
     if (o->walk && (!o->pid || o->start == RECORD_PAUSED))
         return usage_error(&cmd_record, "--walk requires --pid, and recording from the start");
     if (!o->collect && !o->pid && argc == 0)
@@ -642,25 +675,32 @@ static int run_record(const void *fields, int argc, char **argv)
     if (o->collect && argc > 0)
         return usage_error(&cmd_record, "--collect takes no PROGRAM");
     if (o->collect && (o->format || o->log_fd))
-        return usage_error(&cmd_record, "--collect writes a trace; convert it with 'heaptape export' afterwards");
+        return usage_error(
+            &cmd_record, "--collect writes a trace; convert it with 'heaptape export' afterwards");
     if (o->aggregate_s && (o->format || o->log_fd || o->collect || o->max_bytes))
-        return usage_error(&cmd_record,
-                           "--aggregate cannot be combined with --format, --log-fd, --collect or --max-size");
+        return usage_error(
+            &cmd_record,
+            "--aggregate cannot be combined with --format, --log-fd, --collect or --max-size");
     if (o->flight.ns && (o->aggregate_s || o->format || o->log_fd || o->collect || o->max_bytes))
-        return usage_error(&cmd_record,
-                           "--flight cannot be combined with --aggregate, --format, --log-fd, --collect or --max-size");
-    if (o->segment.ns && (o->flight.ns || o->aggregate_s || o->format || o->log_fd || o->collect || o->max_bytes))
-        return usage_error(&cmd_record, "--segment cannot be combined with --flight, --aggregate, --format, --log-fd, "
-                                        "--collect or --max-size");
+        return usage_error(
+            &cmd_record,
+            "--flight cannot be combined with --aggregate, --format, --log-fd, --collect or --max-size");
+    if (o->segment.ns &&
+        (o->flight.ns || o->aggregate_s || o->format || o->log_fd || o->collect || o->max_bytes))
+        return usage_error(
+            &cmd_record,
+            "--segment cannot be combined with --flight, --aggregate, --format, --log-fd, "
+            "--collect or --max-size");
     if (o->segment.ns && o->output && !is_upload(o) && !strstr(o->output, "%n"))
         return usage_error(&cmd_record, "--segment needs %%n in FILE, the number of the segment");
     if ((o->triggers.any || o->on_dump) && !o->flight.ns)
         return usage_error(&cmd_record, "--trigger and --on-dump require --flight");
-    if (is_upload(o) &&
-        (o->flight.ns || o->aggregate_s || o->format || o->collect || o->max_bytes || o->keep || o->on_segment))
-        return usage_error(&cmd_record,
-                           "-o URL cannot be combined with --flight, --aggregate, --format, --collect, --max-size, "
-                           "--keep or --on-segment");
+    if (is_upload(o) && (o->flight.ns || o->aggregate_s || o->format || o->collect ||
+                         o->max_bytes || o->keep || o->on_segment))
+        return usage_error(
+            &cmd_record,
+            "-o URL cannot be combined with --flight, --aggregate, --format, --collect, --max-size, "
+            "--keep or --on-segment");
     if (!is_upload(o) && (o->spool || o->token_file || o->s3))
         return usage_error(&cmd_record, "--spool, --upload-token-file and --s3 require -o URL");
     if (is_upload(o) && o->spool && strstr(o->spool, "%n"))
@@ -674,7 +714,8 @@ static int run_record(const void *fields, int argc, char **argv)
     if (o->collect)
         return run_collect(o, &s);
     if (!*o->follow || strlen(o->follow) >= SPOOL_MAX_FOLLOW)
-        return usage_error(&cmd_record, "--follow must be all, none or a pattern of at most %d bytes",
+        return usage_error(&cmd_record,
+                           "--follow must be all, none or a pattern of at most %d bytes",
                            SPOOL_MAX_FOLLOW - 1);
     if (o->pid)
         return record_running(o, o->wrap ? &names : NULL, &s);

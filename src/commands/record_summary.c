@@ -22,8 +22,8 @@ static void print_unrecorded(bool verbose, const struct record_result *r)
         printed += 1 + u->items[i].forks;
     }
     if (u->processes > printed)
-        note("%s not recorded",
-             human_plural(processes, u->processes - printed, "other process was", "other processes were"));
+        note("%s not recorded", human_plural(processes, u->processes - printed, "other process was",
+                                             "other processes were"));
     const char *limits = unrecorded_limits(u);
     if (limits && (u->processes || verbose))
         note("%s", limits);
@@ -43,10 +43,13 @@ static const struct fact_texts *fact_texts(const struct record_fact *f)
     char others[64];
     printable_copy(program, sizeof program, f->program, strlen(f->program));
     // The name is lost with a spool that the program has truncated.
-    snprintf(t.process, sizeof t.process, program[0] ? "process %u (%s)" : "process %u", f->pid, program);
+    snprintf(t.process, sizeof t.process, program[0] ? "process %u (%s)" : "process %u", f->pid,
+             program);
     printable_copy(t.text, sizeof t.text, f->text, strlen(f->text));
     snprintf(t.others, sizeof t.others, f->processes > 1 ? ", and %s" : "%s",
-             f->processes > 1 ? human_plural(others, f->processes - 1, "other process", "other processes") : "");
+             f->processes > 1
+                 ? human_plural(others, f->processes - 1, "other process", "other processes")
+                 : "");
     return &t;
 }
 
@@ -55,8 +58,9 @@ static void print_facts(const struct record_result *r)
     const struct fact_texts *t;
     if (r->bypassed.processes) {
         t = fact_texts(&r->bypassed);
-        note("%s calls its own malloc (in %s)%s: those calls were not recorded (link it without that malloc)",
-             t->process, t->text, t->others);
+        note(
+            "%s calls its own malloc (in %s)%s: those calls were not recorded (link it without that malloc)",
+            t->process, t->text, t->others);
     }
     if (r->off.processes) {
         t = fact_texts(&r->off);
@@ -78,7 +82,8 @@ static void print_deepbound(const struct record_result *r)
 // Why records were lost, where no other line says so.
 static const char *loss_cause(const struct record_result *r)
 {
-    bool is_named = r->off.processes || r->untraced || r->unreadable || r->unopened || r->session_broken || r->cut_off;
+    bool is_named = r->off.processes || r->untraced || r->unreadable || r->unopened ||
+                    r->session_broken || r->cut_off;
     for (size_t i = 0; i < r->unrecorded.n; i++)
         is_named |= r->unrecorded.items[i].calls != UINT64_MAX;
     if (is_named || r->full || r->stopped_by)
@@ -100,15 +105,17 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
         note("recorded %s of %s", events, processes);
     if (r->visit.threads)
         note("%s, one of which stood still for at most %s",
-             human_plural(processes, r->visit.threads, "thread", "threads"), human_ns(ns, (double)r->visit.paused_ns));
+             human_plural(processes, r->visit.threads, "thread", "threads"),
+             human_ns(ns, (double)r->visit.paused_ns));
     if (r->visit.listed_blocks)
         note("%s from before: %s", human_plural(events, r->visit.listed_blocks, "block", "blocks"),
              human_bytes(bytes, r->visit.listed_bytes));
     if (r->visit.not_listed[0])
         note("blocks from before are not listed: %s", r->visit.not_listed);
     if (r->not_left[0])
-        note("the library stays between the program and its allocator: %s (try 'heaptape ctl PID detach')",
-             r->not_left);
+        note(
+            "the library stays between the program and its allocator: %s (try 'heaptape ctl PID detach')",
+            r->not_left);
     if (r->lost_words)
         note("%s%s lost%s", r->lost_is_bound ? "at least " : "",
              human_plural(events, r->lost_words, "record was", "records were"), loss_cause(r));
@@ -126,37 +133,47 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
             human_plural(processes, r->unopened, "spool", "spools"));
     print_unrecorded(verbose, r);
     if (r->left > r->unrecorded.processes)
-        note("%s not recorded after exec: the new program is static, privileged or in another root directory",
-             human_plural(processes, r->left - r->unrecorded.processes, "process was", "processes were"));
+        note(
+            "%s not recorded after exec: the new program is static, privileged or in another root directory",
+            human_plural(processes, r->left - r->unrecorded.processes, "process was",
+                         "processes were"));
     if (r->bad_code_names)
-        note("%s skipped: expected START SIZE NAME in a line, in hexadecimal digits, or a record of jitdump",
-             human_plural(processes, r->bad_code_names, "record of perf-PID.map or jit-PID.dump was",
-                          "records of perf-PID.map or jit-PID.dump were"));
+        note(
+            "%s skipped: expected START SIZE NAME in a line, in hexadecimal digits, or a record of jitdump",
+            human_plural(processes, r->bad_code_names, "record of perf-PID.map or jit-PID.dump was",
+                         "records of perf-PID.map or jit-PID.dump were"));
     if (r->cut_code_names)
         note("only the first 64 MiB of perf-PID.map and jit-PID.dump were read, of %s",
              human_plural(processes, r->cut_code_names, "process", "processes"));
     print_facts(r);
     print_deepbound(r);
     if (r->session_broken)
-        note("a program overwrote the memory that it shares with the recorder: the recording may be incomplete");
+        note(
+            "a program overwrote the memory that it shares with the recorder: the recording may be incomplete");
     if (r->ended_early && r->ended_by)
-        note("process %u ended the recording, as 'heaptape ctl PID detach' does; the program continued", r->ended_by);
+        note(
+            "process %u ended the recording, as 'heaptape ctl PID detach' does; the program continued",
+            r->ended_by);
     else if (r->ended_early)
         note("the recording ended before its time, and the program continued");
     if (r->full)
-        note("the recording stopped at --max-size; the program continued untraced (try --flight or --segment)");
+        note(
+            "the recording stopped at --max-size; the program continued untraced (try --flight or --segment)");
     if (r->stopped_by)
-        note("signal %d stopped the recording%s", r->stopped_by, r->exited ? "" : " before the program exited");
+        note("signal %d stopped the recording%s", r->stopped_by,
+             r->exited ? "" : " before the program exited");
     if (r->cut_off && out)
-        note("%s accepted no more data: the trace is cut off (keep what is whole with 'heaptape check --salvage')",
-             out->name);
+        note(
+            "%s accepted no more data: the trace is cut off (keep what is whole with 'heaptape check --salvage')",
+            out->name);
     else if (r->cut_off)
         note("the output accepted no more data: it is cut off");
     if (verbose)
         note(
             "recorder: %.1f ns of CPU per event, %s, %s to cheaper compression; backpressure: threads waited %s for it",
             (double)r->cpu_ns / n, human_plural(batches, r->batches, "batch", "batches"),
-            human_plural(fallbacks, r->steps_down, "fallback", "fallbacks"), human_ns(ns, (double)r->wait_ns));
+            human_plural(fallbacks, r->steps_down, "fallback", "fallbacks"),
+            human_ns(ns, (double)r->wait_ns));
 }
 
 void record_summary_nothing(const char *program, const struct record_result *r, struct err *e)
@@ -167,20 +184,27 @@ void record_summary_nothing(const char *program, const struct record_result *r, 
     else if (why)
         err_set(e, -ENODATA, "%s: nothing was recorded: the program %s", program, why);
     else if (r->untraced)
-        err_set(e, -ENODATA, "%s: nothing was recorded: no space, memory or file descriptor was left for its spool",
-                program);
+        err_set(
+            e, -ENODATA,
+            "%s: nothing was recorded: no space, memory or file descriptor was left for its spool",
+            program);
     else if (r->unreadable)
-        err_set(e, -ENODATA, "%s: nothing was recorded: its spool was truncated or overwritten", program);
+        err_set(e, -ENODATA, "%s: nothing was recorded: its spool was truncated or overwritten",
+                program);
     else if (r->unopened)
-        err_set(e, -ENODATA,
-                "%s: nothing was recorded: the recorder had no memory or file descriptor left for its spool", program);
+        err_set(
+            e, -ENODATA,
+            "%s: nothing was recorded: the recorder had no memory or file descriptor left for its spool",
+            program);
     else if (r->unrecorded.n)
         err_set(e, -ENODATA, "%s: nothing was recorded: %s", program, r->unrecorded.items[0].why);
     else if (r->bypassed.processes)
-        err_set(e, -ENODATA, "%s: nothing was recorded: the program calls its own malloc (in %s)", program,
-                fact_texts(&r->bypassed)->text);
+        err_set(e, -ENODATA, "%s: nothing was recorded: the program calls its own malloc (in %s)",
+                program, fact_texts(&r->bypassed)->text);
     else if (r->processes)
-        err_set(e, -ENODATA, "%s: nothing was recorded: the program did not call the malloc API", program);
+        err_set(e, -ENODATA, "%s: nothing was recorded: the program did not call the malloc API",
+                program);
     else
-        err_set(e, -ENODATA, "%s: nothing was recorded: libheaptape.so never started in it", program);
+        err_set(e, -ENODATA, "%s: nothing was recorded: libheaptape.so never started in it",
+                program);
 }

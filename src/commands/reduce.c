@@ -22,9 +22,11 @@ struct reduce_options {
 };
 
 static const struct option options[] = {
-    {'o', "output", OPTION_STRING, "FILE|-", "-", "write the reduced workload to FILE or to standard output",
+    {'o', "output", OPTION_STRING, "FILE|-", "-",
+     "write the reduced workload to FILE or to standard output",
      offsetof(struct reduce_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists", offsetof(struct reduce_options, force)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists",
+     offsetof(struct reduce_options, force)},
     {'k', "keep", OPTION_LIST, "CONDITION", NULL, "require that replays still show this",
      offsetof(struct reduce_options, keep)},
     {0, "keep-cmd", OPTION_STRING, "COMMAND", NULL,
@@ -33,13 +35,17 @@ static const struct option options[] = {
     {'a', "allocator", OPTION_STRING, "ALLOCATOR", NULL,
      "the allocator of conditions that name none [the allocator in LD_PRELOAD, or glibc]",
      offsetof(struct reduce_options, allocator)},
-    {'b', "budget", OPTION_NUMBER, "SECONDS", "600", "stop after SECONDS with the smallest workload found so far",
+    {'b', "budget", OPTION_NUMBER, "SECONDS", "600",
+     "stop after SECONDS with the smallest workload found so far",
      offsetof(struct reduce_options, budget_seconds), .min = 1, .max = REPLAY_MAX_TIMEOUT_SECONDS},
-    {'r', "runs", OPTION_NUMBER, "N", NULL, "a candidate must show it in N of N replays [3, or 6 for times]",
+    {'r', "runs", OPTION_NUMBER, "N", NULL,
+     "a candidate must show it in N of N replays [3, or 6 for times]",
      offsetof(struct reduce_options, runs), .min = 1, .max = 100},
-    {'j', "jobs", OPTION_NUMBER, "N", NULL, "judge N candidates at the same time [the number of CPUs, or 1 for times]",
+    {'j', "jobs", OPTION_NUMBER, "N", NULL,
+     "judge N candidates at the same time [the number of CPUs, or 1 for times]",
      offsetof(struct reduce_options, jobs), .min = 1, .max = CANDIDATES_MAX},
-    {0, "floor", OPTION_SIZE, "SIZE", "1M", "set the min dividend of a quotient of bytes in a CONDITION",
+    {0, "floor", OPTION_SIZE, "SIZE", "1M",
+     "set the min dividend of a quotient of bytes in a CONDITION",
      offsetof(struct reduce_options, floor_bytes)},
     {0, "timeout", OPTION_NUMBER, "SECONDS", "60",
      "stop a replay without progress, or COMMAND, after SECONDS; 0: never",
@@ -75,14 +81,15 @@ static void report(const struct reduce *r, const char *name)
     const struct reduce_blocks *b = &r->blocks, *from = &r->input;
     note("%s: %" PRIu64 " of %" PRIu64 " events (%.2g %%), %" PRIu64 " preexisting blocks, %" PRIu64
          " threads; %" PRIu64 " candidates%s",
-         name, b->events, from->events, 100.0 * (double)b->events / (double)(from->events ? from->events : 1),
-         b->ops - b->events, b->threads, r->judged, r->stopped ? "; stopped before the smallest was found" : "");
+         name, b->events, from->events,
+         100.0 * (double)b->events / (double)(from->events ? from->events : 1), b->ops - b->events,
+         b->threads, r->judged, r->stopped ? "; stopped before the smallest was found" : "");
     if (r->is_confirmed && r->is_shown)
         note("%s: shows it in %d of %d replays", name, REDUCE_CONFIRMATIONS, REDUCE_CONFIRMATIONS);
 }
 
-static int search_and_write(struct reduce *r, const struct workload_file *w, const struct reduce_options *o,
-                            struct err *e)
+static int search_and_write(struct reduce *r, const struct workload_file *w,
+                            const struct reduce_options *o, struct err *e)
 {
     struct output out;
     int rc = output_open(&out, o->output, OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0), e);
@@ -118,7 +125,8 @@ static int reduce(const char *path, const struct reduce_options *o, struct judge
         .interrupted = &interrupted,
     };
     reduce_init(&r, &how, j);
-    int rc = convert_open(&w, path, &(struct convert_open_options){.twice = true, .watch = watch_conversion()}, e);
+    int rc = convert_open(
+        &w, path, &(struct convert_open_options){.twice = true, .watch = watch_conversion()}, e);
     if (rc == 0)
         rc = search_and_write(&r, &w, o, e);
     reduce_release(&r);

@@ -10,9 +10,11 @@ static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
      "replay on this allocator: a name or path, then tunables [the allocator in LD_PRELOAD, or glibc]",
      offsetof(struct replay_options, allocators)},
-    {0, "verify", OPTION_FLAG, NULL, NULL, "check every result of the allocator instead of measuring",
+    {0, "verify", OPTION_FLAG, NULL, NULL,
+     "check every result of the allocator instead of measuring",
      offsetof(struct replay_options, verify)},
-    {0, "fragmentation", OPTION_FLAG, NULL, NULL, "add a run that finds the blocks that pin sparse pages",
+    {0, "fragmentation", OPTION_FLAG, NULL, NULL,
+     "add a run that finds the blocks that pin sparse pages",
      offsetof(struct replay_options, fragmentation)},
     REPLAY_OPTIONS("3"),
     {0},
@@ -37,7 +39,8 @@ static int run(const void *fields, int argc, char **argv)
     const struct replay_options *o = fields;
     (void)argc;
     if (o->allocators.n > 1)
-        return usage_error(&cmd_replay, "one allocator at a time; 'heaptape compare' takes several");
+        return usage_error(&cmd_replay,
+                           "one allocator at a time; 'heaptape compare' takes several");
     return replay_options_run(&cmd_replay, o, argv[0], print);
 }
 
@@ -47,8 +50,10 @@ const struct command cmd_replay = {
     .summary = "Replay a workload on an allocator and measure time and memory",
     .examples =
         {
-            {"Replay on jemalloc with two arenas", "heaptape replay -a jemalloc,MALLOC_CONF=narenas:2 program.htw"},
-            {"Find the blocks that pin pages", "heaptape replay --fragmentation -a glibc program.htw"},
+            {"Replay on jemalloc with two arenas",
+             "heaptape replay -a jemalloc,MALLOC_CONF=narenas:2 program.htw"},
+            {"Find the blocks that pin pages",
+             "heaptape replay --fragmentation -a glibc program.htw"},
             {"Check an allocator of your own, 20 times",
              "heaptape replay --verify --runs 20 -a ./libmine.so program.htw"},
         },

@@ -39,7 +39,8 @@ static int add_swept(const struct each_swept *s, const char *spec, size_t i, str
     int rc = 0;
     while (rc == 0 && value) {
         char *with = NULL;
-        if (asprintf(&with, "%s,%.*s=%.*s", spec, (int)strcspn(sweep, "="), sweep, (int)strcspn(value, ","), value) < 0)
+        if (asprintf(&with, "%s,%.*s=%.*s", spec, (int)strcspn(sweep, "="), sweep,
+                     (int)strcspn(value, ","), value) < 0)
             return err_set(e, -ENOMEM, "out of memory");
         rc = add_swept(s, with, i + 1, e);
         free(with);
@@ -51,7 +52,8 @@ static int add_swept(const struct each_swept *s, const char *spec, size_t i, str
 }
 
 int replay_each_swept(const struct option_list *sweeps, const char *spec,
-                      int (*add)(void *context, const char *spec, struct err *e), void *context, struct err *e)
+                      int (*add)(void *context, const char *spec, struct err *e), void *context,
+                      struct err *e)
 {
     return add_swept(&(struct each_swept){sweeps, add, context}, spec, 0, e);
 }
@@ -147,15 +149,18 @@ int replay_parse_speed(const char *text, void *field)
 static int check_options(const struct command *c, const struct replay_options *o)
 {
     if (o->fragmentation && o->verify)
-        return usage_error(c, "--fragmentation cannot be used with --verify, which measures nothing");
+        return usage_error(c,
+                           "--fragmentation cannot be used with --verify, which measures nothing");
     for (size_t i = 0; i < o->sweeps.n; i++) {
         if (!replay_is_sweep(o->sweeps.items[i]))
-            return usage_error(c, "--sweep %s: expected VARIABLE=VALUE,VALUE...", o->sweeps.items[i]);
+            return usage_error(c, "--sweep %s: expected VARIABLE=VALUE,VALUE...",
+                               o->sweeps.items[i]);
     }
     return EXIT_DONE;
 }
 
-static int read_workload(struct replay_session *s, struct workload_file *w, const char *path, struct err *e)
+static int read_workload(struct replay_session *s, struct workload_file *w, const char *path,
+                         struct err *e)
 {
     const struct convert_open_options how = {.twice = true, .watch = watch_conversion()};
     int rc = convert_open(w, path, &how, e);
@@ -169,9 +174,11 @@ static void note_preloaded(const struct replay_session *s, const struct option_l
     char *path = preloaded ? realpath(preloaded, NULL) : NULL;
     bool chosen = false;
     for (size_t i = 0; path && i < s->n_results; i++)
-        chosen |= s->results[i].allocator.library && strcmp(s->results[i].allocator.library, path) == 0;
+        chosen |=
+            s->results[i].allocator.library && strcmp(s->results[i].allocator.library, path) == 0;
     if (path && !chosen)
-        note("LD_PRELOAD has the allocator %s, which is not replayed on: -a chooses another one", path);
+        note("LD_PRELOAD has the allocator %s, which is not replayed on: -a chooses another one",
+             path);
     free(path);
 }
 
@@ -193,7 +200,8 @@ static void print_signal(int number, siginfo_t *info, void *context)
 
 static void watch_signal(void)
 {
-    struct sigaction a = {.sa_sigaction = print_signal, .sa_flags = SA_SIGINFO | (int)SA_RESETHAND}, old;
+    struct sigaction a = {.sa_sigaction = print_signal, .sa_flags = SA_SIGINFO | (int)SA_RESETHAND},
+                     old;
     if (sigaction(SIGTERM, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
         sigaction(SIGTERM, &a, NULL);
 }
@@ -205,8 +213,9 @@ void replay_prepare(char player[PATH_MAX], char null_library[PATH_MAX])
     watch_signal();
 }
 
-void replay_workload(struct replay_session *s, struct replay_settings *how, const struct option_list *allocators,
-                     const struct option_list *sweeps, const char *path)
+void replay_workload(struct replay_session *s, struct replay_settings *how,
+                     const struct option_list *allocators, const struct option_list *sweeps,
+                     const char *path)
 {
     char player[PATH_MAX], null_library[PATH_MAX];
     struct workload_file w = {.in.fd = -1};

@@ -99,7 +99,8 @@ bool replay_is_sweep(const char *sweep);
 
 // Calls `add` with `spec` and each combination of the values of the sweeps. What it returns, when that is not 0.
 int replay_each_swept(const struct option_list *sweeps, const char *spec,
-                      int (*add)(void *context, const char *spec, struct err *e), void *context, struct err *e);
+                      int (*add)(void *context, const char *spec, struct err *e), void *context,
+                      struct err *e);
 
 // What every command that replays does first: finds heaptape-replay and libheaptape-null.so, whose paths are stored, and
 // sees to it that SIGTERM names its sender. Dies when they are not there.
@@ -107,7 +108,8 @@ void replay_prepare(char player[PATH_MAX], char null_library[PATH_MAX]);
 
 // Replays the workload at `path` on the allocators, in *s, which the caller releases; paths and quiet of the settings are
 // filled in. Dies when it fails.
-void replay_workload(struct replay_session *s, struct replay_settings *how, const struct option_list *allocators,
-                     const struct option_list *sweeps, const char *path);
+void replay_workload(struct replay_session *s, struct replay_settings *how,
+                     const struct option_list *allocators, const struct option_list *sweeps,
+                     const char *path);
 
 #endif

@@ -1,10 +1,10 @@
 #include "analysis/symbols/symbols.h"
 #include "cli/command.h"
 #include "commands/parts.h"
-#include "report/text/pooled.h"
-#include "report/text/watch.h"
 #include "report/diff.h"
 #include "report/page/page.h"
+#include "report/text/pooled.h"
+#include "report/text/watch.h"
 
 #include <errno.h>
 #include <math.h>
@@ -24,8 +24,10 @@ struct report_options {
 
 static const struct option options[] = {
     {'o', "output", OPTION_STRING, "REPORT", NULL,
-     "write the report to this file, or to standard output for - [FILE.html]", offsetof(struct report_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "replace REPORT if it exists", offsetof(struct report_options, force)},
+     "write the report to this file, or to standard output for - [FILE.html]",
+     offsetof(struct report_options, output)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace REPORT if it exists",
+     offsetof(struct report_options, force)},
     {0, "open", OPTION_FLAG, NULL, NULL, "open the HTML report in the browser, by xdg-open",
      offsetof(struct report_options, open)},
     {'d', "diff", OPTION_FLAG, NULL, NULL,
@@ -34,7 +36,8 @@ static const struct option options[] = {
     {0, "pool", OPTION_FLAG, NULL, NULL,
      "print the ratios of allocators from all runs in JSON files of one workload on one machine",
      offsetof(struct report_options, pool)},
-    {0, "across-machines", OPTION_FLAG, NULL, NULL, "with --pool, also where runs are of different machines",
+    {0, "across-machines", OPTION_FLAG, NULL, NULL,
+     "with --pool, also where runs are of different machines",
      offsetof(struct report_options, across_machines)},
     {0},
 };
@@ -64,7 +67,8 @@ static void print_row(const struct diff_row *r)
     if (*change && strcmp(change, "1 x") != 0 && r->better != FIGURE_NEITHER)
         color = cli_color_of_change(r->b / r->a, r->better == FIGURE_MORE);
     printf("%s %16s %16s %s%10s%s\n", cli_cell(r->label, 34), value_text(a, r->a, r->unit),
-           value_text(b, r->b, r->unit), color ? cli_color(color) : "", change, color ? cli_color(CLI_PLAIN) : "");
+           value_text(b, r->b, r->unit), color ? cli_color(color) : "", change,
+           color ? cli_color(CLI_PLAIN) : "");
 }
 
 static void print_rows(const struct document *d, char **names)
@@ -155,10 +159,13 @@ static int run(const void *fields, int argc, char **argv)
     if (o->diff && argc != 2)
         return usage_error(&cmd_report, "--diff needs exactly two files");
     if (o->pool && (o->diff || o->output || o->open))
-        return usage_error(&cmd_report, "--pool prints a table: it cannot be used with --diff, --output and --open");
+        return usage_error(
+            &cmd_report,
+            "--pool prints a table: it cannot be used with --diff, --output and --open");
     if (o->across_machines && !o->pool)
         return usage_error(&cmd_report, "--across-machines is for --pool");
-    bool wanted = o->output || (!o->diff && !o->pool) || o->open, to_stdout = o->output && strcmp(o->output, "-") == 0;
+    bool wanted = o->output || (!o->diff && !o->pool) || o->open,
+         to_stdout = o->output && strcmp(o->output, "-") == 0;
     if (o->open && to_stdout)
         return usage_error(&cmd_report, "--open needs a file, not standard output");
     char *named = wanted && !o->output ? default_name(argv[0]) : NULL;
@@ -174,7 +181,8 @@ static int run(const void *fields, int argc, char **argv)
     if (o->pool && pooled_print(&d, o->across_machines, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     if (o->pool)
-        puts("Runs of different files were not made in turn: what else the machine did is in\nthe ratios.");
+        puts(
+            "Runs of different files were not made in turn: what else the machine did is in\nthe ratios.");
     if (o->diff)
         compare_sides(&d, argv, !to_stdout);
     if (wanted && page_save(&d, output, o->force, &e) < 0)
@@ -198,7 +206,8 @@ const struct command cmd_report = {
             {"Show how a program uses its heap", "heaptape report --open program.ht"},
             {"Show how a program uses its heap, and compare four allocators on it",
              "heaptape compare --json -a glibc -a jemalloc -a tcmalloc -a mimalloc \\\n    program.htw >program.json\nheaptape report -o program.html program.htw program.json"},
-            {"Compare two versions of a program", "heaptape report --diff -o change.html before.htw after.htw"},
+            {"Compare two versions of a program",
+             "heaptape report --diff -o change.html before.htw after.htw"},
         },
     .prints_text = true,
     .options = options,

@@ -22,17 +22,20 @@ struct slice_cli_options {
 static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE|-", "-", "write the part to FILE or to standard output",
      offsetof(struct slice_cli_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists", offsetof(struct slice_cli_options, force)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists",
+     offsetof(struct slice_cli_options, force)},
     {0, "from", OPTION_STRING, "POINT", NULL, "begin at POINT (default: the start of the workload)",
      offsetof(struct slice_cli_options, from)},
     {0, "to", OPTION_STRING, "POINT", NULL, "end before POINT (default: the end of the workload)",
      offsetof(struct slice_cli_options, to)},
-    {'t', "threads", OPTION_STRING, "LIST", NULL, "keep only these threads: numbers and ranges, for example 0,3-5",
+    {'t', "threads", OPTION_STRING, "LIST", NULL,
+     "keep only these threads: numbers and ranges, for example 0,3-5",
      offsetof(struct slice_cli_options, threads)},
-    {0, "rebase", OPTION_FLAG, NULL, NULL, "shift timestamps so that the part begins at the start time of the workload",
+    {0, "rebase", OPTION_FLAG, NULL, NULL,
+     "shift timestamps so that the part begins at the start time of the workload",
      offsetof(struct slice_cli_options, rebase)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "set the zstd compression level", offsetof(struct slice_cli_options, level),
-     .min = 1, .max = 19},
+    {'l', "level", OPTION_NUMBER, "N", "3", "set the zstd compression level",
+     offsetof(struct slice_cli_options, level), .min = 1, .max = 19},
     {0},
 };
 
@@ -84,13 +87,15 @@ int command_parse_point(const char *text, struct slice_point *p)
     return span_parse(text, &p->number) < 0 ? -EINVAL : 0;
 }
 
-static int slice(const char *path, const struct slice_cli_options *o, struct slice_file_options *how, struct err *e)
+static int slice(const char *path, const struct slice_cli_options *o,
+                 struct slice_file_options *how, struct err *e)
 {
     struct workload_file in;
     struct output out = {.fd = -1};
     struct slice_counts c;
     struct progress progress;
-    int rc = convert_open(&in, path, &(struct convert_open_options){.watch = watch_conversion()}, e);
+    int rc =
+        convert_open(&in, path, &(struct convert_open_options){.watch = watch_conversion()}, e);
     if (rc == 0)
         rc = output_open(&out, o->output, OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0), e);
     if (rc == 0) {
@@ -101,8 +106,9 @@ static int slice(const char *path, const struct slice_cli_options *o, struct sli
         rc = rc < 0 ? rc : closed;
     }
     if (rc == 0)
-        note("%s: %llu events, %llu preexisting blocks, %llu blocks freed outside the part", out.name,
-             (unsigned long long)c.events, (unsigned long long)c.preexisting, (unsigned long long)c.left);
+        note("%s: %llu events, %llu preexisting blocks, %llu blocks freed outside the part",
+             out.name, (unsigned long long)c.events, (unsigned long long)c.preexisting,
+             (unsigned long long)c.left);
     workload_file_close(&in);
     return rc;
 }
@@ -115,12 +121,16 @@ static int run(const void *fields, int argc, char **argv)
     struct err e = {0};
     (void)argc;
     if (command_parse_point(o->from, &how.part.from) < 0)
-        return usage_error(&cmd_slice, "--from: '%s' is not an event number, a time such as 1.5s, or mark:TEXT",
+        return usage_error(&cmd_slice,
+                           "--from: '%s' is not an event number, a time such as 1.5s, or mark:TEXT",
                            o->from);
     if (command_parse_point(o->to, &how.part.to) < 0)
-        return usage_error(&cmd_slice, "--to: '%s' is not an event number, a time such as 1.5s, or mark:TEXT", o->to);
+        return usage_error(&cmd_slice,
+                           "--to: '%s' is not an event number, a time such as 1.5s, or mark:TEXT",
+                           o->to);
     if (o->threads && !parse_threads(&threads, o->threads))
-        return usage_error(&cmd_slice, "--threads: '%s' is not a list of threads such as 0,3-5", o->threads);
+        return usage_error(&cmd_slice, "--threads: '%s' is not a list of threads such as 0,3-5",
+                           o->threads);
     how.part.threads = o->threads ? threads.ranges : NULL;
     how.part.n_threads = threads.n;
     if (slice(argv[0], o, &how, &e) < 0)
@@ -143,7 +153,8 @@ const struct command cmd_slice = {
     .words = words,
     .examples =
         {
-            {"Extract a second and a half", "heaptape slice --from 1.5s --to 3s -o middle.htw redis.htw"},
+            {"Extract a second and a half",
+             "heaptape slice --from 1.5s --to 3s -o middle.htw redis.htw"},
             {"Replay from a mark of the program on",
              "heaptape slice --from mark:warm redis.htw | heaptape replay -a jemalloc -"},
             {"Extract four threads", "heaptape slice --threads 0,3-5 -o some.htw redis.htw"},

@@ -20,17 +20,21 @@ struct sql_options {
 };
 
 static const struct option options[] = {
-    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct sql_options, json)},
-    {0, "csv", OPTION_FLAG, NULL, NULL, "print CSV, with the names of the columns in the first line",
+    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object",
+     offsetof(struct sql_options, json)},
+    {0, "csv", OPTION_FLAG, NULL, NULL,
+     "print CSV, with the names of the columns in the first line",
      offsetof(struct sql_options, csv)},
-    {0, "csv-safe", OPTION_FLAG, NULL, NULL, "with --csv, mark texts that a spreadsheet would evaluate",
+    {0, "csv-safe", OPTION_FLAG, NULL, NULL,
+     "with --csv, mark texts that a spreadsheet would evaluate",
      offsetof(struct sql_options, csv_safe)},
     {0, "max-memory", OPTION_SIZE, "SIZE", NULL,
      "stop a query for which SQLite allocates more than SIZE (default: no limit)",
      offsetof(struct sql_options, max_memory_bytes), .min = 1 << 20, .max = INT64_MAX},
     {0, "timeout", OPTION_NUMBER, "SECONDS", NULL, "stop after SECONDS (default: no limit)",
      offsetof(struct sql_options, timeout_s), .min = 1, .max = INT32_MAX},
-    {0, "tables", OPTION_FLAG, NULL, NULL, "print the tables, their columns, types, units and meanings, and exit",
+    {0, "tables", OPTION_FLAG, NULL, NULL,
+     "print the tables, their columns, types, units and meanings, and exit",
      offsetof(struct sql_options, tables)},
     {0},
 };
@@ -42,8 +46,8 @@ static int print_tables(void)
         printf("%s%s: %s\n", i ? "\n" : "", t->name, t->meaning);
         for (unsigned c = 0; c < t->n_columns; c++) {
             const struct tables_column *column = &t->columns[c];
-            printf("  %-15s %-8s %-6s %s\n", column->name, tables_type_name(column->type), column->unit,
-                   column->meaning);
+            printf("  %-15s %-8s %-6s %s\n", column->name, tables_type_name(column->type),
+                   column->unit, column->meaning);
         }
     }
     return EXIT_DONE;
@@ -63,8 +67,8 @@ static void on_timeout(int sig)
 // is open for writing: temporary files of SQLite have no name.
 static void end_after(uint64_t seconds)
 {
-    snprintf(timeout_text, sizeof timeout_text, "heaptape: the query did not end within %" PRIu64 " s (--timeout)\n",
-             seconds);
+    snprintf(timeout_text, sizeof timeout_text,
+             "heaptape: the query did not end within %" PRIu64 " s (--timeout)\n", seconds);
     sigset_t alarms;
     sigemptyset(&alarms);
     sigaddset(&alarms, SIGALRM);
@@ -87,7 +91,8 @@ static int run(const void *fields, int argc, char **argv)
         return usage_error(&cmd_sql, "--csv-safe requires --csv");
     for (int i = 0; i + 1 < argc; i++) {
         if (strcmp(argv[i], "-") == 0)
-            return usage_error(&cmd_sql, "a query may read a file several times: it cannot be standard input");
+            return usage_error(
+                &cmd_sql, "a query may read a file several times: it cannot be standard input");
     }
     const struct sql_settings how = {
         .files = (const char *const *)argv,
@@ -118,7 +123,8 @@ const struct command cmd_sql = {
     .examples =
         {
             {"List the tables and their columns", "heaptape sql --tables"},
-            {"Count the events of each kind", "heaptape sql a.ht 'SELECT kind, count(*) FROM events GROUP BY kind'"},
+            {"Count the events of each kind",
+             "heaptape sql a.ht 'SELECT kind, count(*) FROM events GROUP BY kind'"},
             {"Write the biggest blocks as CSV",
              "heaptape sql --csv a.ht 'SELECT * FROM blocks ORDER BY size DESC LIMIT 9'"},
         },

@@ -1,19 +1,19 @@
 #include "record/aggregate/stat.h"
+#include "analysis/memory/rss_json.h"
 #include "base/clock.h"
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/wrap.h"
 #include "commands/parts.h"
+#include "report/json/sites_json.h"
+#include "report/json/stat_json.h"
+#include "report/profile.h"
 #include "report/text/coverage.h"
 #include "report/text/findings.h"
 #include "report/text/rss.h"
 #include "report/text/unrecorded.h"
 #include "report/text/usage.h"
 #include "report/text/watch.h"
-#include "report/profile.h"
-#include "report/json/sites_json.h"
-#include "report/json/stat_json.h"
-#include "analysis/memory/rss_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,26 +36,34 @@ struct stat_options {
 };
 
 static const struct option options[] = {
-    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object for each FILE", offsetof(struct stat_options, json)},
-    {0, "brief", OPTION_FLAG, NULL, NULL, "print only the totals", offsetof(struct stat_options, brief)},
+    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object for each FILE",
+     offsetof(struct stat_options, json)},
+    {0, "brief", OPTION_FLAG, NULL, NULL, "print only the totals",
+     offsetof(struct stat_options, brief)},
     {0, "by", OPTION_CHOICE, "site|pool", NULL,
      "print a table by call site, of malloc (site) or of the program's own pools (pool)",
      offsetof(struct stat_options, by)},
     {0, "format", OPTION_CHOICE, "text|json|folded|pprof|speedscope|firefox", "text",
-     "with --by: print text, JSON, or a profile for another viewer", offsetof(struct stat_options, format)},
+     "with --by: print text, JSON, or a profile for another viewer",
+     offsetof(struct stat_options, format)},
     {0, "weight", OPTION_CHOICE, "peak|end|bytes|allocs|growth|span", NULL,
-     "with --by: sort by this [peak, or span with --from or --to]", offsetof(struct stat_options, weight)},
+     "with --by: sort by this [peak, or span with --from or --to]",
+     offsetof(struct stat_options, weight)},
     {0, "from", OPTION_STRING, "POINT", NULL,
-     "with --by: count only blocks allocated from POINT on (default: the start)", offsetof(struct stat_options, from)},
-    {0, "to", OPTION_STRING, "POINT", NULL, "with --by: count only blocks live at POINT (default: the end)",
+     "with --by: count only blocks allocated from POINT on (default: the start)",
+     offsetof(struct stat_options, from)},
+    {0, "to", OPTION_STRING, "POINT", NULL,
+     "with --by: count only blocks live at POINT (default: the end)",
      offsetof(struct stat_options, to)},
-    {0, "rss", OPTION_FLAG, NULL, NULL, "print what resident memory (RSS) was made up of; needs a trace",
+    {0, "rss", OPTION_FLAG, NULL, NULL,
+     "print what resident memory (RSS) was made up of; needs a trace",
      offsetof(struct stat_options, rss)},
-    {0, "at", OPTION_STRING, "peak|end|POINT", "peak", "with --rss: at the highest RSS, at the end, or at POINT",
-     offsetof(struct stat_options, at)},
+    {0, "at", OPTION_STRING, "peak|end|POINT", "peak",
+     "with --rss: at the highest RSS, at the end, or at POINT", offsetof(struct stat_options, at)},
     {0, "top", OPTION_NUMBER, "N", "20", "with --by: print this many call sites as text, 0 for all",
      offsetof(struct stat_options, top)},
-    {0, "debug-dir", OPTION_STRING, "DIR[:DIR...]", NULL, "look for executables and debug files in DIR first",
+    {0, "debug-dir", OPTION_STRING, "DIR[:DIR...]", NULL,
+     "look for executables and debug files in DIR first",
      offsetof(struct stat_options, debug_dirs)},
     {0},
 };
@@ -75,7 +83,8 @@ static void print_bytes(const char *what, uint64_t n)
 static void print_share(const char *what, uint64_t n, uint64_t of)
 {
     char text[32];
-    printf("  %-20s %15s  %5.1f %%\n", what, human_count(text, n), of ? 100.0 * (double)n / (double)of : 0.0);
+    printf("  %-20s %15s  %5.1f %%\n", what, human_count(text, n),
+           of ? 100.0 * (double)n / (double)of : 0.0);
 }
 
 // The beginning of the command line: arguments end with NUL.
@@ -114,7 +123,8 @@ static void print_recording(const struct trace_session *s)
         print_text_of_file(s->dumped);
         putchar('\n');
     }
-    printf("%-22s %15s at %.3f MHz\n", "clock", clock_kind_name(s->clock), (double)s->clock_hz / 1e6);
+    printf("%-22s %15s at %.3f MHz\n", "clock", clock_kind_name(s->clock),
+           (double)s->clock_hz / 1e6);
 }
 
 static void print_unrecorded(const struct trace_unrecorded *u)
@@ -134,11 +144,14 @@ static void print_unrecorded(const struct trace_unrecorded *u)
 static void print_processes(const struct file_stat *s)
 {
     char events[32], start[32], peak[32];
-    cli_table_head("\n%10s %8s %15s %12s %12s  %s", "pid", "threads", "events", "start live", "peak live", "command");
+    cli_table_head("\n%10s %8s %15s %12s %12s  %s", "pid", "threads", "events", "start live",
+                   "peak live", "command");
     for (size_t i = 0; i < s->n_processes; i++) {
         const struct file_stat_process *p = &s->processes[i];
-        printf("%10u %8" PRIu64 " %15s %12s %12s ", p->pid, p->summary.threads, human_count(events, p->summary.events),
-               human_bytes(start, p->summary.preexisting_bytes), human_bytes(peak, p->summary.peak_live_bytes));
+        printf("%10u %8" PRIu64 " %15s %12s %12s ", p->pid, p->summary.threads,
+               human_count(events, p->summary.events),
+               human_bytes(start, p->summary.preexisting_bytes),
+               human_bytes(peak, p->summary.peak_live_bytes));
         print_command(p);
     }
 }
@@ -150,7 +163,8 @@ static void print_usable(const struct workload_summary *t)
     if (!t->usable_bytes)
         return;
     double more = 100.0 * ((double)t->usable_bytes / (double)t->usable_requested_bytes - 1);
-    printf("%-22s %15s  %5.1f %% over requested\n", "  usable size", human_bytes(text, t->usable_bytes), more);
+    printf("%-22s %15s  %5.1f %% over requested\n", "  usable size",
+           human_bytes(text, t->usable_bytes), more);
 }
 
 static void print_order(const struct workload_summary *t)
@@ -176,8 +190,8 @@ static void print_growth(const struct file_stat *s)
     for (size_t i = 1; i < p->n; i++) {
         uint64_t now = p->live_bytes[i], before = p->live_bytes[i - 1];
         human_bytes(grown, now > before ? now - before : before - now);
-        printf("%15s %15s %*s%s\n", human_ns(until, (double)(i * p->period_ns)), human_bytes(live, now),
-               15 - (int)strlen(grown),
+        printf("%15s %15s %*s%s\n", human_ns(until, (double)(i * p->period_ns)),
+               human_bytes(live, now), 15 - (int)strlen(grown),
                now > before   ? "+"
                : now < before ? "-"
                               : "",
@@ -214,7 +228,8 @@ static void print_text(const struct file_stat *s)
     print_usable(t);
     if (s->big.bytes)
         printf("%-22s %15s  %5.1f %% with their use measured\n", "  blocks from 16 KiB",
-               human_bytes(text, s->big.bytes), 100.0 * (double)s->big.measured / (double)s->big.bytes);
+               human_bytes(text, s->big.bytes),
+               100.0 * (double)s->big.measured / (double)s->big.bytes);
     if (s->big.measured)
         printf("%-22s %15s  %5.1f %% of these\n", "    not used", human_bytes(text, s->big.unused),
                100.0 * (double)s->big.unused / (double)s->big.measured);
@@ -337,12 +352,15 @@ static void print_span(const struct by_site_span *span)
     for (unsigned i = 0; i < USAGE_CLASSES; i++) {
         bool last = i == USAGE_CLASSES - 1;
         if (span->sizes[i].blocks)
-            printf("%2s %12s %15s %12s\n", last ? "" : "<=", last ? "larger" : human_bytes(size, 8ull << i),
-                   human_bytes(bytes, span->sizes[i].bytes), human_count(blocks, span->sizes[i].blocks));
+            printf("%2s %12s %15s %12s\n",
+                   last ? "" : "<=", last ? "larger" : human_bytes(size, 8ull << i),
+                   human_bytes(bytes, span->sizes[i].bytes),
+                   human_count(blocks, span->sizes[i].blocks));
     }
 }
 
-static void print_sites(const struct file_stat *s, const uint32_t *order, size_t n, const struct stat_options *o)
+static void print_sites(const struct file_stat *s, const uint32_t *order, size_t n,
+                        const struct stat_options *o)
 {
     uint64_t top = o->top;
     size_t shown = top && top < n ? (size_t)top : n;
@@ -354,7 +372,8 @@ static void print_sites(const struct file_stat *s, const uint32_t *order, size_t
                    o->weight == PROFILE_GROWTH ? "steady growth blocks freed"
                    : o->weight == PROFILE_SPAN ? "bytes in span       blocks"
                                                : "",
-                   "live at peak", "live at end", "allocated", "allocations", is_narrow() ? "" : "call site");
+                   "live at peak", "live at end", "allocated", "allocations",
+                   is_narrow() ? "" : "call site");
     for (size_t i = 0; i < shown; i++)
         print_site(s, order[i], o->weight);
     if (shown < n)
@@ -371,8 +390,9 @@ static int print_profile(const struct file_stat *s, const struct stat_options *o
         return profile_json(&(struct json){.to = stdout},
                             o->format == STAT_FIREFOX ? PROFILE_FIREFOX : PROFILE_SPEEDSCOPE, &of);
     }
-    int rc = o->format == STAT_FOLDED ? profile_folded(&b, &s->by_site, &s->sites, s->symbols, o->weight)
-                                      : profile_pprof(&b, &s->by_site, &s->sites, s->symbols, s->duration_ns);
+    int rc = o->format == STAT_FOLDED
+                 ? profile_folded(&b, &s->by_site, &s->sites, s->symbols, o->weight)
+                 : profile_pprof(&b, &s->by_site, &s->sites, s->symbols, s->duration_ns);
     if (rc == 0 && b.size)
         fwrite(b.data, 1, b.size, stdout);
     buf_release(&b);
@@ -385,18 +405,25 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
     size_t n = 0;
     int rc = 0;
     if (o->by == STAT_BY_POOL && !s->total.by_kind[HT_POOL_ALLOC])
-        die(EXIT_FAILED, "%s: no blocks of pools were recorded: the program has to call heaptape_pool_alloc", s->name);
+        die(EXIT_FAILED,
+            "%s: no blocks of pools were recorded: the program has to call heaptape_pool_alloc",
+            s->name);
     if (!s->symbols && s->cut.text[0])
-        die(EXIT_FAILED, "%s: no call sites were read: they stand at its end, which is cut off", s->name);
+        die(EXIT_FAILED, "%s: no call sites were read: they stand at its end, which is cut off",
+            s->name);
     if (!s->symbols)
-        die(EXIT_FAILED, "%s: no call sites were recorded (use 'heaptape record --stacks')", s->name);
+        die(EXIT_FAILED, "%s: no call sites were recorded (use 'heaptape record --stacks')",
+            s->name);
     if (s->n_processes > 1)
         note("call sites of process %u (%s), one of %zu processes", s->processes[s->of_usage].pid,
-             s->processes[s->of_usage].argv ? s->processes[s->of_usage].argv : "unknown program", s->n_processes);
+             s->processes[s->of_usage].argv ? s->processes[s->of_usage].argv : "unknown program",
+             s->n_processes);
     if (o->from && !s->by_site.span.begun)
-        die(EXIT_FAILED, "%s: --from %s: the recording does not come to this point", s->name, o->from);
+        die(EXIT_FAILED, "%s: --from %s: the recording does not come to this point", s->name,
+            o->from);
     if (o->to && strncmp(o->to, "mark:", 5) == 0 && !s->by_site.span.over)
-        die(EXIT_FAILED, "%s: --to %s: there is no such mark after the start of the span", s->name, o->to);
+        die(EXIT_FAILED, "%s: --to %s: there is no such mark after the start of the span", s->name,
+            o->to);
     uint32_t *order = profile_order(&s->by_site, o->weight, &n);
     if (o->json || o->format == STAT_JSON)
         stat_json_sites(&(struct json){.to = stdout}, s, order, n);
@@ -409,8 +436,10 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
         die(EXIT_FAILED, "%s: out of memory", s->name);
     uint64_t unresolved = symbols_missing(s->symbols, &missing);
     if (missing)
-        note("%" PRIu64 " addresses could not be resolved: %s, and perhaps others, is not the file that was recorded",
-             unresolved, missing);
+        note(
+            "%" PRIu64
+            " addresses could not be resolved: %s, and perhaps others, is not the file that was recorded",
+            unresolved, missing);
 }
 
 static void print(const struct file_stat *s, const struct stat_options *o)
@@ -437,18 +466,21 @@ static int print_rss(const struct stat_options *o, const char *path)
     else if (strcmp(o->at, "end") == 0)
         how.at = RSS_AT_END;
     else if (command_parse_point(o->at, &how.point) < 0)
-        return usage_error(&cmd_stat, "--at: '%s' is not peak, end, an event number, a time such as 1.5s, or mark:TEXT",
-                           o->at);
+        return usage_error(
+            &cmd_stat,
+            "--at: '%s' is not peak, end, an event number, a time such as 1.5s, or mark:TEXT",
+            o->at);
     int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, &e);
     if (rc == 0 && f.kind == FILE_WORKLOAD)
-        die(EXIT_FAILED, "%s: a workload has no addresses: --rss needs the trace that it was made from", path);
+        die(EXIT_FAILED,
+            "%s: a workload has no addresses: --rss needs the trace that it was made from", path);
     if (rc == 0)
         rc = rss_read(&r, &f.trace, &how, watch_begin("stat"), &e);
     if (rc < 0)
         die(EXIT_FAILED, "%s", e.text);
     if (r.n_processes > 1)
-        note("resident memory of process %u (%s), one of %zu processes", r.pid, r.exe ? r.exe : "unknown program",
-             r.n_processes);
+        note("resident memory of process %u (%s), one of %zu processes", r.pid,
+             r.exe ? r.exe : "unknown program", r.n_processes);
     if (o->json)
         rss_json(&(struct json){.to = stdout, .pretty = true}, &r);
     else
@@ -467,7 +499,8 @@ static int run(const void *fields, int argc, char **argv)
                                                                    : NULL;
     bool has_span = o->from || o->to;
     if (bad)
-        return usage_error(&cmd_stat, "'%s' is not an event number, a time such as 1.5s, or mark:TEXT", bad);
+        return usage_error(&cmd_stat,
+                           "'%s' is not an event number, a time such as 1.5s, or mark:TEXT", bad);
     if (o->by != STAT_BY_SITE && has_span)
         return usage_error(&cmd_stat, "--from and --to need --by site");
     if (o->weight == PROFILE_SPAN && !has_span)
@@ -495,7 +528,8 @@ static int run(const void *fields, int argc, char **argv)
     for (int i = 0; i < argc; i++) {
         struct file_stat s;
         struct err e = {0};
-        if (aggregate_file_stat(&s, argv[i], part, has_span ? &span : NULL, watch_begin("stat"), &e) < 0)
+        if (aggregate_file_stat(&s, argv[i], part, has_span ? &span : NULL, watch_begin("stat"),
+                                &e) < 0)
             die(EXIT_FAILED, "%s", e.text);
         if (text && argc > 1 && o->by != STAT_BY_NOTHING)
             print_text_of_file(s.name), puts(":");
@@ -528,7 +562,8 @@ const struct command cmd_stat = {
     .examples =
         {
             {"Print how a program uses its heap", "heaptape stat program.ht"},
-            {"List the call sites that own the most memory at the peak", "heaptape stat --by site program.ht"},
+            {"List the call sites that own the most memory at the peak",
+             "heaptape stat --by site program.ht"},
             {"Draw a flame graph of the memory that was never freed",
              "heaptape stat --by site --format folded --weight end program.ht |\n    flamegraph.pl >end.svg"},
         },

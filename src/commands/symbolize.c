@@ -17,11 +17,13 @@ struct symbolize_options {
 };
 
 static const struct option options[] = {
-    {'o', "output", OPTION_STRING, "FILE", NULL, "write a copy with the names instead of changing the file",
+    {'o', "output", OPTION_STRING, "FILE", NULL,
+     "write a copy with the names instead of changing the file",
      offsetof(struct symbolize_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace the file of -o if it exists",
      offsetof(struct symbolize_options, force)},
-    {0, "debug-dir", OPTION_STRING, "DIR[:DIR...]", NULL, "look for executables and debug files in DIR first",
+    {0, "debug-dir", OPTION_STRING, "DIR[:DIR...]", NULL,
+     "look for executables and debug files in DIR first",
      offsetof(struct symbolize_options, debug_dirs)},
     {0},
 };
@@ -39,9 +41,12 @@ static int run(const void *fields, int argc, char **argv)
     symbols_debug_dirs(NULL);
     if (rc < 0)
         die(EXIT_FAILED, "%s", e.text);
-    note("%s: named %" PRIu64 " of %" PRIu64 " addresses", o->output ? o->output : argv[0], r.named, r.addresses);
+    note("%s: named %" PRIu64 " of %" PRIu64 " addresses", o->output ? o->output : argv[0], r.named,
+         r.addresses);
     if (r.missing[0])
-        note("%s, and perhaps others, is missing or is not the file that was recorded (try --debug-dir)", r.missing);
+        note(
+            "%s, and perhaps others, is missing or is not the file that was recorded (try --debug-dir)",
+            r.missing);
     symbols_note_refused(note_text);
     return EXIT_DONE;
 }
@@ -52,7 +57,8 @@ const struct command cmd_symbolize = {
     .summary = "Write the names of functions into a trace or workload",
     .examples =
         {
-            {"Write the names into a recording before it is sent to somebody", "heaptape symbolize program.ht"},
+            {"Write the names into a recording before it is sent to somebody",
+             "heaptape symbolize program.ht"},
             {"Write them into a copy", "heaptape symbolize -o named.ht program.ht"},
             {"Look them up in debug files that were fetched for the machine that recorded",
              "heaptape symbolize --debug-dir /srv/symbols program.htw"},

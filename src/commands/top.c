@@ -31,7 +31,8 @@ struct top_options {
 };
 
 static const struct option options[] = {
-    {'b', "batch", OPTION_FLAG, NULL, NULL, "print tables one after the other instead of using the screen",
+    {'b', "batch", OPTION_FLAG, NULL, NULL,
+     "print tables one after the other instead of using the screen",
      offsetof(struct top_options, batch)},
     {'n', "iterations", OPTION_NUMBER, "N", NULL,
      "print N tables as --batch does, then exit (default: until the recording ends)",
@@ -42,8 +43,10 @@ static const struct option options[] = {
      "begin with this table (default: site if the recording has call stacks, else size)",
      offsetof(struct top_options, by)},
     {0, "sort", OPTION_CHOICE, "live|blocks|growth|allocs|bytes", "live",
-     "sort by live bytes, live blocks, growth, allocations or allocated bytes", offsetof(struct top_options, sort)},
-    {0, "top", OPTION_NUMBER, "N", NULL, "print at most N rows of a table (default: 20; as many as fit on the screen)",
+     "sort by live bytes, live blocks, growth, allocations or allocated bytes",
+     offsetof(struct top_options, sort)},
+    {0, "top", OPTION_NUMBER, "N", NULL,
+     "print at most N rows of a table (default: 20; as many as fit on the screen)",
      offsetof(struct top_options, rows), .min = 1, .max = 1000000},
     {'p', "pid", OPTION_NUMBER, "PID", NULL,
      "show this process of FILE (default: the one with the highest peak of live bytes)",
@@ -232,7 +235,9 @@ static void find_output(uint32_t pid, char path[TARGET_PATH_BYTES])
 static int run(const void *fields, int argc, char **argv)
 {
     const struct top_options *o = fields;
-    struct top t = {.options = o, .screen = {.sort = o->sort, .pid = (uint32_t)o->pid, .automatic = (int)o->by < 0}};
+    struct top t = {
+        .options = o,
+        .screen = {.sort = o->sort, .pid = (uint32_t)o->pid, .automatic = (int)o->by < 0}};
     struct err e = {0};
     char path[TARGET_PATH_BYTES];
     uint64_t pid = 0;

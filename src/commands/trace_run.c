@@ -22,7 +22,8 @@ static const struct option options[] = {
     {0, "touch", OPTION_CHOICE, "page|none|all", "all",
      "write to each block: its first byte and each of its pages, nothing, or every byte as trace_run does",
      offsetof(struct trace_run_options, touch)},
-    {0, "timeout", OPTION_NUMBER, "SECONDS", "60", "stop when no thread has made progress for SECONDS; 0: never",
+    {0, "timeout", OPTION_NUMBER, "SECONDS", "60",
+     "stop when no thread has made progress for SECONDS; 0: never",
      offsetof(struct trace_run_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},
     {0},
 };
@@ -64,8 +65,8 @@ static double print_calls(const char *name, int width, struct sum sum)
 {
     char mean[32], calls[32];
     uint64_t n = sum.calls ? sum.calls : 1;
-    printf("Avg %s time: %*s in %10s calls\n", name, width, commas(mean, (uint64_t)(sum.cycles / (double)n)),
-           commas(calls, n));
+    printf("Avg %s time: %*s in %10s calls\n", name, width,
+           commas(mean, (uint64_t)(sum.cycles / (double)n)), commas(calls, n));
     return sum.cycles;
 }
 
@@ -79,19 +80,21 @@ static void print_whole(const struct replay_session *s)
     double hz = (double)clock_hz(clock_best());
     printf("%s cycles\n", commas(a, (uint64_t)(f->wall_ns * hz / 1e9)));
     printf("%s usec wall time\n", commas(a, (uint64_t)f->wall_ns / 1000));
-    printf("%s usec across %llu thread%s\n", commas(a, (uint64_t)f->user_ns / 1000), (unsigned long long)facts->threads,
-           facts->threads == 1 ? "" : "s");
-    printf("%s Kb Max RSS (%s -> %s)\n", commas(a, after > before ? after - before : 0), commas(b, before),
-           commas(c, after));
+    printf("%s usec across %llu thread%s\n", commas(a, (uint64_t)f->user_ns / 1000),
+           (unsigned long long)facts->threads, facts->threads == 1 ? "" : "s");
+    printf("%s Kb Max RSS (%s -> %s)\n", commas(a, after > before ? after - before : 0),
+           commas(b, before), commas(c, after));
     printf("%s Kb Max Ideal RSS\n\n", commas(a, facts->peak_live_bytes >> 10));
 }
 
 // The widths are trace_run's.
 static void print_summary(const struct replay_session *s)
 {
-    static const uint8_t mallocs[] = {HT_MALLOC, HT_MEMALIGN, HT_VALLOC, HT_PVALLOC, HT_POSIX_MEMALIGN, 0};
+    static const uint8_t mallocs[] = {HT_MALLOC,  HT_MEMALIGN,       HT_VALLOC,
+                                      HT_PVALLOC, HT_POSIX_MEMALIGN, 0};
     char total[32];
-    printf("allocator %s (%s)\n", cli_text(s->results[0].allocator.name), cli_text(s->results[0].runs[0].library));
+    printf("allocator %s (%s)\n", cli_text(s->results[0].allocator.name),
+           cli_text(s->results[0].runs[0].library));
     printf("sizeof ticks_t is %zu\n", sizeof(uint64_t));
     print_whole(s);
     double cycles = print_calls("malloc", 6, sum_kinds(s, mallocs));
@@ -106,7 +109,8 @@ static int make_workload(const char *path, struct output *out, struct err *e)
 {
     struct input in;
     struct workload_summary summary;
-    const struct import_settings how = {.format = formats_find("wl"), .convert = {.level = 1, .watch = watch_notes()}};
+    const struct import_settings how = {.format = formats_find("wl"),
+                                        .convert = {.level = 1, .watch = watch_notes()}};
     int rc = input_open(&in, path, e);
     if (rc < 0)
         return rc;
@@ -126,7 +130,8 @@ static int run(const void *fields, int argc, char **argv)
     char path[40];
     (void)argc;
     if (o->allocators.n > 1)
-        return usage_error(&cmd_trace_run, "one allocator at a time; 'heaptape compare' takes several");
+        return usage_error(&cmd_trace_run,
+                           "one allocator at a time; 'heaptape compare' takes several");
     if (make_workload(argv[0], &workload, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     snprintf(path, sizeof path, "/proc/self/fd/%d", workload.fd);

@@ -23,7 +23,8 @@ static const struct option options[] = {
      offsetof(struct upload_command, timeout_s), .min = 1, .max = INT32_MAX},
     {0, "wait", OPTION_NUMBER, "SECONDS", "60", "stop when nothing could be uploaded for SECONDS",
      offsetof(struct upload_command, wait_s), .min = 1, .max = UINT32_MAX},
-    {'v', "verbose", OPTION_FLAG, NULL, NULL, "print a line for each file", offsetof(struct upload_command, verbose)},
+    {'v', "verbose", OPTION_FLAG, NULL, NULL, "print a line for each file",
+     offsetof(struct upload_command, verbose)},
     {0},
 };
 
@@ -49,10 +50,12 @@ static int run_upload(const void *fields, int argc, char **argv)
     if (upload_options_complete(&how, o->s3, &e) < 0 || upload_run(&how, &r, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     if (r.files || !r.left_files)
-        note("uploaded %s, %s, to %s", human_plural(files, r.files, "file", "files"), human_bytes(bytes, r.bytes), url);
+        note("uploaded %s, %s, to %s", human_plural(files, r.files, "file", "files"),
+             human_bytes(bytes, r.bytes), url);
     if (r.left_files)
         die(EXIT_FAILED, "%s: %s not uploaded, %s", how.folder,
-            human_plural(files, r.left_files, "file was", "files were"), human_bytes(bytes, r.left_bytes));
+            human_plural(files, r.left_files, "file was", "files were"),
+            human_bytes(bytes, r.left_bytes));
     free(url);
     return EXIT_DONE;
 }

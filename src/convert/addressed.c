@@ -106,7 +106,9 @@ static struct op make_op(const struct workload_op *from, const struct order_call
 // The address that the op frees, and the one that it allocates; 0: none.
 static uint64_t released(const struct op *op)
 {
-    return op->call.failed || event_infos[op->call.ev.kind].class == HT_CLASS_POOL ? 0 : op->call.ev.ptr;
+    return op->call.failed || event_infos[op->call.ev.kind].class == HT_CLASS_POOL
+               ? 0
+               : op->call.ev.ptr;
 }
 
 static uint64_t allocated(const struct op *op)
@@ -228,7 +230,8 @@ static int put_inherited(struct addressed *a, struct op *op)
     ev->kind = ev->align ? HT_MEMALIGN : HT_MALLOC;
     ev->result = ev->ptr;
     ev->ptr = ev->value = 0;
-    return map_put(&a->live, ev->result, op->slot + 1ull) < 0 ? -ENOMEM : a->put(a->context, &op->call);
+    return map_put(&a->live, ev->result, op->slot + 1ull) < 0 ? -ENOMEM
+                                                              : a->put(a->context, &op->call);
 }
 
 static int put_block(struct addressed *a, struct op *op, uint32_t *ready)
@@ -236,7 +239,8 @@ static int put_block(struct addressed *a, struct op *op, uint32_t *ready)
     if (op->added && op->call.ev.kind == HT_PREEXISTING && (uint8_t)op->call.ev.value)
         return put_inherited(a, op);
     if (op->added && op->call.ev.kind == HT_PREEXISTING) {
-        uint64_t block = map_get(&a->live, op->call.ev.ptr), flag = block ? block & EARLIER : EARLIER;
+        uint64_t block = map_get(&a->live, op->call.ev.ptr),
+                 flag = block ? block & EARLIER : EARLIER;
         return map_put(&a->live, op->call.ev.ptr, flag | (op->slot + 1ull));
     }
     if (leave_out(a, op))
@@ -254,7 +258,9 @@ static int put_block(struct addressed *a, struct op *op, uint32_t *ready)
 // The op is the thread's next one.
 static int put_op(struct addressed *a, struct addressed_thread *t, struct op *op, uint32_t *ready)
 {
-    int rc = op->skipped ? 0 : is_block(op) ? put_block(a, op, ready) : a->put(a->context, &op->call);
+    int rc = op->skipped    ? 0
+             : is_block(op) ? put_block(a, op, ready)
+                            : a->put(a->context, &op->call);
     t->done++;
     chain_join(a, ready, t->waiters);
     t->waiters = NONE;
@@ -370,11 +376,12 @@ static int add_free(struct addressed *a)
     const struct addressed_thread *t = a->threads[number];
     const struct addressed_call *waits = &t->ops[t->first].call;
     uint64_t address = t->address;
-    const struct addressed_call c = {.ev = {.kind = HT_FREE, .stamp = waits->ev.stamp, .ptr = address},
-                                     .thread = waits->thread,
-                                     .tid = waits->tid,
-                                     .earlier = map_get(&a->live, address) & EARLIER,
-                                     .added = true};
+    const struct addressed_call c = {
+        .ev = {.kind = HT_FREE, .stamp = waits->ev.stamp, .ptr = address},
+        .thread = waits->thread,
+        .tid = waits->tid,
+        .earlier = map_get(&a->live, address) & EARLIER,
+        .added = true};
     a->broken++;
     address_freed(a, address, &ready);
     int rc = a->put(a->context, &c);
@@ -410,7 +417,8 @@ static int take(struct addressed *a, uint32_t number, struct op *op)
     return rc == 0 && a->held > MAX_HELD ? add_free(a) : rc;
 }
 
-int addressed_take(void *context, const struct workload_thread_op *ops, const struct order_call *calls, size_t n)
+int addressed_take(void *context, const struct workload_thread_op *ops,
+                   const struct order_call *calls, size_t n)
 {
     const struct addressed *a = context;
     int rc = 0;

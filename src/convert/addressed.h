@@ -24,7 +24,8 @@ struct addressed_wait;
 
 // All zero but for put and context is the beginning.
 struct addressed {
-    int (*put)(void *context, const struct addressed_call *c); // 0 or a negative errno, which ends all
+    int (*put)(void *context,
+               const struct addressed_call *c); // 0 or a negative errno, which ends all
     void *context;
     uint64_t broken; // allocations of addresses that nothing had freed: a free was added
 
@@ -36,13 +37,15 @@ struct addressed {
     uint32_t free_ticket;              // + 1; 0: none
     struct addressed_thread **threads; // by the workload's numbers
     size_t n_threads, capacity;
-    uint64_t arrived, held;       // ops
-    struct addressed_wait *waits; // those that waited, in the order in which they came: from waits[first_wait] on
+    uint64_t arrived, held; // ops
+    struct addressed_wait
+        *waits; // those that waited, in the order in which they came: from waits[first_wait] on
     size_t first_wait, n_waits, waits_capacity;
 };
 
 // Ops of the order, for order_sink.calls; `context` is the struct. 0 or a negative errno.
-int addressed_take(void *context, const struct workload_thread_op *ops, const struct order_call *calls, size_t n);
+int addressed_take(void *context, const struct workload_thread_op *ops,
+                   const struct order_call *calls, size_t n);
 
 // Nothing more comes. 0 or a negative errno.
 int addressed_finish(struct addressed *a);

@@ -11,7 +11,8 @@
 // The fork that a process began with.
 struct fork {
     struct trace_fork of;
-    bool taken; // the parent has come so far: `heap` is what the child begins with, until it gets it
+    bool
+        taken; // the parent has come so far: `heap` is what the child begins with, until it gets it
     struct heap heap;
 };
 
@@ -37,7 +38,8 @@ struct converter {
     struct order_options order;
     struct process **processes; // NULL: finished
     size_t n, capacity;
-    uint32_t *open; // processes that are converted and have not ended, in the order in which they came
+    uint32_t
+        *open; // processes that are converted and have not ended, in the order in which they came
     size_t n_open, open_capacity;
     uint32_t *due; // those that have ended and are to be finished
     size_t n_due, due_capacity;
@@ -47,7 +49,7 @@ struct converter {
     struct trace_forks_finder finder; // of the others
     uint64_t watermark;               // of the batch before
     uint64_t lag, limit;              // stamps: options.lag_ns; up to which all is put out
-    uint64_t marks[MARKS];            // watermarks of the last `lag`, and one before it, the oldest first
+    uint64_t marks[MARKS]; // watermarks of the last `lag`, and one before it, the oldest first
     size_t n_marks;
     uint64_t end_stamp; // that the trace states; 0: it has not yet
 };
@@ -173,7 +175,8 @@ static int note_ops(void *context, const struct workload_thread_op *ops, size_t 
     return rc < 0 || !p->wanted ? rc : p->sink.ops.ops(p->sink.ops.context, ops, n);
 }
 
-static int note_calls(void *context, const struct workload_thread_op *ops, const struct order_call *calls, size_t n)
+static int note_calls(void *context, const struct workload_thread_op *ops,
+                      const struct order_call *calls, size_t n)
 {
     struct process *p = context;
     int rc = has_children(p) ? heap_note_ops(&p->notes, ops, n) : 0;
@@ -182,7 +185,8 @@ static int note_calls(void *context, const struct workload_thread_op *ops, const
 
 static int process_begin(struct converter *c, const struct trace_process *p)
 {
-    struct process *to = HT_GROW(&c->processes, &c->capacity, c->n + 1) < 0 ? NULL : calloc(1, sizeof *to);
+    struct process *to =
+        HT_GROW(&c->processes, &c->capacity, c->n + 1) < 0 ? NULL : calloc(1, sizeof *to);
     if (!to)
         return -ENOMEM;
     uint32_t number = (uint32_t)c->n;
@@ -194,7 +198,8 @@ static int process_begin(struct converter *c, const struct trace_process *p)
     to->wanted = rc > 0;
     if (rc < 0 || (!to->wanted && !has_children(to)))
         return rc;
-    const struct order_sink notes = {.context = to, .ops = note_ops, .calls = to->sink.ops.calls ? note_calls : NULL};
+    const struct order_sink notes = {
+        .context = to, .ops = note_ops, .calls = to->sink.ops.calls ? note_calls : NULL};
     to->order = order_new(&c->order, has_children(to) ? &notes : &to->sink.ops);
     if (!to->order || HT_GROW(&c->open, &c->open_capacity, c->n_open + 1) < 0)
         return -ENOMEM;
@@ -220,7 +225,8 @@ static int pass_forks(struct converter *c, struct process *p, uint64_t limit)
             break;
         rc = heap_take(&f->heap, p->order, &p->notes, f->of.stamp);
         f->taken = true;
-        if (rc == 0 && f->of.child < c->n && c->processes[f->of.child] && c->processes[f->of.child]->ended)
+        if (rc == 0 && f->of.child < c->n && c->processes[f->of.child] &&
+            c->processes[f->of.child]->ended)
             rc = push_due(c, f->of.child);
     }
     return rc;
@@ -370,7 +376,9 @@ static int feed_events(struct converter *c, const struct trace_item *item)
 {
     for (size_t i = 0; i < item->n_segments; i++) {
         struct process *p = c->processes[item->segments[i].process];
-        int rc = !p || p->ended ? -EBADMSG : p->order ? order_feed(p->order, &item->segments[i]) : 0;
+        int rc = !p || p->ended ? -EBADMSG
+                 : p->order     ? order_feed(p->order, &item->segments[i])
+                                : 0;
         if (rc < 0)
             return rc;
         p->fed = true;
@@ -386,7 +394,9 @@ static int feed_samples(struct converter *c, const struct trace_item *item)
         const struct process *p = c->processes[s->process];
         for (n = 1; i + n < item->n_samples && s[n].process == s->process; n++)
             ;
-        int rc = p && p->order && p->wanted && p->sink.samples ? p->sink.samples(p->sink.ops.context, s, n) : 0;
+        int rc = p && p->order && p->wanted && p->sink.samples
+                     ? p->sink.samples(p->sink.ops.context, s, n)
+                     : 0;
         if (rc < 0)
             return rc;
     }
@@ -458,7 +468,8 @@ struct converter *convert_new(struct trace_reader *r, const struct convert_optio
         return NULL;
     c->reader = r;
     c->options = options;
-    c->order.window = trace_stamps(&r->session, options->window_ns ? options->window_ns : CONVERT_WINDOW_NS);
+    c->order.window =
+        trace_stamps(&r->session, options->window_ns ? options->window_ns : CONVERT_WINDOW_NS);
     // Stamps that count events are never reordered.
     c->order.skid = r->session.order_only ? 0 : trace_stamps(&r->session, CONVERT_SKID_NS);
     c->lag = trace_stamps(&r->session, options->lag_ns);
@@ -492,7 +503,8 @@ uint64_t convert_watermark(const struct converter *c)
     return c->watermark;
 }
 
-int convert_visit(struct converter *c, int (*visit)(void *context, const struct convert_unfinished *p), void *context)
+int convert_visit(struct converter *c,
+                  int (*visit)(void *context, const struct convert_unfinished *p), void *context)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < c->n; i++) {
@@ -521,8 +533,8 @@ static int finish(struct converter *c, struct convert_result *result)
     return rc;
 }
 
-int convert_run(struct trace_reader *r, const struct convert_options *options, struct convert_result *result,
-                struct err *e)
+int convert_run(struct trace_reader *r, const struct convert_options *options,
+                struct convert_result *result, struct err *e)
 {
     struct converter *c = convert_new(r, options);
     *result = (struct convert_result){0};

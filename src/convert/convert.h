@@ -12,10 +12,12 @@ struct convert_sink {
     // The process's memory, sampled while it ran; NULL: not wanted.
     int (*samples)(void *context, const struct trace_sample *samples, size_t n);
     // All ops have been handed on. `context` is that of ops; the sites are borrowed. NULL: not wanted.
-    int (*done)(void *context, const struct order_counts *counts, const struct workload_sites *sites);
+    int (*done)(void *context, const struct order_counts *counts,
+                const struct workload_sites *sites);
     // The same while the process goes on, when convert_options.advanced asks for it: what has come so far. The stack of a
     // site of which not every frame has come is not there yet. NULL: not wanted.
-    int (*so_far)(void *context, const struct order_counts *counts, const struct workload_sites *sites);
+    int (*so_far)(void *context, const struct order_counts *counts,
+                  const struct workload_sites *sites);
 };
 
 struct convert_options {
@@ -54,8 +56,8 @@ struct convert_result {
 
 // Reads all of the trace. 0 or a negative errno with the text set; errors of sinks are passed on. A trace that is cut off
 // is no error.
-int convert_run(struct trace_reader *r, const struct convert_options *options, struct convert_result *result,
-                struct err *e);
+int convert_run(struct trace_reader *r, const struct convert_options *options,
+                struct convert_result *result, struct err *e);
 
 // The same in pieces, for a caller that reads the frames itself and goes on for as long as they come. Reader and options are
 // borrowed. NULL when out of memory.
@@ -78,6 +80,7 @@ struct convert_unfinished {
 };
 
 // Visits all of these by their numbers. 0, a negative errno, or what is not 0 of what `visit` returned, which ends it.
-int convert_visit(struct converter *c, int (*visit)(void *context, const struct convert_unfinished *p), void *context);
+int convert_visit(struct converter *c,
+                  int (*visit)(void *context, const struct convert_unfinished *p), void *context);
 
 #endif

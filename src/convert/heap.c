@@ -15,7 +15,8 @@ void heap_notes_release(struct heap_notes *h)
 static void note_block(struct heap_note *n, const struct workload_op *op)
 {
     bool before = op->kind == HT_PREEXISTING;
-    uint64_t align = op->kind == HT_VALLOC || op->kind == HT_PVALLOC ? WORKLOAD_PAGE_BYTES : op->align;
+    uint64_t align =
+        op->kind == HT_VALLOC || op->kind == HT_PVALLOC ? WORKLOAD_PAGE_BYTES : op->align;
     *n = (struct heap_note){.size = event_requested(op->kind, op->size, op->count),
                             .stamp = op->stamp,
                             .site = (uint32_t)(before ? op->value >> 8 : op->value),
@@ -30,7 +31,8 @@ int heap_note_ops(struct heap_notes *h, const struct workload_thread_op *ops, si
         const struct workload_op *op = &ops[i].op;
         unsigned class = event_infos[op->kind].class;
         bool holds = class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE;
-        if (!holds || op->slot == WORKLOAD_NO_SLOT || op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED))
+        if (!holds || op->slot == WORKLOAD_NO_SLOT ||
+            op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED))
             continue;
         if (HT_EXTEND(&h->items, &h->n, &h->capacity, op->slot + 1ull) < 0)
             return -ENOMEM;
@@ -136,7 +138,8 @@ static int give_sites(const struct heap *h, struct order *o)
     return rc;
 }
 
-static int give_block(const struct heap *h, struct order *o, struct order_thread *t, const struct heap_block *b)
+static int give_block(const struct heap *h, struct order *o, struct order_thread *t,
+                      const struct heap_block *b)
 {
     uint32_t site = b->site ? site_table_number(&o->sites, b->site) : 0;
     struct workload_op op = {.kind = HT_PREEXISTING,

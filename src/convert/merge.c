@@ -87,7 +87,8 @@ void merge_forget(struct merge_stream *s)
 static struct merge_stream *stream_new(struct merge *m, const struct trace_segment *s, uint64_t key)
 {
     if (HT_GROW(&m->streams, &m->streams_capacity, m->n_streams + 1) < 0 ||
-        HT_GROW(&m->heap, &m->heap_capacity, m->n_streams + 1) < 0 || map_put(&m->by_place, key, m->n_streams + 1) < 0)
+        HT_GROW(&m->heap, &m->heap_capacity, m->n_streams + 1) < 0 ||
+        map_put(&m->by_place, key, m->n_streams + 1) < 0)
         return NULL;
     struct merge_stream *stream = calloc(1, sizeof *stream);
     if (!stream)

@@ -16,11 +16,11 @@ struct merge_stream {
     struct codec_state state; // before words[head]
     uint64_t *words;
     size_t head, tail, capacity;
-    uint64_t stamp;                 // of the next record, while in the heap
-    size_t at;                      // place in the heap, or MERGE_NOT_IN_HEAP
-    struct codec_state fed;         // after the last word queued
-    uint64_t next_word;             // of the stream
-    size_t ahead;                   // the first word that order_overtakes has not seen; below head: words[head] …
+    uint64_t stamp;         // of the next record, while in the heap
+    size_t at;              // place in the heap, or MERGE_NOT_IN_HEAP
+    struct codec_state fed; // after the last word queued
+    uint64_t next_word;     // of the stream
+    size_t ahead; // the first word that order_overtakes has not seen; below head: words[head] …
     struct codec_state ahead_state; // … and the state before it
     void *user;                     // the caller's, as is
     bool forced;                    // this: the next record is not to be put aside again

@@ -1,13 +1,14 @@
 #include "convert/open.h"
 
 // The workload that is made of the trace, which is closed.
-static int convert_file(struct workload_file *w, struct trace_file *t, const struct convert_open_options *o,
-                        struct err *e)
+static int convert_file(struct workload_file *w, struct trace_file *t,
+                        const struct convert_open_options *o, struct err *e)
 {
     struct output out = {.fd = -1};
     struct input in = {.fd = -1};
     struct workload_summary summary;
-    const struct convert_settings how = {.pid = o->pid, .level = 1, .watch = o->watch}; // read once and thrown away
+    const struct convert_settings how = {
+        .pid = o->pid, .level = 1, .watch = o->watch}; // read once and thrown away
     const char *name = t->in.name;
     int rc = output_open_unnamed(&out, e);
     if (rc == 0)
@@ -20,7 +21,8 @@ static int convert_file(struct workload_file *w, struct trace_file *t, const str
     return rc < 0 ? rc : workload_file_adopt(w, &in, e);
 }
 
-int convert_open(struct workload_file *w, const char *path, const struct convert_open_options *o, struct err *e)
+int convert_open(struct workload_file *w, const char *path, const struct convert_open_options *o,
+                 struct err *e)
 {
     struct input in;
     struct trace_file t;

@@ -154,7 +154,8 @@ static int count_call(void *context, const struct walk_call *call)
     bool frees = class == HT_CLASS_FREE || (class == HT_CLASS_RESIZE && (ev->result || !ev->error));
     if (frees && ev->ptr)
         remove_block(c, of, key_of(call, ev->ptr));
-    return (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE) && ev->result ? add_block(c, call) : 0;
+    return (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE) && ev->result ? add_block(c, call)
+                                                                               : 0;
 }
 
 static int count_sample(void *context, const struct trace_sample *s)
@@ -171,7 +172,8 @@ static int count_sample(void *context, const struct trace_sample *s)
 static bool is_wanted(void *context, const struct trace_process *p)
 {
     const struct count *c = context;
-    return (!c->pid || p->pid == c->pid) && (c->only == ANY || p->number == c->only) && p->number != c->but;
+    return (!c->pid || p->pid == c->pid) && (c->only == ANY || p->number == c->only) &&
+           p->number != c->but;
 }
 
 static int end_process(void *context, const struct trace_process *p)
@@ -260,7 +262,8 @@ static int walk(struct count *c, struct err *e)
     return rc == -ECANCELED ? 0 : rc;
 }
 
-int peaks_count(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress, struct err *e)
+int peaks_count(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress,
+                struct err *e)
 {
     struct count c = count_of(t, pid, progress);
     *p = (struct peaks){0};
@@ -282,16 +285,19 @@ static int no_process(const struct trace_file *t, uint32_t pid, struct err *e)
     char pids[200] = "";
     size_t n = 0;
     for (size_t i = 0; i < t->reader.n_processes && n < sizeof pids - 32; i++)
-        n += (size_t)snprintf(pids + n, sizeof pids - n, "%s%u", i ? ", " : "", t->reader.processes[i]->pid);
+        n += (size_t)snprintf(pids + n, sizeof pids - n, "%s%u", i ? ", " : "",
+                              t->reader.processes[i]->pid);
     if (!pid || !n)
         return err_set(e, -ENOENT, "%s: the trace contains no events", t->in.name);
-    return err_set(e, -ENOENT, "%s: the trace contains no events of process %u; it contains processes %s", t->in.name,
-                   pid, pids);
+    return err_set(e, -ENOENT,
+                   "%s: the trace contains no events of process %u; it contains processes %s",
+                   t->in.name, pid, pids);
 }
 
 // By the counts at the end of the file: how many images may be meant. *most is the one with most events; *part, which
 // share of all their events it has.
-static size_t count_candidates(const struct trace_file *t, uint32_t pid, const struct trace_count **most, double *part)
+static size_t count_candidates(const struct trace_file *t, uint32_t pid,
+                               const struct trace_count **most, double *part)
 {
     size_t candidates = 0;
     double events = 0;

@@ -19,12 +19,14 @@ struct peaks {
     struct peak *items; // of the processes with events, the highest peak first; owned
     size_t n;
     size_t with_idle; // and behind them, up to this number, those of which there are samples alone
-    bool estimated;   // over 2^18 blocks were live at a time: of small ones some stand for all, within about 0.5 %
+    bool
+        estimated; // over 2^18 blocks were live at a time: of small ones some stand for all, within about 0.5 %
 };
 
 // Reads the trace through, up to where it is cut off: the reader then knows all processes. `pid`: of these images alone, 0: of
 // all. `progress` may be NULL. 0 or a negative errno with the text set. Release *p in either case.
-int peaks_count(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress, struct err *e);
+int peaks_count(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress,
+                struct err *e);
 void peaks_release(struct peaks *p);
 
 // Chooses the process with the highest peak, or that of the images with this pid (0: any), and starts again. The trace was

@@ -12,7 +12,8 @@ enum { POOL_MAX_SLOTS = 4096, POOL_KEPT_SLOTS = POOL_MAX_SLOTS / 2 };
 struct pool {
     uint32_t *slots;
     size_t n, capacity;
-    uint64_t lower_op; // the thread's op that put the uppermost of the POOL_KEPT_SLOTS lowest, or a later one
+    uint64_t
+        lower_op; // the thread's op that put the uppermost of the POOL_KEPT_SLOTS lowest, or a later one
 };
 
 struct pool_batch {

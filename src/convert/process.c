@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int convert_process_begin(struct convert_process *c, struct output *out, const struct trace_session *session,
-                          const struct trace_process *p)
+int convert_process_begin(struct convert_process *c, struct output *out,
+                          const struct trace_session *session, const struct trace_process *p)
 {
     struct workload_header h = {
         .clock_hz = session->clock_hz,
@@ -52,7 +52,8 @@ int convert_process_samples(void *context, const struct trace_sample *samples, s
     struct convert_process *c = context;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        struct workload_sample one = {samples[i].stamp, samples[i].rss_bytes, samples[i].anon_bytes};
+        struct workload_sample one = {samples[i].stamp, samples[i].rss_bytes,
+                                      samples[i].anon_bytes};
         rc = workload_write_samples(c->to.writer, &one, 1, c->e);
     }
     return rc;
@@ -60,7 +61,8 @@ int convert_process_samples(void *context, const struct trace_sample *samples, s
 
 static int check_strict(const struct convert_process *c, const struct workload_summary *s)
 {
-    unsigned long long ambiguous = s->order_ambiguous, unmatched = s->unmatched_frees, lost = s->lost_records;
+    unsigned long long ambiguous = s->order_ambiguous, unmatched = s->unmatched_frees,
+                       lost = s->lost_records;
     if (!c->settings->strict || !(ambiguous || unmatched || lost))
         return 0;
     return err_set(
@@ -69,7 +71,8 @@ static int check_strict(const struct convert_process *c, const struct workload_s
         c->source, ambiguous, unmatched, lost);
 }
 
-int convert_process_done(void *context, const struct order_counts *counts, const struct workload_sites *sites)
+int convert_process_done(void *context, const struct order_counts *counts,
+                         const struct workload_sites *sites)
 {
     struct convert_process *c = context;
     struct workload_summary *s = &c->summary;
@@ -126,7 +129,8 @@ static char *make_path(struct conversion *j, uint32_t pid)
     else
         snprintf(number, sizeof number, "%u-%llu", pid, (unsigned long long)image);
     if (at)
-        return asprintf(&path, "%.*s%s%s", (int)(at - pattern), pattern, number, at + 2) < 0 ? NULL : path;
+        return asprintf(&path, "%.*s%s%s", (int)(at - pattern), pattern, number, at + 2) < 0 ? NULL
+                                                                                             : path;
     if (n > 4 && strcmp(pattern + n - 4, ".htw") == 0) {
         n -= 4;
         ending = ".htw";
@@ -140,9 +144,10 @@ static int open_target(struct conversion_target *t)
     t->path = j->files->pattern ? make_path(j, t->process->pid) : strdup(j->trace->in.name);
     if (!t->path)
         return err_set(j->e, -ENOMEM, "%s: out of memory", j->trace->in.name);
-    int rc =
-        j->files->pattern ? output_open(&t->file, t->path, j->files->flags, j->e) : output_open_unnamed(&t->file, j->e);
-    return rc < 0 ? rc : convert_process_begin(&t->of, &t->file, &j->trace->reader.session, t->process);
+    int rc = j->files->pattern ? output_open(&t->file, t->path, j->files->flags, j->e)
+                               : output_open_unnamed(&t->file, j->e);
+    return rc < 0 ? rc
+                  : convert_process_begin(&t->of, &t->file, &j->trace->reader.session, t->process);
 }
 
 static int put_ops(void *context, const struct workload_thread_op *ops, size_t n)
@@ -173,7 +178,8 @@ static int read_target(struct conversion_target *t)
     return rc < 0 ? rc : j->files->read(j->files->context, t->process, &in, j->e);
 }
 
-static int finish_target(void *context, const struct order_counts *counts, const struct workload_sites *sites)
+static int finish_target(void *context, const struct order_counts *counts,
+                         const struct workload_sites *sites)
 {
     struct conversion_target *t = context;
     if (t->job->out)
@@ -204,10 +210,14 @@ static int choose(void *context, const struct trace_process *p, struct convert_s
     if (!t)
         return -ENOMEM;
     *t = (struct conversion_target){
-        .job = j, .process = p, .file.fd = -1, .of = {.settings = j->settings, .source = j->trace->in.name, .e = j->e}};
+        .job = j,
+        .process = p,
+        .file.fd = -1,
+        .of = {.settings = j->settings, .source = j->trace->in.name, .e = j->e}};
     j->targets[j->n_targets++] = t;
-    *sink = (struct convert_sink){
-        .ops = {.context = t, .ops = put_ops, .output = output_of}, .samples = put_samples, .done = finish_target};
+    *sink = (struct convert_sink){.ops = {.context = t, .ops = put_ops, .output = output_of},
+                                  .samples = put_samples,
+                                  .done = finish_target};
     int rc = j->out ? convert_process_begin(&t->of, j->out, &j->trace->reader.session, p) : 0;
     return rc < 0 ? rc : 1;
 }
@@ -218,7 +228,8 @@ static void show_progress(void *context, uint64_t offset)
     progress_update(j->settings->watch->progress, offset);
 }
 
-static __attribute__((format(printf, 2, 3))) void tell(const struct conversion *j, const char *format, ...)
+static __attribute__((format(printf, 2, 3))) void tell(const struct conversion *j,
+                                                       const char *format, ...)
 {
     char text[sizeof(struct err) + 64];
     va_list args;
@@ -256,10 +267,11 @@ static void tell_unseen_forks(const struct conversion *j)
     for (size_t i = 0; i < j->forks.n; i++)
         unseen += !j->forks.items[i].seen;
     if (unseen)
-        tell(j,
-             "when %zu of %zu forks took place was not recorded: their children are taken to have the blocks that were "
-             "live in the parent at the child's first call",
-             unseen, j->forks.n);
+        tell(
+            j,
+            "when %zu of %zu forks took place was not recorded: their children are taken to have the blocks that were "
+            "live in the parent at the child's first call",
+            unseen, j->forks.n);
 }
 
 static int run(struct conversion *j)
@@ -288,7 +300,8 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
     struct conversion j = {.trace = t, .settings = s, .out = out, .e = e};
     size_t processes;
     struct peaks peaks;
-    int rc = peaks_choose(&peaks, t, s->pid, &j.process, &processes, s->watch ? s->watch->progress : NULL, e);
+    int rc = peaks_choose(&peaks, t, s->pid, &j.process, &processes,
+                          s->watch ? s->watch->progress : NULL, e);
     if (rc == 0)
         rc = trace_forks_find(&j.forks, t, e);
     trace_forks_keep(&j.forks, j.process);
@@ -296,8 +309,9 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
         rc = run(&j);
     // The counts are those of the end of the trace, which nobody has compared with the rest.
     if (rc == 0 && !j.n_targets)
-        rc = err_set(e, -EBADMSG, "%s: the end counts events of process %u, which is not in the trace", t->in.name,
-                     j.process);
+        rc = err_set(e, -EBADMSG,
+                     "%s: the end counts events of process %u, which is not in the trace",
+                     t->in.name, j.process);
     if (rc == 0)
         *summary = j.targets[0]->of.summary;
     if (rc == 0 && peaks.n)
@@ -309,8 +323,8 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
     return rc;
 }
 
-int convert_each(struct trace_file *t, const struct convert_files *files, const struct convert_settings *s,
-                 struct err *e)
+int convert_each(struct trace_file *t, const struct convert_files *files,
+                 const struct convert_settings *s, struct err *e)
 {
     struct conversion j = {.trace = t, .settings = s, .files = files, .e = e};
     int rc = trace_file_read_tail(t, e);
@@ -323,7 +337,9 @@ int convert_each(struct trace_file *t, const struct convert_files *files, const 
         complete += j.targets[i]->complete;
     size_t n = release_targets(&j);
     if (rc < 0 && complete)
-        tell(&j, "%zu workloads of processes that ended before the error are complete; others are not written",
-             complete);
+        tell(
+            &j,
+            "%zu workloads of processes that ended before the error are complete; others are not written",
+            complete);
     return rc == 0 && !n ? err_set(e, -ENOENT, "%s: the trace contains no events", t->in.name) : rc;
 }

@@ -10,11 +10,14 @@
 
 // What the caller shows while a trace is converted.
 struct convert_watch {
-    struct progress *progress;      // initialised; its total is set to the size of the trace. NULL: not wanted
-    void (*note)(const char *text); // a line for the user: where the trace is cut off. NULL: not wanted
+    struct progress
+        *progress; // initialised; its total is set to the size of the trace. NULL: not wanted
+    void (*note)(
+        const char *text); // a line for the user: where the trace is cut off. NULL: not wanted
     // Which of `n` processes convert_one has converted; `peaks` lists it and the next ones unless nothing had to be chosen.
     // NULL: not wanted.
-    void (*chosen)(const struct trace_reader *r, uint32_t process, size_t n, const struct peaks *peaks);
+    void (*chosen)(const struct trace_reader *r, uint32_t process, size_t n,
+                   const struct peaks *peaks);
 };
 
 struct convert_settings {
@@ -33,9 +36,10 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
 
 // Files of convert_each.
 struct convert_files {
-    const char *pattern; // "%p" stands for the pid; without it the pid comes before ".htw", or at the end. NULL: the
-                         // files have no names, and are gone when `read` has returned
-    unsigned flags;      // of output_open
+    const char *
+        pattern; // "%p" stands for the pid; without it the pid comes before ".htw", or at the end. NULL: the
+                 // files have no names, and are gone when `read` has returned
+    unsigned flags; // of output_open
     // Called for each that is complete; NULL: not wanted.
     void (*written)(const char *path, uint64_t bytes, const struct workload_summary *s);
     // Called, if there is no pattern, for each that is complete; `in` is closed by it. 0 or a negative errno with the text
@@ -46,8 +50,8 @@ struct convert_files {
 
 // Converts each process that has events, in one pass. Further images of one pid (exec) are named PID-2, PID-3, … A file
 // is complete once its process is; after an error those that were complete stay. 0 or negative errno with the text set.
-int convert_each(struct trace_file *t, const struct convert_files *files, const struct convert_settings *s,
-                 struct err *e);
+int convert_each(struct trace_file *t, const struct convert_files *files,
+                 const struct convert_settings *s, struct err *e);
 
 // A process on its way to a workload: for those that order its events themselves. Set settings, source and e.
 struct convert_process {
@@ -62,8 +66,8 @@ struct convert_process {
 
 // Begins the process's workload on `out`, which stays the caller's to close. 0 or a negative errno with the text set.
 // *c can be released in either case.
-int convert_process_begin(struct convert_process *c, struct output *out, const struct trace_session *session,
-                          const struct trace_process *p);
+int convert_process_begin(struct convert_process *c, struct output *out,
+                          const struct trace_session *session, const struct trace_process *p);
 void convert_process_release(struct convert_process *c);
 
 // The functions of a struct convert_sink, whose context is the struct convert_process.
@@ -71,6 +75,7 @@ int convert_process_ops(void *context, const struct workload_thread_op *ops, siz
 struct workload_output *convert_process_output(void *context);
 int convert_process_samples(void *context, const struct trace_sample *samples, size_t n);
 // Also checks the workload if the settings are strict.
-int convert_process_done(void *context, const struct order_counts *counts, const struct workload_sites *sites);
+int convert_process_done(void *context, const struct order_counts *counts,
+                         const struct workload_sites *sites);
 
 #endif

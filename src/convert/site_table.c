@@ -2,8 +2,8 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
-#include "trace/event/event.h"
 #include "trace/codec.h"
+#include "trace/event/event.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -49,8 +49,10 @@ static int define_frames(struct site_table *t, const struct site_table_record *r
     uint64_t outer = r->size;
     int rc = 0;
     for (uint32_t i = r->text_bytes / 8; rc == 0 && i-- > 0;) {
-        uint64_t address = get_u64((const uint8_t *)r->text + 8 * i), id = codec_site(outer, address);
-        rc = site_table_frame(t, id, &(struct site_table_frame){outer, workload_sites_locate(&t->all, address)});
+        uint64_t address = get_u64((const uint8_t *)r->text + 8 * i),
+                 id = codec_site(outer, address);
+        rc = site_table_frame(
+            t, id, &(struct site_table_frame){outer, workload_sites_locate(&t->all, address)});
         outer = id;
     }
     return rc;
@@ -65,19 +67,21 @@ int site_table_define(struct site_table *t, const struct site_table_record *r)
     if (r->kind == HT_FRAMES)
         return define_frames(t, r);
     if (r->kind == HT_FRAME)
-        return site_table_frame(t, r->value,
-                                &(struct site_table_frame){r->size, workload_sites_locate(&t->all, r->ptr)});
+        return site_table_frame(
+            t, r->value,
+            &(struct site_table_frame){r->size, workload_sites_locate(&t->all, r->ptr)});
     uint32_t number = site_table_number(t, r->value);
     return number ? workload_sites_define(&t->all, number, r->text, r->text_bytes / 8) : -ENOMEM;
 }
 
 // The frames that are known by now, the innermost one first. *outer is the id of what the last of them was called from: 0, or a
 // frame that is not known.
-static uint32_t collect_frames(const struct site_table *t, uint64_t id, struct workload_frame frames[MAX_FRAMES],
-                               uint64_t *outer)
+static uint32_t collect_frames(const struct site_table *t, uint64_t id,
+                               struct workload_frame frames[MAX_FRAMES], uint64_t *outer)
 {
     uint32_t n = 0;
-    for (size_t i; n < MAX_FRAMES && (i = map_get(&t->frame_numbers, id)); id = t->frames[i - 1].parent)
+    for (size_t i; n < MAX_FRAMES && (i = map_get(&t->frame_numbers, id));
+         id = t->frames[i - 1].parent)
         frames[n++] = t->frames[i - 1].frame;
     *outer = n < MAX_FRAMES ? id : 0;
     return n;

@@ -69,11 +69,14 @@ static int spread(struct table *t, const struct table_block *slots, size_t n)
 
 int table_grow(struct table *t, const struct table_block *slots)
 {
-    size_t had = t->n_buckets, n = !had ? FIRST_BUCKETS : had < SMALL_BUCKETS ? had * 2 : had / 3 * 4;
+    size_t had = t->n_buckets, n = !had                  ? FIRST_BUCKETS
+                                   : had < SMALL_BUCKETS ? had * 2
+                                                         : had / 3 * 4;
     if (n > UINT32_MAX)
         return -ENOMEM;
     struct table_bucket *buckets =
-        had ? pages_grow(t->buckets, had * sizeof *buckets, n * sizeof *buckets) : pages_new(n * sizeof *buckets);
+        had ? pages_grow(t->buckets, had * sizeof *buckets, n * sizeof *buckets)
+            : pages_new(n * sizeof *buckets);
     if (!buckets)
         return -ENOMEM;
     t->buckets = buckets;

@@ -26,7 +26,7 @@ enum { TABLE_CELLS = 10, TABLE_BUCKET_BYTES = 64 };
 
 struct table_bucket {
     uint16_t tags[TABLE_CELLS]; // 0: empty
-    uint32_t passed;            // cells in later buckets that belong here or before, but found no room
+    uint32_t passed; // cells in later buckets that belong here or before, but found no room
     uint32_t slots[TABLE_CELLS];
 };
 _Static_assert(sizeof(struct table_bucket) == TABLE_BUCKET_BYTES, "a bucket is a cache line");
@@ -35,7 +35,7 @@ _Static_assert(sizeof(struct table_bucket) == TABLE_BUCKET_BYTES, "a bucket is a
 struct table {
     struct table_bucket *buckets;
     size_t n, n_buckets, limit; // cells in use, buckets, cells from which on it has to grow
-    uint64_t seed;              // of base/seed.h: a trace may have been made so that its addresses collide
+    uint64_t seed; // of base/seed.h: a trace may have been made so that its addresses collide
 };
 
 void table_release(struct table *t);
@@ -69,7 +69,8 @@ static inline uint32_t table_slot(const struct table *t, size_t cell)
     return t->buckets[cell / TABLE_CELLS].slots[cell % TABLE_CELLS];
 }
 
-static inline __attribute__((always_inline)) void table_prefetch(const struct table *t, uint64_t address)
+static inline __attribute__((always_inline)) void table_prefetch(const struct table *t,
+                                                                 uint64_t address)
 {
     __builtin_prefetch(&t->buckets[table_home(t, table_hash(t, address))], 1);
 }
@@ -81,7 +82,8 @@ static inline unsigned table_match(const struct table_bucket *b, uint16_t tag)
 #ifdef __SSE2__
     const __m128i *at = (const __m128i *)(const void *)b;
     __m128i want = _mm_set1_epi16((short)tag);
-    __m128i low = _mm_cmpeq_epi16(_mm_load_si128(at), want), high = _mm_cmpeq_epi16(_mm_load_si128(at + 1), want);
+    __m128i low = _mm_cmpeq_epi16(_mm_load_si128(at), want),
+            high = _mm_cmpeq_epi16(_mm_load_si128(at + 1), want);
     return (unsigned)_mm_movemask_epi8(_mm_packs_epi16(low, high)) & all;
 #else
     unsigned m = 0;
@@ -93,8 +95,8 @@ static inline unsigned table_match(const struct table_bucket *b, uint16_t tag)
 
 // The next cell that holds the address: in the bucket, of whose cells those in `mask` are left to look at, or one behind.
 // `left` buckets at most. TABLE_NONE when there is none.
-static inline size_t table_seek(const struct table *t, const struct table_block *slots, uint64_t address, size_t bucket,
-                                unsigned mask)
+static inline size_t table_seek(const struct table *t, const struct table_block *slots,
+                                uint64_t address, size_t bucket, unsigned mask)
 {
     uint16_t tag = table_tag(table_hash(t, address));
     for (size_t left = t->n_buckets;; mask = ~0u) {
@@ -110,14 +112,15 @@ static inline size_t table_seek(const struct table *t, const struct table_block 
     }
 }
 
-static inline size_t table_find(const struct table *t, const struct table_block *slots, uint64_t address)
+static inline size_t table_find(const struct table *t, const struct table_block *slots,
+                                uint64_t address)
 {
     return table_seek(t, slots, address, table_home(t, table_hash(t, address)), ~0u);
 }
 
 // The next one behind a cell that holds the address.
-static inline size_t table_find_next(const struct table *t, const struct table_block *slots, uint64_t address,
-                                     size_t cell)
+static inline size_t table_find_next(const struct table *t, const struct table_block *slots,
+                                     uint64_t address, size_t cell)
 {
     return table_seek(t, slots, address, cell / TABLE_CELLS, ~0u << (cell % TABLE_CELLS) << 1);
 }
@@ -145,7 +148,8 @@ static inline void table_remove(struct table *t, uint64_t address, size_t cell)
     size_t bucket = cell / TABLE_CELLS;
     t->buckets[bucket].tags[cell % TABLE_CELLS] = 0;
     t->n--;
-    for (size_t i = table_home(t, table_hash(t, address)); __builtin_expect(i != bucket, 0); i = table_next(t, i))
+    for (size_t i = table_home(t, table_hash(t, address)); __builtin_expect(i != bucket, 0);
+         i = table_next(t, i))
         t->buckets[i].passed--;
 }
 

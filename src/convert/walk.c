@@ -230,7 +230,8 @@ static int walk_items(struct walk *w, struct err *cut, struct err *e)
     return 0;
 }
 
-int walk_run(struct trace_reader *r, const struct walk_options *options, struct err *cut, struct err *e)
+int walk_run(struct trace_reader *r, const struct walk_options *options, struct err *cut,
+             struct err *e)
 {
     struct walk *w = walk_new(r, options);
     *cut = (struct err){0};

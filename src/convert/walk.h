@@ -8,7 +8,8 @@
 struct walk_call {
     const struct trace_process *process;
     uint32_t thread, tid;
-    const struct event *event; // of a realloc, `ptr` is that of its release half, which is no call of its own
+    const struct event
+        *event; // of a realloc, `ptr` is that of its release half, which is no call of its own
 };
 
 struct walk_options {
@@ -41,6 +42,7 @@ int walk_settle(struct walk *w);
 
 // Reads all of the trace, in memory that does not depend on its length. 0 or a negative errno with the text set, unless
 // `call` returned it. When the recording was cut off, `*cut` holds the message; its text is empty else.
-int walk_run(struct trace_reader *r, const struct walk_options *options, struct err *cut, struct err *e);
+int walk_run(struct trace_reader *r, const struct walk_options *options, struct err *cut,
+             struct err *e);
 
 #endif

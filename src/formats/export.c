@@ -183,8 +183,8 @@ static void report_kinds(const struct export *x, unsigned as, void (*note)(const
     for (unsigned kind = 1; kind < HT_KIND_LIMIT; kind++) {
         if (!x->changed[kind] || x->as[kind] != as || n > sizeof text - 100)
             continue;
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s (%llu)", n ? ", " : "", event_infos[kind].name,
-                              (unsigned long long)x->changed[kind]);
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s (%llu)", n ? ", " : "",
+                              event_infos[kind].name, (unsigned long long)x->changed[kind]);
     }
     if (!n)
         return;
@@ -200,7 +200,8 @@ static void report_count(const struct export *x, uint64_t n, const char *what, c
     char line[200];
     if (!n)
         return;
-    snprintf(line, sizeof line, "%s cannot store %s: %llu %s", x->format->name, what, (unsigned long long)n, done);
+    snprintf(line, sizeof line, "%s cannot store %s: %llu %s", x->format->name, what,
+             (unsigned long long)n, done);
     note(line);
 }
 

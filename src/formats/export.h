@@ -37,7 +37,8 @@ struct export
     const char *folder; // borrowed, of a format that is one
     struct err *e;
     void *state;
-    void (*note)(const char *text); // gets each call that a format drops by export_drop; NULL: not wanted
+    void (*note)(
+        const char *text); // gets each call that a format drops by export_drop; NULL: not wanted
 
     // What was not written as it is, by kind.
     uint64_t calls;

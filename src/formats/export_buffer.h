@@ -17,7 +17,7 @@ struct export_buffer {
     uint8_t *data; // EXPORT_BUFFER_BYTES
     size_t n;
     struct export_writer *writer; // NULL: no buffer has been full, or there is no thread
-    int failed;                   // negative errno of the first write that failed: what follows is thrown away
+    int failed; // negative errno of the first write that failed: what follows is thrown away
 };
 
 // 0 or -ENOMEM with the text set.

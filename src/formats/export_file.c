@@ -54,7 +54,8 @@ struct export_job {
 
 static struct export_call call_from_walk(const struct trace_session *s, const struct walk_call *w)
 {
-    struct export_call c = {.ev = *w->event, .pid = w->process->pid, .tid = w->tid, .thread = w->thread};
+    struct export_call c = {
+        .ev = *w->event, .pid = w->process->pid, .tid = w->tid, .thread = w->thread};
     unsigned class = event_infos[c.ev.kind].class;
     c.ev.stamp = trace_stamp_ns(s, c.ev.stamp);
     c.failed = (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE) && !c.ev.result && c.ev.error;
@@ -62,8 +63,8 @@ static struct export_call call_from_walk(const struct trace_session *s, const st
 }
 
 // Into *c, field by field: a struct that is returned is read in wider words than it was just written in, and waits for that.
-static void call_from_op(const struct workload_header *h, uint32_t thread, const struct workload_op *op,
-                         struct export_call *c)
+static void call_from_op(const struct workload_header *h, uint32_t thread,
+                         const struct workload_op *op, struct export_call *c)
 {
     unsigned class = event_infos[op->kind].class;
     uint64_t since = h->has_stamps && op->stamp > h->start_stamp ? op->stamp - h->start_stamp : 0;
@@ -90,7 +91,8 @@ static void call_from_op(const struct workload_header *h, uint32_t thread, const
         c->ev.notes[HT_NOTE_SITE] = op->value;
     if (class == HT_CLASS_FREE || (class == HT_CLASS_RESIZE && !(op->flags & WORKLOAD_FROM_NULL)))
         c->ev.ptr = block;
-    if (class == HT_CLASS_ALLOC || (class == HT_CLASS_RESIZE && !(op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED))))
+    if (class == HT_CLASS_ALLOC ||
+        (class == HT_CLASS_RESIZE && !(op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED))))
         c->ev.result = block;
 }
 
@@ -145,7 +147,8 @@ static int put_addressed(void *context, const struct addressed_call *a)
         .added = a->added,
     };
     c.ev.stamp = trace_stamp_ns(p->job->session, a->ev.stamp);
-    if (p->job->failed || p->job->process != ALL_PROCESSES || export_outputs_are_many(p->job->settings))
+    if (p->job->failed || p->job->process != ALL_PROCESSES ||
+        export_outputs_are_many(p->job->settings))
         return p->job->failed ? p->job->failed : put_call(p->job, p->number, &c);
     if (HT_GROW(&p->calls_due, &p->capacity, p->n + 1) < 0)
         return -ENOMEM;
@@ -214,7 +217,8 @@ static int choose_processes(struct export_job *j, struct trace_file *t)
     struct peaks peaks;
     size_t of;
     j->process = ALL_PROCESSES;
-    if (j->settings->format->export.holds & FORMAT_HOLDS_PIDS || export_outputs_are_many(j->settings))
+    if (j->settings->format->export.holds & FORMAT_HOLDS_PIDS ||
+        export_outputs_are_many(j->settings))
         return 0;
     j->process = 0; // the program itself
     if (j->settings->live)
@@ -224,7 +228,8 @@ static int choose_processes(struct export_job *j, struct trace_file *t)
     return rc;
 }
 
-static int finish_process(void *context, const struct order_counts *counts, const struct workload_sites *sites)
+static int finish_process(void *context, const struct order_counts *counts,
+                          const struct workload_sites *sites)
 {
     struct export_process *p = context;
     struct export_job *j = p->job;
@@ -245,13 +250,16 @@ static bool is_glibc(const char *allocator)
     return name && (strncmp(name, "libc.so", 7) == 0 || strncmp(name, "libc-2.", 7) == 0);
 }
 
-static int choose_process(void *context, const struct trace_process *from, struct convert_sink *sink)
+static int choose_process(void *context, const struct trace_process *from,
+                          struct convert_sink *sink)
 {
     struct export_job *j = context;
     if (!wants_process(j, from))
         return 0;
     struct export_process *p =
-        HT_GROW(&j->processes, &j->processes_capacity, j->n_processes + 1) < 0 ? NULL : calloc(1, sizeof *p);
+        HT_GROW(&j->processes, &j->processes_capacity, j->n_processes + 1) < 0
+            ? NULL
+            : calloc(1, sizeof *p);
     if (!p)
         return -ENOMEM;
     j->processes[j->n_processes++] = p;
@@ -260,7 +268,8 @@ static int choose_process(void *context, const struct trace_process *from, struc
                                  .number = from->number,
                                  .pid = from->pid,
                                  .glibc = is_glibc(from->allocator)};
-    *sink = (struct convert_sink){.ops = {.context = p, .calls = addressed_take}, .done = finish_process};
+    *sink = (struct convert_sink){.ops = {.context = p, .calls = addressed_take},
+                                  .done = finish_process};
     return 1;
 }
 
@@ -321,12 +330,14 @@ static void note_counts(const struct export_job *j)
     if (!watch || !watch->note)
         return;
     if (j->added) {
-        snprintf(text, sizeof text, "%llu addresses were allocated again without a free in between; frees were added",
+        snprintf(text, sizeof text,
+                 "%llu addresses were allocated again without a free in between; frees were added",
                  (unsigned long long)j->added);
         watch->note(text);
     }
     if (j->left_out) {
-        snprintf(text, sizeof text, "%s holds one process: the others were not written (%swrite a file for each%s)",
+        snprintf(text, sizeof text,
+                 "%s holds one process: the others were not written (%swrite a file for each%s)",
                  j->settings->format->name, j->settings->live ? "" : "choose one with --pid, or ",
                  j->settings->live ? ": name it with -o" : " with %p in the name of the output");
         watch->note(text);
@@ -357,7 +368,8 @@ static int export_trace(struct export_job *j, struct trace_file *t)
     return rc;
 }
 
-static int put_modules(struct export_job *j, struct export_call *c, uint32_t process, const struct workload_sites *s)
+static int put_modules(struct export_job *j, struct export_call *c, uint32_t process,
+                       const struct workload_sites *s)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < s->n_modules; i++) {
@@ -366,7 +378,8 @@ static int put_modules(struct export_job *j, struct export_call *c, uint32_t pro
         int n = asprintf(&text, "%s %s", m->build_id, m->path);
         if (n < 0)
             return -ENOMEM;
-        c->ev = (struct event){.kind = HT_MODULE, .ptr = m->start, .size = m->bytes, .value = m->offset};
+        c->ev = (struct event){
+            .kind = HT_MODULE, .ptr = m->start, .size = m->bytes, .value = m->offset};
         c->ev.text = text;
         c->ev.text_bytes = n < CODEC_MAX_TEXT_BYTES ? (uint32_t)n : CODEC_MAX_TEXT_BYTES;
         rc = put_call(j, process, c);
@@ -375,7 +388,8 @@ static int put_modules(struct export_job *j, struct export_call *c, uint32_t pro
     return rc;
 }
 
-static int put_stacks(struct export_job *j, struct export_call *c, uint32_t process, const struct workload_sites *s)
+static int put_stacks(struct export_job *j, struct export_call *c, uint32_t process,
+                      const struct workload_sites *s)
 {
     uint8_t codes[CODEC_MAX_TEXT_BYTES];
     int rc = 0;
@@ -384,7 +398,8 @@ static int put_stacks(struct export_job *j, struct export_call *c, uint32_t proc
         uint32_t n = site->n < sizeof codes / 8 ? site->n : sizeof codes / 8;
         for (uint32_t f = 0; f < n; f++)
             put_u64(codes + (size_t)f * 8, s->frames[site->first + f].address);
-        c->ev = (struct event){.kind = HT_STACK, .value = i + 1, .text = (const char *)codes, .text_bytes = n * 8};
+        c->ev = (struct event){
+            .kind = HT_STACK, .value = i + 1, .text = (const char *)codes, .text_bytes = n * 8};
         rc = n ? put_call(j, process, c) : 0;
     }
     return rc;
@@ -428,7 +443,8 @@ static int export_workload(struct export_job *j, struct workload_reader *r, uint
     return rc;
 }
 
-static int export_process_workload(void *context, const struct trace_process *p, struct input *in, struct err *e)
+static int export_process_workload(void *context, const struct trace_process *p, struct input *in,
+                                   struct err *e)
 {
     struct export_job *j = context;
     struct workload_file w;
@@ -451,7 +467,8 @@ static int export_process_workload(void *context, const struct trace_process *p,
 static int export_workloads(struct export_job *j, struct trace_file *t)
 {
     const struct convert_files files = {.read = export_process_workload, .context = j};
-    const struct convert_settings how = {.level = 1, .watch = j->settings->watch}; // read once and thrown away
+    const struct convert_settings how = {.level = 1,
+                                         .watch = j->settings->watch}; // read once and thrown away
     int rc = convert_each(t, &files, &how, j->e);
     if (rc == 0)
         note_counts(j);
@@ -459,7 +476,8 @@ static int export_workloads(struct export_job *j, struct trace_file *t)
 }
 
 // A trace as it was recorded where the format holds addresses; else the workload made of it.
-static int open_source(const struct export_settings *s, struct file *f, const char *from, struct err *e)
+static int open_source(const struct export_settings *s, struct file *f, const char *from,
+                       struct err *e)
 {
     bool addresses = s->format->export.holds & FORMAT_HOLDS_ADDRESSES;
     if (addresses || s->live || (export_outputs_are_many(s) && !s->pid)) {
@@ -467,7 +485,8 @@ static int open_source(const struct export_settings *s, struct file *f, const ch
         return file_open(f, from, FILE_TRACE | FILE_WORKLOAD | (twice ? FILE_TRACE_TWICE : 0), e);
     }
     *f = (struct file){.kind = FILE_WORKLOAD, .trace.in.fd = -1, .json.fd = -1};
-    return convert_open(&f->workload, from, &(struct convert_open_options){.pid = s->pid, .watch = s->watch}, e);
+    return convert_open(&f->workload, from,
+                        &(struct convert_open_options){.pid = s->pid, .watch = s->watch}, e);
 }
 
 int export_file(const char *from, const struct export_settings *s, struct err *e)

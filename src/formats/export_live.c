@@ -50,7 +50,8 @@ static bool use_malloc_log(struct export_live_target *t)
 }
 
 // An empty name is that of `otherwise`; NULL: there is none.
-static bool use_file(struct export_live_target *t, const char *variable, const char *format, const char *otherwise)
+static bool use_file(struct export_live_target *t, const char *variable, const char *format,
+                     const char *otherwise)
 {
     const char *file = getenv(variable);
     if (!file || (!*file && !otherwise))
@@ -96,14 +97,15 @@ int export_live_complete(struct export_live_target *t)
 }
 
 // The writer's process.
-static _Noreturn void write_all(int (*write)(const void *, struct err *), const void *context, int from,
-                                struct export_live_end *end)
+static _Noreturn void write_all(int (*write)(const void *, struct err *), const void *context,
+                                int from, struct export_live_end *end)
 {
     struct err *e = &end->e;
     static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         signal(ignored[i], SIG_IGN);
-    int rc = dup2(from, STDIN_FILENO) < 0 ? err_set_errno(e, "cannot read the trace") : write(context, e);
+    int rc = dup2(from, STDIN_FILENO) < 0 ? err_set_errno(e, "cannot read the trace")
+                                          : write(context, e);
     // Nothing came: the recorder knows why.
     end->code = rc < 0 && rc != -ENODATA;
     _exit(end->code);
@@ -119,8 +121,8 @@ static void forget(struct output *out)
 }
 
 // *to is the pipe to the writer.
-static int start_writer(struct export_live *l, int (*write)(const void *, struct err *), const void *context,
-                        struct output *to, struct err *e)
+static int start_writer(struct export_live *l, int (*write)(const void *, struct err *),
+                        const void *context, struct output *to, struct err *e)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -131,7 +133,9 @@ static int start_writer(struct export_live *l, int (*write)(const void *, struct
     l->writer = fork();
     if (l->writer == 0) {
         close(ends[1]);
-        signal(SIGCHLD, SIG_DFL); // where it was ignored, the ends of this process's children would be unknown
+        signal(
+            SIGCHLD,
+            SIG_DFL); // where it was ignored, the ends of this process's children would be unknown
         write_all(write, context, ends[0], l->end);
     }
     int rc = l->writer < 0 ? err_set_errno(e, "cannot start a process") : 0;
@@ -160,7 +164,8 @@ static int write_format(const void *settings, struct err *e)
     return export_file("-", settings, e);
 }
 
-int export_live_start(struct export_live *l, const struct export_settings *s, struct output *to, struct err *e)
+int export_live_start(struct export_live *l, const struct export_settings *s, struct output *to,
+                      struct err *e)
 {
     struct output opened;
     struct export_settings how = *s;
@@ -205,7 +210,8 @@ int export_live_finish(struct export_live *l, bool hurry, struct err *e)
     if (cut_off)
         rc = err_set(e, -ECANCELED, "the output accepts no data: it is cut off");
     else if (WIFSIGNALED(status))
-        rc = err_set(e, -EIO, "the process that writes the log was killed by signal %d", WTERMSIG(status));
+        rc = err_set(e, -EIO, "the process that writes the log was killed by signal %d",
+                     WTERMSIG(status));
     else if (WEXITSTATUS(status) != 0)
         rc = err_set(e, -EIO, "%s", l->end->e.text);
     munmap(l->end, sizeof *l->end);

@@ -37,7 +37,8 @@ struct export_live {
 
 // Starts the writer; *to is the pipe to it. It ends when that is closed, whatever signals come. The notes of its watch come
 // from the writer. 0 or a negative errno with the text set.
-int export_live_start(struct export_live *l, const struct export_settings *s, struct output *to, struct err *e);
+int export_live_start(struct export_live *l, const struct export_settings *s, struct output *to,
+                      struct err *e);
 
 // The same with another writer: `write` reads the trace from standard input, in the new process. 0 or a negative errno with
 // the text set, as for export_live_finish; -ENODATA where nothing came.

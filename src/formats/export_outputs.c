@@ -29,8 +29,8 @@ static bool has_pid_mark(const struct export_settings *s)
 bool export_outputs_are_many(const struct export_settings *s)
 {
     unsigned holds = s->format->export.holds;
-    return has_pid_mark(s) ||
-           (s->live && !(holds & FORMAT_HOLDS_PIDS) && s->fd <= 0 && s->output && strcmp(s->output, "-") != 0);
+    return has_pid_mark(s) || (s->live && !(holds & FORMAT_HOLDS_PIDS) && s->fd <= 0 && s->output &&
+                               strcmp(s->output, "-") != 0);
 }
 
 // The path with the pid put in. The caller frees it; NULL when out of memory.
@@ -72,7 +72,8 @@ int export_outputs_free_path(char **path, unsigned first, struct err *e)
 static int open_fd(struct output *out, int fd, struct err *e)
 {
     int flags = fcntl(fd, F_GETFL);
-    *out = (struct output){.fd = fd, .name = fd == STDOUT_FILENO ? "(stdout)" : "(the log's file descriptor)"};
+    *out = (struct output){
+        .fd = fd, .name = fd == STDOUT_FILENO ? "(stdout)" : "(the log's file descriptor)"};
     if (flags < 0)
         return err_set_errno(e, "file descriptor %d", fd);
     if ((flags & O_ACCMODE) == O_RDONLY)
@@ -90,7 +91,8 @@ static int open_append(struct output *out, const char *path, struct err *e)
 }
 
 // Files that are good when they are cut off are written in place while they grow.
-static int open_plain(struct output *out, const struct export_settings *s, const char *path, struct err *e)
+static int open_plain(struct output *out, const struct export_settings *s, const char *path,
+                      struct err *e)
 {
     bool in_place = s->live && s->format->export.holds & FORMAT_HOLDS_ADDRESSES;
     unsigned flags = (s->force ? OUTPUT_FORCE : 0) | (in_place ? OUTPUT_GROWS : OUTPUT_ASIDE);
@@ -184,7 +186,8 @@ static int close_folder(struct export_output *o, bool commit, struct err *e)
 }
 
 // The name of a process's own file. One that calls exec is a new image with the same pid.
-static int make_path(struct export_outputs *all, struct export_output *o, uint32_t pid, unsigned first)
+static int make_path(struct export_outputs *all, struct export_output *o, uint32_t pid,
+                     unsigned first)
 {
     const struct export_settings *s = all->settings;
     o->path = path_for(s->output, pid);
@@ -193,13 +196,15 @@ static int make_path(struct export_outputs *all, struct export_output *o, uint32
     return s->force && has_pid_mark(s) ? 0 : export_outputs_free_path(&o->path, first, all->e);
 }
 
-static int open_one(struct export_outputs *all, struct export_output *o, size_t number, uint32_t pid)
+static int open_one(struct export_outputs *all, struct export_output *o, size_t number,
+                    uint32_t pid)
 {
     const struct export_settings *s = all->settings;
     struct err *e = all->e;
     int rc = 0;
     *o = (struct export_output){
-        .x = {.format = s->format, .facts = all->facts, .note = s->watch ? s->watch->note : NULL}, .out.fd = -1};
+        .x = {.format = s->format, .facts = all->facts, .note = s->watch ? s->watch->note : NULL},
+        .out.fd = -1};
     bool in_place = s->format->export.holds & FORMAT_HOLDS_ADDRESSES;
     // Outputs that come when their processes end, the program's last, are not there to be seen until then.
     bool is_opened = s->opened && s->opened->fd >= 0 && (in_place || number == 0);

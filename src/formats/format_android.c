@@ -26,7 +26,8 @@ static const struct android_function functions[] = {
 static const struct android_function *find(const char **at)
 {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        if (**at == *functions[i].name && text_match_bytes(at, functions[i].name, functions[i].length))
+        if (**at == *functions[i].name &&
+            text_match_bytes(at, functions[i].name, functions[i].length))
             return &functions[i];
     }
     return NULL;
@@ -97,8 +98,9 @@ static int put_line(struct import *im, struct text_call *call)
     if (!im->begun)
         im->has_times = call->timed;
     else if (im->has_times != call->timed)
-        return import_bad_line(im, im->has_times ? "expected the times of start and end, as in the lines before"
-                                                 : "expected no times, as in the lines before");
+        return import_bad_line(
+            im, im->has_times ? "expected the times of start and end, as in the lines before"
+                              : "expected no times, as in the lines before");
     // Lines are sorted by their starts.
     call->event.stamp = call->start_ns;
     return import_put(im, (uint32_t)call->pid, call->tid, &call->event);
@@ -143,11 +145,14 @@ static char *put_call(const struct export *x, char *to, const struct event *ev)
     case HT_MALLOC:
         return put_number(put_block(x, TEXT_PUT(to, "malloc"), ev->result), ev->size);
     case HT_CALLOC:
-        return put_number(put_number(put_block(x, TEXT_PUT(to, "calloc"), ev->result), ev->count), ev->size);
+        return put_number(put_number(put_block(x, TEXT_PUT(to, "calloc"), ev->result), ev->count),
+                          ev->size);
     case HT_REALLOC:
-        return put_number(put_block(x, put_block(x, TEXT_PUT(to, "realloc"), ev->result), ev->ptr), ev->size);
+        return put_number(put_block(x, put_block(x, TEXT_PUT(to, "realloc"), ev->result), ev->ptr),
+                          ev->size);
     case HT_MEMALIGN:
-        return put_number(put_number(put_block(x, TEXT_PUT(to, "memalign"), ev->result), ev->align), ev->size);
+        return put_number(put_number(put_block(x, TEXT_PUT(to, "memalign"), ev->result), ev->align),
+                          ev->size);
     case HT_FREE:
         return put_block(x, TEXT_PUT(to, "free"), ev->ptr);
     case HT_THREAD_END:
@@ -183,8 +188,8 @@ const struct format format_android = {
     .export =
         {
             // memory_replay stops at a call that failed, and at a block that it does not know.
-            .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL |
-                     FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,
+            .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FREED |
+                     FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,
             .kinds = kinds,
             .state_bytes = sizeof(struct android_export),
             .put = put_android,

@@ -108,13 +108,15 @@ static void print_call(const struct event *ev, char text[MAX_CALL_BYTES])
 {
     switch (ev->kind) {
     case HT_CALLOC:
-        snprintf(text, MAX_CALL_BYTES, "c%" PRIu64 ",%" PRIu64 ",%" PRIu64, ev->result, ev->count, ev->size);
+        snprintf(text, MAX_CALL_BYTES, "c%" PRIu64 ",%" PRIu64 ",%" PRIu64, ev->result, ev->count,
+                 ev->size);
         break;
     case HT_REALLOC:
         snprintf(text, MAX_CALL_BYTES, "r%" PRIu64 ",%" PRIu64, ev->result, ev->size);
         break;
     case HT_MEMALIGN:
-        snprintf(text, MAX_CALL_BYTES, "a%" PRIu64 ",%" PRIu64 ",%" PRIu64, ev->result, align_of(ev), ev->size);
+        snprintf(text, MAX_CALL_BYTES, "a%" PRIu64 ",%" PRIu64 ",%" PRIu64, ev->result,
+                 align_of(ev), ev->size);
         break;
     case HT_FREE:
         snprintf(text, MAX_CALL_BYTES, ev->ptr ? "f%" PRIu64 : "n", ev->ptr);
@@ -152,9 +154,11 @@ static int skip(struct export *x, const struct export_call *call)
 static int c_put(struct export *x, const struct export_call *call)
 {
     struct c_export *c = x->state;
-    size_t stream = call->thread + 1ull, started = call->ev.kind == HT_THREAD_CREATE ? call->ev.value + 1 : 0;
+    size_t stream = call->thread + 1ull,
+           started = call->ev.kind == HT_THREAD_CREATE ? call->ev.value + 1 : 0;
     char text[MAX_CALL_BYTES];
-    int rc = stream < c->n && started < c->n ? 0 : make_stream(x, stream > started ? stream : started);
+    int rc =
+        stream < c->n && started < c->n ? 0 : make_stream(x, stream > started ? stream : started);
     if (call->ev.result > c->highest)
         c->highest = call->ev.result;
     if (rc == 0 && call->ev.kind == HT_PREEXISTING) {
@@ -207,11 +211,12 @@ static int c_end(struct export *x)
         rc = put_text(c, i, c->streams[i].line_bytes ? "\",\nNULL};\n" : "NULL};\n");
     if (rc < 0)
         return rc;
-    snprintf(head, sizeof head,
-             "// Made by heaptape. cc -O2 -pthread FILE.c -o program && LD_PRELOAD=ALLOCATOR ./program\n"
-             "#include <stddef.h>\n\n"
-             "#define CALLS %" PRIu64 "u\n#define THREADS %zu\n#define SLOTS %" PRIu64 "\n\n",
-             c->calls, c->n - 1, c->highest + 1);
+    snprintf(
+        head, sizeof head,
+        "// Made by heaptape. cc -O2 -pthread FILE.c -o program && LD_PRELOAD=ALLOCATOR ./program\n"
+        "#include <stddef.h>\n\n"
+        "#define CALLS %" PRIu64 "u\n#define THREADS %zu\n#define SLOTS %" PRIu64 "\n\n",
+        c->calls, c->n - 1, c->highest + 1);
     put_string(&x->out, head);
     rc = streams_write(&c->text, &x->out);
     if (rc < 0)

@@ -15,11 +15,13 @@
 
 enum {
     CTF_PACKET_HEADER_BYTES = 4 + 4 + 8 * 4 + 4 * 2,
-    CTF_EVENT_MAX_BYTES = 1 + 8 + 6 * 8 + 1 + 4 + CODEC_MAX_TEXT_BYTES + 8, // of a text that the trace may hold
+    CTF_EVENT_MAX_BYTES =
+        1 + 8 + 6 * 8 + 1 + 4 + CODEC_MAX_TEXT_BYTES + 8, // of a text that the trace may hold
     FRAME_BYTES = 8,
-    WITH_SITE = 128,         // a bit of an event class's id: the kind's, and its events have a call site
-    PACKET_BYTES = 1 << 15,  // a packet is written when it holds as many
-    PENDING_BYTES = 1 << 25, // and all are when they hold as many together: many threads that do little
+    WITH_SITE = 128, // a bit of an event class's id: the kind's, and its events have a call site
+    PACKET_BYTES = 1 << 15, // a packet is written when it holds as many
+    PENDING_BYTES =
+        1 << 25, // and all are when they hold as many together: many threads that do little
 };
 
 #define MAGIC 0xc1fc1fc1u
@@ -30,36 +32,38 @@ static const struct {
     unsigned field; // HT_F_*
     const char *declaration;
 } fields[] = {
-    {HT_F_PTR, "address_t _ptr"},    {HT_F_SIZE, "uint64_t _size"},      {HT_F_COUNT, "uint64_t _count"},
-    {HT_F_ALIGN, "uint64_t _align"}, {HT_F_RESULT, "address_t _result"}, {HT_F_VALUE, "int64_t _value"},
+    {HT_F_PTR, "address_t _ptr"},       {HT_F_SIZE, "uint64_t _size"},
+    {HT_F_COUNT, "uint64_t _count"},    {HT_F_ALIGN, "uint64_t _align"},
+    {HT_F_RESULT, "address_t _result"}, {HT_F_VALUE, "int64_t _value"},
 };
 
-static const char head[] = "/* CTF 1.8 */\n"
-                           "\n"
-                           "typealias integer { size = 8; align = 8; signed = false; } := uint8_t;\n"
-                           "typealias integer { size = 32; align = 8; signed = false; } := uint32_t;\n"
-                           "typealias integer { size = 64; align = 8; signed = false; } := uint64_t;\n"
-                           "typealias integer { size = 64; align = 8; signed = true; } := int64_t;\n"
-                           "typealias integer { size = 64; align = 8; signed = false; base = 16; } := address_t;\n"
-                           "\n"
-                           "trace {\n"
-                           "\tmajor = 1;\n"
-                           "\tminor = 8;\n"
-                           "\tbyte_order = le;\n"
-                           "\tpacket.header := struct {\n"
-                           "\t\tuint32_t magic;\n"
-                           "\t\tuint32_t stream_id;\n"
-                           "\t};\n"
-                           "};\n"
-                           "\n"
-                           "env {\n"
-                           "\ttracer_name = \"heaptape\";\n"
-                           "};\n"
-                           "\n"
-                           "clock {\n"
-                           "\tname = \"recording\";\n"
-                           "\tdescription = \"nanoseconds since the recording began\";\n"
-                           "\tfreq = 1000000000;\n";
+static const char head[] =
+    "/* CTF 1.8 */\n"
+    "\n"
+    "typealias integer { size = 8; align = 8; signed = false; } := uint8_t;\n"
+    "typealias integer { size = 32; align = 8; signed = false; } := uint32_t;\n"
+    "typealias integer { size = 64; align = 8; signed = false; } := uint64_t;\n"
+    "typealias integer { size = 64; align = 8; signed = true; } := int64_t;\n"
+    "typealias integer { size = 64; align = 8; signed = false; base = 16; } := address_t;\n"
+    "\n"
+    "trace {\n"
+    "\tmajor = 1;\n"
+    "\tminor = 8;\n"
+    "\tbyte_order = le;\n"
+    "\tpacket.header := struct {\n"
+    "\t\tuint32_t magic;\n"
+    "\t\tuint32_t stream_id;\n"
+    "\t};\n"
+    "};\n"
+    "\n"
+    "env {\n"
+    "\ttracer_name = \"heaptape\";\n"
+    "};\n"
+    "\n"
+    "clock {\n"
+    "\tname = \"recording\";\n"
+    "\tdescription = \"nanoseconds since the recording began\";\n"
+    "\tfreq = 1000000000;\n";
 
 static const char declarations[] =
     "};\n"
@@ -120,11 +124,13 @@ static int put_metadata(struct buf *to, uint64_t realtime_ns)
         return -ENOMEM;
     fputs(head, f);
     if (realtime_ns)
-        fprintf(f, "\toffset_s = %llu;\n\toffset = %llu;\n", (unsigned long long)(realtime_ns / 1000000000),
+        fprintf(f, "\toffset_s = %llu;\n\toffset = %llu;\n",
+                (unsigned long long)(realtime_ns / 1000000000),
                 (unsigned long long)(realtime_ns % 1000000000));
     fputs(declarations, f);
     for (unsigned kind = 1; kind < HT_KIND_LIMIT; kind++) {
-        if (!event_infos[kind].name || !(event_counts(kind) || kind == HT_PREEXISTING || event_defines_sites(kind)) ||
+        if (!event_infos[kind].name ||
+            !(event_counts(kind) || kind == HT_PREEXISTING || event_defines_sites(kind)) ||
             kind == HT_FRAMES)
             continue;
         put_declaration(f, kind, false);
@@ -221,7 +227,9 @@ static int open_in(struct export *x, const char *name, int flags)
     if (asprintf(&path, "%s/%s", x->folder, name) < 0)
         return no_memory(x);
     int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0600);
-    int rc = fd < 0 ? err_set_errno(x->e, "%s: cannot %s", path, flags & O_CREAT ? "create" : "continue") : fd;
+    int rc =
+        fd < 0 ? err_set_errno(x->e, "%s: cannot %s", path, flags & O_CREAT ? "create" : "continue")
+               : fd;
     free(path);
     return rc;
 }
@@ -234,9 +242,10 @@ static int write_to(struct export *x, const char *name, uint64_t bytes, const st
     if (fd < 0)
         return fd;
     struct output out = {.fd = fd, .owns_fd = true, .name = name};
-    int rc = fstat(fd, &st) == 0 && (uint64_t)st.st_size == bytes
-                 ? output_write(&out, more->data, more->size, x->e)
-                 : err_set(x->e, -ESTALE, "%s/%s: was changed while it was written", x->folder, name);
+    int rc =
+        fstat(fd, &st) == 0 && (uint64_t)st.st_size == bytes
+            ? output_write(&out, more->data, more->size, x->e)
+            : err_set(x->e, -ESTALE, "%s/%s: was changed while it was written", x->folder, name);
     int closed = output_close(&out, true, x->e);
     return rc < 0 ? rc : closed;
 }
@@ -383,8 +392,9 @@ const struct format format_ctf = {
     .name = "ctf",
     .export =
         {
-            .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED |
-                     FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES,
+            .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS |
+                     FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL |
+                     FORMAT_HOLDS_ADDRESSES,
             .notes = 1u << HT_NOTE_SITE,
             .folder = true,
             .state_bytes = sizeof(struct ctf),

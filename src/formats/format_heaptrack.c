@@ -68,8 +68,8 @@ static bool next_index(const char **at, size_t most, uint64_t *v)
 }
 
 // A space, and of format 3 the length of the text, and a space; then the text. NULL, or what was expected.
-static const char *next_text(const struct heaptrack_import *h, const char **at, const char *end, const char **text,
-                             size_t *n)
+static const char *next_text(const struct heaptrack_import *h, const char **at, const char *end,
+                             const char **text, size_t *n)
 {
     uint64_t length;
     if (h->version >= 3 && !next(at, &length))
@@ -93,7 +93,8 @@ static int put(struct import *im, struct event ev)
     return import_put(im, 1, 1, &ev);
 }
 
-static int put_module(struct import *im, const char *path, size_t n, uint64_t start, uint64_t bytes, uint64_t offset)
+static int put_module(struct import *im, const char *path, size_t n, uint64_t start, uint64_t bytes,
+                      uint64_t offset)
 {
     struct heaptrack_import *h = im->state;
     char text[CODEC_MAX_TEXT_BYTES];
@@ -215,12 +216,14 @@ static const struct heaptrack_string *string_of(const struct heaptrack_import *h
 static int name_function(struct import *im, uint64_t address, const uint64_t triple[3])
 {
     const struct heaptrack_import *h = im->state;
-    const struct heaptrack_string *function = string_of(h, triple[0]), *file = string_of(h, triple[1]);
+    const struct heaptrack_string *function = string_of(h, triple[0]),
+                                  *file = string_of(h, triple[1]);
     const char *texts = (const char *)h->texts.data;
     char text[20];
     int n = snprintf(text, sizeof text, "0x%llx", (unsigned long long)address);
-    return names_function(&im->names, triple[0] ? texts + function->at : text, triple[0] ? function->n : (size_t)n,
-                          texts + file->at, file->n, triple[2] < UINT32_MAX ? (uint32_t)triple[2] : 0);
+    return names_function(&im->names, triple[0] ? texts + function->at : text,
+                          triple[0] ? function->n : (size_t)n, texts + file->at, file->n,
+                          triple[2] < UINT32_MAX ? (uint32_t)triple[2] : 0);
 }
 
 // A frame: its address, the module, and of it and of what was inlined there: function, file and line.
@@ -233,8 +236,8 @@ static int read_frame(struct import *im, const struct text_line *line, const cha
         return text_bad(im, line, at, "an address and the number of a module");
     struct heaptrack_string *of = path ? &h->strings[path - 1] : NULL;
     if (of && !of->module && h->n_modules < UINT16_MAX - 1) {
-        rc = put_module(im, (const char *)h->texts.data + of->at, of->n, (h->n_modules + 1) * MODULE_BYTES,
-                        MODULE_BYTES, 0);
+        rc = put_module(im, (const char *)h->texts.data + of->at, of->n,
+                        (h->n_modules + 1) * MODULE_BYTES, MODULE_BYTES, 0);
         of->module = h->n_modules;
     }
     uint32_t module = of ? of->module : 0;
@@ -247,7 +250,8 @@ static int read_frame(struct import *im, const struct text_line *line, const cha
         memset(triple, 0, sizeof triple);
         if (at < line->end && !next_index(&at, h->n_strings, &triple[0]))
             return text_bad(im, line, at, "the number of a function");
-        if (at < line->end && (!next_index(&at, h->n_strings, &triple[1]) || !next(&at, &triple[2])))
+        if (at < line->end &&
+            (!next_index(&at, h->n_strings, &triple[1]) || !next(&at, &triple[2])))
             return text_bad(im, line, at, "the number of a file, and a line");
         // The innermost ones.
         if (n >= NAMES_FUNCTIONS)
@@ -273,9 +277,10 @@ static int read_site(struct import *im, const struct text_line *line, const char
     if (!h->is_raw && (frame == 0 || frame > h->n_frames))
         return text_bad(im, line, at, "the number of a frame");
     h->n_sites++;
-    return put(
-        im, (struct event){
-                .kind = HT_FRAME, .ptr = h->is_raw ? frame : h->frames[frame - 1], .size = outer, .value = h->n_sites});
+    return put(im, (struct event){.kind = HT_FRAME,
+                                  .ptr = h->is_raw ? frame : h->frames[frame - 1],
+                                  .size = outer,
+                                  .value = h->n_sites});
 }
 
 static int read_info(struct import *im, const struct text_line *line, const char *at)
@@ -289,7 +294,8 @@ static int read_info(struct import *im, const struct text_line *line, const char
         return rc;
     if (h->n_infos == UINT32_MAX - 1 || HT_GROW(&h->infos, &h->infos_capacity, h->n_infos + 1) < 0)
         return no_memory(im);
-    h->infos[h->n_infos++] = (struct heaptrack_info){.size = size, .site = (uint32_t)site, .newest = NO_BLOCK};
+    h->infos[h->n_infos++] =
+        (struct heaptrack_info){.size = size, .site = (uint32_t)site, .newest = NO_BLOCK};
     return 0;
 }
 
@@ -361,7 +367,8 @@ static int read_free(struct import *im, const struct text_line *line, const char
         return text_bad(im, line, at, "an allocation or an address");
     if (has_addresses(h))
         return put(im, (struct event){.kind = HT_FREE, .ptr = of});
-    return of < h->n_infos ? release(im, &h->infos[of]) : text_bad(im, line, at, "the number of an allocation");
+    return of < h->n_infos ? release(im, &h->infos[of])
+                           : text_bad(im, line, at, "the number of an allocation");
 }
 
 static int read_time(struct import *im, const struct text_line *line, const char *at)

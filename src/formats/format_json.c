@@ -10,7 +10,8 @@
 #include <stdlib.h>
 
 enum {
-    LINE_BYTES = 1024, // most of a line without its text and dependencies: 16 names and 20-digit numbers
+    LINE_BYTES =
+        1024, // most of a line without its text and dependencies: 16 names and 20-digit numbers
     DEPENDENCY_BYTES = 48,
     ESCAPED_BYTES = 6, // most that a byte of text becomes
     FRAME_BYTES = 8,
@@ -23,7 +24,8 @@ static inline __attribute__((always_inline)) char *put_number(char *to, const ch
     return text_decimal(to, v);
 }
 
-static inline __attribute__((always_inline)) char *put_block(char *to, const char *key, uint64_t block, bool slots)
+static inline __attribute__((always_inline)) char *put_block(char *to, const char *key,
+                                                             uint64_t block, bool slots)
 {
     to = text_put(to, key, strlen(key));
     if (slots)
@@ -82,7 +84,8 @@ static char *put_blocks(char *to, const struct event *ev, bool slots)
     if (slots && info->class > HT_CLASS_RESIZE)
         return to;
     if (info->fields & HT_F_PTR)
-        to = put_block(to, info->class == HT_CLASS_RESIZE ? ",\"old_ptr\":" : ",\"ptr\":", ev->ptr, slots);
+        to = put_block(to, info->class == HT_CLASS_RESIZE ? ",\"old_ptr\":" : ",\"ptr\":", ev->ptr,
+                       slots);
     if (info->fields & HT_F_RESULT)
         to = put_block(to, ",\"result\":", ev->result, slots);
     return to;
@@ -144,7 +147,8 @@ static char *put_head(char *to, struct format_json_heads *h, const struct export
 {
     enum { HEADS = sizeof h->heads / sizeof *h->heads };
     unsigned i = (c->ev.kind * 5u + (unsigned)c->tid) % HEADS;
-    if (h->heads[i].n && h->heads[i].kind == c->ev.kind && h->heads[i].tid == c->tid && h->heads[i].pid == c->pid) {
+    if (h->heads[i].n && h->heads[i].kind == c->ev.kind && h->heads[i].tid == c->tid &&
+        h->heads[i].pid == c->pid) {
         memcpy(to, h->heads[i].text, sizeof h->heads[i].text);
         return to + h->heads[i].n;
     }
@@ -167,11 +171,13 @@ static char *put_head(char *to, struct format_json_heads *h, const struct export
 // Bytes of the object at most.
 static size_t most_bytes(const struct export_call *c)
 {
-    return LINE_BYTES + (size_t)c->ev.text_bytes * ESCAPED_BYTES + (size_t)c->n_dependencies * DEPENDENCY_BYTES;
+    return LINE_BYTES + (size_t)c->ev.text_bytes * ESCAPED_BYTES +
+           (size_t)c->n_dependencies * DEPENDENCY_BYTES;
 }
 
 // NULL when out of memory.
-static char *put_object(char *to, struct format_json_heads *heads, const struct export_call *c, unsigned calls)
+static char *put_object(char *to, struct format_json_heads *heads, const struct export_call *c,
+                        unsigned calls)
 {
     const struct event *ev = &c->ev;
     bool slots = (calls & FORMAT_JSON_SLOTS) && event_infos[ev->kind].class != HT_CLASS_META;
@@ -195,7 +201,8 @@ static char *put_object(char *to, struct format_json_heads *heads, const struct 
     return to ? TEXT_PUT(to, "}\n") : NULL;
 }
 
-int format_json_put(struct buf *b, struct format_json_heads *heads, const struct export_call *c, unsigned calls)
+int format_json_put(struct buf *b, struct format_json_heads *heads, const struct export_call *c,
+                    unsigned calls)
 {
     if (buf_reserve(b, most_bytes(c)) < 0)
         return -ENOMEM;
@@ -214,11 +221,13 @@ struct json_export {
 static int json_put(struct export *x, const struct export_call *c)
 {
     struct json_export *j = x->state;
-    unsigned calls = (x->facts.slots ? FORMAT_JSON_SLOTS : 0) | (x->facts.has_stamps ? FORMAT_JSON_TIMES : 0);
+    unsigned calls =
+        (x->facts.slots ? FORMAT_JSON_SLOTS : 0) | (x->facts.has_stamps ? FORMAT_JSON_TIMES : 0);
     size_t most = most_bytes(c);
     j->line.size = 0;
     if (most <= EXPORT_BUFFER_MAX_PIECE) {
-        const char *end = put_object((char *)export_buffer_reserve(&x->out, most), &j->heads, c, calls);
+        const char *end =
+            put_object((char *)export_buffer_reserve(&x->out, most), &j->heads, c, calls);
         if (end) {
             export_buffer_commit(&x->out, end);
             return 0;
@@ -246,8 +255,9 @@ const struct format format_json = {
         },
     .export =
         {
-            .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED |
-                     FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_RESIDENCY,
+            .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS |
+                     FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL |
+                     FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_RESIDENCY,
             .notes = ~0u,
             .state_bytes = sizeof(struct json_export),
             .put = json_put,

@@ -19,7 +19,8 @@ struct format_json_heads {
 };
 
 // Appends the object and a newline. `calls`: FORMAT_JSON_*. 0 or -ENOMEM.
-int format_json_put(struct buf *to, struct format_json_heads *heads, const struct export_call *c, unsigned calls);
+int format_json_put(struct buf *to, struct format_json_heads *heads, const struct export_call *c,
+                    unsigned calls);
 
 // Reads such lines.
 int format_json_import(struct import *im);

@@ -97,7 +97,8 @@ static uint64_t signed_number(struct scan *s)
 static uint64_t address(struct scan *s)
 {
     uint64_t v = 0;
-    if (want(s, '"', "an address, \"0x…\"") && !(text_parse_address(&s->at, &v) && text_match(&s->at, '"')))
+    if (want(s, '"', "an address, \"0x…\"") &&
+        !(text_parse_address(&s->at, &v) && text_match(&s->at, '"')))
         expected(s, "an address, \"0x…\"");
     return v;
 }
@@ -256,8 +257,10 @@ static bool read_argument(struct scan *s, struct event *ev, const char *key, siz
     const struct {
         const struct event_argument *argument;
         uint64_t *value;
-    } all[] = {
-        {&own->size, &ev->size}, {&own->count, &ev->count}, {&own->align, &ev->align}, {&own->value, &ev->value}};
+    } all[] = {{&own->size, &ev->size},
+               {&own->count, &ev->count},
+               {&own->align, &ev->align},
+               {&own->value, &ev->value}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (!all[i].argument->name || !is(key, n, all[i].argument->name))
             continue;
@@ -356,7 +359,8 @@ static bool read_written(const struct scan *s, struct fields *f)
         ev->kind = HT_CALLOC;
     else
         return false;
-    good = good && text_parse_number(at, &f->pid) && TEXT_MATCH(at, ",\"tid\":") && text_parse_number(at, &f->tid);
+    good = good && text_parse_number(at, &f->pid) && TEXT_MATCH(at, ",\"tid\":") &&
+           text_parse_number(at, &f->tid);
     f->has_kind = f->has_pid = f->has_tid = true;
     if (TEXT_MATCH(at, ",\"time_ns\":"))
         good = f->has_stamp = good && text_parse_number(at, &ev->stamp);
@@ -406,7 +410,8 @@ static int name_created(struct import *im, struct json_import *j, struct fields 
 static int start_thread(struct import *im, struct json_import *j, const struct fields *f)
 {
     size_t i = 0;
-    while (i < j->n_created && (j->created[i].pid != f->pid || (f->has_thread && j->created[i].number != f->thread)))
+    while (i < j->n_created &&
+           (j->created[i].pid != f->pid || (f->has_thread && j->created[i].number != f->thread)))
         i++;
     if (i == j->n_created)
         return 0;
@@ -467,7 +472,8 @@ static int read_line(struct import *im, struct json_import *j, const char *line,
     if (!s.bad)
         s.bad = missing(&f);
     if (s.bad)
-        return import_bad_line(im, "expected %s at character %zu", s.bad, (size_t)(s.at - line) + 1);
+        return import_bad_line(im, "expected %s at character %zu", s.bad,
+                               (size_t)(s.at - line) + 1);
     return put_line(im, j, &f);
 }
 

@@ -29,7 +29,8 @@ static int import_lines(struct import *im, struct map *tids)
         const char *at = line.text, *expected = text_parse_logalloc(&at, line.end, false, &call);
         if (!expected && shorten_tid(tids, &call.tid) < 0)
             return err_set(im->e, -ENOMEM, "%s: out of memory", im->source.in->name);
-        rc = expected ? text_bad(im, &line, at, expected) : import_put(im, (uint32_t)call.pid, call.tid, &call.event);
+        rc = expected ? text_bad(im, &line, at, expected)
+                      : import_put(im, (uint32_t)call.pid, call.tid, &call.event);
         if (rc < 0)
             return rc;
     }
@@ -69,8 +70,9 @@ const struct format format_logalloc = {
         },
     .export =
         {
-            .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED |
-                     FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_EARLIER | FORMAT_ALTERNATES,
+            .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED |
+                     FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES |
+                     FORMAT_HOLDS_EARLIER | FORMAT_ALTERNATES,
             .kinds = logalloc_kinds,
             .put = put_logalloc,
         },

@@ -122,7 +122,8 @@ static int import_lines(struct import *im, struct processes *processes)
         const char *at = line.text, *expected = text_parse_logalloc(&at, line.end, true, &call);
         if (!expected && name_blocks(processes, &call, im->source.line) < 0)
             return err_set(im->e, -ENOMEM, "%s: out of memory", im->source.in->name);
-        rc = expected ? text_bad(im, &line, at, expected) : import_put(im, (uint32_t)call.pid, call.tid, &call.event);
+        rc = expected ? text_bad(im, &line, at, expected)
+                      : import_put(im, (uint32_t)call.pid, call.tid, &call.event);
         if (rc < 0)
             return rc;
     }
@@ -219,8 +220,8 @@ struct munged_export {
 static struct munged_process *process_new(struct munged_export *m, uint32_t pid)
 {
     struct munged_process *p = NULL;
-    if (HT_GROW(&m->processes, &m->capacity, m->n + 1) < 0 || map_put(&m->by_pid, pid, m->n + 1) < 0 ||
-        !(p = calloc(1, sizeof *p)))
+    if (HT_GROW(&m->processes, &m->capacity, m->n + 1) < 0 ||
+        map_put(&m->by_pid, pid, m->n + 1) < 0 || !(p = calloc(1, sizeof *p)))
         return NULL;
     m->processes[m->n++] = p;
     p->number = m->n;
@@ -337,8 +338,9 @@ const struct format format_logalloc_munged = {
     .export =
         {
             // Failed calls are dropped here, to be named.
-            .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED |
-                     FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_EARLIER | FORMAT_ALTERNATES,
+            .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED |
+                     FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES |
+                     FORMAT_HOLDS_EARLIER | FORMAT_ALTERNATES,
             .kinds = logalloc_kinds,
             .state_bytes = sizeof(struct munged_export),
             .put = put_munged,

@@ -13,7 +13,8 @@ enum { OP_BYTES = 24, MAX_ALIGN_BITS = 47 };
 
 static int read_op(struct import *im, const uint8_t *at)
 {
-    uint32_t op = get_u32(at), thread = get_u32(at + 4) & 0xffff, align_bits = get_u32(at + 4) >> 16;
+    uint32_t op = get_u32(at), thread = get_u32(at + 4) & 0xffff,
+             align_bits = get_u32(at + 4) >> 16;
     uint64_t slot = get_u64(at + 8), size = get_u64(at + 16), block = (slot + 1) << 4;
     uint64_t offset = import_source_offset(&im->source);
     struct event ev = {.kind = HT_MALLOC, .size = size, .result = block};

@@ -51,7 +51,8 @@ static int read_magic(struct import *im)
     if (n < 0)
         return (int)n;
     const uint8_t *at = im->source.data + im->source.at;
-    if (n < OLD_RECORD_BYTES || (get_u32(at + AT_TYPE) & 0xff) != MTRACE_MAGIC || get_u64(at + AT_PTR1) != MAGIC_PTR)
+    if (n < OLD_RECORD_BYTES || (get_u32(at + AT_TYPE) & 0xff) != MTRACE_MAGIC ||
+        get_u64(at + AT_PTR1) != MAGIC_PTR)
         return not_mtrace(im, "the MAGIC record of an mtrace file");
     if (get_u64(at + AT_SIZE) != WORD_BYTES)
         return not_mtrace(im, "a trace of a 64-bit program");
@@ -132,8 +133,8 @@ static int read_record(struct import *im, int record_bytes)
     const uint8_t *at = im->source.data + im->source.at;
     int rc = decode(at, record_bytes, &ev);
     if (rc < 0)
-        rc = import_bad(im, import_source_offset(&im->source), "expected a record of type 0 to 8 or 255, found %u",
-                        at[AT_TYPE]);
+        rc = import_bad(im, import_source_offset(&im->source),
+                        "expected a record of type 0 to 8 or 255, found %u", at[AT_TYPE]);
     if (rc > 0) {
         ev.notes[HT_NOTE_USABLE] = usable(at, record_bytes, &ev);
         ev.notes[HT_NOTE_PATH] = get_u32(at + AT_TYPE) >> TYPE_BITS;
@@ -164,8 +165,9 @@ static int mtrace_import(struct import *im)
 #define CHUNK_IS_MAPPED 2ull
 
 struct mtrace_export {
-    struct map chunks; // by block: what glibc's malloc used for it or would have, and CHUNK_IS_MAPPED
-    bool glibc;        // its malloc was recorded
+    struct map
+        chunks; // by block: what glibc's malloc used for it or would have, and CHUNK_IS_MAPPED
+    bool glibc; // its malloc was recorded
 };
 
 // The chunk that glibc makes of a request: a word before it, in steps of 16 bytes, 32 at least.
@@ -272,7 +274,8 @@ static int mtrace_put(struct export *x, const struct export_call *c)
     struct mtrace_export *m = x->state;
     const struct event *ev = &c->ev;
     bool glibc = m->glibc |= c->glibc;
-    uint64_t size = event_requested(ev->kind, ev->size, ev->count), before = 0, after = chunk_of_result(c, glibc);
+    uint64_t size = event_requested(ev->kind, ev->size, ev->count), before = 0,
+             after = chunk_of_result(c, glibc);
     uint64_t words[5] = {export_address(x, ev->ptr), export_address(x, ev->result), size, ev->align,
                          after & ~CHUNK_IS_MAPPED};
     enum mtrace_type type = type_of(ev);
@@ -308,8 +311,9 @@ const struct format format_mtrace = {
         },
     .export =
         {
-            .holds = FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL |
-                     FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_EARLIER | FORMAT_ALTERNATES,
+            .holds = FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED |
+                     FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_EARLIER |
+                     FORMAT_ALTERNATES,
             .notes = 1 << HT_NOTE_USABLE | 1 << HT_NOTE_PATH,
             .kinds = kinds,
             .state_bytes = sizeof(struct mtrace_export),

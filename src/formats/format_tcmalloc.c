@@ -12,8 +12,9 @@
 #define NO_SIZE (1ull << 47)
 
 enum {
-    ITEM_BYTES = 3 * TCMALLOC_NUMBER_BYTES, // of an event, or of what stands before a buffer's events
-    SLOTS_FIRST = 1,                        // token 0 must not become address 0
+    ITEM_BYTES =
+        3 * TCMALLOC_NUMBER_BYTES, // of an event, or of what stands before a buffer's events
+    SLOTS_FIRST = 1,               // token 0 must not become address 0
 };
 
 // What the deltas of a thread's events are to; they run on from buffer to buffer.
@@ -56,7 +57,9 @@ static inline size_t get_number(const uint8_t *at, size_t n, uint64_t *v)
     }
     uint8_t padded[16] = {0};
     memcpy(padded, at, n);
-    size_t bytes = n == 0 ? 1 : padded[0] ? (size_t)__builtin_ctz(padded[0]) + 1 : TCMALLOC_NUMBER_BYTES;
+    size_t bytes = n == 0      ? 1
+                   : padded[0] ? (size_t)__builtin_ctz(padded[0]) + 1
+                               : TCMALLOC_NUMBER_BYTES;
     return bytes > n ? 0 : get_number(padded, sizeof padded, v);
 }
 
@@ -88,7 +91,8 @@ static uint64_t address(uint64_t token)
 // The change of the size stands above `type_bits` bits of type in a word of 64: of the change to or from a huge size, with
 // which the call failed, the highest bits are lost. So sizes are numbers modulo 2^60, and 2^55 from a huge one behind a
 // longer type until the next that is not huge.
-static void read_size(struct tcmalloc_thread *s, uint64_t word, unsigned type_bits, struct event *ev)
+static void read_size(struct tcmalloc_thread *s, uint64_t word, unsigned type_bits,
+                      struct event *ev)
 {
     unsigned lost = type_bits + 1 > s->lost_bits ? type_bits + 1 : s->lost_bits;
     s->size_units += (uint64_t)zigzag_get(word >> type_bits);
@@ -140,8 +144,8 @@ static struct event event_of(struct tcmalloc_thread *s, unsigned type, uint64_t 
 
 static bool is_event(unsigned type)
 {
-    return type == TCMALLOC_MALLOC || type == TCMALLOC_FREE || type == TCMALLOC_FREE_SIZED || type == TCMALLOC_TOKENS ||
-           type == TCMALLOC_REALLOC || type == TCMALLOC_MEMALIGN;
+    return type == TCMALLOC_MALLOC || type == TCMALLOC_FREE || type == TCMALLOC_FREE_SIZED ||
+           type == TCMALLOC_TOKENS || type == TCMALLOC_REALLOC || type == TCMALLOC_MEMALIGN;
 }
 
 // One event of the buffer. 0 or a negative errno; *used is 0 when what follows cannot be made out.
@@ -154,14 +158,18 @@ static inline int read_event(struct tcmalloc_import *t, const uint8_t *at, size_
     size_t first = get_number(at, n, &word), second = 0;
     unsigned type = (word & 7) == TCMALLOC_LONG ? word & 0xff : word & 7;
     if (first && !is_event(type))
-        return import_bad(im, import_source_offset(&im->source), "expected an event in a buffer, found type %u", type);
+        return import_bad(im, import_source_offset(&im->source),
+                          "expected an event in a buffer, found type %u", type);
     if (first && (type > TCMALLOC_LONG || type == TCMALLOC_TOKENS))
         second = get_number(at + first, n - first, &more);
     if (!first || (!second && (type > TCMALLOC_LONG || type == TCMALLOC_TOKENS)))
-        return n < t->left ? import_cut_off(im, import_source_offset(&im->source), "a buffer's event")
-                           : import_bad(im, import_source_offset(&im->source), "expected a complete event in a buffer");
+        return n < t->left
+                   ? import_cut_off(im, import_source_offset(&im->source), "a buffer's event")
+                   : import_bad(im, import_source_offset(&im->source),
+                                "expected a complete event in a buffer");
     *used = first + second;
-    bool allocates = type != TCMALLOC_FREE && type != TCMALLOC_FREE_SIZED && type != TCMALLOC_TOKENS;
+    bool allocates =
+        type != TCMALLOC_FREE && type != TCMALLOC_FREE_SIZED && type != TCMALLOC_TOKENS;
     if (allocates && !s->has_tokens)
         return import_bad(im, import_source_offset(&im->source),
                           "expected the token range of thread %llu before its first allocation",
@@ -288,8 +296,10 @@ static int read_item(struct tcmalloc_import *t)
     size_t used = get_number(at, (size_t)n, &v[0]);
     unsigned type = (v[0] & 7) == TCMALLOC_LONG ? v[0] & 0xff : v[0] & 7;
     if (used && !numbers_of(type))
-        return import_bad(t->im, import_source_offset(s),
-                          "expected a buffer, thread death, barrier, text or end record, found type %u", type)
+        return import_bad(
+                   t->im, import_source_offset(s),
+                   "expected a buffer, thread death, barrier, text or end record, found type %u",
+                   type)
                    ?: 1;
     for (unsigned i = 1; used && i < numbers_of(type); i++) {
         size_t more = get_number(at + used, (size_t)n - used, &v[i]);
@@ -308,7 +318,8 @@ static int tcmalloc_import(struct import *im)
     if (n < 0)
         return (int)n;
     if (n < 4 || get_u32(im->source.data + im->source.at) != TCMALLOC_MAGIC)
-        return err_set(im->e, -EPROTO, "%s: expected the magic number of a gperftools trace (0x6cbd63e4) at byte 0",
+        return err_set(im->e, -EPROTO,
+                       "%s: expected the magic number of a gperftools trace (0x6cbd63e4) at byte 0",
                        im->source.in->name);
     im->source.at += 4;
     im->has_times = true;

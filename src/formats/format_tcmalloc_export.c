@@ -11,7 +11,7 @@
 enum {
     TOKENS_A_RANGE = 1024,   // a thread numbers its allocations in ranges of so many
     MAX_BUFFER_BYTES = 4096, // of a thread's events
-    NO_TIME_STEP = 1,        // without timestamps, each call is so many units of time after the one before
+    NO_TIME_STEP = 1, // without timestamps, each call is so many units of time after the one before
 };
 
 // What the deltas of a thread's events are to.
@@ -120,7 +120,8 @@ static int put_call(struct export *x, struct tcmalloc_writer *w, const struct ev
     if (ev->kind == HT_REALLOC && ev->ptr)
         return put_event(x, size << TCMALLOC_LONG_TYPE_BITS | TCMALLOC_REALLOC, true, freed);
     if (ev->kind == HT_MEMALIGN)
-        return put_event(x, size << TCMALLOC_LONG_TYPE_BITS | TCMALLOC_MEMALIGN, true, export_power_of_two(ev->align));
+        return put_event(x, size << TCMALLOC_LONG_TYPE_BITS | TCMALLOC_MEMALIGN, true,
+                         export_power_of_two(ev->align));
     return put_event(x, size << TCMALLOC_TYPE_BITS | TCMALLOC_MALLOC, false, 0);
 }
 
@@ -152,7 +153,8 @@ int tcmalloc_put(struct export *x, const struct export_call *c)
         flush(x);
     t->thread = c->thread;
     t->calls += NO_TIME_STEP;
-    t->ts = (x->facts.has_stamps ? c->ev.stamp >> TCMALLOC_CPU_BITS : t->calls) << TCMALLOC_CPU_BITS;
+    t->ts = (x->facts.has_stamps ? c->ev.stamp >> TCMALLOC_CPU_BITS : t->calls)
+            << TCMALLOC_CPU_BITS;
     if (c->ev.kind != HT_THREAD_END)
         return put_call(x, &t->threads[c->thread], &c->ev);
     put_death(x, c->thread);

@@ -44,9 +44,11 @@ static struct event event_of(unsigned type, uint64_t reg, uint64_t second, uint6
     case INSTRUCTION_FREE_SIZED:
         return (struct event){.kind = HT_FREE_SIZED, .size = second, .ptr = address(reg)};
     case INSTRUCTION_MEMALIGN:
-        return (struct event){.kind = HT_MEMALIGN, .size = second, .align = third, .result = address(reg)};
+        return (struct event){
+            .kind = HT_MEMALIGN, .size = second, .align = third, .result = address(reg)};
     case INSTRUCTION_REALLOC:
-        return (struct event){.kind = HT_REALLOC, .size = third, .ptr = address(reg), .result = address(second)};
+        return (struct event){
+            .kind = HT_REALLOC, .size = third, .ptr = address(reg), .result = address(second)};
     }
     return (struct event){.kind = HT_THREAD_END};
 }
@@ -97,7 +99,8 @@ struct replay_export {
     uint64_t ts;
 };
 
-static void put_instruction(struct export *x, enum instruction type, uint64_t reg, uint64_t second, uint64_t third)
+static void put_instruction(struct export *x, enum instruction type, uint64_t reg, uint64_t second,
+                            uint64_t third)
 {
     uint8_t *to = export_buffer_reserve(&x->out, INSTRUCTION_BYTES);
     put_u64(to, type | reg << TYPE_BITS);
@@ -126,7 +129,8 @@ static int replay_put(struct export *x, const struct export_call *c)
     const struct event *ev = &c->ev;
     uint64_t reg = (ev->ptr ? ev->ptr : ev->result) - 1;
     if ((ev->ptr || ev->result) && reg >= MAX_REGISTERS)
-        return err_set(x->e, -EOVERFLOW, "%s: more than %u live blocks, the limit of malloc-trace-replay",
+        return err_set(x->e, -EOVERFLOW,
+                       "%s: more than %u live blocks, the limit of malloc-trace-replay",
                        x->out.out->name, MAX_REGISTERS);
     put_position(x, c);
     switch (ev->kind) {
@@ -164,7 +168,8 @@ static int replay_end(struct export *x)
     return 0;
 }
 
-static const uint8_t kinds[] = {HT_MALLOC, HT_FREE, HT_FREE_SIZED, HT_REALLOC, HT_MEMALIGN, HT_THREAD_END, 0};
+static const uint8_t kinds[] = {HT_MALLOC,     HT_FREE, HT_FREE_SIZED, HT_REALLOC, HT_MEMALIGN,
+                                HT_THREAD_END, 0};
 
 const struct format format_tcmalloc_replay = {
     .name = "tcmalloc-replay",

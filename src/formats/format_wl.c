@@ -51,7 +51,8 @@ static struct wl_thread *thread_of(struct export *x, uint32_t thread)
 static int put_sync(struct wl_export *w, uint32_t thread, enum wl_op op)
 {
     uint8_t bytes[MOST_OP_BYTES] = {(uint8_t)op};
-    return streams_put(&w->streams, thread, bytes, (size_t)(put_varint(bytes + 1, w->syncs) - bytes));
+    return streams_put(&w->streams, thread, bytes,
+                       (size_t)(put_varint(bytes + 1, w->syncs) - bytes));
 }
 
 // The other thread posts a sync where it is now, which is behind the op that is depended on: all calls come in a valid
@@ -72,7 +73,8 @@ static int put_dependency(struct export *x, uint32_t thread, const struct worklo
     return rc < 0 ? rc : put_sync(w, thread, WL_SYNC_R);
 }
 
-static int put_dependencies(struct export *x, uint32_t thread, const struct workload_dependency *dependencies, size_t n)
+static int put_dependencies(struct export *x, uint32_t thread,
+                            const struct workload_dependency *dependencies, size_t n)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++)
@@ -115,7 +117,9 @@ static int wl_put(struct export *x, const struct export_call *c)
     struct wl_thread *self = thread_of(x, c->thread);
     if (!self)
         return no_memory(x);
-    int rc = self->n_dependencies ? put_dependencies(x, c->thread, self->dependencies, self->n_dependencies) : 0;
+    int rc = self->n_dependencies
+                 ? put_dependencies(x, c->thread, self->dependencies, self->n_dependencies)
+                 : 0;
     if (rc == 0 && c->n_dependencies)
         rc = put_dependencies(x, c->thread, c->dependencies, c->n_dependencies);
     if (rc < 0)
@@ -127,7 +131,8 @@ static int wl_put(struct export *x, const struct export_call *c)
         w->highest = c->ev.result;
     enum wl_op op = op_of(&c->ev);
     uint8_t bytes[MOST_OP_BYTES] = {(uint8_t)op};
-    return streams_put(&w->streams, c->thread, bytes, (size_t)(put_operands(bytes + 1, op, &c->ev) - bytes));
+    return streams_put(&w->streams, c->thread, bytes,
+                       (size_t)(put_operands(bytes + 1, op, &c->ev) - bytes));
 }
 
 // The next call of the thread gets the dependencies of a dropped one.
@@ -138,7 +143,8 @@ static int wl_drop(struct export *x, const struct export_call *c)
         return no_memory(x);
     self->ops++;
     for (uint32_t i = 0; i < c->n_dependencies; i++) {
-        if (HT_GROW(&self->dependencies, &self->dependencies_capacity, self->n_dependencies + 1) < 0)
+        if (HT_GROW(&self->dependencies, &self->dependencies_capacity, self->n_dependencies + 1) <
+            0)
             return no_memory(x);
         self->dependencies[self->n_dependencies++] = c->dependencies[i];
     }
@@ -187,7 +193,8 @@ static int wl_end(struct export *x)
     }
     // The player's table of syncs is as long as stated, and they begin with 1.
     const uint64_t facts[] = {w->highest + 1, w->syncs + 1, w->streams.n};
-    size_t head_bytes = 3 + varint_bytes(facts[0]) + varint_bytes(facts[1]) + varint_bytes(facts[2]) + 1;
+    size_t head_bytes =
+        3 + varint_bytes(facts[0]) + varint_bytes(facts[1]) + varint_bytes(facts[2]) + 1;
     uint64_t *offsets = lay_out(&w->streams, head_bytes);
     if (!offsets)
         return no_memory(x);

@@ -65,9 +65,10 @@ static int no_memory(struct wl_import *w)
 static int add_player(struct wl_import *w, uint64_t offset, uint64_t at)
 {
     if (offset >= w->file_bytes)
-        return err_set(w->im->e, -EBADMSG,
-                       "%s: expected the offset of a thread's stream inside the file, found %llu at byte %llu",
-                       w->im->source.in->name, (unsigned long long)offset, (unsigned long long)at);
+        return err_set(
+            w->im->e, -EBADMSG,
+            "%s: expected the offset of a thread's stream inside the file, found %llu at byte %llu",
+            w->im->source.in->name, (unsigned long long)offset, (unsigned long long)at);
     if (HT_GROW(&w->players, &w->capacity, w->n + 1) < 0)
         return no_memory(w);
     w->players[w->n++] = (struct wl_player){.offset = offset, .start = offset};
@@ -94,7 +95,8 @@ static int header_item(struct wl_import *w, unsigned op, uint64_t v, uint64_t at
 
 static int not_wl(struct wl_import *w, uint64_t at)
 {
-    return err_set(w->im->e, -EPROTO, "%s: expected the header of a wl file (codes 8 to 11, then 1) at byte %llu",
+    return err_set(w->im->e, -EPROTO,
+                   "%s: expected the header of a wl file (codes 8 to 11, then 1) at byte %llu",
                    w->im->source.in->name, (unsigned long long)at);
 }
 
@@ -110,7 +112,9 @@ static int read_header(struct wl_import *w)
         unsigned op = n ? at[0] : WL_NOP;
         if (op == WL_DONE)
             break;
-        size_t used = op >= WL_ALLOC_PTRS && op <= WL_START_THREAD ? get_varint(at + 1, (size_t)n - 1, &v) : 0;
+        size_t used = op >= WL_ALLOC_PTRS && op <= WL_START_THREAD
+                          ? get_varint(at + 1, (size_t)n - 1, &v)
+                          : 0;
         if (!used)
             return not_wl(w, offset);
         s->at += 1 + used;
@@ -120,8 +124,10 @@ static int read_header(struct wl_import *w)
     }
     if (w->n == w->n_threads)
         return 0;
-    return err_set(w->im->e, -EBADMSG, "%s: expected the streams of %llu threads, found %zu at byte %llu", s->in->name,
-                   (unsigned long long)w->n_threads, w->n, (unsigned long long)import_source_offset(s));
+    return err_set(w->im->e, -EBADMSG,
+                   "%s: expected the streams of %llu threads, found %zu at byte %llu", s->in->name,
+                   (unsigned long long)w->n_threads, w->n,
+                   (unsigned long long)import_source_offset(s));
 }
 
 static int by_start(const void *a, const void *b)
@@ -293,19 +299,20 @@ static int decode(struct wl_import *w, struct wl_player *p, uint64_t v[3], size_
 }
 
 // A bad operand: the op is skipped under keep_going.
-static int check_operands(struct wl_import *w, const struct wl_player *p, unsigned op, const uint64_t v[3])
+static int check_operands(struct wl_import *w, const struct wl_player *p, unsigned op,
+                          const uint64_t v[3])
 {
     uint64_t offset = p->offset + p->at;
     for (unsigned i = 0; i < op_infos[op].indices; i++) {
         if (v[i] >= w->n_ptrs)
-            return import_bad(w->im, offset, "expected an index below %llu, found %llu", (unsigned long long)w->n_ptrs,
-                              (unsigned long long)v[i]);
+            return import_bad(w->im, offset, "expected an index below %llu, found %llu",
+                              (unsigned long long)w->n_ptrs, (unsigned long long)v[i]);
     }
     bool syncs = op == WL_SYNC_R || op == WL_SYNC_W;
     // The stock converter states one less than the number of syncs.
     if (syncs && (v[0] > w->n_syncs || v[0] > w->file_bytes))
-        return import_bad(w->im, offset, "expected a sync up to %llu, found %llu", (unsigned long long)w->n_syncs,
-                          (unsigned long long)v[0]);
+        return import_bad(w->im, offset, "expected a sync up to %llu, found %llu",
+                          (unsigned long long)w->n_syncs, (unsigned long long)v[0]);
     return 1;
 }
 
@@ -376,7 +383,8 @@ static int release_blocked(struct wl_import *w)
         struct wl_player *p = &w->players[i];
         if (p->done || is_posted(w, p->sync))
             continue;
-        int rc = import_bad(w->im, p->offset + p->at, "deadlock: sync %llu is never posted, and a thread waits for it",
+        int rc = import_bad(w->im, p->offset + p->at,
+                            "deadlock: sync %llu is never posted, and a thread waits for it",
                             (unsigned long long)p->sync);
         if (rc == 0)
             rc = post(w, p->sync);

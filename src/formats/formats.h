@@ -2,8 +2,8 @@
 #ifndef HEAPTAPE_FORMATS_FORMATS_H
 #define HEAPTAPE_FORMATS_FORMATS_H
 
-#include "trace/event/event.h"
 #include "formats/formats_table.h"
+#include "trace/event/event.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,16 +22,19 @@ enum format_holds {
     FORMAT_HOLDS_NULL = 16,      // free(NULL)
     FORMAT_HOLDS_ADDRESSES = 32, // addresses: it can be written from a raw trace as recorded, too
     FORMAT_HOLDS_FREED = 64,     // a realloc that only freed
-    FORMAT_ALTERNATES = 128,     // addresses alone name blocks: in the file's order each is allocated, freed, allocated
+    FORMAT_ALTERNATES =
+        128, // addresses alone name blocks: in the file's order each is allocated, freed, allocated
     FORMAT_HOLDS_RESIDENCY = 256, // how much of big blocks the program used
     FORMAT_HOLDS_EARLIER = 512,   // frees and reallocs of blocks that no call before them allocated
 };
 
 // How files of a format are read. Only `read` is always needed.
 struct format_import {
-    int (*read)(struct import *im); // puts the events of all of the file (formats/import.h); NULL: it is only written
-    bool several_processes;         // a file may hold more than one
-    bool seeks;                     // it reads here and there: of a pipe a temporary copy is made
+    int (*read)(
+        struct import
+            *im); // puts the events of all of the file (formats/import.h); NULL: it is only written
+    bool several_processes; // a file may hold more than one
+    bool seeks;             // it reads here and there: of a pipe a temporary copy is made
     // For how long, in ns (of formats without times: events), an event that contradicts those before it is held back for
     // one that explains it. 1 where the order in the file is the order of the calls.
     uint64_t window;
@@ -45,8 +48,9 @@ struct format_export {
     bool folder;          // it is a folder: what is written goes into x->folder, not to x->out
     size_t state_bytes;   // of x->state, zeroed before `begin`
     int (*begin)(struct export *x);
-    int (*put)(struct export *x, const struct export_call *c);  // NULL: it is only read
-    int (*drop)(struct export *x, const struct export_call *c); // a call that is not written, as it came
+    int (*put)(struct export *x, const struct export_call *c); // NULL: it is only read
+    int (*drop)(struct export *x,
+                const struct export_call *c); // a call that is not written, as it came
     int (*end)(struct export *x);
     void (*release)(struct export *x); // of what the state holds, also after an error
 };

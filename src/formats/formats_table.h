@@ -46,9 +46,12 @@
 #define FORMATS_IF_WRITTEN_BOTH(...)                         __VA_ARGS__
 
 #define FORMATS_IMPORT_CHOICE(symbol, name, direction, what) FORMATS_IF_READ_##direction("|" name)
-#define FORMATS_EXPORT_CHOICE(symbol, name, direction, what) FORMATS_IF_WRITTEN_##direction("|" name)
-#define FORMATS_IMPORT_WORD(symbol, name, direction, what)   FORMATS_IF_READ_##direction({name, what}, )
-#define FORMATS_EXPORT_WORD(symbol, name, direction, what)   FORMATS_IF_WRITTEN_##direction({name, what}, )
+#define FORMATS_EXPORT_CHOICE(symbol, name, direction, what)                                       \
+    FORMATS_IF_WRITTEN_##direction("|" name)
+#define FORMATS_IMPORT_WORD(symbol, name, direction, what)                                         \
+    FORMATS_IF_READ_##direction({name, what}, )
+#define FORMATS_EXPORT_WORD(symbol, name, direction, what)                                         \
+    FORMATS_IF_WRITTEN_##direction({name, what}, )
 
 // "json|mtrace|…", and a row of struct command_word for each format, for the tables of the command line.
 #define FORMATS_IMPORT_CHOICES (&(FORMATS_TABLE(FORMATS_IMPORT_CHOICE))[1])

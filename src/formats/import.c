@@ -10,7 +10,8 @@
 
 enum {
     BATCH_WORDS = 1 << 16,
-    EVENT_WORDS = 24, // of an event without text, at most: epoch, base, notes, a realloc's two long records
+    EVENT_WORDS =
+        24, // of an event without text, at most: epoch, base, notes, a realloc's two long records
     // Memory of import_put and of the conversion for each thread, live block and definition.
     THREAD_BYTES = 8192,
     BLOCK_BYTES = 64,
@@ -50,8 +51,8 @@ int import_keep(struct import *im, uint64_t bytes)
     im->kept += bytes;
     if (im->kept <= FIRST_KEPT + KEPT_FOR_EACH * size)
         return 0;
-    return err_set(im->e, -EFBIG, "%s: needs more memory than its size explains, at byte %llu%s", in->name,
-                   (unsigned long long)import_source_offset(&im->source),
+    return err_set(im->e, -EFBIG, "%s: needs more memory than its size explains, at byte %llu%s",
+                   in->name, (unsigned long long)import_source_offset(&im->source),
                    im->source.unpack ? " of what it decompresses to (decompress it first)" : "");
 }
 
@@ -116,7 +117,8 @@ static int threads_reserve(struct import *im)
     return 0;
 }
 
-static int thread_new(struct import *im, uint32_t process, uint64_t tid, struct import_thread **thread)
+static int thread_new(struct import *im, uint32_t process, uint64_t tid,
+                      struct import_thread **thread)
 {
     struct import_thread *t = threads_reserve(im) < 0 ? NULL : calloc(1, sizeof *t);
     if (!t)
@@ -136,7 +138,8 @@ static int thread_new(struct import *im, uint32_t process, uint64_t tid, struct 
     return 0;
 }
 
-static int thread_get(struct import *im, uint32_t process, uint64_t tid, struct import_thread **thread)
+static int thread_get(struct import *im, uint32_t process, uint64_t tid,
+                      struct import_thread **thread)
 {
     uint64_t at = map_get(&im->by_tid, thread_key(process, tid));
     *thread = at ? im->threads[at - 1] : NULL;
@@ -196,7 +199,8 @@ static int words_reserve(struct import *im, struct import_thread *t, struct even
 {
     ev->text_bytes = ev->text_bytes < CODEC_MAX_TEXT_BYTES ? ev->text_bytes : CODEC_MAX_TEXT_BYTES;
     size_t most = EVENT_WORDS + ev->text_bytes / 8;
-    if (__builtin_expect(t->n + most > t->capacity, 0) && HT_GROW(&t->words, &t->capacity, t->n + most) < 0)
+    if (__builtin_expect(t->n + most > t->capacity, 0) &&
+        HT_GROW(&t->words, &t->capacity, t->n + most) < 0)
         return no_memory(im);
     if (t->n == 0)
         im->filled[im->n_filled++] = t;
@@ -207,7 +211,8 @@ static void put_record(struct import_thread *t, struct event *ev)
 {
     uint64_t *at = t->words + t->n;
     if (event_infos[ev->kind].class == HT_CLASS_RESIZE && ev->ptr) {
-        at = codec_put(&t->state, at, ev->stamp, &(struct event){.kind = HT_REALLOC_BEGIN, .ptr = ev->ptr});
+        at = codec_put(&t->state, at, ev->stamp,
+                       &(struct event){.kind = HT_REALLOC_BEGIN, .ptr = ev->ptr});
         ev->ptr = 0; // the release half has it
     }
     t->n = (size_t)(codec_put(&t->state, at, ev->stamp, ev) - t->words);
@@ -219,7 +224,8 @@ static void complete(struct event *ev)
     unsigned class = event_infos[ev->kind].class;
     if (ev->result || ev->error)
         return;
-    bool frees = class == HT_CLASS_RESIZE && ev->ptr && event_requested(ev->kind, ev->size, ev->count) == 0;
+    bool frees =
+        class == HT_CLASS_RESIZE && ev->ptr && event_requested(ev->kind, ev->size, ev->count) == 0;
     if ((class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE) && !frees)
         ev->error = ENOMEM;
 }
@@ -283,7 +289,8 @@ int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event
 {
     struct event ev = *original;
     int rc = 0;
-    bool has_time = im->has_times && (ev.stamp > im->stamp || !im->begun) && ev.stamp < LATEST_STAMP;
+    bool has_time =
+        im->has_times && (ev.stamp > im->stamp || !im->begun) && ev.stamp < LATEST_STAMP;
     im->stamp = has_time ? ev.stamp : im->stamp + 1;
     ev.stamp = im->stamp;
     if (__builtin_expect(!im->begun, 0))
@@ -383,10 +390,13 @@ int import_run(struct import *im, struct input *in, struct err *e)
     if (rc == 0)
         rc = im->format->import.read(im);
     if (rc == 0 && !im->begun)
-        rc = err_set(e, -ENODATA, "%s: contains no events in %s format", in->name, im->format->name);
+        rc =
+            err_set(e, -ENODATA, "%s: contains no events in %s format", in->name, im->format->name);
     if (rc == 0 && im->words)
         rc = end_batch(im);
-    return rc == 0 && im->names.n_entries && im->sink.names ? im->sink.names(im->sink.context, &im->names) : rc;
+    return rc == 0 && im->names.n_entries && im->sink.names
+               ? im->sink.names(im->sink.context, &im->names)
+               : rc;
 }
 
 void import_release(struct import *im)

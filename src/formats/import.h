@@ -31,9 +31,11 @@ struct import {
     struct import_source source;
     struct err *e;
     bool keep_going;
-    bool has_times;  // set by the importer before its first event: event.stamp is in ns; else it need not be set
-    bool from_start; // likewise: times count from the start of the recording, not from any time before it
-    void *state;     // the importer's
+    bool
+        has_times; // set by the importer before its first event: event.stamp is in ns; else it need not be set
+    bool
+        from_start; // likewise: times count from the start of the recording, not from any time before it
+    void *state; // the importer's
     // Facts of the process, set by the importer before its first event, where the format has them; owned by this.
     char *exe, *argv;
     uint32_t argv_bytes;            // of `argv`, whose words end in NUL
@@ -43,7 +45,7 @@ struct import {
     // Results.
     uint64_t events;
     uint64_t paths[HT_PATHS]; // events by path of malloc, where the format has it
-    uint64_t skipped;         // invalid records, under keep_going; note gets the first IMPORT_NAMED of them
+    uint64_t skipped; // invalid records, under keep_going; note gets the first IMPORT_NAMED of them
     struct err first_skipped; // what the first of them was
 
     // Inside import.c.
@@ -93,7 +95,8 @@ int import_keep(struct import *im, uint64_t bytes);
 
 // For importers: something is wrong at this byte of the input. Under keep_going it is counted, and 0 returned; else the
 // text is set and -EBADMSG returned.
-int import_bad(struct import *im, uint64_t offset, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int import_bad(struct import *im, uint64_t offset, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 // The same for the last line of import_source_line.
 int import_bad_line(struct import *im, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -37,8 +37,8 @@ static void note_skipped(const struct import *im, const struct convert_watch *wa
     char text[sizeof(struct err) + 80];
     if (!im->skipped || !im->note)
         return;
-    snprintf(text, sizeof text, "skipped %llu invalid record%s, the first: %s", (unsigned long long)im->skipped,
-             im->skipped == 1 ? "" : "s", im->first_skipped.text);
+    snprintf(text, sizeof text, "skipped %llu invalid record%s, the first: %s",
+             (unsigned long long)im->skipped, im->skipped == 1 ? "" : "s", im->first_skipped.text);
     watch->note(text);
 }
 
@@ -49,18 +49,20 @@ static void note_paths(const struct import *im, const struct convert_watch *watc
     size_t n = 0;
     for (unsigned i = 0; i < HT_PATHS; i++) {
         if (im->paths[i])
-            n +=
-                (size_t)snprintf(text + n, sizeof text - n, "%s%s %llu",
-                                 n ? ", " : "paths of malloc: ", event_path_names[i], (unsigned long long)im->paths[i]);
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s %llu",
+                                  n ? ", " : "paths of malloc: ", event_path_names[i],
+                                  (unsigned long long)im->paths[i]);
     }
     if (!n || !watch || !watch->note)
         return;
-    snprintf(text + n, sizeof text - n, " (a workload cannot store those of each call; a trace can, see --trace)");
+    snprintf(text + n, sizeof text - n,
+             " (a workload cannot store those of each call; a trace can, see --trace)");
     watch->note(text);
 }
 
 // Reads all of the file. `finish` is for what the sink holds back.
-static int run(struct import_job *j, struct input *in, struct import_sink sink, int (*finish)(struct import_job *j))
+static int run(struct import_job *j, struct input *in, struct import_sink sink,
+               int (*finish)(struct import_job *j))
 {
     const struct convert_watch *watch = j->settings->convert.watch;
     struct import im = {
@@ -122,12 +124,15 @@ static int finish_trace(struct import_job *j)
 static int write_trace(struct import_job *j, struct input *in, enum frame_codec codec, int level)
 {
     trace_writer_init(&j->writer, j->out, codec, level);
-    int rc = run(j, in, (struct import_sink){j, write_session, write_process, write_batch, write_names}, finish_trace);
+    int rc =
+        run(j, in, (struct import_sink){j, write_session, write_process, write_batch, write_names},
+            finish_trace);
     trace_writer_release(&j->writer);
     return rc;
 }
 
-int import_trace(struct input *in, struct output *out, const struct import_settings *s, struct err *e)
+int import_trace(struct input *in, struct output *out, const struct import_settings *s,
+                 struct err *e)
 {
     struct import_job j = {.in = in, .out = out, .settings = s, .e = e};
     return write_trace(&j, in, FRAME_CODEC_ZSTD, s->convert.level);
@@ -146,8 +151,10 @@ static int begin_process(void *context, const struct trace_process *p)
     struct import_job *j = context;
     // Numbers of events, and times that only keep the file's order, are never early.
     bool is_ordered = j->session.order_only || j->convert.window_ns <= 1;
-    struct order_options how = {.window = j->convert.window_ns, .skid = is_ordered ? 0 : CONVERT_SKID_NS};
-    struct order_sink to = {.context = &j->process, .ops = convert_process_ops, .output = convert_process_output};
+    struct order_options how = {.window = j->convert.window_ns,
+                                .skid = is_ordered ? 0 : CONVERT_SKID_NS};
+    struct order_sink to = {
+        .context = &j->process, .ops = convert_process_ops, .output = convert_process_output};
     j->order = order_new(&how, &to);
     // The conversion needs it to its end.
     j->of = *p;
@@ -191,8 +198,9 @@ static int finish_workload(struct import_job *j)
 static int write_workload(struct import_job *j, struct input *in, struct workload_summary *summary)
 {
     j->process = (struct convert_process){.settings = &j->convert, .source = in->name, .e = j->e};
-    int rc = run(j, in, (struct import_sink){j, begin_session, begin_process, order_batch, order_all_names},
-                 finish_workload);
+    int rc = run(
+        j, in, (struct import_sink){j, begin_session, begin_process, order_batch, order_all_names},
+        finish_workload);
     *summary = j->process.summary;
     order_free(j->order);
     convert_process_release(&j->process);
@@ -218,15 +226,16 @@ static int open_trace(struct import_job *j, struct input *in, struct trace_file 
     return rc < 0 ? rc : trace_file_adopt(t, &trace, true, j->e);
 }
 
-static struct import_job job_new(const struct input *in, const struct import_settings *s, struct err *e)
+static struct import_job job_new(const struct input *in, const struct import_settings *s,
+                                 struct err *e)
 {
     struct import_job j = {.in = in, .settings = s, .convert = s->convert, .e = e};
     j.convert.window_ns = s->format->import.window;
     return j;
 }
 
-int import_one(struct input *in, struct output *out, const struct import_settings *s, struct workload_summary *summary,
-               struct err *e)
+int import_one(struct input *in, struct output *out, const struct import_settings *s,
+               struct workload_summary *summary, struct err *e)
 {
     struct import_job j = job_new(in, s, e);
     struct trace_file t = {.in.fd = -1};
@@ -240,7 +249,8 @@ int import_one(struct input *in, struct output *out, const struct import_setting
     return rc;
 }
 
-int import_each(struct input *in, const struct convert_files *files, const struct import_settings *s, struct err *e)
+int import_each(struct input *in, const struct convert_files *files,
+                const struct import_settings *s, struct err *e)
 {
     struct import_job j = job_new(in, s, e);
     struct trace_file t = {.in.fd = -1};

@@ -15,13 +15,15 @@ struct import_settings {
 // All of these: inputs and outputs stay the caller's to close. 0 or a negative errno with the text set.
 
 // The trace of all processes, compressed with zstd at the level of s->convert.
-int import_trace(struct input *in, struct output *out, const struct import_settings *s, struct err *e);
+int import_trace(struct input *in, struct output *out, const struct import_settings *s,
+                 struct err *e);
 
 // The workload of the process that s->convert chooses.
-int import_one(struct input *in, struct output *out, const struct import_settings *s, struct workload_summary *summary,
-               struct err *e);
+int import_one(struct input *in, struct output *out, const struct import_settings *s,
+               struct workload_summary *summary, struct err *e);
 
 // The workload of each process.
-int import_each(struct input *in, const struct convert_files *files, const struct import_settings *s, struct err *e);
+int import_each(struct input *in, const struct convert_files *files,
+                const struct import_settings *s, struct err *e);
 
 #endif

@@ -64,8 +64,8 @@ static int refill(struct unpack *u, struct err *e)
 
 static int bad_frame(const struct unpack *u, const char *what, struct err *e)
 {
-    return err_set(e, -EBADMSG, "%s: invalid %s frame (%s) before byte %llu", u->in->name, u->zstd ? "zstd" : "LZ4",
-                   what, (unsigned long long)u->in->offset);
+    return err_set(e, -EBADMSG, "%s: invalid %s frame (%s) before byte %llu", u->in->name,
+                   u->zstd ? "zstd" : "LZ4", what, (unsigned long long)u->in->offset);
 }
 
 static int decompress_zstd(struct unpack *u, void *to, size_t most, size_t *got, struct err *e)

@@ -16,8 +16,9 @@ struct unpack;
 
 // data[at..end) has been read and not been used.
 struct import_source {
-    struct input *in;      // borrowed
-    struct unpack *unpack; // the input is LZ4 or zstd frames: offsets are those of what comes out; NULL: it is not
+    struct input *in; // borrowed
+    struct unpack *
+        unpack; // the input is LZ4 or zstd frames: offsets are those of what comes out; NULL: it is not
     uint8_t *data;
     size_t at, end, capacity;
     uint64_t offset; // of data[0] in the input

@@ -33,7 +33,8 @@ static const struct logalloc_function functions[] = {
 static const struct logalloc_function *find(const char **at)
 {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        if (**at == *functions[i].name && text_match_bytes(at, functions[i].name, functions[i].length))
+        if (**at == *functions[i].name &&
+            text_match_bytes(at, functions[i].name, functions[i].length))
             return &functions[i];
     }
     return NULL;
@@ -77,7 +78,8 @@ static const char *parse_argument(const char **at, enum argument a, bool munged,
     return NULL;
 }
 
-static const char *parse_arguments(const char **at, const struct logalloc_function *f, bool munged, struct event *ev)
+static const char *parse_arguments(const char **at, const struct logalloc_function *f, bool munged,
+                                   struct event *ev)
 {
     for (unsigned i = 0; f->arguments[i] != END; i++) {
         if (i && !text_match(at, ','))
@@ -102,7 +104,8 @@ static const char *parse_ids(const char **at, struct text_call *call)
     return text_match(at, ' ') ? NULL : "a space and a function";
 }
 
-const char *text_parse_logalloc(const char **at, const char *end, bool munged, struct text_call *call)
+const char *text_parse_logalloc(const char **at, const char *end, bool munged,
+                                struct text_call *call)
 {
     *call = (struct text_call){0};
     const char *expected = parse_ids(at, call);
@@ -132,7 +135,8 @@ static char *put_pair(char *to, uint64_t first, uint64_t second)
     return text_decimal(to, second);
 }
 
-static char *put_arguments(char *to, const struct event *ev, char *(*put_block)(char *to, uint64_t block))
+static char *put_arguments(char *to, const struct event *ev,
+                           char *(*put_block)(char *to, uint64_t block))
 {
     switch (ev->kind) {
     case HT_MALLOC:
@@ -159,7 +163,8 @@ static char *put_arguments(char *to, const struct event *ev, char *(*put_block)(
     return to;
 }
 
-char *logalloc_put_call(char *to, const struct event *ev, char *(*put_block)(char *to, uint64_t block))
+char *logalloc_put_call(char *to, const struct event *ev,
+                        char *(*put_block)(char *to, uint64_t block))
 {
     to = put_arguments(to, ev, put_block);
     *to++ = ')';

@@ -109,13 +109,15 @@ static int copy_chunk(struct streams *s, size_t chunk, uint8_t *buffer, struct e
 {
     size_t got = 0;
     while (got < CHUNK_BYTES) {
-        ssize_t n = pread(s->file.fd, buffer + got, CHUNK_BYTES - got, (off_t)(chunk * CHUNK_BYTES + got));
+        ssize_t n =
+            pread(s->file.fd, buffer + got, CHUNK_BYTES - got, (off_t)(chunk * CHUNK_BYTES + got));
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return err_set_errno(s->e, "%s", s->file.name);
         if (n == 0)
-            return err_set(s->e, -EIO, "%s: the file became shorter while it was read", s->file.name);
+            return err_set(s->e, -EIO, "%s: the file became shorter while it was read",
+                           s->file.name);
         got += (size_t)n;
     }
     export_buffer_put(to, buffer, CHUNK_BYTES);

@@ -22,7 +22,8 @@ static unsigned count_digits(uint64_t v)
 {
     static const uint64_t powers[] = {0,    1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,
                                       1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19};
-    unsigned bits = 64 - (unsigned)__builtin_clzll(v | 1), digits = bits * 1233 >> 12; // 1233 / 4096 is log10(2)
+    unsigned bits = 64 - (unsigned)__builtin_clzll(v | 1),
+             digits = bits * 1233 >> 12; // 1233 / 4096 is log10(2)
     return digits + (v >= powers[digits]);
 }
 
@@ -41,7 +42,8 @@ bool text_parse_long_number(const char **at, uint64_t *v)
     for (n = 0; (unsigned char)(*p - '0') < 10; p++) {
         unsigned digit = (unsigned)(*p - '0');
         // 19 digits always fit.
-        if (__builtin_expect(p - *at >= 19, 0) && (n > UINT64_MAX / 10 || n * 10 > UINT64_MAX - digit))
+        if (__builtin_expect(p - *at >= 19, 0) &&
+            (n > UINT64_MAX / 10 || n * 10 > UINT64_MAX - digit))
             return false;
         n = n * 10 + digit;
     }
@@ -62,9 +64,10 @@ const uint8_t text_hex_digits[256] = {
 
 char *text_decimal(char *to, uint64_t v)
 {
-    static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
-                                "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
-                                "8081828384858687888990919293949596979899";
+    static const char pairs[] =
+        "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+        "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+        "8081828384858687888990919293949596979899";
     char *end = to + count_digits(v), *at = end;
     for (; v >= 100; v /= 100)
         memcpy(at -= 2, pairs + 2 * (v % 100), 2);
@@ -94,7 +97,8 @@ int text_next(struct import *im, struct text_line *line)
         rc = import_bad_line(im, "expected a newline at its end: the file is cut off");
         return rc < 0 ? rc : 0;
     }
-    while (line->end > line->text && (line->end[-1] == '\r' || line->end[-1] == ' ' || line->end[-1] == '\t'))
+    while (line->end > line->text &&
+           (line->end[-1] == '\r' || line->end[-1] == ' ' || line->end[-1] == '\t'))
         line->end--;
     // The source's own buffer: without this, parsers would match the blanks behind the end and step past it.
     *(char *)(uintptr_t)line->end = '\n';

@@ -123,7 +123,8 @@ char *text_hex(char *to, uint64_t v);     // ≤ 16, without 0x
 
 struct text_line {
     const char *text;
-    const char *end; // a newline, which replaces the first of the blanks at the end of the line: parsers stop there
+    const char *
+        end; // a newline, which replaces the first of the blanks at the end of the line: parsers stop there
 };
 
 // The next line: 1; 0 at the end; negative errno. One without a newline is reported or skipped: the file is cut off there.
@@ -146,7 +147,8 @@ struct text_call {
 const char *text_parse_android(const char **at, const char *end, struct text_call *call);
 
 // <pid> [<tid>] <function>([<args>])[=<result>], blocks as addresses, or as #slot when `munged`.
-const char *text_parse_logalloc(const char **at, const char *end, bool munged, struct text_call *call);
+const char *text_parse_logalloc(const char **at, const char *end, bool munged,
+                                struct text_call *call);
 
 // Slots of a munged log stand for addresses: any number from 1 up to 2^44.
 static inline uint64_t text_slot_address(uint64_t slot)

@@ -65,7 +65,8 @@ static void on_tick(int sig)
     blocked = output_writing && output_writes == last ? blocked + 1 : 0;
     last = output_writes;
     ticks = ticks + 1;
-    output_cancelled = blocked >= MAX_TICKS_BLOCKED || ticks >= MAX_TICKS || signals_seen > 2 || output_cancelled;
+    output_cancelled =
+        blocked >= MAX_TICKS_BLOCKED || ticks >= MAX_TICKS || signals_seen > 2 || output_cancelled;
 }
 
 static void on_termination(int sig)
@@ -98,8 +99,9 @@ static const struct {
     int sig;
     void (*handler)(int);
 } taken_over[LAUNCH_SIGNALS] = {
-    {SIGPIPE, SIG_IGN},     {SIGXFSZ, SIG_IGN},      {SIGCHLD, on_child},       {SIGVTALRM, on_tick},
-    {SIGINT, on_interrupt}, {SIGQUIT, on_interrupt}, {SIGTERM, on_termination}, {SIGHUP, on_termination},
+    {SIGPIPE, SIG_IGN},        {SIGXFSZ, SIG_IGN},       {SIGCHLD, on_child},
+    {SIGVTALRM, on_tick},      {SIGINT, on_interrupt},   {SIGQUIT, on_interrupt},
+    {SIGTERM, on_termination}, {SIGHUP, on_termination},
 };
 
 void record_launch_wake_on_signal(_Atomic uint32_t *wakeups)
@@ -123,7 +125,9 @@ void record_launch_signals(struct record_launch *l)
             sigaction(sig, &l->actions[i], NULL);
     }
     // No SIGALRM: whoever started heaptape may have set an alarm for it.
-    timer_create(CLOCK_MONOTONIC, &(struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGVTALRM}, &timer);
+    timer_create(CLOCK_MONOTONIC,
+                 &(struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGVTALRM},
+                 &timer);
     // Whoever started heaptape may have blocked them.
     sigprocmask(SIG_UNBLOCK, &ours, &l->mask);
 }
@@ -156,7 +160,8 @@ static char *preload_list(const struct record_settings *s, const char *session_d
 {
     const char *own = getenv("LD_PRELOAD");
     char *list = NULL, *library = preloadable(s->library, session_dir, "libheaptape.so");
-    char *allocator = s->allocator ? preloadable(s->allocator, session_dir, "allocator.so") : strdup("");
+    char *allocator =
+        s->allocator ? preloadable(s->allocator, session_dir, "allocator.so") : strdup("");
     bool has_own = own && *own;
     if (library && allocator &&
         asprintf(&list, "%s%s%s%s%s", library, *allocator ? ":" : "", allocator, has_own ? ":" : "",
@@ -194,8 +199,8 @@ static bool is_in_path(const char *name)
     return false;
 }
 
-static _Noreturn void run_child(struct record_launch *l, const struct record_settings *s, const char *session_dir,
-                                int report)
+static _Noreturn void run_child(struct record_launch *l, const struct record_settings *s,
+                                const char *session_dir, int report)
 {
     int failed = ENOMEM;
     record_launch_signals_restore(l);
@@ -219,8 +224,8 @@ static void raise_files(struct record_launch *l)
         setrlimit(RLIMIT_NOFILE, &(struct rlimit){l->files.rlim_max, l->files.rlim_max});
 }
 
-int record_launch_start(struct record_launch *l, const struct record_settings *s, const char *session_dir,
-                        struct err *e)
+int record_launch_start(struct record_launch *l, const struct record_settings *s,
+                        const char *session_dir, struct err *e)
 {
     int report[2], failed = 0;
     raise_files(l);
@@ -253,7 +258,8 @@ static bool is_same_namespace(pid_t pid)
     struct stat own, other;
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/ns/mnt", (long)pid);
-    return stat("/proc/self/ns/mnt", &own) == 0 && stat(path, &other) == 0 && own.st_ino == other.st_ino;
+    return stat("/proc/self/ns/mnt", &own) == 0 && stat(path, &other) == 0 &&
+           own.st_ino == other.st_ino;
 }
 
 void record_launch_find_root(pid_t pid, char *path)
@@ -261,14 +267,15 @@ void record_launch_find_root(pid_t pid, char *path)
     struct stat own, other;
     snprintf(path, PATH_MAX, "/proc/%ld/root", (long)pid);
     // Of two mounts of the same folder the root is the same.
-    bool is_same = !pid || stat("/", &own) < 0 || stat(path, &other) < 0 ||
-                   (own.st_dev == other.st_dev && own.st_ino == other.st_ino && is_same_namespace(pid));
+    bool is_same =
+        !pid || stat("/", &own) < 0 || stat(path, &other) < 0 ||
+        (own.st_dev == other.st_dev && own.st_ino == other.st_ino && is_same_namespace(pid));
     if (is_same)
         *path = 0;
 }
 
-int record_launch_attach(struct record_launch *l, const struct record_attach *to, const char *session_dir,
-                         struct err *e)
+int record_launch_attach(struct record_launch *l, const struct record_attach *to,
+                         const char *session_dir, struct err *e)
 {
     size_t n = strlen(session_dir) + 1;
     raise_files(l);
@@ -283,7 +290,9 @@ int record_launch_attach(struct record_launch *l, const struct record_attach *to
     if (to->report < 0)
         return 0;
     // A pipe takes it at once. Nobody reads it any more if this took too long.
-    int rc = write(to->report, session_dir, n) == (ssize_t)n ? 0 : err_set_errno(e, "process %ld", (long)to->pid);
+    int rc = write(to->report, session_dir, n) == (ssize_t)n
+                 ? 0
+                 : err_set_errno(e, "process %ld", (long)to->pid);
     close(to->report);
     return rc;
 }
@@ -302,7 +311,8 @@ bool record_launch_reap(struct record_launch *l, bool wait)
         return has_ended(l);
     siginfo_t ended = {0};
     int how = WEXITED | (wait ? 0 : WNOHANG);
-    if (l->reaped || waitid(P_PID, (id_t)l->pid, &ended, how | WNOWAIT) < 0 || ended.si_pid != l->pid)
+    if (l->reaped || waitid(P_PID, (id_t)l->pid, &ended, how | WNOWAIT) < 0 ||
+        ended.si_pid != l->pid)
         return l->reaped;
     // Before its number can be another's, to whom nothing shall be forwarded.
     child = 0;

@@ -35,14 +35,14 @@ void record_launch_wake_on_signal(_Atomic uint32_t *wakeups);
 
 // Starts the program with the session's directory in its environment. 0; a positive errno when it cannot be executed;
 // a negative one when heaptape failed.
-int record_launch_start(struct record_launch *l, const struct record_settings *s, const char *session_dir,
-                        struct err *e);
+int record_launch_start(struct record_launch *l, const struct record_settings *s,
+                        const char *session_dir, struct err *e);
 
 // Instead of that: takes a program that runs already, which is no child, and reports the session's directory to it if it waits
 // for that. Of its
 // end only the moment is known. 0, or a negative errno.
-int record_launch_attach(struct record_launch *l, const struct record_attach *to, const char *session_dir,
-                         struct err *e);
+int record_launch_attach(struct record_launch *l, const struct record_attach *to,
+                         const char *session_dir, struct err *e);
 
 // Where the root directory of a program that runs already is seen from here: containers have file systems of their own. Writes
 // a path of PATH_MAX bytes; "" when it is the same one, or `pid` is 0.

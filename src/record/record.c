@@ -1,14 +1,14 @@
 #include "record/record.h"
 
+#include "capture/spool/control.h"
 #include "record/attach/attach.h"
-#include "record/processes/limit.h"
-#include "record/processes/watch.h"
 #include "record/drain/drain_private.h"
 #include "record/drain/encoder.h"
-#include "record/processes/facts.h"
 #include "record/launch.h"
+#include "record/processes/facts.h"
+#include "record/processes/limit.h"
 #include "record/processes/unrecorded.h"
-#include "capture/spool/control.h"
+#include "record/processes/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,14 +35,15 @@ enum {
     RECORDER_NICE = 5,  // the program comes first …
     BACKUP_UNNICE = 10, // … but it should not have to wait
 };
-#define BATCH_NS     MS(20)  // … or is this old
-#define SAMPLE_NS    MS(10)  // RSS of each process
-#define CHECK_NS     MS(2)   // between checks for processes that have ended
-#define BACKUP_NAP   400000u // ns
-#define CALM_NS      MS(50)  // between its looks while no chunk gets full: what a process may hold lasts longer
-#define IDLE_NS      MS(20)  // sleep when few chunks get full: published events must not wait longer
-#define BUSY_NS      MS(1)   // … when many did: processes that may make no system call cannot end it
-#define SURVIVORS_NS MS(50)  // between searches for processes of the session that have no spool yet
+#define BATCH_NS   MS(20)  // … or is this old
+#define SAMPLE_NS  MS(10)  // RSS of each process
+#define CHECK_NS   MS(2)   // between checks for processes that have ended
+#define BACKUP_NAP 400000u // ns
+#define CALM_NS                                                                                    \
+    MS(50) // between its looks while no chunk gets full: what a process may hold lasts longer
+#define IDLE_NS      MS(20) // sleep when few chunks get full: published events must not wait longer
+#define BUSY_NS      MS(1) // … when many did: processes that may make no system call cannot end it
+#define SURVIVORS_NS MS(50) // between searches for processes of the session that have no spool yet
 
 struct ended_process {
     struct trace_process facts;
@@ -79,7 +80,8 @@ struct recorder {
     uint64_t watermark; // of the last drain that left nothing behind
     uint64_t batch_began_ns, checked_ns, sampled_ns, survivors_ns, left_ns;
     uint64_t batches_begun, batch_words; // words drained since the last one began
-    unsigned unsettled;          // batches that a reader still has to see before it can order all records written
+    unsigned
+        unsettled; // batches that a reader still has to see before it can order all records written
     struct ended_process *ended; // processes whose PROCESS_END is due after the batch
     size_t n_ended, ended_capacity;
     struct trace_sample samples[SAMPLES_AT_ONCE];
@@ -102,14 +104,17 @@ static int announce(struct recorder *r, const struct drain_spool *s, struct err 
     p.start_stamp = p.start_stamp < now ? p.start_stamp : now;
     struct trace_sample first = {.process = s->number, .stamp = p.start_stamp};
     int rc = encoder_put_process(r->encoder, &p, e);
-    return rc == 0 && facts_own_memory(&first, s, false) ? encoder_put_samples(r->encoder, &first, 1, e) : rc;
+    return rc == 0 && facts_own_memory(&first, s, false)
+               ? encoder_put_samples(r->encoder, &first, 1, e)
+               : rc;
 }
 
 // Is it of the process that the recorder started? That may have ended before its spool was seen: then only its own pid is
 // known.
 static bool is_own_child(const struct recorder *r, const struct drain_spool *s)
 {
-    return s->visible_pid == r->launch.pid || (s->visible_pid == 0 && (pid_t)s->pid == r->launch.pid);
+    return s->visible_pid == r->launch.pid ||
+           (s->visible_pid == 0 && (pid_t)s->pid == r->launch.pid);
 }
 
 // The image that the exit status belongs to: the last one of the program's own process.
@@ -153,7 +158,8 @@ static int write_samples(struct recorder *r, struct err *e)
     return rc;
 }
 
-static int put_last_sample(struct recorder *r, const struct drain_spool *s, uint64_t end_stamp, struct err *e)
+static int put_last_sample(struct recorder *r, const struct drain_spool *s, uint64_t end_stamp,
+                           struct err *e)
 {
     int rc = r->n_samples == SAMPLES_AT_ONCE ? write_samples(r, e) : 0;
     struct trace_sample *last = &r->samples[r->n_samples];
@@ -287,7 +293,8 @@ static int write_pages(struct recorder *r, struct err *e)
     for (size_t i = 0; i < r->drain.n_spools; i++) {
         const struct drain_spool *s = r->drain.spools[i];
         if (s->number == number && s->pages_due.last_ns)
-            return encoder_put_pages(r->encoder, &payload, e) < 0 ? -ENOMEM : encoder_flush(r->encoder, e);
+            return encoder_put_pages(r->encoder, &payload, e) < 0 ? -ENOMEM
+                                                                  : encoder_flush(r->encoder, e);
     }
     buf_release(&payload);
     return 0;
@@ -404,7 +411,8 @@ static int drain_pass(struct recorder *r, struct err *e)
         rc = sample_memory(r, now, e);
     if (rc == 0)
         rc = end_processes(r, e);
-    if (rc == 0 && r->in_batch && (r->batch_words >= BATCH_WORDS || now >= r->batch_began_ns + BATCH_NS))
+    if (rc == 0 && r->in_batch &&
+        (r->batch_words >= BATCH_WORDS || now >= r->batch_began_ns + BATCH_NS))
         rc = end_batch(r, e);
     if (rc == 0)
         rc = write_pages(r, e);
@@ -440,7 +448,8 @@ static bool is_asked_to_finish(struct recorder *r)
         struct drain_spool *s = r->drain.spools[i];
         if (s->broken || atomic_load(&s->header->finishing) != SPOOL_FINISHING)
             continue;
-        if (r->drain.n_spools == 1 && is_own_child(r, s) && !unrecorded_has_survivors(&r->unrecorded, attached_pid(r)))
+        if (r->drain.n_spools == 1 && is_own_child(r, s) &&
+            !unrecorded_has_survivors(&r->unrecorded, attached_pid(r)))
             return true;
         // The others may have ended before this one asked, but after this pass had looked.
         if (r->drain.n_spools == 1 || !have_others_ended(r, s))
@@ -550,7 +559,8 @@ struct record_pass {
 static int own_pass(struct recorder *r, struct record_pass *o, struct err *e)
 {
     pthread_mutex_lock(&r->draining);
-    int rc = r->backup_failed ? err_set(e, r->backup_failed, "%s", r->backup_error.text) : drain_pass(r, e);
+    int rc = r->backup_failed ? err_set(e, r->backup_failed, "%s", r->backup_error.text)
+                              : drain_pass(r, e);
     if (rc == 0 && !r->full)
         rc = answer(r, e);
     unrecorded_match(&r->unrecorded, &r->drain);
@@ -580,7 +590,8 @@ static int begin_visit(struct recorder *r, struct err *e)
                                    .session_dir = r->drain.dir + r->drain.root_bytes,
                                    .list_blocks = r->settings->attach.list_blocks,
                                    .names = r->settings->attach.names};
-    int rc = attach_begin(r->launch.pid, &how, &(struct attach_meanwhile){go_on, r}, &r->result->visit, e);
+    int rc = attach_begin(r->launch.pid, &how, &(struct attach_meanwhile){go_on, r},
+                          &r->result->visit, e);
     go_on(r); // its spool is there
     r->visiting = rc == 0;
     r->visited_ns = clock_monotonic_ns();
@@ -596,7 +607,8 @@ static void end_visit(struct recorder *r)
         if (s->dead || s->left || !s->visible_pid)
             continue;
         s->left = true;
-        int rc = attach_end(s->visible_pid, getpid(), &(struct attach_meanwhile){go_on, r}, &r->result->visit, &e);
+        int rc = attach_end(s->visible_pid, getpid(), &(struct attach_meanwhile){go_on, r},
+                            &r->result->visit, &e);
         if (rc < 0 && rc != -ESRCH && rc != -ENOENT && !r->result->not_left[0])
             strcpy(r->result->not_left, e.text);
         i = SIZE_MAX; // there may be others now
@@ -621,9 +633,12 @@ static int loop(struct recorder *r, struct err *e)
 static int finish_unrecorded(struct recorder *r, struct err *e)
 {
     struct trace_unrecorded *to = &r->result->unrecorded;
-    const struct unrecorded_clock clock = {stamp_now(r), clock_hz_since(r->clock, r->started) >> CODEC_STAMP_SHIFT};
+    const struct unrecorded_clock clock = {stamp_now(r), clock_hz_since(r->clock, r->started) >>
+                                                             CODEC_STAMP_SHIFT};
     trace_unrecorded_release(to);
-    return unrecorded_finish(&r->unrecorded, &r->drain, clock, to) < 0 ? err_set(e, -ENOMEM, "out of memory") : 0;
+    return unrecorded_finish(&r->unrecorded, &r->drain, clock, to) < 0
+               ? err_set(e, -ENOMEM, "out of memory")
+               : 0;
 }
 
 // The end of a recording: a last drain, the ends of what still lives, the totals.
@@ -653,7 +668,8 @@ static int finish(struct recorder *r, struct err *e)
 static uint32_t session_flags(const struct record_settings *s)
 {
     uint32_t flags = (s->lossy ? SPOOL_LOSSY : 0) | (s->paused ? SPOOL_START_PAUSED : 0) |
-                     (s->usable ? SPOOL_USABLE : 0) | (s->maps ? SPOOL_MAPS : 0) | (s->residency ? SPOOL_RESIDENCY : 0);
+                     (s->usable ? SPOOL_USABLE : 0) | (s->maps ? SPOOL_MAPS : 0) |
+                     (s->residency ? SPOOL_RESIDENCY : 0);
     if (strcmp(s->follow, "none") == 0)
         return flags | SPOOL_FOLLOW_NONE;
     return strcmp(s->follow, "all") == 0 ? flags : flags | SPOOL_FOLLOW_MATCH;
@@ -676,8 +692,9 @@ static int begin(struct recorder *r, struct err *e)
     unrecorded_begin(&r->unrecorded, &how, r->clock, r->settings->attach.pid);
     r->started = clock_point_take(r->clock);
     r->realtime_ns = clock_ns(CLOCK_REALTIME);
-    return r->settings->attach.pid ? record_launch_attach(&r->launch, &r->settings->attach, r->drain.dir, e)
-                                   : record_launch_start(&r->launch, r->settings, r->drain.dir, e);
+    return r->settings->attach.pid
+               ? record_launch_attach(&r->launch, &r->settings->attach, r->drain.dir, e)
+               : record_launch_start(&r->launch, r->settings, r->drain.dir, e);
 }
 
 static int begin_encoder(struct recorder *r, struct err *e)
@@ -687,8 +704,9 @@ static int begin_encoder(struct recorder *r, struct err *e)
     r->facts.start_stamp = r->started.ticks >> CODEC_STAMP_SHIFT;
     r->facts.stack_sample_bytes = r->settings->stacks.sample_bytes;
     r->facts.realtime_ns = r->realtime_ns;
-    const struct encoder_settings settings = {r->out,     r->settings->codec,     r->settings->level,
-                                              r->started, r->settings->max_bytes, &r->facts};
+    const struct encoder_settings settings = {
+        r->out,     r->settings->codec,     r->settings->level,
+        r->started, r->settings->max_bytes, &r->facts};
     r->encoder = encoder_new(&settings, e);
     return r->encoder ? 0 : -EAGAIN;
 }
@@ -744,17 +762,20 @@ static void count_losses(struct recorder *r)
     for (size_t i = 0; i < r->drain.n_spools && !is_visit(r); i++) {
         const struct drain_spool *s = r->drain.spools[i];
         uint64_t now = s->broken ? 0 : spool_unrecorded(s->header) + drain_undrained(s);
-        result->lost_words += now + s->lost_words > s->said_lost ? now + s->lost_words - s->said_lost : 0;
+        result->lost_words +=
+            now + s->lost_words > s->said_lost ? now + s->lost_words - s->said_lost : 0;
         result->lost_is_bound |= !s->dead;
     }
     for (size_t i = 0; i < r->drain.n_reserves; i++)
         unrecorded_count(r->drain.reserves[i], result);
     drain_check_refused(&r->drain, true);
     result->lost_words += r->drain.refused_lost;
-    result->lost_is_bound |= r->drain.refused_unknown || r->drain.n_unreadable || r->drain.unopened || result->cut_off;
+    result->lost_is_bound |=
+        r->drain.refused_unknown || r->drain.n_unreadable || r->drain.unopened || result->cut_off;
 }
 
-int record_run(const struct record_settings *settings, struct output *out, struct record_result *result, struct err *e)
+int record_run(const struct record_settings *settings, struct output *out,
+               struct record_result *result, struct err *e)
 {
     struct recorder *r = calloc(1, sizeof *r);
     if (!r)

@@ -16,10 +16,14 @@
 const struct allocator_info allocator_infos[] = {
     {"glibc", {NULL}, "mallopt(3), GLIBC_TUNABLES"},
     {"jemalloc", {"libjemalloc.so.2", "libjemalloc.so"}, "MALLOC_CONF; jemalloc(3)"},
-    {"tcmalloc", {"libtcmalloc_minimal.so.4", "libtcmalloc.so.4", "libtcmalloc_minimal.so"}, "TCMALLOC_*; gperftools"},
+    {"tcmalloc",
+     {"libtcmalloc_minimal.so.4", "libtcmalloc.so.4", "libtcmalloc_minimal.so"},
+     "TCMALLOC_*; gperftools"},
     {"mimalloc", {"libmimalloc.so.3", "libmimalloc.so.2", "libmimalloc.so"}, "MIMALLOC_*"},
     {"tbb", {"libtbbmalloc_proxy.so.2", "libtbbmalloc_proxy.so"}, "TBB_MALLOC_*"},
-    {"scudo", {"/usr/lib/llvm-*/lib/clang/*" SCUDO_FILE, "/usr/lib*/clang/*" SCUDO_FILE}, "SCUDO_OPTIONS"},
+    {"scudo",
+     {"/usr/lib/llvm-*/lib/clang/*" SCUDO_FILE, "/usr/lib*/clang/*" SCUDO_FILE},
+     "SCUDO_OPTIONS"},
     {NULL, {NULL}, NULL},
 };
 
@@ -29,7 +33,8 @@ const char *allocator_preloaded(void)
 {
     Dl_info of_malloc, of_libc, of_this;
     const char *list = getenv("LD_PRELOAD");
-    if (!list || !*list || !dladdr((void *)malloc, &of_malloc) || !dladdr((void *)gnu_get_libc_version, &of_libc) ||
+    if (!list || !*list || !dladdr((void *)malloc, &of_malloc) ||
+        !dladdr((void *)gnu_get_libc_version, &of_libc) ||
         !dladdr((void *)allocator_preloaded, &of_this))
         return NULL;
     if (of_malloc.dli_fbase == of_libc.dli_fbase || of_malloc.dli_fbase == of_this.dli_fbase)
@@ -129,7 +134,8 @@ int allocator_find(const struct allocator_info *info, char **library)
     if (!info->files[0])
         return 0;
     int rc = -ENOENT;
-    for (size_t i = 0; rc == -ENOENT && i < sizeof info->files / sizeof *info->files && info->files[i]; i++) {
+    for (size_t i = 0;
+         rc == -ENOENT && i < sizeof info->files / sizeof *info->files && info->files[i]; i++) {
         const char *file = info->files[i];
         rc = strchr(file, '/') ? find_pattern(file, library) : allocator_find_file(file, library);
     }
@@ -149,7 +155,9 @@ static int find_by_name(struct allocator *a, struct err *e)
 {
     const struct allocator_info *info = info_of(a->name);
     if (!info)
-        return err_set(e, -EINVAL, "%s: unknown allocator (try a path, or a name from 'heaptape allocators')", a->name);
+        return err_set(e, -EINVAL,
+                       "%s: unknown allocator (try a path, or a name from 'heaptape allocators')",
+                       a->name);
     int rc = allocator_find(info, &a->library);
     if (rc == -ENOENT)
         return err_set(e, rc, "%s: %s is not installed", a->name, info->files[0]);
@@ -182,9 +190,12 @@ static int add_tunable(struct allocator *a, const char *text, size_t n, struct e
 {
     const char *equals = memchr(text, '=', n);
     if (!equals || equals == text)
-        return err_set(e, -EINVAL, "%s: the tunable '%.*s' is not VARIABLE=VALUE", a->name, (int)n, text);
+        return err_set(e, -EINVAL, "%s: the tunable '%.*s' is not VARIABLE=VALUE", a->name, (int)n,
+                       text);
     if (strncmp(text, "LD_PRELOAD=", strlen("LD_PRELOAD=")) == 0)
-        return err_set(e, -EINVAL, "%s: LD_PRELOAD cannot be a tunable (use the library as the allocator)", a->name);
+        return err_set(e, -EINVAL,
+                       "%s: LD_PRELOAD cannot be a tunable (use the library as the allocator)",
+                       a->name);
     char **grown = realloc(a->tunables, (a->n_tunables + 1) * sizeof *grown);
     if (!grown)
         return err_set(e, -ENOMEM, "out of memory");
@@ -204,7 +215,8 @@ static size_t tunable_bytes(const char *text)
         end += strcspn(end, ",");
         if (!*end)
             break;
-        size_t name = strspn(end + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+        size_t name =
+            strspn(end + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
         if (name && end[1 + name] == '=')
             break;
         end++;

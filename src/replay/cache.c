@@ -63,14 +63,16 @@ static uint64_t modified_at(int fd)
     struct stat st;
     if (fstat(fd, &st) < 0)
         return 0;
-    return (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec + (uint64_t)st.st_size;
+    return (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec +
+           (uint64_t)st.st_size;
 }
 
 void cache_init(struct cache *c, const struct workload_file *w)
 {
     XXH3_state_t *state = XXH3_createState();
     *c = (struct cache){.folder = find_folder(), .modified = modified_at(w->in.fd)};
-    if (c->folder && state && XXH3_128bits_reset(state) == XXH_OK && hash_file(w->in.fd, state) == 0) {
+    if (c->folder && state && XXH3_128bits_reset(state) == XXH_OK &&
+        hash_file(w->in.fd, state) == 0) {
         XXH128_hash_t hash = XXH3_128bits_digest(state);
         c->workload = (struct plan_key){{hash.low64, hash.high64}};
     } else {
@@ -97,8 +99,8 @@ static bool locate(struct cache *c, const struct plan_settings *s)
         uint64_t heaptape[4], streamed, memory_bytes, one_thread, stats_every, trim_every, paced;
         double ns_per_stamp;
     } parts = {.workload = c->workload,
-               .heaptape = {heaptape.st_ino, (uint64_t)heaptape.st_size, (uint64_t)heaptape.st_mtim.tv_sec,
-                            (uint64_t)heaptape.st_mtim.tv_nsec},
+               .heaptape = {heaptape.st_ino, (uint64_t)heaptape.st_size,
+                            (uint64_t)heaptape.st_mtim.tv_sec, (uint64_t)heaptape.st_mtim.tv_nsec},
                .streamed = s->streamed,
                .memory_bytes = s->streamed ? s->memory_bytes : 0,
                .one_thread = s->one_thread,
@@ -160,7 +162,8 @@ static int list_kept(DIR *folder, struct kept **kept, size_t *n, uint64_t *bytes
     for (struct dirent *d; (d = readdir(folder));) {
         struct stat st;
         // Also those that a killed process left unfinished.
-        if (!strstr(d->d_name, suffix) || fstatat(dirfd(folder), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        if (!strstr(d->d_name, suffix) ||
+            fstatat(dirfd(folder), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         if (HT_GROW(kept, &capacity, *n + 1) < 0)
             return -ENOMEM;
@@ -204,7 +207,8 @@ static bool make_room(const struct cache *c, uint64_t bytes)
     return fits;
 }
 
-void cache_store(struct cache *c, const struct plan *p, const struct workload_file *w, struct output *out)
+void cache_store(struct cache *c, const struct plan *p, const struct workload_file *w,
+                 struct output *out)
 {
     bool unchanged = c->path && modified_at(w->in.fd) == c->modified;
     if (!unchanged || plan_save(p, &c->key, out, NULL) < 0 || !make_room(c, out->offset))

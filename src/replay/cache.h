@@ -9,9 +9,11 @@
 #include "workload/file.h"
 
 enum {
-    CACHE_MIN_EVENTS = 1 << 20, // the plan of a smaller workload is made in less than 0.1 s, and not kept
+    CACHE_MIN_EVENTS =
+        1 << 20, // the plan of a smaller workload is made in less than 0.1 s, and not kept
 };
-#define CACHE_MAX_BYTES (8ull << 30) // of all plans, and at most a quarter of the space that the file system has left
+#define CACHE_MAX_BYTES                                                                            \
+    (8ull << 30) // of all plans, and at most a quarter of the space that the file system has left
 
 struct cache {
     char *folder;        // NULL: no plan is kept
@@ -34,7 +36,8 @@ int cache_open_file(struct cache *c, struct output *out, struct err *e);
 
 // Keeps the finished plan in that file, unless the workload has changed since cache_init or the plan is too big. Another
 // reason why it is not kept is no error either: it is made again then.
-void cache_store(struct cache *c, const struct plan *p, const struct workload_file *w, struct output *out);
+void cache_store(struct cache *c, const struct plan *p, const struct workload_file *w,
+                 struct output *out);
 
 // What cache_load loaded has turned out to be damaged: it is removed.
 void cache_drop(const struct cache *c);

@@ -43,7 +43,8 @@ struct fidelity_live fidelity_live(const struct plan *p, const struct replay_run
     struct fidelity_live f = {0};
     double sum = 0;
     for (size_t i = 0; i < run->n_samples; i++) {
-        double is = (double)run->samples[i].live_bytes, was = recorded_live(p, run->samples[i].event);
+        double is = (double)run->samples[i].live_bytes,
+               was = recorded_live(p, run->samples[i].event);
         double off = is > was ? is - was : was - is;
         f.points++;
         f.equal += off < 1;
@@ -59,7 +60,8 @@ struct fidelity_live fidelity_live(const struct plan *p, const struct replay_run
 
 // The replay's heap at a recorded sample, the `place`th of `places` after as many calls: of the replay's own samples after as
 // many, the one in the same place, or linear between others.
-static double replayed_heap(const struct replay_run *run, uint64_t event, size_t place, size_t places)
+static double replayed_heap(const struct replay_run *run, uint64_t event, size_t place,
+                            size_t places)
 {
     size_t i = 0, n = 0;
     while (i < run->n_samples && run->samples[i].event < event)
@@ -69,7 +71,8 @@ static double replayed_heap(const struct replay_run *run, uint64_t event, size_t
     while (i + n < run->n_samples && run->samples[i + n].event == event)
         n++;
     if (n)
-        return (double)run->samples[i + place * n / places].rss_bytes - run->figures.baseline_rss_bytes;
+        return (double)run->samples[i + place * n / places].rss_bytes -
+               run->figures.baseline_rss_bytes;
     const struct results_sample *b = &run->samples[i], *a = i ? b - 1 : b;
     if (b->event <= a->event)
         return (double)b->rss_bytes - run->figures.baseline_rss_bytes;
@@ -86,7 +89,8 @@ static double heap_of(const struct plan_recorded_sample *r, uint64_t baseline)
 
 static uint64_t find_baseline(const struct plan_recorded_sample *first)
 {
-    double beside = (double)first->sample.anon_bytes - (double)first->live_bytes - (double)first->mapped_bytes;
+    double beside =
+        (double)first->sample.anon_bytes - (double)first->live_bytes - (double)first->mapped_bytes;
     return beside > 0 ? (uint64_t)beside : 0;
 }
 
@@ -205,7 +209,8 @@ bool fidelity_same_allocator(const char *recorded, const char *replayed)
         return true;
     machine_build_id(recorded, id_a, sizeof id_a);
     machine_build_id(replayed, id_b, sizeof id_b);
-    return strcmp(file_name(recorded), file_name(replayed)) == 0 && id_a[0] && strcmp(id_a, id_b) == 0;
+    return strcmp(file_name(recorded), file_name(replayed)) == 0 && id_a[0] &&
+           strcmp(id_a, id_b) == 0;
 }
 
 static const char *missing_reason(const struct replay_session *s, const struct fidelity *f)
@@ -227,7 +232,8 @@ static const char *missing_reason(const struct replay_session *s, const struct f
 
 static bool is_peak_far(const struct fidelity_memory *m)
 {
-    return fabs(m->replayed_peak_bytes - m->recorded_peak_bytes) > FIDELITY_FAR * m->recorded_peak_bytes;
+    return fabs(m->replayed_peak_bytes - m->recorded_peak_bytes) >
+           FIDELITY_FAR * m->recorded_peak_bytes;
 }
 
 static double allocator_ns(const struct replay_session *s, const struct replay_result *r)
@@ -247,7 +253,8 @@ struct fidelity fidelity_of(const struct replay_session *s, const struct replay_
     const struct replay_run *run = &r->runs[r->typical], *memory = &r->runs[r->typical_memory];
     double recorded_ns = (double)plan_duration_stamps(s->plan) * s->ns_per_stamp;
     struct fidelity f = {
-        .recorded_allocator = s->recorded_allocator && s->recorded_allocator[0] ? s->recorded_allocator : NULL,
+        .recorded_allocator =
+            s->recorded_allocator && s->recorded_allocator[0] ? s->recorded_allocator : NULL,
         .same_allocator = fidelity_same_allocator(s->recorded_allocator, run->library),
         .live = fidelity_live(s->plan, memory),
         .memory = fidelity_memory(s->plan, memory),
@@ -257,7 +264,8 @@ struct fidelity fidelity_of(const struct replay_session *s, const struct replay_
     f.missing_reason = missing_reason(s, &f);
     f.peak_is_far = !f.missing_reason && is_peak_far(&f.memory);
     f.is_far = f.peak_is_far || (!f.missing_reason && f.memory.mean_error > FIDELITY_FAR);
-    f.has_overlap = plan_facts(s->plan)->threads > 1 && fidelity_overlap(s->plan, run, &f.overlap) == 0;
+    f.has_overlap =
+        plan_facts(s->plan)->threads > 1 && fidelity_overlap(s->plan, run, &f.overlap) == 0;
     if (!(s->ns_per_stamp > 0))
         f.overlap.recorded_time = NAN;
     return f;

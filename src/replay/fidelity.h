@@ -24,7 +24,8 @@ struct fidelity_memory {
     double mean_bias;  // the same with signs: above 0 the replay has more
     // What was live at the first sample: how much of the private memory was heap then is a guess.
     uint64_t first_live_bytes;
-    uint64_t overmapped; // samples with less private memory than the program's own mappings alone would have
+    uint64_t
+        overmapped; // samples with less private memory than the program's own mappings alone would have
 };
 
 // Shares, from 0 to 1, of time and of calls while two threads or more were between their first and their last op.
@@ -36,7 +37,8 @@ struct fidelity_live fidelity_live(const struct plan *p, const struct replay_run
 struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay_run *run);
 
 // 0 or -ENOMEM.
-int fidelity_overlap(const struct plan *p, const struct replay_run *run, struct fidelity_overlap *o);
+int fidelity_overlap(const struct plan *p, const struct replay_run *run,
+                     struct fidelity_overlap *o);
 
 // Of the recorded memory, what the mean error and the peak's may be before results say that they are far off.
 #define FIDELITY_FAR 0.1
@@ -48,11 +50,13 @@ struct fidelity {
     struct fidelity_live live;
     struct fidelity_memory memory;
     const char *missing_reason; // why memory cannot be judged; NULL: it can
-    bool peak_is_far, is_far;   // memory can be judged, and its peak, or that or the mean error, is above FIDELITY_FAR
-    bool has_overlap;           // there are two threads or more
+    bool peak_is_far,
+        is_far; // memory can be judged, and its peak, or that or the mean error, is above FIDELITY_FAR
+    bool has_overlap; // there are two threads or more
     struct fidelity_overlap overlap;
-    double allocator_ns; // in the calls of the timed run, without the replay overhead; NAN: there was none
-    double recorded_ns;  // duration of the recording; NAN: not known
+    double
+        allocator_ns; // in the calls of the timed run, without the replay overhead; NAN: there was none
+    double recorded_ns; // duration of the recording; NAN: not known
 };
 struct fidelity fidelity_of(const struct replay_session *s, const struct replay_result *r);
 

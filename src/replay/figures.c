@@ -14,8 +14,10 @@ enum {
 };
 
 const struct figure_info figure_infos[FIGURES] = {
-#define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning)                                 \
-    {#name, FIGURE_##unit, FIGURE_##origin, FIGURE_##summary, FIGURE_##group, shown, ratio, FIGURE_##better, label},
+#define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning)             \
+    {#name,          FIGURE_##unit, FIGURE_##origin, FIGURE_##summary,                             \
+     FIGURE_##group, shown,         ratio,           FIGURE_##better,                              \
+     label},
     HT_FIGURES(HT_X)
 #undef HT_X
 };
@@ -28,7 +30,8 @@ const char *const figure_objects[FIGURE_GROUPS] = {
 char *figure_path(const struct figure_info *info, char path[FIGURE_PATH_BYTES])
 {
     const char *object = figure_objects[info->group];
-    snprintf(path, FIGURE_PATH_BYTES, "%s%s%s", object ? object : "", object ? "." : "", info->name);
+    snprintf(path, FIGURE_PATH_BYTES, "%s%s%s", object ? object : "", object ? "." : "",
+             info->name);
     return path;
 }
 
@@ -47,7 +50,8 @@ const char *figure_better_name(enum figure_better better)
 void figures_take(union figures *f, const struct results_figures *measured)
 {
     const uint64_t values[FIGURES] = {
-#define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning) measured->name,
+#define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning)             \
+    measured->name,
         HT_FIGURES(HT_X)
 #undef HT_X
     };
@@ -67,7 +71,8 @@ static double ratio(double a, double b)
     return known_if(b > 0, a / b);
 }
 
-void figures_derive(union figures *f, const struct plan_facts *facts, bool is_paced, bool is_idle_measured)
+void figures_derive(union figures *f, const struct plan_facts *facts, bool is_paced,
+                    bool is_idle_measured)
 {
     f->events = (double)facts->events;
     f->skipped = (double)facts->skipped;
@@ -103,8 +108,10 @@ static double median_of(const union figures *const runs[], size_t n, size_t figu
     return measure_median(values, n);
 }
 
-void figures_summarize(union figures *f, const union figures *const runs[], size_t n, size_t typical)
+void figures_summarize(union figures *f, const union figures *const runs[], size_t n,
+                       size_t typical)
 {
     for (size_t i = 0; i < FIGURES; i++)
-        f->values[i] = figure_infos[i].summary == FIGURE_MEDIAN ? median_of(runs, n, i) : runs[typical]->values[i];
+        f->values[i] = figure_infos[i].summary == FIGURE_MEDIAN ? median_of(runs, n, i)
+                                                                : runs[typical]->values[i];
 }

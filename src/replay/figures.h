@@ -45,7 +45,8 @@ struct figure_info {
 };
 
 enum {
-#define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning) FIGURE_##name,
+#define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning)             \
+    FIGURE_##name,
     HT_FIGURES(HT_X)
 #undef HT_X
         FIGURES
@@ -79,9 +80,11 @@ void figures_take(union figures *f, const struct results_figures *measured);
 
 // Then: the figures of origin PLAN and DERIVED, from those of the player and the means of memory (mean_rss_bytes,
 // mean_live_bytes). Those without a meaning in this run become NAN.
-void figures_derive(union figures *f, const struct plan_facts *facts, bool is_paced, bool is_idle_measured);
+void figures_derive(union figures *f, const struct plan_facts *facts, bool is_paced,
+                    bool is_idle_measured);
 
 // The summary of n runs, 1 to MEASURE_MAX_RUNS, `runs` bytes apart; `typical` is the number of the typical run.
-void figures_summarize(union figures *f, const union figures *const runs[], size_t n, size_t typical);
+void figures_summarize(union figures *f, const union figures *const runs[], size_t n,
+                       size_t typical);
 
 #endif

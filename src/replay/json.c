@@ -159,7 +159,8 @@ static void put_timeline(struct json *j, const struct replay_run *run)
     json_end_array(j);
 }
 
-static void put_internal_fragmentation(struct json *j, const struct replay_session *s, const struct replay_result *r)
+static void put_internal_fragmentation(struct json *j, const struct replay_session *s,
+                                       const struct replay_result *r)
 {
     json_key(j, "internal_fragmentation");
     if (!s->settings.internal_fragmentation || !r->usable.usable_bytes) {
@@ -169,7 +170,8 @@ static void put_internal_fragmentation(struct json *j, const struct replay_sessi
     json_begin_object(j);
     json_put_u64(j, "requested_bytes", r->usable.requested_bytes);
     json_put_u64(j, "usable_bytes", r->usable.usable_bytes);
-    json_put_double(j, "usable_ratio", (double)r->usable.usable_bytes / (double)r->usable.requested_bytes);
+    json_put_double(j, "usable_ratio",
+                    (double)r->usable.usable_bytes / (double)r->usable.requested_bytes);
     json_end_object(j);
 }
 
@@ -243,12 +245,14 @@ static void put_counters(struct json *j, const struct replay_result *r)
         json_null(j);
     else
         json_bool(j, run->counters_with_kernel);
-    json_put_string(j, "missing_reason", run->counters_errno ? strerror(run->counters_errno) : NULL);
+    json_put_string(j, "missing_reason",
+                    run->counters_errno ? strerror(run->counters_errno) : NULL);
     json_end_object(j);
 }
 
 // Of a workload that was streamed.
-static void put_decoder(struct json *j, const struct replay_session *s, const struct replay_result *r)
+static void put_decoder(struct json *j, const struct replay_session *s,
+                        const struct replay_result *r)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
     json_key(j, "decoder");
@@ -317,7 +321,8 @@ static void put_overlap(struct json *j, const struct fidelity *f)
     json_end_object(j);
 }
 
-static void put_program(struct json *j, const struct replay_session *s, const struct replay_result *r)
+static void put_program(struct json *j, const struct replay_session *s,
+                        const struct replay_result *r)
 {
     const struct program_time t = program_time(s);
     json_put_string(j, "program_missing_reason", t.missing_reason);
@@ -338,7 +343,8 @@ static void put_program(struct json *j, const struct replay_session *s, const st
     json_end_object(j);
 }
 
-static void put_fidelity(struct json *j, const struct replay_session *s, const struct replay_result *r)
+static void put_fidelity(struct json *j, const struct replay_session *s,
+                         const struct replay_result *r)
 {
     const struct fidelity f = fidelity_of(s, r);
     json_key(j, "fidelity");
@@ -359,7 +365,8 @@ static void put_fidelity(struct json *j, const struct replay_session *s, const s
     json_end_object(j);
 }
 
-static void put_fragmentations(struct json *j, const struct replay_session *s, const struct replay_result *r)
+static void put_fragmentations(struct json *j, const struct replay_session *s,
+                               const struct replay_result *r)
 {
     json_key(j, "fragmentation");
     if (!s->settings.fragmentation) {
@@ -389,7 +396,8 @@ static void put_refused(struct json *j, const struct replay_run *run)
 }
 
 // The members of a result, without the braces.
-static void put_result(struct json *j, const struct replay_session *s, const struct replay_result *r)
+static void put_result(struct json *j, const struct replay_session *s,
+                       const struct replay_result *r)
 {
     replay_json_allocator(j, r);
     json_key(j, "runs");
@@ -403,7 +411,8 @@ static void put_result(struct json *j, const struct replay_session *s, const str
     json_put_u64(j, "big_block_bytes", plan_facts(s->plan)->big_bytes);
     json_put_u64(j, "big_block_measured_bytes", plan_facts(s->plan)->big_known_bytes);
     json_put_u64(j, "big_block_estimated_bytes", plan_facts(s->plan)->big_estimated_bytes);
-    static const char *const threads[] = {"auto", "real", "coupled", "one"}; // as the option names them
+    static const char *const threads[] = {"auto", "real", "coupled",
+                                          "one"}; // as the option names them
     json_put_string(j, "memory_threads", threads[replay_session_memory_threads(s)]);
     json_put_double(j, "speed", s->settings.speed > 0 ? s->settings.speed : NAN);
     put_counters(j, r);
@@ -464,7 +473,8 @@ void replay_json_ratio(struct json *j, const char *key, const struct measure_rat
     json_end_array(j);
 }
 
-static void put_ratios(struct json *j, const struct replay_session *s, const struct replay_result *r)
+static void put_ratios(struct json *j, const struct replay_session *s,
+                       const struct replay_result *r)
 {
     for (size_t i = 0; i < FIGURES; i++) {
         struct measure_ratio ratio;

@@ -15,8 +15,11 @@
 
 extern char **environ;
 
-enum { LAUNCH_FDS = 4 }; // what it writes, and then those of struct launch_files, in the order of results.h
-_Static_assert(RESULTS_FD == RESULTS_PLAN_FD + 1 && RESULTS_STREAM_FD == RESULTS_FD + 1, "in that order");
+enum {
+    LAUNCH_FDS = 4
+}; // what it writes, and then those of struct launch_files, in the order of results.h
+_Static_assert(RESULTS_FD == RESULTS_PLAN_FD + 1 && RESULTS_STREAM_FD == RESULTS_FD + 1,
+               "in that order");
 
 // Do two VAR=value name the same variable?
 static bool same_variable(const char *a, const char *b)
@@ -85,8 +88,8 @@ static int move_up(int fd)
     return fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, RESULTS_STREAM_FD + 1);
 }
 
-static int start(const char *player, const struct allocator *a, char **environment, const int fds[LAUNCH_FDS],
-                 pid_t *pid)
+static int start(const char *player, const struct allocator *a, char **environment,
+                 const int fds[LAUNCH_FDS], pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -148,7 +151,8 @@ int launch_player(const char *player, const struct allocator *a, const struct la
 {
     pid_t pid;
     int output = memfd_create("heaptape-output", MFD_CLOEXEC);
-    int rc, fds[LAUNCH_FDS] = {move_up(output), move_up(files->plan), move_up(files->results), move_up(files->stream)};
+    int rc, fds[LAUNCH_FDS] = {move_up(output), move_up(files->plan), move_up(files->results),
+                               move_up(files->stream)};
     char **environment = launch_environment(a, "");
     *s = (struct launch_outcome){.output = output};
     if (!environment || fds[0] < 0 || (files->plan >= 0 && fds[1] < 0) || fds[2] < 0 ||

@@ -58,8 +58,8 @@ static void find_cpus(struct machine *m)
         while (i < CPU_SETSIZE && CPU_ISSET(i, &set))
             i++;
         if (i > from)
-            n += (size_t)snprintf(m->cpus + n, sizeof m->cpus - n, i > from + 1 ? "%s%u-%u" : "%s%u", n ? "," : "",
-                                  from, i - 1);
+            n += (size_t)snprintf(m->cpus + n, sizeof m->cpus - n,
+                                  i > from + 1 ? "%s%u-%u" : "%s%u", n ? "," : "", from, i - 1);
     }
     // Half a list says nothing.
     if (n >= sizeof m->cpus)
@@ -102,7 +102,8 @@ void machine_read(struct machine *m)
     m->memory_bytes = pages > 0 ? (uint64_t)pages * m->page_bytes : 0;
     if (getloadavg(&m->load, 1) != 1)
         m->load = -1;
-    read_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", m->governor, sizeof m->governor);
+    read_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", m->governor,
+              sizeof m->governor);
     find_hugepages(m->transparent_hugepages, sizeof m->transparent_hugepages);
 }
 
@@ -151,7 +152,8 @@ static void find_build_id(int fd, char *text, size_t size)
             return;
         if (p.p_type != PT_NOTE)
             continue;
-        ssize_t n = pread(fd, notes, p.p_filesz < sizeof notes ? p.p_filesz : sizeof notes, (off_t)p.p_offset);
+        ssize_t n = pread(fd, notes, p.p_filesz < sizeof notes ? p.p_filesz : sizeof notes,
+                          (off_t)p.p_offset);
         if (n > 0 && find_in_notes(notes, (size_t)n, text, size))
             return;
     }

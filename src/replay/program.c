@@ -23,7 +23,8 @@ static double median_of(const struct replay_result *r, unsigned figure)
 }
 
 // The null allocator gives out the same pages again and again.
-static double more_than_null(const struct replay_session *s, const struct replay_result *r, unsigned figure)
+static double more_than_null(const struct replay_session *s, const struct replay_result *r,
+                             unsigned figure)
 {
     double ns = median_of(r, figure) - median_of(&s->null, figure);
     return ns < 0 ? 0 : ns;
@@ -73,30 +74,36 @@ struct program_time program_time(const struct replay_session *s)
     t.calls_ns = fmax(t.replayed_calls_ns, t.timed_calls_ns);
     t.missing_reason = missing_reason(s, &t);
     t.share = t.missing_reason ? NAN : t.calls_ns / t.cpu_ns;
-    t.max_share =
-        t.missing_reason || !s->calls_max_ns ? NAN : fmin(1, fmax(t.calls_ns, (double)s->calls_max_ns) / t.cpu_ns);
+    t.max_share = t.missing_reason || !s->calls_max_ns
+                      ? NAN
+                      : fmin(1, fmax(t.calls_ns, (double)s->calls_max_ns) / t.cpu_ns);
     return t;
 }
 
 double program_load_ns(const struct replay_session *s, const struct replay_result *r)
 {
     const struct replay_result *recorded = recorded_result(s);
-    return recorded ? median_of(r, FIGURE_load_cpu_ns) - median_of(recorded, FIGURE_load_cpu_ns) : NAN;
+    return recorded ? median_of(r, FIGURE_load_cpu_ns) - median_of(recorded, FIGURE_load_cpu_ns)
+                    : NAN;
 }
 
-static double predicted_ns(const struct replay_session *s, const struct program_time *t, const struct replay_result *r)
+static double predicted_ns(const struct replay_session *s, const struct program_time *t,
+                           const struct replay_result *r)
 {
-    double slower = t->replayed_calls_ns > 0 ? fmin(t->calls_ns / t->replayed_calls_ns, MAX_SLOWER) : 1;
-    return t->cpu_ns + slower * (program_calls_ns(s, r) - t->replayed_calls_ns) + program_use_ns(s, r) -
-           program_use_ns(s, recorded_result(s)) + program_load_ns(s, r);
+    double slower =
+        t->replayed_calls_ns > 0 ? fmin(t->calls_ns / t->replayed_calls_ns, MAX_SLOWER) : 1;
+    return t->cpu_ns + slower * (program_calls_ns(s, r) - t->replayed_calls_ns) +
+           program_use_ns(s, r) - program_use_ns(s, recorded_result(s)) + program_load_ns(s, r);
 }
 
-static bool is_mostly_use(const struct replay_session *s, const struct replay_result *r, double cpu_ns)
+static bool is_mostly_use(const struct replay_session *s, const struct replay_result *r,
+                          double cpu_ns)
 {
     return program_use_ns(s, r) > USE_PART * cpu_ns;
 }
 
-const char *program_ratio_missing_reason(const struct replay_session *s, const struct program_time *t,
+const char *program_ratio_missing_reason(const struct replay_session *s,
+                                         const struct program_time *t,
                                          const struct replay_result *r)
 {
     const struct replay_result *first = &s->results[0];
@@ -104,13 +111,17 @@ const char *program_ratio_missing_reason(const struct replay_session *s, const s
         return t->missing_reason;
     if (isnan(t->replayed_calls_ns))
         return "the recorded allocator is not among those replayed";
-    return is_mostly_use(s, recorded_result(s), t->cpu_ns) || is_mostly_use(s, first, predicted_ns(s, t, first)) ||
+    return is_mostly_use(s, recorded_result(s), t->cpu_ns) ||
+                   is_mostly_use(s, first, predicted_ns(s, t, first)) ||
                    is_mostly_use(s, r, predicted_ns(s, t, r))
                ? "in replay, page faults in big blocks alone take over half of it"
                : NULL;
 }
 
-double program_ratio(const struct replay_session *s, const struct program_time *t, const struct replay_result *r)
+double program_ratio(const struct replay_session *s, const struct program_time *t,
+                     const struct replay_result *r)
 {
-    return program_ratio_missing_reason(s, t, r) ? NAN : predicted_ns(s, t, r) / predicted_ns(s, t, &s->results[0]);
+    return program_ratio_missing_reason(s, t, r)
+               ? NAN
+               : predicted_ns(s, t, r) / predicted_ns(s, t, &s->results[0]);
 }

@@ -29,10 +29,12 @@ double program_load_ns(const struct replay_session *s, const struct replay_resul
 
 // The program's CPU time on this allocator divided by that on the first one, if only the load of the allocator, the calls and
 // the first use of big blocks change, each as much as in replay. NAN: not known.
-double program_ratio(const struct replay_session *s, const struct program_time *t, const struct replay_result *r);
+double program_ratio(const struct replay_session *s, const struct program_time *t,
+                     const struct replay_result *r);
 
 // Why that is not known; NULL: it is. Borrowed, of static duration.
-const char *program_ratio_missing_reason(const struct replay_session *s, const struct program_time *t,
+const char *program_ratio_missing_reason(const struct replay_session *s,
+                                         const struct program_time *t,
                                          const struct replay_result *r);
 
 #endif

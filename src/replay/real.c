@@ -42,7 +42,8 @@ static double highest_private(int fd, double so_far)
     char text[4096];
     ssize_t n = fd < 0 ? 0 : pread(fd, text, sizeof text - 1, 0);
     text[n > 0 ? n : 0] = 0;
-    uint64_t high = bytes_of(text, "VmHWM:"), shared = bytes_of(text, "RssFile:") + bytes_of(text, "RssShmem:");
+    uint64_t high = bytes_of(text, "VmHWM:"),
+             shared = bytes_of(text, "RssFile:") + bytes_of(text, "RssShmem:");
     double bytes = high > shared ? (double)(high - shared) : 0;
     return bytes > so_far ? bytes : so_far;
 }
@@ -65,7 +66,8 @@ static int start(const struct allocator *a, char *const argv[], char **environme
     return rc;
 }
 
-static int run_once(const struct allocator *a, char *const argv[], struct replay_real *run, int *status, struct err *e)
+static int run_once(const struct allocator *a, char *const argv[], struct replay_real *run,
+                    int *status, struct err *e)
 {
     pid_t pid;
     char path[64];
@@ -121,13 +123,15 @@ int replay_real_run(struct replay_session *s, char *const argv[], struct err *e)
         r->n_real += rc == 0;
         first = n ? first : status;
         if (rc == 0 && status != first)
-            rc = err_set(e, -ECHILD, "%s ended with %s on %s, with %s on %s", argv[0], describe_end(status, is),
-                         r->allocator.name, describe_end(first, was), s->results[0].allocator.name);
+            rc = err_set(e, -ECHILD, "%s ended with %s on %s, with %s on %s", argv[0],
+                         describe_end(status, is), r->allocator.name, describe_end(first, was),
+                         s->results[0].allocator.name);
     }
     return rc;
 }
 
-static size_t values_of(const struct replay_result *r, enum replay_real_figure figure, double values[MEASURE_MAX_RUNS])
+static size_t values_of(const struct replay_result *r, enum replay_real_figure figure,
+                        double values[MEASURE_MAX_RUNS])
 {
     for (size_t i = 0; i < r->n_real; i++)
         values[i] = r->real[i].values[figure];
@@ -140,7 +144,8 @@ double replay_real_median(const struct replay_result *r, enum replay_real_figure
     return measure_median(values, values_of(r, figure, values));
 }
 
-struct measure_ratio replay_real_ratio(const struct replay_session *s, const struct replay_result *r,
+struct measure_ratio replay_real_ratio(const struct replay_session *s,
+                                       const struct replay_result *r,
                                        enum replay_real_figure figure)
 {
     double a[MEASURE_MAX_RUNS], b[MEASURE_MAX_RUNS];

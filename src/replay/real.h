@@ -15,7 +15,8 @@ int replay_real_run(struct replay_session *s, char *const argv[], struct err *e)
 
 // Of the runs on an allocator, which must not be 0.
 double replay_real_median(const struct replay_result *r, enum replay_real_figure figure);
-struct measure_ratio replay_real_ratio(const struct replay_session *s, const struct replay_result *r,
+struct measure_ratio replay_real_ratio(const struct replay_session *s,
+                                       const struct replay_result *r,
                                        enum replay_real_figure figure);
 
 #endif

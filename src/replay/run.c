@@ -41,8 +41,9 @@ static void set_lengths(struct results *r, const uint64_t n[4])
 static int shared_init(struct shared *s, const uint64_t n[4], struct err *e)
 {
     *s = (struct shared){.fd = memfd_create("heaptape-results", MFD_CLOEXEC)};
-    s->bytes = sizeof *s->results + n[0] * sizeof *s->results->samples + n[1] * sizeof(struct results_stats) +
-               n[2] * sizeof(struct results_span) + n[3] * RESULTS_SNAPSHOTS * sizeof(uint64_t) +
+    s->bytes = sizeof *s->results + n[0] * sizeof *s->results->samples +
+               n[1] * sizeof(struct results_stats) + n[2] * sizeof(struct results_span) +
+               n[3] * RESULTS_SNAPSHOTS * sizeof(uint64_t) +
                (n[2] + 2) * sizeof(struct results_position); // one may be lost to their alignment
     if (s->fd < 0 || ftruncate(s->fd, (off_t)s->bytes) < 0)
         return err_set_errno(e, "cannot create shared memory for the results");
@@ -90,8 +91,8 @@ static void forward_output(int fd)
     }
 }
 
-static int check_end(const struct run_explained *w, const struct allocator *a, const struct results *r,
-                     const struct launch_outcome *s, struct err *e)
+static int check_end(const struct run_explained *w, const struct allocator *a,
+                     const struct results *r, const struct launch_outcome *s, struct err *e)
 {
     uint32_t status = atomic_load_explicit(&r->status, memory_order_acquire);
     if (status > RESULTS_DONE && !s->stuck)
@@ -112,15 +113,17 @@ static int stop_streaming(struct streaming *streaming, struct results *r, struct
 }
 
 // Starts the player and waits until it exits; the results are in `shared`.
-static int play(const struct plan *p, const struct allocator *a, const struct replay_run_settings *set,
-                struct shared *shared, struct streaming *streaming, struct err *e)
+static int play(const struct plan *p, const struct allocator *a,
+                const struct replay_run_settings *set, struct shared *shared,
+                struct streaming *streaming, struct err *e)
 {
     struct launch_outcome s;
     struct watchdog watchdog;
     struct run_explained w = {p, &watchdog};
     struct results *r = shared->results;
     const uint64_t n[] = {r->max_samples, r->max_stats, r->n_spans, r->snapshot_entries};
-    struct launch_files files = {p ? plan_fd(p) : -1, shared->fd, streaming ? streaming_fd(streaming) : -1, &watchdog};
+    struct launch_files files = {p ? plan_fd(p) : -1, shared->fd,
+                                 streaming ? streaming_fd(streaming) : -1, &watchdog};
     watchdog_init(&watchdog, p, streaming, r, set->timeout_ns);
     int rc = set_library(shared->results, a, e);
     if (rc == 0)
@@ -177,7 +180,8 @@ static uint64_t outlier_ticks(const struct histogram *h, double ns_per_tick)
 {
     enum { TIMES = 10, LEAST_NS = 10000 };
     double count = (double)h->count, share = 0.99 * count <= count - 1 ? 0.99 : (count - 1) / count;
-    uint64_t limit = TIMES * histogram_quantile(h, share), least = (uint64_t)(LEAST_NS / ns_per_tick);
+    uint64_t limit = TIMES * histogram_quantile(h, share),
+             least = (uint64_t)(LEAST_NS / ns_per_tick);
     return limit > least ? limit : least;
 }
 
@@ -241,8 +245,8 @@ static int copy_calls(struct replay_run *run, const struct results *r, struct er
     return 0;
 }
 
-static int copy_results(struct replay_run *run, const struct plan *p, const struct replay_run_settings *s,
-                        struct results *r, struct err *e)
+static int copy_results(struct replay_run *run, const struct plan *p,
+                        const struct replay_run_settings *s, struct results *r, struct err *e)
 {
     *run = (struct replay_run){
         .refused = {r->refused_kind % HT_KIND_LIMIT, r->refused_size, r->refused_alignment},
@@ -256,7 +260,8 @@ static int copy_results(struct replay_run *run, const struct plan *p, const stru
     snprintf(run->version, sizeof run->version, "%.*s", RESULTS_VERSION_BYTES - 1, r->version);
     run->library = strndup(r->found_library, RESULTS_PATH_BYTES);
     int rc = run->library ? copy_samples(run, r, e) : err_set(e, -ENOMEM, "out of memory");
-    snprintf(run->trim_function, sizeof run->trim_function, "%.*s", RESULTS_NAME_BYTES - 1, r->trim_function);
+    snprintf(run->trim_function, sizeof run->trim_function, "%.*s", RESULTS_NAME_BYTES - 1,
+             r->trim_function);
     if (rc == 0) {
         find_means(run);
         figures_derive(&run->figures, plan_facts(p), s->paced, s->idle_wait_ns > 0);
@@ -290,8 +295,8 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
     struct streaming *streaming = NULL;
     *run = (struct replay_run){0};
     // Two more samples: at the start and at the end.
-    const uint64_t n[] = {plan_facts(p)->samples + 2, s->stats ? plan_facts(p)->stats_samples : 0, plan_threads(p),
-                          s->snapshots ? plan_facts(p)->slot_table_entries : 0};
+    const uint64_t n[] = {plan_facts(p)->samples + 2, s->stats ? plan_facts(p)->stats_samples : 0,
+                          plan_threads(p), s->snapshots ? plan_facts(p)->slot_table_entries : 0};
     int rc = shared_init(&shared, n, e);
     if (rc == 0 && plan_facts(p)->streamed)
         rc = streaming_start(&streaming, p, e);
@@ -340,8 +345,8 @@ void replay_run_release(struct replay_run *run)
     *run = (struct replay_run){0};
 }
 
-int replay_probe(const struct allocator *a, const struct replay_run_settings *s, char version[128], char **library,
-                 struct err *e)
+int replay_probe(const struct allocator *a, const struct replay_run_settings *s, char version[128],
+                 char **library, struct err *e)
 {
     struct shared shared;
     int rc = shared_init(&shared, (const uint64_t[]){0, 0, 0, 0}, e);

@@ -23,7 +23,8 @@ static void first_line(int fd, char *text, size_t size)
 enum { WHERE_BYTES = 80, THREADS_BYTES = 400 };
 
 // The op at a position of the plan, for a message.
-static void where(const struct run_explained *w, uint32_t thread, uint64_t position, char text[WHERE_BYTES])
+static void where(const struct run_explained *w, uint32_t thread, uint64_t position,
+                  char text[WHERE_BYTES])
 {
     uint64_t op = UINT64_MAX;
     text[0] = 0;
@@ -42,76 +43,95 @@ static void where(const struct run_explained *w, uint32_t thread, uint64_t posit
 }
 
 // A block that cannot be read or written: a wild or read-only pointer, or memory that was unmapped too early.
-static int explain_unusable(const struct run_explained *w, const struct allocator *a, const struct results *r,
-                            struct err *e)
+static int explain_unusable(const struct run_explained *w, const struct allocator *a,
+                            const struct results *r, struct err *e)
 {
     char at[WHERE_BYTES], allocated[WHERE_BYTES];
-    const char *kind = r->failed_kind == HT_THREAD_END ? "the end" : event_infos[r->failed_kind % HT_KIND_LIMIT].name;
-    const char *why = r->failed_errno == SEGV_ACCERR ? "is read-only or protected" : "is not mapped";
+    const char *kind = r->failed_kind == HT_THREAD_END
+                           ? "the end"
+                           : event_infos[r->failed_kind % HT_KIND_LIMIT].name;
+    const char *why =
+        r->failed_errno == SEGV_ACCERR ? "is read-only or protected" : "is not mapped";
     unsigned long long size = r->failed_size, block = r->failed_at;
-    long long byte = (long long)(r->failed_wanted - r->failed_at); // may lie before it, in the allocator's header
+    long long byte = (long long)(r->failed_wanted -
+                                 r->failed_at); // may lie before it, in the allocator's header
     where(w, r->failed_thread, r->failed_position, at);
     where(w, r->other_thread, r->other_position, allocated);
     if (strcmp(at, allocated) == 0 || r->failed_kind == HT_PREEXISTING)
-        return err_set(e, -EILSEQ, "%s: unusable: %s of %llu bytes%s returned 0x%llx, whose byte %lld %s", a->name,
-                       kind, size, at, block, byte, why);
-    return err_set(e, -EILSEQ, "%s: unusable: byte %lld of the block of %llu bytes allocated%s %s before %s%s", a->name,
-                   byte, size, allocated, why, kind, at);
+        return err_set(e, -EILSEQ,
+                       "%s: unusable: %s of %llu bytes%s returned 0x%llx, whose byte %lld %s",
+                       a->name, kind, size, at, block, byte, why);
+    return err_set(e, -EILSEQ,
+                   "%s: unusable: byte %lld of the block of %llu bytes allocated%s %s before %s%s",
+                   a->name, byte, size, allocated, why, kind, at);
 }
 
 // The allocator violated the malloc contract.
-static int explain_violation(const struct run_explained *w, const struct allocator *a, const struct results *r,
-                             struct err *e)
+static int explain_violation(const struct run_explained *w, const struct allocator *a,
+                             const struct results *r, struct err *e)
 {
     char at[WHERE_BYTES], other[WHERE_BYTES];
-    const char *kind = r->failed_kind == HT_THREAD_END ? "the end" : event_infos[r->failed_kind % HT_KIND_LIMIT].name;
+    const char *kind = r->failed_kind == HT_THREAD_END
+                           ? "the end"
+                           : event_infos[r->failed_kind % HT_KIND_LIMIT].name;
     unsigned long long size = r->failed_size, found = r->failed_at;
     where(w, r->failed_thread, r->failed_position, at);
     where(w, r->other_thread, r->other_position, other);
     switch ((enum results_violation)r->failed_violation) {
     case RESULTS_OVERLAP:
-        return err_set(e, -EILSEQ, "%s: overlap: %s of %llu bytes%s returned memory of a live block, allocated%s",
-                       a->name, kind, size, at, other);
+        return err_set(
+            e, -EILSEQ,
+            "%s: overlap: %s of %llu bytes%s returned memory of a live block, allocated%s", a->name,
+            kind, size, at, other);
     case RESULTS_MISALIGNED:
-        return err_set(e, -EILSEQ,
-                       "%s: misaligned: %s of %llu bytes%s returned 0x%llx, which is not a multiple of %llu", a->name,
-                       kind, size, at, found, (unsigned long long)r->failed_wanted);
+        return err_set(
+            e, -EILSEQ,
+            "%s: misaligned: %s of %llu bytes%s returned 0x%llx, which is not a multiple of %llu",
+            a->name, kind, size, at, found, (unsigned long long)r->failed_wanted);
     case RESULTS_TOO_SMALL:
-        return err_set(e, -EILSEQ, "%s: too small: %s of %llu bytes%s returned a block of only %llu bytes", a->name,
-                       kind, size, at, found);
-    case RESULTS_NOT_ZEROED:
-        return err_set(e, -EILSEQ, "%s: not zeroed: %s of %llu bytes%s returned a block whose byte %llu is not 0",
+        return err_set(e, -EILSEQ,
+                       "%s: too small: %s of %llu bytes%s returned a block of only %llu bytes",
                        a->name, kind, size, at, found);
+    case RESULTS_NOT_ZEROED:
+        return err_set(
+            e, -EILSEQ,
+            "%s: not zeroed: %s of %llu bytes%s returned a block whose byte %llu is not 0", a->name,
+            kind, size, at, found);
     case RESULTS_LOST_CONTENT:
-        return err_set(e, -EILSEQ, "%s: lost content: %s to %llu bytes%s changed byte %llu of the block", a->name, kind,
-                       size, at, found);
+        return err_set(e, -EILSEQ,
+                       "%s: lost content: %s to %llu bytes%s changed byte %llu of the block",
+                       a->name, kind, size, at, found);
     case RESULTS_UNUSABLE:
         return explain_unusable(w, a, r, e);
     case RESULTS_OVERWRITTEN:
         break;
     }
-    return err_set(e, -EILSEQ,
-                   "%s: overwritten: byte %llu of the block of %llu bytes allocated%s had changed before %s%s", a->name,
-                   found, size, other, kind, at);
+    return err_set(
+        e, -EILSEQ,
+        "%s: overwritten: byte %llu of the block of %llu bytes allocated%s had changed before %s%s",
+        a->name, found, size, other, kind, at);
 }
 
-int run_explain_failure(const struct run_explained *w, const struct allocator *a, const struct results *r,
-                        struct err *e)
+int run_explain_failure(const struct run_explained *w, const struct allocator *a,
+                        const struct results *r, struct err *e)
 {
     char at[WHERE_BYTES];
-    const char *asked = a->library ? a->library : "libc", *kind = event_infos[r->failed_kind % HT_KIND_LIMIT].name;
+    const char *asked = a->library ? a->library : "libc",
+               *kind = event_infos[r->failed_kind % HT_KIND_LIMIT].name;
     where(w, r->failed_thread, r->failed_position, at);
     switch ((enum results_status)r->status) {
     case RESULTS_WRONG_ALLOCATOR:
-        return err_set(e, -ENOEXEC, "%s: malloc is not from %s, but from %s", a->name, asked, r->found_library);
-    case RESULTS_MIXED_ALLOCATOR:
-        return err_set(e, -ENOEXEC, "%s: malloc is from this allocator, but %s is from %s", a->name, kind,
+        return err_set(e, -ENOEXEC, "%s: malloc is not from %s, but from %s", a->name, asked,
                        r->found_library);
+    case RESULTS_MIXED_ALLOCATOR:
+        return err_set(e, -ENOEXEC, "%s: malloc is from this allocator, but %s is from %s", a->name,
+                       kind, r->found_library);
     case RESULTS_NO_FUNCTION:
-        return err_set(e, -ENOEXEC, "%s: has no function for %s, which the workload calls", a->name, kind);
+        return err_set(e, -ENOEXEC, "%s: has no function for %s, which the workload calls", a->name,
+                       kind);
     case RESULTS_NO_SETUP:
-        return err_set(e, -(int)r->failed_errno, "%s: the player cannot map its own memory: %s", a->name,
-                       strerror((int)r->failed_errno));
+        return err_set(e, -(int)r->failed_errno, "%s: the player cannot map its own memory: %s",
+                       a->name, strerror((int)r->failed_errno));
     case RESULTS_OUT_OF_MEMORY:
         return err_set(e, -ENOMEM, "%s: out of memory: %s of %llu bytes failed%s", a->name, kind,
                        (unsigned long long)r->failed_size, at);
@@ -127,9 +147,10 @@ int run_explain_failure(const struct run_explained *w, const struct allocator *a
     case RESULTS_VIOLATION:
         return explain_violation(w, a, r, e);
     case RESULTS_NO_FIGURES:
-        return err_set(e, -(int)r->failed_errno,
-                       "%s: the player cannot read its memory use: %s (does the allocator close descriptors?)", a->name,
-                       strerror((int)r->failed_errno));
+        return err_set(
+            e, -(int)r->failed_errno,
+            "%s: the player cannot read its memory use: %s (does the allocator close descriptors?)",
+            a->name, strerror((int)r->failed_errno));
     case RESULTS_NOTHING:
     case RESULTS_STARTED:
     case RESULTS_PLAYING:
@@ -140,7 +161,8 @@ int run_explain_failure(const struct run_explained *w, const struct allocator *a
 }
 
 // What a thread is at: "malloc of 24 bytes at op 3 of thread 0". 0 if it is at nothing that belongs into the pass.
-static size_t describe_thread(const struct run_explained *w, uint64_t thread, bool waiting, char *text, size_t size)
+static size_t describe_thread(const struct run_explained *w, uint64_t thread, bool waiting,
+                              char *text, size_t size)
 {
     struct watchdog_op at;
     char place[WHERE_BYTES];
@@ -152,18 +174,21 @@ static size_t describe_thread(const struct run_explained *w, uint64_t thread, bo
     bool is_threads = thread < w->watchdog->n_threads;
     where(w, is_threads ? (uint32_t)thread : UINT32_MAX, at.position, place);
     if (waits_for_thread)
-        return (size_t)snprintf(text, size, "waiting for thread %llu%s", (unsigned long long)at.size, place);
+        return (size_t)snprintf(text, size, "waiting for thread %llu%s",
+                                (unsigned long long)at.size, place);
     if (at.op == PLAN_NEXT_SEGMENT)
-        return (size_t)snprintf(text, size, "thread %llu waiting for its next part", (unsigned long long)thread);
+        return (size_t)snprintf(text, size, "thread %llu waiting for its next part",
+                                (unsigned long long)thread);
     if (at.op == PLAN_START_THREAD)
-        return (size_t)snprintf(text, size, "the start of thread %llu%s", (unsigned long long)at.size, place);
+        return (size_t)snprintf(text, size, "the start of thread %llu%s",
+                                (unsigned long long)at.size, place);
     unsigned kind = plan_kind_of(at.op);
     if (!kind || !event_infos[kind].name)
         return (size_t)snprintf(text, size, "the player's own work%s", place);
     if (event_infos[kind].class == HT_CLASS_FREE || at.op == PLAN_REALLOC_FREE)
         return (size_t)snprintf(text, size, "%s%s", event_infos[kind].name, place);
-    return (size_t)snprintf(text, size, "%s of %llu bytes%s", event_infos[kind].name, (unsigned long long)at.size,
-                            place);
+    return (size_t)snprintf(text, size, "%s of %llu bytes%s", event_infos[kind].name,
+                            (unsigned long long)at.size, place);
 }
 
 // What each thread is at: first those in a call, then those that wait.
@@ -177,23 +202,25 @@ static void describe_threads(const struct run_explained *w, char text[THREADS_BY
             char one[2 * WHERE_BYTES];
             size_t n = describe_thread(w, i, waiting, one, sizeof one);
             if (n && used + n + 32 < THREADS_BYTES)
-                used += (size_t)snprintf(text + used, THREADS_BYTES - used, "%s%s", used ? "; " : ": in ", one);
+                used += (size_t)snprintf(text + used, THREADS_BYTES - used, "%s%s",
+                                         used ? "; " : ": in ", one);
             else
                 more += n != 0;
         }
     }
     if (more)
-        snprintf(text + used, THREADS_BYTES - used, "; and %llu more threads", (unsigned long long)more);
+        snprintf(text + used, THREADS_BYTES - used, "; and %llu more threads",
+                 (unsigned long long)more);
 }
 
-int run_explain_death(const struct run_explained *w, const struct allocator *a, const struct launch_outcome *s,
-                      struct err *e)
+int run_explain_death(const struct run_explained *w, const struct allocator *a,
+                      const struct launch_outcome *s, struct err *e)
 {
     char threads[THREADS_BYTES];
     uint32_t status = atomic_load(&w->watchdog->results->status);
     describe_threads(w, threads);
-    static const char *const phases[] = {"before the player started", "before the replay", "during the replay",
-                                         "after the replay"};
+    static const char *const phases[] = {"before the player started", "before the replay",
+                                         "during the replay", "after the replay"};
     char output[200], how[80];
     const char *when = phases[status < 4 ? status : 3];
     first_line(s->output, output, sizeof output);
@@ -201,8 +228,10 @@ int run_explain_death(const struct run_explained *w, const struct allocator *a, 
         return err_set(e, -ETIMEDOUT, "%s: no progress for %llu s %s (see --timeout)%s", a->name,
                        (unsigned long long)w->watchdog->timeout_ns / 1000000000u, when, threads);
     if (WIFSIGNALED(s->status))
-        snprintf(how, sizeof how, "signal %d (%s)", WTERMSIG(s->status), strsignal(WTERMSIG(s->status)));
+        snprintf(how, sizeof how, "signal %d (%s)", WTERMSIG(s->status),
+                 strsignal(WTERMSIG(s->status)));
     else
         snprintf(how, sizeof how, "exit status %d", WEXITSTATUS(s->status));
-    return err_set(e, -ECHILD, "%s: ended by %s %s%s%s%s", a->name, how, when, threads, output[0] ? ": " : "", output);
+    return err_set(e, -ECHILD, "%s: ended by %s %s%s%s%s", a->name, how, when, threads,
+                   output[0] ? ": " : "", output);
 }

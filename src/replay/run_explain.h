@@ -2,9 +2,9 @@
 #ifndef HEAPTAPE_REPLAY_RUN_EXPLAIN_H
 #define HEAPTAPE_REPLAY_RUN_EXPLAIN_H
 
+#include "replay/launch.h"
 #include "replay/plan/streaming.h"
 #include "replay/player/results.h"
-#include "replay/launch.h"
 
 // What was replayed.
 struct run_explained {
@@ -13,11 +13,11 @@ struct run_explained {
 };
 
 // The player reported why it stopped: the error, with its text.
-int run_explain_failure(const struct run_explained *w, const struct allocator *a, const struct results *r,
-                        struct err *e);
+int run_explain_failure(const struct run_explained *w, const struct allocator *a,
+                        const struct results *r, struct err *e);
 
 // The player died, exited without a report, or was killed because it was stuck.
-int run_explain_death(const struct run_explained *w, const struct allocator *a, const struct launch_outcome *s,
-                      struct err *e);
+int run_explain_death(const struct run_explained *w, const struct allocator *a,
+                      const struct launch_outcome *s, struct err *e);
 
 #endif

@@ -147,7 +147,8 @@ static int make_plan(struct replay_session *s, struct err *e)
         rc = set_samples(s, e);
     workload_reader_prove_order(s->input->reader);
     if (rc == 0)
-        rc = plan_read(s->plan, s->input->reader, &(struct plan_progress){report_read, &s->progress}, e);
+        rc = plan_read(s->plan, s->input->reader,
+                       &(struct plan_progress){report_read, &s->progress}, e);
     if (rc == 0)
         store_plan(s);
     return rc;
@@ -180,7 +181,8 @@ static void note_recording(struct replay_session *s, const struct workload_heade
         s->ns_per_stamp = 1e9 / (double)h->clock_hz * (double)(1ull << (h->stamp_shift & 63));
 }
 
-int replay_session_read(struct replay_session *s, const char *name, struct workload_file *w, struct err *e)
+int replay_session_read(struct replay_session *s, const char *name, struct workload_file *w,
+                        struct err *e)
 {
     uint64_t expected = read_summary(s, w);
     s->workload = name;
@@ -222,7 +224,8 @@ enum replay_threads replay_session_memory_threads(const struct replay_session *s
     enum replay_threads threads = s->settings.threads;
     if (threads != REPLAY_THREADS_AUTO)
         return threads;
-    return plan_facts(s->plan)->threads > 1 && !s->settings.verify ? REPLAY_THREADS_COUPLED : REPLAY_THREADS_REAL;
+    return plan_facts(s->plan)->threads > 1 && !s->settings.verify ? REPLAY_THREADS_COUPLED
+                                                                   : REPLAY_THREADS_REAL;
 }
 
 bool replay_session_memory_apart(const struct replay_session *s)
@@ -232,8 +235,9 @@ bool replay_session_memory_apart(const struct replay_session *s)
 }
 
 // Repeats a run with coupled threads, whose memory counts.
-static int run_for_memory(struct replay_session *s, const struct replay_result *r, struct replay_run_settings settings,
-                          struct replay_run *run, struct err *e)
+static int run_for_memory(struct replay_session *s, const struct replay_result *r,
+                          struct replay_run_settings settings, struct replay_run *run,
+                          struct err *e)
 {
     struct replay_run memory;
     settings.coupled = true;
@@ -245,7 +249,8 @@ static int run_for_memory(struct replay_session *s, const struct replay_result *
     return rc;
 }
 
-static int run_once(struct replay_session *s, struct replay_result *r, enum run_purpose purpose, struct err *e)
+static int run_once(struct replay_session *s, struct replay_result *r, enum run_purpose purpose,
+                    struct err *e)
 {
     const struct replay_settings *set = &s->settings;
     bool is_null = r == &s->null, apart = replay_session_memory_apart(s) && purpose == RUN_MEASURED;
@@ -257,7 +262,8 @@ static int run_once(struct replay_session *s, struct replay_result *r, enum run_
         .timed = purpose == RUN_TIMED,
         .stats = purpose == RUN_STATS,
         .trim_step = r->trim_step,
-        .coupled = !apart && purpose != RUN_TIMED && replay_session_memory_threads(s) == REPLAY_THREADS_COUPLED,
+        .coupled = !apart && purpose != RUN_TIMED &&
+                   replay_session_memory_threads(s) == REPLAY_THREADS_COUPLED,
         .paced = set->speed > 0 && !is_null && purpose != RUN_USABLE,
         .idle_wait_ns = is_null || apart || purpose != RUN_MEASURED ? 0 : set->idle_ns,
     };
@@ -291,7 +297,8 @@ static size_t values_of(const struct replay_result *r, size_t figure, double *ou
     return r->n_runs;
 }
 
-struct measure_ratio replay_session_ratio(const struct replay_session *s, const struct replay_result *r, size_t figure)
+struct measure_ratio replay_session_ratio(const struct replay_session *s,
+                                          const struct replay_result *r, size_t figure)
 {
     double of[MEASURE_MAX_RUNS], to[MEASURE_MAX_RUNS];
     size_t n = values_of(r, figure, of), n_to = values_of(&s->results[0], figure, to);
@@ -304,7 +311,8 @@ static void sum_up(struct replay_result *r, const struct replay_result *null)
     const union figures *runs[MEASURE_MAX_RUNS];
     double walls[MEASURE_MAX_RUNS], peaks[MEASURE_MAX_RUNS];
     for (size_t i = 0; i < r->n_runs; i++) {
-        r->runs[i].figures.overhead_ns_per_event = i < null->n_runs ? null->runs[i].figures.ns_per_event : NAN;
+        r->runs[i].figures.overhead_ns_per_event =
+            i < null->n_runs ? null->runs[i].figures.ns_per_event : NAN;
         runs[i] = &r->runs[i].figures;
     }
     r->typical = measure_median_index(walls, values_of(r, FIGURE_wall_ns, walls));
@@ -335,7 +343,8 @@ static bool has_stats(const struct replay_session *s)
 static uint64_t count_runs(const struct replay_session *s)
 {
     uint64_t extra = s->settings.internal_fragmentation + s->settings.fragmentation + has_stats(s);
-    return (s->settings.runs + s->settings.latency) * (s->n_results + !s->settings.verify) + extra * s->n_results;
+    return (s->settings.runs + s->settings.latency) * (s->n_results + !s->settings.verify) +
+           extra * s->n_results;
 }
 
 int replay_session_run(struct replay_session *s, struct err *e)
@@ -378,14 +387,16 @@ static struct replay_call without_overhead(struct replay_call c, double overhead
     return c;
 }
 
-struct replay_call replay_session_call(const struct replay_session *s, const struct replay_result *r, unsigned kind)
+struct replay_call replay_session_call(const struct replay_session *s,
+                                       const struct replay_result *r, unsigned kind)
 {
     if (!r->latency.calls || !r->latency.calls[kind].count)
         return (struct replay_call){0};
     return without_overhead(r->latency.calls[kind], s->null.latency.calls[kind].undisturbed_ns);
 }
 
-struct replay_call replay_session_size(const struct replay_session *s, const struct replay_result *r, unsigned class)
+struct replay_call replay_session_size(const struct replay_session *s,
+                                       const struct replay_result *r, unsigned class)
 {
     if (!r->latency.sizes || !r->latency.sizes[class].count)
         return (struct replay_call){0};

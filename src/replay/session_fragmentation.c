@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-_Static_assert(PLAN_BEFORE_START == FRAGMENTATION_BEFORE_START, "a block of the one is a block of the other");
+_Static_assert(PLAN_BEFORE_START == FRAGMENTATION_BEFORE_START,
+               "a block of the one is a block of the other");
 
 // The plan of the other runs with a point where all threads stop, without a pace.
 static int make_plan(struct replay_session *s, struct plan **p, struct output *file, struct err *e)
@@ -24,7 +25,8 @@ static int make_plan(struct replay_session *s, struct plan **p, struct output *f
     return rc < 0 ? rc : plan_read(*p, s->input->reader, NULL, e);
 }
 
-static int find_at(struct fragmentation *out, const struct plan_snapshot *h, const uint64_t *addresses, size_t n)
+static int find_at(struct fragmentation *out, const struct plan_snapshot *h,
+                   const uint64_t *addresses, size_t n)
 {
     long page_bytes = sysconf(_SC_PAGESIZE);
     struct fragmentation_heap heap = {.event = h->event,
@@ -33,15 +35,16 @@ static int find_at(struct fragmentation *out, const struct plan_snapshot *h, con
     for (size_t i = 0; heap.blocks && i < h->n; i++) {
         const struct plan_snapshot_block *b = &h->blocks[i];
         if (b->entry < n)
-            heap.blocks[heap.n++] = (struct fragmentation_block){addresses[b->entry], b->size, b->size,
-                                                                 b->allocated_at,     b->site, b->thread};
+            heap.blocks[heap.n++] = (struct fragmentation_block){
+                addresses[b->entry], b->size, b->size, b->allocated_at, b->site, b->thread};
     }
     int rc = heap.blocks ? fragmentation_find(out, &heap) : -ENOMEM;
     free(heap.blocks);
     return rc;
 }
 
-static int find(struct replay_result *r, const struct plan *p, const struct replay_run *run, struct err *e)
+static int find(struct replay_result *r, const struct plan *p, const struct replay_run *run,
+                struct err *e)
 {
     for (unsigned i = 0; i < PLAN_SNAPSHOTS; i++) {
         unsigned copy;
@@ -54,13 +57,15 @@ static int find(struct replay_result *r, const struct plan *p, const struct repl
     return 0;
 }
 
-static int run_once(struct replay_session *s, const struct plan *p, struct replay_result *r, struct err *e)
+static int run_once(struct replay_session *s, const struct plan *p, struct replay_result *r,
+                    struct err *e)
 {
     struct replay_run run;
     const struct replay_run_settings settings = {.timeout_ns = s->settings.timeout_ns,
                                                  .player = s->settings.player,
                                                  .touch = s->settings.touch,
-                                                 .coupled = replay_session_memory_threads(s) == REPLAY_THREADS_COUPLED,
+                                                 .coupled = replay_session_memory_threads(s) ==
+                                                            REPLAY_THREADS_COUPLED,
                                                  .trim_step = r->trim_step,
                                                  .snapshots = true};
     int rc = replay_run(p, &r->allocator, &settings, &run, e);

@@ -4,10 +4,11 @@
 
 #include <unistd.h>
 
-void watchdog_init(struct watchdog *w, const struct plan *p, const struct streaming *streaming, struct results *r,
-                   uint64_t timeout_ns)
+void watchdog_init(struct watchdog *w, const struct plan *p, const struct streaming *streaming,
+                   struct results *r, uint64_t timeout_ns)
 {
-    *w = (struct watchdog){.plan = p, .streaming = streaming, .results = r, .timeout_ns = timeout_ns};
+    *w = (struct watchdog){
+        .plan = p, .streaming = streaming, .results = r, .timeout_ns = timeout_ns};
     w->positions = results_positions(r);
     w->n_threads = r->n_spans;
 }
@@ -27,12 +28,14 @@ static uint64_t pc_of(const struct watchdog *w, uint64_t thread)
 static bool read_words(const struct watchdog *w, uint64_t n, uint64_t words[3])
 {
     int fd = plan_fd(w->plan);
-    uint64_t ring_at = w->streaming ? plan_ring_at(w->plan) : UINT64_MAX, at = plan_file_at(w->plan) + n * 8;
+    uint64_t ring_at = w->streaming ? plan_ring_at(w->plan) : UINT64_MAX,
+             at = plan_file_at(w->plan) + n * 8;
     if (n >= ring_at) {
         fd = streaming_fd(w->streaming);
         at = plan_facts(w->plan)->streaming_bytes + (n - ring_at) * 8;
     }
-    return n < (uint64_t)1 << 56 && pread(fd, words, 3 * sizeof *words, (off_t)at) >= (ssize_t)sizeof *words;
+    return n < (uint64_t)1 << 56 &&
+           pread(fd, words, 3 * sizeof *words, (off_t)at) >= (ssize_t)sizeof *words;
 }
 
 bool watchdog_op_of(const struct watchdog *w, uint64_t thread, struct watchdog_op *op)
@@ -41,7 +44,8 @@ bool watchdog_op_of(const struct watchdog *w, uint64_t thread, struct watchdog_o
     uint64_t n = (pc - start) / 8;
     if (!w->plan || !pc || pc <= start || !read_words(w, n - 1, words))
         return false;
-    *op = (struct watchdog_op){plan_op_of(words[0]), plan_size_of(words[0]), n + w->positions[thread].base};
+    *op = (struct watchdog_op){plan_op_of(words[0]), plan_size_of(words[0]),
+                               n + w->positions[thread].base};
     if (op->op == PLAN_WIDE) {
         op->op = plan_op_of(words[0] >> 8);
         op->size = words[2];
@@ -64,15 +68,16 @@ static uint64_t positions_now(const struct watchdog *w)
 {
     uint64_t sum = atomic_load_explicit(&w->results->status, memory_order_relaxed);
     for (uint64_t i = 0; i <= w->n_threads; i++)
-        sum = (sum ^ (pc_of(w, i) + w->positions[i].base)) * 0x100000001b3u; // as FNV-1a does with bytes
+        sum = (sum ^ (pc_of(w, i) + w->positions[i].base)) *
+              0x100000001b3u; // as FNV-1a does with bytes
     return sum;
 }
 
 bool watchdog_is_stuck(struct watchdog *w)
 {
     uint64_t now = positions_now(w);
-    if (now != w->seen || atomic_load(&w->results->idle) || (w->streaming && streaming_decodes(w->streaming)) ||
-        is_paced(w)) {
+    if (now != w->seen || atomic_load(&w->results->idle) ||
+        (w->streaming && streaming_decodes(w->streaming)) || is_paced(w)) {
         w->seen = now;
         w->still_ns = 0;
         return false;

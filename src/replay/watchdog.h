@@ -11,7 +11,8 @@ struct watchdog {
     const struct plan *plan;           // NULL: the allocator is only probed
     const struct streaming *streaming; // NULL: the plan is not streamed
     const struct results *results;
-    const struct results_position *positions; // of the threads, and of the main thread before and after them
+    const struct results_position
+        *positions; // of the threads, and of the main thread before and after them
     uint64_t n_threads;
     uint64_t timeout_ns; // 0: wait forever
     uint64_t seen;       // of the positions
@@ -19,8 +20,8 @@ struct watchdog {
 };
 
 // Before the player starts: what it writes later is not believed.
-void watchdog_init(struct watchdog *w, const struct plan *p, const struct streaming *streaming, struct results *r,
-                   uint64_t timeout_ns);
+void watchdog_init(struct watchdog *w, const struct plan *p, const struct streaming *streaming,
+                   struct results *r, uint64_t timeout_ns);
 
 // Nanoseconds to wait between two calls of watchdog_is_stuck.
 uint64_t watchdog_interval_ns(const struct watchdog *w);

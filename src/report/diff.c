@@ -32,9 +32,10 @@ static const struct figure workload_figures[] = {
     {"reallocs that grew and moved", "realloc.grown_moved.count", DIFF_COUNT, FIGURE_LESS},
     {"bytes they copied", "realloc.grown_moved.bytes", DIFF_BYTES, FIGURE_LESS},
     {"remote frees", "remote_frees", DIFF_COUNT, FIGURE_LESS},
-    {"internal fragmentation, glibc", "size_classes.glibc.internal_fragmentation_bytes", DIFF_BYTES, FIGURE_LESS},
-    {"internal fragmentation, 4/doubling", "size_classes.four_per_doubling.internal_fragmentation_bytes", DIFF_BYTES,
+    {"internal fragmentation, glibc", "size_classes.glibc.internal_fragmentation_bytes", DIFF_BYTES,
      FIGURE_LESS},
+    {"internal fragmentation, 4/doubling",
+     "size_classes.four_per_doubling.internal_fragmentation_bytes", DIFF_BYTES, FIGURE_LESS},
 };
 
 // Latencies of calls, which are no figures of a run: those of most calls in most programs.
@@ -50,17 +51,19 @@ static const struct figure latency_figures[] = {
 enum { WORKLOAD_FIGURES = sizeof workload_figures / sizeof *workload_figures };
 enum { LATENCY_FIGURES = sizeof latency_figures / sizeof *latency_figures };
 
-static int add_rows(struct document *d, const char *of, const struct json_value *sides[2], const struct figure *f,
-                    size_t n)
+static int add_rows(struct document *d, const char *of, const struct json_value *sides[2],
+                    const struct figure *f, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        double a = json_value_number_at(sides[0], f[i].path), b = json_value_number_at(sides[1], f[i].path);
+        double a = json_value_number_at(sides[0], f[i].path),
+               b = json_value_number_at(sides[1], f[i].path);
         if (isnan(a) && isnan(b))
             continue;
         if (HT_GROW(&d->rows, &d->rows_capacity, d->n_rows + 1) < 0)
             return -ENOMEM;
         struct diff_row *row = &d->rows[d->n_rows++];
-        *row = (struct diff_row){.label = f[i].label, .unit = f[i].unit, .better = f[i].better, .a = a, .b = b};
+        *row = (struct diff_row){
+            .label = f[i].label, .unit = f[i].unit, .better = f[i].better, .a = a, .b = b};
         snprintf(row->of, sizeof row->of, "%s", of);
     }
     return 0;
@@ -110,7 +113,8 @@ static void allocator_name(const struct document_item *item, char name[80])
 }
 
 // The first result of the other side of the same allocator, or, when `any`, of whatever one.
-static const struct document_item *partner(const struct document *d, const struct document_item *item, bool any)
+static const struct document_item *partner(const struct document *d,
+                                           const struct document_item *item, bool any)
 {
     char name[80], other[80];
     allocator_name(item, name);
@@ -140,13 +144,15 @@ static int result_rows(struct document *d)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < d->n_items; i++) {
         const struct document_item *item = &d->items[i];
-        const struct document_item *other = item->result && item->side == 0 ? partner(d, item, any) : NULL;
+        const struct document_item *other =
+            item->result && item->side == 0 ? partner(d, item, any) : NULL;
         char of[80], name[80], both[164];
         if (!other)
             continue;
         allocator_name(item, of);
         allocator_name(other, name);
-        snprintf(both, sizeof both, "%s%s%s", of, strcmp(of, name) ? " : " : "", strcmp(of, name) ? name : "");
+        snprintf(both, sizeof both, "%s%s%s", of, strcmp(of, name) ? " : " : "",
+                 strcmp(of, name) ? name : "");
         const struct json_value *sides[2] = {item->result, other->result};
         rc = add_result_rows(d, both, sides);
     }

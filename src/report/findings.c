@@ -30,7 +30,13 @@
 #define AMBIGUOUS_SHARE    0.001 // of events
 #define UNEXPLAINED_SHARE  0.1   // of the bytes that malloc had in use
 #define SHORT_STACKS_SHARE 0.01  // of allocated bytes
-enum { GROWTH_BYTES = 16 << 10, REGROWN_BLOCKS = 10, LARGE_REQUESTS = 1000, LARGE_BYTES = 128 << 10, SMALL_BYTES = 16 };
+enum {
+    GROWTH_BYTES = 16 << 10,
+    REGROWN_BLOCKS = 10,
+    LARGE_REQUESTS = 1000,
+    LARGE_BYTES = 128 << 10,
+    SMALL_BYTES = 16
+};
 
 static void put(char *text, size_t size, const char *fmt, va_list args)
 {
@@ -69,7 +75,8 @@ static double number(const struct findings_input *in, const char *path)
 }
 
 // A member of the document, or of an object in it.
-static const struct json_value *list(const struct findings_input *in, const char *object, const char *key)
+static const struct json_value *list(const struct findings_input *in, const char *object,
+                                     const char *key)
 {
     return json_value_get(object ? json_value_get(in->stat, object) : in->stat, key);
 }
@@ -121,11 +128,13 @@ static char *frame_text(char text[FRAME_BYTES], const struct json_value *frame)
     // The arguments of a C++ function can be longer than a line.
     size_t bytes = strlen(function) > NAME_BYTES ? strcspn(function, "(<") : strlen(function);
     bytes = bytes ? bytes : NAME_BYTES;
-    int n = snprintf(text, FRAME_BYTES, "%.*s", (int)(bytes < 2 * NAME_BYTES ? bytes : 2 * NAME_BYTES), function);
+    int n = snprintf(text, FRAME_BYTES, "%.*s",
+                     (int)(bytes < 2 * NAME_BYTES ? bytes : 2 * NAME_BYTES), function);
     if (!function[0])
         n = snprintf(text, FRAME_BYTES, "an unknown function");
     if (file[0])
-        snprintf(text + n, FRAME_BYTES - (size_t)n, " (%.60s:%.0f)", file, json_value_number_at(frame, "line"));
+        snprintf(text + n, FRAME_BYTES - (size_t)n, " (%.60s:%.0f)", file,
+                 json_value_number_at(frame, "line"));
     else if (text_of(frame, "module")[0])
         snprintf(text + n, FRAME_BYTES - (size_t)n, " (%.60s)", text_of(frame, "module"));
     return text;
@@ -140,7 +149,8 @@ struct findings_line {
 static int by_growth(const void *a, const void *b)
 {
     const struct findings_line *x = a, *y = b;
-    double left = by_site_growth_rank(x->bytes, x->freed), right = by_site_growth_rank(y->bytes, y->freed);
+    double left = by_site_growth_rank(x->bytes, x->freed),
+           right = by_site_growth_rank(y->bytes, y->freed);
     return left < right ? 1 : left > right ? -1 : strcmp(x->text, y->text);
 }
 
@@ -174,16 +184,20 @@ static bool find_growth(const struct findings_input *in, struct findings_item *f
     size_t n = growing_lines(list(in, "call_sites", "by_growth"), lines);
     for (size_t i = 0; i < n; i++)
         grown += lines[i].bytes;
-    if (!(grown >= GROWTH_BYTES && grown >= GROWTH_SHARE * number(in, "call_sites.live_at_end_bytes")))
+    if (!(grown >= GROWTH_BYTES &&
+          grown >= GROWTH_SHARE * number(in, "call_sites.live_at_end_bytes")))
         return false;
-    findings_say(f, "Live bytes grow steadily over the run, by %s, allocated in", human_bytes(t, (uint64_t)grown));
+    findings_say(f, "Live bytes grow steadily over the run, by %s, allocated in",
+                 human_bytes(t, (uint64_t)grown));
     for (size_t i = 0; i < n && i < SHOWN_LINES; i++)
-        findings_say(f, "%s %s %s%s", i ? "," : "", lines[i].text, human_bytes(t, (uint64_t)lines[i].bytes),
-                     lines[i].freed > 0 || isnan(lines[i].freed) ? "" : " and none of its blocks freed");
+        findings_say(
+            f, "%s %s %s%s", i ? "," : "", lines[i].text, human_bytes(t, (uint64_t)lines[i].bytes),
+            lines[i].freed > 0 || isnan(lines[i].freed) ? "" : " and none of its blocks freed");
     findings_say(f, n > SHOWN_LINES ? " and others." : ".");
-    findings_advise(f,
-                    "In a program that goes on, each of these lines is a leak, or fills something that has not reached "
-                    "its limit: free what they allocate, or limit it.");
+    findings_advise(
+        f,
+        "In a program that goes on, each of these lines is a leak, or fills something that has not reached "
+        "its limit: free what they allocate, or limit it.");
     return true;
 }
 
@@ -215,7 +229,8 @@ static void class_text(char text[80], double max_bytes)
     else if (max_bytes <= 8)
         snprintf(text, 80, "up to 8 B");
     else
-        snprintf(text, 80, "%s to %s", human_bytes(above, (uint64_t)max_bytes / 2 + (max_bytes <= 1024)),
+        snprintf(text, 80, "%s to %s",
+                 human_bytes(above, (uint64_t)max_bytes / 2 + (max_bytes <= 1024)),
                  human_bytes(max, (uint64_t)max_bytes));
 }
 
@@ -225,37 +240,45 @@ static bool find_peak_of_a_size(const struct findings_input *in, struct findings
     char class[80], percent[32], blocks[32];
     size_t most = 0;
     for (size_t i = 0; i < json_value_length(sizes); i++)
-        most = member(sizes, i, "live_at_peak_bytes") > member(sizes, most, "live_at_peak_bytes") ? i : most;
+        most = member(sizes, i, "live_at_peak_bytes") > member(sizes, most, "live_at_peak_bytes")
+                   ? i
+                   : most;
     double part = member(sizes, most, "live_at_peak_bytes") / number(in, "peak.bytes");
     if (!(part >= SIZE_SHARE))
         return false;
     class_text(class, member(sizes, most, "max_bytes"));
-    findings_say(f, "%s of the peak is in blocks of %s, %s of them.", findings_percent(percent, part), class,
+    findings_say(f, "%s of the peak is in blocks of %s, %s of them.",
+                 findings_percent(percent, part), class,
                  human_count(blocks, (uint64_t)member(sizes, most, "live_at_peak_blocks")));
     findings_advise(f, "Reduce the number or size of blocks of %s.", class);
     return true;
 }
 
 // The first site of a list, if it has that share of `all`.
-static const struct json_value *first_site(const struct findings_input *in, const char *sites, const char *key,
-                                           double all, double least_share)
+static const struct json_value *first_site(const struct findings_input *in, const char *sites,
+                                           const char *key, double all, double least_share)
 {
     const struct json_value *items = list(in, "call_sites", sites);
     const struct json_value *site = json_value_length(items) ? json_value_at(items, 0) : NULL;
-    return all > 0 && json_value_number_at(site, key) >= least_share * all && own_frame(site) ? site : NULL;
+    return all > 0 && json_value_number_at(site, key) >= least_share * all && own_frame(site)
+               ? site
+               : NULL;
 }
 
 static bool find_peak_of_a_site(const struct findings_input *in, struct findings_item *f)
 {
     double peak = number(in, "call_sites.peak_live_bytes");
-    const struct json_value *site = first_site(in, "at_peak", "live_at_peak_bytes", peak, SITE_SHARE);
+    const struct json_value *site =
+        first_site(in, "at_peak", "live_at_peak_bytes", peak, SITE_SHARE);
     char frame[FRAME_BYTES], percent[32], bytes[32];
     if (!site)
         return false;
     double part = json_value_number_at(site, "live_at_peak_bytes");
-    findings_say(f, "%s of the peak, %s, comes from one call site: %s.", findings_percent(percent, part / peak),
-                 human_bytes(bytes, (uint64_t)part), frame_text(frame, own_frame(site)));
-    findings_advise(f, "Allocate less in %.100s, or free it earlier.", text_of(own_frame(site), "function"));
+    findings_say(f, "%s of the peak, %s, comes from one call site: %s.",
+                 findings_percent(percent, part / peak), human_bytes(bytes, (uint64_t)part),
+                 frame_text(frame, own_frame(site)));
+    findings_advise(f, "Allocate less in %.100s, or free it earlier.",
+                    text_of(own_frame(site), "function"));
     return true;
 }
 
@@ -271,7 +294,8 @@ static bool find_copied_growth(const struct findings_input *in, struct findings_
         "%s blocks, %s in all, are replaced at once by a larger one of the same call site, as a std::vector or "
         "std::string does when it grows: %s.",
         human_count(blocks, (uint64_t)json_value_number_at(site, "regrown_blocks")),
-        human_bytes(bytes, (uint64_t)json_value_number_at(site, "regrown_bytes")), frame_text(frame, own_frame(site)));
+        human_bytes(bytes, (uint64_t)json_value_number_at(site, "regrown_bytes")),
+        frame_text(frame, own_frame(site)));
     findings_advise(f, "Reserve the final size first, or grow by a larger factor.");
     return true;
 }
@@ -280,9 +304,11 @@ static bool find_realloc_moves(const struct findings_input *in, struct findings_
 {
     const struct json_value *factors = list(in, "realloc", "growth_factors");
     char moved_text[32], copied[32], small[32];
-    double moved = number(in, "realloc.grown_moved.count"), all = moved + number(in, "realloc.grown_in_place.count");
+    double moved = number(in, "realloc.grown_moved.count"),
+           all = moved + number(in, "realloc.grown_in_place.count");
     double bytes = number(in, "realloc.grown_moved.bytes");
-    if (!(all > 0 && moved >= MOVED_SHARE * all && bytes >= COPIED_SHARE * number(in, "requested_bytes")))
+    if (!(all > 0 && moved >= MOVED_SHARE * all &&
+          bytes >= COPIED_SHARE * number(in, "requested_bytes")))
         return false;
     double quarter = member(factors, 0, "count") + member(factors, 1, "count");
     findings_say(
@@ -312,14 +338,15 @@ static bool find_short_lived(const struct findings_input *in, struct findings_it
     char percent[32];
     if (!(freed > 0 && part >= SHORT_SHARE))
         return false;
-    findings_say(f, "%s of the freed blocks live for at most 8 events.", findings_percent(percent, part));
+    findings_say(f, "%s of the freed blocks live for at most 8 events.",
+                 findings_percent(percent, part));
     findings_advise(f, "Use buffers on the stack, or reuse them.");
     return true;
 }
 
 // A site's part of what another finding is about.
-static bool find_part(const struct findings_input *in, struct findings_item *f, const char *sites, const char *key,
-                      double all)
+static bool find_part(const struct findings_input *in, struct findings_item *f, const char *sites,
+                      const char *key, double all)
 {
     const struct json_value *site = first_site(in, sites, key, all, SITE_SHARE);
     char frame[FRAME_BYTES], percent[32];
@@ -345,10 +372,13 @@ static bool find_remote_frees(const struct findings_input *in, struct findings_i
     char percent[32];
     if (!(part >= REMOTE_SHARE && isfinite(part)))
         return false;
-    findings_say(f, "%s of the blocks are freed or resized by another thread than the one that allocated them.",
-                 findings_percent(percent, part));
+    findings_say(
+        f,
+        "%s of the blocks are freed or resized by another thread than the one that allocated them.",
+        findings_percent(percent, part));
     findings_advise(
-        f, "Allocators differ most in remote frees: compare them, and look at the table of frees between threads.");
+        f,
+        "Allocators differ most in remote frees: compare them, and look at the table of frees between threads.");
     return true;
 }
 
@@ -376,7 +406,9 @@ static bool find_large_requests(const struct findings_input *in, struct findings
         return false;
     findings_say(f, "%s requests over 128 KiB account for %s of the requested bytes.",
                  human_count(t[0], (uint64_t)count), findings_percent(t[1], part));
-    findings_advise(f, "Each may cost an mmap and page faults: raise the mmap threshold, or reuse the buffers.");
+    findings_advise(
+        f,
+        "Each may cost an mmap and page faults: raise the mmap threshold, or reuse the buffers.");
     return true;
 }
 
@@ -393,13 +425,15 @@ static bool find_few_sizes(const struct findings_input *in, struct findings_item
         return false;
     findings_say(f, "Five sizes (");
     for (size_t i = 0; i < SIZES; i++)
-        findings_say(f, "%s%s", i ? ", " : "", human_bytes(t, (uint64_t)member(top, i, "size_bytes")));
+        findings_say(f, "%s%s", i ? ", " : "",
+                     human_bytes(t, (uint64_t)member(top, i, "size_bytes")));
     findings_say(f, ") account for %s of the requests.", findings_percent(t, part));
     findings_advise(f, "Object pools for these sizes would relieve malloc.");
     return true;
 }
 
-static bool find_rounding(const struct findings_input *in, struct findings_item *f, const char *path, const char *name)
+static bool find_rounding(const struct findings_input *in, struct findings_item *f,
+                          const char *path, const char *name)
 {
     double part = number(in, path) / number(in, "requests.bytes");
     char percent[32];
@@ -407,13 +441,15 @@ static bool find_rounding(const struct findings_input *in, struct findings_item 
         return false;
     findings_say(f, "Internal fragmentation with %s is %s of the requested bytes.", name,
                  findings_percent(percent, part));
-    findings_advise(f, "Look at the top sizes, and request sizes that are not just above a size class.");
+    findings_advise(
+        f, "Look at the top sizes, and request sizes that are not just above a size class.");
     return true;
 }
 
 static bool find_rounding_glibc(const struct findings_input *in, struct findings_item *f)
 {
-    return find_rounding(in, f, "size_classes.glibc.internal_fragmentation_bytes", "glibc's chunks");
+    return find_rounding(in, f, "size_classes.glibc.internal_fragmentation_bytes",
+                         "glibc's chunks");
 }
 
 static bool find_rounding_four(const struct findings_input *in, struct findings_item *f)
@@ -431,8 +467,8 @@ static const char *requests_are(char text[64], uint64_t n)
 
 static bool find_above_class(const struct findings_input *in, struct findings_item *f)
 {
-    const struct json_value *site =
-        first_site(in, "by_above_class", "above_class_lost_bytes", number(in, "requests.bytes"), ABOVE_SHARE);
+    const struct json_value *site = first_site(in, "by_above_class", "above_class_lost_bytes",
+                                               number(in, "requests.bytes"), ABOVE_SHARE);
     char frame[FRAME_BYTES], blocks[64], bytes[32];
     if (!site)
         return false;
@@ -449,17 +485,21 @@ static bool find_above_class(const struct findings_input *in, struct findings_it
 
 static bool find_hardly_used(const struct findings_input *in, struct findings_item *f)
 {
-    double measured = number(in, "big_block_measured_bytes"), part = number(in, "big_block_unused_bytes") / measured;
+    double measured = number(in, "big_block_measured_bytes"),
+           part = number(in, "big_block_unused_bytes") / measured;
     char bytes[32], percent[32];
-    if (!(measured > 0 && measured >= BIG_SHARE * number(in, "requests.bytes") && part >= UNUSED_SHARE))
+    if (!(measured > 0 && measured >= BIG_SHARE * number(in, "requests.bytes") &&
+          part >= UNUSED_SHARE))
         return false;
     findings_say(
         f,
         "Of %s in blocks of 16 KiB and more, %s was not used: pages that were never written to, or of calloc's "
         "blocks that held zeros only.",
         human_bytes(bytes, (uint64_t)measured), findings_percent(percent, part));
-    findings_advise(f, "Request less: an allocator that clears or populates these blocks, or huge pages, would make "
-                       "them resident.");
+    findings_advise(
+        f,
+        "Request less: an allocator that clears or populates these blocks, or huge pages, would make "
+        "them resident.");
     return true;
 }
 
@@ -467,8 +507,8 @@ static bool find_hardly_used_of_a_site(const struct findings_input *in, struct f
 {
     struct findings_item unused = {0};
     findings_say(f, "Of the bytes that were not used, ");
-    return find_hardly_used(in, &unused) &&
-           find_part(in, f, "by_unused", "big_block_unused_bytes", number(in, "big_block_unused_bytes"));
+    return find_hardly_used(in, &unused) && find_part(in, f, "by_unused", "big_block_unused_bytes",
+                                                      number(in, "big_block_unused_bytes"));
 }
 
 static bool find_small_requests(const struct findings_input *in, struct findings_item *f)
@@ -497,7 +537,8 @@ static bool find_never_freed(const struct findings_input *in, struct findings_it
     findings_say(f, "%s in %s are never freed, %s of the peak.", human_bytes(t[0], (uint64_t)bytes),
                  human_plural(blocks, (uint64_t)number(in, "never_freed.count"), "block", "blocks"),
                  findings_percent(t[1], part));
-    findings_advise(f, "In a program that exits this is harmless and saves calls; in a server it is growth.");
+    findings_advise(
+        f, "In a program that exits this is harmless and saves calls; in a server it is growth.");
     return true;
 }
 
@@ -519,7 +560,9 @@ static bool find_lost_records(const struct findings_input *in, struct findings_i
         return false;
     findings_say(f, "%s records were lost while recording: counts are too low.",
                  human_count(count, (uint64_t)number(in, "lost_records")));
-    findings_advise(f, "Record without --lossy, with less compression (-z lz4), or fewer processes (--follow).");
+    findings_advise(
+        f,
+        "Record without --lossy, with less compression (-z lz4), or fewer processes (--follow).");
     return true;
 }
 
@@ -529,7 +572,8 @@ static const struct json_value *processes_of(const struct findings_input *in)
 }
 
 // Processes that have the member; *first is one of them.
-static size_t count_with(const struct json_value *processes, const char *key, const struct json_value **first)
+static size_t count_with(const struct json_value *processes, const char *key,
+                         const struct json_value **first)
 {
     size_t n = 0;
     for (size_t i = json_value_length(processes); i-- > 0;) {
@@ -547,7 +591,8 @@ static void say_process(struct findings_item *f, const struct json_value *p, siz
 {
     const char *exe = json_value_string(json_value_get(p, "exe"));
     char others[64];
-    findings_say(f, "process %llu (%s)", (unsigned long long)json_value_u64(json_value_get(p, "pid")), exe ? exe : "");
+    findings_say(f, "process %llu (%s)",
+                 (unsigned long long)json_value_u64(json_value_get(p, "pid")), exe ? exe : "");
     if (n > 1)
         findings_say(f, " and %s", human_plural(others, n - 1, "other process", "other processes"));
 }
@@ -561,7 +606,9 @@ static bool find_turned_off(const struct findings_input *in, struct findings_ite
     findings_say(f, "Recording turned itself off in ");
     say_process(f, first, n);
     findings_say(f, ": %s.", json_value_string(json_value_get(first, "off_reason")));
-    findings_advise(f, "What comes after that is missing. Give the program more of what it lacked, and record again.");
+    findings_advise(
+        f,
+        "What comes after that is missing. Give the program more of what it lacked, and record again.");
     return true;
 }
 
@@ -577,7 +624,8 @@ static bool find_unrecorded_processes(const struct findings_input *in, struct fi
     findings_say(f, "%s not recorded", human_plural(processes, n, "process was", "processes were"));
     if (name && reason)
         findings_say(f, ", the first of them process %llu (%s): %s",
-                     (unsigned long long)json_value_u64(json_value_get(first, "pid")), name, reason);
+                     (unsigned long long)json_value_u64(json_value_get(first, "pid")), name,
+                     reason);
     findings_say(f, ".");
     findings_advise(f, "The list has the reason of each; the guide to recording says what helps.");
     return true;
@@ -593,7 +641,9 @@ static bool find_own_malloc(const struct findings_input *in, struct findings_ite
                  json_value_string(json_value_get(first, "bypassed_by")));
     say_process(f, first, n);
     findings_say(f, ".");
-    findings_advise(f, "Link the program without its own malloc, or preload that as a library behind libheaptape.so.");
+    findings_advise(
+        f,
+        "Link the program without its own malloc, or preload that as a library behind libheaptape.so.");
     return true;
 }
 
@@ -604,7 +654,8 @@ static bool find_bypassing_objects(const struct findings_input *in, struct findi
     const struct json_value *objects = n ? json_value_get(first, "deepbound") : NULL;
     if (!n)
         return false;
-    findings_say(f, "%s was opened with RTLD_DEEPBIND, and its calls of malloc were not recorded, in ",
+    findings_say(f,
+                 "%s was opened with RTLD_DEEPBIND, and its calls of malloc were not recorded, in ",
                  json_value_string(json_value_at(objects, 0)));
     say_process(f, first, n);
     findings_say(f, ".");
@@ -621,8 +672,8 @@ static bool find_unexplained_memory(const struct findings_input *in, struct find
     char t[2][32];
     for (size_t i = 0; i < json_value_length(processes); i++) {
         double used = member(processes, i, "malloc_in_use_bytes");
-        double missing =
-            used - member(processes, i, "live_at_end_bytes") - EXTRA_BYTES * member(processes, i, "live_at_end_blocks");
+        double missing = used - member(processes, i, "live_at_end_bytes") -
+                         EXTRA_BYTES * member(processes, i, "live_at_end_blocks");
         if (!(missing > UNEXPLAINED_SHARE * used) || !(missing > most_missing))
             continue;
         most = json_value_at(processes, i);
@@ -631,26 +682,33 @@ static bool find_unexplained_memory(const struct findings_input *in, struct find
     }
     if (!most)
         return false;
-    findings_say(f, "No recorded block explains %s of the %s that malloc had in use at the end, in ",
+    findings_say(f,
+                 "No recorded block explains %s of the %s that malloc had in use at the end, in ",
                  human_bytes(t[0], (uint64_t)most_missing), human_bytes(t[1], (uint64_t)most_used));
     say_process(f, most, 1);
     findings_say(f, ".");
     findings_advise(
-        f, "They are those of the objects that call malloc past the library, or free blocks in thread caches.");
+        f,
+        "They are those of the objects that call malloc past the library, or free blocks in thread caches.");
     return true;
 }
 
 static bool find_short_stacks(const struct findings_input *in, struct findings_item *f)
 {
     const struct json_value *ends = list(in, "stack_coverage", "ends");
-    double part = sum_of(ends, "allocated_bytes") / number(in, "stack_coverage.all.allocated_bytes");
+    double part =
+        sum_of(ends, "allocated_bytes") / number(in, "stack_coverage.all.allocated_bytes");
     const char *object = json_value_string(json_value_get(json_value_at(ends, 0), "object"));
     char percent[32];
     if (!(part >= SHORT_STACKS_SHARE) || !object)
         return false;
-    findings_say(f, "The stacks of %s of the allocated bytes end before the program's own code, most of them in %s.",
-                 findings_percent(percent, part), object);
-    findings_advise(f, "Build that object with unwind tables or frame pointers, or have the JIT compiler keep them.");
+    findings_say(
+        f,
+        "The stacks of %s of the allocated bytes end before the program's own code, most of them in %s.",
+        findings_percent(percent, part), object);
+    findings_advise(
+        f,
+        "Build that object with unwind tables or frame pointers, or have the JIT compiler keep them.");
     return true;
 }
 
@@ -661,7 +719,9 @@ static bool find_ambiguous_order(const struct findings_input *in, struct finding
         return false;
     findings_say(f, "The order of %s events is ambiguous.",
                  human_count(count, (uint64_t)number(in, "order.ambiguous")));
-    findings_advise(f, "Record on a machine whose clock source is the TSC, or with fewer threads for each CPU.");
+    findings_advise(
+        f,
+        "Record on a machine whose clock source is the TSC, or with fewer threads for each CPU.");
     return true;
 }
 
@@ -698,7 +758,8 @@ static const struct {
 #undef HT_X
 };
 
-void findings_find(struct findings *f, const struct json_value *stat, const struct json_value *const *results, size_t n)
+void findings_find(struct findings *f, const struct json_value *stat,
+                   const struct json_value *const *results, size_t n)
 {
     const struct findings_input in = {stat, results, n};
     f->n = 0;

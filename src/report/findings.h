@@ -72,14 +72,15 @@ struct findings_item {
 
 // About 60 KiB.
 struct findings {
-    struct findings_item items[FINDING_NAMES]; // those where a change may pay first, else in the order of the table
+    struct findings_item
+        items[FINDING_NAMES]; // those where a change may pay first, else in the order of the table
     size_t n;
 };
 
 // What `stat` (an object of `stat --json`, NULL: none) and the results (objects of replay, or of compare's allocators) show.
 // A finding whose figures are missing is not made.
-void findings_find(struct findings *f, const struct json_value *stat, const struct json_value *const *results,
-                   size_t n);
+void findings_find(struct findings *f, const struct json_value *stat,
+                   const struct json_value *const *results, size_t n);
 
 // The same of a file that was counted whole (FILE_STAT_ALL). 0 or -ENOMEM.
 int findings_of_file(struct findings *f, const struct file_stat *s);
@@ -96,14 +97,16 @@ struct findings_input {
 
 // A rule: false, or true with the sentence, and the advice if there is one. Those of results are in findings_results.c.
 typedef bool findings_rule(const struct findings_input *in, struct findings_item *f);
-findings_rule findings_faster_allocator, findings_fastest_uses_more, findings_none_faster, findings_leanest,
-    findings_fragmentation, findings_below_live, findings_below_live_cleared, findings_below_live_agrees,
-    findings_recorded_more, findings_recorded_more_unmapped, findings_kept, findings_calls_matter,
-    findings_calls_hardly_matter;
+findings_rule findings_faster_allocator, findings_fastest_uses_more, findings_none_faster,
+    findings_leanest, findings_fragmentation, findings_below_live, findings_below_live_cleared,
+    findings_below_live_agrees, findings_recorded_more, findings_recorded_more_unmapped,
+    findings_kept, findings_calls_matter, findings_calls_hardly_matter;
 
 // Appends to the sentence, and to the advice.
-void findings_say(struct findings_item *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void findings_advise(struct findings_item *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void findings_say(struct findings_item *f, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void findings_advise(struct findings_item *f, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 // "3.2 %", "45 %"; into `text`, which is returned.
 char *findings_percent(char text[32], double share);

@@ -55,12 +55,14 @@ static bool is_faster(const struct json_value *result)
 {
     const struct json_value *ci = interval_of(result);
     return figure(result, "wall_ratio") < 1 - SAME_TIME &&
-           (json_value_number(json_value_at(ci, 0)) > 1 || json_value_number(json_value_at(ci, 1)) < 1);
+           (json_value_number(json_value_at(ci, 0)) > 1 ||
+            json_value_number(json_value_at(ci, 1)) < 1);
 }
 
 static bool is_lean(const struct findings_input *in, const struct json_value *result)
 {
-    return figure(result, "peak_rss_bytes") <= MORE_MEMORY * figure(in->results[0], "peak_rss_bytes");
+    return figure(result, "peak_rss_bytes") <=
+           MORE_MEMORY * figure(in->results[0], "peak_rss_bytes");
 }
 
 // The fastest of the allocators that are faster than the first one, or of the lean ones among them; NULL: none.
@@ -69,7 +71,8 @@ static const struct json_value *fastest(const struct findings_input *in, bool le
     const struct json_value *best = NULL;
     for (size_t i = 1; i < in->n_results && has_intervals(in); i++) {
         const struct json_value *r = in->results[i];
-        if (is_faster(r) && (!lean || is_lean(in, r)) && (!best || figure(r, "wall_ns") < figure(best, "wall_ns")))
+        if (is_faster(r) && (!lean || is_lean(in, r)) &&
+            (!best || figure(r, "wall_ns") < figure(best, "wall_ns")))
             best = r;
     }
     return best;
@@ -82,9 +85,11 @@ bool findings_faster_allocator(const struct findings_input *in, struct findings_
     if (!best)
         return false;
     findings_say(
-        f, "%s replays the workload in %.2f × the time of %s (95 %% interval %.2f to %.2f) with %.2f × its peak RSS.",
+        f,
+        "%s replays the workload in %.2f × the time of %s (95 %% interval %.2f to %.2f) with %.2f × its peak RSS.",
         name_of(name[0], best), figure(best, "wall_ratio"), name_of(name[1], in->results[0]),
-        json_value_number(json_value_at(ci, 0)), json_value_number(json_value_at(ci, 1)), figure(best, "rss_ratio"));
+        json_value_number(json_value_at(ci, 0)), json_value_number(json_value_at(ci, 1)),
+        figure(best, "rss_ratio"));
     findings_advise(f, "Try the program itself with %s preloaded.", name[0]);
     return true;
 }
@@ -95,8 +100,9 @@ bool findings_fastest_uses_more(const struct findings_input *in, struct findings
     char name[2][NAME_BYTES];
     if (!best || is_lean(in, best))
         return false;
-    findings_say(f, "%s is the fastest, %.2f × the time of %s, but has %.2f × its peak RSS.", name_of(name[0], best),
-                 figure(best, "wall_ratio"), name_of(name[1], in->results[0]), figure(best, "rss_ratio"));
+    findings_say(f, "%s is the fastest, %.2f × the time of %s, but has %.2f × its peak RSS.",
+                 name_of(name[0], best), figure(best, "wall_ratio"),
+                 name_of(name[1], in->results[0]), figure(best, "rss_ratio"));
     return true;
 }
 
@@ -105,7 +111,8 @@ bool findings_none_faster(const struct findings_input *in, struct findings_item 
     char name[NAME_BYTES];
     if (!has_intervals(in) || fastest(in, false))
         return false;
-    findings_say(f, "No allocator tried is measurably faster than %s on this workload.", name_of(name, in->results[0]));
+    findings_say(f, "No allocator tried is measurably faster than %s on this workload.",
+                 name_of(name, in->results[0]));
     return true;
 }
 
@@ -123,9 +130,10 @@ bool findings_leanest(const struct findings_input *in, struct findings_item *f)
     }
     if (!least || !(figure(most, "peak_rss_bytes") > figure(least, "peak_rss_bytes")))
         return false;
-    findings_say(f, "%s has the lowest peak RSS, %s; %s has the highest, %s.", name_of(name[0], least),
-                 human_bytes(t[0], (uint64_t)figure(least, "peak_rss_bytes")), name_of(name[1], most),
-                 human_bytes(t[1], (uint64_t)figure(most, "peak_rss_bytes")));
+    findings_say(
+        f, "%s has the lowest peak RSS, %s; %s has the highest, %s.", name_of(name[0], least),
+        human_bytes(t[0], (uint64_t)figure(least, "peak_rss_bytes")), name_of(name[1], most),
+        human_bytes(t[1], (uint64_t)figure(most, "peak_rss_bytes")));
     return true;
 }
 
@@ -185,14 +193,17 @@ static void say_ratio(struct findings_item *f, const struct json_value *r)
 static void say_peak(struct findings_item *f, const struct json_value *r)
 {
     char bytes[32];
-    findings_say(f, "has %s, %.2f × the live bytes", human_bytes(bytes, (uint64_t)figure(r, "peak_rss_bytes")),
+    findings_say(f, "has %s, %.2f × the live bytes",
+                 human_bytes(bytes, (uint64_t)figure(r, "peak_rss_bytes")),
                  figure(r, "peak_fragmentation"));
 }
 
 static void say_kept(struct findings_item *f, const struct json_value *r)
 {
     char percent[32];
-    findings_say(f, "%s", findings_percent(percent, figure(r, "rss_after_free_bytes") / figure(r, "peak_rss_bytes")));
+    findings_say(
+        f, "%s",
+        findings_percent(percent, figure(r, "rss_after_free_bytes") / figure(r, "peak_rss_bytes")));
 }
 
 bool findings_fragmentation(const struct findings_input *in, struct findings_item *f)
@@ -210,7 +221,8 @@ bool findings_below_live(const struct findings_input *in, struct findings_item *
     if (!first_that(in, is_below))
         return false;
     findings_say(
-        f, "RSS is below live bytes, because pages that the program never writes to are not resident: at the peak ");
+        f,
+        "RSS is below live bytes, because pages that the program never writes to are not resident: at the peak ");
     say_each(in, f, is_below, say_peak);
     findings_say(f, ".");
     return true;
@@ -220,7 +232,9 @@ bool findings_below_live_cleared(const struct findings_input *in, struct finding
 {
     if (!first_that(in, is_below) || !first_that(in, is_not_below))
         return false;
-    findings_say(f, "An allocator whose calloc clears blocks by writing makes all their pages resident: at the peak ");
+    findings_say(
+        f,
+        "An allocator whose calloc clears blocks by writing makes all their pages resident: at the peak ");
     say_each(in, f, is_not_below, say_peak);
     findings_say(f, ".");
     return true;
@@ -246,35 +260,42 @@ bool findings_below_live_agrees(const struct findings_input *in, struct findings
     char bytes[32];
     if (!r)
         return false;
-    findings_say(f, "The recorded program, too, had less than its live bytes resident: its heap had a peak of %s.",
-                 human_bytes(bytes, (uint64_t)figure(r, "fidelity.rss.recorded_peak_bytes")));
+    findings_say(
+        f,
+        "The recorded program, too, had less than its live bytes resident: its heap had a peak of %s.",
+        human_bytes(bytes, (uint64_t)figure(r, "fidelity.rss.recorded_peak_bytes")));
     return true;
 }
 
-static bool find_recorded_more(const struct findings_input *in, struct findings_item *f, bool mapped)
+static bool find_recorded_more(const struct findings_input *in, struct findings_item *f,
+                               bool mapped)
 {
     const struct json_value *r = recorded(in, true);
     char name[NAME_BYTES], t[2][32];
     if (!r || (figure(r, "fidelity.rss.recorded_mappings_bytes") > 0) != mapped)
         return false;
     findings_say(f, "The recorded program had a peak of %s, its replay with %s only %s.",
-                 human_bytes(t[0], (uint64_t)figure(r, "fidelity.rss.recorded_peak_bytes")), name_of(name, r),
+                 human_bytes(t[0], (uint64_t)figure(r, "fidelity.rss.recorded_peak_bytes")),
+                 name_of(name, r),
                  human_bytes(t[1], (uint64_t)figure(r, "fidelity.rss.replayed_peak_bytes")));
     return true;
 }
 
 bool findings_recorded_more(const struct findings_input *in, struct findings_item *f)
 {
-    findings_advise(f, "It wrote to more of its zeroed blocks than the replay does: replay with --touch all before you "
-                       "compare memory.");
+    findings_advise(
+        f,
+        "It wrote to more of its zeroed blocks than the replay does: replay with --touch all before you "
+        "compare memory.");
     return find_recorded_more(in, f, true);
 }
 
 bool findings_recorded_more_unmapped(const struct findings_input *in, struct findings_item *f)
 {
-    findings_advise(f,
-                    "That includes its own mappings: record with --maps to subtract them. If it maps nothing, replay "
-                    "with --touch all before you compare memory.");
+    findings_advise(
+        f,
+        "That includes its own mappings: record with --maps to subtract them. If it maps nothing, replay "
+        "with --touch all before you compare memory.");
     return find_recorded_more(in, f, false);
 }
 
@@ -301,7 +322,8 @@ bool findings_calls_matter(const struct findings_input *in, struct findings_item
     char percent[32], t[2][32];
     if (!r || part < CALLS_SHARE)
         return false;
-    findings_say(f, "The calls take at least %s of the program's CPU time: %s of %s.", findings_percent(percent, part),
+    findings_say(f, "The calls take at least %s of the program's CPU time: %s of %s.",
+                 findings_percent(percent, part),
                  human_ns(t[0], figure(r, "fidelity.program.recorded_calls_cpu_ns")),
                  human_ns(t[1], figure(r, "fidelity.program.cpu_ns")));
     findings_advise(f, "Fewer calls or a faster allocator can make the program faster.");
@@ -316,8 +338,10 @@ bool findings_calls_hardly_matter(const struct findings_input *in, struct findin
     char percent[32], t[32];
     if (!r || !(part < CALLS_SHARE))
         return false;
-    findings_say(f, "The calls take at most %s of the program's CPU time, %s.", findings_percent(percent, part),
+    findings_say(f, "The calls take at most %s of the program's CPU time, %s.",
+                 findings_percent(percent, part),
                  human_ns(t, figure(r, "fidelity.program.cpu_ns")));
-    findings_advise(f, "A faster allocator can hardly make the program faster: compare memory instead.");
+    findings_advise(
+        f, "A faster allocator can hardly make the program faster: compare memory instead.");
     return true;
 }

@@ -14,8 +14,9 @@ static const struct {
     const char *name;
     double factor;
     bool is_bytes, is_share;
-} units[] = {{"", 1, false, false},        {"%", 0.01, false, true},     {"B", 1, true, false},
-             {"KiB", 0x1p10, true, false}, {"MiB", 0x1p20, true, false}, {"GiB", 0x1p30, true, false}};
+} units[] = {{"", 1, false, false},        {"%", 0.01, false, true},
+             {"B", 1, true, false},        {"KiB", 0x1p10, true, false},
+             {"MiB", 0x1p20, true, false}, {"GiB", 0x1p30, true, false}};
 
 static int parse_metric(struct gate *g, const char *text, size_t n)
 {
@@ -41,7 +42,10 @@ static int parse_limit(struct gate *g, const char *text)
             continue;
         g->is_share = units[i].is_share;
         g->limit *= units[i].factor;
-        return (g->is_share && !g->is_growth) || (units[i].is_bytes && !gate_metrics[g->metric].is_bytes) ? -EINVAL : 0;
+        return (g->is_share && !g->is_growth) ||
+                       (units[i].is_bytes && !gate_metrics[g->metric].is_bytes)
+                   ? -EINVAL
+                   : 0;
     }
     return -EINVAL;
 }
@@ -99,7 +103,8 @@ uint64_t gate_value(const struct sites_diff_side *s, enum gate_metric metric)
     return values[metric];
 }
 
-void gate_check(struct gate *g, const struct sites_diff_side totals[2], const struct sites_diff *sites)
+void gate_check(struct gate *g, const struct sites_diff_side totals[2],
+                const struct sites_diff *sites)
 {
     g->a = g->has_sites ? 0 : gate_value(&totals[0], g->metric);
     g->b = g->has_sites ? 0 : gate_value(&totals[1], g->metric);

@@ -8,10 +8,10 @@
 #include <regex.h>
 
 // Figures of two whole recordings or of call sites: X(name, member of struct sites_diff_side, is in bytes, label).
-#define GATE_METRICS(X)                                                                                                \
-    X(peak_live, peak_bytes, true, "live at peak")                                                                     \
-    X(end_live, end_bytes, true, "live at end")                                                                        \
-    X(bytes, bytes, true, "allocated")                                                                                 \
+#define GATE_METRICS(X)                                                                            \
+    X(peak_live, peak_bytes, true, "live at peak")                                                 \
+    X(end_live, end_bytes, true, "live at end")                                                    \
+    X(bytes, bytes, true, "allocated")                                                             \
     X(calls, calls, false, "allocations")
 
 enum gate_metric {
@@ -49,6 +49,7 @@ void gate_release(struct gate *g);
 uint64_t gate_value(const struct sites_diff_side *s, enum gate_metric metric);
 
 // Does b exceed the limit? `totals` are the whole recordings'. Without a site that matches, both are 0.
-void gate_check(struct gate *g, const struct sites_diff_side totals[2], const struct sites_diff *sites);
+void gate_check(struct gate *g, const struct sites_diff_side totals[2],
+                const struct sites_diff *sites);
 
 #endif

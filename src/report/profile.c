@@ -26,8 +26,9 @@ uint64_t profile_weigh(const struct by_site_totals *t, enum profile_weight weigh
 
 uint64_t profile_rank(const struct by_site_totals *t, enum profile_weight weight)
 {
-    return weight == PROFILE_GROWTH ? (uint64_t)by_site_growth_rank((double)t->growth_bytes, (double)t->freed_blocks)
-                                    : profile_weigh(t, weight);
+    return weight == PROFILE_GROWTH
+               ? (uint64_t)by_site_growth_rank((double)t->growth_bytes, (double)t->freed_blocks)
+               : profile_weigh(t, weight);
 }
 
 struct weighed {
@@ -69,7 +70,8 @@ static int put_name(struct buf *to, const char *name)
     return rc;
 }
 
-static int put_site(struct buf *to, const struct workload_sites *sites, size_t number, struct symbols *symbols)
+static int put_site(struct buf *to, const struct workload_sites *sites, size_t number,
+                    struct symbols *symbols)
 {
     const struct workload_site *site =
         number && number <= sites->n_sites ? &sites->sites[number - 1] : &(struct workload_site){0};
@@ -100,7 +102,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(((const struct line *)a)->text, ((const struct line *)b)->text);
 }
 
-static int add_line(struct line *to, const struct workload_sites *sites, size_t number, struct symbols *symbols)
+static int add_line(struct line *to, const struct workload_sites *sites, size_t number,
+                    struct symbols *symbols)
 {
     struct buf text = {0};
     int rc = put_site(&text, sites, number, symbols);
@@ -125,8 +128,8 @@ static int put_lines(struct buf *to, struct line *lines, size_t n)
     return rc ? -ENOMEM : 0;
 }
 
-int profile_folded(struct buf *to, const struct by_site *b, const struct workload_sites *sites, struct symbols *symbols,
-                   enum profile_weight weight)
+int profile_folded(struct buf *to, const struct by_site *b, const struct workload_sites *sites,
+                   struct symbols *symbols, enum profile_weight weight)
 {
     struct line *lines = calloc(b->n_sites + 1, sizeof *lines);
     size_t n = 0;

@@ -58,14 +58,14 @@ int profile_stacks_add(struct profile_stacks *t, const struct workload_sites *si
 
 // Folded stacks, as flamegraph.pl and its kin read them: "main;f;g 1234" lines, the outermost function first; sites of the
 // same functions stand in one line each. Appends to *to. 0 or -ENOMEM.
-int profile_folded(struct buf *to, const struct by_site *b, const struct workload_sites *sites, struct symbols *symbols,
-                   enum profile_weight weight);
+int profile_folded(struct buf *to, const struct by_site *b, const struct workload_sites *sites,
+                   struct symbols *symbols, enum profile_weight weight);
 
 // pprof's profile.proto (github.com/google/pprof), not compressed, with the sample types alloc_objects, alloc_space,
 // peak_objects, peak_space, inuse_objects and inuse_space, the last ones those at the end. `duration_ns` is the
 // recording's. Appends to *to. 0 or -ENOMEM.
-int profile_pprof(struct buf *to, const struct by_site *b, const struct workload_sites *sites, struct symbols *symbols,
-                  uint64_t duration_ns);
+int profile_pprof(struct buf *to, const struct by_site *b, const struct workload_sites *sites,
+                  struct symbols *symbols, uint64_t duration_ns);
 
 // What is written in JSON: the stacks with one weight each, as https://www.speedscope.app and https://profiler.firefox.com
 // read them. `name` is the recording's. 0 or -ENOMEM, before anything is written.

@@ -86,8 +86,8 @@ static uint64_t string(struct writer *w, const char *text)
         hash++;
     if (found)
         return found - 1;
-    if (w->rc == 0 &&
-        (HT_GROW(&w->texts, &w->texts_capacity, w->n_texts + 1) < 0 || map_put(&w->strings, hash, w->n_texts + 1) < 0))
+    if (w->rc == 0 && (HT_GROW(&w->texts, &w->texts_capacity, w->n_texts + 1) < 0 ||
+                       map_put(&w->strings, hash, w->n_texts + 1) < 0))
         w->rc = -ENOMEM;
     if (w->rc < 0)
         return 0;
@@ -178,7 +178,8 @@ static void put_mappings(struct writer *w)
 
 static void put_sample(struct writer *w, size_t number, const struct by_site_totals *t)
 {
-    const uint64_t values[] = {t->calls, t->bytes, t->peak_blocks, t->peak_bytes, t->live_blocks, t->live_bytes};
+    const uint64_t values[] = {t->calls,      t->bytes,       t->peak_blocks,
+                               t->peak_bytes, t->live_blocks, t->live_bytes};
     struct buf m = {0};
     if (number && number <= w->sites->n_sites) {
         const struct workload_site *site = &w->sites->sites[number - 1];
@@ -191,8 +192,8 @@ static void put_sample(struct writer *w, size_t number, const struct by_site_tot
     buf_release(&m);
 }
 
-int profile_pprof(struct buf *to, const struct by_site *b, const struct workload_sites *sites, struct symbols *symbols,
-                  uint64_t duration_ns)
+int profile_pprof(struct buf *to, const struct by_site *b, const struct workload_sites *sites,
+                  struct symbols *symbols, uint64_t duration_ns)
 {
     struct writer w = {.to = to, .sites = sites, .symbols = symbols};
     string(&w, "");

@@ -14,7 +14,8 @@ void profile_stacks_release(struct profile_stacks *t)
 }
 
 // The first of an address's frames, which stand one after the other, the innermost first. -ENOMEM.
-static int64_t frames_of(struct profile_stacks *t, struct symbols *symbols, const struct workload_frame *f, size_t *n)
+static int64_t frames_of(struct profile_stacks *t, struct symbols *symbols,
+                         const struct workload_frame *f, size_t *n)
 {
     const struct symbol *found;
     uint64_t key = workload_sites_key(f), first = map_get(&t->by_address, key);
@@ -61,7 +62,8 @@ int profile_stacks_add(struct profile_stacks *t, const struct workload_sites *si
                        struct symbols *symbols, uint64_t weight)
 {
     static const struct workload_site none;
-    const struct workload_site *site = number && number <= sites->n_sites ? &sites->sites[number - 1] : &none;
+    const struct workload_site *site =
+        number && number <= sites->n_sites ? &sites->sites[number - 1] : &none;
     uint32_t stack = PROFILE_NO_STACK;
     int64_t first = 0;
     int rc = HT_GROW(&t->samples, &t->samples_capacity, t->n_samples + 1);

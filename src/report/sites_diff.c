@@ -42,8 +42,8 @@ static const struct symbol *own_function(const struct file_stat *s, uint32_t num
     return any ? &first : NULL;
 }
 
-static struct sites_diff_row *add_row(struct sites_diff *d, unsigned side, const char *function, const char *file,
-                                      int line)
+static struct sites_diff_row *add_row(struct sites_diff *d, unsigned side, const char *function,
+                                      const char *file, int line)
 {
     if (HT_GROW(&d->rows, &d->capacity, d->n + 1) < 0)
         return NULL;
@@ -73,7 +73,8 @@ int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *
             continue;
         // An address outside of objects is another one in each run.
         bool is_place = own && (own->known || own->module[0]);
-        r = is_place ? add_row(d, side, own->function, base_name(own->file[0] ? own->file : own->module), own->line)
+        r = is_place ? add_row(d, side, own->function,
+                               base_name(own->file[0] ? own->file : own->module), own->line)
                      : add_row(d, side, "(unknown)", "", 0);
         if (!r)
             return -ENOMEM;
@@ -173,13 +174,15 @@ static int by_change(const void *x, const void *y)
 {
     const struct sites_diff_side *a = ((const struct sites_diff_row *)x)->sides,
                                  *b = ((const struct sites_diff_row *)y)->sides;
-    uint64_t peak[] = {change(a[0].peak_bytes, a[1].peak_bytes), change(b[0].peak_bytes, b[1].peak_bytes)};
+    uint64_t peak[] = {change(a[0].peak_bytes, a[1].peak_bytes),
+                       change(b[0].peak_bytes, b[1].peak_bytes)};
     uint64_t bytes[] = {change(a[0].bytes, a[1].bytes), change(b[0].bytes, b[1].bytes)};
     if (peak[0] != peak[1])
         return peak[0] < peak[1] ? 1 : -1;
     if (bytes[0] != bytes[1])
         return bytes[0] < bytes[1] ? 1 : -1;
-    return strcmp(((const struct sites_diff_row *)x)->function, ((const struct sites_diff_row *)y)->function);
+    return strcmp(((const struct sites_diff_row *)x)->function,
+                  ((const struct sites_diff_row *)y)->function);
 }
 
 void sites_diff_match(struct sites_diff *d)
@@ -189,8 +192,8 @@ void sites_diff_match(struct sites_diff *d)
     qsort(d->rows, d->n, sizeof *d->rows, by_place);
     join_places(d);
     for (size_t i = 0, middle, end; i < d->n; i = end) {
-        for (middle = i;
-             middle < d->n && same_function(&d->rows[i], &d->rows[middle]) && d->rows[middle].sides[0].found;)
+        for (middle = i; middle < d->n && same_function(&d->rows[i], &d->rows[middle]) &&
+                         d->rows[middle].sides[0].found;)
             middle++;
         for (end = middle; end < d->n && same_function(&d->rows[i], &d->rows[end]);)
             end++;

@@ -14,8 +14,9 @@ struct sites_diff_side {
 
 // All stacks of a side whose innermost function of the program is the same, at the same line.
 struct sites_diff_row {
-    char *function, *file; // owned; the file's name without folders, or the object's where no lines are known
-    bool named;            // the function's name is known; else it is OBJECT+0xOFFSET
+    char *function,
+        *file;  // owned; the file's name without folders, or the object's where no lines are known
+    bool named; // the function's name is known; else it is OBJECT+0xOFFSET
     struct sites_diff_side sides[2];
 };
 

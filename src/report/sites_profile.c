@@ -17,7 +17,8 @@ struct chosen {
     uint32_t *index; // of the number in sites, + 1
 };
 
-static const enum profile_weight weights[] = {PROFILE_PEAK, PROFILE_LIVE, PROFILE_BYTES, PROFILE_CALLS, PROFILE_GROWTH};
+static const enum profile_weight weights[] = {PROFILE_PEAK, PROFILE_LIVE, PROFILE_BYTES,
+                                              PROFILE_CALLS, PROFILE_GROWTH};
 enum { WEIGHTS = sizeof weights / sizeof *weights };
 
 struct scored {
@@ -28,7 +29,9 @@ struct scored {
 static int by_score(const void *a, const void *b)
 {
     const struct scored *x = a, *y = b;
-    return x->score < y->score ? 1 : x->score > y->score ? -1 : (x->number > y->number) - (x->number < y->number);
+    return x->score < y->score   ? 1
+           : x->score > y->score ? -1
+                                 : (x->number > y->number) - (x->number < y->number);
 }
 
 // A site matters as much as its greatest share of any weight.
@@ -42,7 +45,8 @@ static void score(const struct by_site *b, struct scored *all)
     for (size_t i = 0; i < b->n_sites; i++) {
         all[i] = (struct scored){0, (uint32_t)i};
         for (size_t k = 0; k < WEIGHTS; k++) {
-            double share = sums[k] > 0 ? (double)profile_weigh(&b->sites[i], weights[k]) / sums[k] : 0;
+            double share =
+                sums[k] > 0 ? (double)profile_weigh(&b->sites[i], weights[k]) / sums[k] : 0;
             all[i].score = share > all[i].score ? share : all[i].score;
         }
     }

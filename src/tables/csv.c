@@ -11,8 +11,8 @@ enum { CHUNK_BYTES = 1 << 16 };
 // four are = + - @ in full width.
 static bool is_formula(const char *text, size_t n)
 {
-    return n && (memchr("=+-@\t\r\n", text[0], 7) ||
-                 (n >= 3 && memcmp(text, "\xef\xbc", 2) == 0 && memchr("\x9d\x8b\x8d\xa0", text[2], 4)));
+    return n && (memchr("=+-@\t\r\n", text[0], 7) || (n >= 3 && memcmp(text, "\xef\xbc", 2) == 0 &&
+                                                      memchr("\x9d\x8b\x8d\xa0", text[2], 4)));
 }
 
 static bool needs_quotes(const char *text, size_t n)
@@ -54,7 +54,8 @@ static int csv_row(struct tables_output *o, const struct tables_row *row)
         bool is_text = o->table->columns[i].type >= TABLES_NAME;
         rc = i ? buf_put_u8(&o->text, ',') : 0;
         if (rc == 0 && row->present >> i & 1)
-            rc = is_text ? tables_csv_put(&o->text, row->values[i].text, strlen(row->values[i].text), o->csv_safe)
+            rc = is_text ? tables_csv_put(&o->text, row->values[i].text,
+                                          strlen(row->values[i].text), o->csv_safe)
                          : put_number(&o->text, (uint64_t)row->values[i].integer);
     }
     rc = rc < 0 ? rc : buf_put_u8(&o->text, '\n');
@@ -67,7 +68,9 @@ static int csv_begin(struct tables_output *o)
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < o->table->n_columns; i++) {
         rc = i ? buf_put_u8(&o->text, ',') : 0;
-        rc = rc < 0 ? rc : buf_put(&o->text, o->table->columns[i].name, strlen(o->table->columns[i].name));
+        rc = rc < 0
+                 ? rc
+                 : buf_put(&o->text, o->table->columns[i].name, strlen(o->table->columns[i].name));
     }
     return rc < 0 ? rc : buf_put_u8(&o->text, '\n');
 }
@@ -78,4 +81,5 @@ static int csv_end(struct tables_output *o)
     return 0;
 }
 
-const struct tables_format tables_csv = {.name = "csv", .begin = csv_begin, .row = csv_row, .end = csv_end};
+const struct tables_format tables_csv = {
+    .name = "csv", .begin = csv_begin, .row = csv_row, .end = csv_end};

@@ -25,14 +25,17 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
 int tables_export(const char *from, const struct tables_export_settings *s, struct err *e)
 {
     const struct tables_definition *table = &tables_definitions[s->table];
-    struct export_target t = {.format = s->format,
-                              .output = {.table = table, .out = {.fd = -1}, .csv_safe = s->csv_safe, .e = e}};
+    struct export_target t = {
+        .format = s->format,
+        .output = {.table = table, .out = {.fd = -1}, .csv_safe = s->csv_safe, .e = e}};
     struct tables_output *o = &t.output;
     struct tables_scan scan = {.row = put_row, .context = &t, .watch = s->watch};
-    scan.of[s->table] = (struct tables_wanted){.rows = true, .columns = (1u << table->n_columns) - 1};
+    scan.of[s->table] =
+        (struct tables_wanted){.rows = true, .columns = (1u << table->n_columns) - 1};
     // The file is opened first: a name that is wrong leaves no output.
     int rc = strcmp(from, "-") == 0 ? 0 : tables_check(from, e);
-    rc = rc < 0 ? rc : output_open(&o->out, s->output, OUTPUT_ASIDE | (s->force ? OUTPUT_FORCE : 0), e);
+    rc = rc < 0 ? rc
+                : output_open(&o->out, s->output, OUTPUT_ASIDE | (s->force ? OUTPUT_FORCE : 0), e);
     if (rc < 0)
         return rc;
     rc = s->format->begin(o);

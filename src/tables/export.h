@@ -25,7 +25,8 @@ struct tables_format {
     int (*begin)(struct tables_output *o);
     int (*row)(struct tables_output *o, const struct tables_row *row);
     int (*end)(struct tables_output *o);
-    int (*flush)(struct tables_output *o);    // writes the rows that are in memory, and frees it; NULL: there are none
+    int (*flush)(struct tables_output
+                     *o); // writes the rows that are in memory, and frees it; NULL: there are none
     void (*release)(struct tables_output *o); // also after an error; NULL: nothing
 };
 

@@ -150,7 +150,8 @@ static int put_text(struct buf *to, const char *text)
 }
 
 // Compresses p->page and appends it with its header to the output.
-static int put_page(struct tables_output *o, struct parquet_column *c, int type, size_t values, int encoding)
+static int put_page(struct tables_output *o, struct parquet_column *c, int type, size_t values,
+                    int encoding)
 {
     struct parquet *p = o->state;
     size_t room = ZSTD_compressBound(p->page.size);
@@ -238,8 +239,8 @@ static int put_column(struct tables_output *o, struct parquet_column *c, enum ta
 }
 
 // The smallest and the largest value.
-static void put_statistics(struct parquet_thrift *t, const struct parquet *p, const struct parquet_column *c,
-                           enum tables_type type)
+static void put_statistics(struct parquet_thrift *t, const struct parquet *p,
+                           const struct parquet_column *c, enum tables_type type)
 {
     parquet_thrift_field(t, 12, PARQUET_THRIFT_STRUCT);
     int outer = parquet_thrift_begin(t);
@@ -268,12 +269,14 @@ static void put_statistics(struct parquet_thrift *t, const struct parquet *p, co
 
 static int physical_type(enum tables_type type)
 {
-    return type == TABLES_INTEGER ? TYPE_INT64 : type == TABLES_BOOLEAN ? TYPE_BOOLEAN : TYPE_BYTE_ARRAY;
+    return type == TABLES_INTEGER   ? TYPE_INT64
+           : type == TABLES_BOOLEAN ? TYPE_BOOLEAN
+                                    : TYPE_BYTE_ARRAY;
 }
 
 // A ColumnChunk of the footer.
-static void put_chunk(struct parquet_thrift *t, const struct parquet *p, const struct parquet_column *c,
-                      const struct tables_column *column)
+static void put_chunk(struct parquet_thrift *t, const struct parquet *p,
+                      const struct parquet_column *c, const struct tables_column *column)
 {
     uint64_t at = c->dictionary_at ? c->dictionary_at : c->data_at;
     bool plain = c->dictionary_at && c->encoding != PLAIN;

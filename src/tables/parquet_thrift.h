@@ -35,7 +35,8 @@ static inline void parquet_thrift_varint(struct parquet_thrift *t, uint64_t v)
 }
 
 // Fields of a struct come in rising order, at most 15 apart.
-static inline void parquet_thrift_field(struct parquet_thrift *t, int field, enum parquet_thrift_type type)
+static inline void parquet_thrift_field(struct parquet_thrift *t, int field,
+                                        enum parquet_thrift_type type)
 {
     uint8_t head = (uint8_t)((field - t->last_field) << 4 | (int)type);
     parquet_thrift_bytes(t, &head, 1);
@@ -60,14 +61,16 @@ static inline void parquet_thrift_element(struct parquet_thrift *t, const void *
     parquet_thrift_bytes(t, bytes, n);
 }
 
-static inline void parquet_thrift_binary(struct parquet_thrift *t, int field, const void *bytes, size_t n)
+static inline void parquet_thrift_binary(struct parquet_thrift *t, int field, const void *bytes,
+                                         size_t n)
 {
     parquet_thrift_field(t, field, PARQUET_THRIFT_BINARY);
     parquet_thrift_element(t, bytes, n);
 }
 
 // The elements follow: of structs each from parquet_thrift_begin to parquet_thrift_end.
-static inline void parquet_thrift_list(struct parquet_thrift *t, int field, enum parquet_thrift_type of, size_t n)
+static inline void parquet_thrift_list(struct parquet_thrift *t, int field,
+                                       enum parquet_thrift_type of, size_t n)
 {
     parquet_thrift_field(t, field, PARQUET_THRIFT_LIST);
     uint8_t head = (uint8_t)((n < 15 ? n : 15) << 4 | of);

@@ -82,9 +82,11 @@ static int open_file(struct partitions *p, struct partition_file *f, uint32_t pr
     char *folder = NULL;
     const struct trace_reader *r = &p->file.trace.reader;
     unsigned long pid = process < r->n_processes ? r->processes[process]->pid : 0;
-    int n = is_by_process(p) ? asprintf(&folder, "%s/pid=%lu", p->folder, pid) : asprintf(&folder, "%s", p->folder);
+    int n = is_by_process(p) ? asprintf(&folder, "%s/pid=%lu", p->folder, pid)
+                             : asprintf(&folder, "%s", p->folder);
     int rc = n < 0 ? -ENOMEM : output_make_folder(folder, p->e);
-    if (rc == 0 && asprintf(&f->path, "%s/%" PRIu32 ".%s", folder, process, p->settings->format->name) < 0) {
+    if (rc == 0 &&
+        asprintf(&f->path, "%s/%" PRIu32 ".%s", folder, process, p->settings->format->name) < 0) {
         f->path = NULL;
         rc = -ENOMEM;
     }
@@ -95,7 +97,8 @@ static int open_file(struct partitions *p, struct partition_file *f, uint32_t pr
                                        .csv_safe = p->settings->csv_safe,
                                        .e = p->e};
     rc = rc < 0 ? rc
-                : output_open(&f->output.out, f->path, OUTPUT_ASIDE | (p->settings->force ? OUTPUT_FORCE : 0), p->e);
+                : output_open(&f->output.out, f->path,
+                              OUTPUT_ASIDE | (p->settings->force ? OUTPUT_FORCE : 0), p->e);
     return rc < 0 ? rc : p->settings->format->begin(&f->output);
 }
 
@@ -165,14 +168,18 @@ static int end_process(void *context, const struct tables_facts *facts)
 {
     struct partitions *p = context;
     enum tables_id table = p->settings->table;
-    return table == TABLES_TABLE_SITES || table == TABLES_TABLE_PROCESSES ? 0 : close_file(p, facts->process, true);
+    return table == TABLES_TABLE_SITES || table == TABLES_TABLE_PROCESSES
+               ? 0
+               : close_file(p, facts->process, true);
 }
 
 static int check(struct partitions *p, const char *from, struct err *e)
 {
     int rc = file_open(&p->file, from, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, e);
     if (rc == 0 && p->file.kind == FILE_WORKLOAD)
-        rc = err_set(e, -EINVAL, "%s: is a workload, which does not have the host and the time of its recording", from);
+        rc = err_set(
+            e, -EINVAL,
+            "%s: is a workload, which does not have the host and the time of its recording", from);
     p->folder = rc == 0 ? make_folder(p) : NULL;
     return rc < 0 ? rc : p->folder ? 0 : -ENOMEM;
 }
@@ -181,12 +188,14 @@ int tables_partition(const char *from, const struct tables_export_settings *s, s
 {
     const struct tables_definition *table = &tables_definitions[s->table];
     struct partitions p = {.settings = s, .e = e};
-    struct tables_scan scan = {.row = put_row, .facts = end_process, .context = &p, .watch = s->watch};
+    struct tables_scan scan = {
+        .row = put_row, .facts = end_process, .context = &p, .watch = s->watch};
     struct rlimit files;
     // Each process that runs at a time has a file open.
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)
         setrlimit(RLIMIT_NOFILE, &(struct rlimit){files.rlim_max, files.rlim_max});
-    scan.of[s->table] = (struct tables_wanted){.rows = true, .columns = (1u << table->n_columns) - 1};
+    scan.of[s->table] =
+        (struct tables_wanted){.rows = true, .columns = (1u << table->n_columns) - 1};
     int rc = check(&p, from, e);
     rc = rc < 0 ? rc : tables_scan_file(&p.file, &scan, e);
     for (size_t i = 0; i < p.n; i++) {

@@ -69,7 +69,8 @@ bool tables_row_meets(const struct tables_wanted *w, const struct tables_row *ro
     return true;
 }
 
-int tables_put_checked(const struct tables_scan *scan, enum tables_id table, const struct tables_row *row)
+int tables_put_checked(const struct tables_scan *scan, enum tables_id table,
+                       const struct tables_row *row)
 {
     return tables_row_meets(&scan->of[table], row) ? scan->row(scan->context, table, row) : 0;
 }
@@ -108,7 +109,8 @@ static int fill_text(struct tables_process *p, const struct workload_op *op, str
 }
 
 // The rarer columns.
-static int fill_event_rest(struct tables_process *p, const struct source *s, uint32_t columns, struct tables_row *row)
+static int fill_event_rest(struct tables_process *p, const struct source *s, uint32_t columns,
+                           struct tables_row *row)
 {
     const struct workload_op *op = s->op;
     unsigned fields = event_infos[op->kind].fields;
@@ -121,9 +123,11 @@ static int fill_event_rest(struct tables_process *p, const struct source *s, uin
         set_known(row, columns, TABLES_EVENT_ADDRESS, s->call->result);
     if (s->call) {
         set_known(row, columns, TABLES_EVENT_USABLE, s->call->notes[HT_NOTE_USABLE]);
-        set_known(row, columns, TABLES_EVENT_FREED_ADDRESS, op->kind == HT_PREEXISTING ? 0 : s->call->ptr);
+        set_known(row, columns, TABLES_EVENT_FREED_ADDRESS,
+                  op->kind == HT_PREEXISTING ? 0 : s->call->ptr);
         if (op->kind == HT_PREEXISTING)
-            set_known(row, columns, TABLES_EVENT_ADDRESS, s->call->result ? s->call->result : s->call->ptr);
+            set_known(row, columns, TABLES_EVENT_ADDRESS,
+                      s->call->result ? s->call->result : s->call->ptr);
     }
     if (columns & 1 << TABLES_EVENT_FREED_BLOCK && s->freed)
         tables_row_set(row, TABLES_EVENT_FREED_BLOCK, s->freed->event);
@@ -135,10 +139,12 @@ static int fill_event_rest(struct tables_process *p, const struct source *s, uin
     return columns & 1 << TABLES_EVENT_TEXT ? fill_text(p, op, row) : 0;
 }
 
-static int fill_event(struct tables_process *p, const struct source *s, uint32_t columns, struct tables_row *row)
+static int fill_event(struct tables_process *p, const struct source *s, uint32_t columns,
+                      struct tables_row *row)
 {
-    const uint32_t common = 1 << TABLES_EVENT_PROCESS | 1 << TABLES_EVENT_EVENT | 1 << TABLES_EVENT_TIME |
-                            1 << TABLES_EVENT_THREAD | 1 << TABLES_EVENT_KIND | 1 << TABLES_EVENT_SIZE;
+    const uint32_t common = 1 << TABLES_EVENT_PROCESS | 1 << TABLES_EVENT_EVENT |
+                            1 << TABLES_EVENT_TIME | 1 << TABLES_EVENT_THREAD |
+                            1 << TABLES_EVENT_KIND | 1 << TABLES_EVENT_SIZE;
     uint64_t size;
     if (columns & 1 << TABLES_EVENT_PROCESS)
         tables_row_set(row, TABLES_EVENT_PROCESS, p->number);
@@ -171,7 +177,8 @@ static int put_event(struct tables_process *p, const struct source *s)
     return rc < 0 ? rc : p->scan->row(p->scan->context, TABLES_TABLE_EVENTS, &row);
 }
 
-static void fill_freed(const struct tables_process *p, const struct source *s, uint32_t columns, struct tables_row *row)
+static void fill_freed(const struct tables_process *p, const struct source *s, uint32_t columns,
+                       struct tables_row *row)
 {
     if (columns & 1 << TABLES_BLOCK_FREE_EVENT)
         tables_row_set(row, TABLES_BLOCK_FREE_EVENT, s->event);
@@ -184,8 +191,8 @@ static void fill_freed(const struct tables_process *p, const struct source *s, u
 }
 
 // `s`: what freed it; NULL: it is live at the end.
-static void fill_block(const struct tables_process *p, const struct tables_block *b, const struct source *s,
-                       uint32_t columns, struct tables_row *row)
+static void fill_block(const struct tables_process *p, const struct tables_block *b,
+                       const struct source *s, uint32_t columns, struct tables_row *row)
 {
     if (columns & 1 << TABLES_BLOCK_PROCESS)
         tables_row_set(row, TABLES_BLOCK_PROCESS, p->number);
@@ -201,7 +208,8 @@ static void fill_block(const struct tables_process *p, const struct tables_block
         tables_row_set_text(row, TABLES_BLOCK_ALLOC_KIND, event_infos[b->kind].name);
     if (columns & 1 << TABLES_BLOCK_SIZE && b->size_known)
         tables_row_set(row, TABLES_BLOCK_SIZE, b->size);
-    if (columns & 1 << TABLES_BLOCK_ALIGN && event_infos[b->kind].fields & HT_F_ALIGN && !b->preexisting)
+    if (columns & 1 << TABLES_BLOCK_ALIGN && event_infos[b->kind].fields & HT_F_ALIGN &&
+        !b->preexisting)
         tables_row_set(row, TABLES_BLOCK_ALIGN, b->align);
     set_known(row, columns, TABLES_BLOCK_USABLE, b->usable);
     set_known(row, columns, TABLES_BLOCK_ADDRESS, b->address);
@@ -230,7 +238,8 @@ static int begin_block(struct tables_process *p, const struct source *s)
     const struct workload_op *op = s->op;
     if (op->slot == WORKLOAD_NO_SLOT)
         return 0;
-    if (op->slot >= p->n_live && HT_EXTEND(&p->live, &p->n_live, &p->live_capacity, op->slot + 1ull) < 0)
+    if (op->slot >= p->n_live &&
+        HT_EXTEND(&p->live, &p->n_live, &p->live_capacity, op->slot + 1ull) < 0)
         return -ENOMEM;
     bool preexisting = op->kind == HT_PREEXISTING;
     struct tables_block *b = &p->live[op->slot];
@@ -275,7 +284,8 @@ int tables_process_op(struct tables_process *p, uint32_t thread, const struct wo
         if (p->scan->of[TABLES_TABLE_BLOCKS].rows)
             rc = put_block(p, &freed, &s);
     }
-    if (rc == 0 && p->follows_blocks && allocates(op) && !(op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED)))
+    if (rc == 0 && p->follows_blocks && allocates(op) &&
+        !(op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED)))
         rc = begin_block(p, &s);
     if (rc == 0 && p->scan->of[TABLES_TABLE_EVENTS].rows)
         rc = put_event(p, &s);

@@ -39,7 +39,8 @@ static bool wants_ops(const struct tables_scan *s)
 static struct tables_process process_of(const struct tables_scan *s)
 {
     bool freed = columns_of(s, TABLES_TABLE_EVENTS) >> TABLES_EVENT_FREED_BLOCK & 1;
-    return (struct tables_process){.scan = s, .follows_blocks = freed || wants_rows(s, TABLES_TABLE_BLOCKS)};
+    return (struct tables_process){.scan = s,
+                                   .follows_blocks = freed || wants_rows(s, TABLES_TABLE_BLOCKS)};
 }
 
 static void show_progress(const struct tables_scan *s, uint64_t offset)
@@ -56,7 +57,8 @@ static void note_cut(const struct tables_scan *s, const struct err *cut)
         s->watch->note(cut->text);
 }
 
-static int put_sample(struct tables_process *p, uint64_t stamp, uint64_t rss_bytes, uint64_t anon_bytes)
+static int put_sample(struct tables_process *p, uint64_t stamp, uint64_t rss_bytes,
+                      uint64_t anon_bytes)
 {
     struct tables_row row = {0};
     tables_row_set(&row, TABLES_SAMPLE_PROCESS, p->number);
@@ -73,7 +75,8 @@ static int put_facts(const struct tables_process *p, const struct tables_facts *
 }
 
 // Arguments with spaces between them, in p->text.
-static int put_command(struct tables_process *p, struct tables_row *row, const char *argv, uint32_t bytes)
+static int put_command(struct tables_process *p, struct tables_row *row, const char *argv,
+                       uint32_t bytes)
 {
     p->text.size = 0;
     if (!bytes)
@@ -91,7 +94,8 @@ static int put_command(struct tables_process *p, struct tables_row *row, const c
 }
 
 // What processes of traces and of workloads have.
-static int put_process(struct tables_process *p, struct tables_row *row, const char *argv, uint32_t argv_bytes)
+static int put_process(struct tables_process *p, struct tables_row *row, const char *argv,
+                       uint32_t argv_bytes)
 {
     tables_row_set(row, TABLES_PROCESS_PROCESS, p->number);
     tables_row_set(row, TABLES_PROCESS_THREADS, p->threads);
@@ -113,7 +117,8 @@ static int put_traced_process(struct tables_process *p)
     tables_row_set_text(&row, TABLES_PROCESS_EXE, t->exe);
     tables_row_set_text(&row, TABLES_PROCESS_ALLOCATOR, t->allocator);
     if (p->has_times)
-        tables_row_set(&row, TABLES_PROCESS_START_TIME, (uint64_t)tables_process_ns(p, t->start_stamp));
+        tables_row_set(&row, TABLES_PROCESS_START_TIME,
+                       (uint64_t)tables_process_ns(p, t->start_stamp));
     if (p->has_times && t->ended)
         tables_row_set(&row, TABLES_PROCESS_END_TIME, (uint64_t)tables_process_ns(p, t->end_stamp));
     if (t->has_exit_status)
@@ -139,7 +144,8 @@ static int put_ops(void *context, const struct workload_thread_op *ops, size_t n
     return rc;
 }
 
-static int put_calls(void *context, const struct workload_thread_op *ops, const struct order_call *calls, size_t n)
+static int put_calls(void *context, const struct workload_thread_op *ops,
+                     const struct order_call *calls, size_t n)
 {
     struct tables_process *p = context;
     int rc = 0;
@@ -159,7 +165,8 @@ static int put_samples(void *context, const struct trace_sample *samples, size_t
     return rc;
 }
 
-static int end_process(void *context, const struct order_counts *counts, const struct workload_sites *sites)
+static int end_process(void *context, const struct order_counts *counts,
+                       const struct workload_sites *sites)
 {
     struct tables_process *p = context;
     p->threads = counts->threads;
@@ -173,10 +180,12 @@ static int end_process(void *context, const struct order_counts *counts, const s
     return rc < 0 ? rc : tables_process_sites(p, sites, p->of->exe);
 }
 
-static int choose_process(void *context, const struct trace_process *from, struct convert_sink *sink)
+static int choose_process(void *context, const struct trace_process *from,
+                          struct convert_sink *sink)
 {
     struct trace_scan *t = context;
-    struct tables_process *p = HT_GROW(&t->processes, &t->capacity, t->n + 1) < 0 ? NULL : calloc(1, sizeof *p);
+    struct tables_process *p =
+        HT_GROW(&t->processes, &t->capacity, t->n + 1) < 0 ? NULL : calloc(1, sizeof *p);
     if (!p)
         return -ENOMEM;
     t->processes[t->n++] = p;
@@ -247,7 +256,8 @@ static int put_workload_process(struct tables_process *p, const struct workload_
 
 // What stands behind the ops.
 static int put_workload_rest(struct tables_process *p, const struct workload_header *h,
-                             const struct workload_summary *sum, const struct workload_sample *samples, size_t n,
+                             const struct workload_summary *sum,
+                             const struct workload_sample *samples, size_t n,
                              const struct workload_sites *sites)
 {
     const struct tables_facts facts = {p->number, h->exe, sites, NULL, sum->threads};
@@ -281,7 +291,8 @@ static int scan_workload_end(struct tables_process *p, struct workload_reader *r
     return rc;
 }
 
-static int scan_workload_ops(struct tables_process *p, struct workload_file *f, struct err *cut, struct err *e)
+static int scan_workload_ops(struct tables_process *p, struct workload_file *f, struct err *cut,
+                             struct err *e)
 {
     const struct workload_op *ops;
     uint32_t thread;
@@ -339,7 +350,8 @@ int tables_scan_file(struct file *f, const struct tables_scan *s, struct err *e)
     const struct input *in = file_input(f);
     if (progress)
         progress->total = in->size_bytes;
-    int rc = f->kind == FILE_TRACE ? scan_trace(s, &f->trace, e) : scan_workload(s, &f->workload, e);
+    int rc =
+        f->kind == FILE_TRACE ? scan_trace(s, &f->trace, e) : scan_workload(s, &f->workload, e);
     if (progress)
         progress_clear(progress);
     return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", in->name) : rc;

@@ -38,13 +38,15 @@ void tables_process_prefetch(const struct tables_process *p, const struct worklo
 int tables_process_end(struct tables_process *p);
 
 // The rows of its call sites; `exe` may be NULL.
-int tables_process_sites(struct tables_process *p, const struct workload_sites *sites, const char *exe);
+int tables_process_sites(struct tables_process *p, const struct workload_sites *sites,
+                         const char *exe);
 
 // A time in a row.
 int64_t tables_process_ns(const struct tables_process *p, uint64_t stamp);
 
 // The row if it meets the conditions of the table. 0 or a negative errno.
-int tables_put_checked(const struct tables_scan *scan, enum tables_id table, const struct tables_row *row);
+int tables_put_checked(const struct tables_scan *scan, enum tables_id table,
+                       const struct tables_row *row);
 
 // Does the row meet all conditions?
 bool tables_row_meets(const struct tables_wanted *w, const struct tables_row *row);

@@ -37,7 +37,8 @@ static void fill_function(struct tables_row *row, const struct symbol *s)
         tables_row_set_text(row, TABLES_SITE_MODULE, s->module);
 }
 
-int tables_process_sites(struct tables_process *p, const struct workload_sites *sites, const char *exe)
+int tables_process_sites(struct tables_process *p, const struct workload_sites *sites,
+                         const char *exe)
 {
     const struct tables_wanted *w = &p->scan->of[TABLES_TABLE_SITES];
     const uint32_t cheap = 1 << TABLES_SITE_PROCESS | 1 << TABLES_SITE_SITE;
@@ -57,7 +58,8 @@ int tables_process_sites(struct tables_process *p, const struct workload_sites *
             fill_function(&row, &s);
         if (columns & 1 << TABLES_SITE_STACK && site->n) {
             rc = put_stack(&p->text, symbols, sites, site);
-            tables_row_set_text(&row, TABLES_SITE_STACK, rc < 0 ? NULL : (const char *)p->text.data);
+            tables_row_set_text(&row, TABLES_SITE_STACK,
+                                rc < 0 ? NULL : (const char *)p->text.data);
         }
         rc = rc < 0 ? rc : tables_put_checked(p->scan, TABLES_TABLE_SITES, &row);
     }

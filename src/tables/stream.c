@@ -13,8 +13,9 @@ enum { BATCHES = 4, BATCH_ROWS = 512 };
 struct batch {
     size_t n;
     struct buf text;
-    uint8_t tables[BATCH_ROWS];         // enum tables_id
-    struct tables_row rows[BATCH_ROWS]; // a TABLES_TEXT is an offset into `text` until the batch is full
+    uint8_t tables[BATCH_ROWS]; // enum tables_id
+    struct tables_row
+        rows[BATCH_ROWS]; // a TABLES_TEXT is an offset into `text` until the batch is full
 };
 
 struct tables_stream {
@@ -119,7 +120,8 @@ static int copy_wanted(struct tables_stream *s, enum tables_id table)
 {
     struct tables_wanted *w = &s->how.of[table];
     for (unsigned i = 0; i < tables_definitions[table].n_columns; i++)
-        s->texts[table] |= (uint32_t)(tables_definitions[table].columns[i].type == TABLES_TEXT) << i;
+        s->texts[table] |= (uint32_t)(tables_definitions[table].columns[i].type == TABLES_TEXT)
+                           << i;
     if (!w->n_conditions)
         return 0;
     s->conditions[table] = malloc(w->n_conditions * sizeof *w->conditions);
@@ -141,7 +143,8 @@ static int start_thread(struct tables_stream *s)
     return -rc;
 }
 
-struct tables_stream *tables_stream_start(const char *path, struct file *file, const struct tables_scan *how)
+struct tables_stream *tables_stream_start(const char *path, struct file *file,
+                                          const struct tables_scan *how)
 {
     struct tables_stream *s = calloc(1, sizeof *s);
     if (!s)
@@ -171,7 +174,8 @@ static int next_row(struct tables_stream *s, enum tables_id *table, const struct
     return 1;
 }
 
-int tables_stream_next(struct tables_stream *s, enum tables_id *table, const struct tables_row **row, struct err *e)
+int tables_stream_next(struct tables_stream *s, enum tables_id *table,
+                       const struct tables_row **row, struct err *e)
 {
     if (s->holds && s->at < s->batches[s->read % BATCHES].n)
         return next_row(s, table, row);

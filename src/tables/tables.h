@@ -146,7 +146,13 @@ struct tables_row {
     union tables_value values[TABLES_MAX_COLUMNS];
 };
 
-enum tables_comparison { TABLES_EQUAL, TABLES_LESS, TABLES_LESS_EQUAL, TABLES_GREATER, TABLES_GREATER_EQUAL };
+enum tables_comparison {
+    TABLES_EQUAL,
+    TABLES_LESS,
+    TABLES_LESS_EQUAL,
+    TABLES_GREATER,
+    TABLES_GREATER_EQUAL
+};
 
 // On an integer or boolean column; NULL meets none.
 struct tables_condition {
@@ -184,8 +190,9 @@ struct tables_scan {
     // The same; NULL: not wanted.
     int (*facts)(void *context, const struct tables_facts *facts);
     void *context;
-    const struct convert_watch *watch; // progress, and a note where the file is cut off; NULL: nothing
-    struct err *cut;                   // message: where the file is cut off, which is no error; NULL: not wanted
+    const struct convert_watch
+        *watch;      // progress, and a note where the file is cut off; NULL: nothing
+    struct err *cut; // message: where the file is cut off, which is no error; NULL: not wanted
 };
 
 // Reads the trace or workload at `path` ("-": stdin) once, in memory bounded by live blocks, threads, and call sites. Rows

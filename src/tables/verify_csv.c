@@ -65,15 +65,15 @@ int tables_verify_csv(struct input *in, uint64_t *rows, struct err *e)
         for (ssize_t i = 0; i < n; i++, at++) {
             state = next_state(state, bytes[i]);
             if (state == CSV_BAD)
-                return err_set(e, -EBADMSG, "%s: a quote that is not expected, at byte %llu", in->name,
-                               (unsigned long long)at);
+                return err_set(e, -EBADMSG, "%s: a quote that is not expected, at byte %llu",
+                               in->name, (unsigned long long)at);
             fields += state == CSV_BEGIN && bytes[i] == ',';
             if (state != CSV_BEGIN || bytes[i] != '\n')
                 continue;
             wanted = lines++ ? wanted : fields;
             if (fields != wanted)
-                return err_set(e, -EBADMSG, "%s: a row of %u fields, expected %u, at byte %llu", in->name, fields,
-                               wanted, (unsigned long long)line_at);
+                return err_set(e, -EBADMSG, "%s: a row of %u fields, expected %u, at byte %llu",
+                               in->name, fields, wanted, (unsigned long long)line_at);
             fields = 1;
             line_at = at + 1;
         }
@@ -81,7 +81,8 @@ int tables_verify_csv(struct input *in, uint64_t *rows, struct err *e)
     if (n < 0)
         return (int)n;
     if (line_at != at)
-        return err_set(e, -EBADMSG, "%s: cut off in the row at byte %llu", in->name, (unsigned long long)line_at);
+        return err_set(e, -EBADMSG, "%s: cut off in the row at byte %llu", in->name,
+                       (unsigned long long)line_at);
     *rows = lines - 1;
     return 0;
 }

@@ -27,7 +27,8 @@ struct verify_chunk {
 
 static int bad(const struct verify *v, const char *what, uint64_t at)
 {
-    return err_set(v->e, -EBADMSG, "%s: %s, at byte %llu", v->in->name, what, (unsigned long long)at);
+    return err_set(v->e, -EBADMSG, "%s: %s, at byte %llu", v->in->name, what,
+                   (unsigned long long)at);
 }
 
 // Reads the head of the next field of a struct. Returns false after the last field.
@@ -93,7 +94,8 @@ static uint64_t get_number(struct varint_source *s, unsigned type)
 }
 
 // Decompresses a page, which verifies its checksum, and compares the length.
-static int check_page(struct verify *v, const uint8_t *packed, size_t n, uint64_t raw_bytes, uint64_t at)
+static int check_page(struct verify *v, const uint8_t *packed, size_t n, uint64_t raw_bytes,
+                      uint64_t at)
 {
     ZSTD_inBuffer from = {packed, n, 0};
     uint64_t bytes = 0;
@@ -108,7 +110,9 @@ static int check_page(struct verify *v, const uint8_t *packed, size_t n, uint64_
         if (bytes > raw_bytes || (left && from.pos == n && to.pos < to.size))
             break;
     }
-    return left || from.pos != n || bytes != raw_bytes ? bad(v, "a page of another length than its head says", at) : 0;
+    return left || from.pos != n || bytes != raw_bytes
+               ? bad(v, "a page of another length than its head says", at)
+               : 0;
 }
 
 static int check_pages(struct verify *v, uint64_t chunk_at)
@@ -190,7 +194,8 @@ static int check_columns(struct verify *v, struct varint_source *s, uint64_t *va
         if (s->bad)
             return 0;
         *values = i ? *values : c.values;
-        rc = c.values == *values ? check_chunk(v, &c) : bad(v, "columns of different lengths", v->at);
+        rc = c.values == *values ? check_chunk(v, &c)
+                                 : bad(v, "columns of different lengths", v->at);
     }
     return rc;
 }
@@ -209,7 +214,8 @@ static int check_group(struct verify *v, struct varint_source *s, uint64_t *rows
             skip(s, type, 0);
     }
     *rows += group_rows;
-    return rc == 0 && !s->bad && group_rows != values ? bad(v, "a wrong number of rows", v->at) : rc;
+    return rc == 0 && !s->bad && group_rows != values ? bad(v, "a wrong number of rows", v->at)
+                                                      : rc;
 }
 
 static int check_footer(struct verify *v, uint64_t *rows)
@@ -241,7 +247,8 @@ static int read_footer(struct verify *v)
 {
     uint8_t tail[TAIL_BYTES] = {0};
     uint64_t size = v->in->size_bytes;
-    int rc = size < 4 + TAIL_BYTES ? bad(v, "cut off", size) : input_seek(v->in, size - TAIL_BYTES, v->e);
+    int rc = size < 4 + TAIL_BYTES ? bad(v, "cut off", size)
+                                   : input_seek(v->in, size - TAIL_BYTES, v->e);
     ssize_t n = rc < 0 ? rc : input_read(v->in, tail, sizeof tail, v->e);
     if (n < 0)
         return (int)n;
@@ -259,9 +266,11 @@ static int read_footer(struct verify *v)
 
 int tables_verify_parquet(struct input *in, uint64_t *rows, struct err *e)
 {
-    struct verify v = {.in = in, .e = e, .zstd = ZSTD_createDCtx(), .scratch = malloc(SCRATCH_BYTES)};
+    struct verify v = {
+        .in = in, .e = e, .zstd = ZSTD_createDCtx(), .scratch = malloc(SCRATCH_BYTES)};
     *rows = 0;
-    int rc = v.zstd && v.scratch ? read_footer(&v) : err_set(e, -ENOMEM, "%s: out of memory", in->name);
+    int rc =
+        v.zstd && v.scratch ? read_footer(&v) : err_set(e, -ENOMEM, "%s: out of memory", in->name);
     rc = rc < 0 ? rc : check_footer(&v, rows);
     buf_release(&v.footer);
     buf_release(&v.chunk);

@@ -35,7 +35,8 @@ enum {
     CODEC_BODY_AT = CODEC_STAMP_AT + CODEC_STAMP_BITS,
     CODEC_REL_AT = CODEC_BODY_AT + CODEC_SIZE_BITS,
     CODEC_NOTE_BITS = 64 - CODEC_TAG_BITS,
-    CODEC_ADDRESS_SHIFT = 3, // addresses count in 8 bytes: jemalloc and tcmalloc align the smallest blocks to 8
+    CODEC_ADDRESS_SHIFT =
+        3, // addresses count in 8 bytes: jemalloc and tcmalloc align the smallest blocks to 8
 
     // Stamps count 2^4 ticks (6 ns at 2.6 GHz): finer ones cost bytes and are below what plain rdtsc orders.
     CODEC_STAMP_SHIFT = 4,
@@ -47,8 +48,9 @@ enum {
     CODEC_LONG_ERROR_AT = 35,
     CODEC_LONG_TEXT_AT = 43,
     CODEC_MAX_TEXT_BYTES = 1024,
-    CODEC_MAX_LONG_WORDS = 1 + 6 + CODEC_MAX_TEXT_BYTES / 8,  // head, numbers, text: the longest record
-    CODEC_MAX_PREFIX_WORDS = 2 + HT_NOTES,                    // EPOCH, BASE and notes, which may precede a record
+    CODEC_MAX_LONG_WORDS =
+        1 + 6 + CODEC_MAX_TEXT_BYTES / 8,  // head, numbers, text: the longest record
+    CODEC_MAX_PREFIX_WORDS = 2 + HT_NOTES, // EPOCH, BASE and notes, which may precede a record
     CODEC_MAX_RECORD_WORDS = HT_NOTES + CODEC_MAX_LONG_WORDS, // with its notes
 };
 
@@ -83,7 +85,8 @@ static inline uint64_t codec_epoch(uint64_t stamp)
 // The caller has checked that size and rel fit and that the stamp is of the current epoch.
 static inline uint64_t codec_sized(unsigned tag, uint64_t stamp, uint64_t size, uint64_t rel)
 {
-    return tag | (stamp & codec_mask(CODEC_STAMP_BITS)) << CODEC_STAMP_AT | size << CODEC_BODY_AT | rel << CODEC_REL_AT;
+    return tag | (stamp & codec_mask(CODEC_STAMP_BITS)) << CODEC_STAMP_AT | size << CODEC_BODY_AT |
+           rel << CODEC_REL_AT;
 }
 
 // `address` is a multiple of 8 below 2^48.
@@ -134,7 +137,8 @@ static inline unsigned codec_put_long_at(uint64_t *w, uint64_t stamp, const stru
     }
     w[0] = CODEC_TAG_LONG | (stamp & codec_mask(CODEC_STAMP_BITS)) << CODEC_STAMP_AT |
            (uint64_t)ev->kind << CODEC_LONG_KIND_AT | (uint64_t)(n - 1) << CODEC_LONG_WORDS_AT |
-           (uint64_t)ev->error << CODEC_LONG_ERROR_AT | (uint64_t)ev->text_bytes << CODEC_LONG_TEXT_AT;
+           (uint64_t)ev->error << CODEC_LONG_ERROR_AT |
+           (uint64_t)ev->text_bytes << CODEC_LONG_TEXT_AT;
     return n;
 }
 
@@ -194,14 +198,16 @@ static inline bool codec_count_fits(uint64_t count)
 // Writes the event in the shortest form that holds it, after the EPOCH, BASE and notes that it needs, and moves the state.
 // There is room for codec_long_words(ev) + CODEC_MAX_PREFIX_WORDS words. Returns the end of the words written; ev->stamp
 // is not read.
-static inline uint64_t *codec_put(struct codec_state *st, uint64_t *w, uint64_t stamp, const struct event *ev)
+static inline uint64_t *codec_put(struct codec_state *st, uint64_t *w, uint64_t stamp,
+                                  const struct event *ev)
 {
     const struct event_info *info = &event_infos[ev->kind];
     if (codec_epoch(stamp) != st->epoch) {
         st->epoch = codec_epoch(stamp);
         *w++ = codec_epoch_record(st->epoch);
     }
-    if (info->form == HT_FORM_PLAIN && !ev->error && codec_relative(ev->ptr, 0) >> CODEC_PTR_BITS == 0) {
+    if (info->form == HT_FORM_PLAIN && !ev->error &&
+        codec_relative(ev->ptr, 0) >> CODEC_PTR_BITS == 0) {
         w = codec_put_notes(w, ev);
         *w++ = codec_plain(ev->kind, stamp, ev->ptr);
         return w;
@@ -258,7 +264,8 @@ static inline bool codec_get_long(const uint64_t *w, unsigned words, struct even
         words != 1 + (unsigned)__builtin_popcount(fields & ~HT_F_TEXT) + (text_bytes + 7) / 8 ||
         text_bytes > CODEC_MAX_TEXT_BYTES || (text_bytes && !(fields & HT_F_TEXT)))
         return false;
-    uint64_t *const values[] = {&ev->ptr, &ev->size, &ev->count, &ev->align, &ev->result, &ev->value};
+    uint64_t *const values[] = {&ev->ptr,   &ev->size,   &ev->count,
+                                &ev->align, &ev->result, &ev->value};
     for (unsigned i = 0; i < sizeof values / sizeof *values; i++) {
         if (fields >> i & 1)
             *values[i] = w[n++];
@@ -272,7 +279,8 @@ static inline bool codec_get_long(const uint64_t *w, unsigned words, struct even
 // Decodes the record at `w` with its notes, of which `left` words are there. Returns the words used and fills `*ev`, with
 // ev->kind 0 for an EPOCH or BASE record, which only moves the state; 0 when no record can stand there
 // (corrupt or cut off).
-static inline unsigned codec_get(struct codec_state *st, const uint64_t *w, uint64_t left, struct event *ev)
+static inline unsigned codec_get(struct codec_state *st, const uint64_t *w, uint64_t left,
+                                 struct event *ev)
 {
     if (left == 0)
         return 0;

@@ -17,7 +17,8 @@ struct columns_block {
     uint64_t sized[BLOCK], plain[BLOCK];
 };
 
-static const uint8_t item_bytes[COLUMN_COUNT] = {[0 ... COLUMN_WORDS - 1] = 1, [COLUMN_WORDS] = WORD};
+static const uint8_t item_bytes[COLUMN_COUNT] = {
+    [0 ... COLUMN_WORDS - 1] = 1, [COLUMN_WORDS] = WORD};
 
 static enum columns_form form_of(unsigned tag)
 {
@@ -34,7 +35,9 @@ static enum columns_form form_of(unsigned tag)
     if (tag >= HT_FIRST_NOTE)
         return event_note_names[tag - HT_FIRST_NOTE] ? COLUMNS_NOTE : COLUMNS_BAD;
     unsigned form = event_infos[tag].form;
-    return form == HT_FORM_SIZED ? COLUMNS_SIZED : form == HT_FORM_PLAIN ? COLUMNS_PLAIN : COLUMNS_BAD;
+    return form == HT_FORM_SIZED   ? COLUMNS_SIZED
+           : form == HT_FORM_PLAIN ? COLUMNS_PLAIN
+                                   : COLUMNS_BAD;
 }
 
 void columns_init(struct columns *c)
@@ -104,7 +107,8 @@ static bool is_followed(const struct columns *c, const uint64_t *w, uint32_t lef
 }
 
 // Moves the state over the record at `w`, which is none of the hot forms. Its words, 0 when it is no record.
-static uint32_t scan_rare(const struct columns *c, const uint64_t *w, uint32_t left, struct columns_records *r)
+static uint32_t scan_rare(const struct columns *c, const uint64_t *w, uint32_t left,
+                          struct columns_records *r)
 {
     unsigned form = c->forms[codec_tag_of(w[0])];
     if (form == COLUMNS_NOTE)
@@ -163,7 +167,8 @@ static void put_tag(struct columns *c, unsigned tag)
 static void note_defined(const uint64_t *w, uint32_t words, uint64_t *defined)
 {
     struct event ev = {.kind = HT_FRAMES};
-    if ((w[0] >> CODEC_LONG_KIND_AT & 0xff) != HT_FRAMES || !codec_get_long(w, words, &ev) || ev.text_bytes < WORD)
+    if ((w[0] >> CODEC_LONG_KIND_AT & 0xff) != HT_FRAMES || !codec_get_long(w, words, &ev) ||
+        ev.text_bytes < WORD)
         return;
     *defined = ev.size;
     for (uint32_t n = ev.text_bytes / WORD; n-- > 0;)
@@ -180,7 +185,8 @@ static uint64_t exchange_site(unsigned tag, uint64_t value, uint64_t defined)
 
 // Most of the others, where call sites are recorded or blocks lie far apart: a BASE, or a note before a hot record. False: it is
 // none of these.
-static bool split_short(struct columns *c, unsigned form, const uint64_t *w, uint32_t left, struct columns_records *r)
+static bool split_short(struct columns *c, unsigned form, const uint64_t *w, uint32_t left,
+                        struct columns_records *r)
 {
     bool is_note = form == COLUMNS_NOTE && left > 1 && c->hot >> codec_tag_of(w[1]) & 1;
     if (!is_note && form != COLUMNS_BASE)
@@ -214,7 +220,8 @@ static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, 
 }
 
 // Sorts hot records from w[0..n) into the block, to which they fit; returns how many until another comes.
-static uint32_t sort_hot(const struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n, uint64_t base)
+static uint32_t sort_hot(const struct columns *c, struct columns_block *b, const uint64_t *w,
+                         uint32_t n, uint64_t base)
 {
     const uint64_t less = base >> CODEC_ADDRESS_SHIFT << CODEC_BODY_AT;
     const uint32_t hot = c->hot, sized = c->sized;
@@ -272,12 +279,14 @@ static uint32_t split(struct columns *c, struct columns_block *b, const uint64_t
         uint32_t room = BLOCK - b->records, left = n - i, want = left < room ? left : room;
         uint32_t took = sort_hot(c, b, w + i, want, r->state.base);
         split_heads(c, b, w + i, took);
-        r->events += count_hot(c, c->column[COLUMN_TAG].data + c->column[COLUMN_TAG].size - took, took);
+        r->events +=
+            count_hot(c, c->column[COLUMN_TAG].data + c->column[COLUMN_TAG].size - took, took);
         i += took;
         if (took == want)
             continue;
         unsigned tag = codec_tag_of(w[i]), form = c->forms[tag];
-        uint32_t words = split_short(c, form, w + i, n - i, r) ? 1 : split_rare(c, form, w + i, n - i, r);
+        uint32_t words =
+            split_short(c, form, w + i, n - i, r) ? 1 : split_rare(c, form, w + i, n - i, r);
         *more = words != 0;
         if (words == 0)
             break;
@@ -304,9 +313,10 @@ static inline void turn(BYTES16 *a)
 {
     BYTES16 b[8];
     for (unsigned i = 0; i < 4; i++) {
-        b[2 * i] = __builtin_shufflevector(a[i], a[i + 4], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-        b[2 * i + 1] =
-            __builtin_shufflevector(a[i], a[i + 4], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+        b[2 * i] = __builtin_shufflevector(a[i], a[i + 4], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
+                                           6, 22, 7, 23);
+        b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 4], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28,
+                                               13, 29, 14, 30, 15, 31);
     }
     memcpy(a, b, sizeof b);
 }
@@ -341,7 +351,8 @@ static void put_stamps(struct columns *c, const uint16_t *stamps, uint32_t n)
 {
     if (n == 0)
         return;
-    uint8_t *restrict low = extend(c, COLUMN_STAMP, n), *restrict high = extend(c, COLUMN_STAMP + 1, n);
+    uint8_t *restrict low = extend(c, COLUMN_STAMP, n), *restrict high =
+                                                            extend(c, COLUMN_STAMP + 1, n);
     uint16_t before = (uint16_t)c->stamp, mask = (uint16_t)codec_mask(CODEC_STAMP_BITS);
     uint16_t d = (uint16_t)(stamps[0] - before) & mask;
     low[0] = (uint8_t)d;
@@ -384,7 +395,8 @@ int columns_finish(struct columns *c, bool fast, struct buf *payload, struct fra
     return 0;
 }
 
-bool columns_open(struct columns_source *src, enum columns_transform transform, const uint8_t *at, size_t n)
+bool columns_open(struct columns_source *src, enum columns_transform transform, const uint8_t *at,
+                  size_t n)
 {
     *src = (struct columns_source){.transform = transform};
     if (n < 4 * COLUMN_COUNT)
@@ -413,7 +425,8 @@ bool columns_ended(const struct columns_source *src)
 }
 
 // Counts of a block of tags, and whether all its columns have that many; the columns move on in get_*.
-static bool count_block(const struct columns *c, const struct columns_source *src, struct columns_block *b)
+static bool count_block(const struct columns *c, const struct columns_source *src,
+                        struct columns_block *b)
 {
     uint32_t n[COLUMNS_BAD + 1] = {0};
     const uint8_t *tags = src->column[COLUMN_TAG];
@@ -430,7 +443,9 @@ static bool count_block(const struct columns *c, const struct columns_source *sr
     b->n_stamps = b->n_sized + b->n_plain + n[COLUMNS_LONG];
     bool all = n[COLUMNS_BAD] == 0;
     for (unsigned i = COLUMN_STAMP; i < COLUMN_WORDS; i++)
-        all &= src->left[i] >= (i < COLUMN_SIZE ? b->n_stamps : i < COLUMN_PTR ? b->n_sized : b->n_plain);
+        all &= src->left[i] >= (i < COLUMN_SIZE  ? b->n_stamps
+                                : i < COLUMN_PTR ? b->n_sized
+                                                 : b->n_plain);
     return all;
 }
 
@@ -466,7 +481,8 @@ static void get_planes(struct columns_source *src, unsigned column, uint64_t *v,
 
 static void get_stamps(struct columns_source *src, struct columns_block *b)
 {
-    const uint8_t *low = take(src, COLUMN_STAMP, b->n_stamps), *high = take(src, COLUMN_STAMP + 1, b->n_stamps);
+    const uint8_t *low = take(src, COLUMN_STAMP, b->n_stamps),
+                  *high = take(src, COLUMN_STAMP + 1, b->n_stamps);
     uint32_t stamp = src->stamp;
     for (uint32_t i = 0; i < b->n_stamps; i++) {
         stamp += low[i] | (uint32_t)high[i] << 8;
@@ -476,8 +492,8 @@ static void get_stamps(struct columns_source *src, struct columns_block *b)
 }
 
 // Puts an EPOCH, BASE or LONG record or a note to `to`, which has room for `room` words. Its words, 0 when it is none.
-static uint32_t merge_rare(const struct columns *c, struct columns_source *src, unsigned tag, uint64_t *to,
-                           uint32_t room, struct columns_records *r)
+static uint32_t merge_rare(const struct columns *c, struct columns_source *src, unsigned tag,
+                           uint64_t *to, uint32_t room, struct columns_records *r)
 {
     unsigned form = c->forms[tag];
     if (src->left[COLUMN_WORDS] == 0 || room == 0)
@@ -501,8 +517,9 @@ static uint32_t merge_rare(const struct columns *c, struct columns_source *src, 
 }
 
 // The words of a block whose columns are expanded; 0 when it holds a wrong record.
-static uint32_t merge(const struct columns *c, struct columns_source *src, const struct columns_block *b, uint64_t *to,
-                      uint32_t room, struct columns_records *r)
+static uint32_t merge(const struct columns *c, struct columns_source *src,
+                      const struct columns_block *b, uint64_t *to, uint32_t room,
+                      struct columns_records *r)
 {
     const uint8_t *tags = take(src, COLUMN_TAG, b->records);
     const uint64_t *body[2] = {b->sized, b->plain};
@@ -522,7 +539,8 @@ static uint32_t merge(const struct columns *c, struct columns_source *src, const
         } else {
             if (at == room)
                 return 0;
-            to[at] = tag | (uint64_t)*stamp++ << CODEC_STAMP_AT | (*body[form]++ + base[form]) << CODEC_BODY_AT;
+            to[at] = tag | (uint64_t)*stamp++ << CODEC_STAMP_AT |
+                     (*body[form]++ + base[form]) << CODEC_BODY_AT;
             r->events += c->counted >> tag & 1;
         }
         at += words;
@@ -531,14 +549,16 @@ static uint32_t merge(const struct columns *c, struct columns_source *src, const
 }
 
 // Is each note followed by its record?
-static bool notes_are_good(const struct columns *c, const struct columns_records *r, const uint64_t *words)
+static bool notes_are_good(const struct columns *c, const struct columns_records *r,
+                           const uint64_t *words)
 {
     struct columns_records all = {.state = r->state};
     columns_scan(c, words, r->words, &all);
     return all.words == r->words;
 }
 
-bool columns_get(const struct columns *c, struct columns_source *src, struct columns_records *r, uint64_t *words)
+bool columns_get(const struct columns *c, struct columns_source *src, struct columns_records *r,
+                 uint64_t *words)
 {
     struct columns_block b;
     uint32_t done = 0, at = 0, notes = 0;

@@ -48,11 +48,12 @@ enum columns_form {
 
 struct columns {
     uint8_t forms[1 << CODEC_TAG_BITS]; // enum columns_form by tag
-    uint32_t hot, sized, counted; // a bit for each tag: SIZED or PLAIN; SIZED; a one-word record of it is an event
-    uint32_t room;                // words that the columns have room for
-    uint32_t words;               // taken since columns_clear
-    uint32_t stamp;               // field of the record before, of any segment of the frame
-    uint64_t defined;             // site of the last HT_FRAMES of the frame; 0: there was none
+    uint32_t hot, sized,
+        counted;   // a bit for each tag: SIZED or PLAIN; SIZED; a one-word record of it is an event
+    uint32_t room; // words that the columns have room for
+    uint32_t words;   // taken since columns_clear
+    uint32_t stamp;   // field of the record before, of any segment of the frame
+    uint64_t defined; // site of the last HT_FRAMES of the frame; 0: there was none
     struct buf column[COLUMN_COUNT];
     struct frame_hint hints[COLUMN_COUNT];
 };
@@ -74,7 +75,8 @@ int columns_reserve(struct columns *c, uint32_t words);
 void columns_clear(struct columns *c);
 
 // Walks whole records in w[0..n) and stops where the next one is not whole or no record at all.
-void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n, struct columns_records *r);
+void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n,
+                  struct columns_records *r);
 
 // As columns_scan, and appends the records to the columns. n ≤ room - words.
 void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct columns_records *r);
@@ -92,8 +94,10 @@ struct columns_source {
     uint32_t stamp;
     uint64_t defined;
 };
-bool columns_open(struct columns_source *src, enum columns_transform transform, const uint8_t *at, size_t n);
-bool columns_get(const struct columns *c, struct columns_source *src, struct columns_records *r, uint64_t *words);
+bool columns_open(struct columns_source *src, enum columns_transform transform, const uint8_t *at,
+                  size_t n);
+bool columns_get(const struct columns *c, struct columns_source *src, struct columns_records *r,
+                 uint64_t *words);
 bool columns_ended(const struct columns_source *src);
 
 #endif

@@ -149,8 +149,12 @@ int fields_put_process(struct buf *b, const struct trace_process *p)
 int fields_put_process_end(struct buf *b, const struct trace_process *p)
 {
     const struct number_field numbers[] = {
-        {TRACE_F_PROCESS, p->number}, {TRACE_F_END_STAMP, p->end_stamp}, {TRACE_F_LOST_RECORDS, p->lost_records},
-        {TRACE_F_WAITS, p->waits},    {TRACE_F_WAIT_NS, p->wait_ns},     {TRACE_F_THREADS, p->threads},
+        {TRACE_F_PROCESS, p->number},
+        {TRACE_F_END_STAMP, p->end_stamp},
+        {TRACE_F_LOST_RECORDS, p->lost_records},
+        {TRACE_F_WAITS, p->waits},
+        {TRACE_F_WAIT_NS, p->wait_ns},
+        {TRACE_F_THREADS, p->threads},
     };
     int rc = put_numbers(b, numbers, N_OF(numbers));
     if (rc == 0 && p->cpu_ns)
@@ -198,7 +202,8 @@ static int put_missed(struct buf *b, const struct trace_missed *m)
 
 int fields_put_unrecorded(struct buf *b, const struct trace_unrecorded *u)
 {
-    const struct number_field numbers[] = {{TRACE_F_MISSED_BY, u->by}, {TRACE_F_MISSED, u->processes}};
+    const struct number_field numbers[] = {{TRACE_F_MISSED_BY, u->by},
+                                           {TRACE_F_MISSED, u->processes}};
     int rc = put_numbers(b, numbers, N_OF(numbers));
     for (size_t i = 0; i < u->n && rc == 0; i++)
         rc = put_missed(b, &u->items[i]);
@@ -409,14 +414,16 @@ static int set_unrecorded(void *to, const struct tlv *f)
     struct trace_unrecorded *u = to;
     switch (f->tag) {
     case TRACE_F_MISSED_BY:
-        u->by = f->number <= TRACE_MISSED_PROC ? (enum trace_missed_by)f->number : TRACE_MISSED_UNKNOWN;
+        u->by =
+            f->number <= TRACE_MISSED_PROC ? (enum trace_missed_by)f->number : TRACE_MISSED_UNKNOWN;
         return 0;
     case TRACE_F_MISSED:
         u->processes = f->number;
         return 0;
     case TRACE_F_MISSED_PID:
-        return trace_unrecorded_add(
-            u, &(struct trace_missed){.pid = (uint32_t)f->number, .calls = UINT64_MAX, .ns = UINT64_MAX});
+        return trace_unrecorded_add(u, &(struct trace_missed){.pid = (uint32_t)f->number,
+                                                              .calls = UINT64_MAX,
+                                                              .ns = UINT64_MAX});
     }
     return u->n ? set_missed(&u->items[u->n - 1], f) : 0;
 }
@@ -453,7 +460,8 @@ uint32_t fields_process_number(const uint8_t *at, size_t n)
     return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
 }
 
-bool fields_next_name(const uint8_t **at, const uint8_t *end, uint64_t *tid, const char **name, size_t *bytes)
+bool fields_next_name(const uint8_t **at, const uint8_t *end, uint64_t *tid, const char **name,
+                      size_t *bytes)
 {
     uint64_t length;
     size_t n = varint_get(*at, end, tid), m = n ? varint_get(*at + n, end, &length) : 0;

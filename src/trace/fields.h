@@ -29,6 +29,7 @@ uint64_t fields_number(const uint8_t *at, size_t n, unsigned tag, uint64_t fallb
 
 // Takes the next of a process's thread names: *at is moved on, `name` is not terminated. False at the end, and where the
 // bytes are no names.
-bool fields_next_name(const uint8_t **at, const uint8_t *end, uint64_t *tid, const char **name, size_t *bytes);
+bool fields_next_name(const uint8_t **at, const uint8_t *end, uint64_t *tid, const char **name,
+                      size_t *bytes);
 
 #endif

@@ -30,12 +30,14 @@ void trace_forks_finder_release(struct trace_forks_finder *s)
 static size_t find_parent(const struct trace_forks_finder *s, const struct trace_process *p)
 {
     size_t at = p->forked_from ? map_get(&s->by_pid, p->forked_from) : 0;
-    for (unsigned i = 0; at && p->forked_from_start && s->images[at - 1].start_stamp != p->forked_from_start; i++)
+    for (unsigned i = 0;
+         at && p->forked_from_start && s->images[at - 1].start_stamp != p->forked_from_start; i++)
         at = i < MAX_OLDER ? s->images[at - 1].older : 0;
     return at;
 }
 
-int trace_forks_finder_add(struct trace_forks_finder *s, const struct trace_process *p, struct trace_fork *fork)
+int trace_forks_finder_add(struct trace_forks_finder *s, const struct trace_process *p,
+                           struct trace_fork *fork)
 {
     size_t parent = find_parent(s, p);
     if (HT_GROW(&s->images, &s->capacity, s->n + 1) < 0)
@@ -45,12 +47,13 @@ int trace_forks_finder_add(struct trace_forks_finder *s, const struct trace_proc
     if (map_put(&s->by_pid, p->pid, number + 1ull) < 0)
         return -ENOMEM;
     if (parent)
-        *fork = (struct trace_fork){(uint32_t)parent - 1, number, p->fork_stamp ? p->fork_stamp : p->start_stamp,
-                                    p->fork_stamp};
+        *fork = (struct trace_fork){(uint32_t)parent - 1, number,
+                                    p->fork_stamp ? p->fork_stamp : p->start_stamp, p->fork_stamp};
     return parent > 0;
 }
 
-static int add_process(struct trace_forks *f, struct trace_forks_finder *s, const struct trace_process *p)
+static int add_process(struct trace_forks *f, struct trace_forks_finder *s,
+                       const struct trace_process *p)
 {
     if (HT_GROW(&f->items, &f->capacity, f->n + 1) < 0)
         return -ENOMEM;
@@ -60,7 +63,8 @@ static int add_process(struct trace_forks *f, struct trace_forks_finder *s, cons
 }
 
 // 1 to go on; 0 at the end, and where the trace is damaged; -ENOMEM.
-static int read_process(struct trace_forks *to, struct trace_forks_finder *s, struct frame_reader *frames)
+static int read_process(struct trace_forks *to, struct trace_forks_finder *s,
+                        struct frame_reader *frames)
 {
     struct frame f;
     struct err ignored;

@@ -9,7 +9,7 @@
 struct trace_fork {
     uint32_t parent, child; // numbers of process images, the parent's is lower
     uint64_t stamp;         // the child has what was live in the parent then
-    bool seen;              // by the recorder; else `stamp` is that of the child's start, which is later
+    bool seen; // by the recorder; else `stamp` is that of the child's start, which is later
 };
 
 // In the order of their children. All zero is empty.
@@ -30,7 +30,8 @@ struct trace_forks_finder {
 void trace_forks_finder_release(struct trace_forks_finder *s);
 
 // Takes the next process. 1: it is a fork, and *fork says of which; 0: of none that came before; -ENOMEM.
-int trace_forks_finder_add(struct trace_forks_finder *s, const struct trace_process *p, struct trace_fork *fork);
+int trace_forks_finder_add(struct trace_forks_finder *s, const struct trace_process *p,
+                           struct trace_fork *fork);
 
 // Finds all forks, from where the trace begins, and starts again there. Events are not read; what is damaged ends the
 // search. Nothing is found in a pipe. 0 or a negative errno with the text set.

@@ -80,7 +80,9 @@ static int add_piece(struct join *j, const char *name)
         trace_reader_close(&r);
     }
     input_close(&in);
-    return rc == 0 && !p->number ? err_set(j->e, -EPROTO, "%s: is no segment of a recording", p->path) : rc;
+    return rc == 0 && !p->number
+               ? err_set(j->e, -EPROTO, "%s: is no segment of a recording", p->path)
+               : rc;
 }
 
 static int by_number(const void *a, const void *b)
@@ -101,14 +103,16 @@ static int find_pieces(struct join *j)
     }
     closedir(folder);
     if (rc == 0 && !j->n_pieces)
-        rc = err_set(j->e, -EISDIR, "%s: is a directory without segments of a recording (NAME.ht)", j->path);
+        rc = err_set(j->e, -EISDIR, "%s: is a directory without segments of a recording (NAME.ht)",
+                     j->path);
     if (rc < 0)
         return rc;
     qsort(j->pieces, j->n_pieces, sizeof *j->pieces, by_number);
     for (size_t i = 1; i < j->n_pieces; i++) {
         const struct piece *p = &j->pieces[i];
         if (p->recording_ns != p[-1].recording_ns || p->number == p[-1].number)
-            return err_set(j->e, -EBADMSG, "%s: is of another recording than %s", p->path, p[-1].path);
+            return err_set(j->e, -EBADMSG, "%s: is of another recording than %s", p->path,
+                           p[-1].path);
         if (p->number != p[-1].number + 1)
             return err_set(
                 j->e, -EBADMSG,
@@ -127,8 +131,8 @@ static int put_process(struct join *j, const struct trace_process *p)
         HT_GROW(&j->processes, &j->processes_capacity, j->n_processes + 1) < 0)
         return no_memory(j);
     // Two with the same key are told apart by looking at all.
-    for (i -= i > 0;
-         i < j->n_processes && (j->processes[i].pid != p->pid || j->processes[i].start_stamp != p->start_stamp);)
+    for (i -= i > 0; i < j->n_processes && (j->processes[i].pid != p->pid ||
+                                            j->processes[i].start_stamp != p->start_stamp);)
         i = map_get(&j->by_start, key) ? i + 1 : j->n_processes;
     j->numbers[j->n_numbers++] = (uint32_t)i;
     if (i < j->n_processes)
@@ -150,8 +154,8 @@ static int pass_over(struct join *j, const struct trace_segment *s)
 
 static int put_segment(struct join *j, struct trace_segment s)
 {
-    uint64_t key = trace_stream_key(s.process, s.thread, s.stream), shift = map_get(&j->shifts, key),
-             end = map_get(&j->ends, key);
+    uint64_t key = trace_stream_key(s.process, s.thread, s.stream),
+             shift = map_get(&j->shifts, key), end = map_get(&j->ends, key);
     if (!shift) {
         shift = (end ? end - 1 : 0) + 1;
         if (map_put(&j->shifts, key, shift) < 0)
@@ -223,7 +227,9 @@ static int put_item(struct join *j, const struct trace_item *item)
         return renumber_samples(&j->writer, item, j->numbers, j->e);
     case TRACE_NAMES:
         // In the whole, the modules of a fork child are its own alone.
-        return j->repeats ? 0 : renumber_names(&j->writer, item, j->numbers, -item->process->inherited_modules, j->e);
+        return j->repeats ? 0
+                          : renumber_names(&j->writer, item, j->numbers,
+                                           -item->process->inherited_modules, j->e);
     case TRACE_PAGES:
         return renumber_pages(&j->writer, item, j->numbers, j->e);
     case TRACE_PROCESS_END:
@@ -274,7 +280,8 @@ static int put_piece(struct join *j, size_t i)
     if (rc == 0 && read < 0 && (read != -ENODATA || i + 1 < j->n_pieces))
         rc = read;
     if (rc == 0 && !j->saw_end && i + 1 < j->n_pieces)
-        rc = err_set(j->e, -EBADMSG, "%s: is cut off, and another segment follows", j->pieces[i].path);
+        rc = err_set(j->e, -EBADMSG, "%s: is cut off, and another segment follows",
+                     j->pieces[i].path);
     if (rc == 0 && j->in_batch)
         rc = end_batch(j, j->watermark);
     trace_reader_close(&j->reader);

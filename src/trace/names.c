@@ -40,19 +40,21 @@ static int text_at(struct names *n, const char *text, size_t bytes, size_t *offs
 
 int names_begin(struct names *n, uint32_t module, uint64_t start, uint64_t bytes)
 {
-    if (n->n_entries == UINT32_MAX || HT_GROW(&n->entries, &n->entries_capacity, n->n_entries + 1) < 0)
+    if (n->n_entries == UINT32_MAX ||
+        HT_GROW(&n->entries, &n->entries_capacity, n->n_entries + 1) < 0)
         return -ENOMEM;
-    n->entries[n->n_entries++] =
-        (struct names_entry){.start = start, .bytes = bytes, .module = module, .first = n->n_functions};
+    n->entries[n->n_entries++] = (struct names_entry){
+        .start = start, .bytes = bytes, .module = module, .first = n->n_functions};
     return 0;
 }
 
-int names_function(struct names *n, const char *function, size_t function_bytes, const char *file, size_t file_bytes,
-                   uint32_t line)
+int names_function(struct names *n, const char *function, size_t function_bytes, const char *file,
+                   size_t file_bytes, uint32_t line)
 {
     struct names_function f = {.line = line};
     if (HT_GROW(&n->functions, &n->functions_capacity, n->n_functions + 1) < 0 ||
-        text_at(n, function, function_bytes, &f.function) < 0 || text_at(n, file, file_bytes, &f.file) < 0)
+        text_at(n, function, function_bytes, &f.function) < 0 ||
+        text_at(n, file, file_bytes, &f.file) < 0)
         return -ENOMEM;
     n->functions[n->n_functions++] = f;
     n->entries[n->n_entries - 1].n++;
@@ -130,7 +132,8 @@ static int put_text(struct buf *b, const char *text)
     return buf_put(b, text, n);
 }
 
-static int put_entry(struct buf *b, const struct names *n, const struct names_entry *e, uint64_t last)
+static int put_entry(struct buf *b, const struct names *n, const struct names_entry *e,
+                     uint64_t last)
 {
     int rc = buf_reserve(b, 4 * VARINT_MAX_BYTES);
     if (rc < 0)

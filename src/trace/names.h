@@ -44,8 +44,8 @@ void names_release(struct names *n);
 // Begins an entry, and adds a function to the entry begun last: texts of `function_bytes` and `file_bytes`, which end at a
 // NUL at the latest. 0 or -ENOMEM.
 int names_begin(struct names *n, uint32_t module, uint64_t start, uint64_t bytes);
-int names_function(struct names *n, const char *function, size_t function_bytes, const char *file, size_t file_bytes,
-                   uint32_t line);
+int names_function(struct names *n, const char *function, size_t function_bytes, const char *file,
+                   size_t file_bytes, uint32_t line);
 
 static inline const char *names_text(const struct names *n, size_t offset)
 {
@@ -66,7 +66,8 @@ void names_index_release(struct names_index *x);
 
 // The entry of the module that holds the address; of several the one that begins last, and of these the one added last.
 // NULL: there is none.
-const struct names_entry *names_find(const struct names_index *x, uint32_t module, uint64_t address);
+const struct names_entry *names_find(const struct names_index *x, uint32_t module,
+                                     uint64_t address);
 
 // Appends the payload of a frame: the entries from number *entry on, as much as fits NAMES_FRAME_BYTES, and moves it on.
 // 0 or -ENOMEM.

@@ -77,8 +77,8 @@ static int put_varint(struct buf *b, uint64_t v)
     return 0;
 }
 
-static int put_mapping(struct buf *b, struct buf *field, const struct trace_pages *p, const struct trace_mapping *m,
-                       uint64_t *end)
+static int put_mapping(struct buf *b, struct buf *field, const struct trace_pages *p,
+                       const struct trace_mapping *m, uint64_t *end)
 {
     uint64_t page = p->page_bytes, first = m->start / page, pages = m->bytes / page, at = first;
     const uint64_t head[] = {m->kind,

@@ -41,11 +41,12 @@ struct trace_pages {
     uint32_t process;
     uint64_t stamp, end_stamp; // while it was read
     uint64_t page_bytes;
-    uint64_t rss_bytes, pss_bytes, swap_bytes, huge_bytes; // of all mappings; huge: anonymous memory in huge pages
-    uint64_t minor_faults, major_faults, cpu_ns;           // of the process, since it started
-    uint64_t cgroup_bytes, cgroup_limit_bytes;             // TRACE_PAGES_UNKNOWN: there is none
-    uint64_t rss_of[TRACE_MEMORY_KINDS];                   // in mappings that are not listed
-    struct trace_mapping *mappings;                        // by address
+    uint64_t rss_bytes, pss_bytes, swap_bytes,
+        huge_bytes; // of all mappings; huge: anonymous memory in huge pages
+    uint64_t minor_faults, major_faults, cpu_ns; // of the process, since it started
+    uint64_t cgroup_bytes, cgroup_limit_bytes;   // TRACE_PAGES_UNKNOWN: there is none
+    uint64_t rss_of[TRACE_MEMORY_KINDS];         // in mappings that are not listed
+    struct trace_mapping *mappings;              // by address
     size_t n_mappings, mappings_capacity;
     struct trace_page_run *runs;
     size_t n_runs, runs_capacity;

@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static int corrupt(const struct trace_reader *r, const struct frame *f, const char *what, struct err *e)
+static int corrupt(const struct trace_reader *r, const struct frame *f, const char *what,
+                   struct err *e)
 {
-    return err_set(e, -EBADMSG, "%s: %s, in the frame at byte %llu", r->in->name, what, (unsigned long long)f->offset);
+    return err_set(e, -EBADMSG, "%s: %s, in the frame at byte %llu", r->in->name, what,
+                   (unsigned long long)f->offset);
 }
 
 static int no_memory(const struct trace_reader *r, struct err *e)
@@ -73,7 +75,8 @@ int trace_reader_add_process(struct trace_reader *r, struct trace_process **proc
     return 0;
 }
 
-static int read_process(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
+static int read_process(struct trace_reader *r, const struct frame *f, struct trace_item *item,
+                        struct err *e)
 {
     if (fields_process_number(f->data, f->size) != r->n_processes)
         return corrupt(r, f, "a process number is out of order", e);
@@ -81,7 +84,8 @@ static int read_process(struct trace_reader *r, const struct frame *f, struct tr
     return rc < 0 ? rc : check_fields(r, f, fields_get_process(f->data, f->size, item->process), e);
 }
 
-static int read_process_end(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
+static int read_process_end(struct trace_reader *r, const struct frame *f, struct trace_item *item,
+                            struct err *e)
 {
     uint32_t number = fields_process_number(f->data, f->size);
     if (number >= r->n_processes)
@@ -98,7 +102,8 @@ static bool get_varint(const uint8_t **at, const uint8_t *end, uint64_t *v)
     return n > 0;
 }
 
-static int read_samples(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
+static int read_samples(struct trace_reader *r, const struct frame *f, struct trace_item *item,
+                        struct err *e)
 {
     const uint8_t *at = f->data, *end = at + f->size;
     uint64_t n, stamp = 0, v[4];
@@ -126,7 +131,8 @@ static int read_samples(struct trace_reader *r, const struct frame *f, struct tr
 }
 
 // Fills in the segments from their table; *words is the sum of their words.
-static int read_table(struct trace_reader *r, const struct frame *f, size_t n, uint64_t *words, struct err *e)
+static int read_table(struct trace_reader *r, const struct frame *f, size_t n, uint64_t *words,
+                      struct err *e)
 {
     const uint8_t *row = f->data + EVENTS_HEADER_BYTES;
     if (n > (f->size - EVENTS_HEADER_BYTES) / EVENTS_SEGMENT_BYTES)
@@ -164,8 +170,8 @@ static bool scan_words(const struct columns *c, const uint64_t *words, struct co
 }
 
 // Gives the segments their words: `body` follows the table. False if they contradict the table.
-static bool read_words(struct trace_reader *r, enum columns_transform transform, const uint8_t *body, size_t n,
-                       size_t n_segments)
+static bool read_words(struct trace_reader *r, enum columns_transform transform,
+                       const uint8_t *body, size_t n, size_t n_segments)
 {
     struct trace_segment *s = (struct trace_segment *)(void *)r->segments.data;
     uint64_t *words = (uint64_t *)(void *)r->words.data;
@@ -199,7 +205,8 @@ static bool is_wanted(const struct trace_reader *r, size_t n_segments)
     return wanted;
 }
 
-static int read_events(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
+static int read_events(struct trace_reader *r, const struct frame *f, struct trace_item *item,
+                       struct err *e)
 {
     if (f->size < EVENTS_HEADER_BYTES)
         return corrupt(r, f, "an events frame is too short", e);
@@ -244,7 +251,8 @@ static int read_unrecorded(struct trace_reader *r, const struct frame *f, struct
     return check_fields(r, f, fields_get_unrecorded(f->data, f->size, &r->unrecorded), e);
 }
 
-static int read_names(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
+static int read_names(struct trace_reader *r, const struct frame *f, struct trace_item *item,
+                      struct err *e)
 {
     uint64_t number;
     if (!varint_get(f->data, f->data + f->size, &number) || number >= r->n_processes)
@@ -255,7 +263,8 @@ static int read_names(struct trace_reader *r, const struct frame *f, struct trac
     return 0;
 }
 
-static int read_pages(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
+static int read_pages(struct trace_reader *r, const struct frame *f, struct trace_item *item,
+                      struct err *e)
 {
     uint32_t number = fields_process_number(f->data, f->size);
     if (number >= r->n_processes)
@@ -276,7 +285,8 @@ static int read_end(struct trace_reader *r, const struct frame *f, struct trace_
     return 0;
 }
 
-int trace_read_frame(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
+int trace_read_frame(struct trace_reader *r, const struct frame *f, struct trace_item *item,
+                     struct err *e)
 {
     *item = (struct trace_item){.type = (enum trace_frame)f->type, .offset = f->offset};
     int rc;

@@ -64,7 +64,8 @@ int trace_next(struct trace_reader *r, struct trace_item *item, struct err *e);
 
 // The half of trace_next behind the reading of a frame, for salvage: 1 when the item is filled in, 0 when frames of this
 // type are skipped, negative errno.
-int trace_read_frame(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e);
+int trace_read_frame(struct trace_reader *r, const struct frame *f, struct trace_item *item,
+                     struct err *e);
 
 // A process of which nothing is known but that it has the next number.
 int trace_reader_add_process(struct trace_reader *r, struct trace_process **process, struct err *e);

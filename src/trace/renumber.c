@@ -14,11 +14,13 @@ static int no_memory(const struct trace_writer *w, struct err *e)
 // A payload that cannot be read again: the reader does not look into it.
 static int failed(const struct trace_writer *w, int rc, struct err *e)
 {
-    return rc == -ENOMEM ? no_memory(w, e)
-                         : err_set(e, rc, "%s: cannot be written: %s", w->frames.out->name, strerror(-rc));
+    return rc == -ENOMEM
+               ? no_memory(w, e)
+               : err_set(e, rc, "%s: cannot be written: %s", w->frames.out->name, strerror(-rc));
 }
 
-int renumber_samples(struct trace_writer *w, const struct trace_item *item, const uint32_t *numbers, struct err *e)
+int renumber_samples(struct trace_writer *w, const struct trace_item *item, const uint32_t *numbers,
+                     struct err *e)
 {
     struct trace_sample *samples = malloc((item->n_samples + 1) * sizeof *samples);
     size_t n = 0;
@@ -32,8 +34,8 @@ int renumber_samples(struct trace_writer *w, const struct trace_item *item, cons
     return rc;
 }
 
-int renumber_names(struct trace_writer *w, const struct trace_item *item, const uint32_t *numbers, uint32_t shift,
-                   struct err *e)
+int renumber_names(struct trace_writer *w, const struct trace_item *item, const uint32_t *numbers,
+                   uint32_t shift, struct err *e)
 {
     struct names as_read = {0}, names = {0};
     uint32_t process;
@@ -47,7 +49,8 @@ int renumber_names(struct trace_writer *w, const struct trace_item *item, const 
 }
 
 // Field by field: what this version does not know of a map, or cannot read, is not its matter.
-int renumber_pages(struct trace_writer *w, const struct trace_item *item, const uint32_t *numbers, struct err *e)
+int renumber_pages(struct trace_writer *w, const struct trace_item *item, const uint32_t *numbers,
+                   struct err *e)
 {
     const uint8_t *at = item->pages, *end = at + item->pages_bytes;
     struct buf b = {0};

@@ -57,7 +57,8 @@ static uint64_t processes_of_events(const struct frame *f)
     if (f->size < EVENTS_HEADER_BYTES)
         return 0;
     const uint8_t *row = f->data + EVENTS_HEADER_BYTES;
-    for (uint32_t n = get_u32(f->data + 20); n && row + EVENTS_SEGMENT_BYTES <= f->data + f->size; n--) {
+    for (uint32_t n = get_u32(f->data + 20); n && row + EVENTS_SEGMENT_BYTES <= f->data + f->size;
+         n--) {
         uint64_t number = (uint64_t)get_u32(row) + 1;
         most = number > most ? number : most;
         row += EVENTS_SEGMENT_BYTES;
@@ -216,7 +217,8 @@ static int finish(struct salvage *s, struct err *e)
     return rc;
 }
 
-int trace_salvage(struct input *in, struct output *out, struct trace_salvaged *result, struct err *e)
+int trace_salvage(struct input *in, struct output *out, struct trace_salvaged *result,
+                  struct err *e)
 {
     struct salvage s = {.reader.in = in, .result = result};
     *result = (struct trace_salvaged){0};

@@ -18,6 +18,7 @@ struct trace_salvaged {
 
 // Copies all intact frames of `in`, a regular file at its start, to `out`. 0 when there is one at least, else a negative
 // errno. The result has every event that is in an intact frame, and an END that counts these.
-int trace_salvage(struct input *in, struct output *out, struct trace_salvaged *result, struct err *e);
+int trace_salvage(struct input *in, struct output *out, struct trace_salvaged *result,
+                  struct err *e);
 
 #endif

@@ -16,10 +16,11 @@ enum trace_frame {
     TRACE_EVENTS = 3,      // a piece of a batch: segments of records, in columns
     TRACE_PROCESS_END = 4, // fields: how it ended
     TRACE_SAMPLES = 5,     // memory of the processes, sampled from outside
-    TRACE_END = 6,         // fields: totals; always the last frame of a recording that was not cut off
-    TRACE_NAMES = 8,       // of code addresses of a process
-    TRACE_PAGES = 9,       // fields: which pages of a process are resident (trace/pages.h)
-    TRACE_UNRECORDED = 7,  // fields: processes that ran and were not recorded; at most one, before END
+    TRACE_END = 6,   // fields: totals; always the last frame of a recording that was not cut off
+    TRACE_NAMES = 8, // of code addresses of a process
+    TRACE_PAGES = 9, // fields: which pages of a process are resident (trace/pages.h)
+    TRACE_UNRECORDED =
+        7, // fields: processes that ran and were not recorded; at most one, before END
 };
 
 // Tags of the fields of SESSION, PROCESS, PROCESS_END and END frames. Wire values, one number space, never
@@ -39,7 +40,8 @@ enum trace_field {
     TRACE_F_HEAPTAPE = 12,     // version that recorded
     TRACE_F_ORDER_ONLY = 13,   // not 0: stamps are no times, they only order the events (SESSION)
     TRACE_F_STACK_SAMPLE_BYTES = 14,
-    TRACE_F_DUMPED = 15,    // text: why it was written; a trace of the last part of a recording (SESSION)
+    TRACE_F_DUMPED =
+        15, // text: why it was written; a trace of the last part of a recording (SESSION)
     TRACE_F_SEGMENT = 16,   // number of this segment of a recording, from 1 (SESSION)
     TRACE_F_RECORDING = 17, // REALTIME_NS of the first segment (SESSION)
     TRACE_F_PROCESS = 20,   // number of the process in this trace, from 0, in order of appearance
@@ -48,33 +50,38 @@ enum trace_field {
     TRACE_F_EXE = 23,
     TRACE_F_ALLOCATOR = 24,          // path of the object that answered malloc
     TRACE_F_ALLOCATOR_BUILD_ID = 26, // of that object's file, hexadecimal digits
-    TRACE_F_FORKED_FROM = 25,        // pid of the process whose memory this one began with (fork without exec)
-    TRACE_F_FORKED_FROM_START = 27,  // start_stamp of that process image
-    TRACE_F_FORK_STAMP = 28,         // of the fork
-    TRACE_F_INHERITED_MODULES = 29,  // of the modules listed first: so many are the parent's
+    TRACE_F_FORKED_FROM =
+        25, // pid of the process whose memory this one began with (fork without exec)
+    TRACE_F_FORKED_FROM_START = 27, // start_stamp of that process image
+    TRACE_F_FORK_STAMP = 28,        // of the fork
+    TRACE_F_INHERITED_MODULES = 29, // of the modules listed first: so many are the parent's
     TRACE_F_END_STAMP = 30,
     TRACE_F_EXIT_STATUS = 31,  // as wait gives it; only of the recorder's own child
     TRACE_F_LOST_RECORDS = 32, // words dropped under --lossy, or missing in a stream
     TRACE_F_WAITS = 33,        // times a thread waited for the recorder
     TRACE_F_WAIT_NS = 34,
     TRACE_F_THREADS = 35,
-    TRACE_F_OFF_REASON = 36,     // text: why tracing turned itself off
-    TRACE_F_RECORDED_FROM = 37,  // stamps: when recording began and ended, of a process that was not
-    TRACE_F_RECORDED_TO = 38,    // recorded all its life
-    TRACE_F_THREAD_NAMES = 39,   // for each a varint tid, a varint length, the name
-    TRACE_F_EVENTS = 40,         // counted events of the whole trace (END)
+    TRACE_F_OFF_REASON = 36,    // text: why tracing turned itself off
+    TRACE_F_RECORDED_FROM = 37, // stamps: when recording began and ended, of a process that was not
+    TRACE_F_RECORDED_TO = 38,   // recorded all its life
+    TRACE_F_THREAD_NAMES = 39,  // for each a varint tid, a varint length, the name
+    TRACE_F_EVENTS = 40,        // counted events of the whole trace (END)
     TRACE_F_PROCESS_EVENTS = 41, // triples of varints: process, pid, its counted events (END)
     TRACE_F_MISSED_BY = 42,      // enum trace_missed_by (UNRECORDED, as what follows)
     TRACE_F_MISSED = 43,         // processes in all; those below are the first
-    TRACE_F_MISSED_PID = 44,   // of the process that executed a program: what follows, to the next such field, is of it
+    TRACE_F_MISSED_PID =
+        44, // of the process that executed a program: what follows, to the next such field, is of it
     TRACE_F_MISSED_NAME = 45,  // as the kernel has it
     TRACE_F_MISSED_WHY = 46,   // text
     TRACE_F_MISSED_FORKS = 47, // processes that it forked and that ran the same program
     TRACE_F_MISSED_CALLS = 48, // that are known to be missing; absent: their number is not known
     TRACE_F_MISSED_NS = 49,    // how long it ran; absent: not known
-    TRACE_F_BYPASSED_BY = 50,  // text: object whose malloc the program calls instead of ours (PROCESS_END)
-    TRACE_F_DEEPBOUND = 51,    // paths of objects that call the real functions, each ended by NUL (PROCESS_END)
-    TRACE_F_CPU_NS = 52,       // CPU time of the process while it was recorded, absent: not known (PROCESS_END) …
+    TRACE_F_BYPASSED_BY =
+        50, // text: object whose malloc the program calls instead of ours (PROCESS_END)
+    TRACE_F_DEEPBOUND =
+        51, // paths of objects that call the real functions, each ended by NUL (PROCESS_END)
+    TRACE_F_CPU_NS =
+        52, // CPU time of the process while it was recorded, absent: not known (PROCESS_END) …
     TRACE_F_RECORDING_TICKS = 53, // … and how much of that recording took, estimated (PROCESS_END)
     // Of a process with DEEPBOUND: what glibc's malloc had in use at its end, and had of the system (PROCESS_END)
     TRACE_F_MALLOC_IN_USE_BYTES = 54,
@@ -83,7 +90,8 @@ enum trace_field {
     TRACE_F_CALL_MIN_TICKS = 56,
     TRACE_F_CALL_MAX_TICKS = 57,
     TRACE_F_CONTINUES = 58, // not 0: another segment follows (END)
-    TRACE_F_WHOLE = 59, // fields of the frame that ends the process in the whole recording (PROCESS_END of a segment)
+    TRACE_F_WHOLE =
+        59, // fields of the frame that ends the process in the whole recording (PROCESS_END of a segment)
     // Of PAGES frames.
     TRACE_F_PAGES_STAMP = 60,     // when its reading began …
     TRACE_F_PAGES_END_STAMP = 61, // … and ended
@@ -97,8 +105,9 @@ enum trace_field {
     TRACE_F_PROCESS_CPU_NS = 69, // since the process started
     TRACE_F_CGROUP_BYTES = 70,   // memory that its cgroup uses; absent: there is no such controller
     TRACE_F_CGROUP_LIMIT_BYTES = 71,
-    TRACE_F_UNLISTED = 72, // varints: enum trace_memory, resident bytes of its mappings that have no field of their own
-    TRACE_F_MAPPING = 73,  // varints, see docs/reference/trace-format.md
+    TRACE_F_UNLISTED =
+        72, // varints: enum trace_memory, resident bytes of its mappings that have no field of their own
+    TRACE_F_MAPPING = 73, // varints, see docs/reference/trace-format.md
 };
 
 // One run of words of one stream of one thread, as an EVENTS frame holds it.
@@ -131,8 +140,9 @@ struct trace_session {
     uint64_t clock_hz;
     unsigned stamp_shift;
     uint64_t start_stamp, realtime_ns;
-    bool order_only;             // stamps are no times
-    uint64_t stack_sample_bytes; // one call site is recorded per so many bytes allocated; 0: all or none are
+    bool order_only; // stamps are no times
+    uint64_t
+        stack_sample_bytes; // one call site is recorded per so many bytes allocated; 0: all or none are
     char *argv, *host, *kernel, *cpu, *heaptape;
     uint64_t segment, recording_ns; // as TRACE_F_SEGMENT and TRACE_F_RECORDING; 0: it is no segment
     char *dumped;                   // why `record --flight` wrote it; NULL: it is a whole recording
@@ -160,12 +170,14 @@ struct trace_process {
     uint32_t deepbound_bytes;
     // CPU time since its first event, 0: not known, and the part that recording took: an estimate in ticks of the clock.
     uint64_t cpu_ns, recording_ticks;
-    uint64_t call_min_ticks, call_max_ticks; // that the allocator's functions took; max 0: not known
+    uint64_t call_min_ticks,
+        call_max_ticks; // that the allocator's functions took; max 0: not known
     // What glibc's malloc had at the end, where some calls of it were not recorded. 0: not known.
     uint64_t malloc_in_use_bytes, malloc_system_bytes;
     uint8_t *thread_names; // as TRACE_F_THREAD_NAMES holds them
     size_t thread_names_bytes;
-    uint8_t *whole; // as TRACE_F_WHOLE; NULL: the process goes on behind this segment, or it is none
+    uint8_t
+        *whole; // as TRACE_F_WHOLE; NULL: the process goes on behind this segment, or it is none
     size_t whole_bytes;
 };
 
@@ -174,7 +186,8 @@ enum trace_missed_by {
     TRACE_MISSED_UNKNOWN = 0, // nobody looked for them
     TRACE_MISSED_KERNEL = 1,  // the kernel reported every process
     TRACE_MISSED_GAPS = 2,    // the same, but it dropped some reports
-    TRACE_MISSED_PROC = 3,    // /proc was searched every now and then: of the shortest some may be missing
+    TRACE_MISSED_PROC =
+        3, // /proc was searched every now and then: of the shortest some may be missing
 };
 
 // A program that ran and was not recorded, in one process and those that it forked.

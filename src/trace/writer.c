@@ -10,11 +10,14 @@
 #include <stdlib.h>
 
 enum {
-    FRAME_WORDS = 1 << 17, // 1 MiB of records: what follows in the pipeline stays in cache, what zstd sees is enough
+    FRAME_WORDS =
+        1
+        << 17, // 1 MiB of records: what follows in the pipeline stays in cache, what zstd sees is enough
     LONGEST_RECORD_WORDS = 256 + HT_NOTES, // that a head can state, and notes
 };
 
-void trace_writer_init(struct trace_writer *w, struct output *out, enum frame_codec codec, int level)
+void trace_writer_init(struct trace_writer *w, struct output *out, enum frame_codec codec,
+                       int level)
 {
     *w = (struct trace_writer){.frame_words = FRAME_WORDS};
     frame_writer_init(&w->frames, out, FRAME_MAGIC_TRACE, TRACE_VERSION, codec, level);
@@ -48,7 +51,8 @@ static int no_memory(struct trace_writer *w, struct err *e)
 // Writes the payload as a frame when `rc`, the outcome of filling it in, is 0.
 static int write_payload(struct trace_writer *w, enum trace_frame type, int rc, struct err *e)
 {
-    return rc < 0 ? no_memory(w, e) : frame_write(&w->frames, (uint8_t)type, w->payload.data, w->payload.size, e);
+    return rc < 0 ? no_memory(w, e)
+                  : frame_write(&w->frames, (uint8_t)type, w->payload.data, w->payload.size, e);
 }
 
 int trace_write_session(struct trace_writer *w, const struct trace_session *s, struct err *e)
@@ -101,7 +105,8 @@ static int put_counts(struct trace_writer *w)
     return rc;
 }
 
-static int write_end(struct trace_writer *w, uint64_t end_stamp, uint64_t clock_hz, bool continues, struct err *e)
+static int write_end(struct trace_writer *w, uint64_t end_stamp, uint64_t clock_hz, bool continues,
+                     struct err *e)
 {
     w->payload.size = 0;
     int rc = tlv_put_u64(&w->payload, TRACE_F_END_STAMP, end_stamp);
@@ -126,7 +131,8 @@ int trace_write_segment_end(struct trace_writer *w, uint64_t end_stamp, struct e
     return write_end(w, end_stamp, 0, true, e);
 }
 
-int trace_write_samples(struct trace_writer *w, const struct trace_sample *samples, size_t n, struct err *e)
+int trace_write_samples(struct trace_writer *w, const struct trace_sample *samples, size_t n,
+                        struct err *e)
 {
     struct buf *b = &w->payload;
     b->size = 0;
@@ -135,7 +141,8 @@ int trace_write_samples(struct trace_writer *w, const struct trace_sample *sampl
     uint64_t before = 0;
     b->size += varint_put(b->data, n);
     for (size_t i = 0; i < n; i++) {
-        const uint64_t values[] = {samples[i].process, zigzag_put((int64_t)(samples[i].stamp - before)),
+        const uint64_t values[] = {samples[i].process,
+                                   zigzag_put((int64_t)(samples[i].stamp - before)),
                                    samples[i].rss_bytes, samples[i].anon_bytes};
         for (unsigned v = 0; v < 4; v++)
             b->size += varint_put(b->data + b->size, values[v]);
@@ -144,7 +151,8 @@ int trace_write_samples(struct trace_writer *w, const struct trace_sample *sampl
     return write_payload(w, TRACE_SAMPLES, 0, e);
 }
 
-int trace_write_names(struct trace_writer *w, uint32_t process, const struct names *names, struct err *e)
+int trace_write_names(struct trace_writer *w, uint32_t process, const struct names *names,
+                      struct err *e)
 {
     int rc = 0;
     for (size_t entry = 0; rc == 0 && entry < names->n_entries;) {
@@ -191,10 +199,12 @@ static int flush(struct trace_writer *w, bool last, struct err *e)
     uint8_t head[EVENTS_HEADER_BYTES];
     put_u64(head, w->batch);
     put_u64(head + 8, w->watermark);
-    put_u32(head + 16, (last ? EVENTS_LAST_OF_BATCH : 0) | (uint32_t)transform << EVENTS_TRANSFORM_AT);
+    put_u32(head + 16,
+            (last ? EVENTS_LAST_OF_BATCH : 0) | (uint32_t)transform << EVENTS_TRANSFORM_AT);
     put_u32(head + 20, (uint32_t)(w->table.size / EVENTS_SEGMENT_BYTES));
-    struct frame_part parts[1 + COLUMN_COUNT] = {
-        {0}, {w->words.data, w->words.size, NULL}, {w->scanned, (size_t)w->scanned_words * 8, NULL}};
+    struct frame_part parts[1 + COLUMN_COUNT] = {{0},
+                                                 {w->words.data, w->words.size, NULL},
+                                                 {w->scanned, (size_t)w->scanned_words * 8, NULL}};
     struct buf *b = &w->payload;
     b->size = 0;
     int rc = buf_put(b, head, sizeof head);
@@ -214,8 +224,8 @@ static int flush(struct trace_writer *w, bool last, struct err *e)
 }
 
 // Does the piece go on where the last row of the table ends?
-static bool continues_row(const struct trace_writer *w, const uint32_t names[4], uint64_t first_word,
-                          const struct codec_state *before)
+static bool continues_row(const struct trace_writer *w, const uint32_t names[4],
+                          uint64_t first_word, const struct codec_state *before)
 {
     if (w->table.size == 0 || w->row_epoch != before->epoch || w->row_base != before->base)
         return false;
@@ -223,8 +233,8 @@ static bool continues_row(const struct trace_writer *w, const uint32_t names[4],
     return memcmp(row, names, 16) == 0 && get_u64(row + 16) + get_u32(row + 40) == first_word;
 }
 
-static int put_table(struct trace_writer *w, const struct trace_segment *s, const struct codec_state *before,
-                     const struct columns_records *r)
+static int put_table(struct trace_writer *w, const struct trace_segment *s,
+                     const struct codec_state *before, const struct columns_records *r)
 {
     uint8_t row[EVENTS_SEGMENT_BYTES];
     const uint32_t names[] = {s->process, s->thread, s->tid, s->stream};
@@ -322,16 +332,19 @@ int trace_batch_add(struct trace_writer *w, struct trace_segment *s, struct err 
     return 0;
 }
 
-int trace_batch_add_scanned(struct trace_writer *w, const struct trace_segment *s, uint64_t events, struct err *e)
+int trace_batch_add_scanned(struct trace_writer *w, const struct trace_segment *s, uint64_t events,
+                            struct err *e)
 {
     struct trace_segment copied = *s;
     const struct codec_state before = {s->epoch0, s->base0};
-    const struct columns_records r = {{s->epoch_end, s->base_end}, s->n_words, s->n_records, events};
+    const struct columns_records r = {
+        {s->epoch_end, s->base_end}, s->n_words, s->n_records, events};
     int rc = 0;
     if (transform_of(w) != EVENTS_WORDS || w->words.size || s->n_words > w->frame_words)
         return trace_batch_add(w, &copied, e);
     // A frame is one run of words.
-    if ((w->scanned_words && s->words != w->scanned + w->scanned_words) || words_taken(w) + s->n_words > w->frame_words)
+    if ((w->scanned_words && s->words != w->scanned + w->scanned_words) ||
+        words_taken(w) + s->n_words > w->frame_words)
         rc = trace_batch_flush(w, e);
     if (rc < 0 || s->n_words == 0)
         return rc;
@@ -352,8 +365,8 @@ int trace_batch_end(struct trace_writer *w, uint64_t watermark, struct err *e)
     return rc;
 }
 
-int trace_write_batch(struct trace_writer *w, uint64_t watermark, struct trace_segment *segments, size_t n,
-                      struct err *e)
+int trace_write_batch(struct trace_writer *w, uint64_t watermark, struct trace_segment *segments,
+                      size_t n, struct err *e)
 {
     int rc = trace_batch_begin(w, e);
     for (size_t i = 0; i < n && rc == 0; i++)

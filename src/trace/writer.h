@@ -28,7 +28,8 @@ struct trace_writer {
 };
 
 // `out` is borrowed and stays the caller's to close.
-void trace_writer_init(struct trace_writer *w, struct output *out, enum frame_codec codec, int level);
+void trace_writer_init(struct trace_writer *w, struct output *out, enum frame_codec codec,
+                       int level);
 void trace_writer_release(struct trace_writer *w);
 
 // The next frame is the first of a trace again. Between batches.
@@ -38,10 +39,12 @@ int trace_write_session(struct trace_writer *w, const struct trace_session *s, s
 int trace_write_process(struct trace_writer *w, const struct trace_process *p, struct err *e);
 int trace_write_process_end(struct trace_writer *w, const struct trace_process *p, struct err *e);
 int trace_write_unrecorded(struct trace_writer *w, const struct trace_unrecorded *u, struct err *e);
-int trace_write_samples(struct trace_writer *w, const struct trace_sample *samples, size_t n, struct err *e);
+int trace_write_samples(struct trace_writer *w, const struct trace_sample *samples, size_t n,
+                        struct err *e);
 
 // Names of code of a process, in as many frames as they need; outside of a batch.
-int trace_write_names(struct trace_writer *w, uint32_t process, const struct names *names, struct err *e);
+int trace_write_names(struct trace_writer *w, uint32_t process, const struct names *names,
+                      struct err *e);
 
 // The payload of a PAGES frame (trace_pages_put); outside of a batch.
 int trace_write_pages(struct trace_writer *w, const uint8_t *at, size_t n, struct err *e);
@@ -58,7 +61,8 @@ int trace_batch_add(struct trace_writer *w, struct trace_segment *s, struct err 
 // As trace_batch_add, of a segment that columns_scan has seen whole: n_records, epoch_end and base_end are right, and
 // `events` of its records count. In a frame without compression its words are not copied: they must stay until
 // trace_batch_flush or trace_batch_end.
-int trace_batch_add_scanned(struct trace_writer *w, const struct trace_segment *s, uint64_t events, struct err *e);
+int trace_batch_add_scanned(struct trace_writer *w, const struct trace_segment *s, uint64_t events,
+                            struct err *e);
 
 // Writes what is not copied. Does nothing outside a batch.
 int trace_batch_flush(struct trace_writer *w, struct err *e);
@@ -68,8 +72,8 @@ int trace_batch_flush(struct trace_writer *w, struct err *e);
 int trace_batch_end(struct trace_writer *w, uint64_t watermark, struct err *e);
 
 // The three in one.
-int trace_write_batch(struct trace_writer *w, uint64_t watermark, struct trace_segment *segments, size_t n,
-                      struct err *e);
+int trace_write_batch(struct trace_writer *w, uint64_t watermark, struct trace_segment *segments,
+                      size_t n, struct err *e);
 
 // `clock_hz`: as measured over the whole recording; 0 when nothing better is known than what SESSION says.
 int trace_write_end(struct trace_writer *w, uint64_t end_stamp, uint64_t clock_hz, struct err *e);

@@ -17,7 +17,8 @@ void connections_init(struct connections *all, size_t descriptors)
     size_t others = 2 * CONNECTIONS_UPLOADS + OTHER_DESCRIPTORS;
     size_t left = descriptors > others + MIN_WAITING ? descriptors - others : MIN_WAITING;
     *all = (struct connections){.lock = PTHREAD_MUTEX_INITIALIZER,
-                                .max_waiting = left < CONNECTIONS_WAITING ? left : CONNECTIONS_WAITING};
+                                .max_waiting =
+                                    left < CONNECTIONS_WAITING ? left : CONNECTIONS_WAITING};
     TAILQ_INIT(&all->waiting.head);
     TAILQ_INIT(&all->uploads.head);
     TAILQ_INIT(&all->closing.head);
@@ -62,7 +63,8 @@ static void copy_address(struct connection *c, const struct sockaddr *from)
 {
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)from;
     if (from->sa_family == AF_INET)
-        memcpy(&c->address[1], &((const struct sockaddr_in *)from)->sin_addr, sizeof(struct in_addr));
+        memcpy(&c->address[1], &((const struct sockaddr_in *)from)->sin_addr,
+               sizeof(struct in_addr));
     else if (from->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
         memcpy(&c->address[1], &six->sin6_addr.s6_addr[12], sizeof(struct in_addr));
     else if (from->sa_family == AF_INET6)
@@ -86,7 +88,8 @@ static size_t count_address(const struct connections_list *list, const struct co
     return n;
 }
 
-struct connection *connections_add(struct connections *all, int fd, const struct sockaddr *from, uint64_t now_ns)
+struct connection *connections_add(struct connections *all, int fd, const struct sockaddr *from,
+                                   uint64_t now_ns)
 {
     struct connection *c = calloc(1, sizeof *c), *oldest;
     if (!c)
@@ -131,12 +134,14 @@ int connections_begin_upload(struct connections *all, struct connection *c, uint
     return full ? -EBUSY : 0;
 }
 
-void connections_progress(struct connections *all, struct connection *c, size_t bytes, uint64_t now_ns)
+void connections_progress(struct connections *all, struct connection *c, size_t bytes,
+                          uint64_t now_ns)
 {
     pthread_mutex_lock(&all->lock);
     c->bytes += bytes;
     uint64_t idle_ns = now_ns + CONNECTIONS_IDLE_S * NS_PER_S;
-    uint64_t slow_ns = c->begun_ns + (CONNECTIONS_IDLE_S + c->bytes / CONNECTIONS_BYTES_PER_S) * NS_PER_S;
+    uint64_t slow_ns =
+        c->begun_ns + (CONNECTIONS_IDLE_S + c->bytes / CONNECTIONS_BYTES_PER_S) * NS_PER_S;
     c->deadline_ns = idle_ns < slow_ns ? idle_ns : slow_ns;
     pthread_mutex_unlock(&all->lock);
 }
@@ -148,7 +153,8 @@ void connections_finish(struct connections *all, struct connection *c)
     pthread_mutex_unlock(&all->lock);
 }
 
-void connections_wait(struct connections *all, struct connection *c, unsigned seconds, uint64_t now_ns)
+void connections_wait(struct connections *all, struct connection *c, unsigned seconds,
+                      uint64_t now_ns)
 {
     pthread_mutex_lock(&all->lock);
     c->deadline_ns = now_ns + seconds * NS_PER_S;

@@ -11,10 +11,10 @@
 struct sockaddr;
 
 enum {
-    CONNECTIONS_HEAD_S = 10,           // for the first head, and to read the body of a refused request
-    CONNECTIONS_IDLE_S = 60,           // between two requests, and between two reads of a body
-    CONNECTIONS_BYTES_PER_S = 1000,    // minimum rate of a body after CONNECTIONS_IDLE_S
-    CONNECTIONS_WAITING = 1024,        // connections without an upload
+    CONNECTIONS_HEAD_S = 10,        // for the first head, and to read the body of a refused request
+    CONNECTIONS_IDLE_S = 60,        // between two requests, and between two reads of a body
+    CONNECTIONS_BYTES_PER_S = 1000, // minimum rate of a body after CONNECTIONS_IDLE_S
+    CONNECTIONS_WAITING = 1024,     // connections without an upload
     CONNECTIONS_ADDRESS_WAITING = 256, // the same, from one address
     CONNECTIONS_UPLOADS = 256,         // concurrent uploads
     CONNECTIONS_ADDRESS_UPLOADS = 64,  // the same, from one address
@@ -48,7 +48,8 @@ void connections_release(struct connections *all);
 
 // Adds a connection that waits for its first head. If too many connections wait, from this address or
 // in all, shuts down the oldest. Returns NULL when out of memory.
-struct connection *connections_add(struct connections *all, int fd, const struct sockaddr *from, uint64_t now_ns);
+struct connection *connections_add(struct connections *all, int fd, const struct sockaddr *from,
+                                   uint64_t now_ns);
 
 // Removes and frees the connection, unless it is NULL. Call before `fd` is closed.
 void connections_remove(struct connections *all, struct connection *c);
@@ -58,13 +59,15 @@ void connections_remove(struct connections *all, struct connection *c);
 int connections_begin_upload(struct connections *all, struct connection *c, uint64_t now_ns);
 
 // Call for each part of the body of an upload.
-void connections_progress(struct connections *all, struct connection *c, size_t bytes, uint64_t now_ns);
+void connections_progress(struct connections *all, struct connection *c, size_t bytes,
+                          uint64_t now_ns);
 
 // Call after the whole body: the connection has no time limit until connections_wait.
 void connections_finish(struct connections *all, struct connection *c);
 
 // Counts the connection as one that waits, for at most `seconds`.
-void connections_wait(struct connections *all, struct connection *c, unsigned seconds, uint64_t now_ns);
+void connections_wait(struct connections *all, struct connection *c, unsigned seconds,
+                      uint64_t now_ns);
 
 // Shuts down each connection that has reached a time limit.
 void connections_expire(struct connections *all, uint64_t now_ns);

@@ -54,14 +54,16 @@ static uint32_t rotate(uint32_t x, int bits)
 
 static void add_block(struct digest *d, const uint8_t *block)
 {
-    static const uint8_t shifts[4][4] = {{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
+    static const uint8_t shifts[4][4] = {
+        {7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
     uint32_t a = d->md5[0], b = d->md5[1], c = d->md5[2], e = d->md5[3], words[16];
     for (int i = 0; i < 16; i++) {
         const uint8_t *w = block + 4 * i;
         words[i] = w[0] | (uint32_t)w[1] << 8 | (uint32_t)w[2] << 16 | (uint32_t)w[3] << 24;
     }
     for (int i = 0; i < BLOCK; i++) {
-        int round = i / 16, at = (i * (const int[]){1, 5, 3, 7}[round] + (const int[]){0, 1, 5, 0}[round]) % 16;
+        int round = i / 16,
+            at = (i * (const int[]){1, 5, 3, 7}[round] + (const int[]){0, 1, 5, 0}[round]) % 16;
         uint32_t f = round == 0   ? (b & c) | (~b & e)
                      : round == 1 ? (e & b) | (~e & c)
                      : round == 2 ? b ^ c ^ e
@@ -101,7 +103,8 @@ void digest_add(struct digest *d, const void *bytes, size_t n)
 void digest_xxh3(const struct digest *d, char out[static DIGEST_DIGITS + 1])
 {
     XXH128_hash_t h = XXH3_128bits_digest(d->xxh3);
-    snprintf(out, DIGEST_DIGITS + 1, "%016llx%016llx", (unsigned long long)h.high64, (unsigned long long)h.low64);
+    snprintf(out, DIGEST_DIGITS + 1, "%016llx%016llx", (unsigned long long)h.high64,
+             (unsigned long long)h.low64);
 }
 
 void digest_md5(const struct digest *d, char out[static DIGEST_DIGITS + 1])

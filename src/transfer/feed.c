@@ -31,7 +31,8 @@ static char *find_spool(const char *spool, struct err *e)
     else if (home && home[0] == '/')
         n = asprintf(&path, "%s/.local/state/heaptape/upload", home);
     else
-        return err_set(e, -ENOENT, "--spool is needed: neither XDG_STATE_HOME nor HOME is set"), NULL;
+        return err_set(e, -ENOENT, "--spool is needed: neither XDG_STATE_HOME nor HOME is set"),
+               NULL;
     if (n < 0)
         return err_set(e, -ENOMEM, "out of memory"), NULL;
     return path;
@@ -49,10 +50,12 @@ static char *make_name(const char *program, pid_t pid)
     names_make(slash ? slash + 1 : program, safe_program, sizeof safe_program);
     if (gmtime_r(&now, &utc))
         strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", &utc);
-    return asprintf(&name, "%s/%s-%s-%ld", safe_host, safe_program, when, (long)pid) < 0 ? NULL : name;
+    return asprintf(&name, "%s/%s-%s-%ld", safe_host, safe_program, when, (long)pid) < 0 ? NULL
+                                                                                         : name;
 }
 
-int feed_init(struct feed *f, const char *spool, const char *url, const char *program, pid_t pid, struct err *e)
+int feed_init(struct feed *f, const char *spool, const char *url, const char *program, pid_t pid,
+              struct err *e)
 {
     f->lock = f->told = -1;
     f->url = f->folder = f->pattern = NULL;
@@ -61,7 +64,8 @@ int feed_init(struct feed *f, const char *spool, const char *url, const char *pr
     char *base = f->spool ? upload_url(url, e) : NULL;
     int rc = !base ? -EINVAL : 0;
     if (rc == 0 && (!f->name || asprintf(&f->folder, "%s/%s", f->spool, f->name) < 0 ||
-                    asprintf(&f->url, "%s%s/", base, f->name) < 0 || asprintf(&f->pattern, "%s/%%n.ht", f->folder) < 0))
+                    asprintf(&f->url, "%s%s/", base, f->name) < 0 ||
+                    asprintf(&f->pattern, "%s/%%n.ht", f->folder) < 0))
         rc = err_set(e, -ENOMEM, "out of memory");
     f->upload.folder = f->folder;
     f->upload.url = f->url;
@@ -133,7 +137,8 @@ int feed_start(struct feed *f, struct err *e)
     f->pid = 0;
     f->lock = queue_lock(f->folder);
     int rc = f->lock < 0 ? f->lock : start(f);
-    return rc < 0 ? err_set(e, rc, "%s: the uploads cannot begin: %s", f->folder, strerror(-rc)) : 0;
+    return rc < 0 ? err_set(e, rc, "%s: the uploads cannot begin: %s", f->folder, strerror(-rc))
+                  : 0;
 }
 
 // Has the process ended before its time? Another one continues.
@@ -156,7 +161,8 @@ static void say_dropped(void *feed, const char *path, uint64_t bytes)
         f->dropped_files++;
         f->dropped_bytes += bytes;
     }
-    err_note(f->upload.note, "%s/%s: dropped, not uploaded: the spool has reached --spool-limit", f->spool, path);
+    err_note(f->upload.note, "%s/%s: dropped, not uploaded: the spool has reached --spool-limit",
+             f->spool, path);
 }
 
 void feed_added(void *feed)
@@ -176,17 +182,20 @@ static void say_result(const struct feed *f, const struct queue *left)
 {
     const struct upload_settings *u = &f->upload;
     char files[64], bytes[32];
-    err_note(f->upload.note, "uploaded %s to %s",
-             human_plural(files, f->added_files - f->dropped_files - left->n, "segment", "segments"), f->url);
+    err_note(
+        f->upload.note, "uploaded %s to %s",
+        human_plural(files, f->added_files - f->dropped_files - left->n, "segment", "segments"),
+        f->url);
     if (f->dropped_files)
         err_note(f->error, "%s dropped, %s: --spool-limit was reached before the server had them",
                  human_plural(files, f->dropped_files, "segment was", "segments were"),
                  human_bytes(bytes, f->dropped_bytes));
     if (left->n)
         err_note(f->error, "%s not uploaded yet, %s: run 'heaptape upload%s%s%s%s %s %s'",
-                 human_plural(files, left->n, "segment is", "segments are"), human_bytes(bytes, left->bytes),
-                 u->token_file ? " --token-file " : "", u->token_file ? u->token_file : "",
-                 u->s3_region ? " --s3=" : "", u->s3_region ? u->s3_region : "", f->folder, f->url);
+                 human_plural(files, left->n, "segment is", "segments are"),
+                 human_bytes(bytes, left->bytes), u->token_file ? " --token-file " : "",
+                 u->token_file ? u->token_file : "", u->s3_region ? " --s3=" : "",
+                 u->s3_region ? u->s3_region : "", f->folder, f->url);
 }
 
 // The folder and that of the host.
@@ -218,7 +227,8 @@ static void wait_for_process(struct feed *f)
     pid_t pid;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         signal(ends[i], on_signal);
-    while (f->pid && (pid = waitpid(f->pid, NULL, WNOHANG)) != f->pid && (pid == 0 || errno == EINTR)) {
+    while (f->pid && (pid = waitpid(f->pid, NULL, WNOHANG)) != f->pid &&
+           (pid == 0 || errno == EINTR)) {
         // Each time: the process forgets signals from before it has seen the end of the recording.
         if (ended)
             kill(f->pid, SIGTERM);

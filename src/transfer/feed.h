@@ -21,7 +21,8 @@ struct feed {
 
 // Names this recording HOST/PROGRAM-TIME-PID, below `url` and below `spool`, or where that is NULL, heaptape/upload in $XDG_STATE_HOME
 // or ~/.local/state. 0 or a negative errno with the text set. Nothing is made.
-int feed_init(struct feed *f, const char *spool, const char *url, const char *program, pid_t pid, struct err *e);
+int feed_init(struct feed *f, const char *spool, const char *url, const char *program, pid_t pid,
+              struct err *e);
 void feed_release(struct feed *f);
 
 // Starts the process. 0 or a negative errno with the text set.

@@ -11,7 +11,8 @@ void *module_load(const char *library, const char *function, const char *package
 {
     char path[PATH_MAX];
     if (paths_find(library, path, sizeof path) < 0) {
-        err_set(e, -ENOTSUP, "%s: not found; install %s and build heaptape again", library, package);
+        err_set(e, -ENOTSUP, "%s: not found; install %s and build heaptape again", library,
+                package);
         return NULL;
     }
     void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -6,7 +6,8 @@
 // By hand: what isalnum accepts depends on the locale.
 static bool is_safe(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("._+-", c));
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c && strchr("._+-", c));
 }
 
 static bool is_part(const char *part, size_t n)

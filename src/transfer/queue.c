@@ -22,8 +22,9 @@ static int add(struct queue *q, char *path, const struct stat *st)
         free(path);
         return -ENOMEM;
     }
-    q->files[q->n++] = (struct queue_file){path, (uint64_t)st->st_size,
-                                           (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec};
+    q->files[q->n++] =
+        (struct queue_file){path, (uint64_t)st->st_size,
+                            (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec};
     q->bytes += (uint64_t)st->st_size;
     return 0;
 }
@@ -159,7 +160,8 @@ static bool drop_left(int fd, const char *spool, const char *path)
 static bool is_segment(const char *path)
 {
 #define DIGITS_6 "[0-9][0-9][0-9][0-9][0-9][0-9]"
-    return fnmatch("*/*-[0-9][0-9]" DIGITS_6 "T" DIGITS_6 "Z-[0-9]*/[0-9]*.ht", path, FNM_PATHNAME) == 0;
+    return fnmatch("*/*-[0-9][0-9]" DIGITS_6 "T" DIGITS_6 "Z-[0-9]*/[0-9]*.ht", path,
+                   FNM_PATHNAME) == 0;
 #undef DIGITS_6
 }
 
@@ -185,7 +187,8 @@ static int compare_times(const void *a, const void *b)
 }
 
 int queue_limit(const char *spool, const char *own, uint64_t limit,
-                void (*dropped)(void *context, const char *path, uint64_t bytes), void *context, struct err *e)
+                void (*dropped)(void *context, const char *path, uint64_t bytes), void *context,
+                struct err *e)
 {
     struct queue q = {0};
     const char *last = NULL;

@@ -39,7 +39,8 @@ int queue_hold(int fd);
 // `limit` bytes; never the last one of the recording `own`, which is the path of its folder in the spool, nor one that is held, nor
 // those of another recording that runs. `dropped` is called for each.
 int queue_limit(const char *spool, const char *own, uint64_t limit,
-                void (*dropped)(void *context, const char *path, uint64_t bytes), void *context, struct err *e);
+                void (*dropped)(void *context, const char *path, uint64_t bytes), void *context,
+                struct err *e);
 
 // Is the path in that folder?
 bool queue_is_in(const char *path, const char *folder);

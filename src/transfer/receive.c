@@ -103,19 +103,23 @@ static void say_address(const struct receive_server *r, int fd)
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0)
         return;
     brackets = address.ss_family == AF_INET6;
-    err_note(r->settings->note, "listening on %s://%s%s%s:%s/", r->settings->certificate ? "https" : "http",
-             brackets ? "[" : "", host, brackets ? "]" : "", port);
+    err_note(r->settings->note, "listening on %s://%s%s%s:%s/",
+             r->settings->certificate ? "https" : "http", brackets ? "[" : "", host,
+             brackets ? "]" : "", port);
     if (!r->settings->token_file && !is_local(&address))
-        err_note(r->settings->note, "there is no --token-file: everybody who can connect can upload");
+        err_note(r->settings->note,
+                 "there is no --token-file: everybody who can connect can upload");
     else if (!r->settings->certificate && !is_local(&address))
-        err_note(r->settings->note, "there is no --certificate: tokens and recordings are not encrypted");
+        err_note(r->settings->note,
+                 "there is no --certificate: tokens and recordings are not encrypted");
 }
 
 // The content of a PEM file as a string, to be freed.
 static char *read_pem(const char *path, enum secret_kind kind, struct err *e)
 {
     char *text = calloc(1, PEM_BYTES + 1);
-    ssize_t n = text ? secret_read(path, kind, text, PEM_BYTES, e) : err_set(e, -ENOMEM, "out of memory");
+    ssize_t n =
+        text ? secret_read(path, kind, text, PEM_BYTES, e) : err_set(e, -ENOMEM, "out of memory");
     if (n >= 0 && strstr(text, "-----BEGIN "))
         return text;
     err_set(e, -EINVAL, "%s: is not a PEM file", path);
@@ -154,9 +158,11 @@ static int start(struct receive_server *r, int fd, struct err *e)
                                    {MHD_OPTION_HTTPS_MEM_KEY, 0, r->key},
                                    {MHD_OPTION_HTTPS_PRIORITIES, 0, (char[]){PRIORITIES}},
                                    {MHD_OPTION_END, 0, NULL}};
-    unsigned flags = MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ERROR_LOG | (r->certificate ? MHD_USE_TLS : 0);
+    unsigned flags =
+        MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ERROR_LOG | (r->certificate ? MHD_USE_TLS : 0);
     // connections_add limits the number. This limit is one for each thread, and the kernel may choose one thread for all.
-    unsigned limit = THREADS * (unsigned)(r->connections.max_waiting + CONNECTIONS_UPLOADS + CLOSING);
+    unsigned limit =
+        THREADS * (unsigned)(r->connections.max_waiting + CONNECTIONS_UPLOADS + CLOSING);
     // clang-format off
     r->daemon = MHD_start_daemon(flags, 0, NULL, NULL, receive_on_request, r,
         MHD_OPTION_EXTERNAL_LOGGER, ignore_message, NULL,
@@ -173,7 +179,8 @@ static int start(struct receive_server *r, int fd, struct err *e)
     if (r->daemon)
         return 0;
     if (r->certificate)
-        return err_set(e, -EINVAL, "%s, %s: the server does not start with this certificate and key",
+        return err_set(e, -EINVAL,
+                       "%s, %s: the server does not start with this certificate and key",
                        r->settings->certificate, r->settings->key);
     return err_set(e, -EIO, "the server does not start");
 }

@@ -27,8 +27,9 @@ void *receive_on_target(void *receiver, const char *target, struct MHD_Connectio
 size_t receive_unescape(void *context, struct MHD_Connection *c, char *text);
 
 // Called for the head, for each part of the body, and at its end.
-enum MHD_Result receive_on_request(void *receiver, struct MHD_Connection *c, const char *path, const char *method,
-                                   const char *version, const char *data, size_t *n, void **request);
+enum MHD_Result receive_on_request(void *receiver, struct MHD_Connection *c, const char *path,
+                                   const char *method, const char *version, const char *data,
+                                   size_t *n, void **request);
 
 void receive_on_completed(void *receiver, struct MHD_Connection *c, void **request,
                           enum MHD_RequestTerminationCode why);

@@ -71,7 +71,8 @@ struct framing {
     bool bad_name;
 };
 
-static enum MHD_Result see_field(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+static enum MHD_Result see_field(void *context, enum MHD_ValueKind kind, const char *name,
+                                 const char *value)
 {
     struct framing *f = context;
     (void)kind;
@@ -109,7 +110,8 @@ static bool check_framing(const struct framing *f, const char *version, struct r
     else if (f->lengths > 1)
         refuse_framing(q, MHD_HTTP_BAD_REQUEST, "more than one Content-Length");
     else if (f->lengths && f->codings)
-        refuse_framing(q, MHD_HTTP_BAD_REQUEST, "Content-Length and Transfer-Encoding exclude each other");
+        refuse_framing(q, MHD_HTTP_BAD_REQUEST,
+                       "Content-Length and Transfer-Encoding exclude each other");
     else if (f->codings > 1 || (f->codings && strcasecmp(f->coding, "chunked") != 0))
         refuse_framing(q, MHD_HTTP_BAD_REQUEST, "the only Transfer-Encoding allowed is chunked");
     else if (f->codings && strcmp(version, "HTTP/1.1") != 0)
@@ -118,8 +120,8 @@ static bool check_framing(const struct framing *f, const char *version, struct r
 }
 
 // Opens the file, or sets the status that the head is refused with.
-static void begin(struct receive_server *r, struct MHD_Connection *c, const char *method, const char *path,
-                  struct receive_request *q, const struct framing *f)
+static void begin(struct receive_server *r, struct MHD_Connection *c, const char *method,
+                  const char *path, struct receive_request *q, const struct framing *f)
 {
     uint64_t bytes = f->length ? strtoull(f->length, NULL, 10) : 0;
     if (!is_allowed(r, c)) {
@@ -127,9 +129,11 @@ static void begin(struct receive_server *r, struct MHD_Connection *c, const char
     } else if (strcmp(method, "PUT") != 0) {
         refuse(q, MHD_HTTP_METHOD_NOT_ALLOWED, "only PUT is allowed");
     } else if (path[0] != '/' || names_check(path + 1) < 0) {
-        refuse(q, MHD_HTTP_BAD_REQUEST, "expected the path /HOST/PROCESS/NAME.ht of letters, digits and ._+-");
+        refuse(q, MHD_HTTP_BAD_REQUEST,
+               "expected the path /HOST/PROCESS/NAME.ht of letters, digits and ._+-");
     } else if (!f->lengths && !f->codings) {
-        refuse_framing(q, MHD_HTTP_LENGTH_REQUIRED, "expected a Content-Length, or Transfer-Encoding: chunked");
+        refuse_framing(q, MHD_HTTP_LENGTH_REQUIRED,
+                       "expected a Content-Length, or Transfer-Encoding: chunked");
     } else if (bytes > r->settings->max_bytes) {
         refuse(q, MHD_HTTP_CONTENT_TOO_LARGE, "the file is larger than --max-size");
     } else if (connections_begin_upload(&r->connections, q->connection, clock_monotonic_ns()) < 0) {
@@ -141,7 +145,8 @@ static void begin(struct receive_server *r, struct MHD_Connection *c, const char
     }
 }
 
-static void add_body(struct receive_server *r, struct receive_request *q, const char *data, size_t n)
+static void add_body(struct receive_server *r, struct receive_request *q, const char *data,
+                     size_t n)
 {
     q->body_bytes += n;
     if (q->status)
@@ -180,15 +185,18 @@ static void say_answer(const struct receive_server *r, struct MHD_Connection *c,
                        const struct receive_request *q)
 {
     char host[NI_MAXHOST] = "?";
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     bool known = names_check(path + 1) > 0; // anything else is not fit for a terminal
     if (q->status < 500 && !r->settings->verbose)
         return;
     if (info && info->client_addr)
         getnameinfo(info->client_addr,
-                    info->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in),
+                    info->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                                             : sizeof(struct sockaddr_in),
                     host, sizeof host, NULL, 0, NI_NUMERICHOST);
-    err_note(r->settings->note, "%s from %s: %s (%u)", known ? path + 1 : "a request", host, q->why, q->status);
+    err_note(r->settings->note, "%s from %s: %s (%u)", known ? path + 1 : "a request", host, q->why,
+             q->status);
 }
 
 static enum MHD_Result answer(struct receive_server *r, struct MHD_Connection *c, const char *path,
@@ -197,7 +205,8 @@ static enum MHD_Result answer(struct receive_server *r, struct MHD_Connection *c
     char text[160], retry[16], digest[DIGEST_DIGITS + 1];
     snprintf(retry, sizeof retry, "%d", RETRY_S);
     int n = snprintf(text, sizeof text, "%s\n", q->why);
-    struct MHD_Response *response = MHD_create_response_from_buffer((size_t)n, text, MHD_RESPMEM_MUST_COPY);
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer((size_t)n, text, MHD_RESPMEM_MUST_COPY);
     if (!response)
         return MHD_NO;
     MHD_add_response_header(response, "Content-Type", "text/plain");
@@ -225,7 +234,8 @@ static enum MHD_Result answer(struct receive_server *r, struct MHD_Connection *c
 static bool is_answered_now(struct MHD_Connection *c, const struct receive_request *q)
 {
     const char *expect = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Expect");
-    return q->closes || (expect && strcasecmp(expect, "100-continue") == 0) || q->status == MHD_HTTP_CONTENT_TOO_LARGE;
+    return q->closes || (expect && strcasecmp(expect, "100-continue") == 0) ||
+           q->status == MHD_HTTP_CONTENT_TOO_LARGE;
 }
 
 void receive_on_connection(void *receiver, struct MHD_Connection *c, void **connection,
@@ -238,7 +248,8 @@ void receive_on_connection(void *receiver, struct MHD_Connection *c, void **conn
         return;
     }
     int fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    const struct sockaddr *from = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+    const struct sockaddr *from =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
     *connection = connections_add(&r->connections, fd, from, clock_monotonic_ns());
 }
 
@@ -266,8 +277,8 @@ size_t receive_unescape(void *context, struct MHD_Connection *c, char *text)
     return n;
 }
 
-static enum MHD_Result on_head(struct receive_server *r, struct MHD_Connection *c, const char *path, const char *method,
-                               const char *version, struct receive_request *q)
+static enum MHD_Result on_head(struct receive_server *r, struct MHD_Connection *c, const char *path,
+                               const char *method, const char *version, struct receive_request *q)
 {
     struct framing f = {0};
     MHD_get_connection_values(c, MHD_HEADER_KIND, see_field, &f);
@@ -282,8 +293,9 @@ static enum MHD_Result on_head(struct receive_server *r, struct MHD_Connection *
     return is_answered_now(c, q) ? answer(r, c, path, q) : MHD_YES;
 }
 
-enum MHD_Result receive_on_request(void *receiver, struct MHD_Connection *c, const char *path, const char *method,
-                                   const char *version, const char *data, size_t *n, void **request)
+enum MHD_Result receive_on_request(void *receiver, struct MHD_Connection *c, const char *path,
+                                   const char *method, const char *version, const char *data,
+                                   size_t *n, void **request)
 {
     struct receive_server *r = receiver;
     struct receive_request *q = *request;
@@ -302,7 +314,8 @@ enum MHD_Result receive_on_request(void *receiver, struct MHD_Connection *c, con
     return answer(r, c, path, q);
 }
 
-void receive_on_completed(void *receiver, struct MHD_Connection *c, void **request, enum MHD_RequestTerminationCode why)
+void receive_on_completed(void *receiver, struct MHD_Connection *c, void **request,
+                          enum MHD_RequestTerminationCode why)
 {
     struct receive_server *r = receiver;
     struct receive_request *q = *request;
@@ -313,7 +326,8 @@ void receive_on_completed(void *receiver, struct MHD_Connection *c, void **reque
     store_abort(&r->store, &q->file);
     if (q->connection)
         connections_wait(&r->connections, q->connection,
-                         q->status && q->status < 300 ? CONNECTIONS_IDLE_S : CONNECTIONS_HEAD_S, clock_monotonic_ns());
+                         q->status && q->status < 300 ? CONNECTIONS_IDLE_S : CONNECTIONS_HEAD_S,
+                         clock_monotonic_ns());
     free(q);
     *request = NULL;
 }

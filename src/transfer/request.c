@@ -33,7 +33,8 @@ struct request {
     bool keyed;                                            // the ETag of S3 is not an MD5
     char xxh3[DIGEST_DIGITS + 1], etag[DIGEST_DIGITS + 3]; // of the answer, empty if it has none
     char body[BODY_BYTES + 1];                             // the start of the answer
-    uint64_t to_send, seen_bytes; // of the request's body; … that were sent when the time limit began again
+    uint64_t to_send,
+        seen_bytes; // of the request's body; … that were sent when the time limit began again
     uint64_t deadline_ns;
     bool late;
     size_t body_bytes;
@@ -55,15 +56,16 @@ static int check(const struct request_settings *s, struct err *e)
     if (authorities && access(authorities, R_OK) < 0)
         return err_set_errno(e, "%s (CURL_CA_BUNDLE)", authorities);
     if (s->s3_region && (!variable("AWS_ACCESS_KEY_ID") || !variable("AWS_SECRET_ACCESS_KEY")))
-        return err_set(e, -EINVAL, "--s3 needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment");
+        return err_set(e, -EINVAL,
+                       "--s3 needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment");
     return 0;
 }
 
 static struct request *open_request(const struct request_settings *s)
 {
     struct request *r = calloc(1, sizeof *r);
-    if (r && (!(r->digest = digest_new(true)) || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
-              !(r->curl = curl_easy_init()))) {
+    if (r && (!(r->digest = digest_new(true)) ||
+              curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(r->curl = curl_easy_init()))) {
         digest_free(r->digest);
         free(r);
         return NULL;
@@ -108,11 +110,12 @@ static bool has_sent_all(const struct request *r, bool http_1)
     curl_off_t sent = 0;
     curl_socket_t fd = CURL_SOCKET_BAD;
     int unacknowledged = 0;
-    if (curl_easy_getinfo(r->curl, CURLINFO_SIZE_UPLOAD_T, &sent) != CURLE_OK || (uint64_t)sent < r->bytes)
+    if (curl_easy_getinfo(r->curl, CURLINFO_SIZE_UPLOAD_T, &sent) != CURLE_OK ||
+        (uint64_t)sent < r->bytes)
         return false;
     // An answer acknowledges what its sender received before. HTTP/2 may send other frames meanwhile.
-    if (http_1 && curl_easy_getinfo(r->curl, CURLINFO_ACTIVESOCKET, &fd) == CURLE_OK && fd != CURL_SOCKET_BAD &&
-        ioctl(fd, SIOCOUTQ, &unacknowledged) == 0)
+    if (http_1 && curl_easy_getinfo(r->curl, CURLINFO_ACTIVESOCKET, &fd) == CURLE_OK &&
+        fd != CURL_SOCKET_BAD && ioctl(fd, SIOCOUTQ, &unacknowledged) == 0)
         return unacknowledged == 0;
     return true;
 }
@@ -132,7 +135,8 @@ static bool read_header(const char *line, size_t n, const char *name, char *to, 
     if (n >= size)
         return true;
     for (; length < n; length++)
-        to[length] = (char)(line[length] >= 'A' && line[length] <= 'Z' ? line[length] | 0x20 : line[length]);
+        to[length] =
+            (char)(line[length] >= 'A' && line[length] <= 'Z' ? line[length] | 0x20 : line[length]);
     to[length] = 0;
     return true;
 }
@@ -149,7 +153,8 @@ static size_t on_header(char *line, size_t size, size_t n, void *context)
         r->keyed = false;
     } else if (!read_header(line, n, DIGEST_HEADER, r->xxh3, sizeof r->xxh3) &&
                !read_header(line, n, "ETag", r->etag, sizeof r->etag) &&
-               read_header(line, n, "x-amz-server-side-encryption", encryption, sizeof encryption)) {
+               read_header(line, n, "x-amz-server-side-encryption", encryption,
+                           sizeof encryption)) {
         r->keyed = strcmp(encryption, "aes256") != 0;
     }
     return n;
@@ -176,7 +181,8 @@ static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, 
     struct request *r = context;
     uint64_t sent_bytes = (uint64_t)sent;
     (void)a, (void)b, (void)c;
-    if (sent_bytes >= r->seen_bytes + STEP_BYTES || (sent_bytes == r->to_send && r->seen_bytes != r->to_send))
+    if (sent_bytes >= r->seen_bytes + STEP_BYTES ||
+        (sent_bytes == r->to_send && r->seen_bytes != r->to_send))
         begin_wait(r, sent_bytes);
     r->late = clock_monotonic_ns() >= r->deadline_ns;
     return r->late || r->settings->ends(r->settings->context);
@@ -186,7 +192,8 @@ static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, 
 static int add_header(struct curl_slist **headers, const char *name, const char *value)
 {
     char *line = NULL;
-    struct curl_slist *more = asprintf(&line, "%s: %s", name, value) < 0 ? NULL : curl_slist_append(*headers, line);
+    struct curl_slist *more =
+        asprintf(&line, "%s: %s", name, value) < 0 ? NULL : curl_slist_append(*headers, line);
     free(line);
     *headers = more ? more : *headers;
     return more ? 0 : -ENOMEM;
@@ -267,8 +274,9 @@ static CURLcode set_up(struct request *r, const char *url, bool put, struct curl
 // Will it fail the same way again?
 static bool is_permanent(CURLcode rc)
 {
-    return rc == CURLE_UNSUPPORTED_PROTOCOL || rc == CURLE_URL_MALFORMAT || rc == CURLE_NOT_BUILT_IN ||
-           rc == CURLE_UNKNOWN_OPTION || rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CACERT_BADFILE ||
+    return rc == CURLE_UNSUPPORTED_PROTOCOL || rc == CURLE_URL_MALFORMAT ||
+           rc == CURLE_NOT_BUILT_IN || rc == CURLE_UNKNOWN_OPTION ||
+           rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CACERT_BADFILE ||
            rc == CURLE_SSL_CERTPROBLEM;
 }
 
@@ -281,7 +289,8 @@ static void read_answer(struct request *r, struct request_result *to)
     curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &to->status);
     // "100 Continue" is no answer yet.
     if (to->status < 200) {
-        *to = (struct request_result){.text = "the server closed the connection before it answered"};
+        *to =
+            (struct request_result){.text = "the server closed the connection before it answered"};
         return;
     }
     curl_easy_getinfo(r->curl, CURLINFO_CONTENT_TYPE, &type);
@@ -365,7 +374,8 @@ static bool is_success(long status)
 }
 
 // An upload that has to be repeated, although the server answered with success.
-static void distrust(struct request_result *result, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void distrust(struct request_result *result, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 static void distrust(struct request_result *result, const char *fmt, ...)
 {
     va_list args;
@@ -383,7 +393,8 @@ static int compare_digest(const struct request *r)
         digest_xxh3(r->digest, sent);
         return strcmp(sent, r->xxh3) == 0 ? 1 : -EILSEQ;
     }
-    if (strlen(r->etag) != DIGEST_DIGITS + 2 || strspn(r->etag + 1, "0123456789abcdef") != DIGEST_DIGITS)
+    if (strlen(r->etag) != DIGEST_DIGITS + 2 ||
+        strspn(r->etag + 1, "0123456789abcdef") != DIGEST_DIGITS)
         return 0;
     digest_md5(r->digest, sent);
     if (strncmp(sent, r->etag + 1, DIGEST_DIGITS) == 0)
@@ -400,13 +411,15 @@ static void compare_size(struct request *r, const char *url, struct request_resu
     perform(r, url, false, &head);
     curl_easy_getinfo(r->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &bytes);
     if (!head.status)
-        distrust(result, "the server answered %ld, but not to HEAD: %.150s", result->status, head.text);
+        distrust(result, "the server answered %ld, but not to HEAD: %.150s", result->status,
+                 head.text);
     else if (head.status == 404 || head.status == 410)
-        distrust(result, "the server answered %ld, but does not have the file: it answered %ld to HEAD", result->status,
-                 head.status);
+        distrust(result,
+                 "the server answered %ld, but does not have the file: it answered %ld to HEAD",
+                 result->status, head.status);
     else if (is_success(head.status) && bytes >= 0 && (uint64_t)bytes != r->bytes)
-        distrust(result, "the server answered %ld, but has %lld of %llu bytes", result->status, (long long)bytes,
-                 (unsigned long long)r->bytes);
+        distrust(result, "the server answered %ld, but has %lld of %llu bytes", result->status,
+                 (long long)bytes, (unsigned long long)r->bytes);
 }
 
 // Drops the connections: what is left of a body is no next request.
@@ -419,7 +432,8 @@ static void disconnect(struct request *r)
     r->curl = fresh;
 }
 
-static void put(struct request *r, const char *url, int fd, uint64_t bytes, struct request_result *result)
+static void put(struct request *r, const char *url, int fd, uint64_t bytes,
+                struct request_result *result)
 {
     r->fd = fd;
     r->bytes = bytes;
@@ -429,13 +443,16 @@ static void put(struct request *r, const char *url, int fd, uint64_t bytes, stru
         return;
     int same = compare_digest(r);
     if (!r->sent_all) {
-        distrust(result, "the server answered %ld before it had received the whole file", result->status);
+        distrust(result, "the server answered %ld before it had received the whole file",
+                 result->status);
         disconnect(r);
     } else if (same < 0) {
-        distrust(result, "the server answered %ld, but has other bytes, by its digest", result->status);
+        distrust(result, "the server answered %ld, but has other bytes, by its digest",
+                 result->status);
     } else if (same == 0) {
         compare_size(r, url, result);
     }
 }
 
-TRANSFER_EXPORT const struct request_calls request_calls = {check, open_request, put, close_request};
+TRANSFER_EXPORT const struct request_calls request_calls = {check, open_request, put,
+                                                            close_request};

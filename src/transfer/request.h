@@ -16,7 +16,8 @@ struct request_settings {
     const char *token_file; // of which the first token is sent; NULL: none
     const char *
         s3_region; // requests are signed with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; NULL: not
-    uint32_t timeout_s;         // for the connection with the first 64 KiB, each further 64 KiB, and the answer
+    uint32_t
+        timeout_s; // for the connection with the first 64 KiB, each further 64 KiB, and the answer
     const char *timeout_option; // for messages
     // Asked about once a second during a request: shall it end?
     bool (*ends)(void *context);
@@ -36,7 +37,8 @@ struct request_calls {
     int (*check)(const struct request_settings *s, struct err *e);
     // In the process that makes requests. NULL when out of memory.
     struct request *(*open)(const struct request_settings *s);
-    void (*put)(struct request *r, const char *url, int fd, uint64_t bytes, struct request_result *result);
+    void (*put)(struct request *r, const char *url, int fd, uint64_t bytes,
+                struct request_result *result);
     void (*close)(struct request *r);
 };
 

@@ -28,8 +28,10 @@ ssize_t secret_read(const char *path, enum secret_kind kind, char *to, size_t si
         return err_set(e, fd, "%s: is not a regular file", path);
     ssize_t n = fd == -EINVAL ? -EISDIR : fd;
     if (fd >= 0 && kind == SECRET_PRIVATE && st.st_mode & S_IRWXO)
-        n = err_set(e, -EACCES, "%s: every user has access (mode %04o): expected mode 0600 or 0640; run 'chmod 600 %s'",
-                    path, (unsigned)st.st_mode & 07777, path);
+        n = err_set(
+            e, -EACCES,
+            "%s: every user has access (mode %04o): expected mode 0600 or 0640; run 'chmod 600 %s'",
+            path, (unsigned)st.st_mode & 07777, path);
     else if (fd >= 0)
         n = read_all(fd, to, size);
     if (fd >= 0)

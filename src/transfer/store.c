@@ -40,9 +40,11 @@ int store_open(struct store *s, const char *folder, struct err *e)
         return s->folder = -1, err_set_errno(e, "%s", folder);
     s->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->folder < 0 || (mkdirat(s->folder, INCOMING, 0700) < 0 && errno != EEXIST) ||
-        (s->incoming = openat(s->folder, INCOMING, FOLDER)) < 0 || flock(s->incoming, LOCK_EX | LOCK_NB) < 0) {
-        int rc = errno == EWOULDBLOCK ? err_set(e, -EBUSY, "%s: another receiver uses this folder", folder)
-                                      : err_set_errno(e, "%s", folder);
+        (s->incoming = openat(s->folder, INCOMING, FOLDER)) < 0 ||
+        flock(s->incoming, LOCK_EX | LOCK_NB) < 0) {
+        int rc = errno == EWOULDBLOCK
+                     ? err_set(e, -EBUSY, "%s: another receiver uses this folder", folder)
+                     : err_set_errno(e, "%s", folder);
         store_close(s);
         return rc;
     }
@@ -142,7 +144,8 @@ static int is_same(const struct store_file *f, int folder, const char *name)
         return errno == ELOOP ? false : -errno;
     int same = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == f->bytes;
     for (uint64_t at = 0; same == true && at < f->bytes; at += sizeof a) {
-        ssize_t n = read_full(fd, a, sizeof a, (off_t)at), m = read_full(f->fd, b, sizeof b, (off_t)at);
+        ssize_t n = read_full(fd, a, sizeof a, (off_t)at),
+                m = read_full(f->fd, b, sizeof b, (off_t)at);
         same = n < 0 || m < 0 ? -errno : n == m && memcmp(a, b, (size_t)n) == 0;
     }
     // The answer says that it is on the disk.
@@ -163,7 +166,8 @@ static int move(const struct store *s, const struct store_file *f, int folder, c
     return -errno;
 }
 
-static int commit(const struct store *s, struct store_file *f, const char *path, enum store_result *result)
+static int commit(const struct store *s, struct store_file *f, const char *path,
+                  enum store_result *result)
 {
     const char *name;
     if (fsync(f->fd) < 0)
@@ -185,7 +189,8 @@ static int commit(const struct store *s, struct store_file *f, const char *path,
     return rc;
 }
 
-int store_commit(const struct store *s, struct store_file *f, const char *path, enum store_result *result)
+int store_commit(const struct store *s, struct store_file *f, const char *path,
+                 enum store_result *result)
 {
     // Space that was reserved and not used.
     int rc = ftruncate(f->fd, (off_t)f->bytes) < 0 ? -errno : commit(s, f, path, result);

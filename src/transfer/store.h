@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct store {
-    int folder;   // file descriptor
+    int folder; // file descriptor
     int incoming; // … of .incoming in it, where files are until they are whole. Locked: one receiver has a folder
 };
 
@@ -40,7 +40,8 @@ int store_write(struct store_file *f, const void *data, size_t n);
 
 // Gives the file the name `path`, for which names_check is true, and closes it. 0 with the result, or a negative errno: nothing of
 // the file is left then. The digest is valid until store_abort.
-int store_commit(const struct store *s, struct store_file *f, const char *path, enum store_result *result);
+int store_commit(const struct store *s, struct store_file *f, const char *path,
+                 enum store_result *result);
 
 // Removes and closes the file unless it has its name, and frees the digest. Does nothing without a file.
 void store_abort(const struct store *s, struct store_file *f);

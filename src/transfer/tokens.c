@@ -16,7 +16,8 @@ int tokens_read(const char *path, struct tokens *t, struct err *e)
     if (n < 0)
         return (int)n;
     for (ssize_t i = 0, begin = 0; i <= n; i++) {
-        bool ends = i == n || text[i] == '\n' || (text[i] == '\r' && (i + 1 == n || text[i + 1] == '\n'));
+        bool ends =
+            i == n || text[i] == '\n' || (text[i] == '\r' && (i + 1 == n || text[i + 1] == '\n'));
         if (!ends && (text[i] <= ' ' || text[i] > '~'))
             return err_set(e, -EINVAL, "%s: expected a token in a line, at byte %zd", path, i);
         if (!ends)

@@ -24,12 +24,13 @@ struct upload {
     const struct upload_settings *settings;
     struct request *request;
     struct upload_result *result;
-    int added;                                              // as in the settings, −1 after the end
-    uint64_t deadline_ns;                                   // UINT64_MAX while files are added
-    unsigned failures;                                      // since the last upload
-    uint64_t jitter;                                        // of the delays: the state of a random sequence
-    char trouble[sizeof((struct request_result *)0)->text]; // that was noted last; empty after an upload
-    char **refused;                                         // paths of files that the server refuses, which stay
+    int added;            // as in the settings, −1 after the end
+    uint64_t deadline_ns; // UINT64_MAX while files are added
+    unsigned failures;    // since the last upload
+    uint64_t jitter;      // of the delays: the state of a random sequence
+    char trouble[sizeof((struct request_result *)0)
+                     ->text]; // that was noted last; empty after an upload
+    char **refused;           // paths of files that the server refuses, which stay
     size_t n_refused, refused_capacity;
     bool over; // no file is to be uploaded any more
 };
@@ -54,10 +55,12 @@ char *upload_url(const char *text, struct err *e)
     host = host ? host + 3 : text;
     size_t host_bytes = strcspn(host, "/");
     if (!upload_is_url(text) || host_bytes == 0)
-        err_set(e, -EINVAL, "'%s' is not a URL of the form http://HOST/PATH/ or https://HOST/PATH/", text);
+        err_set(e, -EINVAL, "'%s' is not a URL of the form http://HOST/PATH/ or https://HOST/PATH/",
+                text);
     else if (memchr(host, '@', host_bytes))
-        err_set(e, -EINVAL,
-                "the URL has a name or password, which 'ps' would show: put them into ~/.netrc or a token file");
+        err_set(
+            e, -EINVAL,
+            "the URL has a name or password, which 'ps' would show: put them into ~/.netrc or a token file");
     else if (strpbrk(text, "?#% \"'\\<>^`{|}"))
         err_set(e, -EINVAL, "'%s': the URL of a folder has none of '?', '#', '%%' and space", text);
     else if (asprintf(&url, "%s%s", text, text[strlen(text) - 1] == '/' ? "" : "/") < 0)
@@ -73,7 +76,8 @@ static char *url_of(const struct upload *u, const char *path)
     char *url = malloc(strlen(base) + 3 * strlen(path) + 1), *to = url ? stpcpy(url, base) : NULL;
     for (; url && *path; path++) {
         unsigned char c = (unsigned char)*path;
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-._~/", c)) {
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+            strchr("-._~/", c)) {
             *to++ = (char)c;
             continue;
         }
@@ -122,7 +126,8 @@ static bool ends(void *context)
 static void wait_until(struct upload *u, uint64_t then_ns)
 {
     bool had_added = u->added >= 0;
-    for (uint64_t now; !is_over(u) && (u->added >= 0) == had_added && (now = clock_monotonic_ns()) < then_ns;) {
+    for (uint64_t now;
+         !is_over(u) && (u->added >= 0) == had_added && (now = clock_monotonic_ns()) < then_ns;) {
         uint64_t until = u->deadline_ns < then_ns ? u->deadline_ns : then_ns;
         uint64_t ms = (until - now) / NS_PER_MS + 1;
         struct pollfd fd = {u->added, POLLIN, 0};
@@ -180,7 +185,8 @@ static bool is_of_file(long status)
 
 static bool is_temporary(const struct request_result *r)
 {
-    return r->status ? r->status >= 500 || r->status == 408 || r->status == 425 || r->status == 429 : !r->permanent;
+    return r->status ? r->status >= 500 || r->status == 408 || r->status == 425 || r->status == 429
+                     : !r->permanent;
 }
 
 static void see_success(struct upload *u, const struct queue_file *f)
@@ -231,7 +237,8 @@ static int check_unchanged(int fd, const char *path, const struct stat *before)
 
 // Makes one request for an open file: 1 if it was uploaded, 0 if not, or a negative errno. The file is held only as long as that,
 // so that it can be dropped while the server is away.
-static int try_open_file(struct upload *u, struct queue_file *f, int fd, const char *path, struct request_result *r)
+static int try_open_file(struct upload *u, struct queue_file *f, int fd, const char *path,
+                         struct request_result *r)
 {
     struct stat st;
     char *url = url_of(u, f->path);
@@ -252,14 +259,16 @@ static int try_open_file(struct upload *u, struct queue_file *f, int fd, const c
 }
 
 // The same, with the lock of its folder: 1 also where it was dropped meanwhile, or is left to another process.
-static int try_file(struct upload *u, struct queue_file *f, const char *path, struct request_result *r)
+static int try_file(struct upload *u, struct queue_file *f, const char *path,
+                    struct request_result *r)
 {
     bool alone = u->settings->added < 0;
     char *folder = strndup(path, (size_t)(strrchr(path, '/') - path));
     int lock = !folder ? -ENOMEM : alone ? queue_lock(folder) : 0;
     free(folder);
     if (lock == -EWOULDBLOCK) {
-        err_note(u->settings->note, "%s: is left to another process, which records or uploads it", path);
+        err_note(u->settings->note, "%s: is left to another process, which records or uploads it",
+                 path);
         return add_refused(u, f->path) < 0 ? -ENOMEM : 1;
     }
     int fd = lock < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

@@ -10,7 +10,10 @@ int upload_options_parse_s3(const char *text, void *field)
 {
     const char **region = field;
     *region = text;
-    return strlen(text) > 64 || strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(text) ? -EINVAL : 0;
+    return strlen(text) > 64 ||
+                   strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(text)
+               ? -EINVAL
+               : 0;
 }
 
 static const char *region_of(const char *s3)

@@ -25,10 +25,12 @@ static int bad(const char **what, const char *text)
 
 static int reserve(struct decode *d, size_t n_ops, size_t n_blocks, size_t n_dependency_values)
 {
-    if (HT_GROW(&d->ops, &d->ops_capacity, n_ops) < 0 || HT_GROW(&d->runs, &d->runs_capacity, n_blocks) < 0 ||
+    if (HT_GROW(&d->ops, &d->ops_capacity, n_ops) < 0 ||
+        HT_GROW(&d->runs, &d->runs_capacity, n_blocks) < 0 ||
         HT_GROW(&d->dependencies, &d->dependencies_capacity, n_dependency_values / 2) < 0 ||
         HT_GROW(&d->waiting, &d->waiting_capacity, n_dependency_values) < 0 ||
-        HT_GROW(&d->history, &d->history_capacity, n_ops) < 0 || HT_GROW(&d->freed, &d->freed_capacity, n_ops) < 0)
+        HT_GROW(&d->history, &d->history_capacity, n_ops) < 0 ||
+        HT_GROW(&d->freed, &d->freed_capacity, n_ops) < 0)
         return -ENOMEM;
     return 0;
 }
@@ -57,15 +59,18 @@ static int read_shapes(struct decode *d, const uint8_t *p, const char **what)
     for (uint32_t i = 0; i < d->n_shapes; i++, p += FORMAT_SHAPE_BYTES) {
         unsigned kind = p[0], flags = p[1] & FORMAT_OP_FLAGS;
         bool site = p[1] & FORMAT_SHAPE_SITE;
-        if (p[1] & ~(FORMAT_OP_FLAGS | FORMAT_SHAPE_SITE | FORMAT_SHAPE_DEPENDENCIES | FORMAT_SHAPE_NO_SLOT) ||
-            (site && !format_has_site(kind)) || !format_flags_valid(kind, flags, p[1] & FORMAT_SHAPE_NO_SLOT))
+        if (p[1] & ~(FORMAT_OP_FLAGS | FORMAT_SHAPE_SITE | FORMAT_SHAPE_DEPENDENCIES |
+                     FORMAT_SHAPE_NO_SLOT) ||
+            (site && !format_has_site(kind)) ||
+            !format_flags_valid(kind, flags, p[1] & FORMAT_SHAPE_NO_SLOT))
             return bad(what, "invalid kind or flags in a shape");
         d->shapes[i] = (struct decode_shape){
             .kind = p[0],
             .flags = (uint8_t)flags,
             .error = p[2],
             .fields = format_op_fields(kind) | (site ? HT_F_VALUE : 0),
-            .use = p[1] & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE : (uint8_t)format_slot_use(kind, flags),
+            .use = p[1] & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE
+                                               : (uint8_t)format_slot_use(kind, flags),
             .dependencies = p[1] & FORMAT_SHAPE_DEPENDENCIES,
         };
     }
@@ -75,9 +80,11 @@ static int read_shapes(struct decode *d, const uint8_t *p, const char **what)
 // Points the columns into the payload.
 static int read_columns(struct decode *d, const uint8_t *p, size_t n, const char **what)
 {
-    const uint8_t *at = p + FORMAT_HEAD_BYTES + (size_t)FORMAT_SHAPE_BYTES * d->n_shapes, *end = p + n;
+    const uint8_t *at = p + FORMAT_HEAD_BYTES + (size_t)FORMAT_SHAPE_BYTES * d->n_shapes,
+                  *end = p + n;
     for (unsigned c = 0; c < FORMAT_COLUMNS; c++) {
-        size_t values = get_u32(p + FORMAT_AT_COLUMNS + 8 * c), rest = get_u32(p + FORMAT_AT_COLUMNS + 8 * c + 4);
+        size_t values = get_u32(p + FORMAT_AT_COLUMNS + 8 * c),
+               rest = get_u32(p + FORMAT_AT_COLUMNS + 8 * c + 4);
         size_t extra = c == FORMAT_COLUMN_BLOCKS ? d->n_ops : 0; // shapes stand behind the blocks
         if (values + rest + extra > (size_t)(end - at))
             return bad(what, "columns longer than the frame");
@@ -107,12 +114,14 @@ static int read_head(struct decode *d, const uint8_t *p, size_t n, const char **
     d->base_stamp = get_u64(p + FORMAT_AT_BASE_STAMP);
     if (d->n_ops == 0 || d->n_ops > FORMAT_MAX_OPS || n_blocks == 0 || n_blocks > d->n_ops ||
         n_dependencies > FORMAT_MAX_DEPENDENCIES || get_u32(p + FORMAT_AT_FLAGS) & ~FORMAT_FLAGS ||
-        d->n_shapes > FORMAT_MAX_SHAPES || n < FORMAT_HEAD_BYTES + (size_t)FORMAT_SHAPE_BYTES * d->n_shapes)
+        d->n_shapes > FORMAT_MAX_SHAPES ||
+        n < FORMAT_HEAD_BYTES + (size_t)FORMAT_SHAPE_BYTES * d->n_shapes)
         return bad(what, "invalid counts");
     if (get_u64(p + FORMAT_AT_FIRST_OP) != d->ops_before)
         return bad(what, "ops before it are missing");
     int rc = read_columns(d, p, n, what);
-    if (rc == 0 && (size_t)(d->columns[0].first_end - d->columns[0].first) != (size_t)n_blocks * FORMAT_BLOCK_VALUES)
+    if (rc == 0 && (size_t)(d->columns[0].first_end - d->columns[0].first) !=
+                       (size_t)n_blocks * FORMAT_BLOCK_VALUES)
         rc = bad(what, "invalid block table");
     if (rc == 0)
         rc = read_shapes(d, p + FORMAT_HEAD_BYTES, what);
@@ -126,7 +135,8 @@ static int read_block(struct decode *d, uint32_t i, size_t ops_taken, uint64_t *
 {
     struct planes *p = &d->columns[FORMAT_COLUMN_BLOCKS];
     uint64_t thread, first_op, n_ops, since;
-    if (!planes_get(p, &thread) || !planes_get(p, &first_op) || !planes_get(p, &n_ops) || !planes_get(p, &since))
+    if (!planes_get(p, &thread) || !planes_get(p, &first_op) || !planes_get(p, &n_ops) ||
+        !planes_get(p, &since))
         return -EBADMSG;
     if (thread >= d->n_threads || n_ops == 0 || n_ops > d->n_ops - ops_taken)
         return -EBADMSG;
@@ -190,7 +200,8 @@ static inline bool get_allocated(const struct decode *d, struct decode_run *r, u
     return true;
 }
 
-static inline bool get_used(const struct decode *d, struct decode_run *r, unsigned use, uint32_t *slot)
+static inline bool get_used(const struct decode *d, struct decode_run *r, unsigned use,
+                            uint32_t *slot)
 {
     uint64_t code;
     if (!planes_get(&r->used, &code))
@@ -214,7 +225,8 @@ static inline bool get_used(const struct decode *d, struct decode_run *r, unsign
     return true;
 }
 
-static inline bool get_slot(const struct decode *d, struct decode_run *r, unsigned use, uint32_t *slot)
+static inline bool get_slot(const struct decode *d, struct decode_run *r, unsigned use,
+                            uint32_t *slot)
 {
     return use == FORMAT_SLOT_ALLOCATED ? get_allocated(d, r, slot) : get_used(d, r, use, slot);
 }
@@ -222,7 +234,8 @@ static inline bool get_slot(const struct decode *d, struct decode_run *r, unsign
 static bool get_text(struct decode *d, struct workload_op *op)
 {
     uint64_t n;
-    if (!planes_get(&d->columns[FORMAT_COLUMN_TEXT], &n) || n > FORMAT_MAX_TEXT || n > (size_t)(d->text_end - d->text))
+    if (!planes_get(&d->columns[FORMAT_COLUMN_TEXT], &n) || n > FORMAT_MAX_TEXT ||
+        n > (size_t)(d->text_end - d->text))
         return false;
     op->text = (const char *)d->text;
     op->text_bytes = (uint32_t)n;
@@ -233,7 +246,8 @@ static bool get_text(struct decode *d, struct workload_op *op)
 static bool get_more(struct decode *d, unsigned fields, struct workload_op *op)
 {
     struct planes *p = &d->columns[FORMAT_COLUMN_MORE];
-    if ((fields & HT_F_COUNT && !planes_get(p, &op->count)) || (fields & HT_F_ALIGN && !planes_get(p, &op->align)) ||
+    if ((fields & HT_F_COUNT && !planes_get(p, &op->count)) ||
+        (fields & HT_F_ALIGN && !planes_get(p, &op->align)) ||
         (fields & HT_F_VALUE && !planes_get(p, &op->value)))
         return false;
     return !(fields & HT_F_TEXT) || get_text(d, op);
@@ -254,10 +268,12 @@ static bool get_dependencies(struct decode *d, struct workload_op *op, uint32_t 
         if (!planes_get(p, &t) || !planes_get(p, &code) || t >= d->n_threads || t == thread)
             return false;
         struct decode_thread *other = &d->threads[t];
-        uint64_t from = other->wait_block == d->blocks_before ? other->dependency_op : other->next_op;
+        uint64_t from =
+            other->wait_block == d->blocks_before ? other->dependency_op : other->next_op;
         other->dependency_op = from + (uint64_t)zigzag_get(code);
         other->wait_block = d->blocks_before;
-        d->dependencies[d->n_dependencies++] = (struct workload_dependency){(uint32_t)t, other->dependency_op};
+        d->dependencies[d->n_dependencies++] =
+            (struct workload_dependency){(uint32_t)t, other->dependency_op};
     }
     return true;
 }
@@ -268,15 +284,18 @@ static void note_site(struct decode *d, const struct workload_op *op)
     d->max_site = site > d->max_site ? site : d->max_site;
 }
 
-static inline const char *decode_op(struct decode *d, struct decode_run *r, const struct decode_shape *s,
-                                    struct workload_op *op, uint32_t thread)
+static inline const char *decode_op(struct decode *d, struct decode_run *r,
+                                    const struct decode_shape *s, struct workload_op *op,
+                                    uint32_t thread)
 {
-    *op = (struct workload_op){.slot = WORKLOAD_NO_SLOT, .kind = s->kind, .flags = s->flags, .error = s->error};
+    *op = (struct workload_op){
+        .slot = WORKLOAD_NO_SLOT, .kind = s->kind, .flags = s->flags, .error = s->error};
     if (s->use != FORMAT_SLOT_NONE && !get_slot(d, r, s->use, &op->slot))
         return "invalid slot";
     if (s->fields & HT_F_SIZE && !planes_get(&r->size, &op->size))
         return "missing sizes";
-    if (s->fields & (HT_F_COUNT | HT_F_ALIGN | HT_F_VALUE | HT_F_TEXT) && !get_more(d, s->fields, op))
+    if (s->fields & (HT_F_COUNT | HT_F_ALIGN | HT_F_VALUE | HT_F_TEXT) &&
+        !get_more(d, s->fields, op))
         return "missing fields";
     if (op->value)
         note_site(d, op);
@@ -302,8 +321,9 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
         if (what)
             return what;
         uint64_t delta = 0;
-        bool is_there = !d->has_stamps || (s->use == FORMAT_SLOT_ALLOCATED ? planes_get(&r.allocated_time, &delta)
-                                                                           : planes_get(&r.time, &delta));
+        bool is_there = !d->has_stamps ||
+                        (s->use == FORMAT_SLOT_ALLOCATED ? planes_get(&r.allocated_time, &delta)
+                                                         : planes_get(&r.time, &delta));
         if (!is_there || delta > UINT64_MAX - stamp)
             return "invalid timestamps";
         op->stamp = stamp += delta;
@@ -347,7 +367,8 @@ static bool dependencies_point_back(const struct decode *d)
             if (t->run_serial != d->serial)
                 return false;
             const struct workload_run *run = &d->runs[t->run];
-            if (number - run->first_op >= run->n_ops || run->ops[number - run->first_op].stamp >= op->stamp)
+            if (number - run->first_op >= run->n_ops ||
+                run->ops[number - run->first_op].stamp >= op->stamp)
                 return false;
         }
     }
@@ -380,7 +401,8 @@ static const char *decode_runs(struct decode *d)
     const char *what = d->has_stamps ? NULL : number_ops(d);
     if (what)
         return what;
-    return dependencies_point_back(d) ? check_ends(d) : "a dependency does not point to an earlier op";
+    return dependencies_point_back(d) ? check_ends(d)
+                                      : "a dependency does not point to an earlier op";
 }
 
 int decode_frame(struct decode *d, const uint8_t *payload, size_t n, const char **what)

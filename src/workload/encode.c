@@ -92,7 +92,8 @@ static inline uint32_t shape_key(const struct workload_op *op)
 {
     bool no_slot = op->slot == WORKLOAD_NO_SLOT && event_infos[op->kind].class <= HT_CLASS_RESIZE;
     bool site = op->value && format_has_site(op->kind);
-    uint32_t flags = op->flags | (site ? FORMAT_SHAPE_SITE : 0) | (op->n_dependencies ? FORMAT_SHAPE_DEPENDENCIES : 0) |
+    uint32_t flags = op->flags | (site ? FORMAT_SHAPE_SITE : 0) |
+                     (op->n_dependencies ? FORMAT_SHAPE_DEPENDENCIES : 0) |
                      (no_slot ? FORMAT_SHAPE_NO_SLOT : 0);
     return encode_key(op->kind, flags, op->error);
 }
@@ -109,14 +110,16 @@ static int shape_add(struct encode *x, const struct workload_op *op, uint32_t ke
     *to = (struct encode_shape){
         .key = key,
         .fields = format_op_fields(op->kind) | (key >> 8 & FORMAT_SHAPE_SITE ? HT_F_VALUE : 0),
-        .use = key >> 8 & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE : (uint8_t)format_slot_use(op->kind, op->flags),
+        .use = key >> 8 & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE
+                                               : (uint8_t)format_slot_use(op->kind, op->flags),
     };
-    to->simple = to->use != FORMAT_SLOT_NONE && !(to->fields & RARE_FIELDS) && !(key >> 8 & FORMAT_SHAPE_DEPENDENCIES);
+    to->simple = to->use != FORMAT_SLOT_NONE && !(to->fields & RARE_FIELDS) &&
+                 !(key >> 8 & FORMAT_SHAPE_DEPENDENCIES);
     return (int)x->frame.n_shapes++;
 }
 
-static __attribute__((noinline)) int shape_seek(struct encode *x, const struct workload_op *op, uint32_t key,
-                                                uint16_t *cached)
+static __attribute__((noinline)) int shape_seek(struct encode *x, const struct workload_op *op,
+                                                uint32_t key, uint16_t *cached)
 {
     int i = 0;
     while (i < (int)x->frame.n_shapes && x->frame.shapes[i].key != key)
@@ -134,7 +137,9 @@ static inline int shape_find(struct encode *x, const struct workload_op *op)
     uint32_t key = shape_key(op);
     uint16_t *cached = &x->shape_cache[encode_shape_place(key)];
     // The key of a shape that is not there is no op's.
-    return __builtin_expect(x->frame.shapes[*cached].key == key, 1) ? *cached : shape_seek(x, op, key, cached);
+    return __builtin_expect(x->frame.shapes[*cached].key == key, 1)
+               ? *cached
+               : shape_seek(x, op, key, cached);
 }
 
 static int block_grow(struct encode_block *b)
@@ -143,8 +148,10 @@ static int block_grow(struct encode_block *b)
     size_t c[4] = {b->capacity, b->capacity, b->capacity, b->capacity};
     if (HT_GROW(&b->shapes, &c[0], want) < 0 || HT_GROW(&b->stamps, &c[1], want) < 0 ||
         HT_GROW(&b->used, &c[2], want) < 0 || HT_GROW(&b->freed, &c[3], want) < 0 ||
-        column_reserve(&b->allocated, b->capacity, want) < 0 || column_reserve(&b->sizes, b->capacity, want) < 0 ||
-        column_reserve(&b->allocated_times, b->capacity, want) < 0 || column_reserve(&b->times, b->capacity, want) < 0)
+        column_reserve(&b->allocated, b->capacity, want) < 0 ||
+        column_reserve(&b->sizes, b->capacity, want) < 0 ||
+        column_reserve(&b->allocated_times, b->capacity, want) < 0 ||
+        column_reserve(&b->times, b->capacity, want) < 0)
         return -ENOMEM;
     b->capacity = want;
     return 0;
@@ -156,7 +163,8 @@ static int block_begin(struct encode *x, uint32_t thread)
     if (HT_GROW(&x->frame.blocks, &x->frame.blocks_capacity, x->frame.n_blocks + 1u) < 0)
         return -ENOMEM;
     if (x->frame.blocks_capacity > had)
-        memset(x->frame.blocks + had, 0, (x->frame.blocks_capacity - had) * sizeof *x->frame.blocks);
+        memset(x->frame.blocks + had, 0,
+               (x->frame.blocks_capacity - had) * sizeof *x->frame.blocks);
     struct encode_block *b = &x->frame.blocks[x->frame.n_blocks];
     b->thread = thread;
     b->n_ops = b->n_used = b->n_freed = b->uses = b->last_explicit = 0;
@@ -231,11 +239,14 @@ static int put_text(struct encode *x, struct encode_block *b, const struct workl
     if (op->text_bytes > FORMAT_MAX_TEXT)
         return -EINVAL;
     x->frame.text_bytes += op->text_bytes;
-    return words_put(&b->texts, op->text_bytes) | buf_put(&b->text, op->text, op->text_bytes) ? -ENOMEM : 0;
+    return words_put(&b->texts, op->text_bytes) | buf_put(&b->text, op->text, op->text_bytes)
+               ? -ENOMEM
+               : 0;
 }
 
 // The fields that few kinds have.
-static int put_more(struct encode *x, struct encode_block *b, const struct workload_op *op, unsigned fields)
+static int put_more(struct encode *x, struct encode_block *b, const struct workload_op *op,
+                    unsigned fields)
 {
     int rc = 0;
     if (fields & HT_F_COUNT)
@@ -278,7 +289,8 @@ static int thread_begin(struct encode *x, uint32_t thread)
 }
 
 // What few ops have.
-static int put_rare(struct encode *x, struct encode_block *b, const struct workload_op *op, unsigned fields)
+static int put_rare(struct encode *x, struct encode_block *b, const struct workload_op *op,
+                    unsigned fields)
 {
     int rc = op->n_dependencies ? put_dependencies(x, b, op) : 0;
     if (rc == 0 && op->kind == HT_THREAD_CREATE)
@@ -332,7 +344,8 @@ static void code_dependencies(struct encode *x, struct encode_block *b)
         for (uint64_t k = 0; k < n; k++, i += 2) {
             struct encode_thread *t = &x->threads[b->dependencies.at[i]];
             uint64_t op = b->dependencies.at[i + 1];
-            uint64_t first = t->block == ENCODE_NO_BLOCK ? t->next_op : x->frame.blocks[t->block].first_op;
+            uint64_t first =
+                t->block == ENCODE_NO_BLOCK ? t->next_op : x->frame.blocks[t->block].first_op;
             uint64_t from = t->wait_serial == b->serial ? t->dependency_op : first;
             b->dependencies.at[i + 1] = zigzag_put((int64_t)(op - from));
             t->dependency_op = op;

@@ -19,7 +19,8 @@ enum {
 _Static_assert((int)ENCODE_FRAME_OPS <= (int)FORMAT_MAX_OPS &&
                    (int)ENCODE_FRAME_WAIT_VALUES < (int)FORMAT_MAX_DEPENDENCIES,
                "readers accept it");
-_Static_assert(ENCODE_FRAME_OPS - 1 <= UINT16_MAX, "encode.slots holds the number of an op of a frame");
+_Static_assert(ENCODE_FRAME_OPS - 1 <= UINT16_MAX,
+               "encode.slots holds the number of an op of a frame");
 
 enum { ENCODE_MAX_PARTS = 4 + 2 * FORMAT_COLUMNS }; // head, shapes, texts
 
@@ -132,7 +133,8 @@ struct encode_payload {
 int encode_pack(const struct encode_frame *f, struct encode_payload *payload);
 
 // Fetches what encode_op will need of the slot.
-static inline __attribute__((always_inline)) void encode_prefetch(const struct encode *x, uint32_t slot)
+static inline __attribute__((always_inline)) void encode_prefetch(const struct encode *x,
+                                                                  uint32_t slot)
 {
     if (slot < x->n_slots)
         __builtin_prefetch(&x->slots[slot], 1);
@@ -187,8 +189,8 @@ static inline void encode_remember(struct encode_block *b, uint16_t *use, uint32
 }
 
 // Names the slot, which is known.
-static inline __attribute__((always_inline)) void encode_slot(struct encode *x, struct encode_block *b, uint32_t slot,
-                                                              unsigned use)
+static inline __attribute__((always_inline)) void
+encode_slot(struct encode *x, struct encode_block *b, uint32_t slot, unsigned use)
 {
     if (use == FORMAT_SLOT_ALLOCATED)
         encode_put(&b->allocated, encode_allocated(b, slot));
@@ -207,8 +209,9 @@ encode_simple_shape(const struct encode *x, uint32_t thread, const struct worklo
 {
     uint32_t key = encode_key(op->kind, op->flags, op->error);
     const struct encode_shape *shape = &x->frame.shapes[x->shape_cache[encode_shape_place(key)]];
-    if (shape->key != key || !shape->simple || (op->value | op->n_dependencies) || op->slot >= x->n_slots ||
-        thread >= x->n_threads || x->threads[thread].block == ENCODE_NO_BLOCK || encode_is_full(&x->frame))
+    if (shape->key != key || !shape->simple || (op->value | op->n_dependencies) ||
+        op->slot >= x->n_slots || thread >= x->n_threads ||
+        x->threads[thread].block == ENCODE_NO_BLOCK || encode_is_full(&x->frame))
         return NULL;
     const struct encode_thread *t = &x->threads[thread];
     const struct encode_block *b = &x->frame.blocks[t->block];
@@ -219,14 +222,16 @@ encode_simple_shape(const struct encode *x, uint32_t thread, const struct worklo
 
 // Adds a simple op, as encode_op does, in the loops that nearly all ops pass. `use` is the shape's.
 static inline __attribute__((always_inline)) void encode_simple(struct encode *x, uint32_t thread,
-                                                                const struct encode_shape *shape, unsigned use,
+                                                                const struct encode_shape *shape,
+                                                                unsigned use,
                                                                 const struct workload_op *op)
 {
     struct encode_thread *t = &x->threads[thread];
     struct encode_block *b = &x->frame.blocks[t->block];
     encode_slot(x, b, op->slot, use);
     if (x->has_stamps)
-        encode_put(use == FORMAT_SLOT_ALLOCATED ? &b->allocated_times : &b->times, op->stamp - t->last_stamp);
+        encode_put(use == FORMAT_SLOT_ALLOCATED ? &b->allocated_times : &b->times,
+                   op->stamp - t->last_stamp);
     else
         x->frame.switches.at[x->frame.switches.n - 1]++;
     if (shape->fields & HT_F_SIZE)

@@ -32,10 +32,14 @@ int file_sniff(struct input *in, unsigned accept, struct err *e)
     if (kind & accept)
         return (int)kind;
     if (kind == FILE_AGGREGATE)
-        return err_set(e, -EPROTO, "%s: is an aggregate, which has no events: 'stat', 'report' and 'top' read it",
-                       in->name);
+        return err_set(
+            e, -EPROTO,
+            "%s: is an aggregate, which has no events: 'stat', 'report' and 'top' read it",
+            in->name);
     if (accept & FILE_JSON)
-        return err_set(e, -EPROTO, "%s: is not a heaptape trace, workload or JSON document, at byte 0", in->name);
+        return err_set(e, -EPROTO,
+                       "%s: is not a heaptape trace, workload or JSON document, at byte 0",
+                       in->name);
     if (kind == FILE_WORKLOAD)
         return err_set(e, -EPROTO, "%s: is a workload, expected a trace", in->name);
     return err_set(e, -EPROTO, "%s: is not a heaptape trace%s, at byte 0", in->name,
@@ -101,7 +105,9 @@ int file_adopt(struct file *f, struct input *in, unsigned accept, struct err *e)
 
 const struct input *file_input(const struct file *f)
 {
-    return f->kind == FILE_TRACE ? &f->trace.in : f->kind == FILE_WORKLOAD ? &f->workload.in : &f->json;
+    return f->kind == FILE_TRACE      ? &f->trace.in
+           : f->kind == FILE_WORKLOAD ? &f->workload.in
+                                      : &f->json;
 }
 
 void file_close(struct file *f)

@@ -18,8 +18,9 @@
 enum {
     FILE_TRACE = 1,
     FILE_WORKLOAD = 2,
-    FILE_JSON = 4,         // begins with "{" as the output of --json does
-    FILE_TWICE = 8,        // it is going to be read again from the start: a pipe is first copied to a temporary file
+    FILE_JSON = 4, // begins with "{" as the output of --json does
+    FILE_TWICE =
+        8, // it is going to be read again from the start: a pipe is first copied to a temporary file
     FILE_TRACE_TWICE = 16, // if it is a trace
     FILE_AGGREGATE = 32,   // for file_sniff alone: record/aggregate/stat.h reads it
     FILE_REGULAR = 64,     // refused unless regular: its name was read from a file or folder

@@ -27,7 +27,8 @@ bool format_flags_valid(unsigned kind, unsigned flags, bool no_slot)
         if (flags & WORKLOAD_FREED)
             return flags == WORKLOAD_FREED && !no_slot;
         if (flags & WORKLOAD_FAILED)
-            return !(flags & ~(WORKLOAD_FAILED | WORKLOAD_FROM_NULL)) && no_slot == !!(flags & WORKLOAD_FROM_NULL);
+            return !(flags & ~(WORKLOAD_FAILED | WORKLOAD_FROM_NULL)) &&
+                   no_slot == !!(flags & WORKLOAD_FROM_NULL);
         return !no_slot && (flags == 0 || flags == WORKLOAD_FROM_NULL || flags == WORKLOAD_MOVED);
     case HT_CLASS_MAP:
         return !(flags & ~WORKLOAD_FAILED);
@@ -42,8 +43,10 @@ bool format_flags_valid(unsigned kind, unsigned flags, bool no_slot)
 
 int format_put_header(struct buf *b, const struct workload_header *h)
 {
-    int rc = tlv_put_u64(b, FORMAT_F_CLOCK_HZ, h->clock_hz) | tlv_put_u64(b, FORMAT_F_STAMP_SHIFT, h->stamp_shift) |
-             tlv_put_u64(b, FORMAT_F_HAS_STAMPS, h->has_stamps) | tlv_put_u64(b, FORMAT_F_START_STAMP, h->start_stamp) |
+    int rc = tlv_put_u64(b, FORMAT_F_CLOCK_HZ, h->clock_hz) |
+             tlv_put_u64(b, FORMAT_F_STAMP_SHIFT, h->stamp_shift) |
+             tlv_put_u64(b, FORMAT_F_HAS_STAMPS, h->has_stamps) |
+             tlv_put_u64(b, FORMAT_F_START_STAMP, h->start_stamp) |
              tlv_put_u64(b, FORMAT_F_PID, h->pid) | tlv_put_string(b, FORMAT_F_EXE, h->exe) |
              tlv_put_string(b, FORMAT_F_ALLOCATOR, h->allocator);
     if (h->stack_sample_bytes)
@@ -246,14 +249,17 @@ int format_put_samples(struct buf *b, const struct workload_sample *s, size_t n)
     b->size += varint_put(b->data + b->size, n);
     for (size_t i = 0; i < n; i++) {
         b->size += varint_put(b->data + b->size, zigzag_put((int64_t)(s[i].stamp - last.stamp)));
-        b->size += varint_put(b->data + b->size, zigzag_put((int64_t)(s[i].rss_bytes - last.rss_bytes)));
-        b->size += varint_put(b->data + b->size, zigzag_put((int64_t)(s[i].anon_bytes - last.anon_bytes)));
+        b->size +=
+            varint_put(b->data + b->size, zigzag_put((int64_t)(s[i].rss_bytes - last.rss_bytes)));
+        b->size +=
+            varint_put(b->data + b->size, zigzag_put((int64_t)(s[i].anon_bytes - last.anon_bytes)));
         last = s[i];
     }
     return 0;
 }
 
-int format_get_samples(const uint8_t *at, size_t n, struct workload_sample **s, size_t *count, size_t *capacity)
+int format_get_samples(const uint8_t *at, size_t n, struct workload_sample **s, size_t *count,
+                       size_t *capacity)
 {
     struct varint_source from = {at, at + n, false};
     uint64_t more = varint_source_number(&from);
@@ -284,8 +290,9 @@ int format_put_residency(struct buf *b, const struct workload_residency *r, size
     b->size += varint_put(b->data + b->size, n);
     for (size_t i = 0; i < n; i++) {
         bool same = r[i].thread == last.thread;
-        const uint64_t values[RESIDENCY_VALUES] = {r[i].thread - last.thread, same ? r[i].op - last.op : r[i].op,
-                                                   r[i].used, r[i].resident - r[i].used, r[i].front};
+        const uint64_t values[RESIDENCY_VALUES] = {r[i].thread - last.thread,
+                                                   same ? r[i].op - last.op : r[i].op, r[i].used,
+                                                   r[i].resident - r[i].used, r[i].front};
         for (unsigned v = 0; v < RESIDENCY_VALUES; v++)
             b->size += varint_put(b->data + b->size, values[v]);
         last = r[i];
@@ -293,7 +300,8 @@ int format_put_residency(struct buf *b, const struct workload_residency *r, size
     return 0;
 }
 
-int format_get_residency(const uint8_t *at, size_t n, struct workload_residency **r, size_t *count, size_t *capacity)
+int format_get_residency(const uint8_t *at, size_t n, struct workload_residency **r, size_t *count,
+                         size_t *capacity)
 {
     struct varint_source from = {at, at + n, false};
     uint64_t more = varint_source_number(&from), v[RESIDENCY_VALUES], thread = 0, op = 0;
@@ -330,8 +338,9 @@ int format_put_steps(struct buf *b, const struct workload_residency_step *s, siz
     b->size += varint_put(b->data + b->size, n);
     for (size_t i = 0; i < n; i++) {
         bool same = s[i].thread == last.thread;
-        const uint64_t values[STEP_VALUES] = {s[i].thread - last.thread, same ? s[i].op - last.op : s[i].op,
-                                              zigzag_put((int64_t)(s[i].stamp - last.stamp)), s[i].used};
+        const uint64_t values[STEP_VALUES] = {
+            s[i].thread - last.thread, same ? s[i].op - last.op : s[i].op,
+            zigzag_put((int64_t)(s[i].stamp - last.stamp)), s[i].used};
         for (unsigned v = 0; v < STEP_VALUES; v++)
             b->size += varint_put(b->data + b->size, values[v]);
         last = s[i];
@@ -340,7 +349,8 @@ int format_put_steps(struct buf *b, const struct workload_residency_step *s, siz
 }
 
 // Do they stand in the order of thread, op and stamp?
-static bool is_step_in_order(const struct workload_residency_step *last, const struct workload_residency_step *s)
+static bool is_step_in_order(const struct workload_residency_step *last,
+                             const struct workload_residency_step *s)
 {
     if (s->thread != last->thread || s->op != last->op)
         return s->thread != last->thread || s->op > last->op;
@@ -396,7 +406,8 @@ int format_put_index(struct buf *b, const struct format_index *x)
 
 static bool get_index_entry(struct varint_source *from, struct format_index *x)
 {
-    const struct format_index_entry *before = x->n ? &x->entries[x->n - 1] : &(struct format_index_entry){0};
+    const struct format_index_entry *before =
+        x->n ? &x->entries[x->n - 1] : &(struct format_index_entry){0};
     uint64_t offset = varint_source_number(from), ops = varint_source_number(from);
     uint64_t stamp = varint_source_number(from), range = varint_source_number(from);
     if (from->bad)

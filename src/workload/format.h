@@ -20,7 +20,7 @@ enum format_frame {
     FORMAT_NAMES = 7,     // of addresses in call sites
     FORMAT_RESIDENCY = 8, // of big blocks
     FORMAT_STEPS = 9,     // of their residency
-    FORMAT_INDEX = 5,     // where the OPS frames are; always the last frame, followed by the trailer
+    FORMAT_INDEX = 5, // where the OPS frames are; always the last frame, followed by the trailer
 };
 
 #define FORMAT_TRAILER_MAGIC 0x31646e4577744848ull // "HHtwEnd1"
@@ -112,8 +112,9 @@ enum {
 };
 
 enum {
-    FORMAT_FLAG_RELATIVE_SLOTS = 1, // slots freed or resized, where no age names them, are differences
-    FORMAT_FLAGS = 1,               // all there are
+    FORMAT_FLAG_RELATIVE_SLOTS =
+        1,            // slots freed or resized, where no age names them, are differences
+    FORMAT_FLAGS = 1, // all there are
 
     FORMAT_BLOCK_VALUES = 4, // of a row of the table of blocks: thread, first op, ops, first stamp
 
@@ -157,8 +158,8 @@ static inline uint8_t format_op_fields(unsigned kind)
 static inline bool format_has_site(unsigned kind)
 {
     unsigned class = event_infos[kind].class;
-    return (class == HT_CLASS_ALLOC && kind != HT_PREEXISTING) || class == HT_CLASS_RESIZE || kind == HT_POOL_ALLOC ||
-           kind == HT_POOL_FREE;
+    return (class == HT_CLASS_ALLOC && kind != HT_PREEXISTING) || class == HT_CLASS_RESIZE ||
+           kind == HT_POOL_ALLOC || kind == HT_POOL_FREE;
 }
 
 // May ops of this kind have these WORKLOAD_* flags, and no slot where they say so?
@@ -181,11 +182,13 @@ int format_get_summary(const uint8_t *at, size_t n, struct workload_summary *s);
 
 int format_put_samples(struct buf *b, const struct workload_sample *s, size_t n);
 // Appends to an array. 0, -EBADMSG, -ENOMEM.
-int format_get_samples(const uint8_t *at, size_t n, struct workload_sample **s, size_t *count, size_t *capacity);
+int format_get_samples(const uint8_t *at, size_t n, struct workload_sample **s, size_t *count,
+                       size_t *capacity);
 
 int format_put_residency(struct buf *b, const struct workload_residency *r, size_t n);
 // The same, for an array that is empty. Each is of a later op than the one before.
-int format_get_residency(const uint8_t *at, size_t n, struct workload_residency **r, size_t *count, size_t *capacity);
+int format_get_residency(const uint8_t *at, size_t n, struct workload_residency **r, size_t *count,
+                         size_t *capacity);
 
 // Of each op they are in the order of their stamps. They are added to those of `l`, which has none.
 int format_put_steps(struct buf *b, const struct workload_residency_step *s, size_t n);

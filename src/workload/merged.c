@@ -32,7 +32,7 @@ struct merged_source {
     const struct workload_op *op;         // the next one; NULL at the end
     uint64_t stamp;                       // of it, in the merged workload
     struct merged_numbers threads, slots; // the reader bounds these numbers by what it has read
-    struct map sites;                     // where site numbers are checked only at the end, by SITES
+    struct map sites; // where site numbers are checked only at the end, by SITES
 };
 
 struct merged {
@@ -82,7 +82,8 @@ static int common_text(char **to, const struct merged_input *inputs, size_t n, s
 {
     const char *first = NULL;
     for (size_t i = 0; i < n; i++) {
-        const char *text = *(char *const *)((const char *)workload_reader_header(inputs[i].reader) + offset);
+        const char *text =
+            *(char *const *)((const char *)workload_reader_header(inputs[i].reader) + offset);
         if (i && (!text || !first || strcmp(text, first) != 0))
             return 0;
         first = text;
@@ -105,7 +106,9 @@ static int make_header(struct workload_header *to, const struct merged_input *in
     int rc = join_argv(to, inputs, n);
     if (rc == 0)
         rc = common_text(&to->exe, inputs, n, offsetof(struct workload_header, exe));
-    return rc < 0 ? rc : common_text(&to->allocator, inputs, n, offsetof(struct workload_header, allocator));
+    return rc < 0 ? rc
+                  : common_text(&to->allocator, inputs, n,
+                                offsetof(struct workload_header, allocator));
 }
 
 struct merged *merged_new(const struct merged_input *inputs, size_t n)
@@ -121,9 +124,10 @@ struct merged *merged_new(const struct merged_input *inputs, size_t n)
     m->hz = stamps_a_second(&m->header);
     m->n_sources = n;
     for (size_t i = 0; i < n; i++)
-        m->sources[i] = (struct merged_source){.reader = inputs[i].reader,
-                                               .hz = stamps_a_second(workload_reader_header(inputs[i].reader)),
-                                               .offset = scale(inputs[i].offset_ns, m->hz, 1000000000u)};
+        m->sources[i] =
+            (struct merged_source){.reader = inputs[i].reader,
+                                   .hz = stamps_a_second(workload_reader_header(inputs[i].reader)),
+                                   .offset = scale(inputs[i].offset_ns, m->hz, 1000000000u)};
     return m;
 }
 
@@ -181,8 +185,8 @@ static struct merged_source *choose(struct merged *m)
     struct merged_source *best = NULL;
     for (size_t i = 0; i < m->n_sources; i++) {
         struct merged_source *s = &m->sources[i];
-        if (s->op &&
-            (!best || s->stamp < best->stamp || (s->stamp == best->stamp && thread_number(s) < thread_number(best))))
+        if (s->op && (!best || s->stamp < best->stamp ||
+                      (s->stamp == best->stamp && thread_number(s) < thread_number(best))))
             best = s;
     }
     return best;
@@ -252,7 +256,8 @@ static int number_named(struct merged *m, struct merged_source *s, struct worklo
     if (op->kind != HT_THREAD_CREATE && op->kind != HT_THREAD_START)
         return 0;
     // The creator of a thread has acted before, or is not known.
-    if (op->kind == HT_THREAD_START && (named >= s->threads.n || s->threads.at[named] == NO_NUMBER)) {
+    if (op->kind == HT_THREAD_START &&
+        (named >= s->threads.n || s->threads.at[named] == NO_NUMBER)) {
         op->value = NO_NUMBER;
         return 0;
     }
@@ -334,7 +339,8 @@ static int add_sites(struct workload_sites *to, const struct merged_source *s)
     for (size_t i = 1; rc == 0 && i <= from->n_sites; i++) {
         uint64_t number = map_get(&s->sites, i);
         if (number)
-            rc = workload_sites_copy(to, (uint32_t)number, from, (uint32_t)i, (uint32_t)to->n_modules);
+            rc = workload_sites_copy(to, (uint32_t)number, from, (uint32_t)i,
+                                     (uint32_t)to->n_modules);
     }
     return rc < 0 ? rc : workload_sites_copy_modules(to, from);
 }
@@ -452,7 +458,8 @@ static int write_all(struct merged_writing *w, struct output *out, struct worklo
     return rc;
 }
 
-int merged_files_write(const struct merged_files *m, struct output *out, struct workload_summary *s, struct err *e)
+int merged_files_write(const struct merged_files *m, struct output *out, struct workload_summary *s,
+                       struct err *e)
 {
     struct merged_writing w = {.files = m, .e = e};
     struct merged_input *inputs = calloc(m->n, sizeof *inputs);

@@ -35,12 +35,14 @@ struct merged_files {
     struct workload_file *in;   // n ≥ 1, at their first ops
     const uint64_t *offsets_ns; // how long each one's first op comes after the start
     size_t n;
-    int level;                 // zstd's
-    struct progress *progress; // initialised; its total is set to the size of the files. NULL: not wanted
+    int level; // zstd's
+    struct progress
+        *progress; // initialised; its total is set to the size of the files. NULL: not wanted
 };
 
 // Writes the merged workload to `out`, which stays the caller's to close; *s is its summary. 0 or a negative errno with the
 // text set.
-int merged_files_write(const struct merged_files *m, struct output *out, struct workload_summary *s, struct err *e);
+int merged_files_write(const struct merged_files *m, struct output *out, struct workload_summary *s,
+                       struct err *e);
 
 #endif

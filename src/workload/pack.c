@@ -113,7 +113,8 @@ static bool relative_is_shorter(const struct encode_frame *f)
 }
 
 // One column that the blocks hold as it will stand.
-static void pack_column(struct pack *p, const struct encode_frame *f, enum format_column column, size_t member)
+static void pack_column(struct pack *p, const struct encode_frame *f, enum format_column column,
+                        size_t member)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < f->n_blocks; i++)
@@ -163,7 +164,8 @@ static const struct encode_words *words_of(const struct encode_block *b, size_t 
 }
 
 // One column of numbers that the blocks keep as they are.
-static void pack_words(struct pack *p, const struct encode_frame *f, enum format_column column, size_t member)
+static void pack_words(struct pack *p, const struct encode_frame *f, enum format_column column,
+                       size_t member)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < f->n_blocks; i++)
@@ -220,8 +222,8 @@ static size_t values_bound(const struct encode_frame *f)
     size_t n = (size_t)f->n_blocks * FORMAT_BLOCK_VALUES + f->dependency_values + f->switches.n;
     for (uint32_t i = 0; i < f->n_blocks; i++) {
         const struct encode_block *b = &f->blocks[i];
-        n += b->n_used + encode_values(&b->allocated) + encode_values(&b->sizes) + encode_values(&b->allocated_times) +
-             encode_values(&b->times) + b->more.n + b->texts.n;
+        n += b->n_used + encode_values(&b->allocated) + encode_values(&b->sizes) +
+             encode_values(&b->allocated_times) + encode_values(&b->times) + b->more.n + b->texts.n;
     }
     return n;
 }
@@ -243,7 +245,8 @@ int encode_pack(const struct encode_frame *f, struct encode_payload *payload)
     pack_used(&p, f);
     pack_column(&p, f, FORMAT_COLUMN_SIZE, offsetof(struct encode_block, sizes));
     pack_words(&p, f, FORMAT_COLUMN_MORE, offsetof(struct encode_block, more));
-    pack_column(&p, f, FORMAT_COLUMN_ALLOCATED_TIME, offsetof(struct encode_block, allocated_times));
+    pack_column(&p, f, FORMAT_COLUMN_ALLOCATED_TIME,
+                offsetof(struct encode_block, allocated_times));
     if (f->has_stamps)
         pack_column(&p, f, FORMAT_COLUMN_TIME, offsetof(struct encode_block, times));
     else

@@ -23,7 +23,8 @@ static inline unsigned planes_rest_bytes(uint64_t v)
 
 // Writes the first byte at `*first` and the others at `*rest`, and moves both on. `*rest` has room for
 // PLANES_SLACK bytes.
-static inline __attribute__((always_inline)) void planes_put(uint8_t **first, uint8_t **rest, uint64_t v)
+static inline __attribute__((always_inline)) void planes_put(uint8_t **first, uint8_t **rest,
+                                                             uint64_t v)
 {
     // Whether a value needs one byte or two cannot be foretold: without a branch.
     if (__builtin_expect(v < 0x4000, 1)) {

@@ -27,7 +27,8 @@ struct proof_dependency {
 };
 
 struct proof_thread {
-    struct map after;                // other thread + 1 → how many of its ops have come before the thread's next op
+    struct map
+        after; // other thread + 1 → how many of its ops have come before the thread's next op
     struct proof_dependency *learnt; // by op
     size_t n, capacity;
     uint64_t forgotten; // ops below this may have learnt what is no longer in `learnt`
@@ -76,8 +77,10 @@ void proof_release(struct proof *p)
 static uint64_t allocated(const struct proof *p)
 {
     uint64_t sum;
-    return __builtin_add_overflow(p->counter.summary.requested_bytes, p->counter.preexisting_bytes, &sum) ? UINT64_MAX
-                                                                                                          : sum;
+    return __builtin_add_overflow(p->counter.summary.requested_bytes, p->counter.preexisting_bytes,
+                                  &sum)
+               ? UINT64_MAX
+               : sum;
 }
 
 // What the frame under work adds to the bounds of the peak.
@@ -86,7 +89,8 @@ static void end_frame(struct proof *p)
     uint64_t highest;
     // A sum at its maximum no longer tells how much a frame allocates.
     bool unknown = allocated(p) == UINT64_MAX;
-    if (unknown || __builtin_add_overflow(p->frame_live, allocated(p) - p->frame_allocated, &highest))
+    if (unknown ||
+        __builtin_add_overflow(p->frame_live, allocated(p) - p->frame_allocated, &highest))
         highest = UINT64_MAX;
     p->peak_to = highest > p->peak_to ? highest : p->peak_to;
     p->peak_from = p->counter.live_bytes > p->peak_from ? p->counter.live_bytes : p->peak_from;
@@ -163,7 +167,8 @@ static int know_ranges(struct proof *p, uint32_t to)
         const struct proof_thread *of = &p->threads[r.thread];
         if (r.from < of->forgotten)
             rc = know_all(p, to, of);
-        for (size_t i = first_learnt(of, r.from); rc == 0 && i < of->n && of->learnt[i].op < r.to; i++, p->steps++)
+        for (size_t i = first_learnt(of, r.from); rc == 0 && i < of->n && of->learnt[i].op < r.to;
+             i++, p->steps++)
             rc = know(p, to, of->learnt[i].thread, of->learnt[i].on + 1);
         p->steps++;
     }
@@ -230,7 +235,8 @@ static inline uint64_t use_by(uint32_t thread, uint64_t number, const struct wor
     return op->kind == HT_PREEXISTING ? 0 : (uint64_t)thread << OP_BITS | (number + 1);
 }
 
-static int prove_use(struct proof *p, uint32_t thread, uint64_t number, const struct workload_op *op)
+static int prove_use(struct proof *p, uint32_t thread, uint64_t number,
+                     const struct workload_op *op)
 {
     uint64_t *last = last_use(p, op->slot);
     uint32_t other = (uint32_t)(*last >> OP_BITS);
@@ -240,9 +246,10 @@ static int prove_use(struct proof *p, uint32_t thread, uint64_t number, const st
     *last = use_by(thread, number, op);
     if (ordered)
         return 0;
-    return err_set(&p->why, -EBADMSG,
-                   "op %llu of thread %u uses slot %u without a dependency on its use by op %llu of thread %u",
-                   (unsigned long long)number, thread, op->slot, (unsigned long long)other_op, other);
+    return err_set(
+        &p->why, -EBADMSG,
+        "op %llu of thread %u uses slot %u without a dependency on its use by op %llu of thread %u",
+        (unsigned long long)number, thread, op->slot, (unsigned long long)other_op, other);
 }
 
 static int prove_op(struct proof *p, uint32_t thread, uint64_t number, const struct workload_op *op)
@@ -263,8 +270,8 @@ static int prove_order(struct proof *p, const struct workload_run *run, size_t n
     struct proof_thread *t = thread_at(p, thread);
     int rc = t ? 0 : -ENOMEM;
     if (thread >= 1u << (64 - OP_BITS) || run->first_op + n >= OP_MASK)
-        return err_set(&p->why, -EBADMSG, "op %llu of thread %u is one too many", (unsigned long long)run->first_op,
-                       thread);
+        return err_set(&p->why, -EBADMSG, "op %llu of thread %u is one too many",
+                       (unsigned long long)run->first_op, thread);
     if (t)
         t->began = true;
     for (size_t i = 0; rc == 0 && i < n; i++) {
@@ -287,9 +294,9 @@ static __attribute__((noinline)) int bad_slot(struct proof *p, uint32_t thread, 
                                               const struct workload_op *op)
 {
     bool allocates = format_slot_use(op->kind, op->flags) == FORMAT_SLOT_ALLOCATED;
-    return err_set(&p->why, -EBADMSG, "op %llu of thread %u %s slot %u, which %s", (unsigned long long)number, thread,
-                   allocates ? "allocates into" : "uses", op->slot,
-                   allocates ? "already holds a block" : "holds no block");
+    return err_set(&p->why, -EBADMSG, "op %llu of thread %u %s slot %u, which %s",
+                   (unsigned long long)number, thread, allocates ? "allocates into" : "uses",
+                   op->slot, allocates ? "already holds a block" : "holds no block");
 }
 
 int proof_run(struct proof *p, const struct workload_run *run, size_t readable)
@@ -304,10 +311,11 @@ int proof_run(struct proof *p, const struct workload_run *run, size_t readable)
     return rc;
 }
 
-static int differs(struct proof *p, const char *name, uint64_t said, const char *make, uint64_t counted)
+static int differs(struct proof *p, const char *name, uint64_t said, const char *make,
+                   uint64_t counted)
 {
-    return err_set(&p->why, -EBADMSG, "the summary says %s %llu, its ops make %s%llu", name, (unsigned long long)said,
-                   make, (unsigned long long)counted);
+    return err_set(&p->why, -EBADMSG, "the summary says %s %llu, its ops make %s%llu", name,
+                   (unsigned long long)said, make, (unsigned long long)counted);
 }
 
 // How a number of the summary grows with the ops.
@@ -321,11 +329,12 @@ static bool fits(enum growth growth, bool all, uint64_t said, uint64_t counted)
     return growth == VARIES || (growth == GROWS ? said >= counted : said <= counted);
 }
 
-static int prove_summary(struct proof *p, bool has_stamps, const struct workload_summary *s, bool all)
+static int prove_summary(struct proof *p, bool has_stamps, const struct workload_summary *s,
+                         bool all)
 {
-#define HT_X(field, growth)                                                                                            \
-    {                                                                                                                  \
-#field, offsetof(struct workload_summary, field), growth                                                       \
+#define HT_X(field, growth)                                                                        \
+    {                                                                                              \
+#field, offsetof(struct workload_summary, field), growth                                   \
     }
     static const struct {
         const char *name;
@@ -361,8 +370,8 @@ static int prove_summary(struct proof *p, bool has_stamps, const struct workload
     }
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         if (!fits(GROWS, all, s->by_kind[kind], counted.by_kind[kind]))
-            return differs(p, event_infos[kind].name ? event_infos[kind].name : "an unknown kind", s->by_kind[kind],
-                           make, counted.by_kind[kind]);
+            return differs(p, event_infos[kind].name ? event_infos[kind].name : "an unknown kind",
+                           s->by_kind[kind], make, counted.by_kind[kind]);
     }
     end_frame(p);
     if (s->peak_live_bytes < p->peak_from || (all && s->peak_live_bytes > p->peak_to))

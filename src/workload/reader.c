@@ -33,14 +33,16 @@ struct workload_reader {
     struct proof proof;
 };
 
-static int bad_frame(struct workload_reader *r, const struct frame *f, const char *what, struct err *e)
+static int bad_frame(struct workload_reader *r, const struct frame *f, const char *what,
+                     struct err *e)
 {
     return err_set(e, -EBADMSG, "%s: invalid frame: %s, at byte %llu", r->in->name, what,
                    (unsigned long long)f->offset);
 }
 
 // What a format_get_* or decode returned, as an error of the frame.
-static int checked(struct workload_reader *r, const struct frame *f, int rc, const char *what, struct err *e)
+static int checked(struct workload_reader *r, const struct frame *f, int rc, const char *what,
+                   struct err *e)
 {
     if (rc == -ENOMEM)
         return err_set(e, rc, "%s: out of memory", r->in->name);
@@ -133,16 +135,16 @@ const struct workload_sites *workload_reader_sites(const struct workload_reader 
 }
 
 // Reads the intact frame that begins at `offset`, of type `type`.
-static int read_frame_at(struct workload_reader *r, struct frame_reader *frames, uint64_t offset, struct frame *f,
-                         unsigned type, struct err *e)
+static int read_frame_at(struct workload_reader *r, struct frame_reader *frames, uint64_t offset,
+                         struct frame *f, unsigned type, struct err *e)
 {
     uint64_t skipped = 0;
     int rc = input_seek(r->in, offset, e);
     if (rc == 0)
         rc = frame_resync(frames, &skipped, e);
     if (rc == 0 || (rc > 0 && skipped))
-        return err_set(e, -EBADMSG, "%s: the index points to byte %llu, where no frame begins", r->in->name,
-                       (unsigned long long)offset);
+        return err_set(e, -EBADMSG, "%s: the index points to byte %llu, where no frame begins",
+                       r->in->name, (unsigned long long)offset);
     if (rc > 0)
         rc = frame_next(frames, f, e);
     if (rc > 0 && f->type != type)
@@ -161,15 +163,17 @@ static int read_trailer(struct workload_reader *r, uint64_t *index_offset, struc
     if (n < 0)
         return (int)n;
     *index_offset = get_u64(trailer);
-    if (n < FORMAT_TRAILER_BYTES || get_u64(trailer + 8) != FORMAT_TRAILER_MAGIC || *index_offset > at)
+    if (n < FORMAT_TRAILER_BYTES || get_u64(trailer + 8) != FORMAT_TRAILER_MAGIC ||
+        *index_offset > at)
         return err_set(e, -ENODATA, "%s: cut off before the summary, at byte %llu", r->in->name,
                        (unsigned long long)r->in->size_bytes);
     return 0;
 }
 
 // *index is the caller's to free, also after an error; f is that of the summary.
-static int read_summary_and_index(struct workload_reader *r, struct frame_reader *frames, struct workload_summary *s,
-                                  struct format_index *index, struct frame *f, struct err *e)
+static int read_summary_and_index(struct workload_reader *r, struct frame_reader *frames,
+                                  struct workload_summary *s, struct format_index *index,
+                                  struct frame *f, struct err *e)
 {
     uint64_t offset = 0;
     *index = (struct format_index){0};
@@ -186,7 +190,8 @@ static int read_summary_and_index(struct workload_reader *r, struct frame_reader
     return rc;
 }
 
-static int read_summary_frame(struct workload_reader *r, struct frame_reader *frames, void *to, struct err *e)
+static int read_summary_frame(struct workload_reader *r, struct frame_reader *frames, void *to,
+                              struct err *e)
 {
     struct workload_summary *s = to;
     struct frame f;
@@ -198,12 +203,15 @@ static int read_summary_frame(struct workload_reader *r, struct frame_reader *fr
 
 // Reads frames beside the stream, which goes on where it stood.
 static int read_beside(struct workload_reader *r,
-                       int (*read)(struct workload_reader *r, struct frame_reader *frames, void *to, struct err *e),
+                       int (*read)(struct workload_reader *r, struct frame_reader *frames, void *to,
+                                   struct err *e),
                        void *to, struct err *e)
 {
     if (!r->in->size_bytes)
-        return err_set(e, -ESPIPE, "%s: the summary stands at the end of the file and cannot be read from a pipe",
-                       r->in->name);
+        return err_set(
+            e, -ESPIPE,
+            "%s: the summary stands at the end of the file and cannot be read from a pipe",
+            r->in->name);
     struct frame_reader frames;
     uint64_t stood_at = r->in->offset;
     frame_reader_init(&frames, r->in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
@@ -218,7 +226,8 @@ int workload_read_summary(struct workload_reader *r, struct workload_summary *s,
     return read_beside(r, read_summary_frame, s, e);
 }
 
-static int read_samples_frame(struct workload_reader *r, struct frame_reader *frames, void *to, struct err *e)
+static int read_samples_frame(struct workload_reader *r, struct frame_reader *frames, void *to,
+                              struct err *e)
 {
     size_t *n = to;
     struct frame f;
@@ -228,12 +237,14 @@ static int read_samples_frame(struct workload_reader *r, struct frame_reader *fr
     if (rc < 0 || !s.samples_at)
         return rc;
     rc = read_frame_at(r, frames, s.samples_at, &f, FORMAT_SAMPLES, e);
-    return rc < 0 ? rc
-                  : checked(r, &f, format_get_samples(f.data, f.size, &r->found_samples, n, &capacity),
-                            "malformed samples", e);
+    return rc < 0
+               ? rc
+               : checked(r, &f, format_get_samples(f.data, f.size, &r->found_samples, n, &capacity),
+                         "malformed samples", e);
 }
 
-int workload_read_samples(struct workload_reader *r, const struct workload_sample **s, size_t *n, struct err *e)
+int workload_read_samples(struct workload_reader *r, const struct workload_sample **s, size_t *n,
+                          struct err *e)
 {
     free(r->found_samples);
     r->found_samples = NULL;
@@ -243,18 +254,21 @@ int workload_read_samples(struct workload_reader *r, const struct workload_sampl
     return rc;
 }
 
-static int get_residency(struct workload_reader *r, const struct frame *f, struct samples_residency *l, struct err *e)
+static int get_residency(struct workload_reader *r, const struct frame *f,
+                         struct samples_residency *l, struct err *e)
 {
     return checked(r, f, format_get_residency(f->data, f->size, &l->items, &l->n, &l->capacity),
                    "malformed residency of blocks", e);
 }
 
-static int get_steps(struct workload_reader *r, const struct frame *f, struct samples_residency *l, struct err *e)
+static int get_steps(struct workload_reader *r, const struct frame *f, struct samples_residency *l,
+                     struct err *e)
 {
     return checked(r, f, format_get_steps(f->data, f->size, l), "malformed steps of residency", e);
 }
 
-static int read_residency_frame(struct workload_reader *r, struct frame_reader *frames, void *to, struct err *e)
+static int read_residency_frame(struct workload_reader *r, struct frame_reader *frames, void *to,
+                                struct err *e)
 {
     struct samples_residency *l = to;
     struct frame f;
@@ -280,15 +294,16 @@ const struct samples_residency *workload_reader_residency(const struct workload_
     return &r->residency;
 }
 
-static int get_names(struct workload_reader *r, const struct frame *f, struct workload_sites *s, struct err *e)
+static int get_names(struct workload_reader *r, const struct frame *f, struct workload_sites *s,
+                     struct err *e)
 {
     uint32_t process;
     return checked(r, f, names_get(f->data, f->size, &s->names, &process), "malformed names", e);
 }
 
 // Those behind the call sites, of which the first is in *f.
-static int read_names_frames(struct workload_reader *r, struct frame_reader *frames, struct frame *f,
-                             struct workload_sites *s, struct err *e)
+static int read_names_frames(struct workload_reader *r, struct frame_reader *frames,
+                             struct frame *f, struct workload_sites *s, struct err *e)
 {
     int rc = 0;
     while (rc == 0 && f->type == FORMAT_NAMES) {
@@ -301,7 +316,8 @@ static int read_names_frames(struct workload_reader *r, struct frame_reader *fra
 }
 
 // All frames of call sites, which follow each other.
-static int read_sites_frames(struct workload_reader *r, struct frame_reader *frames, void *to, struct err *e)
+static int read_sites_frames(struct workload_reader *r, struct frame_reader *frames, void *to,
+                             struct err *e)
 {
     struct workload_sites *s = to;
     struct frame f;
@@ -328,22 +344,24 @@ int workload_read_sites(struct workload_reader *r, struct workload_sites *s, str
 }
 
 // Does the index name the frames of ops that were read? It stands in the frame at `at`.
-static int check_entries(struct workload_reader *r, uint64_t at, const struct format_index *index, struct err *e)
+static int check_entries(struct workload_reader *r, uint64_t at, const struct format_index *index,
+                         struct err *e)
 {
     for (size_t i = 0; i < r->seen.n; i++) {
         struct format_index_entry entry = index->entries[i], seen = r->seen.entries[i];
         if (!r->header.has_stamps)
             seen.first_stamp = entry.first_stamp, seen.last_stamp = entry.last_stamp;
         if (memcmp(&entry, &seen, sizeof entry) != 0)
-            return err_set(e, -EBADMSG,
-                           "%s: invalid frame: the index does not agree with the ops at byte %llu, at byte %llu",
-                           r->in->name, (unsigned long long)r->seen.entries[i].offset, (unsigned long long)at);
+            return err_set(
+                e, -EBADMSG,
+                "%s: invalid frame: the index does not agree with the ops at byte %llu, at byte %llu",
+                r->in->name, (unsigned long long)r->seen.entries[i].offset, (unsigned long long)at);
     }
     return 0;
 }
 
-static int check_index(struct workload_reader *r, const struct frame *f, const struct format_index *index,
-                       struct err *e)
+static int check_index(struct workload_reader *r, const struct frame *f,
+                       const struct format_index *index, struct err *e)
 {
     if (!r->has_summary)
         return bad_frame(r, f, "the index comes before the summary", e);
@@ -359,8 +377,10 @@ static int check_site(struct workload_reader *r, uint64_t n, uint64_t at, struct
 {
     if (r->decode.max_site <= n)
         return 0;
-    return err_set(e, -EBADMSG, "%s: invalid frame: an op has call site %llu of %llu call sites, at byte %llu",
-                   r->in->name, (unsigned long long)r->decode.max_site, (unsigned long long)n, (unsigned long long)at);
+    return err_set(e, -EBADMSG,
+                   "%s: invalid frame: an op has call site %llu of %llu call sites, at byte %llu",
+                   r->in->name, (unsigned long long)r->decode.max_site, (unsigned long long)n,
+                   (unsigned long long)at);
 }
 
 // The index has come: the trailer and the end of the file must follow.
@@ -380,7 +400,8 @@ static int read_end(struct workload_reader *r, const struct frame *f, struct err
     if (n < FORMAT_TRAILER_BYTES)
         return err_set(e, -ENODATA, "%s: cut off inside the trailer, at byte %llu", r->in->name,
                        (unsigned long long)r->in->offset);
-    if (n > FORMAT_TRAILER_BYTES || get_u64(trailer) != f->offset || get_u64(trailer + 8) != FORMAT_TRAILER_MAGIC)
+    if (n > FORMAT_TRAILER_BYTES || get_u64(trailer) != f->offset ||
+        get_u64(trailer + 8) != FORMAT_TRAILER_MAGIC)
         return err_set(e, -EBADMSG, "%s: invalid trailer, at byte %llu", r->in->name,
                        (unsigned long long)(r->in->offset - (size_t)n));
     r->at_end = true;
@@ -417,7 +438,8 @@ static int decode_ops(struct workload_reader *r, const struct frame *f, struct e
 }
 
 // What a proof found, as an error of the frame.
-static __attribute__((noinline)) int disproved(struct workload_reader *r, uint64_t offset, int rc, struct err *e)
+static __attribute__((noinline)) int disproved(struct workload_reader *r, uint64_t offset, int rc,
+                                               struct err *e)
 {
     if (rc == -ENOMEM)
         return err_set(e, rc, "%s: out of memory", r->in->name);
@@ -427,7 +449,8 @@ static __attribute__((noinline)) int disproved(struct workload_reader *r, uint64
 
 static int read_summary(struct workload_reader *r, const struct frame *f, struct err *e)
 {
-    int rc = checked(r, f, format_get_summary(f->data, f->size, &r->summary), "malformed summary", e);
+    int rc =
+        checked(r, f, format_get_summary(f->data, f->size, &r->summary), "malformed summary", e);
     if (rc < 0)
         return rc;
     r->has_summary = true;
@@ -435,7 +458,8 @@ static int read_summary(struct workload_reader *r, const struct frame *f, struct
     if (r->summary.samples_at != r->samples_at || r->summary.residency_at != r->residency_at ||
         r->summary.residency_steps_at != r->residency_steps_at ||
         (r->summary.sites_at != r->sites_at && (r->summary.sites_at || r->sites.n_sites)))
-        return bad_frame(r, f, "the summary does not say where samples, residency and call sites are", e);
+        return bad_frame(r, f,
+                         "the summary does not say where samples, residency and call sites are", e);
     rc = check_site(r, r->sites.n_sites, f->offset, e);
     if (rc < 0)
         return rc;
@@ -497,7 +521,8 @@ static int next_ops(struct workload_reader *r, struct err *e)
             return rc < 0 ? rc : 1;
         case FORMAT_SAMPLES:
             r->samples_at = r->samples_at ? r->samples_at : f.offset;
-            rc = format_get_samples(f.data, f.size, &r->samples, &r->n_samples, &r->samples_capacity);
+            rc = format_get_samples(f.data, f.size, &r->samples, &r->n_samples,
+                                    &r->samples_capacity);
             rc = checked(r, &f, rc, "malformed samples", e);
             break;
         case FORMAT_RESIDENCY:
@@ -510,7 +535,8 @@ static int next_ops(struct workload_reader *r, struct err *e)
             break;
         case FORMAT_SITES:
             r->sites_at = r->sites_at ? r->sites_at : f.offset;
-            rc = checked(r, &f, workload_sites_get(f.data, f.size, &r->sites), "malformed call sites", e);
+            rc = checked(r, &f, workload_sites_get(f.data, f.size, &r->sites),
+                         "malformed call sites", e);
             break;
         case FORMAT_NAMES:
             rc = get_names(r, &f, &r->sites, e);
@@ -528,7 +554,8 @@ static int next_ops(struct workload_reader *r, struct err *e)
     return 0;
 }
 
-int workload_next_runs(struct workload_reader *r, const struct workload_run **runs, size_t *n, struct err *e)
+int workload_next_runs(struct workload_reader *r, const struct workload_run **runs, size_t *n,
+                       struct err *e)
 {
     int rc = next_ops(r, e);
     *runs = r->decode.runs;
@@ -571,7 +598,8 @@ static int heap_fill(struct workload_reader *r, struct err *e)
     if (HT_GROW(&r->heap, &r->heap_capacity, n) < 0)
         return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
     for (size_t i = 0; i < n; i++)
-        r->heap[i] = (struct reader_run){runs[i].ops, runs[i].ops + runs[i].n_ops, runs[i].thread, runs[i].first_op};
+        r->heap[i] = (struct reader_run){runs[i].ops, runs[i].ops + runs[i].n_ops, runs[i].thread,
+                                         runs[i].first_op};
     r->n_heap = n;
     for (size_t i = n / 2; i-- > 0;)
         heap_sift(r, i);
@@ -614,7 +642,8 @@ static int advance(struct workload_reader *r, struct err *e)
     return 1;
 }
 
-int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct workload_op **op, struct err *e)
+int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct workload_op **op,
+                     struct err *e)
 {
     if (!r->next.n_ops) {
         int rc = advance(r, e);
@@ -627,8 +656,8 @@ int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct w
     return 1;
 }
 
-int workload_next_ops(struct workload_reader *r, uint32_t *thread, const struct workload_op **ops, size_t *n,
-                      struct err *e)
+int workload_next_ops(struct workload_reader *r, uint32_t *thread, const struct workload_op **ops,
+                      size_t *n, struct err *e)
 {
     int rc = advance(r, e);
     *thread = r->next.thread;

@@ -23,16 +23,18 @@ int workload_read_summary(struct workload_reader *r, struct workload_summary *s,
 // The runs of the next frame, at most one a thread: 1; 0 at the end (the summary has come); negative errno.
 // Borrowed until the next call. Every op is checked: kind, slot below the limit that the frame states,
 // dependencies on earlier ops only.
-int workload_next_runs(struct workload_reader *r, const struct workload_run **runs, size_t *n, struct err *e);
+int workload_next_runs(struct workload_reader *r, const struct workload_run **runs, size_t *n,
+                       struct err *e);
 
 // The ops one by one in a valid total order: by stamp, with every dependency satisfied. 1, 0 at the end, negative errno.
 // Each uses its slot as it may, and at the end they make what summary and index say.
 // Not to be mixed with workload_next_runs on one reader, nor with workload_next_ops.
-int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct workload_op **op, struct err *e);
+int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct workload_op **op,
+                     struct err *e);
 
 // The same as arrays: the next op and those of its thread that follow it without another thread's op between them.
-int workload_next_ops(struct workload_reader *r, uint32_t *thread, const struct workload_op **ops, size_t *n,
-                      struct err *e);
+int workload_next_ops(struct workload_reader *r, uint32_t *thread, const struct workload_op **ops,
+                      size_t *n, struct err *e);
 
 // From the first op on: each use of a slot is proved to come after the use before, whatever the threads' speed. That
 // takes 8 bytes a slot more. proved: at the end, false for a file so entangled that the proof was given up.
@@ -40,7 +42,8 @@ void workload_reader_prove_order(struct workload_reader *r);
 bool workload_reader_proved_order(const struct workload_reader *r);
 
 // What to say of such a file, behind its name.
-#define WORKLOAD_UNPROVED "its dependencies are too entangled to prove that every use of a slot is ordered"
+#define WORKLOAD_UNPROVED                                                                          \
+    "its dependencies are too entangled to prove that every use of a slot is ordered"
 
 // When the rest of a regular file is not to be read: do its summary, call sites and index agree with the ops so far, as
 // far as they can? The position stays. On a pipe, and at the end, where all has been compared, 0. Errors as
@@ -55,7 +58,8 @@ const struct workload_summary *workload_reader_summary(const struct workload_rea
 
 // On a regular file: its samples, by the index, without reading the rest; the position stays. Borrowed until the next
 // call of this function; none is no error. -ESPIPE on a pipe.
-int workload_read_samples(struct workload_reader *r, const struct workload_sample **s, size_t *n, struct err *e);
+int workload_read_samples(struct workload_reader *r, const struct workload_sample **s, size_t *n,
+                          struct err *e);
 
 // On a regular file: its call sites, by the index, without reading the rest; the position stays. *s is the caller's to
 // release, also after an error. -ESPIPE on a pipe.

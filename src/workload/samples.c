@@ -14,7 +14,8 @@ void samples_release(struct samples *s)
 // What is kept is the heap's own low and high, where they are equal the process's.
 static bool is_less(const struct workload_sample *a, const struct workload_sample *b)
 {
-    return a->anon_bytes != b->anon_bytes ? a->anon_bytes < b->anon_bytes : a->rss_bytes < b->rss_bytes;
+    return a->anon_bytes != b->anon_bytes ? a->anon_bytes < b->anon_bytes
+                                          : a->rss_bytes < b->rss_bytes;
 }
 
 // The lowest and the highest of `n` samples, in the order in which they stand, to `to`, which may be among them.
@@ -27,7 +28,8 @@ static void keep_extremes(const struct workload_sample *from, size_t n, struct w
     }
     if (low == high) // all are equal
         high = n - 1;
-    struct workload_sample first = from[low < high ? low : high], second = from[low < high ? high : low];
+    struct workload_sample first = from[low < high ? low : high],
+                           second = from[low < high ? high : low];
     to[0] = first;
     to[1] = second;
 }
@@ -135,7 +137,9 @@ static void sort_steps(struct samples_residency *l)
         const struct workload_residency *r = samples_residency_find(l, first.thread, first.op);
         // A part of a page may be in the figures of the block's end, and is in none of a step.
         bool is_late = r && first.used / WORKLOAD_PAGE_KIB < r->used / WORKLOAD_PAGE_KIB;
-        for (n = 0; i + n < l->n_steps && compare_step_ops(&l->steps[i + n], first.thread, first.op) == 0; n++) {
+        for (n = 0;
+             i + n < l->n_steps && compare_step_ops(&l->steps[i + n], first.thread, first.op) == 0;
+             n++) {
             if (is_late)
                 l->steps[kept++] = l->steps[i + n];
         }
@@ -159,14 +163,15 @@ void samples_residency_sort(struct samples_residency *l)
     sort_steps(l);
 }
 
-const struct workload_residency *samples_residency_find(const struct samples_residency *l, uint32_t thread, uint64_t op)
+const struct workload_residency *samples_residency_find(const struct samples_residency *l,
+                                                        uint32_t thread, uint64_t op)
 {
     const struct workload_residency key = {.thread = thread, .op = op};
     return l->n ? bsearch(&key, l->items, l->n, sizeof *l->items, compare_ops) : NULL;
 }
 
-const struct workload_residency_step *samples_residency_steps(const struct samples_residency *l, uint32_t thread,
-                                                              uint64_t op, size_t *n)
+const struct workload_residency_step *
+samples_residency_steps(const struct samples_residency *l, uint32_t thread, uint64_t op, size_t *n)
 {
     size_t first = 0, end = l->n_steps;
     while (first < end) {

@@ -13,8 +13,9 @@ struct samples {
     size_t n, capacity;
     // Once they are thinned, a group of this many frees two. 0: none is.
     size_t group;
-    size_t in_group;                // added to the group under way
-    struct workload_sample held[3]; // its lowest and highest, in order of time, and room for the next
+    size_t in_group; // added to the group under way
+    struct workload_sample
+        held[3]; // its lowest and highest, in order of time, and room for the next
     size_t n_held;
 };
 
@@ -42,18 +43,19 @@ void samples_residency_release(struct samples_residency *l);
 // 0 or -ENOMEM.
 int samples_residency_add(struct samples_residency *l, const struct workload_residency *r);
 
-int samples_residency_add_step(struct samples_residency *l, const struct workload_residency_step *s);
+int samples_residency_add_step(struct samples_residency *l,
+                               const struct workload_residency_step *s);
 
 // Orders them by thread and op, each op once, and the steps: for writing and finding. Only steps of blocks that were not used
 // as far as in the end when they were first measured are kept.
 void samples_residency_sort(struct samples_residency *l);
 
 // NULL: not known.
-const struct workload_residency *samples_residency_find(const struct samples_residency *l, uint32_t thread,
-                                                        uint64_t op);
+const struct workload_residency *samples_residency_find(const struct samples_residency *l,
+                                                        uint32_t thread, uint64_t op);
 
 // The first of *n steps of the op.
-const struct workload_residency_step *samples_residency_steps(const struct samples_residency *l, uint32_t thread,
-                                                              uint64_t op, size_t *n);
+const struct workload_residency_step *
+samples_residency_steps(const struct samples_residency *l, uint32_t thread, uint64_t op, size_t *n);
 
 #endif

@@ -21,8 +21,8 @@ void workload_sites_release(struct workload_sites *s)
     *s = (struct workload_sites){0};
 }
 
-static int add_module(struct workload_sites *s, const struct workload_module *where, const char *id, size_t id_bytes,
-                      const char *path, size_t path_bytes)
+static int add_module(struct workload_sites *s, const struct workload_module *where, const char *id,
+                      size_t id_bytes, const char *path, size_t path_bytes)
 {
     if (HT_GROW(&s->modules, &s->modules_capacity, s->n_modules + 1) < 0)
         return -ENOMEM;
@@ -38,7 +38,8 @@ static int add_module(struct workload_sites *s, const struct workload_module *wh
     return 0;
 }
 
-int workload_sites_module(struct workload_sites *s, const struct workload_module *where, const char *text, size_t n)
+int workload_sites_module(struct workload_sites *s, const struct workload_module *where,
+                          const char *text, size_t n)
 {
     const char *space = memchr(text, ' ', n);
     size_t id = space ? (size_t)(space - text) : n, path = space ? id + 1 : n;
@@ -67,9 +68,11 @@ struct workload_frame workload_sites_locate(const struct workload_sites *s, uint
 }
 
 // Makes space for the definition. *to is NULL if there is one already, or nothing to copy. Returns 0 or -ENOMEM.
-static int begin_site(struct workload_sites *s, uint32_t number, uint32_t n, struct workload_frame **to)
+static int begin_site(struct workload_sites *s, uint32_t number, uint32_t n,
+                      struct workload_frame **to)
 {
-    if (reserve_sites(s, number) < 0 || HT_GROW(&s->frames, &s->frames_capacity, s->n_frames + n) < 0)
+    if (reserve_sites(s, number) < 0 ||
+        HT_GROW(&s->frames, &s->frames_capacity, s->n_frames + n) < 0)
         return -ENOMEM;
     struct workload_site *site = &s->sites[number - 1];
     *to = site->n || !n ? NULL : s->frames + s->n_frames;
@@ -89,7 +92,8 @@ int workload_sites_define(struct workload_sites *s, uint32_t number, const char 
     return rc;
 }
 
-int workload_sites_set(struct workload_sites *s, uint32_t number, const struct workload_frame *frames, uint32_t n)
+int workload_sites_set(struct workload_sites *s, uint32_t number,
+                       const struct workload_frame *frames, uint32_t n)
 {
     struct workload_frame *to;
     int rc = begin_site(s, number, n, &to);
@@ -98,11 +102,12 @@ int workload_sites_set(struct workload_sites *s, uint32_t number, const struct w
     return rc;
 }
 
-int workload_sites_copy(struct workload_sites *s, uint32_t number, const struct workload_sites *from,
-                        uint32_t from_number, uint32_t shift)
+int workload_sites_copy(struct workload_sites *s, uint32_t number,
+                        const struct workload_sites *from, uint32_t from_number, uint32_t shift)
 {
     const struct workload_site *site = &from->sites[from_number - 1];
-    if (reserve_sites(s, number) < 0 || HT_GROW(&s->frames, &s->frames_capacity, s->n_frames + site->n) < 0)
+    if (reserve_sites(s, number) < 0 ||
+        HT_GROW(&s->frames, &s->frames_capacity, s->n_frames + site->n) < 0)
         return -ENOMEM;
     s->sites[number - 1] = (struct workload_site){s->n_frames, site->n};
     for (uint32_t i = 0; i < site->n; i++) {
@@ -132,17 +137,20 @@ int workload_sites_copy_all(struct workload_sites *s, const struct workload_site
 }
 
 // Where the call stands, which comes before the address that it returns to.
-static const struct names_entry *name_at(const struct names_index *x, uint32_t module, const struct workload_frame *f)
+static const struct names_entry *name_at(const struct names_index *x, uint32_t module,
+                                         const struct workload_frame *f)
 {
     return f->address ? names_find(x, module, f->address - 1) : NULL;
 }
 
-const struct names_entry *workload_sites_name(const struct names_index *x, const struct workload_frame *f)
+const struct names_entry *workload_sites_name(const struct names_index *x,
+                                              const struct workload_frame *f)
 {
     return f->module ? name_at(x, f->module, f) : NULL;
 }
 
-const struct names_entry *workload_sites_made_name(const struct names_index *x, const struct workload_frame *f)
+const struct names_entry *workload_sites_made_name(const struct names_index *x,
+                                                   const struct workload_frame *f)
 {
     return name_at(x, 0, f);
 }
@@ -159,8 +167,8 @@ static int copy_name(struct names *to, const struct names *from, const struct na
     int rc = names_begin(to, f->module, f->address - 1, 1);
     for (uint32_t i = 0; rc == 0 && i < e->n; i++) {
         const struct names_function *g = &from->functions[e->first + i];
-        rc = names_function(to, names_text(from, g->function), NAMES_TEXT_BYTES, names_text(from, g->file),
-                            NAMES_TEXT_BYTES, g->line);
+        rc = names_function(to, names_text(from, g->function), NAMES_TEXT_BYTES,
+                            names_text(from, g->file), NAMES_TEXT_BYTES, g->line);
     }
     return rc;
 }
@@ -213,14 +221,15 @@ static int put_modules(struct buf *b, const struct workload_sites *s, size_t *at
     int rc = put_number(b, n);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         const struct workload_module *m = &s->modules[*at + i];
-        rc = put_number(b, m->start) | put_number(b, m->bytes) | put_number(b, m->offset) | put_text(b, m->build_id) |
-             put_text(b, m->path);
+        rc = put_number(b, m->start) | put_number(b, m->bytes) | put_number(b, m->offset) |
+             put_text(b, m->build_id) | put_text(b, m->path);
     }
     *at += n;
     return rc ? -ENOMEM : 0;
 }
 
-static int put_site(struct buf *b, const struct workload_sites *s, const struct workload_site *site, uint64_t *last)
+static int put_site(struct buf *b, const struct workload_sites *s, const struct workload_site *site,
+                    uint64_t *last)
 {
     int rc = put_number(b, site->n);
     for (uint32_t i = 0; rc == 0 && i < site->n; i++) {
@@ -267,7 +276,8 @@ static int get_site(struct varint_source *from, struct workload_sites *s, uint64
     uint64_t n = varint_source_number(from);
     if (from->bad || n > (size_t)(from->end - from->at) / 2)
         return -EBADMSG;
-    if (reserve_sites(s, s->n_sites + 1) < 0 || HT_GROW(&s->frames, &s->frames_capacity, s->n_frames + n) < 0)
+    if (reserve_sites(s, s->n_sites + 1) < 0 ||
+        HT_GROW(&s->frames, &s->frames_capacity, s->n_frames + n) < 0)
         return -ENOMEM;
     s->sites[s->n_sites - 1] = (struct workload_site){s->n_frames, (uint32_t)n};
     for (uint64_t i = 0; i < n; i++) {

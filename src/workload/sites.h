@@ -39,7 +39,8 @@ struct workload_sites {
 void workload_sites_release(struct workload_sites *s);
 
 // Adds a module; `text` is as HT_MODULE has it: build id, a space, path. 0 or -ENOMEM.
-int workload_sites_module(struct workload_sites *s, const struct workload_module *where, const char *text, size_t n);
+int workload_sites_module(struct workload_sites *s, const struct workload_module *where,
+                          const char *text, size_t n);
 
 // Says what a site is: `n` addresses of 8 bytes at `text`, as HT_STACK has them. The modules known so far are searched,
 // the last one first. A second definition is ignored. 0 or -ENOMEM.
@@ -49,22 +50,25 @@ int workload_sites_define(struct workload_sites *s, uint32_t number, const char 
 struct workload_frame workload_sites_locate(const struct workload_sites *s, uint64_t address);
 
 // The same definition from frames, n ≥ 1.
-int workload_sites_set(struct workload_sites *s, uint32_t number, const struct workload_frame *frames, uint32_t n);
+int workload_sites_set(struct workload_sites *s, uint32_t number,
+                       const struct workload_frame *frames, uint32_t n);
 
 // Defines site `number` as another set's site `from_number`, whose modules come `shift` numbers later here; then, once,
 // takes over that set's modules. 0 or -ENOMEM.
-int workload_sites_copy(struct workload_sites *s, uint32_t number, const struct workload_sites *from,
-                        uint32_t from_number, uint32_t shift);
+int workload_sites_copy(struct workload_sites *s, uint32_t number,
+                        const struct workload_sites *from, uint32_t from_number, uint32_t shift);
 int workload_sites_copy_modules(struct workload_sites *s, const struct workload_sites *from);
 
 // Both for all sites, into an empty set.
 int workload_sites_copy_all(struct workload_sites *s, const struct workload_sites *from);
 
 // The name that the file itself has for a frame, in an index of its names. NULL: there is none.
-const struct names_entry *workload_sites_name(const struct names_index *x, const struct workload_frame *f);
+const struct names_entry *workload_sites_name(const struct names_index *x,
+                                              const struct workload_frame *f);
 
 // The name that it has for what lay there, in whatever module: for code that a compiler made while the program ran.
-const struct names_entry *workload_sites_made_name(const struct names_index *x, const struct workload_frame *f);
+const struct names_entry *workload_sites_made_name(const struct names_index *x,
+                                                   const struct workload_frame *f);
 
 // A number of its own for each pair of module and address: addresses of programs are below 2^47.
 static inline uint64_t workload_sites_key(const struct workload_frame *f)

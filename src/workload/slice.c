@@ -50,7 +50,8 @@ struct slice_counts slice_counts(const struct slice *s)
     return s->counts;
 }
 
-void slice_point_resolve(struct slice_point *p, uint64_t start_stamp, uint64_t clock_hz, unsigned stamp_shift)
+void slice_point_resolve(struct slice_point *p, uint64_t start_stamp, uint64_t clock_hz,
+                         unsigned stamp_shift)
 {
     unsigned __int128 ticks = (unsigned __int128)p->number * clock_hz / 1000000000u >> stamp_shift;
     if (p->at != SLICE_AT_TIME)
@@ -83,7 +84,8 @@ static struct slice_slot *slot_get(struct slice *s, uint32_t slot)
         if (HT_GROW(&s->slots, &s->slots_capacity, n) < 0)
             return NULL;
         for (; s->n_slots < n; s->n_slots++)
-            s->slots[s->n_slots] = (struct slice_slot){.number = SLICE_NO_NUMBER, .last_thread = SLICE_NO_NUMBER};
+            s->slots[s->n_slots] =
+                (struct slice_slot){.number = SLICE_NO_NUMBER, .last_thread = SLICE_NO_NUMBER};
     }
     return &s->slots[slot];
 }
@@ -94,11 +96,13 @@ static int place(const struct slice *s, uint32_t thread, const struct slice_slot
     const struct slice_thread *t = &s->threads[thread];
     if (!s->sink.placed || slot->unknown_size || slot->size < HT_BIG_BYTES)
         return 0;
-    return s->sink.placed(s->sink.context, slot->from, (struct workload_dependency){t->number, t->next_op - 1});
+    return s->sink.placed(s->sink.context, slot->from,
+                          (struct workload_dependency){t->number, t->next_op - 1});
 }
 
 // The source's thread `thread` puts the block of *slot into the part, where it is from the start.
-static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *slot, uint64_t stamp)
+static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *slot,
+                           uint64_t stamp)
 {
     // A slot of its own: another block had, or will have, the one that this block had in the source.
     slot->number = s->next_slot++;
@@ -120,7 +124,8 @@ static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *
 }
 
 // What the block in the slot becomes by the op: known also while it is outside.
-static void note_block(const struct slice *s, uint32_t thread, struct slice_slot *slot, const struct workload_op *op)
+static void note_block(const struct slice *s, uint32_t thread, struct slice_slot *slot,
+                       const struct workload_op *op)
 {
     slot->from = (struct workload_dependency){thread, s->threads[thread].read - 1};
     slot->unknown_size = op->flags & WORKLOAD_SIZE_UNKNOWN;
@@ -128,12 +133,14 @@ static void note_block(const struct slice *s, uint32_t thread, struct slice_slot
     bool before = op->kind == HT_PREEXISTING;
     slot->allocated_by = before ? (uint8_t)op->value : op->kind;
     slot->site = (uint32_t)(before ? op->value >> 8 : op->value);
-    uint64_t align = op->kind == HT_VALLOC || op->kind == HT_PVALLOC ? WORKLOAD_PAGE_BYTES : op->align;
+    uint64_t align =
+        op->kind == HT_VALLOC || op->kind == HT_PVALLOC ? WORKLOAD_PAGE_BYTES : op->align;
     slot->align_log2 = align ? (uint8_t)__builtin_ctzll(align) : 0;
 }
 
 // The op of a thread that does not belong to the part, or before it begins.
-static int use_outside(struct slice *s, uint32_t thread, struct slice_slot *slot, const struct workload_op *op)
+static int use_outside(struct slice *s, uint32_t thread, struct slice_slot *slot,
+                       const struct workload_op *op)
 {
     bool wanted = s->threads[thread].wanted;
     switch (format_slot_use(op->kind, op->flags)) {
@@ -179,11 +186,13 @@ static int wait_for_last(struct slice *s, uint32_t thread, const struct slice_sl
 }
 
 // The op belongs to the part: its slot gets the part's number. Comes before slice_keep_dependencies.
-static int use_inside(struct slice *s, uint32_t thread, struct slice_slot *slot, struct workload_op *op)
+static int use_inside(struct slice *s, uint32_t thread, struct slice_slot *slot,
+                      struct workload_op *op)
 {
     enum format_slot_use use = format_slot_use(op->kind, op->flags);
-    int rc =
-        use != FORMAT_SLOT_ALLOCATED && slot->state == SLICE_OUTSIDE ? put_preexisting(s, thread, slot, op->stamp) : 0;
+    int rc = use != FORMAT_SLOT_ALLOCATED && slot->state == SLICE_OUTSIDE
+                 ? put_preexisting(s, thread, slot, op->stamp)
+                 : 0;
     if (rc == 0)
         rc = wait_for_last(s, thread, slot);
     if (rc < 0)
@@ -235,7 +244,8 @@ static bool is_chosen(const struct slice_choice *c, uint32_t thread, const struc
         return true;
     if (event_infos[op->kind].class != HT_CLASS_THREAD)
         return c->others;
-    return is_chosen_thread(c, thread) && (op->kind != HT_THREAD_CREATE || is_chosen_thread(c, op->value));
+    return is_chosen_thread(c, thread) &&
+           (op->kind != HT_THREAD_CREATE || is_chosen_thread(c, op->value));
 }
 
 static int put_op(struct slice *s, uint32_t thread, const struct workload_op *from)
@@ -272,11 +282,13 @@ static void begin(struct slice *s, const struct workload_op *op)
 // Does the op use its slot by the rules of the format?
 static bool slot_valid(const struct slice_slot *slot, const struct workload_op *op)
 {
-    return (slot->state == SLICE_EMPTY) == (format_slot_use(op->kind, op->flags) == FORMAT_SLOT_ALLOCATED);
+    return (slot->state == SLICE_EMPTY) ==
+           (format_slot_use(op->kind, op->flags) == FORMAT_SLOT_ALLOCATED);
 }
 
 // A block that is not chosen stands in its slot until it is freed, and all its ops are left out.
-static int use_dropped(struct slice *s, uint32_t thread, struct slice_slot *slot, enum format_slot_use use)
+static int use_dropped(struct slice *s, uint32_t thread, struct slice_slot *slot,
+                       enum format_slot_use use)
 {
     slot->state = use == FORMAT_SLOT_FREED ? SLICE_EMPTY : SLICE_OUTSIDE;
     slot->own = false;
@@ -301,7 +313,8 @@ int slice_op(struct slice *s, uint32_t thread, const struct workload_op *op)
     if (!t)
         return -ENOMEM;
     t->read++;
-    if (!s->begun && (s->options.from.at == SLICE_AT_EDGE || slice_point_reached(&s->options.from, op, s->events)))
+    if (!s->begun && (s->options.from.at == SLICE_AT_EDGE ||
+                      slice_point_reached(&s->options.from, op, s->events)))
         begin(s, op);
     else if (s->begun && slice_point_reached(&s->options.to, op, s->events))
         s->over = true;

@@ -13,8 +13,8 @@ enum slice_at {
     SLICE_AT_EDGE,  // of the workload
     SLICE_AT_EVENT, // at the event with this number in the total order; PREEXISTING are no events
     SLICE_AT_STAMP, // at the first op with this stamp or a later one
-    SLICE_AT_TIME,  // at this time in ns since the program's start; slice_point_resolve makes it a stamp
-    SLICE_AT_MARK,  // at the first mark with this text
+    SLICE_AT_TIME, // at this time in ns since the program's start; slice_point_resolve makes it a stamp
+    SLICE_AT_MARK, // at the first mark with this text
 };
 
 struct slice_point {
@@ -25,10 +25,12 @@ struct slice_point {
 
 // Makes a time a stamp: of a process that began at `start_stamp`, with a clock of `clock_hz` ticks a second and stamps of
 // 2^stamp_shift ticks. Other points stay as they are.
-void slice_point_resolve(struct slice_point *p, uint64_t start_stamp, uint64_t clock_hz, unsigned stamp_shift);
+void slice_point_resolve(struct slice_point *p, uint64_t start_stamp, uint64_t clock_hz,
+                         unsigned stamp_shift);
 
 // Does the part begin or end before the op, before which there were so many events? Never at an edge.
-bool slice_point_reached(const struct slice_point *p, const struct workload_op *op, uint64_t events);
+bool slice_point_reached(const struct slice_point *p, const struct workload_op *op,
+                         uint64_t events);
 
 struct slice_range {
     uint32_t first, last;

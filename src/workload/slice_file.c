@@ -11,7 +11,9 @@ struct placement {
     struct workload_dependency from, to;
 };
 
-enum { MAX_PLACEMENTS = 1 << 20 }; // that are kept until the source's residency is known, which stands at its end
+enum {
+    MAX_PLACEMENTS = 1 << 20
+}; // that are kept until the source's residency is known, which stands at its end
 
 struct slicing {
     struct workload_file *in;
@@ -28,12 +30,14 @@ struct slicing {
 };
 
 // Times count from the program's start, as `dump` shows them.
-static int resolve_point(struct slice_point *p, const struct workload_header *h, const char *name, struct err *e)
+static int resolve_point(struct slice_point *p, const struct workload_header *h, const char *name,
+                         struct err *e)
 {
     if (p->at != SLICE_AT_TIME)
         return 0;
     if (!h->has_stamps)
-        return err_set(e, -EINVAL, "%s: the workload has no timestamps and cannot be sliced by time", name);
+        return err_set(e, -EINVAL,
+                       "%s: the workload has no timestamps and cannot be sliced by time", name);
     slice_point_resolve(p, h->start_stamp, h->clock_hz, h->stamp_shift);
     return 0;
 }
@@ -44,7 +48,8 @@ static int put_op(void *context, uint32_t thread, const struct workload_op *op)
     return workload_output_op(&j->to, thread, op, j->e);
 }
 
-static int note_placement(void *context, struct workload_dependency from, struct workload_dependency to)
+static int note_placement(void *context, struct workload_dependency from,
+                          struct workload_dependency to)
 {
     struct slicing *j = context;
     if (j->n_placements == MAX_PLACEMENTS)
@@ -55,11 +60,13 @@ static int note_placement(void *context, struct workload_dependency from, struct
     return 0;
 }
 
-static int place_steps(struct slicing *j, const struct samples_residency *source, const struct placement *p)
+static int place_steps(struct slicing *j, const struct samples_residency *source,
+                       const struct placement *p)
 {
     size_t n;
     int rc = 0;
-    const struct workload_residency_step *steps = samples_residency_steps(source, p->from.thread, p->from.op, &n);
+    const struct workload_residency_step *steps =
+        samples_residency_steps(source, p->from.thread, p->from.op, &n);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct workload_residency_step step = steps[i];
         step.thread = p->to.thread;
@@ -74,10 +81,12 @@ static int place_residency(struct slicing *j)
     struct samples_residency read = {0};
     bool seekable = j->in->in.size_bytes;
     int rc = seekable ? workload_read_residency(j->in->reader, &read, j->e) : 0;
-    const struct samples_residency *source = seekable ? &read : workload_reader_residency(j->in->reader);
+    const struct samples_residency *source =
+        seekable ? &read : workload_reader_residency(j->in->reader);
     for (size_t i = 0; rc == 0 && i < j->n_placements; i++) {
         const struct placement *p = &j->placements[i];
-        const struct workload_residency *found = samples_residency_find(source, p->from.thread, p->from.op);
+        const struct workload_residency *found =
+            samples_residency_find(source, p->from.thread, p->from.op);
         struct workload_residency r = found ? *found : (struct workload_residency){0};
         r.thread = p->to.thread;
         r.op = p->to.op;
@@ -94,8 +103,9 @@ static int place_residency(struct slicing *j)
 static int bad_op(struct slicing *j, const struct workload_op *op, uint64_t number, int rc)
 {
     if (rc == -EBADMSG)
-        return err_set(j->e, rc, "%s: op %llu violates the rules of the workload format for slot %u", j->in->in.name,
-                       (unsigned long long)number, op->slot);
+        return err_set(j->e, rc,
+                       "%s: op %llu violates the rules of the workload format for slot %u",
+                       j->in->in.name, (unsigned long long)number, op->slot);
     return rc == -ENOMEM ? err_set(j->e, rc, "%s: out of memory", j->in->in.name) : rc;
 }
 
@@ -106,7 +116,8 @@ static int read_ops(struct slicing *j)
     const struct workload_op *op;
     uint32_t thread;
     int rc = 0;
-    for (uint64_t number = 0; (rc = workload_next_op(j->in->reader, &thread, &op, j->e)) > 0; number++) {
+    for (uint64_t number = 0; (rc = workload_next_op(j->in->reader, &thread, &op, j->e)) > 0;
+         number++) {
         if (j->progress && number % 65536 == 0)
             progress_update(j->progress, j->in->in.offset);
         if (over)
@@ -144,7 +155,8 @@ static int end(struct slicing *j, const struct workload_summary *s)
 {
     struct workload_sites read = {0};
     int rc = j->in->in.size_bytes ? workload_read_sites(j->in->reader, &read, j->e) : 0;
-    workload_write_sites(j->to.writer, j->in->in.size_bytes ? &read : workload_reader_sites(j->in->reader));
+    workload_write_sites(j->to.writer,
+                         j->in->in.size_bytes ? &read : workload_reader_sites(j->in->reader));
     if (rc == 0)
         rc = place_residency(j);
     workload_write_residency(j->to.writer, &j->residency);
@@ -155,7 +167,8 @@ static int end(struct slicing *j, const struct workload_summary *s)
 }
 
 // A part lasts from where it begins to where it ends. Edges that it shares with the source are the source's.
-static void set_recorded(const struct slicing *j, const struct slice_counts *c, struct workload_summary *s)
+static void set_recorded(const struct slicing *j, const struct slice_counts *c,
+                         struct workload_summary *s)
 {
     uint64_t by = j->how.rebase ? j->how.rebase_to - c->first_stamp : 0;
     bool from = j->how.from.at != SLICE_AT_EDGE, to = j->how.to.at != SLICE_AT_EDGE;

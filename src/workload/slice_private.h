@@ -22,8 +22,8 @@ struct slice_thread {
     bool in_part;               // has ops in it
     struct slice_shift *shifts; // the first one for its first op in the part
     size_t n_shifts, shifts_capacity;
-    struct workload_dependency
-        *waited; // per thread of the part the highest op waited for; used where threads are left out
+    struct workload_dependency *
+        waited; // per thread of the part the highest op waited for; used where threads are left out
     size_t n_waited, waited_capacity;
 };
 
@@ -38,12 +38,12 @@ struct slice_slot {
     uint64_t size;
     struct workload_dependency from; // op of the source that allocated or last resized the block
     uint64_t last_op;                // of the part, that used it last …
-    uint32_t last_thread;            // … and the source's number of whose it is; SLICE_NO_NUMBER: none yet
-    uint32_t number;                 // in the part; SLICE_NO_NUMBER: none yet
-    uint32_t site;                   // call site, 0: not known
-    uint8_t state;                   // enum slice_state
-    uint8_t allocated_by;            // kind of call; 0: not known
-    uint8_t align_log2;              // 0: none was asked for
+    uint32_t last_thread; // … and the source's number of whose it is; SLICE_NO_NUMBER: none yet
+    uint32_t number;      // in the part; SLICE_NO_NUMBER: none yet
+    uint32_t site;        // call site, 0: not known
+    uint8_t state;        // enum slice_state
+    uint8_t allocated_by; // kind of call; 0: not known
+    uint8_t align_log2;   // 0: none was asked for
     bool unknown_size;
     bool own;     // allocated, before the part began, by a thread that belongs to it
     bool dropped; // the block does not belong to the part by slice_options.choice
@@ -63,7 +63,8 @@ struct slice {
     size_t n_left, left_capacity;
     uint64_t n_blocks; // of the source that have come
     bool begun, over;
-    bool has_gaps; // ops inside the part are left out: the source's dependencies may lead through them
+    bool
+        has_gaps; // ops inside the part are left out: the source's dependencies may lead through them
     uint32_t next_thread, next_slot; // numbers in the part
     uint32_t some_thread;            // of the source, that has ops in the part
     uint64_t events, ops_out;

@@ -28,8 +28,8 @@ struct summary_live {
 
 static inline struct summary_live live_begin(const struct summary_counter *s)
 {
-    return (struct summary_live){s->live_bytes, s->live_blocks, s->summary.peak_live_bytes, s->summary.requested_bytes,
-                                 s->summary.remote_frees};
+    return (struct summary_live){s->live_bytes, s->live_blocks, s->summary.peak_live_bytes,
+                                 s->summary.requested_bytes, s->summary.remote_frees};
 }
 
 static inline void live_end(struct summary_counter *s, const struct summary_live *l)
@@ -47,8 +47,8 @@ static __attribute__((noinline)) int slot_meet(struct summary_counter *s, uint32
     return HT_PAGES_GROW(&s->slots, &s->capacity, (slot + 1ull) << s->two_words);
 }
 
-static inline int allocate(struct summary_counter *s, struct summary_live *l, uint32_t thread, uint32_t slot,
-                           uint64_t size)
+static inline int allocate(struct summary_counter *s, struct summary_live *l, uint32_t thread,
+                           uint32_t slot, uint64_t size)
 {
     uint64_t live = live_size(size);
     if (__builtin_expect(slot >= s->summary.slots, 0) && slot_meet(s, slot) < 0)
@@ -62,7 +62,8 @@ static inline int allocate(struct summary_counter *s, struct summary_live *l, ui
     return 0;
 }
 
-static inline void release(struct summary_counter *s, struct summary_live *l, uint32_t thread, uint32_t slot)
+static inline void release(struct summary_counter *s, struct summary_live *l, uint32_t thread,
+                           uint32_t slot)
 {
     uint64_t block = summary_known(s, slot) ? *summary_slot(s, slot) : 0;
     if (__builtin_expect(!(block & SUMMARY_HOLDS), 0)) {
@@ -71,11 +72,13 @@ static inline void release(struct summary_counter *s, struct summary_live *l, ui
     }
     l->bytes -= block & SUMMARY_SIZE_MASK;
     l->blocks--;
-    l->cross += (block & ~SUMMARY_HOLDS) >> SUMMARY_SIZE_BITS != (thread & ((1u << SUMMARY_THREAD_BITS) - 1));
+    l->cross += (block & ~SUMMARY_HOLDS) >> SUMMARY_SIZE_BITS !=
+                (thread & ((1u << SUMMARY_THREAD_BITS) - 1));
     *summary_slot(s, slot) = 0;
 }
 
-static void count_preexisting(struct summary_counter *s, const struct workload_op *op, uint64_t size)
+static void count_preexisting(struct summary_counter *s, const struct workload_op *op,
+                              uint64_t size)
 {
     bool seen = (uint8_t)op->value; // the call that allocated it
     summary_request(&s->preexisting_bytes, size);
@@ -90,7 +93,8 @@ static inline int use_slot(struct summary_counter *s, struct summary_live *l, ui
     if (op->slot == WORKLOAD_NO_SLOT)
         return 0;
     if (__builtin_expect(op->flags & WORKLOAD_FAILED, 0)) {
-        s->contradicted |= !summary_known(s, op->slot) || !(*summary_slot(s, op->slot) & SUMMARY_HOLDS);
+        s->contradicted |=
+            !summary_known(s, op->slot) || !(*summary_slot(s, op->slot) & SUMMARY_HOLDS);
         return 0;
     }
     switch (event_infos[op->kind].class) {
@@ -138,7 +142,8 @@ int summary_op(struct summary_counter *s, uint32_t thread, const struct workload
     return rc;
 }
 
-int summary_run(struct summary_counter *s, uint32_t thread, const struct workload_op *ops, size_t n, size_t readable)
+int summary_run(struct summary_counter *s, uint32_t thread, const struct workload_op *ops, size_t n,
+                size_t readable)
 {
     enum { AHEAD = 8 };
     struct summary_live l = live_begin(s);

@@ -26,7 +26,8 @@ struct summary_counter {
     bool contradicted; // an op allocated into a slot that held a block, or used one that held none
 };
 
-static const uint64_t SUMMARY_SIZE_MASK = (1ull << SUMMARY_SIZE_BITS) - 1, SUMMARY_HOLDS = 1ull << 63;
+static const uint64_t SUMMARY_SIZE_MASK = (1ull << SUMMARY_SIZE_BITS) - 1,
+                      SUMMARY_HOLDS = 1ull << 63;
 
 static inline uint64_t *summary_slot(const struct summary_counter *s, uint32_t slot)
 {
@@ -39,7 +40,8 @@ static inline bool summary_known(const struct summary_counter *s, uint32_t slot)
 }
 
 // Fetches what summary_op will need of the slot.
-static inline __attribute__((always_inline)) void summary_prefetch(const struct summary_counter *s, uint32_t slot)
+static inline __attribute__((always_inline)) void summary_prefetch(const struct summary_counter *s,
+                                                                   uint32_t slot)
 {
     if (summary_known(s, slot))
         __builtin_prefetch(summary_slot(s, slot), 1);
@@ -61,9 +63,11 @@ static inline void summary_request(uint64_t *sum, uint64_t size)
     *sum = *sum > UINT64_MAX - size ? UINT64_MAX : *sum + size;
 }
 
-static inline void summary_allocate(struct summary_counter *s, uint32_t thread, uint32_t slot, uint64_t size)
+static inline void summary_allocate(struct summary_counter *s, uint32_t thread, uint32_t slot,
+                                    uint64_t size)
 {
-    uint64_t live = size < SUMMARY_SIZE_MASK ? size : SUMMARY_SIZE_MASK, *at = summary_slot(s, slot);
+    uint64_t live = size < SUMMARY_SIZE_MASK ? size : SUMMARY_SIZE_MASK,
+             *at = summary_slot(s, slot);
     s->contradicted |= *at >> 63;
     *at = ((uint64_t)thread << SUMMARY_SIZE_BITS | live) | SUMMARY_HOLDS;
     s->live_blocks++;
@@ -82,8 +86,8 @@ static inline void summary_free(struct summary_counter *s, uint32_t thread, uint
     *at = 0;
     s->live_blocks--;
     s->live_bytes -= block & SUMMARY_SIZE_MASK;
-    s->summary.remote_frees +=
-        (block & ~SUMMARY_HOLDS) >> SUMMARY_SIZE_BITS != (thread & ((1u << SUMMARY_THREAD_BITS) - 1));
+    s->summary.remote_frees += (block & ~SUMMARY_HOLDS) >> SUMMARY_SIZE_BITS !=
+                               (thread & ((1u << SUMMARY_THREAD_BITS) - 1));
 }
 
 void summary_init(struct summary_counter *s);
@@ -100,7 +104,8 @@ int summary_ops(struct summary_counter *s, const struct workload_thread_op *ops,
 
 // Counts the next `n` ops of a thread, up to one that contradicts those before: how many, that one included, or -ENOMEM.
 // `readable` of them are there to be read.
-int summary_run(struct summary_counter *s, uint32_t thread, const struct workload_op *ops, size_t n, size_t readable);
+int summary_run(struct summary_counter *s, uint32_t thread, const struct workload_op *ops, size_t n,
+                size_t readable);
 
 // Adds up summaries of several processes. Peaks add up too, although they may have been at different times: the sum is
 // an upper bound.

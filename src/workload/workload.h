@@ -20,10 +20,12 @@ struct workload_dependency {
 enum {
     WORKLOAD_NO_SLOT = 0xffffffff, // free(NULL), realloc(NULL, …)'s source, a failed call's result
 
-    WORKLOAD_FAILED = 1,        // flag: the recorded call failed (`error` says how): no block was allocated
-    WORKLOAD_FROM_NULL = 2,     // flag: realloc(NULL, n): `slot` is allocated, nothing freed
-    WORKLOAD_FREED = 4,         // flag: realloc(p, 0) that freed p and returned NULL: `slot` is freed
-    WORKLOAD_MOVED = 8,         // flag: a realloc whose result stood at another address when it was recorded
+    WORKLOAD_FAILED =
+        1, // flag: the recorded call failed (`error` says how): no block was allocated
+    WORKLOAD_FROM_NULL = 2, // flag: realloc(NULL, n): `slot` is allocated, nothing freed
+    WORKLOAD_FREED = 4,     // flag: realloc(p, 0) that freed p and returned NULL: `slot` is freed
+    WORKLOAD_MOVED =
+        8, // flag: a realloc whose result stood at another address when it was recorded
     WORKLOAD_SIZE_UNKNOWN = 16, // flag: a preexisting block of which no size was recorded
 };
 
@@ -39,7 +41,7 @@ struct workload_op {
     uint32_t slot; // block allocated, freed or resized in place of itself: a realloc keeps its slot
     uint32_t n_dependencies;
     const struct workload_dependency *dependencies; // to be met before the op; borrowed
-    const char *text;                               // MARK's, THREAD_START's; not terminated; borrowed
+    const char *text; // MARK's, THREAD_START's; not terminated; borrowed
     uint32_t text_bytes;
     uint8_t kind; // enum event_kind
     uint8_t flags;
@@ -71,7 +73,8 @@ struct workload_header {
     char *exe, *allocator;
     char *argv; // each argument ended by NUL
     uint32_t argv_bytes;
-    uint64_t stack_sample_bytes; // call sites are those of one op per so many bytes allocated; 0: of all or none
+    uint64_t
+        stack_sample_bytes; // call sites are those of one op per so many bytes allocated; 0: of all or none
 };
 
 // Facts of the summary, which stands at the end of the file.
@@ -83,25 +86,28 @@ struct workload_summary {
     uint64_t first_stamp, last_stamp;
     uint64_t requested_bytes;
     uint64_t peak_live_bytes, live_at_end_bytes, live_at_end_blocks;
-    uint64_t remote_frees;               // blocks that another thread than the allocating one freed or resized
-    uint64_t unmatched_frees;            // of blocks without a recorded allocation: they are PREEXISTING here
-    uint64_t preexisting_blocks;         // live at the start, with a recorded allocation: PREEXISTING, too
-    uint64_t preexisting_bytes;          // of these
-    uint64_t order_repaired;             // events put into another place than that of their stamps
-    uint64_t order_ambiguous;            // events whose place could not be proved
-    uint64_t dependencies;               // written to the file
-    uint64_t dependencies_needed;        // cross-thread uses before implied ones were left out
-    uint64_t lost_records;               // words that the capture lost
-    uint64_t usable_bytes;               // of the blocks with a recorded usable size
-    uint64_t usable_requested_bytes;     // requested for these blocks
-    uint64_t recorded_from, recorded_to; // stamps: of the recording, or of a slice; to 0: all the process's life
-    uint64_t cpu_ns;                     // CPU time of the process since its first event; 0: not known
-    uint64_t recording_ns;               // of it, what recording took: an estimate
-    uint64_t calls_min_ns, calls_max_ns; // … and what the allocator's functions took, as timed; max 0: not known
-    uint64_t samples_at;                 // offset of the frame of samples, 0: there is none; filled in by the writer
-    uint64_t sites_at;                   // the same of the first frame of call sites
-    uint64_t residency_at;               // the same of the frame of residency
-    uint64_t residency_steps_at;         // the same of the frame of its steps
+    uint64_t remote_frees;    // blocks that another thread than the allocating one freed or resized
+    uint64_t unmatched_frees; // of blocks without a recorded allocation: they are PREEXISTING here
+    uint64_t preexisting_blocks;  // live at the start, with a recorded allocation: PREEXISTING, too
+    uint64_t preexisting_bytes;   // of these
+    uint64_t order_repaired;      // events put into another place than that of their stamps
+    uint64_t order_ambiguous;     // events whose place could not be proved
+    uint64_t dependencies;        // written to the file
+    uint64_t dependencies_needed; // cross-thread uses before implied ones were left out
+    uint64_t lost_records;        // words that the capture lost
+    uint64_t usable_bytes;        // of the blocks with a recorded usable size
+    uint64_t usable_requested_bytes; // requested for these blocks
+    uint64_t recorded_from,
+        recorded_to;       // stamps: of the recording, or of a slice; to 0: all the process's life
+    uint64_t cpu_ns;       // CPU time of the process since its first event; 0: not known
+    uint64_t recording_ns; // of it, what recording took: an estimate
+    uint64_t calls_min_ns,
+        calls_max_ns; // … and what the allocator's functions took, as timed; max 0: not known
+    uint64_t
+        samples_at;    // offset of the frame of samples, 0: there is none; filled in by the writer
+    uint64_t sites_at; // the same of the first frame of call sites
+    uint64_t residency_at;       // the same of the frame of residency
+    uint64_t residency_steps_at; // the same of the frame of its steps
 };
 
 // A sample of the recorded program's memory, taken from outside. `anon_bytes` is its heap's part: with the stacks and the

@@ -38,7 +38,8 @@ struct workload_writer *workload_writer_new(struct output *out, int level)
     if (!w)
         return NULL;
     w->out = out;
-    frame_writer_init(&w->frames, out, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION, FRAME_CODEC_ZSTD, level);
+    frame_writer_init(&w->frames, out, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION, FRAME_CODEC_ZSTD,
+                      level);
     encode_init(&w->encode);
     return w;
 }
@@ -88,12 +89,14 @@ int workload_write_header(struct workload_writer *w, const struct workload_heade
 static int write_frame(struct workload_writer *w, const struct encode_frame *f, struct err *e)
 {
     struct format_index *index = &w->index;
-    if (HT_GROW(&index->entries, &index->capacity, index->n + 1) < 0 || encode_pack(f, &w->ops_payload) < 0)
+    if (HT_GROW(&index->entries, &index->capacity, index->n + 1) < 0 ||
+        encode_pack(f, &w->ops_payload) < 0)
         return no_memory(w, e);
     struct format_index_entry *entry = &index->entries[index->n++];
     *entry = (struct format_index_entry){.offset = w->out->offset, .n_ops = f->n_ops};
     encode_stamps(f, &entry->first_stamp, &entry->last_stamp);
-    return frame_write_parts(&w->frames, FORMAT_OPS, w->ops_payload.parts, w->ops_payload.n_parts, e);
+    return frame_write_parts(&w->frames, FORMAT_OPS, w->ops_payload.parts, w->ops_payload.n_parts,
+                             e);
 }
 
 static void *write_behind(void *of)
@@ -165,16 +168,18 @@ static uint64_t count_ops(const struct workload_writer *w)
     return w->encode.ops + w->encode.frame.n_ops;
 }
 
-static int refuse(struct workload_writer *w, uint32_t thread, const struct workload_op *op, int rc, struct err *e)
+static int refuse(struct workload_writer *w, uint32_t thread, const struct workload_op *op, int rc,
+                  struct err *e)
 {
     if (rc == -ENOMEM)
         return no_memory(w, e);
-    return err_set(e, rc, "%s: op %llu (%s of thread %u) violates the rules of the workload format", w->out->name,
-                   (unsigned long long)count_ops(w),
+    return err_set(e, rc, "%s: op %llu (%s of thread %u) violates the rules of the workload format",
+                   w->out->name, (unsigned long long)count_ops(w),
                    event_infos[op->kind].name ? event_infos[op->kind].name : "no kind", thread);
 }
 
-int workload_write_op(struct workload_writer *w, uint32_t thread, const struct workload_op *op, struct err *e)
+int workload_write_op(struct workload_writer *w, uint32_t thread, const struct workload_op *op,
+                      struct err *e)
 {
     struct encode *x = &w->encode;
     int rc = 0;
@@ -192,13 +197,15 @@ int workload_write_op(struct workload_writer *w, uint32_t thread, const struct w
     return __builtin_expect(rc < 0, 0) ? refuse(w, thread, op, rc, e) : 0;
 }
 
-int workload_write_ops(struct workload_writer *w, const struct workload_thread_op *ops, size_t n, struct err *e)
+int workload_write_ops(struct workload_writer *w, const struct workload_thread_op *ops, size_t n,
+                       struct err *e)
 {
     for (size_t i = 0; i < n; i++)
         encode_prefetch(&w->encode, ops[i].op.slot);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        const struct encode_shape *shape = encode_simple_shape(&w->encode, ops[i].thread, &ops[i].op);
+        const struct encode_shape *shape =
+            encode_simple_shape(&w->encode, ops[i].thread, &ops[i].op);
         if (__builtin_expect(shape != NULL, 1))
             encode_simple(&w->encode, ops[i].thread, shape, shape->use, &ops[i].op);
         else
@@ -207,7 +214,8 @@ int workload_write_ops(struct workload_writer *w, const struct workload_thread_o
     return rc;
 }
 
-int workload_write_samples(struct workload_writer *w, const struct workload_sample *s, size_t n, struct err *e)
+int workload_write_samples(struct workload_writer *w, const struct workload_sample *s, size_t n,
+                           struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
         if (samples_add(&w->samples, &s[i]) < 0)
@@ -334,8 +342,8 @@ int workload_write_end(struct workload_writer *w, const struct workload_summary 
     return rc < 0 ? rc : write_index(w, e);
 }
 
-int workload_output_begin(struct workload_output *w, struct output *out, int level, const struct workload_header *h,
-                          struct err *e)
+int workload_output_begin(struct workload_output *w, struct output *out, int level,
+                          const struct workload_header *h, struct err *e)
 {
     w->out = out;
     summary_init(&w->counter);
@@ -355,14 +363,16 @@ void workload_output_release(struct workload_output *w)
     *w = (struct workload_output){0};
 }
 
-int workload_output_op(struct workload_output *w, uint32_t thread, const struct workload_op *op, struct err *e)
+int workload_output_op(struct workload_output *w, uint32_t thread, const struct workload_op *op,
+                       struct err *e)
 {
     if (summary_op(&w->counter, thread, op) < 0)
         return err_set(e, -ENOMEM, "%s: out of memory", w->out->name);
     return workload_write_op(w->writer, thread, op, e);
 }
 
-int workload_output_ops(struct workload_output *w, const struct workload_thread_op *ops, size_t n, struct err *e)
+int workload_output_ops(struct workload_output *w, const struct workload_thread_op *ops, size_t n,
+                        struct err *e)
 {
     if (summary_ops(&w->counter, ops, n) < 0)
         return err_set(e, -ENOMEM, "%s: out of memory", w->out->name);

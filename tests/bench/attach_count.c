@@ -118,8 +118,9 @@ void *realloc(void *old, size_t bytes)
     void *p = malloc(bytes);
     if (p)
         memcpy(p, old,
-               early + sizeof early - (char *)old < (ptrdiff_t)bytes ? (size_t)(early + sizeof early - (char *)old)
-                                                                     : bytes);
+               early + sizeof early - (char *)old < (ptrdiff_t)bytes
+                   ? (size_t)(early + sizeof early - (char *)old)
+                   : bytes);
     return p;
 }
 

@@ -95,7 +95,8 @@ static void find_zeros(struct real_rss *r)
     char *at = mmap(NULL, 2 * HUGE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED)
         return;
-    volatile char *small = at, *huge = (char *)(((uintptr_t)at + HUGE_BYTES - 1) & ~(uintptr_t)(HUGE_BYTES - 1));
+    volatile char *small = at,
+                  *huge = (char *)(((uintptr_t)at + HUGE_BYTES - 1) & ~(uintptr_t)(HUGE_BYTES - 1));
     madvise((char *)huge, HUGE_BYTES, MADV_HUGEPAGE);
     (void)huge[0], (void)huge[REAL_RSS_PAGE];
     uint64_t first = frame_of((char *)huge), second = frame_of((char *)huge + REAL_RSS_PAGE);
@@ -154,7 +155,8 @@ static uint64_t bytes_released(const struct seccomp_data *call)
     uint64_t bytes = 0;
     switch (call->nr) {
     case SYS_munmap:
-        return call->args[0] ? call->args[1] : LEAST_BYTES; // the second: calls of the allocator were counted
+        return call->args[0] ? call->args[1]
+                             : LEAST_BYTES; // the second: calls of the allocator were counted
     case SYS_madvise:
         return call->args[2] == MADV_DONTNEED || call->args[2] == MADV_FREE ? call->args[1] : 0;
     case SYS_mremap:
@@ -205,8 +207,9 @@ static void look(int listener)
 // In the process to be looked at: a descriptor for its calls.
 static int install_filter(void)
 {
-#define CALL(name)                                                                                                     \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF)
+#define CALL(name)                                                                                 \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1),                                         \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF)
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         CALL(munmap),
@@ -218,7 +221,8 @@ static int install_filter(void)
     };
     const struct sock_fprog program = {sizeof code / sizeof *code, code};
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                        &program);
 }
 
 // *listener: of the new process's calls, -1 where it is only to be timed.
@@ -245,8 +249,8 @@ static pid_t start(const char *preload, const char *file, char **argv, int *list
     }
     char all[8192];
     const char *first = getenv("LD_PRELOAD"), *more = getenv("REAL_RSS_ALLOCATOR");
-    snprintf(all, sizeof all, "%s%s%s%s%s", is_looked_at ? preload : "", first ? ":" : "", first ? first : "",
-             more ? ":" : "", more ? more : "");
+    snprintf(all, sizeof all, "%s%s%s%s%s", is_looked_at ? preload : "", first ? ":" : "",
+             first ? first : "", more ? ":" : "", more ? more : "");
     setenv("LD_PRELOAD", all, 1);
     setenv("REAL_RSS", file, 1);
     if (is_looked_at) {
@@ -276,8 +280,8 @@ static void print_curve(const char *path)
 {
     FILE *f = path ? fopen(path, "w") : NULL;
     for (size_t i = 0; f && i < n_curve; i++)
-        fprintf(f, "%llu %llu %llu\n", (unsigned long long)curve[i].calls, (unsigned long long)curve[i].cpu_ns,
-                (unsigned long long)curve[i].heap_bytes);
+        fprintf(f, "%llu %llu %llu\n", (unsigned long long)curve[i].calls,
+                (unsigned long long)curve[i].cpu_ns, (unsigned long long)curve[i].heap_bytes);
     if (f && fclose(f) != 0)
         perror(path);
 }

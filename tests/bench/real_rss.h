@@ -14,7 +14,8 @@ enum {
     REAL_RSS_RANGES = 65536,
     REAL_RSS_PAGE = 4096,
     REAL_RSS_LOOK_CALLS = 256, // of the allocator at least, and …
-    REAL_RSS_LOOK_PART = 64,   // … such a part of those so far: looks take time, after which allocators return memory
+    REAL_RSS_LOOK_PART =
+        64, // … such a part of those so far: looks take time, after which allocators return memory
 };
 
 struct real_rss_range {
@@ -25,12 +26,14 @@ struct real_rss {
     int32_t pid;
     uint32_t starts; // processes so far
     uint32_t n;
-    uint64_t calls;                                // of the allocator, so far
-    uint64_t next_look;                            // after so many of them
-    uint64_t stopped_ns;                           // for which it stood still, to be looked at
-    uint64_t heap_at_start;                        // what real_rss_heap said before any other constructor
-    struct real_rss_range zeros[2];                // page frames full of zeros, which reading maps: in no process's RSS
-    struct real_rss_range ranges[REAL_RSS_RANGES]; // that the program mapped itself, and its variables
+    uint64_t calls;         // of the allocator, so far
+    uint64_t next_look;     // after so many of them
+    uint64_t stopped_ns;    // for which it stood still, to be looked at
+    uint64_t heap_at_start; // what real_rss_heap said before any other constructor
+    struct real_rss_range
+        zeros[2]; // page frames full of zeros, which reading maps: in no process's RSS
+    struct real_rss_range
+        ranges[REAL_RSS_RANGES]; // that the program mapped itself, and its variables
 };
 
 static inline bool real_rss_is_own(const struct real_rss_range *own, uint32_t n, uintptr_t page)
@@ -50,7 +53,8 @@ static inline bool real_rss_is_zeros(const struct real_rss *r, uint64_t entry)
 }
 
 // Bytes of [from, to) that are present and private, and not the program's own.
-static inline uint64_t real_rss_count(const struct real_rss *r, int pagemap, uintptr_t from, uintptr_t to)
+static inline uint64_t real_rss_count(const struct real_rss *r, int pagemap, uintptr_t from,
+                                      uintptr_t to)
 {
     static uint64_t entries[16384];
     static struct real_rss_range own[REAL_RSS_RANGES]; // that lie there

@@ -33,9 +33,11 @@ static int note_bss(struct dl_phdr_info *info, size_t size, void *arg)
     (void)size;
     for (int i = 0; i < info->dlpi_phnum && r->n < REAL_RSS_RANGES; i++) {
         const ElfW(Phdr) *h = &info->dlpi_phdr[i];
-        uintptr_t from = info->dlpi_addr + h->p_vaddr + h->p_filesz, to = from + h->p_memsz - h->p_filesz;
+        uintptr_t from = info->dlpi_addr + h->p_vaddr + h->p_filesz,
+                  to = from + h->p_memsz - h->p_filesz;
         if (h->p_type == PT_LOAD && h->p_flags & PF_W && h->p_memsz > h->p_filesz)
-            r->ranges[r->n++] = (struct real_rss_range){from & ~(uintptr_t)4095, (to + 4095) & ~(uintptr_t)4095};
+            r->ranges[r->n++] =
+                (struct real_rss_range){from & ~(uintptr_t)4095, (to + 4095) & ~(uintptr_t)4095};
     }
     return 0;
 }
@@ -47,7 +49,8 @@ static uint64_t heap_now(const struct real_rss *r)
     ssize_t got;
     int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC),
         pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    while (maps >= 0 && n + 1 < sizeof text && (got = read(maps, text + n, sizeof text - 1 - n)) > 0)
+    while (maps >= 0 && n + 1 < sizeof text &&
+           (got = read(maps, text + n, sizeof text - 1 - n)) > 0)
         n += (size_t)got;
     text[n] = 0;
     uint64_t heap = pagemap >= 0 ? real_rss_heap(r, pagemap, text) : 0;
@@ -81,7 +84,8 @@ __attribute__((constructor)) static void init(int argc, char **argv, char **envp
     int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
-    void *at = (void *)syscall(SYS_mmap, NULL, sizeof *noted, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *at =
+        (void *)syscall(SYS_mmap, NULL, sizeof *noted, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (at == MAP_FAILED || (wanted && *wanted && strcmp(wanted, name) != 0))
         return;
@@ -137,7 +141,8 @@ static int is_allocators(void *caller)
     Dl_info info;
     if (!allocator)
         find_allocator();
-    return dladdr(caller, &info) && (info.dli_fbase == allocator || strstr(info.dli_fname, "malloc"));
+    return dladdr(caller, &info) &&
+           (info.dli_fbase == allocator || strstr(info.dli_fname, "malloc"));
 }
 
 // Cuts [from, to) out of what is noted.
@@ -220,7 +225,8 @@ static void *run_thread(void *arg)
     return result;
 }
 
-int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*body)(void *), void *arg)
+int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*body)(void *),
+                   void *arg)
 {
     static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     pthread_attr_t usual;
@@ -231,9 +237,10 @@ int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*body
         pthread_attr_getstacksize(attributes, &bytes);
     else if (pthread_getattr_default_np(&usual) == 0)
         pthread_attr_getstacksize(&usual, &bytes);
-    struct thread *t = noted && bytes ? (void *)syscall(SYS_mmap, NULL, REAL_RSS_PAGE, PROT_READ | PROT_WRITE,
-                                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                                      : MAP_FAILED;
+    struct thread *t = noted && bytes
+                           ? (void *)syscall(SYS_mmap, NULL, REAL_RSS_PAGE, PROT_READ | PROT_WRITE,
+                                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                           : MAP_FAILED;
     if (t == MAP_FAILED)
         return next(id, attributes, body, arg);
     *t = (struct thread){body, arg, bytes};
@@ -260,7 +267,8 @@ static void count_call(void *caller)
     uint64_t calls = __atomic_add_fetch(&noted->calls, 1, __ATOMIC_RELAXED);
     if (calls < __atomic_load_n(&noted->next_look, __ATOMIC_RELAXED))
         return;
-    __atomic_store_n(&noted->next_look, calls + REAL_RSS_LOOK_CALLS + calls / REAL_RSS_LOOK_PART, __ATOMIC_RELAXED);
+    __atomic_store_n(&noted->next_look, calls + REAL_RSS_LOOK_CALLS + calls / REAL_RSS_LOOK_PART,
+                     __ATOMIC_RELAXED);
     // Does nothing but let real_rss look.
     int saved = errno;
     uint64_t began = now_ns();
@@ -276,7 +284,8 @@ int clock_gettime(clockid_t id, struct timespec *t)
         return (int)syscall(SYS_clock_gettime, id, t);
     uint64_t ns = now_ns() - __atomic_load_n(&noted->stopped_ns, __ATOMIC_RELAXED),
              last = __atomic_load_n(&shown, __ATOMIC_RELAXED);
-    while (ns > last && !__atomic_compare_exchange_n(&shown, &last, ns, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (ns > last && !__atomic_compare_exchange_n(&shown, &last, ns, true, __ATOMIC_RELAXED,
+                                                     __ATOMIC_RELAXED))
         ;
     ns = ns > last ? ns : last;
     *t = (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
@@ -284,45 +293,47 @@ int clock_gettime(clockid_t id, struct timespec *t)
 }
 
 // The next function of the name; `counts` if it is the allocator's own. libstdc++'s operator new calls malloc.
-#define NEXT(type, name, parameters)                                                                                   \
-    static type(*next) parameters;                                                                                     \
-    static bool counts;                                                                                                \
-    if (!next) {                                                                                                       \
-        next = (type(*) parameters)dlsym(RTLD_NEXT, #name);                                                            \
-        counts = is_allocators((void *)next);                                                                          \
+#define NEXT(type, name, parameters)                                                               \
+    static type(*next) parameters;                                                                 \
+    static bool counts;                                                                            \
+    if (!next) {                                                                                   \
+        next = (type(*) parameters)dlsym(RTLD_NEXT, #name);                                        \
+        counts = is_allocators((void *)next);                                                      \
     }
-#define COUNTED(type, name, parameters, arguments)                                                                     \
-    type name parameters;                                                                                              \
-    type name parameters                                                                                               \
-    {                                                                                                                  \
-        NEXT(type, name, parameters);                                                                                  \
-        type result = next arguments;                                                                                  \
-        if (counts)                                                                                                    \
-            count_call(__builtin_return_address(0));                                                                   \
-        return result;                                                                                                 \
+#define COUNTED(type, name, parameters, arguments)                                                 \
+    type name parameters;                                                                          \
+    type name parameters                                                                           \
+    {                                                                                              \
+        NEXT(type, name, parameters);                                                              \
+        type result = next arguments;                                                              \
+        if (counts)                                                                                \
+            count_call(__builtin_return_address(0));                                               \
+        return result;                                                                             \
     }
-#define COUNTED_FREE(name, parameters, arguments)                                                                      \
-    void name parameters;                                                                                              \
-    void name parameters                                                                                               \
-    {                                                                                                                  \
-        NEXT(void, name, parameters);                                                                                  \
-        next arguments;                                                                                                \
-        if (counts)                                                                                                    \
-            count_call(__builtin_return_address(0));                                                                   \
+#define COUNTED_FREE(name, parameters, arguments)                                                  \
+    void name parameters;                                                                          \
+    void name parameters                                                                           \
+    {                                                                                              \
+        NEXT(void, name, parameters);                                                              \
+        next arguments;                                                                            \
+        if (counts)                                                                                \
+            count_call(__builtin_return_address(0));                                               \
     }
-#define COUNTED_NEW(name)                                                                                              \
-    COUNTED(void *, name##m, (size_t bytes), (bytes))                                                                  \
-    COUNTED(void *, name##mRKSt9nothrow_t, (size_t bytes, const void *tag), (bytes, tag))                              \
-    COUNTED(void *, name##mSt11align_val_t, (size_t bytes, size_t align), (bytes, align))                              \
-    COUNTED(void *, name##mSt11align_val_tRKSt9nothrow_t, (size_t bytes, size_t align, const void *tag),               \
-            (bytes, align, tag))
-#define COUNTED_DELETE(name)                                                                                           \
-    COUNTED_FREE(name##Pv, (void *at), (at))                                                                           \
-    COUNTED_FREE(name##Pvm, (void *at, size_t bytes), (at, bytes))                                                     \
-    COUNTED_FREE(name##PvRKSt9nothrow_t, (void *at, const void *tag), (at, tag))                                       \
-    COUNTED_FREE(name##PvSt11align_val_t, (void *at, size_t align), (at, align))                                       \
-    COUNTED_FREE(name##PvmSt11align_val_t, (void *at, size_t bytes, size_t align), (at, bytes, align))                 \
-    COUNTED_FREE(name##PvSt11align_val_tRKSt9nothrow_t, (void *at, size_t align, const void *tag), (at, align, tag))
+#define COUNTED_NEW(name)                                                                          \
+    COUNTED(void *, name##m, (size_t bytes), (bytes))                                              \
+    COUNTED(void *, name##mRKSt9nothrow_t, (size_t bytes, const void *tag), (bytes, tag))          \
+    COUNTED(void *, name##mSt11align_val_t, (size_t bytes, size_t align), (bytes, align))          \
+    COUNTED(void *, name##mSt11align_val_tRKSt9nothrow_t,                                          \
+            (size_t bytes, size_t align, const void *tag), (bytes, align, tag))
+#define COUNTED_DELETE(name)                                                                       \
+    COUNTED_FREE(name##Pv, (void *at), (at))                                                       \
+    COUNTED_FREE(name##Pvm, (void *at, size_t bytes), (at, bytes))                                 \
+    COUNTED_FREE(name##PvRKSt9nothrow_t, (void *at, const void *tag), (at, tag))                   \
+    COUNTED_FREE(name##PvSt11align_val_t, (void *at, size_t align), (at, align))                   \
+    COUNTED_FREE(name##PvmSt11align_val_t, (void *at, size_t bytes, size_t align),                 \
+                 (at, bytes, align))                                                               \
+    COUNTED_FREE(name##PvSt11align_val_tRKSt9nothrow_t, (void *at, size_t align, const void *tag), \
+                 (at, align, tag))
 
 // clang-format off
 COUNTED(void *, malloc, (size_t bytes), (bytes))

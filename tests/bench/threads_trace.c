@@ -7,7 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 10000, HANDED = 1024, CLASSES = 64, STEP_NS = 22, BATCH_NS = 2000000, WORDS = 1 << 20 };
+enum {
+    SLOTS = 10000,
+    HANDED = 1024,
+    CLASSES = 64,
+    STEP_NS = 22,
+    BATCH_NS = 2000000,
+    WORDS = 1 << 20
+};
 
 struct block {
     uint64_t address;
@@ -95,7 +102,8 @@ static void iterate(struct thread *t, struct thread *to)
     t->iterations--;
 }
 
-static void write_batch(struct trace_writer *w, struct thread *threads, unsigned n, uint64_t watermark)
+static void write_batch(struct trace_writer *w, struct thread *threads, unsigned n,
+                        uint64_t watermark)
 {
     struct err e = {0};
     check(trace_batch_begin(w, &e), &e);

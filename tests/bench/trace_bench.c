@@ -80,8 +80,9 @@ static void write_all(const struct all *a, const char *path, enum frame_codec co
     check(trace_batch_end(&w, 1, &e), &e);
     double t1 = cpu_ns();
     double file_ns = (double)out.write_ns;
-    printf("%.2f B/record, write %.2f ns/record + the file's %.2f", (double)out.offset / (double)a->records,
-           (t1 - t0 - file_ns) / (double)a->records, file_ns / (double)a->records);
+    printf("%.2f B/record, write %.2f ns/record + the file's %.2f",
+           (double)out.offset / (double)a->records, (t1 - t0 - file_ns) / (double)a->records,
+           file_ns / (double)a->records);
     check(trace_write_end(&w, 1, 0, &e), &e);
     trace_writer_release(&w);
     check(output_close(&out, true, &e), &e);

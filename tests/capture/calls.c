@@ -40,7 +40,8 @@ static void give(void *p)
 
 static void plain_calls(void)
 {
-    static const size_t sizes[] = {0, 1, 24, 4096, 65535, 65536, 70000, 1 << 20, 100 << 20, (size_t)1 << 40};
+    static const size_t sizes[] = {0,     1,     24,      4096,      65535,
+                                   65536, 70000, 1 << 20, 100 << 20, (size_t)1 << 40};
     void *p[sizeof sizes / sizeof *sizes];
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         p[i] = take(sizes[i]);

@@ -53,7 +53,8 @@ int main(void)
         _exit(3);
     found = wait(&status);
     printf("own: %s\n", found == own && WEXITSTATUS(status) == 3 ? "the child" : "another");
-    printf("wait: %s\n", waitpid(-1, &status, __WALL) < 0 && errno == ECHILD ? "no child" : "a child");
+    printf("wait: %s\n",
+           waitpid(-1, &status, __WALL) < 0 && errno == ECHILD ? "no child" : "a child");
     printf("signals: %d\n", (int)children_ended);
     for (int i = 0; i < 1000; i++)
         free(malloc(100));

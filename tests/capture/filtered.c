@@ -78,7 +78,8 @@ int main(int argc, char **argv)
     }
     add((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, only ? action : SECCOMP_RET_ALLOW));
     struct sock_fprog all = {n, program};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all)) {
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all)) {
         perror("seccomp");
         return 2;
     }

@@ -206,9 +206,18 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } ways[] = {
-        {"fork", by_fork},     {"nested", by_nested_fork}, {"threads", with_threads},     {"vfork", by_vfork},
-        {"spawn", by_spawn},   {"clone", by_clone},        {"bare", without_environment}, {"closed", without_files},
-        {"daemon", by_daemon}, {"limit", within_limit},    {"chroot", without_folder},    {"rights", without_rights},
+        {"fork", by_fork},
+        {"nested", by_nested_fork},
+        {"threads", with_threads},
+        {"vfork", by_vfork},
+        {"spawn", by_spawn},
+        {"clone", by_clone},
+        {"bare", without_environment},
+        {"closed", without_files},
+        {"daemon", by_daemon},
+        {"limit", within_limit},
+        {"chroot", without_folder},
+        {"rights", without_rights},
         {"nobody", as_nobody},
     };
     for (int i = 1; i < argc; i++) {

@@ -74,8 +74,8 @@ static void live(struct count at_fork)
     }
     give_all(0, BLOCKS, 5);
     struct count end = count();
-    int n = snprintf(line, sizeof line, "%d %zu %zu %zu %zu\n", (int)syscall(SYS_getpid), at_fork.blocks, at_fork.bytes,
-                     end.blocks, end.bytes);
+    int n = snprintf(line, sizeof line, "%d %zu %zu %zu %zu\n", (int)syscall(SYS_getpid),
+                     at_fork.blocks, at_fork.bytes, end.blocks, end.bytes);
     if (write(1, line, (size_t)n) != n)
         abort();
 }

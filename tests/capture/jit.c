@@ -50,7 +50,8 @@ static FILE *make_dump(uint64_t code)
         uint64_t vma, address, bytes, number;
     } load = {(uint32_t)getpid(), (uint32_t)getpid(), code, code, 8, 1};
     const uint64_t of[2] = {code, 2};
-    const struct record source = {2, sizeof source + sizeof of + 2 * (sizeof *lines + sizeof path), 1},
+    const struct record source = {2, sizeof source + sizeof of + 2 * (sizeof *lines + sizeof path),
+                                  1},
                         loaded = {0, sizeof loaded + sizeof load + sizeof name + 8, 1};
     char file[32];
     snprintf(file, sizeof file, "jit-%d.dump", (int)getpid());
@@ -78,7 +79,8 @@ int main(int argc, char **argv)
     uint8_t *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (argc < 2 || at == MAP_FAILED)
         return 1;
-    bool late = argc == 3 && strcmp(argv[1], "--late") == 0, dump = argc == 3 && strcmp(argv[1], "--dump") == 0;
+    bool late = argc == 3 && strcmp(argv[1], "--late") == 0,
+         dump = argc == 3 && strcmp(argv[1], "--dump") == 0;
     memcpy(at, code, sizeof code);
     FILE *dumped = dump ? make_dump((uint64_t)(uintptr_t)at) : NULL;
     mprotect(at, 4096, PROT_READ | PROT_EXEC);

@@ -57,7 +57,8 @@ static void c_calls()
     after("posix_memalign of no power", posix_memalign(&p, hidden(24), 100) == EINVAL);
     free(after("valloc", valloc(hidden(100))));
     after("valloc huge", valloc(hidden(huge)));
-    after("pvalloc", pvalloc(hidden(100))); // kept: not every allocator has it, and takes libc's block back
+    after("pvalloc",
+          pvalloc(hidden(100))); // kept: not every allocator has it, and takes libc's block back
 }
 
 static void failing_new(const char *call, void *(*take)(size_t))
@@ -105,7 +106,8 @@ static void other_calls()
     malloc_trim(0), after("malloc_trim");
     void *p = after("mmap", mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     after("munmap", !munmap(p, 4096));
-    after("mmap of nothing", mmap(nullptr, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
+    after("mmap of nothing",
+          mmap(nullptr, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
     after("munmap of no page", !munmap((char *)p + 1, 4096));
     after("mremap of nothing", mremap(nullptr, 4096, 8192, 0) != MAP_FAILED);
     after("sbrk", sbrk(0) != nullptr);

@@ -3,7 +3,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size) __attribute__((weak));
+int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size)
+    __attribute__((weak));
 
 int main(void)
 {

@@ -40,7 +40,8 @@ static void *move_break(intptr_t change)
 {
     void *p = sbrk(change);
     bool failed = (intptr_t)p == -1;
-    printf("sbrk 0 0 0 0 %#jx %d %ju\n", failed ? 0 : (uintmax_t)(uintptr_t)p, failed ? errno : 0, (uintmax_t)change);
+    printf("sbrk 0 0 0 0 %#jx %d %ju\n", failed ? 0 : (uintmax_t)(uintptr_t)p, failed ? errno : 0,
+           (uintmax_t)change);
     return p;
 }
 

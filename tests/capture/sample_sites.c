@@ -66,7 +66,8 @@ static void judge_all(struct score *s, const struct by_site *b, const struct by_
 {
     static const struct by_site_totals none;
     for (size_t i = 1; i < truth->n_sites; i++) {
-        const struct by_site_totals *t = i < b->n_sites ? &b->sites[i] : &none, *real = &truth->sites[i];
+        const struct by_site_totals *t = i < b->n_sites ? &b->sites[i] : &none,
+                                    *real = &truth->sites[i];
         judge(&s[ALLOCATED], &t->allocated, b->sample_bytes, real->bytes);
         judge(&s[PEAK], &t->peak, b->sample_bytes, real->peak_bytes);
         judge(&s[END], &t->live, b->sample_bytes, real->live_bytes);
@@ -98,7 +99,8 @@ int main(int argc, char **argv)
     for (unsigned i = 0; rc == 0 && i < FIGURES; i++)
         // A block of s bytes that is drawn with p = 1 - exp(-s / S) adds s^2 (1 - p) / p, at most s S, to the variance.
         printf("%s %" PRIu64 " %" PRIu64 " %.0f %.0f\n", names[i], scores[i].shown, scores[i].held,
-               1000 * scores[i].estimated / scores[i].truth, ceil(1000 * sqrt((double)sample_bytes / scores[i].truth)));
+               1000 * scores[i].estimated / scores[i].truth,
+               ceil(1000 * sqrt((double)sample_bytes / scores[i].truth)));
     by_site_release(&truth);
     file_close(&f);
     return rc < 0;

@@ -104,7 +104,8 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *sum)
         for (size_t i = 0; i < bytes[k] / sizeof(ElfW(Rela)); i++) {
             uint64_t type = ELF64_R_TYPE(tables[k][i].r_info);
             if (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT)
-                *(uint64_t *)sum = *(uint64_t *)sum * 31 + *(uint64_t *)(info->dlpi_addr + tables[k][i].r_offset);
+                *(uint64_t *)sum =
+                    *(uint64_t *)sum * 31 + *(uint64_t *)(info->dlpi_addr + tables[k][i].r_offset);
         }
     }
     return 0;

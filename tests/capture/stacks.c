@@ -95,15 +95,17 @@ static void *flicker(void *stop)
 {
     while (!*(volatile int *)stop) {
         mmap(edge_page, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-        mmap(edge_page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        mmap(edge_page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+             0);
     }
     return NULL;
 }
 
 // Calls malloc with anything in the frame pointer; without a table, so that it is followed.
 void *astray(uint64_t frame);
-__asm__(".text\n.type astray, @function\nastray:\n\tpush %rbp\n\tmov %rdi, %rbp\n\tmov $7008, %edi\n\tcall malloc@PLT\n"
-        "\tpop %rbp\n\tret\n.size astray, . - astray");
+__asm__(
+    ".text\n.type astray, @function\nastray:\n\tpush %rbp\n\tmov %rdi, %rbp\n\tmov $7008, %edi\n\tcall malloc@PLT\n"
+    "\tpop %rbp\n\tret\n.size astray, . - astray");
 
 static void edge(void)
 {
@@ -140,11 +142,12 @@ static void on_edge(void)
 NOINLINE static void *malloc_with(uint64_t frame)
 {
     void *p;
-    __asm__ volatile("push %%rbp\n\tmov %1, %%rbp\n\tmov $7005, %%edi\n\tcall malloc@PLT\n\tpop %%rbp"
-                     : "=a"(p)
-                     : "r"(frame)
-                     : "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1", "xmm2",
-                       "xmm3", "xmm4", "xmm5", "xmm6", "xmm7");
+    __asm__ volatile(
+        "push %%rbp\n\tmov %1, %%rbp\n\tmov $7005, %%edi\n\tcall malloc@PLT\n\tpop %%rbp"
+        : "=a"(p)
+        : "r"(frame)
+        : "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1",
+          "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7");
     return p;
 }
 
@@ -213,8 +216,9 @@ int main(int argc, char **argv)
     } else if (!strcmp(what, "wild")) {
         wild();
     }
-    printf("deep %p\nleaf %p\nmain %p\nthread %p\nhandler %p\nin_context %p\ncontext %p\nastray %p\n", (void *)deep,
-           (void *)leaf, (void *)main, (void *)thread, (void *)handler, (void *)in_context, (void *)context,
-           (void *)(uintptr_t)ASTRAY);
+    printf(
+        "deep %p\nleaf %p\nmain %p\nthread %p\nhandler %p\nin_context %p\ncontext %p\nastray %p\n",
+        (void *)deep, (void *)leaf, (void *)main, (void *)thread, (void *)handler,
+        (void *)in_context, (void *)context, (void *)(uintptr_t)ASTRAY);
     return 0;
 }

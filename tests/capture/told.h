@@ -34,8 +34,8 @@ static inline void told_end(void)
 }
 
 // kind ptr size count align result error value
-static inline void told(const char *kind, const void *ptr, size_t size, size_t count, size_t align, const void *result,
-                        int error)
+static inline void told(const char *kind, const void *ptr, size_t size, size_t count, size_t align,
+                        const void *result, int error)
 {
     printf("%s %#jx %zu %zu %zu %#jx %d 0\n", kind, (uintmax_t)(uintptr_t)ptr, size, count, align,
            (uintmax_t)(uintptr_t)result, error);

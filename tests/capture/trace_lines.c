@@ -10,8 +10,8 @@
 // The release half of a realloc is not printed; its address stands in the acquire half. Lines are in the order of
 // stamps.
 #include "base/buf.h"
-#include "trace/event/event.h"
 #include "trace/codec.h"
+#include "trace/event/event.h"
 #include "trace/reader.h"
 
 #include <inttypes.h>
@@ -46,12 +46,14 @@ static void fail(const char *what)
 static struct pending *pending_of(const struct trace_segment *s)
 {
     for (size_t i = 0; i < n_pendings; i++) {
-        if (pendings[i].process == s->process && pendings[i].thread == s->thread && pendings[i].stream == s->stream)
+        if (pendings[i].process == s->process && pendings[i].thread == s->thread &&
+            pendings[i].stream == s->stream)
             return &pendings[i];
     }
     if (HT_GROW(&pendings, &pendings_capacity, n_pendings + 1) < 0)
         fail("out of memory");
-    pendings[n_pendings] = (struct pending){.process = s->process, .thread = s->thread, .stream = s->stream};
+    pendings[n_pendings] =
+        (struct pending){.process = s->process, .thread = s->thread, .stream = s->stream};
     return &pendings[n_pendings++];
 }
 
@@ -62,10 +64,11 @@ static void add_event(const struct trace_segment *s, uint32_t pid, const struct 
     struct line *line = &lines[n_lines];
     *line = (struct line){.stamp = ev->stamp, .number = n_lines};
     if (asprintf(&line->text,
-                 "%" PRIu32 " %" PRIu32 " %" PRIu32 " %s %#" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %#" PRIx64
-                 " %u %" PRIu64 " %.*s",
-                 pid, s->thread, s->stream, event_infos[ev->kind].name, ev->ptr, ev->size, ev->count, ev->align,
-                 ev->result, ev->error, ev->value, (int)ev->text_bytes, ev->text ? ev->text : "") < 0)
+                 "%" PRIu32 " %" PRIu32 " %" PRIu32 " %s %#" PRIx64 " %" PRIu64 " %" PRIu64
+                 " %" PRIu64 " %#" PRIx64 " %u %" PRIu64 " %.*s",
+                 pid, s->thread, s->stream, event_infos[ev->kind].name, ev->ptr, ev->size,
+                 ev->count, ev->align, ev->result, ev->error, ev->value, (int)ev->text_bytes,
+                 ev->text ? ev->text : "") < 0)
         fail("out of memory");
     n_lines++;
     char *text = line->text;
@@ -225,15 +228,16 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "-n") == 0)
         return count_all(&in, &r);
     while ((rc = trace_next(&r, &item, &e)) > 0) {
-        for (size_t i = 0; item.type == TRACE_EVENTS && !processes && !clock && i < item.n_segments; i++)
+        for (size_t i = 0; item.type == TRACE_EVENTS && !processes && !clock && i < item.n_segments;
+             i++)
             add_segment(&item.segments[i], r.processes[item.segments[i].process]->pid);
     }
     if (rc < 0)
         fail(e.text);
     for (size_t i = 0; processes && i < r.n_processes; i++) {
         const struct trace_process *p = r.processes[i];
-        printf("%u %u %" PRIu64 " %s %s\n", p->pid, p->forked_from, p->lost_records, p->allocator ? p->allocator : "-",
-               p->off_reason ? p->off_reason : "");
+        printf("%u %u %" PRIu64 " %s %s\n", p->pid, p->forked_from, p->lost_records,
+               p->allocator ? p->allocator : "-", p->off_reason ? p->off_reason : "");
     }
     if (clock)
         printf("%" PRIu64 "\n", r.session.clock_hz);

@@ -26,7 +26,8 @@ static char *heap(void)
     char *at = atomic_load(&start), *made;
     if (at)
         return at;
-    made = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    made = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                0);
     if (made == MAP_FAILED)
         return NULL;
     if (!atomic_compare_exchange_strong(&start, &at, made)) {

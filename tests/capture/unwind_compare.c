@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-extern void *__libc_malloc(size_t size), *__libc_calloc(size_t n, size_t size), *__libc_realloc(void *p, size_t size);
+extern void *__libc_malloc(size_t size), *__libc_calloc(size_t n, size_t size),
+    *__libc_realloc(void *p, size_t size);
 extern void *__libc_stack_end;
 
 enum { ONE_OF = 32 };
@@ -38,7 +39,8 @@ static uint32_t walk_theirs(uint64_t caller, uint64_t *codes)
     uint32_t n = 0;
     unw_getcontext(&context);
     unw_init_local(&cursor, &context);
-    while (n < UNWIND_DEPTH && unw_step(&cursor) > 0 && !unw_get_reg(&cursor, UNW_REG_IP, &pc) && pc) {
+    while (n < UNWIND_DEPTH && unw_step(&cursor) > 0 && !unw_get_reg(&cursor, UNW_REG_IP, &pc) &&
+           pc) {
         if (n || pc == caller)
             codes[n++] = pc;
     }
@@ -50,17 +52,21 @@ static void print_difference(const struct unwind_stack *ours, const uint64_t *th
     uint32_t i = 0;
     while (i < n && i < ours->n && ours->codes[i] == theirs[i])
         i++;
-    dprintf(STDERR_FILENO, "unwind: %u and %u frames, frame %u, behind %#lx, is %#lx and not %#lx\n", ours->n, n, i,
-            i ? (long)theirs[i - 1] : 0, i < ours->n ? (long)ours->codes[i] : 0, i < n ? (long)theirs[i] : 0);
+    dprintf(STDERR_FILENO,
+            "unwind: %u and %u frames, frame %u, behind %#lx, is %#lx and not %#lx\n", ours->n, n,
+            i, i ? (long)theirs[i - 1] : 0, i < ours->n ? (long)ours->codes[i] : 0,
+            i < n ? (long)theirs[i] : 0);
 }
 
 // `frame` is that of the function whose caller is to be found: all calls are walked, as if all were recorded.
 static __attribute__((noinline)) void compare(const uintptr_t *frame)
 {
     struct unwind_stack stack;
-    struct unwind_cursor c = {.from = {frame[1], (uintptr_t)(frame + 2), frame[0]}, .low = (uintptr_t)frame};
+    struct unwind_cursor c = {.from = {frame[1], (uintptr_t)(frame + 2), frame[0]},
+                              .low = (uintptr_t)frame};
     bool is_main = getpid() == gettid();
-    c.high = is_main ? (uintptr_t)__libc_stack_end & ~(uintptr_t)7 : (uintptr_t)__builtin_thread_pointer();
+    c.high = is_main ? (uintptr_t)__libc_stack_end & ~(uintptr_t)7
+                     : (uintptr_t)__builtin_thread_pointer();
     c.memory = &memory;
     // A coroutine's stack, or a signal's.
     if (c.low >= c.high || c.high - c.low > 8u << 20)
@@ -125,7 +131,7 @@ __attribute__((destructor)) static void finish(void)
     busy = true;
     if (fd < 0)
         return;
-    dprintf(fd, "%s %lu %lu %lu %lu\n", program_invocation_short_name, (long)compared, (long)differ, (long)known,
-            (long)frames);
+    dprintf(fd, "%s %lu %lu %lu %lu\n", program_invocation_short_name, (long)compared, (long)differ,
+            (long)known, (long)frames);
     close(fd);
 }

@@ -13,10 +13,11 @@ static size_t usable(void *p)
     return size;
 }
 
-static void *tell(const char *kind, const void *old, size_t size, size_t count, size_t align, void *p)
+static void *tell(const char *kind, const void *old, size_t size, size_t count, size_t align,
+                  void *p)
 {
-    printf("%s %#jx %zu %zu %zu %#jx 0 0 %zu\n", kind, (uintmax_t)(uintptr_t)old, size, count, align,
-           (uintmax_t)(uintptr_t)p, usable(p));
+    printf("%s %#jx %zu %zu %zu %#jx 0 0 %zu\n", kind, (uintmax_t)(uintptr_t)old, size, count,
+           align, (uintmax_t)(uintptr_t)p, usable(p));
     return p;
 }
 

@@ -27,7 +27,9 @@ static __thread char *copy_of_cache;
 static size_t random_size(struct owner *o)
 {
     unsigned kind = rand_r(&o->seed) % 100;
-    return kind < 70 ? rand_r(&o->seed) % 200 : kind < 98 ? rand_r(&o->seed) % 5000 : rand_r(&o->seed) % 100000;
+    return kind < 70   ? rand_r(&o->seed) % 200
+           : kind < 98 ? rand_r(&o->seed) % 5000
+                       : rand_r(&o->seed) % 100000;
 }
 
 // Every third block is freed: to the thread's cache, fastbins and bins.
@@ -63,12 +65,14 @@ static void print(struct owner *o)
 {
     for (unsigned i = 0; i < BLOCKS; i++) {
         if (o->blocks[i])
-            printf("live %lx %zu\n", (unsigned long)(uintptr_t)o->blocks[i], malloc_usable_size(o->blocks[i]));
+            printf("live %lx %zu\n", (unsigned long)(uintptr_t)o->blocks[i],
+                   malloc_usable_size(o->blocks[i]));
         else if (!busy)
             printf("free %lx\n", (unsigned long)(uintptr_t)o->freed[i]);
     }
     for (unsigned i = 0; i < BIG; i++)
-        printf("live %lx %zu\n", (unsigned long)(uintptr_t)o->big[i], malloc_usable_size(o->big[i]));
+        printf("live %lx %zu\n", (unsigned long)(uintptr_t)o->big[i],
+               malloc_usable_size(o->big[i]));
 }
 
 static void on_signal(int sig)

@@ -14,8 +14,10 @@ int main(int argc, char **argv)
     struct err e = {0};
     if (argc != 3)
         return 2;
-    const struct aggregate_settings s = {
-        .path = argv[1], .force = true, .period_ns = (uint64_t)(atof(argv[2]) * 1e9), .note = print};
+    const struct aggregate_settings s = {.path = argv[1],
+                                         .force = true,
+                                         .period_ns = (uint64_t)(atof(argv[2]) * 1e9),
+                                         .note = print};
     // Without an interval the file is rewritten with each batch.
     if (aggregate_check(&s, &e) == 0 && aggregate_write(&s, &e) == 0)
         return 0;

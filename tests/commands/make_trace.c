@@ -52,8 +52,8 @@ static void begin_process(char *words)
 {
     struct trace_process *p = &processes[n_processes];
     char *pid = strtok(words, " \n"), *word, argv[1024];
-    *p =
-        (struct trace_process){.number = n_processes++, .pid = (uint32_t)atoi(pid), .ppid = 1, .exe = strdup("/bin/x")};
+    *p = (struct trace_process){
+        .number = n_processes++, .pid = (uint32_t)atoi(pid), .ppid = 1, .exe = strdup("/bin/x")};
     p->allocator = allocator ? strdup(allocator) : NULL;
     while ((word = strtok(NULL, " \n"))) {
         memcpy(argv + p->argv_bytes, word, strlen(word) + 1);
@@ -77,7 +77,8 @@ static struct stream *stream_of(unsigned thread)
 static void set(struct event *ev, const char *key, const char *value)
 {
     static const char *const names[] = {"ptr", "size", "count", "align", "result", "value"};
-    uint64_t *const fields[] = {&ev->ptr, &ev->size, &ev->count, &ev->align, &ev->result, &ev->value};
+    uint64_t *const fields[] = {&ev->ptr,   &ev->size,   &ev->count,
+                                &ev->align, &ev->result, &ev->value};
     for (size_t i = 0; i < 6; i++) {
         if (strcmp(key, names[i]) == 0)
             *fields[i] = strtoull(value, NULL, 0);
@@ -173,8 +174,9 @@ static void write_pages(void)
 
 static void begin_pages(char *words)
 {
-    static const char *const names[] = {"pss",   "swap",  "huge",  "minor",  "major",     "cpu",   "cgroup",
-                                        "limit", "files", "stack", "shared", "recording", "other", "more"};
+    static const char *const names[] = {"pss",    "swap",      "huge",  "minor", "major",
+                                        "cpu",    "cgroup",    "limit", "files", "stack",
+                                        "shared", "recording", "other", "more"};
     uint64_t *const fields[] = {&pages.pss_bytes,
                                 &pages.swap_bytes,
                                 &pages.huge_bytes,
@@ -223,7 +225,8 @@ static void add_mapping(char *words)
 
 static void add_sample(char *words)
 {
-    struct trace_sample s = {.process = n_processes - 1, .stamp = strtoull(strtok(words, " \n"), NULL, 0)};
+    struct trace_sample s = {.process = n_processes - 1,
+                             .stamp = strtoull(strtok(words, " \n"), NULL, 0)};
     s.rss_bytes = strtoull(strtok(NULL, " \n"), NULL, 0);
     write_batch();
     must(trace_write_samples(&writer, &s, 1, &e));

@@ -24,7 +24,8 @@ static int add_code(struct workload_sites *sites, const char *path)
         if (!gelf_getphdr(elf, (int)i, &p) || p.p_type != PT_LOAD || !(p.p_flags & PF_X))
             continue;
         uint64_t inside = p.p_vaddr % 4096;
-        const struct workload_module m = {p.p_vaddr - inside, p.p_memsz + inside, p.p_offset - inside, NULL, NULL};
+        const struct workload_module m = {p.p_vaddr - inside, p.p_memsz + inside,
+                                          p.p_offset - inside, NULL, NULL};
         if (workload_sites_module(sites, &m, text, (size_t)bytes) < 0)
             return -1;
     }
@@ -44,7 +45,8 @@ int main(int argc, char **argv)
         struct workload_frame f = workload_sites_locate(&sites, strtoull(line, NULL, 16));
         size_t n = symbols_of(symbols, &f, &found);
         for (size_t i = 0; i < n; i++)
-            printf("%s\t%s:%d\n", found[i].function, *found[i].file ? found[i].file : "?", found[i].line);
+            printf("%s\t%s:%d\n", found[i].function, *found[i].file ? found[i].file : "?",
+                   found[i].line);
         printf("\n");
     }
     symbols_free(symbols);

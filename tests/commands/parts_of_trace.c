@@ -23,7 +23,8 @@ int main(int argc, char **argv)
     if (argc != 4)
         return 2;
     const struct flight_window window = {strtoull(argv[3], NULL, 10), UINT64_MAX};
-    const struct flight_settings dump = {.path = argv[2], .force = true, .window = window, .note = print};
+    const struct flight_settings dump = {
+        .path = argv[2], .force = true, .window = window, .note = print};
     const struct segments_settings segments = {
         .path = argv[2], .window = window, .codec = FRAME_CODEC_LZ4, .note = print};
     if ((strcmp(argv[1], "dump") == 0 ? flight_run(&dump, &e) : segments_run(&segments, &e)) == 0)

@@ -72,7 +72,8 @@ static int columns(void)
             operation += operations[i];
         }
     }
-    printf("%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", rows, size, frees, thread, operation);
+    printf("%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", rows, size, frees,
+           thread, operation);
     return sizes[ROWS] == 12345 ? (int)n : -EFAULT;
 }
 
@@ -100,8 +101,8 @@ static int facts(void)
         rc = heaptape_trace_process(t, (size_t)i, &p);
         if (rc < 0)
             return rc;
-        printf("process %u %u %" PRIu64 " %" PRIu64 " %s\n", p->process, p->pid, p->events, p->threads,
-               p->command ? p->command : "");
+        printf("process %u %u %" PRIu64 " %" PRIu64 " %s\n", p->process, p->pid, p->events,
+               p->threads, p->command ? p->command : "");
         for (uint32_t thread = 0; thread < p->threads; thread++) {
             const heaptape_thread *of;
             if (heaptape_trace_thread(t, p->process, thread, &of) == 0)
@@ -159,7 +160,10 @@ static int misuse(void)
     while (heaptape_trace_next_event(t, &e) > 0)
         ;
     expect("end", heaptape_trace_next_event(t, &e), 0);
-    expect("no name", heaptape_trace_operation_name(255) == NULL && heaptape_trace_operation_name(1000) == NULL, 1);
+    expect("no name",
+           heaptape_trace_operation_name(255) == NULL &&
+               heaptape_trace_operation_name(1000) == NULL,
+           1);
     return 0;
 }
 

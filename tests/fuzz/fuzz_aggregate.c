@@ -1,6 +1,6 @@
 // Aggregates whose frames have right checksums.
-#include "record/aggregate/stat.h"
 #include "base/frame.h"
+#include "record/aggregate/stat.h"
 
 #include "fuzz.h"
 

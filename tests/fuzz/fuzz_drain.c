@@ -19,7 +19,15 @@
 enum { CHUNKS = 8, SPOOL_BYTES = SPOOL_HEADER_BYTES + CHUNKS * SPOOL_CHUNK_BYTES, MAX_DRAINS = 16 };
 
 // What a patch changes: the first byte of each. Then come the number of bytes, the place (2 bytes), and the bytes.
-enum patched { PATCH_HEADER, PATCH_CHUNK, PATCH_WORDS, PATCH_SESSION, PATCH_TRUNCATE, DRAIN, PATCHES };
+enum patched {
+    PATCH_HEADER,
+    PATCH_CHUNK,
+    PATCH_WORDS,
+    PATCH_SESSION,
+    PATCH_TRUNCATE,
+    DRAIN,
+    PATCHES
+};
 
 // The program's half.
 struct program {
@@ -101,7 +109,8 @@ static void patch(struct program *p, enum patched what, unsigned at, const uint8
         write_at(p->fd, data, n, chunk + (at & 63), SPOOL_BYTES);
         break;
     case PATCH_WORDS:
-        write_at(p->fd, data, n, chunk + SPOOL_CHUNK_HEADER_BYTES + (at & 255) * sizeof(uint64_t), SPOOL_BYTES);
+        write_at(p->fd, data, n, chunk + SPOOL_CHUNK_HEADER_BYTES + (at & 255) * sizeof(uint64_t),
+                 SPOOL_BYTES);
         break;
     case PATCH_SESSION:
         if (at < sizeof *p->session)
@@ -128,7 +137,8 @@ static uint64_t *room(void *context, uint32_t n_words, struct err *e)
     return encoder_room(r->encoder, n_words, e);
 }
 
-static int take_segment(void *context, struct drain_spool *s, struct trace_segment *g, struct err *e)
+static int take_segment(void *context, struct drain_spool *s, struct trace_segment *g,
+                        struct err *e)
 {
     struct recording *r = context;
     struct encoder_seen seen = {0};
@@ -181,8 +191,10 @@ static void recording_begin(struct recording *r)
     *r = (struct recording){.out = {.fd = memfd_create("trace", MFD_CLOEXEC), .name = "trace"}};
     need(drain_open(&r->drain, 0, CLOCK_KIND_MONOTONIC, "", &e) == 0);
     need(facts_session(&r->session, CLOCK_KIND_MONOTONIC, (char *[]){"fuzz", NULL}) == 0);
-    r->encoder =
-        encoder_new(&(struct encoder_settings){.out = &r->out, .codec = FRAME_CODEC_NONE, .session = &r->session}, &e);
+    r->encoder = encoder_new(&(struct encoder_settings){.out = &r->out,
+                                                        .codec = FRAME_CODEC_NONE,
+                                                        .session = &r->session},
+                             &e);
     need(r->encoder != NULL);
 }
 
@@ -197,10 +209,13 @@ static void check_trace(struct recording *r)
     struct err e = {0}, cut = {0};
     struct trace_reader reader;
     const struct walk_options how = {.call = take_call};
-    struct input in = {
-        .fd = r->out.fd, .owns_fd = true, .name = "trace", .size_bytes = (uint64_t)lseek(r->out.fd, 0, SEEK_END)};
+    struct input in = {.fd = r->out.fd,
+                       .owns_fd = true,
+                       .name = "trace",
+                       .size_bytes = (uint64_t)lseek(r->out.fd, 0, SEEK_END)};
     need(input_seek(&in, 0, &e) == 0);
-    if (trace_reader_open(&reader, &in, &e) < 0 || walk_run(&reader, &how, &cut, &e) < 0 || cut.text[0]) {
+    if (trace_reader_open(&reader, &in, &e) < 0 || walk_run(&reader, &how, &cut, &e) < 0 ||
+        cut.text[0]) {
         fprintf(stderr, "%s%s\n", e.text, cut.text);
         abort();
     }

@@ -99,7 +99,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     unsigned how = data[1];
     fuzz_frames(&in, how & TRACE ? FRAME_MAGIC_TRACE : FRAME_MAGIC_WORKLOAD, data + 2, n - 2);
     snprintf(path, sizeof path, "/proc/self/fd/%d", in.fd);
-    struct export_settings s = {.format = f, .stamps = !(how & NO_STAMPS), .live = how & LIVE && how & TRACE};
+    struct export_settings s = {
+        .format = f, .stamps = !(how & NO_STAMPS), .live = how & LIVE && how & TRACE};
     if (f->export.folder)
         export_folder(path, &s);
     else

@@ -20,9 +20,11 @@ static bool is_same(const struct names *a, const struct names *b)
 {
     bool same = a->n_entries == b->n_entries && a->n_functions == b->n_functions;
     for (size_t i = 0; same && i < a->n_entries; i++)
-        same = a->entries[i].start == b->entries[i].start && a->entries[i].bytes == b->entries[i].bytes;
+        same = a->entries[i].start == b->entries[i].start &&
+               a->entries[i].bytes == b->entries[i].bytes;
     for (size_t i = 0; same && i < a->n_functions; i++)
-        same = strcmp(names_text(a, a->functions[i].function), names_text(b, b->functions[i].function)) == 0;
+        same = strcmp(names_text(a, a->functions[i].function),
+                      names_text(b, b->functions[i].function)) == 0;
     return same;
 }
 
@@ -35,12 +37,14 @@ static void check_names(const struct names *n)
     uint32_t process = 0;
     for (size_t entry = 0; entry < n->n_entries;) {
         frame.size = 0;
-        need(names_put(&frame, n, 7, &entry) == 0 && names_get(frame.data, frame.size, &again, &process) == 0);
+        need(names_put(&frame, n, 7, &entry) == 0 &&
+             names_get(frame.data, frame.size, &again, &process) == 0);
         need(process == 7);
     }
     need(is_same(n, &again) && names_index_init(&index, &again) == 0);
     for (size_t i = 0; i < again.n_entries; i++) {
-        const struct names_entry *e = &again.entries[i], *found = names_find(&index, e->module, e->start);
+        const struct names_entry *e = &again.entries[i],
+                                 *found = names_find(&index, e->module, e->start);
         need(found && found->start == e->start && found->n == 1);
     }
     names_index_release(&index);

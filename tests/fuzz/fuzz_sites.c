@@ -24,7 +24,8 @@ static void need_same(const struct workload_sites *a, const struct workload_site
     for (size_t i = 0; i < a->n_sites; i++) {
         need(a->sites[i].n == b->sites[i].n);
         for (uint32_t k = 0; k < a->sites[i].n; k++) {
-            const struct workload_frame *x = &a->frames[a->sites[i].first + k], *y = &b->frames[b->sites[i].first + k];
+            const struct workload_frame *x = &a->frames[a->sites[i].first + k],
+                                        *y = &b->frames[b->sites[i].first + k];
             need(x->address == y->address && x->module == y->module && x->module <= a->n_modules);
         }
     }
@@ -56,7 +57,8 @@ static void define(struct workload_sites *s, const uint8_t *data, size_t n)
     while (n >= 2) {
         size_t size = data[1] < n - 2 ? data[1] : n - 2;
         const char *text = (const char *)data + 2;
-        const struct workload_module where = {.start = (uint64_t)data[0] << 12, .bytes = 4096, .offset = data[1]};
+        const struct workload_module where = {
+            .start = (uint64_t)data[0] << 12, .bytes = 4096, .offset = data[1]};
         int rc = data[0] & 1 ? workload_sites_module(s, &where, text, size)
                              : workload_sites_define(s, 1 + data[0] / 2, text, (uint32_t)size / 8);
         need(rc == 0);

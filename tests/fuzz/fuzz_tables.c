@@ -46,14 +46,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     snprintf(path, sizeof path, "/proc/self/fd/%d", in.fd);
     for (unsigned i = 0; i < TABLES_N; i++) {
         uint32_t all = (1u << tables_definitions[i].n_columns) - 1;
-        scan.of[i] = (struct tables_wanted){.rows = true, .columns = data[0] & FEW_COLUMNS ? 3 : all};
+        scan.of[i] =
+            (struct tables_wanted){.rows = true, .columns = data[0] & FEW_COLUMNS ? 3 : all};
     }
     struct err e = {0};
     int rc = tables_scan(path, &scan, &e);
     if ((rc < 0) != (e.text[0] != 0))
         abort();
     for (unsigned i = 0; i < TABLES_N && rc == 0; i++) {
-        struct tables_export_settings how = {.format = &tables_csv, .table = (enum tables_id)i, .output = "/dev/null"};
+        struct tables_export_settings how = {
+            .format = &tables_csv, .table = (enum tables_id)i, .output = "/dev/null"};
         if (tables_export(path, &how, &e) < 0)
             abort();
         how.format = &tables_parquet;

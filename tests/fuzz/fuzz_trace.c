@@ -46,7 +46,8 @@ static int choose(void *context, const struct trace_process *p, struct convert_s
     s->writer = workload_writer_new(&s->out, 1);
     s->next = sinks;
     sinks = s;
-    workload_write_header(s->writer, &(struct workload_header){.has_stamps = true, .clock_hz = 1000000000}, &e);
+    workload_write_header(
+        s->writer, &(struct workload_header){.has_stamps = true, .clock_hz = 1000000000}, &e);
     *sink = (struct convert_sink){.ops = {.context = s, .ops = put_ops}};
     return 1;
 }

@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-static void verify(int (*function)(struct input *in, uint64_t *rows, struct err *e), const uint8_t *data, size_t n)
+static void verify(int (*function)(struct input *in, uint64_t *rows, struct err *e),
+                   const uint8_t *data, size_t n)
 {
     struct input in;
     struct err e = {0};

@@ -17,18 +17,20 @@ enum {
 struct played_thread {
     uint64_t at; // 0: not started, or stopped
     uint64_t progress;
-    uint64_t touched; // entry of a block of another thread that a TOUCH_LATE touched: the next call releases it
-    bool started;     // by a thread
+    uint64_t
+        touched; // entry of a block of another thread that a TOUCH_LATE touched: the next call releases it
+    bool started; // by a thread
 };
 
 struct played {
     const uint64_t *words;
     const struct plan_header *header;
     struct played_thread *threads;
-    uint32_t *owners; // by entry: number of the thread that allocated the block, plus OWNER_FIRST; 0: no block
-    uint64_t left;    // words that may still be played
-    bool proved;      // no block is used that does not exist, and no thread waits for ever
-    bool uncoupled;   // COUPLE does not wait
+    uint32_t *
+        owners; // by entry: number of the thread that allocated the block, plus OWNER_FIRST; 0: no block
+    uint64_t left;  // words that may still be played
+    bool proved;    // no block is used that does not exist, and no thread waits for ever
+    bool uncoupled; // COUPLE does not wait
 };
 
 enum { OWNER_ALONE = 1, OWNER_FIRST }; // of preexisting blocks, and of thread 0
@@ -76,7 +78,8 @@ static void touch_entry(struct played *p, struct played_thread *t, uint64_t entr
 
 static void start_thread(struct played *p, uint64_t number)
 {
-    const struct plan_thread *threads = (const struct plan_thread *)(p->words + p->header->threads_at);
+    const struct plan_thread *threads =
+        (const struct plan_thread *)(p->words + p->header->threads_at);
     need(number < p->header->n_threads);
     if (!threads[number].first_word)
         return;
@@ -156,11 +159,13 @@ static void play_in_order(struct played *p, unsigned number)
 // `schedule` SCHEDULES: thread after thread.
 static void play_all(struct played *p, unsigned schedule)
 {
-    const struct plan_thread *threads = (const struct plan_thread *)(p->words + p->header->threads_at);
+    const struct plan_thread *threads =
+        (const struct plan_thread *)(p->words + p->header->threads_at);
     struct played_thread alone = {.at = p->header->preexisting_at};
     play(p, &alone, UINT64_MAX);
     for (uint32_t i = 0; i < p->header->n_threads; i++)
-        p->threads[i] = (struct played_thread){.at = threads[i].at_start ? threads[i].first_word : 0};
+        p->threads[i] =
+            (struct played_thread){.at = threads[i].at_start ? threads[i].first_word : 0};
     if (schedule == SCHEDULES)
         play_in_turn(p);
     else
@@ -176,7 +181,8 @@ static void play_all(struct played *p, unsigned schedule)
 void play_plan(const struct plan *plan, bool proved)
 {
     size_t bytes = plan_own_bytes(plan);
-    const uint64_t *words = mmap(NULL, bytes, PROT_READ, MAP_SHARED, plan_fd(plan), (off_t)plan_file_at(plan));
+    const uint64_t *words =
+        mmap(NULL, bytes, PROT_READ, MAP_SHARED, plan_fd(plan), (off_t)plan_file_at(plan));
     need(words != MAP_FAILED);
     const struct plan_header *h = (const struct plan_header *)words;
     need(h->magic == PLAN_MAGIC && h->words * sizeof *words <= bytes);

@@ -14,7 +14,8 @@ int main(int argc, char **argv)
     if (argc < 2 || input_open(&in, argv[1], &e) < 0)
         return 1;
     ssize_t n = input_peek(&in, FRAME_HEADER_BYTES, &bytes, &e);
-    static const uint32_t magics[] = {FRAME_MAGIC_TRACE, FRAME_MAGIC_AGGREGATE, FRAME_MAGIC_WORKLOAD};
+    static const uint32_t magics[] = {FRAME_MAGIC_TRACE, FRAME_MAGIC_AGGREGATE,
+                                      FRAME_MAGIC_WORKLOAD};
     size_t kind = 0;
     while (kind < 2 && !(n > 0 && frame_magic_at(bytes, (size_t)n, magics[kind])))
         kind++;

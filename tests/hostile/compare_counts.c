@@ -6,8 +6,8 @@
 // number of all records in the trace.
 #include "base/buf.h"
 #include "counts.h"
-#include "trace/event/event.h"
 #include "trace/codec.h"
+#include "trace/event/event.h"
 #include "trace/reader.h"
 
 #include <errno.h>
@@ -121,7 +121,9 @@ static void compare(const struct counts *counts, bool all)
     for (unsigned i = 0; i < COUNTS_THREADS; i++) {
         uint64_t want = atomic_load(&counts->done[i]);
         if (have[i] < want || (all && have[i] > want + 1)) {
-            fprintf(stderr, "compare_counts: thread %u: %" PRIu64 " pairs recorded of %" PRIu64 "\n", i, have[i], want);
+            fprintf(stderr,
+                    "compare_counts: thread %u: %" PRIu64 " pairs recorded of %" PRIu64 "\n", i,
+                    have[i], want);
             exit(1);
         }
     }

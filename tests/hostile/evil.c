@@ -84,7 +84,8 @@ int main(int n, char **v)
     fstat(fd, &st);
     struct stat ss;
     fstat(sfd, &ss);
-    fprintf(stderr, "evil %s: %s fd %d segs %d bytes %zu file %ld\n", mode, path, fd, ns, len, (long)st.st_size);
+    fprintf(stderr, "evil %s: %s fd %d segs %d bytes %zu file %ld\n", mode, path, fd, ns, len,
+            (long)st.st_size);
     char *S = mmap(0, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, sfd, 0);
     char *W = mmap(0, st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     double end = now() + secs;
@@ -170,7 +171,8 @@ int main(int n, char **v)
                 *(volatile unsigned long *)(W + o) = rnd() % 3 ? rnd() : (rnd() % 2 ? 0 : ~0ul);
             } else if (!strcmp(mode, "chunkhead") || !strcmp(mode, "slow")) {
                 o = 65536 + (rnd() % 64) * 65536 + (rnd() % 8) * 8;
-                *(volatile unsigned long *)(W + o) = rnd() % 2 ? rnd() : (rnd() % 4) | ((rnd() % 4) << 32);
+                *(volatile unsigned long *)(W + o) =
+                    rnd() % 2 ? rnd() : (rnd() % 4) | ((rnd() % 4) << 32);
                 *(volatile unsigned *)(W + 65536 * (1 + rnd() % 64) + 4) = 1 + rnd() % 2;
             } else if (!strcmp(mode, "lanes")) {
                 for (int c = 0; c < 64; c++) {
@@ -193,8 +195,9 @@ int main(int n, char **v)
                 o = rnd() % 600 & ~3ul;
                 *(volatile unsigned *)(S + o) = rnd() % 2 ? rnd() : rnd() % 4;
             } else if (
-                !strcmp(mode,
-                        "fresh")) { /* all counters of header: find by setting everything 4-byte in 192..512 to big */
+                !strcmp(
+                    mode,
+                    "fresh")) { /* all counters of header: find by setting everything 4-byte in 192..512 to big */
                 for (o = 128; o < 448; o += 4)
                     if (rnd() % 2)
                         *(volatile unsigned *)(W + o) = rnd() % 2 ? 16384 : rnd();

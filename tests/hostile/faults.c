@@ -58,36 +58,38 @@ static __attribute__((constructor)) void begin(void)
 // Is this the call? The functions behind are not those of this file.
 static int fails(const char *name)
 {
-    if (!self || strcmp(name, function) != 0 || getpid() != self || (after && access(after, F_OK) < 0))
+    if (!self || strcmp(name, function) != 0 || getpid() != self ||
+        (after && access(after, F_OK) < 0))
         return 0;
     long call = atomic_fetch_add(&calls, 1) + 1;
     if (call < n || call - n >= times)
         return 0;
     if (met)
-        syscall(SYS_close, syscall(SYS_openat, AT_FDCWD, met, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+        syscall(SYS_close,
+                syscall(SYS_openat, AT_FDCWD, met, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     errno = error;
     return 1;
 }
 
 // A function that fails with `result`.
-#define FAILS(type, name, parameters, arguments, result)                                                               \
-    type name parameters                                                                                               \
-    {                                                                                                                  \
-        type(*next) parameters = (type(*) parameters)dlsym(RTLD_NEXT, #name);                                          \
-        return fails(#name) ? (result) : next arguments;                                                               \
+#define FAILS(type, name, parameters, arguments, result)                                           \
+    type name parameters                                                                           \
+    {                                                                                              \
+        type(*next) parameters = (type(*) parameters)dlsym(RTLD_NEXT, #name);                      \
+        return fails(#name) ? (result) : next arguments;                                           \
     }
 
 // One that can also read or write less than it was asked to.
-#define FAILS_SHORT(name, parameters, arguments)                                                                       \
-    ssize_t name parameters                                                                                            \
-    {                                                                                                                  \
-        ssize_t(*next) parameters = (ssize_t(*) parameters)dlsym(RTLD_NEXT, #name);                                    \
-        if (fd > 2 && fails(#name)) {                                                                                  \
-            if (error || size <= 1)                                                                                    \
-                return error ? -1 : next arguments;                                                                    \
-            size = 1;                                                                                                  \
-        }                                                                                                              \
-        return next arguments;                                                                                         \
+#define FAILS_SHORT(name, parameters, arguments)                                                   \
+    ssize_t name parameters                                                                        \
+    {                                                                                              \
+        ssize_t(*next) parameters = (ssize_t(*) parameters)dlsym(RTLD_NEXT, #name);                \
+        if (fd > 2 && fails(#name)) {                                                              \
+            if (error || size <= 1)                                                                \
+                return error ? -1 : next arguments;                                                \
+            size = 1;                                                                              \
+        }                                                                                          \
+        return next arguments;                                                                     \
     }
 
 FAILS_SHORT(read, (int fd, void *to, size_t size), (fd, to, size))
@@ -125,7 +127,8 @@ FAILS(int, ftruncate, (int fd, off_t size), (fd, size), -1)
 FAILS(int, fallocate, (int fd, int mode, off_t at, off_t size), (fd, mode, at, size), -1)
 FAILS(int, rename, (const char *from, const char *to), (from, to), -1)
 FAILS(int, renameat, (int a, const char *from, int b, const char *to), (a, from, b, to), -1)
-FAILS(int, linkat, (int a, const char *from, int b, const char *to, int flags), (a, from, b, to, flags), -1)
+FAILS(int, linkat, (int a, const char *from, int b, const char *to, int flags),
+      (a, from, b, to, flags), -1)
 FAILS(int, mkdir, (const char *path, mode_t mode), (path, mode), -1)
 FAILS(int, fsync, (int fd), (fd), -1)
 FAILS(pid_t, fork, (void), (), -1)
@@ -142,14 +145,17 @@ long syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(list, long);
     va_end(list);
-    return number == SYS_pidfd_open && fails("pidfd") ? -1 : next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    return number == SYS_pidfd_open && fails("pidfd")
+               ? -1
+               : next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 // Its errors are what it returns.
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
 {
     int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
-        (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(RTLD_NEXT, "pthread_create");
+        (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(
+            RTLD_NEXT, "pthread_create");
     return fails("thread") ? error : next(thread, attr, start, arg);
 }
 
@@ -170,7 +176,8 @@ int open(const char *path, int flags, ...)
 
 int openat(int at, const char *path, int flags, ...)
 {
-    int (*next)(int, const char *, int, ...) = (int (*)(int, const char *, int, ...))dlsym(RTLD_NEXT, "openat");
+    int (*next)(int, const char *, int, ...) =
+        (int (*)(int, const char *, int, ...))dlsym(RTLD_NEXT, "openat");
     va_list list;
     va_start(list, flags);
     int mode = mode_of(&list, flags);

@@ -60,7 +60,8 @@ __asm__(".text\n"
         "  jmp *%r11\n"
         ".set interposer_number, 0\n");
 
-#define X(name)                                                                                                        \
-    __asm__(".globl " #name "\n.type " #name ", @function\n" #name ":\n  mov $interposer_number, %r11\n"               \
+#define X(name)                                                                                    \
+    __asm__(".globl " #name "\n.type " #name ", @function\n" #name                                 \
+            ":\n  mov $interposer_number, %r11\n"                                                  \
             "  jmp interposer_common\n.set interposer_number, interposer_number + 1\n");
 #include "names.h"

@@ -16,7 +16,8 @@ static void *volatile sink;
 static void burst(long n)
 {
     for (long i = 0; i < n; i++) {
-        void *a = malloc(4999), *b = calloc(7, 713), *c = memalign(64, 5009), *d = aligned_alloc(64, 5056), *e = 0;
+        void *a = malloc(4999), *b = calloc(7, 713), *c = memalign(64, 5009),
+             *d = aligned_alloc(64, 5056), *e = 0;
         if (posix_memalign(&e, 64, 5021))
             abort();
         a = realloc(a, 5003);

@@ -22,7 +22,8 @@ static void *go(void *a)
 int main(int c, char **v)
 {
     int n = atoi(v[1]);
-    if (c > 2 && strcmp(v[2], "refused") == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) == 0)
+    if (c > 2 && strcmp(v[2], "refused") == 0 &&
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) == 0)
         return 1;
     if (c > 2 && strcmp(v[2], "privileges") == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return 1;

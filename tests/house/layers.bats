@@ -21,7 +21,8 @@ plant() {
 @test "a planted include of a sibling is found" {
   plant src/trace/trace.h '#include "workload/workload.h"'
   [ "$status" -eq 1 ]
-  [ "${#lines[@]}" -eq 1 ]
+  [ "${#lines[@]}" -eq 2 ]
+  has "${lines[1]}" "1 in both directions ('trace', 'workload')"
   has "$output" "trace may not include workload"
 }
 
@@ -29,7 +30,7 @@ plant() {
   plant src/base/buf.c '#include "trace/event/event.h"'
   [ "$status" -eq 1 ]
   has "$output" "src/base/buf.c"
-  has "$output" "base may not include event"
+  has "$output" "base may not include trace"
 }
 
 @test "capture gets malloc-free headers only, also by way of others" {
@@ -60,6 +61,23 @@ plant() {
   plant src/record/record.c '#include "cli/command.h"'
   [ "$status" -eq 1 ]
   has "$output" "record may not include cli"
+}
+
+@test "a part includes only the parts of its row" {
+  plant src/record/aggregate/counts.c '#include "record/flight/ring.h"'
+  [ "$status" -eq 1 ]
+  has "$output" "record/aggregate may not include record/flight"
+  rm -r copy
+  plant src/replay/plan/plan.c '#include "analysis/usage.h"'
+  [ "$status" -eq 1 ]
+  has "$output" "replay may not include analysis"
+}
+
+@test "a folder that the tables do not have is found" {
+  mkdir -p copy/src/report/video
+  plant src/report/video/video.c '#include "base/buf.h"'
+  [ "$status" -eq 1 ]
+  has "$output" "report/video is no part of the table"
 }
 
 @test "capture includes nothing of record, cli nothing of commands" {

@@ -13,25 +13,25 @@ void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 void __libc_free(void *);
 
-#define FORWARD_MALLOC                                                                                                 \
-    EXPORT void *malloc(size_t size)                                                                                   \
-    {                                                                                                                  \
-        return __libc_malloc(size);                                                                                    \
+#define FORWARD_MALLOC                                                                             \
+    EXPORT void *malloc(size_t size)                                                               \
+    {                                                                                              \
+        return __libc_malloc(size);                                                                \
     }
-#define FORWARD_CALLOC                                                                                                 \
-    EXPORT void *calloc(size_t count, size_t size)                                                                     \
-    {                                                                                                                  \
-        return __libc_calloc(count, size);                                                                             \
+#define FORWARD_CALLOC                                                                             \
+    EXPORT void *calloc(size_t count, size_t size)                                                 \
+    {                                                                                              \
+        return __libc_calloc(count, size);                                                         \
     }
-#define FORWARD_REALLOC                                                                                                \
-    EXPORT void *realloc(void *old, size_t size)                                                                       \
-    {                                                                                                                  \
-        return __libc_realloc(old, size);                                                                              \
+#define FORWARD_REALLOC                                                                            \
+    EXPORT void *realloc(void *old, size_t size)                                                   \
+    {                                                                                              \
+        return __libc_realloc(old, size);                                                          \
     }
-#define FORWARD_FREE                                                                                                   \
-    EXPORT void free(void *block)                                                                                      \
-    {                                                                                                                  \
-        __libc_free(block);                                                                                            \
+#define FORWARD_FREE                                                                               \
+    EXPORT void free(void *block)                                                                  \
+    {                                                                                              \
+        __libc_free(block);                                                                        \
     }
 
 #endif

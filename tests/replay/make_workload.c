@@ -94,7 +94,8 @@ static uint32_t allocate_slot(uint32_t thread)
 
 static void free_slot(uint32_t thread, uint32_t slot)
 {
-    must(HT_GROW(&free_slots[thread].slots, &free_slots[thread].capacity, free_slots[thread].n + 1));
+    must(
+        HT_GROW(&free_slots[thread].slots, &free_slots[thread].capacity, free_slots[thread].n + 1));
     free_slots[thread].slots[free_slots[thread].n++] = slot;
 }
 
@@ -106,7 +107,8 @@ static void count_live(uint64_t change)
 
 static struct block allocate(uint32_t thread, struct workload_op op)
 {
-    struct block b = {allocate_slot(thread), thread, ops_of[thread], event_requested(op.kind, op.size, op.count)};
+    struct block b = {allocate_slot(thread), thread, ops_of[thread],
+                      event_requested(op.kind, op.size, op.count)};
     op.slot = b.slot;
     live_blocks++;
     count_live(b.size);
@@ -143,7 +145,8 @@ static void free_block(uint32_t thread, const struct block *b)
 static void start_thread(uint32_t parent, uint32_t child)
 {
     struct workload_dependency dependency = {parent, ops_of[parent]};
-    put(parent, (struct workload_op){.kind = HT_THREAD_CREATE, .value = child, .slot = WORKLOAD_NO_SLOT});
+    put(parent,
+        (struct workload_op){.kind = HT_THREAD_CREATE, .value = child, .slot = WORKLOAD_NO_SLOT});
     put(child, (struct workload_op){.kind = HT_THREAD_START,
                                     .value = 0,
                                     .dependencies = &dependency,
@@ -205,10 +208,12 @@ static struct workload_op pick_allocation(unsigned kind)
 static struct workload_op pick_free(unsigned allocated_by, const struct workload_op *allocation)
 {
     static const uint8_t by_new[] = {HT_DELETE, HT_DELETE_SIZED, HT_DELETE_NOTHROW};
-    static const uint8_t by_new_array[] = {HT_DELETE_ARRAY, HT_DELETE_ARRAY_SIZED, HT_DELETE_ARRAY_NOTHROW};
-    static const uint8_t by_aligned[] = {HT_DELETE_ALIGNED, HT_DELETE_SIZED_ALIGNED, HT_DELETE_ALIGNED_NOTHROW};
-    static const uint8_t by_array_aligned[] = {HT_DELETE_ARRAY_ALIGNED, HT_DELETE_ARRAY_SIZED_ALIGNED,
-                                               HT_DELETE_ARRAY_ALIGNED_NOTHROW};
+    static const uint8_t by_new_array[] = {HT_DELETE_ARRAY, HT_DELETE_ARRAY_SIZED,
+                                           HT_DELETE_ARRAY_NOTHROW};
+    static const uint8_t by_aligned[] = {HT_DELETE_ALIGNED, HT_DELETE_SIZED_ALIGNED,
+                                         HT_DELETE_ALIGNED_NOTHROW};
+    static const uint8_t by_array_aligned[] = {
+        HT_DELETE_ARRAY_ALIGNED, HT_DELETE_ARRAY_SIZED_ALIGNED, HT_DELETE_ARRAY_ALIGNED_NOTHROW};
     struct workload_op op = {.kind = HT_FREE, .size = allocation->size, .align = allocation->align};
     if (allocated_by == HT_NEW || allocated_by == HT_NEW_NOTHROW)
         op.kind = by_new[pick(3)];
@@ -231,7 +236,8 @@ static struct workload_op pick_free(unsigned allocated_by, const struct workload
 
 static void resize(uint32_t thread, struct block *b)
 {
-    struct workload_op op = {.kind = pick(4) ? HT_REALLOC : HT_REALLOCARRAY, .size = pick_size(), .slot = b->slot};
+    struct workload_op op = {
+        .kind = pick(4) ? HT_REALLOC : HT_REALLOCARRAY, .size = pick_size(), .slot = b->slot};
     op.count = pick_count(op.kind);
     count_live(event_requested(op.kind, op.size, op.count) - b->size);
     b->size = event_requested(op.kind, op.size, op.count);
@@ -249,7 +255,8 @@ static void put_odd_calls(uint32_t thread)
                                      .flags = WORKLOAD_FAILED,
                                      .error = ENOMEM,
                                      .slot = WORKLOAD_NO_SLOT});
-    put(thread, (struct workload_op){.kind = HT_MARK, .text = "here", .text_bytes = 4, .slot = WORKLOAD_NO_SLOT});
+    put(thread, (struct workload_op){
+                    .kind = HT_MARK, .text = "here", .text_bytes = 4, .slot = WORKLOAD_NO_SLOT});
     struct block b = allocate(thread, (struct workload_op){.kind = HT_MALLOC, .size = 100});
     deallocate(thread, &b, (struct workload_op){.kind = HT_REALLOC, .flags = WORKLOAD_FREED});
 }
@@ -284,8 +291,8 @@ static void make_kinds(uint32_t threads, uint64_t calls)
         unsigned i = (unsigned)pick(BLOCKS);
         uint32_t t = (uint32_t)pick(threads);
         bool resizable = !allocations[i].align && allocations[i].kind != HT_VALLOC &&
-                         allocations[i].kind != HT_PVALLOC && allocations[i].kind < HT_NEW && allocations[i].kind &&
-                         blocks[i].thread == t;
+                         allocations[i].kind != HT_PVALLOC && allocations[i].kind < HT_NEW &&
+                         allocations[i].kind && blocks[i].thread == t;
         if (!blocks[i].size) {
             allocations[i] = pick_allocation(kinds[pick(sizeof kinds)]);
             blocks[i] = allocate(t, allocations[i]);
@@ -338,9 +345,10 @@ static void make_threads(uint32_t threads, uint64_t calls)
 
 static void make_leave(uint64_t calls)
 {
-    static const uint8_t kinds[] = {
-        HT_MALLOC,      HT_CALLOC,           HT_REALLOC, HT_ALIGNED_ALLOC, HT_NEW, HT_NEW_ARRAY_NOTHROW,
-        HT_NEW_ALIGNED, HT_NEW_ARRAY_ALIGNED};
+    static const uint8_t kinds[] = {HT_MALLOC,      HT_CALLOC,
+                                    HT_REALLOC,     HT_ALIGNED_ALLOC,
+                                    HT_NEW,         HT_NEW_ARRAY_NOTHROW,
+                                    HT_NEW_ALIGNED, HT_NEW_ARRAY_ALIGNED};
     allocate(0, (struct workload_op){.kind = HT_PREEXISTING, .size = 64});
     for (uint64_t n = 0; n < calls; n++)
         allocate(0, pick_allocation(kinds[n % sizeof kinds]));

@@ -17,7 +17,8 @@ static const struct {
 static void take(void)
 {
     int fd = open(getenv("UNEVEN"), O_CREAT | O_APPEND | O_WRONLY, 0600);
-    size_t n = (size_t)lseek(fd, 0, SEEK_END) % (sizeof takes / sizeof *takes), bytes = takes[n].mib << 20;
+    size_t n = (size_t)lseek(fd, 0, SEEK_END) % (sizeof takes / sizeof *takes),
+           bytes = takes[n].mib << 20;
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (write(fd, "", 1) != 1 || at == MAP_FAILED)
         abort();

@@ -55,7 +55,8 @@ static char *get_arena(void)
     char *at = atomic_load(&arena), *made;
     if (at)
         return at;
-    made = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    made = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (made == MAP_FAILED)
         fail("no memory");
     return atomic_compare_exchange_strong(&arena, &at, made) ? made : at;
@@ -102,7 +103,8 @@ static void *allocate(size_t size, size_t align, unsigned family)
     uint64_t at = atomic_fetch_add(&used, (size + to + sizeof(struct head) + 31) & ~(uint64_t)15);
     if (at > ARENA_BYTES / 2)
         return NULL;
-    uintptr_t block = ((uintptr_t)get_arena() + at + sizeof(struct head) + to - 1) & ~(uintptr_t)(to - 1);
+    uintptr_t block =
+        ((uintptr_t)get_arena() + at + sizeof(struct head) + to - 1) & ~(uintptr_t)(to - 1);
     struct head *h = (struct head *)block - 1;
     h->size = size;
     h->align = align;
@@ -207,45 +209,45 @@ EXPORT void *pvalloc(size_t size)
 }
 
 // The functions that C++ and C23 add, by their names for the linker.
-#define ALLOCATE(kind, symbol, family)                                                                                 \
-    EXPORT void *symbol(size_t size);                                                                                  \
-    EXPORT void *symbol(size_t size)                                                                                   \
-    {                                                                                                                  \
-        return allocate(size, 0, (family) | COUNT(kind));                                                              \
+#define ALLOCATE(kind, symbol, family)                                                             \
+    EXPORT void *symbol(size_t size);                                                              \
+    EXPORT void *symbol(size_t size)                                                               \
+    {                                                                                              \
+        return allocate(size, 0, (family) | COUNT(kind));                                          \
     }
-#define ALLOCATE_ALIGNED(kind, symbol, family)                                                                         \
-    EXPORT void *symbol(size_t size, size_t align);                                                                    \
-    EXPORT void *symbol(size_t size, size_t align)                                                                     \
-    {                                                                                                                  \
-        return allocate(size, align, (family) | COUNT(kind));                                                          \
+#define ALLOCATE_ALIGNED(kind, symbol, family)                                                     \
+    EXPORT void *symbol(size_t size, size_t align);                                                \
+    EXPORT void *symbol(size_t size, size_t align)                                                 \
+    {                                                                                              \
+        return allocate(size, align, (family) | COUNT(kind));                                      \
     }
-#define DEALLOCATE(kind, symbol, family)                                                                               \
-    EXPORT void symbol(void *block);                                                                                   \
-    EXPORT void symbol(void *block)                                                                                    \
-    {                                                                                                                  \
-        COUNT(kind);                                                                                                   \
-        deallocate(block, ANY, ANY, family);                                                                           \
+#define DEALLOCATE(kind, symbol, family)                                                           \
+    EXPORT void symbol(void *block);                                                               \
+    EXPORT void symbol(void *block)                                                                \
+    {                                                                                              \
+        COUNT(kind);                                                                               \
+        deallocate(block, ANY, ANY, family);                                                       \
     }
-#define DEALLOCATE_SIZED(kind, symbol, family)                                                                         \
-    EXPORT void symbol(void *block, size_t size);                                                                      \
-    EXPORT void symbol(void *block, size_t size)                                                                       \
-    {                                                                                                                  \
-        COUNT(kind);                                                                                                   \
-        deallocate(block, (int64_t)size, ANY, family);                                                                 \
+#define DEALLOCATE_SIZED(kind, symbol, family)                                                     \
+    EXPORT void symbol(void *block, size_t size);                                                  \
+    EXPORT void symbol(void *block, size_t size)                                                   \
+    {                                                                                              \
+        COUNT(kind);                                                                               \
+        deallocate(block, (int64_t)size, ANY, family);                                             \
     }
-#define DEALLOCATE_ALIGNED(kind, symbol, family)                                                                       \
-    EXPORT void symbol(void *block, size_t align);                                                                     \
-    EXPORT void symbol(void *block, size_t align)                                                                      \
-    {                                                                                                                  \
-        COUNT(kind);                                                                                                   \
-        deallocate(block, ANY, (int64_t)align, family);                                                                \
+#define DEALLOCATE_ALIGNED(kind, symbol, family)                                                   \
+    EXPORT void symbol(void *block, size_t align);                                                 \
+    EXPORT void symbol(void *block, size_t align)                                                  \
+    {                                                                                              \
+        COUNT(kind);                                                                               \
+        deallocate(block, ANY, (int64_t)align, family);                                            \
     }
-#define DEALLOCATE_BOTH(kind, symbol, family, first, second)                                                           \
-    EXPORT void symbol(void *block, size_t first, size_t second);                                                      \
-    EXPORT void symbol(void *block, size_t first, size_t second)                                                       \
-    {                                                                                                                  \
-        COUNT(kind);                                                                                                   \
-        deallocate(block, (int64_t)size, (int64_t)align, family);                                                      \
+#define DEALLOCATE_BOTH(kind, symbol, family, first, second)                                       \
+    EXPORT void symbol(void *block, size_t first, size_t second);                                  \
+    EXPORT void symbol(void *block, size_t first, size_t second)                                   \
+    {                                                                                              \
+        COUNT(kind);                                                                               \
+        deallocate(block, (int64_t)size, (int64_t)align, family);                                  \
     }
 
 ALLOCATE(HT_NEW, _Znwm, FAMILY_NEW)
@@ -266,10 +268,12 @@ DEALLOCATE_SIZED(HT_DELETE_ARRAY_SIZED, _ZdaPvm, FAMILY_NEW_ARRAY)
 DEALLOCATE_ALIGNED(HT_DELETE_ALIGNED, _ZdlPvSt11align_val_t, FAMILY_NEW)
 DEALLOCATE_ALIGNED(HT_DELETE_ARRAY_ALIGNED, _ZdaPvSt11align_val_t, FAMILY_NEW_ARRAY)
 DEALLOCATE_ALIGNED(HT_DELETE_ALIGNED_NOTHROW, _ZdlPvSt11align_val_tRKSt9nothrow_t, FAMILY_NEW)
-DEALLOCATE_ALIGNED(HT_DELETE_ARRAY_ALIGNED_NOTHROW, _ZdaPvSt11align_val_tRKSt9nothrow_t, FAMILY_NEW_ARRAY)
+DEALLOCATE_ALIGNED(HT_DELETE_ARRAY_ALIGNED_NOTHROW, _ZdaPvSt11align_val_tRKSt9nothrow_t,
+                   FAMILY_NEW_ARRAY)
 DEALLOCATE_BOTH(HT_FREE_ALIGNED_SIZED, free_aligned_sized, FAMILY_C, align, size)
 DEALLOCATE_BOTH(HT_DELETE_SIZED_ALIGNED, _ZdlPvmSt11align_val_t, FAMILY_NEW, size, align)
-DEALLOCATE_BOTH(HT_DELETE_ARRAY_SIZED_ALIGNED, _ZdaPvmSt11align_val_t, FAMILY_NEW_ARRAY, size, align)
+DEALLOCATE_BOTH(HT_DELETE_ARRAY_SIZED_ALIGNED, _ZdaPvmSt11align_val_t, FAMILY_NEW_ARRAY, size,
+                align)
 
 __attribute__((destructor)) static void write_counts(void)
 {

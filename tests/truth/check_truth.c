@@ -93,12 +93,13 @@ static void name_thread(uint32_t *name, uint64_t size)
 }
 
 // Compares a call with what the log says: `s` is the slot before the op.
-static void compare(uint32_t *name, struct slot *s, const struct workload_op *op, enum format_slot_use use)
+static void compare(uint32_t *name, struct slot *s, const struct workload_op *op,
+                    enum format_slot_use use)
 {
     if (!log_.n)
         return;
-    bool names_itself =
-        use == FORMAT_SLOT_ALLOCATED && op->size >= TRUTH_NAME_SIZE && op->size < TRUTH_NAME_SIZE + MAX_NAMES;
+    bool names_itself = use == FORMAT_SLOT_ALLOCATED && op->size >= TRUTH_NAME_SIZE &&
+                        op->size < TRUTH_NAME_SIZE + MAX_NAMES;
     if (names_itself)
         name_thread(name, op->size);
     uint64_t size = event_requested(op->kind, op->size, op->count);
@@ -110,14 +111,16 @@ static void compare(uint32_t *name, struct slot *s, const struct workload_op *op
         fail("a thread that has no name does what the log should know");
     const struct truth_call *c = next_call(*name);
     if (c->kind != op->kind || (use != FORMAT_SLOT_FREED && c->size != size))
-        fail("thread %u: %s of %llu bytes, but the program says %s of %llu", *name, event_infos[op->kind].name,
-             (unsigned long long)size, event_infos[c->kind].name, (unsigned long long)c->size);
+        fail("thread %u: %s of %llu bytes, but the program says %s of %llu", *name,
+             event_infos[op->kind].name, (unsigned long long)size, event_infos[c->kind].name,
+             (unsigned long long)c->size);
     if (use == FORMAT_SLOT_ALLOCATED) {
         s->tracked = true;
         s->block = c->block;
     } else if (s->block != c->block) {
-        fail("thread %u: %s of block %llu, but the program means %llu", *name, event_infos[op->kind].name,
-             (unsigned long long)s->block, (unsigned long long)c->block);
+        fail("thread %u: %s of block %llu, but the program means %llu", *name,
+             event_infos[op->kind].name, (unsigned long long)s->block,
+             (unsigned long long)c->block);
     }
     tracked++;
 }
@@ -136,7 +139,8 @@ static void use_slot(uint32_t thread, const struct workload_op *op)
         crossings++;
         if (!reach_before(&reach, s->last_thread, s->last_op, thread))
             fail("thread %u: %s of slot %u does not come after op %llu of thread %u", thread,
-                 event_infos[op->kind].name, op->slot, (unsigned long long)s->last_op, s->last_thread);
+                 event_infos[op->kind].name, op->slot, (unsigned long long)s->last_op,
+                 s->last_thread);
     }
     compare(name_get(thread), s, op, use);
     s->taken = use != FORMAT_SLOT_FREED;
@@ -233,9 +237,10 @@ int main(int argc, char **argv)
         fail("%s", e.text);
     check_numbers();
     check_log();
-    printf("%llu ops, %llu dependencies, %llu uses by another thread, %llu calls as the program says\n",
-           (unsigned long long)ops, (unsigned long long)waits, (unsigned long long)crossings,
-           (unsigned long long)tracked);
+    printf(
+        "%llu ops, %llu dependencies, %llu uses by another thread, %llu calls as the program says\n",
+        (unsigned long long)ops, (unsigned long long)waits, (unsigned long long)crossings,
+        (unsigned long long)tracked);
     workload_reader_close(r);
     input_close(&in);
     reach_release(&reach);

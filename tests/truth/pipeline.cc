@@ -18,8 +18,9 @@ struct item {
 };
 using item_ref = std::shared_ptr<item>;
 
-class queue {
-public:
+class queue
+{
+  public:
     void put(item_ref i)
     {
         std::lock_guard<std::mutex> hold(lock);
@@ -35,7 +36,7 @@ public:
         return i;
     }
 
-private:
+  private:
     std::mutex lock;
     std::condition_variable more;
     std::deque<item_ref> items;

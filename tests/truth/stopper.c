@@ -82,7 +82,8 @@ static void find_code(void)
     snprintf(path, sizeof path, "/proc/%ld/maps", (long)program);
     FILE *maps = fopen(path, "re");
     while (maps && fgets(line, sizeof line, maps)) {
-        if (strstr(line, "/libheaptape.so") && sscanf(line, "%lx-%lx r-x", &start, &end) == 2 && strstr(line, " r-x")) {
+        if (strstr(line, "/libheaptape.so") && sscanf(line, "%lx-%lx r-x", &start, &end) == 2 &&
+            strstr(line, " r-x")) {
             code_start = start;
             code_end = end;
         }
@@ -133,7 +134,8 @@ static bool is_at_counter(pid_t tid)
 {
     struct user_regs_struct r;
     uint64_t at = ptrace(PTRACE_GETREGS, tid, NULL, &r) ? 0 : r.rip;
-    return at >= code_start && at < code_end && (ptrace(PTRACE_PEEKTEXT, tid, (void *)at, NULL) & 0xffff) == RDTSC;
+    return at >= code_start && at < code_end &&
+           (ptrace(PTRACE_PEEKTEXT, tid, (void *)at, NULL) & 0xffff) == RDTSC;
 }
 
 static bool step(pid_t tid)

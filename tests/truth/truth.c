@@ -22,7 +22,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 64, MAX_NAMES = 512, RING = 8, POOL = 48, STACK = 64, GENERATIONS = 6, CALLS_A_NAP = 8 };
+enum {
+    MAX_THREADS = 64,
+    MAX_NAMES = 512,
+    RING = 8,
+    POOL = 48,
+    STACK = 64,
+    GENERATIONS = 6,
+    CALLS_A_NAP = 8
+};
 
 // A block knows its number, which who gets it reads.
 struct block {
@@ -62,7 +70,8 @@ static _Noreturn void fail(const char *what)
 
 static void *map(size_t bytes)
 {
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
         fail("mmap");
     return at;
@@ -128,7 +137,8 @@ static struct block *resize(struct thread *t, struct block *b)
 
 static void mode_ring(struct thread *t)
 {
-    struct ring *to = &rings[t->position], *from = &rings[(t->position + n_threads - 1) % n_threads];
+    struct ring *to = &rings[t->position],
+                *from = &rings[(t->position + n_threads - 1) % n_threads];
     struct block *mine = NULL;
     for (unsigned i = 0; i < calls_each / 2; i++) {
         struct block *empty = NULL;
@@ -178,7 +188,8 @@ static void begin(struct thread *t, unsigned position)
     t->seed = 0x9e3779b97f4a7c15u * (t->name + 1);
     t->capacity = 8u * calls_each * (n_modes + 1) + 4096;
     t->calls = map(t->capacity * sizeof *t->calls);
-    struct block *name = number(t, HT_MALLOC, malloc(TRUTH_NAME_SIZE + t->name), TRUTH_NAME_SIZE + t->name);
+    struct block *name =
+        number(t, HT_MALLOC, malloc(TRUTH_NAME_SIZE + t->name), TRUTH_NAME_SIZE + t->name);
     give(t, name);
 }
 
@@ -247,7 +258,8 @@ static void write_log(const char *path)
     if (fd < 0)
         fail(path);
     for (unsigned i = 0; i < n_names; i++) {
-        const char *at = (const char *)threads[i].calls, *end = (const char *)(threads[i].calls + threads[i].n);
+        const char *at = (const char *)threads[i].calls,
+                   *end = (const char *)(threads[i].calls + threads[i].n);
         while (at < end) {
             ssize_t n = write(fd, at, (size_t)(end - at));
             if (n <= 0)
@@ -263,7 +275,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*mode)(struct thread *);
-    } all[] = {{"ring", mode_ring}, {"lock", mode_lock}, {"pool", mode_pool}, {"realloc", mode_realloc}};
+    } all[] = {
+        {"ring", mode_ring}, {"lock", mode_lock}, {"pool", mode_pool}, {"realloc", mode_realloc}};
     pthread_t id[MAX_THREADS];
     bool with_births = argc == 4;
     if (argc < 4 || (n_threads = (unsigned)atoi(argv[1])) < 1 || n_threads > MAX_THREADS)

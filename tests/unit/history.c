@@ -28,7 +28,8 @@ static uint64_t check_slot(struct history *h, const struct workload_op *op)
     return was;
 }
 
-static void check_dependencies(const struct history *h, uint32_t thread, const struct workload_op *op)
+static void check_dependencies(const struct history *h, uint32_t thread,
+                               const struct workload_op *op)
 {
     for (uint32_t i = 0; i < op->n_dependencies; i++) {
         const struct workload_dependency *w = &op->dependencies[i];
@@ -132,9 +133,12 @@ void history_put(struct history *h, unsigned thread, const struct event *ev)
     history_put_in(h, thread, 0, ev);
 }
 
-void history_malloc(struct history *h, unsigned thread, uint64_t stamp, uint64_t size, uint64_t address)
+void history_malloc(struct history *h, unsigned thread, uint64_t stamp, uint64_t size,
+                    uint64_t address)
 {
-    history_put(h, thread, &(struct event){.kind = HT_MALLOC, .stamp = stamp, .size = size, .result = address});
+    history_put(
+        h, thread,
+        &(struct event){.kind = HT_MALLOC, .stamp = stamp, .size = size, .result = address});
 }
 
 void history_free(struct history *h, unsigned thread, uint64_t stamp, uint64_t address)
@@ -142,11 +146,12 @@ void history_free(struct history *h, unsigned thread, uint64_t stamp, uint64_t a
     history_put(h, thread, &(struct event){.kind = HT_FREE, .stamp = stamp, .ptr = address});
 }
 
-void history_realloc(struct history *h, unsigned thread, uint64_t begin, uint64_t end, uint64_t from, uint64_t size,
-                     uint64_t to)
+void history_realloc(struct history *h, unsigned thread, uint64_t begin, uint64_t end,
+                     uint64_t from, uint64_t size, uint64_t to)
 {
     if (from)
-        history_put(h, thread, &(struct event){.kind = HT_REALLOC_BEGIN, .stamp = begin, .ptr = from});
+        history_put(h, thread,
+                    &(struct event){.kind = HT_REALLOC_BEGIN, .stamp = begin, .ptr = from});
     history_put(h, thread,
                 &(struct event){.kind = HT_REALLOC,
                                 .stamp = end,

@@ -48,10 +48,11 @@ void history_put(struct history *h, unsigned thread, const struct event *ev);
 void history_put_in(struct history *h, unsigned thread, unsigned stream, const struct event *ev);
 
 // Short forms of it. Addresses are multiples of 16.
-void history_malloc(struct history *h, unsigned thread, uint64_t stamp, uint64_t size, uint64_t address);
+void history_malloc(struct history *h, unsigned thread, uint64_t stamp, uint64_t size,
+                    uint64_t address);
 void history_free(struct history *h, unsigned thread, uint64_t stamp, uint64_t address);
-void history_realloc(struct history *h, unsigned thread, uint64_t begin, uint64_t end, uint64_t from, uint64_t size,
-                     uint64_t to);
+void history_realloc(struct history *h, unsigned thread, uint64_t begin, uint64_t end,
+                     uint64_t from, uint64_t size, uint64_t to);
 
 // Feeds what was added since; then all up to `watermark` comes out.
 void history_batch(struct history *h, uint64_t watermark);

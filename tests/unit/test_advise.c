@@ -7,7 +7,8 @@
 static void a_clear_difference(void **state)
 {
     (void)state;
-    const double now[] = {20.1, 20.4, 19.8, 20.0, 20.2, 20}, fast[] = {10.2, 9.9, 10.0, 10.1, 9.8, 10};
+    const double now[] = {20.1, 20.4, 19.8, 20.0, 20.2, 20},
+                 fast[] = {10.2, 9.9, 10.0, 10.1, 9.8, 10};
     assert_int_equal(advise_verdict_of(fast, 6, now, 6), -1);
     assert_int_equal(advise_verdict_of(now, 6, fast, 6), 1);
     assert_int_equal(advise_verdict_of(fast, 5, now, 6), 0); // too few
@@ -19,9 +20,11 @@ static void what_overlaps_or_is_near_is_no_difference(void **state)
     (void)state;
     const double now[] = {20, 21, 22, 22, 23, 24}, overlaps[] = {10, 10, 10, 10, 10, 20.5},
                  near[] = {17, 18, 18, 19, 19.5, 19.9};
-    const double even[] = {100, 100, 100, 100, 100, 100}, hardly_less[] = {99.5, 99.5, 99.5, 99.5, 99.5, 99.5};
+    const double even[] = {100, 100, 100, 100, 100, 100},
+                 hardly_less[] = {99.5, 99.5, 99.5, 99.5, 99.5, 99.5};
     assert_int_equal(advise_verdict_of(overlaps, 6, now, 6), 0);
-    assert_int_equal(advise_verdict_of(near, 6, now, 6), 0); // apart, but by less than either spreads
+    assert_int_equal(advise_verdict_of(near, 6, now, 6),
+                     0); // apart, but by less than either spreads
     assert_int_equal(advise_verdict_of(hardly_less, 6, even, 6), 0);
     assert_int_equal(advise_verdict_of(even, 6, even, 6), 0);
 }
@@ -82,10 +85,13 @@ static void the_table_is_ordered(void **state)
             known |= strcmp(i->name, s->allocator) == 0;
         assert_true(known);
         assert_true(!s[1].allocator || s[1].group >= s->group);
-        assert_true((s->group == ADVISE_ALLOCATOR) == (!s->environment[0] && !s->trim_step && !s->huge_pages_off));
+        assert_true((s->group == ADVISE_ALLOCATOR) ==
+                    (!s->environment[0] && !s->trim_step && !s->huge_pages_off));
         for (const struct advise_setting *other = advise_settings; other < s; other++)
-            assert_true(strcmp(other->allocator, s->allocator) != 0 || other->trim_step != s->trim_step ||
-                        strcmp(other->environment, s->environment) != 0 || other->huge_pages_off != s->huge_pages_off);
+            assert_true(strcmp(other->allocator, s->allocator) != 0 ||
+                        other->trim_step != s->trim_step ||
+                        strcmp(other->environment, s->environment) != 0 ||
+                        other->huge_pages_off != s->huge_pages_off);
     }
 }
 

@@ -24,7 +24,8 @@ static int release(void **state)
 
 static uint32_t add(uint32_t thread, uint64_t site, uint64_t size)
 {
-    struct workload_op op = {.kind = HT_MALLOC, .slot = next_slot, .size = size, .value = site, .stamp = sites.events};
+    struct workload_op op = {
+        .kind = HT_MALLOC, .slot = next_slot, .size = size, .value = site, .stamp = sites.events};
     assert_int_equal(by_site_op(&sites, thread, &op), 0);
     return next_slot++;
 }
@@ -37,8 +38,10 @@ static void drop(uint32_t slot)
 
 static void mark(const char *text)
 {
-    struct workload_op op = {
-        .kind = HT_MARK, .slot = WORKLOAD_NO_SLOT, .text = text, .text_bytes = (uint32_t)strlen(text)};
+    struct workload_op op = {.kind = HT_MARK,
+                             .slot = WORKLOAD_NO_SLOT,
+                             .text = text,
+                             .text_bytes = (uint32_t)strlen(text)};
     assert_int_equal(by_site_op(&sites, 0, &op), 0);
 }
 
@@ -131,8 +134,8 @@ static void test_short_runs_have_no_more_growth_than_is_live(void **state)
 static void test_span_by_site_thread_and_size(void **state)
 {
     (void)state;
-    sites.span =
-        (struct by_site_span){.wanted = true, .from = {SLICE_AT_MARK, 0, "warm"}, .to = {SLICE_AT_EVENT, 9, NULL}};
+    sites.span = (struct by_site_span){
+        .wanted = true, .from = {SLICE_AT_MARK, 0, "warm"}, .to = {SLICE_AT_EVENT, 9, NULL}};
     uint32_t before = add(0, 1, 100), resized = add(0, 1, 8); // 0, 1
     mark("cold");                                             // 2
     mark("warm");                                             // 3
@@ -191,7 +194,8 @@ static void test_flows_and_parts_are_of_each_op(void **state)
         uint32_t victim = slot ? (random >> 8) % slot : 0;
         if (e % 3 == 2 && blocks[victim].live) {
             unsigned life = 0;
-            while (life < BY_SITE_LIVES - 1 && (uint64_t)e + 1 - blocks[victim].at > by_site_lives_events[life])
+            while (life < BY_SITE_LIVES - 1 &&
+                   (uint64_t)e + 1 - blocks[victim].at > by_site_lives_events[life])
                 life++;
             lived[life]++;
             freed++;
@@ -200,7 +204,8 @@ static void test_flows_and_parts_are_of_each_op(void **state)
             drop(victim);
             continue;
         }
-        uint32_t site = (random >> 4) % SITES, size = 1 + (random >> 12) % 300, thread = (random >> 20) % THREADS;
+        uint32_t site = (random >> 4) % SITES, size = 1 + (random >> 12) % 300,
+                 thread = (random >> 20) % THREADS;
         slot = add(thread, site, size) + 1;
         blocks[slot - 1].size = size;
         blocks[slot - 1].site = site;
@@ -216,8 +221,10 @@ static void test_flows_and_parts_are_of_each_op(void **state)
     for (size_t bin = 0; bin < sites.n_bins; bin++) {
         for (size_t site = 0; site < SITES; site++) {
             assert_int_equal(sites.levels[site][bin], after[bin * sites.bin_events][site].live);
-            assert_int_equal(sites.flows[site].bytes[bin], after[bin * sites.bin_events][site].bytes);
-            assert_int_equal(sites.flows[site].calls[bin], after[bin * sites.bin_events][site].calls);
+            assert_int_equal(sites.flows[site].bytes[bin],
+                             after[bin * sites.bin_events][site].bytes);
+            assert_int_equal(sites.flows[site].calls[bin],
+                             after[bin * sites.bin_events][site].calls);
         }
     }
     assert_true(freed > 100);
@@ -306,7 +313,8 @@ static void pools_are_the_sum_of_their_blocks(void **state)
             assert_int_equal(a->peak_bytes, b->peak_bytes);
             assert_int_equal(a->live_blocks, b->live_blocks);
             assert_int_equal(a->live_bytes, b->live_bytes);
-            assert_true(a->live.variance - b->live.variance < 1 && b->live.variance - a->live.variance < 1);
+            assert_true(a->live.variance - b->live.variance < 1 &&
+                        b->live.variance - a->live.variance < 1);
         }
         assert_true(pooled.sites[1].freed_blocks > 100);
         by_site_release(&pooled);
@@ -319,7 +327,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_a_leak_grows_and_a_burst_does_not, empty, release),
     cmocka_unit_test_setup_teardown(test_the_order_by_growth, empty, release),
     cmocka_unit_test_setup_teardown(test_resized_blocks_are_not_freed, empty, release),
-    cmocka_unit_test_setup_teardown(test_short_runs_have_no_more_growth_than_is_live, empty, release),
+    cmocka_unit_test_setup_teardown(test_short_runs_have_no_more_growth_than_is_live, empty,
+                                    release),
     cmocka_unit_test_setup_teardown(test_span_by_site_thread_and_size, empty, release),
     cmocka_unit_test_setup_teardown(test_a_span_that_is_not_reached, empty, release),
     cmocka_unit_test_setup_teardown(test_flows_and_parts_are_of_each_op, empty, release),

@@ -20,13 +20,17 @@ static void objects_of_the_program(void **state)
     assert_true(own("/usr/bin/python3.11", "/usr/bin/python3.11"));
     assert_true(own("/home/me/app/libapp.so", "/home/me/app/bin/app"));
     assert_true(own("/opt/app/libapp.so", NULL));
-    assert_true(own("/usr/lib/libreoffice/program/libsw.so", "/usr/lib/libreoffice/program/soffice.bin"));
-    assert_true(own("/usr/lib/gcc/x86_64-linux-gnu/12/cc1", "/usr/lib/gcc/x86_64-linux-gnu/12/cc1"));
+    assert_true(
+        own("/usr/lib/libreoffice/program/libsw.so", "/usr/lib/libreoffice/program/soffice.bin"));
+    assert_true(
+        own("/usr/lib/gcc/x86_64-linux-gnu/12/cc1", "/usr/lib/gcc/x86_64-linux-gnu/12/cc1"));
     assert_false(own("/usr/lib/libreoffice/program/libsw.so", "/usr/bin/other"));
     assert_false(own("/usr/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/python3.11"));
-    assert_false(own("/usr/lib/libreoffice/program/deeper/libsw.so", "/usr/lib/libreoffice/program/soffice.bin"));
+    assert_false(own("/usr/lib/libreoffice/program/deeper/libsw.so",
+                     "/usr/lib/libreoffice/program/soffice.bin"));
     assert_false(own("/lib64/libc.so.6", NULL));
-    assert_false(own("/usr/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"));
+    assert_false(own("/usr/lib/x86_64-linux-gnu/libc.so.6",
+                     "/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"));
     assert_false(own("/home/me/heaptape/build/src/libheaptape.so", "/home/me/app"));
     assert_false(own("/memfd:jit (deleted)", "/home/me/app"));
     assert_false(own("/dev/zero (deleted)", "/home/me/app"));
@@ -54,7 +58,8 @@ static void put(struct by_site *b, uint8_t kind, uint32_t slot, uint64_t size, u
     assert_int_equal(by_site_op(b, 0, &op), 0);
 }
 
-static void check_bytes(const struct coverage_bytes *b, uint64_t allocated, uint64_t at_peak, uint64_t at_end)
+static void check_bytes(const struct coverage_bytes *b, uint64_t allocated, uint64_t at_peak,
+                        uint64_t at_end)
 {
     assert_int_equal(b->allocated, allocated);
     assert_int_equal(b->at_peak, at_peak);

@@ -64,8 +64,9 @@ static void test_intervals_hold_the_truth(void **unused)
             small_held += holds && truth < RATE;
         }
     }
-    print_message("%u of %u intervals hold the truth; of small sites %u of %u; sums %.4f of the truth\n", held, shown,
-                  small_held, small, sum / sum_truth);
+    print_message(
+        "%u of %u intervals hold the truth; of small sites %u of %u; sums %.4f of the truth\n",
+        held, shown, small_held, small, sum / sum_truth);
     assert_true(held >= shown * 0.95);
     assert_true(small > 20 && small_held >= small * 0.95);
     assert_true(fabs(sum / sum_truth - 1) < 0.02);

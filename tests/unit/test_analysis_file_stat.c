@@ -11,10 +11,12 @@
 
 static const char path[] = "file-stat.htw";
 
-static void put(struct workload_output *w, uint8_t kind, uint32_t slot, uint64_t size, uint64_t site)
+static void put(struct workload_output *w, uint8_t kind, uint32_t slot, uint64_t size,
+                uint64_t site)
 {
     static uint64_t stamp;
-    struct workload_op op = {.kind = kind, .slot = slot, .size = size, .value = site, .stamp = stamp += 1000};
+    struct workload_op op = {
+        .kind = kind, .slot = slot, .size = size, .value = site, .stamp = stamp += 1000};
     struct err e = {0};
     assert_int_equal(workload_output_op(w, 0, &op, &e), 0);
 }
@@ -24,8 +26,12 @@ static void write_workload(const struct workload_sites *sites)
 {
     struct output out;
     struct err e = {0};
-    struct workload_header h = {
-        .clock_hz = 1000000000, .has_stamps = true, .pid = 77, .exe = "/bin/x", .argv = "x", .argv_bytes = 2};
+    struct workload_header h = {.clock_hz = 1000000000,
+                                .has_stamps = true,
+                                .pid = 77,
+                                .exe = "/bin/x",
+                                .argv = "x",
+                                .argv_bytes = 2};
     struct workload_output w;
     assert_int_equal(output_open(&out, path, OUTPUT_FORCE, &e), 0);
     assert_int_equal(workload_output_begin(&w, &out, 1, &h, &e), 0);

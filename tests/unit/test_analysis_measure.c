@@ -65,7 +65,8 @@ static void test_few_runs_have_no_interval(void **state)
     (void)state;
     const double slow[] = {20.1, 20.4, 19.8, 20.2, 20.0}, fast[] = {10.2, 9.9, 10.0, 10.1, 9.8};
     for (size_t n = 1; n <= 5; n++) {
-        struct measure_ratio r = measure_ratio(slow, n, fast, 5), reversed = measure_ratio(slow, 5, fast, n);
+        struct measure_ratio r = measure_ratio(slow, n, fast, 5),
+                             reversed = measure_ratio(slow, 5, fast, n);
         assert_true(r.ratio > 1.9 && reversed.ratio > 1.9);
         assert_int_equal(measure_has_interval(&r), n == 5);
         assert_int_equal(measure_has_interval(&reversed), n == 5);

@@ -46,7 +46,8 @@ static void frequent_finds_the_frequent(void **state)
 
 static void add_bin(struct timeline *t, uint64_t number)
 {
-    t->open.counts = (struct timeline_counts){.min_bytes = 1000 - number % 1000, .max_bytes = number, .events = 1};
+    t->open.counts = (struct timeline_counts){
+        .min_bytes = 1000 - number % 1000, .max_bytes = number, .events = 1};
     t->open.end_bytes = number;
     assert_int_equal(timeline_close(t), 0);
 }
@@ -98,8 +99,9 @@ static void peak_keeps_its_composition(void **state)
     struct usage_sums *sums = calloc(1, sizeof *sums);
     struct usage u;
     const struct workload_op ops[] = {
-        op(HT_MALLOC, 0, 100, 10), op(HT_MALLOC, 1, 1000, 20), op(HT_FREE, 0, 0, 30),   op(HT_MALLOC, 0, 50, 40),
-        op(HT_MALLOC, 2, 60, 50),  op(HT_FREE, 1, 0, 60),      op(HT_MALLOC, 1, 7, 70),
+        op(HT_MALLOC, 0, 100, 10), op(HT_MALLOC, 1, 1000, 20), op(HT_FREE, 0, 0, 30),
+        op(HT_MALLOC, 0, 50, 40),  op(HT_MALLOC, 2, 60, 50),   op(HT_FREE, 1, 0, 60),
+        op(HT_MALLOC, 1, 7, 70),
     };
     (void)state;
     usage_init(&u, sums, 10, 1);

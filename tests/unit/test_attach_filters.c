@@ -16,7 +16,8 @@
 #define RETURN(value) BPF_STMT(BPF_RET | BPF_K, value)
 #define LENGTH(f)     (sizeof(f) / sizeof *(f))
 
-static const struct filters_need needed_mprotect = {"mprotect", SYS_mprotect, false, 1 << 2, {0, 0, PROT_READ}};
+static const struct filters_need needed_mprotect = {
+    "mprotect", SYS_mprotect, false, 1 << 2, {0, 0, PROT_READ}};
 
 static uint32_t action_of(const struct sock_filter *f, size_t n)
 {
@@ -44,7 +45,8 @@ static void test_calls_by_number(void **state)
 static void test_an_argument_that_is_known(void **state)
 {
     (void)state;
-    struct sock_filter f[] = {LOAD(OFFSET(args[2])), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
+    struct sock_filter f[] = {LOAD(OFFSET(args[2])),
+                              BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
                               RETURN(SECCOMP_RET_KILL_PROCESS), RETURN(SECCOMP_RET_ALLOW)};
     assert_int_equal(action_of(f, LENGTH(f)), SECCOMP_RET_ALLOW);
     f[1].k = PROT_READ;
@@ -95,7 +97,8 @@ static void test_arithmetic(void **state)
 static void test_an_invalid_program_kills(void **state)
 {
     (void)state;
-    const struct sock_filter endless[] = {LOAD(OFFSET(nr))}, far[] = {BPF_JUMP(BPF_JMP | BPF_JA, 1000, 0, 0)},
+    const struct sock_filter endless[] = {LOAD(OFFSET(nr))},
+                             far[] = {BPF_JUMP(BPF_JMP | BPF_JA, 1000, 0, 0)},
                              unknown[] = {LOAD(OFFSET(args[0])), BPF_STMT(BPF_RET | BPF_A, 0)};
     assert_int_equal(action_of(endless, 1), SECCOMP_RET_KILL_PROCESS);
     assert_int_equal(action_of(far, 1), SECCOMP_RET_KILL_PROCESS);
@@ -125,11 +128,13 @@ enum { BODY = 50, JUMPS_AT_MOST = 3 };
 static size_t make_program(struct sock_filter *f, uint64_t *seed)
 {
     static const uint16_t codes[] = {
-        BPF_LD | BPF_W | BPF_ABS,  BPF_LD | BPF_IMM,          BPF_LD | BPF_W | BPF_LEN,  BPF_LDX | BPF_IMM,
-        BPF_ALU | BPF_ADD | BPF_K, BPF_ALU | BPF_SUB | BPF_X, BPF_ALU | BPF_MUL | BPF_K, BPF_ALU | BPF_AND | BPF_X,
-        BPF_ALU | BPF_OR | BPF_X,  BPF_ALU | BPF_XOR | BPF_K, BPF_ALU | BPF_LSH | BPF_K, BPF_ALU | BPF_RSH | BPF_K,
-        BPF_ALU | BPF_NEG,         BPF_MISC | BPF_TAX,        BPF_MISC | BPF_TXA,        BPF_JMP | BPF_JEQ | BPF_X,
-        BPF_JMP | BPF_JGT | BPF_K, BPF_JMP | BPF_JGE | BPF_X, BPF_JMP | BPF_JSET | BPF_K};
+        BPF_LD | BPF_W | BPF_ABS,  BPF_LD | BPF_IMM,          BPF_LD | BPF_W | BPF_LEN,
+        BPF_LDX | BPF_IMM,         BPF_ALU | BPF_ADD | BPF_K, BPF_ALU | BPF_SUB | BPF_X,
+        BPF_ALU | BPF_MUL | BPF_K, BPF_ALU | BPF_AND | BPF_X, BPF_ALU | BPF_OR | BPF_X,
+        BPF_ALU | BPF_XOR | BPF_K, BPF_ALU | BPF_LSH | BPF_K, BPF_ALU | BPF_RSH | BPF_K,
+        BPF_ALU | BPF_NEG,         BPF_MISC | BPF_TAX,        BPF_MISC | BPF_TXA,
+        BPF_JMP | BPF_JEQ | BPF_X, BPF_JMP | BPF_JGT | BPF_K, BPF_JMP | BPF_JGE | BPF_X,
+        BPF_JMP | BPF_JSET | BPF_K};
     size_t n = 0;
     f[n++] = (struct sock_filter)LOAD(OFFSET(nr));
     f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 1, 0);
@@ -139,7 +144,8 @@ static size_t make_program(struct sock_filter *f, uint64_t *seed)
         uint32_t k = (uint32_t)(unit_random(seed) >> (32 + unit_random(seed) % 32));
         bool shifts = (code & ~BPF_K) == (BPF_ALU | BPF_LSH) || code == (BPF_ALU | BPF_RSH | BPF_K);
         k = code == codes[0] ? OFFSET(args) + k % 12 * 4 : shifts ? k % 32 : k;
-        f[n++] = (struct sock_filter){code, unit_random(seed) % JUMPS_AT_MOST, unit_random(seed) % JUMPS_AT_MOST, k};
+        f[n++] = (struct sock_filter){code, unit_random(seed) % JUMPS_AT_MOST,
+                                      unit_random(seed) % JUMPS_AT_MOST, k};
     }
     for (unsigned i = 0; i < JUMPS_AT_MOST; i++)
         f[n++] = (struct sock_filter)BPF_STMT(BPF_MISC | BPF_TAX, 0);
@@ -157,7 +163,8 @@ static bool kernel_fails(const struct sock_filter *f, size_t n, const struct fil
     if (child == 0) {
         struct sock_fprog all = {(unsigned short)n, (struct sock_filter *)f};
         const uint64_t *a = call->args;
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all))
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all))
             _exit(2);
         _exit(syscall(call->number, a[0], a[1], a[2], a[3], a[4], a[5]) < 0);
     }
@@ -180,7 +187,8 @@ static void test_as_the_kernel_follows_it(void **state)
             call.args[i] = unit_random(&seed) >> (unit_random(&seed) % 64);
         size_t n = make_program(f, &seed);
         bool fails = kernel_fails(f, n, &call);
-        assert_int_equal(filters_action(f, n, &call), fails ? SECCOMP_RET_ERRNO : SECCOMP_RET_ALLOW);
+        assert_int_equal(filters_action(f, n, &call),
+                         fails ? SECCOMP_RET_ERRNO : SECCOMP_RET_ALLOW);
         // Without the arguments, the worse of all that may be.
         call.known = 0;
         uint32_t any = filters_action(f, n, &call);

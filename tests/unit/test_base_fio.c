@@ -229,7 +229,8 @@ static void full_device_is_reported(void **state)
 {
     struct output out;
     struct err e = {0};
-    assert_int_equal(output_open(&out, "/dev/full", OUTPUT_ASIDE, &e), 0); // a device is written as it is
+    assert_int_equal(output_open(&out, "/dev/full", OUTPUT_ASIDE, &e),
+                     0); // a device is written as it is
     assert_null(out.aside);
     assert_int_equal(output_write(&out, "abc", 3, &e), -ENOSPC);
     assert_string_equal(e.text, "/dev/full: cannot write at byte 0: No space left on device");
@@ -240,14 +241,18 @@ static void full_device_is_reported(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(missing_file_is_named, make_folder, remove_folder),
-    cmocka_unit_test_setup_teardown(directory_and_empty_file_are_refused, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(directory_and_empty_file_are_refused, make_folder,
+                                    remove_folder),
     cmocka_unit_test_setup_teardown(only_files_and_pipes_are_inputs, make_folder, remove_folder),
-    cmocka_unit_test_setup_teardown(peek_then_read_gives_each_byte_once, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(peek_then_read_gives_each_byte_once, make_folder,
+                                    remove_folder),
     cmocka_unit_test(scanning_keeps_memory_bounded),
     cmocka_unit_test(pipe_in_pieces_is_read_whole),
-    cmocka_unit_test_setup_teardown(existing_file_is_kept_without_force, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(existing_file_is_kept_without_force, make_folder,
+                                    remove_folder),
     cmocka_unit_test_setup_teardown(aside_appears_only_on_commit, make_folder, remove_folder),
-    cmocka_unit_test_setup_teardown(folder_that_is_missing_or_a_directory_is_refused, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(folder_that_is_missing_or_a_directory_is_refused, make_folder,
+                                    remove_folder),
     cmocka_unit_test(full_device_is_reported),
 };
 UNIT_MAIN(tests)

@@ -40,8 +40,9 @@ static void nesting_and_commas(void **state)
     json_put_string(&j, "d", NULL);
     json_put_string(&j, "e", "x");
     json_end_object(&j);
-    assert_text(&j, "{\"a\":18446744073709551615,\"b\":[-9223372036854775808,true,null,[],{},\"0x7f00\"],"
-                    "\"c\":false,\"d\":null,\"e\":\"x\"}\n");
+    assert_text(
+        &j, "{\"a\":18446744073709551615,\"b\":[-9223372036854775808,true,null,[],{},\"0x7f00\"],"
+            "\"c\":false,\"d\":null,\"e\":\"x\"}\n");
     (void)state;
 }
 
@@ -135,8 +136,8 @@ static void write_random(struct json *j, uint64_t *random, unsigned depth)
 
 static void jq_and_python_read_random_documents(void **state)
 {
-    static const char *const readers[] = {"jq -e . > /dev/null",
-                                          "python3 -c 'import json, sys; [json.loads(l) for l in sys.stdin]'"};
+    static const char *const readers[] = {
+        "jq -e . > /dev/null", "python3 -c 'import json, sys; [json.loads(l) for l in sys.stdin]'"};
     for (int r = 0; r < 2; r++) {
         uint64_t random = 4;
         struct json j = {.to = popen(readers[r], "w")};

@@ -47,8 +47,8 @@ static void see_event(struct seen *seen, const struct trace_segment *g, const st
     switch (ev->kind) {
     case HT_MALLOC:
     case HT_CALLOC:
-        seen->wrong +=
-            ev->kind != want.kind || ev->size != want.size || ev->count != want.count || ev->result != want.result;
+        seen->wrong += ev->kind != want.kind || ev->size != want.size || ev->count != want.count ||
+                       ev->result != want.result;
         seen->blocks[place_of(g)]++;
         break;
     case HT_FREE:
@@ -294,15 +294,18 @@ static void on_alarm(int sig)
 static void which_frees_are_near(void **state)
 {
     (void)state;
-    const uint64_t unit = 1 << PRODUCER_UNIT_SHIFT, wrap = 0x10000 * unit, skid = PRODUCER_NEAR_UNITS * unit;
+    const uint64_t unit = 1 << PRODUCER_UNIT_SHIFT, wrap = 0x10000 * unit,
+                   skid = PRODUCER_NEAR_UNITS * unit;
     for (uint64_t ticks = 5 * wrap - 2 * skid; ticks <= 5 * wrap + 2 * skid; ticks += unit / 4) {
         assert_false(producer_release_is_near(producer_release_word(ticks, 7), ticks, 7));
         assert_false(producer_release_is_near(producer_release_word(ticks - unit, 7), ticks, 7));
         assert_true(producer_release_is_near(producer_release_word(ticks, 8), ticks, 7));
-        assert_true(producer_release_is_near(producer_release_word(ticks - skid + unit, 8), ticks, 7));
+        assert_true(
+            producer_release_is_near(producer_release_word(ticks - skid + unit, 8), ticks, 7));
         assert_true(producer_release_is_near(producer_release_word(ticks + skid, 8), ticks, 7));
         assert_false(producer_release_is_near(producer_release_word(ticks - skid, 8), ticks, 7));
-        assert_false(producer_release_is_near(producer_release_word(ticks - wrap / 2, 8), ticks, 7));
+        assert_false(
+            producer_release_is_near(producer_release_word(ticks - wrap / 2, 8), ticks, 7));
     }
 }
 
@@ -322,7 +325,8 @@ static uint32_t releaser_at(uint64_t address)
 static void frees_of_several_threads(void **state)
 {
     (void)state;
-    const uint64_t address = 1 << 20, unaligned = address + (1 << 16) + 1; // that takes the slow path
+    const uint64_t address = 1 << 20,
+                   unaligned = address + (1 << 16) + 1; // that takes the slow path
     struct drain c = open_session(0);
     struct seen seen = {0};
     pid_t child = begin(&c);
@@ -336,7 +340,8 @@ static void frees_of_several_threads(void **state)
         release(0);
         release(address);
         release(unaligned);
-        if (!producer_tls.releaser || releaser_at(0) || releaser_at(address) != producer_tls.releaser ||
+        if (!producer_tls.releaser || releaser_at(0) ||
+            releaser_at(address) != producer_tls.releaser ||
             releaser_at(unaligned) != producer_tls.releaser)
             _exit(4);
         // Another thread's, of the same moment: the fence, and what the thread itself leaves.
@@ -483,7 +488,8 @@ static void a_recorder_that_is_gone(void **state)
 {
     (void)state;
     for (int killed = 0; killed < 2; killed++) {
-        struct drain *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        struct drain *shared =
+            mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         char *dir = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         _Atomic uint32_t *end = (_Atomic uint32_t *)shared;
         pid_t recorder = fork();
@@ -528,8 +534,8 @@ static size_t resident_pages(const void *at, size_t bytes)
 // The table of sites takes memory as they become more, and loses few, and none while there is room.
 static void sites_take_memory_as_they_come(void **unused)
 {
-    struct producer_sites *sites =
-        mmap(NULL, sizeof *sites, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct producer_sites *sites = mmap(NULL, sizeof *sites, PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     static struct spool_header spool;
     uint64_t state = 0, again = 0, missed = 0;
     (void)unused;
@@ -540,11 +546,13 @@ static void sites_take_memory_as_they_come(void **unused)
         producer_site_add(sites, id);
         assert_true(producer_site_seen(sites, &spool, id));
         if (n == PRODUCER_SEEN_FIRST / 2)
-            assert_in_range(resident_pages(sites->seen, sizeof sites->seen), 1, PRODUCER_SEEN_FIRST * 8 / 4096 + 1);
+            assert_in_range(resident_pages(sites->seen, sizeof sites->seen), 1,
+                            PRODUCER_SEEN_FIRST * 8 / 4096 + 1);
     }
     for (uint32_t n = 1; n <= PRODUCER_SEEN_SITES / 2; n++)
         missed += !producer_site_seen(sites, &spool, unit_random(&again) >> 5);
-    print_message("# %u of %u sites would be defined again\n", (unsigned)missed, PRODUCER_SEEN_SITES / 2);
+    print_message("# %u of %u sites would be defined again\n", (unsigned)missed,
+                  PRODUCER_SEEN_SITES / 2);
     assert_in_range(missed, 0, PRODUCER_SEEN_SITES / 2 / 25);
     munmap(sites, sizeof *sites);
 }

@@ -184,10 +184,11 @@ static void test_bounds(void **state)
     for (int i = 0; i < 16; i++)
         words[i] = (uintptr_t)words + 8 * (uint64_t)i;
     for (uint64_t fp = 0; fp < 2000; fp += 1) {
-        struct unwind_cursor c = {
-            .from = {.pc = (uintptr_t)words + 1, .sp = (uintptr_t)words, .fp = (uintptr_t)words + fp},
-            .low = (uintptr_t)words,
-            .high = (uintptr_t)(words + 16)};
+        struct unwind_cursor c = {.from = {.pc = (uintptr_t)words + 1,
+                                           .sp = (uintptr_t)words,
+                                           .fp = (uintptr_t)words + fp},
+                                  .low = (uintptr_t)words,
+                                  .high = (uintptr_t)(words + 16)};
         unwind_walk(&c, UNWIND_DEPTH, &stack);
         assert_in_range(stack.n, 1, 16);
     }

@@ -46,10 +46,11 @@ static void begin(void)
 }
 
 // A function with a lie for a table, which calls `walk`. Its frame has 40 bytes.
-#define LIAR(name, lie)                                                                                                \
-    void name(void (*call)(void));                                                                                     \
-    __asm__(".text\n.type " #name ", @function\n" #name ": .cfi_startproc\n sub $40, %rsp\n" lie                       \
-            "\n call *%rdi\n add $40, %rsp\n ret\n .cfi_endproc\n.size " #name ", . - " #name "\n")
+#define LIAR(name, lie)                                                                            \
+    void name(void (*call)(void));                                                                 \
+    __asm__(".text\n.type " #name ", @function\n" #name ": .cfi_startproc\n sub $40, %rsp\n" lie   \
+            "\n call *%rdi\n add $40, %rsp\n ret\n .cfi_endproc\n.size " #name ", . - " #name      \
+            "\n")
 
 LIAR(own_caller, ".cfi_def_cfa_offset 0");
 LIAR(below_itself, ".cfi_escape 0x13, 0x40"); // def_cfa_offset_sf: 512 bytes below it
@@ -57,18 +58,20 @@ LIAR(far_above, ".cfi_def_cfa_offset 0x7ffffff8");
 LIAR(odd, ".cfi_def_cfa_offset 45");
 LIAR(by_data, ".cfi_def_cfa %rbp, 16"); // rbp is what the caller has in it
 LIAR(no_such_register, ".cfi_escape 0x0c, 99, 16");
-LIAR(fp_far_above, ".cfi_def_cfa_offset 48\n .cfi_escape 0x05, 6, 0xff, 0xff, 0x7f"); // offset_extended
-LIAR(fp_not_known, ".cfi_def_cfa_offset 48\n .cfi_escape 0x09, 6, 99");               // register
-LIAR(endless_expression, ".cfi_escape 0x0f, 3, 0x2f, 0xfd, 0xff");                    // DW_OP_skip to itself
-LIAR(states, ".rept 1000\n .cfi_escape 0x0a\n .endr");                                // remember_state
-LIAR(no_state, ".cfi_escape 0x0b");                                                   // restore_state
-LIAR(backwards, ".cfi_escape 1, 0, 0, 0, 0\n .cfi_escape 1, 0, 0, 0, 0x80");          // set_loc
-LIAR(beyond, ".cfi_escape 4, 0xff, 0xff, 0xff, 0xff");                                // advance_loc4 by 4 GiB
+LIAR(fp_far_above,
+     ".cfi_def_cfa_offset 48\n .cfi_escape 0x05, 6, 0xff, 0xff, 0x7f");      // offset_extended
+LIAR(fp_not_known, ".cfi_def_cfa_offset 48\n .cfi_escape 0x09, 6, 99");      // register
+LIAR(endless_expression, ".cfi_escape 0x0f, 3, 0x2f, 0xfd, 0xff");           // DW_OP_skip to itself
+LIAR(states, ".rept 1000\n .cfi_escape 0x0a\n .endr");                       // remember_state
+LIAR(no_state, ".cfi_escape 0x0b");                                          // restore_state
+LIAR(backwards, ".cfi_escape 1, 0, 0, 0, 0\n .cfi_escape 1, 0, 0, 0, 0x80"); // set_loc
+LIAR(beyond, ".cfi_escape 4, 0xff, 0xff, 0xff, 0xff"); // advance_loc4 by 4 GiB
 LIAR(realigned_by_data, ".cfi_escape 0x0f, 3, 0x76, 0xf8, 6\n .cfi_escape 0x10, 6, 2, 0x76, 0");
 
 static void (*const liars[])(void (*)(void)) = {
-    own_caller,   below_itself,       far_above, odd,      by_data,   no_such_register, fp_far_above,
-    fp_not_known, endless_expression, states,    no_state, backwards, beyond,           realigned_by_data,
+    own_caller,   below_itself,      far_above,          odd,    by_data,  no_such_register,
+    fp_far_above, fp_not_known,      endless_expression, states, no_state, backwards,
+    beyond,       realigned_by_data,
 };
 
 static void test_lies(void **state)
@@ -88,7 +91,8 @@ static void test_lies(void **state)
 static const char *library(const char *name)
 {
     static char path[4096];
-    snprintf(path, sizeof path, "%s/lib%s.so", getenv("HEAPTAPE_PROGRAMS") ? getenv("HEAPTAPE_PROGRAMS") : ".", name);
+    snprintf(path, sizeof path, "%s/lib%s.so",
+             getenv("HEAPTAPE_PROGRAMS") ? getenv("HEAPTAPE_PROGRAMS") : ".", name);
     return path;
 }
 
@@ -172,7 +176,9 @@ static void damage(uint8_t *tables, size_t n, uint64_t *random)
         uint64_t r = unit_random(random), at = r % n, bytes = 1 + (r >> 32) % 4;
         uint8_t with = (uint8_t)(r >> 40);
         for (uint64_t i = 0; i < bytes && at + i < n; i++)
-            tables[at + i] = (r >> 50) % 3 == 0 ? 0 : (r >> 50) % 3 == 1 ? 0xff : (uint8_t)(with + i * 37);
+            tables[at + i] = (r >> 50) % 3 == 0   ? 0
+                             : (r >> 50) % 3 == 1 ? 0xff
+                                                  : (uint8_t)(with + i * 37);
     }
 }
 

@@ -3,10 +3,11 @@
 #include "unit.h"
 
 // Code that is never run, and where its caller's frame is.
-#define CODE(name, table)                                                                                              \
-    extern const char name[];                                                                                          \
-    __asm__(".text\n.globl " #name "\n.type " #name ", @function\n" #name ":\n.cfi_startproc\n" table                  \
-            "\n nop\n nop\n.cfi_endproc\n.size " #name ", . - " #name "\n")
+#define CODE(name, table)                                                                          \
+    extern const char name[];                                                                      \
+    __asm__(".text\n.globl " #name "\n.type " #name ", @function\n" #name                          \
+            ":\n.cfi_startproc\n" table "\n nop\n nop\n.cfi_endproc\n.size " #name ", . - " #name  \
+            "\n")
 
 CODE(by_sp, ".cfi_def_cfa %rsp, 8");
 CODE(by_sp_far, ".cfi_def_cfa %rsp, 32");
@@ -81,7 +82,8 @@ static void test_rules_are_kept(void **unused)
     enum { CALLS = UNWIND_RULES / 4 };
     static struct unwind_memory own;
     struct unwind_stack walked;
-    struct unwind_cursor c = {.low = (uintptr_t)stack, .high = (uintptr_t)(stack + WORDS), .memory = &own};
+    struct unwind_cursor c = {
+        .low = (uintptr_t)stack, .high = (uintptr_t)(stack + WORDS), .memory = &own};
     uint32_t kept = 0;
     (void)unused;
     unwind_memory_init(&own);
@@ -95,6 +97,7 @@ static void test_rules_are_kept(void **unused)
     assert_in_range(kept, CALLS - CALLS / 50, CALLS);
 }
 
-static const struct CMUnitTest tests[] = {cmocka_unit_test(test_same), cmocka_unit_test(test_rules_are_kept)};
+static const struct CMUnitTest tests[] = {cmocka_unit_test(test_same),
+                                          cmocka_unit_test(test_rules_are_kept)};
 
 UNIT_MAIN(tests)

@@ -20,18 +20,20 @@ enum {
     RED_ZONE_BYTES = 128, // below the stack pointer; behind `leave`, tables have registers there
 };
 
-#define FUNCTION(name, body)                                                                                           \
-    void name(uint64_t n);                                                                                             \
-    extern const char name##_end[];                                                                                    \
-    __asm__(".text\n.globl " #name "\n.type " #name ", @function\n" #name ":\n.cfi_startproc\n" body                   \
-            "\n.cfi_endproc\n.globl " #name "_end\n" #name "_end:\n.size " #name ", . - " #name "\n")
+#define FUNCTION(name, body)                                                                       \
+    void name(uint64_t n);                                                                         \
+    extern const char name##_end[];                                                                \
+    __asm__(".text\n.globl " #name "\n.type " #name ", @function\n" #name                          \
+            ":\n.cfi_startproc\n" body "\n.cfi_endproc\n.globl " #name "_end\n" #name              \
+            "_end:\n.size " #name ", . - " #name "\n")
 
 // Sets the trap flag.
 FUNCTION(step_on, "pushfq\n .cfi_adjust_cfa_offset 8\n orq $0x100, (%rsp)\n"
                   "popfq\n .cfi_adjust_cfa_offset -8\n nop\n ret");
 
 // Without a frame, with data below the stack pointer.
-FUNCTION(leaf, "mov %rdi, -8(%rsp)\n lea 1(%rdi), %rax\n mov %rax, -16(%rsp)\n mov -8(%rsp), %rax\n ret");
+FUNCTION(leaf,
+         "mov %rdi, -8(%rsp)\n lea 1(%rdi), %rax\n mov %rax, -16(%rsp)\n mov -8(%rsp), %rax\n ret");
 
 FUNCTION(framed, "push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset %rbp, -16\n"
                  "mov %rsp, %rbp\n .cfi_def_cfa_register %rbp\n push %rbx\n .cfi_offset %rbx, -24\n"
@@ -39,36 +41,45 @@ FUNCTION(framed, "push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset %rbp, -16\n"
                  "mov -8(%rbp), %rbx\n leave\n .cfi_def_cfa %rsp, 8\n ret");
 
 // The frame pointer holds data.
-FUNCTION(spilled, "push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset %rbp, -16\n"
-                  "push %rbx\n .cfi_def_cfa_offset 24\n .cfi_offset %rbx, -24\n"
-                  "mov $-1, %rbp\n sub $40, %rsp\n .cfi_def_cfa_offset 64\n call framed\n mov $8, %ebp\n call leaf\n"
-                  "add $40, %rsp\n .cfi_def_cfa_offset 24\n pop %rbx\n .cfi_def_cfa_offset 16\n"
-                  "pop %rbp\n .cfi_def_cfa_offset 8\n ret");
+FUNCTION(
+    spilled,
+    "push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset %rbp, -16\n"
+    "push %rbx\n .cfi_def_cfa_offset 24\n .cfi_offset %rbx, -24\n"
+    "mov $-1, %rbp\n sub $40, %rsp\n .cfi_def_cfa_offset 64\n call framed\n mov $8, %ebp\n call leaf\n"
+    "add $40, %rsp\n .cfi_def_cfa_offset 24\n pop %rbx\n .cfi_def_cfa_offset 16\n"
+    "pop %rbp\n .cfi_def_cfa_offset 8\n ret");
 
 // Two epilogues, of which the first is in the middle.
-FUNCTION(early, "push %rbx\n .cfi_def_cfa_offset 16\n .cfi_offset %rbx, -16\n mov %rdi, %rbx\n"
-                "test $1, %dil\n jz 1f\n .cfi_remember_state\n pop %rbx\n .cfi_def_cfa_offset 8\n ret\n"
-                "1: .cfi_restore_state\n call spilled\n pop %rbx\n .cfi_def_cfa_offset 8\n ret");
+FUNCTION(early,
+         "push %rbx\n .cfi_def_cfa_offset 16\n .cfi_offset %rbx, -16\n mov %rdi, %rbx\n"
+         "test $1, %dil\n jz 1f\n .cfi_remember_state\n pop %rbx\n .cfi_def_cfa_offset 8\n ret\n"
+         "1: .cfi_restore_state\n call spilled\n pop %rbx\n .cfi_def_cfa_offset 8\n ret");
 
 // alloca: n bytes.
-FUNCTION(roomy, "push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset %rbp, -16\n"
-                "mov %rsp, %rbp\n .cfi_def_cfa_register %rbp\n lea 15(%rdi), %rax\n and $-16, %rax\n sub %rax, %rsp\n"
-                "call spilled\n leave\n .cfi_def_cfa %rsp, 8\n ret");
+FUNCTION(
+    roomy,
+    "push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset %rbp, -16\n"
+    "mov %rsp, %rbp\n .cfi_def_cfa_register %rbp\n lea 15(%rdi), %rax\n and $-16, %rax\n sub %rax, %rsp\n"
+    "call spilled\n leave\n .cfi_def_cfa %rsp, 8\n ret");
 
 // A tail call: behind the jump this function has no frame.
-FUNCTION(tail, "push %rbx\n .cfi_def_cfa_offset 16\n .cfi_offset %rbx, -16\n mov %rdi, %rbx\n call leaf\n"
-               "mov %rbx, %rdi\n pop %rbx\n .cfi_def_cfa_offset 8\n .cfi_restore %rbx\n jmp framed");
+FUNCTION(tail,
+         "push %rbx\n .cfi_def_cfa_offset 16\n .cfi_offset %rbx, -16\n mov %rdi, %rbx\n call leaf\n"
+         "mov %rbx, %rdi\n pop %rbx\n .cfi_def_cfa_offset 8\n .cfi_restore %rbx\n jmp framed");
 
 // Realigns its stack as compilers do, by way of r10.
-FUNCTION(realigned, "lea 8(%rsp), %r10\n .cfi_def_cfa %r10, 0\n and $-64, %rsp\n push -8(%r10)\n push %rbp\n"
-                    "mov %rsp, %rbp\n .cfi_escape 0x10, 6, 2, 0x76, 0\n push %r10\n .cfi_escape 0xf, 3, 0x76, 0x78, 6\n"
-                    "sub $56, %rsp\n call spilled\n mov -8(%rbp), %r10\n .cfi_def_cfa %r10, 0\n"
-                    "leave\n .cfi_restore %rbp\n lea -8(%r10), %rsp\n .cfi_def_cfa %rsp, 8\n ret");
+FUNCTION(
+    realigned,
+    "lea 8(%rsp), %r10\n .cfi_def_cfa %r10, 0\n and $-64, %rsp\n push -8(%r10)\n push %rbp\n"
+    "mov %rsp, %rbp\n .cfi_escape 0x10, 6, 2, 0x76, 0\n push %r10\n .cfi_escape 0xf, 3, 0x76, 0x78, 6\n"
+    "sub $56, %rsp\n call spilled\n mov -8(%rbp), %r10\n .cfi_def_cfa %r10, 0\n"
+    "leave\n .cfi_restore %rbp\n lea -8(%r10), %rsp\n .cfi_def_cfa %rsp, 8\n ret");
 
 // Handles a signal, stepped itself: the kernel clears the flag.
-FUNCTION(handle,
-         "push %rbx\n .cfi_def_cfa_offset 16\n .cfi_offset %rbx, -16\n call step_on\n mov $16, %edi\n call roomy\n"
-         "pop %rbx\n .cfi_def_cfa_offset 8\n ret");
+FUNCTION(
+    handle,
+    "push %rbx\n .cfi_def_cfa_offset 16\n .cfi_offset %rbx, -16\n call step_on\n mov $16, %edi\n call roomy\n"
+    "pop %rbx\n .cfi_def_cfa_offset 8\n ret");
 
 static struct unwind_memory memory;
 static volatile sig_atomic_t stepping;
@@ -104,7 +115,8 @@ static uint32_t walk_theirs(ucontext_t *from, uint64_t *codes)
 // Where the CFA is in r10 a walk ends: it must not go on with something else.
 static bool may_end(const struct unwind_stack *s)
 {
-    return s->n == 1 && s->codes[0] > (uintptr_t)realigned && s->codes[0] <= (uintptr_t)realigned_end;
+    return s->n == 1 && s->codes[0] > (uintptr_t)realigned &&
+           s->codes[0] <= (uintptr_t)realigned_end;
 }
 
 static void compare(const struct unwind_stack *ours, const uint64_t *theirs, uint32_t n)
@@ -115,8 +127,10 @@ static void compare(const struct unwind_stack *ours, const uint64_t *theirs, uin
     while (i < n && i < ours->n && ours->codes[i] == theirs[i])
         i++;
     if (!different++)
-        snprintf(what_differs, sizeof what_differs, "from %#lx: %u and %u frames, frame %u is %#lx and not %#lx",
-                 (long)theirs[0], ours->n, n, i, i < ours->n ? (long)ours->codes[i] : 0, i < n ? (long)theirs[i] : 0);
+        snprintf(what_differs, sizeof what_differs,
+                 "from %#lx: %u and %u frames, frame %u is %#lx and not %#lx", (long)theirs[0],
+                 ours->n, n, i, i < ours->n ? (long)ours->codes[i] : 0,
+                 i < n ? (long)theirs[i] : 0);
 }
 
 static void on_trap(int number, siginfo_t *info, void *context)
@@ -130,9 +144,10 @@ static void on_trap(int number, siginfo_t *info, void *context)
         regs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
         return;
     }
-    struct unwind_cursor c = {.from = {(uint64_t)regs[REG_RIP] + 1, (uint64_t)regs[REG_RSP], (uint64_t)regs[REG_RBP]},
-                              .low = (uintptr_t)regs[REG_RSP] - RED_ZONE_BYTES,
-                              .high = (uintptr_t)environ & ~(uintptr_t)7};
+    struct unwind_cursor c = {
+        .from = {(uint64_t)regs[REG_RIP] + 1, (uint64_t)regs[REG_RSP], (uint64_t)regs[REG_RBP]},
+        .low = (uintptr_t)regs[REG_RSP] - RED_ZONE_BYTES,
+        .high = (uintptr_t)environ & ~(uintptr_t)7};
     uint32_t n = walk_theirs(uc, theirs);
     uint32_t made = memory.made;
     c.memory = &memory;
@@ -162,7 +177,8 @@ static int set_up(void **state)
     unwind_memory_init(&memory);
     // Theirs is keyed by addresses alone, of calls and of interrupted instructions alike.
     unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_NONE);
-    return sigaltstack(&stack, NULL) || sigaction(SIGTRAP, &trap, NULL) || sigaction(SIGUSR1, &usr1, NULL);
+    return sigaltstack(&stack, NULL) || sigaction(SIGTRAP, &trap, NULL) ||
+           sigaction(SIGUSR1, &usr1, NULL);
 }
 
 static int by_value(const void *a, const void *b)
@@ -207,7 +223,8 @@ static void step_through(void (*what)(void), unsigned least)
         stepping = 0;
         __asm__ volatile("nop\n nop");
     }
-    print_message("# %u instructions, %u frames, %u of the stacks known before\n", steps, frames, known);
+    print_message("# %u instructions, %u frames, %u of the stacks known before\n", steps, frames,
+                  known);
     if (different)
         fail_msg("%u walks differ: %s", different, what_differs);
     assert_in_range(steps, least, UINT32_MAX);

@@ -27,12 +27,15 @@ static const struct option options[] = {
     {0, "speed", OPTION_CHOICE, "max|recorded", "max", "Pace", offsetof(struct fields, speed)},
     {'n', "runs", OPTION_NUMBER, "N", "3", "Repeat", offsetof(struct fields, runs)},
     {'b', "buffer", OPTION_SIZE, "SIZE", "64K", "Room", offsetof(struct fields, buffer)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "Press", offsetof(struct fields, level), .min = 1, .max = 19},
-    {0, "memory", OPTION_SIZE, "SIZE", NULL, "Use", offsetof(struct fields, buffer), .min = 4096, .max = 1 << 20},
+    {'l', "level", OPTION_NUMBER, "N", "3", "Press", offsetof(struct fields, level), .min = 1,
+     .max = 19},
+    {0, "memory", OPTION_SIZE, "SIZE", NULL, "Use", offsetof(struct fields, buffer), .min = 4096,
+     .max = 1 << 20},
     {0, "by", OPTION_CHOICE, "site|thread", NULL, "Group", offsetof(struct fields, by)},
-    {'p', "pid", OPTION_PARSED, "PID|all", NULL, "Of", offsetof(struct fields, pid), .parse = options_parse_pid,
-     .min = 1, .max = UINT32_MAX},
-    {'a', "allocator", OPTION_LIST, "NAME", NULL, "Under this", offsetof(struct fields, allocators)},
+    {'p', "pid", OPTION_PARSED, "PID|all", NULL, "Of", offsetof(struct fields, pid),
+     .parse = options_parse_pid, .min = 1, .max = UINT32_MAX},
+    {'a', "allocator", OPTION_LIST, "NAME", NULL, "Under this",
+     offsetof(struct fields, allocators)},
     {0},
 };
 
@@ -119,8 +122,8 @@ static void defaults_are_parsed(void **state)
 
 static void every_way_to_give_a_value(void **state)
 {
-    static const char *const lines[] = {"--output=x --runs=7", "--output x --runs 7", "-ox -n7", "-o x -n 7",
-                                        "-fo x -vn7"};
+    static const char *const lines[] = {"--output=x --runs=7", "--output x --runs 7", "-ox -n7",
+                                        "-o x -n 7", "-fo x -vn7"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         assert_int_equal(parse(&plain, lines[i]), 0);
         assert_string_equal(got.output, "x");

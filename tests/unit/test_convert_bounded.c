@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { CPU_SECONDS = 10 }; // of each case: 0.1 to 0.5 are needed, and without the bound far over a minute
+enum {
+    CPU_SECONDS = 10
+}; // of each case: 0.1 to 0.5 are needed, and without the bound far over a minute
 
 struct stream {
     struct codec_state state;
@@ -151,7 +153,8 @@ static void no_stream_is_left_out(void **state)
     struct stream *s = calloc(1, sizeof *s);
     struct freed freed = {.by_first = 0};
     struct order_options options = {.window = 100000, .skid = 1000};
-    struct order *o = order_new(&options, &(struct order_sink){.context = &freed, .ops = see_freed});
+    struct order *o =
+        order_new(&options, &(struct order_sink){.context = &freed, .ops = see_freed});
     assert_non_null(o);
     put(s, HT_MALLOC, 100, p);
     feed(o, 0, s);
@@ -189,7 +192,8 @@ static void many_threads_wait_for_addresses(void **state)
         for (uint64_t i = 0; i <= (t == 0 ? THREADS : 0); i++) {
             uint64_t address = (t ? t : i + 1) << 8;
             uint32_t slot = t ? THREADS + 1 + t : (uint32_t)i;
-            struct workload_thread_op op = {.thread = t, .op = {.kind = HT_MALLOC, .size = 16, .slot = slot}};
+            struct workload_thread_op op = {.thread = t,
+                                            .op = {.kind = HT_MALLOC, .size = 16, .slot = slot}};
             struct order_call call = {.result = address, .thread = t, .tid = t};
             assert_int_equal(addressed_take(&a, &op, &call, 1), 0);
         }
@@ -206,8 +210,10 @@ static void many_threads_wait_for_addresses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frees_among_records_of_a_moment), cmocka_unit_test(many_threads_wait),
-        cmocka_unit_test(addresses_chosen_to_collide),     cmocka_unit_test(many_threads_wait_for_addresses),
+        cmocka_unit_test(frees_among_records_of_a_moment),
+        cmocka_unit_test(many_threads_wait),
+        cmocka_unit_test(addresses_chosen_to_collide),
+        cmocka_unit_test(many_threads_wait_for_addresses),
         cmocka_unit_test(no_stream_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,8 @@ static void keep_note(const char *text)
     snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "%s\n", text);
 }
 
-static void put(struct trace_writer *w, uint32_t process, uint64_t watermark, const struct event *events, unsigned n)
+static void put(struct trace_writer *w, uint32_t process, uint64_t watermark,
+                const struct event *events, unsigned n)
 {
     uint64_t words[256] = {0};
     struct err e = {0};
@@ -35,18 +36,18 @@ static void put(struct trace_writer *w, uint32_t process, uint64_t watermark, co
     assert_int_equal(trace_write_batch(w, watermark, &s, 1, &e), 0);
 }
 
-#define PUT(w, process, watermark, ...)                                                                                \
-    do {                                                                                                               \
-        const struct event events[] = {__VA_ARGS__};                                                                   \
-        put(w, process, watermark, events, sizeof events / sizeof *events);                                            \
+#define PUT(w, process, watermark, ...)                                                            \
+    do {                                                                                           \
+        const struct event events[] = {__VA_ARGS__};                                               \
+        put(w, process, watermark, events, sizeof events / sizeof *events);                        \
     } while (0)
-#define MALLOC(at, bytes, address)                                                                                     \
-    {                                                                                                                  \
-        .kind = HT_MALLOC, .stamp = (at), .size = (bytes), .result = (address)                                         \
+#define MALLOC(at, bytes, address)                                                                 \
+    {                                                                                              \
+        .kind = HT_MALLOC, .stamp = (at), .size = (bytes), .result = (address)                     \
     }
-#define FREE(at, address)                                                                                              \
-    {                                                                                                                  \
-        .kind = HT_FREE, .stamp = (at), .ptr = (address)                                                               \
+#define FREE(at, address)                                                                          \
+    {                                                                                              \
+        .kind = HT_FREE, .stamp = (at), .ptr = (address)                                           \
     }
 
 static void put_process(struct trace_writer *w, const struct trace_process *p)
@@ -58,7 +59,9 @@ static void put_process(struct trace_writer *w, const struct trace_process *p)
 static void put_end(struct trace_writer *w, uint32_t process)
 {
     struct err e = {0};
-    assert_int_equal(trace_write_process_end(w, &(struct trace_process){.number = process, .end_stamp = 1}, &e), 0);
+    assert_int_equal(
+        trace_write_process_end(w, &(struct trace_process){.number = process, .end_stamp = 1}, &e),
+        0);
 }
 
 static void begin(struct trace_writer *w, struct output *out)
@@ -77,7 +80,8 @@ static void end(struct trace_writer *w, struct output *out)
     assert_int_equal(output_close(out, true, &e), 0);
 }
 
-static int keep_summary(void *context, const struct trace_process *p, struct input *in, struct err *e)
+static int keep_summary(void *context, const struct trace_process *p, struct input *in,
+                        struct err *e)
 {
     struct workload_file w;
     const struct workload_op *op;
@@ -116,7 +120,8 @@ static void one_is_the_same(uint32_t pid, uint32_t number)
     struct workload_summary s;
     assert_int_equal(file_open(&f, trace, FILE_TRACE | FILE_TWICE, &e), 0);
     assert_int_equal(output_open_unnamed(&out, &e), 0);
-    assert_int_equal(convert_one(&f.trace, &out, &(struct convert_settings){.pid = pid, .level = 1}, &s, &e), 0);
+    assert_int_equal(
+        convert_one(&f.trace, &out, &(struct convert_settings){.pid = pid, .level = 1}, &s, &e), 0);
     assert_int_equal(s.preexisting_blocks, summaries[number].preexisting_blocks);
     assert_int_equal(s.preexisting_bytes, summaries[number].preexisting_bytes);
     assert_int_equal(s.peak_live_bytes, summaries[number].peak_live_bytes);
@@ -132,9 +137,11 @@ static void make_late_child(uint64_t fork_stamp)
     struct trace_writer w;
     begin(&w, &out);
     put_process(&w, &(struct trace_process){.number = 0, .pid = 100, .start_stamp = 10});
-    PUT(&w, 0, 1000, {.kind = HT_STACK, .stamp = 11, .value = 77, .text = "codecode", .text_bytes = 8},
+    PUT(&w, 0, 1000,
+        {.kind = HT_STACK, .stamp = 11, .value = 77, .text = "codecode", .text_bytes = 8},
         {.kind = HT_MALLOC, .stamp = 20, .size = 1, .result = 0x1000, .notes[HT_NOTE_SITE] = 77},
-        MALLOC(30, 20, 0x2000), MALLOC(40, 300, 0x3000), FREE(50, 0x1000), FREE(51, 0x2000), MALLOC(52, 4000, 0x1000));
+        MALLOC(30, 20, 0x2000), MALLOC(40, 300, 0x3000), FREE(50, 0x1000), FREE(51, 0x2000),
+        MALLOC(52, 4000, 0x1000));
     put_end(&w, 0);
     put_process(&w, &(struct trace_process){.number = 1,
                                             .pid = 101,
@@ -187,26 +194,33 @@ static void a_chain_among_images_of_one_pid(void **state)
     begin(&w, &out);
     put_process(&w, &(struct trace_process){.number = 0, .pid = 100, .start_stamp = 10});
     put_process(&w, &(struct trace_process){.number = 1, .pid = 100, .start_stamp = 200});
-    put_process(
-        &w,
-        &(struct trace_process){
-            .number = 2, .pid = 101, .start_stamp = 60, .forked_from = 100, .forked_from_start = 10, .fork_stamp = 45});
-    put_process(
-        &w,
-        &(struct trace_process){
-            .number = 3, .pid = 102, .start_stamp = 90, .forked_from = 101, .forked_from_start = 60, .fork_stamp = 80});
+    put_process(&w, &(struct trace_process){.number = 2,
+                                            .pid = 101,
+                                            .start_stamp = 60,
+                                            .forked_from = 100,
+                                            .forked_from_start = 10,
+                                            .fork_stamp = 45});
+    put_process(&w, &(struct trace_process){.number = 3,
+                                            .pid = 102,
+                                            .start_stamp = 90,
+                                            .forked_from = 101,
+                                            .forked_from_start = 60,
+                                            .fork_stamp = 80});
     // Of a process that is not in the trace.
-    put_process(
-        &w,
-        &(struct trace_process){
-            .number = 4, .pid = 103, .start_stamp = 90, .forked_from = 100, .forked_from_start = 11, .fork_stamp = 80});
+    put_process(&w, &(struct trace_process){.number = 4,
+                                            .pid = 103,
+                                            .start_stamp = 90,
+                                            .forked_from = 100,
+                                            .forked_from_start = 11,
+                                            .fork_stamp = 80});
     PUT(&w, 3, 15, FREE(91, 0x1000), FREE(92, 0x4000));
     put_end(&w, 3);
     PUT(&w, 4, 16, FREE(91, 0x1000));
     PUT(&w, 2, 17, FREE(61, 0x2000), MALLOC(62, 4, 0x4000), FREE(85, 0x1000));
     put_end(&w, 2);
     PUT(&w, 1, 18, MALLOC(201, 5, 0x5000));
-    PUT(&w, 0, 1004, MALLOC(20, 1, 0x1000), MALLOC(30, 2, 0x2000), FREE(50, 0x1000), FREE(51, 0x2000));
+    PUT(&w, 0, 1004, MALLOC(20, 1, 0x1000), MALLOC(30, 2, 0x2000), FREE(50, 0x1000),
+        FREE(51, 0x2000));
     end(&w, &out);
     convert_all();
     assert_int_equal(summaries[0].live_at_end_blocks, 0);

@@ -5,7 +5,8 @@
 
 enum { P = 0x10000, Q = 0x20000 };
 
-static void check_counts(struct order_counts c, uint64_t repaired, uint64_t ambiguous, uint64_t unmatched)
+static void check_counts(struct order_counts c, uint64_t repaired, uint64_t ambiguous,
+                         uint64_t unmatched)
 {
     assert_int_equal(c.repaired, repaired);
     assert_int_equal(c.ambiguous, ambiguous);
@@ -255,9 +256,11 @@ static void listed_block_is_there_from_the_start(void **state)
     struct history h;
     history_init(&h);
     history_malloc(&h, 0, 10, 32, P);
-    history_put(&h, 0, &(struct event){.kind = HT_PREEXISTING, .stamp = 20, .size = 64, .result = Q});
+    history_put(&h, 0,
+                &(struct event){.kind = HT_PREEXISTING, .stamp = 20, .size = 64, .result = Q});
     // One whose allocation was recorded before the list was made.
-    history_put(&h, 0, &(struct event){.kind = HT_PREEXISTING, .stamp = 30, .size = 40, .result = P});
+    history_put(&h, 0,
+                &(struct event){.kind = HT_PREEXISTING, .stamp = 30, .size = 40, .result = P});
     history_free(&h, 0, 40, Q);
     history_free(&h, 0, 50, P);
     check_counts(history_finish(&h), 0, 0, 0);
@@ -275,11 +278,16 @@ static void listed_block_has_the_call_site_of_its_note(void **state)
 {
     struct history h;
     history_init(&h);
-    history_put(&h, 0,
-                &(struct event){.kind = HT_MALLOC, .stamp = 10, .size = 32, .result = P, .notes[HT_NOTE_SITE] = 71});
     history_put(
         &h, 0,
-        &(struct event){.kind = HT_PREEXISTING, .stamp = 20, .size = 64, .result = Q, .notes[HT_NOTE_SITE] = 72});
+        &(struct event){
+            .kind = HT_MALLOC, .stamp = 10, .size = 32, .result = P, .notes[HT_NOTE_SITE] = 71});
+    history_put(&h, 0,
+                &(struct event){.kind = HT_PREEXISTING,
+                                .stamp = 20,
+                                .size = 64,
+                                .result = Q,
+                                .notes[HT_NOTE_SITE] = 72});
     history_free(&h, 0, 40, Q);
     check_counts(history_finish(&h), 0, 0, 0);
     const struct workload_op *listed = &h.ops[history_find(&h, 0, 1) - 1].op;
@@ -359,7 +367,8 @@ static void realloc_keeps_its_slot(void **state)
     history_realloc(&h, 0, 50, 55, Q, 0, 0);
     history_realloc(&h, 0, 60, 65, 0, 36, P);
     check_counts(history_finish(&h), 0, 0, 0);
-    static const uint8_t flags[] = {0, 0, WORKLOAD_MOVED, WORKLOAD_FAILED, WORKLOAD_FREED, WORKLOAD_FROM_NULL};
+    static const uint8_t flags[] = {
+        0, 0, WORKLOAD_MOVED, WORKLOAD_FAILED, WORKLOAD_FREED, WORKLOAD_FROM_NULL};
     for (unsigned i = 0; i < 6; i++) {
         assert_int_equal(h.ops[i].op.flags, flags[i]);
         assert_int_equal(h.ops[i].op.slot, 0);
@@ -426,7 +435,8 @@ static void streams_are_one_thread(void **state)
     history_init(&h);
     history_malloc(&h, 0, 10, 32, P);
     history_put_in(&h, 0, 1, &(struct event){.kind = HT_FREE, .stamp = 20, .ptr = P});
-    history_put_in(&h, 0, 1, &(struct event){.kind = HT_MALLOC, .stamp = 25, .size = 48, .result = P});
+    history_put_in(&h, 0, 1,
+                   &(struct event){.kind = HT_MALLOC, .stamp = 25, .size = 48, .result = P});
     history_free(&h, 0, 30, P);
     struct order_counts c = history_finish(&h);
     check_counts(c, 0, 0, 0);
@@ -446,7 +456,8 @@ static void lanes_are_held_together(void **state)
     history_malloc(&h, 0, 4, 24, P + 128);
     history_malloc(&h, 1, 5, 16, P + 64);
     history_free(&h, 0, 10, Q);
-    history_put_in(&h, 0, 1, &(struct event){.kind = HT_MALLOC, .stamp = 20, .size = 48, .result = P});
+    history_put_in(&h, 0, 1,
+                   &(struct event){.kind = HT_MALLOC, .stamp = 20, .size = 48, .result = P});
     history_malloc(&h, 1, 500000, 32, Q + 64);
     check_counts(history_finish(&h), 0, 0, 1);
     unit_assert_kind(h.ops[history_find(&h, 0, 1)].op.kind, HT_FREE);
@@ -550,7 +561,8 @@ static void ended_threads_leave_their_slots(void **state)
     for (unsigned i = 1; i < HISTORY_THREADS; i++) {
         uint64_t stamp = 10000 * i;
         history_put(&h, 0, &(struct event){.kind = HT_THREAD_CREATE, .stamp = stamp, .value = i});
-        history_put(&h, i, &(struct event){.kind = HT_THREAD_START, .stamp = stamp + 10, .value = 0});
+        history_put(&h, i,
+                    &(struct event){.kind = HT_THREAD_START, .stamp = stamp + 10, .value = 0});
         history_malloc(&h, i, stamp + 20, 100 + i, P);
         history_free(&h, i, stamp + 30, P);
         history_put(&h, i, &(struct event){.kind = HT_THREAD_END, .stamp = stamp + 40});
@@ -582,17 +594,29 @@ static void steps_of_residency(void **state)
     size_t n = 0;
     history_init(&h);
     history_malloc(&h, 0, 10, 1 << 20, P);
-    history_put(&h, 1,
-                &(struct event){.kind = HT_RESIDENCY_STEP, .stamp = 20, .ptr = P, .size = 1 << 20, .value = 8192});
-    history_put(&h, 1,
-                &(struct event){.kind = HT_RESIDENCY_UNCHANGED, .stamp = 90, .ptr = P, .count = 8192, .value = 91});
-    history_put(&h, 1,
-                &(struct event){.kind = HT_RESIDENCY_UNCHANGED, .stamp = 90, .ptr = P, .count = 8192, .value = 30});
-    history_put(&h, 1,
-                &(struct event){.kind = HT_RESIDENCY_STEP, .stamp = 90, .ptr = P, .size = 1 << 20, .value = 65536});
     history_put(
-        &h, 0,
-        &(struct event){.kind = HT_RESIDENCY, .stamp = 100, .ptr = P, .size = 1 << 20, .count = 65536, .align = 65536});
+        &h, 1,
+        &(struct event){
+            .kind = HT_RESIDENCY_STEP, .stamp = 20, .ptr = P, .size = 1 << 20, .value = 8192});
+    history_put(
+        &h, 1,
+        &(struct event){
+            .kind = HT_RESIDENCY_UNCHANGED, .stamp = 90, .ptr = P, .count = 8192, .value = 91});
+    history_put(
+        &h, 1,
+        &(struct event){
+            .kind = HT_RESIDENCY_UNCHANGED, .stamp = 90, .ptr = P, .count = 8192, .value = 30});
+    history_put(
+        &h, 1,
+        &(struct event){
+            .kind = HT_RESIDENCY_STEP, .stamp = 90, .ptr = P, .size = 1 << 20, .value = 65536});
+    history_put(&h, 0,
+                &(struct event){.kind = HT_RESIDENCY,
+                                .stamp = 100,
+                                .ptr = P,
+                                .size = 1 << 20,
+                                .count = 65536,
+                                .align = 65536});
     history_free(&h, 0, 100, P);
     struct order_counts c = history_finish(&h);
     const struct workload_residency_step *s = samples_residency_steps(c.residency, 0, 0, &n);

@@ -21,17 +21,19 @@ static void keep_note(const char *text)
 static void keep_written(const char *path, uint64_t bytes, const struct workload_summary *s)
 {
     assert_true(bytes > 0);
-    snprintf(written + strlen(written), sizeof written - strlen(written), "%s %llu\n", path + strlen(folder) + 1,
-             (unsigned long long)s->events);
+    snprintf(written + strlen(written), sizeof written - strlen(written), "%s %llu\n",
+             path + strlen(folder) + 1, (unsigned long long)s->events);
 }
 
 static uint32_t chosen;
 static struct peak peak;
 
-static void keep_choice(const struct trace_reader *r, uint32_t process, size_t n, const struct peaks *peaks)
+static void keep_choice(const struct trace_reader *r, uint32_t process, size_t n,
+                        const struct peaks *peaks)
 {
     assert_int_equal(n, 3);
-    assert_true(peaks->n == 0 || (peaks->n == 3 && r->processes[process]->pid == peaks->items[0].pid));
+    assert_true(peaks->n == 0 ||
+                (peaks->n == 3 && r->processes[process]->pid == peaks->items[0].pid));
     chosen = process;
     if (peaks->n)
         peak = peaks->items[0];
@@ -46,10 +48,12 @@ static void put_events(struct trace_writer *w, uint32_t process, unsigned n, uin
     struct err e = {0};
     uint32_t at = 0;
     for (unsigned i = 1; i <= n; i++)
-        at += codec_put_long(words + at,
-                             &(struct event){.kind = HT_MALLOC, .stamp = i, .size = 8, .result = 0x1000ull * i});
+        at += codec_put_long(
+            words + at,
+            &(struct event){.kind = HT_MALLOC, .stamp = i, .size = 8, .result = 0x1000ull * i});
     if (freed)
-        at += codec_put_long(words + at, &(struct event){.kind = HT_FREE, .stamp = n + 1, .ptr = freed});
+        at += codec_put_long(words + at,
+                             &(struct event){.kind = HT_FREE, .stamp = n + 1, .ptr = freed});
     struct trace_segment s = {.process = process, .tid = 1, .n_words = at, .words = words};
     assert_int_equal(trace_write_batch(w, 100 * (process + 1), &s, 1, &e), 0);
 }
@@ -64,10 +68,13 @@ static void make_trace(uint64_t freed, bool end)
     char argv[] = "second";
     assert_int_equal(output_open(&out, trace, OUTPUT_FORCE, &e), 0);
     trace_writer_init(&w, &out, FRAME_CODEC_NONE, 0);
-    assert_int_equal(trace_write_session(&w, &(struct trace_session){.clock_hz = 1000000000}, &e), 0);
+    assert_int_equal(trace_write_session(&w, &(struct trace_session){.clock_hz = 1000000000}, &e),
+                     0);
     for (uint32_t i = 0; i < 3; i++) {
-        const struct trace_process p = {
-            .number = i, .pid = pids[i], .argv = i ? argv : NULL, .argv_bytes = i ? sizeof argv : 0};
+        const struct trace_process p = {.number = i,
+                                        .pid = pids[i],
+                                        .argv = i ? argv : NULL,
+                                        .argv_bytes = i ? sizeof argv : 0};
         assert_int_equal(trace_write_process(&w, &p, &e), 0);
         put_events(&w, i, i == 0 ? 1 : i == 1 ? 4 : 1, i == 0 ? freed : 0);
     }
@@ -88,7 +95,8 @@ static void make_unequal_trace(bool keeps)
     uint32_t at[2] = {0};
     assert_int_equal(output_open(&out, trace, OUTPUT_FORCE, &e), 0);
     trace_writer_init(&w, &out, FRAME_CODEC_NONE, 0);
-    assert_int_equal(trace_write_session(&w, &(struct trace_session){.clock_hz = 1000000000}, &e), 0);
+    assert_int_equal(trace_write_session(&w, &(struct trace_session){.clock_hz = 1000000000}, &e),
+                     0);
     for (unsigned i = 1; i <= 40; i++) {
         struct event made = {.kind = HT_MALLOC, .stamp = 2 * i, .size = 8, .result = 0x1000ull * i};
         struct event freed = {.kind = HT_FREE, .stamp = 2 * i + 1, .ptr = 0x1000ull * i};
@@ -110,7 +118,8 @@ static void make_unequal_trace(bool keeps)
 
 static struct peak peaks[2];
 
-static void keep_peaks(const struct trace_reader *r, uint32_t process, size_t n, const struct peaks *p)
+static void keep_peaks(const struct trace_reader *r, uint32_t process, size_t n,
+                       const struct peaks *p)
 {
     (void)r;
     assert_int_equal(n, 2);
@@ -176,10 +185,12 @@ static void the_process_asked_for(void **state)
     struct err e = {0};
     (void)state;
     make_trace(0x1000, true);
-    assert_int_equal(convert(&(struct convert_settings){.pid = 100, .level = 1, .strict = true}, &s, &e), 0);
+    assert_int_equal(
+        convert(&(struct convert_settings){.pid = 100, .level = 1, .strict = true}, &s, &e), 0);
     assert_int_equal(s.events, 2);
     assert_int_equal(convert(&(struct convert_settings){.pid = 300, .level = 1}, &s, &e), -ENOENT);
-    assert_non_null(strstr(e.text, "no events of process 300; it contains processes 100, 200, 200"));
+    assert_non_null(
+        strstr(e.text, "no events of process 300; it contains processes 100, 200, 200"));
 }
 
 static void strict_fails_on_an_unknown_block(void **state)
@@ -190,7 +201,9 @@ static void strict_fails_on_an_unknown_block(void **state)
     make_trace(0x9000, true);
     assert_int_equal(convert(&(struct convert_settings){.pid = 100, .level = 1}, &s, &e), 0);
     assert_int_equal(s.unmatched_frees, 1);
-    assert_int_equal(convert(&(struct convert_settings){.pid = 100, .level = 1, .strict = true}, &s, &e), -EBADMSG);
+    assert_int_equal(
+        convert(&(struct convert_settings){.pid = 100, .level = 1, .strict = true}, &s, &e),
+        -EBADMSG);
     assert_non_null(strstr(e.text, "1 frees have no recorded allocation"));
 }
 
@@ -213,7 +226,8 @@ static int convert_to(const char *pattern, struct err *e)
     snprintf(path, sizeof path, "%s/%s", folder, pattern);
     const struct convert_files files = {path, 0, keep_written};
     assert_int_equal(file_open(&f, trace, FILE_TRACE, e), 0);
-    int rc = convert_each(&f.trace, &files, &(struct convert_settings){.level = 1, .watch = &watch}, e);
+    int rc =
+        convert_each(&f.trace, &files, &(struct convert_settings){.level = 1, .watch = &watch}, e);
     file_close(&f);
     return rc;
 }
@@ -251,7 +265,9 @@ static void a_trace_is_opened_as_a_workload(void **state)
     uint32_t thread;
     (void)state;
     make_trace(0x1000, true);
-    assert_int_equal(convert_open(&w, trace, &(struct convert_open_options){.pid = 100, .watch = &watch}, &e), 0);
+    assert_int_equal(
+        convert_open(&w, trace, &(struct convert_open_options){.pid = 100, .watch = &watch}, &e),
+        0);
     assert_string_equal(notes, "");
     assert_int_equal(chosen, 0);
     for (int i = 0; i < 2; i++) {

@@ -18,8 +18,10 @@ struct disturb {
     uint64_t hand_over_ns;   // that pass at least before another thread frees a block
     uint64_t late_ns;        // by which a record may be published late …
     unsigned late_percent;   // … of so many
-    bool shuffled;           // the recorder reads the streams of a batch in any order, some of them more than once
-    bool loses, cut_off;     // words of a stream are lost; the recording ends in the middle, elsewhere in each stream
+    bool
+        shuffled; // the recorder reads the streams of a batch in any order, some of them more than once
+    bool loses,
+        cut_off; // words of a stream are lost; the recording ends in the middle, elsewhere in each stream
 };
 
 struct block {
@@ -44,13 +46,15 @@ struct program {
     uint64_t seed;
     struct history h;
     bool lost;
-    uint64_t now, watermark, passed;        // the watermark of the last batch, and up to where ops were asked for
+    uint64_t now, watermark,
+        passed; // the watermark of the last batch, and up to where ops were asked for
     uint64_t unfed[HISTORY_THREADS][STEPS]; // stamps of records that were published and not fed yet
     size_t n_unfed[HISTORY_THREADS];
     uint64_t late; // records that were fed after what was stamped later had been asked for
     unsigned n_threads;
     uint64_t stamps[HISTORY_THREADS]; // last one written
-    uint64_t busy[HISTORY_THREADS];   // until when the thread is preempted, after stamping and before publishing
+    uint64_t busy
+        [HISTORY_THREADS]; // until when the thread is preempted, after stamping and before publishing
     struct event unpublished[HISTORY_THREADS]; // kind 0: none
     uint64_t effect_free[HISTORY_THREADS];     // address that is free once the record is out
     struct block blocks[ADDRESSES];
@@ -84,8 +88,10 @@ static void publish(struct program *p, unsigned t)
 // after that. `foreign`: it gives up a block that another thread has taken.
 static void record(struct program *p, unsigned t, struct event ev, uint64_t frees, bool foreign)
 {
-    bool may_be_early = event_infos[ev.kind].stamp != HT_STAMP_BEFORE || (foreign && p->how->early_gives);
-    uint64_t early = may_be_early && pick(p, 1000) < p->how->early_permille ? pick(p, p->how->early_ns + 1) : 0;
+    bool may_be_early =
+        event_infos[ev.kind].stamp != HT_STAMP_BEFORE || (foreign && p->how->early_gives);
+    uint64_t early =
+        may_be_early && pick(p, 1000) < p->how->early_permille ? pick(p, p->how->early_ns + 1) : 0;
     ev.stamp = p->now - early > p->stamps[t] ? p->now - early : p->stamps[t];
     p->stamps[t] = ev.stamp;
     p->unpublished[t] = ev;
@@ -99,7 +105,8 @@ static void record(struct program *p, unsigned t, struct event ev, uint64_t free
 static void call(struct program *p, unsigned t, unsigned kind, unsigned flags, struct block *b)
 {
     struct call *c = &p->calls[t][p->n_calls[t]++];
-    *c = (struct call){.kind = (uint8_t)kind, .flags = (uint8_t)flags, .after_thread = HISTORY_THREADS};
+    *c = (struct call){
+        .kind = (uint8_t)kind, .flags = (uint8_t)flags, .after_thread = HISTORY_THREADS};
     if (!b)
         return;
     c->block = b->id;
@@ -116,8 +123,11 @@ static void step_take(struct program *p, unsigned t)
     // The address that became free last, as caches do, or any.
     size_t i = pick(p, 3) ? p->n_free - 1 : pick(p, p->n_free);
     struct block *b = &p->blocks[p->n_blocks++];
-    *b = (struct block){
-        .id = p->next_id++, .address = p->free[i], .taken = p->now, .taker = t, .last_thread = HISTORY_THREADS};
+    *b = (struct block){.id = p->next_id++,
+                        .address = p->free[i],
+                        .taken = p->now,
+                        .taker = t,
+                        .last_thread = HISTORY_THREADS};
     p->free[i] = p->free[--p->n_free];
     call(p, t, HT_MALLOC, 0, b);
     record(p, t, (struct event){.kind = HT_MALLOC, .size = b->id, .result = b->address}, 0, false);
@@ -146,7 +156,8 @@ static void step_resize(struct program *p, unsigned t, struct block *b)
     bool fails = pick(p, 5) == 0, moves = !fails && p->n_free && pick(p, 2);
     call(p, t, HT_REALLOC, fails ? WORKLOAD_FAILED : moves ? WORKLOAD_MOVED : 0, b);
     p->stamps[t] = p->now > p->stamps[t] ? p->now : p->stamps[t];
-    history_put(&p->h, t, &(struct event){.kind = HT_REALLOC_BEGIN, .stamp = p->stamps[t], .ptr = from});
+    history_put(&p->h, t,
+                &(struct event){.kind = HT_REALLOC_BEGIN, .stamp = p->stamps[t], .ptr = from});
     uint64_t to = moves ? p->free[--p->n_free] : from;
     // From here another thread may get the old address, before the call returns.
     if (moves)
@@ -242,8 +253,8 @@ static void check_call(const struct program *p, const size_t *index, unsigned t,
     if (o->op.kind != c->kind || o->op.flags != c->flags)
         fail_msg("thread %u op %zu is a %s", t, n, event_infos[o->op.kind].name);
     if (o->block != c->block)
-        fail_msg("thread %u op %zu uses block %llu and not %llu", t, n, (unsigned long long)o->block,
-                 (unsigned long long)c->block);
+        fail_msg("thread %u op %zu uses block %llu and not %llu", t, n,
+                 (unsigned long long)o->block, (unsigned long long)c->block);
     if (c->after_thread == HISTORY_THREADS)
         return;
     size_t before = index[c->after_thread * (size_t)STEPS * 4 + c->after_op];
@@ -346,15 +357,19 @@ static struct outcome run_programs(const struct disturb *how, uint64_t seeds)
     struct outcome out = {0};
     for (uint64_t seed = 1; seed <= seeds; seed++)
         run_program(how, seed, &out);
-    print_message("%u runs: %u repaired, %u told, %u with loss\n", out.runs, out.repaired, out.told, out.lost);
+    print_message("%u runs: %u repaired, %u told, %u with loss\n", out.runs, out.repaired, out.told,
+                  out.lost);
     return out;
 }
 
 // Blocks are handed over more slowly than stamps are disturbed: all can be proved.
 static void early_takes(void **state)
 {
-    static const struct disturb how = {
-        .early_ns = 1000, .early_permille = 1000, .hand_over_ns = 2100, .late_ns = 20000, .late_percent = 1};
+    static const struct disturb how = {.early_ns = 1000,
+                                       .early_permille = 1000,
+                                       .hand_over_ns = 2100,
+                                       .late_ns = 20000,
+                                       .late_percent = 1};
     struct outcome out = run_programs(&how, 300);
     assert_int_equal(out.told, 0);
     // Or the test disturbs nothing.
@@ -380,8 +395,11 @@ static void published_late_and_shuffled(void **state)
 // Blocks go from thread to thread at once. Now and then a stamp is early by more than that takes.
 static void handed_over_at_once(void **state)
 {
-    static const struct disturb how = {
-        .early_ns = 1000, .early_permille = 1, .early_gives = true, .hand_over_ns = 40, .shuffled = true};
+    static const struct disturb how = {.early_ns = 1000,
+                                       .early_permille = 1,
+                                       .early_gives = true,
+                                       .hand_over_ns = 40,
+                                       .shuffled = true};
     struct outcome out = run_programs(&how, 120);
     assert_true(out.repaired > out.runs / 2);
     assert_true(out.told < out.runs);
@@ -390,7 +408,8 @@ static void handed_over_at_once(void **state)
 
 static void lost_words(void **state)
 {
-    static const struct disturb how = {.early_ns = 1000, .early_permille = 200, .hand_over_ns = 2100, .loses = true};
+    static const struct disturb how = {
+        .early_ns = 1000, .early_permille = 200, .hand_over_ns = 2100, .loses = true};
     struct outcome out = run_programs(&how, 100);
     assert_true(out.lost > out.runs / 2);
     (void)state;

@@ -49,7 +49,8 @@ static void empty(struct filled *f)
 {
     all_are_found(f);
     for (uint32_t i = 0; i < f->n; i++)
-        table_remove(&f->table, f->slots[i].address, table_find(&f->table, f->slots, f->slots[i].address));
+        table_remove(&f->table, f->slots[i].address,
+                     table_find(&f->table, f->slots, f->slots[i].address));
     assert_int_equal(f->table.n, 0);
     for (size_t i = 0; i < f->table.n_buckets; i++) {
         assert_int_equal(table_match(&f->table.buckets[i], 0), (1u << TABLE_CELLS) - 1);

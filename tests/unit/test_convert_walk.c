@@ -48,7 +48,8 @@ static void put(struct history *h, unsigned thread, const struct event *ev)
 
 static void take(struct history *h, unsigned thread, uint64_t stamp, uint64_t address)
 {
-    put(h, thread, &(struct event){.kind = HT_MALLOC, .stamp = stamp, .size = 8, .result = address});
+    put(h, thread,
+        &(struct event){.kind = HT_MALLOC, .stamp = stamp, .size = 8, .result = address});
 }
 
 static void give(struct history *h, unsigned thread, uint64_t stamp, uint64_t address)
@@ -56,7 +57,8 @@ static void give(struct history *h, unsigned thread, uint64_t stamp, uint64_t ad
     put(h, thread, &(struct event){.kind = HT_FREE, .stamp = stamp, .ptr = address});
 }
 
-static void resize(struct history *h, unsigned thread, uint64_t stamp, uint64_t end, uint64_t from, uint64_t to)
+static void resize(struct history *h, unsigned thread, uint64_t stamp, uint64_t end, uint64_t from,
+                   uint64_t to)
 {
     put(h, thread, &(struct event){.kind = HT_REALLOC_BEGIN, .stamp = stamp, .ptr = from});
     put(h, thread, &(struct event){.kind = HT_REALLOC, .stamp = end, .size = 8, .result = to});
@@ -67,8 +69,11 @@ static void end_batch(struct history *h, uint64_t watermark)
     struct err e = {0};
     assert_int_equal(trace_batch_begin(&h->writer, &e), 0);
     for (uint32_t t = 0; t < THREADS; t++) {
-        struct trace_segment s = {
-            .thread = t, .tid = t, .first_word = h->first[t], .n_words = h->n[t], .words = h->words[t]};
+        struct trace_segment s = {.thread = t,
+                                  .tid = t,
+                                  .first_word = h->first[t],
+                                  .n_words = h->n[t],
+                                  .words = h->words[t]};
         // Words are cut into segments where a thread has some.
         if (s.n_words)
             assert_int_equal(trace_batch_add(&h->writer, &s, &e), 0);
@@ -85,8 +90,8 @@ static int note_call(void *context, const struct walk_call *c)
     size_t n = strlen(h->text);
     const struct event *ev = c->event;
     if (event_infos[ev->kind].class == HT_CLASS_RESIZE)
-        snprintf(h->text + n, sizeof h->text - n, "%u:%llx>%llx ", c->thread, (unsigned long long)ev->ptr,
-                 (unsigned long long)ev->result);
+        snprintf(h->text + n, sizeof h->text - n, "%u:%llx>%llx ", c->thread,
+                 (unsigned long long)ev->ptr, (unsigned long long)ev->result);
     else
         snprintf(h->text + n, sizeof h->text - n, "%u:%s%llx ", c->thread, ev->result ? "+" : "-",
                  (unsigned long long)(ev->result | ev->ptr));
@@ -128,7 +133,8 @@ static uint64_t expect(struct history *h, uint64_t window_ns, const char *want)
     struct convert_result result;
     struct addressed a = {.put = note_addressed, .context = h};
     const struct walk_options how = {.call = note_call, .pause = note_pause, .context = h};
-    const struct convert_options convert = {.window_ns = window_ns, .choose = choose, .context = &a};
+    const struct convert_options convert = {
+        .window_ns = window_ns, .choose = choose, .context = &a};
     assert_int_equal(trace_write_end(&h->writer, 0, 0, &e), 0);
     trace_writer_release(&h->writer);
     assert_int_equal(input_from_output(&in, &h->out, "t", &e), 0);

@@ -21,7 +21,8 @@ static void names_are_readable(void **unused)
 {
     (void)unused;
     expect_readable("_Z1fi", "f(int)");
-    expect_readable("_ZNSt6vectorIiSaIiEE9push_backEOi", "std::vector<int, std::allocator<int> >::push_back(int&&)");
+    expect_readable("_ZNSt6vectorIiSaIiEE9push_backEOi",
+                    "std::vector<int, std::allocator<int> >::push_back(int&&)");
     expect_readable("_Z1fIJicEEvDpT_", "void f<int, char>(int, char)");
     expect_readable("_ZN1acvT_IiEEv", "a::operator int<int>()");
     expect_readable("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write");
@@ -98,7 +99,8 @@ static void a_readable_name_may_be_long(void **unused)
         at = stpcpy(at, "S_");
     char *got = demangle_new(name);
     assert_non_null(got);
-    assert_int_equal(strlen(got), strlen("f()") + PARAMETERS * (NAME_BYTES + strlen(", ")) - strlen(", "));
+    assert_int_equal(strlen(got),
+                     strlen("f()") + PARAMETERS * (NAME_BYTES + strlen(", ")) - strlen(", "));
     free(got);
 }
 

@@ -51,7 +51,8 @@ static void stamps_follow_the_class(void **state)
         switch (info->class) {
         case HT_CLASS_ALLOC:
             assert_true(info->fields & HT_F_RESULT);
-            assert_int_equal(info->stamp, wires[i] == HT_PREEXISTING ? HT_STAMP_BEFORE : HT_STAMP_AFTER);
+            assert_int_equal(info->stamp,
+                             wires[i] == HT_PREEXISTING ? HT_STAMP_BEFORE : HT_STAMP_AFTER);
             break;
         case HT_CLASS_FREE:
         case HT_CLASS_HALF:
@@ -95,8 +96,8 @@ static void check_argument(enum event_kind kind, unsigned field, const char *nam
     const struct event_argument a = event_argument(kind, field);
     assert_true(event_infos[kind].fields & field);
     if (strcmp(a.name, name) != 0 || a.is_signed != is_signed)
-        fail_msg("%s: argument %s, signed %d, expected %s, signed %d", event_infos[kind].name, a.name, a.is_signed,
-                 name, is_signed);
+        fail_msg("%s: argument %s, signed %d, expected %s, signed %d", event_infos[kind].name,
+                 a.name, a.is_signed, name, is_signed);
 }
 
 static void arguments_have_their_names_and_signs(void **state)

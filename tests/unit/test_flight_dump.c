@@ -18,7 +18,14 @@
 const struct command *const cli_commands[] = {NULL};
 const struct command_row cli_command_rows[] = {{0}};
 
-enum { PROCESSES = 3, THREADS = 3, PLACES = 200, STEPS = 30000, BATCH_STEPS = 400, WORDS = 1 << 14 };
+enum {
+    PROCESSES = 3,
+    THREADS = 3,
+    PLACES = 200,
+    STEPS = 30000,
+    BATCH_STEPS = 400,
+    WORDS = 1 << 14
+};
 
 // A place for a block, as a process sees it.
 struct place {
@@ -152,7 +159,8 @@ static void simulate(struct sim *s, uint64_t seed)
     for (unsigned i = 0; i < STEPS; i++) {
         if (s->n_processes < PROCESSES && i == STEPS / 3 * s->n_processes)
             fork_process(s);
-        step(s, (unsigned)(unit_random(&s->random) % s->n_processes), (unsigned)(unit_random(&s->random) % THREADS));
+        step(s, (unsigned)(unit_random(&s->random) % s->n_processes),
+             (unsigned)(unit_random(&s->random) % THREADS));
         if (i % BATCH_STEPS == BATCH_STEPS - 1)
             batch(s);
     }
@@ -210,7 +218,8 @@ static void allocates(struct place *p, const struct event *ev)
 }
 
 // The blocks after the first n calls of a process. A child begins with its parent's at the fork, which is before its calls.
-static void blocks_after(const struct seen *s, size_t n, unsigned process, uint64_t fork_stamp, struct place *blocks)
+static void blocks_after(const struct seen *s, size_t n, unsigned process, uint64_t fork_stamp,
+                         struct place *blocks)
 {
     for (size_t i = 0; i < n; i++) {
         bool of_parent = process && s->pids[i] == 6 + process && s->events[i].stamp < fork_stamp;
@@ -252,7 +261,8 @@ static size_t check_dump(const struct seen *whole, const struct seen *part, cons
     for (size_t i = 0; i < calls; i++) {
         const struct event *a = &whole->events[cut + i], *b = &part->events[n_listed + i];
         assert_int_equal(whole->pids[cut + i], part->pids[n_listed + i]);
-        assert_true(a->kind == b->kind && a->stamp == b->stamp && a->ptr == b->ptr && a->size == b->size);
+        assert_true(a->kind == b->kind && a->stamp == b->stamp && a->ptr == b->ptr &&
+                    a->size == b->size);
         assert_true(a->result == b->result && a->notes[HT_NOTE_SITE] == b->notes[HT_NOTE_SITE]);
     }
     for (unsigned p = 0; p < PROCESSES; p++) {

@@ -15,7 +15,8 @@ static char reason[WATCH_REASON_BYTES];
 
 static bool sees(struct watch *w, uint64_t second, uint64_t mib)
 {
-    const struct trace_sample s = {.process = 2, .stamp = second * 1000000000u, .rss_bytes = mib << 20};
+    const struct trace_sample s = {
+        .process = 2, .stamp = second * 1000000000u, .rss_bytes = mib << 20};
     reason[0] = 0;
     return watch_sample(w, &process, &s, reason);
 }
@@ -30,10 +31,25 @@ static struct watch watch_of(const char *text, struct flight_triggers *t)
 
 static void test_parse(void **state)
 {
-    static const char *const bad[] = {
-        "",          "rss",         "rss>",       "rss>0",      "rss>1X",    "rss+20%",     "rss+%/5s",
-        "rss+0%/5s", "rss+20/5s",   "rss+20%/5",  "rss+20%/0s", "cgroup>0%", "cgroup>100%", "cgroup>9",
-        "oom,",      "pressure>0%", "pressure>5", "exit=0",     "exit,,oom"};
+    static const char *const bad[] = {"",
+                                      "rss",
+                                      "rss>",
+                                      "rss>0",
+                                      "rss>1X",
+                                      "rss+20%",
+                                      "rss+%/5s",
+                                      "rss+0%/5s",
+                                      "rss+20/5s",
+                                      "rss+20%/5",
+                                      "rss+20%/0s",
+                                      "cgroup>0%",
+                                      "cgroup>100%",
+                                      "cgroup>9",
+                                      "oom,",
+                                      "pressure>0%",
+                                      "pressure>5",
+                                      "exit=0",
+                                      "exit,,oom"};
     struct flight_triggers t;
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -102,7 +118,8 @@ static bool ends(const char *text, int status)
     if (text)
         assert_int_equal(flight_triggers_parse(text, &t), 0);
     watch_init(&w, &t, &session);
-    struct trace_process p = {.has_exit_status = status >= 0, .exit_status = (uint64_t)(status >= 0 ? status : 0)};
+    struct trace_process p = {.has_exit_status = status >= 0,
+                              .exit_status = (uint64_t)(status >= 0 ? status : 0)};
     watch_process_end(&w, &p);
     // One of the program's children ends.
     watch_process_end(&w, &(struct trace_process){0});
@@ -144,7 +161,8 @@ static void test_pressure(void **state)
     assert_false(watch_limits(&w, &c, reason));
     c.pressure = 2110;
     assert_true(watch_limits(&w, &c, reason));
-    assert_string_equal(reason, "pressure>20%: in the last 10 s, tasks of the cgroup waited for memory for 21.1 %");
+    assert_string_equal(
+        reason, "pressure>20%: in the last 10 s, tasks of the cgroup waited for memory for 21.1 %");
     c.pressure = 9000;
     assert_false(watch_limits(&w, &c, reason));
     c.pressure = 1700;
@@ -163,8 +181,9 @@ static void test_pressure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse),       cmocka_unit_test(test_rss), cmocka_unit_test(test_growth),
-        cmocka_unit_test(test_growth_says), cmocka_unit_test(test_end), cmocka_unit_test(test_pressure),
+        cmocka_unit_test(test_parse),  cmocka_unit_test(test_rss),
+        cmocka_unit_test(test_growth), cmocka_unit_test(test_growth_says),
+        cmocka_unit_test(test_end),    cmocka_unit_test(test_pressure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,7 +114,8 @@ static void a_format_of_one_process_gets_that_with_the_highest_peak(void **unuse
     s.pid = 5;
     s.force = true;
     assert_int_equal(export_file(path_of("a.ht"), &s, &e), 0);
-    assert_string_equal(take_file("out"), "5: malloc 0x1000 32 1000 1000\n5: free 0x1000 3000 3000\n");
+    assert_string_equal(take_file("out"),
+                        "5: malloc 0x1000 32 1000 1000\n5: free 0x1000 3000 3000\n");
     s.pid = 7;
     assert_int_equal(export_file(path_of("a.ht"), &s, &e), -ENOENT);
     assert_int_not_equal(access(path_of("out"), F_OK), 0);

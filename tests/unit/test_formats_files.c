@@ -68,11 +68,15 @@ static int memory_file(const void *bytes, size_t n)
 }
 
 // Imports the bytes: 0 or a negative errno, which then has a text that names the input.
-static int read_bytes(const struct format *f, const void *bytes, size_t n, bool keep_going, struct seen *seen)
+static int read_bytes(const struct format *f, const void *bytes, size_t n, bool keep_going,
+                      struct seen *seen)
 {
     struct err e = {0};
-    struct input in = {.fd = memory_file(bytes, n), .owns_fd = true, .name = "input", .size_bytes = n};
-    struct import im = {.format = f, .keep_going = keep_going, .sink = {seen, take_session, take_process, take_round}};
+    struct input in = {
+        .fd = memory_file(bytes, n), .owns_fd = true, .name = "input", .size_bytes = n};
+    struct import im = {.format = f,
+                        .keep_going = keep_going,
+                        .sink = {seen, take_session, take_process, take_round}};
     *seen = (struct seen){0};
     int rc = import_run(&im, &in, &e);
     if (rc < 0)
@@ -147,7 +151,8 @@ static void test_directions(void **unused)
 #define WRITTEN(symbol, name, direction, what) FORMATS_IF_WRITTEN_##direction(name) "|"
     char read[500] = "", written[500] = "";
     for (const struct format *const *f = formats; *f; f++) {
-        snprintf(read + strlen(read), sizeof read - strlen(read), "%s|", (*f)->import.read ? (*f)->name : "");
+        snprintf(read + strlen(read), sizeof read - strlen(read), "%s|",
+                 (*f)->import.read ? (*f)->name : "");
         snprintf(written + strlen(written), sizeof written - strlen(written), "%s|",
                  (*f)->export.put ? (*f)->name : "");
         assert_true((*f)->import.read || (*f)->export.put);
@@ -186,7 +191,8 @@ static void garble(const struct format *f, const uint8_t *bytes, size_t n)
         read_bytes(f, copy, n, keep_going, &seen);
         // A run of one byte: huge counts, holes, endless numbers.
         size_t from = unit_random(&state) % n;
-        memset(copy + from, (int)(uint8_t[]){0, 0xff, 0x80, '9'}[i / 2 % 4], n - from < 200 ? n - from : 200);
+        memset(copy + from, (int)(uint8_t[]){0, 0xff, 0x80, '9'}[i / 2 % 4],
+               n - from < 200 ? n - from : 200);
         read_bytes(f, copy, n, keep_going, &seen);
     }
     free(copy);
@@ -246,12 +252,17 @@ static void test_random(void **unused)
 static void test_cut_lines(void **unused)
 {
     static const char *const samples[][2] = {
-        {"heaptrack", "v 10400 3\nX a b\nI 1000 2\nx 2 /a\ns 2 /a\ni 1000 1 1 1 3\nt 1 0\na 10 1\n+ 0\n- 0\nc a\n"},
-        {"heaptrack", "v 10400 2\nX a b\ns /a\nm x 1000 10 20\nm -\nt 1000 0\n+ 10 1 1000\n- 1000\n"},
-        {"android", "1: malloc 0x10 5\n1: realloc 0x20 0x10 6 1 2\n1: free 0x20 3 4\n1: thread_done 0x0\n"},
-        {"logalloc", "1 2 malloc(5)=0x10\n1 2 realloc(0x10,6)=(nil)\n1 2 jemalloc_stats()\n1 2 free(0x10)\n"},
+        {"heaptrack",
+         "v 10400 3\nX a b\nI 1000 2\nx 2 /a\ns 2 /a\ni 1000 1 1 1 3\nt 1 0\na 10 1\n+ 0\n- 0\nc a\n"},
+        {"heaptrack",
+         "v 10400 2\nX a b\ns /a\nm x 1000 10 20\nm -\nt 1000 0\n+ 10 1 1000\n- 1000\n"},
+        {"android",
+         "1: malloc 0x10 5\n1: realloc 0x20 0x10 6 1 2\n1: free 0x20 3 4\n1: thread_done 0x0\n"},
+        {"logalloc",
+         "1 2 malloc(5)=0x10\n1 2 realloc(0x10,6)=(nil)\n1 2 jemalloc_stats()\n1 2 free(0x10)\n"},
         {"logalloc-munged", "1 1 malloc(5)=#1\n1 1 calloc(1,5)=#2\n1 1 free(#1)\n"},
-        {"json", "{\"kind\":\"malloc\",\"pid\":1,\"tid\":1,\"size\":5,\"result\":\"0x10\",\"x\":[{\"a\":null}]}\n"},
+        {"json",
+         "{\"kind\":\"malloc\",\"pid\":1,\"tid\":1,\"size\":5,\"result\":\"0x10\",\"x\":[{\"a\":null}]}\n"},
     };
     static const char *const blanks[] = {"", " ", "  ", " \t", "\r", " \r", "\\"};
     (void)unused;
@@ -261,7 +272,8 @@ static void test_cut_lines(void **unused)
             for (size_t b = 0; b < sizeof blanks / sizeof *blanks; b++) {
                 char cut[512];
                 struct seen seen;
-                int n = snprintf(cut, sizeof cut, "%.*s%s%s", (int)k, text, blanks[b], strchr(text + k, '\n'));
+                int n = snprintf(cut, sizeof cut, "%.*s%s%s", (int)k, text, blanks[b],
+                                 strchr(text + k, '\n'));
                 read_bytes(formats_find(samples[i][0]), cut, (size_t)n, false, &seen);
                 read_bytes(formats_find(samples[i][0]), cut, (size_t)n, true, &seen);
             }
@@ -272,8 +284,9 @@ static void test_cut_lines(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_directions),    cmocka_unit_test(test_round_trip), cmocka_unit_test(test_garbled),
-        cmocka_unit_test(test_garbled_files), cmocka_unit_test(test_cut_lines),  cmocka_unit_test(test_random),
+        cmocka_unit_test(test_directions), cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_garbled),    cmocka_unit_test(test_garbled_files),
+        cmocka_unit_test(test_cut_lines),  cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,9 +10,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const char two_processes[] = "{\"kind\":\"malloc\",\"pid\":5,\"tid\":5,\"size\":32,\"result\":\"0x1000\"}\n"
-                                    "{\"kind\":\"malloc\",\"pid\":6,\"tid\":6,\"size\":64,\"result\":\"0x1000\"}\n"
-                                    "{\"kind\":\"free\",\"pid\":5,\"tid\":5,\"ptr\":\"0x1000\"}\n";
+static const char two_processes[] =
+    "{\"kind\":\"malloc\",\"pid\":5,\"tid\":5,\"size\":32,\"result\":\"0x1000\"}\n"
+    "{\"kind\":\"malloc\",\"pid\":6,\"tid\":6,\"size\":64,\"result\":\"0x1000\"}\n"
+    "{\"kind\":\"free\",\"pid\":5,\"tid\":5,\"ptr\":\"0x1000\"}\n";
 
 // What watch.note, watch.chosen and files.written got.
 static char notes[10][300];
@@ -28,7 +29,8 @@ static void take_note(const char *text)
     snprintf(notes[n_notes++], sizeof notes[0], "%s", text);
 }
 
-static void take_choice(const struct trace_reader *r, uint32_t process, size_t n, const struct peaks *peaks)
+static void take_choice(const struct trace_reader *r, uint32_t process, size_t n,
+                        const struct peaks *peaks)
 {
     assert_int_equal(n, 2);
     if (peaks->n)
@@ -49,7 +51,8 @@ static const struct convert_watch watch = {.note = take_note, .chosen = take_cho
 static struct import_settings settings_for(const char *format)
 {
     n_notes = n_written = n_chosen = 0;
-    return (struct import_settings){.format = formats_find(format), .convert = {.level = 1, .watch = &watch}};
+    return (struct import_settings){.format = formats_find(format),
+                                    .convert = {.level = 1, .watch = &watch}};
 }
 
 static struct input input_of(const char *text)
@@ -61,7 +64,8 @@ static struct input input_of(const char *text)
     return (struct input){.fd = fd, .owns_fd = true, .name = "input", .size_bytes = strlen(text)};
 }
 
-static int one(const char *text, const struct import_settings *s, struct workload_summary *summary, struct err *e)
+static int one(const char *text, const struct import_settings *s, struct workload_summary *summary,
+               struct err *e)
 {
     struct input in = input_of(text);
     struct output out;
@@ -140,7 +144,8 @@ static void a_trace_has_all_processes(void **unused)
 static void both_roads_make_the_same(void **unused)
 {
     (void)unused;
-    static const char text[] = "1: malloc 0x10 8\n2: malloc 0x20 16\n1: free 0x20\n2: thread_done 0x0\n";
+    static const char text[] =
+        "1: malloc 0x10 8\n2: malloc 0x20 16\n1: free 0x20\n2: thread_done 0x0\n";
     struct workload_summary direct, between;
     struct err e;
     struct import_settings how = settings_for("android");

@@ -15,8 +15,8 @@ static const char *parse(enum line_format f, const char *line, struct text_call 
     assert_true(strlen(line) + TEXT_SLACK < sizeof text);
     strcpy(text, line);
     const char *p = text, *end = strchr(text, '\n');
-    const char *expected =
-        f == ANDROID ? text_parse_android(&p, end, call) : text_parse_logalloc(&p, end, f == MUNGED, call);
+    const char *expected = f == ANDROID ? text_parse_android(&p, end, call)
+                                        : text_parse_logalloc(&p, end, f == MUNGED, call);
     *at = (size_t)(p - text);
     return expected;
 }
@@ -27,21 +27,26 @@ struct right {
     struct text_call call;
 };
 
-#define EV(...)                                                                                                        \
-    {                                                                                                                  \
-        __VA_ARGS__                                                                                                    \
+#define EV(...)                                                                                    \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
     }
 
 static const struct right rights[] = {
-    {ANDROID, "186: malloc 0xb6027400 1024\n", {EV(.kind = HT_MALLOC, .result = 0xb6027400, .size = 1024), 1, 186}},
+    {ANDROID,
+     "186: malloc 0xb6027400 1024\n",
+     {EV(.kind = HT_MALLOC, .result = 0xb6027400, .size = 1024), 1, 186}},
     {ANDROID, "1: free 0x0\n", {EV(.kind = HT_FREE), 1, 1}},
-    {ANDROID, "1: calloc 0x10 2 8\n", {EV(.kind = HT_CALLOC, .result = 16, .count = 2, .size = 8), 1, 1}},
+    {ANDROID,
+     "1: calloc 0x10 2 8\n",
+     {EV(.kind = HT_CALLOC, .result = 16, .count = 2, .size = 8), 1, 1}},
     {ANDROID,
      "1: realloc 0x20 0x10 8 5 7\n",
      {EV(.kind = HT_REALLOC, .result = 32, .ptr = 16, .size = 8), 1, 1, 5, 7, true}},
     {ANDROID,
      "4294967295: memalign 0xffffffffffffffff 64 18446744073709551615\n",
-     {EV(.kind = HT_MEMALIGN, .result = UINT64_MAX, .align = 64, .size = UINT64_MAX), 1, UINT32_MAX}},
+     {EV(.kind = HT_MEMALIGN, .result = UINT64_MAX, .align = 64, .size = UINT64_MAX), 1,
+      UINT32_MAX}},
     {ANDROID, "1: thread_done 0x0\n", {EV(.kind = HT_THREAD_END), 1, 1}},
     {LOGALLOC,
      "18545 18546 malloc(32)=0x7f90495120e0\n",
@@ -52,7 +57,9 @@ static const struct right rights[] = {
     {LOGALLOC,
      "7 140187732541248 calloc(1,148)=0x10\n",
      {EV(.kind = HT_CALLOC, .count = 1, .size = 148, .result = 16), 7, 140187732541248}},
-    {LOGALLOC, "7 7 realloc(0x10,64)=0x20\n", {EV(.kind = HT_REALLOC, .ptr = 16, .size = 64, .result = 32), 7, 7}},
+    {LOGALLOC,
+     "7 7 realloc(0x10,64)=0x20\n",
+     {EV(.kind = HT_REALLOC, .ptr = 16, .size = 64, .result = 32), 7, 7}},
     {LOGALLOC,
      "7 7 posix_memalign(256,240)=0x100\n",
      {EV(.kind = HT_POSIX_MEMALIGN, .align = 256, .size = 240, .result = 256), 7, 7}},
@@ -64,7 +71,9 @@ static const struct right rights[] = {
      {EV(.kind = HT_MEMALIGN, .align = 256, .size = 240, .result = 256), 7, 7}},
     {LOGALLOC, "7 7 valloc(1)=0x1000\n", {EV(.kind = HT_VALLOC, .size = 1, .result = 4096), 7, 7}},
     {LOGALLOC, "7 7 jemalloc_stats()\n", {EV(.kind = HT_MALLOC_STATS), 7, 7}},
-    {MUNGED, "1 2 realloc(#1,64)=#3\n", {EV(.kind = HT_REALLOC, .ptr = 1 << 4, .size = 64, .result = 3 << 4), 1, 2}},
+    {MUNGED,
+     "1 2 realloc(#1,64)=#3\n",
+     {EV(.kind = HT_REALLOC, .ptr = 1 << 4, .size = 64, .result = 3 << 4), 1, 2}},
     {MUNGED, "1 free(#1)\n", {EV(.kind = HT_FREE, .ptr = 1 << 4), 1, 1}},
 };
 
@@ -165,8 +174,9 @@ static void mutations_stay_within_the_line(void **state)
         memset(line + n + 1, '9', TEXT_SLACK);
         struct text_call call;
         const char *p = line;
-        const char *expected = r->format == ANDROID ? text_parse_android(&p, line + n, &call)
-                                                    : text_parse_logalloc(&p, line + n, r->format == MUNGED, &call);
+        const char *expected = r->format == ANDROID
+                                   ? text_parse_android(&p, line + n, &call)
+                                   : text_parse_logalloc(&p, line + n, r->format == MUNGED, &call);
         at = (size_t)(p - line);
         assert_true(at <= n);
         assert_true(expected || at == n);

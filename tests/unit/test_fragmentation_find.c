@@ -7,7 +7,8 @@ static struct fragmentation found;
 
 static void find(struct fragmentation_block *blocks, const uint64_t *addresses, size_t n)
 {
-    const struct fragmentation_heap h = {.event = 100, .page_bytes = PAGE, .blocks = blocks, .n = n};
+    const struct fragmentation_heap h = {
+        .event = 100, .page_bytes = PAGE, .blocks = blocks, .n = n};
     for (size_t i = 0; i < n; i++) {
         blocks[i].address = addresses[i];
         blocks[i].bytes = blocks[i].size;
@@ -63,7 +64,8 @@ static void test_shares(void **state)
     assert_int_equal(g->n, 3);
     for (size_t i = 0; i < g->n; i++) {
         uint64_t exact = (PAGE - 21) * g->groups[i].live_bytes / 21;
-        assert_true(g->groups[i].stranded_bytes >= exact && g->groups[i].stranded_bytes <= exact + 1);
+        assert_true(g->groups[i].stranded_bytes >= exact &&
+                    g->groups[i].stranded_bytes <= exact + 1);
         assert_int_equal(g->groups[i].sparse_pages, 1);
         sum += g->groups[i].stranded_bytes;
     }
@@ -79,7 +81,8 @@ static void test_shares(void **state)
 static void test_from_before(void **state)
 {
     (void)state;
-    find((struct fragmentation_block[]){{.size = 8, .allocated_at = FRAGMENTATION_BEFORE_START}}, (uint64_t[]){AT}, 1);
+    find((struct fragmentation_block[]){{.size = 8, .allocated_at = FRAGMENTATION_BEFORE_START}},
+         (uint64_t[]){AT}, 1);
     assert_int_equal(found.by[FRAGMENTATION_BY_THREAD].groups[0].key, FRAGMENTATION_UNKNOWN);
     assert_int_equal(found.by[FRAGMENTATION_BY_AGE].groups[0].key, 2); // all 100 calls
 }
@@ -88,7 +91,8 @@ static void test_from_before(void **state)
 static void test_wrong_allocator(void **state)
 {
     (void)state;
-    struct fragmentation_block blocks[] = {{.size = 3 * PAGE}, {.size = 5}, {.size = 100}, {.size = 100}};
+    struct fragmentation_block blocks[] = {
+        {.size = 3 * PAGE}, {.size = 5}, {.size = 100}, {.size = 100}};
     find(blocks, (uint64_t[]){AT, AT + 10, AT, UINT64_MAX - 5}, 4);
     assert_int_equal(found.blocks, 4);
     assert_true(found.stranded_bytes <= found.sparse_pages * PAGE);
@@ -123,7 +127,8 @@ static void test_pages_that_do_not_count(void **state)
 {
     (void)state;
     struct fragmentation_block blocks[] = {{AT, 8, 8}, {AT + PAGE, 8, 8}, {AT + 2 * PAGE, 8, 8}};
-    const struct fragmentation_heap h = {.page_bytes = PAGE, .blocks = blocks, .n = 3, .counts = is_not_third};
+    const struct fragmentation_heap h = {
+        .page_bytes = PAGE, .blocks = blocks, .n = 3, .counts = is_not_third};
     fragmentation_release(&found);
     assert_int_equal(fragmentation_find(&found, &h), 0);
     expect(3, 2, 2 * (PAGE - 8));

@@ -53,7 +53,8 @@ static uint64_t play(const struct plan *p, bool coupled, uint32_t first)
 {
     static struct scheduled s;
     size_t bytes = plan_own_bytes(p);
-    s = (struct scheduled){.words = mmap(NULL, bytes, PROT_READ, MAP_SHARED, plan_fd(p), 0), .coupled = coupled};
+    s = (struct scheduled){.words = mmap(NULL, bytes, PROT_READ, MAP_SHARED, plan_fd(p), 0),
+                           .coupled = coupled};
     assert_true(s.words != MAP_FAILED);
     s.header = (const struct plan_header *)s.words;
     s.threads = (const struct plan_thread *)(s.words + s.header->threads_at);
@@ -73,12 +74,14 @@ static struct plan *new_plan(void)
 {
     struct plan *p;
     struct err e = {0};
-    assert_int_equal(plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 256 << 20}, &e), 0);
+    assert_int_equal(
+        plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 256 << 20}, &e), 0);
     return p;
 }
 
 // An op of the thread, which depends on another thread's op if `on` is not NULL.
-static void add(struct plan *p, uint32_t thread, struct workload_op op, const struct workload_dependency *on)
+static void add(struct plan *p, uint32_t thread, struct workload_op op,
+                const struct workload_dependency *on)
 {
     struct err e = {0};
     op.dependencies = on;
@@ -102,7 +105,9 @@ static void test_a_bounded_queue(void **state)
     struct plan *p = new_plan();
     for (uint32_t i = 0; i < ITEMS + BOUND; i++) {
         if (i < ITEMS)
-            add(p, 0, (struct workload_op){.kind = HT_MALLOC, .slot = i % (BOUND + 1), .size = SIZE}, NULL);
+            add(p, 0,
+                (struct workload_op){.kind = HT_MALLOC, .slot = i % (BOUND + 1), .size = SIZE},
+                NULL);
         if (i >= BOUND)
             add(p, 1, (struct workload_op){.kind = HT_FREE, .slot = (i - BOUND) % (BOUND + 1)},
                 &(struct workload_dependency){0, i - BOUND});
@@ -124,9 +129,12 @@ static void test_phases(void **state)
     struct plan *p = new_plan();
     for (uint32_t phase = 0; phase < PHASES; phase++) {
         for (uint32_t i = 0; i < BLOCKS; i++)
-            add(p, phase % 4, (struct workload_op){.kind = HT_MALLOC, .slot = phase * BLOCKS + i, .size = SIZE}, NULL);
+            add(p, phase % 4,
+                (struct workload_op){.kind = HT_MALLOC, .slot = phase * BLOCKS + i, .size = SIZE},
+                NULL);
         for (uint32_t i = 0; i < BLOCKS; i++)
-            add(p, phase % 4, (struct workload_op){.kind = HT_FREE, .slot = phase * BLOCKS + i}, NULL);
+            add(p, phase % 4, (struct workload_op){.kind = HT_FREE, .slot = phase * BLOCKS + i},
+                NULL);
     }
     finish(p);
     uint64_t recorded = plan_facts(p)->peak_live_bytes;
@@ -146,7 +154,8 @@ static void test_a_pause(void **state)
         struct err e = {0};
         assert_int_equal(plan_set_samples(p, samples, n, &e), 0);
         for (uint32_t i = 0; i < 4 * BLOCKS; i++) {
-            struct workload_op op = {.kind = i / BLOCKS % 2 ? HT_FREE : HT_MALLOC, .slot = i % BLOCKS, .size = SIZE};
+            struct workload_op op = {
+                .kind = i / BLOCKS % 2 ? HT_FREE : HT_MALLOC, .slot = i % BLOCKS, .size = SIZE};
             op.slot += i / (2 * BLOCKS) * BLOCKS;
             op.stamp = i < 2 * BLOCKS ? 1 + i : 50 + i;
             add(p, i / (2 * BLOCKS), op, NULL);
@@ -187,7 +196,9 @@ static void test_all_threads_end(void **state)
             struct workload_op op = {.kind = live[slot] ? HT_FREE : HT_MALLOC, .slot = slot};
             op.size = live[slot] ? 0 : (uint64_t)rand() % 10000;
             op.stamp = 1 + i;
-            add(p, thread, op, live[slot] || at[slot] ? &(struct workload_dependency){of[slot], at[slot] - 1} : NULL);
+            add(p, thread, op,
+                live[slot] || at[slot] ? &(struct workload_dependency){of[slot], at[slot] - 1}
+                                       : NULL);
             live[slot] = !live[slot];
             of[slot] = thread;
             at[slot] = ++done[thread];

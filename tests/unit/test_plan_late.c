@@ -1,6 +1,6 @@
 // Big blocks that the program used later than it allocated them: where the plan touches their pages.
-#include "replay/plan/build.h"
 #include "plan_op_name.h"
+#include "replay/plan/build.h"
 #include "unit.h"
 
 #include <stdio.h>
@@ -20,12 +20,15 @@ static void begin(struct case_of *c, size_t n, const unsigned *mib, bool one_thr
     struct workload_sample samples[8];
     struct err e = {0};
     for (size_t i = 0; i < n; i++)
-        samples[i] = (struct workload_sample){.stamp = 10 * (i + 1), .anon_bytes = (uint64_t)mib[i] * MIB};
+        samples[i] =
+            (struct workload_sample){.stamp = 10 * (i + 1), .anon_bytes = (uint64_t)mib[i] * MIB};
     assert_int_equal(
-        plan_new(&c->plan, "test.htw", &(struct plan_settings){.memory_bytes = 64 << 20, .one_thread = one_thread}, &e),
+        plan_new(&c->plan, "test.htw",
+                 &(struct plan_settings){.memory_bytes = 64 << 20, .one_thread = one_thread}, &e),
         0);
     assert_int_equal(plan_set_samples(c->plan, samples, n, &e), 0);
-    c->block = (struct workload_residency){.op = 1, .used = SIZE >> 10, .resident = SIZE >> 10, .front = SIZE >> 10};
+    c->block = (struct workload_residency){
+        .op = 1, .used = SIZE >> 10, .resident = SIZE >> 10, .front = SIZE >> 10};
     c->residency = (struct samples_residency){.items = &c->block, .n = 1};
     c->plan->residency = &c->residency;
 }
@@ -60,8 +63,8 @@ static void ops_are(struct case_of *c, uint32_t thread, const char *expected)
         if (op == PLAN_TOUCH)
             snprintf(text + n, sizeof text - n, "TOUCH %u ", (unsigned)((*w >> 8) - (w[1] >> 32)));
         else if (op == PLAN_TOUCH_LATE)
-            snprintf(text + n, sizeof text - n, "LATE %s%u-%u ", w[1] >> 63 ? "zeros " : "", (unsigned)(uint32_t)w[1],
-                     (unsigned)plan_size_of(*w));
+            snprintf(text + n, sizeof text - n, "LATE %s%u-%u ", w[1] >> 63 ? "zeros " : "",
+                     (unsigned)(uint32_t)w[1], (unsigned)plan_size_of(*w));
         else if (op != PLAN_COUNT && op != PLAN_COUPLE)
             snprintf(text + n, sizeof text - n, "%s ", plan_op_name(op));
     }
@@ -80,7 +83,9 @@ static void test_bit_by_bit(void **state)
     add(&c, 0, 12, big);
     add(&c, 0, 25, small(2));
     add(&c, 0, 50, (struct workload_op){.kind = HT_FREE, .slot = 1});
-    ops_are(&c, 0, "malloc SAMPLE TOUCH 0 malloc SAMPLE malloc LATE 0-8192 SAMPLE LATE 8192-16384 SAMPLE free ");
+    ops_are(
+        &c, 0,
+        "malloc SAMPLE TOUCH 0 malloc SAMPLE malloc LATE 0-8192 SAMPLE LATE 8192-16384 SAMPLE free ");
 }
 
 static void test_pages_of_calloc_are_told_apart(void **state)
@@ -146,7 +151,9 @@ static void test_or_after_the_last_call(void **state)
     add(&c, 1, 15, small(2));
     assert_int_equal(plan_put_end(c.plan, &e), 0);
     ops_are(&c, 1, "malloc ");
-    ops_are(&c, 0, "malloc SAMPLE TOUCH 0 malloc SAMPLE LATE 0-8192 SAMPLE LATE 8192-12288 SAMPLE LATE 12288-16384 ");
+    ops_are(
+        &c, 0,
+        "malloc SAMPLE TOUCH 0 malloc SAMPLE LATE 0-8192 SAMPLE LATE 8192-12288 SAMPLE LATE 12288-16384 ");
 }
 
 static void test_a_program_that_uses_its_block_at_once(void **state)
@@ -178,7 +185,8 @@ static void test_another_thread_frees(void **state)
     (void)state;
     struct case_of c;
     const struct workload_dependency allocated = {.thread = 0, .op = 1};
-    struct workload_op freed = {.kind = HT_FREE, .slot = 1, .dependencies = &allocated, .n_dependencies = 1};
+    struct workload_op freed = {
+        .kind = HT_FREE, .slot = 1, .dependencies = &allocated, .n_dependencies = 1};
     begin(&c, 3, (const unsigned[]){1, 1, 33}, false);
     add(&c, 0, 5, small(0));
     add(&c, 0, 12, big);
@@ -208,7 +216,9 @@ static void test_another_thread_frees_what_was_used(void **state)
         add(&c, 1, 25, small(2));
         add(&c, 0, 35, small(3));
         add(&c, 1, 50, released);
-        ops_are(&c, 1, resizes ? "SAMPLE malloc SAMPLE WAIT WAIT realloc " : "SAMPLE malloc SAMPLE WAIT WAIT free ");
+        ops_are(&c, 1,
+                resizes ? "SAMPLE malloc SAMPLE WAIT WAIT realloc "
+                        : "SAMPLE malloc SAMPLE WAIT WAIT free ");
         ops_are(&c, 0, "malloc SAMPLE TOUCH 0 malloc LATE 0-16384 SAMPLE malloc ");
     }
 }
@@ -223,9 +233,10 @@ static void test_all_threads_in_one(void **state)
     add(&c, 1, 25, small(2));
     add(&c, 0, 35, small(3));
     add(&c, 1, 50, (struct workload_op){.kind = HT_FREE, .slot = 1});
-    ops_are(&c, 0,
-            "malloc SAMPLE TOUCH 0 malloc SWITCH SAMPLE malloc SWITCH LATE 0-8192 SAMPLE malloc SWITCH "
-            "LATE 8192-16384 free ");
+    ops_are(
+        &c, 0,
+        "malloc SAMPLE TOUCH 0 malloc SWITCH SAMPLE malloc SWITCH LATE 0-8192 SAMPLE malloc SWITCH "
+        "LATE 8192-16384 free ");
 }
 
 // Of 66,000 bytes 15 or 16 pages belong to the block alone, by its address: 15 that were used may be all.
@@ -259,7 +270,9 @@ static void test_steps(void **state)
     for (unsigned i = 0; i < 4; i++)
         add(&c, 0, 18 + 8 * i, small(2 + i));
     add(&c, 0, 50, (struct workload_op){.kind = HT_FREE, .slot = 1});
-    ops_are(&c, 0, "malloc SAMPLE TOUCH 100 malloc malloc LATE 100-8192 malloc malloc LATE 8192-16384 malloc free ");
+    ops_are(
+        &c, 0,
+        "malloc SAMPLE TOUCH 100 malloc malloc LATE 100-8192 malloc malloc LATE 8192-16384 malloc free ");
 }
 
 static void test_samples_do_not_say_more_than_steps(void **state)
@@ -294,9 +307,10 @@ static void test_samples_say_what_is_between_steps(void **state)
     add(&c, 0, 55, small(4));
     add(&c, 0, 68, small(5));
     add(&c, 0, 75, (struct workload_op){.kind = HT_FREE, .slot = 1});
-    ops_are(&c, 0,
-            "malloc SAMPLE TOUCH 0 malloc SAMPLE LATE 0-4096 SAMPLE malloc SAMPLE LATE 4096-8192 malloc SAMPLE malloc "
-            "SAMPLE malloc LATE 8192-16384 SAMPLE free ");
+    ops_are(
+        &c, 0,
+        "malloc SAMPLE TOUCH 0 malloc SAMPLE LATE 0-4096 SAMPLE malloc SAMPLE LATE 4096-8192 malloc SAMPLE malloc "
+        "SAMPLE malloc LATE 8192-16384 SAMPLE free ");
 }
 
 static const struct CMUnitTest tests[] = {

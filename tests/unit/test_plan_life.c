@@ -1,7 +1,7 @@
 // Random workloads of several threads with big blocks that are used late: no thread may touch a block outside its life, in any
 // order that the plan's dependencies allow.
-#include "replay/plan/build.h"
 #include "play.h"
+#include "replay/plan/build.h"
 #include "unit.h"
 
 #include <stdlib.h>
@@ -48,7 +48,8 @@ static uint64_t any_size(void)
 static void add_residency(struct made *m, const struct made_op *o, uint64_t number)
 {
     uint32_t kib = (uint32_t)(o->op.size >> 10);
-    struct workload_residency r = {.op = number, .thread = o->thread, .used = kib, .resident = kib, .front = kib};
+    struct workload_residency r = {
+        .op = number, .thread = o->thread, .used = kib, .resident = kib, .front = kib};
     assert_int_equal(samples_residency_add(&m->residency, &r), 0);
     for (unsigned i = 0, n = below(MAX_STEPS + 1), used = 0; i < n; i++) {
         struct workload_residency_step s = {

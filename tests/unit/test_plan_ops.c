@@ -1,5 +1,5 @@
-#include "replay/plan/ops.h"
 #include "plan_op_name.h"
+#include "replay/plan/ops.h"
 #include "unit.h"
 
 #include <stdbool.h>
@@ -13,7 +13,8 @@ static void check(bool ok, unsigned op, const char *what)
 static void test_fields_of_a_word(void **state)
 {
     (void)state;
-    static const uint64_t entries[] = {0, 1, 0x123456, 0xffffff}, sizes[] = {0, 1, 0x12345678, 0xffffffff};
+    static const uint64_t entries[] = {0, 1, 0x123456, 0xffffff},
+                          sizes[] = {0, 1, 0x12345678, 0xffffffff};
     for (unsigned op = 0; op < PLAN_OP_LIMIT; op++) {
         for (unsigned i = 0; i < 16; i++) {
             uint64_t word = plan_word((enum plan_op)op, entries[i % 4], sizes[i / 4]);
@@ -36,7 +37,8 @@ static void test_lengths(void **state)
             continue;
         check(plan_op_words(narrow) == 1 + plan_extra_words((enum plan_op)op), op, "narrow length");
         check(plan_op_words(wide) == plan_op_words(narrow) + 2, op, "wide length");
-        check(plan_op_words(wide | PLAN_PUBLISH) == plan_op_words(wide), op, "length depends on PUBLISH");
+        check(plan_op_words(wide | PLAN_PUBLISH) == plan_op_words(wide), op,
+              "length depends on PUBLISH");
         check(plan_op_words(wide) <= PLAN_MAX_OP_WORDS, op, "is longer than PLAN_MAX_OP_WORDS");
     }
 }
@@ -48,8 +50,9 @@ static void test_extra_words_of_calls(void **state)
         enum event_class class = (enum event_class)event_infos[kind].class;
         bool is_call = class == HT_CLASS_ALLOC || class == HT_CLASS_FREE;
         if (is_call && kind != HT_PREEXISTING)
-            check(plan_extra_words((enum plan_op)kind) == ((event_infos[kind].fields & HT_F_ALIGN) != 0), kind,
-                  "extra words");
+            check(plan_extra_words((enum plan_op)kind) ==
+                      ((event_infos[kind].fields & HT_F_ALIGN) != 0),
+                  kind, "extra words");
     }
     assert_int_equal(plan_extra_words(PLAN_REALLOC), 1);
     assert_int_equal(plan_extra_words(PLAN_REALLOC_NEW), 0);
@@ -66,16 +69,20 @@ static void test_ranges(void **state)
     (void)state;
     for (unsigned op = 0; op < PLAN_OP_LIMIT; op++) {
         enum event_class class = (enum event_class)event_infos[op].class;
-        bool is_call = class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
+        bool is_call =
+            class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
         bool is_own = op == PLAN_STOP || (op >= PLAN_OWN_FIRST && op <= PLAN_OWN_LAST);
         check(!is_own || plan_own_names[op], op, "own op without a name");
         check(is_own || !plan_own_names[op], op, "own op outside of the range");
         check(!is_own || !is_call, op, "is both an own op and a call");
         // Whatever stands for an op of the workload is numbered, so that op numbers lead to words.
-        check(plan_is_numbered((enum plan_op)op) == (!is_own || op >= PLAN_FIRST_NUMBERED), op, "is numbered or not");
+        check(plan_is_numbered((enum plan_op)op) == (!is_own || op >= PLAN_FIRST_NUMBERED), op,
+              "is numbered or not");
     }
-    assert_true(plan_is_numbered(PLAN_MALLOC) && plan_is_numbered(PLAN_SKIPPED) && plan_is_numbered(PLAN_WIDE));
-    assert_false(plan_is_numbered(PLAN_STOP) || plan_is_numbered(PLAN_NEXT_SEGMENT) || plan_is_numbered(PLAN_JUMP));
+    assert_true(plan_is_numbered(PLAN_MALLOC) && plan_is_numbered(PLAN_SKIPPED) &&
+                plan_is_numbered(PLAN_WIDE));
+    assert_false(plan_is_numbered(PLAN_STOP) || plan_is_numbered(PLAN_NEXT_SEGMENT) ||
+                 plan_is_numbered(PLAN_JUMP));
 }
 
 static const struct CMUnitTest tests[] = {

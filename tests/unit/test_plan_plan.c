@@ -1,7 +1,7 @@
+#include "plan_op_name.h"
 #include "replay/plan/file.h"
 #include "replay/plan/ops.h"
 #include "replay/plan/plan.h"
-#include "plan_op_name.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -21,7 +21,8 @@ static struct plan *new_plan(void)
 {
     struct plan *p;
     struct err e = {0};
-    assert_int_equal(plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 64 << 20}, &e), 0);
+    assert_int_equal(
+        plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 64 << 20}, &e), 0);
     return p;
 }
 
@@ -111,7 +112,8 @@ static struct read_op read_op(const struct mapped *m, uint64_t *at)
 static void check_op(enum plan_op is, enum plan_op expected, int line)
 {
     if (is != expected)
-        fail_msg("line %d: the op is %s and not %s", line, plan_op_name(is), plan_op_name(expected));
+        fail_msg("line %d: the op is %s and not %s", line, plan_op_name(is),
+                 plan_op_name(expected));
 }
 
 #define assert_op(read, expected) check_op((read).op, expected, __LINE__)
@@ -127,8 +129,8 @@ static void test_usual_calls_are_one_word(void **state)
     add(p, 0, allocate(0, 7));
     struct mapped m = finish(p);
     uint64_t at = m.threads[0].first_word, first = at;
-    struct read_op a = read_op(&m, &at), b = read_op(&m, &at), c = read_op(&m, &at), d = read_op(&m, &at),
-                   again = read_op(&m, &at);
+    struct read_op a = read_op(&m, &at), b = read_op(&m, &at), c = read_op(&m, &at),
+                   d = read_op(&m, &at), again = read_op(&m, &at);
     assert_int_equal(at, first + 5);
     assert_op(a, PLAN_MALLOC);
     assert_int_equal(a.size, 100);
@@ -138,7 +140,8 @@ static void test_usual_calls_are_one_word(void **state)
     assert_op(d, PLAN_FREE);
     assert_int_equal(d.entry, a.entry);
     assert_true(a.entry > 0 && a.entry != b.entry && b.entry != c.entry);
-    assert_int_equal(again.entry, a.entry); // the entry freed last, which is in the cache, is reused first
+    assert_int_equal(again.entry,
+                     a.entry); // the entry freed last, which is in the cache, is reused first
     struct read_op count = read_op(&m, &at), stop = read_op(&m, &at);
     assert_op(count, PLAN_COUNT);
     assert_op(stop, PLAN_STOP);
@@ -152,12 +155,17 @@ static void test_calls_that_need_more(void **state)
     struct plan *p = new_plan();
     add(p, 0, allocate(0, 1ull << 32));
     add(p, 0, (struct workload_op){.kind = HT_CALLOC, .slot = 1, .size = 24, .count = 3});
-    add(p, 0, (struct workload_op){.kind = HT_POSIX_MEMALIGN, .slot = 2, .size = 1ull << 33, .align = 64});
+    add(p, 0,
+        (struct workload_op){
+            .kind = HT_POSIX_MEMALIGN, .slot = 2, .size = 1ull << 33, .align = 64});
     add(p, 0, (struct workload_op){.kind = HT_REALLOC, .slot = 1, .size = 500});
     add(p, 0, (struct workload_op){.kind = HT_REALLOCARRAY, .slot = 1, .size = 6, .count = 7});
-    add(p, 0, (struct workload_op){.kind = HT_REALLOC, .slot = 3, .size = 9, .flags = WORKLOAD_FROM_NULL});
+    add(p, 0,
+        (struct workload_op){
+            .kind = HT_REALLOC, .slot = 3, .size = 9, .flags = WORKLOAD_FROM_NULL});
     add(p, 0, (struct workload_op){.kind = HT_REALLOC, .slot = 1, .flags = WORKLOAD_FREED});
-    add(p, 0, (struct workload_op){.kind = HT_DELETE_SIZED_ALIGNED, .slot = 2, .size = 40, .align = 64});
+    add(p, 0,
+        (struct workload_op){.kind = HT_DELETE_SIZED_ALIGNED, .slot = 2, .size = 40, .align = 64});
     add(p, 0, (struct workload_op){.kind = HT_FREE, .slot = WORKLOAD_NO_SLOT});
     struct mapped m = finish(p);
     uint64_t at = m.threads[0].first_word;
@@ -171,7 +179,8 @@ static void test_calls_that_need_more(void **state)
     s = read_op(&m, &at);
     assert_true(s.op == PLAN_REALLOC && s.entry == entry && s.size == 500 && s.extra[0] == 72);
     s = read_op(&m, &at);
-    assert_true(s.op == PLAN_REALLOCARRAY && s.entry == entry && s.size == 6 && s.extra[0] == 7 && s.extra[1] == 500);
+    assert_true(s.op == PLAN_REALLOCARRAY && s.entry == entry && s.size == 6 && s.extra[0] == 7 &&
+                s.extra[1] == 500);
     s = read_op(&m, &at);
     assert_true(s.op == PLAN_REALLOC_NEW && s.size == 9);
     s = read_op(&m, &at);
@@ -197,7 +206,9 @@ static void test_skipped_ops(void **state)
                              .flags = WORKLOAD_FAILED});
     add(p, 0, (struct workload_op){.kind = HT_MARK, .text = "x", .text_bytes = 1});
     add(p, 0, allocate(0, 5));
-    add(p, 0, (struct workload_op){.kind = HT_REALLOC, .slot = 0, .size = 1ull << 62, .flags = WORKLOAD_FAILED});
+    add(p, 0,
+        (struct workload_op){
+            .kind = HT_REALLOC, .slot = 0, .size = 1ull << 62, .flags = WORKLOAD_FAILED});
     add(p, 0, (struct workload_op){.kind = HT_MUNMAP, .size = 4096});
     struct mapped m = finish(p);
     uint64_t at = m.threads[0].first_word;
@@ -354,7 +365,8 @@ static void check_samples(uint32_t n_events, uint64_t samples_wanted)
 {
     struct plan *p;
     struct err e = {0};
-    assert_int_equal(plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 256 << 20}, &e), 0);
+    assert_int_equal(
+        plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 256 << 20}, &e), 0);
     for (uint32_t i = 0; i < n_events / 2; i++) {
         add(p, 0, allocate(0, 16));
         add(p, 0, deallocate(0));
@@ -408,7 +420,8 @@ static void test_bad_workloads_are_refused(void **state)
     refused(p, 1, after(deallocate(0), &(struct workload_dependency){0, 1}),
             "depends on op 1 of thread 0, which does not come before it");
     p = new_plan();
-    refused(p, 0, after(allocate(0, 1), &(struct workload_dependency){0, 0}), "depends on op 0 of thread 0");
+    refused(p, 0, after(allocate(0, 1), &(struct workload_dependency){0, 0}),
+            "depends on op 0 of thread 0");
     p = new_plan();
     refused(p, 0, allocate(0xfffffff0, 1), "table of slots does not fit");
     p = new_plan();
@@ -435,7 +448,8 @@ static void test_too_little_memory(void **state)
     struct err e = {0};
     struct workload_op ops[] = {allocate(0, 1), deallocate(0)};
     int rc = 0;
-    assert_int_equal(plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 1 << 20}, &e), 0);
+    assert_int_equal(plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 1 << 20}, &e),
+                     0);
     for (uint32_t i = 0; rc == 0 && i < 1 << 20; i++)
         rc = plan_add_ops(p, 0, &ops[i % 2], 1, &e);
     assert_int_equal(rc, -E2BIG);

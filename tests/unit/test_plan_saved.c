@@ -40,7 +40,8 @@ static int reload(const struct plan *p, const struct plan_key *k, struct plan **
 
 static uint64_t *map(const struct plan *p)
 {
-    uint64_t *words = mmap(NULL, plan_own_bytes(p), PROT_READ | PROT_WRITE, MAP_SHARED, plan_fd(p), 0);
+    uint64_t *words =
+        mmap(NULL, plan_own_bytes(p), PROT_READ | PROT_WRITE, MAP_SHARED, plan_fd(p), 0);
     assert_true(words != MAP_FAILED);
     return words;
 }
@@ -84,7 +85,8 @@ static void refuse_word(uint32_t thread, enum plan_op op, unsigned after, uint64
 {
     struct plan *p = new_plan(), *q;
     uint64_t *words = map(p);
-    words[(thread == UINT32_MAX ? ((const struct plan_header *)words)->preexisting_at : find(words, thread, op)) +
+    words[(thread == UINT32_MAX ? ((const struct plan_header *)words)->preexisting_at
+                                : find(words, thread, op)) +
           after] = word;
     if (reload(p, &key, &q) != -EBADMSG)
         fail_msg("line %d: it is loaded", line);
@@ -99,7 +101,8 @@ static void test_hostile_words_are_refused(void **state)
     (void)state;
     const uint64_t entries = 1 << 20;
     refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_MALLOC, entries, 1));
-    refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_FREE_SIZED, 1, 1)); // a kind that the header does not name
+    refuse(0, PLAN_MALLOC, 0,
+           plan_word(PLAN_FREE_SIZED, 1, 1)); // a kind that the header does not name
     refuse(0, PLAN_MALLOC, 0, plan_word((enum plan_op)127, 1, 1));
     refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_NEXT_SEGMENT, 0, 0));
     refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_SNAPSHOT, 0, 0));
@@ -124,7 +127,8 @@ static void test_hostile_headers_are_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(struct plan_header) / 8; i++) {
         // Kinds that are called besides need no check; touch_zeroed is a flag of its own.
-        bool counts = i * 8 >= offsetof(struct plan_header, by_kind) && i * 8 < offsetof(struct plan_header, ring_at);
+        bool counts = i * 8 >= offsetof(struct plan_header, by_kind) &&
+                      i * 8 < offsetof(struct plan_header, ring_at);
         if (counts)
             continue;
         for (unsigned k = 0; k < 2; k++) {

@@ -21,7 +21,8 @@ static uint64_t resident(const char *at, uint64_t pages)
 {
     uint64_t first = (uintptr_t)at / found.page_bytes, n = 0;
     for (size_t i = 0; i < found.n_runs; i++) {
-        for (uint64_t page = found.runs[i].first; page < found.runs[i].first + found.runs[i].n; page++)
+        for (uint64_t page = found.runs[i].first; page < found.runs[i].first + found.runs[i].n;
+             page++)
             n += page >= first && page < first + pages;
     }
     return n;

@@ -1,7 +1,7 @@
 // The recorder's half of the spool against producers written here, in processes of their own.
 #include "base/clock.h"
-#include "record/drain/drain.h"
 #include "capture/spool/control.h"
+#include "record/drain/drain.h"
 #include "unit.h"
 
 #include <fcntl.h>
@@ -78,7 +78,8 @@ static void publish(struct spool_chunk *c, uint32_t words)
     atomic_store(&c->published, c->start + 8 * words);
 }
 
-static struct spool_chunk *own_chunk(struct producer *p, uint32_t index, uint32_t thread, uint64_t first_word)
+static struct spool_chunk *own_chunk(struct producer *p, uint32_t index, uint32_t thread,
+                                     uint64_t first_word)
 {
     struct spool_chunk *c = &p->chunks[index];
     c->start = UINT32_MAX - 100 * 8 + 1; // wraps
@@ -342,7 +343,8 @@ static void a_scribbled_spool_does_no_harm(void **state)
                 uint64_t r = unit_random(&random);
                 size_t room = r & 1 ? 512 : SPOOL_HEADER_BYTES + CHUNKS * (size_t)SPOOL_CHUNK_BYTES;
                 size_t from = r & 2 ? SPOOL_HEADER_BYTES + (r >> 8 & 7) * SPOOL_CHUNK_BYTES : 0;
-                ((uint8_t *)p.header)[from + (r >> 16) % (room - (r & 1 ? 0 : from))] = (uint8_t)(r >> 11);
+                ((uint8_t *)p.header)[from + (r >> 16) % (room - (r & 1 ? 0 : from))] =
+                    (uint8_t)(r >> 11);
                 if (i % 1000 == 0)
                     wake_recorder(&p);
             }
@@ -396,9 +398,13 @@ static void a_recorder_that_begins_is_not_swept(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_word_survives_sigkill), cmocka_unit_test(a_chunk_out_of_turn_waits),
-    cmocka_unit_test(a_chunk_that_is_done_late),   cmocka_unit_test(a_missing_chunk_is_counted),
-    cmocka_unit_test(a_broken_chunk_is_counted),   cmocka_unit_test(a_scribbled_spool_does_no_harm),
-    cmocka_unit_test(odd_files_are_left_alone),    cmocka_unit_test(a_recorder_that_begins_is_not_swept),
+    cmocka_unit_test(every_word_survives_sigkill),
+    cmocka_unit_test(a_chunk_out_of_turn_waits),
+    cmocka_unit_test(a_chunk_that_is_done_late),
+    cmocka_unit_test(a_missing_chunk_is_counted),
+    cmocka_unit_test(a_broken_chunk_is_counted),
+    cmocka_unit_test(a_scribbled_spool_does_no_harm),
+    cmocka_unit_test(odd_files_are_left_alone),
+    cmocka_unit_test(a_recorder_that_begins_is_not_swept),
 };
 UNIT_MAIN(tests)

@@ -15,7 +15,8 @@ static struct condition_figures figures(void)
     f.figures.peak_live_bytes = 1 << 20;
     f.figures.wall_ns = 2e9;
     f.figures.cycles = NAN;
-    calls[HT_MALLOC] = (struct replay_call){.count = 999, .p99_ns = 5000, .p999_ns = 70000, .max_ns = 80000};
+    calls[HT_MALLOC] =
+        (struct replay_call){.count = 999, .p99_ns = 5000, .p999_ns = 70000, .max_ns = 80000};
     return f;
 }
 
@@ -36,7 +37,11 @@ static bool holds(const char *text, double floor_bytes, unsigned needs)
 
 static void comparisons(void **state)
 {
-    enum { MEMORY = CONDITION_NEEDS_MEMORY, TIME = CONDITION_NEEDS_TIME, LATENCY = CONDITION_NEEDS_LATENCY };
+    enum {
+        MEMORY = CONDITION_NEEDS_MEMORY,
+        TIME = CONDITION_NEEDS_TIME,
+        LATENCY = CONDITION_NEEDS_LATENCY
+    };
     (void)state;
     assert_true(holds("peak_rss_bytes > 2MiB", 0, MEMORY));
     assert_true(holds("peak_rss/peak_live>2", 0, MEMORY));
@@ -105,8 +110,11 @@ static void half_of_the_margin_of_the_input_at_most(void **state)
         const char *text;
         double seen, expected;
     } cases[] = {
-        {"malloc.p99 > 4us", 0.25, 0.1},     {"malloc.p99 > 4us", 0.08, 0.04},  {"wall < 4s", 3, 0.1},
-        {"peak_rss/peak_live > 2", 3, 0.01}, {"peak_rss/peak_live >= 3", 0, 0},
+        {"malloc.p99 > 4us", 0.25, 0.1},
+        {"malloc.p99 > 4us", 0.08, 0.04},
+        {"wall < 4s", 3, 0.1},
+        {"peak_rss/peak_live > 2", 3, 0.01},
+        {"peak_rss/peak_live >= 3", 0, 0},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

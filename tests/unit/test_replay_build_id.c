@@ -53,7 +53,8 @@ static void test_what_readelf_finds(void **state)
     assert_string_equal(build_id_of(&f, sizeof f), "deadbeef");
     char own[129], command[256], wanted[129] = "";
     machine_build_id("/proc/self/exe", own, sizeof own);
-    snprintf(command, sizeof command, "readelf -n /proc/%d/exe | sed -n 's/.*Build ID: //p'", getpid());
+    snprintf(command, sizeof command, "readelf -n /proc/%d/exe | sed -n 's/.*Build ID: //p'",
+             getpid());
     FILE *p = popen(command, "r");
     assert_non_null(p);
     if (fgets(wanted, sizeof wanted, p))

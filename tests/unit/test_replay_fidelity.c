@@ -50,7 +50,8 @@ static void test_memory(void **state)
     (void)state;
     struct workload_sample samples[] = {
         {.stamp = 0, .anon_bytes = 1000},
-        {.stamp = 20 * PLAN_SAMPLE_EVENTS, .anon_bytes = 1000 + 2 * PLAN_SAMPLE_EVENTS * BLOCK * 11 / 10},
+        {.stamp = 20 * PLAN_SAMPLE_EVENTS,
+         .anon_bytes = 1000 + 2 * PLAN_SAMPLE_EVENTS * BLOCK * 11 / 10},
         {.stamp = 10 * CALLS, .anon_bytes = 1000 + CALLS * BLOCK * 11 / 10},
     };
     struct plan *p = make_plan(3, samples);
@@ -70,7 +71,8 @@ static void test_memory(void **state)
     struct fidelity_memory m = fidelity_memory(p, &run);
     assert_int_equal(m.samples, 3);
     assert_int_equal(m.baseline_bytes, 1000);
-    assert_true(m.recorded_peak_bytes == CALLS * BLOCK * 11 / 10 && m.replayed_peak_bytes == CALLS * BLOCK * 12 / 10);
+    assert_true(m.recorded_peak_bytes == CALLS * BLOCK * 11 / 10 &&
+                m.replayed_peak_bytes == CALLS * BLOCK * 12 / 10);
     assert_true(m.mean_error > 0.089 && m.mean_error < 0.092 && m.mean_bias == m.mean_error);
     plan_free(p);
 }
@@ -117,14 +119,17 @@ static void test_mappings(void **state)
     struct plan *p;
     struct err e = {0};
     size_t n;
-    const struct workload_sample samples[] = {{.stamp = 5, .anon_bytes = 9000}, {.stamp = 30, .anon_bytes = 7000}};
+    const struct workload_sample samples[] = {{.stamp = 5, .anon_bytes = 9000},
+                                              {.stamp = 30, .anon_bytes = 7000}};
     must(plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 64 << 20}, &e));
     must(plan_set_samples(p, samples, 2, &e));
     put(p, 0,
-        (struct workload_op){.kind = HT_MMAP, .size = 4096, .text = "rw-p anonymous", .text_bytes = 14, .stamp = 1},
+        (struct workload_op){
+            .kind = HT_MMAP, .size = 4096, .text = "rw-p anonymous", .text_bytes = 14, .stamp = 1},
         &e);
     put(p, 0,
-        (struct workload_op){.kind = HT_MMAP, .size = 8192, .text = "rw-s anonymous", .text_bytes = 14, .stamp = 2},
+        (struct workload_op){
+            .kind = HT_MMAP, .size = 8192, .text = "rw-s anonymous", .text_bytes = 14, .stamp = 2},
         &e);
     put(p, 0, (struct workload_op){.kind = HT_MALLOC, .size = 7, .stamp = 20}, &e);
     put(p, 0, (struct workload_op){.kind = HT_MUNMAP, .size = 4096, .stamp = 21}, &e);
@@ -148,7 +153,8 @@ static void test_overlap(void **state)
     put(p, 1, (struct workload_op){.kind = HT_MALLOC, .slot = 2, .size = 1, .stamp = 60}, &e);
     put(p, 0, (struct workload_op){.kind = HT_MALLOC, .slot = 3, .size = 1, .stamp = 100}, &e);
     must(plan_finish(p, &e));
-    struct results_span spans[] = {{.begin_ns = 0, .end_ns = 200, .end_event = 4}, {.begin_ns = 100, .end_ns = 200}};
+    struct results_span spans[] = {{.begin_ns = 0, .end_ns = 200, .end_event = 4},
+                                   {.begin_ns = 100, .end_ns = 200}};
     struct replay_run run = {.spans = spans};
     must(fidelity_overlap(p, &run, &o));
     assert_true(o.recorded_time == 0.1 && o.replayed_time == 0.5 && o.replayed_events == 0);

@@ -13,9 +13,11 @@ static void the_table_is_consistent(void **state)
         size_t n = strlen(info->name);
         bool says_bytes = n > 6 && strcmp(info->name + n - 6, "_bytes") == 0;
         bool says_ns = strncmp(info->name, "ns_", 3) == 0 || strstr(info->name, "_ns");
-        assert_true(says_bytes == (info->unit == FIGURE_BYTES) && says_ns == (info->unit == FIGURE_NS));
+        assert_true(says_bytes == (info->unit == FIGURE_BYTES) &&
+                    says_ns == (info->unit == FIGURE_NS));
         assert_true(info->label[0] && !strchr(info->label, '_'));
-        assert_true(!info->ratio || (info->shown & FIGURE_IN_COLUMN && info->summary == FIGURE_MEDIAN));
+        assert_true(!info->ratio ||
+                    (info->shown & FIGURE_IN_COLUMN && info->summary == FIGURE_MEDIAN));
         for (size_t k = 0; k < i; k++)
             assert_true(strcmp(info->name, figure_infos[k].name) != 0);
     }
@@ -27,11 +29,15 @@ static void the_table_is_consistent(void **state)
 static void what_the_player_measured(void **state)
 {
     (void)state;
-    struct results_figures measured = {
-        .wall_ns = 5, .baseline_rss_bytes = 100, .peak_rss_bytes = 150, .end_rss_bytes = 90, .cycles = RESULTS_UNKNOWN};
+    struct results_figures measured = {.wall_ns = 5,
+                                       .baseline_rss_bytes = 100,
+                                       .peak_rss_bytes = 150,
+                                       .end_rss_bytes = 90,
+                                       .cycles = RESULTS_UNKNOWN};
     union figures f;
     figures_take(&f, &measured);
-    assert_true(f.wall_ns == 5 && f.baseline_rss_bytes == 100 && f.peak_rss_bytes == 150 && f.end_rss_bytes == 90);
+    assert_true(f.wall_ns == 5 && f.baseline_rss_bytes == 100 && f.peak_rss_bytes == 150 &&
+                f.end_rss_bytes == 90);
     assert_true(isnan(f.cycles) && isnan(f.events) && isnan(f.cpu_ns));
 }
 

@@ -42,7 +42,8 @@ static void share_and_ratio(void **state)
     struct replay_session *s = make(&f, 500, 100);
     struct program_time t = program_time(s);
     assert_null(t.missing_reason);
-    assert_true(t.cpu_ns == 400 * MS && t.recording_ns == 100 * MS && t.calls_ns == 100 * MS && t.share == 0.25);
+    assert_true(t.cpu_ns == 400 * MS && t.recording_ns == 100 * MS && t.calls_ns == 100 * MS &&
+                t.share == 0.25);
     assert_true(program_ratio(s, &t, &f.results[0]) == 1);
     assert_true(program_calls_ns(s, &f.results[1]) == 50 * MS);
     assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 350.0 / 400) < 1e-9);
@@ -72,7 +73,8 @@ static void the_load_of_an_allocator(void **state)
         f.runs[1][i].figures.load_cpu_ns = 12 * MS + i;
     }
     struct program_time t = program_time(s);
-    assert_true(program_load_ns(s, &f.results[1]) == 10 * MS && program_load_ns(s, &f.results[0]) == 0);
+    assert_true(program_load_ns(s, &f.results[1]) == 10 * MS &&
+                program_load_ns(s, &f.results[0]) == 0);
     assert_true(program_ratio(s, &t, &f.results[0]) == 1);
     assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 360.0 / 400) < 1e-9);
     s->recorded_allocator = "/lib/third.so";
@@ -91,8 +93,10 @@ static void the_first_use_of_big_blocks(void **state)
         f.runs[1][i].figures.touch_ns = 20 * MS + i;
     }
     struct program_time t = program_time(s);
-    assert_true(fabs(program_use_ns(s, &f.results[0]) - 40 * MS) < 2 && fabs(t.calls_ns - 60 * MS) < 2);
-    assert_true(fabs(t.share - 0.15) < 1e-6 && fabs(program_calls_ns(s, &f.results[1]) - 40 * MS) < 2);
+    assert_true(fabs(program_use_ns(s, &f.results[0]) - 40 * MS) < 2 &&
+                fabs(t.calls_ns - 60 * MS) < 2);
+    assert_true(fabs(t.share - 0.15) < 1e-6 &&
+                fabs(program_calls_ns(s, &f.results[1]) - 40 * MS) < 2);
     assert_true(program_ratio(s, &t, &f.results[0]) == 1);
     assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 350.0 / 400) < 1e-6);
     // Timed, the calls took twice as long; what the program does with its blocks is as in replay.
@@ -162,7 +166,8 @@ static void timed_calls(void **state)
     assert_true(program_time(s).max_share == 0.25);
     s->recorded_allocator = NULL;
     t = program_time(s);
-    assert_true(t.share == 0.15 && t.max_share == 0.2 && isnan(program_ratio(s, &t, &f.results[1])));
+    assert_true(t.share == 0.15 && t.max_share == 0.2 &&
+                isnan(program_ratio(s, &t, &f.results[1])));
 }
 
 static void missing(struct replay_session *s, const char *reason)
@@ -181,9 +186,13 @@ static void what_cannot_be_said(void **state)
     missing(make(&f, 90, 0), "the calls took more CPU time than the program");
     struct replay_session *s = make(&f, 500, 100);
     s->recorded_allocator = "/lib/third.so";
-    missing(s, "the recording did not time the calls, and the recorded allocator is not among those replayed");
+    missing(
+        s,
+        "the recording did not time the calls, and the recorded allocator is not among those replayed");
     s->recorded_allocator = NULL;
-    missing(s, "the recording did not time the calls, and the recorded allocator is not among those replayed");
+    missing(
+        s,
+        "the recording did not time the calls, and the recorded allocator is not among those replayed");
 }
 
 static const struct CMUnitTest tests[] = {

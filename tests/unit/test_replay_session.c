@@ -9,8 +9,12 @@ static void verify_measures_nothing(void **state)
 {
     (void)state;
     struct replay_session s;
-    const struct replay_settings set = {
-        .runs = 2, .verify = true, .latency = true, .fragmentation = true, .stats_every = 5, .trim_every = 7};
+    const struct replay_settings set = {.runs = 2,
+                                        .verify = true,
+                                        .latency = true,
+                                        .fragmentation = true,
+                                        .stats_every = 5,
+                                        .trim_every = 7};
     replay_session_init(&s, &set);
     assert_true(s.settings.touch == RESULTS_TOUCH_VERIFY);
     assert_false(s.settings.latency || s.settings.fragmentation || s.plan_settings.stats_every);
@@ -27,7 +31,8 @@ static void allocators_are_added_in_order(void **state)
     struct err e = {0};
     replay_session_init(&s, &(struct replay_settings){.runs = 1});
     for (unsigned i = 0; i < 20; i++)
-        assert_int_equal(replay_session_add(&s, i % 2 ? "glibc,MALLOC_ARENA_MAX=1" : "glibc", &e), 0);
+        assert_int_equal(replay_session_add(&s, i % 2 ? "glibc,MALLOC_ARENA_MAX=1" : "glibc", &e),
+                         0);
     assert_int_equal(replay_session_add(&s, "nosuch", &e), -EINVAL);
     assert_int_equal(s.n_results, 20);
     assert_int_equal(s.results[7].allocator.n_tunables, 1);
@@ -65,7 +70,8 @@ static void json_of_verify(void **state)
     replay_json(&j, &s);
     fclose(j.to);
     assert_non_null(strstr(text, "\"schema_version\":2,\"workload\":\"w.htw\""));
-    assert_non_null(strstr(text, "\"verify\":{\"runs\":1,\"blocks\":42,\"violations\":0,\"refused_calls\":0"));
+    assert_non_null(
+        strstr(text, "\"verify\":{\"runs\":1,\"blocks\":42,\"violations\":0,\"refused_calls\":0"));
     free(text);
     replay_session_release(&s);
 }

@@ -38,7 +38,8 @@ static void kinds_of_files(void **state)
     const struct json_value *results = json_value_get(root, "results");
     assert_int_equal(json_value_length(json_value_get(root, "workloads")), 1);
     assert_int_equal(json_value_length(results), 3);
-    assert_string_equal(json_value_string(json_value_get(json_value_at(results, 0), "workload")), "w");
+    assert_string_equal(json_value_string(json_value_get(json_value_at(results, 0), "workload")),
+                        "w");
     assert_int_equal(json_value_number_at(json_value_at(results, 2), "result.n"), 2);
     json_value_free(root);
     document_release(&d);
@@ -74,7 +75,8 @@ static char *repeat(const char *first, const char *item, const char *last, size_
 
 static void memory_is_in_proportion_to_the_text(void **state)
 {
-    static const char *const items[] = {"{},", "[],", "{\"a\":1},", "{\"a\":{\"\\\"\":[]}},", "[[1]],"};
+    static const char *const items[] = {"{},", "[],", "{\"a\":1},", "{\"a\":{\"\\\"\":[]}},",
+                                        "[[1]],"};
     struct err e = {0};
     struct json_value *root;
     (void)state;
@@ -138,8 +140,8 @@ static void timelines_keep_their_peak(void **state)
     assert_int_equal(add(&d, 0, text), 0);
     free(text);
     struct json_value *root = written(&d);
-    const struct json_value *rows =
-        json_value_get(json_value_get(json_value_at(json_value_get(root, "results"), 0), "result"), "timeline");
+    const struct json_value *rows = json_value_get(
+        json_value_get(json_value_at(json_value_get(root, "results"), 0), "result"), "timeline");
     assert_in_range(json_value_length(rows), DOCUMENT_POINTS / 4, DOCUMENT_POINTS + 2);
     for (size_t i = 0; i < json_value_length(rows); i++)
         found += json_value_number(json_value_at(json_value_at(rows, i), 2)) == 999999;
@@ -152,7 +154,9 @@ static void comparison(void **state)
 {
     struct document d = {.mode = "diff"};
     (void)state;
-    assert_int_equal(add(&d, 0, "{\"by_kind\": {}, \"timeline\": {}, \"events\": 7, \"peak\": {\"blocks\": 3}}"), 0);
+    assert_int_equal(
+        add(&d, 0, "{\"by_kind\": {}, \"timeline\": {}, \"events\": 7, \"peak\": {\"blocks\": 3}}"),
+        0);
     assert_int_equal(diff_rows(&d), -ENOENT);
     assert_int_equal(add(&d, 1, "{\"by_kind\": {}, \"timeline\": {}, \"events\": 14}"), 0);
     assert_int_equal(diff_rows(&d), 0);
@@ -167,12 +171,14 @@ static void results_are_matched_by_name(void **state)
 {
     struct document d = {.mode = "diff"};
     (void)state;
-    assert_int_equal(add(&d, 0,
-                         "{\"allocators\": [{\"allocator\": {\"name\": \"a\"}, \"wall_ns\": 1}, "
-                         "{\"allocator\": {\"name\": \"b\", \"tunables\": [\"T=1\"]}, \"wall_ns\": 2}]}"),
-                     0);
     assert_int_equal(
-        add(&d, 1, "{\"allocators\": [{\"allocator\": {\"name\": \"b\", \"tunables\": [\"T=1\"]}, \"wall_ns\": 3}]}"),
+        add(&d, 0,
+            "{\"allocators\": [{\"allocator\": {\"name\": \"a\"}, \"wall_ns\": 1}, "
+            "{\"allocator\": {\"name\": \"b\", \"tunables\": [\"T=1\"]}, \"wall_ns\": 2}]}"),
+        0);
+    assert_int_equal(
+        add(&d, 1,
+            "{\"allocators\": [{\"allocator\": {\"name\": \"b\", \"tunables\": [\"T=1\"]}, \"wall_ns\": 3}]}"),
         0);
     assert_int_equal(diff_rows(&d), 0);
     assert_int_equal(d.n_rows, 1);

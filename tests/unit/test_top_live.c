@@ -91,7 +91,9 @@ static void begin_resize(struct live *l, uint64_t stamp, uint64_t address)
 
 static void end_resize(struct live *l, uint64_t stamp, uint64_t from, uint64_t to, uint64_t size)
 {
-    call(l, 0, &(struct event){.kind = HT_REALLOC, .stamp = stamp, .ptr = from, .size = size, .result = to});
+    call(l, 0,
+         &(struct event){
+             .kind = HT_REALLOC, .stamp = stamp, .ptr = from, .size = size, .result = to});
 }
 
 static void reallocs(void **state)

@@ -9,8 +9,8 @@ static const uint64_t BASE = 0x7f1234560008;
 
 // Not inlined: gcc 12 takes the branches for longer records, which the word's value rules out, for reads past an array of
 // one word.
-static __attribute__((noinline)) unsigned decode(struct codec_state *st, const uint64_t *w, uint64_t left,
-                                                 struct event *ev)
+static __attribute__((noinline)) unsigned decode(struct codec_state *st, const uint64_t *w,
+                                                 uint64_t left, struct event *ev)
 {
     return codec_get(st, w, left, ev);
 }
@@ -61,7 +61,11 @@ static void sized_round_trip(unsigned kind, uint64_t size, uint64_t rel)
 {
     struct codec_state st = {EPOCH, BASE};
     uint64_t address = BASE + (rel << CODEC_ADDRESS_SHIFT), word;
-    struct event want = {.kind = (uint8_t)kind, .stamp = STAMP, .size = size, .count = kind == HT_CALLOC}, got;
+    struct event want = {.kind = (uint8_t)kind,
+                         .stamp = STAMP,
+                         .size = size,
+                         .count = kind == HT_CALLOC},
+                 got;
     if (event_infos[kind].class == HT_CLASS_FREE)
         want.ptr = address;
     else
@@ -74,7 +78,8 @@ static void sized_round_trip(unsigned kind, uint64_t size, uint64_t rel)
 
 static void one_word_form_of(unsigned kind)
 {
-    static const uint64_t sizes[] = {0, 1, 24, 0xfffe, 0xffff}, rels[] = {0, 1, 0x1234567, (1u << CODEC_REL_BITS) - 1};
+    static const uint64_t sizes[] = {0, 1, 24, 0xfffe, 0xffff},
+                          rels[] = {0, 1, 0x1234567, (1u << CODEC_REL_BITS) - 1};
     static const uint64_t addresses[] = {0, 8, 0x5555deadbee8, 0xfffffffffff8};
     struct codec_state st = {EPOCH, BASE};
     for (size_t i = 0; event_infos[kind].form == HT_FORM_SIZED && i < 20; i++)
@@ -97,7 +102,8 @@ static void kind_round_trips(void **state)
 }
 
 // Encodes and decodes: the words used, what precedes the record included.
-static unsigned put_round_trip(struct codec_state *writer, struct codec_state *reader, const struct event *ev)
+static unsigned put_round_trip(struct codec_state *writer, struct codec_state *reader,
+                               const struct event *ev)
 {
     uint64_t words[CODEC_MAX_RECORD_WORDS + CODEC_MAX_PREFIX_WORDS];
     struct event got = {0};
@@ -116,10 +122,12 @@ static unsigned put_round_trip(struct codec_state *writer, struct codec_state *r
 
 static struct event random_event(uint64_t *random, unsigned kind)
 {
-    const uint64_t addresses[] = {0, 8, 4096, BASE, BASE + 64, 0x5555deadbee8, 1ull << 50, BASE + 1};
+    const uint64_t addresses[] = {0,          8,       4096, BASE, BASE + 64, 0x5555deadbee8,
+                                  1ull << 50, BASE + 1};
     const unsigned fields = event_infos[kind].fields;
     uint64_t r = unit_random(random), address = addresses[r & 7] + (r >> 20 & 0xff8);
-    struct event ev = {.kind = (uint8_t)kind, .stamp = unit_random(random) >> 45, .error = r >> 8 & 15 ? 0 : 12};
+    struct event ev = {
+        .kind = (uint8_t)kind, .stamp = unit_random(random) >> 45, .error = r >> 8 & 15 ? 0 : 12};
     ev.ptr = fields & HT_F_PTR && event_infos[kind].class != HT_CLASS_RESIZE ? address : 0;
     ev.size = fields & HT_F_SIZE ? r >> 32 & (r & 1 << 12 ? 0x1ffff : 0xff) : 0;
     ev.count = fields & HT_F_COUNT ? r >> 13 & 3 : 0;
@@ -160,20 +168,35 @@ static void the_shortest_form_is_put(void **state)
         {{.kind = HT_FREE, .stamp = STAMP}, 1},
         {{.kind = HT_CALLOC, .stamp = STAMP, .size = 24, .count = 1, .result = BASE}, 1},
         {{.kind = HT_CALLOC, .stamp = STAMP, .size = 24, .count = 2, .result = BASE}, 2},
-        {{.kind = HT_CALLOC, .stamp = STAMP, .size = 24, .count = 1000, .result = BASE, .notes[HT_NOTE_SITE] = 5}, 3},
+        {{.kind = HT_CALLOC,
+          .stamp = STAMP,
+          .size = 24,
+          .count = 1000,
+          .result = BASE,
+          .notes[HT_NOTE_SITE] = 5},
+         3},
         {{.kind = HT_CALLOC, .stamp = STAMP, .size = 24, .count = 0, .result = BASE}, 4},
-        {{.kind = HT_CALLOC, .stamp = STAMP, .size = 0, .count = 1ull << CODEC_NOTE_BITS, .result = BASE}, 4},
+        {{.kind = HT_CALLOC,
+          .stamp = STAMP,
+          .size = 0,
+          .count = 1ull << CODEC_NOTE_BITS,
+          .result = BASE},
+         4},
         {{.kind = HT_MALLOC, .stamp = STAMP, .size = 1 << 16, .result = BASE}, 3},
         {{.kind = HT_MALLOC, .stamp = STAMP, .size = 24, .error = 12}, 3},
-        {{.kind = HT_MALLOC, .stamp = STAMP, .size = 24, .result = BASE, .notes[HT_NOTE_SITE] = 5}, 2},
-        {{.kind = HT_MALLOC, .stamp = STAMP, .size = 24, .result = 0x5555deadbee8}, 2},        // BASE
-        {{.kind = HT_MALLOC, .stamp = STAMP, .size = 24, .result = 0x5555deadbee8 - 4096}, 1}, // in the window below it
-        {{.kind = HT_FREE, .stamp = STAMP + (1 << CODEC_STAMP_BITS), .ptr = 0x5555deadbee8}, 2}, // EPOCH
+        {{.kind = HT_MALLOC, .stamp = STAMP, .size = 24, .result = BASE, .notes[HT_NOTE_SITE] = 5},
+         2},
+        {{.kind = HT_MALLOC, .stamp = STAMP, .size = 24, .result = 0x5555deadbee8}, 2}, // BASE
+        {{.kind = HT_MALLOC, .stamp = STAMP, .size = 24, .result = 0x5555deadbee8 - 4096},
+         1}, // in the window below it
+        {{.kind = HT_FREE, .stamp = STAMP + (1 << CODEC_STAMP_BITS), .ptr = 0x5555deadbee8},
+         2}, // EPOCH
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         unsigned n = put_round_trip(&writer, &reader, &cases[i].ev);
         if (n != cases[i].words)
-            fail_msg("case %zu, %s: %u words, expected %u", i, unit_kind_name(cases[i].ev.kind), n, cases[i].words);
+            fail_msg("case %zu, %s: %u words, expected %u", i, unit_kind_name(cases[i].ev.kind), n,
+                     cases[i].words);
     }
     (void)state;
 }
@@ -193,7 +216,8 @@ static void epoch_and_base_move_the_state_only(void **state)
 {
     struct codec_state st = {0};
     struct event ev;
-    uint64_t words[] = {codec_epoch_record(0x7ffffffffffff), codec_base_record(BASE), codec_sized(HT_MALLOC, 3, 10, 2)};
+    uint64_t words[] = {codec_epoch_record(0x7ffffffffffff), codec_base_record(BASE),
+                        codec_sized(HT_MALLOC, 3, 10, 2)};
     assert_int_equal(decode(&st, words, 3, &ev), 1);
     unit_assert_kind(ev.kind, 0);
     assert_true(st.epoch == 0x7ffffffffffff);
@@ -213,7 +237,8 @@ static void notes_belong_to_the_record_after_them(void **state)
     uint64_t words[8] = {codec_note(HT_NOTE_USABLE, most), codec_sized(HT_MALLOC, STAMP, 10, 2),
                          codec_sized(HT_MALLOC, STAMP, 11, 2)};
     assert_int_equal(decode(&st, words, 3, &ev), 2);
-    assert_true(ev.kind == HT_MALLOC && ev.size == 10 && ev.result == BASE + 16 && ev.stamp == STAMP);
+    assert_true(ev.kind == HT_MALLOC && ev.size == 10 && ev.result == BASE + 16 &&
+                ev.stamp == STAMP);
     assert_true(ev.notes[HT_NOTE_USABLE] == most);
     assert_int_equal(decode(&st, words + 2, 1, &ev), 1);
     assert_true(ev.size == 11 && ev.notes[HT_NOTE_USABLE] == 0);
@@ -239,7 +264,8 @@ static void what_no_kind_has_is_refused(void **state)
     struct event ev;
     for (unsigned tag = 0; tag < 32; tag++) {
         uint64_t word = tag;
-        bool can = tag == CODEC_TAG_EPOCH || tag == CODEC_TAG_BASE || event_infos[tag].form != HT_FORM_NONE;
+        bool can = tag == CODEC_TAG_EPOCH || tag == CODEC_TAG_BASE ||
+                   event_infos[tag].form != HT_FORM_NONE;
         assert_false(tag >= HT_FIRST_NOTE && event_infos[tag].name);
         assert_int_equal(decode(&st, &word, 1, &ev), can);
     }
@@ -247,7 +273,8 @@ static void what_no_kind_has_is_refused(void **state)
         uint64_t words[8] = {CODEC_TAG_LONG | (uint64_t)kind << CODEC_LONG_KIND_AT};
         unsigned fields = (unsigned)__builtin_popcount(event_infos[kind].fields & ~HT_F_TEXT);
         for (unsigned n = 0; n < 8; n++) {
-            words[0] = (words[0] & ~(0xffull << CODEC_LONG_WORDS_AT)) | (uint64_t)n << CODEC_LONG_WORDS_AT;
+            words[0] = (words[0] & ~(0xffull << CODEC_LONG_WORDS_AT)) | (uint64_t)n
+                                                                            << CODEC_LONG_WORDS_AT;
             bool can = event_infos[kind].name && n == fields;
             assert_int_equal(decode(&st, words, 8, &ev), can ? n + 1 : 0);
         }
@@ -289,7 +316,7 @@ static void random_words_are_survived(void **state)
     (void)state;
 }
 
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                              \
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
     {"round trip of " name, kind_round_trips, NULL, NULL, (void *)(uintptr_t)wire},
 static const struct CMUnitTest tests[] = {
     HT_EVENT_TABLE(HT_X) //

@@ -6,13 +6,15 @@
 #include <errno.h>
 #include <string.h>
 
-static void add(struct names *n, uint32_t module, uint64_t start, uint64_t bytes, const char *function)
+static void add(struct names *n, uint32_t module, uint64_t start, uint64_t bytes,
+                const char *function)
 {
     assert_int_equal(names_begin(n, module, start, bytes), 0);
     assert_int_equal(names_function(n, function, strlen(function), "a.c", 3, 7), 0);
 }
 
-static void finds(const struct names_index *x, uint32_t module, uint64_t address, const char *function)
+static void finds(const struct names_index *x, uint32_t module, uint64_t address,
+                  const char *function)
 {
     const struct names_entry *e = names_find(x, module, address);
     if (!function) {
@@ -147,7 +149,8 @@ static void bad_payloads(void **state)
     memset(text, 'y', sizeof text);
     fill(&n);
     assert_int_equal(names_function(&n, text, sizeof text, "", 0, 1), 0);
-    assert_int_equal(strlen(names_text(&n, n.functions[n.n_functions - 1].function)), NAMES_TEXT_BYTES);
+    assert_int_equal(strlen(names_text(&n, n.functions[n.n_functions - 1].function)),
+                     NAMES_TEXT_BYTES);
     assert_int_equal(names_put(&b, &n, 1, &entry), 0);
     uint8_t *garbled = malloc(b.size);
     for (unsigned i = 0; i < 20000; i++) {

@@ -38,7 +38,8 @@ static struct trace_pages make(void)
                             .cgroup_limit_bytes = TRACE_PAGES_UNKNOWN};
     p.rss_of[TRACE_MEMORY_FILE] = 12288;
     trace_pages_add(
-        &p, &(struct trace_mapping){.start = 1 << 20, .bytes = 40960, .kind = TRACE_MEMORY_HEAP, .rss_bytes = 12288});
+        &p, &(struct trace_mapping){
+                .start = 1 << 20, .bytes = 40960, .kind = TRACE_MEMORY_HEAP, .rss_bytes = 12288});
     trace_pages_add_run(&p, 256, 1);
     trace_pages_add_run(&p, 257, 1); // one run
     trace_pages_add_run(&p, 265, 1);
@@ -85,7 +86,8 @@ static void check(const struct trace_pages *p)
     uint64_t end = 0;
     for (size_t i = 0; i < p->n_mappings; i++) {
         const struct trace_mapping *m = &p->mappings[i];
-        assert_true(m->start >= end && m->bytes <= UINT64_MAX / 2 && m->start + m->bytes >= m->start);
+        assert_true(m->start >= end && m->bytes <= UINT64_MAX / 2 &&
+                    m->start + m->bytes >= m->start);
         assert_true(m->rss_bytes <= m->bytes && m->swap_bytes <= m->bytes);
         end = m->start + m->bytes;
         for (size_t k = m->first_run; k < m->first_run + m->n_runs; k++) {
@@ -124,7 +126,8 @@ static void test_too_large(void **state)
     struct trace_pages p = {.page_bytes = 4096};
     (void)state;
     for (uint64_t i = 0; i < 1000000; i++)
-        assert_int_equal(trace_pages_add(&p, &(struct trace_mapping){.start = 2 * i * 4096, .bytes = 4096}), 0);
+        assert_int_equal(
+            trace_pages_add(&p, &(struct trace_mapping){.start = 2 * i * 4096, .bytes = 4096}), 0);
     assert_int_equal(trace_pages_put(&b, &p), -EMSGSIZE);
     trace_pages_release(&p);
 }

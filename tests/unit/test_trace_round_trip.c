@@ -115,12 +115,15 @@ static void put_site(struct stream *s, uint64_t r)
         while (n-- > 0)
             s->site = codec_site(s->site, addresses[n]);
     }
-    put(s, codec_note(HT_NOTE_SITE, r & 4 ? s->site : r & 8 ? 0 : r >> 9 & codec_mask(CODEC_NOTE_BITS)));
+    put(s, codec_note(HT_NOTE_SITE, r & 4   ? s->site
+                                    : r & 8 ? 0
+                                            : r >> 9 & codec_mask(CODEC_NOTE_BITS)));
 }
 
 static void fill_random(struct stream *s, uint32_t records)
 {
-    static const unsigned kinds[] = {HT_MALLOC, HT_FREE, HT_CALLOC, HT_REALLOC_BEGIN, HT_REALLOC, HT_DELETE_SIZED};
+    static const unsigned kinds[] = {HT_MALLOC,        HT_FREE,    HT_CALLOC,
+                                     HT_REALLOC_BEGIN, HT_REALLOC, HT_DELETE_SIZED};
     for (uint32_t i = 0; i < records; i++) {
         uint64_t r = random_u64();
         pass_time(s, r % 7 ? r % 50 : r >> 40);
@@ -172,7 +175,8 @@ static void begin(struct fixture *f, enum frame_codec codec)
                                     .host = "here",
                                     .cpus = 2};
     assert_int_equal(trace_write_session(&f->w, &session, &f->e), 0);
-    struct trace_process p = {.number = 0, .pid = 4242, .ppid = 1, .exe = "/bin/prog", .argv = "prog", .argv_bytes = 5};
+    struct trace_process p = {
+        .number = 0, .pid = 4242, .ppid = 1, .exe = "/bin/prog", .argv = "prog", .argv_bytes = 5};
     assert_int_equal(trace_write_process(&f->w, &p, &f->e), 0);
 }
 
@@ -255,7 +259,8 @@ static void check_file(const struct fixture *f, const struct stream *s, uint32_t
     input_close(&in);
 }
 
-static void round_trip(struct stream *s, uint64_t epoch0, enum frame_codec codec, uint32_t frame_words)
+static void round_trip(struct stream *s, uint64_t epoch0, enum frame_codec codec,
+                       uint32_t frame_words)
 {
     struct fixture f;
     begin(&f, codec);
@@ -289,7 +294,8 @@ static void test_round_trip(void **state)
 }
 
 // Takes the stream's next records, at most `most` words, as scanned: `g` is what stood before them.
-static void add_scanned(struct fixture *f, const struct columns *c, struct trace_segment *g, uint32_t most)
+static void add_scanned(struct fixture *f, const struct columns *c, struct trace_segment *g,
+                        uint32_t most)
 {
     struct columns_records r = {.state = {g->epoch0, g->base0}};
     uint64_t *copy = malloc(most * sizeof *copy);
@@ -353,9 +359,10 @@ static void test_empty_batch(void **state)
 static void test_bad_words(void **state)
 {
     (void)state;
-    static const uint64_t bad[] = {
-        0, HT_MEMALIGN, HT_FIRST_NOTE + HT_NOTE_USABLE, CODEC_TAG_LONG | 200ull << CODEC_LONG_KIND_AT,
-        CODEC_TAG_LONG | (uint64_t)HT_MALLOC << CODEC_LONG_KIND_AT | 200ull << CODEC_LONG_WORDS_AT};
+    static const uint64_t bad[] = {0, HT_MEMALIGN, HT_FIRST_NOTE + HT_NOTE_USABLE,
+                                   CODEC_TAG_LONG | 200ull << CODEC_LONG_KIND_AT,
+                                   CODEC_TAG_LONG | (uint64_t)HT_MALLOC << CODEC_LONG_KIND_AT |
+                                       200ull << CODEC_LONG_WORDS_AT};
     seed = 4711;
     for (unsigned i = 0; i < 2 * sizeof bad / sizeof *bad; i++) {
         struct stream s = stream_new();
@@ -365,8 +372,9 @@ static void test_bad_words(void **state)
         uint32_t good = s.n;
         s.words[s.n] = bad[i / 2];
         // A note stands right before its record.
-        s.words[s.n + 1] =
-            bad[i / 2] == HT_FIRST_NOTE + HT_NOTE_USABLE ? codec_epoch_record(1) : codec_plain(HT_FREE, 1, 8);
+        s.words[s.n + 1] = bad[i / 2] == HT_FIRST_NOTE + HT_NOTE_USABLE
+                               ? codec_epoch_record(1)
+                               : codec_plain(HT_FREE, 1, 8);
         s.n += 2;
         begin(&f, i % 2 ? FRAME_CODEC_ZSTD : FRAME_CODEC_NONE);
         struct trace_segment segment = whole(&s, epoch0, 0x7f0000000000);
@@ -652,8 +660,9 @@ static void test_golden(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_round_trip), cmocka_unit_test(test_scanned), cmocka_unit_test(test_empty_batch),
-    cmocka_unit_test(test_bad_words),  cmocka_unit_test(test_fields),  cmocka_unit_test(test_damage),
-    cmocka_unit_test(test_hostile),    cmocka_unit_test(test_golden),
+    cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_scanned),
+    cmocka_unit_test(test_empty_batch), cmocka_unit_test(test_bad_words),
+    cmocka_unit_test(test_fields),      cmocka_unit_test(test_damage),
+    cmocka_unit_test(test_hostile),     cmocka_unit_test(test_golden),
 };
 UNIT_MAIN(tests)

@@ -42,7 +42,8 @@ static void add(struct peer *p, const char *address, uint64_t now_ns)
     bool is_six = inet_pton(AF_INET, address, &four.sin_addr) != 1;
     assert_true(!is_six || inet_pton(AF_INET6, address, &six.sin6_addr) == 1);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, p->ends), 0);
-    p->c = connections_add(&all, p->ends[0], is_six ? (struct sockaddr *)&six : (struct sockaddr *)&four, now_ns);
+    p->c = connections_add(&all, p->ends[0],
+                           is_six ? (struct sockaddr *)&six : (struct sockaddr *)&four, now_ns);
     assert_non_null(p->c);
 }
 
@@ -180,7 +181,8 @@ static void test_uploads(void **state)
     for (int i = 0; i < MANY; i++) {
         snprintf(address, sizeof address, "10.0.1.%d", i / 10);
         add(&peers[i], address, 0);
-        assert_int_equal(connections_begin_upload(&all, peers[i].c, 0), i < CONNECTIONS_UPLOADS ? 0 : -EBUSY);
+        assert_int_equal(connections_begin_upload(&all, peers[i].c, 0),
+                         i < CONNECTIONS_UPLOADS ? 0 : -EBUSY);
     }
     for (int i = 0; i < MANY; i++)
         leave(&peers[i]);

@@ -159,9 +159,11 @@ static void test_tokens(void **state)
     (void)state;
     assert_int_equal(read_tokens("one\n\r\n\ntwo\r\nthree", 17), 0);
     assert_int_equal(tokens.n, 3);
-    assert_true(tokens_have(&tokens, "one") && tokens_have(&tokens, "two") && tokens_have(&tokens, "three"));
-    assert_false(tokens_have(&tokens, "") || tokens_have(&tokens, "on") || tokens_have(&tokens, "onee") ||
-                 tokens_have(&tokens, "oneone") || tokens_have(&tokens, "four"));
+    assert_true(tokens_have(&tokens, "one") && tokens_have(&tokens, "two") &&
+                tokens_have(&tokens, "three"));
+    assert_false(tokens_have(&tokens, "") || tokens_have(&tokens, "on") ||
+                 tokens_have(&tokens, "onee") || tokens_have(&tokens, "oneone") ||
+                 tokens_have(&tokens, "four"));
     assert_int_equal(read_tokens("", 0), -EINVAL);
     assert_int_equal(read_tokens("\n\n", 2), -EINVAL);
     assert_int_equal(read_tokens("a b\n", 4), -EINVAL);

@@ -59,7 +59,8 @@ static void has(const char *want, uint64_t bytes)
     char text[512] = "";
     assert_int_equal(queue_read(&q, root, &e), 0);
     for (size_t i = 0; i < q.n; i++)
-        sprintf(text + strlen(text), "%s:%llu ", q.files[i].path, (unsigned long long)q.files[i].bytes);
+        sprintf(text + strlen(text), "%s:%llu ", q.files[i].path,
+                (unsigned long long)q.files[i].bytes);
     assert_string_equal(text, want);
     assert_int_equal(q.bytes, bytes);
     queue_release(&q);
@@ -113,7 +114,8 @@ static void test_limit(void **state)
     // The last one stays, however large it is.
     assert_int_equal(queue_limit(root, "h/p-20260102T030405Z-7", 0, on_dropped, NULL, &e), 0);
     assert_string_equal(
-        dropped, "h/p-20260102T030405Z-7/2.ht:10 h/p-20260102T030405Z-7/1.ht:10 h/p-20260102T030405Z-7/3.ht:10 ");
+        dropped,
+        "h/p-20260102T030405Z-7/2.ht:10 h/p-20260102T030405Z-7/1.ht:10 h/p-20260102T030405Z-7/3.ht:10 ");
     has("h/p-20260102T030405Z-7/10.ht:10 ", 10);
     assert_int_equal(queue_hold(fd), -ENOENT);
     close(fd);
@@ -123,7 +125,8 @@ static void test_limit(void **state)
 static void set_age(const char *path, int seconds)
 {
     const struct timespec then = {.tv_sec = time(NULL) - seconds};
-    assert_int_equal(utimensat(AT_FDCWD, name_of(path), (const struct timespec[]){then, then}, 0), 0);
+    assert_int_equal(utimensat(AT_FDCWD, name_of(path), (const struct timespec[]){then, then}, 0),
+                     0);
 }
 
 static void test_limit_of_all(void **state)

@@ -15,7 +15,8 @@ enum { ANY = FILE_TRACE | FILE_WORKLOAD };
 // A file with these bytes, as an input.
 static struct input input_of(const void *bytes, size_t n)
 {
-    struct input in = {.fd = memfd_create("file", 0), .owns_fd = true, .name = "f", .size_bytes = n};
+    struct input in = {
+        .fd = memfd_create("file", 0), .owns_fd = true, .name = "f", .size_bytes = n};
     assert_int_equal(write(in.fd, bytes, n), n);
     assert_int_equal(lseek(in.fd, 0, SEEK_SET), 0);
     return in;
@@ -76,7 +77,8 @@ static void make(const char *path, unsigned kind)
     } else if (kind == FILE_WORKLOAD) {
         struct workload_output w;
         struct workload_op op = {.kind = HT_MALLOC, .size = 8};
-        assert_int_equal(workload_output_begin(&w, &out, 1, &(struct workload_header){.pid = 7}, &e), 0);
+        assert_int_equal(
+            workload_output_begin(&w, &out, 1, &(struct workload_header){.pid = 7}, &e), 0);
         assert_int_equal(workload_output_op(&w, 0, &op, &e), 0);
         struct workload_summary s = workload_output_summary(&w);
         assert_int_equal(workload_write_end(w.writer, &s, &e), 0);

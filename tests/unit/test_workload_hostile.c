@@ -30,15 +30,30 @@ static void fill(struct encode *x, bool has_stamps)
     encode_init(x);
     x->has_stamps = has_stamps;
     for (uint32_t i = 0; i < 40; i++)
-        add(x, 0, (struct workload_op){.kind = HT_MALLOC, .stamp = stamp++, .size = i * i * i, .slot = i});
-    add(x, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .stamp = stamp++, .value = 1, .slot = WORKLOAD_NO_SLOT});
-    add(x, 1,
-        (struct workload_op){.kind = HT_FREE, .stamp = stamp++, .slot = 7, .dependencies = &wait, .n_dependencies = 1});
-    add(x, 1, (struct workload_op){.kind = HT_CALLOC, .stamp = stamp++, .slot = 7, .size = 3, .count = 1000});
-    add(x, 0, (struct workload_op){.kind = HT_REALLOC, .stamp = stamp++, .slot = 8, .flags = WORKLOAD_MOVED});
+        add(x, 0,
+            (struct workload_op){
+                .kind = HT_MALLOC, .stamp = stamp++, .size = i * i * i, .slot = i});
     add(x, 0,
         (struct workload_op){
-            .kind = HT_MARK, .stamp = stamp++, .slot = WORKLOAD_NO_SLOT, .text = "here", .text_bytes = 4});
+            .kind = HT_THREAD_CREATE, .stamp = stamp++, .value = 1, .slot = WORKLOAD_NO_SLOT});
+    add(x, 1,
+        (struct workload_op){.kind = HT_FREE,
+                             .stamp = stamp++,
+                             .slot = 7,
+                             .dependencies = &wait,
+                             .n_dependencies = 1});
+    add(x, 1,
+        (struct workload_op){
+            .kind = HT_CALLOC, .stamp = stamp++, .slot = 7, .size = 3, .count = 1000});
+    add(x, 0,
+        (struct workload_op){
+            .kind = HT_REALLOC, .stamp = stamp++, .slot = 8, .flags = WORKLOAD_MOVED});
+    add(x, 0,
+        (struct workload_op){.kind = HT_MARK,
+                             .stamp = stamp++,
+                             .slot = WORKLOAD_NO_SLOT,
+                             .text = "here",
+                             .text_bytes = 4});
     for (uint32_t i = 10; i < 30; i++)
         add(x, i & 1, (struct workload_op){.kind = HT_FREE, .stamp = stamp += 1000, .slot = i});
 }
@@ -175,7 +190,8 @@ static const char *read_ops(const struct workload_thread_op *ops, size_t n, uint
     uint32_t thread;
     e = (struct err){0};
     assert_int_equal(output_open_unnamed(&out, &e), 0);
-    assert_int_equal(workload_output_begin(&to, &out, 1, &(struct workload_header){.has_stamps = true}, &e), 0);
+    assert_int_equal(
+        workload_output_begin(&to, &out, 1, &(struct workload_header){.has_stamps = true}, &e), 0);
     for (size_t i = 0; i < n; i++) {
         struct workload_op one = ops[i].op;
         one.stamp = i + 1;
@@ -194,67 +210,79 @@ static const char *read_ops(const struct workload_thread_op *ops, size_t n, uint
     return e.text;
 }
 
-#define OP(in_thread, call, in_slot)                                                                                   \
-    {                                                                                                                  \
-        .thread = (in_thread), .op = {.kind = (call), .slot = (in_slot), .size = 8 }                                   \
+#define OP(in_thread, call, in_slot)                                                               \
+    {                                                                                              \
+        .thread = (in_thread), .op = {.kind = (call), .slot = (in_slot), .size = 8 }               \
     }
-#define AFTER(in_thread, call, in_slot, ...)                                                                           \
-    {                                                                                                                  \
-        .thread = (in_thread), .op = {                                                                                 \
-            .kind = (call),                                                                                            \
-            .slot = (in_slot),                                                                                         \
-            .size = 8,                                                                                                 \
-            .n_dependencies = 1,                                                                                       \
-            .dependencies = &(struct workload_dependency){__VA_ARGS__}                                                 \
-        }                                                                                                              \
+#define AFTER(in_thread, call, in_slot, ...)                                                       \
+    {                                                                                              \
+        .thread = (in_thread), .op = {                                                             \
+            .kind = (call),                                                                        \
+            .slot = (in_slot),                                                                     \
+            .size = 8,                                                                             \
+            .n_dependencies = 1,                                                                   \
+            .dependencies = &(struct workload_dependency){__VA_ARGS__}                             \
+        }                                                                                          \
     }
 #define READ(ops) read_ops(ops, sizeof(ops) / sizeof *(ops), 0)
 
 static void slots_are_used_as_they_may(void **unused)
 {
-    const struct workload_thread_op twice[] = {OP(0, HT_MALLOC, 0), OP(0, HT_MALLOC, 1), OP(0, HT_MALLOC, 0)};
-    const struct workload_thread_op freed[] = {OP(0, HT_MALLOC, 0), OP(0, HT_FREE, 0), OP(0, HT_FREE, 0)};
-    const struct workload_thread_op good[] = {OP(0, HT_MALLOC, 0), OP(0, HT_FREE, 0), OP(0, HT_MALLOC, 0)};
-    assert_non_null(strstr(READ(twice),
-                           "w: invalid frame: op 2 of thread 0 allocates into slot 0, which already holds a "
-                           "block, at byte "));
+    const struct workload_thread_op twice[] = {OP(0, HT_MALLOC, 0), OP(0, HT_MALLOC, 1),
+                                               OP(0, HT_MALLOC, 0)};
+    const struct workload_thread_op freed[] = {OP(0, HT_MALLOC, 0), OP(0, HT_FREE, 0),
+                                               OP(0, HT_FREE, 0)};
+    const struct workload_thread_op good[] = {OP(0, HT_MALLOC, 0), OP(0, HT_FREE, 0),
+                                              OP(0, HT_MALLOC, 0)};
     assert_non_null(
-        strstr(READ(freed), "w: invalid frame: op 2 of thread 0 uses slot 0, which holds no block, at byte "));
+        strstr(READ(twice),
+               "w: invalid frame: op 2 of thread 0 allocates into slot 0, which already holds a "
+               "block, at byte "));
+    assert_non_null(
+        strstr(READ(freed),
+               "w: invalid frame: op 2 of thread 0 uses slot 0, which holds no block, at byte "));
     assert_string_equal(READ(good), "");
     (void)unused;
 }
 
 static void summaries_agree(void **unused)
 {
-    const struct workload_thread_op ops[] = {OP(0, HT_MALLOC, 0), OP(0, HT_FREE, 0), OP(0, HT_MALLOC, 0)};
+    const struct workload_thread_op ops[] = {OP(0, HT_MALLOC, 0), OP(0, HT_FREE, 0),
+                                             OP(0, HT_MALLOC, 0)};
     assert_string_equal(read_ops(ops, 3, 0), "");
-    assert_non_null(
-        strstr(read_ops(ops, 3, 1 << 20), "the summary says peak_live_bytes 1048584, its ops make 8, at byte "));
+    assert_non_null(strstr(read_ops(ops, 3, 1 << 20),
+                           "the summary says peak_live_bytes 1048584, its ops make 8, at byte "));
     (void)unused;
 }
 
 static void uses_are_ordered(void **unused)
 {
     const struct workload_thread_op race[] = {OP(0, HT_MALLOC, 0), OP(1, HT_FREE, 0)};
-    const struct workload_thread_op early[] = {OP(0, HT_MALLOC, 0), OP(0, HT_MALLOC, 1), AFTER(1, HT_FREE, 1, 0, 0)};
+    const struct workload_thread_op early[] = {OP(0, HT_MALLOC, 0), OP(0, HT_MALLOC, 1),
+                                               AFTER(1, HT_FREE, 1, 0, 0)};
     const struct workload_thread_op direct[] = {OP(0, HT_MALLOC, 0), AFTER(1, HT_FREE, 0, 0, 0)};
     // Through thread 1: thread 2 depends on its op 1, which comes after the free that depends on thread 0.
-    const struct workload_thread_op through[] = {OP(0, HT_MALLOC, 0), OP(0, HT_MALLOC, 1), AFTER(1, HT_FREE, 1, 0, 1),
-                                                 OP(1, HT_MALLOC, 1), AFTER(2, HT_FREE, 0, 1, 1)};
+    const struct workload_thread_op through[] = {OP(0, HT_MALLOC, 0), OP(0, HT_MALLOC, 1),
+                                                 AFTER(1, HT_FREE, 1, 0, 1), OP(1, HT_MALLOC, 1),
+                                                 AFTER(2, HT_FREE, 0, 1, 1)};
     // Thread 2 depends on an op of thread 1 from before it knew of thread 0.
-    const struct workload_thread_op before[] = {OP(0, HT_MALLOC, 0), OP(1, HT_MALLOC, 1), AFTER(1, HT_FREE, 0, 0, 0),
-                                                OP(1, HT_MALLOC, 0), AFTER(2, HT_FREE, 0, 1, 0)};
+    const struct workload_thread_op before[] = {OP(0, HT_MALLOC, 0), OP(1, HT_MALLOC, 1),
+                                                AFTER(1, HT_FREE, 0, 0, 0), OP(1, HT_MALLOC, 0),
+                                                AFTER(2, HT_FREE, 0, 1, 0)};
     const struct workload_thread_op created[] = {
         OP(0, HT_MALLOC, 0),
         {.op = {.kind = HT_THREAD_CREATE, .value = 1, .slot = WORKLOAD_NO_SLOT}},
         OP(1, HT_FREE, 0)};
     const struct workload_thread_op preexisting[] = {OP(0, HT_PREEXISTING, 0), OP(1, HT_FREE, 0)};
     assert_non_null(
-        strstr(READ(race), "op 0 of thread 1 uses slot 0 without a dependency on its use by op 0 of thread 0"));
+        strstr(READ(race),
+               "op 0 of thread 1 uses slot 0 without a dependency on its use by op 0 of thread 0"));
     assert_non_null(
-        strstr(READ(early), "op 0 of thread 1 uses slot 1 without a dependency on its use by op 1 of thread 0"));
+        strstr(READ(early),
+               "op 0 of thread 1 uses slot 1 without a dependency on its use by op 1 of thread 0"));
     assert_non_null(
-        strstr(READ(before), "op 0 of thread 2 uses slot 0 without a dependency on its use by op 2 of thread 1"));
+        strstr(READ(before),
+               "op 0 of thread 2 uses slot 0 without a dependency on its use by op 2 of thread 1"));
     assert_string_equal(READ(direct), "");
     assert_string_equal(READ(through), "");
     assert_string_equal(READ(created), "");

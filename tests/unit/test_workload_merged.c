@@ -11,11 +11,13 @@ static void open_source(struct workload_file *w, uint64_t start, unsigned blocks
     struct input in;
     struct workload_output to = {0};
     struct err e = {0};
-    const struct workload_header h = {.clock_hz = 1000000000, .has_stamps = has_stamps, .start_stamp = start};
+    const struct workload_header h = {
+        .clock_hz = 1000000000, .has_stamps = has_stamps, .start_stamp = start};
     assert_int_equal(output_open_unnamed(&out, &e), 0);
     assert_int_equal(workload_output_begin(&to, &out, 1, &h, &e), 0);
     for (unsigned i = 0; i < blocks; i++) {
-        const struct workload_op op = {.kind = HT_MALLOC, .slot = i, .size = 8, .stamp = start + 1000 * i};
+        const struct workload_op op = {
+            .kind = HT_MALLOC, .slot = i, .size = 8, .stamp = start + 1000 * i};
         assert_int_equal(workload_output_op(&to, 0, &op, &e), 0);
     }
     struct workload_summary s = workload_output_summary(&to);
@@ -38,7 +40,8 @@ static struct workload_summary merge(uint64_t offset_ns, bool has_stamps)
     open_source(&in[0], 100000, 3, true);
     open_source(&in[1], 900000, 5, has_stamps);
     assert_int_equal(output_open_unnamed(&out, &e), 0);
-    assert_int_equal(merged_files_write(&(struct merged_files){in, offsets_ns, 2, 1, NULL}, &out, &s, &e), 0);
+    assert_int_equal(
+        merged_files_write(&(struct merged_files){in, offsets_ns, 2, 1, NULL}, &out, &s, &e), 0);
     assert_int_equal(input_from_output(&bytes, &out, "merged", &e), 0);
     assert_int_equal(workload_file_adopt(&result, &bytes, &e), 0);
     assert_int_equal(workload_read_summary(result.reader, &read, &e), 0);

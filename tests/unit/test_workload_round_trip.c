@@ -51,7 +51,8 @@ static uint32_t give_slot(struct history *h)
 
 static void random_take(struct history *h, struct workload_op *op)
 {
-    static const uint8_t kinds[] = {HT_MALLOC, HT_MALLOC, HT_NEW, HT_CALLOC, HT_POSIX_MEMALIGN, HT_REALLOC};
+    static const uint8_t kinds[] = {HT_MALLOC, HT_MALLOC,         HT_NEW,
+                                    HT_CALLOC, HT_POSIX_MEMALIGN, HT_REALLOC};
     op->kind = kinds[random_next() % sizeof kinds];
     op->size = random_next() >> (random_next() % 64);
     if (op->kind == HT_CALLOC)
@@ -118,7 +119,8 @@ static void random_op(struct history *h)
     uint32_t other = (uint32_t)(random_next() % known);
     if (random_next() % 4 == 0 && other != thread && h->next_op[other]) {
         uint64_t back = random_next() % 4 ? random_next() % 8 : random_next();
-        h->dependencies[h->n] = (struct workload_dependency){other, h->next_op[other] - 1 - back % h->next_op[other]};
+        h->dependencies[h->n] =
+            (struct workload_dependency){other, h->next_op[other] - 1 - back % h->next_op[other]};
         op->dependencies = &h->dependencies[h->n];
         op->n_dependencies = 1;
     }
@@ -402,7 +404,8 @@ static int write_one(const struct workload_op *op, uint32_t thread)
     struct output out;
     assert_int_equal(output_open(&out, "/dev/null", 0, &e), 0);
     struct workload_writer *w = workload_writer_new(&out, 1);
-    assert_int_equal(workload_write_header(w, &(struct workload_header){.has_stamps = true}, &e), 0);
+    assert_int_equal(workload_write_header(w, &(struct workload_header){.has_stamps = true}, &e),
+                     0);
     struct workload_op first = {.kind = HT_MALLOC, .slot = 0, .stamp = 10};
     assert_int_equal(workload_write_op(w, 0, &first, &e), 0);
     int rc = workload_write_op(w, thread, op, &e);
@@ -414,9 +417,11 @@ static int write_one(const struct workload_op *op, uint32_t thread)
 static void writer_keeps_the_rules(void **state)
 {
     struct workload_dependency on_first = {0, 0}, on_next = {0, 1};
-    struct workload_op ok = {.kind = HT_FREE, .slot = 0, .stamp = 11, .n_dependencies = 1, .dependencies = &on_first};
+    struct workload_op ok = {
+        .kind = HT_FREE, .slot = 0, .stamp = 11, .n_dependencies = 1, .dependencies = &on_first};
     assert_int_equal(write_one(&ok, 1), 0);
-    struct workload_op early = ok, ahead = ok, same_time = ok, unknown_slot = ok, far_slot = {.kind = HT_MALLOC};
+    struct workload_op early = ok, ahead = ok, same_time = ok, unknown_slot = ok,
+                       far_slot = {.kind = HT_MALLOC};
     ahead.dependencies = &on_next;
     assert_int_equal(write_one(&ahead, 1), -EINVAL);
     same_time.stamp = 10;

@@ -83,9 +83,10 @@ static void all_equal(void **state)
 // Steps are kept of the blocks that were used further after the first one.
 static void steps_of_late_blocks(void **state)
 {
-    static const struct workload_residency blocks[] = {{.op = 7, .used = 900, .resident = 900},
-                                                       {.op = 9, .used = 903, .resident = 903},
-                                                       {.op = 9, .thread = 2, .used = 900, .resident = 900}};
+    static const struct workload_residency blocks[] = {
+        {.op = 7, .used = 900, .resident = 900},
+        {.op = 9, .used = 903, .resident = 903},
+        {.op = 9, .thread = 2, .used = 900, .resident = 900}};
     static const struct workload_residency_step steps[] = {
         {.op = 9, .stamp = 50, .thread = 2, .used = 800}, {.op = 9, .stamp = 30, .used = 900},
         {.op = 9, .stamp = 40, .thread = 2, .used = 100}, {.op = 8, .stamp = 30, .used = 5},

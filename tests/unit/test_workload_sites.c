@@ -90,7 +90,8 @@ static void many(void **state)
     assert_int_equal(back.n_sites, SITES);
     assert_int_equal(back.n_frames, s.n_frames);
     for (size_t i = 0; i < s.n_frames; i++)
-        assert_true(back.frames[i].address == s.frames[i].address && back.frames[i].module == s.frames[i].module);
+        assert_true(back.frames[i].address == s.frames[i].address &&
+                    back.frames[i].module == s.frames[i].module);
     workload_sites_release(&back);
     workload_sites_release(&s);
 }

@@ -16,7 +16,8 @@ static void open_source(struct workload_file *w, bool has_stamps)
     struct input in;
     struct workload_output to = {0};
     struct err e = {0};
-    const struct workload_header h = {.clock_hz = 1000000000, .has_stamps = has_stamps, .start_stamp = 100000};
+    const struct workload_header h = {
+        .clock_hz = 1000000000, .has_stamps = has_stamps, .start_stamp = 100000};
     struct workload_op op = {.stamp = 100000};
     assert_int_equal(output_open_unnamed(&out, &e), 0);
     assert_int_equal(workload_output_begin(&to, &out, 1, &h, &e), 0);
@@ -36,7 +37,8 @@ static void open_source(struct workload_file *w, bool has_stamps)
 }
 
 // Slices and reads the part back; the sum over its events is in *s.
-static int slice(struct slice_options part, bool has_stamps, struct workload_summary *s, struct err *e)
+static int slice(struct slice_options part, bool has_stamps, struct workload_summary *s,
+                 struct err *e)
 {
     struct workload_file w;
     struct output out;
@@ -64,8 +66,10 @@ static void by_events(void **state)
     struct workload_summary s;
     struct err e = {0};
     (void)state;
-    assert_int_equal(slice((struct slice_options){{SLICE_AT_EVENT, 2, NULL}, {SLICE_AT_EVENT, 6, NULL}}, true, &s, &e),
-                     0);
+    assert_int_equal(
+        slice((struct slice_options){{SLICE_AT_EVENT, 2, NULL}, {SLICE_AT_EVENT, 6, NULL}}, true,
+              &s, &e),
+        0);
     // Two allocations, the mark, one free; two blocks were there.
     assert_int_equal(s.events, 4);
     assert_int_equal(s.preexisting_blocks, 2);
@@ -80,11 +84,15 @@ static void by_times_and_marks(void **state)
     (void)state;
     // Times count from the start, in ns.
     assert_int_equal(
-        slice((struct slice_options){{SLICE_AT_TIME, 1000, NULL}, {SLICE_AT_MARK, 0, "warm"}}, true, &s, &e), 0);
+        slice((struct slice_options){{SLICE_AT_TIME, 1000, NULL}, {SLICE_AT_MARK, 0, "warm"}}, true,
+              &s, &e),
+        0);
     assert_int_equal(s.events, 3);
     assert_int_equal(s.first_stamp, 101000);
-    assert_int_equal(slice((struct slice_options){.from = {SLICE_AT_MARK, 0, "warm"}, .rebase = true}, true, &s, &e),
-                     0);
+    assert_int_equal(
+        slice((struct slice_options){.from = {SLICE_AT_MARK, 0, "warm"}, .rebase = true}, true, &s,
+              &e),
+        0);
     assert_int_equal(s.events, 5);
     assert_int_equal(s.preexisting_blocks, 4);
     assert_int_equal(s.first_stamp, 100000);
@@ -95,10 +103,12 @@ static void what_cannot_be_a_part(void **state)
     struct workload_summary s;
     struct err e = {0};
     (void)state;
-    assert_int_equal(slice((struct slice_options){.from = {SLICE_AT_EVENT, 99, NULL}}, true, &s, &e), -ENODATA);
+    assert_int_equal(
+        slice((struct slice_options){.from = {SLICE_AT_EVENT, 99, NULL}}, true, &s, &e), -ENODATA);
     assert_string_equal(e.text, "w: the part contains no events");
     e = (struct err){0};
-    assert_int_equal(slice((struct slice_options){.to = {SLICE_AT_TIME, 5, NULL}}, false, &s, &e), -EINVAL);
+    assert_int_equal(slice((struct slice_options){.to = {SLICE_AT_TIME, 5, NULL}}, false, &s, &e),
+                     -EINVAL);
     assert_string_equal(e.text, "w: the workload has no timestamps and cannot be sliced by time");
 }
 
@@ -122,7 +132,9 @@ static void by_blocks(void **state)
     assert_int_equal(s.events, 2);
     // With a span: the blocks that are live where it begins, of those that are chosen.
     choice.n_blocks = BLOCKS;
-    assert_int_equal(slice((struct slice_options){{SLICE_AT_EVENT, 2, NULL}, .choice = &choice}, true, &s, &e), 0);
+    assert_int_equal(
+        slice((struct slice_options){{SLICE_AT_EVENT, 2, NULL}, .choice = &choice}, true, &s, &e),
+        0);
     assert_int_equal(s.events, 3);
     assert_int_equal(s.preexisting_blocks, 1);
 }

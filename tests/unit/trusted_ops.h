@@ -20,7 +20,8 @@ static int trusted_ops_add(struct plan *p, struct err *e)
     };
     int rc = plan_add_ops(p, 0, first, sizeof first / sizeof *first, e);
     for (uint32_t i = 0; rc == 0 && i < 100; i++)
-        rc = plan_add_ops(p, 0, &(struct workload_op){.kind = HT_MALLOC, .slot = 10 + i, .size = i}, 1, e);
+        rc = plan_add_ops(p, 0, &(struct workload_op){.kind = HT_MALLOC, .slot = 10 + i, .size = i},
+                          1, e);
     return rc ? rc : plan_add_ops(p, 1, second, sizeof second / sizeof *second, e);
 }
 

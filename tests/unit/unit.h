@@ -22,12 +22,12 @@ static inline uint64_t unit_random(uint64_t *state)
 }
 
 // An argument is a pattern: only tests whose names match it run.
-#define UNIT_MAIN(tests)                                                                                               \
-    int main(int argc, char **argv)                                                                                    \
-    {                                                                                                                  \
-        if (argc > 1)                                                                                                  \
-            cmocka_set_test_filter(argv[1]);                                                                           \
-        return cmocka_run_group_tests(tests, NULL, NULL);                                                              \
+#define UNIT_MAIN(tests)                                                                           \
+    int main(int argc, char **argv)                                                                \
+    {                                                                                              \
+        if (argc > 1)                                                                              \
+            cmocka_set_test_filter(argv[1]);                                                       \
+        return cmocka_run_group_tests(tests, NULL, NULL);                                          \
     }
 
 #endif

@@ -15,23 +15,26 @@ static inline const char *unit_kind_name(unsigned kind)
                                                             : "(none)";
 }
 
-#define unit_assert_kind(got, want)                                                                                    \
-    do {                                                                                                               \
-        unsigned got_ = (got), want_ = (want);                                                                         \
-        if (got_ != want_)                                                                                             \
-            fail_msg("kind %s (%u), expected %s (%u)", unit_kind_name(got_), got_, unit_kind_name(want_), want_);      \
+#define unit_assert_kind(got, want)                                                                \
+    do {                                                                                           \
+        unsigned got_ = (got), want_ = (want);                                                     \
+        if (got_ != want_)                                                                         \
+            fail_msg("kind %s (%u), expected %s (%u)", unit_kind_name(got_), got_,                 \
+                     unit_kind_name(want_), want_);                                                \
     } while (0)
 
 static inline const char *unit_event_text(char text[512], const struct event *ev)
 {
-    int n =
-        snprintf(text, 512, "%s stamp=%#llx ptr=%#llx size=%llu count=%llu align=%llu result=%#llx value=%llu error=%u",
-                 unit_kind_name(ev->kind), (unsigned long long)ev->stamp, (unsigned long long)ev->ptr,
-                 (unsigned long long)ev->size, (unsigned long long)ev->count, (unsigned long long)ev->align,
-                 (unsigned long long)ev->result, (unsigned long long)ev->value, ev->error);
+    int n = snprintf(
+        text, 512,
+        "%s stamp=%#llx ptr=%#llx size=%llu count=%llu align=%llu result=%#llx value=%llu error=%u",
+        unit_kind_name(ev->kind), (unsigned long long)ev->stamp, (unsigned long long)ev->ptr,
+        (unsigned long long)ev->size, (unsigned long long)ev->count, (unsigned long long)ev->align,
+        (unsigned long long)ev->result, (unsigned long long)ev->value, ev->error);
     for (unsigned i = 0; i < HT_NOTES; i++)
-        n +=
-            ev->notes[i] ? snprintf(text + n, 512 - (size_t)n, " note%u=%llu", i, (unsigned long long)ev->notes[i]) : 0;
+        n += ev->notes[i] ? snprintf(text + n, 512 - (size_t)n, " note%u=%llu", i,
+                                     (unsigned long long)ev->notes[i])
+                          : 0;
     snprintf(text + n, 512 - (size_t)n, " text of %u bytes", ev->text_bytes);
     return text;
 }
@@ -39,8 +42,9 @@ static inline const char *unit_event_text(char text[512], const struct event *ev
 static inline bool unit_events_equal(const struct event *a, const struct event *b)
 {
     return a->kind == b->kind && a->stamp == b->stamp && a->error == b->error && a->ptr == b->ptr &&
-           a->size == b->size && a->count == b->count && a->align == b->align && a->result == b->result &&
-           a->value == b->value && memcmp(a->notes, b->notes, sizeof a->notes) == 0 && a->text_bytes == b->text_bytes &&
+           a->size == b->size && a->count == b->count && a->align == b->align &&
+           a->result == b->result && a->value == b->value &&
+           memcmp(a->notes, b->notes, sizeof a->notes) == 0 && a->text_bytes == b->text_bytes &&
            (a->text_bytes == 0 || memcmp(a->text, b->text, a->text_bytes) == 0);
 }
 

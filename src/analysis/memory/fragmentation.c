@@ -47,12 +47,14 @@ static uint64_t key_of(const struct fragmentation_heap *h, const struct fragment
     return b->site;
 }
 
-static int group_of(struct finding *f, enum fragmentation_by grouping, uint64_t key, uint32_t *number)
+static int group_of(struct finding *f, enum fragmentation_by grouping, uint64_t key,
+                    uint32_t *number)
 {
     struct fragmentation_groups *g = &f->out->by[grouping];
     uint64_t known = map_get(&f->index[grouping], key);
     if (!known) {
-        if (HT_GROW(&g->groups, &g->capacity, g->n + 1) < 0 || map_put(&f->index[grouping], key, g->n + 1) < 0)
+        if (HT_GROW(&g->groups, &g->capacity, g->n + 1) < 0 ||
+            map_put(&f->index[grouping], key, g->n + 1) < 0)
             return -ENOMEM;
         g->groups[g->n++] = (struct fragmentation_group){.key = key, .latest_page = UINT64_MAX};
         known = g->n;
@@ -144,7 +146,8 @@ static int by_address(const void *a, const void *b)
 
 int fragmentation_find(struct fragmentation *out, const struct fragmentation_heap *h)
 {
-    struct finding f = {.out = out, .heap = h, .blocks = calloc(h->n + 1, sizeof *f.blocks), .page = UINT64_MAX};
+    struct finding f = {
+        .out = out, .heap = h, .blocks = calloc(h->n + 1, sizeof *f.blocks), .page = UINT64_MAX};
     int rc = f.blocks ? 0 : -ENOMEM;
     *out = (struct fragmentation){.event = h->event, .page_bytes = h->page_bytes};
     if (h->n > 1)
@@ -177,7 +180,8 @@ static int by_key(const void *a, const void *b)
 static int by_stranded(const void *a, const void *b)
 {
     const struct fragmentation_group *x = a, *y = b;
-    return x->stranded_bytes != y->stranded_bytes ? (x->stranded_bytes < y->stranded_bytes ? 1 : -1) : by_key(a, b);
+    return x->stranded_bytes != y->stranded_bytes ? (x->stranded_bytes < y->stranded_bytes ? 1 : -1)
+                                                  : by_key(a, b);
 }
 
 void fragmentation_sort(struct fragmentation *h)

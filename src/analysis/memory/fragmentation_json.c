@@ -2,15 +2,18 @@
 
 static void put_group_key(struct json *j, enum fragmentation_by grouping, uint64_t key)
 {
-    static const char *const from[] = {[FRAGMENTATION_BY_SIZE] = "size_from", [FRAGMENTATION_BY_AGE] = "age_from"};
-    static const char *const to[] = {[FRAGMENTATION_BY_SIZE] = "size_to", [FRAGMENTATION_BY_AGE] = "age_to"};
+    static const char *const from[] = {
+        [FRAGMENTATION_BY_SIZE] = "size_from", [FRAGMENTATION_BY_AGE] = "age_from"};
+    static const char *const to[] = {
+        [FRAGMENTATION_BY_SIZE] = "size_to", [FRAGMENTATION_BY_AGE] = "age_to"};
     uint64_t range[2];
     if (grouping == FRAGMENTATION_BY_THREAD && key == FRAGMENTATION_UNKNOWN) {
         json_put_string(j, "thread", NULL);
     } else if (grouping == FRAGMENTATION_BY_THREAD || grouping == FRAGMENTATION_BY_SITE) {
         json_put_u64(j, grouping == FRAGMENTATION_BY_SITE ? "site" : "thread", key);
     } else {
-        (grouping == FRAGMENTATION_BY_SIZE ? fragmentation_size_range : fragmentation_age_range)(key, range);
+        (grouping == FRAGMENTATION_BY_SIZE ? fragmentation_size_range
+                                           : fragmentation_age_range)(key, range);
         json_put_u64(j, from[grouping], range[0]);
         json_put_u64(j, to[grouping], range[1]);
     }
@@ -22,8 +25,8 @@ struct fragmentation_names {
     const struct workload_sites *sites;
 };
 
-static void put_groups(struct json *j, const struct fragmentation_names *names, const struct fragmentation_groups *g,
-                       enum fragmentation_by grouping)
+static void put_groups(struct json *j, const struct fragmentation_names *names,
+                       const struct fragmentation_groups *g, enum fragmentation_by grouping)
 {
     json_begin_array(j);
     for (size_t i = 0; i < g->n; i++) {
@@ -31,7 +34,9 @@ static void put_groups(struct json *j, const struct fragmentation_names *names, 
         json_begin_object(j);
         put_group_key(j, grouping, g->groups[i].key);
         if (grouping == FRAGMENTATION_BY_SITE)
-            json_put_string(j, "function", symbols_site_function(names->symbols, names->sites, g->groups[i].key, text));
+            json_put_string(
+                j, "function",
+                symbols_site_function(names->symbols, names->sites, g->groups[i].key, text));
         json_put_u64(j, "blocks", g->groups[i].blocks);
         json_put_u64(j, "live_bytes", g->groups[i].live_bytes);
         json_put_u64(j, "sparse_pages", g->groups[i].sparse_pages);
@@ -56,7 +61,8 @@ void fragmentation_json(struct json *j, const struct fragmentation *h, struct sy
     json_put_u64(j, "stranded_bytes", h->stranded_bytes);
     for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
         static const struct fragmentation_groups none;
-        bool empty = grouping == FRAGMENTATION_BY_SITE && !fragmentation_has_sites(&h->by[grouping]);
+        bool empty =
+            grouping == FRAGMENTATION_BY_SITE && !fragmentation_has_sites(&h->by[grouping]);
         json_key(j, keys[grouping]);
         put_groups(j, &names, empty ? &none : &h->by[grouping], grouping);
     }

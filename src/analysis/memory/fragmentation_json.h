@@ -2,9 +2,9 @@
 #ifndef HEAPTAPE_FRAGMENTATION_FRAGMENTATION_JSON_H
 #define HEAPTAPE_FRAGMENTATION_FRAGMENTATION_JSON_H
 
+#include "analysis/memory/fragmentation.h"
 #include "analysis/symbols/symbols.h"
 #include "base/json.h"
-#include "analysis/memory/fragmentation.h"
 
 // An object. The symbols are those of the sites; NULL: no names are known.
 void fragmentation_json(struct json *j, const struct fragmentation *h, struct symbols *symbols,

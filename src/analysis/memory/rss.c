@@ -1,8 +1,8 @@
 #include "analysis/memory/rss.h"
 
+#include "analysis/memory/rss_heap.h"
 #include "base/buf.h"
 #include "convert/convert.h"
-#include "analysis/memory/rss_heap.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -67,7 +67,8 @@ static int add_moment(struct rss_reading *r, struct moment m)
 
 // Calls `take` with each map, which it may keep by leaving an empty one, until it returns 1 or an error. Damage ends it as
 // the end of the file does.
-static int each_map(struct rss_reading *r, int (*take)(struct rss_reading *r, struct trace_pages *p, uint32_t frame),
+static int each_map(struct rss_reading *r,
+                    int (*take)(struct rss_reading *r, struct trace_pages *p, uint32_t frame),
                     struct err *e)
 {
     struct frame_reader frames;
@@ -192,7 +193,8 @@ static const struct moment *first_from(struct rss_reading *r, uint64_t stamp)
 static const struct moment *choose_moment(struct rss_reading *r)
 {
     const struct moment *most = r->moments;
-    if (r->options->at == RSS_AT_END || (r->options->at == RSS_AT_POINT && r->point.at == SLICE_AT_EDGE))
+    if (r->options->at == RSS_AT_END ||
+        (r->options->at == RSS_AT_POINT && r->point.at == SLICE_AT_EDGE))
         return &r->moments[r->n - 1];
     if (r->options->at == RSS_AT_POINT)
         return r->point.at == SLICE_AT_STAMP ? first_from(r, r->point.number) : NULL;
@@ -217,12 +219,14 @@ static int take_moments(struct rss_reading *r, uint64_t stamp)
         trace_pages_release(&r->to->pages);
         r->to->pages = *p;
         *p = (struct trace_pages){0};
-        rc = r->wanted->take(r->wanted->context, r->to, &r->heap, since_start_ns(r, middle_of(&r->to->pages)));
+        rc = r->wanted->take(r->wanted->context, r->to, &r->heap,
+                             since_start_ns(r, middle_of(&r->to->pages)));
     }
     return rc;
 }
 
-static int take_calls(void *context, const struct workload_thread_op *ops, const struct order_call *calls, size_t n)
+static int take_calls(void *context, const struct workload_thread_op *ops,
+                      const struct order_call *calls, size_t n)
 {
     struct rss_reading *r = context;
     for (size_t i = 0; i < n && !r->over; i++) {
@@ -238,7 +242,8 @@ static int take_calls(void *context, const struct workload_thread_op *ops, const
     return 0;
 }
 
-static int take_sites(void *context, const struct order_counts *counts, const struct workload_sites *sites)
+static int take_sites(void *context, const struct order_counts *counts,
+                      const struct workload_sites *sites)
 {
     struct rss_reading *r = context;
     (void)counts;
@@ -247,7 +252,8 @@ static int take_sites(void *context, const struct order_counts *counts, const st
 
 static bool is_glibc(const char *allocator)
 {
-    const char *slash = allocator ? strrchr(allocator, '/') : NULL, *name = slash ? slash + 1 : allocator;
+    const char *slash = allocator ? strrchr(allocator, '/') : NULL,
+               *name = slash ? slash + 1 : allocator;
     return name && (strcmp(name, "libc.so.6") == 0 || strncmp(name, "libc-2.", 7) == 0);
 }
 
@@ -277,7 +283,8 @@ static void show_progress(void *context, uint64_t offset)
 static int read_blocks(struct rss_reading *r, struct convert_result *result, struct err *e)
 {
     struct trace_forks forks;
-    const struct convert_options how = {.choose = choose, .forks = &forks, .progress = show_progress, .context = r};
+    const struct convert_options how = {
+        .choose = choose, .forks = &forks, .progress = show_progress, .context = r};
     int rc = trace_forks_find(&forks, r->file, e);
     if (rc == 0)
         trace_forks_keep(&forks, r->process);
@@ -287,7 +294,8 @@ static int read_blocks(struct rss_reading *r, struct convert_result *result, str
     if (rc == 0 && take_moments(r, UINT64_MAX) < 0)
         rc = no_memory(r, e);
     if (rc == 0 && !r->at)
-        rc = err_set(e, -ENODATA, "%s: the recording does not come to this point", r->file->in.name);
+        rc =
+            err_set(e, -ENODATA, "%s: the recording does not come to this point", r->file->in.name);
     return rc;
 }
 
@@ -367,8 +375,8 @@ static int read_with(struct rss_reading *r, const struct convert_watch *watch, s
     return rc;
 }
 
-int rss_read(struct rss *to, struct trace_file *t, const struct rss_options *o, const struct convert_watch *watch,
-             struct err *e)
+int rss_read(struct rss *to, struct trace_file *t, const struct rss_options *o,
+             const struct convert_watch *watch, struct err *e)
 {
     struct rss_reading r = {.to = to, .file = t, .options = o, .point = o->point};
     return read_with(&r, watch, e);

@@ -4,9 +4,9 @@
 #ifndef HEAPTAPE_RSS_RSS_H
 #define HEAPTAPE_RSS_RSS_H
 
+#include "analysis/memory/fragmentation.h"
 #include "analysis/symbols/symbols.h"
 #include "convert/open.h"
-#include "analysis/memory/fragmentation.h"
 #include "trace/file.h"
 #include "trace/pages.h"
 #include "workload/slice.h"
@@ -28,15 +28,16 @@ enum rss_part {
     RSS_ROUNDING,    // what these blocks can hold beyond that
     RSS_PARTLY_FREE, // free, in pages that hold a part of a live block
     RSS_WHOLLY_FREE, // pages that have held a block and hold none now
-    RSS_OWN,         // the allocator's: headers of the blocks, pages beside blocks that have never held one
+    RSS_OWN, // the allocator's: headers of the blocks, pages beside blocks that have never held one
     RSS_NOT_HEAP,
     RSS_PARTS
 };
 
 struct rss_counts {
-    uint64_t bytes[RSS_PARTS];                                // resident ones
-    uint64_t used_pages, sparse_pages, free_pages, own_pages; // used: half of it or more belongs to live blocks
-    uint64_t blocks, live_bytes;                              // requested, resident or not
+    uint64_t bytes[RSS_PARTS]; // resident ones
+    uint64_t used_pages, sparse_pages, free_pages,
+        own_pages;               // used: half of it or more belongs to live blocks
+    uint64_t blocks, live_bytes; // requested, resident or not
 };
 
 enum rss_arena_kind {
@@ -58,7 +59,8 @@ struct rss {
     char *exe;          // owned, may be NULL
     size_t n_processes; // that have any map or sample
     uint64_t time_ns;   // since the start of the process
-    size_t maps;  // of the process in the trace; 0: it has none, then `pages` holds a sample of its RSS alone, …
+    size_t
+        maps; // of the process in the trace; 0: it has none, then `pages` holds a sample of its RSS alone, …
     bool is_last; // … there is no map behind the point: this is the last one
     struct trace_pages pages;
     bool is_glibc, has_usable; // where rounding is known from
@@ -68,7 +70,8 @@ struct rss {
     uint64_t not_heap[TRACE_MEMORY_KINDS];
     struct rss_arena *arenas; // by address
     size_t n_arenas, arenas_capacity;
-    struct fragmentation pinned; // sparse resident pages; a block takes what it can hold, and its header
+    struct fragmentation
+        pinned; // sparse resident pages; a block takes what it can hold, and its header
     struct workload_sites sites;
     struct symbols *symbols; // NULL: no call sites were recorded
 };
@@ -79,15 +82,16 @@ enum { RSS_MOMENTS = 24 };
 struct rss_heap;
 struct rss_moments {
     void *context;
-    int (*begin)(void *context, const struct trace_pages *maps, size_t n);                          // 0 or -ENOMEM
-    int (*take)(void *context, const struct rss *r, const struct rss_heap *heap, uint64_t time_ns); // likewise
+    int (*begin)(void *context, const struct trace_pages *maps, size_t n); // 0 or -ENOMEM
+    int (*take)(void *context, const struct rss *r, const struct rss_heap *heap,
+                uint64_t time_ns); // likewise
 };
 
 // Reads the trace, which must have been opened to be read twice, for the process with most RSS. 0, or a negative errno with
 // the text set: -ENODATA if the file says nothing about resident memory, or does not come to the point. *r is to be released
 // in any case.
-int rss_read(struct rss *r, struct trace_file *t, const struct rss_options *o, const struct convert_watch *watch,
-             struct err *e);
+int rss_read(struct rss *r, struct trace_file *t, const struct rss_options *o,
+             const struct convert_watch *watch, struct err *e);
 void rss_release(struct rss *r);
 
 // The same for all these moments. r->maps is 0 where the process has no map, and then no function is called.
@@ -102,7 +106,8 @@ int rss_find(struct rss *r, const struct rss_heap *heap);
 
 // The live blocks by address, with their headers and rounding, for the caller to free. NULL: out of memory. Inside of the
 // folder, as is the next one: is the page with this number resident in the struct trace_pages?
-struct fragmentation_block *rss_find_blocks(const struct rss *r, const struct rss_heap *heap, size_t *n);
+struct fragmentation_block *rss_find_blocks(const struct rss *r, const struct rss_heap *heap,
+                                            size_t *n);
 bool rss_is_resident(const void *pages, uint64_t page);
 
 #endif

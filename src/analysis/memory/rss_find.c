@@ -1,7 +1,7 @@
 // What lies in which page.
-#include "base/buf.h"
-#include "analysis/memory/rss_heap.h"
 #include "analysis/memory/rss.h"
+#include "analysis/memory/rss_heap.h"
+#include "base/buf.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -73,7 +73,8 @@ static struct extent extent_of(const struct finder *f, const struct rss_block *b
     uint64_t page = f->to->pages.page_bytes, head = 0, usable = b->size;
     const struct trace_mapping *m = mapping_of(&f->to->pages, b->address);
     bool heap = (m && m->kind == TRACE_MEMORY_HEAP) || rss_heap_is_glibc_heap(f->heap, b->address);
-    if (f->to->is_glibc && !heap && b->address % page == MAPPED_HEAD && (m || b->size >= RSS_GLIBC_MMAP_BYTES)) {
+    if (f->to->is_glibc && !heap && b->address % page == MAPPED_HEAD &&
+        (m || b->size >= RSS_GLIBC_MMAP_BYTES)) {
         head = MAPPED_HEAD;
         usable = round_up(b->size + MAPPED_HEAD, page) - MAPPED_HEAD;
     } else if (f->to->is_glibc) {
@@ -83,12 +84,14 @@ static struct extent extent_of(const struct finder *f, const struct rss_block *b
     }
     usable = b->usable_bytes > b->size ? b->usable_bytes : usable;
     usable = usable ? usable : 1;
-    return (struct extent){b->address - head, b->address, b->address + b->size, b->address + usable};
+    return (struct extent){b->address - head, b->address, b->address + b->size,
+                           b->address + usable};
 }
 
 static int by_address(const void *a, const void *b)
 {
-    const struct rss_block *x = *(const struct rss_block *const *)a, *y = *(const struct rss_block *const *)b;
+    const struct rss_block *x = *(const struct rss_block *const *)a,
+                           *y = *(const struct rss_block *const *)b;
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
@@ -134,7 +137,8 @@ static int add_blocks(struct finder *f)
     return rc;
 }
 
-struct fragmentation_block *rss_find_blocks(const struct rss *r, const struct rss_heap *heap, size_t *n)
+struct fragmentation_block *rss_find_blocks(const struct rss *r, const struct rss_heap *heap,
+                                            size_t *n)
 {
     struct finder f = {.to = (struct rss *)r, .heap = heap};
     int rc = add_blocks(&f);
@@ -147,7 +151,8 @@ struct fragmentation_block *rss_find_blocks(const struct rss *r, const struct rs
 }
 
 // The arena of the address in the mapping; a new one has the highest address so far. NULL: out of memory.
-static struct rss_counts *arena_of(struct finder *f, const struct trace_mapping *m, uint64_t address)
+static struct rss_counts *arena_of(struct finder *f, const struct trace_mapping *m,
+                                   uint64_t address)
 {
     struct rss *r = f->to;
     struct rss_arena a = {RSS_ARENA_MAPPING, m->start, m->bytes, {{0}}};
@@ -163,7 +168,8 @@ static struct rss_counts *arena_of(struct finder *f, const struct trace_mapping 
         if (f->mapped)
             return &r->arenas[f->mapped - 1].counts;
     }
-    for (size_t i = r->n_arenas; i-- > 0 && (r->arenas[i].kind == RSS_ARENA_MAPPED || r->arenas[i].start >= a.start);) {
+    for (size_t i = r->n_arenas;
+         i-- > 0 && (r->arenas[i].kind == RSS_ARENA_MAPPED || r->arenas[i].start >= a.start);) {
         if (r->arenas[i].start == a.start && r->arenas[i].kind == a.kind)
             return &r->arenas[i].counts;
     }
@@ -182,7 +188,8 @@ static uint64_t overlap(uint64_t from, uint64_t to, uint64_t page_from, uint64_t
 }
 
 // What of a page belongs to live blocks.
-static uint64_t add_page_blocks(struct finder *f, uint64_t from, uint64_t to, uint64_t bytes[RSS_PARTS])
+static uint64_t add_page_blocks(struct finder *f, uint64_t from, uint64_t to,
+                                uint64_t bytes[RSS_PARTS])
 {
     uint64_t used = 0;
     while (f->at < f->n && f->extents[f->at].end <= from)
@@ -204,12 +211,14 @@ static int count_page(struct finder *f, const struct trace_mapping *m, uint64_t 
     if (!c)
         return -ENOMEM;
     uint64_t used = add_page_blocks(f, from, from + page_bytes, c->bytes);
-    bool in_arena = !f->to->is_glibc || m->kind == TRACE_MEMORY_HEAP || rss_heap_is_glibc_heap(f->heap, from);
+    bool in_arena =
+        !f->to->is_glibc || m->kind == TRACE_MEMORY_HEAP || rss_heap_is_glibc_heap(f->heap, from);
     if (used) {
         c->bytes[RSS_PARTLY_FREE] += page_bytes - used;
         c->used_pages += used >= page_bytes / 2;
         c->sparse_pages += used < page_bytes / 2;
-    } else if (!in_arena) { // glibc unmaps such blocks when they are freed: another mapping of the program
+    } else if (
+        !in_arena) { // glibc unmaps such blocks when they are freed: another mapping of the program
         f->to->not_heap[TRACE_MEMORY_ANONYMOUS] += page_bytes;
         f->to->all.bytes[RSS_NOT_HEAP] += page_bytes;
     } else if (rss_heap_has_held(f->heap, page)) {
@@ -227,7 +236,8 @@ static bool has_blocks(const struct finder *f, const struct trace_mapping *m)
     const struct trace_pages *p = &f->to->pages;
     bool found = m->kind == TRACE_MEMORY_HEAP;
     for (size_t i = m->first_run; i < m->first_run + m->n_runs && !found; i++) {
-        for (uint64_t page = p->runs[i].first; page < p->runs[i].first + p->runs[i].n && !found; page++)
+        for (uint64_t page = p->runs[i].first; page < p->runs[i].first + p->runs[i].n && !found;
+             page++)
             found = rss_heap_has_held(f->heap, page);
     }
     return found;
@@ -240,7 +250,8 @@ static int count_mapping(struct finder *f, const struct trace_mapping *m)
     int rc = 0;
     for (size_t i = m->first_run; i < m->first_run + m->n_runs; i++) {
         uint64_t end = p->runs[i].first + p->runs[i].n, bytes = p->runs[i].n * p->page_bytes;
-        f->to->not_heap[m->after_file ? TRACE_MEMORY_FILE : TRACE_MEMORY_ANONYMOUS] += heap ? 0 : bytes;
+        f->to->not_heap[m->after_file ? TRACE_MEMORY_FILE : TRACE_MEMORY_ANONYMOUS] +=
+            heap ? 0 : bytes;
         f->to->all.bytes[RSS_NOT_HEAP] += heap ? 0 : bytes;
         for (uint64_t page = p->runs[i].first; heap && page < end && rc == 0; page++)
             rc = count_page(f, m, page);
@@ -279,12 +290,14 @@ static int make_map(struct finder *f)
 {
     struct trace_pages *p = &f->to->pages;
     for (size_t i = 0; i < f->n; i++) {
-        uint64_t first = f->extents[i].own_from / p->page_bytes, last = (f->extents[i].end - 1) / p->page_bytes;
+        uint64_t first = f->extents[i].own_from / p->page_bytes,
+                 last = (f->extents[i].end - 1) / p->page_bytes;
         const struct trace_page_run *run = p->n_runs ? &p->runs[p->n_runs - 1] : NULL;
         if (run && first < run->first + run->n)
             first = run->first + run->n;
-        if (i == 0 && trace_pages_add(p, &(struct trace_mapping){.start = first * p->page_bytes,
-                                                                 .kind = TRACE_MEMORY_ANONYMOUS}) < 0)
+        if (i == 0 &&
+            trace_pages_add(p, &(struct trace_mapping){.start = first * p->page_bytes,
+                                                       .kind = TRACE_MEMORY_ANONYMOUS}) < 0)
             return -ENOMEM;
         if (first <= last && trace_pages_add_run(p, first, last - first + 1) < 0)
             return -ENOMEM;

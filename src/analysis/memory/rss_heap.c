@@ -1,7 +1,7 @@
 #include "analysis/memory/rss_heap.h"
 
-#include "base/buf.h"
 #include "analysis/memory/fragmentation.h"
+#include "base/buf.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -76,8 +76,8 @@ static int note_heap(struct rss_heap *heap, const struct rss_block *b)
     return map_put(&heap->heaps, number, 1);
 }
 
-static int put_block(struct rss_heap *heap, struct rss_block *b, const struct workload_thread_op *of,
-                     const struct order_call *call)
+static int put_block(struct rss_heap *heap, struct rss_block *b,
+                     const struct workload_thread_op *of, const struct order_call *call)
 {
     const struct workload_op *op = &of->op;
     bool before = op->kind == HT_PREEXISTING;
@@ -99,7 +99,8 @@ static int put_block(struct rss_heap *heap, struct rss_block *b, const struct wo
     return rc < 0 ? rc : hold_pages(heap, b->address / heap->page_bytes, end / heap->page_bytes);
 }
 
-int rss_heap_op(struct rss_heap *heap, const struct workload_thread_op *of, const struct order_call *call)
+int rss_heap_op(struct rss_heap *heap, const struct workload_thread_op *of,
+                const struct order_call *call)
 {
     const struct workload_op *op = &of->op;
     unsigned class = event_infos[op->kind].class;

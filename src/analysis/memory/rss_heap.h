@@ -31,7 +31,8 @@ struct rss_heap {
     struct rss_granule *granules;
     size_t n_granules, granules_capacity, last_granule;
     struct map by_page; // of their first pages / RSS_GRANULE_PAGES: granule + 1
-    struct map heaps;   // addresses / RSS_GLIBC_HEAP_BYTES + 1 where glibc has a heap of an arena, if it is glibc
+    struct map
+        heaps; // addresses / RSS_GLIBC_HEAP_BYTES + 1 where glibc has a heap of an arena, if it is glibc
     uint64_t last_heap; // looked up last, + 1
 };
 
@@ -45,7 +46,8 @@ struct rss_heap {
 void rss_heap_release(struct rss_heap *heap);
 
 // Counts an op. 0 or -ENOMEM.
-int rss_heap_op(struct rss_heap *heap, const struct workload_thread_op *op, const struct order_call *call);
+int rss_heap_op(struct rss_heap *heap, const struct workload_thread_op *op,
+                const struct order_call *call);
 
 // Has the page with this number ever held a part of a block?
 bool rss_heap_has_held(const struct rss_heap *heap, uint64_t page);

@@ -4,8 +4,8 @@
 
 static void put_parts(struct json *j, const uint64_t bytes[RSS_PARTS], bool maps)
 {
-    static const char *const keys[] = {"live_bytes", "rounding_bytes", "partly_free_bytes", "wholly_free_bytes",
-                                       "allocator_bytes"};
+    static const char *const keys[] = {"live_bytes", "rounding_bytes", "partly_free_bytes",
+                                       "wholly_free_bytes", "allocator_bytes"};
     for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++) {
         json_key(j, keys[i]);
         if (i == RSS_WHOLLY_FREE && !maps)
@@ -87,7 +87,8 @@ static void put_sampled(struct json *j, const struct trace_pages *p, bool maps)
     put_known(j, "major_faults", p->major_faults, maps);
     put_known(j, "cpu_ns", p->cpu_ns, maps);
     put_known(j, "cgroup_bytes", p->cgroup_bytes, p->cgroup_bytes != TRACE_PAGES_UNKNOWN);
-    put_known(j, "cgroup_limit_bytes", p->cgroup_limit_bytes, p->cgroup_limit_bytes != TRACE_PAGES_UNKNOWN);
+    put_known(j, "cgroup_limit_bytes", p->cgroup_limit_bytes,
+              p->cgroup_limit_bytes != TRACE_PAGES_UNKNOWN);
     json_end_object(j);
 }
 

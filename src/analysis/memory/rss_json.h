@@ -2,8 +2,8 @@
 #ifndef HEAPTAPE_RSS_RSS_JSON_H
 #define HEAPTAPE_RSS_RSS_JSON_H
 
-#include "base/json.h"
 #include "analysis/memory/rss.h"
+#include "base/json.h"
 
 void rss_json(struct json *j, const struct rss *r);
 

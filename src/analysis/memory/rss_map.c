@@ -1,7 +1,7 @@
 #include "analysis/memory/rss_map.h"
 
-#include "base/buf.h"
 #include "analysis/memory/rss_heap.h"
+#include "base/buf.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +45,8 @@ static int by_first(const void *a, const void *b)
 }
 
 // The rows of so many pages that hold a page of the sorted spans; RSS_MAP_ROWS + 1 when there are more.
-static size_t find_rows(struct rss_map *m, const struct spans *s, uint64_t row_pages, uint64_t page_bytes)
+static size_t find_rows(struct rss_map *m, const struct spans *s, uint64_t row_pages,
+                        uint64_t page_bytes)
 {
     uint64_t next = 0; // row that none before has
     m->n_rows = 0;
@@ -121,8 +122,9 @@ static void count_pages(struct sweep *s)
 static int find_pins(struct sweep *s, struct rss_map_cell *cell, size_t from, size_t to)
 {
     struct fragmentation found;
-    const struct fragmentation_heap h = {s->heap->events, s->rss->pages.page_bytes, s->blocks + from,
-                                         to - from,       rss_is_resident,          &s->rss->pages};
+    const struct fragmentation_heap h = {s->heap->events,  s->rss->pages.page_bytes,
+                                         s->blocks + from, to - from,
+                                         rss_is_resident,  &s->rss->pages};
     int rc = fragmentation_find(&found, &h);
     if (rc == 0) {
         const struct fragmentation_groups *sites = &found.by[FRAGMENTATION_BY_SITE];
@@ -162,7 +164,8 @@ static int take(void *context, const struct rss *r, const struct rss_heap *heap,
     if (s.map->n_rows)
         count_pages(&s);
     int rc = find_all_pins(&s);
-    s.map->moments[s.map->n_moments++] = (struct rss_map_moment){time_ns, heap->events, r->pages.rss_bytes};
+    s.map->moments[s.map->n_moments++] =
+        (struct rss_map_moment){time_ns, heap->events, r->pages.rss_bytes};
     free(s.blocks);
     return rc;
 }
@@ -180,7 +183,8 @@ static void drop_others(struct rss_map *m)
     m->n_rows = kept;
 }
 
-int rss_map_read(struct rss_map *m, struct trace_file *t, const struct convert_watch *watch, struct err *e)
+int rss_map_read(struct rss_map *m, struct trace_file *t, const struct convert_watch *watch,
+                 struct err *e)
 {
     *m = (struct rss_map){0};
     const struct rss_moments moments = {m, begin, take};
@@ -238,7 +242,9 @@ struct pinning {
 static int by_bytes(const void *a, const void *b)
 {
     const struct pinning *x = a, *y = b;
-    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : x->site < y->site ? -1 : x->site > y->site;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1)
+           : x->site < y->site  ? -1
+                                : x->site > y->site;
 }
 
 // Adds up what each site pins, by its number.
@@ -269,7 +275,8 @@ static void put_sites(struct json *j, const struct rss_map *m)
     for (uint64_t i = 0; sites && i < n && i < RSS_MAP_SITES && sites[i].bytes; i++) {
         json_begin_object(j);
         json_put_u64(j, "site", sites[i].site);
-        json_put_string(j, "function", symbols_site_function(m->rss.symbols, &m->rss.sites, sites[i].site, text));
+        json_put_string(j, "function",
+                        symbols_site_function(m->rss.symbols, &m->rss.sites, sites[i].site, text));
         json_end_object(j);
     }
     json_end_array(j);

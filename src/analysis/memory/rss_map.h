@@ -2,8 +2,8 @@
 #ifndef HEAPTAPE_RSS_MAP_H
 #define HEAPTAPE_RSS_MAP_H
 
-#include "base/json.h"
 #include "analysis/memory/rss.h"
+#include "base/json.h"
 
 enum {
     RSS_MAP_ROWS = 64,   // ranges of addresses
@@ -12,9 +12,11 @@ enum {
 };
 
 struct rss_map_cell {
-    uint64_t resident_bytes, occupied_bytes; // occupied: of these, by live blocks with their headers and rounding
-    uint64_t sparse_pages, stranded_bytes;   // as struct fragmentation has them
-    uint64_t sites[RSS_MAP_PINS], pins[RSS_MAP_PINS]; // those with most stranded bytes; pins 0: there is none
+    uint64_t resident_bytes,
+        occupied_bytes; // occupied: of these, by live blocks with their headers and rounding
+    uint64_t sparse_pages, stranded_bytes; // as struct fragmentation has them
+    uint64_t sites[RSS_MAP_PINS],
+        pins[RSS_MAP_PINS]; // those with most stranded bytes; pins 0: there is none
 };
 
 struct rss_map_moment {
@@ -22,8 +24,8 @@ struct rss_map_moment {
 };
 
 struct rss_map {
-    struct rss rss;                   // the process, its call sites, and how many maps there are: 0: none
-    uint64_t row_bytes;               // of a row
+    struct rss rss;     // the process, its call sites, and how many maps there are: 0: none
+    uint64_t row_bytes; // of a row
     uint64_t addresses[RSS_MAP_ROWS]; // where they begin
     bool held[RSS_MAP_ROWS];          // has it ever held a block?
     size_t n_rows, n_moments;
@@ -33,7 +35,8 @@ struct rss_map {
 
 // Reads the trace, which must have been opened to be read twice, for the process with most RSS. *m is to be released in any
 // case. 0, or the errors of rss_read.
-int rss_map_read(struct rss_map *m, struct trace_file *t, const struct convert_watch *watch, struct err *e);
+int rss_map_read(struct rss_map *m, struct trace_file *t, const struct convert_watch *watch,
+                 struct err *e);
 void rss_map_release(struct rss_map *m);
 
 // As docs/reference/json/report.schema.json has it: `address_map`.

@@ -119,7 +119,8 @@ int debug_files_open(const char *name)
     elf_version(EV_CURRENT);
     // libdw decompresses files that are not ELF files.
     Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-    bool good = elf && elf_kind(elf) == ELF_K_ELF && has_bounded_sections(elf, (uint64_t)st.st_size);
+    bool good =
+        elf && elf_kind(elf) == ELF_K_ELF && has_bounded_sections(elf, (uint64_t)st.st_size);
     elf_end(elf);
     if (good)
         return fd;
@@ -139,7 +140,8 @@ static bool is_refused(const char *name)
     return fd < 0;
 }
 
-static bool is_refused_in(const char *folder, size_t folder_bytes, const char *below, const char *name)
+static bool is_refused_in(const char *folder, size_t folder_bytes, const char *below,
+                          const char *name)
 {
     char text[PATH_MAX];
     int n = snprintf(text, sizeof text, "%.*s/%s/%s", (int)folder_bytes, folder, below, name);
@@ -211,8 +213,8 @@ static bool is_link_refused(const char *file, const char *link)
     }
     // The file that dwz shares between several.
     snprintf(other, sizeof other, ".dwz/%s", link_base);
-    return (*link == '/' && is_refused(link)) || is_name_refused(file, link) || is_name_refused(file, link_base) ||
-           is_name_refused(file, other);
+    return (*link == '/' && is_refused(link)) || is_name_refused(file, link) ||
+           is_name_refused(file, link_base) || is_name_refused(file, other);
 }
 
 static bool is_any_refused(Dwfl_Module *module, const char *file, const char *link, bool is_shared)
@@ -222,7 +224,8 @@ static bool is_any_refused(Dwfl_Module *module, const char *file, const char *li
     Dwarf_Addr at;
     ssize_t n = 0;
     if (is_shared)
-        n = dwelf_dwarf_gnu_debugaltlink(dwfl_module_getdwarf(module, &at), &name, (const void **)&id);
+        n = dwelf_dwarf_gnu_debugaltlink(dwfl_module_getdwarf(module, &at), &name,
+                                         (const void **)&id);
     else
         n = dwfl_module_build_id(module, &id, &at);
     if (n > 0 && !debug_files_id_is_safe(id, (size_t)n, ".debug"))
@@ -233,8 +236,8 @@ static bool is_any_refused(Dwfl_Module *module, const char *file, const char *li
     return refused;
 }
 
-int debug_files_find(Dwfl_Module *module, void **user_data, const char *name, Dwarf_Addr base, const char *file,
-                     const char *link, GElf_Word crc, char **found)
+int debug_files_find(Dwfl_Module *module, void **user_data, const char *name, Dwarf_Addr base,
+                     const char *file, const char *link, GElf_Word crc, char **found)
 {
     // A shared file is named without a checksum.
     bool is_shared = link && !crc;

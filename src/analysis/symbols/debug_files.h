@@ -22,8 +22,8 @@ extern _Thread_local char debug_files_refused[];
 
 // The find_debuginfo of a Dwfl whose debuginfo_path is debug_files_path. Sets the module's user data if libdw must read
 // nothing else of the module: it would look for a refused file once more.
-int debug_files_find(Dwfl_Module *module, void **user_data, const char *name, Dwarf_Addr base, const char *file,
-                     const char *link, GElf_Word crc, char **found);
+int debug_files_find(Dwfl_Module *module, void **user_data, const char *name, Dwarf_Addr base,
+                     const char *file, const char *link, GElf_Word crc, char **found);
 
 // Returns true unless a file that libdw may open by the build ID, with this ending, would be refused.
 bool debug_files_id_is_safe(const uint8_t *id, size_t n, const char *ending);

@@ -1,7 +1,7 @@
 #include "analysis/symbols/debug_info.h"
 
-#include "base/buf.h"
 #include "analysis/symbols/debug_files.h"
+#include "base/buf.h"
 
 #include <dwarf.h>
 #include <gelf.h>
@@ -45,8 +45,9 @@ struct debug_info {
     size_t n_units, units_capacity;
     struct ranges by_unit;
     bool symbols_read;
-    struct ranges sized, labels; // symbols; those without a size reach up to the end of their section
-    size_t left;                 // of MAX_RANGES
+    struct ranges sized,
+        labels;  // symbols; those without a size reach up to the end of their section
+    size_t left; // of MAX_RANGES
 };
 
 struct debug_info *debug_info_new(Dwfl_Module *file)
@@ -152,7 +153,8 @@ static bool move_on(Dwarf_Die *die, Dwarf_Off *last)
     return dwarf_siblingof(die, die) == 0 && is_later(die, last);
 }
 
-static void add_functions(struct debug_info *d, struct ranges *to, Dwarf_Die *parent, unsigned depth, Dwarf_Off *last)
+static void add_functions(struct debug_info *d, struct ranges *to, Dwarf_Die *parent,
+                          unsigned depth, Dwarf_Off *last)
 {
     Dwarf_Die die;
     if (depth == MAX_DEPTH || !child_of(parent, &die, last))
@@ -172,8 +174,8 @@ static void read_unit(struct debug_info *d, struct unit *u)
     uint8_t type = 0;
     u->read = true;
     u->split = u->die;
-    if (dwarf_cu_info(u->die.cu, NULL, &type, NULL, &split, NULL, NULL, NULL) == 0 && type == DW_UT_skeleton &&
-        dwarf_tag(&split) != DW_TAG_invalid)
+    if (dwarf_cu_info(u->die.cu, NULL, &type, NULL, &split, NULL, NULL, NULL) == 0 &&
+        type == DW_UT_skeleton && dwarf_tag(&split) != DW_TAG_invalid)
         u->split = split;
     add_functions(d, &u->functions, &u->split, 0, &last);
     sort(&u->functions);
@@ -217,7 +219,8 @@ static bool is_block(int tag)
 
 // Goes from a function down to the innermost one that was inlined there, and puts them outermost first. True: something
 // below it holds the address.
-static bool descend(Dwarf_Die *parent, struct debug_info_place *place, unsigned depth, Dwarf_Off *last)
+static bool descend(Dwarf_Die *parent, struct debug_info_place *place, unsigned depth,
+                    Dwarf_Off *last)
 {
     Dwarf_Die die;
     Dwarf_Addr low;

@@ -33,16 +33,18 @@ struct symbolized_process {
     char *exe;
 };
 
-static int add_name(struct names *to, const struct workload_frame *f, const struct symbol *found, size_t n)
+static int add_name(struct names *to, const struct workload_frame *f, const struct symbol *found,
+                    size_t n)
 {
     int rc = names_begin(to, f->module, f->address - 1, 1);
     for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = names_function(to, found[i].function, NAMES_TEXT_BYTES, found[i].file, NAMES_TEXT_BYTES,
-                            (uint32_t)(found[i].line > 0 ? found[i].line : 0));
+        rc = names_function(to, found[i].function, NAMES_TEXT_BYTES, found[i].file,
+                            NAMES_TEXT_BYTES, (uint32_t)(found[i].line > 0 ? found[i].line : 0));
     return rc;
 }
 
-static int name_frame(struct symbolizing *j, struct symbols *symbols, const struct workload_frame *f, struct names *to)
+static int name_frame(struct symbolizing *j, struct symbols *symbols,
+                      const struct workload_frame *f, struct names *to)
 {
     const struct symbol *found;
     size_t n = symbols_of(symbols, f, &found);
@@ -56,7 +58,8 @@ static int name_frame(struct symbolizing *j, struct symbols *symbols, const stru
 }
 
 // Names all addresses of the stacks.
-static int name_all(struct symbolizing *j, const struct workload_sites *sites, const char *exe, struct names *to)
+static int name_all(struct symbolizing *j, const struct workload_sites *sites, const char *exe,
+                    struct names *to)
 {
     struct map seen = {0};
     const char *missing = NULL;
@@ -89,7 +92,8 @@ static int ignore_ops(void *context, const struct workload_thread_op *ops, size_
     return 0;
 }
 
-static int process_done(void *context, const struct order_counts *counts, const struct workload_sites *sites)
+static int process_done(void *context, const struct order_counts *counts,
+                        const struct workload_sites *sites)
 {
     struct symbolized_process *p = context;
     (void)counts;
@@ -104,7 +108,8 @@ static int choose(void *context, const struct trace_process *from, struct conver
         free(p);
         return -ENOMEM;
     }
-    *p = (struct symbolized_process){j, j->processes, from->number, from->exe ? strdup(from->exe) : NULL};
+    *p = (struct symbolized_process){j, j->processes, from->number,
+                                     from->exe ? strdup(from->exe) : NULL};
     j->processes = p;
     *sink = (struct convert_sink){.ops = {.context = p, .ops = ignore_ops}, .done = process_done};
     return 1;
@@ -166,7 +171,8 @@ static int write_copy(struct symbolizing *j, struct file *f, const char *path, b
     int rc = output_open(&out, path, (force ? OUTPUT_FORCE : 0) | OUTPUT_ASIDE, j->e);
     if (rc < 0)
         return rc;
-    rc = f->kind == FILE_TRACE ? copy_trace(j, in, &out) : symbolize_workload(in, &out, &j->names[0], j->e);
+    rc = f->kind == FILE_TRACE ? copy_trace(j, in, &out)
+                               : symbolize_workload(in, &out, &j->names[0], j->e);
     int closed = output_close(&out, rc == 0, rc == 0 ? j->e : NULL);
     return rc < 0 ? rc : closed;
 }
@@ -187,7 +193,8 @@ int symbolize(const char *path, const char *to, bool force, const struct convert
     if (watch && watch->progress)
         progress_clear(watch->progress);
     if (rc == 0 && !j.sites)
-        rc = err_set(e, -ENODATA, "%s: no call sites were recorded (use 'heaptape record --stacks')", path);
+        rc = err_set(e, -ENODATA,
+                     "%s: no call sites were recorded (use 'heaptape record --stacks')", path);
     if (rc == 0)
         rc = write_copy(&j, &f, to ? to : path, force || !to);
     for (size_t i = 0; i < j.n; i++)

@@ -7,7 +7,7 @@
 
 struct symbolize_result {
     uint64_t addresses, named; // of all stacks, each once in its process
-    char missing[256];         // path of the first file that was not found, as it may be printed; "": none
+    char missing[256]; // path of the first file that was not found, as it may be printed; "": none
 };
 
 // Copies the trace or workload at `path`, a regular file, to `to` with the names in it: to another file, which may exist if

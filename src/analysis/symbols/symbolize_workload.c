@@ -104,15 +104,16 @@ static int copy_all(struct copying *c)
     do {
         rc = frame_next(&c->from, &f, c->e);
         if (rc == 0)
-            rc = err_set(c->e, -ENODATA, "%s: cut off before the index, at byte %llu", c->from.in->name,
-                         (unsigned long long)c->from.in->offset);
+            rc = err_set(c->e, -ENODATA, "%s: cut off before the index, at byte %llu",
+                         c->from.in->name, (unsigned long long)c->from.in->offset);
         if (rc > 0)
             rc = copy_frame(c, &f);
     } while (rc == 0 && f.type != FORMAT_INDEX);
     return rc;
 }
 
-int symbolize_workload(struct input *in, struct output *out, const struct names *names, struct err *e)
+int symbolize_workload(struct input *in, struct output *out, const struct names *names,
+                       struct err *e)
 {
     struct copying c = {.names = names, .e = e};
     frame_reader_init(&c.from, in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);

@@ -7,6 +7,7 @@
 
 // `in`, a regular file, from its start to `out`: all frames as they are but for the names, and where they stand. 0 or a
 // negative errno with the text set; -ENODATA if the workload is cut off.
-int symbolize_workload(struct input *in, struct output *out, const struct names *names, struct err *e);
+int symbolize_workload(struct input *in, struct output *out, const struct names *names,
+                       struct err *e);
 
 #endif

@@ -1,12 +1,12 @@
 #include "analysis/symbols/symbols.h"
 
 #include "analysis/coverage.h"
-#include "base/buf.h"
-#include "base/map.h"
-#include "base/printable.h"
 #include "analysis/symbols/debug_files.h"
 #include "analysis/symbols/debug_info.h"
 #include "analysis/symbols/demangle.h"
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/printable.h"
 
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
@@ -171,8 +171,9 @@ static bool is_whole(Dwfl_Module *file)
 
 static Dwfl *begin(void)
 {
-    static const Dwfl_Callbacks callbacks = {
-        .find_elf = dwfl_build_id_find_elf, .find_debuginfo = debug_files_find, .debuginfo_path = &debug_files_path};
+    static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
+                                             .find_debuginfo = debug_files_find,
+                                             .debuginfo_path = &debug_files_path};
     return dwfl_begin(&callbacks);
 }
 
@@ -210,14 +211,15 @@ static bool open_file(struct module *to, const struct workload_module *m, const 
 }
 
 // By its build id in a folder: the file itself, or its debugging information.
-static bool open_by_id(struct module *to, const struct workload_module *m, const char *dir, int dir_bytes)
+static bool open_by_id(struct module *to, const struct workload_module *m, const char *dir,
+                       int dir_bytes)
 {
     char path[4096];
     if (strlen(m->build_id) < 4)
         return false;
     for (unsigned debug = 0; debug < 2; debug++) {
-        snprintf(path, sizeof path, "%.*s/.build-id/%.2s/%s%s", dir_bytes, dir, m->build_id, m->build_id + 2,
-                 debug ? ".debug" : "");
+        snprintf(path, sizeof path, "%.*s/.build-id/%.2s/%s%s", dir_bytes, dir, m->build_id,
+                 m->build_id + 2, debug ? ".debug" : "");
         if (open_file(to, m, path))
             return true;
     }
@@ -226,7 +228,8 @@ static bool open_by_id(struct module *to, const struct workload_module *m, const
 
 // In one of the folders that were given, as copied from the machine that recorded. A name alone says too little of a file
 // without a build id.
-static bool open_in_dir(struct module *to, const struct workload_module *m, const char *dir, int dir_bytes)
+static bool open_in_dir(struct module *to, const struct workload_module *m, const char *dir,
+                        int dir_bytes)
 {
     char path[4096];
     if (open_by_id(to, m, dir, dir_bytes))
@@ -289,7 +292,8 @@ static void open_module(struct module *to, const struct workload_module *m)
 // The demangler has the short name of the strings of the old ABI only.
 static void shorten_strings(char *name)
 {
-    static const char whole[] = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
+    static const char whole[] =
+        "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
     static const char shorter[] = "std::string";
     for (char *at = name; (at = strstr(at, whole)); at += sizeof shorter - 1) {
         memcpy(at, shorter, sizeof shorter - 1);
@@ -323,7 +327,8 @@ static void call_place(Dwarf_Die *die, Dwarf_Files *files, size_t n_files, struc
     Dwarf_Word number;
     to->file = "";
     to->line = 0;
-    if (files && dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attribute), &number) == 0 && number < n_files) {
+    if (files && dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attribute), &number) == 0 &&
+        number < n_files) {
         const char *file = dwarf_filesrc(files, number, NULL, NULL);
         to->file = file ? file : "";
     }
@@ -357,12 +362,13 @@ static const char *object_offset(struct symbols *s, const struct workload_frame 
     const char *path = m ? m->path : "", *slash = strrchr(path, '/');
     unsigned long long at = m && path[0] ? f->address - m->start + m->offset : f->address;
     char *text;
-    int n = path[0] ? asprintf(&text, "%s+0x%llx", slash ? slash + 1 : path, at) : asprintf(&text, "0x%llx", at);
+    int n = path[0] ? asprintf(&text, "%s+0x%llx", slash ? slash + 1 : path, at)
+                    : asprintf(&text, "0x%llx", at);
     return keep(s, n < 0 ? NULL : text);
 }
 
-static const char *place_in_source(Dwfl_Module *file, const struct debug_info_place *place, uint64_t address,
-                                   int *number)
+static const char *place_in_source(Dwfl_Module *file, const struct debug_info_place *place,
+                                   uint64_t address, int *number)
 {
     if (!place->unit) {
         Dwfl_Line *line = dwfl_module_getsrc(file, address);
@@ -405,7 +411,8 @@ static const char *printable(struct symbols *s, const char *text)
 static int add_found(struct symbols *s, uint64_t key, size_t n, const char *module, bool own)
 {
     if (HT_GROW(&s->list, &s->list_capacity, s->n_list + n) < 0 ||
-        HT_GROW(&s->found, &s->found_capacity, s->n_found + 1) < 0 || map_put(&s->by_address, key, s->n_found + 1) < 0)
+        HT_GROW(&s->found, &s->found_capacity, s->n_found + 1) < 0 ||
+        map_put(&s->by_address, key, s->n_found + 1) < 0)
         return -ENOMEM;
     s->found[s->n_found++] = (struct symbols_found){s->n_list, n};
     for (size_t i = 0; i < n; i++) {
@@ -425,8 +432,9 @@ static size_t find_named(struct symbols *s, const struct names_entry *e)
     size_t n = 0;
     for (; e && n < e->n && n < MAX_INLINED; n++) {
         const struct names_function *f = &names->functions[e->first + n];
-        s->scratch[n] = (struct symbol){
-            .function = names_text(names, f->function), .file = names_text(names, f->file), .line = (int)f->line};
+        s->scratch[n] = (struct symbol){.function = names_text(names, f->function),
+                                        .file = names_text(names, f->file),
+                                        .line = (int)f->line};
     }
     return n;
 }
@@ -462,7 +470,8 @@ static int find(struct symbols *s, const struct workload_frame *f)
     }
     // What a compiler made while the program ran is the program's.
     bool own = made ? s->scratch[0].known : s->modules[f->module - 1].own;
-    return add_found(s, workload_sites_key(f), n, f->module ? s->sites->modules[f->module - 1].path : "", own);
+    return add_found(s, workload_sites_key(f), n,
+                     f->module ? s->sites->modules[f->module - 1].path : "", own);
 }
 
 size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struct symbol **found)
@@ -541,9 +550,10 @@ void symbols_note_refused(void (*note)(const char *text))
     char text[PATH_MAX + 200];
     if (!debug_files_refused[0])
         return;
-    snprintf(text, sizeof text,
-             "%s is not read: it is not a regular ELF file, or its compressed sections are too large",
-             debug_files_refused);
+    snprintf(
+        text, sizeof text,
+        "%s is not read: it is not a regular ELF file, or its compressed sections are too large",
+        debug_files_refused);
     note(text);
 }
 
@@ -552,7 +562,8 @@ const char *symbols_file(const struct symbol *s)
     return s->file[0] ? s->file : s->known ? s->module : "";
 }
 
-bool symbols_site(struct symbols *s, const struct workload_sites *sites, uint64_t number, struct symbol *to)
+bool symbols_site(struct symbols *s, const struct workload_sites *sites, uint64_t number,
+                  struct symbol *to)
 {
     const struct symbol *found;
     bool any = false;
@@ -572,18 +583,21 @@ bool symbols_site(struct symbols *s, const struct workload_sites *sites, uint64_
     return any;
 }
 
-const char *symbols_site_function(struct symbols *s, const struct workload_sites *sites, uint64_t site,
-                                  char text[SYMBOLS_FUNCTION_BYTES])
+const char *symbols_site_function(struct symbols *s, const struct workload_sites *sites,
+                                  uint64_t site, char text[SYMBOLS_FUNCTION_BYTES])
 {
     struct symbol found;
     if (!symbols_site(s, sites, site, &found))
         return NULL;
     const char *file = symbols_file(&found), *slash = strrchr(file, '/');
     file = slash ? slash + 1 : file;
-    int n = snprintf(text, SYMBOLS_FUNCTION_BYTES, "%.*s", (int)printable_cut(found.function, 100), found.function);
+    int n = snprintf(text, SYMBOLS_FUNCTION_BYTES, "%.*s", (int)printable_cut(found.function, 100),
+                     found.function);
     if (file[0] && n > 0)
-        n += snprintf(text + n, SYMBOLS_FUNCTION_BYTES - (size_t)n, " (%.*s", (int)printable_cut(file, 80), file);
+        n += snprintf(text + n, SYMBOLS_FUNCTION_BYTES - (size_t)n, " (%.*s",
+                      (int)printable_cut(file, 80), file);
     if (file[0] && n > 0)
-        snprintf(text + n, SYMBOLS_FUNCTION_BYTES - (size_t)n, found.file[0] ? ":%d)" : ")", found.line);
+        snprintf(text + n, SYMBOLS_FUNCTION_BYTES - (size_t)n, found.file[0] ? ":%d)" : ")",
+                 found.line);
     return text;
 }

@@ -12,13 +12,14 @@ struct symbols;
 
 // Where an address lies. Texts are borrowed until symbols_free.
 struct symbol {
-    const char
-        *function;    // demangled; OBJECT+0xOFFSET in its file if it is not known, or the address outside of objects
+    const char *
+        function; // demangled; OBJECT+0xOFFSET in its file if it is not known, or the address outside of objects
     const char *file; // of the source, "" when it is not known
     int line;
     const char *module; // path, "" when it lay in none
     bool known;         // a function was found
-    bool library;       // of the allocator, of a language's own library (std::, Rust's alloc), or in a system library
+    bool
+        library; // of the allocator, of a language's own library (std::, Rust's alloc), or in a system library
 };
 
 // What a text says behind the function: the source, or else the object, which an OBJECT+0xOFFSET names already. Else "".
@@ -38,12 +39,13 @@ size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struc
 
 // The innermost function of the stack of a call site outside of libraries; where there is none the innermost one. False:
 // none is known, or `s` is NULL. The site's modules were known when `s` was made.
-bool symbols_site(struct symbols *s, const struct workload_sites *sites, uint64_t number, struct symbol *to);
+bool symbols_site(struct symbols *s, const struct workload_sites *sites, uint64_t number,
+                  struct symbol *to);
 
 // The same as a text, with where it is. NULL: none is known.
 enum { SYMBOLS_FUNCTION_BYTES = 200 };
-const char *symbols_site_function(struct symbols *s, const struct workload_sites *sites, uint64_t site,
-                                  char text[SYMBOLS_FUNCTION_BYTES]);
+const char *symbols_site_function(struct symbols *s, const struct workload_sites *sites,
+                                  uint64_t site, char text[SYMBOLS_FUNCTION_BYTES]);
 
 // Is a function, by its name, one of a language's own library, or of the allocator? Where inlined functions are not known,
 // the line is theirs, so it does not tell.

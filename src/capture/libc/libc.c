@@ -27,22 +27,24 @@
 extern struct r_debug *_dl_debug_addr __attribute__((weak));
 
 // X(result, name, parameters, names of the parameters): the functions that are calls of libc's definition.
-#define NEEDED_TABLE(X)                                                                                                \
-    X(int *, __errno_location, (void), ())                                                                             \
-    X(int, clock_gettime, (clockid_t clock, struct timespec * to), (clock, to))                                        \
-    X(int, dl_iterate_phdr, (int (*each)(struct dl_phdr_info *, size_t, void *), void *data), (each, data))            \
-    X(void *, dlopen, (const char *path, int flags), (path, flags))                                                    \
-    X(void *, dlsym, (void *restrict handle, const char *restrict name), (handle, name))                               \
-    X(unsigned long, getauxval, (unsigned long type), (type))                                                          \
-    X(char *, getenv, (const char *name), (name))                                                                      \
-    X(int, pthread_key_create, (pthread_key_t * key, void (*end)(void *)), (key, end))                                 \
+#define NEEDED_TABLE(X)                                                                            \
+    X(int *, __errno_location, (void), ())                                                         \
+    X(int, clock_gettime, (clockid_t clock, struct timespec * to), (clock, to))                    \
+    X(int, dl_iterate_phdr, (int (*each)(struct dl_phdr_info *, size_t, void *), void *data),      \
+      (each, data))                                                                                \
+    X(void *, dlopen, (const char *path, int flags), (path, flags))                                \
+    X(void *, dlsym, (void *restrict handle, const char *restrict name), (handle, name))           \
+    X(unsigned long, getauxval, (unsigned long type), (type))                                      \
+    X(char *, getenv, (const char *name), (name))                                                  \
+    X(int, pthread_key_create, (pthread_key_t * key, void (*end)(void *)), (key, end))             \
     X(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value))
 
 // The same, of functions that a C library may lack.
 struct dl_find_object;
-#define OPTIONAL_TABLE(X)                                                                                              \
-    X(int, __register_atfork, (void (*before)(void), void (*parent)(void), void (*child)(void), void *object))         \
-    X(int, pthread_atfork, (void (*before)(void), void (*parent)(void), void (*child)(void)))                          \
+#define OPTIONAL_TABLE(X)                                                                          \
+    X(int, __register_atfork,                                                                      \
+      (void (*before)(void), void (*parent)(void), void (*child)(void), void *object))             \
+    X(int, pthread_atfork, (void (*before)(void), void (*parent)(void), void (*child)(void)))      \
     X(int, _dl_find_object, (void *at, struct dl_find_object *to))
 
 #define BOOT(result, name, parameters, names) static result boot_##name parameters;
@@ -81,7 +83,10 @@ static long call(long number, const long a[6])
     register long x3 __asm__("x3") = a[3];
     register long x4 __asm__("x4") = a[4];
     register long x5 __asm__("x5") = a[5];
-    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+    __asm__ volatile("svc 0"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                     : "memory");
     return x0;
 #endif
 }
@@ -103,8 +108,9 @@ HIDDEN long syscall(long number, ...)
     return -1;
 }
 
-#define RAW(number, ...)                raw_of(number, __VA_ARGS__, 0, 0, 0, 0, 0)
-#define raw_of(number, a, b, c, d, ...) syscall(number, (long)(a), (long)(b), (long)(c), (long)(d), 0l, 0l)
+#define RAW(number, ...) raw_of(number, __VA_ARGS__, 0, 0, 0, 0, 0)
+#define raw_of(number, a, b, c, d, ...)                                                            \
+    syscall(number, (long)(a), (long)(b), (long)(c), (long)(d), 0l, 0l)
 
 // Only for files that exist.
 HIDDEN int open(const char *path, int flags, ...)
@@ -175,7 +181,8 @@ HIDDEN uid_t geteuid(void)
 // Ends the process: without dlsym no call can be forwarded.
 static _Noreturn void give_up(void)
 {
-    static const char text[] = "heaptape: libheaptape.so: the C library of this program is not supported\n";
+    static const char text[] =
+        "heaptape: libheaptape.so: the C library of this program is not supported\n";
     call(SYS_write, (const long[6]){2, (long)text, sizeof text - 1});
     for (;;)
         call(SYS_exit_group, (const long[6]){127});
@@ -204,7 +211,8 @@ static bool find_objects(struct object *c, struct object *loader)
 {
     const struct r_debug *debug = &_r_debug ? &_r_debug : &_dl_debug_addr ? _dl_debug_addr : NULL;
     bool has_c = false, has_loader = false;
-    for (const struct link_map *m = debug ? debug->r_map : NULL; m && !(has_c && has_loader); m = m->l_next) {
+    for (const struct link_map *m = debug ? debug->r_map : NULL; m && !(has_c && has_loader);
+         m = m->l_next) {
         if (!has_c && is_named(m, LIBC_SO)) {
             read_object(c, m);
             has_c = true;
@@ -233,12 +241,13 @@ static void find_all(void)
     void *found;
     if (!find_objects(&c, &loader))
         give_up();
-#define FIND(result, name, ...) libc.name = (__typeof__(libc.name))find_function(&c, &loader, #name);
+#define FIND(result, name, ...)                                                                    \
+    libc.name = (__typeof__(libc.name))find_function(&c, &loader, #name);
     OPTIONAL_TABLE(FIND)
 #undef FIND
-#define FIND(result, name, ...)                                                                                        \
-    if (!(found = find_function(&c, &loader, #name)))                                                                  \
-        give_up();                                                                                                     \
+#define FIND(result, name, ...)                                                                    \
+    if (!(found = find_function(&c, &loader, #name)))                                              \
+        give_up();                                                                                 \
     libc.name = (__typeof__(libc.name))found;
     NEEDED_TABLE(FIND)
 #undef FIND
@@ -248,16 +257,16 @@ static void find_all(void)
 
 // In C the definition has another name than the symbol: the headers declare attributes of the name that do not hold before
 // find_all.
-#define DEFINE(result, name, parameters, names)                                                                        \
-    static result boot_##name parameters                                                                               \
-    {                                                                                                                  \
-        find_all();                                                                                                    \
-        return libc.name names;                                                                                        \
-    }                                                                                                                  \
-    HIDDEN result hidden_##name parameters __asm__(#name);                                                             \
-    result hidden_##name parameters                                                                                    \
-    {                                                                                                                  \
-        return libc.name names;                                                                                        \
+#define DEFINE(result, name, parameters, names)                                                    \
+    static result boot_##name parameters                                                           \
+    {                                                                                              \
+        find_all();                                                                                \
+        return libc.name names;                                                                    \
+    }                                                                                              \
+    HIDDEN result hidden_##name parameters __asm__(#name);                                         \
+    result hidden_##name parameters                                                                \
+    {                                                                                              \
+        return libc.name names;                                                                    \
     }
 NEEDED_TABLE(DEFINE)
 #undef DEFINE
@@ -274,7 +283,8 @@ const void *libc_address(void)
     return libc.address;
 }
 
-HIDDEN int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void), void *object);
+HIDDEN int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void),
+                             void *object);
 int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void), void *object)
 {
     ensure();

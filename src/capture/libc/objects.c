@@ -97,8 +97,9 @@ void object_read(struct object *o, const struct dl_phdr_info *info)
 
 static bool is_function(const struct object *o, const ElfW(Sym) * s, const char *name)
 {
-    return object_has(o, s, sizeof *s) && s->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(s->st_info) == STT_FUNC &&
-           s->st_name < o->string_bytes && strcmp(o->strings + s->st_name, name) == 0;
+    return object_has(o, s, sizeof *s) && s->st_shndx != SHN_UNDEF &&
+           ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_name < o->string_bytes &&
+           strcmp(o->strings + s->st_name, name) == 0;
 }
 
 // The table is number of buckets, number of the first symbol, words of the filter, shift; filter; buckets; hashes.
@@ -120,7 +121,8 @@ void *object_function(const struct object *o, const char *name)
             break;
         const ElfW(Sym) *s = &o->symbols[i];
         if (((*at ^ hash) | 1) == 1 && is_function(o, s, name)) {
-            bool hidden = object_has(o, &o->versions[i], sizeof *o->versions) && (o->versions[i] & VERSION_HIDDEN);
+            bool hidden = object_has(o, &o->versions[i], sizeof *o->versions) &&
+                          (o->versions[i] & VERSION_HIDDEN);
             if (!found || !hidden)
                 found = (void *)(o->base + s->st_value);
         }
@@ -131,7 +133,8 @@ void *object_function(const struct object *o, const char *name)
 }
 
 void object_each_slot(const struct object *o,
-                      void (*visit)(const struct object *o, const char *name, uintptr_t *slot, void *context),
+                      void (*visit)(const struct object *o, const char *name, uintptr_t *slot,
+                                    void *context),
                       void *context)
 {
     for (unsigned k = 0; o->symbols && k < 2; k++) {
@@ -144,7 +147,8 @@ void object_each_slot(const struct object *o,
             uintptr_t *slot = (uintptr_t *)(o->base + r->r_offset);
             // Those of data may have been written to since.
             if ((ELF64_R_TYPE(r->r_info) == JUMP_SLOT || ELF64_R_TYPE(r->r_info) == GLOB_DAT) &&
-                object_has(o, s, sizeof *s) && s->st_name < o->string_bytes && object_has(o, slot, sizeof *slot))
+                object_has(o, s, sizeof *s) && s->st_name < o->string_bytes &&
+                object_has(o, slot, sizeof *slot))
                 visit(o, o->strings + s->st_name, slot, context);
         }
     }

@@ -36,7 +36,8 @@ void *object_function(const struct object *o, const char *name);
 
 // Calls `visit` for each place that holds the address of a function or variable of another object, by name.
 void object_each_slot(const struct object *o,
-                      void (*visit)(const struct object *o, const char *name, uintptr_t *slot, void *context),
+                      void (*visit)(const struct object *o, const char *name, uintptr_t *slot,
+                                    void *context),
                       void *context);
 
 // The function of that name in the first object, in the order in which they were loaded, that defines it; `except`: an address

@@ -6,7 +6,8 @@
 
 const struct producer_thread producer_no_thread;
 
-_Thread_local struct producer_tls producer_tls = {.thread = (struct producer_thread *)&producer_no_thread};
+_Thread_local struct producer_tls producer_tls = {
+    .thread = (struct producer_thread *)&producer_no_thread};
 
 _Atomic uint32_t producer_releases[PRODUCER_RELEASES];
 
@@ -54,7 +55,8 @@ bool producer_is_allocator(const void *address)
 bool producer_wants_maps(void)
 {
     uint32_t was = producer_enter(PRODUCER_WRITING);
-    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    const struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     bool off = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF;
     producer_leave(was);
     if (off)
@@ -70,7 +72,8 @@ static bool is_nested(uint32_t busy, const void *caller)
         return false;
     return (busy & PRODUCER_MUTED) || is_in(OBJECT_OWN, caller) ||
            ((busy & PRODUCER_IN_ALLOCATOR) && is_in(OBJECT_ALLOCATOR, caller)) ||
-           ((busy & PRODUCER_IN_OPERATOR) && (is_in(OBJECT_OPERATOR, caller) || is_in(OBJECT_RUNTIME, caller)));
+           ((busy & PRODUCER_IN_OPERATOR) &&
+            (is_in(OBJECT_OPERATOR, caller) || is_in(OBJECT_RUNTIME, caller)));
 }
 
 static size_t words_left(const struct producer_stream *stream)
@@ -90,7 +93,8 @@ void producer_stream_close(struct producer_process *p, struct producer_stream *s
     producer_chunk_done(p, chunk);
 }
 
-static void stream_open(struct producer_thread *t, struct producer_stream *stream, struct spool_chunk *chunk)
+static void stream_open(struct producer_thread *t, struct producer_stream *stream,
+                        struct spool_chunk *chunk)
 {
     chunk->start = (uint32_t)(uintptr_t)chunk->words;
     atomic_store_explicit(&chunk->published, chunk->start, memory_order_relaxed);
@@ -114,8 +118,10 @@ static uint64_t stamp_now(const struct producer_process *p)
 // The fence is always paid here: these events cost more anyway.
 static uint64_t stamp_release(const struct producer_process *p, uint64_t address)
 {
-    uint64_t ticks = p->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : clock_counter_ordered();
-    atomic_store_explicit(producer_release_at(address), producer_release_word(ticks, producer_tls.releaser),
+    uint64_t ticks =
+        p->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : clock_counter_ordered();
+    atomic_store_explicit(producer_release_at(address),
+                          producer_release_word(ticks, producer_tls.releaser),
                           memory_order_relaxed);
     return ticks >> CODEC_STAMP_SHIFT;
 }
@@ -149,17 +155,19 @@ static void count_unrecorded(const struct producer_process *p, const struct even
     struct spool_count *counts = p->unrecorded;
     if (!counts || !is_call(ev))
         return;
-    atomic_fetch_add_explicit(&counts[producer_tls.thread->number & (p->counts - 1)].calls, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counts[producer_tls.thread->number & (p->counts - 1)].calls, 1,
+                              memory_order_relaxed);
 }
 
 // Makes room for the record of `ev`: opens a new chunk if needed and records in it how long that took. False if there is
 // no room.
-static bool make_room(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                      const struct event *ev)
+static bool make_room(struct producer_process *p, struct producer_thread *t,
+                      struct producer_stream *stream, const struct event *ev)
 {
     uint64_t waited_ns = 0;
     size_t words = codec_long_words(ev) + CODEC_MAX_PREFIX_WORDS;
-    if (words_left(stream) >= words && producer_chunk_ready(p, stream->chunk, (uintptr_t)(stream->pos + words)))
+    if (words_left(stream) >= words &&
+        producer_chunk_ready(p, stream->chunk, (uintptr_t)(stream->pos + words)))
         return true;
     producer_stream_close(p, stream);
     struct spool_chunk *chunk = producer_chunk_take(p, &waited_ns);
@@ -178,17 +186,19 @@ static bool make_room(struct producer_process *p, struct producer_thread *t, str
     return true;
 }
 
-void producer_stream_put(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                         const struct event *ev)
+void producer_stream_put(struct producer_process *p, struct producer_thread *t,
+                         struct producer_stream *stream, const struct event *ev)
 {
     if (make_room(p, t, stream, ev))
         put_record(stream, ev, stamp_of(p, ev));
 }
 
-void producer_stream_end(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream)
+void producer_stream_end(struct producer_process *p, struct producer_thread *t,
+                         struct producer_stream *stream)
 {
-    const struct event end = {
-        .kind = HT_THREAD_END, .text = t->name, .text_bytes = (uint32_t)strnlen(t->name, sizeof t->name)};
+    const struct event end = {.kind = HT_THREAD_END,
+                              .text = t->name,
+                              .text_bytes = (uint32_t)strnlen(t->name, sizeof t->name)};
     uint64_t stamp = stream->last_stamp;
     if (make_room(p, t, stream, &end))
         put_record(stream, &end, stamp > stream->last_stamp ? stamp : stream->last_stamp);
@@ -202,11 +212,14 @@ void producer_stream_slow(struct producer_process *p, struct producer_stream *st
 
 // While recording is paused the events of a thread take the slow path and end here. A realloc is recorded whole or not at
 // all, so a change is not noticed between its halves, nor inside a real function, nor while stream 0 is being written to.
-static bool is_muted(const struct producer_process *p, struct producer_thread *t, const struct event *ev, uint32_t busy)
+static bool is_muted(const struct producer_process *p, struct producer_thread *t,
+                     const struct event *ev, uint32_t busy)
 {
     enum event_class class = event_infos[ev->kind].class;
-    bool paused = atomic_load_explicit(&p->header->control.state, memory_order_acquire) != SPOOL_RECORDING;
-    bool between = (busy & (PRODUCER_IN_ALLOCATOR | PRODUCER_WRITING)) || (class == HT_CLASS_RESIZE && ev->ptr);
+    bool paused =
+        atomic_load_explicit(&p->header->control.state, memory_order_acquire) != SPOOL_RECORDING;
+    bool between = (busy & (PRODUCER_IN_ALLOCATOR | PRODUCER_WRITING)) ||
+                   (class == HT_CLASS_RESIZE && ev->ptr);
     if (paused != t->muted && !between) {
         struct producer_stream *stream = &t->streams[0];
         bool slow = paused || t->ending || p->slow;
@@ -225,7 +238,8 @@ static bool allocates(const struct event *ev)
 // May blocks be freed whose allocation is not in the trace: a parent's, those of a pause, or of the time before?
 static bool has_unseen_blocks(const struct spool_header *h)
 {
-    return producer_inherited.attached || h->parent_spool_pid || h->control.first_state != SPOOL_RECORDING ||
+    return producer_inherited.attached || h->parent_spool_pid ||
+           h->control.first_state != SPOOL_RECORDING ||
            atomic_load_explicit(&h->control.changes_made, memory_order_relaxed) ||
            atomic_load_explicit(&h->control.asked[SPOOL_RESET], memory_order_relaxed);
 }
@@ -237,8 +251,11 @@ static uint64_t note_usable(const struct producer_process *p, const struct event
     if ((class == HT_CLASS_FREE || class == HT_CLASS_HALF) && has_unseen_blocks(p->header))
         block = ev->ptr;
     if (producer_tls.busy & PRODUCER_NAMED)
-        return block && named_usable_size ? named_usable_size((void *)block) & codec_mask(CODEC_NOTE_BITS) : 0;
-    return block && usable_size ? usable_size(ev->kind, (void *)block) & codec_mask(CODEC_NOTE_BITS) : 0;
+        return block && named_usable_size
+                   ? named_usable_size((void *)block) & codec_mask(CODEC_NOTE_BITS)
+                   : 0;
+    return block && usable_size ? usable_size(ev->kind, (void *)block) & codec_mask(CODEC_NOTE_BITS)
+                                : 0;
 }
 
 static bool has_stack(const struct event *ev)
@@ -250,12 +267,13 @@ static bool has_stack(const struct event *ev)
     return producer_tls.stack_left < 0 && producer_site_chosen(size);
 }
 
-static void put(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                const struct event *ev, const void *caller)
+static void put(struct producer_process *p, struct producer_thread *t,
+                struct producer_stream *stream, const struct event *ev, const void *caller)
 {
     struct event noted = *ev;
     if (producer_depth && (allocates(ev) || ev->kind == HT_POOL_ALLOC) && has_stack(ev))
-        noted.notes[HT_NOTE_SITE] = producer_site_find(p, t, stream, caller, __builtin_frame_address(0));
+        noted.notes[HT_NOTE_SITE] =
+            producer_site_find(p, t, stream, caller, __builtin_frame_address(0));
     if ((p->flags & SPOOL_USABLE) || producer_inherited.attached)
         noted.notes[HT_NOTE_USABLE] = note_usable(p, ev);
     producer_stream_put(p, t, stream, &noted);
@@ -270,7 +288,8 @@ static uint32_t releaser_of(const struct producer_process *p, const struct produ
 
 static void record(const struct event *ev, const void *caller, uint32_t busy)
 {
-    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     bool off = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF;
     bool none = off || producer_unlikely(producer_tls.thread->forbidden);
     struct producer_thread *t = none ? NULL : producer_thread_ready(p);
@@ -302,18 +321,22 @@ static void record(const struct event *ev, const void *caller, uint32_t busy)
         producer_cost_add(p->header, clock_ticks(p->clock) - begin);
 }
 
-bool producer_put_moved(unsigned kind, uint64_t count, uint64_t size, uint64_t address, bool is_release)
+bool producer_put_moved(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
+                        bool is_release)
 {
     struct producer_stream *stream = producer_begin(0);
     if (!stream)
         return false;
-    uint64_t *w = stream->pos, ticks = is_release ? producer_release_ticks(address) : clock_counter();
-    uint64_t odd = (codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | producer_odd_block(count, size);
+    uint64_t *w = stream->pos,
+             ticks = is_release ? producer_release_ticks(address) : clock_counter();
+    uint64_t odd =
+        (codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | producer_odd_block(count, size);
     bool done = !odd && producer_has_room(w, 3) && codec_put_base(&stream->state, &w, address);
     if (done) {
         if (count != 1)
             *w++ = codec_note(HT_NOTE_COUNT, count);
-        *w++ = codec_sized(kind, ticks >> CODEC_STAMP_SHIFT, size, codec_relative(address, stream->state.base));
+        *w++ = codec_sized(kind, ticks >> CODEC_STAMP_SHIFT, size,
+                           codec_relative(address, stream->state.base));
         producer_publish(stream, w);
     }
     producer_compiler_fence();
@@ -323,7 +346,8 @@ bool producer_put_moved(unsigned kind, uint64_t count, uint64_t size, uint64_t a
 
 int producer_list(const struct spool_block *blocks, size_t n)
 {
-    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     bool off = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF;
     struct producer_thread *t = off ? NULL : producer_thread_ready(p);
     uint32_t busy = producer_tls.busy;
@@ -333,7 +357,8 @@ int producer_list(const struct spool_block *blocks, size_t n)
         return EAGAIN;
     producer_tls.busy = busy | PRODUCER_WRITING;
     for (size_t i = 0; i < n; i++) {
-        const struct event ev = {.kind = HT_PREEXISTING, .size = blocks[i].size, .result = blocks[i].address};
+        const struct event ev = {
+            .kind = HT_PREEXISTING, .size = blocks[i].size, .result = blocks[i].address};
         producer_stream_put(p, t, &t->streams[0], &ev);
     }
     producer_tls.busy = busy;
@@ -347,7 +372,8 @@ void producer_record(const struct event *ev, const void *caller)
         producer_tls.decided = PRODUCER_UNDECIDED;
         return;
     }
-    producer_tls.busy = busy | PRODUCER_WRITING | (busy & PRODUCER_WRITING ? PRODUCER_INTERRUPTING : 0);
+    producer_tls.busy =
+        busy | PRODUCER_WRITING | (busy & PRODUCER_WRITING ? PRODUCER_INTERRUPTING : 0);
     producer_compiler_fence();
     int saved_errno = errno;
     record(ev, caller, busy);

@@ -14,11 +14,11 @@
 #include "base/clock.h"
 #include "capture/producer/producer_residency.h"
 #include "capture/producer/producer_site.h"
-#include "trace/event/event.h"
 #include "capture/spool/attach.h"
 #include "capture/spool/control.h"
 #include "capture/spool/spool.h"
 #include "trace/codec.h"
+#include "trace/event/event.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -28,15 +28,18 @@
 
 // One stream of words of a thread: stream 0, and stream 1 for signal handlers that interrupted the writing of a record.
 struct producer_stream {
-    uint64_t *pos;             // of the next word; at a multiple of SPOOL_PIECE_BYTES (or NULL) there may be no room
-    struct codec_state state;  // of the words so far
-    uint64_t fast_epoch;       // as state.epoch; PRODUCER_NO_EPOCH while every event is to take the slow path
+    uint64_t
+        *pos; // of the next word; at a multiple of SPOOL_PIECE_BYTES (or NULL) there may be no room
+    struct codec_state state; // of the words so far
+    uint64_t
+        fast_epoch; // as state.epoch; PRODUCER_NO_EPOCH while every event is to take the slow path
     struct spool_chunk *chunk; // owned, or NULL
     uint64_t first_word;       // place of the chunk's first word in the stream
     uint64_t lost;             // calls dropped since the last record (--lossy)
     uint64_t last_stamp;       // of an event that took the slow path
 };
-_Static_assert(sizeof(struct producer_stream) == 64, "the fast path touches one cache line of the thread");
+_Static_assert(sizeof(struct producer_stream) == 64,
+               "the fast path touches one cache line of the thread");
 
 #define PRODUCER_NO_EPOCH UINT64_MAX
 
@@ -53,9 +56,10 @@ struct producer_thread {
         };
         char name[16]; // at its end, as the kernel has it
     };
-    uint32_t index;                  // in the pool; constant
-    uint16_t muted;                  // 1 once it has noticed that recording is paused
-    uint16_t forbidden;              // 1: it may make no system call, nor read the counter: nothing of it is recorded
+    uint32_t index; // in the pool; constant
+    uint16_t muted; // 1 once it has noticed that recording is paused
+    uint16_t
+        forbidden; // 1: it may make no system call, nor read the counter: nothing of it is recorded
     uintptr_t stack_low, stack_high; // of the frames that may be walked along; 0: not known yet
     struct unwind_memory *unwind;    // NULL: no walk yet
     uint64_t walks;
@@ -65,7 +69,8 @@ struct producer_thread {
     uint64_t resized, resized_bytes;
     bool resized_zeroed;
     bool no_unwind; // 1: there was no memory for walks
-    bool undefined; // 1: the stack of the event under way has been looked up, and its site is not defined
+    bool
+        undefined; // 1: the stack of the event under way has been looked up, and its site is not defined
 };
 
 // Bits of producer_tls.busy: what the thread is doing, so that an event can see what it interrupts.
@@ -73,11 +78,13 @@ enum producer_busy {
     // A record: stream 0 must not be touched. Also whatever else uses the state of the thread, the process or the spool: while a
     // thread does, detaching does not unmap them.
     PRODUCER_WRITING = 1,
-    PRODUCER_IN_ALLOCATOR = 2,  // inside a real function that may call wrapped ones: what its object calls is no event
-    PRODUCER_IN_OPERATOR = 4,   // the same for the C++ operators' object
-    PRODUCER_MUTED = 8,         // inside heaptape's own calls of libc: nothing is an event
-    PRODUCER_IN_RUNTIME = 32,   // never set: names the C++ runtime's object, whose operators call each other
-    PRODUCER_NAMED = 64,        // recording a call of an allocator beside the one in use, by its own names
+    PRODUCER_IN_ALLOCATOR =
+        2, // inside a real function that may call wrapped ones: what its object calls is no event
+    PRODUCER_IN_OPERATOR = 4, // the same for the C++ operators' object
+    PRODUCER_MUTED = 8,       // inside heaptape's own calls of libc: nothing is an event
+    PRODUCER_IN_RUNTIME =
+        32, // never set: names the C++ runtime's object, whose operators call each other
+    PRODUCER_NAMED = 64, // recording a call of an allocator beside the one in use, by its own names
     PRODUCER_INTERRUPTING = 16, // a record in stream 1: the interrupted one is finished afterwards
 };
 
@@ -85,18 +92,20 @@ struct producer_tls {
     struct producer_thread *thread; // never NULL; initially one without room
     uint32_t busy;                  // enum producer_busy
     uint32_t rounds;                // of the thread's key destructors
-    void *failing;                  // capture's: the innermost operator new under way that may throw
+    void *failing; // capture's: the innermost operator new under way that may throw
     // Bytes to be allocated until the next stack is recorded: below 0 where all are, far away where none is.
     int64_t stack_left;
-    uint64_t random;   // state of the generator that it is drawn from; 0: not seeded yet
-    uint32_t decided;  // enum producer_decided, of an event that takes the slow path
-    uint32_t releaser; // the thread's number in producer_releases; 0 as long as it is known to be the only one
-    int32_t untimed;   // calls of real functions until the next one is timed
+    uint64_t random;  // state of the generator that it is drawn from; 0: not seeded yet
+    uint32_t decided; // enum producer_decided, of an event that takes the slow path
+    uint32_t
+        releaser; // the thread's number in producer_releases; 0 as long as it is known to be the only one
+    int32_t untimed; // calls of real functions until the next one is timed
 };
 // Is the stack of the event recorded?
 enum producer_decided { PRODUCER_UNDECIDED = 0, PRODUCER_WITHOUT_STACK, PRODUCER_WITH_STACK };
 
-extern _Thread_local struct producer_tls producer_tls __attribute__((visibility("hidden"), tls_model("initial-exec")));
+extern _Thread_local struct producer_tls producer_tls
+    __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 // When blocks were freed last, by where they lie: the number of the thread, and above it the coarse time by the counter.
 //
@@ -111,9 +120,10 @@ extern _Thread_local struct producer_tls producer_tls __attribute__((visibility(
 // converter sees what it would see without.
 enum {
     PRODUCER_RELEASES = 4096,
-    PRODUCER_RELEASES_SHIFT = 10, // bytes that share an entry; threads with heaps of their own share no cache line
-    PRODUCER_UNIT_SHIFT = 8,      // ticks of the coarse time: 100 ns at 2.6 GHz. It wraps after 6 ms.
-    PRODUCER_NEAR_UNITS = 16,     // more than the counter can be early, CONVERT_SKID_NS
+    PRODUCER_RELEASES_SHIFT =
+        10, // bytes that share an entry; threads with heaps of their own share no cache line
+    PRODUCER_UNIT_SHIFT = 8,  // ticks of the coarse time: 100 ns at 2.6 GHz. It wraps after 6 ms.
+    PRODUCER_NEAR_UNITS = 16, // more than the counter can be early, CONVERT_SKID_NS
 };
 extern _Atomic uint32_t producer_releases[PRODUCER_RELEASES] __attribute__((visibility("hidden")));
 
@@ -144,7 +154,8 @@ static inline __attribute__((always_inline)) uint64_t producer_release_ticks(uin
     uint32_t releaser = producer_tls.releaser;
     if (producer_unlikely(releaser)) {
         _Atomic uint32_t *at = producer_release_at(address);
-        if (producer_release_is_near(atomic_load_explicit(at, memory_order_relaxed), ticks, releaser))
+        if (producer_release_is_near(atomic_load_explicit(at, memory_order_relaxed), ticks,
+                                     releaser))
             ticks = clock_counter_ordered();
         // All threads free NULL, and often.
         if (address)
@@ -169,7 +180,8 @@ static inline bool producer_has_room(const uint64_t *pos, unsigned words)
 // Makes the words before `end` visible to the recorder, which pairs with the release.
 static inline void producer_publish(struct producer_stream *stream, uint64_t *end)
 {
-    atomic_store_explicit(&stream->chunk->published, (uint32_t)(uintptr_t)end, memory_order_release);
+    atomic_store_explicit(&stream->chunk->published, (uint32_t)(uintptr_t)end,
+                          memory_order_release);
     stream->pos = end;
 }
 
@@ -180,7 +192,8 @@ static inline void producer_compiler_fence(void)
 
 // Begins a record of the fast path: the stream that it goes into, or NULL: nothing was done and producer_record must be called.
 // The counter is read after this, so that a handler's event never comes between a stamp and its record: streams are monotonic.
-static inline __attribute__((always_inline)) struct producer_stream *producer_begin(uint32_t obstacles)
+static inline __attribute__((always_inline)) struct producer_stream *
+producer_begin(uint32_t obstacles)
 {
     // A handler that comes before the flag is set leaves all as it was.
     if (producer_unlikely(producer_tls.busy | obstacles))
@@ -197,8 +210,8 @@ static inline __attribute__((always_inline)) struct producer_stream *producer_be
 }
 
 // Ends it with the record's word; false, and no record, if `odd` says that it does not fit the form, or the epoch.
-static inline __attribute__((always_inline)) bool producer_end(struct producer_stream *stream, uint64_t ticks,
-                                                               uint64_t odd, uint64_t word)
+static inline __attribute__((always_inline)) bool
+producer_end(struct producer_stream *stream, uint64_t ticks, uint64_t odd, uint64_t word)
 {
     odd |= codec_epoch_of_ticks(ticks) ^ stream->fast_epoch;
     if (producer_unlikely(odd)) {
@@ -214,8 +227,8 @@ static inline __attribute__((always_inline)) bool producer_end(struct producer_s
 
 // Writes the one-word record of a SIZED kind. False: producer_record must be called. Big blocks take that path, which knows
 // them.
-static inline __attribute__((always_inline)) bool producer_put_sized(unsigned kind, uint64_t size, uint64_t address,
-                                                                     bool is_release)
+static inline __attribute__((always_inline)) bool
+producer_put_sized(unsigned kind, uint64_t size, uint64_t address, bool is_release)
 {
     struct producer_stream *stream = producer_begin(0);
     if (!stream)
@@ -227,16 +240,18 @@ static inline __attribute__((always_inline)) bool producer_put_sized(unsigned ki
 }
 
 // The same for a call that allocates a block, unless its stack may have to be recorded.
-static inline __attribute__((always_inline)) bool producer_put_allocated(unsigned kind, uint64_t size, uint64_t address)
+static inline __attribute__((always_inline)) bool
+producer_put_allocated(unsigned kind, uint64_t size, uint64_t address)
 {
     producer_tls.stack_left = (int64_t)((uint64_t)producer_tls.stack_left - size);
-    return !producer_unlikely(producer_tls.stack_left < 0) && producer_put_sized(kind, size, address, false);
+    return !producer_unlikely(producer_tls.stack_left < 0) &&
+           producer_put_sized(kind, size, address, false);
 }
 
 // What producer_put_sized does not do: moves the base to the block, and notes a count that is not 1, of HT_CALLOC. False:
 // nothing was done and producer_record must be called.
-bool producer_put_moved(unsigned kind, uint64_t count, uint64_t size, uint64_t address, bool is_release)
-    __attribute__((visibility("hidden")));
+bool producer_put_moved(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
+                        bool is_release) __attribute__((visibility("hidden")));
 
 // Not 0: the block is a big one, or one-word records do not have its count.
 static inline uint64_t producer_odd_block(uint64_t count, uint64_t size)
@@ -245,8 +260,8 @@ static inline uint64_t producer_odd_block(uint64_t count, uint64_t size)
 }
 
 // To be tried when that was false; `caller` is the wrapper's return address, `frame` that of the function that calls this.
-static inline bool producer_put_again(unsigned kind, uint64_t size, uint64_t address, const void *caller,
-                                      const void *frame)
+static inline bool producer_put_again(unsigned kind, uint64_t size, uint64_t address,
+                                      const void *caller, const void *frame)
 {
     if (producer_tls.stack_left < 0)
         return producer_put_called(kind, 1, size, address, caller, frame);
@@ -256,7 +271,8 @@ static inline bool producer_put_again(unsigned kind, uint64_t size, uint64_t add
 }
 
 // The same for a PLAIN kind, each of which frees its block.
-static inline __attribute__((always_inline)) bool producer_put_plain(unsigned kind, uint64_t address)
+static inline __attribute__((always_inline)) bool producer_put_plain(unsigned kind,
+                                                                     uint64_t address)
 {
     // The hint is 0 unless the block may be a big one.
     struct producer_stream *stream = producer_begin(producer_residency_hint(address));

@@ -126,7 +126,8 @@ static void set_arguments(struct alone_start *s, const char *options)
     // As a recording without a recorder reads it. What HEAPTAPE_RECORD says of stacks comes later, and applies.
     struct spool_stacks ignored = {0};
     const char *stacks = value_of(SPOOL_ENV_STACKS);
-    if (stacks && strlen(stacks) < sizeof s->stacks - sizeof "--stacks=" && spool_parse_stacks(stacks, &ignored) == 0) {
+    if (stacks && strlen(stacks) < sizeof s->stacks - sizeof "--stacks=" &&
+        spool_parse_stacks(stacks, &ignored) == 0) {
         strcat(strcpy(s->stacks, "--stacks="), stacks);
         s->arguments[n++] = s->stacks;
     }
@@ -168,7 +169,8 @@ static void close_between(unsigned from, unsigned below)
 static _Noreturn void run_recorder(struct alone_start *s)
 {
     uint64_t none = 0;
-    unsigned report = (unsigned)s->report, keep = s->keep > STDERR_FILENO ? (unsigned)s->keep : report;
+    unsigned report = (unsigned)s->report,
+             keep = s->keep > STDERR_FILENO ? (unsigned)s->keep : report;
     int null = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
     syscall(SYS_setsid);
     syscall(SYS_dup3, null, STDIN_FILENO, 0);
@@ -263,8 +265,8 @@ bool producer_alone_start(struct producer_inherited *in)
     if (tried || !environ || !is_asked() || !in->library[0])
         return false;
     tried = true;
-    struct alone_start *s =
-        producer_mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct alone_start *s = producer_mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE,
+                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (s == MAP_FAILED)
         return complain("no memory is left");
     bool found = find_heaptape(s->path, in->library, in->heaptape), started = false;
@@ -294,8 +296,8 @@ void producer_alone_share(void)
         return;
     while (environ[n])
         n++;
-    char **with =
-        producer_mmap(NULL, (n + 2) * sizeof *with, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char **with = producer_mmap(NULL, (n + 2) * sizeof *with, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (with == MAP_FAILED)
         return;
     memcpy(with, environ, n * sizeof *with);
@@ -307,10 +309,12 @@ void producer_alone_share(void)
 void producer_alone_finish(void)
 {
     const struct producer_inherited *in = &producer_inherited;
-    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     const struct timespec pause = {.tv_nsec = 1000000};
     // A vfork child has its parent's memory.
-    if (!p || !p->header || p->pid != in->session.attached || p->pid != (uint32_t)syscall(SYS_getpid))
+    if (!p || !p->header || p->pid != in->session.attached ||
+        p->pid != (uint32_t)syscall(SYS_getpid))
         return;
     atomic_store(&p->header->finishing, SPOOL_FINISHING);
     producer_wake_recorder(p);

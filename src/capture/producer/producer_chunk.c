@@ -14,9 +14,11 @@ enum {
 };
 
 #define SCARCE_WAIT_NS 2000000000u // how long to wait for a chunk that perhaps nobody gives back
-#define FOUND_WAIT_NS  5000000000u // … for a recorder that has not found this spool: it may be unable to
+#define FOUND_WAIT_NS                                                                              \
+    5000000000u // … for a recorder that has not found this spool: it may be unable to
 
-static int futex(const _Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+static int futex(const _Atomic uint32_t *word, int op, uint32_t value,
+                 const struct timespec *timeout)
 {
     return (int)syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
@@ -47,7 +49,8 @@ bool producer_has_recorder(const struct producer_process *p)
     if (!atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
         return control_recorder_lives(in->futexes, in->session.owner);
     // A sandbox forbids the system call that cannot fault.
-    return atomic_load_explicit(&in->futexes->recorder.owner, memory_order_acquire) == in->session.owner;
+    return atomic_load_explicit(&in->futexes->recorder.owner, memory_order_acquire) ==
+           in->session.owner;
 }
 
 uint32_t producer_recorder(void)
@@ -55,13 +58,15 @@ uint32_t producer_recorder(void)
     const struct producer_inherited *in = &producer_inherited;
     const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
     bool recorded = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
-    return recorded && !(in->session.flags & SPOOL_NO_RECORDER) && producer_has_recorder(p) ? in->session.recorder_pid
-                                                                                            : 0;
+    return recorded && !(in->session.flags & SPOOL_NO_RECORDER) && producer_has_recorder(p)
+               ? in->session.recorder_pid
+               : 0;
 }
 
 void producer_ended_by(uint32_t pid)
 {
-    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    const struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     if (p && p->header)
         atomic_store(&p->header->ended_by, pid);
 }
@@ -76,8 +81,10 @@ static struct spool_chunk *pop_free(struct producer_process *p)
             return NULL;
         struct spool_chunk *chunk = producer_chunk_at(&producer_inherited, index);
         // May be stale when another thread was faster: then the tag differs and the exchange fails.
-        uint64_t next = __atomic_load_n(&chunk->next_free, __ATOMIC_RELAXED) | ((top >> 32) + 1) << 32;
-        if (atomic_compare_exchange_weak_explicit(free_top, &top, next, memory_order_acquire, memory_order_acquire))
+        uint64_t next = __atomic_load_n(&chunk->next_free, __ATOMIC_RELAXED) | ((top >> 32) + 1)
+                                                                                   << 32;
+        if (atomic_compare_exchange_weak_explicit(free_top, &top, next, memory_order_acquire,
+                                                  memory_order_acquire))
             return chunk;
     }
     return NULL;
@@ -86,7 +93,8 @@ static struct spool_chunk *pop_free(struct producer_process *p)
 // Chunks that the process may hold now: enough that when all are taken, the recorder has some to give back.
 static uint32_t limit_of(const struct producer_process *p)
 {
-    uint32_t max = p->max_chunks, fetched = atomic_load_explicit(&p->sandboxed, memory_order_relaxed);
+    uint32_t max = p->max_chunks,
+             fetched = atomic_load_explicit(&p->sandboxed, memory_order_relaxed);
     if (fetched)
         return fetched;
     if (p->flags & SPOOL_NO_RECORDER)
@@ -96,7 +104,8 @@ static uint32_t limit_of(const struct producer_process *p)
     return limit < max ? (uint32_t)limit : max;
 }
 
-_Static_assert(PRODUCER_STEP_CHUNKS % PRODUCER_OPEN_CHUNKS == 0, "chunks that are opened at once lie side by side");
+_Static_assert(PRODUCER_STEP_CHUNKS % PRODUCER_OPEN_CHUNKS == 0,
+               "chunks that are opened at once lie side by side");
 
 // Gives the chunk its pages up to `bytes`, so that a full file system is an error here and not a SIGBUS later.
 static bool fetch_pages(struct spool_chunk *chunk, uint32_t from, uint32_t bytes)
@@ -109,8 +118,10 @@ static bool fetch_pages(struct spool_chunk *chunk, uint32_t from, uint32_t bytes
 
 bool producer_chunk_ready(struct producer_process *p, struct spool_chunk *chunk, uintptr_t end)
 {
-    uint32_t bytes = (uint32_t)(end - (uintptr_t)chunk + SPOOL_PIECE_BYTES - 1) & -(uint32_t)SPOOL_PIECE_BYTES;
-    return bytes <= chunk->ready_bytes || atomic_load_explicit(&p->sandboxed, memory_order_relaxed) ||
+    uint32_t bytes =
+        (uint32_t)(end - (uintptr_t)chunk + SPOOL_PIECE_BYTES - 1) & -(uint32_t)SPOOL_PIECE_BYTES;
+    return bytes <= chunk->ready_bytes ||
+           atomic_load_explicit(&p->sandboxed, memory_order_relaxed) ||
            fetch_pages(chunk, chunk->ready_bytes, bytes);
 }
 
@@ -124,11 +135,12 @@ static bool open_chunk(struct producer_process *p, uint32_t index, bool whole)
     if (!chunk)
         return false;
     if (index >= open) {
-        uint32_t start = index / PRODUCER_OPEN_CHUNKS * PRODUCER_OPEN_CHUNKS, end = start + PRODUCER_OPEN_CHUNKS;
+        uint32_t start = index / PRODUCER_OPEN_CHUNKS * PRODUCER_OPEN_CHUNKS,
+                 end = start + PRODUCER_OPEN_CHUNKS;
         if (end > p->max_chunks)
             end = p->max_chunks;
-        if (mprotect(producer_chunk_at(&producer_inherited, start), (size_t)(end - start) * SPOOL_CHUNK_BYTES,
-                     PROT_READ | PROT_WRITE))
+        if (mprotect(producer_chunk_at(&producer_inherited, start),
+                     (size_t)(end - start) * SPOOL_CHUNK_BYTES, PROT_READ | PROT_WRITE))
             return false;
         atomic_compare_exchange_strong_explicit(&p->open_chunks, &open, end, memory_order_release,
                                                 memory_order_relaxed);
@@ -151,7 +163,8 @@ unsigned producer_before_sandbox(bool now)
 {
     int saved_errno = errno;
     unsigned changes = 0;
-    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING &&
         !atomic_load_explicit(&p->sandboxed, memory_order_relaxed)) {
         producer_chunks_fetch(p);
@@ -167,7 +180,8 @@ unsigned producer_before_sandbox(bool now)
 
 void producer_sandbox_refused(unsigned changes)
 {
-    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     if (p && changes & FETCHED)
         atomic_store_explicit(&p->sandboxed, 0, memory_order_relaxed);
     if (changes & FILTERED)
@@ -188,8 +202,8 @@ static struct spool_chunk *take_fresh(struct producer_process *p, bool *scarce)
         *scarce = !open_chunk(p, fresh, false);
         if (*scarce)
             return NULL;
-    } while (!atomic_compare_exchange_weak_explicit(fresh_chunks, &fresh, fresh + 1, memory_order_acq_rel,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(fresh_chunks, &fresh, fresh + 1,
+                                                    memory_order_acq_rel, memory_order_relaxed));
     return producer_chunk_at(&producer_inherited, fresh);
 }
 
@@ -234,7 +248,8 @@ static const char *reason_to_stop(const struct producer_process *p, bool scarce,
         return "the recorder has ended";
     if (atomic_load_explicit(&p->header->refused, memory_order_acquire))
         return "the recorder could not map its spool";
-    if (waited_ns > FOUND_WAIT_NS && !atomic_load_explicit(&p->header->adopted, memory_order_relaxed))
+    if (waited_ns > FOUND_WAIT_NS &&
+        !atomic_load_explicit(&p->header->adopted, memory_order_relaxed))
         return "the recorder did not find its spool";
     if (scarce && waited_ns > SCARCE_WAIT_NS)
         return "no space is left in the spool for a chunk per thread";
@@ -305,7 +320,8 @@ uint64_t producer_cost_measure(enum clock_kind clock)
         uint64_t begin = clock_ticks(clock);
         for (uint64_t n = 0; n < SPOOL_FAST_EVENTS; n++) {
             uint64_t stamp = clock_ticks(clock) >> CODEC_STAMP_SHIFT;
-            atomic_store_explicit(&words[n % WORDS], codec_sized(HT_MALLOC, stamp, n, n), memory_order_relaxed);
+            atomic_store_explicit(&words[n % WORDS], codec_sized(HT_MALLOC, stamp, n, n),
+                                  memory_order_relaxed);
             atomic_store_explicit(&published, (uint32_t)n, memory_order_release);
         }
         uint64_t ticks = clock_ticks(clock) - begin;
@@ -355,7 +371,8 @@ static void add_call(uint64_t ticks)
     t->timed_calls++;
     atomic_fetch_add_explicit(&h->timed_calls, 1, memory_order_relaxed);
     // A short call may seem to take less than nothing: only the sum counts.
-    atomic_fetch_add_explicit(&h->call_min_ticks, (ticks - timing_ticks) * period, memory_order_relaxed);
+    atomic_fetch_add_explicit(&h->call_min_ticks, (ticks - timing_ticks) * period,
+                              memory_order_relaxed);
     atomic_fetch_add_explicit(&h->call_max_ticks, ticks * period, memory_order_relaxed);
 }
 

@@ -36,7 +36,8 @@ static void *remap(void *from, size_t bytes, void *to)
 static char *reserve(size_t bytes)
 {
     size_t room = bytes + SPOOL_CHUNK_BYTES;
-    char *at = producer_mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *at =
+        producer_mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
         return NULL;
     size_t before = -(uintptr_t)at & (SPOOL_CHUNK_BYTES - 1), after = SPOOL_CHUNK_BYTES - before;
@@ -51,7 +52,8 @@ static struct spool_header *adopt(struct producer_inherited *in, char *at)
 {
     madvise(at, FIRST_BYTES, MADV_DONTDUMP);
     in->spool = (struct spool_header *)at;
-    atomic_store_explicit(&in->steps[0], (struct spool_chunk *)(at + SPOOL_HEADER_BYTES), memory_order_release);
+    atomic_store_explicit(&in->steps[0], (struct spool_chunk *)(at + SPOOL_HEADER_BYTES),
+                          memory_order_release);
     return in->spool;
 }
 
@@ -63,7 +65,8 @@ struct spool_header *producer_map_first(struct producer_inherited *in, int fd, u
     in->place = NULL;
     if (!at)
         return NULL;
-    if (producer_mmap(at, FIRST_BYTES, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED ||
+    if (producer_mmap(at, FIRST_BYTES, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) ==
+            MAP_FAILED ||
         mprotect(at, open_bytes, PROT_READ | PROT_WRITE)) {
         producer_munmap(at, FIRST_BYTES);
         return NULL;
@@ -114,7 +117,8 @@ void producer_unmap_left(struct producer_inherited *in)
 
 void producer_forget_map(struct producer_inherited *in)
 {
-    for (size_t i = 0; i < PRODUCER_MAX_STEPS && atomic_load_explicit(&in->steps[i], memory_order_relaxed); i++)
+    for (size_t i = 0;
+         i < PRODUCER_MAX_STEPS && atomic_load_explicit(&in->steps[i], memory_order_relaxed); i++)
         atomic_store_explicit(&in->steps[i], NULL, memory_order_relaxed);
     in->spool = NULL;
 }
@@ -137,8 +141,9 @@ static bool map_next(struct producer_inherited *in, uint32_t step)
     }
     producer_munmap(from, SPOOL_CHUNK_BYTES);
     // Another thread may have been faster.
-    if (!atomic_compare_exchange_strong_explicit(&in->steps[step], &unmapped, (struct spool_chunk *)at,
-                                                 memory_order_acq_rel, memory_order_acquire))
+    if (!atomic_compare_exchange_strong_explicit(&in->steps[step], &unmapped,
+                                                 (struct spool_chunk *)at, memory_order_acq_rel,
+                                                 memory_order_acquire))
         producer_munmap(at, STEP_BYTES);
     return true;
 }

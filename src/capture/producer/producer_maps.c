@@ -8,7 +8,8 @@
 
 enum {
     MAX_BUILD_ID = 32,
-    HEADERS_BYTES = PRODUCER_PIECE_BYTES * 3 / 4, // of an ELF file's program headers; the rest is for its notes
+    HEADERS_BYTES =
+        PRODUCER_PIECE_BYTES * 3 / 4, // of an ELF file's program headers; the rest is for its notes
 };
 
 struct lines {
@@ -171,7 +172,8 @@ static uint32_t read_build_id(long fd, char *piece, uint8_t *id)
     for (unsigned i = 0; i < head.e_phnum; i++) {
         const size_t room = PRODUCER_PIECE_BYTES - HEADERS_BYTES;
         size_t n = program[i].p_filesz < room ? program[i].p_filesz : room;
-        if (program[i].p_type != PT_NOTE || syscall(SYS_pread64, fd, notes, n, program[i].p_offset) != (long)n)
+        if (program[i].p_type != PT_NOTE ||
+            syscall(SYS_pread64, fd, notes, n, program[i].p_offset) != (long)n)
             continue;
         uint32_t found = id_in_notes(notes, n, id);
         if (found)
@@ -182,7 +184,9 @@ static uint32_t read_build_id(long fd, char *piece, uint8_t *id)
 
 static uint32_t build_id_of(const char *path, char *piece, uint8_t *id)
 {
-    long fd = path[0] == '/' ? syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+    long fd = path[0] == '/' ? syscall(SYS_openat, AT_FDCWD, path,
+                                       O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+                             : -1;
     if (fd < 0)
         return 0;
     uint32_t n = read_build_id(fd, piece, id);
@@ -207,8 +211,8 @@ static uint32_t describe(struct producer_sites *sites, const struct producer_map
     return at + (uint32_t)(path < room ? path : room);
 }
 
-void producer_maps_scan(struct producer_sites *sites, struct producer_process *p, struct producer_thread *t,
-                        struct producer_stream *stream)
+void producer_maps_scan(struct producer_sites *sites, struct producer_process *p,
+                        struct producer_thread *t, struct producer_stream *stream)
 {
     struct lines l;
     struct producer_mapping m;

@@ -22,7 +22,8 @@ enum {
 };
 
 // mmap(2) and its like by the system call: those of libc are wrapped.
-static inline void *producer_mmap(void *at, size_t bytes, int protection, int flags, int fd, uint64_t offset)
+static inline void *producer_mmap(void *at, size_t bytes, int protection, int flags, int fd,
+                                  uint64_t offset)
 {
     return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
 }
@@ -33,7 +34,12 @@ static inline void producer_munmap(void *at, size_t bytes)
 }
 
 // Zero in a new process image, and again in a fork child.
-enum producer_state { PRODUCER_NEW = 0, PRODUCER_STARTING = 1, PRODUCER_RUNNING = 2, PRODUCER_OFF = 3 };
+enum producer_state {
+    PRODUCER_NEW = 0,
+    PRODUCER_STARTING = 1,
+    PRODUCER_RUNNING = 2,
+    PRODUCER_OFF = 3
+};
 
 // Of the process image; lies in a wiped mapping.
 struct producer_process {
@@ -42,17 +48,22 @@ struct producer_process {
     bool slow;              // every event takes the slow path
     bool measures;          // how much is used of big blocks
     enum clock_kind clock;
-    uint32_t pid; // who the image is: known from its start, or a vfork child's events would be its own
+    uint32_t
+        pid; // who the image is: known from its start, or a vfork child's events would be its own
     struct spool_header *header;
-    uint32_t max_chunks;            // as in the header, which others may overwrite
-    struct spool_count *unrecorded; // calls that are not: `counts` of them, a power of two. NULL: nobody wants to know
+    uint32_t max_chunks; // as in the header, which others may overwrite
+    struct spool_count *
+        unrecorded; // calls that are not: `counts` of them, a power of two. NULL: nobody wants to know
     uint32_t counts;
     _Atomic uint32_t open_chunks; // chunks [0, open_chunks) are accessible
-    _Atomic uint32_t sandboxed;   // chunks that have their memory; all that may be used. 0: not in a sandbox
-    _Alignas(64) _Atomic uint64_t free_thread; // stack of ended threads: low 32 bits index + 1, high 32 bits a tag
-    _Atomic uint32_t fresh_threads;            // threads [0, fresh_threads) have been in use
-    _Atomic uint32_t ending;                   // list of ending threads: index + 1
-    _Atomic uint32_t full; // 1: no memory was left for the states of more threads, and is not asked for again
+    _Atomic uint32_t
+        sandboxed; // chunks that have their memory; all that may be used. 0: not in a sandbox
+    _Alignas(64) _Atomic uint64_t
+        free_thread; // stack of ended threads: low 32 bits index + 1, high 32 bits a tag
+    _Atomic uint32_t fresh_threads; // threads [0, fresh_threads) have been in use
+    _Atomic uint32_t ending;        // list of ending threads: index + 1
+    _Atomic uint32_t
+        full; // 1: no memory was left for the states of more threads, and is not asked for again
     struct producer_residency_cost residency;
 };
 
@@ -66,26 +77,28 @@ struct producer_inherited {
     _Atomic(struct producer_thread *) pool[PRODUCER_MAX_THREADS / PRODUCER_POOL_STEP];
     char dir[PRODUCER_MAX_PATH]; // of the session; "" when none was named
     bool dir_known;
-    char bypassed_by[512];               // "": by nothing
-    char library[512];                   // path of libheaptape.so; "" where it is not known yet
-    const char *heaptape;                // from its folder
-    struct spool_stacks stacks;          // that a session without a recorder asks for
-    struct spool_session session;        // a copy; magic 0: there is none
-    const struct spool_session *futexes; // the session, mapped: for system calls, unless these are not to be made
-    struct spool_reserves *reserves;     // mapped; NULL: this user has none
-    uint32_t n_reserves;                 // that the file has room for
-    uint32_t pid;                        // of the image that made `spool`
-    uint64_t start_stamp;                // of the same
-    uint64_t fork_stamp;                 // of its last fork; 0: there was none
+    char bypassed_by[512];        // "": by nothing
+    char library[512];            // path of libheaptape.so; "" where it is not known yet
+    const char *heaptape;         // from its folder
+    struct spool_stacks stacks;   // that a session without a recorder asks for
+    struct spool_session session; // a copy; magic 0: there is none
+    const struct spool_session
+        *futexes; // the session, mapped: for system calls, unless these are not to be made
+    struct spool_reserves *reserves; // mapped; NULL: this user has none
+    uint32_t n_reserves;             // that the file has room for
+    uint32_t pid;                    // of the image that made `spool`
+    uint64_t start_stamp;            // of the same
+    uint64_t fork_stamp;             // of its last fork; 0: there was none
     // Its mapping, to be dropped by a fork child: the header, and the chunks in steps of PRODUCER_STEP_CHUNKS. NULL: not
     // mapped yet.
     struct spool_header *spool;
     _Atomic(struct spool_chunk *) steps[PRODUCER_MAX_STEPS];
-    char *place;        // where a parent's spool is still mapped, for that of the child: header and first step; or NULL
-    bool forked;        // by a process that had, or may have had, several threads
-    bool filtered;      // system calls are: a fork child cannot begin a recording
-    bool sandbox;       // the program has begun to build one: nothing is measured any more
-    bool attached;      // heaptape came when the program, or one that it was forked from, ran already
+    char *
+        place; // where a parent's spool is still mapped, for that of the child: header and first step; or NULL
+    bool forked;   // by a process that had, or may have had, several threads
+    bool filtered; // system calls are: a fork child cannot begin a recording
+    bool sandbox;  // the program has begun to build one: nothing is measured any more
+    bool attached; // heaptape came when the program, or one that it was forked from, ran already
     uint32_t recording; // enum spool_recording: what a spool begins with
     char allocator[512];
     uint32_t end_key; // pthread_key_t, when end_key_made
@@ -109,7 +122,8 @@ bool producer_glob(const char *pattern, const char *text);
 
 // Maps header and first chunks of the file, of which `open_chunks` are accessible. NULL on failure. The file must have room
 // for these.
-struct spool_header *producer_map_first(struct producer_inherited *in, int fd, uint32_t open_chunks);
+struct spool_header *producer_map_first(struct producer_inherited *in, int fd,
+                                        uint32_t open_chunks);
 
 // The same for a reserve of the user's, which needs nothing but memory; PRODUCER_OPEN_CHUNKS are accessible.
 struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigned slot);
@@ -137,7 +151,8 @@ void *producer_map_wiped(void *_Atomic *to, size_t bytes);
 // A chunk that is mapped.
 static inline struct spool_chunk *producer_chunk_at(struct producer_inherited *in, uint32_t index)
 {
-    struct spool_chunk *step = atomic_load_explicit(&in->steps[index / PRODUCER_STEP_CHUNKS], memory_order_acquire);
+    struct spool_chunk *step =
+        atomic_load_explicit(&in->steps[index / PRODUCER_STEP_CHUNKS], memory_order_acquire);
     return step + index % PRODUCER_STEP_CHUNKS;
 }
 
@@ -204,15 +219,16 @@ bool producer_thread_has_unborn(const struct producer_process *p);
 void producer_thread_drop_all(struct producer_process *p);
 
 // Writes one event into a stream that nothing else is writing to; stamps it.
-void producer_stream_put(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                         const struct event *ev);
+void producer_stream_put(struct producer_process *p, struct producer_thread *t,
+                         struct producer_stream *stream, const struct event *ev);
 void producer_stream_close(struct producer_process *p, struct producer_stream *stream);
 
 // Makes every later event of the stream take the slow path, which keeps last_stamp up to date from now on.
 void producer_stream_slow(struct producer_process *p, struct producer_stream *stream);
 
 // Writes THREAD_END, with the stamp of the stream's last event.
-void producer_stream_end(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream);
+void producer_stream_end(struct producer_process *p, struct producer_thread *t,
+                         struct producer_stream *stream);
 
 // All signals blocked, by the system call: pthread_sigmask leaves the C library's own signals open.
 uint64_t producer_signals_block(void);

@@ -105,7 +105,9 @@ static void find_dir(struct producer_inherited *in)
 static int open_shared(const char *dir, const char *name, int flags)
 {
     char path[PRODUCER_MAX_PATH + 64], *end = path + sizeof path;
-    return append(append(append(path, end, dir), end, "/"), end, name) ? open_raw(path, flags | O_NOFOLLOW) : -1;
+    return append(append(append(path, end, dir), end, "/"), end, name)
+               ? open_raw(path, flags | O_NOFOLLOW)
+               : -1;
 }
 
 // Copies the session, and maps it for the futexes in it.
@@ -120,7 +122,8 @@ static bool read_session(struct producer_inherited *in)
     static struct spool_session copy;
     bool whole = syscall(SYS_pread64, fd, &copy, sizeof copy, 0l) == (long)sizeof copy &&
                  copy.magic == SPOOL_SESSION_MAGIC && copy.stamp_shift == CODEC_STAMP_SHIFT;
-    const struct spool_session *futexes = producer_mmap(NULL, sizeof copy, PROT_READ, MAP_SHARED, fd, 0);
+    const struct spool_session *futexes =
+        producer_mmap(NULL, sizeof copy, PROT_READ, MAP_SHARED, fd, 0);
     close_raw(fd);
     if (futexes == MAP_FAILED)
         return false;
@@ -144,13 +147,15 @@ static void fill_reserves(int fd)
     if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur < sizeof(struct spool_reserves))
         return;
     bytes = limit.rlim_cur < bytes ? sizeof(struct spool_reserves) : bytes;
-    if (!syscall(SYS_fallocate, fd, 0, 0l, (long)sizeof(struct spool_reserves)) && ftruncate(fd, (off_t)bytes) == 0)
+    if (!syscall(SYS_fallocate, fd, 0, 0l, (long)sizeof(struct spool_reserves)) &&
+        ftruncate(fd, (off_t)bytes) == 0)
         syscall(SYS_pwrite64, fd, &magic, sizeof magic, 0l);
 }
 
 static uint32_t reserves_within(uint64_t bytes)
 {
-    uint64_t n = bytes < SPOOL_RESERVES_BYTES ? 0 : (bytes - SPOOL_RESERVES_BYTES) / SPOOL_RESERVE_BYTES;
+    uint64_t n =
+        bytes < SPOOL_RESERVES_BYTES ? 0 : (bytes - SPOOL_RESERVES_BYTES) / SPOOL_RESERVE_BYTES;
     return n < SPOOL_RESERVES ? (uint32_t)n : SPOOL_RESERVES;
 }
 
@@ -160,7 +165,8 @@ static void map_reserves(struct producer_inherited *in)
 {
     char name[64] = "";
     struct stat st;
-    append_number(append(name, name + sizeof name, SPOOL_RESERVES_FILE), name + sizeof name, geteuid());
+    append_number(append(name, name + sizeof name, SPOOL_RESERVES_FILE), name + sizeof name,
+                  geteuid());
     int fd = open_shared(in->dir, name, O_RDWR | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT) {
         fd = open_shared(in->dir, name, O_RDWR | O_CREAT | O_EXCL);
@@ -171,9 +177,11 @@ static void map_reserves(struct producer_inherited *in)
     }
     uint64_t magic = 0;
     void *at = MAP_FAILED;
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1 &&
-        !(st.st_mode & (S_IRWXG | S_IRWXO)) && (uint64_t)st.st_size >= sizeof *in->reserves &&
-        syscall(SYS_pread64, fd, &magic, sizeof magic, 0l) == (long)sizeof magic && magic == SPOOL_RESERVES_MAGIC)
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+        st.st_nlink == 1 && !(st.st_mode & (S_IRWXG | S_IRWXO)) &&
+        (uint64_t)st.st_size >= sizeof *in->reserves &&
+        syscall(SYS_pread64, fd, &magic, sizeof magic, 0l) == (long)sizeof magic &&
+        magic == SPOOL_RESERVES_MAGIC)
         at = producer_mmap(NULL, sizeof *in->reserves, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (fd >= 0)
         close_raw(fd);
@@ -208,8 +216,8 @@ static void make_session(const char *dir)
     struct stat st;
     if (stat(dir, &st) < 0 || !spool_folder_is_safe(&st, geteuid()))
         return;
-    if (!append(append(append(path, path + sizeof path, dir), path + sizeof path, "/"), path + sizeof path,
-                SPOOL_SESSION_FILE))
+    if (!append(append(append(path, path + sizeof path, dir), path + sizeof path, "/"),
+                path + sizeof path, SPOOL_SESSION_FILE))
         return;
     char *at = append(append(append(own, end, dir), end, "/."), end, SPOOL_SESSION_FILE);
     if (!append_number(append(at, end, "-"), end, (uint64_t)syscall(SYS_getpid)))
@@ -234,11 +242,13 @@ static uint32_t chunks_within_limits(uint32_t flags)
     if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ||
         limit.rlim_cur / SPOOL_CHUNK_BYTES > most)
         return most;
-    return limit.rlim_cur / SPOOL_CHUNK_BYTES ? (uint32_t)(limit.rlim_cur / SPOOL_CHUNK_BYTES) - 1 : 0;
+    return limit.rlim_cur / SPOOL_CHUNK_BYTES ? (uint32_t)(limit.rlim_cur / SPOOL_CHUNK_BYTES) - 1
+                                              : 0;
 }
 
 // Writes the n-th name of the process's spool to `path`, of PATH_ROOM bytes.
-static bool name_spool(const struct producer_inherited *in, uint32_t n, const char *suffix, char *path)
+static bool name_spool(const struct producer_inherited *in, uint32_t n, const char *suffix,
+                       char *path)
 {
     const char *end = path + PATH_ROOM;
     char *at = append_number(append(append(path, end, in->dir), end, "/"), end, in->pid);
@@ -270,7 +280,8 @@ static bool publish_file(const struct producer_inherited *in, const char *unfini
             return false;
         rc = syscall(SYS_renameat2, AT_FDCWD, unfinished, AT_FDCWD, path, RENAME_NOREPLACE);
         // Not every file system knows the flag.
-        if (rc && (errno == EINVAL || errno == ENOSYS) && syscall(SYS_faccessat, AT_FDCWD, path, F_OK) != 0)
+        if (rc && (errno == EINVAL || errno == ENOSYS) &&
+            syscall(SYS_faccessat, AT_FDCWD, path, F_OK) != 0)
             rc = syscall(SYS_renameat2, AT_FDCWD, unfinished, AT_FDCWD, path, 0);
     }
     return rc == 0;
@@ -305,14 +316,16 @@ static uint32_t fetch_header(struct spool_header *header, int fd)
 
 // Makes the file and its mapping, and forgets the file descriptor. NULL on failure, with nothing left behind: *why is an
 // errno.
-static struct spool_header *make_file(struct producer_inherited *in, char *path, uint32_t *n_chunks, uint32_t *why)
+static struct spool_header *make_file(struct producer_inherited *in, char *path, uint32_t *n_chunks,
+                                      uint32_t *why)
 {
     int fd = create_file(in, path);
     *why = (uint32_t)errno;
     if (fd < 0)
         return NULL;
     *n_chunks = size_file(fd, in->session.flags);
-    struct spool_header *header = *n_chunks ? producer_map_first(in, fd, chunks_to_open(*n_chunks)) : NULL;
+    struct spool_header *header =
+        *n_chunks ? producer_map_first(in, fd, chunks_to_open(*n_chunks)) : NULL;
     *why = header ? fetch_header(header, fd) : *n_chunks ? ENOMEM : EFBIG;
     close_raw(fd);
     if (!*why)
@@ -333,8 +346,8 @@ static uint64_t claim_reserve(const struct producer_inherited *in)
         if (!bit || (unsigned)__builtin_ctzll(bit) >= in->n_reserves)
             return 0;
         // Pairs with the recorder's release: the place is empty again.
-    } while (
-        !atomic_compare_exchange_weak_explicit(taken, &now, now | bit, memory_order_acquire, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(taken, &now, now | bit, memory_order_acquire,
+                                                    memory_order_relaxed));
     return bit;
 }
 
@@ -350,7 +363,8 @@ static struct spool_header *take_reserve(struct producer_inherited *in)
         syscall(SYS_nanosleep, &pause, NULL);
         bit = claim_reserve(in);
     }
-    struct spool_header *header = bit ? producer_map_reserve(in, (unsigned)__builtin_ctzll(bit)) : NULL;
+    struct spool_header *header =
+        bit ? producer_map_reserve(in, (unsigned)__builtin_ctzll(bit)) : NULL;
     if (bit && !header)
         atomic_fetch_and_explicit(&in->reserves->taken, ~bit, memory_order_release);
     return header;
@@ -377,7 +391,8 @@ struct parent {
     uint64_t start_stamp, fork_stamp;
 };
 
-static void fill_header(struct spool_header *h, struct producer_process *p, const struct parent *parent)
+static void fill_header(struct spool_header *h, struct producer_process *p,
+                        const struct parent *parent)
 {
     h->control.first_state = producer_inherited.recording;
     atomic_store_explicit(&h->control.state, h->control.first_state, memory_order_relaxed);
@@ -452,7 +467,8 @@ static bool begin(struct producer_process *p)
 {
     struct producer_inherited *in = &producer_inherited;
     if (in->filtered || counter_is_forbidden())
-        return producer_refuse(p, in->reserves, in->filtered ? SPOOL_REFUSED_SECCOMP : SPOOL_REFUSED_COUNTER);
+        return producer_refuse(p, in->reserves,
+                               in->filtered ? SPOOL_REFUSED_SECCOMP : SPOOL_REFUSED_COUNTER);
     producer_thread_make_key();
     struct parent parent = leave_parent(in, p->pid);
     if (!in->dir_known)
@@ -486,11 +502,12 @@ static bool begin(struct producer_process *p)
         return producer_refuse(p, in->reserves, why);
     }
     p->header = header;
-    p->max_chunks = header->max_chunks < SPOOL_MAX_CHUNKS_ALONE ? header->max_chunks : SPOOL_MAX_CHUNKS_ALONE;
+    p->max_chunks =
+        header->max_chunks < SPOOL_MAX_CHUNKS_ALONE ? header->max_chunks : SPOOL_MAX_CHUNKS_ALONE;
     atomic_store_explicit(&p->open_chunks, chunks_to_open(p->max_chunks), memory_order_relaxed);
     producer_sites_start(in->session.depth, in->session.sample_bytes);
-    p->measures =
-        (p->flags & SPOOL_RESIDENCY) && producer_residency_allowed(in->session.filters) && producer_residency_start();
+    p->measures = (p->flags & SPOOL_RESIDENCY) && producer_residency_allowed(in->session.filters) &&
+                  producer_residency_start();
     // The recorder looks for new spools every 20 ms, which takes it least time where processes live shorter. But a reserve is
     // waited for, and names and memory of the program that it has started itself are to be seen.
     if (!path[0] || header->ppid == in->session.recorder_pid || in->session.attached == p->pid)
@@ -542,7 +559,8 @@ static void before_fork(void)
     in->recording = atomic_load_explicit(&p->header->control.state, memory_order_acquire);
     // One that is off may have forbidden itself the counter.
     bool reads = atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
-    in->fork_stamp = reads && !producer_tls.thread->forbidden ? clock_ticks(p->clock) >> CODEC_STAMP_SHIFT : 0;
+    in->fork_stamp =
+        reads && !producer_tls.thread->forbidden ? clock_ticks(p->clock) >> CODEC_STAMP_SHIFT : 0;
 }
 
 void producer_before_fork(void)
@@ -559,7 +577,8 @@ void producer_after_fork(void)
     if (!p)
         return;
     p->pid = (uint32_t)syscall(SYS_getpid);
-    in->forked |= !in->spool || atomic_load_explicit(&in->spool->threads_live, memory_order_relaxed) > 1;
+    in->forked |=
+        !in->spool || atomic_load_explicit(&in->spool->threads_live, memory_order_relaxed) > 1;
 }
 
 // The state of a process that has no memory for one of its own. A fork child has that of its parent: it is not recorded either.
@@ -575,7 +594,8 @@ static struct producer_process *refuse_without_memory(void)
         return none;
     if (!in->dir_known)
         find_dir(in);
-    if (in->dir[0] && join_session(in) && producer_is_followed(&in->session) && producer_has_recorder(&without_memory))
+    if (in->dir[0] && join_session(in) && producer_is_followed(&in->session) &&
+        producer_has_recorder(&without_memory))
         producer_refuse(&without_memory, in->reserves, ENOMEM);
     atomic_store_explicit(&without_memory.state, PRODUCER_OFF, memory_order_release);
     return &without_memory;
@@ -600,7 +620,8 @@ struct producer_process *producer_process_ready(void)
         bool begun = start(p);
         if (begun)
             count_missing(p);
-        atomic_store_explicit(&p->state, begun ? PRODUCER_RUNNING : PRODUCER_OFF, memory_order_release);
+        atomic_store_explicit(&p->state, begun ? PRODUCER_RUNNING : PRODUCER_OFF,
+                              memory_order_release);
     }
 }
 
@@ -651,7 +672,8 @@ int producer_attach(const char *dir)
 
 void producer_detach(void)
 {
-    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     uint32_t running = PRODUCER_RUNNING;
     if (!p)
         return;
@@ -709,7 +731,8 @@ int producer_control(enum control_verb verb)
     int saved_errno = errno;
     const struct producer_inherited *in = &producer_inherited;
     const struct producer_process *p = recorded_process();
-    int rc = p ? control_do(&(struct control){p->header, &in->session, in->futexes, 0}, verb) : -ENOENT;
+    int rc =
+        p ? control_do(&(struct control){p->header, &in->session, in->futexes, 0}, verb) : -ENOENT;
     errno = saved_errno;
     return rc;
 }
@@ -724,13 +747,14 @@ int producer_control_state(void)
 
 void producer_set_allocator(const char *path)
 {
-    append(producer_inherited.allocator, producer_inherited.allocator + sizeof producer_inherited.allocator, path);
+    append(producer_inherited.allocator,
+           producer_inherited.allocator + sizeof producer_inherited.allocator, path);
 }
 
 void producer_set_bypass(const char *path)
 {
-    append(producer_inherited.bypassed_by, producer_inherited.bypassed_by + sizeof producer_inherited.bypassed_by,
-           path);
+    append(producer_inherited.bypassed_by,
+           producer_inherited.bypassed_by + sizeof producer_inherited.bypassed_by, path);
 }
 
 static bool is_listed(const struct spool_header *h, uint32_t bytes, const char *path)
@@ -745,14 +769,16 @@ static bool is_listed(const struct spool_header *h, uint32_t bytes, const char *
 void producer_add_deepbound(const char *path)
 {
     static _Atomic bool adding;
-    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    const struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     struct spool_header *h = p ? p->header : NULL;
     size_t n = strlen(path) + 1;
     // Another thread that is at it finds the same.
     if (!h || atomic_exchange(&adding, true))
         return;
     uint32_t bytes = atomic_load_explicit(&h->deepbound_bytes, memory_order_relaxed);
-    if (bytes < sizeof h->deepbound && n <= sizeof h->deepbound - bytes && !is_listed(h, bytes, path)) {
+    if (bytes < sizeof h->deepbound && n <= sizeof h->deepbound - bytes &&
+        !is_listed(h, bytes, path)) {
         memcpy(h->deepbound + bytes, path, n);
         // Pairs with the recorder's acquire: the text is there.
         atomic_store_explicit(&h->deepbound_bytes, bytes + (uint32_t)n, memory_order_release);
@@ -762,9 +788,12 @@ void producer_add_deepbound(const char *path)
 
 struct spool_header *producer_may_ask_malloc(void)
 {
-    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    return !producer_is_uncertain() && atomic_load_explicit(&p->header->deepbound_bytes, memory_order_relaxed) &&
-                   !producer_inherited.sandbox && syscall(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == 0 &&
+    const struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    return !producer_is_uncertain() &&
+                   atomic_load_explicit(&p->header->deepbound_bytes, memory_order_relaxed) &&
+                   !producer_inherited.sandbox &&
+                   syscall(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == 0 &&
                    syscall(SYS_getpid) == (long)producer_inherited.pid
                ? p->header
                : NULL;
@@ -773,7 +802,8 @@ struct spool_header *producer_may_ask_malloc(void)
 bool producer_is_uncertain(void)
 {
     uint32_t was = producer_enter(PRODUCER_WRITING);
-    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    const struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     bool ready = p && p->header;
     producer_leave(was);
     return producer_inherited.forked || !ready;
@@ -782,5 +812,6 @@ bool producer_is_uncertain(void)
 void producer_set_library(const char *path, const char *heaptape)
 {
     producer_inherited.heaptape = heaptape;
-    append(producer_inherited.library, producer_inherited.library + sizeof producer_inherited.library, path);
+    append(producer_inherited.library,
+           producer_inherited.library + sizeof producer_inherited.library, path);
 }

@@ -11,11 +11,13 @@ static void find_limit(struct spool_untraced *u, uint32_t error)
     static const struct {
         uint32_t error;
         __rlimit_resource_t resource;
-    } causes[] = {{ENOMEM, RLIMIT_AS}, {ENOMEM, RLIMIT_DATA}, {EFBIG, RLIMIT_FSIZE}, {EMFILE, RLIMIT_NOFILE}};
+    } causes[] = {
+        {ENOMEM, RLIMIT_AS}, {ENOMEM, RLIMIT_DATA}, {EFBIG, RLIMIT_FSIZE}, {EMFILE, RLIMIT_NOFILE}};
     struct rlimit limit;
     uint64_t lowest = RLIM_INFINITY;
     for (unsigned i = 0; i < sizeof causes / sizeof *causes; i++) {
-        if (causes[i].error != error || getrlimit(causes[i].resource, &limit) < 0 || limit.rlim_cur >= lowest)
+        if (causes[i].error != error || getrlimit(causes[i].resource, &limit) < 0 ||
+            limit.rlim_cur >= lowest)
             continue;
         lowest = limit.rlim_cur;
         u->resource = causes[i].resource;
@@ -25,7 +27,8 @@ static void find_limit(struct spool_untraced *u, uint32_t error)
 
 bool producer_refuse(struct producer_process *p, struct spool_reserves *shared, uint32_t why)
 {
-    uint32_t i = shared ? atomic_fetch_add_explicit(&shared->untraced, 1, memory_order_relaxed) : SPOOL_UNTRACED;
+    uint32_t i = shared ? atomic_fetch_add_explicit(&shared->untraced, 1, memory_order_relaxed)
+                        : SPOOL_UNTRACED;
     if (i >= SPOOL_UNTRACED)
         return false;
     struct spool_untraced *u = &shared->untraced_of[i];

@@ -17,23 +17,26 @@ enum {
     PROBES = 32,
     RESERVED = 1,        // an entry that is being filled in
     VECTOR_PAGES = 4096, // of mincore at a time: a call costs as much as 2,000 pages
-    STACK_PAGES = 512,   // the same while another thread uses the vector: the stack may be a signal handler's
+    STACK_PAGES =
+        512, // the same while another thread uses the vector: the stack may be a signal handler's
     CHECKED_PAGES = 128, // whose contents are looked at; of more pages some stand for all
     READ_PAGES = 16,     // at a time
     MAX_PAGE_BYTES = 65536,
-    ALWAYS = 4,            // so many blocks of each class of sizes are measured whatever it costs
-    COST_SHARE = 200,      // else measuring takes at most 1/200 of the time since the start, and …
-    COST_FREE = 1 << 21,   // … some ticks, less than a millisecond
+    ALWAYS = 4,          // so many blocks of each class of sizes are measured whatever it costs
+    COST_SHARE = 200,    // else measuring takes at most 1/200 of the time since the start, and …
+    COST_FREE = 1 << 21, // … some ticks, less than a millisecond
     SMALL_BYTES = 1 << 15, // smaller ones are measured only …
-    SMALL_PART = 4,        // while it has taken less than this part of that, so that they leave time for the others
-    BIG_BYTES = 1 << 20,   // those come first at exit
+    SMALL_PART =
+        4, // while it has taken less than this part of that, so that they leave time for the others
+    BIG_BYTES = 1 << 20, // those come first at exit
     // While they are live, blocks between these sizes are measured again and again: each time so many ticks have passed.
     FOLLOWED_BYTES = 1 << 18,
     FOLLOWED_MAX_BYTES = 1 << 28,
     FOLLOW_MIN_TICKS = 1 << 22,
     FOLLOW_MAX_TICKS = 1 << 25,
     FOLLOW_PART = 64, // or this part of the time since the start, between the two
-    LIMIT_TIMES = 16, // nothing is measured where the memory for it would be a larger part of the program's limits
+    LIMIT_TIMES =
+        16, // nothing is measured where the memory for it would be a larger part of the program's limits
 };
 
 struct block {
@@ -48,9 +51,9 @@ struct block {
 
 // Of a live block. Written by the thread that allocated it, before the program gets it.
 struct residency_entry {
-    _Atomic uint64_t address;      // 0: none
-    _Atomic uint64_t seen;         // 1 + pages that were resident when it was last measured; 0: it was not
-    _Atomic uint64_t used;         // bytes, then
+    _Atomic uint64_t address; // 0: none
+    _Atomic uint64_t seen; // 1 + pages that were resident when it was last measured; 0: it was not
+    _Atomic uint64_t used; // bytes, then
     _Atomic uint64_t unchanged_at; // ticks when it was seen again without a change; 0: it was not
     struct block block;
 };
@@ -79,8 +82,9 @@ static _Atomic uint8_t *filter_at(uint64_t address)
 static void filter_add(uint64_t address)
 {
     uint8_t was = atomic_load_explicit(filter_at(address), memory_order_relaxed);
-    while (was < UINT8_MAX && !atomic_compare_exchange_weak_explicit(filter_at(address), &was, was + 1,
-                                                                     memory_order_relaxed, memory_order_relaxed))
+    while (was < UINT8_MAX &&
+           !atomic_compare_exchange_weak_explicit(filter_at(address), &was, was + 1,
+                                                  memory_order_relaxed, memory_order_relaxed))
         continue;
 }
 
@@ -88,8 +92,8 @@ static void filter_remove(uint64_t address)
 {
     uint8_t was = atomic_load_explicit(filter_at(address), memory_order_relaxed);
     while (was && was < UINT8_MAX &&
-           !atomic_compare_exchange_weak_explicit(filter_at(address), &was, was - 1, memory_order_relaxed,
-                                                  memory_order_relaxed))
+           !atomic_compare_exchange_weak_explicit(filter_at(address), &was, was - 1,
+                                                  memory_order_relaxed, memory_order_relaxed))
         continue;
 }
 
@@ -174,8 +178,8 @@ static void put(uint64_t address, const struct block *from)
     for (unsigned i = 0; i < PROBES; i++) {
         struct residency_entry *to = probe(address, i);
         uint64_t none = 0;
-        if (!atomic_compare_exchange_strong_explicit(&to->address, &none, RESERVED, memory_order_acquire,
-                                                     memory_order_relaxed))
+        if (!atomic_compare_exchange_strong_explicit(&to->address, &none, RESERVED,
+                                                     memory_order_acquire, memory_order_relaxed))
             continue;
         to->block = *from;
         atomic_store_explicit(&to->seen, 0, memory_order_relaxed);
@@ -196,7 +200,8 @@ static uint64_t page_bytes(void)
 static uint64_t count_used(const struct iovec *pages, unsigned n, uint64_t bytes, uint64_t *leading)
 {
     const struct iovec to = {memory->contents, n * bytes};
-    long got = syscall(SYS_process_vm_readv, (long)producer_inherited.pid, &to, 1l, pages, (long)n, 0l);
+    long got =
+        syscall(SYS_process_vm_readv, (long)producer_inherited.pid, &to, 1l, pages, (long)n, 0l);
     uint64_t used = 0, front = 0;
     for (unsigned i = 0; i < n; i++) {
         const uint64_t *words = (const uint64_t *)(memory->contents + i * bytes);
@@ -223,7 +228,8 @@ static bool each_part(struct producer_process *p, uint64_t start, uint64_t pages
     unsigned char own[STACK_PAGES], *to = own;
     uint64_t bytes = page_bytes(), most = STACK_PAGES;
     bool known = true,
-         shared = pages > STACK_PAGES && !atomic_exchange_explicit(&p->residency.counting, 1, memory_order_acquire);
+         shared = pages > STACK_PAGES &&
+                  !atomic_exchange_explicit(&p->residency.counting, 1, memory_order_acquire);
     if (shared) {
         to = memory->vector;
         most = VECTOR_PAGES;
@@ -275,19 +281,23 @@ static void read_part(void *context, const struct residency_part *part)
     for (uint64_t i = 0; i < part->n; i++) {
         if (!(part->resident[i] & 1) || r->seen++ % r->step)
             continue;
-        r->pages[r->n++] = (struct iovec){(void *)(r->start + (part->first + i) * r->bytes), r->bytes};
+        r->pages[r->n++] =
+            (struct iovec){(void *)(r->start + (part->first + i) * r->bytes), r->bytes};
         if (r->n == sizeof memory->contents / r->bytes)
             read_pages(r);
     }
 }
 
 // Pages that the kernel, or the allocator, has filled with zeros are resident, but the program has not used them.
-static bool leave_out_zeros(struct producer_process *p, uint64_t start, uint64_t pages, struct measured *m)
+static bool leave_out_zeros(struct producer_process *p, uint64_t start, uint64_t pages,
+                            struct measured *m)
 {
-    struct reading r = {.start = start, .bytes = page_bytes(), .step = m->resident / CHECKED_PAGES + 1};
+    struct reading r = {
+        .start = start, .bytes = page_bytes(), .step = m->resident / CHECKED_PAGES + 1};
     if (!m->resident)
         return true;
-    if (r.bytes > sizeof memory->contents || atomic_exchange_explicit(&p->residency.reading, 1, memory_order_acquire))
+    if (r.bytes > sizeof memory->contents ||
+        atomic_exchange_explicit(&p->residency.reading, 1, memory_order_acquire))
         return false;
     bool done = each_part(p, start, pages, read_part, &r);
     read_pages(&r);
@@ -340,7 +350,8 @@ static uint64_t begin(struct producer_process *p)
 
 static void end(struct producer_process *p, uint64_t begun)
 {
-    atomic_fetch_add_explicit(&p->residency.ticks, clock_ticks(p->clock) - begun, memory_order_relaxed);
+    atomic_fetch_add_explicit(&p->residency.ticks, clock_ticks(p->clock) - begun,
+                              memory_order_relaxed);
 }
 
 // A new block: is it to be measured, and how much of it is resident already, because it lies where others have lain?
@@ -359,7 +370,8 @@ static void choose(struct producer_process *p, uint64_t address, struct block *b
     end(p, begun);
 }
 
-static bool count_resident(struct producer_process *p, uint64_t address, const struct block *b, struct measured *m)
+static bool count_resident(struct producer_process *p, uint64_t address, const struct block *b,
+                           struct measured *m)
 {
     uint64_t start, pages = inner_pages(address, b->size, &start);
     *m = (struct measured){0};
@@ -371,7 +383,8 @@ static bool count_resident(struct producer_process *p, uint64_t address, const s
 }
 
 // Of those pages, the ones that the program has used.
-static bool count_used_pages(struct producer_process *p, uint64_t address, const struct block *b, struct measured *m)
+static bool count_used_pages(struct producer_process *p, uint64_t address, const struct block *b,
+                             struct measured *m)
 {
     uint64_t start, pages = inner_pages(address, b->size, &start);
     m->used = m->resident > b->resident ? m->resident - b->resident : 0;
@@ -380,8 +393,9 @@ static bool count_used_pages(struct producer_process *p, uint64_t address, const
 }
 
 // Before a record that says how much of the block is used now: until when it was as the record before that said.
-static void put_unchanged(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                          uint64_t address, uint64_t used, uint64_t unchanged_at)
+static void put_unchanged(struct producer_process *p, struct producer_thread *t,
+                          struct producer_stream *stream, uint64_t address, uint64_t used,
+                          uint64_t unchanged_at)
 {
     const struct event ev = {.kind = HT_RESIDENCY_UNCHANGED,
                              .ptr = address,
@@ -391,8 +405,8 @@ static void put_unchanged(struct producer_process *p, struct producer_thread *t,
         producer_stream_put(p, t, stream, &ev);
 }
 
-static void measure(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                    uint64_t address, const struct block *b)
+static void measure(struct producer_process *p, struct producer_thread *t,
+                    struct producer_stream *stream, uint64_t address, const struct block *b)
 {
     struct measured m;
     if (!b->chosen || is_forbidden(p))
@@ -416,8 +430,9 @@ static void measure(struct producer_process *p, struct producer_thread *t, struc
     producer_stream_put(p, t, stream, &ev);
 }
 
-void producer_residency_before(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                               const struct event *ev, bool recorded)
+void producer_residency_before(struct producer_process *p, struct producer_thread *t,
+                               struct producer_stream *stream, const struct event *ev,
+                               bool recorded)
 {
     enum event_class class = event_infos[ev->kind].class;
     struct block b;
@@ -432,7 +447,8 @@ void producer_residency_before(struct producer_process *p, struct producer_threa
     t->resized_zeroed = b.zeroed;
 }
 
-void producer_residency_after(struct producer_process *p, struct producer_thread *t, const struct event *ev)
+void producer_residency_after(struct producer_process *p, struct producer_thread *t,
+                              const struct event *ev)
 {
     enum event_class class = event_infos[ev->kind].class;
     if (class != HT_CLASS_ALLOC && class != HT_CLASS_RESIZE)
@@ -458,18 +474,21 @@ void producer_residency_after(struct producer_process *p, struct producer_thread
 }
 
 // Measures the live blocks of `least` bytes and more in a group. A parent's are its own.
-static void finish_group(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                         struct residency_entry *group, uint64_t least)
+static void finish_group(struct producer_process *p, struct producer_thread *t,
+                         struct producer_stream *stream, struct residency_entry *group,
+                         uint64_t least)
 {
     for (struct residency_entry *at = group; at < group + GROUP && !is_forbidden(p); at++) {
         uint64_t address = atomic_load_explicit(&at->address, memory_order_acquire);
         struct block b;
-        if (address > RESERVED && at->block.pid == p->pid && at->block.size >= least && take(at, address, &b))
+        if (address > RESERVED && at->block.pid == p->pid && at->block.size >= least &&
+            take(at, address, &b))
             measure(p, t, stream, address, &b);
     }
 }
 
-void producer_residency_finish(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream)
+void producer_residency_finish(struct producer_process *p, struct producer_thread *t,
+                               struct producer_stream *stream)
 {
     // A child of vfork that ends has the parent's blocks.
     if (is_forbidden(p) || syscall(SYS_getpid) != (long)producer_inherited.pid)
@@ -483,14 +502,15 @@ void producer_residency_finish(struct producer_process *p, struct producer_threa
 }
 
 // Another thread may release the block meanwhile: then there is no record. `now`: in ticks, not later than it is.
-static void follow_block(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                         struct residency_entry *at, uint64_t now)
+static void follow_block(struct producer_process *p, struct producer_thread *t,
+                         struct producer_stream *stream, struct residency_entry *at, uint64_t now)
 {
-    uint64_t address = atomic_load_explicit(&at->address, memory_order_acquire), bytes = page_bytes();
+    uint64_t address = atomic_load_explicit(&at->address, memory_order_acquire),
+             bytes = page_bytes();
     struct block b = at->block;
     struct measured m;
-    if (address <= RESERVED || b.pid != p->pid || !b.chosen || b.size < FOLLOWED_BYTES || b.size > FOLLOWED_MAX_BYTES ||
-        !count_resident(p, address, &b, &m))
+    if (address <= RESERVED || b.pid != p->pid || !b.chosen || b.size < FOLLOWED_BYTES ||
+        b.size > FOLLOWED_MAX_BYTES || !count_resident(p, address, &b, &m))
         return;
     uint64_t seen = atomic_load_explicit(&at->seen, memory_order_acquire),
              used = atomic_load_explicit(&at->used, memory_order_relaxed);
@@ -500,37 +520,46 @@ static void follow_block(struct producer_process *p, struct producer_thread *t, 
             atomic_store_explicit(&at->unchanged_at, now, memory_order_relaxed);
         return;
     }
-    if (!count_used_pages(p, address, &b, &m) || atomic_load_explicit(&at->address, memory_order_acquire) != address)
+    if (!count_used_pages(p, address, &b, &m) ||
+        atomic_load_explicit(&at->address, memory_order_acquire) != address)
         return;
     uint64_t unchanged_at = atomic_exchange_explicit(&at->unchanged_at, 0, memory_order_relaxed);
-    const struct event ev = {.kind = HT_RESIDENCY_STEP, .ptr = address, .size = b.size, .value = m.used * bytes};
+    const struct event ev = {
+        .kind = HT_RESIDENCY_STEP, .ptr = address, .size = b.size, .value = m.used * bytes};
     atomic_store_explicit(&at->used, ev.value, memory_order_relaxed);
     // False: another block lies there by now.
-    if (!atomic_compare_exchange_strong_explicit(&at->seen, &seen, m.resident + 1, memory_order_release,
-                                                 memory_order_relaxed))
+    if (!atomic_compare_exchange_strong_explicit(&at->seen, &seen, m.resident + 1,
+                                                 memory_order_release, memory_order_relaxed))
         return;
     put_unchanged(p, t, stream, address, used, seen ? unchanged_at : 0);
     producer_stream_put(p, t, stream, &ev);
 }
 
-void producer_residency_follow(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream)
+void producer_residency_follow(struct producer_process *p, struct producer_thread *t,
+                               struct producer_stream *stream)
 {
     uint64_t begun = begin(p), due = atomic_load_explicit(&p->residency.due, memory_order_relaxed);
     if (begun < due || is_forbidden(p) ||
-        !atomic_compare_exchange_strong_explicit(&p->residency.due, &due, UINT64_MAX, memory_order_acquire,
-                                                 memory_order_relaxed))
+        !atomic_compare_exchange_strong_explicit(&p->residency.due, &due, UINT64_MAX,
+                                                 memory_order_acquire, memory_order_relaxed))
         return;
     for (unsigned i = 0; i < BLOCKS; i++) {
-        if (atomic_load_explicit(&groups[i / GROUP / 64], memory_order_relaxed) >> i / GROUP % 64 & 1)
+        if (atomic_load_explicit(&groups[i / GROUP / 64], memory_order_relaxed) >> i / GROUP % 64 &
+            1)
             follow_block(p, t, stream, &memory->entries[i], begun);
     }
-    uint64_t now = begin(p), pause = (now - (p->header->start_stamp << CODEC_STAMP_SHIFT)) / FOLLOW_PART;
-    pause = pause < FOLLOW_MIN_TICKS ? FOLLOW_MIN_TICKS : pause > FOLLOW_MAX_TICKS ? FOLLOW_MAX_TICKS : pause;
+    uint64_t now = begin(p),
+             pause = (now - (p->header->start_stamp << CODEC_STAMP_SHIFT)) / FOLLOW_PART;
+    pause = pause < FOLLOW_MIN_TICKS   ? FOLLOW_MIN_TICKS
+            : pause > FOLLOW_MAX_TICKS ? FOLLOW_MAX_TICKS
+                                       : pause;
     uint64_t paid = (now - begun) * COST_SHARE;
-    atomic_store_explicit(&p->residency.due, now + (paid > pause ? paid : pause), memory_order_release);
+    atomic_store_explicit(&p->residency.due, now + (paid > pause ? paid : pause),
+                          memory_order_release);
 }
 
 bool producer_residency_allowed(uint32_t filters)
 {
-    return syscall(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == 0 || (filters && control_filters() == filters);
+    return syscall(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == 0 ||
+           (filters && control_filters() == filters);
 }

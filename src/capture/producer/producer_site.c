@@ -25,7 +25,8 @@ void producer_sites_start(uint32_t depth, uint64_t sample_bytes)
     if (depth == 0 || in->sites)
         return;
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    struct producer_sites *sites = producer_mmap(NULL, sizeof *sites, PROT_READ | PROT_WRITE, flags, -1, 0);
+    struct producer_sites *sites =
+        producer_mmap(NULL, sizeof *sites, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (sites == MAP_FAILED)
         return;
     if (madvise(sites, sizeof *sites, MADV_WIPEONFORK)) {
@@ -92,7 +93,9 @@ static int64_t draw_bytes(uint64_t *state, uint64_t mean)
     const double ln2 = 0.69314718055994531, most = 0x1p62;
     uint64_t zeros_of = random_bits(state) | 1, bits = random_bits(state) >> 12;
     double m = 1 + (double)bits * 0x1p-52, z = (m - 1) / (m + 1), q = z * z;
-    double ln_m = 2 * z * (1 + q * (1 / 3. + q * (1 / 5. + q * (1 / 7. + q * (1 / 9. + q * (1 / 11. + q / 13.))))));
+    double ln_m =
+        2 * z *
+        (1 + q * (1 / 3. + q * (1 / 5. + q * (1 / 7. + q * (1 / 9. + q * (1 / 11. + q / 13.))))));
     double bytes = (double)mean * (ln2 * (__builtin_clzll(zeros_of) + 1) - ln_m);
     return bytes < most ? (int64_t)bytes : (int64_t)most;
 }
@@ -120,7 +123,8 @@ bool producer_site_chosen(uint64_t size)
 // A frame of this library, which is built with frame pointers: [the caller's frame pointer, return address].
 static bool is_frame(const struct producer_thread *t, uintptr_t frame, uintptr_t below)
 {
-    return frame > below && frame <= t->stack_high - 2 * sizeof(uintptr_t) && frame % sizeof(uintptr_t) == 0;
+    return frame > below && frame <= t->stack_high - 2 * sizeof(uintptr_t) &&
+           frame % sizeof(uintptr_t) == 0;
 }
 
 // The frame of the wrapper, whose return address is `caller`. 0 when the chain does not lead there, as on a signal stack
@@ -146,13 +150,15 @@ static uintptr_t wrapper_frame(struct producer_thread *t, uintptr_t frame, uintp
 
 // What the thread keeps of its walks; a fork child makes it anew. NULL: nothing, as for a signal handler, which may have
 // interrupted a walk.
-static struct unwind_memory *memory_of(struct producer_thread *t, const struct producer_stream *stream)
+static struct unwind_memory *memory_of(struct producer_thread *t,
+                                       const struct producer_stream *stream)
 {
     if (stream != &t->streams[0] || t->no_unwind)
         return NULL;
     if (!t->unwind) {
         const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-        struct unwind_memory *m = producer_mmap(NULL, sizeof *m, PROT_READ | PROT_WRITE, flags, -1, 0);
+        struct unwind_memory *m =
+            producer_mmap(NULL, sizeof *m, PROT_READ | PROT_WRITE, flags, -1, 0);
         t->no_unwind = m == MAP_FAILED;
         if (t->no_unwind)
             return NULL;
@@ -166,11 +172,14 @@ static struct unwind_memory *memory_of(struct producer_thread *t, const struct p
 
 // Walks a stack that is not the thread's own, as a coroutine's or a signal's: in copies that the kernel makes. False: that
 // cannot be done now, or the frame pointers do not lead to the wrapper.
-static bool walk_copies(struct producer_process *p, struct producer_thread *t, const struct producer_stream *stream,
-                        struct unwind_registers *from, struct unwind_stack *to)
+static bool walk_copies(struct producer_process *p, struct producer_thread *t,
+                        const struct producer_stream *stream, struct unwind_registers *from,
+                        struct unwind_stack *to)
 {
-    struct unwind_memory *m = producer_depth > 1 && t->live && !is_on_stack(t, from->fp) ? memory_of(t, stream) : NULL;
-    if (!m || atomic_load_explicit(&p->sandboxed, memory_order_relaxed) || producer_inherited.filtered)
+    struct unwind_memory *m =
+        producer_depth > 1 && t->live && !is_on_stack(t, from->fp) ? memory_of(t, stream) : NULL;
+    if (!m || atomic_load_explicit(&p->sandboxed, memory_order_relaxed) ||
+        producer_inherited.filtered)
         return false;
     struct unwind_cursor c = {.memory = m, .window = &m->window};
     uint64_t frame = from->fp, outer = frame, below = 0, caller = from->pc;
@@ -197,7 +206,8 @@ static inline void watch(struct producer_thread *t)
         unwind_watch();
 }
 
-bool producer_put_counted(uint64_t count, uint64_t size, uint64_t address, const void *caller, const void *frame)
+bool producer_put_counted(uint64_t count, uint64_t size, uint64_t address, const void *caller,
+                          const void *frame)
 {
     producer_tls.stack_left = (int64_t)((uint64_t)producer_tls.stack_left - count * size);
     if (producer_tls.stack_left < 0)
@@ -212,15 +222,17 @@ static bool is_seen(uint64_t id)
     return producer_site_seen(producer_inherited.sites, producer_inherited.spool, id);
 }
 
-bool producer_put_called(unsigned kind, uint64_t count, uint64_t size, uint64_t address, const void *caller,
-                         const void *frame)
+bool producer_put_called(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
+                         const void *caller, const void *frame)
 {
     // The wrapper's own frame, unless the compiler has put the call into a function that the wrapper calls.
     const uint64_t *at = frame;
-    if (producer_unlikely(!producer_depth || producer_sample_bytes) && !producer_site_chosen(count * size)) {
+    if (producer_unlikely(!producer_depth || producer_sample_bytes) &&
+        !producer_site_chosen(count * size)) {
         bool done = producer_put_moved(kind, count, size, address, false);
         // The first event of all joins the session, and only then is it known.
-        producer_tls.decided = done || !producer_depth ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
+        producer_tls.decided =
+            done || !producer_depth ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
         return done;
     }
     producer_tls.decided = PRODUCER_WITH_STACK;
@@ -298,7 +310,8 @@ static bool add_seen(struct producer_sites *sites, uint64_t id)
     atomic_store_explicit(&sites->seen[place], id, memory_order_relaxed);
     if (!there)
         return true;
-    while (i < PRODUCER_SEEN_LINE && atomic_load_explicit(&sites->seen[place ^ i], memory_order_relaxed))
+    while (i < PRODUCER_SEEN_LINE &&
+           atomic_load_explicit(&sites->seen[place ^ i], memory_order_relaxed))
         i++;
     bool empty = i < PRODUCER_SEEN_LINE;
     place ^= empty ? i : 1 + (id >> 32) % (PRODUCER_SEEN_LINE - 1);
@@ -308,7 +321,9 @@ static bool add_seen(struct producer_sites *sites, uint64_t id)
 
 void producer_site_add(struct producer_sites *sites, uint64_t id)
 {
-    uint32_t size = (atomic_load_explicit(&sites->seen_mask, memory_order_relaxed) | (PRODUCER_SEEN_FIRST - 1)) + 1;
+    uint32_t size = (atomic_load_explicit(&sites->seen_mask, memory_order_relaxed) |
+                     (PRODUCER_SEEN_FIRST - 1)) +
+                    1;
     if (!add_seen(sites, id) || size == PRODUCER_SEEN_SITES ||
         atomic_fetch_add_explicit(&sites->n_seen, 1, memory_order_relaxed) < size / 2 ||
         atomic_exchange_explicit(&sites->growing, 1, memory_order_acquire))
@@ -331,7 +346,8 @@ static void forget_older(struct producer_sites *sites)
     uint32_t now = atomic_load_explicit(&producer_inherited.spool->restarts, memory_order_relaxed);
     if (atomic_load_explicit(&sites->restarts, memory_order_relaxed) == now)
         return;
-    uint32_t mask = atomic_load_explicit(&sites->seen_mask, memory_order_relaxed) | (PRODUCER_SEEN_FIRST - 1);
+    uint32_t mask =
+        atomic_load_explicit(&sites->seen_mask, memory_order_relaxed) | (PRODUCER_SEEN_FIRST - 1);
     for (uint32_t i = 0; i <= mask; i++)
         atomic_store_explicit(&sites->seen[i], 0, memory_order_relaxed);
     atomic_store_explicit(&sites->n_seen, 0, memory_order_relaxed);
@@ -340,22 +356,26 @@ static void forget_older(struct producer_sites *sites)
 }
 
 // Defines the sites of the innermost `n` frames.
-static void put_frames(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                       const uint64_t *codes, uint32_t n, uint64_t outer)
+static void put_frames(struct producer_process *p, struct producer_thread *t,
+                       struct producer_stream *stream, const uint64_t *codes, uint32_t n,
+                       uint64_t outer)
 {
     _Static_assert(UNWIND_DEPTH * sizeof *codes <= CODEC_MAX_TEXT_BYTES, "a stack is a text");
-    const struct event ev = {
-        .kind = HT_FRAMES, .size = outer, .text = (const char *)codes, .text_bytes = n * (uint32_t)sizeof *codes};
+    const struct event ev = {.kind = HT_FRAMES,
+                             .size = outer,
+                             .text = (const char *)codes,
+                             .text_bytes = n * (uint32_t)sizeof *codes};
     producer_stream_put(p, t, stream, &ev);
 }
 
 // Defines them as all there is of the stack, though their numbers are those of the whole.
-static void put_cut(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                    const struct unwind_stack *stack, uint32_t n)
+static void put_cut(struct producer_process *p, struct producer_thread *t,
+                    struct producer_stream *stream, const struct unwind_stack *stack, uint32_t n)
 {
     uint64_t outer = 0;
     while (n-- > 0) {
-        const struct event ev = {.kind = HT_FRAME, .ptr = stack->codes[n], .size = outer, .value = stack->sites[n]};
+        const struct event ev = {
+            .kind = HT_FRAME, .ptr = stack->codes[n], .size = outer, .value = stack->sites[n]};
         producer_stream_put(p, t, stream, &ev);
         outer = ev.value;
     }
@@ -364,8 +384,8 @@ static void put_cut(struct producer_process *p, struct producer_thread *t, struc
 // Writes what has not been defined of the stack into the stream, and of what mappings it lies
 // in. A walk that went along frame pointers may have gone astray: the stack ends at the first address that is not code. The
 // caller of the wrapper is code for certain.
-static void define(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                   const struct unwind_stack *stack)
+static void define(struct producer_process *p, struct producer_thread *t,
+                   struct producer_stream *stream, const struct unwind_stack *stack)
 {
     struct producer_sites *sites = producer_inherited.sites;
     uint32_t fresh = 1, n;
@@ -395,8 +415,8 @@ static void define(struct producer_process *p, struct producer_thread *t, struct
         producer_site_add(sites, stack->sites[n]);
 }
 
-uint64_t producer_site_find(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                            const void *caller, const void *frame)
+uint64_t producer_site_find(struct producer_process *p, struct producer_thread *t,
+                            struct producer_stream *stream, const void *caller, const void *frame)
 {
     struct unwind_stack stack;
     _Static_assert((int)UNWIND_DEPTH == (int)SPOOL_MAX_DEPTH, "a walk is what can be asked for");

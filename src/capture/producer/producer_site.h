@@ -7,9 +7,9 @@
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_SITE_H
 #define HEAPTAPE_CAPTURE_PRODUCER_SITE_H
 
-#include "trace/event/event.h"
 #include "capture/spool/spool.h"
 #include "trace/codec.h"
+#include "trace/event/event.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -33,7 +33,8 @@ enum {
     PRODUCER_SEEN_SITES = 1 << 16, // at most
     PRODUCER_SEEN_FIRST = 1 << 10, // at first
     PRODUCER_SEEN_LINE = 8,        // of them: an id may be in any place of its cache line
-    PRODUCER_MAX_RANGES = 2048,    // executable mappings; what lies in more is recorded, but without its file
+    PRODUCER_MAX_RANGES =
+        2048, // executable mappings; what lies in more is recorded, but without its file
 };
 
 // A piece of executable memory.
@@ -49,10 +50,11 @@ enum {
 
 // Of a process image; wiped in a fork child, which defines its sites anew.
 struct producer_sites {
-    _Atomic uint32_t scanning; // a thread is looking at the mappings: what follows but for `seen` is its own
+    _Atomic uint32_t
+        scanning; // a thread is looking at the mappings: what follows but for `seen` is its own
     _Atomic uint32_t restarts; // of the spool, when what is known here was written
     uint32_t n_ranges;
-    uint32_t scans, misses;                            // times that was done; addresses that lay in no mapping
+    uint32_t scans, misses; // times that was done; addresses that lay in no mapping
     struct producer_range ranges[PRODUCER_MAX_RANGES]; // in ascending order
     // Buffers, since a thread's stack may be small.
     char lines[PRODUCER_LINES_BYTES], text[CODEC_MAX_TEXT_BYTES];
@@ -73,8 +75,8 @@ void producer_sites_stop(void);
 // The site of a call, which it defines in the stream if that has not been done: a number of CODEC_NOTE_BITS, never 0.
 // `caller` is the wrapper's return address, and the frame pointers lead from `frame`, of a function that the wrapper called,
 // to the wrapper's. The thread may be one without state: then the site is the caller.
-uint64_t producer_site_find(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                            const void *caller, const void *frame);
+uint64_t producer_site_find(struct producer_process *p, struct producer_thread *t,
+                            struct producer_stream *stream, const void *caller, const void *frame);
 
 // The id stands for a site that has been defined.
 void producer_site_add(struct producer_sites *sites, uint64_t id);
@@ -85,12 +87,14 @@ bool producer_site_near(const struct producer_sites *sites, uint64_t place, uint
 
 static inline uint64_t producer_site_place(const struct producer_sites *sites, uint64_t id)
 {
-    uint32_t mask = atomic_load_explicit(&sites->seen_mask, memory_order_relaxed) | (PRODUCER_SEEN_FIRST - 1);
+    uint32_t mask =
+        atomic_load_explicit(&sites->seen_mask, memory_order_relaxed) | (PRODUCER_SEEN_FIRST - 1);
     return (id ^ id >> 16) & mask;
 }
 
 // Has the site been defined? While the table grows, one that has may be missed.
-static inline bool producer_site_seen(const struct producer_sites *sites, const struct spool_header *spool, uint64_t id)
+static inline bool producer_site_seen(const struct producer_sites *sites,
+                                      const struct spool_header *spool, uint64_t id)
 {
     if (atomic_load_explicit(&sites->restarts, memory_order_relaxed) !=
         atomic_load_explicit(&spool->restarts, memory_order_relaxed))
@@ -102,12 +106,13 @@ static inline bool producer_site_seen(const struct producer_sites *sites, const 
 
 // The words of a call that took a block of `count` elements, when its site is known and its record is the one-word form.
 // False: nothing was done and producer_record must be called.
-bool producer_put_called(unsigned kind, uint64_t count, uint64_t size, uint64_t address, const void *caller,
-                         const void *frame) __attribute__((visibility("hidden")));
+bool producer_put_called(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
+                         const void *caller, const void *frame)
+    __attribute__((visibility("hidden")));
 
 // The same of a calloc whose count is not 1, whether its stack is to be recorded or not.
-bool producer_put_counted(uint64_t count, uint64_t size, uint64_t address, const void *caller, const void *frame)
-    __attribute__((visibility("hidden")));
+bool producer_put_counted(uint64_t count, uint64_t size, uint64_t address, const void *caller,
+                          const void *frame) __attribute__((visibility("hidden")));
 
 // A mapping of the process, as in /proc/self/maps.
 struct producer_mapping {
@@ -128,7 +133,7 @@ bool producer_maps_find(struct producer_sites *sites, uint64_t address, struct p
 bool producer_maps_has(const struct producer_sites *sites, uint64_t address);
 
 // Looks at the mappings and records the executable ones that are new, into the stream.
-void producer_maps_scan(struct producer_sites *sites, struct producer_process *p, struct producer_thread *t,
-                        struct producer_stream *stream);
+void producer_maps_scan(struct producer_sites *sites, struct producer_process *p,
+                        struct producer_thread *t, struct producer_stream *stream);
 
 #endif

@@ -49,8 +49,8 @@ static struct producer_thread *take_fresh(struct producer_process *p)
             atomic_store_explicit(&p->full, 1, memory_order_relaxed);
             return NULL;
         }
-    } while (!atomic_compare_exchange_weak_explicit(&p->fresh_threads, &fresh, fresh + 1, memory_order_relaxed,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&p->fresh_threads, &fresh, fresh + 1,
+                                                    memory_order_relaxed, memory_order_relaxed));
     struct producer_thread *t = producer_thread_at(fresh);
     t->index = fresh;
     return t;
@@ -89,8 +89,8 @@ void producer_thread_give(struct producer_process *p, struct producer_thread *t)
     do {
         __atomic_store_n(&t->next, (uint32_t)top, __ATOMIC_RELAXED);
         new_top = link | ((top >> 32) + 1) << 32;
-    } while (!atomic_compare_exchange_weak_explicit(&p->free_thread, &top, new_top, memory_order_release,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&p->free_thread, &top, new_top,
+                                                    memory_order_release, memory_order_relaxed));
 }
 
 static void push_ending(struct producer_process *p, struct producer_thread *t)
@@ -98,8 +98,8 @@ static void push_ending(struct producer_process *p, struct producer_thread *t)
     uint32_t top = atomic_load_explicit(&p->ending, memory_order_relaxed);
     do
         t->next = top;
-    while (!atomic_compare_exchange_weak_explicit(&p->ending, &top, t->index + 1, memory_order_release,
-                                                  memory_order_relaxed));
+    while (!atomic_compare_exchange_weak_explicit(&p->ending, &top, t->index + 1,
+                                                  memory_order_release, memory_order_relaxed));
 }
 
 // Nothing but the thread itself writes to its streams, until the kernel knows it no more.
@@ -142,7 +142,8 @@ static void at_round(void *value)
         pthread_setspecific(producer_inherited.end_key, value) == 0)
         return;
     uint64_t mask = producer_signals_block();
-    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     struct producer_thread *t = producer_tls.thread;
     uint32_t was = producer_enter(PRODUCER_WRITING);
     if (t->live && !t->ending && !t->forbidden &&
@@ -214,7 +215,8 @@ struct producer_thread *producer_thread_create(void *(*start)(void *), void *arg
 {
     const struct producer_thread *self = NULL;
     uint32_t was = producer_enter(PRODUCER_WRITING);
-    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     if (!p || atomic_load_explicit(&p->state, memory_order_acquire) != PRODUCER_OFF)
         self = producer_thread_ready(p);
     p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
@@ -249,7 +251,8 @@ void producer_thread_begin(struct producer_thread *t)
 
 void producer_thread_cancel(struct producer_thread *t)
 {
-    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     producer_thread_give(p, t);
 }
 
@@ -257,15 +260,18 @@ void producer_finish(void)
 {
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
-    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     struct producer_thread *t = producer_tls.thread;
     bool recording = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
     if (recording)
         producer_thread_reap(p);
-    if (recording && p->measures && t->live && !t->muted && !t->forbidden && !(was & PRODUCER_WRITING))
+    if (recording && p->measures && t->live && !t->muted && !t->forbidden &&
+        !(was & PRODUCER_WRITING))
         producer_residency_finish(p, t, &t->streams[0]);
     if (recording && p->measures && !producer_inherited.sandbox)
-        producer_read_file("/proc/self/statm", p->header->end_statm, sizeof p->header->end_statm - 1);
+        producer_read_file("/proc/self/statm", p->header->end_statm,
+                           sizeof p->header->end_statm - 1);
     if (recording && !producer_inherited.sandbox)
         atomic_store_explicit(&p->header->end_cpu_ns, producer_cpu_ns(), memory_order_relaxed);
     producer_leave(was);
@@ -277,14 +283,16 @@ void producer_forbid(bool process)
     int saved_errno = errno;
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
-    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     struct producer_thread *t = was & PRODUCER_WRITING ? NULL : producer_thread_ready(p);
     if (t) {
         producer_stream_close(p, &t->streams[0]);
         producer_stream_close(p, &t->streams[1]);
         t->forbidden = 1;
         if (process)
-            producer_process_off(producer_inherited.process, "the program has forbidden itself the time-stamp counter");
+            producer_process_off(producer_inherited.process,
+                                 "the program has forbidden itself the time-stamp counter");
     }
     producer_leave(was);
     producer_signals_restore(mask);

@@ -31,14 +31,14 @@
 #define SPOOL_ATTACHED_FILE "libheaptape-attached.so"
 
 // Functions of an allocator that may be wrapped by another name. X(symbol of the event table or USABLE_SIZE, name)
-#define SPOOL_WRAP_TABLE(X)                                                                                            \
-    X(MALLOC, malloc)                                                                                                  \
-    X(CALLOC, calloc)                                                                                                  \
-    X(REALLOC, realloc)                                                                                                \
-    X(FREE, free)                                                                                                      \
-    X(MEMALIGN, memalign)                                                                                              \
-    X(ALIGNED_ALLOC, aligned_alloc)                                                                                    \
-    X(POSIX_MEMALIGN, posix_memalign)                                                                                  \
+#define SPOOL_WRAP_TABLE(X)                                                                        \
+    X(MALLOC, malloc)                                                                              \
+    X(CALLOC, calloc)                                                                              \
+    X(REALLOC, realloc)                                                                            \
+    X(FREE, free)                                                                                  \
+    X(MEMALIGN, memalign)                                                                          \
+    X(ALIGNED_ALLOC, aligned_alloc)                                                                \
+    X(POSIX_MEMALIGN, posix_memalign)                                                              \
     X(USABLE_SIZE, malloc_usable_size)
 enum {
 #define SPOOL_WRAP_ROW(SYMBOL, name) SPOOL_WRAP_##SYMBOL,

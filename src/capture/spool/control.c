@@ -13,9 +13,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define WAIT_NS     20000000u   // between looks at whether the recorder lives
-#define REPAIR_NAPS 50          // of WAIT_NS: as long as a recorder that lives needs to put a truncated session right
-#define LOCK_NS     1000000000u // after which the holder is taken for dead: it holds the lock for some instructions
+#define WAIT_NS 20000000u // between looks at whether the recorder lives
+#define REPAIR_NAPS                                                                                \
+    50 // of WAIT_NS: as long as a recorder that lives needs to put a truncated session right
+#define LOCK_NS                                                                                    \
+    1000000000u // after which the holder is taken for dead: it holds the lock for some instructions
 
 bool control_is_gone(uint32_t pid)
 {
@@ -90,7 +92,8 @@ static uint64_t lock(struct spool_control *k)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof mask);
     uint64_t start = clock_monotonic_ns();
     uint32_t free_lock = 0;
-    while (!atomic_compare_exchange_strong(&k->lock, &free_lock, 1) && clock_monotonic_ns() - start < LOCK_NS) {
+    while (!atomic_compare_exchange_strong(&k->lock, &free_lock, 1) &&
+           clock_monotonic_ns() - start < LOCK_NS) {
         free_lock = 0;
         nap(10000);
     }

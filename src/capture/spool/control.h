@@ -8,13 +8,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum control_verb { CONTROL_START, CONTROL_STOP, CONTROL_PAUSE, CONTROL_RESUME, CONTROL_SYNC, CONTROL_RESET };
+enum control_verb {
+    CONTROL_START,
+    CONTROL_STOP,
+    CONTROL_PAUSE,
+    CONTROL_RESUME,
+    CONTROL_SYNC,
+    CONTROL_RESET
+};
 
 struct control {
     struct spool_header *header;         // the process's spool, mapped
     const struct spool_session *session; // a copy
     const struct spool_session *futexes; // the session, mapped: for system calls alone
-    uint32_t process; // pid, as the caller sees it, of the traced process if that is another one; else 0
+    uint32_t
+        process; // pid, as the caller sees it, of the traced process if that is another one; else 0
 };
 
 // 0, or a negative errno: -EPERM to resume a stopped recording; -EPIPE when the recorder, or -ESRCH when the process, has

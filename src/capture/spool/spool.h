@@ -31,8 +31,9 @@
 #define SPOOL_RESERVES_FILE  "reserves-" // and the user's number, as its processes see it
 
 // Environment of a traced process.
-#define SPOOL_ENV_DIR    "HEAPTAPE_SPOOL"  // the session directory
-#define SPOOL_ENV_STACKS "HEAPTAPE_STACKS" // which stacks a session without a recorder records, as record's --stacks
+#define SPOOL_ENV_DIR "HEAPTAPE_SPOOL" // the session directory
+#define SPOOL_ENV_STACKS                                                                           \
+    "HEAPTAPE_STACKS" // which stacks a session without a recorder records, as record's --stacks
 
 // Environment of a recorder that a process has started itself: PID:FD, of that process, and of the descriptor that the
 // session directory is to be reported to, with a NUL behind it.
@@ -43,15 +44,19 @@ enum {
     // (docs/design/capture.md).
     SPOOL_CHUNK_BYTES = 65536,
     SPOOL_CHUNK_HEADER_BYTES = 64,
-    SPOOL_PIECE_BYTES = 16384, // of a chunk, that get their memory at once: most processes and threads need no more
+    SPOOL_PIECE_BYTES =
+        16384, // of a chunk, that get their memory at once: most processes and threads need no more
     SPOOL_CHUNK_WORDS = (SPOOL_CHUNK_BYTES - SPOOL_CHUNK_HEADER_BYTES) / 8,
 
-    SPOOL_HEADER_BYTES = 65536,       // struct spool_header with its texts; keeps chunks aligned to their size
+    SPOOL_HEADER_BYTES =
+        65536, // struct spool_header with its texts; keeps chunks aligned to their size
     SPOOL_MAX_CHUNKS = 16384,         // 1 GiB; tmpfs gives pages only to what was touched
     SPOOL_MAX_CHUNKS_ALONE = 1 << 18, // 16 GiB, without a recorder
-    SPOOL_BASE_CHUNKS = 24,    // a process may hold this many chunks before its threads wait for the recorder …
+    SPOOL_BASE_CHUNKS =
+        24, // a process may hold this many chunks before its threads wait for the recorder …
     SPOOL_CHUNKS_A_THREAD = 2, // … and this many more for each live thread
-    SPOOL_CHUNKS_A_WAKE = 10,  // full chunks that end the recorder's sleep: each of its turns costs the program time
+    SPOOL_CHUNKS_A_WAKE =
+        10, // full chunks that end the recorder's sleep: each of its turns costs the program time
     SPOOL_NO_CHUNK = 0xffffffff,
     SPOOL_MAX_FOLLOW = 256,
     SPOOL_MAX_DEPTH = 128, // frames of a call site
@@ -73,7 +78,8 @@ static inline uint64_t spool_reserve_offset(unsigned slot)
 }
 
 enum {
-    SPOOL_OPEN_MODE = 01733,    // of the folder of root's session, which nobody can list: see session.c
+    SPOOL_OPEN_MODE =
+        01733, // of the folder of root's session, which nobody can list: see session.c
     SPOOL_UNMAPPED_UID = 65534, // somebody outside of the user namespace
 };
 
@@ -93,16 +99,17 @@ struct spool_chunk {
     _Atomic uint32_t published;
     _Atomic uint32_t state; // enum spool_chunk_state
     // Filled in by the owner before state becomes OWNED (release), constant until it is FREE again.
-    uint32_t thread;     // number of the thread in its process, from 0, in order of their start
-    uint32_t tid;        // the kernel's thread id
-    uint32_t stream;     // 0; 1 for events of a signal handler that interrupted the writing of a record
+    uint32_t thread; // number of the thread in its process, from 0, in order of their start
+    uint32_t tid;    // the kernel's thread id
+    uint32_t stream; // 0; 1 for events of a signal handler that interrupted the writing of a record
     uint32_t next_free;  // link of the free stack
     uint64_t first_word; // place of words[0] in the whole stream
     uint64_t epoch0;     // codec state before words[0]
     uint64_t base0;
     uint32_t drained_words; // the recorder's own
-    uint32_t ready_bytes;   // from the chunk's start on, that have their memory: a whole number of pieces
-    uint32_t start;         // what `published` is before the first word; as `thread`
+    uint32_t
+        ready_bytes; // from the chunk's start on, that have their memory: a whole number of pieces
+    uint32_t start;  // what `published` is before the first word; as `thread`
     uint32_t reserved;
     uint64_t words[SPOOL_CHUNK_WORDS];
 };
@@ -161,8 +168,9 @@ enum spool_finishing {
 enum spool_status {
     SPOOL_STARTING = 0, // being filled in
     SPOOL_RUNNING = 1,
-    SPOOL_CLOSED = 2, // heaptape was detached from the process: nothing comes after the chunks at hand
-    SPOOL_OFF = 3,    // tracing turned itself off; `reason` says why
+    SPOOL_CLOSED =
+        2,         // heaptape was detached from the process: nothing comes after the chunks at hand
+    SPOOL_OFF = 3, // tracing turned itself off; `reason` says why
 };
 
 enum { SPOOL_COST_EVENTS = 64, SPOOL_FAST_EVENTS = 256 };
@@ -176,22 +184,25 @@ struct spool_count {
 struct spool_header {
     uint64_t magic; // written last of the constants (release)
     uint32_t pid, ppid;
-    uint64_t start_stamp;           // in record units (ticks >> CODEC_STAMP_SHIFT)
-    uint32_t max_chunks;            // chunks that the file has room for
-    uint32_t parent_spool_pid;      // of a fork child: the pid whose image it copied, else 0; of that image
+    uint64_t start_stamp; // in record units (ticks >> CODEC_STAMP_SHIFT)
+    uint32_t max_chunks;  // chunks that the file has room for
+    uint32_t
+        parent_spool_pid; // of a fork child: the pid whose image it copied, else 0; of that image
     uint64_t parent_start_stamp;    // the start_stamp; and that of …
     uint64_t fork_stamp;            // … the fork; 0: no handler of pthread_atfork saw it
     uint64_t exe_device, exe_inode; // of the executable, as stat(2) names it; inode 0: unknown
-    char statm[64];                 // /proc/self/statm before the first event of an image; "": unknown, or a fork child
-    uint64_t start_cpu_ns;          // CPU time of the process until then
-    uint64_t fast_ticks;            // ticks that SPOOL_FAST_EVENTS events take on the fast path
+    char statm
+        [64]; // /proc/self/statm before the first event of an image; "": unknown, or a fork child
+    uint64_t start_cpu_ns; // CPU time of the process until then
+    uint64_t fast_ticks;   // ticks that SPOOL_FAST_EVENTS events take on the fast path
 
     _Alignas(64) _Atomic uint32_t status; // enum spool_status
     _Atomic uint32_t finishing;           // enum spool_finishing
-    _Atomic uint32_t refused;             // 1: the recorder does not drain this spool, or no longer does
-    _Atomic uint32_t adopted;             // 1: the recorder has found it
-    _Atomic uint32_t ended_by;            // PID of the heaptape that detached from the process; 0: none did
-    _Atomic uint32_t restarts;            // times that the trace began anew: what was defined in it is to be again
+    _Atomic uint32_t refused;  // 1: the recorder does not drain this spool, or no longer does
+    _Atomic uint32_t adopted;  // 1: the recorder has found it
+    _Atomic uint32_t ended_by; // PID of the heaptape that detached from the process; 0: none did
+    _Atomic uint32_t
+        restarts; // times that the trace began anew: what was defined in it is to be again
     // Grows by 1 when a chunk becomes DONE, and by SPOOL_CHUNKS_A_WAKE when the process wants something of the recorder.
     _Atomic uint32_t wakeups;
     _Atomic uint32_t threads_numbered; // numbers given to threads so far
@@ -203,11 +214,11 @@ struct spool_header {
     // system. 0: not asked.
     _Atomic uint64_t malloc_in_use_bytes, malloc_system_bytes;
 
-    _Alignas(
-        64) _Atomic uint64_t free_top; // stack of FREE chunks: low 32 bits index + 1, high 32 bits a tag against ABA
-    _Atomic uint32_t free_sequence;    // futex: grows when the recorder frees a chunk
-    _Atomic uint32_t waiters;          // threads that sleep on it
-    _Atomic uint64_t waits, wait_ns;   // how often and how long threads waited for the recorder
+    _Alignas(64) _Atomic uint64_t
+        free_top; // stack of FREE chunks: low 32 bits index + 1, high 32 bits a tag against ABA
+    _Atomic uint32_t free_sequence;  // futex: grows when the recorder frees a chunk
+    _Atomic uint32_t waiters;        // threads that sleep on it
+    _Atomic uint64_t waits, wait_ns; // how often and how long threads waited for the recorder
 
     // Events that did not take the fast path, and what they cost: estimated from one in SPOOL_COST_EVENTS of a thread.
     _Alignas(64) _Atomic uint64_t slow_events, slow_ticks;
@@ -222,8 +233,10 @@ struct spool_header {
 
     _Alignas(64) char reason[120]; // why status is SPOOL_OFF
     char allocator[512];           // path of the object that answers malloc
-    char bypassed_by[512];         // object whose malloc the program calls instead of the library's; "": none
-    char deepbound[2048];          // paths of objects whose calls bypass the library's functions, each ended by NUL …
+    char bypassed_by
+        [512]; // object whose malloc the program calls instead of the library's; "": none
+    char deepbound
+        [2048]; // paths of objects whose calls bypass the library's functions, each ended by NUL …
     _Atomic uint32_t deepbound_bytes; // … cut at the room there is
     char exe[4096];
     uint32_t argv_bytes; // of argv, each ended by NUL; cut at the room there is
@@ -233,8 +246,9 @@ struct spool_header {
 _Static_assert(sizeof(struct spool_header) <= SPOOL_HEADER_BYTES, "the header has 64 KiB");
 
 enum spool_session_flags {
-    SPOOL_LOSSY = 1,       // drop and count instead of waiting
-    SPOOL_NO_RECORDER = 2, // nobody drains yet (--collect later): chunks are not recycled, the spool grows
+    SPOOL_LOSSY = 1, // drop and count instead of waiting
+    SPOOL_NO_RECORDER =
+        2, // nobody drains yet (--collect later): chunks are not recycled, the spool grows
     SPOOL_START_PAUSED = 4,
     SPOOL_FOLLOW_NONE = 8,   // only the process that the recorder started is recorded …
     SPOOL_FOLLOW_MATCH = 16, // … and those whose executable's name `follow` matches
@@ -264,16 +278,18 @@ struct spool_recorder {
 struct spool_session {
     uint64_t magic;
     uint32_t recorder_pid;
-    uint32_t attached;                 // pid of the process that has started the recorder itself; 0: none
-    uint32_t flags;                    // enum spool_session_flags
-    uint32_t clock_kind;               // enum clock_kind: stamps of all processes of the session
-    uint32_t stamp_shift;              // CODEC_STAMP_SHIFT of the recorder's build
-    uint64_t start_stamp, realtime_ns; // when it was made and what CLOCK_REALTIME was, without a recorder
-    char follow[SPOOL_MAX_FOLLOW];     // glob
-    uint32_t depth;                    // frames of call sites to be recorded, 0: none
-    uint64_t sample_bytes;             // of one stack per so many bytes allocated; 0: of all calls
-    uint32_t owner;                    // what recorder.owner is while the recorder lives
-    uint32_t filters; // of system calls, that the recorder itself has and that allow it to measure residency
+    uint32_t attached;    // pid of the process that has started the recorder itself; 0: none
+    uint32_t flags;       // enum spool_session_flags
+    uint32_t clock_kind;  // enum clock_kind: stamps of all processes of the session
+    uint32_t stamp_shift; // CODEC_STAMP_SHIFT of the recorder's build
+    uint64_t start_stamp,
+        realtime_ns; // when it was made and what CLOCK_REALTIME was, without a recorder
+    char follow[SPOOL_MAX_FOLLOW]; // glob
+    uint32_t depth;                // frames of call sites to be recorded, 0: none
+    uint64_t sample_bytes;         // of one stack per so many bytes allocated; 0: of all calls
+    uint32_t owner;                // what recorder.owner is while the recorder lives
+    uint32_t
+        filters; // of system calls, that the recorder itself has and that allow it to measure residency
     // Futex that the recorder sleeps on. Processes wake it without writing there: see struct spool_header for what they count.
     _Alignas(64) _Atomic uint32_t wakeups;
 

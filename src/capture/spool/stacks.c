@@ -28,10 +28,13 @@ int spool_parse_stacks(const char *text, struct spool_stacks *to)
     const size_t n = sizeof sample - 1;
     uint64_t number = SPOOL_SAMPLE_BYTES;
     bool sampled = strncmp(text, sample, n) == 0 && (!text[n] || text[n] == ':');
-    int rc = !sampled ? parse_bytes(text, &number) : text[n] ? parse_bytes(text + n + 1, &number) : 0;
+    int rc = !sampled  ? parse_bytes(text, &number)
+             : text[n] ? parse_bytes(text + n + 1, &number)
+                       : 0;
     if (rc == 0 && (number == 0 || (!sampled && number > SPOOL_MAX_DEPTH)))
         rc = -ERANGE;
     if (rc == 0)
-        *to = (struct spool_stacks){sampled ? SPOOL_MAX_DEPTH : (uint32_t)number, sampled ? number : 0};
+        *to = (struct spool_stacks){sampled ? SPOOL_MAX_DEPTH : (uint32_t)number,
+                                    sampled ? number : 0};
     return rc;
 }

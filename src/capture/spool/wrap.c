@@ -15,7 +15,8 @@ static int parse_one(const char *text, size_t n, struct spool_wrap *to)
     const char *equals = memchr(text, '=', n);
     size_t own = equals ? (size_t)(equals - text) : n, i = 0;
     size_t rest = equals ? n - own - 1 : 0;
-    while (i < SPOOL_WRAPPED && (strlen(functions[i]) != rest || strncmp(functions[i], text + own + 1, rest) != 0))
+    while (i < SPOOL_WRAPPED &&
+           (strlen(functions[i]) != rest || strncmp(functions[i], text + own + 1, rest) != 0))
         i++;
     if (!own || own >= SPOOL_WRAP_BYTES || i == SPOOL_WRAPPED)
         return -EINVAL;

@@ -24,10 +24,12 @@ static bool fill_window(struct unwind_window *w, uint64_t at)
              cut = page + PAGE - from;
     // In pieces of a page: what cannot be read is left out whole.
     const struct iovec local = {w->words, sizeof w->words},
-                       remote[] = {{(void *)from, cut}, {(void *)(page + PAGE), sizeof w->words - cut}};
+                       remote[] = {{(void *)from, cut},
+                                   {(void *)(page + PAGE), sizeof w->words - cut}};
     int saved_errno = errno;
     long n = w->fills++ < UNWIND_WINDOW_FILLS
-                 ? syscall(SYS_process_vm_readv, w->pid, &local, 1ul, remote, cut < sizeof w->words ? 2ul : 1ul, 0ul)
+                 ? syscall(SYS_process_vm_readv, w->pid, &local, 1ul, remote,
+                           cut < sizeof w->words ? 2ul : 1ul, 0ul)
                  : -1;
     errno = saved_errno;
     w->at = from;
@@ -37,7 +39,8 @@ static bool fill_window(struct unwind_window *w, uint64_t at)
 
 bool unwind_read_copy(struct unwind_window *w, uint64_t at, uint64_t *to)
 {
-    if ((at < w->at || at - w->at + WORD > w->bytes) && (!fill_window(w, at) || at - w->at + WORD > w->bytes))
+    if ((at < w->at || at - w->at + WORD > w->bytes) &&
+        (!fill_window(w, at) || at - w->at + WORD > w->bytes))
         return false;
     *to = w->words[(at - w->at) / WORD];
     return true;
@@ -50,7 +53,8 @@ enum { SIGNAL_FP = 120, SIGNAL_SP = 160, SIGNAL_PC = 168, SIGNAL_BYTES = 176 };
 
 static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwind_registers *to)
 {
-    if (!unwind_read_word(c, at + SIGNAL_SP, &to->sp) || !unwind_read_word(c, at + SIGNAL_FP, &to->fp) ||
+    if (!unwind_read_word(c, at + SIGNAL_SP, &to->sp) ||
+        !unwind_read_word(c, at + SIGNAL_FP, &to->fp) ||
         !unwind_read_word(c, at + SIGNAL_PC, &to->pc) || (to->sp <= at && !c->window))
         return false;
     to->pc++; // as if it were the address behind a call
@@ -80,7 +84,8 @@ static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwi
 // An entry is 37 bits of the address, of which the others are the set, and the lower bits of the rule: no rule is 0. The
 // entry that was found last is the first of its set.
 enum { ADDRESS_BITS = 47, KEPT_BITS = 27, TAG_BITS = 64 - KEPT_BITS, RULES_A_SET = 4 };
-_Static_assert(UNWIND_RULES / RULES_A_SET == 1 << (ADDRESS_BITS - TAG_BITS), "set and tag are the address");
+_Static_assert(UNWIND_RULES / RULES_A_SET == 1 << (ADDRESS_BITS - TAG_BITS),
+               "set and tag are the address");
 
 static inline uint32_t extend_rule(uint64_t kept)
 {
@@ -118,14 +123,16 @@ static inline uint32_t rule_of(struct unwind_memory *m, uint64_t pc)
     if (!m || pc >> ADDRESS_BITS)
         return unwind_find_rule(pc - 1);
     // Multiplication by an odd number is a bijection.
-    uint64_t key = (pc * 0x9e3779b97f4a7c15u) & ((1ull << ADDRESS_BITS) - 1), tag = key & ((1ull << TAG_BITS) - 1);
+    uint64_t key = (pc * 0x9e3779b97f4a7c15u) & ((1ull << ADDRESS_BITS) - 1),
+             tag = key & ((1ull << TAG_BITS) - 1);
     uint64_t *set = &m->rules[(key >> TAG_BITS) * RULES_A_SET];
     uint32_t rule = kept_rule(set[0], tag);
     return rule ? rule : other_rule(set, tag, pc);
 }
 
 // The caller's registers. False: there is none, or none that can be found.
-static inline __attribute__((always_inline)) bool find_caller(const struct unwind_cursor *c, struct unwind_step step,
+static inline __attribute__((always_inline)) bool find_caller(const struct unwind_cursor *c,
+                                                              struct unwind_step step,
                                                               const struct unwind_registers *of,
                                                               struct unwind_registers *to)
 {
@@ -172,7 +179,8 @@ void unwind_forget_frames(struct unwind_memory *m)
 void unwind_memory_init(struct unwind_memory *m)
 {
     m->age = atomic_load_explicit(&unwind_age, memory_order_relaxed);
-    m->words[0] = (struct unwind_word){(const uint64_t *)&m->words[0].at, 0}; // another than the word at it
+    m->words[0] =
+        (struct unwind_word){(const uint64_t *)&m->words[0].at, 0}; // another than the word at it
     // The word below its sp is not its pc.
     struct unwind_frame *nobody = &m->frames[UNWIND_FRAMES];
     *nobody = (struct unwind_frame){.sp = (uintptr_t)(&nobody->sp + 1)};
@@ -190,9 +198,11 @@ static inline struct unwind_frame *caller_of(struct unwind_memory *m, const stru
     return (struct unwind_frame *)((char *)m->frames + f->caller);
 }
 
-static inline void set_caller(const struct unwind_memory *m, struct unwind_frame *f, const struct unwind_frame *caller)
+static inline void set_caller(const struct unwind_memory *m, struct unwind_frame *f,
+                              const struct unwind_frame *caller)
 {
-    _Static_assert(sizeof m->frames <= UINT16_MAX && sizeof m->path <= UINT16_MAX, "16 bits say where one is");
+    _Static_assert(sizeof m->frames <= UINT16_MAX && sizeof m->path <= UINT16_MAX,
+                   "16 bits say where one is");
     f->caller = (uint16_t)((const char *)caller - (const char *)m->frames);
 }
 
@@ -207,12 +217,14 @@ static struct unwind_frame *set_of(struct unwind_memory *m, uint64_t pc, uint64_
     return &m->frames[((pc + sp) * 0x9e3779b97f4a7c15u >> 55) * 2];
 }
 
-static __attribute__((noinline)) struct unwind_frame *make_frame(struct unwind_memory *m, uint64_t pc, uint64_t sp)
+static __attribute__((noinline)) struct unwind_frame *make_frame(struct unwind_memory *m,
+                                                                 uint64_t pc, uint64_t sp)
 {
     struct unwind_frame *f = &set_of(m, pc, sp)[++m->made % 2];
     struct unwind_step step = unwind_step_of(rule_of(m, pc));
     // What is saved in the frame itself can be read.
-    bool plain = step.way == WAY_SP && step.number > 0 && step.slot <= step.number && step.slot != SLOT_LOST;
+    bool plain =
+        step.way == WAY_SP && step.number > 0 && step.slot <= step.number && step.slot != SLOT_LOST;
     *f = (struct unwind_frame){.pc = pc,
                                .sp = sp,
                                .caller = UNWIND_FRAMES * sizeof *f,
@@ -269,8 +281,8 @@ static bool is_above(uint64_t cfa, const struct unwind_frame *f)
 }
 
 // The frame that called `f`, when that is not the one that is kept. NULL: there is none, or none that can be found.
-static __attribute__((noinline)) struct unwind_frame *other_caller(const struct unwind_cursor *c,
-                                                                   struct unwind_frame *f, struct fp *fp)
+static __attribute__((noinline)) struct unwind_frame *
+other_caller(const struct unwind_cursor *c, struct unwind_frame *f, struct fp *fp)
 {
     static const uint64_t lost_fp;
     follow_fp(c->memory, fp, f);
@@ -294,7 +306,8 @@ static __attribute__((noinline)) struct unwind_frame *other_caller(const struct 
 
 // Is the stack from this place outwards the same as when it was kept? Of the words that were looked at, the one numbered *same
 // was another; nothing is known of those before it.
-static inline bool is_same(const struct unwind_memory *m, const struct unwind_place *at, uint32_t *same)
+static inline bool is_same(const struct unwind_memory *m, const struct unwind_place *at,
+                           uint32_t *same)
 {
     const struct unwind_word *w = m->words + at->n_words;
     if (at->n_words >= *same)
@@ -319,21 +332,23 @@ struct path_walk {
 };
 
 // Makes it the path.
-static __attribute__((noinline)) void keep_path(struct unwind_memory *m, const struct path_walk *walk)
+static __attribute__((noinline)) void keep_path(struct unwind_memory *m,
+                                                const struct path_walk *walk)
 {
     struct unwind_place *at = &m->path[walk->known];
     for (uint32_t n = walk->n; n-- > 0;) {
         const struct unwind_walked *w = &m->walked[n];
         struct unwind_frame *f = w->frame;
         bool own = f->pc == w->pc && f->sp == w->sp;
-        struct unwind_step step =
-            own ? (struct unwind_step){f->number, f->slot, f->way} : unwind_step_of(rule_of(m, w->pc));
+        struct unwind_step step = own ? (struct unwind_step){f->number, f->slot, f->way}
+                                      : unwind_step_of(rule_of(m, w->pc));
         // Their callers depend on other words.
         if (step.way == WAY_ALIGNED || step.way == WAY_SIGNAL)
             break;
         struct unwind_place *outer = at++;
         bool needs_fp = false;
-        *at = (struct unwind_place){.frame = f, .pc = w->pc, .sp = w->sp, .fp = *w->fp, .n_words = outer->n_words};
+        *at = (struct unwind_place){
+            .frame = f, .pc = w->pc, .sp = w->sp, .fp = *w->fp, .n_words = outer->n_words};
         at->n_frames = outer->n_frames + 1;
         if (outer > m->path) {
             expect(m, &at->n_words, outer->sp - WORD, outer->pc);
@@ -354,8 +369,8 @@ static __attribute__((noinline)) void keep_path(struct unwind_memory *m, const s
 
 // Returns what codec_site makes of all the frames: the sum of pc * CODEC_SITE_FACTOR to the power of the frame's number from
 // inside. `notes`: in `walked`, for keep_path.
-static inline __attribute__((always_inline)) uint64_t walk_kept(struct unwind_cursor *c, uint32_t max, bool notes,
-                                                                struct path_walk *walk)
+static inline __attribute__((always_inline)) uint64_t
+walk_kept(struct unwind_cursor *c, uint32_t max, bool notes, struct path_walk *walk)
 {
     struct unwind_memory *m = c->memory;
     uint64_t hash = 0, power = 1, limit = c->high - WORD;

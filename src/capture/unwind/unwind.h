@@ -89,9 +89,10 @@ struct unwind_memory {
     uint32_t age;
     uint32_t made; // frames so far: they take turns in the places of a set
     uint32_t path_n;
-    bool far;                                       // the last walk went outside the path for long
-    struct unwind_place path[UNWIND_DEPTH + 1];     // from the outermost frame, at 1, inwards
-    struct unwind_word words[1 + 2 * UNWIND_DEPTH]; // from the outermost frame inwards; the first is none
+    bool far;                                   // the last walk went outside the path for long
+    struct unwind_place path[UNWIND_DEPTH + 1]; // from the outermost frame, at 1, inwards
+    struct unwind_word
+        words[1 + 2 * UNWIND_DEPTH]; // from the outermost frame inwards; the first is none
     struct unwind_walked walked[UNWIND_DEPTH];
     struct unwind_window window; // for the stack of a coroutine or a signal
 };
@@ -105,7 +106,8 @@ struct unwind_cursor {
     struct unwind_registers from;
     uintptr_t low, high;          // all that is read of the stack lies in [low, high)
     struct unwind_memory *memory; // NULL: nothing is kept
-    struct unwind_window *window; // NULL: [low, high) can be read; else it is not looked at, and rules alone are kept
+    struct unwind_window *
+        window; // NULL: [low, high) can be read; else it is not looked at, and rules alone are kept
 };
 
 // A stack, from the innermost frame outwards: return addresses, and for each the site of the stack from there outwards (codec_site). For
@@ -126,10 +128,12 @@ void unwind_forget_frames(struct unwind_memory *m);
 void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to);
 
 // The site of the stack that unwind_walk finds; with memory and without window.
-uint64_t unwind_walk_site(struct unwind_cursor *c, uint32_t max) __attribute__((visibility("hidden")));
+uint64_t unwind_walk_site(struct unwind_cursor *c, uint32_t max)
+    __attribute__((visibility("hidden")));
 
 // A word of the copy, which is made anew where it does not hold it.
-bool unwind_read_copy(struct unwind_window *w, uint64_t at, uint64_t *to) __attribute__((visibility("hidden")));
+bool unwind_read_copy(struct unwind_window *w, uint64_t at, uint64_t *to)
+    __attribute__((visibility("hidden")));
 
 // A word of the stack, where the cursor may read it.
 static inline bool unwind_read_word(const struct unwind_cursor *c, uint64_t at, uint64_t *to)
@@ -193,7 +197,8 @@ static inline struct unwind_step unwind_step_of(uint32_t rule)
     const int above = 32 - UNWIND_RULE_BITS;
     return (struct unwind_step){.way = rule & ((1 << UNWIND_WAY_BITS) - 1),
                                 .slot = (rule >> UNWIND_WAY_BITS & UNWIND_SLOT_LOST) * WORD,
-                                .number = ((int32_t)(rule << above) >> (above + NUMBER_SHIFT)) * WORD};
+                                .number =
+                                    ((int32_t)(rule << above) >> (above + NUMBER_SHIFT)) * WORD};
 }
 
 // The rule for code at `pc`, from the tables of its object.

@@ -126,7 +126,8 @@ static bool read_common(struct entry *e, const uint8_t *p, const uint8_t *limit)
     (void)get(&b, 1); // version
     const char *augmentation = (const char *)b.at;
     size_t n = strnlen(augmentation, (size_t)(b.end - b.at));
-    (void)get(&b, n < 8 ? n + 1 : 8); // one that is longer is unknown, and so are the bytes behind it
+    (void)get(&b,
+              n < 8 ? n + 1 : 8); // one that is longer is unknown, and so are the bytes behind it
     if (n >= 8)
         return false;
     e->code_factor = get_uleb(&b);
@@ -157,7 +158,8 @@ static bool read_common(struct entry *e, const uint8_t *p, const uint8_t *limit)
     return !b.bad;
 }
 
-static bool read_entry(struct entry *e, const uint8_t *p, const uint8_t *first, const uint8_t *limit)
+static bool read_entry(struct entry *e, const uint8_t *p, const uint8_t *first,
+                       const uint8_t *limit)
 {
     struct bytes b;
     if (!open_entry(p, limit, &b))
@@ -402,8 +404,8 @@ static uint32_t pack(const struct row *row)
     if (row->way == WAY_SIGNAL)
         return unwind_make_rule(WAY_SIGNAL, 0, 0);
     const int64_t limit = (int64_t)WORD << (NUMBER_BITS - 1);
-    if (row->ra != SAVED_AT || row->ra_offset != -WORD || row->number % WORD || row->number >= limit ||
-        row->number < -limit)
+    if (row->ra != SAVED_AT || row->ra_offset != -WORD || row->number % WORD ||
+        row->number >= limit || row->number < -limit)
         return unwind_make_rule(WAY_BROKEN, 0, 0);
     if (row->way == WAY_ALIGNED)
         return unwind_make_rule(row->fp == SAVED_AT_FP ? WAY_ALIGNED : WAY_BROKEN, 0, row->number);
@@ -444,18 +446,21 @@ static const uint8_t *search(const uint8_t *header, const uint8_t *limit, uint64
 
 // The bytes of the readable segment that holds `at`: what a table points to may lie anywhere, and between an object's segments
 // there may be nothing to read. Objects whose first segment lacks the program headers are not made by any linker.
-static bool find_segment(const struct dl_find_object *object, const uint8_t *at, struct bytes *segment)
+static bool find_segment(const struct dl_find_object *object, const uint8_t *at,
+                         struct bytes *segment)
 {
     enum { FIRST_PAGE = 4096 };
     const uint8_t *start = object->dlfo_map_start;
     const Elf64_Ehdr *elf = (const Elf64_Ehdr *)start;
     if (memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 || elf->e_phoff % WORD ||
-        elf->e_phnum > FIRST_PAGE / sizeof(Elf64_Phdr) || elf->e_phoff > FIRST_PAGE - elf->e_phnum * sizeof(Elf64_Phdr))
+        elf->e_phnum > FIRST_PAGE / sizeof(Elf64_Phdr) ||
+        elf->e_phoff > FIRST_PAGE - elf->e_phnum * sizeof(Elf64_Phdr))
         return false;
     const Elf64_Phdr *headers = (const Elf64_Phdr *)(start + elf->e_phoff);
     for (unsigned i = 0; i < elf->e_phnum; i++) {
         const Elf64_Phdr *p = &headers[i];
-        *segment = (struct bytes){.at = (const uint8_t *)(object->dlfo_link_map->l_addr + p->p_vaddr)};
+        *segment =
+            (struct bytes){.at = (const uint8_t *)(object->dlfo_link_map->l_addr + p->p_vaddr)};
         segment->end = segment->at + p->p_memsz;
         if (p->p_type == PT_LOAD && (p->p_flags & PF_R) && at >= segment->at && at < segment->end)
             return true;

@@ -13,26 +13,27 @@
 #define EXPORT_HALF(symbol)
 #define EXPORT_META(symbol)
 
-#define EXPORT_ROW(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...) EXPORT_##class(symbol)
+#define EXPORT_ROW(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                    \
+    EXPORT_##class(symbol)
 
-#define EXPORT_CONTROL                                                                                                 \
-    EXPORT("mmap64")                                                                                                   \
-    EXPORT("prctl")                                                                                                    \
-    EXPORT("_exit")                                                                                                    \
-    EXPORT("_Exit")                                                                                                    \
-    EXPORT("dlclose")                                                                                                  \
-    EXPORT("heaptape_start")                                                                                           \
-    EXPORT("heaptape_stop")                                                                                            \
-    EXPORT("heaptape_pause")                                                                                           \
-    EXPORT("heaptape_resume")                                                                                          \
-    EXPORT("heaptape_unpause")                                                                                         \
-    EXPORT("heaptape_sync")                                                                                            \
-    EXPORT("heaptape_reset")                                                                                           \
-    EXPORT("heaptape_status")                                                                                          \
-    EXPORT("heaptape_attach")                                                                                          \
-    EXPORT("heaptape_end")                                                                                             \
-    EXPORT("heaptape_detach")                                                                                          \
-    EXPORT("heaptape_recorder")                                                                                        \
-    EXPORT("heaptape_list")                                                                                            \
-    EXPORT("heaptape_clear")                                                                                           \
+#define EXPORT_CONTROL                                                                             \
+    EXPORT("mmap64")                                                                               \
+    EXPORT("prctl")                                                                                \
+    EXPORT("_exit")                                                                                \
+    EXPORT("_Exit")                                                                                \
+    EXPORT("dlclose")                                                                              \
+    EXPORT("heaptape_start")                                                                       \
+    EXPORT("heaptape_stop")                                                                        \
+    EXPORT("heaptape_pause")                                                                       \
+    EXPORT("heaptape_resume")                                                                      \
+    EXPORT("heaptape_unpause")                                                                     \
+    EXPORT("heaptape_sync")                                                                        \
+    EXPORT("heaptape_reset")                                                                       \
+    EXPORT("heaptape_status")                                                                      \
+    EXPORT("heaptape_attach")                                                                      \
+    EXPORT("heaptape_end")                                                                         \
+    EXPORT("heaptape_detach")                                                                      \
+    EXPORT("heaptape_recorder")                                                                    \
+    EXPORT("heaptape_list")                                                                        \
+    EXPORT("heaptape_clear")                                                                       \
     EXPORT("heaptape_thread")

@@ -2,11 +2,11 @@
 // a static arena.
 #include "capture/wrap/next.h"
 
-#include "capture/producer/producer.h"
-#include "capture/wrap/wrap.h"
 #include "capture/libc/libc.h"
 #include "capture/libc/objects.h"
+#include "capture/producer/producer.h"
 #include "capture/spool/attach.h"
+#include "capture/wrap/wrap.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -122,11 +122,11 @@ static void boot_free(void *p)
 }
 
 // dlsym calls none of these.
-#define BOOT(result, name, parameters, names)                                                                          \
-    static result boot_##name parameters                                                                               \
-    {                                                                                                                  \
-        next_resolve();                                                                                                \
-        return next.name names;                                                                                        \
+#define BOOT(result, name, parameters, names)                                                      \
+    static result boot_##name parameters                                                           \
+    {                                                                                              \
+        next_resolve();                                                                            \
+        return next.name names;                                                                    \
     }
 NEXT_OTHER_TABLE(BOOT)
 #undef BOOT
@@ -137,7 +137,8 @@ struct next next = {NEXT_BASIC_TABLE(BOOT_FIELD) NEXT_OTHER_TABLE(BOOT_FIELD)};
 
 static bool is_path_of_injected(const char *path)
 {
-    return strncmp(path, SPOOL_ATTACHED_FD, strlen(SPOOL_ATTACHED_FD)) == 0 || strstr(path, "/" SPOOL_ATTACHED_FILE);
+    return strncmp(path, SPOOL_ATTACHED_FD, strlen(SPOOL_ATTACHED_FD)) == 0 ||
+           strstr(path, "/" SPOOL_ATTACHED_FILE);
 }
 
 bool next_is_injected(void)
@@ -163,7 +164,8 @@ bool next_find(const char *symbol, void **to)
     for (size_t i = 0; !found && i < sizeof runtimes / sizeof *runtimes; i++) {
         void *handle = dlopen(runtimes[i], RTLD_NOLOAD | RTLD_LAZY);
         if (handle)
-            found = dlsym(handle, symbol); // the handle stays open: the function must not be unloaded
+            found =
+                dlsym(handle, symbol); // the handle stays open: the function must not be unloaded
     }
     if (found)
         *to = found;
@@ -209,7 +211,8 @@ bool next_is_bypassed(struct next_object *by)
 {
     struct next_object self;
     const void *first = next_is_injected() ? NULL : objects_function("malloc", NULL);
-    return first && next_object_of(first, by) && next_object_of(&resolved, &self) && by->start != self.start;
+    return first && next_object_of(first, by) && next_object_of(&resolved, &self) &&
+           by->start != self.start;
 }
 
 static bool is_operator(unsigned kind)
@@ -220,7 +223,8 @@ static bool is_operator(unsigned kind)
 // Only the allocator itself may be asked, and only for its own blocks.
 static size_t usable(unsigned kind, void *block)
 {
-    if (next_is_early(block) || next_is_foreign(kind) || (is_operator(kind) && !wrap_cxx_is_malloc()))
+    if (next_is_early(block) || next_is_foreign(kind) ||
+        (is_operator(kind) && !wrap_cxx_is_malloc()))
         return 0;
     // tcmalloc's makes an object of its own at the first call.
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
@@ -246,7 +250,8 @@ static int count_object(struct dl_phdr_info *info, size_t size, void *data)
 
 static void look_up(void)
 {
-#define LOOK_UP(result, name, parameters, names) real.name = (result(*) parameters)function_after(#name);
+#define LOOK_UP(result, name, parameters, names)                                                   \
+    real.name = (result(*) parameters)function_after(#name);
     NEXT_BASIC_TABLE(LOOK_UP)
     NEXT_OTHER_TABLE(LOOK_UP)
 #undef LOOK_UP
@@ -276,7 +281,8 @@ static void install(void)
         chosen.free = guarded_free;
         chosen.realloc = guarded_realloc;
     }
-#define INSTALL(result, name, parameters, names) __atomic_store_n(&next.name, chosen.name, __ATOMIC_RELEASE);
+#define INSTALL(result, name, parameters, names)                                                   \
+    __atomic_store_n(&next.name, chosen.name, __ATOMIC_RELEASE);
     NEXT_BASIC_TABLE(INSTALL)
     NEXT_OTHER_TABLE(INSTALL)
 #undef INSTALL
@@ -345,8 +351,8 @@ static bool is_malloc_function(const char *name)
 {
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         const struct event_info *info = &event_infos[kind];
-        bool of_blocks =
-            info->class == HT_CLASS_ALLOC || info->class == HT_CLASS_FREE || info->class == HT_CLASS_RESIZE;
+        bool of_blocks = info->class == HT_CLASS_ALLOC || info->class == HT_CLASS_FREE ||
+                         info->class == HT_CLASS_RESIZE;
         if (of_blocks && info->symbol[0] && !is_operator(kind) && strcmp(name, info->symbol) == 0)
             return true;
     }
@@ -364,7 +370,8 @@ static void look_at_slot(const struct object *o, const char *name, uintptr_t *sl
     struct deepbound_search *s = context;
     uintptr_t target = __atomic_load_n(slot, __ATOMIC_RELAXED);
     (void)o;
-    s->found |= is_malloc_function(name) && (is_in(&s->allocator, target) || is_in(&s->libc, target));
+    s->found |=
+        is_malloc_function(name) && (is_in(&s->allocator, target) || is_in(&s->libc, target));
 }
 
 // 1 when objects were loaded since the start.
@@ -394,7 +401,8 @@ next_mallinfo2_function next_mallinfo2(void)
 {
     struct next_object allocator;
     void *found = objects_function("mallinfo2", &resolved);
-    return found && next_object_of((void *)real.malloc, &allocator) && is_in(&allocator, (uintptr_t)found) &&
+    return found && next_object_of((void *)real.malloc, &allocator) &&
+                   is_in(&allocator, (uintptr_t)found) &&
                    is_in(&allocator, (uintptr_t)libc_address())
                ? (next_mallinfo2_function)found
                : NULL;
@@ -406,7 +414,8 @@ void next_report_deepbound(void)
     struct deepbound_search s = {0};
     if (!atomic_load_explicit(&resolved, memory_order_acquire) || producer_is_uncertain())
         return;
-    if (dl_iterate_phdr(has_loaded, NULL) == 1 && next_object_of((void *)real.malloc, &s.allocator) &&
+    if (dl_iterate_phdr(has_loaded, NULL) == 1 &&
+        next_object_of((void *)real.malloc, &s.allocator) &&
         next_object_of(libc_address(), &s.libc))
         dl_iterate_phdr(look_for_deepbound, &s);
 }

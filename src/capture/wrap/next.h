@@ -14,36 +14,38 @@
 // mremap and prctl are variadic; what is passed is the same in the ABIs of x86-64 and aarch64.
 //
 // These may be called by dlsym, while they are looked up.
-#define NEXT_BASIC_TABLE(X)                                                                                            \
-    X(void *, malloc, (size_t size), (size))                                                                           \
-    X(void *, calloc, (size_t count, size_t size), (count, size))                                                      \
-    X(void *, realloc, (void *old, size_t size), (old, size))                                                          \
+#define NEXT_BASIC_TABLE(X)                                                                        \
+    X(void *, malloc, (size_t size), (size))                                                       \
+    X(void *, calloc, (size_t count, size_t size), (count, size))                                  \
+    X(void *, realloc, (void *old, size_t size), (old, size))                                      \
     X(void, free, (void *p), (p))
 
-#define NEXT_OTHER_TABLE(X)                                                                                            \
-    X(void *, reallocarray, (void *old, size_t count, size_t size), (old, count, size))                                \
-    X(void *, memalign, (size_t align, size_t size), (align, size))                                                    \
-    X(void *, aligned_alloc, (size_t align, size_t size), (align, size))                                               \
-    X(int, posix_memalign, (void **to, size_t align, size_t size), (to, align, size))                                  \
-    X(void *, valloc, (size_t size), (size))                                                                           \
-    X(void *, pvalloc, (size_t size), (size))                                                                          \
-    X(int, pthread_create, (pthread_t * thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg),        \
-      (thread, attr, start, arg))                                                                                      \
-    X(void, malloc_stats, (void), ())                                                                                  \
-    X(int, malloc_info, (int options, FILE *to), (options, to))                                                        \
-    X(struct mallinfo, mallinfo, (void), ())                                                                           \
-    X(int, malloc_trim, (size_t pad), (pad))                                                                           \
-    X(int, mallopt, (int option, int value), (option, value))                                                          \
-    X(void *, mmap, (void *at, size_t bytes, int protection, int flags, int fd, off_t offset),                         \
-      (at, bytes, protection, flags, fd, offset))                                                                      \
-    X(int, munmap, (void *at, size_t bytes), (at, bytes))                                                              \
-    X(void *, mremap, (void *old, size_t old_bytes, size_t bytes, int flags, void *to),                                \
-      (old, old_bytes, bytes, flags, to))                                                                              \
-    X(int, prctl, (int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d),                    \
-      (option, a, b, c, d))                                                                                            \
-    X(void, _exit, (int status), (status))                                                                             \
-    X(int, dlclose, (void *handle), (handle))                                                                          \
-    X(int, brk, (void *end), (end))                                                                                    \
+#define NEXT_OTHER_TABLE(X)                                                                        \
+    X(void *, reallocarray, (void *old, size_t count, size_t size), (old, count, size))            \
+    X(void *, memalign, (size_t align, size_t size), (align, size))                                \
+    X(void *, aligned_alloc, (size_t align, size_t size), (align, size))                           \
+    X(int, posix_memalign, (void **to, size_t align, size_t size), (to, align, size))              \
+    X(void *, valloc, (size_t size), (size))                                                       \
+    X(void *, pvalloc, (size_t size), (size))                                                      \
+    X(int, pthread_create,                                                                         \
+      (pthread_t * thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg),         \
+      (thread, attr, start, arg))                                                                  \
+    X(void, malloc_stats, (void), ())                                                              \
+    X(int, malloc_info, (int options, FILE *to), (options, to))                                    \
+    X(struct mallinfo, mallinfo, (void), ())                                                       \
+    X(int, malloc_trim, (size_t pad), (pad))                                                       \
+    X(int, mallopt, (int option, int value), (option, value))                                      \
+    X(void *, mmap, (void *at, size_t bytes, int protection, int flags, int fd, off_t offset),     \
+      (at, bytes, protection, flags, fd, offset))                                                  \
+    X(int, munmap, (void *at, size_t bytes), (at, bytes))                                          \
+    X(void *, mremap, (void *old, size_t old_bytes, size_t bytes, int flags, void *to),            \
+      (old, old_bytes, bytes, flags, to))                                                          \
+    X(int, prctl,                                                                                  \
+      (int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d),            \
+      (option, a, b, c, d))                                                                        \
+    X(void, _exit, (int status), (status))                                                         \
+    X(int, dlclose, (void *handle), (handle))                                                      \
+    X(int, brk, (void *end), (end))                                                                \
     X(void *, sbrk, (intptr_t change), (change))
 
 // Points at boot functions first, which look all of them up, so that the wrappers never need to ask.

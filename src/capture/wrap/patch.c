@@ -1,11 +1,11 @@
 // Recording of a program that runs already: what its objects call of malloc's functions is found by the loader's own tables, and
 // each of these places is made to hold the wrapper's address. `heaptape record --pid` loads the library into the process and
 // calls what is exported here, in a thread of the process (src/record/attach/).
-#include "capture/wrap/next.h"
-#include "capture/producer/producer.h"
-#include "capture/wrap/wrap.h"
 #include "capture/libc/objects.h"
+#include "capture/producer/producer.h"
 #include "capture/spool/attach.h"
+#include "capture/wrap/next.h"
+#include "capture/wrap/wrap.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -72,7 +72,8 @@ static void write_slot(const struct object *o, uintptr_t *slot, uintptr_t value)
 // object's own stub, or that of an executable that is not position-independent: both lead to the real one.
 static bool leads_to(const struct object *o, const char *name, uintptr_t value, uintptr_t real)
 {
-    bool own = value >= o->start && value < o->end, of_main = value >= patch.main_start && value < patch.main_end;
+    bool own = value >= o->start && value < o->end,
+         of_main = value >= patch.main_start && value < patch.main_end;
     return value == real || (own && !object_function(o, name)) || (of_main && !own);
 }
 
@@ -244,7 +245,8 @@ void wrap_look_for_objects(void)
     if (!atomic_load_explicit(&patched, memory_order_relaxed))
         return;
     // Each free comes here: this clock needs a tenth of the time of CLOCK_MONOTONIC, and may be some ms late.
-    uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE), last = atomic_load_explicit(&checked_ns, memory_order_relaxed);
+    uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE),
+             last = atomic_load_explicit(&checked_ns, memory_order_relaxed);
     if (now - last < CHECK_NS || !atomic_compare_exchange_strong(&checked_ns, &last, now))
         return;
     int saved_errno = errno;

@@ -2,8 +2,8 @@
 #ifndef HEAPTAPE_CAPTURE_WRAP_H
 #define HEAPTAPE_CAPTURE_WRAP_H
 
-#include "capture/wrap/next.h"
 #include "capture/producer/producer.h"
+#include "capture/wrap/next.h"
 
 // What the version script then exports, if the symbol is in the event table.
 #define WRAPPER __attribute__((visibility("default")))
@@ -20,7 +20,8 @@ WRAP_COLD void *wrap_allocated(enum event_kind kind, size_t size, void *p, const
 // As free, operator new and operator delete, where wrap_fast.c does not record the call, and ends with this one. `p` of
 // wrap_new: what malloc returned; NULL: it was not called, or failed.
 WRAP_COLD void wrap_record_free(void *p, const void *caller);
-WRAP_COLD void *wrap_new(enum event_kind kind, size_t size, const void *nothrow, void *p, const void *caller);
+WRAP_COLD void *wrap_new(enum event_kind kind, size_t size, const void *nothrow, void *p,
+                         const void *caller);
 WRAP_COLD void wrap_record_delete(enum event_kind kind, void *p, size_t size, const void *caller);
 
 // Whose the C++ operators are.

@@ -1,7 +1,7 @@
 // The C functions, but for malloc and free, and what is rare of these (wrap_fast.c).
+#include "capture/libc/objects.h"
 #include "capture/wrap/next.h"
 #include "capture/wrap/wrap.h"
-#include "capture/libc/objects.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@ WRAP_COLD void *wrap_allocated(enum event_kind kind, size_t size, void *p, const
     if (producer_put_again(kind, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
         return p;
     // Not before it is needed: filling it with zeros takes longer than the usual case.
-    const struct event ev = {.kind = kind, .size = size, .count = 1, .result = (uintptr_t)p, .error = error};
+    const struct event ev = {
+        .kind = kind, .size = size, .count = 1, .result = (uintptr_t)p, .error = error};
     producer_record(&ev, caller);
     return p;
 }
@@ -52,7 +53,8 @@ static WRAP_COLD void *calloc_counted(size_t count, size_t size, void *p, const 
     uint8_t error = wrap_error(p, count && size);
     if (producer_put_counted(count, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
         return p;
-    const struct event ev = {.kind = HT_CALLOC, .size = size, .count = count, .result = (uintptr_t)p, .error = error};
+    const struct event ev = {
+        .kind = HT_CALLOC, .size = size, .count = count, .result = (uintptr_t)p, .error = error};
     producer_record(&ev, caller);
     return p;
 }
@@ -66,7 +68,9 @@ WRAPPER void *calloc(size_t count, size_t size)
     producer_call_end(begin);
     if (count != 1)
         return calloc_counted(count, size, p, WRAP_CALLER);
-    return producer_put_allocated(HT_CALLOC, size, (uintptr_t)p) ? p : wrap_allocated(HT_CALLOC, size, p, WRAP_CALLER);
+    return producer_put_allocated(HT_CALLOC, size, (uintptr_t)p)
+               ? p
+               : wrap_allocated(HT_CALLOC, size, p, WRAP_CALLER);
 }
 
 static WRAP_COLD void begin_slow(void *old, const void *caller)
@@ -87,8 +91,11 @@ static WRAP_COLD void *realloc_slow(void *old, size_t size, void *p, const void 
     uint8_t error = wrap_error(p, size);
     if (producer_put_again(HT_REALLOC, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
         return p;
-    const struct event ev = {
-        .kind = HT_REALLOC, .ptr = (uintptr_t)old, .size = size, .result = (uintptr_t)p, .error = error};
+    const struct event ev = {.kind = HT_REALLOC,
+                             .ptr = (uintptr_t)old,
+                             .size = size,
+                             .result = (uintptr_t)p,
+                             .error = error};
     producer_record(&ev, caller);
     return p;
 }
@@ -101,7 +108,9 @@ WRAPPER void *realloc(void *old, size_t size)
     void *p = next.realloc(old, size);
     producer_leave(was);
     producer_call_end(begin);
-    return producer_put_allocated(HT_REALLOC, size, (uintptr_t)p) ? p : realloc_slow(old, size, p, WRAP_CALLER);
+    return producer_put_allocated(HT_REALLOC, size, (uintptr_t)p)
+               ? p
+               : realloc_slow(old, size, p, WRAP_CALLER);
 }
 
 WRAPPER void *reallocarray(void *old, size_t count, size_t size)
@@ -122,10 +131,14 @@ WRAPPER void *reallocarray(void *old, size_t count, size_t size)
     return p;
 }
 
-static void record_aligned(enum event_kind kind, size_t align, size_t size, void *p, const void *caller)
+static void record_aligned(enum event_kind kind, size_t align, size_t size, void *p,
+                           const void *caller)
 {
-    const struct event ev = {
-        .kind = kind, .size = size, .align = align, .result = (uintptr_t)p, .error = wrap_error(p, size)};
+    const struct event ev = {.kind = kind,
+                             .size = size,
+                             .align = align,
+                             .result = (uintptr_t)p,
+                             .error = wrap_error(p, size)};
     producer_record(&ev, caller);
 }
 
@@ -221,7 +234,8 @@ void free_aligned_sized(void *p, size_t align, size_t size)
         next_find("free_aligned_sized", (void **)&real_free_aligned_sized);
         looked = 1;
     }
-    const struct event ev = {.kind = HT_FREE_ALIGNED_SIZED, .ptr = (uintptr_t)p, .size = size, .align = align};
+    const struct event ev = {
+        .kind = HT_FREE_ALIGNED_SIZED, .ptr = (uintptr_t)p, .size = size, .align = align};
     producer_record(&ev, WRAP_CALLER);
     uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
@@ -253,14 +267,17 @@ static void record_named(const struct event *ev, const void *caller)
     producer_leave(was);
 }
 
-static void *named_aligned(enum event_kind kind, void *(*real)(size_t align, size_t size), const size_t sizes[2],
-                           const void *caller)
+static void *named_aligned(enum event_kind kind, void *(*real)(size_t align, size_t size),
+                           const size_t sizes[2], const void *caller)
 {
     uint32_t was = producer_enter(PRODUCER_MUTED);
     void *p = real(sizes[0], sizes[1]);
     producer_leave(was);
-    const struct event ev = {
-        .kind = kind, .align = sizes[0], .size = sizes[1], .result = (uintptr_t)p, .error = wrap_error(p, sizes[1])};
+    const struct event ev = {.kind = kind,
+                             .align = sizes[0],
+                             .size = sizes[1],
+                             .result = (uintptr_t)p,
+                             .error = wrap_error(p, sizes[1])};
     record_named(&ev, caller);
     return p;
 }
@@ -270,8 +287,11 @@ static void *named_malloc(size_t size)
     uint32_t was = producer_enter(PRODUCER_MUTED);
     void *p = named.malloc(size);
     producer_leave(was);
-    const struct event ev = {
-        .kind = HT_MALLOC, .size = size, .count = 1, .result = (uintptr_t)p, .error = wrap_error(p, size)};
+    const struct event ev = {.kind = HT_MALLOC,
+                             .size = size,
+                             .count = 1,
+                             .result = (uintptr_t)p,
+                             .error = wrap_error(p, size)};
     record_named(&ev, WRAP_CALLER);
     return p;
 }
@@ -281,8 +301,11 @@ static void *named_calloc(size_t count, size_t size)
     uint32_t was = producer_enter(PRODUCER_MUTED);
     void *p = named.calloc(count, size);
     producer_leave(was);
-    const struct event ev = {
-        .kind = HT_CALLOC, .size = size, .count = count, .result = (uintptr_t)p, .error = wrap_error(p, count && size)};
+    const struct event ev = {.kind = HT_CALLOC,
+                             .size = size,
+                             .count = count,
+                             .result = (uintptr_t)p,
+                             .error = wrap_error(p, count && size)};
     record_named(&ev, WRAP_CALLER);
     return p;
 }
@@ -294,8 +317,11 @@ static void *named_realloc(void *old, size_t size)
     uint32_t was = producer_enter(PRODUCER_MUTED);
     void *p = named.realloc(old, size);
     producer_leave(was);
-    const struct event ev = {
-        .kind = HT_REALLOC, .ptr = (uintptr_t)old, .size = size, .result = (uintptr_t)p, .error = wrap_error(p, size)};
+    const struct event ev = {.kind = HT_REALLOC,
+                             .ptr = (uintptr_t)old,
+                             .size = size,
+                             .result = (uintptr_t)p,
+                             .error = wrap_error(p, size)};
     record_named(&ev, WRAP_CALLER);
     return p;
 }
@@ -316,7 +342,8 @@ static void *named_memalign(size_t align, size_t size)
 
 static void *named_aligned_alloc(size_t align, size_t size)
 {
-    return named_aligned(HT_ALIGNED_ALLOC, named.aligned_alloc, (const size_t[2]){align, size}, WRAP_CALLER);
+    return named_aligned(HT_ALIGNED_ALLOC, named.aligned_alloc, (const size_t[2]){align, size},
+                         WRAP_CALLER);
 }
 
 static int named_posix_memalign(void **to, size_t align, size_t size)
@@ -352,7 +379,8 @@ void wrap_set_names(const struct spool_wrap *names)
     named.names = names ? *names : (struct spool_wrap){0};
     producer_set_named_usable(NULL);
     for (unsigned i = 0; i < SPOOL_WRAPPED; i++) {
-        void *real = named.names.names[i][0] ? objects_function(named.names.names[i], &named) : NULL;
+        void *real =
+            named.names.names[i][0] ? objects_function(named.names.names[i], &named) : NULL;
         if (real)
             __atomic_store_n(named_functions[i].real, real, __ATOMIC_RELEASE);
         if (real && i == SPOOL_WRAP_USABLE_SIZE)

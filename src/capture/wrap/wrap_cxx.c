@@ -54,11 +54,12 @@ void wrap_cxx_resolve(void)
         if (!is_standard_library(object.path) || next_is_bypassed(&hidden_by))
             kind_of = WRAP_OPERATORS_OWN;
         // An operator that the program does not override may call one that it does.
-        if (real[HT_NEW_NOTHROW] && next_object_of(real[HT_NEW_NOTHROW], &object) && is_standard_library(object.path))
+        if (real[HT_NEW_NOTHROW] && next_object_of(real[HT_NEW_NOTHROW], &object) &&
+            is_standard_library(object.path))
             producer_set_object(PRODUCER_IN_RUNTIME, object.start, object.end);
         next_resolve();
-        own_is_malloc = next_object_of((void *)next.malloc, &allocator) && next_object_of(real[HT_NEW], &object) &&
-                        allocator.start == object.start;
+        own_is_malloc = next_object_of((void *)next.malloc, &allocator) &&
+                        next_object_of(real[HT_NEW], &object) && allocator.start == object.start;
     }
     atomic_store_explicit(&wrap_operators, kind_of, memory_order_release);
 }
@@ -101,10 +102,12 @@ static void record(const struct call *c, const void *p)
 
 // Called for the frame of `guarded` when an exception, or a thread's cancellation, goes through it.
 __attribute__((visibility("hidden"), used)) _Unwind_Reason_Code
-wrap_cxx_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class of, struct _Unwind_Exception *thrown,
-                     struct _Unwind_Context *context);
-_Unwind_Reason_Code wrap_cxx_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class of,
-                                         struct _Unwind_Exception *thrown, struct _Unwind_Context *context)
+wrap_cxx_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class of,
+                     struct _Unwind_Exception *thrown, struct _Unwind_Context *context);
+_Unwind_Reason_Code wrap_cxx_personality(int version, _Unwind_Action actions,
+                                         _Unwind_Exception_Class of,
+                                         struct _Unwind_Exception *thrown,
+                                         struct _Unwind_Context *context)
 {
     (void)version, (void)of, (void)thrown, (void)context;
     struct call *c = producer_tls.failing;
@@ -122,7 +125,8 @@ _Unwind_Reason_Code wrap_cxx_personality(int version, _Unwind_Action actions, _U
 // Runs `body`, which may throw, in a frame that notices.
 static __attribute__((noinline)) void *guarded(struct call *c, void *(*body)(struct call *c))
 {
-    __asm__ volatile(".cfi_personality 0x1b, wrap_cxx_personality"); // 0x1b: relative to the place, 4 bytes
+    __asm__ volatile(
+        ".cfi_personality 0x1b, wrap_cxx_personality"); // 0x1b: relative to the place, 4 bytes
     c->was = producer_tls.busy;
     c->outer = producer_tls.failing;
     producer_tls.failing = c;
@@ -134,12 +138,14 @@ static __attribute__((noinline)) void *guarded(struct call *c, void *(*body)(str
 
 static void *call_real(struct call *c)
 {
-    void *(*operator)(size_t, uintptr_t, const void *) = (void *(*)(size_t, uintptr_t, const void *))real[c->kind];
+    void *(*operator)(size_t, uintptr_t, const void *) =
+        (void *(*)(size_t, uintptr_t, const void *))real[c->kind];
     if (!operator)
         return NULL;
     uint64_t begin = producer_call_begin();
     producer_enter(PRODUCER_IN_OPERATOR);
-    void *p = c->align ? operator(c->size, c->align, c->nothrow) : operator(c->size, (uintptr_t)c->nothrow, NULL);
+    void *p = c->align ? operator(c->size, c->align, c->nothrow) :
+                       operator(c->size, (uintptr_t)c->nothrow, NULL);
     producer_call_end(begin);
     return p;
 }
@@ -209,9 +215,11 @@ void *wrap_new(enum event_kind kind, size_t size, const void *nothrow, void *p, 
     return p;
 }
 
-static void *aligned_new(enum event_kind kind, size_t size, size_t align, const void *nothrow, const void *caller)
+static void *aligned_new(enum event_kind kind, size_t size, size_t align, const void *nothrow,
+                         const void *caller)
 {
-    struct call c = {.kind = kind, .size = size, .align = align, .nothrow = nothrow, .caller = caller};
+    struct call c = {
+        .kind = kind, .size = size, .align = align, .nothrow = nothrow, .caller = caller};
     return new_slow(&c, NULL);
 }
 
@@ -235,73 +243,75 @@ void wrap_delete(enum event_kind kind, void *p, uintptr_t second, uintptr_t thir
         wrap_free(p);
 }
 
-static void record_delete(enum event_kind kind, void *p, size_t size, size_t align, const void *caller)
+static void record_delete(enum event_kind kind, void *p, size_t size, size_t align,
+                          const void *caller)
 {
     const struct event ev = {.kind = kind, .ptr = (uintptr_t)p, .size = size, .align = align};
     producer_record(&ev, caller);
 }
 
-#define NEW_ALIGNED(symbol, kind)                                                                                      \
-    WRAPPER void *symbol(size_t size, size_t align);                                                                   \
-    void *symbol(size_t size, size_t align)                                                                            \
-    {                                                                                                                  \
-        return aligned_new(kind, size, align, NULL, WRAP_CALLER);                                                      \
+#define NEW_ALIGNED(symbol, kind)                                                                  \
+    WRAPPER void *symbol(size_t size, size_t align);                                               \
+    void *symbol(size_t size, size_t align)                                                        \
+    {                                                                                              \
+        return aligned_new(kind, size, align, NULL, WRAP_CALLER);                                  \
     }
 NEW_ALIGNED(_ZnwmSt11align_val_t, HT_NEW_ALIGNED)
 NEW_ALIGNED(_ZnamSt11align_val_t, HT_NEW_ARRAY_ALIGNED)
 
-#define NEW_ALIGNED_NOTHROW(symbol, kind)                                                                              \
-    WRAPPER void *symbol(size_t size, size_t align, const void *nothrow);                                              \
-    void *symbol(size_t size, size_t align, const void *nothrow)                                                       \
-    {                                                                                                                  \
-        return aligned_new(kind, size, align, nothrow, WRAP_CALLER);                                                   \
+#define NEW_ALIGNED_NOTHROW(symbol, kind)                                                          \
+    WRAPPER void *symbol(size_t size, size_t align, const void *nothrow);                          \
+    void *symbol(size_t size, size_t align, const void *nothrow)                                   \
+    {                                                                                              \
+        return aligned_new(kind, size, align, nothrow, WRAP_CALLER);                               \
     }
 NEW_ALIGNED_NOTHROW(_ZnwmSt11align_val_tRKSt9nothrow_t, HT_NEW_ALIGNED_NOTHROW)
 NEW_ALIGNED_NOTHROW(_ZnamSt11align_val_tRKSt9nothrow_t, HT_NEW_ARRAY_ALIGNED_NOTHROW)
 
 void wrap_record_delete(enum event_kind kind, void *p, size_t size, const void *caller)
 {
-    if (event_infos[kind].form != HT_FORM_SIZED || !producer_put_moved(kind, 1, size, (uintptr_t)p, true))
+    if (event_infos[kind].form != HT_FORM_SIZED ||
+        !producer_put_moved(kind, 1, size, (uintptr_t)p, true))
         record_delete(kind, p, size, 0, caller);
     wrap_delete(kind, p, size, 0);
 }
 
-#define DELETE_NOTHROW(symbol, kind)                                                                                   \
-    WRAPPER void symbol(void *p, uintptr_t nothrow);                                                                   \
-    void symbol(void *p, uintptr_t nothrow)                                                                            \
-    {                                                                                                                  \
-        record_delete(kind, p, 0, 0, WRAP_CALLER);                                                                     \
-        wrap_delete(kind, p, nothrow, 0);                                                                              \
+#define DELETE_NOTHROW(symbol, kind)                                                               \
+    WRAPPER void symbol(void *p, uintptr_t nothrow);                                               \
+    void symbol(void *p, uintptr_t nothrow)                                                        \
+    {                                                                                              \
+        record_delete(kind, p, 0, 0, WRAP_CALLER);                                                 \
+        wrap_delete(kind, p, nothrow, 0);                                                          \
     }
 DELETE_NOTHROW(_ZdlPvRKSt9nothrow_t, HT_DELETE_NOTHROW)
 DELETE_NOTHROW(_ZdaPvRKSt9nothrow_t, HT_DELETE_ARRAY_NOTHROW)
 
-#define DELETE_ALIGNED(symbol, kind)                                                                                   \
-    WRAPPER void symbol(void *p, size_t align);                                                                        \
-    void symbol(void *p, size_t align)                                                                                 \
-    {                                                                                                                  \
-        record_delete(kind, p, 0, align, WRAP_CALLER);                                                                 \
-        wrap_delete(kind, p, align, 0);                                                                                \
+#define DELETE_ALIGNED(symbol, kind)                                                               \
+    WRAPPER void symbol(void *p, size_t align);                                                    \
+    void symbol(void *p, size_t align)                                                             \
+    {                                                                                              \
+        record_delete(kind, p, 0, align, WRAP_CALLER);                                             \
+        wrap_delete(kind, p, align, 0);                                                            \
     }
 DELETE_ALIGNED(_ZdlPvSt11align_val_t, HT_DELETE_ALIGNED)
 DELETE_ALIGNED(_ZdaPvSt11align_val_t, HT_DELETE_ARRAY_ALIGNED)
 
-#define DELETE_SIZED_ALIGNED(symbol, kind)                                                                             \
-    WRAPPER void symbol(void *p, size_t size, size_t align);                                                           \
-    void symbol(void *p, size_t size, size_t align)                                                                    \
-    {                                                                                                                  \
-        record_delete(kind, p, size, align, WRAP_CALLER);                                                              \
-        wrap_delete(kind, p, size, align);                                                                             \
+#define DELETE_SIZED_ALIGNED(symbol, kind)                                                         \
+    WRAPPER void symbol(void *p, size_t size, size_t align);                                       \
+    void symbol(void *p, size_t size, size_t align)                                                \
+    {                                                                                              \
+        record_delete(kind, p, size, align, WRAP_CALLER);                                          \
+        wrap_delete(kind, p, size, align);                                                         \
     }
 DELETE_SIZED_ALIGNED(_ZdlPvmSt11align_val_t, HT_DELETE_SIZED_ALIGNED)
 DELETE_SIZED_ALIGNED(_ZdaPvmSt11align_val_t, HT_DELETE_ARRAY_SIZED_ALIGNED)
 
-#define DELETE_ALIGNED_NOTHROW(symbol, kind)                                                                           \
-    WRAPPER void symbol(void *p, size_t align, uintptr_t nothrow);                                                     \
-    void symbol(void *p, size_t align, uintptr_t nothrow)                                                              \
-    {                                                                                                                  \
-        record_delete(kind, p, 0, align, WRAP_CALLER);                                                                 \
-        wrap_delete(kind, p, align, nothrow);                                                                          \
+#define DELETE_ALIGNED_NOTHROW(symbol, kind)                                                       \
+    WRAPPER void symbol(void *p, size_t align, uintptr_t nothrow);                                 \
+    void symbol(void *p, size_t align, uintptr_t nothrow)                                          \
+    {                                                                                              \
+        record_delete(kind, p, 0, align, WRAP_CALLER);                                             \
+        wrap_delete(kind, p, align, nothrow);                                                      \
     }
 DELETE_ALIGNED_NOTHROW(_ZdlPvSt11align_val_tRKSt9nothrow_t, HT_DELETE_ALIGNED_NOTHROW)
 DELETE_ALIGNED_NOTHROW(_ZdaPvSt11align_val_tRKSt9nothrow_t, HT_DELETE_ARRAY_ALIGNED_NOTHROW)

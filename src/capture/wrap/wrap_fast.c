@@ -12,7 +12,9 @@ static inline __attribute__((always_inline)) void *allocate(size_t size)
 WRAPPER void *malloc(size_t size)
 {
     void *p = allocate(size);
-    return producer_put_allocated(HT_MALLOC, size, (uintptr_t)p) ? p : wrap_allocated(HT_MALLOC, size, p, WRAP_CALLER);
+    return producer_put_allocated(HT_MALLOC, size, (uintptr_t)p)
+               ? p
+               : wrap_allocated(HT_MALLOC, size, p, WRAP_CALLER);
 }
 
 WRAPPER void free(void *p)
@@ -23,8 +25,8 @@ WRAPPER void free(void *p)
         wrap_record_free(p, WRAP_CALLER);
 }
 
-static inline __attribute__((always_inline)) void *allocate_new(enum event_kind kind, size_t size, const void *nothrow,
-                                                                const void *caller)
+static inline __attribute__((always_inline)) void *
+allocate_new(enum event_kind kind, size_t size, const void *nothrow, const void *caller)
 {
     void *p = NULL;
     if (wrap_operators_are_standard()) {
@@ -35,26 +37,26 @@ static inline __attribute__((always_inline)) void *allocate_new(enum event_kind 
     return wrap_new(kind, size, nothrow, p, caller);
 }
 
-#define NEW(symbol, kind)                                                                                              \
-    WRAPPER void *symbol(size_t size);                                                                                 \
-    void *symbol(size_t size)                                                                                          \
-    {                                                                                                                  \
-        return allocate_new(kind, size, NULL, WRAP_CALLER);                                                            \
+#define NEW(symbol, kind)                                                                          \
+    WRAPPER void *symbol(size_t size);                                                             \
+    void *symbol(size_t size)                                                                      \
+    {                                                                                              \
+        return allocate_new(kind, size, NULL, WRAP_CALLER);                                        \
     }
 NEW(_Znwm, HT_NEW)
 NEW(_Znam, HT_NEW_ARRAY)
 
-#define NEW_NOTHROW(symbol, kind)                                                                                      \
-    WRAPPER void *symbol(size_t size, const void *nothrow);                                                            \
-    void *symbol(size_t size, const void *nothrow)                                                                     \
-    {                                                                                                                  \
-        return allocate_new(kind, size, nothrow, WRAP_CALLER);                                                         \
+#define NEW_NOTHROW(symbol, kind)                                                                  \
+    WRAPPER void *symbol(size_t size, const void *nothrow);                                        \
+    void *symbol(size_t size, const void *nothrow)                                                 \
+    {                                                                                              \
+        return allocate_new(kind, size, nothrow, WRAP_CALLER);                                     \
     }
 NEW_NOTHROW(_ZnwmRKSt9nothrow_t, HT_NEW_NOTHROW)
 NEW_NOTHROW(_ZnamRKSt9nothrow_t, HT_NEW_ARRAY_NOTHROW)
 
-static inline __attribute__((always_inline)) void free_deleted(enum event_kind kind, void *p, size_t size,
-                                                               bool recorded, const void *caller)
+static inline __attribute__((always_inline)) void
+free_deleted(enum event_kind kind, void *p, size_t size, bool recorded, const void *caller)
 {
     if (!recorded)
         wrap_record_delete(kind, p, size, caller);
@@ -64,20 +66,21 @@ static inline __attribute__((always_inline)) void free_deleted(enum event_kind k
         wrap_delete(kind, p, size, 0);
 }
 
-#define DELETE(symbol, kind)                                                                                           \
-    WRAPPER void symbol(void *p);                                                                                      \
-    void symbol(void *p)                                                                                               \
-    {                                                                                                                  \
-        free_deleted(kind, p, 0, producer_put_plain(kind, (uintptr_t)p), WRAP_CALLER);                                 \
+#define DELETE(symbol, kind)                                                                       \
+    WRAPPER void symbol(void *p);                                                                  \
+    void symbol(void *p)                                                                           \
+    {                                                                                              \
+        free_deleted(kind, p, 0, producer_put_plain(kind, (uintptr_t)p), WRAP_CALLER);             \
     }
 DELETE(_ZdlPv, HT_DELETE)
 DELETE(_ZdaPv, HT_DELETE_ARRAY)
 
-#define DELETE_SIZED(symbol, kind)                                                                                     \
-    WRAPPER void symbol(void *p, size_t size);                                                                         \
-    void symbol(void *p, size_t size)                                                                                  \
-    {                                                                                                                  \
-        free_deleted(kind, p, size, producer_put_sized(kind, size, (uintptr_t)p, true), WRAP_CALLER);                  \
+#define DELETE_SIZED(symbol, kind)                                                                 \
+    WRAPPER void symbol(void *p, size_t size);                                                     \
+    void symbol(void *p, size_t size)                                                              \
+    {                                                                                              \
+        free_deleted(kind, p, size, producer_put_sized(kind, size, (uintptr_t)p, true),            \
+                     WRAP_CALLER);                                                                 \
     }
 DELETE_SIZED(_ZdlPvm, HT_DELETE_SIZED)
 DELETE_SIZED(_ZdaPvm, HT_DELETE_ARRAY_SIZED)

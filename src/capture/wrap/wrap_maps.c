@@ -31,7 +31,8 @@ static uint32_t describe(char how[HOW_BYTES], int protection, int flags)
     return 14;
 }
 
-static WRAP_COLD void *record_mmap(void *at, size_t bytes, int protection, int flags, void *p, const void *caller)
+static WRAP_COLD void *record_mmap(void *at, size_t bytes, int protection, int flags, void *p,
+                                   const void *caller)
 {
     char how[HOW_BYTES];
     bool failed = p == MAP_FAILED;
@@ -93,7 +94,8 @@ WRAPPER int brk(void *end)
 {
     int rc = next.brk(end);
     if (producer_wants_maps()) {
-        const struct event ev = {.kind = HT_BRK, .ptr = (uintptr_t)end, .error = rc ? (uint8_t)errno : 0};
+        const struct event ev = {
+            .kind = HT_BRK, .ptr = (uintptr_t)end, .error = rc ? (uint8_t)errno : 0};
         record(&ev, WRAP_CALLER);
     }
     return rc;

@@ -27,21 +27,25 @@ WRAPPER void heaptape_mark(const char *text)
 
 WRAPPER void heaptape_pool_alloc(const void *pool, const void *block, size_t size)
 {
-    producer_record(
-        &(const struct event){
-            .kind = HT_POOL_ALLOC, .align = (uintptr_t)pool, .result = (uintptr_t)block, .size = size},
-        WRAP_CALLER);
+    producer_record(&(const struct event){.kind = HT_POOL_ALLOC,
+                                          .align = (uintptr_t)pool,
+                                          .result = (uintptr_t)block,
+                                          .size = size},
+                    WRAP_CALLER);
 }
 
 WRAPPER void heaptape_pool_free(const void *pool, const void *block)
 {
-    producer_record(&(const struct event){.kind = HT_POOL_FREE, .align = (uintptr_t)pool, .ptr = (uintptr_t)block},
+    producer_record(&(const struct event){.kind = HT_POOL_FREE,
+                                          .align = (uintptr_t)pool,
+                                          .ptr = (uintptr_t)block},
                     WRAP_CALLER);
 }
 
 WRAPPER void heaptape_pool_reset(const void *pool)
 {
-    producer_record(&(const struct event){.kind = HT_POOL_RESET, .align = (uintptr_t)pool}, WRAP_CALLER);
+    producer_record(&(const struct event){.kind = HT_POOL_RESET, .align = (uintptr_t)pool},
+                    WRAP_CALLER);
 }
 
 // jemalloc's. Where the allocator has none, no name is known.
@@ -99,10 +103,10 @@ WRAPPER int mallopt(int option, int value)
     return next.mallopt(option, value);
 }
 
-#define VERB(name, verb)                                                                                               \
-    WRAPPER int heaptape_##name(void)                                                                                  \
-    {                                                                                                                  \
-        return -producer_control(verb);                                                                                \
+#define VERB(name, verb)                                                                           \
+    WRAPPER int heaptape_##name(void)                                                              \
+    {                                                                                              \
+        return -producer_control(verb);                                                            \
     }
 VERB(start, CONTROL_START)
 VERB(stop, CONTROL_STOP)

@@ -1,7 +1,7 @@
 // Births and ends of the process and its threads, and calls that change what it may do and what code it has.
-#include "capture/wrap/next.h"
 #include "capture/producer/producer_private.h"
 #include "capture/unwind/unwind.h"
+#include "capture/wrap/next.h"
 #include "capture/wrap/wrap.h"
 
 #include <dlfcn.h>
@@ -124,7 +124,8 @@ static void *begin(void *data)
     return start(arg);
 }
 
-WRAPPER int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+WRAPPER int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
+                           void *arg)
 {
     struct producer_thread *t = producer_thread_create(start, arg);
     if (!t)

@@ -160,7 +160,8 @@ static uint64_t stamp_of(const struct order_thread *t, uint64_t op)
 static void stamp_after_dependencies(struct order *o, struct workload_op *op)
 {
     for (uint32_t i = 0; i < o->n_dependencies; i++) {
-        uint64_t before = stamp_of(order_numbered(o, o->dependencies[i].thread), o->dependencies[i].op);
+        uint64_t before =
+            stamp_of(order_numbered(o, o->dependencies[i].thread), o->dependencies[i].op);
         if (op->stamp <= before)
             op->stamp = before + 1;
     }
@@ -222,7 +223,8 @@ int order_emit(struct order *o, struct order_thread *t, struct workload_op *op)
     return __builtin_expect(o->n_out == ORDER_BATCH, 0) ? order_flush(o) : 0;
 }
 
-int order_emit_apart(struct order *o, struct order_thread *t, const struct workload_op *op, uint64_t address)
+int order_emit_apart(struct order *o, struct order_thread *t, const struct workload_op *op,
+                     uint64_t address)
 {
     struct workload_thread_op one = {.op = *op};
     int rc = order_flush(o);
@@ -230,10 +232,12 @@ int order_emit_apart(struct order *o, struct order_thread *t, const struct workl
         rc = complete(o, t, &one.op);
     o->n_out_dependencies = 0;
     one.thread = t->number;
-    const struct order_call call = {.ptr = address, .thread = t->trace_number, .tid = t->tid, .added = true};
+    const struct order_call call = {
+        .ptr = address, .thread = t->trace_number, .tid = t->tid, .added = true};
     if (rc < 0)
         return rc;
-    return o->calls ? o->sink.calls(o->sink.context, &one, &call, 1) : o->sink.ops(o->sink.context, &one, 1);
+    return o->calls ? o->sink.calls(o->sink.context, &one, &call, 1)
+                    : o->sink.ops(o->sink.context, &one, 1);
 }
 
 void order_deadline(struct order *o)
@@ -247,7 +251,8 @@ void order_deadline(struct order *o)
     o->disturbed = true;
 }
 
-int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp, uint64_t address)
+int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp,
+               uint64_t address)
 {
     if (!order_afford(o, o->n_held)) {
         s->forced = true;
@@ -259,7 +264,8 @@ int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uin
         return -ENOMEM;
     uint64_t deadline = why == ORDER_HOLD_THREAD ? UINT64_MAX : stamp + o->options.window;
     struct order_thread *t = s->user;
-    o->held[o->n_held++] = (struct order_held){s, t, why, address, deadline < stamp ? UINT64_MAX - 1 : deadline};
+    o->held[o->n_held++] =
+        (struct order_held){s, t, why, address, deadline < stamp ? UINT64_MAX - 1 : deadline};
     if (why != ORDER_HOLD_THREAD)
         t->held++;
     s->held = true;
@@ -346,7 +352,9 @@ int order_expire(struct order *o, uint64_t now)
             i++;
         while (k < o->n_held && o->held[k].deadline != deadline)
             k++;
-        int rc = i < o->n_duplicates ? order_duplicate_lost(o, i) : k < o->n_held ? expire_held(o, k) : 0;
+        int rc = i < o->n_duplicates ? order_duplicate_lost(o, i)
+                 : k < o->n_held     ? expire_held(o, k)
+                                     : 0;
         if (rc < 0)
             return rc;
     }
@@ -357,7 +365,8 @@ int order_expire(struct order *o, uint64_t now)
 static size_t held_up_to(const struct order *o, uint64_t stamp)
 {
     size_t i = 0;
-    while (i < o->n_held && (o->held[i].why == ORDER_HOLD_THREAD || o->held[i].stream->stamp > stamp))
+    while (i < o->n_held &&
+           (o->held[i].why == ORDER_HOLD_THREAD || o->held[i].stream->stamp > stamp))
         i++;
     return i;
 }

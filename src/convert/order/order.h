@@ -16,7 +16,8 @@ struct order_call {
     uint64_t ptr, result; // addresses, as in struct event
     uint64_t notes[HT_NOTES];
     uint32_t thread, tid; // as in the trace
-    bool added; // no record: `ptr` is that of a block from before the recording, or of one whose free was lost
+    bool
+        added; // no record: `ptr` is that of a block from before the recording, or of one whose free was lost
 };
 
 // Where ops go, in a valid total order. They are borrowed until the call returns.
@@ -27,7 +28,8 @@ struct order_sink {
     // The output that `ops` writes to, NULL before there is one: simple ops then go to it directly. NULL: none do.
     struct workload_output *(*output)(void *context);
     // Instead, when it is not NULL: calls[i] is that of ops[i]. Slower.
-    int (*calls)(void *context, const struct workload_thread_op *ops, const struct order_call *calls, size_t n);
+    int (*calls)(void *context, const struct workload_thread_op *ops,
+                 const struct order_call *calls, size_t n);
 };
 
 struct order_options {
@@ -39,18 +41,22 @@ struct order_options {
 };
 
 struct order_counts {
-    uint64_t repaired;  // allocations and frees whose stamps contradicted the alternation at their address
-    uint64_t late;      // allocations, frees and resizes that were published after what came later was put out
-    uint64_t ambiguous; // what had to be guessed: a block whose free never came, or which of two blocks a free meant
+    uint64_t
+        repaired; // allocations and frees whose stamps contradicted the alternation at their address
+    uint64_t
+        late; // allocations, frees and resizes that were published after what came later was put out
+    uint64_t
+        ambiguous; // what had to be guessed: a block whose free never came, or which of two blocks a free meant
     uint64_t unmatched; // frees of addresses that were without a recorded allocation
     uint64_t dependencies, dependencies_needed; // written, and with the implied ones
     uint64_t lost;                              // words that the capture lost
     uint64_t slots;
     uint64_t threads;
     uint64_t usable_bytes,
-        usable_requested_bytes;                // of the blocks whose usable size was recorded, and what was asked for
-    const uint32_t *tids;                      // of the threads, by number; the order's
-    const struct samples_residency *residency; // of big blocks, sorted when the order is finished; the order's
+        usable_requested_bytes; // of the blocks whose usable size was recorded, and what was asked for
+    const uint32_t *tids;       // of the threads, by number; the order's
+    const struct samples_residency
+        *residency; // of big blocks, sorted when the order is finished; the order's
 };
 
 struct order;

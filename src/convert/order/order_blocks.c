@@ -134,12 +134,14 @@ static size_t duplicate_cell(struct order *o, const struct order_duplicate *d)
 
 // Which of the address's blocks does the free by this thread mean? One that it has allocated itself: when it did, all
 // blocks before were gone. Else the oldest, unless another thread's free of that one is only stamped later.
-static size_t choose(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address)
+static size_t choose(struct order *o, const struct merge_stream *s, uint64_t stamp,
+                     uint64_t address)
 {
     const struct order_thread *t = s->user;
     struct order_duplicate *d = duplicate_first(o, address);
     size_t own = own_cell(o, t, address);
-    struct order_duplicate *mine = own == TABLE_NONE ? NULL : duplicate_of(o, table_slot(&o->table, own));
+    struct order_duplicate *mine =
+        own == TABLE_NONE ? NULL : duplicate_of(o, table_slot(&o->table, own));
     if (mine) {
         duplicate_forget(o, mine);
         return own;
@@ -176,12 +178,12 @@ int order_duplicate_lost(struct order *o, size_t i)
     return rc < 0 ? rc : order_emit_apart(o, t, &op, d.address);
 }
 
-static int duplicate_begin(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address,
-                           uint32_t slot)
+static int duplicate_begin(struct order *o, const struct order_thread *t, uint64_t stamp,
+                           uint64_t address, uint32_t slot)
 {
     uint64_t deadline = stamp + 2 * o->options.window;
-    o->duplicates[o->n_duplicates++] =
-        (struct order_duplicate){address, stamp, deadline < stamp ? UINT64_MAX - 1 : deadline, slot, t->number};
+    o->duplicates[o->n_duplicates++] = (struct order_duplicate){
+        address, stamp, deadline < stamp ? UINT64_MAX - 1 : deadline, slot, t->number};
     o->counts.repaired++;
     order_deadline(o);
     // Not before the new one is among them: it may be of the same address, whose oldest block is the one that is none.
@@ -189,7 +191,8 @@ static int duplicate_begin(struct order *o, const struct order_thread *t, uint64
 }
 
 // Binds the address to the slot, whose block the op under work allocates. *duplicated: it has another block already.
-static inline int bind(struct order *o, struct order_thread *t, uint64_t address, uint32_t slot, bool *duplicated)
+static inline int bind(struct order *o, struct order_thread *t, uint64_t address, uint32_t slot,
+                       bool *duplicated)
 {
     struct table *table = &o->table;
     if (__builtin_expect(table->n >= table->limit, 0) && table_grow(table, o->slots) < 0)
@@ -201,8 +204,8 @@ static inline int bind(struct order *o, struct order_thread *t, uint64_t address
 }
 
 // Once the allocation at the address is out: a second block of it, and streams that wait for it.
-static int after_allocation(struct order *o, struct order_thread *t, uint64_t stamp, uint64_t address, uint32_t slot,
-                            bool duplicated)
+static int after_allocation(struct order *o, struct order_thread *t, uint64_t stamp,
+                            uint64_t address, uint32_t slot, bool duplicated)
 {
     int rc = duplicated ? duplicate_begin(o, t, stamp, address, slot) : 0;
     // No other thread could have freed the block.
@@ -213,7 +216,8 @@ static int after_allocation(struct order *o, struct order_thread *t, uint64_t st
     return rc;
 }
 
-int order_allocate(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
+int order_allocate(struct order *o, struct order_thread *t, struct workload_op *op,
+                   uint64_t address)
 {
     uint64_t stamp = op->stamp;
     uint32_t slot = 0;
@@ -233,7 +237,8 @@ int order_allocate(struct order *o, struct order_thread *t, struct workload_op *
 
 // A block from before the trace began, as large as can be used of it, if that is known. Its slot is a new one: the
 // block is there from the start.
-static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, uint64_t address, uint32_t *slot)
+static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, uint64_t address,
+                       uint32_t *slot)
 {
     int rc = order_thread_name(o, t);
     if (rc == 0)
@@ -268,12 +273,14 @@ int order_inherit(struct order *o, struct order_thread *t, struct workload_op *o
 int order_listed(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
 {
     int rc = address ? order_thread_name(o, t) : 0;
-    op->value = HT_MALLOC | op->value << 8; // as if the function were known; the site is what the record says
+    op->value = HT_MALLOC |
+                op->value << 8; // as if the function were known; the site is what the record says
     return rc < 0 || !address ? rc : order_inherit(o, t, op, address);
 }
 
 // Finds the block that the thread frees and unbinds it from its address. 0, ORDER_HELD or a negative errno.
-static inline int unbind(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address, uint32_t *slot)
+static inline int unbind(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address,
+                         uint32_t *slot)
 {
     struct order_thread *t = s->user;
     size_t i = table_find(&o->table, o->slots, address);
@@ -285,8 +292,8 @@ static inline int unbind(struct order *o, struct merge_stream *s, uint64_t stamp
     }
     if (__builtin_expect(o->n_duplicates && duplicate_first(o, address), 0))
         i = choose(o, s, stamp, address);
-    else if (o->open_threads > 1 && last_thread(&o->slots[table_slot(&o->table, i)]) != t->number && !s->forced &&
-             order_overtakes(o, s, stamp, address))
+    else if (o->open_threads > 1 && last_thread(&o->slots[table_slot(&o->table, i)]) != t->number &&
+             !s->forced && order_overtakes(o, s, stamp, address))
         return order_hold(o, s, ORDER_HOLD_RELEASE, stamp, address);
     *slot = table_slot(&o->table, i);
     table_remove(&o->table, address, i);
@@ -361,7 +368,8 @@ int order_note_residency(struct order *o, const struct workload_op *op, uint64_t
     return samples_residency_add(&o->residency, &r);
 }
 
-static int resize_of_null(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t result)
+static int resize_of_null(struct order *o, struct order_thread *t, struct workload_op *op,
+                          uint64_t result)
 {
     op->flags |= WORKLOAD_FROM_NULL;
     if (result)
@@ -377,13 +385,15 @@ static int note_failed_resize(struct order *o, uint32_t slot, uint64_t last)
     return map_put(&o->failed_resizes, o->slots[slot].last, origin ? origin : last + 1);
 }
 
-int order_resize_end(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t result)
+int order_resize_end(struct order *o, struct order_thread *t, struct workload_op *op,
+                     uint64_t result)
 {
     if (!t->n_pending)
         return resize_of_null(o, t, op, result);
     struct order_pending from = t->pending[--t->n_pending];
     o->call.ptr = from.address;
-    uint64_t stamp = op->stamp, address = result ? result : from.address, last = o->slots[from.slot].last;
+    uint64_t stamp = op->stamp, address = result ? result : from.address,
+             last = o->slots[from.slot].last;
     bool duplicated = false;
     op->slot = from.slot;
     int rc = order_thread_name(o, t);
@@ -405,5 +415,7 @@ int order_resize_end(struct order *o, struct order_thread *t, struct workload_op
         rc = note_failed_resize(o, from.slot, last);
     if (rc == 0)
         rc = order_emit(o, t, op);
-    return rc < 0 || (!duplicated && !o->n_held) ? rc : after_allocation(o, t, stamp, address, from.slot, duplicated);
+    return rc < 0 || (!duplicated && !o->n_held)
+               ? rc
+               : after_allocation(o, t, stamp, address, from.slot, duplicated);
 }

@@ -25,7 +25,8 @@ static int lane_begin(struct order *o, struct merge_stream *s)
     }
     if (o->open_threads > 1 && !o->coming)
         o->coming = calloc(ORDER_COMING, sizeof *o->coming);
-    if ((o->open_threads > 1 && !o->coming) || HT_GROW(&o->due, &o->due_capacity, o->merge.n_streams) < 0)
+    if ((o->open_threads > 1 && !o->coming) ||
+        HT_GROW(&o->due, &o->due_capacity, o->merge.n_streams) < 0)
         return -ENOMEM;
     s->user = t;
     merge_put_back(&o->merge, s);
@@ -92,7 +93,8 @@ static int thread_start(struct order *o, struct merge_stream *s, struct workload
     struct order_thread *t = s->user;
     bool created = t->creator != ORDER_NO_THREAD;
     // Recorders that saw the creation name the thread that did it.
-    if (!created && t->next_op == 0 && op->value != ORDER_NO_THREAD && !s->forced && o->open_threads > 1)
+    if (!created && t->next_op == 0 && op->value != ORDER_NO_THREAD && !s->forced &&
+        o->open_threads > 1)
         return order_hold(o, s, ORDER_HOLD_START, op->stamp, s->thread);
     op->value = created ? t->creator : ORDER_NO_THREAD;
     return order_emit(o, t, op);
@@ -132,18 +134,20 @@ static int do_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
     }
     if (event_has_residency(op->kind))
         return order_note_residency(o, op, ptr);
-    const struct site_table_record site = {op->kind, ptr, op->size, op->value, op->text, op->text_bytes};
+    const struct site_table_record site = {op->kind,  ptr,      op->size,
+                                           op->value, op->text, op->text_bytes};
     return event_defines_sites(op->kind) ? site_table_define(&o->sites, &site) : 0;
 }
 
 // One record, decoded: `op` but for slot, flags and dependencies; `ptr` and `result` as the record has them.
-static inline int do_record(struct order *o, struct merge_stream *s, struct workload_op *op, uint64_t ptr,
-                            uint64_t result)
+static inline int do_record(struct order *o, struct merge_stream *s, struct workload_op *op,
+                            uint64_t ptr, uint64_t result)
 {
     struct order_thread *t = s->user;
     unsigned class = event_infos[op->kind].class;
     o->call.ptr = class == HT_CLASS_FREE || class == HT_CLASS_POOL ? ptr : 0;
-    o->call.result = class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE || class == HT_CLASS_POOL ? result : 0;
+    o->call.result =
+        class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE || class == HT_CLASS_POOL ? result : 0;
     switch (class) {
     case HT_CLASS_ALLOC:
         if (__builtin_expect(op->kind == HT_PREEXISTING, 0))

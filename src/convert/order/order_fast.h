@@ -8,13 +8,15 @@
 #include "workload/encode.h"
 
 // One bit for each tag of a one-word record of this class and form.
-#define ORDER_TAG(wire, class, form, want_class, want_form)                                                            \
-    | ((wire) < 32 && HT_CLASS_##class == (want_class) && HT_FORM_##form == (want_form) ? 1u << ((wire)&31) : 0)
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                              \
+#define ORDER_TAG(wire, class, form, want_class, want_form)                                        \
+    | ((wire) < 32 && HT_CLASS_##class == (want_class) && HT_FORM_##form == (want_form)            \
+           ? 1u << ((wire)&31)                                                                     \
+           : 0)
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
     ORDER_TAG(wire, class, form, HT_CLASS_ALLOC, HT_FORM_SIZED)
 static const uint32_t order_allocate_tags = 0 HT_EVENT_TABLE(HT_X);
 #undef HT_X
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                              \
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
     ORDER_TAG(wire, class, form, HT_CLASS_FREE, HT_FORM_PLAIN)
 static const uint32_t order_release_tags = 0 HT_EVENT_TABLE(HT_X);
 #undef HT_X
@@ -40,14 +42,17 @@ static inline bool order_is_calm(const struct order *o, const struct merge_strea
 }
 
 // Writes the op to the sink's output, if that can be done at once.
-static inline __attribute__((always_inline)) bool order_write(const struct order *o, const struct order_thread *t,
-                                                              const struct workload_op *op, bool allocates)
+static inline __attribute__((always_inline)) bool order_write(const struct order *o,
+                                                              const struct order_thread *t,
+                                                              const struct workload_op *op,
+                                                              bool allocates)
 {
     struct workload_output *to = o->output;
     const struct encode_shape *shape = to ? encode_simple_shape(to->encode, t->number, op) : NULL;
     if (__builtin_expect(!shape, 0))
         return false;
-    encode_simple(to->encode, t->number, shape, allocates ? FORMAT_SLOT_ALLOCATED : FORMAT_SLOT_FREED, op);
+    encode_simple(to->encode, t->number, shape,
+                  allocates ? FORMAT_SLOT_ALLOCATED : FORMAT_SLOT_FREED, op);
     summary_see(&to->counter, op);
     if (allocates) {
         summary_request(&to->counter.summary.requested_bytes, op->size);
@@ -59,8 +64,10 @@ static inline __attribute__((always_inline)) bool order_write(const struct order
 }
 
 // The op allocates the block at `address`, or frees it.
-static inline __attribute__((always_inline)) int order_put_out(struct order *o, struct order_thread *t,
-                                                               struct workload_op op, uint64_t address, bool allocates)
+static inline __attribute__((always_inline)) int order_put_out(struct order *o,
+                                                               struct order_thread *t,
+                                                               struct workload_op op,
+                                                               uint64_t address, bool allocates)
 {
     if (op.stamp < t->last_stamp)
         op.stamp = t->last_stamp;
@@ -81,15 +88,16 @@ static inline __attribute__((always_inline)) int order_put_out(struct order *o, 
     return rc < 0 ? rc : ORDER_DONE;
 }
 
-static inline int order_allocate_fast(struct order *o, struct merge_stream *s, uint64_t word, uint64_t stamp)
+static inline int order_allocate_fast(struct order *o, struct merge_stream *s, uint64_t word,
+                                      uint64_t stamp)
 {
     struct order_thread *t = s->user;
     unsigned tag = codec_tag_of(word);
     uint64_t address = order_sized_address(s, word), hash = table_hash(&o->table, address);
     struct table_bucket *b = &o->table.buckets[table_home(&o->table, hash)];
     unsigned empty = table_match(b, 0);
-    if (__builtin_expect(table_match(b, table_tag(hash)) || b->passed || !empty || !t->pool.n || !address ||
-                             o->table.n >= o->table.limit,
+    if (__builtin_expect(table_match(b, table_tag(hash)) || b->passed || !empty || !t->pool.n ||
+                             !address || o->table.n >= o->table.limit,
                          0))
         return ORDER_ODD;
     uint32_t slot = t->pool.slots[--t->pool.n];
@@ -106,7 +114,8 @@ static inline int order_allocate_fast(struct order *o, struct merge_stream *s, u
     return order_put_out(o, t, op, address, true);
 }
 
-static inline int order_release_fast(struct order *o, struct merge_stream *s, uint64_t word, uint64_t stamp)
+static inline int order_release_fast(struct order *o, struct merge_stream *s, uint64_t word,
+                                     uint64_t stamp)
 {
     struct order_thread *t = s->user;
     uint64_t address = order_plain_address(word), hash = table_hash(&o->table, address);
@@ -131,7 +140,8 @@ static inline int order_release_fast(struct order *o, struct merge_stream *s, ui
 // Fetches the cell that a record some words ahead will need, and for a free, nearer, the slot that the cell names.
 // Guesses: the base may change until then, and the block may stand behind others. Always inline: as a function of its
 // own it would be one without an effect, and gcc 12 drops calls of such.
-static inline __attribute__((always_inline)) void order_look_ahead(const struct order *o, const struct merge_stream *s)
+static inline __attribute__((always_inline)) void order_look_ahead(const struct order *o,
+                                                                   const struct merge_stream *s)
 {
     enum { CELL_AHEAD = 32, SLOT_AHEAD = 16, NEAR_BUCKETS = 512 };
     if (o->table.n_buckets <= NEAR_BUCKETS || s->head + CELL_AHEAD >= s->tail)
@@ -171,7 +181,8 @@ static inline int order_run_fast(struct order *o, struct merge_stream *s, uint64
             return ORDER_BEYOND;
         }
         order_look_ahead(o, s);
-        rc = allocates ? order_allocate_fast(o, s, word, stamp) : order_release_fast(o, s, word, stamp);
+        rc = allocates ? order_allocate_fast(o, s, word, stamp)
+                       : order_release_fast(o, s, word, stamp);
     }
     return rc < 0 ? rc : ORDER_ODD;
 }

@@ -48,7 +48,8 @@ static uint32_t take_block(struct order_pools *p)
     return (uint32_t)n;
 }
 
-static int add_block(struct order_pools *p, uint64_t address, uint64_t size, uint32_t pool, uint64_t site)
+static int add_block(struct order_pools *p, uint64_t address, uint64_t size, uint32_t pool,
+                     uint64_t site)
 {
     uint32_t at = take_block(p), next = p->first[pool];
     if (!at || map_put(&p->by_address, address, at) < 0)
@@ -86,13 +87,15 @@ static void release(struct order_pools *p, uint64_t address, struct workload_op 
     remove_block(p, at);
 }
 
-static int allocate(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
+static int allocate(struct order *o, struct order_thread *t, struct workload_op *op,
+                    uint64_t address)
 {
     struct order_pools *p = &o->pools;
     int rc = 0;
     if (map_get(&p->by_address, address)) {
         // The one that was there went back without a call.
-        struct workload_op gone = {.kind = HT_POOL_FREE, .stamp = op->stamp, .slot = WORKLOAD_NO_SLOT};
+        struct workload_op gone = {
+            .kind = HT_POOL_FREE, .stamp = op->stamp, .slot = WORKLOAD_NO_SLOT};
         release(p, address, &gone);
         rc = order_emit_apart(o, t, &gone, address);
     }
@@ -103,7 +106,8 @@ static int allocate(struct order *o, struct order_thread *t, struct workload_op 
     return rc < 0 ? rc : order_emit(o, t, op);
 }
 
-int order_pool(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t ptr, uint64_t result)
+int order_pool(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t ptr,
+               uint64_t result)
 {
     struct order_pools *p = &o->pools;
     op->align = pool_number(p, op->align);

@@ -14,12 +14,15 @@ enum {
     ORDER_PENDING = 4,          // reallocs under way in one thread: signal handlers nest
     ORDER_RECENT = 64,          // ops of a thread whose stamps are remembered
     ORDER_BATCH = 64,           // ops handed on at a time
-    ORDER_MAX_DUPLICATES = 64,  // addresses with two blocks at a time: more are a sign of lost events
+    ORDER_MAX_DUPLICATES =
+        64, // addresses with two blocks at a time: more are a sign of lost events
     // Steps of search allowed for each word of the trace, and at the start. Threads that free each other's blocks as fast
     // as two processors can need 0.4 a word, and more processors more in proportion.
     ORDER_STEPS_PER_WORD = 128,
     ORDER_FIRST_STEPS = 1 << 20,
-    ORDER_COMING = 1 << 12, // places for frees that are still to come: addresses seldom share one within some skids
+    ORDER_COMING =
+        1
+        << 12, // places for frees that are still to come: addresses seldom share one within some skids
 };
 
 // The release half of a realloc: the block that it has allocated from its address.
@@ -41,7 +44,8 @@ struct order_thread {
     struct order_pending pending[ORDER_PENDING];
     struct pool pool;
     struct map waited; // other thread + 1 → the highest op of it waited for + 1
-    uint64_t *recent;  // stamps of its last ORDER_RECENT ops, by op number; NULL before it is fed and once ended
+    uint64_t *
+        recent; // stamps of its last ORDER_RECENT ops, by op number; NULL before it is fed and once ended
 };
 
 // Why a stream is put aside.
@@ -111,7 +115,8 @@ struct order {
     size_t n_held, held_capacity;
     struct order_duplicate duplicates[ORDER_MAX_DUPLICATES + 1];
     size_t n_duplicates;
-    struct order_released released[ORDER_RECENT]; // the last ones, in a ring, while there are several threads
+    struct order_released
+        released[ORDER_RECENT]; // the last ones, in a ring, while there are several threads
     size_t n_released;
     // While there are several threads: by hash of the address, the greatest stamp of the frees seen ahead, and one more if
     // two have it; all up to seen_ahead are seen.
@@ -126,7 +131,7 @@ struct order {
     bool disturbed;         // streams were put back, or a deadline came up: the run under way ends
     struct workload_dependency dependencies[ORDER_MAX_DEPENDENCIES]; // of the op under work
     uint32_t n_dependencies;
-    uint64_t usable;                            // of the block that the record under work frees; 0: unknown
+    uint64_t usable; // of the block that the record under work frees; 0: unknown
     struct workload_thread_op out[ORDER_BATCH]; // ops that the sink has not got yet
     struct workload_dependency out_dependencies[ORDER_BATCH * ORDER_MAX_DEPENDENCIES];
     size_t n_out, n_out_dependencies;
@@ -173,7 +178,8 @@ int order_depend(struct order *o, struct order_thread *t, uint32_t thread, uint6
 int order_emit(struct order *o, struct order_thread *t, struct workload_op *op);
 
 // Puts out an op without a record, on a block at this address, that comes between: the one under work stays as it is.
-int order_emit_apart(struct order *o, struct order_thread *t, const struct workload_op *op, uint64_t address);
+int order_emit_apart(struct order *o, struct order_thread *t, const struct workload_op *op,
+                     uint64_t address);
 
 // Hands all ops that have been put out to the sink.
 int order_flush(struct order *o);
@@ -184,41 +190,51 @@ int order_slot_allocate(struct order *o, struct order_thread *t, uint32_t *slot)
 // Blocks. Each puts out the op, whose fields but the slot are filled in. 0, a negative errno, or ORDER_HELD: the
 // stream has been put aside and nothing else was done.
 enum { ORDER_HELD = 1 };
-int order_allocate(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address);
-int order_release(struct order *o, struct merge_stream *s, struct workload_op *op, uint64_t address);
+int order_allocate(struct order *o, struct order_thread *t, struct workload_op *op,
+                   uint64_t address);
+int order_release(struct order *o, struct merge_stream *s, struct workload_op *op,
+                  uint64_t address);
 // A block from before the process's first event, in a slot of its own. The address of one that there is has none.
-int order_inherit(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address);
+int order_inherit(struct order *o, struct order_thread *t, struct workload_op *op,
+                  uint64_t address);
 // A block that the recording found live when it began.
 int order_listed(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address);
 int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address);
-int order_resize_end(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t result);
+int order_resize_end(struct order *o, struct order_thread *t, struct workload_op *op,
+                     uint64_t result);
 
 // Does the free by another thread of a block at this address, whose stamp is later by the skid at most, come before the
 // one under work, which stands first in `s` and is of a block that its thread did not allocate? Counts as ambiguous
 // what the records leave open.
-bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address);
+bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp,
+                     uint64_t address);
 
 // An op of a pool: those of a block say its size and call site, a reset says how many bytes it releases; all have the pool's
 // number in place of its address. 0 or a negative errno.
-int order_pool(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t ptr, uint64_t result);
+int order_pool(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t ptr,
+               uint64_t result);
 void order_pools_release(struct order_pools *p);
 
 // Takes a record of how much of the block at `ptr` was used. One of a block that is not known says nothing. 0 or -ENOMEM.
 int order_note_residency(struct order *o, const struct workload_op *op, uint64_t ptr);
 
 // Remembers a free that is put out, where there are several threads.
-static inline void order_note_release(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address)
+static inline void order_note_release(struct order *o, const struct order_thread *t, uint64_t stamp,
+                                      uint64_t address)
 {
     if (o->open_threads > 1)
-        o->released[o->n_released++ % ORDER_RECENT] = (struct order_released){address, stamp, t->number};
+        o->released[o->n_released++ % ORDER_RECENT] =
+            (struct order_released){address, stamp, t->number};
 }
 
 // The thread frees an address that has no block. Counts as ambiguous if a free by another thread that was put out shortly
 // before could be of a block allocated only later, so that this one should have come first.
-void order_count_ambiguity(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address);
+void order_count_ambiguity(struct order *o, const struct order_thread *t, uint64_t stamp,
+                           uint64_t address);
 
 // Puts the stream aside until what it waits for has come, or the window is over.
-int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp, uint64_t address);
+int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp,
+               uint64_t address);
 
 // Puts back the streams that are held for this reason and address.
 void order_wake(struct order *o, enum order_hold why, uint64_t address);

@@ -24,7 +24,8 @@ static struct cursor cursor_at(struct order *o, const struct merge_stream *s)
 static bool cursor_next(struct cursor *c, uint64_t address, uint64_t limit)
 {
     while (c->at < c->stream->tail && order_afford(c->order, 1)) {
-        unsigned words = codec_get(&c->state, c->stream->words + c->at, c->stream->tail - c->at, &c->ev);
+        unsigned words =
+            codec_get(&c->state, c->stream->words + c->at, c->stream->tail - c->at, &c->ev);
         if (!words || (c->ev.kind && c->ev.stamp > limit))
             return false;
         c->at += words;
@@ -60,7 +61,8 @@ static size_t due_streams(struct order *o, uint64_t limit)
         if (m->heap[i]->stamp > limit)
             continue;
         o->due[n++] = m->heap[i];
-        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < m->n_heap && depth < MAX_DEPTH; child++)
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < m->n_heap && depth < MAX_DEPTH;
+             child++)
             stack[depth++] = child;
     }
     for (size_t i = 0; i < o->n_held; i++)
@@ -84,15 +86,16 @@ static void find_other(struct order *o, struct pair *p, uint64_t address, uint64
     p->b = UINT64_MAX;
     for (size_t i = 0; i < n; i++) {
         struct cursor c = cursor_at(o, o->due[i]);
-        if (o->due[i]->user == p->thread || !cursor_next(&c, address, limit) || !is_release(&c.ev, address) ||
-            c.ev.stamp >= p->b)
+        if (o->due[i]->user == p->thread || !cursor_next(&c, address, limit) ||
+            !is_release(&c.ev, address) || c.ev.stamp >= p->b)
             continue;
         p->b = c.ev.stamp;
         p->other = o->due[i]->user;
     }
 }
 
-static void see_allocation(struct pair *p, bool can_be_b, bool can_be_a, uint64_t stamp, uint64_t skid)
+static void see_allocation(struct pair *p, bool can_be_b, bool can_be_a, uint64_t stamp,
+                           uint64_t skid)
 {
     if (can_be_b && stamp <= p->b + skid && stamp < p->for_b)
         p->for_b = stamp;
@@ -101,7 +104,8 @@ static void see_allocation(struct pair *p, bool can_be_b, bool can_be_a, uint64_
 }
 
 // A block that a thread allocates after its own free cannot be the one that it freed.
-static void see_allocations(struct order *o, struct pair *p, const struct merge_stream *s, uint64_t address)
+static void see_allocations(struct order *o, struct pair *p, const struct merge_stream *s,
+                            uint64_t address)
 {
     uint64_t skid = o->options.skid;
     struct cursor c = cursor_at(o, s);
@@ -178,7 +182,8 @@ static void see_ahead(struct order *o, struct merge_stream *s, uint64_t limit)
     while (s->ahead < s->tail) {
         uint64_t word = s->words[s->ahead];
         unsigned words = 1;
-        struct event ev = {.stamp = codec_stamp(s->ahead_state.epoch, word), .ptr = order_plain_address(word)};
+        struct event ev = {.stamp = codec_stamp(s->ahead_state.epoch, word),
+                           .ptr = order_plain_address(word)};
         bool release = order_release_tags >> codec_tag_of(word) & 1;
         if (!release && !(order_allocate_tags >> codec_tag_of(word) & 1)) {
             words = codec_get(&s->ahead_state, s->words + s->ahead, s->tail - s->ahead, &ev);
@@ -209,7 +214,8 @@ static bool may_be_freed_again(struct order *o, uint64_t stamp, uint64_t address
     return !o->steps || *coming_at(o, address) > stamp;
 }
 
-bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address)
+bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp,
+                     uint64_t address)
 {
     struct pair p = {.thread = s->user, .a = stamp, .for_a = UINT64_MAX, .for_b = UINT64_MAX};
     bool later = may_be_freed_again(o, stamp, address) && overtakes(o, &p, address);
@@ -232,7 +238,8 @@ static bool is_allocated(struct order *o, uint32_t by, uint64_t address, uint64_
     return false;
 }
 
-void order_count_ambiguity(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address)
+void order_count_ambiguity(struct order *o, const struct order_thread *t, uint64_t stamp,
+                           uint64_t address)
 {
     uint64_t skid = o->options.skid;
     for (size_t i = 0; i < ORDER_RECENT; i++) {

@@ -10,7 +10,8 @@
 #include <sys/prctl.h>
 
 const struct advise_figure_info advise_figures[ADVISE_FIGURES] = {
-#define HT_X(number, figure, ratio, head, name) [ADVISE_##number] = {FIGURE_##figure, ratio, head, name},
+#define HT_X(number, figure, ratio, head, name)                                                    \
+    [ADVISE_##number] = {FIGURE_##figure, ratio, head, name},
     ADVISE_FIGURE_TABLE(HT_X)
 #undef HT_X
 };
@@ -74,7 +75,8 @@ static int add_allocator(struct advise *a, struct advise_row *r, struct err *e)
     const struct advise_setting *s = r->setting;
     struct replay_session *session = a->session;
     char spec[ADVISE_NAME_BYTES];
-    snprintf(spec, sizeof spec, "%s%s%s", s->allocator, s->environment[0] ? "," : "", s->environment);
+    snprintf(spec, sizeof spec, "%s%s%s", s->allocator, s->environment[0] ? "," : "",
+             s->environment);
     r->result = session->n_results;
     int rc = replay_session_add(session, spec, e);
     if (rc == 0)
@@ -98,7 +100,8 @@ static void try_row(struct advise *a, struct advise_row *r, uint64_t end_ns, uin
 }
 
 // The runs that are compared: not the first one, which decided what is repeated.
-static size_t values_of(const struct advise *a, const struct advise_row *r, enum advise_figure figure, double *values)
+static size_t values_of(const struct advise *a, const struct advise_row *r,
+                        enum advise_figure figure, double *values)
 {
     const struct replay_result *result = &a->session->results[r->result];
     size_t first = result->n_runs > 1;
@@ -116,10 +119,12 @@ double advise_value(const struct advise *a, const struct advise_row *r, enum adv
     return measure_median(values, n);
 }
 
-struct measure_ratio advise_ratio(const struct advise *a, const struct advise_row *r, enum advise_figure figure)
+struct measure_ratio advise_ratio(const struct advise *a, const struct advise_row *r,
+                                  enum advise_figure figure)
 {
     double values[MAX_VALUES], present[MAX_VALUES];
-    size_t n = values_of(a, r, figure, values), n_present = values_of(a, &a->rows[0], figure, present);
+    size_t n = values_of(a, r, figure, values),
+           n_present = values_of(a, &a->rows[0], figure, present);
     return measure_ratio(values, n, present, n_present);
 }
 
@@ -148,7 +153,8 @@ int advise_verdict_of(const double *values, size_t n, const double *present, siz
 int advise_verdict(const struct advise *a, const struct advise_row *r, enum advise_figure figure)
 {
     double values[MAX_VALUES], present[MAX_VALUES];
-    size_t n = values_of(a, r, figure, values), n_present = values_of(a, &a->rows[0], figure, present);
+    size_t n = values_of(a, r, figure, values),
+           n_present = values_of(a, &a->rows[0], figure, present);
     return r->tried ? advise_verdict_of(values, n, present, n_present) : 0;
 }
 
@@ -165,7 +171,8 @@ static int by_value(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-size_t advise_rank(const struct advise *a, enum advise_figure figure, const struct advise_row **order)
+size_t advise_rank(const struct advise *a, enum advise_figure figure,
+                   const struct advise_row **order)
 {
     struct ranked *all = calloc(a->n_rows, sizeof *all);
     size_t n = 0;

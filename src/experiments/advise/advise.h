@@ -6,8 +6,8 @@
 #ifndef HEAPTAPE_ADVISE_ADVISE_H
 #define HEAPTAPE_ADVISE_ADVISE_H
 
-#include "experiments/advise/settings.h"
 #include "base/json.h"
+#include "experiments/advise/settings.h"
 #include "replay/session.h"
 
 enum {
@@ -76,7 +76,8 @@ void advise_release(struct advise *a);
 double advise_value(const struct advise *a, const struct advise_row *r, enum advise_figure figure);
 
 // That row against the present setting. Without repetitions the ratio alone.
-struct measure_ratio advise_ratio(const struct advise *a, const struct advise_row *r, enum advise_figure figure);
+struct measure_ratio advise_ratio(const struct advise *a, const struct advise_row *r,
+                                  enum advise_figure figure);
 
 // Is the difference more than noise? Every repetition of one is above every one of the other, and the medians are further
 // apart than the values of either are, and than a hundredth of the present: of six repetitions, equal ones look so in one of a thousand cases. −1: less than
@@ -94,7 +95,8 @@ double advise_returned_share(const struct advise *a, const struct advise_row *r)
 
 // The rows that were tried, the lowest value of `figure` first and the present setting at the head. `order` has room for
 // n_rows; how many there are.
-size_t advise_rank(const struct advise *a, enum advise_figure figure, const struct advise_row **order);
+size_t advise_rank(const struct advise *a, enum advise_figure figure,
+                   const struct advise_row **order);
 
 // "jemalloc,MALLOC_CONF=narenas:1", "glibc, malloc_trim(0) every 200 000 calls".
 enum { ADVISE_NAME_BYTES = 160, ADVISE_DEPLOY_BYTES = 4600 };
@@ -102,10 +104,12 @@ char *advise_name(const struct advise *a, const struct advise_row *r, char text[
 
 // What to set, if that is all: "LD_PRELOAD=… MALLOC_CONF=…" or "" where nothing is to be set. NULL: the program has to
 // call something, or whoever starts it; advise_deploy says what.
-char *advise_environment(const struct advise *a, const struct advise_row *r, char text[ADVISE_DEPLOY_BYTES]);
+char *advise_environment(const struct advise *a, const struct advise_row *r,
+                         char text[ADVISE_DEPLOY_BYTES]);
 
 // What to do to get the setting, as a sentence without a full stop, or the environment.
-char *advise_deploy(const struct advise *a, const struct advise_row *r, char text[ADVISE_DEPLOY_BYTES]);
+char *advise_deploy(const struct advise *a, const struct advise_row *r,
+                    char text[ADVISE_DEPLOY_BYTES]);
 
 // The document that docs/reference/json/advise.schema.json describes.
 void advise_json(struct json *j, const struct advise *a, enum advise_figure rank);

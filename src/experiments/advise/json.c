@@ -14,7 +14,8 @@ static void put_figures(struct json *j, const struct advise *a, const struct adv
     }
     json_put_object(j, "verdicts");
     for (unsigned f = 0; f < ADVISE_FIGURES; f++)
-        json_put_string(j, figure_infos[advise_figures[f].figure].name, verdicts[1 + advise_verdict(a, r, f)]);
+        json_put_string(j, figure_infos[advise_figures[f].figure].name,
+                        verdicts[1 + advise_verdict(a, r, f)]);
     json_end_object(j);
 }
 
@@ -40,7 +41,8 @@ static void put_best(struct json *j, const struct advise *a, const char *key, bo
     for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
         char name[ADVISE_NAME_BYTES];
         const struct advise_row *best = advise_best(a, f, cheap);
-        json_put_string(j, figure_infos[advise_figures[f].figure].name, best ? advise_name(a, best, name) : NULL);
+        json_put_string(j, figure_infos[advise_figures[f].figure].name,
+                        best ? advise_name(a, best, name) : NULL);
     }
     json_end_object(j);
 }

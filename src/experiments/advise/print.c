@@ -53,8 +53,8 @@ static void print_table(const struct advise *a, enum advise_figure rank)
 }
 
 // The figures from `first` on that a row is the best for, as "mean RSS, RSS at the end"; "" if one before has printed it.
-static void best_for(const struct advise *a, const struct advise_row *r, bool cheap, enum advise_figure first,
-                     char text[96])
+static void best_for(const struct advise *a, const struct advise_row *r, bool cheap,
+                     enum advise_figure first, char text[96])
 {
     size_t n = 0;
     text[0] = 0;
@@ -76,19 +76,21 @@ static void print_change(const struct advise *a, const struct advise_row *r, enu
         return;
     }
     printf("  %s: %s instead of %s, %.2f [%.2f, %.2f]", advise_figures[f].name,
-           value_text(t[0], f, advise_value(a, r, f)), value_text(t[1], f, advise_value(a, &a->rows[0], f)),
-           ratio.ratio, ratio.low, ratio.high);
+           value_text(t[0], f, advise_value(a, r, f)),
+           value_text(t[1], f, advise_value(a, &a->rows[0], f)), ratio.ratio, ratio.low,
+           ratio.high);
     double returned = advise_returned_share(a, r);
     if (f == ADVISE_END && returned > 0)
         printf("; returns %.0f %% of the unused memory", 100 * returned);
     printf("\n");
 }
 
-static void print_best(const struct advise *a, const struct advise_row *r, const char *figures, const char *addition)
+static void print_best(const struct advise *a, const struct advise_row *r, const char *figures,
+                       const char *addition)
 {
     char name[ADVISE_NAME_BYTES], deploy[ADVISE_DEPLOY_BYTES];
-    printf("\n%sleast %s%s: %s%s\n", cli_color(CLI_BOLD), figures, addition, cli_text(advise_name(a, r, name)),
-           cli_color(CLI_PLAIN));
+    printf("\n%sleast %s%s: %s%s\n", cli_color(CLI_BOLD), figures, addition,
+           cli_text(advise_name(a, r, name)), cli_color(CLI_PLAIN));
     for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
         if (has(a, f))
             print_change(a, r, f);
@@ -119,8 +121,9 @@ static bool print_bests(const struct advise *a, bool cheap)
 static void print_advice(const struct advise *a)
 {
     if (!print_bests(a, false))
-        printf("\n%s\n", a->rounds ? "no setting tried is better than the present one by more than noise"
-                                   : "the budget does not suffice to repeat runs: no difference is judged");
+        printf("\n%s\n",
+               a->rounds ? "no setting tried is better than the present one by more than noise"
+                         : "the budget does not suffice to repeat runs: no difference is judged");
     print_bests(a, true);
 }
 
@@ -129,9 +132,11 @@ static void print_not_tried(const struct advise *a)
     char name[ADVISE_NAME_BYTES];
     bool begun = false;
     for (size_t i = 1; i < a->n_rows; i++) {
-        if (a->rows[i].tried || strcmp(a->rows[i].missing_reason.text, "is the present setting") == 0)
+        if (a->rows[i].tried ||
+            strcmp(a->rows[i].missing_reason.text, "is the present setting") == 0)
             continue;
-        printf("%s  %s: %s\n", begun ? "" : "\nnot tried:\n", cli_text(advise_name(a, &a->rows[i], name)),
+        printf("%s  %s: %s\n", begun ? "" : "\nnot tried:\n",
+               cli_text(advise_name(a, &a->rows[i], name)),
                cli_text(a->rows[i].missing_reason.text));
         begun = true;
     }
@@ -144,9 +149,10 @@ static void print_pace(const struct advise *a)
     double recorded_ns = (double)plan_duration_stamps(s->plan) * s->ns_per_stamp;
     char t[2][32];
     if (!(s->settings.speed > 0) && recorded_ns > 2 * s->results[0].runs[0].figures.wall_ns)
-        printf("replayed in %s what took %s: allocators that keep freed memory for some time return more of it in the "
-               "program (--speed recorded)\n",
-               human_ns(t[0], s->results[0].runs[0].figures.wall_ns), human_ns(t[1], recorded_ns));
+        printf(
+            "replayed in %s what took %s: allocators that keep freed memory for some time return more of it in the "
+            "program (--speed recorded)\n",
+            human_ns(t[0], s->results[0].runs[0].figures.wall_ns), human_ns(t[1], recorded_ns));
 }
 
 void advise_print(const struct advise *a, enum advise_figure rank)
@@ -158,8 +164,9 @@ void advise_print(const struct advise *a, enum advise_figure rank)
         repeated += a->rows[i].tried && a->session->results[a->rows[i].result].n_runs > 1;
     }
     replay_print_workload(a->session);
-    printf("tried %zu settings in %.0f s of %.0f s; repeated %zu of them %u times, in turn with the present one\n",
-           tried, (double)a->spent_ns / 1e9, (double)a->budget_ns / 1e9, repeated, a->rounds);
+    printf(
+        "tried %zu settings in %.0f s of %.0f s; repeated %zu of them %u times, in turn with the present one\n",
+        tried, (double)a->spent_ns / 1e9, (double)a->budget_ns / 1e9, repeated, a->rounds);
     printf("live at the end: %s; what is resident beyond that is unused\n",
            human_bytes(live, plan_facts(a->session->plan)->live_at_end_bytes));
     print_pace(a);

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static size_t append(char *text, size_t size, size_t at, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static size_t append(char *text, size_t size, size_t at, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 
 static size_t append(char *text, size_t size, size_t at, const char *fmt, ...)
 {
@@ -50,7 +51,8 @@ static size_t put_environment(const struct advise *a, const struct advise_row *r
     return n;
 }
 
-char *advise_environment(const struct advise *a, const struct advise_row *r, char text[ADVISE_DEPLOY_BYTES])
+char *advise_environment(const struct advise *a, const struct advise_row *r,
+                         char text[ADVISE_DEPLOY_BYTES])
 {
     if (!r->tried || (r->setting && (r->setting->trim_step || r->setting->huge_pages_off)))
         return NULL;
@@ -64,19 +66,20 @@ static size_t put_trim(const struct advise *a, const struct advise_row *r, char 
     const struct plan *plan = a->session->plan;
     uint64_t calls = trim_calls(a, r);
     double all_ns = (double)plan_duration_stamps(plan) * a->session->ns_per_stamp;
-    size_t n =
-        append(text, ADVISE_DEPLOY_BYTES, 0,
-               "no variable does it: the program must call malloc_trim(0) itself, every %llu calls of malloc, free "
-               "and the like",
-               (unsigned long long)calls);
+    size_t n = append(
+        text, ADVISE_DEPLOY_BYTES, 0,
+        "no variable does it: the program must call malloc_trim(0) itself, every %llu calls of malloc, free "
+        "and the like",
+        (unsigned long long)calls);
     double interval_ms = all_ns / 1e6 * (double)calls / (double)plan_facts(plan)->events;
     if (interval_ms > 0)
-        n = append(text, ADVISE_DEPLOY_BYTES, n, ", about every %.*f ms as recorded", interval_ms < 10 ? 1 : 0,
-                   interval_ms);
+        n = append(text, ADVISE_DEPLOY_BYTES, n, ", about every %.*f ms as recorded",
+                   interval_ms < 10 ? 1 : 0, interval_ms);
     return n;
 }
 
-char *advise_deploy(const struct advise *a, const struct advise_row *r, char text[ADVISE_DEPLOY_BYTES])
+char *advise_deploy(const struct advise *a, const struct advise_row *r,
+                    char text[ADVISE_DEPLOY_BYTES])
 {
     const struct advise_setting *s = r->setting;
     const struct allocator *as = &a->session->results[r->result].allocator;
@@ -92,7 +95,8 @@ char *advise_deploy(const struct advise *a, const struct advise_row *r, char tex
         n = put_environment(a, r, text);
     if (!as->library && (n == 0 || a->session->results[0].allocator.library))
         n = append(text, ADVISE_DEPLOY_BYTES, n,
-                   "%srun the program on glibc's malloc, without another one preloaded or linked", n ? "; " : "");
+                   "%srun the program on glibc's malloc, without another one preloaded or linked",
+                   n ? "; " : "");
     if (s && (s->trim_step || s->huge_pages_off) && as->library)
         append(text, ADVISE_DEPLOY_BYTES, n, "; LD_PRELOAD=%s", as->library);
     return text;

@@ -49,16 +49,18 @@ void corpus_index_release(struct corpus_index *x)
 // A name is a file name, too.
 static bool is_name(const char *name)
 {
-    return *name && strlen(name) <= MAX_NAME && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == strlen(name);
+    return *name && strlen(name) <= MAX_NAME &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == strlen(name);
 }
 
 static int bad_key(const char *path, size_t number, const char *key, struct err *e)
 {
-    return err_set(e, -EBADMSG, "%s: is not an index of a corpus: entry %zu has no valid '%s'", path, number, key);
+    return err_set(e, -EBADMSG, "%s: is not an index of a corpus: entry %zu has no valid '%s'",
+                   path, number, key);
 }
 
-static int read_text(struct corpus_entry *entry, const struct member *m, const struct json_value *v, const char *path,
-                     size_t number, struct err *e)
+static int read_text(struct corpus_entry *entry, const struct member *m, const struct json_value *v,
+                     const char *path, size_t number, struct err *e)
 {
     const char *text = json_value_string(v);
     if (!text && (!m->in_machine || json_value_kind(v) != JSON_VALUE_NULL))
@@ -69,13 +71,14 @@ static int read_text(struct corpus_entry *entry, const struct member *m, const s
     return *text_of(entry, m) ? 0 : err_set(e, -ENOMEM, "out of memory");
 }
 
-static int read_entry(struct corpus_entry *entry, const struct json_value *v, const char *path, size_t number,
-                      struct err *e)
+static int read_entry(struct corpus_entry *entry, const struct json_value *v, const char *path,
+                      size_t number, struct err *e)
 {
     const struct json_value *machine = json_value_get(v, "machine");
     int rc = 0;
     for (const struct member *m = texts; rc == 0 && m->key; m++)
-        rc = read_text(entry, m, json_value_get(m->in_machine ? machine : v, m->key), path, number, e);
+        rc = read_text(entry, m, json_value_get(m->in_machine ? machine : v, m->key), path, number,
+                       e);
     for (const struct member *m = numbers; rc == 0 && m->key; m++) {
         const struct json_value *n = json_value_get(m->in_machine ? machine : v, m->key);
         bool known = json_value_kind(n) == JSON_VALUE_INTEGER && json_value_number(n) >= 0;
@@ -86,11 +89,13 @@ static int read_entry(struct corpus_entry *entry, const struct json_value *v, co
     return rc == 0 && !is_name(entry->name) ? bad_key(path, number, "name", e) : rc;
 }
 
-static int read_entries(struct corpus_index *x, const char *path, const struct json_value *root, struct err *e)
+static int read_entries(struct corpus_index *x, const char *path, const struct json_value *root,
+                        struct err *e)
 {
     const struct json_value *entries = json_value_get(root, "entries");
     if (!json_value_is_array(entries))
-        return err_set(e, -EBADMSG, "%s: is not an index of a corpus, at byte 0: it has no 'entries'", path);
+        return err_set(e, -EBADMSG,
+                       "%s: is not an index of a corpus, at byte 0: it has no 'entries'", path);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < json_value_length(entries); i++) {
         struct corpus_entry entry = {0};

@@ -12,26 +12,26 @@
 #include <stdio.h>
 
 // X(member, in "machine"): the keys of an entry. Texts may be null only in the machine, and there all of them.
-#define CORPUS_TEXTS(X)                                                                                                \
-    X(name, 0)                                                                                                         \
-    X(program, 0)                                                                                                      \
-    X(version, 0)                                                                                                      \
-    X(licence, 0)                                                                                                      \
-    X(sha256, 0)                                                                                                       \
-    X(architecture, 1)                                                                                                 \
-    X(cpu_model, 1)                                                                                                    \
-    X(cpu_governor, 1)                                                                                                 \
+#define CORPUS_TEXTS(X)                                                                            \
+    X(name, 0)                                                                                     \
+    X(program, 0)                                                                                  \
+    X(version, 0)                                                                                  \
+    X(licence, 0)                                                                                  \
+    X(sha256, 0)                                                                                   \
+    X(architecture, 1)                                                                             \
+    X(cpu_model, 1)                                                                                \
+    X(cpu_governor, 1)                                                                             \
     X(transparent_hugepages, 1)
-#define CORPUS_NUMBERS(X)                                                                                              \
-    X(size_percent, 0)                                                                                                 \
-    X(events, 0)                                                                                                       \
-    X(threads, 0)                                                                                                      \
-    X(peak_live_bytes, 0)                                                                                              \
-    X(peak_recorded_rss_bytes, 0)                                                                                      \
-    X(duration_ns, 0)                                                                                                  \
-    X(file_bytes, 0)                                                                                                   \
-    X(cores, 1)                                                                                                        \
-    X(memory_bytes, 1)                                                                                                 \
+#define CORPUS_NUMBERS(X)                                                                          \
+    X(size_percent, 0)                                                                             \
+    X(events, 0)                                                                                   \
+    X(threads, 0)                                                                                  \
+    X(peak_live_bytes, 0)                                                                          \
+    X(peak_recorded_rss_bytes, 0)                                                                  \
+    X(duration_ns, 0)                                                                              \
+    X(file_bytes, 0)                                                                               \
+    X(cores, 1)                                                                                    \
+    X(memory_bytes, 1)                                                                             \
     X(page_bytes, 1)
 
 struct corpus_entry {

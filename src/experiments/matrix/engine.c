@@ -14,8 +14,8 @@ static int no_memory(struct err *e)
     return err_set(e, -ENOMEM, "out of memory");
 }
 
-static int run_local(const struct matrix *m, const struct matrix_how *how, const bool *wanted, size_t n_wanted,
-                     struct err *e)
+static int run_local(const struct matrix *m, const struct matrix_how *how, const bool *wanted,
+                     size_t n_wanted, struct err *e)
 {
     size_t left = n_wanted;
     for (size_t i = 0; i < m->n_jobs; i++) {
@@ -63,11 +63,14 @@ static int run_command(char *const *words, const char *text, size_t n, int most,
     }
     if (WIFSIGNALED(status))
         return err_set(e, -EINTR, "%s was ended by signal %d", words[0], WTERMSIG(status));
-    return WEXITSTATUS(status) > most ? err_set(e, -EIO, "%s ended with status %d", words[0], WEXITSTATUS(status)) : 0;
+    return WEXITSTATUS(status) > most
+               ? err_set(e, -EIO, "%s ended with status %d", words[0], WEXITSTATUS(status))
+               : 0;
 }
 
 // `first`, the engine's options, `last`. NULL: out of memory.
-static char **command(const struct matrix_how *how, const char *const *first, const char *const *last)
+static char **command(const struct matrix_how *how, const char *const *first,
+                      const char *const *last)
 {
     size_t n_first = 0, n_last = 0;
     while (first[n_first])
@@ -86,7 +89,8 @@ static char **command(const struct matrix_how *how, const char *const *first, co
 
 // GNU parallel: a number a line. One job at a time on each host, unless its options say otherwise; an exit status of up to 101
 // says that jobs failed.
-static int run_parallel(const struct matrix *m, const struct matrix_how *how, const bool *wanted, struct err *e)
+static int run_parallel(const struct matrix *m, const struct matrix_how *how, const bool *wanted,
+                        struct err *e)
 {
     const char *const first[] = {"parallel", "--jobs", "1", "--will-cite", "--quote", NULL};
     const char *const last[] = {how->heaptape, "matrix", "-q", "--job", "{}", m->folder, NULL};
@@ -139,14 +143,16 @@ static char *ranges(const struct matrix *m, const bool *wanted)
 
 // Slurm: a job array whose tasks have nodes of their own unless the options say otherwise; waits until all have ended. sbatch
 // passes on the highest exit status of the tasks.
-static int run_slurm(const struct matrix *m, const struct matrix_how *how, const bool *wanted, struct err *e)
+static int run_slurm(const struct matrix *m, const struct matrix_how *how, const bool *wanted,
+                     struct err *e)
 {
     char *tasks = ranges(m, wanted), *array = NULL, *script = NULL;
     size_t n = 0;
     if (tasks && asprintf(&array, "--array=%s", tasks) < 0)
         array = NULL;
     const char *const first[] = {
-        "sbatch", "--wait", "--quiet", "--job-name=heaptape", "--exclusive", "--output=/dev/null", NULL};
+        "sbatch", "--wait", "--quiet", "--job-name=heaptape", "--exclusive", "--output=/dev/null",
+        NULL};
     const char *const last[] = {array, NULL};
     char **words = array ? command(how, first, last) : NULL;
     FILE *f = words ? open_memstream(&script, &n) : NULL;

@@ -12,7 +12,8 @@ struct matrix_how {
     const char *heaptape;       // path of the program, the same on all hosts
     const char *const *options; // for the engine's command
     size_t n_options;
-    void (*started)(size_t number, size_t undone, size_t of); // before each job, with MATRIX_LOCAL; NULL: not wanted
+    void (*started)(size_t number, size_t undone,
+                    size_t of); // before each job, with MATRIX_LOCAL; NULL: not wanted
 };
 
 // Runs all jobs that are neither done nor failed; with `again`, the failed ones too. Whether they succeed is in their files: 0, or

@@ -40,7 +40,9 @@ void matrix_release(struct matrix *m)
 
 static int check_text(const char *text, struct err *e)
 {
-    return strpbrk(text, "\t\n") || !*text ? err_set(e, -EINVAL, "'%s': is empty, or has a tab or a newline", text) : 0;
+    return strpbrk(text, "\t\n") || !*text
+               ? err_set(e, -EINVAL, "'%s': is empty, or has a tab or a newline", text)
+               : 0;
 }
 
 int matrix_add(struct matrix *m, const char *workload, const char *allocator, struct err *e)
@@ -143,7 +145,8 @@ int matrix_create(struct matrix *m, const char *folder, struct err *e)
     else if (rc < 0)
         err_set(e, rc, "%s", why.text);
     else if (n != there.size || memcmp(text, there.data, n) != 0)
-        rc = err_set(e, -EEXIST, "%s: has other jobs; without -w and -a they are continued", m->folder);
+        rc = err_set(e, -EEXIST, "%s: has other jobs; without -w and -a they are continued",
+                     m->folder);
     free(text);
     free(path);
     buf_release(&there);
@@ -152,7 +155,8 @@ int matrix_create(struct matrix *m, const char *folder, struct err *e)
 
 static int read_line(struct matrix *m, char *line, struct err *e)
 {
-    char *workload = strncmp(line, "job\t", 4) == 0 ? line + 4 : NULL, *tab = workload ? strchr(workload, '\t') : NULL;
+    char *workload = strncmp(line, "job\t", 4) == 0 ? line + 4 : NULL,
+         *tab = workload ? strchr(workload, '\t') : NULL;
     if (strncmp(line, "option\t", 7) == 0)
         return matrix_add_option(m, line + 7, e);
     if (!tab)
@@ -163,10 +167,10 @@ static int read_line(struct matrix *m, char *line, struct err *e)
 
 static int read_list(struct matrix *m, const char *path, char *text, size_t n, struct err *e)
 {
-    int rc =
-        n && text[n - 1] == '\n' && !memchr(text, 0, n) && strncmp(text, FIRST_LINE "\n", strlen(FIRST_LINE) + 1) == 0
-            ? 0
-            : -EBADMSG;
+    int rc = n && text[n - 1] == '\n' && !memchr(text, 0, n) &&
+                     strncmp(text, FIRST_LINE "\n", strlen(FIRST_LINE) + 1) == 0
+                 ? 0
+                 : -EBADMSG;
     char *line = text;
     for (char *next = text, *end; rc == 0 && (end = strchr(next, '\n')); next = end + 1) {
         line = next;
@@ -174,7 +178,8 @@ static int read_list(struct matrix *m, const char *path, char *text, size_t n, s
         rc = line == text ? 0 : read_line(m, line, e);
     }
     if (rc == -EBADMSG || rc == -EINVAL)
-        return err_set(e, -EBADMSG, "%s: is not a list of jobs, at byte %zu", path, (size_t)(line - text));
+        return err_set(e, -EBADMSG, "%s: is not a list of jobs, at byte %zu", path,
+                       (size_t)(line - text));
     return rc == 0 && !m->n_jobs ? err_set(e, -EBADMSG, "%s: has no jobs", path) : rc;
 }
 
@@ -196,7 +201,8 @@ int matrix_open(struct matrix *m, const char *folder, struct err *e)
 char *matrix_path(const struct matrix *m, size_t number, bool failed)
 {
     char *path = NULL;
-    return asprintf(&path, "%s/%zu.%s", m->folder, number, failed ? "err" : "json") < 0 ? NULL : path;
+    return asprintf(&path, "%s/%zu.%s", m->folder, number, failed ? "err" : "json") < 0 ? NULL
+                                                                                        : path;
 }
 
 static bool has(const struct matrix *m, size_t number, bool failed)
@@ -209,13 +215,16 @@ static bool has(const struct matrix *m, size_t number, bool failed)
 
 enum matrix_state matrix_state(const struct matrix *m, size_t number)
 {
-    return has(m, number, false) ? MATRIX_DONE : has(m, number, true) ? MATRIX_FAILED : MATRIX_UNDONE;
+    return has(m, number, false)  ? MATRIX_DONE
+           : has(m, number, true) ? MATRIX_FAILED
+                                  : MATRIX_UNDONE;
 }
 
 // heaptape replay --json -r 1 -a ALLOCATOR OPTION... WORKLOAD. NULL: out of memory.
 static char **command_of(const struct matrix *m, const struct matrix_job *job, const char *heaptape)
 {
-    char *const first[] = {(char *)heaptape, "replay", "--json", "-q", "-r", "1", "-a", job->allocator};
+    char *const first[] = {(char *)heaptape, "replay", "--json", "-q", "-r", "1", "-a",
+                           job->allocator};
     const size_t n = sizeof first / sizeof *first;
     char **words = calloc(n + m->n_options + 2, sizeof *words);
     if (!words)
@@ -242,7 +251,8 @@ static void pass_signals_on(bool begin, struct sigaction before[2])
     static const int numbers[2] = {SIGINT, SIGTERM};
     const struct sigaction handler = {.sa_handler = pass_on};
     for (int i = 0; i < 2; i++) {
-        if (begin && sigaction(numbers[i], &handler, &before[i]) == 0 && before[i].sa_handler == SIG_IGN)
+        if (begin && sigaction(numbers[i], &handler, &before[i]) == 0 &&
+            before[i].sa_handler == SIG_IGN)
             signal(numbers[i], SIG_IGN);
         else if (!begin)
             sigaction(numbers[i], &before[i], NULL);
@@ -283,7 +293,8 @@ static int spawn(char **words, const char *out, const char *err, struct err *e)
 }
 
 // From here on the job is done, or has failed.
-static int settle(const struct matrix *m, size_t number, bool failed, const char *out, const char *err, struct err *e)
+static int settle(const struct matrix *m, size_t number, bool failed, const char *out,
+                  const char *err, struct err *e)
 {
     char *result = matrix_path(m, number, failed), *other = matrix_path(m, number, !failed);
     int rc = result && other ? 0 : no_memory(e);
@@ -298,7 +309,8 @@ static int settle(const struct matrix *m, size_t number, bool failed, const char
 
 // Runs a job. A workload that cannot be opened, or not at once, fails as it would in the replay. Returns the wait status,
 // or a negative errno with the text set.
-static int run_job(const char *workload, char **words, const char *out, const char *err, struct err *e)
+static int run_job(const char *workload, char **words, const char *out, const char *err,
+                   struct err *e)
 {
     struct input in;
     struct err why = {0};
@@ -319,17 +331,20 @@ int matrix_run(const struct matrix *m, size_t number, const char *heaptape, stru
         return err_set(e, -EINVAL, "%s: has jobs 1 to %zu", m->folder, m->n_jobs);
     if (matrix_state(m, number) == MATRIX_DONE)
         return 0;
-    char host[256] = "", *out = NULL, *err = NULL, **words = command_of(m, &m->jobs[number - 1], heaptape);
+    char host[256] = "", *out = NULL, *err = NULL,
+         **words = command_of(m, &m->jobs[number - 1], heaptape);
     gethostname(host, sizeof host - 1);
     // Several hosts may share the folder.
     if (asprintf(&out, "%s/.%zu.%s.%ld.out", m->folder, number, host, (long)getpid()) < 0)
         out = NULL;
     if (asprintf(&err, "%s/.%zu.%s.%ld.err", m->folder, number, host, (long)getpid()) < 0)
         err = NULL;
-    int rc = out && err && words ? run_job(m->jobs[number - 1].workload, words, out, err, e) : no_memory(e);
+    int rc = out && err && words ? run_job(m->jobs[number - 1].workload, words, out, err, e)
+                                 : no_memory(e);
     bool failed = rc != 0;
     // What was interrupted has not failed: it is run again.
-    bool interrupted = rc > 0 && WIFSIGNALED(rc) && (WTERMSIG(rc) == SIGINT || WTERMSIG(rc) == SIGTERM);
+    bool interrupted =
+        rc > 0 && WIFSIGNALED(rc) && (WTERMSIG(rc) == SIGINT || WTERMSIG(rc) == SIGTERM);
     if (interrupted)
         rc = err_set(e, -EINTR, "job %zu was interrupted", number);
     if (rc >= 0)

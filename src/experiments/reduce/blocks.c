@@ -14,7 +14,8 @@ struct slots {
     size_t n, capacity;
 };
 
-static int add_op(struct reduce_blocks *b, struct slots *slots, uint32_t thread, const struct workload_op *op)
+static int add_op(struct reduce_blocks *b, struct slots *slots, uint32_t thread,
+                  const struct workload_op *op)
 {
     b->ops++;
     b->events += op->kind != HT_PREEXISTING;
@@ -52,7 +53,9 @@ int reduce_blocks_read(struct reduce_blocks *b, struct workload_reader *r, struc
     while ((rc = workload_next_op(r, &thread, &op, e)) > 0) {
         rc = b->n < UINT32_MAX ? add_op(b, &slots, thread, op) : -E2BIG;
         if (rc < 0) {
-            err_set(e, rc, rc == -E2BIG ? "the workload has more than 4,294,967,294 blocks" : "out of memory");
+            err_set(e, rc,
+                    rc == -E2BIG ? "the workload has more than 4,294,967,294 blocks"
+                                 : "out of memory");
             break;
         }
     }
@@ -95,7 +98,8 @@ static int by_ops(const void *a, const void *b)
     return x->number < y->number ? -1 : 1;
 }
 
-size_t reduce_blocks_group(const struct reduce_blocks *b, enum reduce_dimension d, uint32_t *group_of)
+size_t reduce_blocks_group(const struct reduce_blocks *b, enum reduce_dimension d,
+                           uint32_t *group_of)
 {
     struct map numbers = {0}; // of groups + 1
     struct group *groups = NULL;

@@ -38,6 +38,7 @@ enum reduce_dimension {
 };
 
 // Numbers the groups, those with the most ops first: group_of has room for n. How many there are, 0 when out of memory.
-size_t reduce_blocks_group(const struct reduce_blocks *b, enum reduce_dimension d, uint32_t *group_of);
+size_t reduce_blocks_group(const struct reduce_blocks *b, enum reduce_dimension d,
+                           uint32_t *group_of);
 
 #endif

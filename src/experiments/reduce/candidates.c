@@ -22,7 +22,8 @@ static void path_of(int fd, char path[PATH_BYTES])
     snprintf(path, PATH_BYTES, "/proc/%d/fd/%d", (int)getpid(), fd);
 }
 
-static int make_part(int source, struct output *out, const struct slice_options *part, int level, struct err *e)
+static int make_part(int source, struct output *out, const struct slice_options *part, int level,
+                     struct err *e)
 {
     struct workload_file w = {.in.fd = -1};
     struct input in;
@@ -33,14 +34,15 @@ static int make_part(int source, struct output *out, const struct slice_options 
     if (rc == 0)
         rc = workload_file_adopt(&w, &in, e);
     if (rc == 0)
-        rc = slice_file(&w, out, &(struct slice_file_options){.part = *part, .level = level}, &counts, e);
+        rc = slice_file(&w, out, &(struct slice_file_options){.part = *part, .level = level},
+                        &counts, e);
     workload_file_close(&w);
     return rc;
 }
 
 // In the process of the candidate.
-static void judge(const struct candidates *c, struct candidate *item, const struct slice_options *part,
-                  struct candidate_report *r)
+static void judge(const struct candidates *c, struct candidate *item,
+                  const struct slice_options *part, struct candidate_report *r)
 {
     char path[PATH_BYTES];
     *r = (struct candidate_report){0};
@@ -53,8 +55,8 @@ static void judge(const struct candidates *c, struct candidate *item, const stru
 
 int candidates_init(struct candidates *c, struct err *e)
 {
-    c->reports =
-        mmap(NULL, CANDIDATES_MAX * sizeof *c->reports, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    c->reports = mmap(NULL, CANDIDATES_MAX * sizeof *c->reports, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (c->reports == MAP_FAILED) {
         c->reports = NULL;
         return err_set_errno(e, "cannot create shared memory for the candidates");
@@ -83,7 +85,8 @@ static void become_candidate(void)
         dup2(null, fd);
 }
 
-int candidates_start(struct candidates *c, const struct slice_options *part, size_t tag, struct err *e)
+int candidates_start(struct candidates *c, const struct slice_options *part, size_t tag,
+                     struct err *e)
 {
     size_t i = 0;
     int ends[2];
@@ -154,8 +157,8 @@ static void report_overdue(const struct candidates *c, struct candidate_report *
              (unsigned long long)(c->max_command_ns / 1000000000u));
 }
 
-int candidates_wait(struct candidates *c, int timeout_ms, const struct candidate_report **report, size_t *tag,
-                    struct output *out)
+int candidates_wait(struct candidates *c, int timeout_ms, const struct candidate_report **report,
+                    size_t *tag, struct output *out)
 {
     struct pollfd fds[CANDIDATES_MAX];
     size_t at[CANDIDATES_MAX];
@@ -179,7 +182,8 @@ int candidates_wait(struct candidates *c, int timeout_ms, const struct candidate
         if (overdue)
             report_overdue(c, r);
         else if (status != 0)
-            *r = (struct candidate_report){.rc = -ECHILD, .e = {"the process that judges the workload died"}};
+            *r = (struct candidate_report){.rc = -ECHILD,
+                                           .e = {"the process that judges the workload died"}};
         *out = item->out;
         out->offset = out->fd >= 0 && fstat(out->fd, &st) == 0 ? (uint64_t)st.st_size : 0;
         *report = r;

@@ -42,12 +42,13 @@ void candidates_release(struct candidates *c);
 
 // Starts to judge the part that `part` describes, or the source itself if it is NULL. A candidate must be free: running <
 // n. What `part` borrows has to stay until the call returns. 0 or a negative errno with the text set.
-int candidates_start(struct candidates *c, const struct slice_options *part, size_t tag, struct err *e);
+int candidates_start(struct candidates *c, const struct slice_options *part, size_t tag,
+                     struct err *e);
 
 // Waits up to `timeout_ms` for one to be judged: it is no longer running, and *out, its part, is the caller's. 1; 0 when
 // none was judged; -EINTR after a signal, or another negative errno. The report is good until the next start.
-int candidates_wait(struct candidates *c, int timeout_ms, const struct candidate_report **report, size_t *tag,
-                    struct output *out);
+int candidates_wait(struct candidates *c, int timeout_ms, const struct candidate_report **report,
+                    size_t *tag, struct output *out);
 
 // Ends those that run.
 void candidates_cancel(struct candidates *c);

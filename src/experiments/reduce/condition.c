@@ -27,8 +27,9 @@ static const struct {
     const char *name;
     double factor;
     bool is_bytes;
-} units[] = {{"KiB", 0x1p10, true}, {"MiB", 0x1p20, true}, {"GiB", 0x1p30, true}, {"B", 1, true},
-             {"ns", 1, false},      {"us", 1e3, false},    {"ms", 1e6, false},    {"s", 1e9, false}};
+} units[] = {{"KiB", 0x1p10, true}, {"MiB", 0x1p20, true}, {"GiB", 0x1p30, true},
+             {"B", 1, true},        {"ns", 1, false},      {"us", 1e3, false},
+             {"ms", 1e6, false},    {"s", 1e9, false}};
 
 // Quantiles that a call's time has: its name, where it is, and how many calls make it known.
 static const struct {
@@ -36,8 +37,10 @@ static const struct {
     size_t offset;
     uint64_t min_calls;
 } quantiles[] = {
-    {"mean", offsetof(struct replay_call, mean_ns), 1}, {"p50", offsetof(struct replay_call, p50_ns), 2},
-    {"p99", offsetof(struct replay_call, p99_ns), 100}, {"p999", offsetof(struct replay_call, p999_ns), 1000},
+    {"mean", offsetof(struct replay_call, mean_ns), 1},
+    {"p50", offsetof(struct replay_call, p50_ns), 2},
+    {"p99", offsetof(struct replay_call, p99_ns), 100},
+    {"p999", offsetof(struct replay_call, p999_ns), 1000},
     {"max", offsetof(struct replay_call, max_ns), 1},
 };
 
@@ -88,17 +91,20 @@ static struct quantity parse_call(struct parser *p, const char *text, size_t n)
     const char *dot = memchr(text, '.', n);
     size_t kind_bytes = (size_t)(dot - text), rest = n - kind_bytes - 1;
     unsigned kind = 0, q = 0;
-    while (kind < HT_KIND_LIMIT && !(event_infos[kind].name && strlen(event_infos[kind].name) == kind_bytes &&
-                                     memcmp(event_infos[kind].name, text, kind_bytes) == 0))
+    while (kind < HT_KIND_LIMIT &&
+           !(event_infos[kind].name && strlen(event_infos[kind].name) == kind_bytes &&
+             memcmp(event_infos[kind].name, text, kind_bytes) == 0))
         kind++;
-    while (q < sizeof quantiles / sizeof *quantiles && !is_name(quantiles[q].name, dot + 1, rest, ""))
+    while (q < sizeof quantiles / sizeof *quantiles &&
+           !is_name(quantiles[q].name, dot + 1, rest, ""))
         q++;
     if (kind == HT_KIND_LIMIT || q == sizeof quantiles / sizeof *quantiles || !rest) {
         p->at = text;
         return fail(p);
     }
     p->needs |= CONDITION_NEEDS_LATENCY;
-    const struct replay_call *call = p->figures && p->figures->calls ? &p->figures->calls[kind] : NULL;
+    const struct replay_call *call =
+        p->figures && p->figures->calls ? &p->figures->calls[kind] : NULL;
     if (!call || call->count < quantiles[q].min_calls)
         return (struct quantity){NAN, false};
     return (struct quantity){*(const double *)((const char *)call + quantiles[q].offset), false};
@@ -243,12 +249,14 @@ void condition_release(struct condition *c)
     allocator_release(&c->allocator);
 }
 
-bool condition_compare(const struct condition *c, const struct condition_figures *f, struct condition_seen *seen)
+bool condition_compare(const struct condition *c, const struct condition_figures *f,
+                       struct condition_seen *seen)
 {
     struct parser p = {.at = c->comparison, .figures = f};
     enum relation r = parse_comparison(&p, seen);
     bool greater = r == GREATER || r == GREATER_OR_EQUAL;
-    double most = fabs(seen->right) * c->margin, more = greater ? seen->left - seen->right : seen->right - seen->left;
+    double most = fabs(seen->right) * c->margin,
+           more = greater ? seen->left - seen->right : seen->right - seen->left;
     seen->margin = seen->right != 0 ? more / fabs(seen->right) : 0;
     // What is not known makes `more` NAN, which is neither.
     bool holds = r == GREATER || r == LESS ? more > most : more >= most;

@@ -9,9 +9,9 @@ enum { CONDITION_MAX = 16 }; // of one reduction
 
 enum condition_kind {
     CONDITION_FIGURES, // a comparison of figures holds
-    CONDITION_VERIFY,  // the allocator violates the malloc contract, in the way that it does in the input
-    CONDITION_CRASH,   // the player is ended by the same signal or exit status
-    CONDITION_HANG,    // the replay makes no progress for the timeout
+    CONDITION_VERIFY, // the allocator violates the malloc contract, in the way that it does in the input
+    CONDITION_CRASH, // the player is ended by the same signal or exit status
+    CONDITION_HANG,  // the replay makes no progress for the timeout
 };
 
 // Replays that a comparison needs; bits.
@@ -35,8 +35,9 @@ struct condition {
     const char *comparison; // part of text
     unsigned needs;
     struct condition_expected expected;
-    double floor_bytes; // that a quotient of bytes must have as its dividend, in comparisons with > or >=
-    double margin;      // by which the sides must differ, as a part of the right one
+    double
+        floor_bytes; // that a quotient of bytes must have as its dividend, in comparisons with > or >=
+    double margin; // by which the sides must differ, as a part of the right one
 };
 
 // The result of replays that a comparison is about.
@@ -61,6 +62,7 @@ int condition_parse(struct condition *c, const char *text, const char *allocator
 void condition_release(struct condition *c);
 
 // Does the comparison hold? What it compared goes to *seen.
-bool condition_compare(const struct condition *c, const struct condition_figures *f, struct condition_seen *seen);
+bool condition_compare(const struct condition *c, const struct condition_figures *f,
+                       struct condition_seen *seen);
 
 #endif

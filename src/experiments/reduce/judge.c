@@ -19,8 +19,8 @@ static int replay(const struct judge *j, const struct plan *p, const struct cond
 }
 
 // Replays as often as the figures of the comparison need it, and adds them up in *f. `timed` keeps the calls' times.
-static int measure(const struct judge *j, const struct plan *p, const struct condition *c, struct condition_figures *f,
-                   struct replay_run *timed, struct err *e)
+static int measure(const struct judge *j, const struct plan *p, const struct condition *c,
+                   struct condition_figures *f, struct replay_run *timed, struct err *e)
 {
     bool apart = plan_facts(p)->threads > 1 && c->needs & CONDITION_NEEDS_MEMORY;
     struct replay_run run = {0}, memory = {0};
@@ -45,8 +45,8 @@ static int measure(const struct judge *j, const struct plan *p, const struct con
     return rc;
 }
 
-static bool compare(const struct judge *j, const struct plan *p, const struct condition *c, struct condition_seen *seen,
-                    struct judge_report *r)
+static bool compare(const struct judge *j, const struct plan *p, const struct condition *c,
+                    struct condition_seen *seen, struct judge_report *r)
 {
     struct condition_figures figures;
     struct replay_run timed = {0};
@@ -56,16 +56,18 @@ static bool compare(const struct judge *j, const struct plan *p, const struct co
     if (rc < 0)
         snprintf(r->text, sizeof r->text, "%.290s", e.text);
     else if (isnan(seen->left) || isnan(seen->right))
-        snprintf(r->text, sizeof r->text, "a figure of it is not known here, or there are too few calls for it");
+        snprintf(r->text, sizeof r->text,
+                 "a figure of it is not known here, or there are too few calls for it");
     else
-        snprintf(r->text, sizeof r->text, "the left side is %.6g, the right side %.6g", seen->left, seen->right);
+        snprintf(r->text, sizeof r->text, "the left side is %.6g, the right side %.6g", seen->left,
+                 seen->right);
     replay_run_release(&timed);
     return holds;
 }
 
 // Does the replay fail as the condition says? What the input showed is not known when it is judged itself.
-static bool fails(const struct judge *j, const struct plan *p, const struct condition *c, struct condition_seen *seen,
-                  struct judge_report *r)
+static bool fails(const struct judge *j, const struct plan *p, const struct condition *c,
+                  struct condition_seen *seen, struct judge_report *r)
 {
     static const int codes[] = {
         [CONDITION_VERIFY] = -EILSEQ, [CONDITION_CRASH] = -ECHILD, [CONDITION_HANG] = -ETIMEDOUT};
@@ -76,10 +78,12 @@ static bool fails(const struct judge *j, const struct plan *p, const struct cond
     };
     int rc = replay(j, p, c, how, &run, &e);
     *seen = (struct condition_seen){.violation = run.violation, .wait_status = run.wait_status};
-    snprintf(r->text, sizeof r->text, "%.290s", rc < 0 ? e.text : "the replay ends without an error");
+    snprintf(r->text, sizeof r->text, "%.290s",
+             rc < 0 ? e.text : "the replay ends without an error");
     replay_run_release(&run);
-    return rc == codes[c->kind] && (!c->expected.known || (c->expected.violation == seen->violation &&
-                                                           c->expected.wait_status == seen->wait_status));
+    return rc == codes[c->kind] &&
+           (!c->expected.known || (c->expected.violation == seen->violation &&
+                                   c->expected.wait_status == seen->wait_status));
 }
 
 // The conditions from the first on, up to one that does not hold.
@@ -88,7 +92,8 @@ static bool hold_all(const struct judge *j, const struct plan *p, struct judge_r
     for (r->failed = 0; r->failed < j->n_conditions; r->failed++) {
         const struct condition *c = &j->conditions[r->failed];
         struct condition_seen seen = {0};
-        bool holds = c->kind == CONDITION_FIGURES ? compare(j, p, c, &seen, r) : fails(j, p, c, &seen, r);
+        bool holds =
+            c->kind == CONDITION_FIGURES ? compare(j, p, c, &seen, r) : fails(j, p, c, &seen, r);
         const struct condition_seen before = r->seen[r->failed];
         r->seen[r->failed] = seen;
         if (r->shown) {
@@ -122,7 +127,8 @@ static char *command_for(const char *command, const char *path)
     return text;
 }
 
-static int run_command(const struct judge *j, const char *path, unsigned runs, struct judge_report *r, struct err *e)
+static int run_command(const struct judge *j, const char *path, unsigned runs,
+                       struct judge_report *r, struct err *e)
 {
     char *command = command_for(j->command, path);
     int status = 0;
@@ -140,11 +146,15 @@ static int run_command(const struct judge *j, const char *path, unsigned runs, s
     return 0;
 }
 
-static int read_plan(const struct judge *j, const char *path, struct replay_session *s, struct err *e)
+static int read_plan(const struct judge *j, const char *path, struct replay_session *s,
+                     struct err *e)
 {
     struct workload_file w = {.in.fd = -1};
-    const struct replay_settings how = {
-        .player = j->player, .null_library = j->null_library, .runs = 1, .no_cache = true, .quiet = true};
+    const struct replay_settings how = {.player = j->player,
+                                        .null_library = j->null_library,
+                                        .runs = 1,
+                                        .no_cache = true,
+                                        .quiet = true};
     replay_session_init(s, &how);
     int rc = input_open(&w.in, path, e);
     if (rc == 0) {
@@ -157,7 +167,8 @@ static int read_plan(const struct judge *j, const char *path, struct replay_sess
     return rc;
 }
 
-int judge_workload(const struct judge *j, const char *path, unsigned runs, struct judge_report *r, struct err *e)
+int judge_workload(const struct judge *j, const char *path, unsigned runs, struct judge_report *r,
+                   struct err *e)
 {
     struct replay_session s;
     *r = (struct judge_report){0};

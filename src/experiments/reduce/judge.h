@@ -5,10 +5,11 @@
 #include "experiments/reduce/condition.h"
 
 struct judge {
-    const char *player, *null_library;          // paths of heaptape-replay and libheaptape-null.so; borrowed
+    const char *player, *null_library; // paths of heaptape-replay and libheaptape-null.so; borrowed
     struct condition conditions[CONDITION_MAX]; // all have to hold
     size_t n_conditions;
-    const char *command; // a shell command that has to exit with 0, with %f for the path of the workload; NULL: none
+    const char *
+        command; // a shell command that has to exit with 0, with %f for the path of the workload; NULL: none
     uint64_t timeout_ns; // without progress; 0: never
 };
 
@@ -23,7 +24,8 @@ struct judge_report {
 
 // Replays the workload at `path` up to `runs` times, and stops at the first one in which a condition does not hold. 0, or
 // a negative errno with the text set if the workload cannot be replayed.
-int judge_workload(const struct judge *j, const char *path, unsigned runs, struct judge_report *r, struct err *e);
+int judge_workload(const struct judge *j, const char *path, unsigned runs, struct judge_report *r,
+                   struct err *e);
 
 // What the input has shown has to stay: its kind of violation or death, of its quotients of bytes a dividend of
 // `floor_bytes`, or of half of its own where that is less, and between both sides of a comparison a tenth for times and a

@@ -46,12 +46,14 @@ static bool is_stopped(struct reduce *r)
 }
 
 // Waits for a candidate, and shows how far it is. As candidates_wait, and -ECANCELED when it is to stop.
-static int wait_for_one(struct reduce *r, const struct candidate_report **report, size_t *tag, struct output *out)
+static int wait_for_one(struct reduce *r, const struct candidate_report **report, size_t *tag,
+                        struct output *out)
 {
     int rc;
     do {
         progress_update(&r->progress, r->judged);
-        rc = is_stopped(r) ? -ECANCELED : candidates_wait(&r->candidates, WAIT_MS, report, tag, out);
+        rc =
+            is_stopped(r) ? -ECANCELED : candidates_wait(&r->candidates, WAIT_MS, report, tag, out);
     } while (rc == 0 || rc == -EINTR);
     return rc;
 }
@@ -102,7 +104,8 @@ static int adopt(struct reduce *r, struct output *out, struct err *e)
 }
 
 // Judges the part under work itself, so many times. 1, 0, or a negative errno, -ECANCELED when it is to stop.
-static int judge_part(struct reduce *r, unsigned runs, struct candidate_report *judged, struct err *e)
+static int judge_part(struct reduce *r, unsigned runs, struct candidate_report *judged,
+                      struct err *e)
 {
     const struct candidate_report *report = NULL;
     struct output out;
@@ -147,7 +150,8 @@ int reduce_begin(struct reduce *r, const struct workload_file *w, struct err *e)
     if (rc == 0)
         rc = judge_part(r, r->settings.runs, &judged, e);
     if (rc == -ECANCELED)
-        return err_set(e, rc, "%s: stopped before it was known whether the condition holds", w->in.name);
+        return err_set(e, rc, "%s: stopped before it was known whether the condition holds",
+                       w->in.name);
     if (rc == 0)
         return refuse(r, &judged, e);
     if (rc < 0)
@@ -156,7 +160,8 @@ int reduce_begin(struct reduce *r, const struct workload_file *w, struct err *e)
     return 0;
 }
 
-static int reserve(struct reduce *r, const struct reduce_cut *cut, struct slice_choice *choice, struct err *e)
+static int reserve(struct reduce *r, const struct reduce_cut *cut, struct slice_choice *choice,
+                   struct err *e)
 {
     const struct reduce_blocks *b = &r->blocks;
     if (HT_GROW(&r->kept_threads, &r->kept_threads_capacity, b->threads + 1) < 0)
@@ -183,7 +188,8 @@ static int start(struct reduce *r, const struct reduce_cut *cut, size_t tag, str
     return rc < 0 ? rc : candidates_start(&r->candidates, &part, tag, e);
 }
 
-int reduce_try(struct reduce *r, reduce_make *make, void *context, const size_t range[2], size_t *found, struct err *e)
+int reduce_try(struct reduce *r, reduce_make *make, void *context, const size_t range[2],
+               size_t *found, struct err *e)
 {
     size_t next = range[0];
     for (;;) {
@@ -199,7 +205,9 @@ int reduce_try(struct reduce *r, reduce_make *make, void *context, const size_t 
         int rc = r->candidates.running ? wait_for_one(r, &report, found, &out) : -ECANCELED;
         if (rc < 0) {
             candidates_cancel(&r->candidates);
-            return rc == -ECANCELED ? 0 : err_set(e, rc, "cannot wait for candidates: %s", strerror(-rc));
+            return rc == -ECANCELED
+                       ? 0
+                       : err_set(e, rc, "cannot wait for candidates: %s", strerror(-rc));
         }
         r->judged++;
         if (report->rc == 0 && report->judged.holds)
@@ -230,7 +238,8 @@ int reduce_confirm(struct reduce *r, struct err *e)
         return 1;
     }
     unsigned runs = 2 * r->settings.runs;
-    r->settings.runs = r->candidates.runs = runs < REDUCE_CONFIRMATIONS ? runs : REDUCE_CONFIRMATIONS;
+    r->settings.runs = r->candidates.runs =
+        runs < REDUCE_CONFIRMATIONS ? runs : REDUCE_CONFIRMATIONS;
     return set_part(r, &copy, e);
 }
 

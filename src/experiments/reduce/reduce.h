@@ -18,7 +18,7 @@ struct reduce_settings {
     unsigned runs;        // replays that have to show it, of each candidate
     unsigned jobs;        // candidates at the same time, up to CANDIDATES_MAX
     uint64_t floor_bytes; // judge_expect
-    uint64_t end_ns;      // of CLOCK_MONOTONIC, when it is to stop; 0: when nothing smaller is found
+    uint64_t end_ns; // of CLOCK_MONOTONIC, when it is to stop; 0: when nothing smaller is found
     bool quiet;
     const volatile sig_atomic_t *interrupted; // not 0: it is to stop
 };
@@ -29,11 +29,12 @@ struct reduce {
     struct candidates candidates;
     struct input part;           // under work
     struct reduce_blocks blocks; // of it
-    struct input confirmed;      // the last part that was shown REDUCE_CONFIRMATIONS times; fd -1: none
-    bool is_confirmed;           // the part under work is that one
-    bool is_shown;               // `confirmed` is not the workload that it began with, of which fewer replays were made
-    struct reduce_blocks input;  // counts of the workload that it began with; without items
-    uint64_t judged;             // candidates
+    struct input confirmed; // the last part that was shown REDUCE_CONFIRMATIONS times; fd -1: none
+    bool is_confirmed;      // the part under work is that one
+    bool
+        is_shown; // `confirmed` is not the workload that it began with, of which fewer replays were made
+    struct reduce_blocks input; // counts of the workload that it began with; without items
+    uint64_t judged;            // candidates
     bool *kept, *kept_threads;
     size_t kept_capacity, kept_threads_capacity;
     uint32_t *group_of;
@@ -68,9 +69,10 @@ int reduce_pass(struct reduce *r, struct err *e);
 
 // A part of the part under work, as reduce_pass describes it to reduce_try.
 struct reduce_cut {
-    uint64_t to;             // the event that it ends before; UINT64_MAX: at the end
-    bool others, thread_ops; // with ops that have no block; with the creation, start and exit of threads
-    const bool *blocks;      // of the part under work
+    uint64_t to; // the event that it ends before; UINT64_MAX: at the end
+    bool others,
+        thread_ops;     // with ops that have no block; with the creation, start and exit of threads
+    const bool *blocks; // of the part under work
 };
 
 // Makes cut number `i` in *c: false if there is nothing to gain by it.
@@ -78,6 +80,7 @@ typedef bool reduce_make(void *context, size_t i, struct reduce_cut *c);
 
 // Judges the cuts from number `from` to before `to`, in that order and some at the same time, until one shows it, which
 // becomes the part under work. 1 with its number in *found; 0 when none does, or it is stopped; a negative errno.
-int reduce_try(struct reduce *r, reduce_make *make, void *context, const size_t range[2], size_t *found, struct err *e);
+int reduce_try(struct reduce *r, reduce_make *make, void *context, const size_t range[2],
+               size_t *found, struct err *e);
 
 #endif

@@ -16,8 +16,8 @@ static int reserve_blocks(struct reduce *r, struct err *e)
 
 static void show(struct reduce *r, const char *how)
 {
-    snprintf(r->status, sizeof r->status, "reduce: %llu of %llu events, %s", (unsigned long long)r->blocks.events,
-             (unsigned long long)r->input.events, how);
+    snprintf(r->status, sizeof r->status, "reduce: %llu of %llu events, %s",
+             (unsigned long long)r->blocks.events, (unsigned long long)r->input.events, how);
 }
 
 // Spans: the last half of the events, or the blocks that are freed in the first half; then a quarter, and so on.
@@ -42,8 +42,9 @@ static const struct sample {
     uint64_t step;         // blocks in a run; 0: chosen at random
     unsigned of, left_out; // the run with this number of so many is left out
 } samples[] = {
-    {0, 2, 0},    {0, 2, 1},    {2, 2, 0}, {2, 2, 1}, {16, 2, 0}, {16, 2, 1}, {256, 2, 0}, {256, 2, 1},
-    {4096, 2, 0}, {4096, 2, 1}, {0, 4, 0}, {0, 4, 1}, {1, 2, 0},  {1, 2, 1},  {0, 8, 0},   {0, 8, 1},
+    {0, 2, 0},   {0, 2, 1},   {2, 2, 0},    {2, 2, 1},    {16, 2, 0}, {16, 2, 1},
+    {256, 2, 0}, {256, 2, 1}, {4096, 2, 0}, {4096, 2, 1}, {0, 4, 0},  {0, 4, 1},
+    {1, 2, 0},   {1, 2, 1},   {0, 8, 0},    {0, 8, 1},
 };
 
 // A hash: the same blocks each time (Steele, Lea and Flood's splitmix64).

@@ -10,7 +10,8 @@ int aggregate_counts_init(struct aggregate_counts *c, uint64_t sample_bytes, uin
                           uint64_t period_stamps)
 {
     *c = (struct aggregate_counts){.start_stamp = start_stamp};
-    c->by_site = (struct by_site){.sample_bytes = sample_bytes, .bin_events = period_stamps, .by_time = true};
+    c->by_site = (struct by_site){
+        .sample_bytes = sample_bytes, .bin_events = period_stamps, .by_time = true};
     summary_init(&c->summary);
     return HT_PAGES_GROW(&c->summary.slots, &c->summary.capacity, 1);
 }
@@ -41,7 +42,8 @@ static uint64_t block_of(const struct aggregate_counts *c, uint32_t slot)
 
 static int set_block(struct aggregate_counts *c, uint32_t slot, uint64_t block)
 {
-    uint64_t size = block & SUMMARY_SIZE_MASK, thread = (block & ~SUMMARY_HOLDS) >> SUMMARY_SIZE_BITS;
+    uint64_t size = block & SUMMARY_SIZE_MASK,
+             thread = (block & ~SUMMARY_HOLDS) >> SUMMARY_SIZE_BITS;
     if (slot >= c->n_slots) {
         if (HT_PAGES_GROW(&c->blocks, &c->blocks_capacity, slot + 1ull) < 0)
             return -ENOMEM;
@@ -80,7 +82,8 @@ static uint32_t take_site(struct aggregate_counts *c, uint32_t slot)
     return site;
 }
 
-static void remove_block(struct aggregate_counts *c, const struct workload_op *op, uint64_t block, bool freed)
+static void remove_block(struct aggregate_counts *c, const struct workload_op *op, uint64_t block,
+                         bool freed)
 {
     if (!(block & SUMMARY_HOLDS))
         return;
@@ -93,7 +96,9 @@ static int add_block(struct aggregate_counts *c, const struct workload_op *op, u
 {
     uint32_t site = by_site_of(op);
     int rc = set_site(c, op->slot, site);
-    return rc < 0 ? rc : by_site_add(&c->by_site, site, block & SUMMARY_SIZE_MASK, op->kind == HT_PREEXISTING);
+    return rc < 0 ? rc
+                  : by_site_add(&c->by_site, site, block & SUMMARY_SIZE_MASK,
+                                op->kind == HT_PREEXISTING);
 }
 
 // An op on a slot, which is handed to the summary as one on slot 0.
@@ -117,7 +122,8 @@ static int count_block(struct aggregate_counts *c, uint32_t thread, const struct
 static int count_op(struct aggregate_counts *c, uint32_t thread, const struct workload_op *op)
 {
     unsigned class = event_infos[op->kind].class;
-    bool is_block = class != HT_CLASS_NONE && class <= HT_CLASS_RESIZE && op->slot != WORKLOAD_NO_SLOT;
+    bool is_block =
+        class != HT_CLASS_NONE && class <= HT_CLASS_RESIZE && op->slot != WORKLOAD_NO_SLOT;
     return is_block ? count_block(c, thread, op) : summary_op(&c->summary, thread, op);
 }
 

@@ -30,7 +30,8 @@ int aggregate_counts_init(struct aggregate_counts *c, uint64_t sample_bytes, uin
 void aggregate_counts_release(struct aggregate_counts *c);
 
 // Counts ops. 0 or -ENOMEM.
-int aggregate_counts_ops(struct aggregate_counts *c, const struct workload_thread_op *ops, size_t n);
+int aggregate_counts_ops(struct aggregate_counts *c, const struct workload_thread_op *ops,
+                         size_t n);
 
 // No op before this stamp comes any more: ends the periods up to it. 0 or -ENOMEM.
 int aggregate_counts_reach(struct aggregate_counts *c, uint64_t stamp);

@@ -171,7 +171,8 @@ int aggregate_write_frames(struct frame_writer *w, const struct buf *b, struct e
     return rc;
 }
 
-int aggregate_get_periods(const uint8_t *at, size_t n, struct by_site *to, uint64_t levels[BY_SITE_BINS])
+int aggregate_get_periods(const uint8_t *at, size_t n, struct by_site *to,
+                          uint64_t levels[BY_SITE_BINS])
 {
     struct varint_source from = {at, at + n, false};
     to->by_time = true;
@@ -247,7 +248,8 @@ int aggregate_get_totals(const uint8_t *at, size_t n, struct by_site *to)
     return rc;
 }
 
-int aggregate_get_others(const uint8_t *at, size_t n, uint64_t *processes, struct workload_summary *sum)
+int aggregate_get_others(const uint8_t *at, size_t n, uint64_t *processes,
+                         struct workload_summary *sum)
 {
     struct varint_source from = {at, at + n, false};
     *processes = varint_source_number(&from);

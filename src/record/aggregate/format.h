@@ -2,8 +2,8 @@
 #ifndef HEAPTAPE_AGGREGATE_FORMAT_H
 #define HEAPTAPE_AGGREGATE_FORMAT_H
 
-#include "record/aggregate/counts.h"
 #include "base/frame.h"
+#include "record/aggregate/counts.h"
 #include "trace/trace.h"
 #include "workload/sites.h"
 
@@ -11,8 +11,9 @@ enum { AGGREGATE_VERSION = 1 };
 
 // Frame types. Wire values.
 enum aggregate_frame {
-    AGGREGATE_SESSION = 1,    // fields, as in a trace; always the first frame
-    AGGREGATE_PROCESS = 2,    // fields, as in a trace: what follows, to the next such frame, is of this process
+    AGGREGATE_SESSION = 1, // fields, as in a trace; always the first frame
+    AGGREGATE_PROCESS =
+        2, // fields, as in a trace: what follows, to the next such frame, is of this process
     AGGREGATE_SUMMARY = 3,    // fields, as in a workload
     AGGREGATE_PERIODS = 4,    // varints: live bytes at the ends of the periods
     AGGREGATE_TOTALS = 5,     // of call sites
@@ -58,9 +59,11 @@ int aggregate_put_end(struct buf *b, const struct aggregate_end *end);
 int aggregate_write_frames(struct frame_writer *w, const struct buf *b, struct err *e);
 
 // Fill in from a payload. The sites and levels of `to` grow row by row, from an empty one whose sample_bytes is set. 0, -EBADMSG, -ENOMEM.
-int aggregate_get_periods(const uint8_t *at, size_t n, struct by_site *to, uint64_t levels[BY_SITE_BINS]);
+int aggregate_get_periods(const uint8_t *at, size_t n, struct by_site *to,
+                          uint64_t levels[BY_SITE_BINS]);
 int aggregate_get_totals(const uint8_t *at, size_t n, struct by_site *to);
-int aggregate_get_others(const uint8_t *at, size_t n, uint64_t *processes, struct workload_summary *sum);
+int aggregate_get_others(const uint8_t *at, size_t n, uint64_t *processes,
+                         struct workload_summary *sum);
 int aggregate_get_end(const uint8_t *at, size_t n, struct aggregate_end *end);
 
 #endif

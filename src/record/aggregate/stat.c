@@ -70,10 +70,12 @@ static int get_sites(struct stat_reading *r, const struct frame *f)
     uint32_t process;
     switch ((enum aggregate_frame)f->type) {
     case AGGREGATE_SUMMARY:
-        return format_get_summary(f->data, f->size, &r->s->processes[r->s->n_processes - 1].summary);
+        return format_get_summary(f->data, f->size,
+                                  &r->s->processes[r->s->n_processes - 1].summary);
     case AGGREGATE_PERIODS:
         // What has come before it has as many levels as it said.
-        return r->by_site.n_sites ? -EBADMSG : aggregate_get_periods(f->data, f->size, &r->by_site, r->levels);
+        return r->by_site.n_sites ? -EBADMSG
+                                  : aggregate_get_periods(f->data, f->size, &r->by_site, r->levels);
     case AGGREGATE_TOTALS:
         return aggregate_get_totals(f->data, f->size, &r->by_site);
     case AGGREGATE_SITES:
@@ -120,15 +122,18 @@ static int get_frames(struct stat_reading *r, struct err *e)
 {
     struct frame f;
     int rc = frame_next(&r->frames, &f, e);
-    if (rc > 0 && (f.type != AGGREGATE_SESSION || fields_get_session(f.data, f.size, &r->s->session) < 0 ||
-                   !r->s->session.clock_hz))
+    if (rc > 0 &&
+        (f.type != AGGREGATE_SESSION || fields_get_session(f.data, f.size, &r->s->session) < 0 ||
+         !r->s->session.clock_hz))
         return err_set(e, -EBADMSG, "%s: the first frame is not that of a session", r->s->name);
     r->s->stack_sample_bytes = r->s->session.stack_sample_bytes;
     while (rc > 0 && !r->over && (rc = frame_next(&r->frames, &f, e)) > 0) {
         rc = get_frame(r, &f);
         if (rc < 0)
-            return err_set(e, rc, rc == -ENOMEM ? "%s: out of memory" : "%s: is damaged in frame %llu at byte %llu",
-                           r->s->name, (unsigned long long)f.sequence, (unsigned long long)f.offset);
+            return err_set(
+                e, rc,
+                rc == -ENOMEM ? "%s: out of memory" : "%s: is damaged in frame %llu at byte %llu",
+                r->s->name, (unsigned long long)f.sequence, (unsigned long long)f.offset);
         rc = 1;
     }
     if (rc == 0)
@@ -173,7 +178,8 @@ int aggregate_input_stat(struct file_stat *s, struct input *in, struct err *e)
 }
 
 int aggregate_file_stat(struct file_stat *s, const char *path, enum file_stat_part part,
-                        const struct file_stat_points *span, const struct convert_watch *watch, struct err *e)
+                        const struct file_stat_points *span, const struct convert_watch *watch,
+                        struct err *e)
 {
     struct input in;
     int rc = file_open_input(&in, path, e);
@@ -186,10 +192,14 @@ int aggregate_file_stat(struct file_stat *s, const char *path, enum file_stat_pa
             s->name = path;
         return rc;
     }
-    rc = span ? err_set(e, -EINVAL, "%s: is an aggregate, which has no events: --from and --to need a trace", path)
+    rc = span ? err_set(e, -EINVAL,
+                        "%s: is an aggregate, which has no events: --from and --to need a trace",
+                        path)
          : part == FILE_STAT_POOLS
-             ? err_set(e, -EINVAL, "%s: is an aggregate, which has no pools: --by pool needs a trace or a workload",
-                       path)
+             ? err_set(
+                   e, -EINVAL,
+                   "%s: is an aggregate, which has no pools: --by pool needs a trace or a workload",
+                   path)
              : aggregate_input_stat(s, &in, e);
     s->name = path;
     input_close(&in);

@@ -1,9 +1,9 @@
 #include "record/aggregate/write.h"
 
-#include "record/aggregate/format.h"
 #include "base/clock.h"
 #include "base/varint.h"
 #include "convert/convert.h"
+#include "record/aggregate/format.h"
 #include "trace/fields.h"
 #include "workload/file.h"
 #include "workload/format.h"
@@ -19,7 +19,7 @@ struct job;
 struct counting {
     struct job *job;
     const struct trace_process *of; // the trace reader's
-    struct buf facts;               // payload of its PROCESS frame; what its end adds comes when that is there
+    struct buf facts; // payload of its PROCESS frame; what its end adds comes when that is there
     struct aggregate_counts counts;
 };
 
@@ -82,7 +82,8 @@ static int put_process(struct counting *p, struct buf *b, const struct order_cou
     return rc < 0 ? rc : aggregate_put_process(b, &all);
 }
 
-static int put_so_far(void *context, const struct order_counts *counts, const struct workload_sites *sites)
+static int put_so_far(void *context, const struct order_counts *counts,
+                      const struct workload_sites *sites)
 {
     struct counting *p = context;
     struct workload_summary summary;
@@ -112,7 +113,8 @@ static void forget(struct counting *p)
     process_free(p);
 }
 
-static int end_process(void *context, const struct order_counts *counts, const struct workload_sites *sites)
+static int end_process(void *context, const struct order_counts *counts,
+                       const struct workload_sites *sites)
 {
     struct counting *p = context;
     struct job *j = p->job;
@@ -123,8 +125,9 @@ static int end_process(void *context, const struct order_counts *counts, const s
         rc = aggregate_counts_reach(&p->counts, p->of->end_stamp);
     if (rc == 0)
         rc = put_process(p, &to->frames, counts, sites, &to->summary);
-    to->summary.lost_records =
-        p->of->lost_records > to->summary.lost_records ? p->of->lost_records : to->summary.lost_records;
+    to->summary.lost_records = p->of->lost_records > to->summary.lost_records
+                                   ? p->of->lost_records
+                                   : to->summary.lost_records;
     forget(p);
     if (++j->n_ended > AGGREGATE_KEPT)
         add_to_others(j);
@@ -134,16 +137,18 @@ static int end_process(void *context, const struct order_counts *counts, const s
 static int begin_process(void *context, const struct trace_process *of, struct convert_sink *sink)
 {
     struct job *j = context;
-    struct counting *p =
-        HT_GROW(&j->processes, &j->processes_capacity, j->n_processes + 1) < 0 ? NULL : calloc(1, sizeof *p);
+    struct counting *p = HT_GROW(&j->processes, &j->processes_capacity, j->n_processes + 1) < 0
+                             ? NULL
+                             : calloc(1, sizeof *p);
     if (!p)
         return -ENOMEM;
     j->processes[j->n_processes++] = p;
     p->job = j;
     p->of = of;
-    int rc =
-        aggregate_counts_init(&p->counts, j->session->stack_sample_bytes, j->session->start_stamp, j->period_stamps);
-    *sink = (struct convert_sink){.ops = {.context = p, .ops = count_ops}, .done = end_process, .so_far = put_so_far};
+    int rc = aggregate_counts_init(&p->counts, j->session->stack_sample_bytes,
+                                   j->session->start_stamp, j->period_stamps);
+    *sink = (struct convert_sink){
+        .ops = {.context = p, .ops = count_ops}, .done = end_process, .so_far = put_so_far};
     return rc < 0 || fields_put_process(&p->facts, of) < 0 ? -ENOMEM : 1;
 }
 
@@ -238,9 +243,11 @@ static void end_rewriting(void *context, uint64_t offset)
     j->due_ns = clock_monotonic_ns() + j->settings->rewrite_ns;
 }
 
-static int write_last(struct job *j, const struct trace_reader *r, const struct convert_result *result, struct err *e)
+static int write_last(struct job *j, const struct trace_reader *r,
+                      const struct convert_result *result, struct err *e)
 {
-    const struct aggregate_end end = {result->end_stamp, result->cut_off ? AGGREGATE_CUT_OFF : AGGREGATE_ENDED};
+    const struct aggregate_end end = {result->end_stamp,
+                                      result->cut_off ? AGGREGATE_CUT_OFF : AGGREGATE_ENDED};
     int rc = begin_frames(j);
     if (rc == 0 && r->saw_unrecorded)
         rc = put_unrecorded(j, &r->unrecorded);
@@ -250,8 +257,10 @@ static int write_last(struct job *j, const struct trace_reader *r, const struct 
 static int count_trace(struct job *j, struct trace_file *t, struct err *e)
 {
     struct convert_result result;
-    const struct convert_options how = {
-        .choose = begin_process, .advanced = rewrite_if_due, .progress = end_rewriting, .context = j};
+    const struct convert_options how = {.choose = begin_process,
+                                        .advanced = rewrite_if_due,
+                                        .progress = end_rewriting,
+                                        .context = j};
     j->session = &t->reader.session;
     j->period_stamps = trace_stamps(j->session, j->settings->period_ns);
     j->period_stamps += !j->period_stamps;
@@ -284,5 +293,6 @@ int aggregate_write(const struct aggregate_settings *s, struct err *e)
 
 int aggregate_check(const struct aggregate_settings *s, struct err *e)
 {
-    return output_check_aside(s->path, s->force, "which an aggregate has to be: it is replaced again and again", e);
+    return output_check_aside(s->path, s->force,
+                              "which an aggregate has to be: it is replaced again and again", e);
 }

@@ -1,12 +1,12 @@
 #include "record/attach/attach.h"
 
+#include "base/clock.h"
+#include "capture/spool/attach.h"
 #include "record/attach/blocks.h"
 #include "record/attach/filters.h"
 #include "record/attach/leave.h"
 #include "record/attach/status.h"
 #include "record/attach/tracees.h"
-#include "base/clock.h"
-#include "capture/spool/attach.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -35,7 +35,8 @@ enum {
     MAX_PATH = 4096,
     WAITING_TRIES = 100, // to see a thread wait, every 10 ms
 };
-#define PICKY_NS MS(200)  // for which a thread is looked for that calls malloc from outside of the C library
+#define PICKY_NS                                                                                   \
+    MS(200) // for which a thread is looked for that calls malloc from outside of the C library
 #define ENTRY_NS MS(2000) // … from anywhere; then one that waits in a system call
 #define CALL_NS  MS(10000)
 #define BUSY_NS  MS(5000) // for another tracer to let go of a process whose recording is to end
@@ -96,14 +97,17 @@ static int await_return(struct caller *c, struct err *e)
         if (event != TRACEES_NOTHING)
             tracees_continue(t, who);
     }
-    return err_set(e, -EIO, "%ld: a call in the process did not return in time", (long)t->remote->pid);
+    return err_set(e, -EIO, "%ld: a call in the process did not return in time",
+                   (long)t->remote->pid);
 }
 
 // Calls a function of the process in the thread.
-static int call(struct caller *c, uint64_t function, const uint64_t arguments[6], uint64_t *result, struct err *e)
+static int call(struct caller *c, uint64_t function, const uint64_t arguments[6], uint64_t *result,
+                struct err *e)
 {
     struct user_regs_struct r = c->registers;
-    uint64_t own = c->registers.rsp - RED_ZONE, sp = ((c->stack ? c->stack + STACK_BYTES / 2 : own) & ~63ull) - 8;
+    uint64_t own = c->registers.rsp - RED_ZONE,
+             sp = ((c->stack ? c->stack + STACK_BYTES / 2 : own) & ~63ull) - 8;
     size_t i = number_of(c->tracees, c->tid);
     r.rsp = sp;
     r.rip = function;
@@ -123,8 +127,8 @@ static int call(struct caller *c, uint64_t function, const uint64_t arguments[6]
     return rc;
 }
 
-static int call_by_name(struct caller *c, const char *name, const uint64_t arguments[6], uint64_t *result,
-                        struct err *e)
+static int call_by_name(struct caller *c, const char *name, const uint64_t arguments[6],
+                        uint64_t *result, struct err *e)
 {
     struct remote *r = c->tracees->remote;
     bool own = strncmp(name, "heaptape_", strlen("heaptape_")) == 0;
@@ -155,15 +159,18 @@ static uint64_t mask_signals(pid_t tid)
 
 static int take_stack(struct caller *c, struct err *e)
 {
-    const uint64_t map[6] = {0, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0};
+    const uint64_t map[6] = {
+        0, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0};
     uint64_t at = 0;
     int rc = call_by_name(c, "__errno_location", no_arguments, &c->errno_at, e);
-    if (rc == 0 && !remote_read(c->tracees->remote, c->errno_at, &c->saved_errno, sizeof c->saved_errno))
+    if (rc == 0 &&
+        !remote_read(c->tracees->remote, c->errno_at, &c->saved_errno, sizeof c->saved_errno))
         rc = gone(c, e);
     if (rc == 0)
         rc = call_by_name(c, "mmap", map, &at, e);
     if (rc == 0 && at == (uint64_t)-1)
-        rc = err_set(e, -ENOMEM, "%ld: the process has no memory left", (long)c->tracees->remote->pid);
+        rc = err_set(e, -ENOMEM, "%ld: the process has no memory left",
+                     (long)c->tracees->remote->pid);
     if (rc == 0) {
         c->stack = at;
         c->text = at + STACK_BYTES - MAX_PATH;
@@ -180,7 +187,8 @@ static void give_back(struct caller *c, struct attach_result *result)
         c->stack = 0;
         call_by_name(c, "munmap", unmap, &ignored, NULL);
     }
-    if (c->errno_at && !remote_write(c->tracees->remote, c->errno_at, &c->saved_errno, sizeof c->saved_errno))
+    if (c->errno_at &&
+        !remote_write(c->tracees->remote, c->errno_at, &c->saved_errno, sizeof c->saved_errno))
         errno = 0; // the process has ended
     tracees_lift(c->tracees, c->tracees->trap);
     ptrace(PTRACE_SETREGSET, c->tid, NT_X86_XSTATE, &c->xstate);
@@ -191,7 +199,8 @@ static void give_back(struct caller *c, struct attach_result *result)
 }
 
 // Takes a thread that stands.
-static int take(struct caller *c, struct tracees *t, size_t who, struct attach_result *result, struct err *e)
+static int take(struct caller *c, struct tracees *t, size_t who, struct attach_result *result,
+                struct err *e)
 {
     *c = (struct caller){.tracees = t, .tid = t->all[who].tid, .taken_ns = clock_monotonic_ns()};
     c->xstate = (struct iovec){c->xstate_bytes, sizeof c->xstate_bytes};
@@ -212,7 +221,8 @@ static bool is_called_from_libc(const struct tracees *t, pid_t tid)
 {
     struct user_regs_struct r;
     uint64_t caller;
-    return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 || !remote_read(t->remote, r.rsp, &caller, sizeof caller) ||
+    return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 ||
+           !remote_read(t->remote, r.rsp, &caller, sizeof caller) ||
            remote_is_libc(t->remote, caller);
 }
 
@@ -280,7 +290,8 @@ static bool find_waiting(struct tracees *t, size_t *who)
     return false;
 }
 
-static int find_caller(struct caller *c, struct tracees *t, struct attach_result *result, struct err *e)
+static int find_caller(struct caller *c, struct tracees *t, struct attach_result *result,
+                       struct err *e)
 {
     uint64_t entry = remote_function(t->remote, "malloc");
     size_t who = 0;
@@ -299,9 +310,10 @@ static int find_caller(struct caller *c, struct tracees *t, struct attach_result
         return remote_set_over(t->remote, e);
     tracees_continue_all(t, found ? who : SIZE_MAX);
     if (!found)
-        return err_set(e, -EBUSY,
-                       "%ld: no thread called malloc within %u s or waited in a system call that can be interrupted",
-                       (long)t->remote->pid, (unsigned)(ENTRY_NS / MS(1000)));
+        return err_set(
+            e, -EBUSY,
+            "%ld: no thread called malloc within %u s or waited in a system call that can be interrupted",
+            (long)t->remote->pid, (unsigned)(ENTRY_NS / MS(1000)));
     return take(c, t, who, result, e);
 }
 
@@ -317,9 +329,11 @@ static int copy_library(int from, int to)
 }
 
 // Copies the library into a file of the process.
-static int fill(const struct caller *c, const char *path, int flags, const char *library, struct err *e)
+static int fill(const struct caller *c, const char *path, int flags, const char *library,
+                struct err *e)
 {
-    int from = open(library, O_RDONLY | O_CLOEXEC), to = open(path, flags | O_WRONLY | O_CLOEXEC, 0644), rc = 0;
+    int from = open(library, O_RDONLY | O_CLOEXEC),
+        to = open(path, flags | O_WRONLY | O_CLOEXEC, 0644), rc = 0;
     if (to >= 0 && (flags & O_CREAT) && fchmod(to, 0644) < 0)
         rc = err_set_errno(e, "%s", path);
     else if (from < 0)
@@ -339,10 +353,12 @@ static int explain_load(struct caller *c, struct err *e)
     uint64_t at = 0;
     if (call_by_name(c, "dlerror", no_arguments, &at, e) < 0)
         return -EIO;
-    for (size_t i = 0; at && i < sizeof text - 1 && remote_read(c->tracees->remote, at + i, &text[i], 1) && text[i];
+    for (size_t i = 0; at && i < sizeof text - 1 &&
+                       remote_read(c->tracees->remote, at + i, &text[i], 1) && text[i];
          i++)
         continue;
-    return err_set(e, -ENOTSUP, "%ld: the library cannot be loaded: %s", (long)c->tracees->remote->pid, text);
+    return err_set(e, -ENOTSUP, "%ld: the library cannot be loaded: %s",
+                   (long)c->tracees->remote->pid, text);
 }
 
 static int load_file(struct caller *c, const char *path, struct err *e)
@@ -374,7 +390,8 @@ static int load_memory(struct caller *c, const char *library, struct err *e)
         return rc;
     snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)c->tracees->remote->pid, (int)fd);
     rc = fill(c, path, 0, library, e);
-    snprintf(path, sizeof path, SPOOL_ATTACHED_FD "%.*s%d", others < MAX_OTHERS ? 2 * (int)others : 0, OTHERS, (int)fd);
+    snprintf(path, sizeof path, SPOOL_ATTACHED_FD "%.*s%d",
+             others < MAX_OTHERS ? 2 * (int)others : 0, OTHERS, (int)fd);
     if (rc == 0)
         rc = load_file(c, path, e);
     int closed = call_by_name(c, "close", (const uint64_t[6]){fd}, &ignored, e);
@@ -382,7 +399,8 @@ static int load_memory(struct caller *c, const char *library, struct err *e)
 }
 
 // Where memfd_create is forbidden.
-static int load_from_session(struct caller *c, const char *library, const char *session_dir, struct err *e)
+static int load_from_session(struct caller *c, const char *library, const char *session_dir,
+                             struct err *e)
 {
     char path[MAX_PATH], there[MAX_PATH + 32];
     snprintf(path, sizeof path, "%s/" SPOOL_ATTACHED_FILE, session_dir);
@@ -405,7 +423,8 @@ static struct leave_what inside_library(const struct caller *c, uint64_t state_o
     struct remote *r = c->tracees->remote;
     return (struct leave_what){.state_offset = state_offset,
                                .busy = SPOOL_THREAD_WRITING,
-                               .library = remote_object_of(r, remote_last_function(r, "heaptape_thread"))};
+                               .library =
+                                   remote_object_of(r, remote_last_function(r, "heaptape_thread"))};
 }
 
 // Makes the state of all threads that of the caller.
@@ -417,16 +436,16 @@ static int set_idle(const struct caller *c, uint64_t offset, struct err *e)
         return gone(c, e);
     for (size_t i = 0; i < t->n; i++) {
         uint64_t at = thread_pointer(t->all[i].tid);
-        if (at && !remote_write(t->remote, at + offset + offsetof(struct spool_thread, state), &state.state,
-                                sizeof state.state))
+        if (at && !remote_write(t->remote, at + offset + offsetof(struct spool_thread, state),
+                                &state.state, sizeof state.state))
             return gone(c, e);
     }
     return 0;
 }
 
 // With all other threads stopped.
-static int try_standing(struct caller *c, const struct leave_what *in, uint64_t most_ns, const char *name, bool *done,
-                        struct err *e)
+static int try_standing(struct caller *c, const struct leave_what *in, uint64_t most_ns,
+                        const char *name, bool *done, struct err *e)
 {
     uint64_t rc = 0;
     *done = false;
@@ -438,13 +457,15 @@ static int try_standing(struct caller *c, const struct leave_what *in, uint64_t 
     if (failed || (int)rc == EAGAIN)
         return failed;
     if ((int)rc == ENOTSUP)
-        return err_set(e, -ENOTSUP, "%ld: was started with the library", (long)c->tracees->remote->pid);
+        return err_set(e, -ENOTSUP, "%ld: was started with the library",
+                       (long)c->tracees->remote->pid);
     *done = true;
     return set_idle(c, in->state_offset, e);
 }
 
 // Calls the function of the library once all other threads stand and none of them is writing.
-static int call_standing(struct caller *c, const struct leave_what *in, const char *name, struct err *e)
+static int call_standing(struct caller *c, const struct leave_what *in, const char *name,
+                         struct err *e)
 {
     struct tracees *t = c->tracees;
     bool done = false;
@@ -462,7 +483,8 @@ static int call_standing(struct caller *c, const struct leave_what *in, const ch
             nanosleep(&(struct timespec){.tv_nsec = MS(1)}, NULL);
     }
     return rc < 0 || done ? rc
-                          : err_set(e, -EBUSY, "%ld: threads did not leave the library in time", (long)t->remote->pid);
+                          : err_set(e, -EBUSY, "%ld: threads did not leave the library in time",
+                                    (long)t->remote->pid);
 }
 
 // The PID of the recorder that records the process and lives; 0: none.
@@ -484,7 +506,8 @@ static int end_recording(struct caller *c, struct err *e)
     if (rc == 0)
         rc = call_standing(c, &in, "heaptape_end", e);
     if (rc == 0)
-        rc = call_by_name(c, "heaptape_detach", (const uint64_t[6]){(uint64_t)getppid()}, &ignored, e);
+        rc = call_by_name(c, "heaptape_detach", (const uint64_t[6]){(uint64_t)getppid()}, &ignored,
+                          e);
     return rc < 0 ? rc : call_standing(c, &in, "heaptape_clear", e);
 }
 
@@ -492,30 +515,34 @@ static int join(struct caller *c, const struct attach_how *how, struct err *e)
 {
     uint64_t error = 0, names = c->stack + STACK_BYTES / 2 + RED_ZONE;
     int rc = put_text(c, how->session_dir, e);
-    if (rc == 0 && how->names && !remote_write(c->tracees->remote, names, how->names, sizeof *how->names))
+    if (rc == 0 && how->names &&
+        !remote_write(c->tracees->remote, names, how->names, sizeof *how->names))
         rc = gone(c, e);
     if (rc == 0)
-        rc = call_by_name(c, "heaptape_attach", (const uint64_t[6]){c->text, how->names ? names : 0}, &error, e);
+        rc = call_by_name(c, "heaptape_attach",
+                          (const uint64_t[6]){c->text, how->names ? names : 0}, &error, e);
     if (rc == 0 && (int)error == ENOLINK)
         return err_set(
             e, -ENOTSUP,
             "%ld: a function of --wrap is called directly, not through the loader's tables; link its allocator "
             "as a shared library, or libheaptape.so into the program",
             (long)c->tracees->remote->pid);
-    return rc < 0 || !(int)error ? rc
-                                 : err_set(e, -EPROTO, "%ld: the library cannot join the recording: %s",
-                                           (long)c->tracees->remote->pid, strerror((int)error));
+    return rc < 0 || !(int)error
+               ? rc
+               : err_set(e, -EPROTO, "%ld: the library cannot join the recording: %s",
+                         (long)c->tracees->remote->pid, strerror((int)error));
 }
 
-static int begin_recording(struct caller *c, const struct attach_how *how, const struct filters_verdict *allowed,
-                           struct err *e)
+static int begin_recording(struct caller *c, const struct attach_how *how,
+                           const struct filters_verdict *allowed, struct err *e)
 {
     struct remote *r = c->tracees->remote;
     bool loaded = remote_last_function(r, "heaptape_attach");
     uint64_t recorder = 0;
     int rc = loaded ? find_recorder(c, &recorder, e) : 0;
     if (rc == 0 && (uint32_t)recorder)
-        return err_set(e, -EBUSY, "%ld: is being recorded already, by process %u", (long)r->pid, (uint32_t)recorder);
+        return err_set(e, -EBUSY, "%ld: is being recorded already, by process %u", (long)r->pid,
+                       (uint32_t)recorder);
     if (loaded && rc == 0)
         rc = end_recording(c, e);
     if (loaded && rc == 0)
@@ -523,7 +550,8 @@ static int begin_recording(struct caller *c, const struct attach_how *how, const
     // The library of another version of heaptape, which attached to the process before, knows no such session: it stays idle.
     if (loaded && rc != -EPROTO)
         return rc;
-    rc = allowed->memfd ? load_memory(c, how->library, e) : load_from_session(c, how->library, how->session_dir, e);
+    rc = allowed->memfd ? load_memory(c, how->library, e)
+                        : load_from_session(c, how->library, how->session_dir, e);
     return rc < 0 ? rc : join(c, how, e);
 }
 
@@ -543,8 +571,8 @@ static int list_found(struct caller *c, const struct blocks *b, struct err *e)
 }
 
 // Once all threads stand outside of malloc.
-static int list_now(struct caller *c, const struct leave_what *in, uint64_t most_ns, struct attach_result *result,
-                    struct err *e)
+static int list_now(struct caller *c, const struct leave_what *in, uint64_t most_ns,
+                    struct attach_result *result, struct err *e)
 {
     struct blocks b = {0};
     struct user_regs_struct *threads = leave_all(c->tracees, in, most_ns);
@@ -585,7 +613,8 @@ static void list_blocks(struct caller *c, struct attach_result *result)
     in.busy = UINT32_MAX;
     in.malloc = true;
     uint64_t k = 1;
-    for (bool again = rc == 0; again; again = rc == -EAGAIN && clock_monotonic_ns() - start < LIST_NS && !t->gone) {
+    for (bool again = rc == 0; again;
+         again = rc == -EAGAIN && clock_monotonic_ns() - start < LIST_NS && !t->gone) {
         rc = tracees_stop_all(t, k * STOP_NS) && !t->gone
                  ? list_now(c, &in, k * LEAVE_NS, result, &e)
                  : err_set(&e, -EAGAIN, "its threads cannot be stopped in time");
@@ -595,7 +624,8 @@ static void list_blocks(struct caller *c, struct attach_result *result)
             nanosleep(&(struct timespec){.tv_nsec = MS(1)}, NULL);
     }
     if (rc < 0)
-        snprintf(result->not_listed, sizeof result->not_listed, "%.*s", (int)sizeof result->not_listed - 1, e.text);
+        snprintf(result->not_listed, sizeof result->not_listed, "%.*s",
+                 (int)sizeof result->not_listed - 1, e.text);
 }
 
 // Looked up before a thread stands still for them.
@@ -612,10 +642,11 @@ static int check_names(struct remote *r, const struct spool_wrap *names, struct 
 {
     for (unsigned i = 0; names && i < SPOOL_WRAPPED; i++) {
         if (names->names[i][0] && !remote_last_function(r, names->names[i]))
-            return err_set(e, -ENOTSUP,
-                           "%ld: no object exports %s: it is static; link its allocator as a shared library, or "
-                           "libheaptape.so into the program",
-                           (long)r->pid, names->names[i]);
+            return err_set(
+                e, -ENOTSUP,
+                "%ld: no object exports %s: it is static; link its allocator as a shared library, or "
+                "libheaptape.so into the program",
+                (long)r->pid, names->names[i]);
     }
     return 0;
 }
@@ -641,8 +672,8 @@ static int end_own(struct caller *c, pid_t owner, struct err *e)
     uint64_t recorder = 0;
     int rc = owner ? find_recorder(c, &recorder, e) : 0;
     if (rc == 0 && (uint32_t)recorder && (pid_t)recorder != owner)
-        return err_set(e, -ENOENT, "%ld: is being recorded by process %u", (long)c->tracees->remote->pid,
-                       (uint32_t)recorder);
+        return err_set(e, -ENOENT, "%ld: is being recorded by process %u",
+                       (long)c->tracees->remote->pid, (uint32_t)recorder);
     return rc < 0 ? rc : end_recording(c, e);
 }
 
@@ -701,7 +732,8 @@ static int run_patiently(const struct attach_task *task, struct attach_shared *s
 {
     uint64_t start = clock_monotonic_ns();
     int rc;
-    while ((rc = run(task->pid, task->how, task->owner, s)) == -EAGAIN && clock_monotonic_ns() - start < BUSY_NS) {
+    while ((rc = run(task->pid, task->how, task->owner, s)) == -EAGAIN &&
+           clock_monotonic_ns() - start < BUSY_NS) {
         s->error = (struct err){0};
         nanosleep(&(struct timespec){.tv_nsec = MS(5)}, NULL);
     }
@@ -715,7 +747,8 @@ static void remove_breakpoints(pid_t pid, struct attach_shared *s)
     if (remote_open(&r, pid, NULL) < 0)
         return;
     for (unsigned i = 0; i < 2; i++) {
-        if (s->breakpoints[i].planted && !remote_write(&r, s->breakpoints[i].at, &s->breakpoints[i].original, 1))
+        if (s->breakpoints[i].planted &&
+            !remote_write(&r, s->breakpoints[i].at, &s->breakpoints[i].original, 1))
             errno = 0; // it has ended
     }
     remote_close(&r);
@@ -726,7 +759,8 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
 {
     pid_t pid = task->pid;
     const struct attach_how *how = task->how;
-    struct attach_shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct attach_shared *s =
+        mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     sigset_t all;
     int status;
     if (s == MAP_FAILED)
@@ -755,7 +789,8 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
         err_set(e, rc, "%s", s->error.text);
     }
     result->threads = s->result.threads > result->threads ? s->result.threads : result->threads;
-    result->paused_ns = s->result.paused_ns > result->paused_ns ? s->result.paused_ns : result->paused_ns;
+    result->paused_ns =
+        s->result.paused_ns > result->paused_ns ? s->result.paused_ns : result->paused_ns;
     if (how && how->list_blocks) {
         result->listed_blocks = s->result.listed_blocks;
         result->listed_bytes = s->result.listed_bytes;
@@ -771,8 +806,8 @@ int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_me
     return run_in_child(&(struct attach_task){pid, how, 0}, meanwhile, result, e);
 }
 
-int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile, struct attach_result *result,
-               struct err *e)
+int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile,
+               struct attach_result *result, struct err *e)
 {
     return run_in_child(&(struct attach_task){pid, NULL, owner}, meanwhile, result, e);
 }

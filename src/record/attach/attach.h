@@ -43,7 +43,7 @@ int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_me
 // negative errno as above; -ENOENT: heaptape was never attached to the process.
 // `owner`: the recorder, whose recording alone is ended unless its recorder has died, and -ENOENT is returned where the process
 // has another; 0: any recording is ended.
-int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile, struct attach_result *result,
-               struct err *e);
+int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile,
+               struct attach_result *result, struct err *e);
 
 #endif

@@ -40,8 +40,8 @@ enum {
 
 struct arena {
     int32_t mutex, flags, have_fastchunks, pad;
-    uint64_t fastbins[FASTBINS], top, last_remainder, bins[2 * BINS], binmap[2], next, next_free, attached_threads,
-        system_mem, max_system_mem;
+    uint64_t fastbins[FASTBINS], top, last_remainder, bins[2 * BINS], binmap[2], next, next_free,
+        attached_threads, system_mem, max_system_mem;
 };
 
 enum { NONCONTIGUOUS = 2 };
@@ -51,9 +51,11 @@ struct heap_info {
 };
 
 struct parameters {
-    uint64_t trim_threshold, top_pad, mmap_threshold, arena_test, arena_max, thp_pagesize, hp_pagesize;
+    uint64_t trim_threshold, top_pad, mmap_threshold, arena_test, arena_max, thp_pagesize,
+        hp_pagesize;
     int32_t hp_flags, n_mmaps, n_mmaps_max, max_n_mmaps, no_dyn_threshold, pad;
-    uint64_t mmapped_mem, max_mmapped_mem, sbrk_base, cached_sizes, cached_max, cached_count, unsorted_limit;
+    uint64_t mmapped_mem, max_mmapped_mem, sbrk_base, cached_sizes, cached_max, cached_count,
+        unsorted_limit;
 };
 
 struct thread_cache {
@@ -61,8 +63,8 @@ struct thread_cache {
     uint64_t entries[CACHED_SIZES];
 };
 
-_Static_assert(sizeof(struct arena) == 2200 && sizeof(struct heap_info) == 48 && sizeof(struct parameters) == 136 &&
-                   sizeof(struct thread_cache) == 640,
+_Static_assert(sizeof(struct arena) == 2200 && sizeof(struct heap_info) == 48 &&
+                   sizeof(struct parameters) == 136 && sizeof(struct thread_cache) == 640,
                "as gdb prints them for glibc 2.36");
 
 struct heap_walk {
@@ -144,7 +146,8 @@ static bool has_empty_bin(const struct arena *a, uint64_t at)
 static int find_main_arena(struct heap_walk *w)
 {
     for (uint64_t at = w->data_start; at + sizeof(struct arena) <= w->data_end; at += 8) {
-        const struct arena *a = (const struct arena *)(const void *)(w->data + (at - w->data_start));
+        const struct arena *a =
+            (const struct arena *)(const void *)(w->data + (at - w->data_start));
         if (!has_empty_bin(a, at) || !has_bins(w->remote, a, at))
             continue;
         if (w->main_arena)
@@ -160,8 +163,9 @@ static int find_parameters(struct heap_walk *w)
     for (uint64_t at = w->data_start; at + sizeof(struct parameters) <= w->data_end; at += 8) {
         struct parameters p;
         memcpy(&p, w->data + (at - w->data_start), sizeof p);
-        if (p.cached_sizes != CACHED_SIZES || p.cached_max != CACHED_MAX || p.cached_count > MAX_CACHED ||
-            p.n_mmaps < 0 || p.max_n_mmaps < p.n_mmaps || p.mmapped_mem > p.max_mmapped_mem || p.mmapped_mem % PAGE)
+        if (p.cached_sizes != CACHED_SIZES || p.cached_max != CACHED_MAX ||
+            p.cached_count > MAX_CACHED || p.n_mmaps < 0 || p.max_n_mmaps < p.n_mmaps ||
+            p.mmapped_mem > p.max_mmapped_mem || p.mmapped_mem % PAGE)
             continue;
         w->parameters = p;
         n++;
@@ -215,11 +219,13 @@ static int walk_chunks(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t 
             return at + size == end && head[1] & PREV_INUSE ? 0 : strange(w, "the top chunk", at);
         if (!top && is_fencepost(w, at, end, head[1]))
             return 0;
-        if (size < 32 || size % 16 || size > end - at || end - at - size < 16 || !read_head(w, at + size, end, next))
+        if (size < 32 || size % 16 || size > end - at || end - at - size < 16 ||
+            !read_head(w, at + size, end, next))
             return strange(w, "a chunk", at);
         // Free ones do not say whose arena they are in.
         bool in_use = next[1] & PREV_INUSE;
-        if (in_use ? (head[1] & (MMAPPED | NON_MAIN)) != flag : next[0] != size || head[1] & MMAPPED)
+        if (in_use ? (head[1] & (MMAPPED | NON_MAIN)) != flag
+                   : next[0] != size || head[1] & MMAPPED)
             return strange(w, in_use ? "a chunk in use" : "a free chunk", at);
         rc = in_use ? add_block(w, at + 16, size - 8) : 0;
     }
@@ -244,8 +250,8 @@ static int walk_heaps(struct heap_walk *w, uint64_t arena, const struct arena *a
     for (unsigned i = 0; at && i < MAX_HEAPS; i++) {
         struct heap_info h;
         uint64_t start = at + sizeof h, top = i == 0 ? a->top : 0;
-        if (!remote_read(w->remote, at, &h, sizeof h) || h.arena != arena || h.size > HEAP_MAX || h.size < PAGE ||
-            h.size > h.mprotect_size || h.prev % HEAP_MAX)
+        if (!remote_read(w->remote, at, &h, sizeof h) || h.arena != arena || h.size > HEAP_MAX ||
+            h.size < PAGE || h.size > h.mprotect_size || h.prev % HEAP_MAX)
             return strange(w, "a heap", at);
         if (!h.prev && arena != start)
             return strange(w, "the first heap of an arena", at);
@@ -276,7 +282,8 @@ static int add_fastbins(struct heap_walk *w, const struct arena *a)
     for (unsigned i = 0; i < FASTBINS; i++) {
         for (uint64_t at = a->fastbins[i]; at;) {
             uint64_t words[3];
-            if (at % 16 || w->n_free > w->to->n || !remote_read(w->remote, at, words, sizeof words) ||
+            if (at % 16 || w->n_free > w->to->n ||
+                !remote_read(w->remote, at, words, sizeof words) ||
                 (words[1] & ~SIZE_FLAGS) != 32 + 16ull * i)
                 return strange(w, "a fastbin's chunk", at);
             int rc = add_free(w, at + 16);
@@ -313,7 +320,8 @@ static bool follow_chain(struct heap_walk *w, const struct thread_cache *c, unsi
     unsigned n = 0;
     for (; at && n < c->counts[i]; n++) {
         const struct spool_block *b = block_at(w, at);
-        if (!b || b->size != 24 + 16ull * i || !remote_read(w->remote, at, words, sizeof words) || !words[1])
+        if (!b || b->size != 24 + 16ull * i || !remote_read(w->remote, at, words, sizeof words) ||
+            !words[1])
             return false;
         if (add && ((w->key && words[1] != w->key) || add_free(w, at) < 0))
             return false;
@@ -336,8 +344,8 @@ static bool follow_cache(struct heap_walk *w, uint64_t at, bool add)
 
 // The variable that points to a thread's cache lies at the same distance from the thread pointer in all threads. Of how many
 // there is a cache, and none of anything else.
-static size_t count_caches(struct heap_walk *w, const struct user_regs_struct *threads, size_t n, uint64_t distance,
-                           bool add)
+static size_t count_caches(struct heap_walk *w, const struct user_regs_struct *threads, size_t n,
+                           uint64_t distance, bool add)
 {
     size_t caches = 0;
     bool good = true;
@@ -382,8 +390,8 @@ static uint64_t aligned_within(const struct heap_walk *w, uint64_t at, uint64_t 
     uint64_t head[2];
     for (uint64_t align = 32; align < size; align *= 2) {
         uint64_t lead = ((at + 16 + align - 1) & ~(align - 1)) - 16 - at;
-        if (lead && lead < size && remote_read(w->remote, at + lead, head, sizeof head) && head[0] == lead &&
-            head[1] == ((size - lead) | MMAPPED))
+        if (lead && lead < size && remote_read(w->remote, at + lead, head, sizeof head) &&
+            head[0] == lead && head[1] == ((size - lead) | MMAPPED))
             return lead;
     }
     return 0;
@@ -412,7 +420,8 @@ static bool is_touched(struct mapped *m, uint64_t at)
     if (!m->entries_at || page < m->entries_at || page - m->entries_at >= PAGES_AT_ONCE) {
         m->entries_at = page;
         memset(m->entries, 0, sizeof m->entries);
-        if (pread(m->pagemap, m->entries, sizeof m->entries, (off_t)(page * sizeof *m->entries)) <= 0)
+        if (pread(m->pagemap, m->entries, sizeof m->entries, (off_t)(page * sizeof *m->entries)) <=
+            0)
             return false;
     }
     return m->entries[page - m->entries_at] & present_or_swapped;
@@ -439,7 +448,8 @@ static int walk_mapping(struct heap_walk *w, struct mapped *m, uint64_t at, uint
         bool read = is_touched(m, at) && remote_read(w->remote, at, head, sizeof head);
         m->pages += read;
         size = head[1] & ~SIZE_FLAGS;
-        if (head[0] || (head[1] & SIZE_FLAGS) != MMAPPED || !size || size % PAGE || size > end - at) {
+        if (head[0] || (head[1] & SIZE_FLAGS) != MMAPPED || !size || size % PAGE ||
+            size > end - at) {
             size = PAGE;
             continue;
         }
@@ -464,8 +474,10 @@ static int walk_mapped(struct heap_walk *w)
         unsigned long long start, end, inode;
         char rights[8];
         int rest = 0;
-        if (sscanf(line, "%llx-%llx %7s %*x %*s %llu %n", &start, &end, rights, &inode, &rest) == 4 && !inode &&
-            memcmp(rights, "rw-p", 4) == 0 && (!rest || line[rest] != '[' || strncmp(line + rest, "[anon", 5) == 0))
+        if (sscanf(line, "%llx-%llx %7s %*x %*s %llu %n", &start, &end, rights, &inode, &rest) ==
+                4 &&
+            !inode && memcmp(rights, "rw-p", 4) == 0 &&
+            (!rest || line[rest] != '[' || strncmp(line + rest, "[anon", 5) == 0))
             rc = walk_mapping(w, &m, start, end);
     }
     if (f)
@@ -545,12 +557,16 @@ static int walk(struct heap_walk *w, const struct user_regs_struct *threads, siz
 int blocks_check(struct remote *r, const char *version, struct err *e)
 {
     int minor = 0, end = 0;
-    if (sscanf(version, "2.%d%n", &minor, &end) != 1 || version[end] || minor < FIRST_VERSION || minor > LAST_VERSION)
+    if (sscanf(version, "2.%d%n", &minor, &end) != 1 || version[end] || minor < FIRST_VERSION ||
+        minor > LAST_VERSION)
         return err_set(e, -ENOTSUP, "the heap of glibc %s is not known", version);
-    return remote_is_libc(r, remote_function(r, "malloc")) ? 0 : err_set(e, -ENOTSUP, "its malloc is not glibc's");
+    return remote_is_libc(r, remote_function(r, "malloc"))
+               ? 0
+               : err_set(e, -ENOTSUP, "its malloc is not glibc's");
 }
 
-int blocks_find(struct blocks *b, struct remote *r, const struct user_regs_struct *threads, size_t n, struct err *e)
+int blocks_find(struct blocks *b, struct remote *r, const struct user_regs_struct *threads,
+                size_t n, struct err *e)
 {
     struct heap_walk w = {.to = b, .remote = r, .e = e};
     b->n = 0;

@@ -3,8 +3,8 @@
 #ifndef HEAPTAPE_ATTACH_BLOCKS_H
 #define HEAPTAPE_ATTACH_BLOCKS_H
 
-#include "record/attach/remote.h"
 #include "capture/spool/attach.h"
+#include "record/attach/remote.h"
 
 #include <sys/user.h>
 
@@ -22,7 +22,8 @@ bool blocks_is_malloc(struct remote *r, uint64_t address);
 
 // After blocks_check. All threads stand outside of malloc, with these registers. 0, or a negative errno: -EAGAIN (one of them is
 // in the kernel for malloc: later), -ENOTSUP (not every word is as this version of glibc leaves it, so nothing is listed), -ENOMEM.
-int blocks_find(struct blocks *b, struct remote *r, const struct user_regs_struct *threads, size_t n, struct err *e);
+int blocks_find(struct blocks *b, struct remote *r, const struct user_regs_struct *threads,
+                size_t n, struct err *e);
 
 void blocks_release(struct blocks *b);
 

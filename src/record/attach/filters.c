@@ -1,8 +1,8 @@
 #include "record/attach/filters.h"
 
-#include "record/attach/status.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "record/attach/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,19 +18,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NEED(name, known, ...)                                                                                         \
-    {                                                                                                                  \
-#name, SYS_##name, false, known,                                                                               \
-        {                                                                                                              \
-            __VA_ARGS__                                                                                                \
-        }                                                                                                              \
+#define NEED(name, known, ...)                                                                     \
+    {                                                                                              \
+#name, SYS_##name, false, known,                                                           \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
     }
-#define OPTIONAL(name, known, ...)                                                                                     \
-    {                                                                                                                  \
-#name, SYS_##name, true, known,                                                                                \
-        {                                                                                                              \
-            __VA_ARGS__                                                                                                \
-        }                                                                                                              \
+#define OPTIONAL(name, known, ...)                                                                 \
+    {                                                                                              \
+#name, SYS_##name, true, known,                                                            \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
     }
 #define ARG(i)    (1u << (i))
 #define NO_FD     (uint64_t) - 1
@@ -120,7 +120,8 @@ static struct value data_at(const struct filters_need *call, uint32_t offset)
     return known((uint32_t)(offset % 8 ? call->args[i] >> 32 : call->args[i]));
 }
 
-static struct value loaded(const struct examination *x, const struct registers *m, const struct sock_filter *f)
+static struct value loaded(const struct examination *x, const struct registers *m,
+                           const struct sock_filter *f)
 {
     switch (BPF_MODE(f->code)) {
     case BPF_ABS:
@@ -226,7 +227,8 @@ static uint32_t follow(struct examination *x, struct registers m, size_t at)
     return SECCOMP_RET_KILL_PROCESS;
 }
 
-uint32_t filters_action(const struct sock_filter *program, size_t n, const struct filters_need *call)
+uint32_t filters_action(const struct sock_filter *program, size_t n,
+                        const struct filters_need *call)
 {
     struct examination x = {program, n, call, MAX_STEPS};
     return follow(&x, (struct registers){known(0), known(0), {{0}}}, 0);
@@ -307,17 +309,19 @@ static int judge(const struct programs *p, pid_t pid, struct filters_verdict *v,
         for (size_t at = 0, n; at < p->n; at += n * sizeof(struct sock_filter)) {
             memcpy(&n, p->bytes + at, sizeof n);
             at += sizeof n;
-            action = worse(action, filters_action((const struct sock_filter *)(p->bytes + at), n, call));
+            action =
+                worse(action, filters_action((const struct sock_filter *)(p->bytes + at), n, call));
         }
         if (action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG)
             continue;
         if (call->number == SYS_memfd_create)
             v->memfd = false;
         else if (!call->optional || action != SECCOMP_RET_ERRNO)
-            return err_set(e, -ENOTSUP,
-                           "%ld: its seccomp filter has the action '%s' for %s, which the library needs; start it with "
-                           "'heaptape record' instead",
-                           (long)pid, action_name(action), call->name);
+            return err_set(
+                e, -ENOTSUP,
+                "%ld: its seccomp filter has the action '%s' for %s, which the library needs; start it with "
+                "'heaptape record' instead",
+                (long)pid, action_name(action), call->name);
     }
     return 0;
 }
@@ -327,7 +331,8 @@ static bool is_same_namespace(pid_t pid)
     char path[64];
     struct stat own, other;
     snprintf(path, sizeof path, "/proc/%ld/ns/mnt", (long)pid);
-    return stat("/proc/self/ns/mnt", &own) == 0 && stat(path, &other) == 0 && own.st_ino == other.st_ino;
+    return stat("/proc/self/ns/mnt", &own) == 0 && stat(path, &other) == 0 &&
+           own.st_ino == other.st_ino;
 }
 
 // A container's runtime gives each program in it the same filters, and programs can only add to them. So one that has as many as
@@ -336,7 +341,8 @@ static bool has_own_filters(const struct tracees *t)
 {
     pid_t self = getpid();
     uint64_t own = status_number(self, self, "Seccomp_filters", 10);
-    bool same = own && status_number(1, 1, "Seccomp_filters", 10) == own && is_same_namespace(t->remote->pid);
+    bool same = own && status_number(1, 1, "Seccomp_filters", 10) == own &&
+                is_same_namespace(t->remote->pid);
     for (size_t i = 0; same && i < t->n; i++)
         same = status_number(t->remote->pid, t->all[i].tid, "Seccomp_filters", 10) == own;
     return same;
@@ -350,7 +356,8 @@ static int try_calls(void)
     for (size_t k = 0; k < FILTERS_NEEDS; k++) {
         const struct filters_need *c = &filters_needs[k];
         errno = 0;
-        if (syscall(c->number, c->args[0], c->args[1], c->args[2], c->args[3], c->args[4], c->args[5]) >= 0 ||
+        if (syscall(c->number, c->args[0], c->args[1], c->args[2], c->args[3], c->args[4],
+                    c->args[5]) >= 0 ||
             (errno != EPERM && errno != ENOSYS && errno != EACCES))
             continue;
         if (c->number == SYS_memfd_create)
@@ -370,13 +377,16 @@ static int try_in_child(pid_t pid, struct filters_verdict *v, struct err *e)
     if (child < 0 || waitpid(child, &status, 0) != child)
         return err_set_errno(e, "cannot start a process");
     if (!WIFEXITED(status))
-        return err_set(e, -ENOTSUP, "%ld: its seccomp filter kills programs that make a system call the library needs",
-                       (long)pid);
+        return err_set(
+            e, -ENOTSUP,
+            "%ld: its seccomp filter kills programs that make a system call the library needs",
+            (long)pid);
     v->memfd = WEXITSTATUS(status) != 1;
     return WEXITSTATUS(status) < 2
                ? 0
-               : err_set(e, -ENOTSUP, "%ld: its seccomp filter does not allow %s, which the library needs", (long)pid,
-                         filters_needs[WEXITSTATUS(status) - 2].name);
+               : err_set(e, -ENOTSUP,
+                         "%ld: its seccomp filter does not allow %s, which the library needs",
+                         (long)pid, filters_needs[WEXITSTATUS(status) - 2].name);
 }
 
 static bool is_filtered(const struct tracees *t, bool *strict)
@@ -400,10 +410,12 @@ int filters_check(struct tracees *t, struct filters_verdict *v, uint64_t *paused
     if (!is_filtered(t, &strict))
         return 0;
     if (strict)
-        return err_set(e, -ENOTSUP, "%ld: may only read, write and exit (strict seccomp mode)", (long)pid);
+        return err_set(e, -ENOTSUP, "%ld: may only read, write and exit (strict seccomp mode)",
+                       (long)pid);
     uint64_t start = clock_monotonic_ns();
-    int rc = tracees_stop_all(t, most_ns) ? fetch_all(&p, t)
-                                          : err_set(e, -EBUSY, "%ld: a thread cannot be stopped", (long)pid);
+    int rc = tracees_stop_all(t, most_ns)
+                 ? fetch_all(&p, t)
+                 : err_set(e, -EBUSY, "%ld: a thread cannot be stopped", (long)pid);
     tracees_continue_all(t, SIZE_MAX);
     *paused_ns = clock_monotonic_ns() - start;
     if (rc == 0)
@@ -411,10 +423,11 @@ int filters_check(struct tracees *t, struct filters_verdict *v, uint64_t *paused
     else if ((rc == -EACCES || rc == -EPERM) && has_own_filters(t))
         rc = try_in_child(pid, v, e);
     else if (rc == -EACCES || rc == -EPERM)
-        rc = err_set(e, -EPERM,
-                     "%ld: its system calls are filtered (seccomp), and only root outside of containers can read the "
-                     "filter",
-                     (long)pid);
+        rc = err_set(
+            e, -EPERM,
+            "%ld: its system calls are filtered (seccomp), and only root outside of containers can read the "
+            "filter",
+            (long)pid);
     else if (rc != -EBUSY)
         rc = err_set(e, rc, "%ld: its seccomp filter cannot be read: %s", (long)pid, strerror(-rc));
     free(p.bytes);

@@ -21,7 +21,8 @@ extern const struct filters_need filters_needs[FILTERS_NEEDS];
 
 // What a filter does at a system call, as SECCOMP_RET_*, without the data: the most restrictive action that it has for any
 // value of the arguments that are not known. A program that is invalid or takes too long to follow kills.
-uint32_t filters_action(const struct sock_filter *program, size_t n, const struct filters_need *call);
+uint32_t filters_action(const struct sock_filter *program, size_t n,
+                        const struct filters_need *call);
 
 // Which calls that are optional may be made.
 struct filters_verdict {

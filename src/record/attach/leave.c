@@ -1,26 +1,29 @@
 #include "record/attach/leave.h"
 
-#include "record/attach/blocks.h"
 #include "base/clock.h"
+#include "record/attach/blocks.h"
 
 #include <stdlib.h>
 #include <sys/ptrace.h>
 
-enum { STEPS = 25 }; // a thread that takes longer for one than this part of the time waits in the kernel
+enum {
+    STEPS = 25
+}; // a thread that takes longer for one than this part of the time waits in the kernel
 
-static bool is_outside(struct remote *remote, const struct leave_what *in, pid_t tid, struct user_regs_struct *r,
-                       bool *known)
+static bool is_outside(struct remote *remote, const struct leave_what *in, pid_t tid,
+                       struct user_regs_struct *r, bool *known)
 {
     struct spool_thread state;
     *known = ptrace(PTRACE_GETREGS, tid, 0, r) == 0 &&
              remote_read(remote, r->fs_base + in->state_offset, &state, sizeof state);
-    return *known && !(state.busy & in->busy) && (r->rip < in->library.start || r->rip >= in->library.end) &&
+    return *known && !(state.busy & in->busy) &&
+           (r->rip < in->library.start || r->rip >= in->library.end) &&
            !(in->malloc && blocks_is_malloc(remote, r->rip));
 }
 
 // Step by step, since it may hardly ever be outside, and no other thread runs meanwhile.
-static bool leave(struct tracees *t, const struct leave_what *in, size_t who, uint64_t until_ns, uint64_t step_ns,
-                  struct user_regs_struct *r)
+static bool leave(struct tracees *t, const struct leave_what *in, size_t who, uint64_t until_ns,
+                  uint64_t step_ns, struct user_regs_struct *r)
 {
     bool known;
     while (!is_outside(t->remote, in, t->all[who].tid, r, &known)) {

@@ -1,9 +1,9 @@
 #include "record/attach/remote.h"
 
-#include "record/attach/status.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/gnu_hash.h"
+#include "record/attach/status.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -107,7 +107,8 @@ static bool is_same_machine(const struct remote *r)
         close(a);
     if (b >= 0)
         close(b);
-    return known && own.e_machine == other.e_machine && own.e_ident[EI_CLASS] == other.e_ident[EI_CLASS];
+    return known && own.e_machine == other.e_machine &&
+           own.e_ident[EI_CLASS] == other.e_ident[EI_CLASS];
 }
 
 // Entries at once, as far as there are any: an object's dynamic section may end its segment.
@@ -136,19 +137,22 @@ static bool read_tables(const struct remote *r, const struct link_map *m, struct
         o->hash = d->d_tag == DT_GNU_HASH ? at : o->hash;
         o->versions = d->d_tag == DT_VERSYM ? at : o->versions;
     }
-    return o->symbols && o->strings && o->hash && remote_read(r, o->hash, o->head, sizeof o->head) && o->head[0];
+    return o->symbols && o->strings && o->hash &&
+           remote_read(r, o->hash, o->head, sizeof o->head) && o->head[0];
 }
 
-static bool is_called(const struct remote *r, const struct remote_object *o, const ElfW(Sym) * s, const char *name)
+static bool is_called(const struct remote *r, const struct remote_object *o, const ElfW(Sym) * s,
+                      const char *name)
 {
     char text[64];
     size_t n = strlen(name) + 1;
-    return n <= sizeof text && remote_read(r, o->strings + s->st_name, text, n) && memcmp(text, name, n) == 0;
+    return n <= sizeof text && remote_read(r, o->strings + s->st_name, text, n) &&
+           memcmp(text, name, n) == 0;
 }
 
 // Symbol `i`, if it is the function: its address, and whether that is of an old version.
-static uint64_t read_function(const struct remote *r, const struct remote_object *o, uint32_t i, const char *name,
-                              bool *hidden)
+static uint64_t read_function(const struct remote *r, const struct remote_object *o, uint32_t i,
+                              const char *name, bool *hidden)
 {
     ElfW(Sym) s;
     ElfW(Half) version = 0;
@@ -163,7 +167,8 @@ static uint64_t read_function(const struct remote *r, const struct remote_object
 
 // The table is number of buckets, number of the first symbol, words of the filter, shift; filter; buckets; hashes. Returns the
 // value of the symbol, 0 when there is none.
-static uint64_t find_function(const struct remote *r, const struct remote_object *o, const char *name)
+static uint64_t find_function(const struct remote *r, const struct remote_object *o,
+                              const char *name)
 {
     const uint32_t *head = o->head;
     uint32_t i = 0, hash = gnu_hash(name);
@@ -187,7 +192,8 @@ static uint64_t find_function(const struct remote *r, const struct remote_object
 }
 
 // The tables of an object that is known already, by what `map` at `at` says; else reads them.
-static bool find_tables(const struct remote *r, uint64_t at, const struct link_map *map, struct remote_object *o)
+static bool find_tables(const struct remote *r, uint64_t at, const struct link_map *map,
+                        struct remote_object *o)
 {
     char name[REMOTE_NAME] = "";
     if (pread(r->memory, name, sizeof name - 1, (off_t)(uintptr_t)map->l_name) < 0)
@@ -226,7 +232,8 @@ static int list_objects(const struct remote *r, struct remote *to, bool *whole)
         previous = at;
         at = (uintptr_t)m.l_next;
     }
-    *whole = *whole && !at && remote_read(r, r->r_debug, &after, sizeof after) && after.r_state == RT_CONSISTENT;
+    *whole = *whole && !at && remote_read(r, r->r_debug, &after, sizeof after) &&
+             after.r_state == RT_CONSISTENT;
     return 0;
 }
 
@@ -307,10 +314,13 @@ static int read_program(struct remote *r, bool *wait, struct err *e)
     if (rc < 0)
         return rc;
     if (!is_same_machine(r))
-        return err_set(e, -ENOTSUP, "%ld: is not a program for the machine that heaptape was built for", (long)r->pid);
+        return err_set(e, -ENOTSUP,
+                       "%ld: is not a program for the machine that heaptape was built for",
+                       (long)r->pid);
     if (n > MAX_SEGMENTS || !remote_read(r, at, s, n * sizeof *s)) {
         *wait = remote_is_over(r);
-        return *wait ? remote_set_over(r, e) : err_set(e, -EACCES, "%ld: its memory cannot be read", (long)r->pid);
+        return *wait ? remote_set_over(r, e)
+                     : err_set(e, -EACCES, "%ld: its memory cannot be read", (long)r->pid);
     }
     for (uint64_t i = 0; i < n; i++)
         base = s[i].p_type == PT_PHDR ? at - s[i].p_vaddr : base;
@@ -320,7 +330,8 @@ static int read_program(struct remote *r, bool *wait, struct err *e)
     *wait = !at || r->loader;
     r->r_debug = r->loader ? find_r_debug(r, dynamic) : 0;
     if (!r->r_debug)
-        return err_set(e, -ENOTSUP, *wait ? "%ld: has not finished starting" : "%ld: is statically linked",
+        return err_set(e, -ENOTSUP,
+                       *wait ? "%ld: has not finished starting" : "%ld: is statically linked",
                        (long)r->pid);
     rc = read_objects(r);
     if (rc == -ENOMEM)
@@ -354,7 +365,8 @@ int remote_open(struct remote *r, pid_t pid, struct err *e)
     struct err last = {0};
     bool wait;
     int rc = try_open(r, pid, &wait, &last);
-    for (uint64_t start = clock_monotonic_ns(); rc < 0 && wait && clock_monotonic_ns() - start < START_NS;) {
+    for (uint64_t start = clock_monotonic_ns();
+         rc < 0 && wait && clock_monotonic_ns() - start < START_NS;) {
         nanosleep(&(struct timespec){.tv_nsec = START_PAUSE_NS}, NULL);
         last = (struct err){0};
         rc = try_open(r, pid, &wait, &last);

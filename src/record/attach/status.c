@@ -45,8 +45,8 @@ static bool is_heaptape(pid_t pid)
     char path[64];
     struct stat self, other;
     snprintf(path, sizeof path, "/proc/%ld/exe", (long)pid);
-    return stat("/proc/self/exe", &self) == 0 && stat(path, &other) == 0 && self.st_dev == other.st_dev &&
-           self.st_ino == other.st_ino;
+    return stat("/proc/self/exe", &self) == 0 && stat(path, &other) == 0 &&
+           self.st_dev == other.st_dev && self.st_ino == other.st_ino;
 }
 
 int status_traced(pid_t pid, pid_t tracer, struct err *e)
@@ -55,7 +55,8 @@ int status_traced(pid_t pid, pid_t tracer, struct err *e)
     if (is_heaptape(tracer))
         return err_set(e, -EAGAIN, "%ld: is being recorded already, by process %llu", (long)pid,
                        (unsigned long long)status_number(tracer, tracer, "PPid", 10));
-    return err_set(e, -EBUSY, "%ld: is traced by process %ld (a debugger, or strace)", (long)pid, (long)tracer);
+    return err_set(e, -EBUSY, "%ld: is traced by process %ld (a debugger, or strace)", (long)pid,
+                   (long)tracer);
 }
 
 enum { CAP_DAC_OVERRIDE_BIT = 1, CAP_SYS_PTRACE_BIT = 19 };
@@ -75,29 +76,38 @@ static int ptrace_scope(void)
 int status_denied(pid_t pid, struct err *e)
 {
     int scope = ptrace_scope();
-    uint64_t user = status_number(pid, pid, "Uid", 10), rights = status_number(getpid(), getpid(), "CapEff", 16);
+    uint64_t user = status_number(pid, pid, "Uid", 10),
+             rights = status_number(getpid(), getpid(), "CapEff", 16);
     if (scope >= 3)
-        return err_set(e, -EACCES,
-                       "%ld: not permitted: kernel.yama.ptrace_scope is 3, which forbids it until the next boot",
-                       (long)pid);
+        return err_set(
+            e, -EACCES,
+            "%ld: not permitted: kernel.yama.ptrace_scope is 3, which forbids it until the next boot",
+            (long)pid);
     // /proc/PID/mem is a file of the process's user.
     if (rights >> CAP_SYS_PTRACE_BIT & ~rights >> CAP_DAC_OVERRIDE_BIT & 1 && user != geteuid())
-        return err_set(e, -EACCES,
-                       "%ld: not permitted: it belongs to user %llu; run heaptape as that user, or with "
-                       "CAP_DAC_OVERRIDE beside CAP_SYS_PTRACE",
-                       (long)pid, (unsigned long long)user);
+        return err_set(
+            e, -EACCES,
+            "%ld: not permitted: it belongs to user %llu; run heaptape as that user, or with "
+            "CAP_DAC_OVERRIDE beside CAP_SYS_PTRACE",
+            (long)pid, (unsigned long long)user);
     if (rights >> CAP_SYS_PTRACE_BIT & 1)
-        return err_set(e, -EACCES,
-                       "%ld: not permitted, although heaptape has CAP_SYS_PTRACE: by a security module, or "
-                       "from inside a user namespace",
-                       (long)pid);
+        return err_set(
+            e, -EACCES,
+            "%ld: not permitted, although heaptape has CAP_SYS_PTRACE: by a security module, or "
+            "from inside a user namespace",
+            (long)pid);
     if (user != getuid())
-        return err_set(e, -EACCES, "%ld: not permitted: it belongs to user %llu; run heaptape as that user or as root",
-                       (long)pid, (unsigned long long)user);
+        return err_set(
+            e, -EACCES,
+            "%ld: not permitted: it belongs to user %llu; run heaptape as that user or as root",
+            (long)pid, (unsigned long long)user);
     if (scope > 0)
-        return err_set(e, -EACCES, "%ld: not permitted: kernel.yama.ptrace_scope is %d; run heaptape as root%s",
-                       (long)pid, scope, scope == 1 ? ", or set it to 0 (sysctl kernel.yama.ptrace_scope=0)" : "");
-    return err_set(e, -EACCES, "%ld: not permitted: it has rights that heaptape lacks; run heaptape as root",
+        return err_set(e, -EACCES,
+                       "%ld: not permitted: kernel.yama.ptrace_scope is %d; run heaptape as root%s",
+                       (long)pid, scope,
+                       scope == 1 ? ", or set it to 0 (sysctl kernel.yama.ptrace_scope=0)" : "");
+    return err_set(e, -EACCES,
+                   "%ld: not permitted: it has rights that heaptape lacks; run heaptape as root",
                    (long)pid);
 }
 
@@ -107,7 +117,8 @@ static bool needs_trap(pid_t pid)
     char path[64];
     const uint64_t trap = 1ull << (SIGTRAP - 1);
     struct dirent *d;
-    bool caught = status_number(pid, pid, "SigCgt", 16) & trap, needs = status_number(pid, pid, "SigIgn", 16) & trap;
+    bool caught = status_number(pid, pid, "SigCgt", 16) & trap,
+         needs = status_number(pid, pid, "SigIgn", 16) & trap;
     snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
     DIR *tasks = opendir(path);
     while (caught && tasks && (d = readdir(tasks)))
@@ -124,8 +135,10 @@ int status_check(pid_t pid, struct err *e)
     if (!state)
         return err_set(e, -ESRCH, "%ld: no such process", (long)pid);
     if (state == 'Z' && status_number(pid, pid, "Threads", 10) > 1)
-        return err_set(e, -ENOTSUP, "%ld: its main thread has ended, and /proc shows nothing of the others' memory",
-                       (long)pid);
+        return err_set(
+            e, -ENOTSUP,
+            "%ld: its main thread has ended, and /proc shows nothing of the others' memory",
+            (long)pid);
     if (state == 'Z' || state == 'X')
         return err_set(e, -ESRCH, "%ld: the process has ended", (long)pid);
     // Who is traced may stand still, too.
@@ -136,7 +149,9 @@ int status_check(pid_t pid, struct err *e)
     if (status_number(pid, pid, "Tgid", 10) != (uint64_t)pid)
         return err_set(e, -ESRCH, "%ld: is a thread and no process", (long)pid);
     if (needs_trap(pid))
-        return err_set(e, -ENOTSUP,
-                       "%ld: ignores SIGTRAP, or blocks and handles it, and a breakpoint would change that", (long)pid);
+        return err_set(
+            e, -ENOTSUP,
+            "%ld: ignores SIGTRAP, or blocks and handles it, and a breakpoint would change that",
+            (long)pid);
     return 0;
 }

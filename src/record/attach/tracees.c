@@ -1,8 +1,8 @@
 #include "record/attach/tracees.h"
 
-#include "record/attach/status.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "record/attach/status.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -45,8 +45,8 @@ static struct tracee *add(struct tracees *t, pid_t tid)
 {
     if (HT_GROW(&t->all, &t->capacity, t->n + 1) < 0)
         return NULL;
-    t->all[t->n] =
-        (struct tracee){.tid = tid, .blocks_trap = status_number(t->remote->pid, tid, "SigBlk", 16) & TRAP_BIT};
+    t->all[t->n] = (struct tracee){
+        .tid = tid, .blocks_trap = status_number(t->remote->pid, tid, "SigBlk", 16) & TRAP_BIT};
     return &t->all[t->n++];
 }
 
@@ -72,8 +72,8 @@ static int explain_refusal(const struct tracees *t, pid_t tid, struct err *e)
 // Returns 1 if the thread was attached to, 0 if there is no need, or a negative errno.
 static int seize(struct tracees *t, pid_t tid, struct err *e)
 {
-    const long options =
-        PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXEC;
+    const long options = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+                         PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXEC;
     bool seized = ptrace(PTRACE_SEIZE, tid, 0, options) == 0;
     // A thread whose state shows no reason may have been about to end.
     for (unsigned i = 0; !seized && errno != ESRCH; i++) {
@@ -114,7 +114,8 @@ static int seize_new(struct tracees *t, struct err *e)
     return found;
 }
 
-int tracees_seize(struct tracees *t, struct remote *r, struct attach_breakpoint breakpoints[2], struct err *e)
+int tracees_seize(struct tracees *t, struct remote *r, struct attach_breakpoint breakpoints[2],
+                  struct err *e)
 {
     int found;
     *t = (struct tracees){.remote = r, .entry = &breakpoints[0], .trap = &breakpoints[1]};
@@ -177,7 +178,8 @@ static void repair(const struct tracees *t, pid_t child)
     for (unsigned i = 0; memory >= 0 && i < 2; i++) {
         uint8_t now = 0;
         off_t at = (off_t)both[i]->at;
-        if (at && pread(memory, &now, 1, at) == 1 && now == INT3 && pwrite(memory, &both[i]->original, 1, at) != 1)
+        if (at && pread(memory, &now, 1, at) == 1 && now == INT3 &&
+            pwrite(memory, &both[i]->original, 1, at) != 1)
             errno = 0; // it has ended
     }
     if (memory >= 0)
@@ -223,8 +225,10 @@ static void on_vfork_done(struct tracees *t, struct tracee *who)
 static bool is_trapped(const struct tracees *t, const struct tracee *who)
 {
     uint64_t pc = pc_of(who->tid);
-    bool behind = (t->entry->at && pc == t->entry->at + 1) || (t->trap->at && pc == t->trap->at + 1);
-    return (behind || who->steps) && status_number(t->remote->pid, who->tid, "SigPnd", 16) & TRAP_BIT;
+    bool behind =
+        (t->entry->at && pc == t->entry->at + 1) || (t->trap->at && pc == t->trap->at + 1);
+    return (behind || who->steps) &&
+           status_number(t->remote->pid, who->tid, "SigPnd", 16) & TRAP_BIT;
 }
 
 static bool is_group_stop(int sig)
@@ -381,7 +385,8 @@ bool tracees_step(struct tracees *t, size_t who, uint64_t most_ns)
     do {
         it->state = TRACEE_RUNS;
         it->steps = ptrace(PTRACE_SINGLESTEP, tid, 0, sig) == 0;
-        while ((got = waitpid(tid, &status, __WALL | WNOHANG)) == 0 && clock_monotonic_ns() - start < most_ns)
+        while ((got = waitpid(tid, &status, __WALL | WNOHANG)) == 0 &&
+               clock_monotonic_ns() - start < most_ns)
             nap();
         if (got != tid)
             return false;
@@ -468,7 +473,8 @@ void tracees_continue_all(struct tracees *t, size_t except)
 static bool is_any_runnable(const struct tracees *t)
 {
     for (size_t i = 0; i < t->n; i++) {
-        if (t->all[i].state == TRACEE_RUNS && status_letter(t->remote->pid, t->all[i].tid, "State") == 'R')
+        if (t->all[i].state == TRACEE_RUNS &&
+            status_letter(t->remote->pid, t->all[i].tid, "State") == 'R')
             return true;
     }
     return false;

@@ -34,9 +34,9 @@ struct tracees {
     size_t n, capacity;
     struct attach_breakpoint *entry; // of malloc
     struct attach_breakpoint *trap;  // where called functions return to
-    bool wanted;                     // the breakpoint at the entry is to be there when nobody has to do without
-    unsigned vforks;                 // children that share the memory
-    bool gone;                       // the process has ended, or executed another program
+    bool wanted;     // the breakpoint at the entry is to be there when nobody has to do without
+    unsigned vforks; // children that share the memory
+    bool gone;       // the process has ended, or executed another program
 };
 
 enum tracees_event {
@@ -47,7 +47,8 @@ enum tracees_event {
 };
 
 // Attaches to all threads, which go on. 0, or a negative errno.
-int tracees_seize(struct tracees *t, struct remote *r, struct attach_breakpoint breakpoints[2], struct err *e);
+int tracees_seize(struct tracees *t, struct remote *r, struct attach_breakpoint breakpoints[2],
+                  struct err *e);
 
 // Detaches from all threads, after the breakpoints have been removed. They go on where they are.
 void tracees_release(struct tracees *t);

@@ -10,8 +10,8 @@ int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_me
     return err_set(e, -ENOTSUP, "%ld: heaptape attaches to processes on x86-64 only", (long)pid);
 }
 
-int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile, struct attach_result *result,
-               struct err *e)
+int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile,
+               struct attach_result *result, struct err *e)
 {
     (void)owner, (void)meanwhile, (void)result;
     return err_set(e, -ENOTSUP, "%ld: heaptape attaches to processes on x86-64 only", (long)pid);

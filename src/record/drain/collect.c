@@ -18,18 +18,22 @@
 
 enum {
     SLICE_CHUNKS = 16,
-    SLACK = 64, // stamps by which the processor may put a stream's records out of order; some tens of ns
+    SLACK =
+        64, // stamps by which the processor may put a stream's records out of order; some tens of ns
 };
 
 // Root's recorder has its session in a folder inside its folder.
 static void descend(struct drain *c)
 {
-    DIR *d = faccessat(c->dir_fd, SPOOL_SESSION_FILE, F_OK, 0) < 0 ? fdopendir(dup(c->dir_fd)) : NULL;
+    DIR *d =
+        faccessat(c->dir_fd, SPOOL_SESSION_FILE, F_OK, 0) < 0 ? fdopendir(dup(c->dir_fd)) : NULL;
     struct dirent *item;
     bool found = false;
     while (d && !found && (item = readdir(d))) {
-        int inner = openat(c->dir_fd, item->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        found = inner >= 0 && item->d_name[0] != '.' && faccessat(inner, SPOOL_SESSION_FILE, F_OK, 0) == 0;
+        int inner =
+            openat(c->dir_fd, item->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        found = inner >= 0 && item->d_name[0] != '.' &&
+                faccessat(inner, SPOOL_SESSION_FILE, F_OK, 0) == 0;
         if (found)
             dup3(inner, c->dir_fd, O_CLOEXEC);
         if (inner >= 0)
@@ -47,7 +51,8 @@ static int check_folder(const struct drain *c, struct err *e)
     if (spool_folder_is_safe(&st, geteuid()))
         return 0;
     if (st.st_uid != geteuid())
-        return err_set(e, -EACCES, "%s: belongs to another user: run heaptape as user %ld", c->dir, (long)st.st_uid);
+        return err_set(e, -EACCES, "%s: belongs to another user: run heaptape as user %ld", c->dir,
+                       (long)st.st_uid);
     return err_set(e, -EACCES, "%s: others may write to it: use a directory of mode 700", c->dir);
 }
 
@@ -59,8 +64,8 @@ static int open_session(struct drain *c, struct err *e)
         return -EACCES;
     int fd = openat(c->dir_fd, SPOOL_SESSION_FILE, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
-        return err_set(e, -errno, "%s: contains no recording: %s/%s: %s", c->dir, c->dir, SPOOL_SESSION_FILE,
-                       strerror(errno));
+        return err_set(e, -errno, "%s: contains no recording: %s/%s: %s", c->dir, c->dir,
+                       SPOOL_SESSION_FILE, strerror(errno));
     void *p = MAP_FAILED;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= (off_t)sizeof *c->session)
         p = mmap(NULL, sizeof *c->session, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -75,8 +80,8 @@ static int open_session(struct drain *c, struct err *e)
     if (!c->guard)
         return err_set(e, -ENOMEM, "out of memory");
     if (c->session->magic != SPOOL_SESSION_MAGIC || c->session->stamp_shift != CODEC_STAMP_SHIFT)
-        return err_set(e, -EBADMSG, "%s/%s: is not a session file of this version of heaptape", c->dir,
-                       SPOOL_SESSION_FILE);
+        return err_set(e, -EBADMSG, "%s/%s: is not a session file of this version of heaptape",
+                       c->dir, SPOOL_SESSION_FILE);
     if (locked)
         return err_set(e, -EBUSY, "%s: a recorder uses this directory", c->dir);
     return 0;
@@ -89,8 +94,9 @@ static int check_spools(struct drain *c, struct err *e)
         struct drain_spool *s = c->spools[i];
         bool alone = c->flags & SPOOL_NO_RECORDER;
         if (alone && !s->dead && atomic_load(&s->header->control.state) != SPOOL_STOPPED)
-            return err_set(e, -EBUSY, "%s: process %ld is still running; stop it with 'heaptape ctl %ld stop'", c->dir,
-                           (long)s->visible_pid, (long)s->visible_pid);
+            return err_set(e, -EBUSY,
+                           "%s: process %ld is still running; stop it with 'heaptape ctl %ld stop'",
+                           c->dir, (long)s->visible_pid, (long)s->visible_pid);
         s->dead = true;
     }
     return 0;
@@ -98,7 +104,8 @@ static int check_spools(struct drain *c, struct err *e)
 
 int drain_open_finished(struct drain *c, const char *dir, struct err *e)
 {
-    *c = (struct drain){.dir_fd = -1, .lock_fd = -1, .spare_fds = {-1, -1}, .attached = true, .pending = true};
+    *c = (struct drain){
+        .dir_fd = -1, .lock_fd = -1, .spare_fds = {-1, -1}, .attached = true, .pending = true};
     guard_install();
     c->dir = strdup(dir);
     c->copy = malloc(sizeof(uint64_t) * SPOOL_CHUNK_WORDS);
@@ -130,7 +137,8 @@ struct drain_slices {
     size_t n, capacity;
 };
 
-static uint64_t first_stamp(const struct drain *c, const struct drain_spool *s, const struct drain_candidate *k)
+static uint64_t first_stamp(const struct drain *c, const struct drain_spool *s,
+                            const struct drain_candidate *k)
 {
     struct codec_state state = {k->epoch0, k->base0};
     struct event ev = {0};
@@ -149,7 +157,8 @@ static int add_spool(struct drain *c, struct drain_spool *s, struct drain_slices
     int64_t n = drain_scan(c, s);
     if (s->broken)
         return 0;
-    if (n < 0 || drain_take_changes(s) == -ENOMEM || HT_GROW(&all->items, &all->capacity, all->n + (size_t)n) < 0)
+    if (n < 0 || drain_take_changes(s) == -ENOMEM ||
+        HT_GROW(&all->items, &all->capacity, all->n + (size_t)n) < 0)
         return -ENOMEM;
     for (int64_t i = 0; i < n; i++) {
         const struct drain_candidate *k = &c->candidates[i];
@@ -171,7 +180,8 @@ static int by_stamp(const void *a, const void *b)
         return x->stamp < y->stamp ? -1 : 1;
     if (x->spool != y->spool)
         return x->spool->number < y->spool->number ? -1 : 1;
-    return x->chunk.first_word < y->chunk.first_word ? -1 : x->chunk.first_word > y->chunk.first_word;
+    return x->chunk.first_word < y->chunk.first_word ? -1
+                                                     : x->chunk.first_word > y->chunk.first_word;
 }
 
 int drain_finished(struct drain *c, const struct drain_sink *sink,
@@ -209,7 +219,8 @@ static int write_session(struct collector *c, struct err *e)
 {
     struct trace_session facts;
     const struct spool_session *session = c->drain.session;
-    enum clock_kind clock = session->clock_kind <= CLOCK_KIND_CNTVCT ? (enum clock_kind)session->clock_kind : 0;
+    enum clock_kind clock =
+        session->clock_kind <= CLOCK_KIND_CNTVCT ? (enum clock_kind)session->clock_kind : 0;
     if (facts_session(&facts, clock, (char *[]){NULL}) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     facts.clock_hz = clock_hz(clock);
@@ -245,7 +256,8 @@ static int write_ends(struct collector *c, struct err *e)
             return err_set(e, -ENOMEM, "out of memory");
         // Nobody saw the process end: its last epoch is over at the latest then.
         if (!p.end_stamp)
-            p.end_stamp = c->last_epochs[i] ? (c->last_epochs[i] + 1) << CODEC_STAMP_BITS : p.start_stamp;
+            p.end_stamp =
+                c->last_epochs[i] ? (c->last_epochs[i] + 1) << CODEC_STAMP_BITS : p.start_stamp;
         facts_window(&p, c->drain.spools[i]);
         end = p.end_stamp > end ? p.end_stamp : end;
         facts_add(c->result, &p);

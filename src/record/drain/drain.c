@@ -57,7 +57,8 @@ static int streams_grow(struct drain_spool *s)
 }
 
 // The stream's state, made with `next` if it is new. NULL: *rc says why.
-static struct drain_stream *stream_find(struct drain_spool *s, uint32_t thread, uint32_t stream, uint64_t next, int *rc)
+static struct drain_stream *stream_find(struct drain_spool *s, uint32_t thread, uint32_t stream,
+                                        uint64_t next, int *rc)
 {
     *rc = 2 * s->streams_used >= s->streams_capacity ? streams_grow(s) : 0;
     if (*rc < 0)
@@ -116,7 +117,8 @@ static void chunk_free(struct drain_spool *s, uint32_t index)
     do {
         chunk->next_free = (uint32_t)top;
         next = ((top >> 32) + 1) << 32 | (index + 1);
-    } while (!atomic_compare_exchange_weak(&s->header->free_top, &top, next) && ++tries < MAX_TRIES);
+    } while (!atomic_compare_exchange_weak(&s->header->free_top, &top, next) &&
+             ++tries < MAX_TRIES);
     drain_wake_waiters(s->header);
 }
 
@@ -180,8 +182,9 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
 }
 
 // Hands words [drained, used) to the sink; a chunk that is DONE is given back before, as soon as it is copied.
-static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_stream *l, const struct drain_candidate *k,
-                       const struct drain_sink *sink, struct err *e)
+static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_stream *l,
+                       const struct drain_candidate *k, const struct drain_sink *sink,
+                       struct err *e)
 {
     struct drain_chunk *mark = &s->marks[k->index], at = *mark;
     uint32_t n = k->used - at.drained;
@@ -240,8 +243,8 @@ static bool is_due(struct drain_spool *s, struct drain_stream *l, uint64_t place
     return true;
 }
 
-int drain_take(struct drain *c, struct drain_spool *s, const struct drain_candidate *k, const struct drain_sink *sink,
-               struct err *e)
+int drain_take(struct drain *c, struct drain_spool *s, const struct drain_candidate *k,
+               const struct drain_sink *sink, struct err *e)
 {
     uint32_t drained = s->marks[k->index].drained;
     if (k->used < drained || (k->used == drained && !k->done && !s->dead))
@@ -281,8 +284,9 @@ static void check_spool(struct drain *c, struct drain_spool *s)
 {
     const struct spool_header *h = s->header;
     if (__atomic_load_n(&h->magic, __ATOMIC_RELAXED) != SPOOL_MAGIC ||
-        __atomic_load_n(&h->pid, __ATOMIC_RELAXED) != s->pid || spool_unrecorded(h) >> MAX_COUNT_BITS ||
-        atomic_load(&h->wait_ns) >> MAX_COUNT_BITS || is_stuck(s) || atomic_load(&s->guard.broken))
+        __atomic_load_n(&h->pid, __ATOMIC_RELAXED) != s->pid ||
+        spool_unrecorded(h) >> MAX_COUNT_BITS || atomic_load(&h->wait_ns) >> MAX_COUNT_BITS ||
+        is_stuck(s) || atomic_load(&s->guard.broken))
         spool_break(c, s, OVERWRITTEN);
 }
 
@@ -296,7 +300,8 @@ static void look_at_requests(struct drain_spool *s)
     }
 }
 
-static int drain_spool(struct drain *c, struct drain_spool *s, const struct drain_sink *sink, struct err *e)
+static int drain_spool(struct drain *c, struct drain_spool *s, const struct drain_sink *sink,
+                       struct err *e)
 {
     if (s->broken)
         return 0;
@@ -316,7 +321,8 @@ static int drain_spool(struct drain *c, struct drain_spool *s, const struct drai
         rc = 0;
         c->streams_waiting++;
         // Later chunks of the stream wait, too.
-        while (i + 1 < n && c->candidates[i + 1].thread == k->thread && c->candidates[i + 1].stream == k->stream)
+        while (i + 1 < n && c->candidates[i + 1].thread == k->thread &&
+               c->candidates[i + 1].stream == k->stream)
             i++;
     }
     check_spool(c, s);

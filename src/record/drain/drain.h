@@ -5,10 +5,10 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "record/processes/watch.h"
+#include "capture/spool/spool.h"
 #include "record/processes/code_names.h"
 #include "record/processes/guard.h"
-#include "capture/spool/spool.h"
+#include "record/processes/watch.h"
 #include "trace/codec.h"
 #include "trace/trace.h"
 
@@ -44,10 +44,10 @@ struct drain_spool {
     uint32_t mapped_chunks; // of max_chunks
     uint32_t max_chunks;
     uint32_t fresh_chunks; // that have been in use
-    bool unmapped;         // chunks from mapped_chunks on could not be mapped, and are not counted yet
-    bool cut;              // they were there: the process was not recorded to its end
-    char name[64];         // of the file
-    unsigned reserve;      // of a user's that it is in, counted from 1; 0: it has a file of its own
+    bool unmapped;    // chunks from mapped_chunks on could not be mapped, and are not counted yet
+    bool cut;         // they were there: the process was not recorded to its end
+    char name[64];    // of the file
+    unsigned reserve; // of a user's that it is in, counted from 1; 0: it has a file of its own
     uint32_t number;
     uint64_t start_stamp;           // the images of a process are in its order
     uint32_t pid;                   // as the process sees it
@@ -56,23 +56,27 @@ struct drain_spool {
     bool proven;                    // visible_pid has the spool mapped: it is no other process
     int fd;                         // of the file, where the process is not known; else -1
     uint64_t exe_device, exe_inode; // of its executable
-    unsigned other_exe;             // looks, one after the other, at which it was another: see drain_check_left
-    bool left;                      // heaptape was detached from the process, or that was tried
-    bool dead;                      // nothing is written to it any more; the next drain takes all there is
-    const char *broken;             // why nothing more is taken from it: no producer writes what stands there; or NULL
-    uint64_t stuck_ns;   // since when its threads wait for chunks although there is nothing to take; 0: they do not
+    unsigned other_exe; // looks, one after the other, at which it was another: see drain_check_left
+    bool left;          // heaptape was detached from the process, or that was tried
+    bool dead;          // nothing is written to it any more; the next drain takes all there is
+    const char
+        *broken; // why nothing more is taken from it: no producer writes what stands there; or NULL
+    uint64_t
+        stuck_ns; // since when its threads wait for chunks although there is nothing to take; 0: they do not
     uint64_t words;      // drained
     uint64_t lost_words; // missing in a stream, or no records
     uint64_t events;     // recorded, for the sink to count
-    uint64_t said_lost;  // records that PROCESS_END says are lost, of a process that goes on unrecorded
-    uint64_t *changes;   // changes of the recording's state: stamp << 2 | state
+    uint64_t
+        said_lost; // records that PROCESS_END says are lost, of a process that goes on unrecorded
+    uint64_t *changes; // changes of the recording's state: stamp << 2 | state
     size_t n_changes, changes_capacity;
     uint64_t changes_taken;     // from the ring
     uint64_t changes_forgotten; // before those
     uint32_t first_state;       // before all of them
     bool began_late;            // recording was off when the process began
-    uint64_t recorded_from;     // stamps: of the first change that began recording, and of the last one if that ended
-    uint64_t recorded_to;       // it; else 0
+    uint64_t
+        recorded_from; // stamps: of the first change that began recording, and of the last one if that ended
+    uint64_t recorded_to;              // it; else 0
     uint32_t asked[SPOOL_REQUESTS];    // requests that the last drain has seen
     uint32_t answered[SPOOL_REQUESTS]; // and those that are answered
     uint64_t drain_words;              // drained by the last drain_drain
@@ -81,11 +85,12 @@ struct drain_spool {
     size_t marks_capacity;
     struct drain_stream *streams; // open hash, a power of two
     size_t streams_capacity, streams_used;
-    uint64_t sampled_ns, named_ns; // the recorder's: when its memory was last looked at, and the names of its threads
-    uint64_t sampled_cpu_ns;       // its CPU time then
-    struct buf thread_names;       // these, as TRACE_F_THREAD_NAMES holds them
-    struct proc_due pages_due;     // the recorder's: of its maps of pages
-    struct code_names code;        // the recorder's: of code that the process compiles
+    uint64_t sampled_ns,
+        named_ns; // the recorder's: when its memory was last looked at, and the names of its threads
+    uint64_t sampled_cpu_ns;   // its CPU time then
+    struct buf thread_names;   // these, as TRACE_F_THREAD_NAMES holds them
+    struct proc_due pages_due; // the recorder's: of its maps of pages
+    struct code_names code;    // the recorder's: of code that the process compiles
 };
 
 // A file of a user's reserves.
@@ -105,12 +110,13 @@ struct drain_refused {
 enum { DRAIN_SPARE_FDS = 2, DRAIN_REFUSED = 64 };
 
 struct drain {
-    char *outer;       // directory to be removed at the end
-    char *dir;         // the session directory, for SPOOL_ENV_DIR …
-    size_t root_bytes; // … of which so many are not for the processes, whose root directory is another one
-    int dir_fd;        // -1: closed
-    int lock_fd;       // of the session's file, whose lock says that the recorder lives; -1: closed
-    bool attached;     // a session that was recorded without a recorder: nothing of it is changed
+    char *outer; // directory to be removed at the end
+    char *dir;   // the session directory, for SPOOL_ENV_DIR …
+    size_t
+        root_bytes; // … of which so many are not for the processes, whose root directory is another one
+    int dir_fd;    // -1: closed
+    int lock_fd;   // of the session's file, whose lock says that the recorder lives; -1: closed
+    bool attached; // a session that was recorded without a recorder: nothing of it is changed
     struct spool_session *session;
     struct spool_session kept; // what stands there
     struct guard *guard;       // of that mapping
@@ -128,24 +134,25 @@ struct drain {
     uint32_t n_made; // numbers given
     struct drain_candidate *candidates;
     size_t candidates_capacity;
-    uint64_t *copy;                // words of the chunk under work
-    uint32_t gone_wakeups;         // of spools that were dropped
-    uint32_t chunks_done;          // chunks that the last drain found full: how far the recorder is behind
-    uint32_t n_refused;            // processes whose spools could not be mapped …
+    uint64_t *copy;        // words of the chunk under work
+    uint32_t gone_wakeups; // of spools that were dropped
+    uint32_t chunks_done;  // chunks that the last drain found full: how far the recorder is behind
+    uint32_t n_refused;    // processes whose spools could not be mapped …
     struct drain_refused *refused; // … those of them that are not counted yet
     size_t refused_kept, refused_capacity;
     uint32_t refused_pids[DRAIN_REFUSED]; // the last of them, as they see themselves
     uint64_t refused_lost;                // calls of those that are
     bool refused_unknown;                 // some could not be counted, or not to their end
-    uint32_t n_unreadable;                // files with a spool's name that nobody has and that hold none
-    int spare_fds[DRAIN_SPARE_FDS];       // kept for when no descriptor is left
-    uint32_t n_left;                      // processes that go on as programs which are not recorded
-    uint32_t streams_waiting;             // streams with unread data; the watermark must not pass them
+    uint32_t n_unreadable;          // files with a spool's name that nobody has and that hold none
+    int spare_fds[DRAIN_SPARE_FDS]; // kept for when no descriptor is left
+    uint32_t n_left;                // processes that go on as programs which are not recorded
+    uint32_t streams_waiting;       // streams with unread data; the watermark must not pass them
 };
 
 // Makes the session directory and file: on /dev/shm when there is room, else in $TMPDIR or /tmp. `flags` of enum
 // spool_session_flags. `root`: where the processes' root directory is seen from here; "" when it is the same.
-int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const char *root, struct err *e);
+int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const char *root,
+               struct err *e);
 
 // Tells the producers that the recorder has ended: threads that wait for chunks continue, untraced.
 void drain_stop(struct drain *c);

@@ -18,7 +18,8 @@
 enum {
     FIRST_CHUNKS = 64,      // mapped at once: what a process of some threads needs
     MAX_UNTRACED = 1 << 24, // no recording has more processes
-    LEFT_LOOKS = 2,         // at another executable: between exec and its first event a program takes its time
+    LEFT_LOOKS =
+        2, // at another executable: between exec and its first event a program takes its time
 };
 #define PENDING_NS 2000000u // between looks at files that were not ready
 #define LAST_LOOKS 25       // at the end of a recording
@@ -47,7 +48,8 @@ static void spool_free(struct drain_spool *s)
 
 // Maps the header of the spool, when it is ready, and the first chunks: the rest as they come into use, since address space
 // is limited, too. `bytes` is what the file has room for. 0, -EAGAIN when it is not ready, or another negative errno.
-static int spool_map(struct drain_spool *s, int fd, uint64_t offset, uint64_t bytes, uint32_t max_chunks)
+static int spool_map(struct drain_spool *s, int fd, uint64_t offset, uint64_t bytes,
+                     uint32_t max_chunks)
 {
     if (bytes < SPOOL_HEADER_BYTES)
         return -EAGAIN;
@@ -55,7 +57,8 @@ static int spool_map(struct drain_spool *s, int fd, uint64_t offset, uint64_t by
     if (room > max_chunks)
         room = max_chunks;
     s->mapped_chunks = room < FIRST_CHUNKS ? (uint32_t)room : FIRST_CHUNKS;
-    void *p = mmap(NULL, map_bytes(s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
+    void *p = mmap(NULL, map_bytes(s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
+                   (off_t)offset);
     if (p == MAP_FAILED)
         return -errno;
     s->header = p;
@@ -116,7 +119,8 @@ static int spool_identify(struct drain *c, struct drain_spool *s, int fd, uint64
 int drain_open_file(struct drain *c, const char *name, int flags)
 {
     int fd = openat(c->dir_fd, name, flags | O_CLOEXEC);
-    for (unsigned i = 0; fd < 0 && (errno == EMFILE || errno == ENFILE) && i < DRAIN_SPARE_FDS; i++) {
+    for (unsigned i = 0; fd < 0 && (errno == EMFILE || errno == ENFILE) && i < DRAIN_SPARE_FDS;
+         i++) {
         if (c->spare_fds[i] < 0)
             continue;
         close(c->spare_fds[i]);
@@ -151,7 +155,8 @@ static void refuse(struct drain *c, int fd, const char *name, unsigned reserve)
     uint64_t at = offset_of(reserve) + offsetof(struct spool_header, refused);
     if (pwrite(fd, &yes, sizeof yes, (off_t)at) != (ssize_t)sizeof yes)
         return;
-    c->refused_pids[c->n_refused++ % DRAIN_REFUSED] = reserve ? 0 : (uint32_t)strtoul(name, NULL, 10);
+    c->refused_pids[c->n_refused++ % DRAIN_REFUSED] =
+        reserve ? 0 : (uint32_t)strtoul(name, NULL, 10);
     drain_keep_refused(c, name, reserve);
 }
 
@@ -242,7 +247,8 @@ static struct drain_spool *spool_open(struct drain *c, const char *name, unsigne
 static bool is_new_spool(const struct drain *c, const char *name)
 {
     size_t n = strlen(name), suffix = strlen(SPOOL_FILE_SUFFIX);
-    if (n <= suffix || n >= sizeof c->spools[0]->name || strcmp(name + n - suffix, SPOOL_FILE_SUFFIX) != 0)
+    if (n <= suffix || n >= sizeof c->spools[0]->name ||
+        strcmp(name + n - suffix, SPOOL_FILE_SUFFIX) != 0)
         return false;
     if (drain_is_refused(c, name))
         return false;
@@ -307,7 +313,8 @@ static int open_reserves(struct drain *c, const char *name, struct err *e)
     uint64_t magic = 0;
     bool whole = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
                  (uint64_t)st.st_size >= sizeof(struct spool_reserves) &&
-                 pread(fd, &magic, sizeof magic, 0) == (ssize_t)sizeof magic && magic == SPOOL_RESERVES_MAGIC;
+                 pread(fd, &magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
+                 magic == SPOOL_RESERVES_MAGIC;
     struct drain_reserves *r = whole ? calloc(1, sizeof *r) : NULL;
     void *at = MAP_FAILED;
     if (r && HT_GROW(&c->reserves, &c->reserves_capacity, c->n_reserves + 1) == 0)
@@ -362,7 +369,8 @@ static int discover_reserves(struct drain *c, struct drain_reserves *r, struct e
 
 static int by_start(const void *a, const void *b)
 {
-    const struct drain_spool *x = *(struct drain_spool *const *)a, *y = *(struct drain_spool *const *)b;
+    const struct drain_spool *x = *(struct drain_spool *const *)a,
+                             *y = *(struct drain_spool *const *)b;
     return x->start_stamp < y->start_stamp ? -1 : x->start_stamp > y->start_stamp;
 }
 
@@ -489,7 +497,9 @@ int drain_check_ends(struct drain *c)
         for (size_t i = 0; i < n; i++) {
             struct drain_spool *s = c->spools[first + i];
             bool detached = !s->broken && atomic_load(&s->header->status) == SPOOL_CLOSED;
-            bool ended = !s->dead && (detached || (s->pidfd >= 0 ? polled[i].revents != 0 : lifetime_is_over(s)));
+            bool ended =
+                !s->dead &&
+                (detached || (s->pidfd >= 0 ? polled[i].revents != 0 : lifetime_is_over(s)));
             marked += ended;
             s->dead |= ended;
         }
@@ -502,7 +512,8 @@ void drain_check_left(struct drain *c)
     for (size_t i = 0; i < c->n_spools; i++) {
         struct drain_spool *s = c->spools[i];
         uint64_t device, inode;
-        if (s->dead || s->drain_words || s->other_exe >= LEFT_LOOKS || !find_exe(s, &device, &inode))
+        if (s->dead || s->drain_words || s->other_exe >= LEFT_LOOKS ||
+            !find_exe(s, &device, &inode))
             continue;
         bool other = s->exe_inode && (device != s->exe_device || inode != s->exe_inode);
         s->other_exe = other ? s->other_exe + 1 : 0;
@@ -552,7 +563,8 @@ void drain_drop(struct drain *c, size_t i)
 // What is not drained is counted: what is left in a spool at the end, and what could not be mapped, which is read from the file.
 
 // Events in a chunk's words from `at` on.
-static uint64_t count_events(const uint64_t *words, uint32_t at, uint32_t used, struct codec_state state)
+static uint64_t count_events(const uint64_t *words, uint32_t at, uint32_t used,
+                             struct codec_state state)
 {
     uint64_t events = 0;
     for (uint32_t n; at < used; at += n) {
@@ -595,7 +607,8 @@ static uint64_t count_chunk(struct drain *c, int fd, uint64_t offset)
     if (!read_at(fd, &head, head_bytes, offset) || atomic_load(&head.state) == SPOOL_CHUNK_FREE)
         return 0;
     uint32_t used = spool_published(&head);
-    if (used > SPOOL_CHUNK_WORDS || !read_at(fd, c->copy, used * sizeof *c->copy, offset + head_bytes))
+    if (used > SPOOL_CHUNK_WORDS ||
+        !read_at(fd, c->copy, used * sizeof *c->copy, offset + head_bytes))
         return 0;
     return count_events(c->copy, 0, used, (struct codec_state){head.epoch0, head.base0});
 }
@@ -658,7 +671,8 @@ static bool count_refused(struct drain *c, const struct drain_refused *r, bool a
     c->refused_unknown |= at_end && !over;
     if (over || at_end) {
         c->refused_lost += count_chunks(c, fd, offset, 0);
-        if (read_at(fd, dropped, sizeof dropped, offset + offsetof(struct spool_header, unrecorded)))
+        if (read_at(fd, dropped, sizeof dropped,
+                    offset + offsetof(struct spool_header, unrecorded)))
             c->refused_lost += spool_sum(dropped);
     }
     if (over && !c->attached)

@@ -16,11 +16,15 @@ struct drain_candidate {
 int64_t drain_scan(struct drain *c, struct drain_spool *s);
 
 // Hands what is new in the chunk to the sink. 1 when words before it are missing and may yet come.
-int drain_take(struct drain *c, struct drain_spool *s, const struct drain_candidate *k, const struct drain_sink *sink,
-               struct err *e);
+int drain_take(struct drain *c, struct drain_spool *s, const struct drain_candidate *k,
+               const struct drain_sink *sink, struct err *e);
 
 // A stream between the halves of a realloc, and what was done with the first.
-enum drain_resizing { DRAIN_RESIZING_NONE = 0, DRAIN_RESIZING_KEPT = 1, DRAIN_RESIZING_DROPPED = 2 };
+enum drain_resizing {
+    DRAIN_RESIZING_NONE = 0,
+    DRAIN_RESIZING_KEPT = 1,
+    DRAIN_RESIZING_DROPPED = 2
+};
 
 // Keeps a few descriptors for when no other is left. False when they are not to be had.
 bool drain_keep_spares(struct drain *c);

@@ -11,13 +11,14 @@
 #include <string.h>
 
 enum {
-    BACKLOG_BUNDLES = 64,   // 48 MiB
-    BACKLOG_LZ4 = 25,       // percent: from here on lz4 at best …
-    BACKLOG_NONE = 60,      // … and from here on nothing
-    BACKLOG_LOW = 4,        // percent: there is time for a better codec again
-    FAST_NS = 25,           // a word: programs write faster than this, so that compression has to be quick …
-    LEISURE_NS = 50,        // … and slower than this
-    WRITING_DOMINATES = 60, // percent of the time in write(2): then fewer bytes are what helps, not less work
+    BACKLOG_BUNDLES = 64, // 48 MiB
+    BACKLOG_LZ4 = 25,     // percent: from here on lz4 at best …
+    BACKLOG_NONE = 60,    // … and from here on nothing
+    BACKLOG_LOW = 4,      // percent: there is time for a better codec again
+    FAST_NS = 25, // a word: programs write faster than this, so that compression has to be quick …
+    LEISURE_NS = 50, // … and slower than this
+    WRITING_DOMINATES =
+        60, // percent of the time in write(2): then fewer bytes are what helps, not less work
 };
 
 // What the drain hands over at once: pieces of a trace, in order.
@@ -167,8 +168,8 @@ static int write_session(struct encoder *n, struct err *e)
     return trace_write_session(&n->writer, s, e);
 }
 
-static int write_piece(struct encoder *n, const struct encoder_bundle *p, struct encoder_piece *piece,
-                       uint32_t *samples, struct err *e)
+static int write_piece(struct encoder *n, const struct encoder_bundle *p,
+                       struct encoder_piece *piece, uint32_t *samples, struct err *e)
 {
     struct trace_writer *w = &n->writer;
     bool of_process = piece->kind == PIECE_PROCESS || piece->kind == PIECE_PROCESS_END;
@@ -318,7 +319,8 @@ int encoder_flush(struct encoder *n, struct err *e)
 }
 
 // The open bundle, with room for that many words and samples: one without is handed over first.
-static struct encoder_bundle *open_bundle(struct encoder *n, size_t words, size_t samples, struct err *e)
+static struct encoder_bundle *open_bundle(struct encoder *n, size_t words, size_t samples,
+                                          struct err *e)
 {
     struct encoder_bundle *p = n->open;
     if (p && (p->n_words + words > BUNDLE_WORDS || p->n_samples + samples > BUNDLE_SAMPLES)) {
@@ -340,7 +342,8 @@ static struct encoder_bundle *open_bundle(struct encoder *n, size_t words, size_
     return p;
 }
 
-static struct encoder_piece *add(struct encoder *n, enum encoder_piece_kind kind, size_t samples, struct err *e)
+static struct encoder_piece *add(struct encoder *n, enum encoder_piece_kind kind, size_t samples,
+                                 struct err *e)
 {
     struct encoder_bundle *p = open_bundle(n, 0, samples, e);
     struct encoder_piece *piece = p ? bundle_add(p, kind) : NULL;
@@ -349,7 +352,8 @@ static struct encoder_piece *add(struct encoder *n, enum encoder_piece_kind kind
     return piece;
 }
 
-static int put_process(struct encoder *n, enum encoder_piece_kind kind, struct trace_process *process, struct err *e)
+static int put_process(struct encoder *n, enum encoder_piece_kind kind,
+                       struct trace_process *process, struct err *e)
 {
     struct encoder_piece *piece = add(n, kind, 0, e);
     if (piece)
@@ -370,7 +374,8 @@ int encoder_put_process_end(struct encoder *n, struct trace_process *p, struct e
     return put_process(n, PIECE_PROCESS_END, p, e);
 }
 
-int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, size_t count, struct err *e)
+int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, size_t count,
+                        struct err *e)
 {
     struct encoder_piece *piece = add(n, PIECE_SAMPLES, count, e);
     if (!piece)
@@ -419,7 +424,8 @@ uint64_t *encoder_room(struct encoder *n, uint32_t words, struct err *e)
     return p ? p->words + p->n_words : NULL;
 }
 
-int encoder_put_segment(struct encoder *n, struct trace_segment *g, struct encoder_seen *seen, struct err *e)
+int encoder_put_segment(struct encoder *n, struct trace_segment *g, struct encoder_seen *seen,
+                        struct err *e)
 {
     struct columns_records r = {.state = {g->epoch0, g->base0}};
     columns_scan(&n->scan, g->words, g->n_words, &r);
@@ -481,7 +487,8 @@ void encoder_restart(struct encoder *n)
     n->ended = false;
 }
 
-int encoder_finish(struct encoder *n, const struct trace_unrecorded *missed, uint64_t end_stamp, struct err *e)
+int encoder_finish(struct encoder *n, const struct trace_unrecorded *missed, uint64_t end_stamp,
+                   struct err *e)
 {
     int rc = encoder_write_all(n, e);
     if (rc == 0)
@@ -489,7 +496,9 @@ int encoder_finish(struct encoder *n, const struct trace_unrecorded *missed, uin
     if (rc == 0)
         rc = trace_write_unrecorded(&n->writer, missed, e);
     enum clock_kind clock = n->settings.session->clock;
-    return rc < 0 ? rc : trace_write_end(&n->writer, end_stamp, clock_hz_since(clock, n->settings.started), e);
+    return rc < 0 ? rc
+                  : trace_write_end(&n->writer, end_stamp,
+                                    clock_hz_since(clock, n->settings.started), e);
 }
 
 struct encoder_totals encoder_totals(const struct encoder *n)

@@ -31,7 +31,8 @@ struct encoder_settings {
 struct encoder_totals {
     uint64_t events, batches;
     uint64_t steps_down; // times it fell behind and changed to a cheaper codec
-    uint64_t left_out;   // events that were put and not written: behind max_bytes, or since writing failed
+    uint64_t
+        left_out; // events that were put and not written: behind max_bytes, or since writing failed
 };
 
 // NULL: the text is set.
@@ -44,7 +45,8 @@ void encoder_free(struct encoder *n);
 // Processes are taken over, also on failure. What was put is handed over with the end of its batch.
 int encoder_put_process(struct encoder *n, struct trace_process *p, struct err *e);
 int encoder_put_process_end(struct encoder *n, struct trace_process *p, struct err *e);
-int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, size_t count, struct err *e);
+int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, size_t count,
+                        struct err *e);
 // Names of code of a process, outside of a batch; taken over, also on failure.
 int encoder_put_names(struct encoder *n, uint32_t process, struct names *names, struct err *e);
 
@@ -63,7 +65,8 @@ struct encoder_seen {
     uint64_t events;       // that count
     bool modules;          // some records are HT_MODULE
 };
-int encoder_put_segment(struct encoder *n, struct trace_segment *g, struct encoder_seen *seen, struct err *e);
+int encoder_put_segment(struct encoder *n, struct trace_segment *g, struct encoder_seen *seen,
+                        struct err *e);
 int encoder_end_batch(struct encoder *n, uint64_t watermark, struct err *e);
 
 // Hands over what has been put since the last batch, too.
@@ -90,7 +93,8 @@ int encoder_write_all(struct encoder *n, struct err *e);
 void encoder_restart(struct encoder *n);
 
 // Writes all that was put, what was missed, and the end.
-int encoder_finish(struct encoder *n, const struct trace_unrecorded *missed, uint64_t end_stamp, struct err *e);
+int encoder_finish(struct encoder *n, const struct trace_unrecorded *missed, uint64_t end_stamp,
+                   struct err *e);
 
 struct encoder_totals encoder_totals(const struct encoder *n);
 

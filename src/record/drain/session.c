@@ -49,8 +49,8 @@ static int make_open_folder(struct drain *c, struct err *e)
     uint64_t name[2];
     if (getrandom(name, sizeof name, 0) != (ssize_t)sizeof name)
         return err_set_errno(e, "cannot read random bytes");
-    if (asprintf(&c->dir, "%s/%016llx%016llx", c->outer, (unsigned long long)name[0], (unsigned long long)name[1]) <
-        0) {
+    if (asprintf(&c->dir, "%s/%016llx%016llx", c->outer, (unsigned long long)name[0],
+                 (unsigned long long)name[1]) < 0) {
         c->dir = NULL;
         return err_set(e, -ENOMEM, "out of memory");
     }
@@ -116,7 +116,8 @@ static int hold(struct drain *c, struct err *e)
     struct spool_session *s = c->session;
     static _Thread_local struct robust_list_head head;
     struct robust_list *entry = (struct robust_list *)&s->recorder.next;
-    head.futex_offset = (long)(offsetof(struct spool_recorder, owner) - offsetof(struct spool_recorder, next));
+    head.futex_offset =
+        (long)(offsetof(struct spool_recorder, owner) - offsetof(struct spool_recorder, next));
     head.list_op_pending = NULL;
     head.list.next = entry;
     entry->next = &head.list;
@@ -148,8 +149,9 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
     struct rlimit was;
     bool raised = raise_file_size(&was);
     // With its pages: a file system that is full by then would be a SIGBUS.
-    if (fchmod(fd, mode) == 0 && (fallocate(fd, 0, 0, sizeof(struct spool_session)) == 0 ||
-                                  (errno == EOPNOTSUPP && ftruncate(fd, sizeof(struct spool_session)) == 0)))
+    if (fchmod(fd, mode) == 0 &&
+        (fallocate(fd, 0, 0, sizeof(struct spool_session)) == 0 ||
+         (errno == EOPNOTSUPP && ftruncate(fd, sizeof(struct spool_session)) == 0)))
         p = mmap(NULL, sizeof(struct spool_session), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     int rc = p == MAP_FAILED ? err_set_errno(e, "%s/%s", c->dir, SPOOL_SESSION_FILE) : 0;
     if (rc == 0)
@@ -175,9 +177,11 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
     return rc;
 }
 
-int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const char *root, struct err *e)
+int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const char *root,
+               struct err *e)
 {
-    *c = (struct drain){.dir_fd = -1, .lock_fd = -1, .spare_fds = {-1, -1}, .root_bytes = strlen(root)};
+    *c = (struct drain){
+        .dir_fd = -1, .lock_fd = -1, .spare_fds = {-1, -1}, .root_bytes = strlen(root)};
     guard_install();
     int rc = make_folders(c, root, e);
     if (rc == 0)

@@ -3,7 +3,8 @@
 #include "record/flight/part.h"
 
 // The frames of the ring are read with a reader of their own, which shares the processes of the other one.
-static int put_ring(struct part *p, const struct flight_ring *ring, struct trace_reader *again, struct err *e)
+static int put_ring(struct part *p, const struct flight_ring *ring, struct trace_reader *again,
+                    struct err *e)
 {
     int rc = 0;
     for (size_t i = 0; rc >= 0 && i < ring->n; i++) {
@@ -19,7 +20,8 @@ static int put_ring(struct part *p, const struct flight_ring *ring, struct trace
     return rc < 0 ? rc : 0;
 }
 
-int dump_write(const struct dump_source *from, struct output *out, struct dump_result *result, struct err *e)
+int dump_write(const struct dump_source *from, struct output *out, struct dump_result *result,
+               struct err *e)
 {
     const struct part_start start = {.reader = from->reader,
                                      .converter = from->converter,

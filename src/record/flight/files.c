@@ -68,7 +68,8 @@ static void run_next(struct flight_files *f)
 int flight_files_add(struct flight_files *f, const char *path, const char *trigger)
 {
     struct flight_file file = {strdup(path), trigger ? strdup(trigger) : NULL};
-    if (!file.path || (trigger && !file.trigger) || HT_GROW(&f->files, &f->capacity, f->n + 1) < 0) {
+    if (!file.path || (trigger && !file.trigger) ||
+        HT_GROW(&f->files, &f->capacity, f->n + 1) < 0) {
         release(&file);
         return -ENOMEM;
     }

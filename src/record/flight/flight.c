@@ -55,7 +55,8 @@ static void on_signal(int sig)
 int flight_check(const struct flight_settings *s, struct err *e)
 {
     char *path = flight_path(s->path, 1);
-    int rc = path ? output_check_aside(path, s->force, "which a dump has to be: it is written aside and renamed", e)
+    int rc = path ? output_check_aside(path, s->force,
+                                       "which a dump has to be: it is written aside and renamed", e)
                   : err_set(e, -ENOMEM, "%s: out of memory", s->path);
     free(path);
     return rc;
@@ -67,7 +68,8 @@ static int write_to(struct flight *f, struct written *w)
     const struct dump_source from = {&f->reader, f->converter, &f->ring, f->why};
     // One without a number replaces the one before.
     bool own = f->dumps > 1 && !strstr(f->settings->path, "%n");
-    int rc = output_open(&out, f->path, OUTPUT_ASIDE | (f->settings->force || own ? OUTPUT_FORCE : 0), &w->e);
+    int rc = output_open(&out, f->path,
+                         OUTPUT_ASIDE | (f->settings->force || own ? OUTPUT_FORCE : 0), &w->e);
     if (rc < 0)
         return rc;
     rc = dump_write(&from, &out, &w->result, &w->e);
@@ -92,8 +94,8 @@ static void begin_dump(struct flight *f)
     }
     if (f->writer > 0)
         return;
-    err_note(f->settings->note, "%s: cannot start a process to write it: %s", f->path ? f->path : f->settings->path,
-             strerror(errno));
+    err_note(f->settings->note, "%s: cannot start a process to write it: %s",
+             f->path ? f->path : f->settings->path, strerror(errno));
     free(f->path);
     free(f->why);
     f->writer = 0;
@@ -107,14 +109,16 @@ static void end_dump(struct flight *f, int status)
     f->writer = 0;
     f->failed += WIFSIGNALED(status) || w->rc < 0;
     if (WIFSIGNALED(status))
-        err_note(f->settings->note, "%s: the process that writes it was killed by signal %d", f->path,
-                 WTERMSIG(status));
+        err_note(f->settings->note, "%s: the process that writes it was killed by signal %d",
+                 f->path, WTERMSIG(status));
     else if (w->rc < 0)
         err_note(f->settings->note, "%s", w->e.text);
     else
-        err_note(f->settings->note, "wrote %s: the last %s, %s, after %s that were live: %s (%s)", f->path,
-                 human_ns(ns, (double)w->result.ns), human_plural(events, w->result.events, "event", "events"),
-                 human_plural(blocks, w->result.blocks, "block", "blocks"), human_bytes(bytes, w->bytes), f->why);
+        err_note(f->settings->note, "wrote %s: the last %s, %s, after %s that were live: %s (%s)",
+                 f->path, human_ns(ns, (double)w->result.ns),
+                 human_plural(events, w->result.events, "event", "events"),
+                 human_plural(blocks, w->result.blocks, "block", "blocks"),
+                 human_bytes(bytes, w->bytes), f->why);
     if (!WIFSIGNALED(status) && w->rc == 0 && flight_files_add(&f->files, f->path, f->why) < 0)
         err_note(f->settings->note, "%s: out of memory", f->path);
     free(f->path);
@@ -147,7 +151,8 @@ static int pass_on(struct flight *f, struct err *e)
     int fed = rc > 0 ? convert_feed(f->converter, &item) : 0;
     flight_ring_drop(&f->ring);
     if (fed < 0)
-        return err_set(e, fed, "%s: cannot follow what is live: %s", f->reader.in->name, strerror(-fed));
+        return err_set(e, fed, "%s: cannot follow what is live: %s", f->reader.in->name,
+                       strerror(-fed));
     return rc < 0 ? rc : 0;
 }
 
@@ -182,7 +187,8 @@ static int see(struct flight *f, struct frame *frame, struct err *e)
     if (rc < 0)
         return rc;
     if (events) {
-        f->batch_ended = frame->size >= EVENTS_HEADER_BYTES && get_u32(frame->data + 16) & EVENTS_LAST_OF_BATCH;
+        f->batch_ended =
+            frame->size >= EVENTS_HEADER_BYTES && get_u32(frame->data + 16) & EVENTS_LAST_OF_BATCH;
         return 0;
     }
     if (ends)
@@ -218,7 +224,8 @@ static int take(struct flight *f, struct err *e)
     uint64_t now_ns = clock_monotonic_ns();
     see_outside(f, now_ns);
     rc = see(f, &frame, e);
-    if (rc == 0 && frame.type != TRACE_PROCESS && flight_ring_push(&f->ring, &frame, &f->stored, now_ns) < 0)
+    if (rc == 0 && frame.type != TRACE_PROCESS &&
+        flight_ring_push(&f->ring, &frame, &f->stored, now_ns) < 0)
         rc = err_set(e, -ENOMEM, "%s: out of memory", f->reader.in->name);
     while (rc == 0 && flight_ring_is_over(&f->ring, now_ns))
         rc = pass_on(f, e);
@@ -245,7 +252,8 @@ static int run(struct flight *f, struct err *e)
 {
     int rc = 1;
     f->converter = convert_new(&f->reader, &part_follow);
-    f->written = mmap(NULL, sizeof *f->written, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    f->written =
+        mmap(NULL, sizeof *f->written, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (!f->converter || f->written == MAP_FAILED)
         return err_set(e, -ENOMEM, "%s: out of memory", f->reader.in->name);
     while (rc > 0)
@@ -255,8 +263,8 @@ static int run(struct flight *f, struct err *e)
         end(f);
     munmap(f->written, sizeof *f->written);
     if (f->failed && rc >= 0)
-        return err_set(e, -EIO, "%llu of %llu dumps were not written", (unsigned long long)f->failed,
-                       (unsigned long long)f->dumps);
+        return err_set(e, -EIO, "%llu of %llu dumps were not written",
+                       (unsigned long long)f->failed, (unsigned long long)f->dumps);
     // A recorder that was killed is no failure of this side.
     return nothing ? -ENODATA : rc == -ENODATA ? 0 : rc;
 }
@@ -285,10 +293,12 @@ int flight_run(const struct flight_settings *s, struct err *e)
     sigprocmask(SIG_UNBLOCK, &asks, NULL);
     f->settings = s;
     // A dump without a number replaces the one before.
-    f->files = (struct flight_files){
-        .keep = strstr(s->path, "%n") ? s->keep : 0, .command = s->command, .option = "--on-dump", .note = s->note};
-    f->ring =
-        (struct flight_ring){.max_bytes = s->window.bytes ? s->window.bytes : FLIGHT_BYTES, .max_ns = s->window.ns};
+    f->files = (struct flight_files){.keep = strstr(s->path, "%n") ? s->keep : 0,
+                                     .command = s->command,
+                                     .option = "--on-dump",
+                                     .note = s->note};
+    f->ring = (struct flight_ring){.max_bytes = s->window.bytes ? s->window.bytes : FLIGHT_BYTES,
+                                   .max_ns = s->window.ns};
     int rc = input_open(&in, "-", e);
     if (rc == 0)
         rc = trace_reader_open(&f->reader, &in, e);

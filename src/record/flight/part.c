@@ -20,7 +20,8 @@ static int ignore_ops(void *context, const struct workload_thread_op *ops, size_
 }
 
 // It has ended, and so have its children or they have got its blocks: in a recording of days there may be many.
-static int forget(void *context, const struct order_counts *counts, const struct workload_sites *sites)
+static int forget(void *context, const struct order_counts *counts,
+                  const struct workload_sites *sites)
 {
     (void)counts, (void)sites;
     trace_process_forget(context);
@@ -35,7 +36,8 @@ static int choose(void *context, const struct trace_process *p, struct convert_s
 }
 
 // A fork child is announced before its first call, and when the recorder has seen it: mostly some milliseconds after the fork.
-const struct convert_options part_follow = {.choose = choose, .find_forks = true, .lag_ns = 500000000};
+const struct convert_options part_follow = {
+    .choose = choose, .find_forks = true, .lag_ns = 500000000};
 
 static int no_memory(struct part *part)
 {
@@ -46,7 +48,8 @@ static int no_memory(struct part *part)
 static int know(struct part *part, size_t n)
 {
     if (HT_GROW(&part->numbers, &part->numbers_capacity, n) < 0 ||
-        HT_GROW(&part->shifts, &part->shifts_capacity, n) < 0 || HT_GROW(&part->ended, &part->ended_capacity, n) < 0)
+        HT_GROW(&part->shifts, &part->shifts_capacity, n) < 0 ||
+        HT_GROW(&part->ended, &part->ended_capacity, n) < 0)
         return -ENOMEM;
     for (; part->known < n; part->known++) {
         part->numbers[part->known] = RENUMBER_NONE;
@@ -75,7 +78,8 @@ static int number_all(struct part *part)
     int rc = know(part, part->from->reader->n_processes);
     if (rc == 0)
         rc = convert_visit(part->from->converter, number_process, part);
-    part->start = part->start > late && part->start - late > s->start_stamp ? part->start - late : s->start_stamp;
+    part->start = part->start > late && part->start - late > s->start_stamp ? part->start - late
+                                                                            : s->start_stamp;
     return rc < 0 ? no_memory(part) : 0;
 }
 
@@ -88,7 +92,8 @@ static int write_session(struct part *part)
     s.realtime_ns += trace_stamp_ns(&s, part->start);
     s.start_stamp = part->start;
     s.dumped = from->dumped ? strdup(from->dumped) : NULL;
-    int rc = s.dumped || !from->dumped ? trace_write_session(&part->writer, &s, part->e) : no_memory(part);
+    int rc = s.dumped || !from->dumped ? trace_write_session(&part->writer, &s, part->e)
+                                       : no_memory(part);
     free(s.dumped);
     return rc;
 }
@@ -204,7 +209,8 @@ int part_item(struct part *part, const struct trace_item *item)
     case TRACE_PROCESS_END:
         return put_end_of(part, item->process);
     case TRACE_NAMES:
-        return renumber_names(&part->writer, item, part->numbers, part->shifts[item->process->number], part->e);
+        return renumber_names(&part->writer, item, part->numbers,
+                              part->shifts[item->process->number], part->e);
     case TRACE_PAGES:
         return renumber_pages(&part->writer, item, part->numbers, part->e);
     case TRACE_END:
@@ -230,9 +236,10 @@ int part_end(struct part *part, const struct trace_unrecorded *unrecorded, bool 
         rc = trace_write_unrecorded(&part->writer, unrecorded, part->e);
     if (rc == 0 && continues)
         return trace_write_segment_end(&part->writer, part->watermark, part->e);
-    return rc < 0 ? rc
-                  : trace_write_end(&part->writer, part->end_stamp ? part->end_stamp : part->watermark, part->clock_hz,
-                                    part->e);
+    return rc < 0
+               ? rc
+               : trace_write_end(&part->writer, part->end_stamp ? part->end_stamp : part->watermark,
+                                 part->clock_hz, part->e);
 }
 
 void part_release(struct part *part)

@@ -38,7 +38,8 @@ static int grow(struct flight_ring *r)
     return 0;
 }
 
-int flight_ring_push(struct flight_ring *r, const struct frame *f, const struct buf *stored, uint64_t now_ns)
+int flight_ring_push(struct flight_ring *r, const struct frame *f, const struct buf *stored,
+                     uint64_t now_ns)
 {
     uint8_t *copy = r->n == r->capacity && grow(r) < 0 ? NULL : malloc(stored->size);
     if (!copy)
@@ -52,7 +53,8 @@ int flight_ring_push(struct flight_ring *r, const struct frame *f, const struct 
 
 bool flight_ring_is_over(const struct flight_ring *r, uint64_t now_ns)
 {
-    return r->n && (r->bytes > r->max_bytes || (now_ns > r->max_ns && place(r, 0)->came_ns < now_ns - r->max_ns));
+    return r->n && (r->bytes > r->max_bytes ||
+                    (now_ns > r->max_ns && place(r, 0)->came_ns < now_ns - r->max_ns));
 }
 
 void flight_ring_drop(struct flight_ring *r)

@@ -23,7 +23,8 @@ struct flight_ring {
 void flight_ring_release(struct flight_ring *r);
 
 // Takes a copy of what frame_read_stored has read. 0 or -ENOMEM.
-int flight_ring_push(struct flight_ring *r, const struct frame *f, const struct buf *stored, uint64_t now_ns);
+int flight_ring_push(struct flight_ring *r, const struct frame *f, const struct buf *stored,
+                     uint64_t now_ns);
 
 // The i-th frame, the oldest first; i < n.
 const struct ring_frame *flight_ring_at(const struct flight_ring *r, size_t i);

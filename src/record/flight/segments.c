@@ -27,7 +27,7 @@ struct segments {
     uint64_t begun_ns;
     uint64_t start_bytes; // of the segment: what it repeats, and the blocks that are live
     int64_t owed_bytes;   // of what is new, by all segments: see owe
-    uint64_t touched;     // segments that others removed, replaced or truncated while they were written
+    uint64_t touched; // segments that others removed, replaced or truncated while they were written
     struct flight_files files;
 };
 
@@ -91,7 +91,8 @@ static int begin(struct segments *s, struct err *e)
 // The segment gets its name, which a file that came there meanwhile keeps.
 static int publish(struct segments *s, struct err *e)
 {
-    int rc = renameat2(AT_FDCWD, s->unfinished, AT_FDCWD, s->path, s->settings->force ? 0 : RENAME_NOREPLACE);
+    int rc = renameat2(AT_FDCWD, s->unfinished, AT_FDCWD, s->path,
+                       s->settings->force ? 0 : RENAME_NOREPLACE);
     if (rc < 0 && errno == EINVAL)
         rc = rename(s->unfinished, s->path);
     if (rc < 0)
@@ -121,7 +122,8 @@ static void see_touched(struct segments *s, struct err *e)
 
 static int end(struct segments *s, bool continues, struct err *e)
 {
-    const struct trace_unrecorded *unrecorded = !continues && s->reader.saw_unrecorded ? &s->reader.unrecorded : NULL;
+    const struct trace_unrecorded *unrecorded =
+        !continues && s->reader.saw_unrecorded ? &s->reader.unrecorded : NULL;
     s->part.e = e;
     s->owed_bytes -= new_bytes(s);
     int rc = part_end(&s->part, unrecorded, continues);
@@ -142,8 +144,10 @@ static bool is_over(const struct segments *s)
     const struct flight_window *w = &s->settings->window;
     bool full = w->bytes && s->out.offset >= w->bytes;
     // Where SIZE is small for the rate of the events, segments are larger. Small files cost little.
-    bool repeats = s->start_bytes > MIN_REPEATED_BYTES && s->start_bytes > w->bytes / 2 && new_bytes(s) < s->owed_bytes;
-    return (full && !repeats) || (w->ns != UINT64_MAX && clock_monotonic_ns() - s->begun_ns >= w->ns);
+    bool repeats = s->start_bytes > MIN_REPEATED_BYTES && s->start_bytes > w->bytes / 2 &&
+                   new_bytes(s) < s->owed_bytes;
+    return (full && !repeats) ||
+           (w->ns != UINT64_MAX && clock_monotonic_ns() - s->begun_ns >= w->ns);
 }
 
 static int put(struct segments *s, const struct trace_item *item, struct err *e)
@@ -152,7 +156,8 @@ static int put(struct segments *s, const struct trace_item *item, struct err *e)
     int rc = part_item(&s->part, item);
     int fed = rc == 0 ? convert_feed(s->converter, item) : 0;
     if (fed < 0)
-        return err_set(e, fed, "%s: cannot follow what is live: %s", s->reader.in->name, strerror(-fed));
+        return err_set(e, fed, "%s: cannot follow what is live: %s", s->reader.in->name,
+                       strerror(-fed));
     flight_files_reap(&s->files, false);
     if (rc == 0 && item->type == TRACE_EVENTS && item->batch_ends && is_over(s)) {
         rc = end(s, true, e);
@@ -186,8 +191,10 @@ static int run(struct segments *s, struct err *e)
     forget(s);
     flight_files_reap(&s->files, true);
     if (rc == 0 && s->touched)
-        rc = err_set(e, -ESTALE, "%llu of %llu segments were removed, replaced or truncated while they were written",
-                     (unsigned long long)s->touched, (unsigned long long)s->start.segment);
+        rc = err_set(
+            e, -ESTALE,
+            "%llu of %llu segments were removed, replaced or truncated while they were written",
+            (unsigned long long)s->touched, (unsigned long long)s->start.segment);
     return rc < 0 ? rc : read == -ENODATA ? 0 : read;
 }
 
@@ -198,8 +205,10 @@ int segments_run(const struct segments_settings *settings, struct err *e)
     if (!s)
         return err_set(e, -ENOMEM, "%s: out of memory", settings->path);
     s->settings = settings;
-    s->files = (struct flight_files){
-        .keep = settings->keep, .command = settings->command, .option = "--on-segment", .note = settings->note};
+    s->files = (struct flight_files){.keep = settings->keep,
+                                     .command = settings->command,
+                                     .option = "--on-segment",
+                                     .note = settings->note};
     s->start.codec = settings->codec;
     s->start.level = settings->level;
     int rc = input_open(&in, "-", e);

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 struct segments_settings {
-    const char *path;            // %n in it is a segment's number, from 1; it is PATH.part until it is whole
-    bool force;                  // replace files that were there before
+    const char *path; // %n in it is a segment's number, from 1; it is PATH.part until it is whole
+    bool force;       // replace files that were there before
     struct flight_window window; // of a segment: one that is over the limit ends with its batch
     enum frame_codec codec;
     int level;           // of zstd

@@ -42,21 +42,25 @@ uint32_t snapshot_inherited_modules(const struct order *o)
     return o->inherited_modules;
 }
 
-int snapshot_write_names(struct trace_writer *w, uint32_t process, const struct order *o, struct err *e)
+int snapshot_write_names(struct trace_writer *w, uint32_t process, const struct order *o,
+                         struct err *e)
 {
     struct names names = {0};
     int rc = names_copy(&names, &o->names, o->inherited_modules);
-    rc = rc < 0 ? err_set(e, rc, "%s: out of memory", w->frames.out->name) : trace_write_names(w, process, &names, e);
+    rc = rc < 0 ? err_set(e, rc, "%s: out of memory", w->frames.out->name)
+                : trace_write_names(w, process, &names, e);
     names_release(&names);
     return rc;
 }
 
 uint64_t snapshot_first_word(const struct snapshot *s, const struct trace_segment *old)
 {
-    return old->first_word + map_get(&s->shifts, trace_stream_key(old->process, old->thread, old->stream));
+    return old->first_word +
+           map_get(&s->shifts, trace_stream_key(old->process, old->thread, old->stream));
 }
 
-static int write_words(struct lane *l, const uint64_t *words, size_t n, const struct codec_state *before)
+static int write_words(struct lane *l, const uint64_t *words, size_t n,
+                       const struct codec_state *before)
 {
     int rc = 0;
     struct codec_state state = *before;
@@ -69,7 +73,8 @@ static int write_words(struct lane *l, const uint64_t *words, size_t n, const st
         s.n_words = piece;
         rc = trace_batch_add(l->writer, &s, l->e);
         if (rc == 0 && !s.n_words)
-            return err_set(l->e, -EBADMSG, "%s: the records are invalid", l->writer->frames.out->name);
+            return err_set(l->e, -EBADMSG, "%s: the records are invalid",
+                           l->writer->frames.out->name);
         l->next.first_word += s.n_words;
         words += s.n_words;
         n -= s.n_words;
@@ -107,7 +112,8 @@ static int put_module(struct lane *l, const struct workload_module *m)
                              .size = m->bytes,
                              .value = m->offset,
                              .text = text,
-                             .text_bytes = n < (int)sizeof text ? (uint32_t)n : (uint32_t)sizeof text - 1};
+                             .text_bytes =
+                                 n < (int)sizeof text ? (uint32_t)n : (uint32_t)sizeof text - 1};
     return put(l, &ev);
 }
 
@@ -120,7 +126,8 @@ static int put_frames(struct lane *l, const struct site_table *t, size_t module)
         const struct site_table_frame *f = c->value ? &t->frames[c->value - 1] : NULL;
         if (!f || f->frame.module != module)
             continue;
-        const struct event ev = {.kind = HT_FRAME, .ptr = f->frame.address, .size = f->parent, .value = c->key};
+        const struct event ev = {
+            .kind = HT_FRAME, .ptr = f->frame.address, .size = f->parent, .value = c->key};
         rc = put(l, &ev);
     }
     return rc;
@@ -175,7 +182,8 @@ static int put_queue(struct lane *l, const struct merge_stream *s)
     return rc < 0 ? rc : write_words(l, s->words + s->head, s->tail - s->head, &s->state);
 }
 
-static int write_stream(struct lane *l, struct snapshot *to, uint32_t number, const struct merge_stream *s)
+static int write_stream(struct lane *l, struct snapshot *to, uint32_t number,
+                        const struct merge_stream *s)
 {
     const struct order_thread *t = s->user;
     l->next.thread = s->thread;
@@ -186,7 +194,8 @@ static int write_stream(struct lane *l, struct snapshot *to, uint32_t number, co
     if (rc == 0)
         rc = put_queue(l, s);
     uint64_t shift = l->next.first_word - s->next_word;
-    if (rc == 0 && shift && map_put(&to->shifts, trace_stream_key(number, s->thread, s->stream), shift) < 0)
+    if (rc == 0 && shift &&
+        map_put(&to->shifts, trace_stream_key(number, s->thread, s->stream), shift) < 0)
         rc = -ENOMEM;
     return rc;
 }
@@ -209,8 +218,8 @@ static int write_lists(struct lane *l, const struct order *o, const struct heap_
     return rc < 0 ? rc : heap_each(o, notes, put_block, l);
 }
 
-static int write_process(struct snapshot *to, struct lane *l, uint32_t number, const struct order *o,
-                         const struct heap_notes *notes)
+static int write_process(struct snapshot *to, struct lane *l, uint32_t number,
+                         const struct order *o, const struct heap_notes *notes)
 {
     const struct merge_stream *first = first_stream(o);
     l->next.process = to->process;
@@ -234,8 +243,8 @@ static int write_process(struct snapshot *to, struct lane *l, uint32_t number, c
     return rc;
 }
 
-int snapshot_write(struct snapshot *to, uint32_t number, const struct order *o, const struct heap_notes *notes,
-                   struct err *e)
+int snapshot_write(struct snapshot *to, uint32_t number, const struct order *o,
+                   const struct heap_notes *notes, struct err *e)
 {
     struct lane l = {.writer = to->writer, .stamp = to->stamp, .e = e};
     l.words = malloc(BUFFER_WORDS * sizeof *l.words);

@@ -71,7 +71,8 @@ int flight_triggers_parse(const char *text, struct flight_triggers *t)
 
 void watch_init(struct watch *w, const struct flight_triggers *t, const struct trace_session *s)
 {
-    *w = (struct watch){.triggers = t, .session = s, .group.oom_kills = UINT64_MAX, .left.oom_kills = UINT64_MAX};
+    *w = (struct watch){
+        .triggers = t, .session = s, .group.oom_kills = UINT64_MAX, .left.oom_kills = UINT64_MAX};
 }
 
 void watch_release(struct watch *w)
@@ -88,14 +89,14 @@ static bool crosses(bool *above, uint64_t value, uint64_t limit)
     return crossed;
 }
 
-static bool see_rss(const struct watch *w, struct watch_state *p, const struct trace_process *of, uint64_t rss,
-                    char *reason)
+static bool see_rss(const struct watch *w, struct watch_state *p, const struct trace_process *of,
+                    uint64_t rss, char *reason)
 {
     char bytes[32], limit[32];
     if (!w->triggers->rss_bytes || !crosses(&p->above, rss, w->triggers->rss_bytes))
         return false;
-    snprintf(reason, WATCH_REASON_BYTES, "rss>%s: process %u has %s", human_bytes(limit, w->triggers->rss_bytes),
-             of->pid, human_bytes(bytes, rss));
+    snprintf(reason, WATCH_REASON_BYTES, "rss>%s: process %u has %s",
+             human_bytes(limit, w->triggers->rss_bytes), of->pid, human_bytes(bytes, rss));
     return true;
 }
 
@@ -107,12 +108,13 @@ static void drop_point(struct watch_state *p)
 }
 
 // The first point is the last one that is as old as the span, where there is one. Points are at least 1/31 of it apart.
-static bool see_growth(const struct watch *w, struct watch_state *p, const struct trace_process *of, uint64_t ns,
-                       uint64_t rss, char *reason)
+static bool see_growth(const struct watch *w, struct watch_state *p, const struct trace_process *of,
+                       uint64_t ns, uint64_t rss, char *reason)
 {
     const struct flight_triggers *t = w->triggers;
     char before[32], now[32], span[32];
-    if (!t->growth_ns || (p->n_points && ns - p->stamps[p->n_points - 1] < t->growth_ns / (WATCH_POINTS - 1)))
+    if (!t->growth_ns ||
+        (p->n_points && ns - p->stamps[p->n_points - 1] < t->growth_ns / (WATCH_POINTS - 1)))
         return false;
     while (p->n_points == WATCH_POINTS || (p->n_points > 1 && ns - p->stamps[1] >= t->growth_ns))
         drop_point(p);
@@ -120,8 +122,8 @@ static bool see_growth(const struct watch *w, struct watch_state *p, const struc
     bool grown = age >= t->growth_ns && rss > old && rss - old > old / 100 * t->growth_percent;
     if (grown)
         snprintf(reason, WATCH_REASON_BYTES, "rss+%llu%%: process %u has %s, and had %s %s before",
-                 (unsigned long long)t->growth_percent, of->pid, human_bytes(now, rss), human_bytes(before, old),
-                 human_ns(span, (double)age));
+                 (unsigned long long)t->growth_percent, of->pid, human_bytes(now, rss),
+                 human_bytes(before, old), human_ns(span, (double)age));
     // What has grown is reported once.
     p->n_points = grown ? 0 : p->n_points;
     p->stamps[p->n_points] = ns;
@@ -129,7 +131,8 @@ static bool see_growth(const struct watch *w, struct watch_state *p, const struc
     return grown;
 }
 
-bool watch_sample(struct watch *w, const struct trace_process *of, const struct trace_sample *s, char *reason)
+bool watch_sample(struct watch *w, const struct trace_process *of, const struct trace_sample *s,
+                  char *reason)
 {
     if (HT_EXTEND(&w->processes, &w->n, &w->capacity, of->number + 1ull) < 0)
         return false;
@@ -145,23 +148,26 @@ static bool see_limit(struct watch *w, const struct proc_cgroup *c, char *reason
     if (!percent || c->used == UINT64_MAX || c->limit == UINT64_MAX ||
         !crosses(&w->above_limit, c->used, c->limit / 100 * percent))
         return false;
-    snprintf(reason, WATCH_REASON_BYTES, "cgroup>%llu%%: it uses %s of %s", (unsigned long long)percent,
-             human_bytes(used, c->used), human_bytes(limit, c->limit));
+    snprintf(reason, WATCH_REASON_BYTES, "cgroup>%llu%%: it uses %s of %s",
+             (unsigned long long)percent, human_bytes(used, c->used), human_bytes(limit, c->limit));
     return true;
 }
 
 static bool see_pressure(struct watch *w, const struct proc_cgroup *c, char *reason)
 {
     uint64_t percent = w->triggers->pressure_percent;
-    if (!percent || c->pressure == UINT64_MAX || !crosses(&w->above_pressure, c->pressure, 100 * percent))
+    if (!percent || c->pressure == UINT64_MAX ||
+        !crosses(&w->above_pressure, c->pressure, 100 * percent))
         return false;
     snprintf(reason, WATCH_REASON_BYTES,
              "pressure>%llu%%: in the last 10 s, tasks of the %s waited for memory for %.1f %%",
-             (unsigned long long)percent, c->pressure_of_host ? "host" : "cgroup", (double)c->pressure / 100);
+             (unsigned long long)percent, c->pressure_of_host ? "host" : "cgroup",
+             (double)c->pressure / 100);
     return true;
 }
 
-static bool see_kills(const struct watch *w, struct watch_group *g, const struct proc_cgroup *c, char *reason)
+static bool see_kills(const struct watch *w, struct watch_group *g, const struct proc_cgroup *c,
+                      char *reason)
 {
     uint64_t before = g->oom_kills;
     if (c->oom_kills == UINT64_MAX)
@@ -169,13 +175,15 @@ static bool see_kills(const struct watch *w, struct watch_group *g, const struct
     g->oom_kills = c->oom_kills;
     if (!w->triggers->oom || before == UINT64_MAX || c->oom_kills <= before)
         return false;
-    snprintf(reason, WATCH_REASON_BYTES, "oom: the kernel killed a process of the cgroup for want of memory");
+    snprintf(reason, WATCH_REASON_BYTES,
+             "oom: the kernel killed a process of the cgroup for want of memory");
     return true;
 }
 
 bool watch_limits(struct watch *w, const struct proc_cgroup *c, char *reason)
 {
-    return see_kills(w, &w->group, c, reason) || see_limit(w, c, reason) || see_pressure(w, c, reason);
+    return see_kills(w, &w->group, c, reason) || see_limit(w, c, reason) ||
+           see_pressure(w, c, reason);
 }
 
 static bool look(struct watch *w, char *reason)
@@ -232,7 +240,8 @@ bool watch_end(struct watch *w, char *reason)
         return true;
     // The first look may have come after the kill; and where nothing counts such kills, each SIGKILL may be one.
     if (t->oom && w->killed && w->group.oom_kills) {
-        snprintf(reason, WATCH_REASON_BYTES, "oom: SIGKILL terminated the program, %sfor want of memory",
+        snprintf(reason, WATCH_REASON_BYTES,
+                 "oom: SIGKILL terminated the program, %sfor want of memory",
                  w->group.oom_kills == UINT64_MAX ? "perhaps " : "probably ");
         return true;
     }
@@ -242,8 +251,10 @@ bool watch_end(struct watch *w, char *reason)
     if (!w->ended)
         snprintf(reason, WATCH_REASON_BYTES, "%s: the recording ended", name);
     else if (WIFSIGNALED(status))
-        snprintf(reason, WATCH_REASON_BYTES, "%s: signal %d terminated the program", name, WTERMSIG(status));
+        snprintf(reason, WATCH_REASON_BYTES, "%s: signal %d terminated the program", name,
+                 WTERMSIG(status));
     else
-        snprintf(reason, WATCH_REASON_BYTES, "%s: the program exited with status %d", name, WEXITSTATUS(status));
+        snprintf(reason, WATCH_REASON_BYTES, "%s: the program exited with status %d", name,
+                 WEXITSTATUS(status));
     return true;
 }

@@ -7,14 +7,16 @@
 
 // All zero: at nothing but the end. Numbers that are 0 are not asked for.
 struct flight_triggers {
-    bool any;                  // one was named: else a dump is written at the end
-    uint64_t rss_bytes;        // a process has more resident memory than that
-    uint64_t growth_percent;   // its resident memory is so much higher …
-    uint64_t growth_ns;        // … than it was this long before
-    uint64_t cgroup_percent;   // the processes' cgroup uses more than this share of its limit
-    uint64_t pressure_percent; // tasks of it wait for memory during more than this share of the time
-    bool exit, failure; // the recording ends; and the program was killed by a signal, or its exit status is not 0
-    bool oom;           // the kernel has killed a process of the cgroup for want of memory
+    bool any;                // one was named: else a dump is written at the end
+    uint64_t rss_bytes;      // a process has more resident memory than that
+    uint64_t growth_percent; // its resident memory is so much higher …
+    uint64_t growth_ns;      // … than it was this long before
+    uint64_t cgroup_percent; // the processes' cgroup uses more than this share of its limit
+    uint64_t
+        pressure_percent; // tasks of it wait for memory during more than this share of the time
+    bool exit,
+        failure; // the recording ends; and the program was killed by a signal, or its exit status is not 0
+    bool oom; // the kernel has killed a process of the cgroup for want of memory
 };
 
 // Parses a list of triggers, separated by commas, as the manual describes them. 0 or -EINVAL.
@@ -49,7 +51,8 @@ void watch_init(struct watch *w, const struct flight_triggers *t, const struct t
 void watch_release(struct watch *w);
 
 // Each returns true when that is a reason for a dump, which is written to `reason` (of WATCH_REASON_BYTES).
-bool watch_sample(struct watch *w, const struct trace_process *p, const struct trace_sample *s, char *reason);
+bool watch_sample(struct watch *w, const struct trace_process *p, const struct trace_sample *s,
+                  char *reason);
 bool watch_cgroup(struct watch *w, const struct trace_process *p, uint64_t now_ns, char *reason);
 bool watch_end(struct watch *w, char *reason);
 

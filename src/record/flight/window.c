@@ -19,7 +19,9 @@ int flight_window_parse(const char *text, struct flight_window *w)
         if (w->ns == UINT64_MAX && span_parse(one, &w->ns) == 0)
             rc = w->ns ? 0 : -EINVAL;
         else
-            rc = w->bytes || options_parse_size(one, &w->bytes) < 0 || w->bytes < LEAST_BYTES ? -EINVAL : 0;
+            rc = w->bytes || options_parse_size(one, &w->bytes) < 0 || w->bytes < LEAST_BYTES
+                     ? -EINVAL
+                     : 0;
     }
     free(copy);
     return rc;
@@ -31,7 +33,8 @@ char *flight_path(const char *pattern, uint64_t number)
     char *path = NULL;
     if (!at)
         return strdup(pattern);
-    if (asprintf(&path, "%.*s%llu%s", (int)(at - pattern), pattern, (unsigned long long)number, at + 2) < 0)
+    if (asprintf(&path, "%.*s%llu%s", (int)(at - pattern), pattern, (unsigned long long)number,
+                 at + 2) < 0)
         return NULL;
     return path;
 }

@@ -33,8 +33,8 @@ static char *find_in_notes(const uint8_t *notes, size_t n)
         size_t name = at + sizeof h, text = name + (((size_t)h.n_namesz + 3) & ~(size_t)3);
         if (text > n || h.n_descsz > n - text)
             return NULL;
-        if (h.n_type == NT_GNU_BUILD_ID && h.n_namesz == 4 && memcmp(notes + name, "GNU", 4) == 0 && h.n_descsz &&
-            h.n_descsz <= MOST_BYTES)
+        if (h.n_type == NT_GNU_BUILD_ID && h.n_namesz == 4 && memcmp(notes + name, "GNU", 4) == 0 &&
+            h.n_descsz && h.n_descsz <= MOST_BYTES)
             return hex(notes + text, h.n_descsz);
         at = text + (((size_t)h.n_descsz + 3) & ~(size_t)3);
     }
@@ -47,11 +47,12 @@ static char *find(int fd)
     Elf64_Phdr p;
     uint8_t notes[MOST_NOTE_BYTES];
     char *found = NULL;
-    if (pread(fd, &h, sizeof h, 0) != (ssize_t)sizeof h || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 ||
-        h.e_ident[EI_CLASS] != ELFCLASS64)
+    if (pread(fd, &h, sizeof h, 0) != (ssize_t)sizeof h ||
+        memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_ident[EI_CLASS] != ELFCLASS64)
         return NULL;
     for (unsigned i = 0; !found && i < h.e_phnum && i < MOST_SEGMENTS; i++) {
-        if (pread(fd, &p, sizeof p, (off_t)(h.e_phoff + (uint64_t)i * h.e_phentsize)) != (ssize_t)sizeof p)
+        if (pread(fd, &p, sizeof p, (off_t)(h.e_phoff + (uint64_t)i * h.e_phentsize)) !=
+            (ssize_t)sizeof p)
             return NULL;
         if (p.p_type != PT_NOTE)
             continue;
@@ -69,7 +70,8 @@ static int open_regular(const char *path)
     struct stat st;
     int at = *path == '/' ? open(path, O_PATH | O_CLOEXEC) : -1, fd = -1;
     snprintf(again, sizeof again, "/proc/self/fd/%d", at);
-    if (at >= 0 && fstat(at, &st) == 0 && S_ISREG(st.st_mode) && (geteuid() != 0 || (st.st_mode & S_IROTH)))
+    if (at >= 0 && fstat(at, &st) == 0 && S_ISREG(st.st_mode) &&
+        (geteuid() != 0 || (st.st_mode & S_IROTH)))
         fd = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (at >= 0)
         close(at);
@@ -84,9 +86,10 @@ char *build_id_of(const char *path)
         struct stat st;
     } last;
     struct stat st;
-    bool is_known = stat(path, &st) == 0 && last.path && strcmp(path, last.path) == 0 && st.st_dev == last.st.st_dev &&
-                    st.st_ino == last.st.st_ino && st.st_size == last.st.st_size &&
-                    st.st_ctim.tv_sec == last.st.st_ctim.tv_sec && st.st_ctim.tv_nsec == last.st.st_ctim.tv_nsec;
+    bool is_known = stat(path, &st) == 0 && last.path && strcmp(path, last.path) == 0 &&
+                    st.st_dev == last.st.st_dev && st.st_ino == last.st.st_ino &&
+                    st.st_size == last.st.st_size && st.st_ctim.tv_sec == last.st.st_ctim.tv_sec &&
+                    st.st_ctim.tv_nsec == last.st.st_ctim.tv_nsec;
     if (!is_known) {
         int fd = open_regular(path);
         free(last.path);

@@ -88,7 +88,8 @@ static bool read_line(const char *line, size_t bytes, const char *root, struct p
         const char *mount = mounts[v2][i / 2];
         if (!mount)
             break;
-        int length = snprintf(folder, sizeof folder, "%s%s%.*s", root, mount, i % 2 ? 0 : n, path + 1);
+        int length =
+            snprintf(folder, sizeof folder, "%s%s%.*s", root, mount, i % 2 ? 0 : n, path + 1);
         size_t root_bytes = strlen(root) + strlen(mount);
         if (length < (int)sizeof folder && read_folder(folder, root_bytes, v2, c))
             return true;

@@ -57,9 +57,13 @@ void code_names_look(struct code_names *c, const uint64_t *words, uint32_t n)
     struct codec_state state = {0};
     struct event ev;
     unsigned used;
-    for (uint32_t at = 0; !c->dump_path && at < n && (used = codec_get(&state, words + at, n - at, &ev)); at += used) {
-        const char *space = ev.kind == HT_MODULE && ev.text_bytes ? memchr(ev.text, ' ', ev.text_bytes) : NULL;
-        char *path = space ? strndup(space + 1, ev.text_bytes - (size_t)(space + 1 - ev.text)) : NULL;
+    for (uint32_t at = 0;
+         !c->dump_path && at < n && (used = codec_get(&state, words + at, n - at, &ev));
+         at += used) {
+        const char *space =
+            ev.kind == HT_MODULE && ev.text_bytes ? memchr(ev.text, ' ', ev.text_bytes) : NULL;
+        char *path =
+            space ? strndup(space + 1, ev.text_bytes - (size_t)(space + 1 - ev.text)) : NULL;
         c->makes_code |= path && *path != '/' && *path != '[';
         if (path && is_dump(path))
             c->dump_path = path;
@@ -95,10 +99,12 @@ static bool is_of(int fd, const struct code_names_process *p)
     if (fstat(fd, &file) < 0 || !S_ISREG(file.st_mode))
         return false;
     // Times of files are of whole ticks of the kernel, some ms old.
-    uint64_t written_ns = (uint64_t)file.st_mtim.tv_sec * 1000000000u + (uint64_t)file.st_mtim.tv_nsec;
+    uint64_t written_ns =
+        (uint64_t)file.st_mtim.tv_sec * 1000000000u + (uint64_t)file.st_mtim.tv_nsec;
     if (written_ns + 100000000u < p->since_ns)
         return false;
-    return file.st_uid == geteuid() || (p->visible_pid && stat(path, &process) == 0 && process.st_uid == file.st_uid);
+    return file.st_uid == geteuid() ||
+           (p->visible_pid && stat(path, &process) == 0 && process.st_uid == file.st_uid);
 }
 
 static int open_checked(const char *path, const struct code_names_process *p)
@@ -114,10 +120,14 @@ static int open_checked(const char *path, const struct code_names_process *p)
 static int open_of(const struct code_names_process *p, const char *path)
 {
     char there[4096];
-    int fd = -1, n = p->visible_pid ? snprintf(there, sizeof there, "/proc/%ld/root%s", (long)p->visible_pid, path) : 0;
+    int fd = -1, n = p->visible_pid ? snprintf(there, sizeof there, "/proc/%ld/root%s",
+                                               (long)p->visible_pid, path)
+                                    : 0;
     if (n > 0 && (size_t)n < sizeof there)
         fd = open_checked(there, p);
-    return fd >= 0 || (p->visible_pid && (uint32_t)p->visible_pid != p->own_pid) ? fd : open_checked(path, p);
+    return fd >= 0 || (p->visible_pid && (uint32_t)p->visible_pid != p->own_pid)
+               ? fd
+               : open_checked(path, p);
 }
 
 static void open_files(struct code_names *c, const struct code_names_process *p)
@@ -141,7 +151,8 @@ static bool get_number(const char **at, const char *end, uint64_t *v)
         *at += 2;
     for (; *at < end && **at != ' '; (*at)++, digits++) {
         char c = **at;
-        unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0') : (unsigned)((c | 32) - 'a') + 10;
+        unsigned digit =
+            c >= '0' && c <= '9' ? (unsigned)(c - '0') : (unsigned)((c | 32) - 'a') + 10;
         if (digit > 15 || (digit > 9 && ((c | 32) < 'a' || (c | 32) > 'f')))
             return false;
         *v = *v << 4 | digit;
@@ -156,7 +167,8 @@ static int put_line(struct code_names *c, const char *line, size_t n)
 {
     const char *at = line, *end = line + n;
     uint64_t start, bytes;
-    if (!get_number(&at, end, &start) || !get_number(&at, end, &bytes) || at == end || !*at || !bytes) {
+    if (!get_number(&at, end, &start) || !get_number(&at, end, &bytes) || at == end || !*at ||
+        !bytes) {
         c->bad_lines++;
         return 0;
     }
@@ -224,7 +236,8 @@ enum {
 
 // The lines of a function, if they were the record before it. An entry reaches to the end of the function; the one that
 // starts last applies.
-static int put_source(struct code_names *c, uint64_t start, uint64_t bytes, const char *name, size_t name_bytes)
+static int put_source(struct code_names *c, uint64_t start, uint64_t bytes, const char *name,
+                      size_t name_bytes)
 {
     const uint8_t *at = c->lines.data + DUMP_LINES_BYTES, *end = c->lines.data + c->lines.size;
     const char *path = "";
@@ -234,7 +247,8 @@ static int put_source(struct code_names *c, uint64_t start, uint64_t bytes, cons
         return 0;
     if (c->lines.size < DUMP_LINES_BYTES || get_u64(c->lines.data + DUMP_RECORD_BYTES) != start)
         return 0;
-    for (uint64_t left = get_u64(c->lines.data + 24); rc == 0 && left && end - at > DUMP_LINE_BYTES; left--) {
+    for (uint64_t left = get_u64(c->lines.data + 24); rc == 0 && left && end - at > DUMP_LINE_BYTES;
+         left--) {
         const char *text = (const char *)at + DUMP_LINE_BYTES,
                    *nul = memchr(text, 0, (size_t)((const char *)end - text));
         if (!nul)
@@ -244,7 +258,8 @@ static int put_source(struct code_names *c, uint64_t start, uint64_t bytes, cons
         path = strcmp(text, "\xff") == 0 ? path : text;
         uint32_t line = get_u32(at + 8);
         if (from < bytes && (rc = names_begin(&c->names, 0, start + from, bytes - from)) == 0)
-            rc = names_function(&c->names, name, name_bytes, path, NAMES_TEXT_BYTES, line <= INT32_MAX ? line : 0);
+            rc = names_function(&c->names, name, name_bytes, path, NAMES_TEXT_BYTES,
+                                line <= INT32_MAX ? line : 0);
         at = (const uint8_t *)nul + 1;
     }
     return rc;
@@ -254,7 +269,8 @@ static int put_load(struct code_names *c, const uint8_t *at, size_t n)
 {
     const char *name = (const char *)at + DUMP_LOAD_BYTES;
     size_t name_bytes = n > DUMP_LOAD_BYTES ? strnlen(name, n - DUMP_LOAD_BYTES) : 0;
-    uint64_t start = n > DUMP_LOAD_BYTES ? get_u64(at + 32) : 0, bytes = n > DUMP_LOAD_BYTES ? get_u64(at + 40) : 0;
+    uint64_t start = n > DUMP_LOAD_BYTES ? get_u64(at + 32) : 0,
+             bytes = n > DUMP_LOAD_BYTES ? get_u64(at + 40) : 0;
     if (!name_bytes || !bytes) {
         c->bad_lines++;
         return 0;
@@ -325,7 +341,8 @@ static int read_dump(struct code_names *c)
     return rc < 0 ? rc : done > 0 && !c->dump.ended;
 }
 
-static void read_file(struct code_names *c, struct code_names_file *f, int (*read_piece)(struct code_names *), bool all)
+static void read_file(struct code_names *c, struct code_names_file *f,
+                      int (*read_piece)(struct code_names *), bool all)
 {
     struct stat st;
     int rc = 1;

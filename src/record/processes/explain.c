@@ -1,6 +1,6 @@
 // Why a program records no events, judged by its file, or by a process that runs it.
-#include "record/record.h"
 #include "record/processes/unrecorded.h"
+#include "record/record.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -24,7 +24,8 @@ static bool find_program(const char *program, char path[PATH_MAX])
     p = p ? p : "/bin:/usr/bin";
     while (*p) {
         size_t n = strcspn(p, ":");
-        if (snprintf(path, PATH_MAX, "%.*s/%s", (int)(n ? n : 1), n ? p : ".", program) < PATH_MAX &&
+        if (snprintf(path, PATH_MAX, "%.*s/%s", (int)(n ? n : 1), n ? p : ".", program) <
+                PATH_MAX &&
             access(path, X_OK) == 0)
             return true;
         p += n + (p[n] == ':');
@@ -51,10 +52,12 @@ static bool follow_script(char path[PATH_MAX], const char *head, size_t n)
 }
 
 // The first segment of the type that holds the address, or of the type at all (0). False when there is none.
-static bool find_segment(int fd, const Elf64_Ehdr *h, uint32_t type, uint64_t address, Elf64_Phdr *p)
+static bool find_segment(int fd, const Elf64_Ehdr *h, uint32_t type, uint64_t address,
+                         Elf64_Phdr *p)
 {
     for (unsigned i = 0; i < h->e_phnum; i++) {
-        if (pread(fd, p, sizeof *p, (off_t)(h->e_phoff + (uint64_t)i * h->e_phentsize)) != (ssize_t)sizeof *p)
+        if (pread(fd, p, sizeof *p, (off_t)(h->e_phoff + (uint64_t)i * h->e_phentsize)) !=
+            (ssize_t)sizeof *p)
             return false;
         if (p->p_type == type && (!address || address - p->p_vaddr < p->p_filesz))
             return true;
@@ -98,9 +101,11 @@ static const char *explain_privileges(int fd)
     char capabilities[64];
     if (fstat(fd, &st) < 0)
         return NULL;
-    if (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) || ((st.st_mode & S_ISGID) && st.st_gid != getegid()))
+    if (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) ||
+        ((st.st_mode & S_ISGID) && st.st_gid != getegid()))
         return setuid_text;
-    if (geteuid() != 0 && fgetxattr(fd, "security.capability", capabilities, sizeof capabilities) > 0)
+    if (geteuid() != 0 &&
+        fgetxattr(fd, "security.capability", capabilities, sizeof capabilities) > 0)
         return capabilities_text;
     return NULL;
 }
@@ -255,7 +260,9 @@ static bool is_gone(pid_t pid)
 // then.
 static bool has_environment(pid_t pid)
 {
-    enum { ENV_END = 48 }; // fields behind the name: env_end of proc(5) is the 51st, and they begin with the third
+    enum {
+        ENV_END = 48
+    }; // fields behind the name: env_end of proc(5) is the 51st, and they begin with the third
     char text[2048];
     const char *at = read_of(pid, "stat", text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
     for (unsigned i = 0; at && i <= ENV_END; i++)
@@ -274,12 +281,14 @@ static const char *explain_environment(pid_t pid, const char *dir, bool *seen)
     if (n > 0 || (n == 0 && has_environment(pid))) {
         const char *preload = find_variable(text, (size_t)n, "LD_PRELOAD");
         const char *session = find_variable(text, (size_t)n, SPOOL_ENV_DIR);
-        bool preloaded = preload && strstr(preload, "libheaptape.so"), named = session && strcmp(session, dir) == 0;
-        why = !n || (!preloaded && !session) ? "was started with an environment without LD_PRELOAD and " SPOOL_ENV_DIR
-              : !preloaded                   ? "was started without libheaptape.so in LD_PRELOAD"
-              : !session                     ? "was started without " SPOOL_ENV_DIR " in its environment"
-              : !named                       ? "belongs to another recording, by its " SPOOL_ENV_DIR
-                                             : NULL;
+        bool preloaded = preload && strstr(preload, "libheaptape.so"),
+             named = session && strcmp(session, dir) == 0;
+        why = !n || (!preloaded && !session)
+                  ? "was started with an environment without LD_PRELOAD and " SPOOL_ENV_DIR
+              : !preloaded ? "was started without libheaptape.so in LD_PRELOAD"
+              : !session   ? "was started without " SPOOL_ENV_DIR " in its environment"
+              : !named     ? "belongs to another recording, by its " SPOOL_ENV_DIR
+                           : NULL;
     }
     free(text);
     return why;
@@ -294,8 +303,9 @@ static const char *explain_root(pid_t pid, const char *library)
         return NULL;
     // Gone, or not to be looked at.
     snprintf(path, sizeof path, "/proc/%ld/root/", (long)pid);
-    return stat(path, &st) < 0 ? NULL
-                               : "is in another root directory or mount namespace, where libheaptape.so was not found";
+    return stat(path, &st) < 0
+               ? NULL
+               : "is in another root directory or mount namespace, where libheaptape.so was not found";
 }
 
 // As explain_file; *st is the file's. Programs of a tree execute the same few files many times.
@@ -320,7 +330,8 @@ static const char *explain_executable(int fd, struct stat *st)
     return known[at].why;
 }
 
-static const char *explain_process(struct unrecorded_look *look, pid_t pid, const struct unrecorded_how *how)
+static const char *explain_process(struct unrecorded_look *look, pid_t pid,
+                                   const struct unrecorded_how *how)
 {
     char path[64];
     struct stat st = {0};
@@ -352,7 +363,8 @@ static bool is_followed(pid_t pid, const struct unrecorded_how *how)
     long parent = 0;
     if (strcmp(how->follow, "all") == 0)
         return true;
-    const char *line = read_of(pid, "status", text, sizeof text) > 0 ? strstr(text, "\nPPid:") : NULL;
+    const char *line =
+        read_of(pid, "status", text, sizeof text) > 0 ? strstr(text, "\nPPid:") : NULL;
     if (line && sscanf(line, "\nPPid: %ld", &parent) == 1 && parent == getpid())
         return true;
     snprintf(path, sizeof path, "/proc/%ld/exe", (long)pid);

@@ -1,8 +1,8 @@
 #include "record/processes/facts.h"
 
 #include "base/buf.h"
-#include "record/processes/build_id.h"
 #include "capture/spool/control.h"
+#include "record/processes/build_id.h"
 #include "trace/codec.h"
 
 #include "base/varint.h"
@@ -23,10 +23,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAMES_NS       500000000u  // between looks at the names of threads
-#define IDLE_SAMPLE_NS 1000000000u // … of the memory of a process that records nothing and uses no CPU time
-#define YOUNG_NS       2000000u    // least time between samples of a young recording …
-#define YOUNG_PART     8           // … or such a part of its age
+#define NAMES_NS 500000000u // between looks at the names of threads
+#define IDLE_SAMPLE_NS                                                                             \
+    1000000000u // … of the memory of a process that records nothing and uses no CPU time
+#define YOUNG_NS   2000000u // least time between samples of a young recording …
+#define YOUNG_PART 8        // … or such a part of its age
 
 enum { MIN_TIMED_CALLS = 100 }; // fewer say little of all
 
@@ -67,7 +68,8 @@ int facts_session(struct trace_session *s, enum clock_kind clock, char *const *a
 {
     struct utsname u;
     *s = (struct trace_session){.clock = clock, .stamp_shift = CODEC_STAMP_SHIFT};
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES),
+         page = sysconf(_SC_PAGESIZE);
     s->cpus = cpus > 0 ? (uint32_t)cpus : 0;
     s->memory_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
     if (uname(&u) == 0) {
@@ -114,16 +116,16 @@ static char *reason_of(const struct drain_spool *s)
 static void add_cpu_time(struct trace_process *p, const struct drain_spool *s)
 {
     const struct spool_header *h = s->header;
-    uint64_t start = __atomic_load_n(&h->start_cpu_ns, __ATOMIC_RELAXED), end = atomic_load(&h->end_cpu_ns),
-             slow = atomic_load(&h->slow_events);
+    uint64_t start = __atomic_load_n(&h->start_cpu_ns, __ATOMIC_RELAXED),
+             end = atomic_load(&h->end_cpu_ns), slow = atomic_load(&h->slow_events);
     end = end ? end : s->sampled_cpu_ns;
     if (s->broken || !start || end <= start)
         return;
     uint64_t fast = s->events > slow ? s->events - slow : 0;
     p->cpu_ns = end - start;
-    p->recording_ticks =
-        atomic_load(&h->slow_ticks) +
-        (uint64_t)((double)__atomic_load_n(&h->fast_ticks, __ATOMIC_RELAXED) / SPOOL_FAST_EVENTS * (double)fast);
+    p->recording_ticks = atomic_load(&h->slow_ticks) +
+                         (uint64_t)((double)__atomic_load_n(&h->fast_ticks, __ATOMIC_RELAXED) /
+                                    SPOOL_FAST_EVENTS * (double)fast);
     int64_t calls = (int64_t)atomic_load(&h->call_min_ticks);
     if (atomic_load(&h->timed_calls) < MIN_TIMED_CALLS)
         return;
@@ -161,7 +163,8 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
     if (h->bypassed_by[0])
         p->bypassed_by = header_string(h->bypassed_by, sizeof h->bypassed_by);
     uint32_t deepbound_bytes = atomic_load_explicit(&h->deepbound_bytes, memory_order_acquire);
-    if (deepbound_bytes && deepbound_bytes <= sizeof h->deepbound && (p->deepbound = malloc(deepbound_bytes))) {
+    if (deepbound_bytes && deepbound_bytes <= sizeof h->deepbound &&
+        (p->deepbound = malloc(deepbound_bytes))) {
         memcpy(p->deepbound, h->deepbound, deepbound_bytes);
         p->deepbound[deepbound_bytes - 1] = 0;
         p->deepbound_bytes = deepbound_bytes;
@@ -293,7 +296,8 @@ bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu
     // A program may use for long what it has allocated, and an allocator may return memory to the kernel from a thread of
     // its own while the program is idle.
     uint64_t cpu_ns = facts_cpu_ns(s->visible_pid);
-    if (s->drain_words == 0 && cpu_ns - s->sampled_cpu_ns < least_cpu_ns && now - s->sampled_ns < IDLE_SAMPLE_NS)
+    if (s->drain_words == 0 && cpu_ns - s->sampled_cpu_ns < least_cpu_ns &&
+        now - s->sampled_ns < IDLE_SAMPLE_NS)
         return false;
     s->sampled_ns = now;
     s->sampled_cpu_ns = cpu_ns;
@@ -314,7 +318,8 @@ static bool read_statm(struct trace_sample *sample, const char *text)
 bool facts_own_memory(struct trace_sample *sample, const struct drain_spool *s, bool end)
 {
     char text[sizeof s->header->statm + 1];
-    snprintf(text, sizeof text, "%.*s", (int)sizeof s->header->statm, end ? s->header->end_statm : s->header->statm);
+    snprintf(text, sizeof text, "%.*s", (int)sizeof s->header->statm,
+             end ? s->header->end_statm : s->header->statm);
     return !s->broken && read_statm(sample, text);
 }
 
@@ -342,7 +347,8 @@ uint32_t facts_passable_filters(void)
         char from = 0, to = 1;
         struct iovec a = {&to, 1}, b = {&from, 1};
         uintptr_t page = (uintptr_t)&from & ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1);
-        _exit(mincore((void *)page, 1, &resident) || process_vm_readv(getpid(), &a, 1, &b, 1, 0) != 1 || to);
+        _exit(mincore((void *)page, 1, &resident) ||
+              process_vm_readv(getpid(), &a, 1, &b, 1, 0) != 1 || to);
     }
     int status = 1;
     return child > 0 && waitpid(child, &status, 0) == child && status == 0 ? filters : 0;

@@ -81,7 +81,8 @@ static int is_in_maps(const char *path, uint64_t inode, uint64_t offset)
     int found = -1;
     while (maps && found != 1 && getline(&line, &room, maps) > 0) {
         unsigned long long at, number;
-        found = sscanf(line, "%*x-%*x %*s %llx %*s %llu", &at, &number) == 2 && at == offset && number == inode;
+        found = sscanf(line, "%*x-%*x %*s %llx %*s %llu", &at, &number) == 2 && at == offset &&
+                number == inode;
     }
     free(line);
     if (maps)
@@ -178,7 +179,8 @@ static bool try_others(struct drain_spool *s, uint64_t inode, uint64_t offset)
     bool found = false;
     while (proc && !found && (d = readdir(proc))) {
         pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
-        found = pid > 0 && (uint32_t)pid != s->pid && inner_pid(pid) == s->pid && try_process(s, pid, inode, offset);
+        found = pid > 0 && (uint32_t)pid != s->pid && inner_pid(pid) == s->pid &&
+                try_process(s, pid, inode, offset);
     }
     if (proc)
         closedir(proc);
@@ -219,7 +221,8 @@ static unsigned long long start_ticks(const char *process)
     // The name, in brackets, may hold anything. Field 22 of proc(5); the third comes after the name.
     const char *name_end = strrchr(text, ')');
     if (name_end)
-        sscanf(name_end + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+        sscanf(name_end + 1,
+               " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
                &ticks);
     if (f)
         fclose(f);
@@ -237,7 +240,8 @@ static bool is_hidden(pid_t pid)
     int failed = maps ? 0 : errno;
     if (maps)
         fclose(maps);
-    return (failed == EACCES || failed == EPERM || failed == ENOENT) && start_ticks(process) >= start_ticks("self");
+    return (failed == EACCES || failed == EPERM || failed == ENOENT) &&
+           start_ticks(process) >= start_ticks("self");
 }
 
 // Takes the process of that number for the spool's without a proof: of the session in `dir`, or, if that is NULL, one whose

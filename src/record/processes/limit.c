@@ -30,7 +30,8 @@ static uint64_t value_in_proc(pid_t pid, const char *name)
     snprintf(path, sizeof path, "/proc/%ld/limits", (long)pid);
     FILE *f = fopen(path, "re");
     while (f && fgets(line, sizeof line, f)) {
-        if (strncmp(line, name, strlen(name)) == 0 && sscanf(line + strlen(name), " %llu", &value) == 1)
+        if (strncmp(line, name, strlen(name)) == 0 &&
+            sscanf(line + strlen(name), " %llu", &value) == 1)
             break;
     }
     if (f)
@@ -50,7 +51,8 @@ static bool may_cause(size_t i, int error, uint64_t value)
 {
     if (error)
         return limits[i].errors[0] == error || limits[i].errors[1] == error;
-    return limits[i].errors[0] == ENOMEM || (limits[i].resource == RLIMIT_FSIZE && value < SMALL_FILE_BYTES);
+    return limits[i].errors[0] == ENOMEM ||
+           (limits[i].resource == RLIMIT_FSIZE && value < SMALL_FILE_BYTES);
 }
 
 struct limit limit_find(pid_t pid, int error)

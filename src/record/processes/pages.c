@@ -59,7 +59,8 @@ static enum trace_memory kind_of(const char *permissions, const char *name, cons
         return TRACE_MEMORY_HEAP;
     if (strstr(name, recording))
         return TRACE_MEMORY_RECORDING;
-    if (strncmp(name, "[stack", 6) == 0 || (strncmp(name, "[anon:", 6) == 0 && strstr(name, "stack")))
+    if (strncmp(name, "[stack", 6) == 0 ||
+        (strncmp(name, "[anon:", 6) == 0 && strstr(name, "stack")))
         return TRACE_MEMORY_STACK;
     if (permissions[3] == 's')
         return TRACE_MEMORY_SHARED;
@@ -69,7 +70,8 @@ static enum trace_memory kind_of(const char *permissions, const char *name, cons
 }
 
 // Adds the pages of the mapping added last that have all these bits.
-static int read_runs(struct pages_reading *r, const struct trace_mapping *m, uint64_t bits, uint64_t *resident)
+static int read_runs(struct pages_reading *r, const struct trace_mapping *m, uint64_t bits,
+                     uint64_t *resident)
 {
     uint64_t page = r->to->page_bytes, first = m->start / page, n = m->bytes / page;
     *resident = 0;
@@ -95,7 +97,8 @@ static int read_runs(struct pages_reading *r, const struct trace_mapping *m, uin
 // Of a huge mapping that is hardly used (the shadow memory of a sanitizer), pagemap would take seconds to read.
 static bool is_too_sparse(const struct pages_reading *r)
 {
-    return r->mapping.bytes > SPARSE_BYTES && r->mapping.bytes / SPARSE_FACTOR > r->mapping.rss_bytes;
+    return r->mapping.bytes > SPARSE_BYTES &&
+           r->mapping.bytes / SPARSE_FACTOR > r->mapping.rss_bytes;
 }
 
 static int end_mapping(struct pages_reading *r)
@@ -123,14 +126,17 @@ static int end_mapping(struct pages_reading *r)
     return read_runs(r, m, PAGEMAP_PRESENT | PAGEMAP_EXCLUSIVE, &resident);
 }
 
-static int begin_mapping(struct pages_reading *r, const char *line, unsigned long long start, unsigned long long end)
+static int begin_mapping(struct pages_reading *r, const char *line, unsigned long long start,
+                         unsigned long long end)
 {
     char permissions[8] = "";
     int name_at = 0, rc = end_mapping(r);
     sscanf(line, "%*x-%*x %7s %*x %*s %*s %n", permissions, &name_at);
     enum trace_memory kind = kind_of(permissions, name_at ? line + name_at : "", r->how->recording);
-    r->mapping = (struct trace_mapping){
-        .start = start, .bytes = end - start, .kind = kind, .after_file = r->was_file && r->end == start};
+    r->mapping = (struct trace_mapping){.start = start,
+                                        .bytes = end - start,
+                                        .kind = kind,
+                                        .after_file = r->was_file && r->end == start};
     r->any = true;
     r->is_listed = kind == TRACE_MEMORY_HEAP || kind == TRACE_MEMORY_ANONYMOUS;
     r->was_file = kind == TRACE_MEMORY_FILE;
@@ -197,8 +203,9 @@ static void read_faults(struct trace_pages *p, pid_t pid)
     unsigned long long minor, major, user, system;
     read_text(pid, "stat", text, sizeof text);
     const char *name_end = strrchr(text, ')');
-    if (!name_end || sscanf(name_end + 1, " %*c %*s %*s %*s %*s %*s %*s %llu %*s %llu %*s %llu %llu", &minor, &major,
-                            &user, &system) != 4)
+    if (!name_end ||
+        sscanf(name_end + 1, " %*c %*s %*s %*s %*s %*s %*s %llu %*s %llu %*s %llu %llu", &minor,
+               &major, &user, &system) != 4)
         return;
     p->minor_faults = minor;
     p->major_faults = major;

@@ -34,8 +34,8 @@ static int open_folder(int at, const char *name)
 static bool has_no_recorder(int fd)
 {
     struct spool_session s;
-    return pread(fd, &s, sizeof s, 0) == (ssize_t)sizeof s && (s.magic ^ SPOOL_SESSION_MAGIC) << 8 == 0 &&
-           (s.flags & SPOOL_NO_RECORDER);
+    return pread(fd, &s, sizeof s, 0) == (ssize_t)sizeof s &&
+           (s.magic ^ SPOOL_SESSION_MAGIC) << 8 == 0 && (s.flags & SPOOL_NO_RECORDER);
 }
 
 // Does the recorder live whose session it is, or a process that has the spool?
@@ -93,7 +93,8 @@ static bool has_session(int dir_fd, unsigned depth)
     bool found = false;
     while (d && !found && (item = readdir(d))) {
         int inner = is_dots(item->d_name) || depth == 0 ? -1 : open_folder(dir_fd, item->d_name);
-        found = strcmp(item->d_name, SPOOL_SESSION_FILE) == 0 || (inner >= 0 && has_session(inner, depth - 1));
+        found = strcmp(item->d_name, SPOOL_SESSION_FILE) == 0 ||
+                (inner >= 0 && has_session(inner, depth - 1));
         if (inner >= 0)
             close(inner);
     }

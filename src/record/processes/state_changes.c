@@ -11,14 +11,16 @@ enum { MANY_CHANGES = 1 << 16, TOO_MANY_CHANGES = 1 << 18 };
 int drain_take_changes(struct drain_spool *s)
 {
     struct spool_control *k = &s->header->control;
-    uint64_t taken = s->changes_taken, made = atomic_load_explicit(&k->changes_made, memory_order_acquire);
+    uint64_t taken = s->changes_taken,
+             made = atomic_load_explicit(&k->changes_made, memory_order_acquire);
     if (made - taken > SPOOL_STATE_CHANGES)
         return -EBADMSG;
     size_t n = (size_t)(made - taken);
     if (HT_GROW(&s->changes, &s->changes_capacity, s->n_changes + n) < 0)
         return -ENOMEM;
     for (; taken < made; taken++) {
-        uint64_t change = atomic_load_explicit(&k->changes[taken % SPOOL_STATE_CHANGES], memory_order_relaxed);
+        uint64_t change =
+            atomic_load_explicit(&k->changes[taken % SPOOL_STATE_CHANGES], memory_order_relaxed);
         bool on = (change & 3) == SPOOL_RECORDING;
         uint64_t before = s->n_changes ? s->changes[s->n_changes - 1] : 0;
         // Their stamps are in order.
@@ -90,12 +92,14 @@ static bool is_kept(const struct drain_spool *s, struct drain_stream *l, const s
 static bool all_recorded(const struct drain_spool *s, const struct drain_stream *l)
 {
     uint64_t last = s->n_changes ? s->changes[s->n_changes - 1] & 3 : s->first_state;
-    return last == SPOOL_RECORDING && l->change == s->changes_forgotten + s->n_changes && !l->dropping;
+    return last == SPOOL_RECORDING && l->change == s->changes_forgotten + s->n_changes &&
+           !l->dropping;
 }
 
 // Hands on words [from, to) of `whole`, before which the state was `before`. How many were taken, or a negative errno.
-static int64_t pass_run(struct drain_spool *s, struct drain_stream *l, const struct trace_segment *whole,
-                        struct trace_segment *run, const struct drain_sink *sink, struct err *e)
+static int64_t pass_run(struct drain_spool *s, struct drain_stream *l,
+                        const struct trace_segment *whole, struct trace_segment *run,
+                        const struct drain_sink *sink, struct err *e)
 {
     uint32_t from = (uint32_t)(run->words - whole->words), n = run->n_words;
     run->first_word = whole->first_word + from - l->dropped;

@@ -40,7 +40,8 @@ static void *map_file(int fd, uint64_t offset, size_t bytes, int protection)
 {
     struct stat st;
     void *p = MAP_FAILED;
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= (off_t)(offset + bytes))
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        st.st_size >= (off_t)(offset + bytes))
         p = mmap(NULL, bytes, protection, MAP_SHARED, fd, (off_t)offset);
     return p == MAP_FAILED ? NULL : p;
 }
@@ -55,7 +56,8 @@ static bool open_session(struct target *a, pid_t pid, const char *spool)
         return false;
     int fd = open_file(pid, path, O_RDONLY);
     free(path);
-    if (fd >= 0 && pread(fd, s, sizeof *s, 0) == (ssize_t)sizeof *s && s->magic == SPOOL_SESSION_MAGIC)
+    if (fd >= 0 && pread(fd, s, sizeof *s, 0) == (ssize_t)sizeof *s &&
+        s->magic == SPOOL_SESSION_MAGIC)
         a->control.futexes = map_file(fd, 0, sizeof *s, PROT_READ);
     a->control.session = s;
     if (fd >= 0)
@@ -72,8 +74,8 @@ static bool attach_file(struct target *a, pid_t pid, const char *path, uint64_t 
         close(fd);
     if (!h)
         return false;
-    if (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) == SPOOL_MAGIC && lifetime_is_called(pid, h->pid) &&
-        open_session(a, pid, path))
+    if (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) == SPOOL_MAGIC &&
+        lifetime_is_called(pid, h->pid) && open_session(a, pid, path))
         a->control.header = h;
     else
         munmap(h, SPOOL_HEADER_BYTES);
@@ -83,7 +85,8 @@ static bool attach_file(struct target *a, pid_t pid, const char *path, uint64_t 
 // Is it where one of a user's reserves begins?
 static bool is_reserve(uint64_t offset)
 {
-    return offset >= SPOOL_RESERVES_BYTES && (offset - SPOOL_RESERVES_BYTES) % SPOOL_RESERVE_BYTES == 0;
+    return offset >= SPOOL_RESERVES_BYTES &&
+           (offset - SPOOL_RESERVES_BYTES) % SPOOL_RESERVE_BYTES == 0;
 }
 
 // Does the path name a file of reserves, or one that is gone?
@@ -144,10 +147,13 @@ int target_open(struct target *a, pid_t pid, struct err *e)
     if (refused)
         return open_error(pid, e);
     if (parents)
-        return err_set(e, -ENOENT,
-                       "%ld: is not recorded yet (no malloc call since fork), or its spool cannot be opened",
-                       (long)pid);
-    return err_set(e, -ENOENT, ended ? "%ld: the recording of this process has ended" : "%ld: is not being recorded",
+        return err_set(
+            e, -ENOENT,
+            "%ld: is not recorded yet (no malloc call since fork), or its spool cannot be opened",
+            (long)pid);
+    return err_set(e, -ENOENT,
+                   ended ? "%ld: the recording of this process has ended"
+                         : "%ld: is not being recorded",
                    (long)pid);
 }
 
@@ -174,8 +180,8 @@ static bool is_output(uint32_t recorder, const char *number, const char *path)
     if (!known || (flags & O_ACCMODE) == O_RDONLY || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
         return false;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool is =
-        fd >= 0 && pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic && get_u32(magic) == FRAME_MAGIC_TRACE;
+    bool is = fd >= 0 && pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
+              get_u32(magic) == FRAME_MAGIC_TRACE;
     if (fd >= 0)
         close(fd);
     return is;
@@ -188,17 +194,21 @@ int target_output(const struct target *a, char path[TARGET_PATH_BYTES], struct e
     const struct dirent *entry;
     bool found = false;
     if (a->session.flags & SPOOL_NO_RECORDER)
-        return err_set(e, -ENOENT, "%u: has no recorder: its trace is written later, by 'heaptape record --collect'",
-                       pid);
+        return err_set(
+            e, -ENOENT,
+            "%u: has no recorder: its trace is written later, by 'heaptape record --collect'", pid);
     snprintf(folder, sizeof folder, "/proc/%u/fd", recorder);
     DIR *d = opendir(folder);
     if (!d)
-        return err_set(e, errno == EACCES ? -EACCES : -ENOENT, "%u: the files of its recorder, process %u: %s", pid,
-                       recorder, strerror(errno));
+        return err_set(e, errno == EACCES ? -EACCES : -ENOENT,
+                       "%u: the files of its recorder, process %u: %s", pid, recorder,
+                       strerror(errno));
     while (!found && (entry = readdir(d))) {
         snprintf(path, TARGET_PATH_BYTES, "%s/%.20s", folder, entry->d_name);
         found = entry->d_name[0] != '.' && is_output(recorder, entry->d_name, path);
     }
     closedir(d);
-    return found ? 0 : err_set(e, -ENOENT, "%u: its recorder, process %u, writes no trace to a file", pid, recorder);
+    return found ? 0
+                 : err_set(e, -ENOENT, "%u: its recorder, process %u, writes no trace to a file",
+                           pid, recorder);
 }

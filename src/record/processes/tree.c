@@ -1,7 +1,7 @@
 #include "record/processes/tree.h"
 
-#include "record/drain/drain_private.h"
 #include "capture/spool/control.h"
+#include "record/drain/drain_private.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -148,7 +148,8 @@ static bool subscribe(int fd)
     const struct sockaddr_nl to = {.nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC};
     const enum proc_cn_mcast_op op = PROC_CN_MCAST_LISTEN;
     const struct cn_msg connector = {.id = {CN_IDX_PROC, CN_VAL_PROC}, .len = sizeof op};
-    union connector_message m = {.head = {.nlmsg_type = NLMSG_DONE, .nlmsg_len = EVENT_AT + sizeof op}};
+    union connector_message m = {
+        .head = {.nlmsg_type = NLMSG_DONE, .nlmsg_len = EVENT_AT + sizeof op}};
     struct proc_event event;
     const int bytes = RECEIVE_BYTES;
     memcpy(m.bytes + CONNECTOR_AT, &connector, sizeof connector);
@@ -156,7 +157,8 @@ static bool subscribe(int fd)
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) < 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
     filter(fd);
-    if (bind(fd, (const struct sockaddr *)&to, sizeof to) < 0 || send(fd, &m, m.head.nlmsg_len, 0) < 0)
+    if (bind(fd, (const struct sockaddr *)&to, sizeof to) < 0 ||
+        send(fd, &m, m.head.nlmsg_len, 0) < 0)
         return false;
     while (next_event(fd, &event) > 0) {
         if (event.what == PROC_EVENT_NONE)
@@ -184,11 +186,13 @@ static struct tree_member *find_member(struct tree *t, pid_t pid)
     return NULL;
 }
 
-static bool add_member(struct tree *t, pid_t pid, bool forked, uint64_t from, struct tree_image *image)
+static bool add_member(struct tree *t, pid_t pid, bool forked, uint64_t from,
+                       struct tree_image *image)
 {
     if (HT_GROW(&t->members, &t->members_capacity, t->n_members + 1) < 0)
         return false;
-    t->members[t->n_members++] = (struct tree_member){.pid = pid, .forked = forked, .from = from, .image = image};
+    t->members[t->n_members++] =
+        (struct tree_member){.pid = pid, .forked = forked, .from = from, .image = image};
     image->live++;
     image->ran++;
     return true;
@@ -224,7 +228,8 @@ static void handle_fork(struct tree *t, pid_t parent, pid_t child, uint64_t stam
     t->forks += of != NULL;
     // What the recorder itself starts is heaptape until it executes the program.
     if (!of && parent == getpid() && !t->is_attached) {
-        struct tree_image *own = add_image(t, &(struct tree_image){.pid = child, .from = stamp, .recorded = true});
+        struct tree_image *own =
+            add_image(t, &(struct tree_image){.pid = child, .from = stamp, .recorded = true});
         t->has_gaps |= !own || !add_member(t, child, true, stamp, own);
     } else if (of) {
         t->has_gaps |= !add_member(t, child, true, stamp, of->image);
@@ -270,8 +275,9 @@ static void take_event(struct tree *t, const struct proc_event *event)
     bool is_exec = event->what == PROC_EVENT_EXEC, is_exit = event->what == PROC_EVENT_EXIT;
     bool is_fork = event->what == PROC_EVENT_FORK;
     if (is_fork)
-        pid = event->event_data.fork.child_tgid == event->event_data.fork.child_pid ? event->event_data.fork.child_pid
-                                                                                    : 0;
+        pid = event->event_data.fork.child_tgid == event->event_data.fork.child_pid
+                  ? event->event_data.fork.child_pid
+                  : 0;
     else if (is_exec)
         pid = event->event_data.exec.process_tgid;
     else if (is_exit)
@@ -338,7 +344,8 @@ static bool start_thread(struct tree *t)
     pthread_attr_t small;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &mask);
-    bool started = pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, STACK_BYTES) == 0 &&
+    bool started = pthread_attr_init(&small) == 0 &&
+                   pthread_attr_setstacksize(&small, STACK_BYTES) == 0 &&
                    pthread_create(&t->thread, &small, listen_to_kernel, t) == 0;
     pthread_attr_destroy(&small);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
@@ -347,7 +354,8 @@ static bool start_thread(struct tree *t)
 
 static bool add_root(struct tree *t, pid_t pid)
 {
-    struct tree_image *image = pid ? add_image(t, &(struct tree_image){.pid = pid, .recorded = true}) : NULL;
+    struct tree_image *image =
+        pid ? add_image(t, &(struct tree_image){.pid = pid, .recorded = true}) : NULL;
     return !pid || (image && add_member(t, pid, false, 0, image));
 }
 
@@ -357,11 +365,13 @@ struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock, p
     if (!t)
         return NULL;
     mallopt(M_ARENA_MAX, 1); // an arena for the thread would take 64 MiB of address space
-    *t = (struct tree){.how = how, .clock = clock, .started = clock_point_take(clock), .is_attached = attached};
+    *t = (struct tree){
+        .how = how, .clock = clock, .started = clock_point_take(clock), .is_attached = attached};
     pthread_mutex_init(&t->mutex, NULL);
     t->socket = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_CONNECTOR);
     t->stop = eventfd(0, EFD_CLOEXEC);
-    if (t->socket >= 0 && t->stop >= 0 && add_root(t, attached) && subscribe(t->socket) && start_thread(t))
+    if (t->socket >= 0 && t->stop >= 0 && add_root(t, attached) && subscribe(t->socket) &&
+        start_thread(t))
         return t;
     if (t->socket >= 0)
         close(t->socket);
@@ -374,7 +384,8 @@ static bool is_of(const struct tree_spool *s, const struct tree_member *m, bool 
 {
     if (s->stamp < m->from || (m->gone && s->stamp > m->to))
         return false;
-    return by_file ? !s->visible && s->inode && s->inode == m->image->look.inode && s->device == m->image->look.device
+    return by_file ? !s->visible && s->inode && s->inode == m->image->look.inode &&
+                         s->device == m->image->look.device
                    : s->pid == m->pid;
 }
 

@@ -80,7 +80,8 @@ bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except)
     return false;
 }
 
-static struct unrecorded_process *find(const struct unrecorded *u, pid_t pid, unsigned long long start)
+static struct unrecorded_process *find(const struct unrecorded *u, pid_t pid,
+                                       unsigned long long start)
 {
     for (size_t i = u->n; i-- > 0;) {
         struct unrecorded_process *p = &u->items[i];
@@ -102,8 +103,10 @@ static bool read_stat(pid_t pid, struct unrecorded_process *p, pid_t *parent)
         close(fd);
     text[n > 0 ? n : 0] = 0;
     const char *to = strrchr(text, ')');
-    if (!to || sscanf(to + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ppid,
-                      &p->start) != 2)
+    if (!to ||
+        sscanf(to + 1,
+               " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+               &ppid, &p->start) != 2)
         return false;
     p->pid = pid;
     *parent = ppid;
@@ -123,7 +126,8 @@ static enum library find_library(pid_t pid)
     FILE *maps = fopen(path, "re");
     while (maps && !found && getline(&line, &room, maps) > 0) {
         found = strstr(line, "libheaptape");
-        has_libc |= strstr(line, "/libc.so") || strstr(line, "/libc-2.") || strstr(line, "/ld-musl-");
+        has_libc |=
+            strstr(line, "/libc.so") || strstr(line, "/libc-2.") || strstr(line, "/ld-musl-");
     }
     bool whole = maps && feof(maps); // and not without memory for a line
     free(line);
@@ -154,8 +158,8 @@ static void look_at(struct unrecorded *u, pid_t pid, pid_t program)
     struct unrecorded_process *p = find(u, pid, found.start);
     if (!p) {
         const struct unrecorded_process *of = find(u, parent, 0);
-        found.is_member = pid == program || (u->outer_pid && parent == u->outer_pid) || (of && of->is_member) ||
-                          lifetime_is_of_session(pid, u->how.dir);
+        found.is_member = pid == program || (u->outer_pid && parent == u->outer_pid) ||
+                          (of && of->is_member) || lifetime_is_of_session(pid, u->how.dir);
         if (HT_GROW(&u->items, &u->capacity, u->n + 1) < 0)
             return;
         p = &u->items[u->n++];
@@ -211,7 +215,8 @@ static void look(struct unrecorded *u, pid_t program)
     forget_ended(u);
 }
 
-void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, enum clock_kind clock, pid_t attached)
+void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, enum clock_kind clock,
+                      pid_t attached)
 {
     *u = (struct unrecorded){.how = *how};
     u->tree = tree_new(&u->how, clock, attached);
@@ -275,10 +280,12 @@ static void explain_refusal(char why[UNRECORDED_WHY_BYTES], const struct spool_u
     else if (error == SPOOL_REFUSED_ENDED)
         snprintf(why, UNRECORDED_WHY_BYTES, "the recording had ended");
     else if (u->limit && l.what)
-        snprintf(why, UNRECORDED_WHY_BYTES, "no spool could be made for it: %s (its %s is limited to %llu%s)",
+        snprintf(why, UNRECORDED_WHY_BYTES,
+                 "no spool could be made for it: %s (its %s is limited to %llu%s)",
                  strerror((int)error), l.what, (unsigned long long)l.amount, l.unit);
     else
-        snprintf(why, UNRECORDED_WHY_BYTES, "no spool could be made for it: %s", strerror((int)error));
+        snprintf(why, UNRECORDED_WHY_BYTES, "no spool could be made for it: %s",
+                 strerror((int)error));
 }
 
 // Those that say so themselves. Any program of the user can write there.
@@ -291,9 +298,11 @@ static int add_refused(const struct drain_reserves *r, struct trace_unrecorded *
         char why[UNRECORDED_WHY_BYTES], name[SPOOL_NAME_BYTES + 1];
         explain_refusal(why, u);
         snprintf(name, sizeof name, "%.*s", SPOOL_NAME_BYTES, u->name);
-        rc = add(to,
-                 &(struct trace_missed){
-                     .pid = u->pid, .name = name, .why = why, .calls = atomic_load(&u->count.calls), .ns = UINT64_MAX});
+        rc = add(to, &(struct trace_missed){.pid = u->pid,
+                                            .name = name,
+                                            .why = why,
+                                            .calls = atomic_load(&u->count.calls),
+                                            .ns = UINT64_MAX});
     }
     to->processes += refused > SPOOL_UNTRACED ? refused - SPOOL_UNTRACED : 0;
     return rc;
@@ -319,7 +328,8 @@ static bool has_said(const struct drain_reserves *r, const struct tree_image *im
     uint32_t refused = drain_untraced(r);
     for (uint32_t i = 0; i < refused && i < SPOOL_UNTRACED; i++) {
         const struct spool_untraced *u = &r->shared->untraced_of[i];
-        if (u->pid == (uint32_t)image->pid || strncmp(u->name, image->look.name, sizeof u->name) == 0)
+        if (u->pid == (uint32_t)image->pid ||
+            strncmp(u->name, image->look.name, sizeof u->name) == 0)
             return true;
     }
     return refused > SPOOL_UNTRACED;
@@ -355,15 +365,17 @@ static void explain_end(const struct tree_image *image, char why[UNRECORDED_WHY_
     else if (image->look.limit.what)
         snprintf(why, UNRECORDED_WHY_BYTES, "libheaptape.so never started in it");
     else if (WIFSIGNALED(image->status))
-        snprintf(why, UNRECORDED_WHY_BYTES, "libheaptape.so never started in it; signal %d ended it",
-                 WTERMSIG(image->status));
+        snprintf(why, UNRECORDED_WHY_BYTES,
+                 "libheaptape.so never started in it; signal %d ended it", WTERMSIG(image->status));
     else
-        snprintf(why, UNRECORDED_WHY_BYTES, "libheaptape.so never started in it; it exited with status %d",
+        snprintf(why, UNRECORDED_WHY_BYTES,
+                 "libheaptape.so never started in it; it exited with status %d",
                  WEXITSTATUS(image->status));
     add_limit(image, why);
 }
 
-static int add_image(const struct tree_image *image, bool unopened, uint64_t stamp_hz, struct trace_unrecorded *to)
+static int add_image(const struct tree_image *image, bool unopened, uint64_t stamp_hz,
+                     struct trace_unrecorded *to)
 {
     char why[UNRECORDED_WHY_BYTES];
     if (image->look.why[0])
@@ -372,13 +384,14 @@ static int add_image(const struct tree_image *image, bool unopened, uint64_t sta
         strcpy(why, "its spool could not be opened, or libheaptape.so never started in it");
     else
         explain_end(image, why);
-    return add(to,
-               &(struct trace_missed){.pid = (uint32_t)image->pid,
-                                      .name = (char *)image->look.name,
-                                      .why = why,
-                                      .forks = image->ran > 1 ? image->ran - 1 : 0,
-                                      .calls = UINT64_MAX,
-                                      .ns = image->to ? clock_to_ns(image->to - image->from, stamp_hz) : UINT64_MAX});
+    return add(to, &(struct trace_missed){.pid = (uint32_t)image->pid,
+                                          .name = (char *)image->look.name,
+                                          .why = why,
+                                          .forks = image->ran > 1 ? image->ran - 1 : 0,
+                                          .calls = UINT64_MAX,
+                                          .ns = image->to
+                                                    ? clock_to_ns(image->to - image->from, stamp_hz)
+                                                    : UINT64_MAX});
 }
 
 static bool is_missed_image(const struct tree_image *image, struct unrecorded_clock clock)

@@ -5,8 +5,8 @@
 #ifndef HEAPTAPE_RECORD_UNRECORDED_H
 #define HEAPTAPE_RECORD_UNRECORDED_H
 
-#include "record/processes/limit.h"
 #include "record/drain/drain.h"
+#include "record/processes/limit.h"
 #include "record/record.h"
 
 struct tree;
@@ -22,12 +22,14 @@ enum { UNRECORDED_WHY_BYTES = 160 };
 
 // What there is to be seen of a process.
 struct unrecorded_look {
-    char name[SPOOL_NAME_BYTES];    // "": it was gone
-    char why[UNRECORDED_WHY_BYTES]; // why the library cannot be in it; "": nothing speaks against it
-    bool gone;                      // it ended before all was seen
-    uint64_t device, inode;         // of its file; inode 0: unknown
+    char name[SPOOL_NAME_BYTES]; // "": it was gone
+    char
+        why[UNRECORDED_WHY_BYTES]; // why the library cannot be in it; "": nothing speaks against it
+    bool gone;                     // it ended before all was seen
+    uint64_t device, inode;        // of its file; inode 0: unknown
     bool followed;
-    struct limit limit; // a resource limit that may have kept the library from being loaded or started
+    struct limit
+        limit; // a resource limit that may have kept the library from being loaded or started
 };
 
 // Looks at a process that has just executed a program, or later.
@@ -41,12 +43,13 @@ struct unrecorded {
     size_t n, capacity;
     unsigned long long forks; // of the machine, at the last look
     unsigned look;            // their number
-    pid_t outer_pid;          // of the recorder in /proc, where that is of another pid namespace; else 0
-    unsigned due;             // looks, until something forks again
+    pid_t outer_pid; // of the recorder in /proc, where that is of another pid namespace; else 0
+    unsigned due;    // looks, until something forks again
 };
 
 // Before the program is started (`attached`: or of one that runs, its pid). What `how` points to is borrowed.
-void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, enum clock_kind clock, pid_t attached);
+void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, enum clock_kind clock,
+                      pid_t attached);
 
 // Does a process live that belongs to the session, whether it has a spool or not? `except`: a process that is known to
 // live and does not count; 0: none. False also where that cannot be known.

@@ -10,14 +10,16 @@
 #define MS(n) ((n)*1000000ull)
 
 // A process that lives for a day has about 2,000 maps when it changes little.
-#define FIRST_NS    MS(20) // least age of a process for its first map, so that programs that live for moments cost none
-#define CHANGED_NS  MS(50) // least time between two maps of a process that changes …
+#define FIRST_NS                                                                                   \
+    MS(20) // least age of a process for its first map, so that programs that live for moments cost none
+#define CHANGED_NS  MS(50)  // least time between two maps of a process that changes …
 #define SAME_NS     MS(200) // … and of one that does not …
 #define CHANGED_AGE 1024    // … or such a part of its age
 #define SAME_AGE    128
-#define REST_CPU    200 // times the CPU time of a map pass until the next of any process: half a percent of a CPU …
-#define REST_WALL   20  // … and such a multiple of how long it took
-#define MAX_NS      MS(250) // a map that takes longer is given up
+#define REST_CPU                                                                                   \
+    200 // times the CPU time of a map pass until the next of any process: half a percent of a CPU …
+#define REST_WALL 20      // … and such a multiple of how long it took
+#define MAX_NS    MS(250) // a map that takes longer is given up
 
 enum watch_state { WATCH_IDLE, WATCH_ASKED, WATCH_DONE, WATCH_ENDING };
 
@@ -56,8 +58,8 @@ static void take_map(struct proc_watch *w)
         w->payload.size = 0;
     trace_pages_release(&p);
     uint64_t now = clock_monotonic_ns();
-    w->rest_until_ns =
-        now + max(REST_CPU * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_cpu_ns), REST_WALL * (now - began_ns));
+    w->rest_until_ns = now + max(REST_CPU * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_cpu_ns),
+                                 REST_WALL * (now - began_ns));
 }
 
 static void *work(void *arg)
@@ -119,18 +121,21 @@ void proc_watch_free(struct proc_watch *w)
 static bool is_due(const struct proc_due *due, uint64_t now, uint64_t rss_bytes)
 {
     uint64_t age = now - due->first_ns, since = now - due->last_ns;
-    uint64_t change = rss_bytes > due->rss_bytes ? rss_bytes - due->rss_bytes : due->rss_bytes - rss_bytes;
+    uint64_t change =
+        rss_bytes > due->rss_bytes ? rss_bytes - due->rss_bytes : due->rss_bytes - rss_bytes;
     if (!due->last_ns)
         return age >= FIRST_NS;
     bool changed = change > due->rss_bytes / 16;
     return since >= (changed ? max(CHANGED_NS, age / CHANGED_AGE) : max(SAME_NS, age / SAME_AGE));
 }
 
-void proc_watch_ask(struct proc_watch *w, struct proc_due *due, uint32_t number, pid_t pid, uint64_t rss_bytes)
+void proc_watch_ask(struct proc_watch *w, struct proc_due *due, uint32_t number, pid_t pid,
+                    uint64_t rss_bytes)
 {
     uint64_t now = clock_monotonic_ns();
     due->first_ns = due->first_ns ? due->first_ns : now;
-    if (!w || atomic_load(&w->state) != WATCH_IDLE || now < w->rest_until_ns || !is_due(due, now, rss_bytes))
+    if (!w || atomic_load(&w->state) != WATCH_IDLE || now < w->rest_until_ns ||
+        !is_due(due, now, rss_bytes))
         return;
     due->last_ns = now;
     due->rss_bytes = rss_bytes;

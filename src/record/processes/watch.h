@@ -26,7 +26,8 @@ void proc_watch_free(struct proc_watch *w);
 // Has a map taken, if it is time: the process has grown or shrunk by a sixteenth since its last one, or that is long ago
 // in relation to how long it has run; no other map is being taken; and maps have cost no more than a part of the time up
 // to now. Returns at once. `number` is that of the process in the trace.
-void proc_watch_ask(struct proc_watch *w, struct proc_due *due, uint32_t number, pid_t pid, uint64_t rss_bytes);
+void proc_watch_ask(struct proc_watch *w, struct proc_due *due, uint32_t number, pid_t pid,
+                    uint64_t rss_bytes);
 
 // Moves the payload of a PAGES frame of process *number into the empty *payload, when one is complete.
 bool proc_watch_take(struct proc_watch *w, struct buf *payload, uint32_t *number);

@@ -12,21 +12,23 @@
 struct pending_op {
     struct plan *plan;
     struct plan_stream *stream;
-    uint32_t thread, recorded; // of the player; of the workload, which differs when all are played in one
+    uint32_t thread,
+        recorded; // of the player; of the workload, which differs when all are played in one
     const struct workload_op *op;
     uint64_t number; // of the op in the workload's thread; only where residency is known
     struct err *e;
 };
 
-__attribute__((format(printf, 2, 3))) static int bad(const struct pending_op *a, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static int bad(const struct pending_op *a, const char *fmt,
+                                                     ...)
 {
     char text[200];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    return err_set(a->e, -EBADMSG, "%s: op %llu of thread %u %s", a->plan->name, (unsigned long long)a->stream->ops,
-                   a->thread, text);
+    return err_set(a->e, -EBADMSG, "%s: op %llu of thread %u %s", a->plan->name,
+                   (unsigned long long)a->stream->ops, a->thread, text);
 }
 
 static int need_stream(struct plan *p, uint64_t thread, struct plan_stream **s, struct err *e)
@@ -55,8 +57,10 @@ static int need_slot(struct pending_op *a, struct plan_slot **slot)
     uint64_t n = (uint64_t)a->op->slot + 1;
     *slot = NULL;
     if (n > p->n_slots && n > p->memory_bytes / sizeof *p->slots)
-        return bad(a, "has slot %u: the table of slots does not fit into the memory allowed (try a larger --memory)",
-                   a->op->slot);
+        return bad(
+            a,
+            "has slot %u: the table of slots does not fit into the memory allowed (try a larger --memory)",
+            a->op->slot);
     if (HT_EXTEND(&p->slots, &p->n_slots, &p->slots_capacity, n) < 0)
         return plan_no_memory(a->e);
     *slot = &p->slots[a->op->slot];
@@ -86,7 +90,8 @@ static void count_live(struct pending_op *a, uint64_t change)
 // A snapshot names the call that allocated each block.
 static int note_allocation(struct pending_op *a)
 {
-    return a->plan->settings.snapshots ? plan_note_allocation(a->plan, a->recorded, a->op, a->e) : 0;
+    return a->plan->settings.snapshots ? plan_note_allocation(a->plan, a->recorded, a->op, a->e)
+                                       : 0;
 }
 
 static int put_counted(struct pending_op *a, const struct plan_call *c)
@@ -131,9 +136,11 @@ static int put_pace(struct pending_op *a, uint64_t stamp)
 {
     enum { PACE_STEP_NS = 20000, CLOCK_STEP_NS = 500000 };
     struct plan *p = a->plan;
-    if (!(p->settings.ns_per_stamp > 0) || a->op->kind == HT_PREEXISTING || stamp < a->stream->pace_stamp)
+    if (!(p->settings.ns_per_stamp > 0) || a->op->kind == HT_PREEXISTING ||
+        stamp < a->stream->pace_stamp)
         return 0;
-    double ns = stamp > p->first_stamp ? (double)(stamp - p->first_stamp) * p->settings.ns_per_stamp : 0;
+    double ns =
+        stamp > p->first_stamp ? (double)(stamp - p->first_stamp) * p->settings.ns_per_stamp : 0;
     if (ns >= (double)(1ull << 55))
         return p->settings.paced ? bad(a, "is more than a year later than the first one") : 0;
     double step = (p->settings.paced ? PACE_STEP_NS : CLOCK_STEP_NS) / p->settings.ns_per_stamp;
@@ -148,8 +155,8 @@ static int put_dependencies(struct pending_op *a)
         const struct workload_dependency *w = &a->op->dependencies[i];
         struct plan_stream *other = w->thread < p->n_streams ? p->streams[w->thread] : NULL;
         if (!other || w->op >= other->ops)
-            return bad(a, "depends on op %llu of thread %u, which does not come before it", (unsigned long long)w->op,
-                       w->thread);
+            return bad(a, "depends on op %llu of thread %u, which does not come before it",
+                       (unsigned long long)w->op, w->thread);
         if (other == a->stream)
             continue;
         uint64_t position;
@@ -169,7 +176,8 @@ static int allocate_entry(struct pending_op *a, struct plan_slot *slot)
         return plan_no_memory(a->e);
     if (a->plan->slot_table.limit > a->plan->memory_bytes / 8)
         return bad(
-            a, "is one block too many: the slot table does not fit into the memory allowed (try a larger --memory)");
+            a,
+            "is one block too many: the slot table does not fit into the memory allowed (try a larger --memory)");
     int rc = 0;
     if (batch && batch->from_thread != a->thread)
         rc = plan_put_wait(a->plan, a->stream, batch->from_thread, batch->position, a->e);
@@ -182,7 +190,9 @@ static int share_entries(struct pending_op *a)
 {
     uint64_t position;
     plan_stream_publish(a->stream, a->stream->ops - 1, &position);
-    return slot_table_share(&a->plan->slot_table, &a->stream->pool, a->thread, position) < 0 ? plan_no_memory(a->e) : 0;
+    return slot_table_share(&a->plan->slot_table, &a->stream->pool, a->thread, position) < 0
+               ? plan_no_memory(a->e)
+               : 0;
 }
 
 static int free_entry(struct pending_op *a, struct plan_slot *slot)
@@ -205,8 +215,8 @@ static int set_size(struct pending_op *a, struct plan_slot *slot)
     struct plan *p = a->plan;
     uint64_t size = requested(a->op);
     if (size > PTRDIFF_MAX)
-        return bad(a, "requests %llu × %llu bytes, which no allocator has", (unsigned long long)a->op->count,
-                   (unsigned long long)a->op->size);
+        return bad(a, "requests %llu × %llu bytes, which no allocator has",
+                   (unsigned long long)a->op->count, (unsigned long long)a->op->size);
     count_live(a, size - slot->size);
     slot->size = size;
     if (size > p->max_block_bytes)
@@ -219,12 +229,15 @@ static int set_size(struct pending_op *a, struct plan_slot *slot)
 static uint64_t of_block_kib(uint64_t kib, uint64_t size)
 {
     uint64_t whole = WORKLOAD_PAGE_BYTES;
-    return kib / WORKLOAD_PAGE_KIB >= size / whole - 1 ? (size + whole - 1) / whole * WORKLOAD_PAGE_KIB : kib;
+    return kib / WORKLOAD_PAGE_KIB >= size / whole - 1
+               ? (size + whole - 1) / whole * WORKLOAD_PAGE_KIB
+               : kib;
 }
 
 // How much other blocks of the same size class, and from calloc or not, were used so far: of the same call site if it is
 // recorded. NULL: out of memory.
-static struct plan_use *use_by_site(struct plan *p, const struct workload_op *op, uint64_t size, bool zeroed)
+static struct plan_use *use_by_site(struct plan *p, const struct workload_op *op, uint64_t size,
+                                    bool zeroed)
 {
     uint64_t site = op->kind == HT_PREEXISTING ? op->value >> 8 : op->value;
     unsigned class = 63 - (unsigned)__builtin_clzll(size);
@@ -253,7 +266,8 @@ static void add_use(struct plan_use *to, uint64_t bytes, uint64_t used)
 static unsigned part_of_byte(const struct plan_use *u, uint64_t number)
 {
     unsigned part = 0;
-    for (uint64_t end = u->by_part[0].bytes; end <= number && part < PLAN_USE_PARTS; end += u->by_part[part].bytes)
+    for (uint64_t end = u->by_part[0].bytes; end <= number && part < PLAN_USE_PARTS;
+         end += u->by_part[part].bytes)
         part++;
     return part;
 }
@@ -291,7 +305,8 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
     bool is_live_at_start = a->op->kind == HT_PREEXISTING;
     if (slot->size < HT_BIG_BYTES)
         return 0;
-    bool zeroed = (a->op->kind == HT_PREEXISTING ? (uint8_t)a->op->value : a->op->kind) == HT_CALLOC;
+    bool zeroed =
+        (a->op->kind == HT_PREEXISTING ? (uint8_t)a->op->value : a->op->kind) == HT_CALLOC;
     uint64_t kib = slot->size >> 10;
     struct plan_use *alike = &p->uses[zeroed][63 - __builtin_clzll(slot->size)],
                     *of_site = use_by_site(p, a->op, slot->size, zeroed);
@@ -304,8 +319,11 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
     if (r && r->used > kib)
         r = NULL;
     bool known = r && (zeroed || r->used == r->resident);
-    struct plan_late late = {
-        .owner = s, .thread = a->recorded, .entry = slot->entry, .zeroed = zeroed, .pages = kib / WORKLOAD_PAGE_KIB};
+    struct plan_late late = {.owner = s,
+                             .thread = a->recorded,
+                             .entry = slot->entry,
+                             .zeroed = zeroed,
+                             .pages = kib / WORKLOAD_PAGE_KIB};
     if (!known && !others->all.bytes && !r) {
         late.used = zeroed ? 0 : kib / WORKLOAD_PAGE_KIB;
         return is_live_at_start ? 0 : put_late(a, slot, &late);
@@ -341,7 +359,8 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
 // The call of an op that allocates; a realloc does if it is one of NULL.
 static struct plan_call allocation_call(const struct workload_op *op, uint32_t entry)
 {
-    struct plan_call c = {.op = (enum plan_op)op->kind, .entry = entry, .size = op->size, .extra = {op->align}};
+    struct plan_call c = {
+        .op = (enum plan_op)op->kind, .entry = entry, .size = op->size, .extra = {op->align}};
     if (op->kind == HT_CALLOC && op->count != 1) {
         c.op = PLAN_CALLOC_MANY;
         c.extra[0] = op->count;
@@ -428,7 +447,10 @@ static int add_realloc(struct pending_op *a)
     int rc = occupied_slot(a, &slot);
     if (rc < 0)
         return rc;
-    struct plan_call c = {.op = (enum plan_op)op->kind, .entry = slot->entry, .size = op->size, .extra = {slot->size}};
+    struct plan_call c = {.op = (enum plan_op)op->kind,
+                          .entry = slot->entry,
+                          .size = op->size,
+                          .extra = {slot->size}};
     if (op->kind == HT_REALLOCARRAY) {
         c.extra[0] = op->count;
         c.extra[1] = slot->size;
@@ -487,8 +509,10 @@ static int add_preexisting(struct pending_op *a)
     p->preexisting_bytes += slot->size;
     p->preexisting.live_change = plan_wrapping_add(p->preexisting.live_change, (int64_t)slot->size);
     p->facts.preexisting++;
-    struct plan_call c = {
-        .op = PLAN_PREEXISTING, .entry = slot->entry, .size = slot->size, .extra = {1ull << slot->align_log2, kind}};
+    struct plan_call c = {.op = PLAN_PREEXISTING,
+                          .entry = slot->entry,
+                          .size = slot->size,
+                          .extra = {1ull << slot->align_log2, kind}};
     rc = put_touch(a, &p->preexisting, slot);
     if (rc == 0)
         rc = plan_put_call(p, &p->preexisting, &c, a->e);
@@ -512,7 +536,8 @@ static int add_thread_create(struct pending_op *a)
     if (child->started_by_thread || child->ops || child == a->stream)
         return put_skipped(a);
     child->started_by_thread = true;
-    return plan_put_call(a->plan, a->stream, &(struct plan_call){.op = PLAN_START_THREAD, .size = op->value}, a->e);
+    return plan_put_call(a->plan, a->stream,
+                         &(struct plan_call){.op = PLAN_START_THREAD, .size = op->value}, a->e);
 }
 
 // A thread that exits leaves its entries to the others.
@@ -579,7 +604,8 @@ static int put_periodic(struct pending_op *a)
     struct plan *p = a->plan;
     int rc = 0;
     bool is_mark = event_infos[a->op->kind].class == HT_CLASS_MARK;
-    bool asks = a->op->kind == HT_MALLOC_STATS && p->facts.stats_samples < PLAN_MAX_STATS; // as the program did
+    bool asks = a->op->kind == HT_MALLOC_STATS &&
+                p->facts.stats_samples < PLAN_MAX_STATS; // as the program did
     if (p->settings.trim_every && p->facts.events >= p->next_trim) {
         p->next_trim += p->settings.trim_every;
         rc = plan_put_trim(p, a->stream, a->e);
@@ -589,9 +615,10 @@ static int put_periodic(struct pending_op *a)
     if (rc < 0 || !p->settings.stats_every || (!is_mark && p->facts.events < p->next_stats))
         return rc;
     if (p->facts.stats_samples >= PLAN_MAX_STATS)
-        return err_set(a->e, -EINVAL,
-                       "%s: more than %d samples of the allocator's statistics (try a larger --stats-every)", p->name,
-                       PLAN_MAX_STATS);
+        return err_set(
+            a->e, -EINVAL,
+            "%s: more than %d samples of the allocator's statistics (try a larger --stats-every)",
+            p->name, PLAN_MAX_STATS);
     if (!is_mark)
         p->next_stats += p->settings.stats_every;
     return plan_put_stats(p, a->stream, a->e);
@@ -621,7 +648,8 @@ static int put_recorded_samples(struct pending_op *a)
 }
 
 // Any op.
-static int add_op(struct plan *p, uint32_t thread, uint64_t op_number, const struct workload_op *op, struct err *e)
+static int add_op(struct plan *p, uint32_t thread, uint64_t op_number, const struct workload_op *op,
+                  struct err *e)
 {
     struct pending_op a = {.plan = p,
                            .thread = p->facts.one_thread ? 0 : thread,
@@ -664,16 +692,18 @@ static int number_ops(struct plan *p, uint32_t thread, size_t n, uint64_t *first
     if (!p->residency)
         return 0;
     if (thread >= PLAN_MAX_THREADS)
-        return err_set(e, -EBADMSG, "%s: thread %u: only %d threads can be replayed", p->name, thread,
-                       PLAN_MAX_THREADS);
-    if (HT_EXTEND(&p->op_numbers, &p->n_op_numbers, &p->op_numbers_capacity, (size_t)thread + 1) < 0)
+        return err_set(e, -EBADMSG, "%s: thread %u: only %d threads can be replayed", p->name,
+                       thread, PLAN_MAX_THREADS);
+    if (HT_EXTEND(&p->op_numbers, &p->n_op_numbers, &p->op_numbers_capacity, (size_t)thread + 1) <
+        0)
         return plan_no_memory(e);
     *first = p->op_numbers[thread];
     p->op_numbers[thread] += n;
     return 0;
 }
 
-int plan_add_ops(struct plan *p, uint32_t thread, const struct workload_op *ops, size_t n, struct err *e)
+int plan_add_ops(struct plan *p, uint32_t thread, const struct workload_op *ops, size_t n,
+                 struct err *e)
 {
     uint32_t number = p->facts.one_thread ? 0 : thread;
     uint64_t op_number = 0;
@@ -692,7 +722,8 @@ int plan_add_ops(struct plan *p, uint32_t thread, const struct workload_op *ops,
     return rc;
 }
 
-int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e)
+int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_progress *progress,
+                  struct err *e)
 {
     enum { REPORT_EVERY = 1 << 16 };
     uint32_t thread;
@@ -729,7 +760,8 @@ int plan_put_end(struct plan *p, struct err *e)
 }
 
 // Without residency where the index does not lead to it: of what is wrong with the file the reader of the ops says more.
-int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e)
+int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress,
+              struct err *e)
 {
     struct samples_residency residency;
     struct workload_summary summary;

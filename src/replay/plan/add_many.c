@@ -40,7 +40,8 @@ static uint64_t least(uint64_t a, uint64_t b)
 }
 
 // How many ops may be added before something else is to be added between them.
-static size_t count_before_others(const struct plan *p, const struct plan_stream *s, uint32_t thread, size_t n)
+static size_t count_before_others(const struct plan *p, const struct plan_stream *s,
+                                  uint32_t thread, size_t n)
 {
     if (p->settings.snapshots || !s->span.ops || !p->facts.events)
         return 0;
@@ -72,7 +73,8 @@ static struct adding begin(const struct plan *p, const struct plan_stream *s)
     };
 }
 
-static void end(struct plan *p, struct plan_stream *s, const struct adding *a, const struct workload_op *ops)
+static void end(struct plan *p, struct plan_stream *s, const struct adding *a,
+                const struct workload_op *ops)
 {
     if (!a->done)
         return;
@@ -85,7 +87,8 @@ static void end(struct plan *p, struct plan_stream *s, const struct adding *a, c
     s->unsampled_events += a->done;
     p->coupling.calls += a->done;
     p->coupling.bytes += a->bytes;
-    s->live_change = plan_wrapping_add(s->live_change, plan_wrapping_add(a->live, (int64_t)(0 - (uint64_t)p->live)));
+    s->live_change = plan_wrapping_add(
+        s->live_change, plan_wrapping_add(a->live, (int64_t)(0 - (uint64_t)p->live)));
     s->span.ops += a->done;
     s->span.last_stamp = ops[a->done - 1].stamp;
     s->span.last_event = p->facts.events + a->done - 1;
@@ -122,20 +125,23 @@ static inline void resize(struct plan_slot *slot, uint64_t size, uint64_t op, st
 }
 
 // Puts the call of `op`, which has a slot; false, and nothing is changed, if it is none of the plain ones.
-static inline bool add(const struct plan *p, struct plan_stream *s, const struct workload_op *op, struct adding *a)
+static inline bool add(const struct plan *p, struct plan_stream *s, const struct workload_op *op,
+                       struct adding *a)
 {
     struct plan_slot *slot = &p->slots[op->slot];
     uint64_t entry = slot->entry;
     switch (plain_calls[op->kind].how) {
     case ALLOCATES:
-        if (entry || op->flags || (op->kind == HT_CALLOC && op->count != 1) || !(entry = allocate_entry(s, a)))
+        if (entry || op->flags || (op->kind == HT_CALLOC && op->count != 1) ||
+            !(entry = allocate_entry(s, a)))
             return false;
-        *slot = (struct plan_slot){.entry = (uint32_t)entry, .free_kind = plain_calls[op->kind].freed_by};
+        *slot = (struct plan_slot){.entry = (uint32_t)entry,
+                                   .free_kind = plain_calls[op->kind].freed_by};
         resize(slot, op->size, p->added + a->done + 1, a);
         break;
     case FREES:
-        if (!entry || op->flags || slot->size >> HT_BIG_SIZE_BITS || a->n_free + 1 >= SLOT_TABLE_SURPLUS ||
-            a->n_free == s->pool.capacity)
+        if (!entry || op->flags || slot->size >> HT_BIG_SIZE_BITS ||
+            a->n_free + 1 >= SLOT_TABLE_SURPLUS || a->n_free == s->pool.capacity)
             return false;
         a->live = plan_wrapping_add(a->live, (int64_t)(0 - slot->size));
         a->bytes += slot->size;
@@ -155,16 +161,19 @@ static inline bool add(const struct plan *p, struct plan_stream *s, const struct
     return true;
 }
 
-size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread, const struct workload_op *ops, size_t n)
+size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread,
+                      const struct workload_op *ops, size_t n)
 {
     enum { AHEAD = 8 };
     size_t most = count_before_others(p, s, thread, n);
-    uint64_t until = p->n_passed < p->n_recorded ? p->recorded[p->n_passed].sample.stamp : UINT64_MAX;
+    uint64_t until =
+        p->n_passed < p->n_recorded ? p->recorded[p->n_passed].sample.stamp : UINT64_MAX;
     until = p->next_step ? least(until, p->next_step - 1) : 0;
     if (p->settings.ns_per_stamp > 0)
         until = s->pace_stamp ? least(until, s->pace_stamp - 1) : 0;
     bool narrow = p->slot_table.limit <= 1u << PLAN_ENTRY_BITS;
-    if (!most || !narrow || HT_GROW(&s->index, &s->index_capacity, s->indexed + most / PLAN_INDEX_OPS + 1) < 0)
+    if (!most || !narrow ||
+        HT_GROW(&s->index, &s->index_capacity, s->indexed + most / PLAN_INDEX_OPS + 1) < 0)
         return 0;
     struct adding a = begin(p, s);
     uint64_t since = s->ops - s->index_from;
@@ -172,9 +181,10 @@ size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread, co
         const struct workload_op *op = &ops[a.done];
         if (a.done + AHEAD < n && op[AHEAD].slot < p->n_slots)
             __builtin_prefetch(&p->slots[op[AHEAD].slot], 1);
-        if (op->stamp > until || op->n_dependencies || op->slot >= p->n_slots || op->size >> HT_BIG_SIZE_BITS ||
-            a.end - a.position < PLAN_MAX_OP_WORDS ||
-            plan_section_is_full(p, p->coupling.calls + a.done, p->coupling.bytes + a.bytes) || !add(p, s, op, &a))
+        if (op->stamp > until || op->n_dependencies || op->slot >= p->n_slots ||
+            op->size >> HT_BIG_SIZE_BITS || a.end - a.position < PLAN_MAX_OP_WORDS ||
+            plan_section_is_full(p, p->coupling.calls + a.done, p->coupling.bytes + a.bytes) ||
+            !add(p, s, op, &a))
             break;
         p->facts.by_kind[op->kind]++;
         if ((since + a.done) % PLAN_INDEX_OPS == 0)

@@ -9,10 +9,12 @@
 
 // A slot of the workload, by its number.
 struct plan_slot {
-    uint64_t size;                 // requested bytes
-    uint32_t entry;                // of the slot table; 0: holds no block
-    uint8_t free_kind, align_log2; // kind of call that can free the block, and its alignment for that
-    uint16_t unused;               // of a big block, in parts of PLAN_UNUSED_ALL: what the program did not use of it
+    uint64_t size;  // requested bytes
+    uint32_t entry; // of the slot table; 0: holds no block
+    uint8_t free_kind,
+        align_log2; // kind of call that can free the block, and its alignment for that
+    uint16_t
+        unused; // of a big block, in parts of PLAN_UNUSED_ALL: what the program did not use of it
 };
 #define PLAN_UNUSED_ALL UINT16_MAX
 
@@ -21,10 +23,10 @@ struct plan_late {
     struct plan_stream *owner; // of the op that allocated or resized it
     uint32_t thread;           // the same, of the workload
     uint32_t entry;
-    bool zeroed;                                 // from calloc
-    uint64_t touch;                              // word number of the pages in its TOUCH; 0: it has none
-    uint64_t pages, used, front_kib;             // pages: of its size; the last: used from its start on
-    uint64_t due, touched;                       // pages used up to now; and of them those that the ops so far touch
+    bool zeroed;                     // from calloc
+    uint64_t touch;                  // word number of the pages in its TOUCH; 0: it has none
+    uint64_t pages, used, front_kib; // pages: of its size; the last: used from its start on
+    uint64_t due, touched; // pages used up to now; and of them those that the ops so far touch
     const struct workload_residency_step *steps; // that come next; borrowed while ops are added
     size_t n_steps;
     bool sampled; // a sample or a step has come since: what its TOUCH touches is known
@@ -89,21 +91,25 @@ struct plan_coupling {
 
 struct plan {
     const char *name;
-    const struct samples_residency *residency; // borrowed while ops are added; NULL: none was recorded
-    uint64_t *op_numbers;                      // by thread of the workload: of its next op
+    const struct samples_residency
+        *residency;       // borrowed while ops are added; NULL: none was recorded
+    uint64_t *op_numbers; // by thread of the workload: of its next op
     size_t n_op_numbers, op_numbers_capacity;
-    struct plan_use uses[2][PLAN_SIZE_CLASSES]; // of blocks so far, not from calloc and from calloc, by power of two
-    struct plan_use *site_uses;                 // the same of the blocks of a call site; their numbers + 1 are in …
+    struct plan_use uses
+        [2]
+        [PLAN_SIZE_CLASSES]; // of blocks so far, not from calloc and from calloc, by power of two
+    struct plan_use *site_uses; // the same of the blocks of a call site; their numbers + 1 are in …
     size_t n_site_uses, site_uses_capacity;
     struct map use_of_site; // … by site << 7 | class << 1 | from calloc
     struct plan_settings settings;
     struct plan_memory memory; // header, array of threads, and streams
-    struct plan_memory ring;   // streams of the threads of a streamed plan: the window that is filled; unused otherwise
-    uint64_t *window_words;    // of that
+    struct plan_memory
+        ring; // streams of the threads of a streamed plan: the window that is filled; unused otherwise
+    uint64_t *window_words;      // of that
     struct plan_window *windows; // facts.windows
     size_t windows_capacity;
     uint64_t header_at, memory_bytes;
-    uint64_t file_at;             // byte offset of the words in their file; 0 unless the plan was loaded
+    uint64_t file_at; // byte offset of the words in their file; 0 unless the plan was loaded
     struct plan_stream **streams; // by thread number; NULL: nothing known of it
     size_t n_streams, streams_capacity;
     struct plan_stream preexisting, leftovers;
@@ -136,12 +142,14 @@ struct plan {
     uint64_t mapped_bytes;
     struct plan_late *lates; // in the order of their allocation
     size_t n_lates, lates_capacity;
-    struct map late_uses; // by entry of a live block with a TOUCH_LATE: the owner's number and its next op, plus 1
-    uint64_t next_step;   // stamp, UINT64_MAX: none of these has one
-    uint64_t unused, late_bytes; // bytes of live big blocks that the program did not use, and those that it used later
-    bool whole;                  // the ops are those of a process to its end
-    bool has_beside;             // there was a sample, which had …
-    int64_t beside_heap;         // … so much private memory beside what blocks use
+    struct map
+        late_uses; // by entry of a live block with a TOUCH_LATE: the owner's number and its next op, plus 1
+    uint64_t next_step; // stamp, UINT64_MAX: none of these has one
+    uint64_t unused,
+        late_bytes; // bytes of live big blocks that the program did not use, and those that it used later
+    bool whole;          // the ops are those of a process to its end
+    bool has_beside;     // there was a sample, which had …
+    int64_t beside_heap; // … so much private memory beside what blocks use
     struct plan_coupling coupling;
     struct plan_live_point *points; // one for each SAMPLE
     size_t n_points, points_capacity;
@@ -169,7 +177,8 @@ int plan_no_memory(struct err *e);
 
 // add_many.c: adds as many of the ops, of a thread of the workload, as are plain calls that need nothing between them:
 // how many.
-size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread, const struct workload_op *ops, size_t n);
+size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread,
+                      const struct workload_op *ops, size_t n);
 
 // put.c: appends ops to a stream.
 
@@ -177,10 +186,12 @@ size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread, co
 int plan_put_call(struct plan *p, struct plan_stream *s, const struct plan_call *c, struct err *e);
 
 // WAIT: the following ops wait until `thread` has published `position` (0: that was long ago).
-int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e);
+int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position,
+                  struct err *e);
 
 // COUPLE, likewise.
-int plan_put_couple(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e);
+int plan_put_couple(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position,
+                    struct err *e);
 
 // COUNT, with the calls and live bytes since the last one.
 int plan_put_count(struct plan *p, struct plan_stream *s, struct err *e);
@@ -194,11 +205,12 @@ int plan_put_snapshot(struct plan *p, struct plan_stream *s, struct err *e);
 int plan_put_switch(struct plan *p, struct plan_stream *s, uint32_t thread, struct err *e);
 
 // TOUCH: pages used of the block of the next call. *at is the word number of the second word.
-int plan_put_touch(struct plan *p, struct plan_stream *s, const struct plan_late *late, uint64_t *at, struct err *e);
+int plan_put_touch(struct plan *p, struct plan_stream *s, const struct plan_late *late,
+                   uint64_t *at, struct err *e);
 
 // TOUCH_LATE: further pages of a block, up to number `to` of those that are used.
-int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan_late *late, uint64_t to,
-                        struct err *e);
+int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan_late *late,
+                        uint64_t to, struct err *e);
 
 // PACE: the following ops wait until `ns` (less than 2^56) after the start.
 int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e);
@@ -207,7 +219,8 @@ int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err
 uint64_t plan_op_in_window(const struct plan *p, uint32_t thread, uint64_t position);
 
 // Reads bytes of the plan's file from offset `at` on.
-int plan_read_at(const struct plan *p, int fd, void *to, uint64_t bytes, uint64_t at, struct err *e);
+int plan_read_at(const struct plan *p, int fd, void *to, uint64_t bytes, uint64_t at,
+                 struct err *e);
 
 // Of the head of a streamed plan's ring.
 uint64_t plan_streaming_bytes(const struct plan *p);
@@ -218,7 +231,8 @@ bool plan_check_window(const struct plan *p, const uint64_t *words, uint64_t w,
                        const struct plan_window_segment *segments);
 
 // snapshot.c. The op has allocated or resized the block of its slot.
-int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_op *op, struct err *e);
+int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_op *op,
+                         struct err *e);
 
 // Before and after each op of stream `s` is added: makes all threads stand still if this is the op to do it at.
 int plan_snapshot_before(struct plan *p, struct plan_stream *s, struct err *e);
@@ -235,7 +249,8 @@ void plan_release_coupling(struct plan *p);
 // Is the current section as long as it may be?
 static inline bool plan_section_is_full(const struct plan *p, uint64_t calls, uint64_t bytes)
 {
-    return bytes >= PLAN_SECTION_BYTES && bytes >= ((uint64_t)p->peak + p->preexisting_bytes) / PLAN_SECTION_PART &&
+    return bytes >= PLAN_SECTION_BYTES &&
+           bytes >= ((uint64_t)p->peak + p->preexisting_bytes) / PLAN_SECTION_PART &&
            calls >= PLAN_SECTION_CALLS;
 }
 
@@ -243,13 +258,15 @@ static inline bool plan_section_is_full(const struct plan *p, uint64_t calls, ui
 int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct plan_late *late);
 
 // The slot's big block is about to be freed or resized by an op of `s`: puts the touches that are left.
-int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *slot, struct err *e);
+int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *slot,
+                       struct err *e);
 
 // The sample lies between the ops so far and the next one.
 void plan_late_sample(struct plan *p, const struct workload_sample *sample);
 
 // Puts the touches that are due of blocks of the stream and the workload's thread, all of them if the thread exits.
-int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool exits, struct err *e);
+int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool exits,
+                  struct err *e);
 
 // The next op is of that stamp: their steps until then.
 void plan_late_step(struct plan *p, uint64_t stamp);

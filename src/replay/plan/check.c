@@ -37,8 +37,8 @@ static bool check_preexisting(const struct checked *c, uint64_t entry, const uin
 {
     bool is_power = extra[0] && !(extra[0] & (extra[0] - 1));
     unsigned kind = extra[1] < HT_KIND_LIMIT ? (unsigned)extra[1] : 0;
-    bool allocates = kind == HT_MALLOC || kind == HT_MEMALIGN || kind == HT_NEW || kind == HT_NEW_ARRAY ||
-                     kind == HT_NEW_ALIGNED || kind == HT_NEW_ARRAY_ALIGNED;
+    bool allocates = kind == HT_MALLOC || kind == HT_MEMALIGN || kind == HT_NEW ||
+                     kind == HT_NEW_ARRAY || kind == HT_NEW_ALIGNED || kind == HT_NEW_ARRAY_ALIGNED;
     return entry < c->header->slot_table_entries && is_power && allocates && is_called(c, kind);
 }
 
@@ -119,13 +119,17 @@ static bool check_facts(const struct plan *p, const struct plan_header *h)
     uint64_t ring = f->streamed ? plan_ring_at(p) : 0,
              window = f->streamed ? plan_window_bytes(p->settings.memory_bytes) : 0;
     return h->magic == PLAN_MAGIC && h->words == p->memory.used && h->n_threads == p->n_streams &&
-           h->threads_at < h->words && (h->words - h->threads_at) * 8 / sizeof(struct plan_thread) >= h->n_threads &&
-           h->slot_table_entries == f->slot_table_entries && f->slot_table_entries <= p->memory_bytes / 8 &&
-           h->samples == f->samples && f->samples <= 2 * PLAN_SAMPLES_WANTED && f->stats_samples <= PLAN_MAX_STATS &&
-           h->max_block_bytes <= PTRDIFF_MAX && h->n_caches <= PLAN_MAX_THREADS && h->ring_at == ring &&
-           h->window_words == window / 8 && f->window_bytes == window && h->streaming_bytes == f->streaming_bytes &&
-           f->streaming_bytes == (f->streamed ? plan_streaming_bytes(p) : 0) && f->streamed == p->settings.streamed &&
-           f->one_thread == p->settings.one_thread && f->events > 0;
+           h->threads_at < h->words &&
+           (h->words - h->threads_at) * 8 / sizeof(struct plan_thread) >= h->n_threads &&
+           h->slot_table_entries == f->slot_table_entries &&
+           f->slot_table_entries <= p->memory_bytes / 8 && h->samples == f->samples &&
+           f->samples <= 2 * PLAN_SAMPLES_WANTED && f->stats_samples <= PLAN_MAX_STATS &&
+           h->max_block_bytes <= PTRDIFF_MAX && h->n_caches <= PLAN_MAX_THREADS &&
+           h->ring_at == ring && h->window_words == window / 8 && f->window_bytes == window &&
+           h->streaming_bytes == f->streaming_bytes &&
+           f->streaming_bytes == (f->streamed ? plan_streaming_bytes(p) : 0) &&
+           f->streamed == p->settings.streamed && f->one_thread == p->settings.one_thread &&
+           f->events > 0;
 }
 
 // Of a streamed plan, whose threads all begin with a NEXT_SEGMENT of the file.
@@ -134,7 +138,8 @@ static bool check_windows(const struct checked *c)
     const struct plan *p = c->plan;
     for (uint64_t i = 0; i < p->facts.windows; i++) {
         const struct plan_window *w = &p->windows[i];
-        if (w->words > c->header->window_words || w->segments > p->n_streams || w->at > PLAN_FIRST_WINDOW)
+        if (w->words > c->header->window_words || w->segments > p->n_streams ||
+            w->at > PLAN_FIRST_WINDOW)
             return false;
     }
     for (size_t i = 0; i < p->n_samples; i++) {
@@ -196,7 +201,8 @@ bool plan_check_window(const struct plan *p, const uint64_t *words, uint64_t w,
     struct checked c = begin(p, words, p->windows[w].words);
     uint64_t first = PLAN_FIRST_WINDOW + w * c.header->window_words;
     for (size_t i = 0; i < p->windows[w].segments; i++) {
-        if (segments[i].thread >= p->n_streams || !p->streams[segments[i].thread] || segments[i].first < first ||
+        if (segments[i].thread >= p->n_streams || !p->streams[segments[i].thread] ||
+            segments[i].first < first ||
             !check_stream(&c, segments[i].first - first, PLAN_NEXT_SEGMENT))
             return false;
     }

@@ -34,14 +34,15 @@ static void end_section(struct plan *p)
 static void end_at_samples(struct plan *p, const struct workload_op *op)
 {
     const struct plan_coupling *c = &p->coupling;
-    for (size_t i = p->n_passed; i < p->n_recorded && p->recorded[i].sample.stamp < op->stamp; i++) {
+    for (size_t i = p->n_passed; i < p->n_recorded && p->recorded[i].sample.stamp < op->stamp;
+         i++) {
         if (section_at(p, c->number)->n || section_at(p, c->number - 1)->n)
             end_section(p);
     }
 }
 
-static int wait_for_op(struct plan *p, struct plan_stream *s, const struct plan_stream *other, uint64_t op,
-                       struct err *e)
+static int wait_for_op(struct plan *p, struct plan_stream *s, const struct plan_stream *other,
+                       uint64_t op, struct err *e)
 {
     uint64_t position;
     if (other == s)
@@ -50,7 +51,8 @@ static int wait_for_op(struct plan *p, struct plan_stream *s, const struct plan_
     return plan_put_couple(p, s, other->number, position, e);
 }
 
-static int wait_for_first(struct plan *p, struct plan_stream *s, const struct plan_section *section, struct err *e)
+static int wait_for_first(struct plan *p, struct plan_stream *s, const struct plan_section *section,
+                          struct err *e)
 {
     return section->n ? wait_for_op(p, s, section->members[0].stream, section->first_op, e) : 0;
 }

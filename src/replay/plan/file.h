@@ -22,16 +22,17 @@ struct plan_header {
     uint64_t words;      // of the file
     uint64_t threads_at; // word number of the array of struct plan_thread
     uint32_t n_threads;
-    uint32_t touch_zeroed;           // 1: write to all pages of calloc's blocks, as to those of other blocks
-    uint64_t preexisting_at;         // stream that allocates the blocks that exist before the start
-    uint64_t slot_table_entries;     // of the player's slot table
-    uint64_t samples;                // SAMPLE ops
-    uint64_t max_block_bytes;        // of the largest block that is requested
-    uint64_t n_caches;               // highest thread number of a SWITCH + 1; 0: there is no SWITCH
-    uint64_t leftovers_at;           // stream that frees what the workload leaves, played after the clock has stopped
+    uint32_t touch_zeroed; // 1: write to all pages of calloc's blocks, as to those of other blocks
+    uint64_t preexisting_at;     // stream that allocates the blocks that exist before the start
+    uint64_t slot_table_entries; // of the player's slot table
+    uint64_t samples;            // SAMPLE ops
+    uint64_t max_block_bytes;    // of the largest block that is requested
+    uint64_t n_caches;           // highest thread number of a SWITCH + 1; 0: there is no SWITCH
+    uint64_t
+        leftovers_at; // stream that frees what the workload leaves, played after the clock has stopped
     uint64_t by_kind[HT_KIND_LIMIT]; // calls that the player makes, those of the leftovers included
     // Of a streamed plan, otherwise 0.
-    uint64_t ring_at;         // words from the start of this file to the ring, where the player maps it
+    uint64_t ring_at; // words from the start of this file to the ring, where the player maps it
     uint64_t window_words;    // of each of its PLAN_WINDOWS windows
     uint64_t streaming_bytes; // of the streaming file before the ring: a struct plan_streaming
 };
@@ -39,7 +40,8 @@ struct plan_header {
 struct plan_thread {
     uint64_t first_word; // 0: the thread does nothing. Of a streamed plan: a NEXT_SEGMENT
     uint32_t at_start;   // 1: runs from the start; no other thread starts it
-    uint32_t outlives;   // 1: it had not ended when the recording did, and exits when the measured part is over
+    uint32_t
+        outlives; // 1: it had not ended when the recording did, and exits when the measured part is over
 };
 
 // The segments of one thread: its ops in each window. On cache lines of its own.
@@ -55,9 +57,11 @@ struct plan_streaming_thread {
 struct plan_streaming {
     _Atomic uint32_t freed;          // futex: grows when the last thread leaves a window
     _Atomic uint32_t decoder_sleeps; // 1: the decoder waits for that
-    _Atomic uint32_t ready;          // futex: 1 when the ring is full for the first time, or holds the whole workload
-    _Atomic uint32_t failed;         // 1: the decoder failed; there are no more segments
-    _Atomic uint32_t left[PLAN_WINDOWS];    // threads that have not left window w yet, at w % PLAN_WINDOWS
+    _Atomic uint32_t
+        ready; // futex: 1 when the ring is full for the first time, or holds the whole workload
+    _Atomic uint32_t failed; // 1: the decoder failed; there are no more segments
+    _Atomic uint32_t
+        left[PLAN_WINDOWS]; // threads that have not left window w yet, at w % PLAN_WINDOWS
     struct plan_streaming_thread threads[]; // n_threads
 };
 

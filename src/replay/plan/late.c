@@ -41,11 +41,13 @@ static void touch_first(struct plan *p, struct plan_late *l, uint64_t pages)
 
 int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct plan_late *late)
 {
-    uint64_t used = late->used * WORKLOAD_PAGE_BYTES < slot->size ? late->used * WORKLOAD_PAGE_BYTES : slot->size;
+    uint64_t used = late->used * WORKLOAD_PAGE_BYTES < slot->size ? late->used * WORKLOAD_PAGE_BYTES
+                                                                  : slot->size;
     slot->unused = (uint16_t)((double)(slot->size - used) / (double)slot->size * PLAN_UNUSED_ALL);
     p->unused += unused_bytes(slot);
-    if (!late->touch || !late->used || p->facts.streamed || late->pages > INT32_MAX || late->entry >> PLAN_ENTRY_BITS ||
-        p->n_lates == MAX_LATE || (!late->n_steps && p->n_passed == p->n_recorded))
+    if (!late->touch || !late->used || p->facts.streamed || late->pages > INT32_MAX ||
+        late->entry >> PLAN_ENTRY_BITS || p->n_lates == MAX_LATE ||
+        (!late->n_steps && p->n_passed == p->n_recorded))
         return 0;
     if (HT_GROW(&p->lates, &p->lates_capacity, p->n_lates + 1) < 0)
         return -1;
@@ -66,7 +68,8 @@ static void remove_late(struct plan *p, size_t i)
 }
 
 enum { OP_BITS = 44 }; // of a value of late_uses
-_Static_assert(PLAN_MAX_THREADS <= 1 << (64 - OP_BITS), "a thread number and an op number fit into a value");
+_Static_assert(PLAN_MAX_THREADS <= 1 << (64 - OP_BITS),
+               "a thread number and an op number fit into a value");
 
 // Appends a TOUCH_LATE by the owner, up to page number `to` of those used. The release of the block depends on the
 // owner's next op, which comes after this touch.
@@ -76,7 +79,8 @@ static int put_touch(struct plan *p, struct plan_late *l, uint64_t to, struct er
         return 0;
     int rc = plan_put_touch_late(p, l->owner, l, to, e);
     l->touched = to;
-    if (rc == 0 && map_put(&p->late_uses, l->entry, (uint64_t)l->owner->number << OP_BITS | (l->owner->ops + 1)) < 0)
+    if (rc == 0 && map_put(&p->late_uses, l->entry,
+                           (uint64_t)l->owner->number << OP_BITS | (l->owner->ops + 1)) < 0)
         rc = plan_no_memory(e);
     return rc;
 }
@@ -119,7 +123,8 @@ static void defer(struct plan *p, uint64_t bytes)
 {
     for (size_t i = p->n_lates; i-- > 0 && bytes >= WORKLOAD_PAGE_BYTES;) {
         struct plan_late *l = &p->lates[i];
-        uint64_t pages = bytes / WORKLOAD_PAGE_BYTES < l->due ? bytes / WORKLOAD_PAGE_BYTES : l->due;
+        uint64_t pages =
+            bytes / WORKLOAD_PAGE_BYTES < l->due ? bytes / WORKLOAD_PAGE_BYTES : l->due;
         if (l->sampled)
             continue;
         touch_first(p, l, l->due - pages);

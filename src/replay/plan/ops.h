@@ -30,7 +30,8 @@
 // The player's own ops have the numbers from PLAN_OWN_FIRST to PLAN_OWN_LAST, which no call of the event table may
 // have, and 0, so that zeroed memory is a STOP. Those before PLAN_FIRST_NUMBERED stand between the ops of the workload;
 // those from it on each stand for one of them.
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...) PLAN_IF_##class(PLAN_##SYMBOL = wire, )
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
+    PLAN_IF_##class(PLAN_##SYMBOL = wire, )
 enum plan_op {
     PLAN_STOP = 0, // end of the stream
     HT_EVENT_TABLE(HT_X) PLAN_OWN_FIRST = 64,
@@ -38,10 +39,10 @@ enum plan_op {
     PLAN_WAIT = PLAN_OWN_FIRST,
     PLAN_COUPLE, // as PLAN_WAIT, but not a dependency of the program's: it keeps threads as close as they were recorded
     PLAN_SAMPLE, // bits 8-63: calls since the last SAMPLE or COUNT; extra: change of live bytes since then (signed).
-                 // Takes a sample of resident memory
-    PLAN_COUNT,  // as PLAN_SAMPLE, but without a sample
-    PLAN_STATS,  // query the allocator's own statistics
-    PLAN_TRIM,   // ask the allocator to return free memory to the kernel
+    // Takes a sample of resident memory
+    PLAN_COUNT, // as PLAN_SAMPLE, but without a sample
+    PLAN_STATS, // query the allocator's own statistics
+    PLAN_TRIM,  // ask the allocator to return free memory to the kernel
     PLAN_SNAPSHOT, // while all threads stand still: copy the slot table, which tells where each block is
     // Bits 8-63: 4 KiB pages that the program used of the block that the next call allocates or resizes, of those that belong to
     // it alone; extra: KiB used from its start on, and from bit 32 on how many of the pages are left to TOUCH_LATE
@@ -50,8 +51,8 @@ enum plan_op {
     // 32 on pages used, and in bit 63 whether the block is from calloc; pages used at the start, and from bit 32 on pages of the
     // block
     PLAN_TOUCH_LATE,
-    PLAN_PACE,   // bits 8-63: nanoseconds after the start. At a pace the thread does not go on before that; else the
-                 // allocator's clock is set to it
+    PLAN_PACE, // bits 8-63: nanoseconds after the start. At a pace the thread does not go on before that; else the
+    // allocator's clock is set to it
     PLAN_SWITCH, // all threads in one: the following ops were recorded in the thread in bits 9-63
     PLAN_JUMP,   // bits 8-63: words to skip
     PLAN_NEXT_SEGMENT, // end of the thread's ops in this window; the stream goes on in a later window or ends
@@ -61,17 +62,18 @@ enum plan_op {
     PLAN_REALLOC_FREE,                      // realloc(p, 0) that freed p
     PLAN_REALLOC_NEW,                       // of NULL
     PLAN_START_THREAD,                      // size field: the thread
-    PLAN_SKIPPED,                           // an op of the workload for which the player makes no call
-    PLAN_WIDE,                              // bits 8-15: the op. Extra: entry, size, and the op's own
+    PLAN_SKIPPED, // an op of the workload for which the player makes no call
+    PLAN_WIDE,    // bits 8-15: the op. Extra: entry, size, and the op's own
     PLAN_OWN_LAST = PLAN_WIDE,
     PLAN_OP_LIMIT = 128,
 };
 #undef HT_X
 
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                              \
-    PLAN_IF_##class(_Static_assert((wire) > PLAN_STOP && (wire) < PLAN_OP_LIMIT &&                                     \
-                                       ((wire) < PLAN_OWN_FIRST || (wire) > PLAN_OWN_LAST),                            \
-                                   "an event kind has the number of one of the player's own ops");)
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
+    PLAN_IF_##class(                                                                               \
+        _Static_assert((wire) > PLAN_STOP && (wire) < PLAN_OP_LIMIT &&                             \
+                           ((wire) < PLAN_OWN_FIRST || (wire) > PLAN_OWN_LAST),                    \
+                       "an event kind has the number of one of the player's own ops");)
 HT_EVENT_TABLE(HT_X)
 #undef HT_X
 
@@ -84,7 +86,8 @@ enum {
     PLAN_ENTRY_AT = 8,
     PLAN_SIZE_AT = PLAN_ENTRY_AT + PLAN_ENTRY_BITS,
     PLAN_MAX_OP_WORDS = 5, // WIDE, entry, size, and reallocarray's two
-    PLAN_AHEAD_WORDS = 16, // the player prefetches this far ahead, so this many words follow the last stream
+    PLAN_AHEAD_WORDS =
+        16, // the player prefetches this far ahead, so this many words follow the last stream
 };
 _Static_assert(PLAN_SIZE_AT + PLAN_SIZE_BITS == 64, "a call is one word");
 
@@ -112,7 +115,7 @@ static inline uint64_t plan_word(enum plan_op op, uint64_t entry, uint64_t size)
 // and reallocarray: the old size of the block, after the count.
 static inline unsigned plan_extra_words(enum plan_op op)
 {
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                              \
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
     PLAN_IF_##class([wire] = ((fields)&HT_F_ALIGN) != 0, )
     static const uint8_t by_fields[PLAN_OP_LIMIT] = {HT_EVENT_TABLE(HT_X)};
 #undef HT_X

@@ -12,14 +12,16 @@
 uint64_t plan_default_memory(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-    uint64_t bytes = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 4ull << 30;
+    uint64_t bytes =
+        pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 4ull << 30;
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur < bytes)
         bytes = limit.rlim_cur;
     return bytes / 4;
 }
 
-int plan_new(struct plan **out, const char *name, const struct plan_settings *settings, struct err *e)
+int plan_new(struct plan **out, const char *name, const struct plan_settings *settings,
+             struct err *e)
 {
     struct plan *p = calloc(1, sizeof *p);
     if (!p)
@@ -37,7 +39,8 @@ int plan_new(struct plan **out, const char *name, const struct plan_settings *se
     slot_table_init(&p->slot_table);
     int rc = plan_memory_init(&p->memory, p->memory_bytes, e);
     if (rc == 0)
-        rc = plan_memory_allocate(&p->memory, (sizeof(struct plan_header) + 7) / 8, &p->header_at, e);
+        rc = plan_memory_allocate(&p->memory, (sizeof(struct plan_header) + 7) / 8, &p->header_at,
+                                  e);
     if (rc == 0 && p->facts.streamed)
         rc = plan_windows_new(p, e);
     if (rc < 0) {
@@ -152,7 +155,8 @@ static int write_leftovers(struct plan *p, struct plan_header *h, struct err *e)
         const struct plan_slot *s = &p->slots[i];
         if (!s->entry)
             continue;
-        struct plan_call c = {.op = (enum plan_op)s->free_kind, .entry = s->entry, .extra = {1ull << s->align_log2}};
+        struct plan_call c = {
+            .op = (enum plan_op)s->free_kind, .entry = s->entry, .extra = {1ull << s->align_log2}};
         rc = plan_put_call(p, &p->leftovers, &c, e);
         h->by_kind[s->free_kind]++;
     }
@@ -188,7 +192,8 @@ static int write_threads(struct plan *p, struct plan_header *h, struct err *e)
 
 uint64_t plan_streaming_bytes(const struct plan *p)
 {
-    return round_up(sizeof(struct plan_streaming) + p->n_streams * sizeof(struct plan_streaming_thread));
+    return round_up(sizeof(struct plan_streaming) +
+                    p->n_streams * sizeof(struct plan_streaming_thread));
 }
 
 static void describe_streaming(struct plan *p, struct plan_header *h)
@@ -202,8 +207,9 @@ static void describe_streaming(struct plan *p, struct plan_header *h)
 int plan_finish(struct plan *p, struct err *e)
 {
     uint64_t unused;
-    struct plan_header h = {
-        .magic = PLAN_MAGIC, .n_threads = (uint32_t)p->n_streams, .slot_table_entries = p->slot_table.limit};
+    struct plan_header h = {.magic = PLAN_MAGIC,
+                            .n_threads = (uint32_t)p->n_streams,
+                            .slot_table_entries = p->slot_table.limit};
     if (p->facts.events == 0)
         return err_set(e, -ENODATA, "%s: holds no call to replay", p->name);
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)

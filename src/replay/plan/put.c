@@ -38,7 +38,8 @@ int plan_put_call(struct plan *p, struct plan_stream *s, const struct plan_call 
 }
 
 // An op of two words that has no number.
-static int put_two_words(struct plan *p, struct plan_stream *s, const uint64_t words[2], struct err *e)
+static int put_two_words(struct plan *p, struct plan_stream *s, const uint64_t words[2],
+                         struct err *e)
 {
     uint64_t *w;
     int rc = reserve(p, s, 2, &w, e);
@@ -92,14 +93,17 @@ int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err
     return put_word(p, s, (uint64_t)PLAN_PACE | ns << 8, e);
 }
 
-int plan_put_touch(struct plan *p, struct plan_stream *s, const struct plan_late *late, uint64_t *at, struct err *e)
+int plan_put_touch(struct plan *p, struct plan_stream *s, const struct plan_late *late,
+                   uint64_t *at, struct err *e)
 {
-    int rc = put_two_words(p, s, (uint64_t[]){(uint64_t)PLAN_TOUCH | late->used << 8, late->front_kib}, e);
+    int rc = put_two_words(
+        p, s, (uint64_t[]){(uint64_t)PLAN_TOUCH | late->used << 8, late->front_kib}, e);
     *at = s->next - 1;
     return rc;
 }
 
-int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan_late *late, uint64_t to, struct err *e)
+int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan_late *late,
+                        uint64_t to, struct err *e)
 {
     uint64_t *w;
     int rc = reserve(p, s, 3, &w, e);
@@ -112,7 +116,8 @@ int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan
     return 0;
 }
 
-int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e)
+int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position,
+                  struct err *e)
 {
     p->facts.dependencies++;
     if (!position) // satisfied in any case
@@ -120,7 +125,8 @@ int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64
     return put_two_words(p, s, (uint64_t[]){plan_word(PLAN_WAIT, 0, thread), position}, e);
 }
 
-int plan_put_couple(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e)
+int plan_put_couple(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position,
+                    struct err *e)
 {
     if (!position) // satisfied in any case
         return 0;
@@ -129,8 +135,9 @@ int plan_put_couple(struct plan *p, struct plan_stream *s, uint32_t thread, uint
 
 int plan_put_count(struct plan *p, struct plan_stream *s, struct err *e)
 {
-    int rc =
-        put_two_words(p, s, (uint64_t[]){(uint64_t)PLAN_COUNT | s->counted_events << 8, (uint64_t)s->live_change}, e);
+    int rc = put_two_words(
+        p, s, (uint64_t[]){(uint64_t)PLAN_COUNT | s->counted_events << 8, (uint64_t)s->live_change},
+        e);
     s->counted_events = 0;
     s->live_change = 0;
     return rc;

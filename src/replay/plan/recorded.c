@@ -23,7 +23,8 @@ static void follow_mapping(struct plan *p, const struct workload_op *op)
     static const char private[] = "rw-p anonymous";
     if (op->flags & WORKLOAD_FAILED)
         return;
-    if (op->kind == HT_MMAP && op->text_bytes == strlen(private) && memcmp(op->text, private, op->text_bytes) == 0)
+    if (op->kind == HT_MMAP && op->text_bytes == strlen(private) &&
+        memcmp(op->text, private, op->text_bytes) == 0)
         p->mapped_bytes += op->size;
     else if (op->kind == HT_MUNMAP)
         p->mapped_bytes -= op->size < p->mapped_bytes ? op->size : p->mapped_bytes;
@@ -100,8 +101,8 @@ void plan_finish_recorded(struct plan *p)
 {
     size_t step = plan_sample_step(p), n = 0;
     for (size_t i = 0; i < p->n_points; i += step)
-        p->points[n++] =
-            (struct plan_live_point){p->points[i].event, p->points[i].live_bytes + (int64_t)p->preexisting_bytes};
+        p->points[n++] = (struct plan_live_point){
+            p->points[i].event, p->points[i].live_bytes + (int64_t)p->preexisting_bytes};
     p->n_points = n;
     while (p->n_passed < p->n_recorded)
         locate_sample(p, &p->recorded[p->n_passed++]);

@@ -121,8 +121,8 @@ static bool get_trailer(int fd, struct saved_trailer *t, uint64_t *end)
     return pread(fd, t, sizeof *t, (off_t)*end) == (ssize_t)sizeof *t;
 }
 
-static int read_trailer(struct plan *p, const struct plan_key *key, struct saved_trailer *t, uint64_t *end,
-                        struct err *e)
+static int read_trailer(struct plan *p, const struct plan_key *key, struct saved_trailer *t,
+                        uint64_t *end, struct err *e)
 {
     if (!get_trailer(p->memory.fd, t, end))
         return bad(p, "cut off", e);
@@ -146,7 +146,8 @@ static void *next_array(const uint8_t **at, const uint8_t *end, uint64_t n, size
     return array;
 }
 
-static bool split_tail(const struct saved_tail *t, const uint8_t *at, const uint8_t *end, struct saved_arrays *a)
+static bool split_tail(const struct saved_tail *t, const uint8_t *at, const uint8_t *end,
+                       struct saved_arrays *a)
 {
     return (a->streams = next_array(&at, end, t->n_streams, sizeof *a->streams)) &&
            (a->recorded = next_array(&at, end, t->n_recorded, sizeof *a->recorded)) &&
@@ -188,7 +189,9 @@ static int take_streams(struct plan *p, const struct saved_stream *saved, struct
 // Bytes other than 0 and 1 are no bool.
 static bool are_flags(const void *a, const void *b, const void *c, const void *d)
 {
-    return ((*(const uint8_t *)a | *(const uint8_t *)b | *(const uint8_t *)c | *(const uint8_t *)d) & ~1) == 0;
+    return ((*(const uint8_t *)a | *(const uint8_t *)b | *(const uint8_t *)c |
+             *(const uint8_t *)d) &
+            ~1) == 0;
 }
 
 static int take_tail(struct plan *p, const uint8_t *tail, size_t n, struct err *e)
@@ -239,7 +242,8 @@ static int map_words(struct plan *p, const struct saved_trailer *t, struct err *
         return bad(p, "wrong number of words", e);
     if (bytes > p->memory_bytes)
         return err_set(e, -E2BIG, "%s: the plan does not fit into memory", p->name);
-    void *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, p->memory.fd, (off_t)t->words_at);
+    void *at =
+        mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, p->memory.fd, (off_t)t->words_at);
     if (at == MAP_FAILED)
         return err_set_errno(e, "%s: cannot map its saved plan", p->name);
     p->memory.words = at;
@@ -249,8 +253,8 @@ static int map_words(struct plan *p, const struct saved_trailer *t, struct err *
     return 0;
 }
 
-int plan_load(struct plan **out, const char *name, const struct plan_settings *settings, const struct plan_key *key,
-              int fd, struct err *e)
+int plan_load(struct plan **out, const char *name, const struct plan_settings *settings,
+              const struct plan_key *key, int fd, struct err *e)
 {
     struct saved_trailer t;
     uint64_t end = 0;
@@ -292,22 +296,27 @@ bool plan_is_saved(int fd)
 
 static bool is_window_good(const struct plan_window *w, const uint8_t *file, uint64_t bytes)
 {
-    return w->at <= bytes && w->words <= (bytes - w->at) / 8 && XXH3_64bits(file + w->at, w->words * 8) == w->hash;
+    return w->at <= bytes && w->words <= (bytes - w->at) / 8 &&
+           XXH3_64bits(file + w->at, w->words * 8) == w->hash;
 }
 
 // `file` is mapped, and `end` is where its trailer begins.
-static int verify(const char *name, const struct saved_trailer *t, const uint8_t *file, uint64_t end, struct err *e)
+static int verify(const char *name, const struct saved_trailer *t, const uint8_t *file,
+                  uint64_t end, struct err *e)
 {
     struct saved_tail tail;
     struct saved_arrays a;
     const uint8_t *at = file + t->tail_at;
     if (XXH3_64bits(file + t->words_at, t->tail_at - t->words_at) != t->words_hash)
-        return err_set(e, -EBADMSG, "%s: checksum mismatch after byte %llu", name, (unsigned long long)t->words_at);
+        return err_set(e, -EBADMSG, "%s: checksum mismatch after byte %llu", name,
+                       (unsigned long long)t->words_at);
     if (XXH3_64bits(at, end - t->tail_at) != t->tail_hash)
-        return err_set(e, -EBADMSG, "%s: checksum mismatch after byte %llu", name, (unsigned long long)t->tail_at);
+        return err_set(e, -EBADMSG, "%s: checksum mismatch after byte %llu", name,
+                       (unsigned long long)t->tail_at);
     memcpy(&tail, at, sizeof tail);
     if (!split_tail(&tail, at + sizeof tail, file + end, &a))
-        return err_set(e, -EBADMSG, "%s: wrong counts, at byte %llu", name, (unsigned long long)t->tail_at);
+        return err_set(e, -EBADMSG, "%s: wrong counts, at byte %llu", name,
+                       (unsigned long long)t->tail_at);
     for (uint64_t i = 0; tail.facts.streamed && i < tail.facts.windows; i++) {
         if (!is_window_good(&a.windows[i], file, t->words_at))
             return err_set(e, -EBADMSG, "%s: checksum mismatch after byte %llu", name,

@@ -18,8 +18,8 @@ int plan_save(const struct plan *p, const struct plan_key *key, struct output *o
 // Loads a plan that was saved with that key, made with these settings. `name` is borrowed; `fd` becomes the plan's,
 // unless there is an error. All that the player relies on is checked, of a streamed plan the windows when they are
 // streamed: -EBADMSG if the file is damaged or not what was asked for, -E2BIG if the memory allowed does not suffice.
-int plan_load(struct plan **p, const char *name, const struct plan_settings *s, const struct plan_key *key, int fd,
-              struct err *e);
+int plan_load(struct plan **p, const char *name, const struct plan_settings *s,
+              const struct plan_key *key, int fd, struct err *e);
 
 // Is the file a saved plan, as far as its last bytes tell?
 bool plan_is_saved(int fd);

@@ -7,7 +7,8 @@
 
 void slot_table_init(struct slot_table *t)
 {
-    *t = (struct slot_table){.limit = SLOT_TABLE_LINE}; // entry 0 is NULL; the rest of its line stays unused
+    *t = (struct slot_table){
+        .limit = SLOT_TABLE_LINE}; // entry 0 is NULL; the rest of its line stays unused
 }
 
 void slot_table_release(struct slot_table *t)
@@ -82,7 +83,8 @@ static void compact(struct slot_table *t)
     t->first = 0;
 }
 
-int slot_table_share(struct slot_table *t, struct slot_table_pool *p, uint32_t from_thread, uint64_t position)
+int slot_table_share(struct slot_table *t, struct slot_table_pool *p, uint32_t from_thread,
+                     uint64_t position)
 {
     size_t n = p->n < SLOT_TABLE_BATCH ? p->n : SLOT_TABLE_BATCH;
     if (n == 0)

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 enum {
-    SLOT_TABLE_LINE = 8,                       // entries in a cache line
-    SLOT_TABLE_BATCH = 256,                    // entries that pass from one thread to another at once
+    SLOT_TABLE_LINE = 8,    // entries in a cache line
+    SLOT_TABLE_BATCH = 256, // entries that pass from one thread to another at once
     SLOT_TABLE_SURPLUS = 4 * SLOT_TABLE_BATCH, // entries of a pool that should share some
 };
 
@@ -51,6 +51,7 @@ int slot_table_allocate_fresh(struct slot_table *t, struct slot_table_pool *p, u
 int slot_table_free(struct slot_table_pool *p, uint32_t entry);
 
 // Moves the pool's oldest entries (at most SLOT_TABLE_BATCH) to a batch that other threads may take after `position`.
-int slot_table_share(struct slot_table *t, struct slot_table_pool *p, uint32_t from_thread, uint64_t position);
+int slot_table_share(struct slot_table *t, struct slot_table_pool *p, uint32_t from_thread,
+                     uint64_t position);
 
 #endif

@@ -24,7 +24,8 @@ static int append(struct plan *p, struct plan_snapshot *s, uint32_t slot, struct
     return 0;
 }
 
-int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_op *op, struct err *e)
+int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_op *op,
+                         struct err *e)
 {
     bool before = op->kind == HT_PREEXISTING;
     size_t n = (size_t)op->slot + 1;
@@ -32,11 +33,13 @@ int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_
         return plan_no_memory(e);
     if (n > p->n_allocations)
         p->n_allocations = n;
-    p->allocations[op->slot] = (struct plan_allocation){.at = before ? PLAN_BEFORE_START : p->facts.events,
-                                                        .site = before ? op->value >> 8 : op->value,
-                                                        .thread = thread};
+    p->allocations[op->slot] =
+        (struct plan_allocation){.at = before ? PLAN_BEFORE_START : p->facts.events,
+                                 .site = before ? op->value >> 8 : op->value,
+                                 .thread = thread};
     // It was live at the snapshot, although it turns up only now.
-    return before && p->has_snapshot ? append(p, &p->snapshots[PLAN_SNAPSHOT_PEAK], op->slot, e) : 0;
+    return before && p->has_snapshot ? append(p, &p->snapshots[PLAN_SNAPSHOT_PEAK], op->slot, e)
+                                     : 0;
 }
 
 static int collect_blocks(struct plan *p, unsigned which, struct err *e)
@@ -48,8 +51,8 @@ static int collect_blocks(struct plan *p, unsigned which, struct err *e)
     return rc;
 }
 
-static int wait_for_op(struct plan *p, struct plan_stream *s, const struct plan_stream *other, uint64_t op,
-                       struct err *e)
+static int wait_for_op(struct plan *p, struct plan_stream *s, const struct plan_stream *other,
+                       uint64_t op, struct err *e)
 {
     uint64_t position;
     plan_stream_publish(other, op, &position);

@@ -91,8 +91,8 @@ static int read_segments(struct streaming *s, const struct plan_window *w, struc
 {
     if (HT_GROW(&s->segments, &s->segments_capacity, w->segments) < 0)
         return plan_no_memory(e);
-    return plan_read_at(s->plan, plan_windows_fd(s->plan), s->segments, w->segments * sizeof *s->segments,
-                        w->at + w->words * 8, e);
+    return plan_read_at(s->plan, plan_windows_fd(s->plan), s->segments,
+                        w->segments * sizeof *s->segments, w->at + w->words * 8, e);
 }
 
 static uint64_t *place_of(const struct streaming *s, uint64_t w)
@@ -121,15 +121,17 @@ static void mark_samples(struct streaming *s, uint64_t w, uint64_t *words)
 static int read_window(struct streaming *s, uint64_t w, uint64_t *words, struct err *e)
 {
     const struct plan_window *window = &s->plan->windows[w];
-    int rc = plan_read_at(s->plan, plan_windows_fd(s->plan), words, window->words * 8, window->at, e);
+    int rc =
+        plan_read_at(s->plan, plan_windows_fd(s->plan), words, window->words * 8, window->at, e);
     if (rc == 0 && XXH3_64bits(words, window->words * 8) != window->hash)
-        rc = err_set(e, -EBADMSG, "%s: checksum mismatch in window %llu of its saved plan: try again", s->plan->name,
-                     (unsigned long long)w);
+        rc = err_set(e, -EBADMSG,
+                     "%s: checksum mismatch in window %llu of its saved plan: try again",
+                     s->plan->name, (unsigned long long)w);
     if (rc == 0)
         rc = read_segments(s, window, e);
     if (rc == 0 && !s->plan->settings.file && !plan_check_window(s->plan, words, w, s->segments))
-        rc = err_set(e, -EBADMSG, "%s: invalid ops in window %llu of its saved plan: try again", s->plan->name,
-                     (unsigned long long)w);
+        rc = err_set(e, -EBADMSG, "%s: invalid ops in window %llu of its saved plan: try again",
+                     s->plan->name, (unsigned long long)w);
     return rc;
 }
 
@@ -222,7 +224,8 @@ static int start_thread(struct streaming *s, struct err *e)
 }
 
 // The thread's segment in the window, whose segments are in s->segments.
-static const struct plan_window_segment *segment_of(const struct streaming *s, uint64_t w, uint32_t thread)
+static const struct plan_window_segment *segment_of(const struct streaming *s, uint64_t w,
+                                                    uint32_t thread)
 {
     for (size_t i = 0; i < s->plan->windows[w].segments; i++) {
         if (s->segments[i].thread == thread)
@@ -235,8 +238,9 @@ uint64_t plan_op_in_window(const struct plan *p, uint32_t thread, uint64_t posit
 {
     struct streaming s = {.plan = p};
     struct plan_memory m = {.words = calloc(p->facts.window_bytes, 1)};
-    uint64_t op = UINT64_MAX,
-             w = position < PLAN_FIRST_WINDOW ? UINT64_MAX : (position - PLAN_FIRST_WINDOW) * 8 / p->facts.window_bytes;
+    uint64_t op = UINT64_MAX, w = position < PLAN_FIRST_WINDOW
+                                      ? UINT64_MAX
+                                      : (position - PLAN_FIRST_WINDOW) * 8 / p->facts.window_bytes;
     if (m.words && w < p->facts.windows && read_window(&s, w, m.words, NULL) == 0) {
         const struct plan_window_segment *g = segment_of(&s, w, thread);
         m.words_at = first_word_of(p, w);

@@ -29,7 +29,8 @@ int plan_memory_init(struct plan_memory *m, uint64_t limit_bytes, struct err *e)
 
 void plan_memory_init_windows(struct plan_memory *m, uint64_t *words, uint64_t window_words)
 {
-    *m = (struct plan_memory){.fd = -1, .words = words, .words_at = PLAN_FIRST_WINDOW, .window_words = window_words};
+    *m = (struct plan_memory){
+        .fd = -1, .words = words, .words_at = PLAN_FIRST_WINDOW, .window_words = window_words};
     m->used = m->words_at;
     m->limit = m->used + window_words;
 }
@@ -51,7 +52,8 @@ static int grow_file(struct plan_memory *m, uint64_t want, struct err *e)
     if (words > m->limit)
         words = m->limit;
     if (ftruncate(m->fd, (off_t)(words * 8)) < 0)
-        return err_set_errno(e, "cannot grow the plan to %llu bytes", (unsigned long long)words * 8);
+        return err_set_errno(e, "cannot grow the plan to %llu bytes",
+                             (unsigned long long)words * 8);
     void *at = m->words ? mremap(m->words, m->in_file * 8, words * 8, MREMAP_MAYMOVE)
                         : mmap(NULL, words * 8, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
     if (at == MAP_FAILED)
@@ -66,7 +68,8 @@ int plan_memory_allocate(struct plan_memory *m, uint64_t n, uint64_t *at, struct
     if (n > m->limit - m->used && m->window_words)
         return -EAGAIN;
     if (n > m->limit - m->used)
-        return err_set(e, -E2BIG, "the plan does not fit into %llu KiB of memory (try a larger --memory)",
+        return err_set(e, -E2BIG,
+                       "the plan does not fit into %llu KiB of memory (try a larger --memory)",
                        (unsigned long long)m->limit >> 7);
     if (!m->window_words && m->used + n > m->in_file) {
         int rc = grow_file(m, m->used + n, e);
@@ -81,7 +84,8 @@ int plan_memory_allocate(struct plan_memory *m, uint64_t n, uint64_t *at, struct
 static void end_segment(struct plan_stream *s)
 {
     struct plan_segment *g = &s->segments[(s->n_segments - 1) % PLAN_WINDOWS];
-    *plan_memory_at(s->memory, s->next++) = PLAN_NEXT_SEGMENT; // in the word that each chunk reserves
+    *plan_memory_at(s->memory, s->next++) =
+        PLAN_NEXT_SEGMENT; // in the word that each chunk reserves
     g->end = s->next;
     s->open = false;
     s->next = s->end = s->chunk_words = 0;
@@ -154,7 +158,8 @@ static int add_chunk(struct plan_stream *s, struct err *e)
         return rc;
     // One call is cheaper than a page fault for each page. An older kernel does nothing.
     if (words == MAX_CHUNK_WORDS && !m->window_words)
-        madvise((void *)((uintptr_t)(m->words + at) & ~(uintptr_t)4095), words * 8, MADV_POPULATE_WRITE);
+        madvise((void *)((uintptr_t)(m->words + at) & ~(uintptr_t)4095), words * 8,
+                MADV_POPULATE_WRITE);
     s->next = at;
     s->end = at + words - 1;
     s->chunk_words = words;
@@ -246,5 +251,6 @@ uint64_t plan_stream_op_at(const struct plan_stream *s, uint64_t position)
         i++;
     if (!s->first)
         return 0;
-    return plan_memory_op_at(s->memory, s->indexed ? s->index[i] : s->first, i * PLAN_INDEX_OPS, position);
+    return plan_memory_op_at(s->memory, s->indexed ? s->index[i] : s->first, i * PLAN_INDEX_OPS,
+                             position);
 }

@@ -16,10 +16,11 @@ struct plan_stream;
 // Memory for streams: either a file in shared memory, which grows at its end, or the window that is being filled, one
 // after the other. Word numbers only grow, so within a stream they tell which word comes first.
 struct plan_memory {
-    int fd;                    // of the file; -1: none, the words belong to somebody else
-    uint64_t *words;           // they move when a file grows
-    uint64_t words_at;         // number of the first of them
-    uint64_t used, limit;      // number of the next word, and of the first beyond the end of the file or window
+    int fd;            // of the file; -1: none, the words belong to somebody else
+    uint64_t *words;   // they move when a file grows
+    uint64_t words_at; // number of the first of them
+    uint64_t used,
+        limit; // number of the next word, and of the first beyond the end of the file or window
     uint64_t in_file;          // words that the file has
     uint64_t window_words;     // 0: this is a file
     uint64_t window;           // number of the window
@@ -74,9 +75,10 @@ struct plan_stream {
     int64_t live_change;
     struct slot_table_pool pool;
     struct plan_span span;
-    uint64_t pace_stamp;           // from this stamp on an op is preceded by the next PACE
-    uint64_t section;              // the last one in which it has an op: see couple.c
-    struct plan_segment *segments; // in windows: the last PLAN_WINDOWS, number i at i % PLAN_WINDOWS
+    uint64_t pace_stamp; // from this stamp on an op is preceded by the next PACE
+    uint64_t section;    // the last one in which it has an op: see couple.c
+    struct plan_segment
+        *segments; // in windows: the last PLAN_WINDOWS, number i at i % PLAN_WINDOWS
     uint64_t n_segments;
 };
 
@@ -103,6 +105,7 @@ void plan_stream_publish(const struct plan_stream *s, uint64_t op, uint64_t *pos
 uint64_t plan_stream_op_at(const struct plan_stream *s, uint64_t position);
 
 // The same, counted from op number `op` at word number `at`, of a stream in `m`.
-uint64_t plan_memory_op_at(const struct plan_memory *m, uint64_t at, uint64_t op, uint64_t position);
+uint64_t plan_memory_op_at(const struct plan_memory *m, uint64_t at, uint64_t op,
+                           uint64_t position);
 
 #endif

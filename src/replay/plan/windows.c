@@ -40,7 +40,8 @@ static int write_segments(const struct plan *p, struct err *e)
     for (size_t i = 0; i < n; i++) {
         const struct plan_stream *s = p->ring.open[i];
         const struct plan_segment *g = &s->segments[(s->n_segments - 1) % PLAN_WINDOWS];
-        segments[i] = (struct plan_window_segment){.thread = s->number, .first = g->first, .first_op = g->first_op};
+        segments[i] = (struct plan_window_segment){
+            .thread = s->number, .first = g->first, .first_op = g->first_op};
     }
     int rc = output_write(p->settings.file, segments, n * sizeof *segments, e);
     free(segments);

@@ -41,7 +41,8 @@ int clock_gettime(clockid_t id, struct timespec *t)
 {
     uint64_t set = atomic_load_explicit(&set_ns, memory_order_relaxed),
              ahead = atomic_load_explicit(&ahead_ns, memory_order_relaxed);
-    bool is_shown = id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_COARSE || id == CLOCK_MONOTONIC_RAW;
+    bool is_shown =
+        id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_COARSE || id == CLOCK_MONOTONIC_RAW;
     if (!is_shown || !(set | ahead))
         return __wrap_clock_gettime(id, t);
     uint64_t ns = set ? set : now_ns() + ahead;
@@ -52,8 +53,8 @@ int clock_gettime(clockid_t id, struct timespec *t)
 void player_clock_set(uint64_t ns)
 {
     uint64_t to = player.start_ns + ns, set = atomic_load_explicit(&set_ns, memory_order_relaxed);
-    while (to > set &&
-           !atomic_compare_exchange_weak_explicit(&set_ns, &set, to, memory_order_relaxed, memory_order_relaxed)) {
+    while (to > set && !atomic_compare_exchange_weak_explicit(
+                           &set_ns, &set, to, memory_order_relaxed, memory_order_relaxed)) {
     }
 }
 

@@ -7,8 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define DTLB_READ_MISSES                                                                                               \
-    (PERF_COUNT_HW_CACHE_DTLB | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16)
+#define DTLB_READ_MISSES                                                                           \
+    (PERF_COUNT_HW_CACHE_DTLB | PERF_COUNT_HW_CACHE_OP_READ << 8 |                                 \
+     PERF_COUNT_HW_CACHE_RESULT_MISS << 16)
 
 static const struct {
     size_t figure; // offset in struct results_figures
@@ -16,8 +17,10 @@ static const struct {
     uint64_t config;
 } events[] = {
     {offsetof(struct results_figures, cycles), PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
-    {offsetof(struct results_figures, instructions), PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
-    {offsetof(struct results_figures, cache_misses), PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES},
+    {offsetof(struct results_figures, instructions), PERF_TYPE_HARDWARE,
+     PERF_COUNT_HW_INSTRUCTIONS},
+    {offsetof(struct results_figures, cache_misses), PERF_TYPE_HARDWARE,
+     PERF_COUNT_HW_CACHE_MISSES},
     {offsetof(struct results_figures, dtlb_misses), PERF_TYPE_HW_CACHE, DTLB_READ_MISSES},
 };
 
@@ -70,8 +73,8 @@ static uint64_t read_counter(int fd)
     struct {
         uint64_t value, enabled, running;
     } count;
-    if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) < 0 || read(fd, &count, sizeof count) != sizeof count ||
-        !count.running)
+    if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) < 0 ||
+        read(fd, &count, sizeof count) != sizeof count || !count.running)
         return RESULTS_UNKNOWN;
     return (uint64_t)((double)count.value * ((double)count.enabled / (double)count.running));
 }

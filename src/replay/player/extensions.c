@@ -46,7 +46,8 @@ enum { TBB_CLEAN_ALL_BUFFERS = 0 }; // of its enum ScalableAllocationCmd
 
 static int (*mallctl)(const char *, void *, size_t *, void *, size_t); // jemalloc
 static int (*tcmalloc_number)(const char *, size_t *);                 // gperftools
-static void (*mi_process_info)(size_t *, size_t *, size_t *, size_t *, size_t *, size_t *, size_t *, size_t *);
+static void (*mi_process_info)(size_t *, size_t *, size_t *, size_t *, size_t *, size_t *, size_t *,
+                               size_t *);
 #if __GLIBC_PREREQ(2, 33)
 static struct mallinfo2 (*libc_mallinfo2)(void);
 #endif
@@ -152,7 +153,8 @@ static void query_tcmalloc(struct results_stats *s)
 static void query_mimalloc(struct results_stats *s)
 {
     size_t ignored, resident, committed;
-    mi_process_info(&ignored, &ignored, &ignored, &resident, &ignored, &committed, &ignored, &ignored);
+    mi_process_info(&ignored, &ignored, &ignored, &resident, &ignored, &committed, &ignored,
+                    &ignored);
     s->mapped_bytes = committed;
 }
 
@@ -274,7 +276,8 @@ void player_trim(void)
 {
     static _Atomic uint32_t reached;
     uint32_t step = player.results->trim_step;
-    if (trim && step && (atomic_fetch_add_explicit(&reached, 1, memory_order_relaxed) + 1) % step == 0)
+    if (trim && step &&
+        (atomic_fetch_add_explicit(&reached, 1, memory_order_relaxed) + 1) % step == 0)
         trim();
 }
 

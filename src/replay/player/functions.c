@@ -29,7 +29,8 @@ static bool is_allocators(void *function)
 // Stand-ins for functions that an allocator lacks. libc's own would allocate from libc's heap.
 static void *own_memalign(size_t align, size_t size)
 {
-    int (*get)(void **, size_t, size_t) = (int (*)(void **, size_t, size_t))player_functions[HT_POSIX_MEMALIGN];
+    int (*get)(void **, size_t, size_t) =
+        (int (*)(void **, size_t, size_t))player_functions[HT_POSIX_MEMALIGN];
     void *block = NULL;
     // posix_memalign wants at least a pointer's size.
     return get(&block, align < sizeof(void *) ? sizeof(void *) : align, size) ? NULL : block;
@@ -157,7 +158,8 @@ static bool is_asked_for(void)
     const struct results *r = player.results;
     if (!r->library_dev && !r->library_ino)
         return malloc_base == base_of((void *)gnu_get_libc_version);
-    return stat(r->found_library, &st) == 0 && st.st_dev == r->library_dev && st.st_ino == r->library_ino;
+    return stat(r->found_library, &st) == 0 && st.st_dev == r->library_dev &&
+           st.st_ino == r->library_ino;
 }
 
 // `direct` is the function that the loader has bound calls to.

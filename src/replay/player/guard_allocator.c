@@ -74,7 +74,8 @@ static struct header *header_of(const void *block)
 // Returns NULL if address space or mappings (vm.max_map_count) are used up.
 static void *map_block(size_t align, size_t size)
 {
-    uint64_t slack = align > PAGE_BYTES ? align : 0, pages = (size + slack + PAGE_BYTES - 1) / PAGE_BYTES,
+    uint64_t slack = align > PAGE_BYTES ? align : 0,
+             pages = (size + slack + PAGE_BYTES - 1) / PAGE_BYTES,
              mapped = (pages + 1) * PAGE_BYTES, at = atomic_load(&region_used);
     do {
         if (!region || mapped + PAGE_BYTES > region_bytes - at)
@@ -84,7 +85,8 @@ static void *map_block(size_t align, size_t size)
     if (mprotect(mapping, mapped, PROT_READ | PROT_WRITE) < 0)
         return NULL;
     char *block = (char *)(((uintptr_t)mapping + mapped - size) & ~(uintptr_t)(align - 1));
-    *header_of(block) = (struct header){.block = block, .mapping = mapping, .size = size, .mapped = mapped};
+    *header_of(block) =
+        (struct header){.block = block, .mapping = mapping, .size = size, .mapped = mapped};
     return block;
 }
 
@@ -98,7 +100,8 @@ static void *allocate(size_t align, size_t size)
         return NULL;
     void *block = size < HT_BIG_BYTES ? NULL : map_block(align, size);
     if (!block && size >= HT_BIG_BYTES && !atomic_exchange(&exhausted, true))
-        write_line("libheaptape-guard.so: no more mappings: further big blocks are libc's and not checked\n");
+        write_line(
+            "libheaptape-guard.so: no more mappings: further big blocks are libc's and not checked\n");
     return block ? block : __libc_memalign(align, size);
 }
 
@@ -121,7 +124,8 @@ EXPORT void free(void *block)
     int saved = errno;
     struct header *h = checked_header(block);
     // A new mapping without access: the pages go, and the kernel joins it with its neighbours.
-    mmap(h->mapping, h->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    mmap(h->mapping, h->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+         -1, 0);
     errno = saved;
 }
 

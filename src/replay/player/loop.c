@@ -40,15 +40,18 @@ ALWAYS_INLINE uint64_t time_begin(bool timed)
 }
 
 // Adds the latency to the call's kind, and to its size class if it has a size.
-ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, uint64_t begin, const uint64_t *size)
+ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, uint64_t begin,
+                            const uint64_t *size)
 {
     if (!timed)
         return;
-    uint64_t end = player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : stamp_after();
+    uint64_t end =
+        player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : stamp_after();
     // Two CPUs' counters may disagree by some ticks when the thread moves.
     uint64_t ticks = end > begin ? end - begin : 0;
     unsigned class = size ? results_size_class(*size) : RESULTS_SIZES;
-    t->latencies[t->n_latencies++] = (struct player_latency){.ticks = ticks, .kind = kind, .size_class = class};
+    t->latencies[t->n_latencies++] =
+        (struct player_latency){.ticks = ticks, .kind = kind, .size_class = class};
     if (UNLIKELY(t->n_latencies == PLAYER_LATENCIES))
         player_add_latencies(t);
 }
@@ -58,7 +61,8 @@ ALWAYS_INLINE void touch_pages(char *block, size_t from, size_t to)
 {
     *(volatile char *)(block + from) = 1;
     uintptr_t end = (uintptr_t)block + to;
-    uintptr_t page = ((uintptr_t)block + from + PLAYER_PAGE_BYTES) & ~(uintptr_t)(PLAYER_PAGE_BYTES - 1);
+    uintptr_t page =
+        ((uintptr_t)block + from + PLAYER_PAGE_BYTES) & ~(uintptr_t)(PLAYER_PAGE_BYTES - 1);
     for (; UNLIKELY(page < end); page += PLAYER_PAGE_BYTES)
         *(volatile char *)page = 1;
 }
@@ -116,7 +120,8 @@ static __attribute__((noinline)) void touch_measured(struct player_thread *t, st
     if (now || b.kind != HT_CALLOC)
         *(volatile char *)b.block = 1;
     touch_used(b.block, b.size,
-               (struct player_use){t->touch_pages, front, front > old ? old : 0, now, b.kind == HT_CALLOC});
+               (struct player_use){t->touch_pages, front, front > old ? old : 0, now,
+                                   b.kind == HT_CALLOC});
     // What is used from the start on ends somewhere in the last of its pages: another one where the block begins elsewhere in
     // a page than it did when it was recorded.
     if (front && now >= front && end - PLAYER_PAGE_BYTES / 2 < b.size)
@@ -130,14 +135,15 @@ static __attribute__((noinline)) void touch_late(struct player_thread *t, char *
     uint64_t size = (extra[1] >> 32) * PLAYER_PAGE_BYTES, began_ns = clock_monotonic_ns();
     if (block && player.usable_size && player.usable_size(block) >= size)
         touch_used(block, size,
-                   (struct player_use){extra[0] >> 32 & INT32_MAX, (uint32_t)extra[1], (uint32_t)extra[0], to,
-                                       extra[0] >> 63});
+                   (struct player_use){extra[0] >> 32 & INT32_MAX, (uint32_t)extra[1],
+                                       (uint32_t)extra[0], to, extra[0] >> 63});
     t->touch_ns += clock_monotonic_ns() - began_ns;
 }
 
 // Writes to the block as the program may have done; `had` bytes of it have been written before. Programs may never
 // write to most of what they get from calloc: gcc's tables are like that, redis's are not.
-ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *block, size_t had, size_t size)
+ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *block, size_t had,
+                               size_t size)
 {
     if (touch == RESULTS_TOUCH_NONE || had >= size)
         return;
@@ -163,7 +169,8 @@ static __attribute__((noinline)) void touch_big(enum results_touch touch, struct
     t->touch_ns += clock_monotonic_ns() - began_ns;
 }
 
-ALWAYS_INLINE void fill_block(enum results_touch touch, struct player_thread *t, struct player_block b)
+ALWAYS_INLINE void fill_block(enum results_touch touch, struct player_thread *t,
+                              struct player_block b)
 {
     if (touch == RESULTS_TOUCH_USABLE) {
         t->requested_bytes += b.size;
@@ -178,7 +185,8 @@ ALWAYS_INLINE void fill_block(enum results_touch touch, struct player_thread *t,
         touch_block(touch, b.kind, b.block, b.had, b.size);
 }
 
-ALWAYS_INLINE void wait_for(struct player_thread *t, struct player_waits *w, uint32_t thread, uint64_t position)
+ALWAYS_INLINE void wait_for(struct player_thread *t, struct player_waits *w, uint32_t thread,
+                            uint64_t position)
 {
     struct player_seen *seen = &t->seen[thread % PLAYER_SEEN];
     if (seen->thread == thread && seen->progress >= position)
@@ -208,70 +216,70 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
 #define FUNCTION(kind, type) ((type)player_functions[kind])
 
 // Makes the call, timed when asked for, and returns its value. `bytes` points to the requested size, NULL: none.
-#define CALL(kind, call, bytes)                                                                                        \
-    ({                                                                                                                 \
-        uint64_t begin_ = time_begin(timed);                                                                           \
-        void *block_ = (call);                                                                                         \
-        time_end(timed, t, kind, begin_, bytes);                                                                       \
-        block_;                                                                                                        \
+#define CALL(kind, call, bytes)                                                                    \
+    ({                                                                                             \
+        uint64_t begin_ = time_begin(timed);                                                       \
+        void *block_ = (call);                                                                     \
+        time_end(timed, t, kind, begin_, bytes);                                                   \
+        block_;                                                                                    \
     })
 
 // With RESULTS_TOUCH_VERIFY, before a block is freed.
-#define VERIFY_FREE(kind)                                                                                              \
-    do {                                                                                                               \
-        if (touch == RESULTS_TOUCH_VERIFY)                                                                             \
-            player_verify_free(t, kind, entry);                                                                        \
+#define VERIFY_FREE(kind)                                                                          \
+    do {                                                                                           \
+        if (touch == RESULTS_TOUCH_VERIFY)                                                         \
+            player_verify_free(t, kind, entry);                                                    \
     } while (0)
 
 // As CALL, for a function without a value.
-#define DEALLOCATE(kind, call)                                                                                         \
-    do {                                                                                                               \
-        VERIFY_FREE(kind);                                                                                             \
-        uint64_t begin_ = time_begin(timed);                                                                           \
-        (call);                                                                                                        \
-        time_end(timed, t, kind, begin_, NULL);                                                                        \
+#define DEALLOCATE(kind, call)                                                                     \
+    do {                                                                                           \
+        VERIFY_FREE(kind);                                                                         \
+        uint64_t begin_ = time_begin(timed);                                                       \
+        (call);                                                                                    \
+        time_end(timed, t, kind, begin_, NULL);                                                    \
     } while (0)
 
 // Allocates a block of `bytes` for the entry. Its old block, if any, is replaced; `had` bytes of that were written.
-#define ALLOCATE(kind, bytes, had, call)                                                                               \
-    do {                                                                                                               \
-        size_t bytes_ = (bytes), had_ = (had);                                                                         \
-        VERIFY_FREE(kind);                                                                                             \
-        char *new_ = CALL(kind, call, &bytes_);                                                                        \
-        if (UNLIKELY(!new_) && bytes_)                                                                                 \
-            player_no_block(t, kind, bytes_);                                                                          \
-        else                                                                                                           \
-            fill_block(touch, t, (struct player_block){kind, entry, new_, had_, bytes_});                              \
-        slots[entry] = new_;                                                                                           \
+#define ALLOCATE(kind, bytes, had, call)                                                           \
+    do {                                                                                           \
+        size_t bytes_ = (bytes), had_ = (had);                                                     \
+        VERIFY_FREE(kind);                                                                         \
+        char *new_ = CALL(kind, call, &bytes_);                                                    \
+        if (UNLIKELY(!new_) && bytes_)                                                             \
+            player_no_block(t, kind, bytes_);                                                      \
+        else                                                                                       \
+            fill_block(touch, t, (struct player_block){kind, entry, new_, had_, bytes_});          \
+        slots[entry] = new_;                                                                       \
     } while (0)
 
 // Reads the next op's first word, moves `pc` behind it, and says so to heaptape, whose watchdog reads it. Prefetches the slot table entry of an op ahead: with a
 // million live blocks that halves the overhead, from 8 to 4 ns per event. An op that is not a call has no entry there,
 // but prefetching a wrong address does no harm.
-#define FETCH()                                                                                                        \
-    do {                                                                                                               \
-        __builtin_prefetch(&slots[plan_entry_of(pc[PLAN_AHEAD_WORDS])], 1);                                            \
-        word = *pc++;                                                                                                  \
-        player_set_pc(at, pc);                                                                                         \
-        entry = plan_entry_of(word);                                                                                   \
+#define FETCH()                                                                                    \
+    do {                                                                                           \
+        __builtin_prefetch(&slots[plan_entry_of(pc[PLAN_AHEAD_WORDS])], 1);                        \
+        word = *pc++;                                                                              \
+        player_set_pc(at, pc);                                                                     \
+        entry = plan_entry_of(word);                                                               \
     } while (0)
 
-#define PUBLISH()                                                                                                      \
-    do {                                                                                                               \
-        if (UNLIKELY(word & PLAN_PUBLISH))                                                                             \
-            publish(t, pc);                                                                                            \
+#define PUBLISH()                                                                                  \
+    do {                                                                                           \
+        if (UNLIKELY(word & PLAN_PUBLISH))                                                         \
+            publish(t, pc);                                                                        \
     } while (0)
 
 // Fast path: the two ops that most workloads consist of, if no thread depends on them, do not go through the switch.
 // The lowest byte of the word tells both.
-#define NEXT()                                                                                                         \
-    do {                                                                                                               \
-        FETCH();                                                                                                       \
-        if ((uint8_t)word == PLAN_MALLOC)                                                                              \
-            goto fast_malloc;                                                                                          \
-        if ((uint8_t)word == PLAN_FREE)                                                                                \
-            goto fast_free;                                                                                            \
-        goto any;                                                                                                      \
+#define NEXT()                                                                                     \
+    do {                                                                                           \
+        FETCH();                                                                                   \
+        if ((uint8_t)word == PLAN_MALLOC)                                                          \
+            goto fast_malloc;                                                                      \
+        if ((uint8_t)word == PLAN_FREE)                                                            \
+            goto fast_free;                                                                        \
+        goto any;                                                                                  \
     } while (0)
 
 typedef void *new_function(size_t);
@@ -362,82 +370,96 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
             pc++;
             break;
 
-#define ALLOCATE_PLAIN(SYMBOL)                                                                                         \
-    case PLAN_##SYMBOL:                                                                                                \
-        ALLOCATE(HT_##SYMBOL, size, 0, FUNCTION(HT_##SYMBOL, new_function *)(size));                                   \
+#define ALLOCATE_PLAIN(SYMBOL)                                                                     \
+    case PLAN_##SYMBOL:                                                                            \
+        ALLOCATE(HT_##SYMBOL, size, 0, FUNCTION(HT_##SYMBOL, new_function *)(size));               \
         break;
             ALLOCATE_PLAIN(VALLOC)
             ALLOCATE_PLAIN(PVALLOC)
             ALLOCATE_PLAIN(NEW)
             ALLOCATE_PLAIN(NEW_ARRAY)
 
-#define ALLOCATE_NOTHROW(SYMBOL)                                                                                       \
-    case PLAN_##SYMBOL:                                                                                                \
-        ALLOCATE(HT_##SYMBOL, size, 0, FUNCTION(HT_##SYMBOL, new_nothrow_function *)(size, &nothrow));                 \
+#define ALLOCATE_NOTHROW(SYMBOL)                                                                   \
+    case PLAN_##SYMBOL:                                                                            \
+        ALLOCATE(HT_##SYMBOL, size, 0,                                                             \
+                 FUNCTION(HT_##SYMBOL, new_nothrow_function *)(size, &nothrow));                   \
         break;
             ALLOCATE_NOTHROW(NEW_NOTHROW)
             ALLOCATE_NOTHROW(NEW_ARRAY_NOTHROW)
 
-#define ALLOCATE_ALIGNED(SYMBOL, call)                                                                                 \
-    case PLAN_##SYMBOL:                                                                                                \
-        errno = 0; /* for player_no_block */                                                                           \
-        ALLOCATE(HT_##SYMBOL, size, 0, call);                                                                          \
-        pc++;                                                                                                          \
+#define ALLOCATE_ALIGNED(SYMBOL, call)                                                             \
+    case PLAN_##SYMBOL:                                                                            \
+        errno = 0; /* for player_no_block */                                                       \
+        ALLOCATE(HT_##SYMBOL, size, 0, call);                                                      \
+        pc++;                                                                                      \
         break;
             ALLOCATE_ALIGNED(MEMALIGN, FUNCTION(HT_MEMALIGN, new_aligned_function *)(*pc, size))
-            ALLOCATE_ALIGNED(ALIGNED_ALLOC, FUNCTION(HT_ALIGNED_ALLOC, new_aligned_function *)(*pc, size))
+            ALLOCATE_ALIGNED(ALIGNED_ALLOC,
+                             FUNCTION(HT_ALIGNED_ALLOC, new_aligned_function *)(*pc, size))
             ALLOCATE_ALIGNED(POSIX_MEMALIGN, call_posix_memalign(*pc, size))
-            ALLOCATE_ALIGNED(NEW_ALIGNED, FUNCTION(HT_NEW_ALIGNED, new_aligned_function *)(size, *pc))
-            ALLOCATE_ALIGNED(NEW_ARRAY_ALIGNED, FUNCTION(HT_NEW_ARRAY_ALIGNED, new_aligned_function *)(size, *pc))
+            ALLOCATE_ALIGNED(NEW_ALIGNED,
+                             FUNCTION(HT_NEW_ALIGNED, new_aligned_function *)(size, *pc))
+            ALLOCATE_ALIGNED(NEW_ARRAY_ALIGNED,
+                             FUNCTION(HT_NEW_ARRAY_ALIGNED, new_aligned_function *)(size, *pc))
             ALLOCATE_ALIGNED(NEW_ALIGNED_NOTHROW,
-                             FUNCTION(HT_NEW_ALIGNED_NOTHROW, new_aligned_nothrow_function *)(size, *pc, &nothrow))
-            ALLOCATE_ALIGNED(NEW_ARRAY_ALIGNED_NOTHROW, FUNCTION(HT_NEW_ARRAY_ALIGNED_NOTHROW,
-                                                                 new_aligned_nothrow_function *)(size, *pc, &nothrow))
+                             FUNCTION(HT_NEW_ALIGNED_NOTHROW,
+                                      new_aligned_nothrow_function *)(size, *pc, &nothrow))
+            ALLOCATE_ALIGNED(NEW_ARRAY_ALIGNED_NOTHROW,
+                             FUNCTION(HT_NEW_ARRAY_ALIGNED_NOTHROW,
+                                      new_aligned_nothrow_function *)(size, *pc, &nothrow))
 
-#define DEALLOCATE_PLAIN(SYMBOL)                                                                                       \
-    case PLAN_##SYMBOL:                                                                                                \
-        DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_function *)(slots[entry]));                               \
+#define DEALLOCATE_PLAIN(SYMBOL)                                                                   \
+    case PLAN_##SYMBOL:                                                                            \
+        DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_function *)(slots[entry]));           \
         break;
             DEALLOCATE_PLAIN(DELETE)
             DEALLOCATE_PLAIN(DELETE_ARRAY)
 
-#define DEALLOCATE_SIZED(SYMBOL)                                                                                       \
-    case PLAN_##SYMBOL:                                                                                                \
-        DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_number_function *)(slots[entry], size));                  \
+#define DEALLOCATE_SIZED(SYMBOL)                                                                   \
+    case PLAN_##SYMBOL:                                                                            \
+        DEALLOCATE(HT_##SYMBOL,                                                                    \
+                   FUNCTION(HT_##SYMBOL, delete_number_function *)(slots[entry], size));           \
         break;
             DEALLOCATE_SIZED(FREE_SIZED)
             DEALLOCATE_SIZED(DELETE_SIZED)
             DEALLOCATE_SIZED(DELETE_ARRAY_SIZED)
 
-#define DEALLOCATE_NOTHROW(SYMBOL)                                                                                     \
-    case PLAN_##SYMBOL:                                                                                                \
-        DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_nothrow_function *)(slots[entry], &nothrow));             \
+#define DEALLOCATE_NOTHROW(SYMBOL)                                                                 \
+    case PLAN_##SYMBOL:                                                                            \
+        DEALLOCATE(HT_##SYMBOL,                                                                    \
+                   FUNCTION(HT_##SYMBOL, delete_nothrow_function *)(slots[entry], &nothrow));      \
         break;
             DEALLOCATE_NOTHROW(DELETE_NOTHROW)
             DEALLOCATE_NOTHROW(DELETE_ARRAY_NOTHROW)
 
-#define DEALLOCATE_ALIGNED(SYMBOL, call)                                                                               \
-    case PLAN_##SYMBOL:                                                                                                \
-        DEALLOCATE(HT_##SYMBOL, call);                                                                                 \
-        pc++;                                                                                                          \
+#define DEALLOCATE_ALIGNED(SYMBOL, call)                                                           \
+    case PLAN_##SYMBOL:                                                                            \
+        DEALLOCATE(HT_##SYMBOL, call);                                                             \
+        pc++;                                                                                      \
         break;
-            DEALLOCATE_ALIGNED(DELETE_ALIGNED, FUNCTION(HT_DELETE_ALIGNED, delete_number_function *)(slots[entry], *pc))
-            DEALLOCATE_ALIGNED(DELETE_ARRAY_ALIGNED,
-                               FUNCTION(HT_DELETE_ARRAY_ALIGNED, delete_number_function *)(slots[entry], *pc))
+            DEALLOCATE_ALIGNED(
+                DELETE_ALIGNED,
+                FUNCTION(HT_DELETE_ALIGNED, delete_number_function *)(slots[entry], *pc))
+            DEALLOCATE_ALIGNED(
+                DELETE_ARRAY_ALIGNED,
+                FUNCTION(HT_DELETE_ARRAY_ALIGNED, delete_number_function *)(slots[entry], *pc))
             DEALLOCATE_ALIGNED(
                 FREE_ALIGNED_SIZED, // alignment before size here, after it in operator delete
-                FUNCTION(HT_FREE_ALIGNED_SIZED, delete_sized_aligned_function *)(slots[entry], *pc, size))
-            DEALLOCATE_ALIGNED(DELETE_SIZED_ALIGNED, FUNCTION(HT_DELETE_SIZED_ALIGNED,
-                                                              delete_sized_aligned_function *)(slots[entry], size, *pc))
+                FUNCTION(HT_FREE_ALIGNED_SIZED, delete_sized_aligned_function *)(slots[entry], *pc,
+                                                                                 size))
+            DEALLOCATE_ALIGNED(DELETE_SIZED_ALIGNED,
+                               FUNCTION(HT_DELETE_SIZED_ALIGNED,
+                                        delete_sized_aligned_function *)(slots[entry], size, *pc))
+            DEALLOCATE_ALIGNED(DELETE_ARRAY_SIZED_ALIGNED,
+                               FUNCTION(HT_DELETE_ARRAY_SIZED_ALIGNED,
+                                        delete_sized_aligned_function *)(slots[entry], size, *pc))
+            DEALLOCATE_ALIGNED(DELETE_ALIGNED_NOTHROW, FUNCTION(HT_DELETE_ALIGNED_NOTHROW,
+                                                                delete_aligned_nothrow_function *)(
+                                                           slots[entry], *pc, &nothrow))
             DEALLOCATE_ALIGNED(
-                DELETE_ARRAY_SIZED_ALIGNED,
-                FUNCTION(HT_DELETE_ARRAY_SIZED_ALIGNED, delete_sized_aligned_function *)(slots[entry], size, *pc))
-            DEALLOCATE_ALIGNED(
-                DELETE_ALIGNED_NOTHROW,
-                FUNCTION(HT_DELETE_ALIGNED_NOTHROW, delete_aligned_nothrow_function *)(slots[entry], *pc, &nothrow))
-            DEALLOCATE_ALIGNED(DELETE_ARRAY_ALIGNED_NOTHROW,
-                               FUNCTION(HT_DELETE_ARRAY_ALIGNED_NOTHROW,
-                                        delete_aligned_nothrow_function *)(slots[entry], *pc, &nothrow))
+                DELETE_ARRAY_ALIGNED_NOTHROW,
+                FUNCTION(HT_DELETE_ARRAY_ALIGNED_NOTHROW,
+                         delete_aligned_nothrow_function *)(slots[entry], *pc, &nothrow))
 
         case PLAN_PREEXISTING: // before the start: the program's own call is not known
             errno = 0;
@@ -445,7 +467,8 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
             if (UNLIKELY(!slots[entry]) && size)
                 player_no_block(t, HT_PREEXISTING, size);
             else
-                fill_block(touch, t, (struct player_block){HT_PREEXISTING, entry, slots[entry], 0, size});
+                fill_block(touch, t,
+                           (struct player_block){HT_PREEXISTING, entry, slots[entry], 0, size});
             pc += 2;
             break;
         case PLAN_WAIT:
@@ -517,10 +540,10 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
 }
 
 // Aligned, so that the speed of the loop does not depend on the code before it.
-#define LOOP(name, timed, touch)                                                                                       \
-    __attribute__((aligned(64))) static void name(struct player_thread *t, const uint64_t *from)                       \
-    {                                                                                                                  \
-        player_loop(t, from, timed, touch);                                                                            \
+#define LOOP(name, timed, touch)                                                                   \
+    __attribute__((aligned(64))) static void name(struct player_thread *t, const uint64_t *from)   \
+    {                                                                                              \
+        player_loop(t, from, timed, touch);                                                        \
     }
 LOOP(play_page, false, RESULTS_TOUCH_PAGE)
 LOOP(play_none, false, RESULTS_TOUCH_NONE)

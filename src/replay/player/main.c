@@ -27,8 +27,8 @@ void player_failing(void)
     }
 }
 
-_Noreturn void player_failed(enum results_status why, const struct player_thread *t, unsigned kind, uint64_t size,
-                             int error)
+_Noreturn void player_failed(enum results_status why, const struct player_thread *t, unsigned kind,
+                             uint64_t size, int error)
 {
     struct results *r = player.results;
     r->failed_thread = t ? t->number : 0;
@@ -40,8 +40,8 @@ _Noreturn void player_failed(enum results_status why, const struct player_thread
     _exit(EXIT_FAILED);
 }
 
-_Noreturn void player_fail(enum results_status why, const struct player_thread *t, unsigned kind, uint64_t size,
-                           int error)
+_Noreturn void player_fail(enum results_status why, const struct player_thread *t, unsigned kind,
+                           uint64_t size, int error)
 {
     player_failing();
     player_failed(why, t, kind, size, error);
@@ -62,7 +62,8 @@ void player_no_block(struct player_thread *t, unsigned kind, uint64_t size)
     bool aligned = kind == HT_PREEXISTING || event_infos[kind].fields & HT_F_ALIGN;
     uint64_t alignment = aligned ? player_alignment(t) : 1;
     // An alignment of 1 is that of malloc.
-    if (alignment == 1 || (!is_against_contract(kind, alignment, size) && (!error || error == ENOMEM)))
+    if (alignment == 1 ||
+        (!is_against_contract(kind, alignment, size) && (!error || error == ENOMEM)))
         player_fail(RESULTS_OUT_OF_MEMORY, t, kind, size, 0);
     // A TOUCH op is about the block of the next op only.
     t->touches = false;
@@ -83,7 +84,8 @@ static void *map_file(int fd, int protection, size_t size, uint64_t at)
 
 void *player_map_shared(size_t bytes)
 {
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    void *at =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (at == MAP_FAILED)
         player_fail(RESULTS_NO_SETUP, NULL, 0, bytes, errno);
     return at;
@@ -96,7 +98,8 @@ static void map_results(void)
     if (fstat(RESULTS_FD, &st) == 0 && st.st_size >= (off_t)sizeof *r)
         r = map_file(RESULTS_FD, PROT_READ | PROT_WRITE, (size_t)st.st_size, 0);
     if (!r || r->magic != RESULTS_MAGIC) {
-        static const char text[] = "heaptape-replay: only 'heaptape replay' can start this program\n";
+        static const char text[] =
+            "heaptape-replay: only 'heaptape replay' can start this program\n";
         ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
         (void)n;
         _exit(EXIT_BY_HAND);
@@ -108,15 +111,17 @@ static void map_results(void)
 // The words of the ring are numbered on from those of the plan, so they are mapped at that distance.
 static void map_streaming(const struct plan_header *h)
 {
-    size_t ring_bytes = h->window_words * PLAN_WINDOWS * 8 + PLAN_AHEAD_WORDS * 8, at_bytes = h->ring_at * 8;
+    size_t ring_bytes = h->window_words * PLAN_WINDOWS * 8 + PLAN_AHEAD_WORDS * 8,
+           at_bytes = h->ring_at * 8;
     int protection = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_POPULATE;
-    char *at = mmap(NULL, at_bytes + ring_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *at = mmap(NULL, at_bytes + ring_bytes, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     void *head = mmap(NULL, h->streaming_bytes, protection, flags, RESULTS_STREAM_FD, 0);
     if (at == MAP_FAILED || head == MAP_FAILED ||
-        mmap(at, h->words * 8, PROT_READ, flags | MAP_FIXED, RESULTS_PLAN_FD, (off_t)player.results->plan_at) ==
-            MAP_FAILED ||
-        mmap(at + at_bytes, ring_bytes, protection, flags | MAP_FIXED, RESULTS_STREAM_FD, (off_t)h->streaming_bytes) ==
-            MAP_FAILED)
+        mmap(at, h->words * 8, PROT_READ, flags | MAP_FIXED, RESULTS_PLAN_FD,
+             (off_t)player.results->plan_at) == MAP_FAILED ||
+        mmap(at + at_bytes, ring_bytes, protection, flags | MAP_FIXED, RESULTS_STREAM_FD,
+             (off_t)h->streaming_bytes) == MAP_FAILED)
         player_fail(RESULTS_NO_SETUP, NULL, 0, ring_bytes, errno);
     player.streaming = head;
     player.words = (const uint64_t *)at;
@@ -178,7 +183,8 @@ static void play_all(void)
     r->figures.system_ns = time_ns(&after.ru_stime) - time_ns(&before.ru_stime);
     r->figures.minor_faults = (uint64_t)(after.ru_minflt - before.ru_minflt);
     r->figures.major_faults = (uint64_t)(after.ru_majflt - before.ru_majflt);
-    r->figures.context_switches = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw + after.ru_nivcsw - before.ru_nivcsw);
+    r->figures.context_switches =
+        (uint64_t)(after.ru_nvcsw - before.ru_nvcsw + after.ru_nivcsw - before.ru_nivcsw);
 }
 
 void player_snapshot(unsigned which)
@@ -240,7 +246,8 @@ int main(void)
         atomic_store_explicit(&player.results->status, RESULTS_DONE, memory_order_release);
         return 0;
     }
-    player.results->figures.load_cpu_ns = (uint64_t)loaded.tv_sec * 1000000000u + (uint64_t)loaded.tv_nsec;
+    player.results->figures.load_cpu_ns =
+        (uint64_t)loaded.tv_sec * 1000000000u + (uint64_t)loaded.tv_nsec;
     map_plan();
     player_clock_init();
     player_memory_init();

@@ -40,7 +40,8 @@ static bool read_statm(uint64_t *size, uint64_t *resident, uint64_t *shared)
         return false;
     text[n] = 0;
     next_number(next_number(next_number(text, size), resident), shared);
-    errno = EBADF; // unless this is what it should be: the allocator may have closed the file and opened another one
+    errno =
+        EBADF; // unless this is what it should be: the allocator may have closed the file and opened another one
     return *size && *resident;
 }
 
@@ -116,13 +117,15 @@ static bool object_has(const struct dl_phdr_info *info, uintptr_t address)
 // The player itself, libc or the loader? Other objects, and their pages, are the allocator's.
 static bool is_own_object(const struct dl_phdr_info *info)
 {
-    return object_has(info, (uintptr_t)&player) || object_has(info, (uintptr_t)gnu_get_libc_version) ||
+    return object_has(info, (uintptr_t)&player) ||
+           object_has(info, (uintptr_t)gnu_get_libc_version) ||
            (getauxval(AT_BASE) && object_has(info, getauxval(AT_BASE)));
 }
 
 // Writes to each page of the segment without changing it. Skips what the loader has made read-only, when it had written
 // to it.
-static void touch_segment(uintptr_t from, uintptr_t to, uintptr_t readonly_from, uintptr_t readonly_to)
+static void touch_segment(uintptr_t from, uintptr_t to, uintptr_t readonly_from,
+                          uintptr_t readonly_to)
 {
     for (uintptr_t at = from; at < to; at = (at & ~(page_bytes - 1)) + page_bytes) {
         own_bytes += page_bytes;
@@ -162,7 +165,8 @@ static __attribute__((noinline)) void touch_stack(void)
     volatile char stack[256 << 10];
     for (size_t i = 0; i < sizeof stack; i += 1024)
         stack[i] = 0;
-    uintptr_t end = (getauxval(AT_EXECFN) | (page_bytes - 1)) + 1, from = (uintptr_t)stack & ~(page_bytes - 1);
+    uintptr_t end = (getauxval(AT_EXECFN) | (page_bytes - 1)) + 1,
+              from = (uintptr_t)stack & ~(page_bytes - 1);
     own_bytes += end > from ? end - from : 0;
 }
 
@@ -175,16 +179,20 @@ void player_touch_own_pages(void)
 static void note_peak(uint64_t live)
 {
     uint64_t peak = atomic_load_explicit(&player.peak_live_bytes, memory_order_relaxed);
-    while (live > peak && !atomic_compare_exchange_weak_explicit(&player.peak_live_bytes, &peak, live,
-                                                                 memory_order_relaxed, memory_order_relaxed)) {
+    while (live > peak &&
+           !atomic_compare_exchange_weak_explicit(&player.peak_live_bytes, &peak, live,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
     }
 }
 
 void player_sample(uint64_t events, uint64_t live_change, bool keep)
 {
     struct results *r = player.results;
-    uint64_t event = atomic_fetch_add_explicit(&player.events, events, memory_order_relaxed) + events;
-    uint64_t live = atomic_fetch_add_explicit(&player.live_bytes, live_change, memory_order_relaxed) + live_change;
+    uint64_t event =
+        atomic_fetch_add_explicit(&player.events, events, memory_order_relaxed) + events;
+    uint64_t live =
+        atomic_fetch_add_explicit(&player.live_bytes, live_change, memory_order_relaxed) +
+        live_change;
     // A thread that frees blocks of others may have been counted before them.
     if ((int64_t)live < 0)
         live = 0;
@@ -195,7 +203,9 @@ void player_sample(uint64_t events, uint64_t live_change, bool keep)
     if (at >= r->max_samples)
         return;
     const struct player_memory now = player_memory();
-    uint64_t virtual = now.virtual_bytes > player.virtual_at_start ? now.virtual_bytes - player.virtual_at_start : 0;
-    r->samples[at] =
-        (struct results_sample){event, clock_monotonic_ns() - player.start_ns, now.private_bytes, virtual, live};
+    uint64_t virtual = now.virtual_bytes > player.virtual_at_start
+                           ? now.virtual_bytes - player.virtual_at_start
+                           : 0;
+    r->samples[at] = (struct results_sample){event, clock_monotonic_ns() - player.start_ns,
+                                             now.private_bytes, virtual, live};
 }

@@ -32,12 +32,14 @@ static _Atomic uint64_t real_used;
 static _Atomic uint32_t next_region;
 static _Atomic bool started; // heaptape_null_real(false) was called
 
-static __thread char *region __attribute__((tls_model("initial-exec"))); // NULL: real memory, or not assigned yet
+static __thread char *region
+    __attribute__((tls_model("initial-exec"))); // NULL: real memory, or not assigned yet
 static __thread bool wants_real __attribute__((tls_model("initial-exec")));
 
 static char *map_shared(uint64_t bytes)
 {
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
+                    -1, 0);
     return at == MAP_FAILED ? NULL : at;
 }
 
@@ -183,23 +185,23 @@ EXPORT size_t malloc_usable_size(void *block)
 }
 
 // C23 and C++ functions, by their names for the linker. Deallocation does nothing.
-#define DEALLOCATE(symbol)                                                                                             \
-    EXPORT void symbol(void *block);                                                                                   \
-    EXPORT void symbol(void *block)                                                                                    \
-    {                                                                                                                  \
-        (void)block;                                                                                                   \
+#define DEALLOCATE(symbol)                                                                         \
+    EXPORT void symbol(void *block);                                                               \
+    EXPORT void symbol(void *block)                                                                \
+    {                                                                                              \
+        (void)block;                                                                               \
     }
-#define ALLOCATE(symbol)                                                                                               \
-    EXPORT void *symbol(size_t size);                                                                                  \
-    EXPORT void *symbol(size_t size)                                                                                   \
-    {                                                                                                                  \
-        return allocate(size);                                                                                         \
+#define ALLOCATE(symbol)                                                                           \
+    EXPORT void *symbol(size_t size);                                                              \
+    EXPORT void *symbol(size_t size)                                                               \
+    {                                                                                              \
+        return allocate(size);                                                                     \
     }
-#define ALLOCATE_ALIGNED(symbol)                                                                                       \
-    EXPORT void *symbol(size_t size, size_t align);                                                                    \
-    EXPORT void *symbol(size_t size, size_t align)                                                                     \
-    {                                                                                                                  \
-        return allocate_aligned(align, size);                                                                          \
+#define ALLOCATE_ALIGNED(symbol)                                                                   \
+    EXPORT void *symbol(size_t size, size_t align);                                                \
+    EXPORT void *symbol(size_t size, size_t align)                                                 \
+    {                                                                                              \
+        return allocate_aligned(align, size);                                                      \
     }
 DEALLOCATE(free_sized)
 DEALLOCATE(free_aligned_sized)

@@ -21,8 +21,10 @@ _Static_assert((int)RESULTS_KINDS == (int)PLAN_OP_LIMIT,
 
 // What a thread publishes to the others, on a cache line of its own.
 struct player_line {
-    _Alignas(PLAYER_CACHE_LINE) _Atomic uint64_t progress; // number of the word after its last op that publishes
-    _Atomic uint64_t wanted;   // lowest progress that a sleeping thread waits for; UINT64_MAX: none sleeps
+    _Alignas(PLAYER_CACHE_LINE) _Atomic uint64_t
+        progress; // number of the word after its last op that publishes
+    _Atomic uint64_t
+        wanted; // lowest progress that a sleeping thread waits for; UINT64_MAX: none sleeps
     _Atomic uint32_t sequence; // futex of the sleeping threads: grows when they are woken
 };
 
@@ -54,12 +56,13 @@ struct player_thread {
     uint32_t shard; // of the histograms that they are added to
     struct player_waits waits, coupled_waits;
     uint64_t requested_bytes, usable_bytes; // with RESULTS_TOUCH_USABLE
-    bool touches;                           // a TOUCH came before the call: pages that are used of its block,
-    uint64_t touch_pages, touch_front_kib;  // how much is used from its start on, and
-    uint64_t touch_late;                    // how many are left to a TOUCH_LATE
-    uint64_t touch_ns;                      // time in which it has written to big blocks
-    uint64_t max_lag_ns;                    // behind the recorded pace
-    uint32_t window, segments;              // of a streamed plan: the thread's window, and segments obtained so far
+    bool touches; // a TOUCH came before the call: pages that are used of its block,
+    uint64_t touch_pages, touch_front_kib; // how much is used from its start on, and
+    uint64_t touch_late;                   // how many are left to a TOUCH_LATE
+    uint64_t touch_ns;                     // time in which it has written to big blocks
+    uint64_t max_lag_ns;                   // behind the recorded pace
+    uint32_t window,
+        segments; // of a streamed plan: the thread's window, and segments obtained so far
     uint64_t stalls, stall_ns, free_space_wait_ns;
     uint64_t refused;                     // calls, by player_no_block
     struct player_seen seen[PLAYER_SEEN]; // by thread number modulo PLAYER_SEEN
@@ -105,13 +108,13 @@ static inline uint64_t player_position(const struct player_thread *t)
 }
 
 // Ends the process and writes the reason to the results; the position is the thread's. Does not return.
-_Noreturn void player_fail(enum results_status why, const struct player_thread *t, unsigned kind, uint64_t size,
-                           int error);
+_Noreturn void player_fail(enum results_status why, const struct player_thread *t, unsigned kind,
+                           uint64_t size, int error);
 
 // The two halves of player_fail: the first returns in one thread only, which may then add to the reason.
 void player_failing(void);
-_Noreturn void player_failed(enum results_status why, const struct player_thread *t, unsigned kind, uint64_t size,
-                             int error);
+_Noreturn void player_failed(enum results_status why, const struct player_thread *t, unsigned kind,
+                             uint64_t size, int error);
 
 // Counts an aligned allocation that the allocator refused because of its arguments; the block does not exist then. Ends the
 // process if the allocator is out of memory. `errno` is that of the call, 0 before it.
@@ -157,7 +160,8 @@ void player_play(struct player_thread *t, const uint64_t *from);
 void player_verify_init(void);
 
 // A call of `kind` has returned `block` (NULL: nothing to check) of `size` bytes for the entry: checks it and fills it.
-void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t entry, void *block, uint64_t size);
+void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t entry, void *block,
+                             uint64_t size);
 
 // A call of `kind` is about to free the block of the entry, if there is one.
 void player_verify_free(struct player_thread *t, unsigned kind, uint64_t entry);
@@ -167,12 +171,13 @@ void player_verify_leftovers(void);
 
 // memory.c.
 void player_memory_init(void);
-void player_touch_own_pages(void);                                    // data segments that are not the allocator's
+void player_touch_own_pages(void); // data segments that are not the allocator's
 void player_sample(uint64_t events, uint64_t live_change, bool keep); // SAMPLE and COUNT
 uint64_t player_private_bytes(void);
 
 struct player_memory {
-    uint64_t private_bytes, virtual_bytes; // resident, private and not the player's; of address space
+    uint64_t private_bytes,
+        virtual_bytes; // resident, private and not the player's; of address space
 };
 
 struct player_memory player_memory(void);
@@ -213,15 +218,18 @@ void player_switch(uint32_t thread, bool exited); // SWITCH; exited: the thread 
 // threads.c.
 void player_threads_init(void);
 void player_thread_init(struct player_thread *t, uint32_t number);
-void player_add_latencies(struct player_thread *t);        // empties the thread's latencies
-void player_merge_latencies(void);                         // when all threads have exited
-struct results_position *player_unthreaded_position(void); // of the main thread before and after the threads
-void player_start_threads(void); // those that no other thread starts; they wait for player_release_threads
+void player_add_latencies(struct player_thread *t); // empties the thread's latencies
+void player_merge_latencies(void);                  // when all threads have exited
+struct results_position *
+player_unthreaded_position(void); // of the main thread before and after the threads
+void player_start_threads(
+    void); // those that no other thread starts; they wait for player_release_threads
 void player_release_threads(void);
 void player_start_thread(const struct player_thread *parent, uint32_t number);
 void player_thread_started(const struct player_thread *t);
 void player_thread_exited(struct player_thread *t); // adds its figures to the results
-void player_join_all(void);    // but those that had not ended when the recording did, which have made their calls then
+void player_join_all(
+    void); // but those that had not ended when the recording did, which have made their calls then
 void player_end_threads(void); // after that: them, too
 
 #endif

@@ -3,9 +3,9 @@
 #ifndef HEAPTAPE_PLAYER_RESULTS_H
 #define HEAPTAPE_PLAYER_RESULTS_H
 
-#include "trace/event/event.h"
 #include "replay/player/figures_table.h"
 #include "replay/player/histogram.h"
+#include "trace/event/event.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -44,7 +44,7 @@ enum results_violation {
     RESULTS_TOO_SMALL,    // failed_at is the result of malloc_usable_size
     RESULTS_NOT_ZEROED,   // calloc; failed_at is the first such byte
     RESULTS_LOST_CONTENT, // realloc; failed_at is the first byte that changed
-    RESULTS_OVERWRITTEN,  // failed_at is the first byte that changed in the block which `other_*` allocated
+    RESULTS_OVERWRITTEN, // failed_at is the first byte that changed in the block which `other_*` allocated
     RESULTS_UNUSABLE, // failed_at is the address of a block that `other_*` allocated, failed_wanted that of a byte of
                       // it that cannot be read or written, failed_errno the si_code of the signal
 };
@@ -57,13 +57,13 @@ enum results_status {
     RESULTS_DONE,            // all results are complete
     RESULTS_WRONG_ALLOCATOR, // malloc belongs to found_library
     RESULTS_MIXED_ALLOCATOR, // malloc is the allocator's, but the function of failed_kind belongs to found_library
-    RESULTS_NO_FUNCTION,     // the allocator has no function for failed_kind
-    RESULTS_NO_SETUP,        // failed_errno: the player could not map its own memory
-    RESULTS_OUT_OF_MEMORY,   // failed_kind of failed_size bytes returned NULL
-    RESULTS_NO_THREAD,       // failed_errno: thread failed_size could not be started
-    RESULTS_STREAM_ENDED,    // the decoder of the streamed plan failed
-    RESULTS_VIOLATION,       // failed_violation of failed_kind of failed_size bytes
-    RESULTS_NO_FIGURES,      // failed_errno: /proc/self/statm can no longer be read
+    RESULTS_NO_FUNCTION,   // the allocator has no function for failed_kind
+    RESULTS_NO_SETUP,      // failed_errno: the player could not map its own memory
+    RESULTS_OUT_OF_MEMORY, // failed_kind of failed_size bytes returned NULL
+    RESULTS_NO_THREAD,     // failed_errno: thread failed_size could not be started
+    RESULTS_STREAM_ENDED,  // the decoder of the streamed plan failed
+    RESULTS_VIOLATION,     // failed_violation of failed_kind of failed_size bytes
+    RESULTS_NO_FIGURES,    // failed_errno: /proc/self/statm can no longer be read
 };
 
 // The size class: 0 up to 8 bytes, n up to 8 << n.
@@ -79,7 +79,8 @@ static inline unsigned results_size_class(uint64_t size)
 
 // The figures that the player measures, by origin PLAYER and RSS of the table; the other members stay 0.
 struct results_figures {
-#define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning) uint64_t name;
+#define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning)             \
+    uint64_t name;
     HT_FIGURES(HT_X)
 #undef HT_X
 };
@@ -107,15 +108,16 @@ struct results_stats {
     uint64_t metadata_bytes;                   // of the allocator's bookkeeping
     uint64_t resident_bytes;                   // physically resident, as the allocator counts them
     uint64_t retained_bytes;                   // of address space kept without memory behind it
-    uint64_t dirty_bytes;                      // in unused pages that are not returned to the kernel
-    uint64_t bin_unused_bytes;                 // free blocks in pages (slabs, spans) and caches that are in use
-    struct results_bin bins[RESULTS_BINS];     // of jemalloc
+    uint64_t dirty_bytes;      // in unused pages that are not returned to the kernel
+    uint64_t bin_unused_bytes; // free blocks in pages (slabs, spans) and caches that are in use
+    struct results_bin bins[RESULTS_BINS]; // of jemalloc
 };
 
 // The lifetime of a thread of the replay.
 struct results_span {
-    uint64_t begin_ns, end_ns;       // since the start
-    uint64_t begin_event, end_event; // calls before it, of all threads, as of their last SAMPLE or COUNT
+    uint64_t begin_ns, end_ns; // since the start
+    uint64_t begin_event,
+        end_event; // calls before it, of all threads, as of their last SAMPLE or COUNT
 };
 
 // What a thread is at, for heaptape to read while it replays; on a cache line of its own. The last one is of what the
@@ -130,22 +132,25 @@ struct results {
     uint64_t magic;
 
     // The task, written by heaptape.
-    uint32_t touch;                    // enum results_touch
-    uint32_t timed;                    // 1: time each call
-    uint32_t clock;                    // enum clock_kind to time with
-    uint32_t probe;                    // 1: there is no plan; only find the allocator in use and its version
-    uint64_t plan_at, plan_bytes;      // of the plan in its file
-    uint32_t paced;                    // 1: execute the plan's PACE ops
-    uint32_t coupled;                  // 1: execute the plan's COUPLE ops
-    uint64_t idle_wait_ns;             // after all blocks are freed, idle so long and measure RSS again; 0: do not
+    uint32_t touch; // enum results_touch
+    uint32_t timed; // 1: time each call
+    uint32_t clock; // enum clock_kind to time with
+    uint32_t probe; // 1: there is no plan; only find the allocator in use and its version
+    uint64_t plan_at, plan_bytes; // of the plan in its file
+    uint32_t paced;               // 1: execute the plan's PACE ops
+    uint32_t coupled;             // 1: execute the plan's COUPLE ops
+    uint64_t
+        idle_wait_ns; // after all blocks are freed, idle so long and measure RSS again; 0: do not
     uint64_t spin_ticks;               // a blocked wait spins so long before it sleeps
     uint64_t library_dev, library_ino; // of the allocator asked for; both 0: libc itself
     uint32_t stats;                    // 1: execute the plan's STATS ops
     uint32_t trim_step;                // execute every so many-th of the plan's TRIM ops; 0: none
-    uint64_t max_samples, max_stats;   // lengths of the arrays behind this struct: samples, then statistics,
-    uint64_t n_spans;                  // then the spans of the plan's threads,
-    uint64_t snapshot_entries;         // then RESULTS_SNAPSHOTS copies of a slot table of so many entries, and
-                                       // n_spans + 1 positions
+    uint64_t max_samples,
+        max_stats;    // lengths of the arrays behind this struct: samples, then statistics,
+    uint64_t n_spans; // then the spans of the plan's threads,
+    uint64_t
+        snapshot_entries; // then RESULTS_SNAPSHOTS copies of a slot table of so many entries, and
+                          // n_spans + 1 positions
 
     // The results, written by the player.
     _Atomic uint32_t status;  // enum results_status
@@ -165,10 +170,11 @@ struct results {
     char found_library[RESULTS_PATH_BYTES];
     char version[RESULTS_VERSION_BYTES]; // as the allocator reports it, "": unknown
     struct results_figures figures;
-    uint32_t counters_errno;                // why some hardware counters are RESULTS_UNKNOWN
-    uint32_t counters_with_kernel;          // 1: they include the work of the kernel
-    uint64_t checked_blocks;                // with RESULTS_TOUCH_VERIFY: blocks found correct
-    uint64_t requested_bytes, usable_bytes; // of all blocks, with RESULTS_TOUCH_USABLE; usable 0: not known
+    uint32_t counters_errno;       // why some hardware counters are RESULTS_UNKNOWN
+    uint32_t counters_with_kernel; // 1: they include the work of the kernel
+    uint64_t checked_blocks;       // with RESULTS_TOUCH_VERIFY: blocks found correct
+    uint64_t requested_bytes,
+        usable_bytes; // of all blocks, with RESULTS_TOUCH_USABLE; usable 0: not known
     char trim_function[RESULTS_NAME_BYTES]; // called by TRIM, "": none
     _Atomic uint64_t n_samples, n_stats;
     // Latencies in ticks: by kind of call, then by size class of those with a size.
@@ -195,7 +201,8 @@ static inline uint64_t *results_snapshots(struct results *r)
 static inline struct results_position *results_positions(struct results *r)
 {
     uintptr_t end = (uintptr_t)(results_snapshots(r) + RESULTS_SNAPSHOTS * r->snapshot_entries);
-    return (struct results_position *)((end + sizeof(struct results_position) - 1) / sizeof(struct results_position) *
+    return (struct results_position *)((end + sizeof(struct results_position) - 1) /
+                                       sizeof(struct results_position) *
                                        sizeof(struct results_position));
 }
 

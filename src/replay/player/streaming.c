@@ -45,7 +45,8 @@ static bool spin(const struct plan_streaming_thread *shared, uint32_t next)
     return false;
 }
 
-static void wait_for_segment(struct player_thread *t, struct plan_streaming_thread *shared, uint32_t next)
+static void wait_for_segment(struct player_thread *t, struct plan_streaming_thread *shared,
+                             uint32_t next)
 {
     uint64_t since = clock_monotonic_ns(), start = player.start_ns;
     // While the decoder waits for free space, it is lagging threads that this thread waits for.

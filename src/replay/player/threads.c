@@ -15,7 +15,8 @@
 
 enum {
     WORKER_BYTES = 4096,
-    MAPPED_WORKERS = 16, // at once: the kernel limits the mappings of a process (vm.max_map_count, 65530 by default)
+    MAPPED_WORKERS =
+        16, // at once: the kernel limits the mappings of a process (vm.max_map_count, 65530 by default)
 };
 
 // A thread's own memory: this, and its stack above.
@@ -42,15 +43,17 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct worker *exited;     // can be joined without waiting long
 static char *unused, *unused_end; // mapped for workers; under the lock
 static uint32_t mapped;           // workers; under the lock
-static uint64_t unjoined, kept; // kept: those that have made their calls and do not exit before `over`; under the lock
-static _Atomic uint32_t exits;  // futex: grows when a thread exits, or is kept
-static _Atomic bool joining;    // somebody waits for that
+static uint64_t unjoined,
+    kept; // kept: those that have made their calls and do not exit before `over`; under the lock
+static _Atomic uint32_t exits;    // futex: grows when a thread exits, or is kept
+static _Atomic bool joining;      // somebody waits for that
 static _Atomic uint32_t released; // futex: 1 when the measured part runs
 static _Atomic uint32_t over;     // futex: 1 when it is over
 
 static void *map_shared(size_t bytes)
 {
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
+                    -1, 0);
     return at == MAP_FAILED ? NULL : at;
 }
 
@@ -65,10 +68,11 @@ void player_threads_init(void)
         pthread_mutex_init(&shards[i].lock, NULL);
 }
 
-static void init(struct player_thread *t, uint32_t number, uint32_t shard, struct player_latency *latencies)
+static void init(struct player_thread *t, uint32_t number, uint32_t shard,
+                 struct player_latency *latencies)
 {
-    *t =
-        (struct player_thread){.number = number, .line = &player.lines[number], .shard = shard, .latencies = latencies};
+    *t = (struct player_thread){
+        .number = number, .line = &player.lines[number], .shard = shard, .latencies = latencies};
     t->at = &results_positions(player.results)[number];
     t->window = PLAYER_NO_WINDOW;
 }

@@ -48,7 +48,8 @@ static _Atomic uint64_t blocks;
 
 static void *map_lazily(size_t bytes)
 {
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
+                    -1, 0);
     if (at == MAP_FAILED)
         player_fail(RESULTS_NO_SETUP, NULL, 0, bytes, errno);
     return at;
@@ -65,8 +66,8 @@ void player_verify_init(void)
     leaves = map_lazily(LEAVES * sizeof *leaves);
 }
 
-static _Noreturn void violated(enum results_violation what, const struct player_thread *t, unsigned kind,
-                               const struct verified_block *c, uint64_t at)
+static _Noreturn void violated(enum results_violation what, const struct player_thread *t,
+                               unsigned kind, const struct verified_block *c, uint64_t at)
 {
     struct results *r = player.results;
     player_failing();
@@ -131,7 +132,8 @@ static bool mark(const char *block, uint64_t size, bool live)
 
 static uint64_t pattern_word(uint64_t seed, uint64_t n)
 {
-    return (seed + n) * 0x9e3779b97f4a7c15u; // Knuth's multiplicative hash: neighbours differ in all bytes
+    return (seed + n) *
+           0x9e3779b97f4a7c15u; // Knuth's multiplicative hash: neighbours differ in all bytes
 }
 
 static unsigned char pattern_byte(uint64_t seed, uint64_t at)
@@ -219,7 +221,8 @@ static void check_address(const struct player_thread *t, unsigned kind, struct v
     }
 }
 
-void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t entry, void *block, uint64_t size)
+void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t entry, void *block,
+                             uint64_t size)
 {
     struct verified_block *c = &verified[entry];
     uint64_t had = c->size < size ? c->size : size, seed = c->seed;
@@ -227,7 +230,8 @@ void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t en
     if (!block)
         return;
     uint64_t position = player_position(t);
-    *c = (struct verified_block){block, size, seed, position, kind == HT_PREEXISTING ? UINT32_MAX : t->number};
+    *c = (struct verified_block){block, size, seed, position,
+                                 kind == HT_PREEXISTING ? UINT32_MAX : t->number};
     check = (struct check){t, c, kind};
     check_address(t, kind, c);
     if (event_infos[kind].class == HT_CLASS_RESIZE && find_change(block, had, seed) < had)
@@ -240,7 +244,8 @@ void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t en
     atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed);
 }
 
-static void check_content(const struct player_thread *t, unsigned kind, const struct verified_block *c)
+static void check_content(const struct player_thread *t, unsigned kind,
+                          const struct verified_block *c)
 {
     check = (struct check){t, c, kind};
     uint64_t at = find_change(c->block, c->size, c->seed);

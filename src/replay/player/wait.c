@@ -29,7 +29,8 @@ void player_wait_init(void)
 {
     // Threads inherit it. By default the kernel may wake a sleeping thread 50 µs too late.
     prctl(PR_SET_TIMERSLACK, 1);
-    player.can_membarrier = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+    player.can_membarrier =
+        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
 void player_wake(struct player_line *line)
@@ -43,8 +44,9 @@ void player_wake(struct player_line *line)
 static void want(struct player_line *line, uint64_t position)
 {
     uint64_t wanted = atomic_load_explicit(&line->wanted, memory_order_relaxed);
-    while (position < wanted && !atomic_compare_exchange_weak_explicit(&line->wanted, &wanted, position,
-                                                                       memory_order_seq_cst, memory_order_relaxed)) {
+    while (position < wanted &&
+           !atomic_compare_exchange_weak_explicit(&line->wanted, &wanted, position,
+                                                  memory_order_seq_cst, memory_order_relaxed)) {
     }
 }
 

@@ -1,14 +1,14 @@
 #include "report/json/document.h"
 
-#include "record/aggregate/stat.h"
+#include "analysis/memory/rss_map.h"
 #include "base/buf.h"
 #include "base/json.h"
+#include "record/aggregate/stat.h"
 #include "replay/figures.h"
 #include "report/diff.h"
 #include "report/findings.h"
-#include "report/sites_profile.h"
 #include "report/json/stat_json.h"
-#include "analysis/memory/rss_map.h"
+#include "report/sites_profile.h"
 #include "workload/file.h"
 
 #include <errno.h>
@@ -42,12 +42,14 @@ static int add_item(struct document *d, const char *name, int side, const struct
     return 0;
 }
 
-static int add_file(struct document *d, const char *name, int side, const struct json_value *file, struct err *e)
+static int add_file(struct document *d, const char *name, int side, const struct json_value *file,
+                    struct err *e)
 {
     const struct json_value *all = json_value_get(file, "allocators");
     int rc = 0;
     if (json_value_is_object(json_value_get(file, "verify")))
-        return err_set(e, -EPROTO, "%s: is the result of 'replay --verify', which measures nothing", name);
+        return err_set(e, -EPROTO, "%s: is the result of 'replay --verify', which measures nothing",
+                       name);
     if (json_value_is_object(json_value_get(file, "allocator")))
         return add_item(d, name, side, file, file);
     for (size_t i = 0; rc == 0 && i < json_value_length(all); i++)
@@ -55,16 +57,20 @@ static int add_file(struct document *d, const char *name, int side, const struct
     if (json_value_length(all))
         return rc;
     if (!json_value_is_object(json_value_get(file, "by_kind")))
-        return err_set(e, -EPROTO, "%s: is JSON, but was not printed by stat, replay or compare", name);
+        return err_set(e, -EPROTO, "%s: is JSON, but was not printed by stat, replay or compare",
+                       name);
     if (json_value_is_object(json_value_get(file, "growth")))
         return add_item(d, name, side, file, NULL);
     if (!json_value_is_object(json_value_get(file, "timeline")))
-        return err_set(e, -EPROTO,
-                       "%s: was printed by 'stat --brief' and has no figures to show; use 'stat --json' alone", name);
+        return err_set(
+            e, -EPROTO,
+            "%s: was printed by 'stat --brief' and has no figures to show; use 'stat --json' alone",
+            name);
     return add_item(d, name, side, file, NULL);
 }
 
-int document_add(struct document *d, const char *name, int side, const char *text, size_t n, struct err *e)
+int document_add(struct document *d, const char *name, int side, const char *text, size_t n,
+                 struct err *e)
 {
     struct json_value *file;
     int rc = json_value_parse(&file, name, text, n, e);
@@ -148,8 +154,10 @@ static int add_counted(struct document *d, const char *path, int side, struct er
     bool aggregate = s.kind == FILE_STAT_AGGREGATE;
     if (aggregate && strcmp(d->mode, "report") != 0) {
         file_stat_release(&s);
-        return err_set(e, -EPROTO,
-                       "%s: is an aggregate, which is not compared: --diff needs traces, workloads or results", path);
+        return err_set(
+            e, -EPROTO,
+            "%s: is an aggregate, which is not compared: --diff needs traces, workloads or results",
+            path);
     }
     struct findings *f = malloc(sizeof *f);
     FILE *to = f && (aggregate || findings_of_file(f, &s) == 0) ? open_memstream(&text, &n) : NULL;
@@ -180,7 +188,8 @@ int document_add_file(struct document *d, const char *path, int side, struct err
     rc = kind < 0 ? kind : json ? add_json(d, &in, side, e) : 0;
     input_close(&in);
     if (rc == 0 && pipe)
-        return err_set(e, -ESPIPE, "%s: cannot read a trace or workload from a pipe; use a file", path);
+        return err_set(e, -ESPIPE, "%s: cannot read a trace or workload from a pipe; use a file",
+                       path);
     return rc < 0 || json ? rc : add_counted(d, path, side, e);
 }
 
@@ -223,7 +232,8 @@ static double value_at(const struct json_value *rows, size_t row, size_t column)
 }
 
 // The rows of [from, to) where a column has its minimum and maximum, marked in `keep`.
-static void keep_extremes(const struct json_value *rows, size_t from, size_t to, size_t column, bool *keep)
+static void keep_extremes(const struct json_value *rows, size_t from, size_t to, size_t column,
+                          bool *keep)
 {
     size_t low = from, high = from;
     for (size_t i = from; i < to; i++) {

@@ -44,7 +44,8 @@ void document_release(struct document *d);
 
 // Adds what the JSON text holds: an object of `stat --json`, `replay --json` or `compare --json`. `name` is what the report
 // calls it. 0, -EPROTO when it is none of these, -ENODATA when it is cut off, -EBADMSG when it is no JSON, -ENOMEM.
-int document_add(struct document *d, const char *name, int side, const char *text, size_t n, struct err *e);
+int document_add(struct document *d, const char *name, int side, const char *text, size_t n,
+                 struct err *e);
 
 // Adds the file at `path`: a trace or a workload, which is counted, or JSON as above. 0, the errors of document_add and of
 // file_stat, -ESPIPE for a trace or workload in a pipe.

@@ -46,7 +46,8 @@ static size_t find_excess(const char *text, size_t n)
     return n;
 }
 
-int json_value_parse(struct json_value **root, const char *name, const char *text, size_t n, struct err *e)
+int json_value_parse(struct json_value **root, const char *name, const char *text, size_t n,
+                     struct err *e)
 {
     struct json_tokener *t = json_tokener_new();
     *root = NULL;
@@ -57,7 +58,9 @@ int json_value_parse(struct json_value **root, const char *name, const char *tex
     size_t excess = find_excess(text, n);
     if (excess < n) {
         json_tokener_free(t);
-        return err_set(e, -EFBIG, "%s: has more values than JSON of %zu bytes may have, at byte %zu", name, n, excess);
+        return err_set(e, -EFBIG,
+                       "%s: has more values than JSON of %zu bytes may have, at byte %zu", name, n,
+                       excess);
     }
     json_tokener_set_flags(t, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
     *root = (struct json_value *)json_tokener_parse_ex(t, text, (int)n);
@@ -67,7 +70,8 @@ int json_value_parse(struct json_value **root, const char *name, const char *tex
     if (error == json_tokener_continue)
         return err_set(e, -ENODATA, "%s: truncated JSON at byte %zu", name, n);
     if (error != json_tokener_success)
-        return err_set(e, -EBADMSG, "%s: invalid JSON at byte %zu: %s", name, end, json_tokener_error_desc(error));
+        return err_set(e, -EBADMSG, "%s: invalid JSON at byte %zu: %s", name, end,
+                       json_tokener_error_desc(error));
     return 0;
 }
 
@@ -114,12 +118,14 @@ size_t json_value_length(const struct json_value *v)
 
 const struct json_value *json_value_at(const struct json_value *v, size_t i)
 {
-    return json_value_is_array(v) ? (struct json_value *)json_object_array_get_idx(object(v), i) : NULL;
+    return json_value_is_array(v) ? (struct json_value *)json_object_array_get_idx(object(v), i)
+                                  : NULL;
 }
 
 const struct json_value *json_value_get(const struct json_value *v, const char *key)
 {
-    return json_value_is_object(v) ? (struct json_value *)json_object_object_get(object(v), key) : NULL;
+    return json_value_is_object(v) ? (struct json_value *)json_object_object_get(object(v), key)
+                                   : NULL;
 }
 
 double json_value_number_at(const struct json_value *v, const char *path)
@@ -140,7 +146,9 @@ double json_value_number_at(const struct json_value *v, const char *path)
 double json_value_number(const struct json_value *v)
 {
     enum json_value_kind kind = json_value_kind(v);
-    return kind == JSON_VALUE_INTEGER || kind == JSON_VALUE_DOUBLE ? json_object_get_double(object(v)) : NAN;
+    return kind == JSON_VALUE_INTEGER || kind == JSON_VALUE_DOUBLE
+               ? json_object_get_double(object(v))
+               : NAN;
 }
 
 int64_t json_value_i64(const struct json_value *v)
@@ -167,10 +175,11 @@ bool json_value_next(const struct json_value *v, struct json_value_member *m)
 {
     if (!json_value_is_object(v))
         return false;
-    const struct lh_entry *entry =
-        m->entry ? lh_entry_next((const struct lh_entry *)m->entry) : lh_table_head(json_object_get_object(object(v)));
+    const struct lh_entry *entry = m->entry ? lh_entry_next((const struct lh_entry *)m->entry)
+                                            : lh_table_head(json_object_get_object(object(v)));
     if (!entry)
         return false;
-    *m = (struct json_value_member){entry, lh_entry_k(entry), (const struct json_value *)lh_entry_v(entry)};
+    *m = (struct json_value_member){entry, lh_entry_k(entry),
+                                    (const struct json_value *)lh_entry_v(entry)};
     return true;
 }

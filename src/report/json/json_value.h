@@ -24,7 +24,8 @@ struct json_value;
 // The value of a whole text, to be freed. 0, -ENODATA when the text is cut off, -EBADMSG when it is not JSON, -EFBIG when it
 // would need much more memory than its size explains, -ENOMEM; the
 // text of the error begins with `name`.
-int json_value_parse(struct json_value **root, const char *name, const char *text, size_t n, struct err *e);
+int json_value_parse(struct json_value **root, const char *name, const char *text, size_t n,
+                     struct err *e);
 void json_value_free(struct json_value *root);
 
 enum json_value_kind json_value_kind(const struct json_value *v);

@@ -5,8 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static int collect(struct profile_stacks *t, const struct by_site *b, const struct workload_sites *sites,
-                   struct symbols *symbols, enum profile_weight weight)
+static int collect(struct profile_stacks *t, const struct by_site *b,
+                   const struct workload_sites *sites, struct symbols *symbols,
+                   enum profile_weight weight)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < b->n_sites; i++) {
@@ -17,16 +18,20 @@ static int collect(struct profile_stacks *t, const struct by_site *b, const stru
 }
 
 static const char *const weight_names[] = {
-    [PROFILE_PEAK] = "bytes live at the peak", [PROFILE_LIVE] = "bytes live at the end",
-    [PROFILE_BYTES] = "allocated bytes",       [PROFILE_CALLS] = "allocations",
-    [PROFILE_GROWTH] = "steady growth",        [PROFILE_SPAN] = "allocated in the span and live at its end",
+    [PROFILE_PEAK] = "bytes live at the peak",
+    [PROFILE_LIVE] = "bytes live at the end",
+    [PROFILE_BYTES] = "allocated bytes",
+    [PROFILE_CALLS] = "allocations",
+    [PROFILE_GROWTH] = "steady growth",
+    [PROFILE_SPAN] = "allocated in the span and live at its end",
 };
 
 // Outermost first.
 static void put_stack(struct json *j, const struct profile_stacks *t, uint32_t stack)
 {
     uint32_t frames[4096], n = 0;
-    for (; stack != PROFILE_NO_STACK && n < sizeof frames / sizeof *frames; stack = t->stacks[stack].prefix)
+    for (; stack != PROFILE_NO_STACK && n < sizeof frames / sizeof *frames;
+         stack = t->stacks[stack].prefix)
         frames[n++] = t->stacks[stack].frame;
     json_begin_array(j);
     while (n > 0)
@@ -34,7 +39,8 @@ static void put_stack(struct json *j, const struct profile_stacks *t, uint32_t s
     json_end_array(j);
 }
 
-static void put_speedscope(struct json *j, const struct profile_stacks *t, const char *name, enum profile_weight weight)
+static void put_speedscope(struct json *j, const struct profile_stacks *t, const char *name,
+                           enum profile_weight weight)
 {
     json_begin_object(j);
     json_put_string(j, "$schema", "https://www.speedscope.app/file-format-schema.json");
@@ -231,9 +237,11 @@ static void put_meta(struct json *j, const char *name)
     json_end_object(j);
 }
 
-static void put_firefox(struct json *j, const struct profile_stacks *t, const char *name, enum profile_weight weight)
+static void put_firefox(struct json *j, const struct profile_stacks *t, const char *name,
+                        enum profile_weight weight)
 {
-    static const char *const markers[] = {"data", "name", "startTime", "endTime", "phase", "category", NULL};
+    static const char *const markers[] = {"data",  "name",     "startTime", "endTime",
+                                          "phase", "category", NULL};
     static const char *const resources[] = {"lib", "name", "host", "type", NULL};
     static const char *const natives[] = {"libIndex", "address", "name", "functionSize", NULL};
     json_begin_object(j);

@@ -32,7 +32,8 @@ static void put_name(struct json *j, const char *key, const char *text, bool pat
         from++;
     while (to > from && !path && continues_character(text[to]))
         to--;
-    snprintf(cut, sizeof cut, "%s%.*s%s", path ? "…" : "", (int)(to - from), text + from, path ? "" : "…");
+    snprintf(cut, sizeof cut, "%s%.*s%s", path ? "…" : "", (int)(to - from), text + from,
+             path ? "" : "…");
     json_put_string(j, key, cut);
 }
 
@@ -52,8 +53,8 @@ void sites_json_function(struct json *j, const struct symbol *s)
     json_end_object(j);
 }
 
-static size_t put_functions(struct json *j, const struct sites_json *n, const struct workload_frame *f, size_t max,
-                            bool brief)
+static size_t put_functions(struct json *j, const struct sites_json *n,
+                            const struct workload_frame *f, size_t max, bool brief)
 {
     const struct symbol *found = NULL;
     size_t n_found = symbols_of(n->symbols, f, &found);
@@ -67,7 +68,8 @@ static size_t put_functions(struct json *j, const struct sites_json *n, const st
     return n_found < max ? n_found : max;
 }
 
-static void put_range(struct json *j, const char *key, const struct estimate *e, uint64_t sample_bytes)
+static void put_range(struct json *j, const char *key, const struct estimate *e,
+                      uint64_t sample_bytes)
 {
     struct estimate_range r = estimate_bytes(e, sample_bytes);
     json_put_array(j, key);

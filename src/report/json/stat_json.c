@@ -207,8 +207,10 @@ void stat_json(struct json *j, const struct file_stat *s, const struct findings 
     json_put_u64(j, "duration_ns", s->duration_ns);
     json_put_double(j, "cpu_ns", s->total.cpu_ns ? (double)s->total.cpu_ns : NAN);
     json_put_double(j, "recording_cpu_ns", s->total.cpu_ns ? (double)s->total.recording_ns : NAN);
-    json_put_double(j, "calls_min_cpu_ns", s->total.calls_max_ns ? (double)s->total.calls_min_ns : NAN);
-    json_put_double(j, "calls_max_cpu_ns", s->total.calls_max_ns ? (double)s->total.calls_max_ns : NAN);
+    json_put_double(j, "calls_min_cpu_ns",
+                    s->total.calls_max_ns ? (double)s->total.calls_min_ns : NAN);
+    json_put_double(j, "calls_max_cpu_ns",
+                    s->total.calls_max_ns ? (double)s->total.calls_max_ns : NAN);
     put_live(j, &s->total);
     json_put_object(j, "order");
     json_put_u64(j, "repaired", s->total.order_repaired);

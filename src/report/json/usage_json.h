@@ -14,7 +14,7 @@ void usage_json_sums(struct json *j, const struct usage_sums *s, const struct us
 void usage_json_process(struct json *j, const struct usage *u, const struct file_stat_process *p);
 
 // The member "timeline", by event and by time; with samples of the recorded process's memory.
-void usage_json_timeline(struct json *j, const struct usage *u, uint32_t pid, const struct workload_sample *samples,
-                         size_t n_samples);
+void usage_json_timeline(struct json *j, const struct usage *u, uint32_t pid,
+                         const struct workload_sample *samples, size_t n_samples);
 
 #endif

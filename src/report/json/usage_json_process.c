@@ -163,7 +163,8 @@ static void print_groups(struct json *j, const struct timeline *t)
             json_put_string(j, "max_bytes", NULL);
         else
             json_put_u64(j, "max_bytes", 8ull << usage_group_last[group]);
-        print_column(j, "end_bytes", t, offsetof(struct timeline_bin, groups) + group * sizeof(uint64_t));
+        print_column(j, "end_bytes", t,
+                     offsetof(struct timeline_bin, groups) + group * sizeof(uint64_t));
         json_end_object(j);
     }
     json_end_array(j);
@@ -253,7 +254,8 @@ static uint64_t sample_ns(const struct usage *u, const struct workload_sample *s
     return (uint64_t)((double)since * u->ns_per_stamp);
 }
 
-static void print_samples(struct json *j, const struct usage *u, const struct workload_sample *s, size_t n)
+static void print_samples(struct json *j, const struct usage *u, const struct workload_sample *s,
+                          size_t n)
 {
     struct sampled open = {0};
     uint64_t last = 0, width, at = 0;
@@ -274,8 +276,8 @@ static void print_samples(struct json *j, const struct usage *u, const struct wo
     json_end_array(j);
 }
 
-void usage_json_timeline(struct json *j, const struct usage *u, uint32_t pid, const struct workload_sample *samples,
-                         size_t n_samples)
+void usage_json_timeline(struct json *j, const struct usage *u, uint32_t pid,
+                         const struct workload_sample *samples, size_t n_samples)
 {
     json_put_object(j, "timeline");
     json_put_u64(j, "pid", pid);

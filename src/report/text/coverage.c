@@ -22,7 +22,8 @@ static void print_share(const char *what, uint64_t reached, uint64_t all)
     char text[32];
     unsigned permille = coverage_permille(reached, all);
     if (all)
-        printf("  %-20s %15s  %3u.%u %%\n", what, human_bytes(text, reached), permille / 10, permille % 10);
+        printf("  %-20s %15s  %3u.%u %%\n", what, human_bytes(text, reached), permille / 10,
+               permille % 10);
 }
 
 void coverage_print(const struct coverage *c)
@@ -36,7 +37,8 @@ void coverage_print(const struct coverage *c)
     print_share("live at peak", c->reached.at_peak, c->all.at_peak);
     print_share("live at end", c->reached.at_end, c->all.at_end);
     if (c->loading.allocated) {
-        printf("\nbytes that constructors of libraries allocated, before the program's first allocation\n");
+        printf(
+            "\nbytes that constructors of libraries allocated, before the program's first allocation\n");
         print_share("allocated", c->loading.allocated, c->all.allocated);
         print_share("live at peak", c->loading.at_peak, c->all.at_peak);
         print_share("live at end", c->loading.at_end, c->all.at_end);
@@ -47,8 +49,9 @@ void coverage_print(const struct coverage *c)
                    "other stacks, by where they end");
     for (size_t i = 0; i < c->n_objects && i < TOP_OBJECTS; i++) {
         const struct coverage_object *o = &c->objects[i];
-        printf("%12s %13s %13s %9s  ", human_bytes(t[0], o->bytes.allocated), human_bytes(t[1], o->bytes.at_peak),
-               human_bytes(t[2], o->bytes.at_end), human_count(t[3], o->sites));
+        printf("%12s %13s %13s %9s  ", human_bytes(t[0], o->bytes.allocated),
+               human_bytes(t[1], o->bytes.at_peak), human_bytes(t[2], o->bytes.at_end),
+               human_count(t[3], o->sites));
         printable_print(stdout, o->path, strlen(o->path));
         putchar('\n');
     }
@@ -62,11 +65,13 @@ static void add_share(char *text, size_t room, const char *of, uint64_t reached,
     size_t n = strlen(text);
     unsigned permille = coverage_permille(reached, all);
     if (all)
-        snprintf(text + n, room - n, "%s%u.%u %% of %s", n ? ", " : "", permille / 10, permille % 10, of);
+        snprintf(text + n, room - n, "%s%u.%u %% of %s", n ? ", " : "", permille / 10,
+                 permille % 10, of);
 }
 
 // Shares of the bytes in `part`, of allocated bytes and those that are live at the peak and at the end.
-static void add_shares(char *text, size_t room, const struct coverage_bytes *part, const struct coverage_bytes *all)
+static void add_shares(char *text, size_t room, const struct coverage_bytes *part,
+                       const struct coverage_bytes *all)
 {
     add_share(text, room, "allocated bytes", part->allocated, all->allocated);
     add_share(text, room, "bytes live at the peak", part->at_peak, all->at_peak);
@@ -82,7 +87,8 @@ static void note_reached(const struct coverage *c)
     add_shares(loading, sizeof loading, &c->loading, &c->all);
     // The dynamic loader calls constructors: no code of the program can be in their stacks.
     if (coverage_permille(c->loading.allocated, c->all.allocated))
-        note("constructors of libraries allocated %s, before the program's first allocation", loading);
+        note("constructors of libraries allocated %s, before the program's first allocation",
+             loading);
 }
 
 // Returns 1000 times the share of bytes whose stacks end early, of the measure in which it is highest.
@@ -112,8 +118,8 @@ static void note_gaps(const struct coverage *c, const char *path)
     if (gap_permille(c, &gaps) < NOTED_PERMILLE)
         return;
     add_shares(shares, sizeof shares, &gaps, &c->all);
-    note("stacks of %s end before the program's own code%s: in %s%s (try 'heaptape stat %s')", shares,
-         c->sample_bytes ? " (estimated from sampled stacks)" : "", text,
+    note("stacks of %s end before the program's own code%s: in %s%s (try 'heaptape stat %s')",
+         shares, c->sample_bytes ? " (estimated from sampled stacks)" : "", text,
          c->n_objects > NOTED_OBJECTS ? " and others" : "", path);
 }
 

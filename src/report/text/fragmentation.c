@@ -24,12 +24,15 @@ static void group_label(const struct fragmentation_labels *l, char text[SYMBOLS_
         fragmentation_age_range(key, range);
         snprintf(text, SYMBOLS_FUNCTION_BYTES, "%s to %s calls old", human_count(t[0], range[0]),
                  human_count(t[1], range[1]));
-    } else if (grouping == FRAGMENTATION_BY_SITE && symbols_site_function(l->symbols, l->sites, key, text)) {
+    } else if (grouping == FRAGMENTATION_BY_SITE &&
+               symbols_site_function(l->symbols, l->sites, key, text)) {
         return;
     } else if (key == (grouping == FRAGMENTATION_BY_SITE ? 0 : FRAGMENTATION_UNKNOWN)) {
-        snprintf(text, SYMBOLS_FUNCTION_BYTES, grouping == FRAGMENTATION_BY_SITE ? "unknown call site" : "preexisting");
+        snprintf(text, SYMBOLS_FUNCTION_BYTES,
+                 grouping == FRAGMENTATION_BY_SITE ? "unknown call site" : "preexisting");
     } else {
-        snprintf(text, SYMBOLS_FUNCTION_BYTES, "%s %llu", grouping == FRAGMENTATION_BY_SITE ? "call site" : "thread",
+        snprintf(text, SYMBOLS_FUNCTION_BYTES, "%s %llu",
+                 grouping == FRAGMENTATION_BY_SITE ? "call site" : "thread",
                  (unsigned long long)key);
     }
 }
@@ -37,12 +40,14 @@ static void group_label(const struct fragmentation_labels *l, char text[SYMBOLS_
 static int by_stranded(const void *a, const void *b)
 {
     const struct fragmentation_group *x = a, *y = b;
-    return x->stranded_bytes < y->stranded_bytes ? 1 : x->stranded_bytes > y->stranded_bytes ? -1 : 0;
+    return x->stranded_bytes < y->stranded_bytes   ? 1
+           : x->stranded_bytes > y->stranded_bytes ? -1
+                                                   : 0;
 }
 
 // The groups with the most stranded bytes.
-static void print_groups(const struct fragmentation_labels *l, const struct fragmentation_groups *all,
-                         enum fragmentation_by grouping)
+static void print_groups(const struct fragmentation_labels *l,
+                         const struct fragmentation_groups *all, enum fragmentation_by grouping)
 {
     enum { TOP = 4 };
     struct fragmentation_group top[TOP + 1];
@@ -62,12 +67,14 @@ static void print_groups(const struct fragmentation_labels *l, const struct frag
     }
 }
 
-void fragmentation_print(const struct fragmentation *h, struct symbols *symbols, const struct workload_sites *sites)
+void fragmentation_print(const struct fragmentation *h, struct symbols *symbols,
+                         const struct workload_sites *sites)
 {
     const struct fragmentation_labels l = {symbols, sites};
     if (!h->stranded_bytes)
         return;
-    cli_table_head("%12s %12s %14s %14s  %s", "stranded", "live", "blocks", "sparse pages", "pinning blocks");
+    cli_table_head("%12s %12s %14s %14s  %s", "stranded", "live", "blocks", "sparse pages",
+                   "pinning blocks");
     for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
         if (grouping != FRAGMENTATION_BY_SITE || fragmentation_has_sites(&h->by[grouping]))
             print_groups(&l, &h->by[grouping], grouping);

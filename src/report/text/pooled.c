@@ -28,13 +28,16 @@ struct pooled {
 
 // What two results must have in common, or their times and memory are not of the same thing.
 static const char *const machine_keys[] = {
-    "architecture",          "cpu_model", "cores", "memory_bytes", "page_bytes", "kernel", "cpu_governor",
-    "transparent_hugepages", "cpu_boost", NULL,
+    "architecture", "cpu_model", "cores",        "memory_bytes",
+    "page_bytes",   "kernel",    "cpu_governor", "transparent_hugepages",
+    "cpu_boost",    NULL,
 };
 static const char *const workload_keys[] = {
-    "events", "skipped", "preexisting", "preexisting_bytes", "peak_live_bytes", "live_at_end_bytes", NULL,
+    "events",          "skipped",           "preexisting", "preexisting_bytes",
+    "peak_live_bytes", "live_at_end_bytes", NULL,
 };
-static const char *const settings_keys[] = {"threads", "memory_threads", "speed", "touch_zeroed", NULL};
+static const char *const settings_keys[] = {"threads", "memory_threads", "speed", "touch_zeroed",
+                                            NULL};
 
 static bool is_same(const struct json_value *a, const struct json_value *b)
 {
@@ -46,26 +49,31 @@ static bool is_same(const struct json_value *a, const struct json_value *b)
            (isnan(x) ? isnan(y) : x == y);
 }
 
-static int expect_same(const struct json_value *a, const struct json_value *b, const char *const *keys,
-                       const char *what, const char *names[2], struct err *e)
+static int expect_same(const struct json_value *a, const struct json_value *b,
+                       const char *const *keys, const char *what, const char *names[2],
+                       struct err *e)
 {
     for (; *keys; keys++) {
         if (!is_same(json_value_get(a, *keys), json_value_get(b, *keys)))
-            return err_set(e, -EINVAL, "%s: %s than in %s: '%s' differs", names[1], what, names[0], *keys);
+            return err_set(e, -EINVAL, "%s: %s than in %s: '%s' differs", names[1], what, names[0],
+                           *keys);
     }
     return 0;
 }
 
-static int expect_comparable(const struct document_item *a, const struct document_item *b, bool across_machines,
-                             struct err *e)
+static int expect_comparable(const struct document_item *a, const struct document_item *b,
+                             bool across_machines, struct err *e)
 {
     const char *names[2] = {a->name, b->name};
     int rc = across_machines ? 0
-                             : expect_same(json_value_get(a->file, "machine"), json_value_get(b->file, "machine"),
-                                           machine_keys, "was measured on another machine", names, e);
+                             : expect_same(json_value_get(a->file, "machine"),
+                                           json_value_get(b->file, "machine"), machine_keys,
+                                           "was measured on another machine", names, e);
     if (rc == 0)
         rc = expect_same(a->result, b->result, workload_keys, "is of another workload", names, e);
-    return rc < 0 ? rc : expect_same(a->result, b->result, settings_keys, "was replayed with other options", names, e);
+    return rc < 0 ? rc
+                  : expect_same(a->result, b->result, settings_keys,
+                                "was replayed with other options", names, e);
 }
 
 static void name_allocator(const struct json_value *allocator, char name[NAME_BYTES])
@@ -110,8 +118,8 @@ static bool is_twice(const struct pooled_group *g, size_t at)
     size_t n = g->n_runs - at;
     for (size_t i = 0; n && i + n <= at; i++) {
         size_t same = 0;
-        while (same < n &&
-               g->values[(i + same) * FIGURES + FIGURE_wall_ns] == g->values[(at + same) * FIGURES + FIGURE_wall_ns])
+        while (same < n && g->values[(i + same) * FIGURES + FIGURE_wall_ns] ==
+                               g->values[(at + same) * FIGURES + FIGURE_wall_ns])
             same++;
         if (same == n)
             return true;
@@ -124,7 +132,8 @@ static int add_runs(struct pooled_group *g, const struct document_item *item, st
     const struct json_value *runs = json_value_get(item->result, "runs");
     size_t n = json_value_length(runs), at = g->n_runs;
     if (n > MEASURE_MAX_RUNS - at)
-        return err_set(e, -EINVAL, "%s: makes over %d runs on %s", item->name, MEASURE_MAX_RUNS, g->name);
+        return err_set(e, -EINVAL, "%s: makes over %d runs on %s", item->name, MEASURE_MAX_RUNS,
+                       g->name);
     double *values = realloc(g->values, (at + n + 1) * FIGURES * sizeof *values);
     if (!values)
         return -ENOMEM;
@@ -132,25 +141,32 @@ static int add_runs(struct pooled_group *g, const struct document_item *item, st
     for (size_t r = 0; r < n; r++) {
         for (size_t i = 0; i < FIGURES; i++)
             values[(at + r) * FIGURES + i] =
-                figure_infos[i].ratio ? json_value_number_at(json_value_at(runs, r), figure_infos[i].name) : NAN;
+                figure_infos[i].ratio
+                    ? json_value_number_at(json_value_at(runs, r), figure_infos[i].name)
+                    : NAN;
     }
     g->n_runs += n;
     g->n_files++;
-    return is_twice(g, at) ? err_set(e, -EINVAL, "%s: its runs on %s are those of another file", item->name, g->name)
+    return is_twice(g, at) ? err_set(e, -EINVAL, "%s: its runs on %s are those of another file",
+                                     item->name, g->name)
                            : 0;
 }
 
-static int pool_results(struct pooled *p, const struct document *d, bool across_machines, struct err *e)
+static int pool_results(struct pooled *p, const struct document *d, bool across_machines,
+                        struct err *e)
 {
     const struct document_item *first = NULL;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < d->n_items; i++) {
         const struct document_item *item = &d->items[i];
         if (!item->result)
-            return err_set(e, -EINVAL, "%s: is not the result of 'replay --json' or 'compare --json'", item->name);
+            return err_set(e, -EINVAL,
+                           "%s: is not the result of 'replay --json' or 'compare --json'",
+                           item->name);
         first = first ? first : item;
         rc = expect_comparable(first, item, across_machines, e);
-        struct pooled_group *g = rc == 0 ? find_group(p, json_value_get(item->result, "allocator")) : NULL;
+        struct pooled_group *g =
+            rc == 0 ? find_group(p, json_value_get(item->result, "allocator")) : NULL;
         if (rc == 0)
             rc = g ? add_runs(g, item, e) : -ENOMEM;
     }
@@ -183,7 +199,8 @@ static double median_of(const struct pooled_group *g, size_t figure)
     return n ? measure_median(values, n) : NAN;
 }
 
-static struct measure_ratio ratio_of(const struct pooled_group *base, const struct pooled_group *g, size_t figure)
+static struct measure_ratio ratio_of(const struct pooled_group *base, const struct pooled_group *g,
+                                     size_t figure)
 {
     double of[MEASURE_MAX_RUNS], to[MEASURE_MAX_RUNS];
     size_t n = values_of(g, figure, of), n_to = values_of(base, figure, to);
@@ -195,12 +212,13 @@ static const char *median_text(const struct pooled_group *g, size_t figure, char
     double median = median_of(g, figure);
     if (isnan(median))
         return "-";
-    return figure_infos[figure].unit == FIGURE_BYTES ? human_bytes(text, (uint64_t)median) : human_ns(text, median);
+    return figure_infos[figure].unit == FIGURE_BYTES ? human_bytes(text, (uint64_t)median)
+                                                     : human_ns(text, median);
 }
 
 // With its colour.
-static enum cli_color ratio_text(const struct pooled_group *base, const struct pooled_group *g, size_t figure,
-                                 char text[64])
+static enum cli_color ratio_text(const struct pooled_group *base, const struct pooled_group *g,
+                                 size_t figure, char text[64])
 {
     const struct measure_ratio r = ratio_of(base, g, figure);
     if (!measure_has_interval(&r))
@@ -218,8 +236,9 @@ static void print_row(const struct pooled *p, const struct pooled_group *g, size
 {
     char value[32], ratio[64] = "1";
     enum cli_color color = g == p->groups ? CLI_PLAIN : ratio_text(p->groups, g, figure, ratio);
-    printf("%s %5zu %5zu %11s  %s%s%s\n", cli_cell(g->name, 28), g->n_files, g->n_runs, median_text(g, figure, value),
-           color ? cli_color(color) : "", ratio, color ? cli_color(CLI_PLAIN) : "");
+    printf("%s %5zu %5zu %11s  %s%s%s\n", cli_cell(g->name, 28), g->n_files, g->n_runs,
+           median_text(g, figure, value), color ? cli_color(color) : "", ratio,
+           color ? cli_color(CLI_PLAIN) : "");
 }
 
 // What may have disturbed times, in the files that say so.
@@ -241,13 +260,16 @@ static void print_cautions(const struct document *d)
         }
     }
     if (governor)
-        printf("The frequency of CPUs may have changed during a run: their governor is %s, not performance.\n",
-               cli_text(governor));
+        printf(
+            "The frequency of CPUs may have changed during a run: their governor is %s, not performance.\n",
+            cli_text(governor));
     if (boost)
-        puts("CPUs may run above their base frequency (boost), which depends on their load and temperature.");
+        puts(
+            "CPUs may run above their base frequency (boost), which depends on their load and temperature.");
     if (online > 0)
-        printf("Runs had %.0f of the machine's %.0f CPUs: what ran on the others shared caches and memory.\n", cores,
-               online);
+        printf(
+            "Runs had %.0f of the machine's %.0f CPUs: what ran on the others shared caches and memory.\n",
+            cores, online);
 }
 
 int pooled_print(const struct document *d, bool across_machines, struct err *e)
@@ -257,7 +279,8 @@ int pooled_print(const struct document *d, bool across_machines, struct err *e)
     for (size_t i = 0; rc == 0 && i < FIGURES; i++) {
         if (!figure_infos[i].ratio)
             continue;
-        cli_table_head("%-28s %5s %5s %11s  %s", figure_infos[i].label, "files", "runs", "median", "ratio [95 %]");
+        cli_table_head("%-28s %5s %5s %11s  %s", figure_infos[i].label, "files", "runs", "median",
+                       "ratio [95 %]");
         for (size_t k = 0; k < p.n; k++)
             print_row(&p, &p.groups[k], i);
         putchar('\n');
@@ -299,12 +322,14 @@ static void print_cells(const struct pooled *p, const char *const *names, size_t
         if (g && i > 0 && base)
             color = ratio_text(base, g, figure, ratio);
         printf(" %s%-*s%s", color ? cli_color(color) : "", i + 1 < n ? COLUMN_WIDTH : 0,
-               i == 0 && g ? median_text(g, figure, value) : ratio, color ? cli_color(CLI_PLAIN) : "");
+               i == 0 && g ? median_text(g, figure, value) : ratio,
+               color ? cli_color(CLI_PLAIN) : "");
     }
     putchar('\n');
 }
 
-int pooled_print_rows(const struct document *d, const char *label, const char *const *names, size_t n, struct err *e)
+int pooled_print_rows(const struct document *d, const char *label, const char *const *names,
+                      size_t n, struct err *e)
 {
     struct pooled p = {0};
     int rc = pool_results(&p, d, false, e);

@@ -14,6 +14,7 @@ int pooled_print(const struct document *d, bool across_machines, struct err *e);
 // has all results. A row has the median of names[0] and the ratios of the others to it. Names are those of matrix jobs; "-"
 // stands for one without results. Errors as above.
 void pooled_print_head(const char *const *names, size_t n);
-int pooled_print_rows(const struct document *d, const char *label, const char *const *names, size_t n, struct err *e);
+int pooled_print_rows(const struct document *d, const char *label, const char *const *names,
+                      size_t n, struct err *e);
 
 #endif

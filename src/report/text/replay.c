@@ -3,10 +3,10 @@
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/wrap.h"
-#include "report/text/fragmentation.h"
 #include "replay/fidelity.h"
 #include "replay/program.h"
 #include "replay/real.h"
+#include "report/text/fragmentation.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,26 +18,29 @@ static void print_preexisting(const struct replay_session *s, const struct plan_
     char blocks[32], bytes[32];
     if (!f->preexisting)
         return;
-    printf("start        %s blocks (%s) are allocated before the clock starts\n", human_count(blocks, f->preexisting),
-           human_bytes(bytes, f->preexisting_bytes));
+    printf("start        %s blocks (%s) are allocated before the clock starts\n",
+           human_count(blocks, f->preexisting), human_bytes(bytes, f->preexisting_bytes));
     if (s->forked_from)
-        printf("             inherited from process %u: recorded, both shared a page until one of them wrote to it\n",
-               s->forked_from);
+        printf(
+            "             inherited from process %u: recorded, both shared a page until one of them wrote to it\n",
+            s->forked_from);
 }
 
 void replay_print_workload(const struct replay_session *s)
 {
     const struct plan_facts *f = plan_facts(s->plan);
     char events[32], live[32], skipped[32];
-    printf("%s: %s calls, %llu thread%s, peak live %s", cli_text(s->workload), human_count(events, f->events),
-           (unsigned long long)f->threads, f->threads == 1 ? "" : "s", human_bytes(live, f->peak_live_bytes));
+    printf("%s: %s calls, %llu thread%s, peak live %s", cli_text(s->workload),
+           human_count(events, f->events), (unsigned long long)f->threads,
+           f->threads == 1 ? "" : "s", human_bytes(live, f->peak_live_bytes));
     if (f->one_thread)
         printf("; all calls in one thread, %s switches between the recorded threads",
                human_count(skipped, f->switches));
     if (f->skipped)
         printf("; %s ops skipped", human_count(skipped, f->skipped));
     if (replay_session_memory_apart(s))
-        printf("; time is that of threads as fast as they can, memory that of threads as close as recorded");
+        printf(
+            "; time is that of threads as fast as they can, memory that of threads as close as recorded");
     printf("\n");
     print_preexisting(s, f);
     // In small workloads the blocks that are big decide nothing.
@@ -48,9 +51,10 @@ void replay_print_workload(const struct replay_session *s)
             "how much of its blocks of 16 KiB and more the program used was not recorded: memory is that of a program "
             "that writes to all pages of malloc's blocks\n");
     else
-        printf("of the bytes in blocks of 16 KiB and more, the use of %.0f %% was measured and of %.0f %% estimated\n",
-               100 * (double)f->big_known_bytes / (double)f->big_bytes,
-               100 * (double)f->big_estimated_bytes / (double)f->big_bytes);
+        printf(
+            "of the bytes in blocks of 16 KiB and more, the use of %.0f %% was measured and of %.0f %% estimated\n",
+            100 * (double)f->big_known_bytes / (double)f->big_bytes,
+            100 * (double)f->big_estimated_bytes / (double)f->big_bytes);
 }
 
 static const char *figure_text(char text[32], enum figure_unit unit, double v)
@@ -80,24 +84,26 @@ static void print_calls(const struct replay_session *s, const struct replay_resu
     const struct plan_facts *facts = plan_facts(s->plan);
     char t[6][32];
     uint64_t outliers = 0;
-    cli_table_head("\n%-18s %11s %9s %9s %9s %9s %9s", "call", "count", "mean", "p50", "p99", "p99.9", "max");
+    cli_table_head("\n%-18s %11s %9s %9s %9s %9s %9s", "call", "count", "mean", "p50", "p99",
+                   "p99.9", "max");
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         struct replay_call c = replay_session_call(s, r, kind);
         if (!facts->by_kind[kind] || !c.count)
             continue;
-        printf("%-18s %11s %9s %9s %9s %9s %9s\n", event_infos[kind].name, human_count(t[0], c.count),
-               human_ns(t[1], c.mean_ns), human_ns(t[2], c.p50_ns), human_ns(t[3], c.p99_ns), human_ns(t[4], c.p999_ns),
-               human_ns(t[5], c.max_ns));
+        printf("%-18s %11s %9s %9s %9s %9s %9s\n", event_infos[kind].name,
+               human_count(t[0], c.count), human_ns(t[1], c.mean_ns), human_ns(t[2], c.p50_ns),
+               human_ns(t[3], c.p99_ns), human_ns(t[4], c.p999_ns), human_ns(t[5], c.max_ns));
         outliers += c.outliers;
     }
     if (outliers)
-        printf("means without %s outlier%s: calls of over 10 %s and ten times the p99\n", human_count(t[0], outliers),
-               outliers == 1 ? "" : "s", wrap_is_utf8() ? "µs" : "us");
+        printf("means without %s outlier%s: calls of over 10 %s and ten times the p99\n",
+               human_count(t[0], outliers), outliers == 1 ? "" : "s", wrap_is_utf8() ? "µs" : "us");
 }
 
 static const char *const group_names[FIGURE_GROUPS] = {
-    [FIGURE_WORKLOAD] = "workload", [FIGURE_TIME] = "time",       [FIGURE_MEMORY] = "memory",
-    [FIGURE_COUNTERS] = "counters", [FIGURE_DECODER] = "decoder", [FIGURE_DEPENDENCIES] = "dependencies",
+    [FIGURE_WORKLOAD] = "workload", [FIGURE_TIME] = "time",
+    [FIGURE_MEMORY] = "memory",     [FIGURE_COUNTERS] = "counters",
+    [FIGURE_DECODER] = "decoder",   [FIGURE_DEPENDENCIES] = "dependencies",
 };
 
 // "memory       peak RSS 12 MiB, …", without a newline.
@@ -113,7 +119,8 @@ static void print_group(const struct replay_result *r, enum figure_group group)
             continue;
         bool label_first = info->unit != FIGURE_COUNT && info->unit != FIGURE_SHARE;
         const char *value = figure_text(text, info->unit, v);
-        printf("%s%s %s", before, label_first ? info->label : value, label_first ? value : info->label);
+        printf("%s%s %s", before, label_first ? info->label : value,
+               label_first ? value : info->label);
         before = ", ";
     }
 }
@@ -150,14 +157,16 @@ static void print_fidelity_live(const struct fidelity_live *l)
         printf("%-12s live bytes equal the recorded ones at all %s points\n", "fidelity",
                human_count(points, l->points));
     else
-        printf("%-12s live bytes equal the recorded ones at %s of %s points, max difference %s: threads interleaved "
-               "differently\n",
-               "fidelity", human_count(equal, l->equal), human_count(points, l->points),
-               human_bytes(max, l->max_bytes));
+        printf(
+            "%-12s live bytes equal the recorded ones at %s of %s points, max difference %s: threads interleaved "
+            "differently\n",
+            "fidelity", human_count(equal, l->equal), human_count(points, l->points),
+            human_bytes(max, l->max_bytes));
     if (l->peak_ratio > 1 + PEAK_LIVE_TOLERANCE)
-        printf("%-12s peak live %.2f × recorded: threads ran ahead of those that free their blocks, so memory is too "
-               "high (--threads auto keeps them together)\n",
-               "", l->peak_ratio);
+        printf(
+            "%-12s peak live %.2f × recorded: threads ran ahead of those that free their blocks, so memory is too "
+            "high (--threads auto keeps them together)\n",
+            "", l->peak_ratio);
 }
 
 // Before what may not be relied on, and in the heads of its columns.
@@ -180,8 +189,9 @@ static void print_fidelity_memory(const struct fidelity *f)
         "%-12s %speak RSS %.2f × recorded (%s of %s), mean error %.1f %%; recorded memory is private memory minus %s "
         "at the start",
         "", far_text(f), m->replayed_peak_bytes / m->recorded_peak_bytes,
-        human_bytes(t[0], (uint64_t)m->replayed_peak_bytes), human_bytes(t[1], (uint64_t)m->recorded_peak_bytes),
-        100 * m->mean_error, human_bytes(t[2], m->baseline_bytes));
+        human_bytes(t[0], (uint64_t)m->replayed_peak_bytes),
+        human_bytes(t[1], (uint64_t)m->recorded_peak_bytes), 100 * m->mean_error,
+        human_bytes(t[2], m->baseline_bytes));
     if (m->mapped_bytes)
         printf(" and up to %s of the program's own mappings\n", human_bytes(t[3], m->mapped_bytes));
     else
@@ -194,8 +204,8 @@ static void print_program(const struct replay_session *s)
     const struct program_time p = program_time(s);
     char t[3][32];
     if (p.missing_reason)
-        printf("%-12s how much of the program's CPU time the calls take cannot be said: %s\n", "program",
-               p.missing_reason);
+        printf("%-12s how much of the program's CPU time the calls take cannot be said: %s\n",
+               "program", p.missing_reason);
     else if (isnan(p.max_share))
         printf(
             "%-12s the calls take at least %.1f %% of its CPU time: %s, as replayed, of %s, which is without about %s "
@@ -203,8 +213,10 @@ static void print_program(const struct replay_session *s)
             "program", 100 * p.share, human_ns(t[0], p.calls_ns), human_ns(t[1], p.cpu_ns),
             human_ns(t[2], p.recording_ns));
     else
-        printf("%-12s the calls take %.1f to %.1f %% of its CPU time, %s, which is without about %s of recording\n",
-               "program", 100 * p.share, 100 * p.max_share, human_ns(t[0], p.cpu_ns), human_ns(t[1], p.recording_ns));
+        printf(
+            "%-12s the calls take %.1f to %.1f %% of its CPU time, %s, which is without about %s of recording\n",
+            "program", 100 * p.share, 100 * p.max_share, human_ns(t[0], p.cpu_ns),
+            human_ns(t[1], p.recording_ns));
 }
 
 static void print_fidelity(const struct replay_session *s, const struct replay_result *r)
@@ -215,8 +227,8 @@ static void print_fidelity(const struct replay_session *s, const struct replay_r
     if (f.has_overlap)
         printf(
             "%-12s two or more threads active for %.0f %% of the time (recorded %.0f %%) and %.0f %% of the calls (%.0f %%)\n",
-            "", 100 * f.overlap.replayed_time, 100 * f.overlap.recorded_time, 100 * f.overlap.replayed_events,
-            100 * f.overlap.recorded_events);
+            "", 100 * f.overlap.replayed_time, 100 * f.overlap.recorded_time,
+            100 * f.overlap.replayed_events, 100 * f.overlap.recorded_events);
     print_program(s);
 }
 
@@ -237,8 +249,9 @@ static void print_fidelity_line(const struct fidelity *f, const char *allocator)
     if (f->missing_reason)
         printf("memory cannot be judged, because %s\n", cli_text(f->missing_reason));
     else
-        printf("%srecorded on %s: peak RSS %.2f × recorded, mean error %.1f %%%s\n", far_text(f), cli_text(allocator),
-               f->memory.replayed_peak_bytes / f->memory.recorded_peak_bytes, 100 * f->memory.mean_error,
+        printf("%srecorded on %s: peak RSS %.2f × recorded, mean error %.1f %%%s\n", far_text(f),
+               cli_text(allocator), f->memory.replayed_peak_bytes / f->memory.recorded_peak_bytes,
+               100 * f->memory.mean_error,
                f->is_far ? "; the memory of the other rows may be off as much" : "");
 }
 
@@ -302,12 +315,15 @@ static void print_stats(const struct replay_result *r)
     print_bins(&run->stats[run->n_stats - 1]);
 }
 
-static void print_fragmentation_at(const struct replay_session *s, const char *when, const struct fragmentation *h)
+static void print_fragmentation_at(const struct replay_session *s, const char *when,
+                                   const struct fragmentation *h)
 {
     char t[5][32];
-    printf("\nfragmentation %s, after %s calls: %s live in %s pages, of which %s are sparse with %s stranded\n", when,
-           human_count(t[0], h->event), human_bytes(t[1], h->live_bytes), human_count(t[2], h->pages),
-           human_count(t[3], h->sparse_pages), human_bytes(t[4], h->stranded_bytes));
+    printf(
+        "\nfragmentation %s, after %s calls: %s live in %s pages, of which %s are sparse with %s stranded\n",
+        when, human_count(t[0], h->event), human_bytes(t[1], h->live_bytes),
+        human_count(t[2], h->pages), human_count(t[3], h->sparse_pages),
+        human_bytes(t[4], h->stranded_bytes));
     fragmentation_print(h, s->symbols, &s->sites);
 }
 
@@ -328,9 +344,11 @@ static bool refused_text(const struct replay_run *run, char text[static 160])
     if (!(run->figures.refused_calls > 0))
         return false;
     snprintf(text, 160, "%s call%s, which %s skipped: first %s of %llu bytes aligned to %llu%s",
-             human_count(calls, (uint64_t)run->figures.refused_calls), run->figures.refused_calls > 1 ? "s" : "",
-             run->figures.refused_calls > 1 ? "are" : "is", event_infos[f->kind].name, (unsigned long long)f->bytes,
-             (unsigned long long)f->alignment, power ? "" : ", which is no power of two");
+             human_count(calls, (uint64_t)run->figures.refused_calls),
+             run->figures.refused_calls > 1 ? "s" : "",
+             run->figures.refused_calls > 1 ? "are" : "is", event_infos[f->kind].name,
+             (unsigned long long)f->bytes, (unsigned long long)f->alignment,
+             power ? "" : ", which is no power of two");
     return true;
 }
 
@@ -338,7 +356,8 @@ void replay_print_text(const struct replay_session *s, const struct replay_resul
 {
     const struct plan_facts *facts = plan_facts(s->plan);
     char t[2][32], refused[160];
-    printf("%-12s %s (%s)\n", "allocator", cli_text(r->allocator.name), cli_text(r->runs[r->typical].library));
+    printf("%-12s %s (%s)\n", "allocator", cli_text(r->allocator.name),
+           cli_text(r->runs[r->typical].library));
     print_group(r, FIGURE_TIME);
     printf(" (medians of %zu run%s)\n", r->n_runs, r->n_runs == 1 ? "" : "s");
     print_group(r, FIGURE_MEMORY);
@@ -347,7 +366,8 @@ void replay_print_text(const struct replay_session *s, const struct replay_resul
         printf("%-12s %s\n", "refused", refused);
     if (r->figures.cache_switches > 0)
         printf("%-12s %s swapped, in %s switches between the recorded threads\n", "thread cache",
-               human_count(t[0], (uint64_t)r->figures.cache_switches), human_count(t[1], facts->switches));
+               human_count(t[0], (uint64_t)r->figures.cache_switches),
+               human_count(t[1], facts->switches));
     print_counters(r);
     if (facts->dependencies) {
         print_group(r, FIGURE_DEPENDENCIES);
@@ -378,7 +398,8 @@ static unsigned main_kind(const struct plan_facts *facts)
 {
     unsigned best = HT_MALLOC;
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
-        if (event_infos[kind].class == HT_CLASS_ALLOC && facts->by_kind[kind] > facts->by_kind[best])
+        if (event_infos[kind].class == HT_CLASS_ALLOC &&
+            facts->by_kind[kind] > facts->by_kind[best])
             best = kind;
     }
     return best;
@@ -422,8 +443,9 @@ static void print_program_ratios(const struct replay_session *s)
         if (missing)
             printf("%-12s %s: the CPU time of the program cannot be said: %s\n", "", name, missing);
         else
-            printf("%-12s %s: %.2f × the CPU time of the program (calls %.2f ×, load %+.1f ms)\n", "", name,
-                   program_ratio(s, &p, r), program_calls_ns(s, r) / program_calls_ns(s, &s->results[0]),
+            printf("%-12s %s: %.2f × the CPU time of the program (calls %.2f ×, load %+.1f ms)\n",
+                   "", name, program_ratio(s, &p, r),
+                   program_calls_ns(s, r) / program_calls_ns(s, &s->results[0]),
                    (program_load_ns(s, r) - program_load_ns(s, &s->results[0])) / 1e6);
     }
 }
@@ -444,7 +466,8 @@ enum { FIGURE_WIDTH = 10, RATIO_WIDTH = 18 };
 
 static const char *head_text(char text[64], const struct figure_info *info, bool is_marked)
 {
-    snprintf(text, 64, "%s%s", is_marked && info->group == FIGURE_MEMORY ? FAR_MARK : "", info->label);
+    snprintf(text, 64, "%s%s", is_marked && info->group == FIGURE_MEMORY ? FAR_MARK : "",
+             info->label);
     return text;
 }
 
@@ -485,7 +508,8 @@ static bool band_next(struct band *b)
         if (info && !(info->shown & FIGURE_IN_COLUMN))
             width = 0;
         else if (info)
-            width = 1 + (size_t)column_width(info, b->is_marked) + (info->ratio ? 2 + RATIO_WIDTH : 0);
+            width =
+                1 + (size_t)column_width(info, b->is_marked) + (info->ratio ? 2 + RATIO_WIDTH : 0);
         if (columns && used > (size_t)b->name_width && used + width > columns)
             break;
         used += width;
@@ -510,7 +534,8 @@ static void print_head(const struct replay_session *s, const struct band *b)
     for (size_t i = b->first; i < b->end && i < FIGURES; i++) {
         if (!(figure_infos[i].shown & FIGURE_IN_COLUMN))
             continue;
-        printf(" %*s", column_width(&figure_infos[i], is_marked), head_text(text, &figure_infos[i], is_marked));
+        printf(" %*s", column_width(&figure_infos[i], is_marked),
+               head_text(text, &figure_infos[i], is_marked));
         if (figure_infos[i].ratio)
             printf("  %-*s", RATIO_WIDTH, "ratio [95 %]");
     }
@@ -530,15 +555,16 @@ static void print_row(const struct replay_session *s, size_t row, const struct b
         const struct figure_info *info = &figure_infos[i];
         if (!(info->shown & FIGURE_IN_COLUMN))
             continue;
-        printf(" %*s", column_width(info, b->is_marked), figure_text(text, info->unit, r->figures.values[i]));
+        printf(" %*s", column_width(info, b->is_marked),
+               figure_text(text, info->unit, r->figures.values[i]));
         if (!info->ratio)
             continue;
         struct measure_ratio ratio = replay_session_ratio(s, r, i);
         enum cli_color color = CLI_PLAIN;
         if (measure_has_interval(&ratio) && !measure_is_same(&ratio))
             color = cli_color_of_change(ratio.ratio, info->better == FIGURE_MORE);
-        printf("  %s%-*s%s", color ? cli_color(color) : "", RATIO_WIDTH, ratio_text(text, &ratio, row == 0),
-               color ? cli_color(CLI_PLAIN) : "");
+        printf("  %s%-*s%s", color ? cli_color(color) : "", RATIO_WIDTH,
+               ratio_text(text, &ratio, row == 0), color ? cli_color(CLI_PLAIN) : "");
     }
     if (c.count && b->end > FIGURES)
         printf(" %10s", human_ns(text, c.p99_ns));
@@ -552,8 +578,8 @@ static void print_stalls(const struct replay_session *s)
     for (size_t i = 0; i < s->n_results; i++)
         max = fmax(max, s->results[i].figures.stall_share);
     if (plan_facts(s->plan)->streamed)
-        printf("streamed: threads stalled for the decoder for at most %.1f %% of their time%s\n", 100 * max,
-               limit_text(max));
+        printf("streamed: threads stalled for the decoder for at most %.1f %% of their time%s\n",
+               100 * max, limit_text(max));
 }
 
 static void print_refused(const struct replay_session *s)
@@ -584,29 +610,33 @@ void replay_print_table(const struct replay_session *s)
     print_refused(s);
     print_stalls(s);
     print_fidelity_line(&f, s->results[recorded].allocator.name);
-    printf("%llu run%s each; replay overhead %.1f ns per event\n", (unsigned long long)s->settings.runs,
-           s->settings.runs == 1 ? "" : "s", s->results[0].figures.overhead_ns_per_event);
+    printf("%llu run%s each; replay overhead %.1f ns per event\n",
+           (unsigned long long)s->settings.runs, s->settings.runs == 1 ? "" : "s",
+           s->results[0].figures.overhead_ns_per_event);
     print_program_ratios(s);
 }
 
 static const struct {
     const char *label;
     enum figure_unit unit;
-    size_t replayed; // the figure of the replay that predicts it; FIGURES: none, since a replay has only the calls
+    size_t
+        replayed; // the figure of the replay that predicts it; FIGURES: none, since a replay has only the calls
 } real_figures[REAL_FIGURES] = {
     [REAL_WALL] = {"wall time", FIGURE_NS, FIGURES},
     [REAL_CPU] = {"CPU time", FIGURE_NS, FIGURE_cpu_ns},
     [REAL_PEAK_RSS] = {"peak RSS", FIGURE_BYTES, FIGURE_peak_rss_bytes},
 };
 
-static void print_real_row(const struct replay_session *s, const struct replay_result *r, const struct band *b)
+static void print_real_row(const struct replay_session *s, const struct replay_result *r,
+                           const struct band *b)
 {
     char name[NAME_BYTES], text[64];
     row_name(&r->allocator, name);
     print_name(b, name);
     for (unsigned i = (unsigned)b->first; i < b->end; i++) {
         struct measure_ratio ratio = replay_real_ratio(s, r, i);
-        printf(" %*s", FIGURE_WIDTH, figure_text(text, real_figures[i].unit, replay_real_median(r, i)));
+        printf(" %*s", FIGURE_WIDTH,
+               figure_text(text, real_figures[i].unit, replay_real_median(r, i)));
         printf("  %-*s", RATIO_WIDTH, ratio_text(text, &ratio, r == s->results));
     }
     printf("\n");
@@ -642,8 +672,10 @@ static void print_prediction(const struct replay_session *s, const struct replay
         double replayed = r->figures.values[figure] - first->figures.values[figure];
         struct measure_ratio ratio = replay_real_ratio(s, r, i);
         const char *verdict = verdict_of(&ratio, real, replayed);
-        printf(" %s %s, replayed %s: %s%s", real_figures[i].label, difference_text(t[0], real_figures[i].unit, real),
-               difference_text(t[1], real_figures[i].unit, replayed), verdict, i + 1 < REAL_FIGURES ? ";" : "\n");
+        printf(" %s %s, replayed %s: %s%s", real_figures[i].label,
+               difference_text(t[0], real_figures[i].unit, real),
+               difference_text(t[1], real_figures[i].unit, replayed), verdict,
+               i + 1 < REAL_FIGURES ? ";" : "\n");
     }
 }
 
@@ -663,8 +695,8 @@ void replay_print_real(const struct replay_session *s)
         for (size_t i = 0; i < s->n_results; i++)
             print_real_row(s, &s->results[i], &b);
     }
-    printf("%zu run%s each. Differences from %s:\n", s->results[0].n_real, s->results[0].n_real == 1 ? "" : "s",
-           cli_text(s->results[0].allocator.name));
+    printf("%zu run%s each. Differences from %s:\n", s->results[0].n_real,
+           s->results[0].n_real == 1 ? "" : "s", cli_text(s->results[0].allocator.name));
     for (size_t i = 1; i < s->n_results; i++)
         print_prediction(s, &s->results[i]);
 }

@@ -9,7 +9,14 @@
 #include <stdlib.h>
 
 // Shares of RSS, in percent, from which on a sentence is worth its line.
-enum { MUCH_FREE = 25, MUCH_STRANDED = 10, MUCH_NOT_HEAP = 50, MUCH_NOT_RESIDENT = 10, FAR_OFF = 5, TOP_ARENAS = 8 };
+enum {
+    MUCH_FREE = 25,
+    MUCH_STRANDED = 10,
+    MUCH_NOT_HEAP = 50,
+    MUCH_NOT_RESIDENT = 10,
+    FAR_OFF = 5,
+    TOP_ARENAS = 8
+};
 
 static double percent(uint64_t n, uint64_t of)
 {
@@ -19,15 +26,21 @@ static double percent(uint64_t n, uint64_t of)
 static void print_part(const struct rss *r, const char *label, uint64_t bytes)
 {
     char text[32];
-    printf("%-24s %12s %6.1f %%\n", label, human_bytes(text, bytes), percent(bytes, r->pages.rss_bytes));
+    printf("%-24s %12s %6.1f %%\n", label, human_bytes(text, bytes),
+           percent(bytes, r->pages.rss_bytes));
 }
 
 static void print_parts(const struct rss *r)
 {
-    static const char *const parts[] = {
-        "live", "+ internal rounding", "+ partly free pages", "+ wholly free pages", "+ allocator's own", "+ not heap"};
-    static const char *const kinds[] = {"  brk area",      "  other mappings",  "  stack", "  files",
-                                        "  shared memory", "  recording's own", "  other"};
+    static const char *const parts[] = {"live",
+                                        "+ internal rounding",
+                                        "+ partly free pages",
+                                        "+ wholly free pages",
+                                        "+ allocator's own",
+                                        "+ not heap"};
+    static const char *const kinds[] = {"  brk area", "  other mappings", "  stack",
+                                        "  files",    "  shared memory",  "  recording's own",
+                                        "  other"};
     for (unsigned i = 0; i < RSS_PARTS; i++) {
         bool unknown = !r->maps && (i == RSS_WHOLLY_FREE || i == RSS_NOT_HEAP);
         if (!unknown)
@@ -70,22 +83,25 @@ static void print_sentences(const struct rss *r)
         say(&any, "The allocator keeps %s in pages without any live block.\n",
             human_bytes(a, r->all.bytes[RSS_WHOLLY_FREE]));
     if (percent(r->pinned.stranded_bytes, rss) >= MUCH_STRANDED)
-        say(&any, "Live blocks pin %s sparse pages, in which %s is free.\n", human_count(a, r->pinned.sparse_pages),
-            human_bytes(b, r->pinned.stranded_bytes));
+        say(&any, "Live blocks pin %s sparse pages, in which %s is free.\n",
+            human_count(a, r->pinned.sparse_pages), human_bytes(b, r->pinned.stranded_bytes));
     if (r->maps && percent(r->all.bytes[RSS_NOT_HEAP], rss) > MUCH_NOT_HEAP)
         say(&any, "More than half of RSS is not the heap's.\n");
     if (not_resident(r) && percent(not_resident(r), r->all.live_bytes) >= MUCH_NOT_RESIDENT)
-        say(&any, "%s of %s live is not resident: never written, or swapped out.\n", human_bytes(a, not_resident(r)),
-            human_bytes(b, r->all.live_bytes));
+        say(&any, "%s of %s live is not resident: never written, or swapped out.\n",
+            human_bytes(a, not_resident(r)), human_bytes(b, r->all.live_bytes));
     if (r->maps && percent(off, rss) > FAR_OFF)
-        say(&any, "The sum differs from RSS by %.1f %%: the program went on while its pages were\nread.\n",
+        say(&any,
+            "The sum differs from RSS by %.1f %%: the program went on while its pages were\nread.\n",
             percent(off, rss));
     if (!r->maps)
-        say(&any, "There are no maps of pages (record --no-pages, a process that ended soon, or a\n"
-                  "recording of an older heaptape): pages of live blocks are taken to be resident,\n"
-                  "and free pages cannot be distinguished from what is not the heap's.\n");
+        say(&any,
+            "There are no maps of pages (record --no-pages, a process that ended soon, or a\n"
+            "recording of an older heaptape): pages of live blocks are taken to be resident,\n"
+            "and free pages cannot be distinguished from what is not the heap's.\n");
     if (!r->is_glibc && !r->has_usable)
-        say(&any, "Rounding of this allocator is not known without 'record --usable': it counts as\nfree.\n");
+        say(&any,
+            "Rounding of this allocator is not known without 'record --usable': it counts as\nfree.\n");
     if (r->is_last)
         say(&any, "There is no map of pages at or after this point: this is the last one.\n");
 }
@@ -127,14 +143,15 @@ static void print_arenas(const struct rss *r)
         return;
     }
     qsort(sorted, r->n_arenas, sizeof *sorted, by_resident);
-    cli_table_head("\n%10s %10s %11s %11s %8s  %s", "resident", "live", "partly free", "wholly free", "blocks",
-                   "arena");
+    cli_table_head("\n%10s %10s %11s %11s %8s  %s", "resident", "live", "partly free",
+                   "wholly free", "blocks", "arena");
     for (size_t i = 0; i < r->n_arenas && i < TOP_ARENAS; i++) {
         char t[5][32], name[64];
         const struct rss_counts *c = &sorted[i]->counts;
-        printf("%10s %10s %11s %11s %8s  %s\n", human_bytes(t[0], resident(c)), human_bytes(t[1], c->bytes[RSS_LIVE]),
-               human_bytes(t[2], c->bytes[RSS_PARTLY_FREE]), human_bytes(t[3], c->bytes[RSS_WHOLLY_FREE]),
-               human_count(t[4], c->blocks), arena_name(name, sorted[i]));
+        printf("%10s %10s %11s %11s %8s  %s\n", human_bytes(t[0], resident(c)),
+               human_bytes(t[1], c->bytes[RSS_LIVE]), human_bytes(t[2], c->bytes[RSS_PARTLY_FREE]),
+               human_bytes(t[3], c->bytes[RSS_WHOLLY_FREE]), human_count(t[4], c->blocks),
+               arena_name(name, sorted[i]));
     }
     if (r->n_arenas > TOP_ARENAS)
         printf("... %zu more (--json has all)\n", r->n_arenas - TOP_ARENAS);

@@ -25,7 +25,8 @@ char *unrecorded_line(const struct trace_missed *m)
     fputc(')', to);
     if (m->forks)
         fprintf(to, " and %s not recorded: ",
-                human_plural(text, m->forks, "process that it forked were", "processes that it forked were"));
+                human_plural(text, m->forks, "process that it forked were",
+                             "processes that it forked were"));
     else
         fputs(" was not recorded: ", to);
     put_text(to, m->why);

@@ -9,7 +9,8 @@
 enum {
     MOST_PROCESSES = 3,
     PROGRAM_BYTES = 4 * 72, // of the command line, which some programs overwrite as one text
-    CHUNK_EXTRA_BYTES = 16, // what a block takes of glibc's malloc besides what was requested: 8 to 24, and 32 at least
+    CHUNK_EXTRA_BYTES =
+        16, // what a block takes of glibc's malloc besides what was requested: 8 to 24, and 32 at least
     MAX_NOTED_BYTES = 256 << 20, // larger traces are not read again
 };
 
@@ -92,7 +93,8 @@ void unseen_note(const char *path)
     struct input in = {.fd = -1};
     struct peaks peaks = {0};
     struct err e = {0};
-    if (cli_common.quiet || stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > MAX_NOTED_BYTES)
+    if (cli_common.quiet || stat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
+        st.st_size > MAX_NOTED_BYTES)
         return;
     if (input_open(&in, path, &e) == 0 && trace_file_adopt(&t, &in, false, &e) == 0 &&
         peaks_count(&peaks, &t, 0, watch_begin("memory")->progress, &e) == 0)

@@ -25,16 +25,18 @@ static void print_bar(double of_one)
 static void print_calls(const struct usage_sums *s)
 {
     char t[3][32];
-    cli_table_head("\n%-22s %15s %10s %10s %10s %10s", "requested size by call", "calls", "failed", "min", "mean",
-                   "max");
+    cli_table_head("\n%-22s %15s %10s %10s %10s %10s", "requested size by call", "calls", "failed",
+                   "min", "mean", "max");
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         const struct usage_kind *k = &s->kinds[kind];
-        if (!k->calls || !(event_infos[kind].fields & HT_F_RESULT) || event_infos[kind].class == HT_CLASS_MAP)
+        if (!k->calls || !(event_infos[kind].fields & HT_F_RESULT) ||
+            event_infos[kind].class == HT_CLASS_MAP)
             continue;
-        printf("%-22s %15s %10" PRIu64, event_infos[kind].name, human_count(t[0], k->calls), k->failed);
+        printf("%-22s %15s %10" PRIu64, event_infos[kind].name, human_count(t[0], k->calls),
+               k->failed);
         if (k->sized)
-            printf(" %10s %10s %10s", human_bytes(t[0], k->min_bytes), human_bytes(t[1], k->bytes / k->sized),
-                   human_bytes(t[2], k->max_bytes));
+            printf(" %10s %10s %10s", human_bytes(t[0], k->min_bytes),
+                   human_bytes(t[1], k->bytes / k->sized), human_bytes(t[2], k->max_bytes));
         putchar('\n');
     }
 }
@@ -47,8 +49,8 @@ static void print_size(unsigned class, struct usage_count c, struct usage_count 
         snprintf(t[0], sizeof t[0], "larger");
     else
         human_bytes(t[0], 8ull << class);
-    printf("%2s %12s %15s %12s %12s", last ? "" : "<=", t[0], human_count(t[1], c.blocks), human_bytes(t[2], c.bytes),
-           human_bytes(t[3], peak.bytes));
+    printf("%2s %12s %15s %12s %12s", last ? "" : "<=", t[0], human_count(t[1], c.blocks),
+           human_bytes(t[2], c.bytes), human_bytes(t[3], peak.bytes));
     print_bar(share(c.blocks, max));
 }
 
@@ -59,7 +61,8 @@ static void print_sizes(const struct file_stat *s)
     size_classes_two(s->sums, counts);
     for (unsigned i = 0; i < USAGE_CLASSES; i++)
         max = counts[i].blocks > max ? counts[i].blocks : max;
-    cli_table_head("\n%15s %15s %12s %12s  %s", "size", "requests", "bytes", "live at peak", "requests");
+    cli_table_head("\n%15s %15s %12s %12s  %s", "size", "requests", "bytes", "live at peak",
+                   "requests");
     for (unsigned i = 0; i < USAGE_CLASSES; i++) {
         struct usage_count peak = usage_at_peak(&s->usage, i);
         if (counts[i].blocks || peak.blocks)
@@ -73,10 +76,12 @@ static void print_top(const struct usage_sums *s)
     char t[4][32];
     size_t n = size_classes_top(s, false, count, TOP_SIZES);
     size_classes_top(s, true, bytes, TOP_SIZES);
-    cli_table_head("\n%15s %15s   %15s %12s", "size by count", "requests", "size by bytes", "bytes");
+    cli_table_head("\n%15s %15s   %15s %12s", "size by count", "requests", "size by bytes",
+                   "bytes");
     for (size_t i = 0; i < n; i++)
-        printf("%13s B %15s   %13s B %12s\n", human_count(t[0], count[i].size), human_count(t[1], count[i].count),
-               human_count(t[2], bytes[i].size), human_bytes(t[3], bytes[i].size * bytes[i].count));
+        printf("%13s B %15s   %13s B %12s\n", human_count(t[0], count[i].size),
+               human_count(t[1], count[i].count), human_count(t[2], bytes[i].size),
+               human_bytes(t[3], bytes[i].size * bytes[i].count));
 }
 
 static void print_rounding(const struct usage_sums *s, uint64_t requested)
@@ -84,13 +89,16 @@ static void print_rounding(const struct usage_sums *s, uint64_t requested)
     struct size_classes c;
     char t[32];
     size_classes_glibc(s, &c);
-    printf("\n%-46s %12s %6.1f %%\n", "internal fragmentation, glibc", human_bytes(t, c.internal_fragmentation_bytes),
+    printf("\n%-46s %12s %6.1f %%\n", "internal fragmentation, glibc",
+           human_bytes(t, c.internal_fragmentation_bytes),
            100 * share(c.internal_fragmentation_bytes, requested));
     size_classes_four(s, &c);
     printf("%-46s %12s %6.1f %%\n", "internal fragmentation, 4 classes per doubling",
-           human_bytes(t, c.internal_fragmentation_bytes), 100 * share(c.internal_fragmentation_bytes, requested));
+           human_bytes(t, c.internal_fragmentation_bytes),
+           100 * share(c.internal_fragmentation_bytes, requested));
     if (s->align_padding_bytes)
-        printf("%-46s %12s %6.1f %%\n", "padding to multiples of the alignment", human_bytes(t, s->align_padding_bytes),
+        printf("%-46s %12s %6.1f %%\n", "padding to multiples of the alignment",
+               human_bytes(t, s->align_padding_bytes),
                100 * share(s->align_padding_bytes, requested));
 }
 
@@ -105,14 +113,16 @@ static void print_lifetimes(const struct file_stat *s)
     }
     if (!freed)
         return;
-    cli_table_head("\n%17s %15s %12s %10s  %s", "freed within", "blocks", "bytes", "cumulative", "blocks");
+    cli_table_head("\n%17s %15s %12s %10s  %s", "freed within", "blocks", "bytes", "cumulative",
+                   "blocks");
     for (unsigned span = 0; span < USAGE_SPANS && cumulative < freed; span++) {
         uint64_t n = usage_freed_after(s->sums, span);
         cumulative += n;
         if (!n)
             continue;
-        printf("%10s events %15s %12s %8.1f %%", human_count(t[0], 1ull << span), human_count(t[1], n),
-               human_bytes(t[2], s->sums->lifetime_bytes[span]), 100 * share(cumulative, freed));
+        printf("%10s events %15s %12s %8.1f %%", human_count(t[0], 1ull << span),
+               human_count(t[1], n), human_bytes(t[2], s->sums->lifetime_bytes[span]),
+               100 * share(cumulative, freed));
         print_bar(share(n, max));
     }
 }
@@ -127,14 +137,16 @@ static void print_times(const struct file_stat *s)
     }
     if (!freed || !(s->usage.ns_per_stamp > 0))
         return;
-    cli_table_head("\n%17s %15s %12s %10s  %s", "freed within", "blocks", "bytes", "cumulative", "blocks");
+    cli_table_head("\n%17s %15s %12s %10s  %s", "freed within", "blocks", "bytes", "cumulative",
+                   "blocks");
     for (unsigned span = 0; span < USAGE_SPANS && cumulative < freed; span++) {
         const struct usage_count *c = &s->sums->times[span];
         cumulative += c->blocks;
         if (!c->blocks)
             continue;
-        printf("%17s %15s %12s %8.1f %%", human_ns(t[0], (double)(1ull << span)), human_count(t[1], c->blocks),
-               human_bytes(t[2], c->bytes), 100 * share(cumulative, freed));
+        printf("%17s %15s %12s %8.1f %%", human_ns(t[0], (double)(1ull << span)),
+               human_count(t[1], c->blocks), human_bytes(t[2], c->bytes),
+               100 * share(cumulative, freed));
         print_bar(share(c->blocks, max));
     }
 }
@@ -144,9 +156,9 @@ static void print_moves(const char *what, struct usage_count stayed, struct usag
     char t[3][32];
     if (!stayed.blocks && !moved.blocks)
         return;
-    printf("  %-10s %15s in place, %s moved (%.1f %%, %s copied)\n", what, human_count(t[0], stayed.blocks),
-           human_count(t[1], moved.blocks), 100 * share(moved.blocks, stayed.blocks + moved.blocks),
-           human_bytes(t[2], moved.bytes));
+    printf("  %-10s %15s in place, %s moved (%.1f %%, %s copied)\n", what,
+           human_count(t[0], stayed.blocks), human_count(t[1], moved.blocks),
+           100 * share(moved.blocks, stayed.blocks + moved.blocks), human_bytes(t[2], moved.bytes));
 }
 
 static void print_growths(const struct usage_resizes *r)
@@ -159,7 +171,8 @@ static void print_growths(const struct usage_resizes *r)
     }
     for (unsigned i = 0; all && i < USAGE_GROWTHS; i++) {
         bool last = i == USAGE_GROWTHS - 1;
-        printf("  %s %6.3f x %13s %6.1f %%", last ? ">" : "<=", usage_growth_limits[last ? i - 1 : i],
+        printf("  %s %6.3f x %13s %6.1f %%",
+               last ? ">" : "<=", usage_growth_limits[last ? i - 1 : i],
                human_count(text, r->growths[i]), 100 * share(r->growths[i], all));
         print_bar(share(r->growths[i], max));
     }
@@ -168,11 +181,12 @@ static void print_growths(const struct usage_resizes *r)
 static void print_resizes(const struct usage_resizes *r)
 {
     char t[3][32];
-    if (!r->same && !r->grown_in_place.blocks && !r->grown_moved.blocks && !r->shrunk_in_place.blocks &&
-        !r->shrunk_moved.blocks)
+    if (!r->same && !r->grown_in_place.blocks && !r->grown_moved.blocks &&
+        !r->shrunk_in_place.blocks && !r->shrunk_moved.blocks)
         return;
-    printf("\nrealloc: %s from NULL, %s to the same size, %s to size 0\n", human_count(t[0], r->from_null),
-           human_count(t[1], r->same), human_count(t[2], r->freed));
+    printf("\nrealloc: %s from NULL, %s to the same size, %s to size 0\n",
+           human_count(t[0], r->from_null), human_count(t[1], r->same),
+           human_count(t[2], r->freed));
     print_moves("grown", r->grown_in_place, r->grown_moved);
     print_moves("shrunk", r->shrunk_in_place, r->shrunk_moved);
     print_growths(r);
@@ -187,16 +201,17 @@ static void print_threads(const struct usage *u)
     bool named = false;
     for (size_t i = 0; i < u->n_threads; i++)
         named |= u->threads[i].name[0] != 0;
-    cli_table_head("\n%8s %15s %15s %15s %15s%s", "thread", "events", "local frees", "remote frees", "remotely freed",
-                   named ? " name" : "");
+    cli_table_head("\n%8s %15s %15s %15s %15s%s", "thread", "events", "local frees", "remote frees",
+                   "remotely freed", named ? " name" : "");
     for (size_t i = 0; i < u->n_threads; i++) {
         const struct usage_thread *h = &u->threads[i];
         n += h->events > 0;
         if (!h->events || n > TOP_THREADS)
             continue;
         printable_copy(name, sizeof name, h->name, strlen(h->name));
-        printf("%8zu %15s %15s %15s %15s%s%s\n", i, human_count(t[0], h->events), human_count(t[1], h->local_frees),
-               human_count(t[2], h->remote_frees), human_count(t[3], h->remotely_freed), *name ? " " : "", name);
+        printf("%8zu %15s %15s %15s %15s%s%s\n", i, human_count(t[0], h->events),
+               human_count(t[1], h->local_frees), human_count(t[2], h->remote_frees),
+               human_count(t[3], h->remotely_freed), *name ? " " : "", name);
     }
     if (n > TOP_THREADS)
         printf("%8s %zu more threads (--json prints up to 64)\n", "...", n - TOP_THREADS);
@@ -225,8 +240,9 @@ static void print_peak(const struct file_stat *s)
     const struct usage *u = &s->usage;
     char t[3][32];
     printf("\npeak of process %u: %s live in %s blocks after event %s (%.0f %% of the events)",
-           s->processes[s->of_usage].pid, human_bytes(t[0], u->peak.bytes), human_count(t[1], u->peak.blocks),
-           human_count(t[2], u->peak.event), 100 * share(u->peak.event, u->events));
+           s->processes[s->of_usage].pid, human_bytes(t[0], u->peak.bytes),
+           human_count(t[1], u->peak.blocks), human_count(t[2], u->peak.event),
+           100 * share(u->peak.event, u->events));
     if (u->ns_per_stamp > 0)
         printf(", %s after the start", human_ns(t[0], (double)u->peak.stamp * u->ns_per_stamp));
     print_level(u);
@@ -236,7 +252,9 @@ static double peak_rate(const struct usage *u)
 {
     double max = 0, width = (double)(1ull << u->by_time.width_shift) * u->ns_per_stamp / 1e9;
     for (size_t i = 0; i + 1 < u->by_time.n; i++)
-        max = (double)u->by_time.bins[i].counts.events > max ? (double)u->by_time.bins[i].counts.events : max;
+        max = (double)u->by_time.bins[i].counts.events > max
+                  ? (double)u->by_time.bins[i].counts.events
+                  : max;
     return width > 0 ? max / width : 0;
 }
 

@@ -12,7 +12,8 @@ const char *watch_program(const struct trace_process *p, char *text, size_t room
     return text;
 }
 
-static void print_choice(const struct trace_reader *r, uint32_t process, size_t n, const struct peaks *peaks)
+static void print_choice(const struct trace_reader *r, uint32_t process, size_t n,
+                         const struct peaks *peaks)
 {
     enum { NEXT = 3 };
     char program[800], bytes[32];
@@ -27,7 +28,8 @@ static void print_choice(const struct trace_reader *r, uint32_t process, size_t 
         if (i == 0)
             note("converted process %u of %zu: %s (peak live %s)", p->pid, n, program, bytes);
         else
-            note("the next by peak live bytes is process %u: %s (%s%s)", p->pid, program, about, bytes);
+            note("the next by peak live bytes is process %u: %s (%s%s)", p->pid, program, about,
+                 bytes);
     }
 }
 

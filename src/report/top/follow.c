@@ -47,8 +47,11 @@ static int begin(struct follow *f, struct err *e)
     int rc = trace_reader_open(&f->reader, &f->in, e);
     if (rc < 0)
         return rc;
-    f->how = (struct walk_options){
-        .call = count_call, .sample = note_sample, .ended = end_process, .halves = true, .context = f};
+    f->how = (struct walk_options){.call = count_call,
+                                   .sample = note_sample,
+                                   .ended = end_process,
+                                   .halves = true,
+                                   .context = f};
     f->walk = walk_new(&f->reader, &f->how);
     if (f->walk)
         return 0;
@@ -59,7 +62,8 @@ static int begin(struct follow *f, struct err *e)
 int follow_open(struct follow *f, const char *path, struct err *e)
 {
     *f = (struct follow){0};
-    int rc = input_open(&f->in, path, e), kind = rc < 0 ? 0 : file_sniff(&f->in, FILE_TRACE | FILE_AGGREGATE, e);
+    int rc = input_open(&f->in, path, e),
+        kind = rc < 0 ? 0 : file_sniff(&f->in, FILE_TRACE | FILE_AGGREGATE, e);
     if (kind == FILE_AGGREGATE) {
         input_close(&f->in);
         f->in.name = f->path = path;
@@ -117,7 +121,9 @@ bool follow_is_written(const struct follow *f)
 static int reach_end(struct follow *f, bool nothing_new)
 {
     bool over = f->reader.saw_end || (nothing_new && !follow_is_written(f));
-    f->state = f->reader.saw_end ? FOLLOW_ENDED : over && f->settled ? FOLLOW_CUT_OFF : FOLLOW_WAITING;
+    f->state = f->reader.saw_end    ? FOLLOW_ENDED
+               : over && f->settled ? FOLLOW_CUT_OFF
+                                    : FOLLOW_WAITING;
     if (f->settled || !(over || nothing_new))
         return 0;
     f->settled = true;
@@ -179,5 +185,7 @@ int follow_read(struct follow *f, uint64_t until_ns, struct err *e)
 
 uint64_t follow_time_ns(const struct follow *f)
 {
-    return f->path ? f->counts.duration_ns : f->walk ? trace_stamp_ns(&f->reader.session, f->stamp) : 0;
+    return f->path   ? f->counts.duration_ns
+           : f->walk ? trace_stamp_ns(&f->reader.session, f->stamp)
+                     : 0;
 }

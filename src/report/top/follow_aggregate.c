@@ -1,7 +1,7 @@
 #include "report/top/follow_aggregate.h"
 
-#include "record/aggregate/stat.h"
 #include "base/buf.h"
+#include "record/aggregate/stat.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -96,7 +96,9 @@ static struct live **make_lives(const struct follow *f, struct file_stat *counts
 
 static int adopt(struct follow *f, struct file_stat *counts)
 {
-    uint64_t since_ns = counts->duration_ns > f->counts.duration_ns ? counts->duration_ns - f->counts.duration_ns : 0;
+    uint64_t since_ns = counts->duration_ns > f->counts.duration_ns
+                            ? counts->duration_ns - f->counts.duration_ns
+                            : 0;
     struct live **lives = make_lives(f, counts, (double)since_ns / 1e9);
     if (!lives)
         return -ENOMEM;
@@ -109,7 +111,9 @@ static int adopt(struct follow *f, struct file_stat *counts)
     f->n_lives = f->counts.n_processes;
     for (size_t i = 0; i < f->n_lives; i++)
         lives[i]->process = &f->counts.processes[i].facts;
-    f->state = f->counts.under_way ? FOLLOW_WAITING : f->counts.cut.text[0] ? FOLLOW_CUT_OFF : FOLLOW_ENDED;
+    f->state = f->counts.under_way     ? FOLLOW_WAITING
+               : f->counts.cut.text[0] ? FOLLOW_CUT_OFF
+                                       : FOLLOW_ENDED;
     return 0;
 }
 

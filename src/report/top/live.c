@@ -154,7 +154,8 @@ static int add_block(struct live *l, enum change what, uint64_t address, const s
 
 static int allocate(struct live *l, const struct event *ev, uint32_t thread)
 {
-    struct live_block b = {.size = event_requested(ev->kind, ev->size, ev->count), .thread = thread};
+    struct live_block b = {.size = event_requested(ev->kind, ev->size, ev->count),
+                           .thread = thread};
     uint64_t at = map_get(&l->addresses, ev->result);
     if (!find_site(l, ev, &b.site))
         return -ENOMEM;
@@ -204,7 +205,8 @@ static void thread_call(struct live *l, struct live_thread *t, const struct even
 {
     if (ev->text_bytes) {
         memset(t->name, 0, sizeof t->name);
-        memcpy(t->name, ev->text, ev->text_bytes < sizeof t->name ? ev->text_bytes : sizeof t->name);
+        memcpy(t->name, ev->text,
+               ev->text_bytes < sizeof t->name ? ev->text_bytes : sizeof t->name);
     }
     if (ev->kind == HT_THREAD_END && !t->ended) {
         t->ended = true;
@@ -214,7 +216,8 @@ static void thread_call(struct live *l, struct live_thread *t, const struct even
 
 static int define(struct live *l, const struct event *ev)
 {
-    const struct site_table_record r = {ev->kind, ev->ptr, ev->size, ev->value, ev->text, ev->text_bytes};
+    const struct site_table_record r = {ev->kind,  ev->ptr,  ev->size,
+                                        ev->value, ev->text, ev->text_bytes};
     return event_defines_sites(ev->kind) ? site_table_define(&l->sites, &r) : 0;
 }
 
@@ -283,14 +286,16 @@ static void look_up(struct live *l, struct live_site *site, uint32_t number)
         l->symbols = symbols_new(&l->sites.all, l->process->exe);
     l->symbols_modules = l->sites.all.n_modules;
     site->looked_up = l->names_known;
-    if (site_table_resolve(&l->sites, site->id, number) < 0 || !symbols_site(l->symbols, &l->sites.all, number, &found))
+    if (site_table_resolve(&l->sites, site->id, number) < 0 ||
+        !symbols_site(l->symbols, &l->sites.all, number, &found))
         return;
     const char *file = symbols_file(&found), *slash = strrchr(file, '/');
     char line[16] = "";
     if (found.file[0])
         snprintf(line, sizeof line, ":%d", found.line);
     free(site->name);
-    if (asprintf(&site->name, "%s%s%s%s", slash ? slash + 1 : file, line, file[0] ? " " : "", found.function) < 0)
+    if (asprintf(&site->name, "%s%s%s%s", slash ? slash + 1 : file, line, file[0] ? " " : "",
+                 found.function) < 0)
         site->name = NULL;
     site->known = found.known;
 }

@@ -28,7 +28,8 @@ struct live_rows {
 
 struct live_block {
     uint64_t size;
-    uint64_t owed_until; // up to this stamp a free of the address means the block that was there before; 0: none was
+    uint64_t
+        owed_until; // up to this stamp a free of the address means the block that was there before; 0: none was
     uint32_t site, thread;
 };
 
@@ -54,11 +55,12 @@ struct live_thread {
 struct live {
     const struct trace_process *process; // borrowed
     uint64_t sample_bytes;               // of call sites, 0: all are recorded
-    uint64_t skid;                       // the most by which a timestamp is assumed to be early, in stamps
+    uint64_t skid; // the most by which a timestamp is assumed to be early, in stamps
     struct live_row total;
     double peak_bytes;
-    uint64_t rss_bytes;                // as sampled last, 0: never
-    struct live_rows rows[LIVE_VIEWS]; // by number of the site; by usage_size_class; by thread in `threads`
+    uint64_t rss_bytes; // as sampled last, 0: never
+    struct live_rows
+        rows[LIVE_VIEWS]; // by number of the site; by usage_size_class; by thread in `threads`
     struct live_thread *threads;
     size_t n_threads, threads_capacity, running;
     // Inside.

@@ -16,7 +16,8 @@ struct live *screen_process(const struct screen *s, const struct follow *f)
     for (size_t i = 0; i < f->n_lives; i++) {
         struct live *l = f->lives[i];
         // Of the images of a process, the last one.
-        bool better = s->pid ? l->process->pid == s->pid : !best || l->peak_bytes > best->peak_bytes;
+        bool better =
+            s->pid ? l->process->pid == s->pid : !best || l->peak_bytes > best->peak_bytes;
         best = better ? l : best;
     }
     return best;
@@ -89,7 +90,8 @@ static uint64_t rss_now(const struct trace_process *p)
     unsigned long long pages = 0;
     snprintf(path, sizeof path, "/proc/%u/exe", p->pid);
     ssize_t n = readlink(path, exe, sizeof exe - 1);
-    if (p->ended || n <= 0 || !p->exe || strlen(p->exe) != (size_t)n || memcmp(exe, p->exe, (size_t)n) != 0)
+    if (p->ended || n <= 0 || !p->exe || strlen(p->exe) != (size_t)n ||
+        memcmp(exe, p->exe, (size_t)n) != 0)
         return 0;
     snprintf(path, sizeof path, "/proc/%u/statm", p->pid);
     FILE *file = fopen(path, "re");
@@ -100,7 +102,8 @@ static uint64_t rss_now(const struct trace_process *p)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void put_state(const struct screen *s, const struct follow *f, const struct live *l, bool terminal, FILE *to)
+static void put_state(const struct screen *s, const struct follow *f, const struct live *l,
+                      bool terminal, FILE *to)
 {
     char program[240] = "", time[32], percent[64] = "";
     const char *state[] = {"reading", "recording", "ended after", "cut off after"};
@@ -110,28 +113,35 @@ static void put_state(const struct screen *s, const struct follow *f, const stru
         const char *slash = strrchr(name, '/');
         name = slash && slash[1] ? slash + 1 : name;
         printable_copy(program, sizeof program, name, strnlen(name, 48));
-        snprintf(program + strlen(program), sizeof program - strlen(program), " (process %u): ", p->pid);
+        snprintf(program + strlen(program), sizeof program - strlen(program),
+                 " (process %u): ", p->pid);
     }
     if (f->state == FOLLOW_READING && f->in.size_bytes)
-        snprintf(percent, sizeof percent, ", %.0f %% read%s", 100.0 * (double)f->in.offset / (double)f->in.size_bytes,
+        snprintf(percent, sizeof percent, ", %.0f %% read%s",
+                 100.0 * (double)f->in.offset / (double)f->in.size_bytes,
                  follow_is_written(f) ? ": behind the recording" : "");
-    put(s, terminal, to, "%s%s %s%s", program, state[f->state], human_ns(time, (double)follow_time_ns(f)), percent);
+    put(s, terminal, to, "%s%s %s%s", program, state[f->state],
+        human_ns(time, (double)follow_time_ns(f)), percent);
 }
 
-static void put_head(const struct screen *s, const struct follow *f, const struct live *l, bool terminal, FILE *to)
+static void put_head(const struct screen *s, const struct follow *f, const struct live *l,
+                     bool terminal, FILE *to)
 {
-    char live[32], blocks[64], peak[32], rss[32], threads[64], allocs[32], size[32], frees[32], grows[33], over[64];
+    char live[32], blocks[64], peak[32], rss[32], threads[64], allocs[32], size[32], frees[32],
+        grows[33], over[64];
     uint64_t resident = rss_now(l->process);
     resident = resident ? resident : l->rss_bytes;
     bool counted = !f->path; // an aggregate does not say which threads have ended
-    put(s, terminal, to, "live %s in %s, peak %s; RSS %s%s%s", bytes(live, l->total.now[LIVE_BYTES]),
-        human_plural(blocks, rounded(l->total.now[LIVE_BLOCKS]), "block", "blocks"), bytes(peak, l->peak_bytes),
-        resident ? human_bytes(rss, resident) : "not known", counted ? "; " : "",
-        counted ? human_plural(threads, l->running, "thread", "threads") : "");
+    put(s, terminal, to, "live %s in %s, peak %s; RSS %s%s%s",
+        bytes(live, l->total.now[LIVE_BYTES]),
+        human_plural(blocks, rounded(l->total.now[LIVE_BLOCKS]), "block", "blocks"),
+        bytes(peak, l->peak_bytes), resident ? human_bytes(rss, resident) : "not known",
+        counted ? "; " : "", counted ? human_plural(threads, l->running, "thread", "threads") : "");
     snprintf(over, sizeof over, "in the last %.1f s", s->seconds);
-    put(s, terminal, to, "%s: %s allocs/s of %s/s, %s frees/s, growth %s/s", s->seconds > 0 ? over : "on average",
-        count(allocs, l->total.per_s[LIVE_ALLOCS]), bytes(size, l->total.per_s[LIVE_ALLOCATED]),
-        count(frees, l->total.per_s[LIVE_FREES]), growth(grows, l->total.per_s[LIVE_BYTES]));
+    put(s, terminal, to, "%s: %s allocs/s of %s/s, %s frees/s, growth %s/s",
+        s->seconds > 0 ? over : "on average", count(allocs, l->total.per_s[LIVE_ALLOCS]),
+        bytes(size, l->total.per_s[LIVE_ALLOCATED]), count(frees, l->total.per_s[LIVE_FREES]),
+        growth(grows, l->total.per_s[LIVE_BYTES]));
     if (f->n_lives > 1 && s->lists_keys)
         put(s, terminal, to, "one of %zu processes (p: the next)", f->n_lives);
 }
@@ -152,15 +162,17 @@ static int by_key(const void *a, const void *b)
 
 static double key_of(const struct live_row *r, enum screen_sort sort)
 {
-    const double keys[SCREEN_SORTS] = {r->now[LIVE_BYTES], r->now[LIVE_BLOCKS], r->per_s[LIVE_BYTES],
-                                       r->per_s[LIVE_ALLOCS], r->per_s[LIVE_ALLOCATED]};
+    const double keys[SCREEN_SORTS] = {r->now[LIVE_BYTES], r->now[LIVE_BLOCKS],
+                                       r->per_s[LIVE_BYTES], r->per_s[LIVE_ALLOCS],
+                                       r->per_s[LIVE_ALLOCATED]};
     return keys[sort];
 }
 
 // Is the row one of its kind? Stacks may not be recorded, and of sampled ones most calls have none.
 static bool is_shown(const struct screen *s, const struct live *l, size_t row)
 {
-    return l->rows[s->by].items[row].now[LIVE_ALLOCS] > 0 && !(s->by == LIVE_SITES && row == 0 && l->sample_bytes);
+    return l->rows[s->by].items[row].now[LIVE_ALLOCS] > 0 &&
+           !(s->by == LIVE_SITES && row == 0 && l->sample_bytes);
 }
 
 // The lines of the table, sorted; for the caller to free. NULL when out of memory.
@@ -179,7 +191,8 @@ static struct screen_line *find_lines(const struct screen *s, const struct live 
 }
 
 // As in /proc for a thread whose name the recording does not have yet.
-static void read_thread_name(const struct live *l, const struct live_thread *t, char name[LIVE_NAME_BYTES])
+static void read_thread_name(const struct live *l, const struct live_thread *t,
+                             char name[LIVE_NAME_BYTES])
 {
     char path[64];
     memcpy(name, t->name, LIVE_NAME_BYTES);
@@ -213,7 +226,8 @@ static const char *row_name(const struct screen *s, struct live *l, size_t row, 
     const struct live_thread *t = &l->threads[row];
     read_thread_name(l, t, name);
     printable_copy(printed, sizeof printed, name, strnlen(name, sizeof name));
-    snprintf(text, 128, "%u%s%s%s", t->tid, name[0] ? " " : "", printed, t->ended ? " (exited)" : "");
+    snprintf(text, 128, "%u%s%s%s", t->tid, name[0] ? " " : "", printed,
+             t->ended ? " (exited)" : "");
     return text;
 }
 
@@ -222,21 +236,25 @@ static void put_row(const struct screen *s, struct live *l, size_t row, bool ter
     char live[32], blocks[32], grows[33], allocs[32], size[32], name[128];
     const struct live_row *r = &l->rows[s->by].items[row];
     put(s, terminal, to, "%10s %11s %11s %10s %10s  %s", bytes(live, r->now[LIVE_BYTES]),
-        count(blocks, r->now[LIVE_BLOCKS]), growth(grows, r->per_s[LIVE_BYTES]), count(allocs, r->per_s[LIVE_ALLOCS]),
-        bytes(size, r->per_s[LIVE_ALLOCATED]), row_name(s, l, row, name));
+        count(blocks, r->now[LIVE_BLOCKS]), growth(grows, r->per_s[LIVE_BYTES]),
+        count(allocs, r->per_s[LIVE_ALLOCS]), bytes(size, r->per_s[LIVE_ALLOCATED]),
+        row_name(s, l, row, name));
 }
 
 // The column that the table is sorted by is marked.
 static void put_columns(const struct screen *s, bool terminal, FILE *to)
 {
-    static const char *const heads[SCREEN_SORTS] = {"live", "blocks", "growth/s", "allocs/s", "bytes/s"};
-    static const char *const marked[SCREEN_SORTS] = {"*live", "*blocks", "*growth/s", "*allocs/s", "*bytes/s"};
+    static const char *const heads[SCREEN_SORTS] = {"live", "blocks", "growth/s", "allocs/s",
+                                                    "bytes/s"};
+    static const char *const marked[SCREEN_SORTS] = {"*live", "*blocks", "*growth/s", "*allocs/s",
+                                                     "*bytes/s"};
     static const char *const names[LIVE_VIEWS] = {"call site", "size", "thread"};
     const char *h[SCREEN_SORTS];
     for (unsigned i = 0; i < SCREEN_SORTS; i++)
         h[i] = i == s->sort ? marked[i] : heads[i];
     fputs(cli_color(CLI_BOLD), to);
-    put(s, terminal, to, "%10s %11s %11s %10s %10s  %s", h[0], h[1], h[2], h[3], h[4], names[s->by]);
+    put(s, terminal, to, "%10s %11s %11s %10s %10s  %s", h[0], h[1], h[2], h[3], h[4],
+        names[s->by]);
     fputs(cli_color(CLI_PLAIN), to);
 }
 

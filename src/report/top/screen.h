@@ -6,7 +6,14 @@
 
 #include <stdio.h>
 
-enum screen_sort { SCREEN_LIVE, SCREEN_BLOCKS, SCREEN_GROWTH, SCREEN_ALLOCS, SCREEN_BYTES, SCREEN_SORTS };
+enum screen_sort {
+    SCREEN_LIVE,
+    SCREEN_BLOCKS,
+    SCREEN_GROWTH,
+    SCREEN_ALLOCS,
+    SCREEN_BYTES,
+    SCREEN_SORTS
+};
 
 struct screen {
     enum live_by by;

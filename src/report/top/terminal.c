@@ -15,7 +15,8 @@
 // The alternate screen without a cursor and without wrapping; and back.
 static const char enter[] = "\033[?1049h\033[?25l\033[?7l\033[H\033[2J",
                   leave[] = "\033[0m\033[?7h\033[?25h\033[?1049l";
-static const int ending[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+static const int ending[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP, SIGPIPE,
+                             SIGABRT, SIGSEGV, SIGBUS,  SIGFPE, SIGILL};
 enum { N_ENDING = sizeof ending / sizeof *ending };
 
 static struct termios before;
@@ -83,8 +84,8 @@ static void resize(int signal)
 
 void terminal_begin(void)
 {
-    struct sigaction ends = {.sa_handler = end_by, .sa_flags = (int)SA_RESETHAND}, stops = {.sa_handler = stop},
-                     resizes = {.sa_handler = resize};
+    struct sigaction ends = {.sa_handler = end_by, .sa_flags = (int)SA_RESETHAND},
+                     stops = {.sa_handler = stop}, resizes = {.sa_handler = resize};
     has_keys = isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &before) == 0;
     atexit(terminal_end);
     for (unsigned i = 0; i < N_ENDING; i++) {
@@ -107,7 +108,8 @@ static size_t n_typed;
 static int take_key(void)
 {
     static const int arrows[] = {TERMINAL_UP, TERMINAL_DOWN, TERMINAL_RIGHT, TERMINAL_LEFT};
-    bool arrow = n_typed >= 3 && (typed[1] == '[' || typed[1] == 'O') && typed[2] >= 'A' && typed[2] <= 'D';
+    bool arrow =
+        n_typed >= 3 && (typed[1] == '[' || typed[1] == 'O') && typed[2] >= 'A' && typed[2] <= 'D';
     bool escape = n_typed && typed[0] == '\033';
     int key = !n_typed  ? TERMINAL_NONE
               : !escape ? (unsigned char)typed[0]

@@ -40,7 +40,8 @@ static int fail(heaptape_trace *t, int rc)
 static int start(heaptape_trace *t, enum library_use use, uint32_t columns, struct err *e)
 {
     if (t->use != LIBRARY_UNUSED && t->use != use)
-        return err_set(e, -EBUSY, "%s: is being read in another way: rewind it first", t->path ? t->path : "");
+        return err_set(e, -EBUSY, "%s: is being read in another way: rewind it first",
+                       t->path ? t->path : "");
     if (t->use == use && t->columns != columns)
         return err_set(e, -EINVAL, "%s: the columns are not those of the call before", t->path);
     if (t->use == use)
@@ -123,10 +124,11 @@ int heaptape_trace_next_event(heaptape_trace *t, const heaptape_event **e)
 
 static void put(const heaptape_column *c, size_t at, const struct tables_row *row)
 {
-    uint64_t value = c->id == HEAPTAPE_COLUMN_KNOWN         ? row->present
-                     : c->id == HEAPTAPE_COLUMN_OPERATION   ? row->event_kind
-                     : c->id == HEAPTAPE_COLUMN_FREED_BLOCK ? number(row, TABLES_EVENT_FREED_BLOCK, HEAPTAPE_NONE64)
-                                                            : number(row, c->id, 0);
+    uint64_t value = c->id == HEAPTAPE_COLUMN_KNOWN       ? row->present
+                     : c->id == HEAPTAPE_COLUMN_OPERATION ? row->event_kind
+                     : c->id == HEAPTAPE_COLUMN_FREED_BLOCK
+                         ? number(row, TABLES_EVENT_FREED_BLOCK, HEAPTAPE_NONE64)
+                         : number(row, c->id, 0);
     if (c->item_bytes == sizeof(uint64_t))
         ((uint64_t *)c->items)[at] = value;
     else if (c->item_bytes == sizeof(uint32_t))
@@ -144,7 +146,8 @@ static int64_t check(const heaptape_column *columns, size_t n, size_t rows, stru
         if (c->id >= LIBRARY_COLUMNS_N || !widths[c->id])
             return err_set(e, -EINVAL, "column %u cannot be read", c->id);
         if (c->item_bytes != widths[c->id])
-            return err_set(e, -EINVAL, "column %u has items of %u bytes, not %u", c->id, widths[c->id], c->item_bytes);
+            return err_set(e, -EINVAL, "column %u has items of %u bytes, not %u", c->id,
+                           widths[c->id], c->item_bytes);
         if (all >> c->id & 1)
             return err_set(e, -EINVAL, "column %u is there twice", c->id);
         if (!c->items && rows)
@@ -154,7 +157,8 @@ static int64_t check(const heaptape_column *columns, size_t n, size_t rows, stru
     return all ? (int64_t)all : err_set(e, -EINVAL, "no column to read");
 }
 
-int64_t heaptape_trace_read_columns(heaptape_trace *t, const heaptape_column *columns, size_t n, size_t rows)
+int64_t heaptape_trace_read_columns(heaptape_trace *t, const heaptape_column *columns, size_t n,
+                                    size_t rows)
 {
     const struct tables_row *row;
     size_t got = 0;

@@ -135,7 +135,8 @@ static int complete(heaptape_trace *t)
     if (!t->path)
         return err_set(e, -EINVAL, "no path to open");
     if (t->once)
-        return err_set(e, -EAGAIN, "%s: its processes and call sites are known when all events have been read",
+        return err_set(e, -EAGAIN,
+                       "%s: its processes and call sites are known when all events have been read",
                        t->path);
     struct library_facts facts = {0};
     struct tables_scan scan = {.row = put_row};
@@ -175,13 +176,14 @@ static int find(heaptape_trace *t, uint32_t number, struct library_process **p)
     return *p ? 0 : err_set(&t->e, -EINVAL, "%s: has no process %u", t->path, number);
 }
 
-int heaptape_trace_thread(heaptape_trace *t, uint32_t process, uint32_t thread, const heaptape_thread **to)
+int heaptape_trace_thread(heaptape_trace *t, uint32_t process, uint32_t thread,
+                          const heaptape_thread **to)
 {
     struct library_process *p;
     int rc = find(t, process, &p);
     if (rc == 0 && thread >= p->n_threads)
-        rc =
-            err_set(&t->e, -EINVAL, "%s: process %u has no thread %u of which more is known", t->path, process, thread);
+        rc = err_set(&t->e, -EINVAL, "%s: process %u has no thread %u of which more is known",
+                     t->path, process, thread);
     if (rc == 0)
         *to = &p->threads[thread];
     return rc;
@@ -194,7 +196,8 @@ static int find_site(heaptape_trace *t, uint32_t process, uint32_t site, struct 
     if (rc < 0)
         return rc;
     if (!site || site > (*p)->sites.n_sites)
-        return err_set(&t->e, -EINVAL, "%s: process %u has no call site %u", t->path, process, site);
+        return err_set(&t->e, -EINVAL, "%s: process %u has no call site %u", t->path, process,
+                       site);
     if (!(*p)->symbols)
         (*p)->symbols = symbols_new(&(*p)->sites, (*p)->of.exe);
     return (*p)->symbols ? 0 : err_set(&t->e, -ENOMEM, "%s: out of memory", t->path);
@@ -205,7 +208,8 @@ static const char *or_null(const char *text)
     return text && text[0] ? text : NULL;
 }
 
-static int fill(heaptape_trace *t, const struct symbol *s, uint64_t address, const heaptape_frame **frame)
+static int fill(heaptape_trace *t, const struct symbol *s, uint64_t address,
+                const heaptape_frame **frame)
 {
     t->frame = (heaptape_frame){
         .function = s->function,
@@ -220,7 +224,8 @@ static int fill(heaptape_trace *t, const struct symbol *s, uint64_t address, con
     return 1;
 }
 
-int heaptape_trace_site(heaptape_trace *t, uint32_t process, uint32_t site, const heaptape_frame **frame)
+int heaptape_trace_site(heaptape_trace *t, uint32_t process, uint32_t site,
+                        const heaptape_frame **frame)
 {
     struct library_process *p;
     struct symbol s;
@@ -233,7 +238,8 @@ int heaptape_trace_site(heaptape_trace *t, uint32_t process, uint32_t site, cons
     return fill(t, &s, p->sites.frames[of->first].address, frame);
 }
 
-int heaptape_trace_frame(heaptape_trace *t, uint32_t process, uint32_t site, size_t i, const heaptape_frame **frame)
+int heaptape_trace_frame(heaptape_trace *t, uint32_t process, uint32_t site, size_t i,
+                         const heaptape_frame **frame)
 {
     struct library_process *p;
     int rc = find_site(t, process, site, &p);

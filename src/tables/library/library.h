@@ -39,7 +39,8 @@ struct heaptape_trace {
     struct tables_stream *stream;
     uint32_t columns; // a bit for each that is read, by heaptape_column_id
     struct library_facts facts;
-    struct library_facts coming; // of the events that are being read; the scanning thread's until its rows come
+    struct library_facts
+        coming; // of the events that are being read; the scanning thread's until its rows come
     heaptape_event event;
     heaptape_op op;
     heaptape_frame frame;

@@ -37,7 +37,8 @@ int heaptape_trace_open(heaptape_trace **to, const char *path)
     t->path = strdup(path);
     if (!t->path)
         return err_set(&t->e, -ENOMEM, "%s: out of memory", path);
-    t->once = strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
+    t->once = strcmp(path, "-") == 0 ||
+              (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
     return library_open(t, &t->e);
 }
 
@@ -88,7 +89,8 @@ int heaptape_trace_kind(const heaptape_trace *t)
 
 const char *heaptape_trace_operation_name(unsigned operation)
 {
-    return operation < HT_KIND_LIMIT && event_counts(operation) ? event_infos[operation].name : NULL;
+    return operation < HT_KIND_LIMIT && event_counts(operation) ? event_infos[operation].name
+                                                                : NULL;
 }
 
 int heaptape_trace_allocates(unsigned operation)

@@ -20,7 +20,8 @@ static int start(heaptape_trace *t, struct err *e)
     if (rc < 0)
         return rc;
     if (t->file.kind != FILE_WORKLOAD)
-        return err_set(e, -EPROTO, "%s: is a trace, expected a workload (try 'heaptape convert')", t->path);
+        return err_set(e, -EPROTO, "%s: is a trace, expected a workload (try 'heaptape convert')",
+                       t->path);
     t->use = LIBRARY_OPS;
     return 0;
 }
@@ -30,7 +31,8 @@ static int fill_dependencies(heaptape_trace *t, const struct workload_op *op)
     if (HT_GROW(&t->dependencies, &t->dependencies_capacity, op->n_dependencies) < 0)
         return -ENOMEM;
     for (uint32_t i = 0; i < op->n_dependencies; i++)
-        t->dependencies[i] = (heaptape_dependency){.op = op->dependencies[i].op, .thread = op->dependencies[i].thread};
+        t->dependencies[i] = (heaptape_dependency){.op = op->dependencies[i].op,
+                                                   .thread = op->dependencies[i].thread};
     return 0;
 }
 
@@ -42,7 +44,8 @@ static int fill(heaptape_trace *t, uint32_t thread, const struct workload_op *op
         fill_dependencies(t, op) < 0)
         return -ENOMEM;
     t->text.size = 0;
-    if (op->text_bytes && (buf_put(&t->text, op->text, op->text_bytes) < 0 || buf_put_u8(&t->text, 0) < 0))
+    if (op->text_bytes &&
+        (buf_put(&t->text, op->text, op->text_bytes) < 0 || buf_put_u8(&t->text, 0) < 0))
         return -ENOMEM;
     t->op = (heaptape_op){
         .time_ns = op_ns(workload_reader_header(t->file.workload.reader), op->stamp),

@@ -142,7 +142,8 @@ static int keep_row(struct output_table *k, sqlite3_stmt *s)
         size_t n;
         int type = sqlite3_column_type(s, i);
         const char *text = value_text(s, i, &n);
-        k->is_number[i] = k->is_number[i] && (type == SQLITE_INTEGER || type == SQLITE_FLOAT || type == SQLITE_NULL);
+        k->is_number[i] = k->is_number[i] &&
+                          (type == SQLITE_INTEGER || type == SQLITE_FLOAT || type == SQLITE_NULL);
         rc = keep_cell(k, i, text, n);
     }
     k->rows++;

@@ -52,7 +52,8 @@ static void size_class(sqlite3_context *to, int n, sqlite3_value **values)
 // Functions of SQLite and of its shell that reach outside the database: files, programs, code.
 static bool is_denied_function(const char *name)
 {
-    static const char *const denied[] = {"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"};
+    static const char *const denied[] = {"load_extension", "fts3_tokenizer", "readfile",
+                                         "writefile", "edit"};
     for (size_t i = 0; name && i < sizeof denied / sizeof *denied; i++) {
         if (sqlite3_stricmp(name, denied[i]) == 0)
             return true;
@@ -61,7 +62,8 @@ static bool is_denied_function(const char *name)
 }
 
 // Lets the query do nothing but read the tables, and notes which stored columns it reads.
-static int authorize(void *context, int action, const char *a, const char *b, const char *c, const char *d)
+static int authorize(void *context, int action, const char *a, const char *b, const char *c,
+                     const char *d)
 {
     struct sql *q = context;
     (void)c;
@@ -78,7 +80,8 @@ static int authorize(void *context, int action, const char *a, const char *b, co
         return SQLITE_OK;
     q->reads[table] = true;
     for (unsigned i = 0; b && i < tables_definitions[table].n_columns; i++)
-        q->columns[table] |= (uint32_t)(strcmp(b, tables_definitions[table].columns[i].name) == 0) << i;
+        q->columns[table] |= (uint32_t)(strcmp(b, tables_definitions[table].columns[i].name) == 0)
+                             << i;
     return SQLITE_OK;
 }
 
@@ -101,10 +104,11 @@ static int create_tables(struct sql *q)
     }
     // Joins find rows by them.
     rc = rc < 0 ? rc
-                : execute(q, sqlite3_mprintf("CREATE INDEX by_site ON sites(site, process%s)", many ? ", file" : ""));
-    return rc < 0
-               ? rc
-               : execute(q, sqlite3_mprintf("CREATE INDEX by_process ON processes(process%s)", many ? ", file" : ""));
+                : execute(q, sqlite3_mprintf("CREATE INDEX by_site ON sites(site, process%s)",
+                                             many ? ", file" : ""));
+    return rc < 0 ? rc
+                  : execute(q, sqlite3_mprintf("CREATE INDEX by_process ON processes(process%s)",
+                                               many ? ", file" : ""));
 }
 
 // What the authorizer is not asked about: VACUUM attaches a file when it runs.
@@ -129,9 +133,10 @@ static int open_database(struct sql *q)
     sqlite3_set_authorizer(q->db, authorize, q);
     q->events = (struct sql_virtual){q->settings, q->e, q->noted, TABLES_TABLE_EVENTS};
     q->blocks = (struct sql_virtual){q->settings, q->e, q->noted, TABLES_TABLE_BLOCKS};
-    if (sql_virtual_add(q->db, &q->events) != SQLITE_OK || sql_virtual_add(q->db, &q->blocks) != SQLITE_OK ||
-        sqlite3_create_function(q->db, "size_class", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, size_class, NULL,
-                                NULL) != SQLITE_OK)
+    if (sql_virtual_add(q->db, &q->events) != SQLITE_OK ||
+        sql_virtual_add(q->db, &q->blocks) != SQLITE_OK ||
+        sqlite3_create_function(q->db, "size_class", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
+                                size_class, NULL, NULL) != SQLITE_OK)
         return fail(q, -EIO);
     // The first use of a virtual table declares it, which queries may not.
     sqlite3_stmt *first = NULL;
@@ -172,7 +177,8 @@ static int prepare_insert(struct sql *q, unsigned table)
         sqlite3_str_appendall(text, ", ?");
     sqlite3_str_appendall(text, ")");
     char *statement = sqlite3_str_finish(text);
-    int rc = statement ? sqlite3_prepare_v2(q->db, statement, -1, &q->insert[table], NULL) : SQLITE_NOMEM;
+    int rc = statement ? sqlite3_prepare_v2(q->db, statement, -1, &q->insert[table], NULL)
+                       : SQLITE_NOMEM;
     sqlite3_free(statement);
     return rc == SQLITE_OK ? 0 : fail(q, -EIO);
 }

@@ -5,5 +5,6 @@
 int sql_run(const struct sql_settings *s, struct err *e)
 {
     (void)s;
-    return err_set(e, -ENOTSUP, "was built without SQLite: install libsqlite3-dev and build it again");
+    return err_set(e, -ENOTSUP,
+                   "was built without SQLite: install libsqlite3-dev and build it again");
 }

@@ -32,7 +32,8 @@ struct virtual_cursor {
     int64_t number;
 };
 
-const struct convert_watch *sql_virtual_watch(const struct sql_settings *s, bool *noted, size_t file)
+const struct convert_watch *sql_virtual_watch(const struct sql_settings *s, bool *noted,
+                                              size_t file)
 {
     const struct convert_watch *watch = noted[file] ? NULL : s->watch;
     noted[file] = true;
@@ -46,13 +47,14 @@ char *sql_virtual_columns(const struct sql_settings *s, enum tables_id table)
     sqlite3_str_appendall(text, s->n_files > 1 ? "file TEXT" : "");
     for (unsigned i = 0; i < t->n_columns; i++) {
         bool is_text = t->columns[i].type >= TABLES_NAME;
-        sqlite3_str_appendf(text, "%s%s %s", sqlite3_str_length(text) ? ", " : "", t->columns[i].name,
-                            is_text ? "TEXT" : "INTEGER");
+        sqlite3_str_appendf(text, "%s%s %s", sqlite3_str_length(text) ? ", " : "",
+                            t->columns[i].name, is_text ? "TEXT" : "INTEGER");
     }
     return sqlite3_str_finish(text);
 }
 
-static int connect_table(sqlite3 *db, void *context, int argc, const char *const *argv, sqlite3_vtab **to, char **why)
+static int connect_table(sqlite3 *db, void *context, int argc, const char *const *argv,
+                         sqlite3_vtab **to, char **why)
 {
     const struct sql_virtual *v = context;
     (void)argc;
@@ -110,9 +112,11 @@ static int best_index(sqlite3_vtab *vt, sqlite3_index_info *info)
         const struct sqlite3_index_constraint *c = &info->aConstraint[i];
         int column = c->iColumn - t->shift, comparison = comparison_of(c->op);
         bool is_file = t->shift && c->iColumn == 0 && comparison == TABLES_EQUAL;
-        bool is_number = c->iColumn >= t->shift && d->columns[column].type <= TABLES_BOOLEAN && comparison >= 0;
+        bool is_number =
+            c->iColumn >= t->shift && d->columns[column].type <= TABLES_BOOLEAN && comparison >= 0;
         // IN would scan once for each of its values.
-        if (!c->usable || !(is_file || is_number) || (comparison == TABLES_EQUAL && sqlite3_vtab_in(info, i, -1)))
+        if (!c->usable || !(is_file || is_number) ||
+            (comparison == TABLES_EQUAL && sqlite3_vtab_in(info, i, -1)))
             continue;
         info->aConstraintUsage[i].argvIndex = ++n;
         info->estimatedCost *= CONDITION_SAVES;
@@ -192,7 +196,8 @@ static int next_row(sqlite3_vtab_cursor *cursor)
     return SQLITE_OK;
 }
 
-static int filter_rows(sqlite3_vtab_cursor *cursor, int number, const char *plan, int argc, sqlite3_value **argv)
+static int filter_rows(sqlite3_vtab_cursor *cursor, int number, const char *plan, int argc,
+                       sqlite3_value **argv)
 {
     struct virtual_cursor *c = (struct virtual_cursor *)cursor;
     const struct virtual_table *t = (const struct virtual_table *)cursor->pVtab;
@@ -208,11 +213,14 @@ static int filter_rows(sqlite3_vtab_cursor *cursor, int number, const char *plan
     for (int i = 0; i < argc; i++) {
         long column = strtol(at, &at, 10), comparison = strtol(at, &at, 10);
         int type = sqlite3_value_type(argv[i]);
-        if (column < 0 && type == SQLITE_TEXT && !(c->only_file = strdup((const char *)sqlite3_value_text(argv[i]))))
+        if (column < 0 && type == SQLITE_TEXT &&
+            !(c->only_file = strdup((const char *)sqlite3_value_text(argv[i]))))
             return SQLITE_NOMEM;
         if (column >= 0 && type == SQLITE_INTEGER)
-            c->conditions[c->wanted.n_conditions++] = (struct tables_condition){
-                .column = (uint8_t)column, .comparison = (uint8_t)comparison, .value = sqlite3_value_int64(argv[i])};
+            c->conditions[c->wanted.n_conditions++] =
+                (struct tables_condition){.column = (uint8_t)column,
+                                          .comparison = (uint8_t)comparison,
+                                          .value = sqlite3_value_int64(argv[i])};
     }
     return next_row(cursor);
 }

@@ -23,6 +23,7 @@ int sql_virtual_add(sqlite3 *db, struct sql_virtual *v);
 char *sql_virtual_columns(const struct sql_settings *s, enum tables_id table);
 
 // Notes for a scan of the file: those of the settings, the first time.
-const struct convert_watch *sql_virtual_watch(const struct sql_settings *s, bool *noted, size_t file);
+const struct convert_watch *sql_virtual_watch(const struct sql_settings *s, bool *noted,
+                                              size_t file);
 
 #endif

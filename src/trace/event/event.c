@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                              \
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
     [wire] = {name, symbol, HT_CLASS_##class, HT_STAMP_##stamp, HT_FORM_##form, fields},
 const struct event_info event_infos[HT_KIND_LIMIT] = {HT_EVENT_TABLE(HT_X)};
 #undef HT_X

@@ -17,12 +17,12 @@ enum event_class {
     HT_CLASS_ALLOC,    // allocates a block
     HT_CLASS_FREE,     // releases a block
     HT_CLASS_RESIZE,   // releases one and allocates one
-    HT_CLASS_HALF,     // the release half of a RESIZE: a record of the trace, no event of its own, never counted
-    HT_CLASS_MAP,      // the program's own mappings
-    HT_CLASS_THREAD,   // starts and exits
-    HT_CLASS_MARK,     // what the program or its allocator's statistics calls mark
-    HT_CLASS_POOL,     // what the program hands out itself of blocks or mappings that it has
-    HT_CLASS_META,     // facts about the recording itself; never counted
+    HT_CLASS_HALF, // the release half of a RESIZE: a record of the trace, no event of its own, never counted
+    HT_CLASS_MAP,    // the program's own mappings
+    HT_CLASS_THREAD, // starts and exits
+    HT_CLASS_MARK,   // what the program or its allocator's statistics calls mark
+    HT_CLASS_POOL,   // what the program hands out itself of blocks or mappings that it has
+    HT_CLASS_META,   // facts about the recording itself; never counted
 };
 
 enum event_stamp { HT_STAMP_BEFORE, HT_STAMP_AFTER, HT_STAMP_BOTH };
@@ -34,13 +34,13 @@ struct event_argument {
     bool is_signed;
 };
 
-#define HT_NAMED(text)                                                                                                 \
-    {                                                                                                                  \
-        (text), false                                                                                                  \
+#define HT_NAMED(text)                                                                             \
+    {                                                                                              \
+        (text), false                                                                              \
     }
-#define HT_SIGNED(text)                                                                                                \
-    {                                                                                                                  \
-        (text), true                                                                                                   \
+#define HT_SIGNED(text)                                                                            \
+    {                                                                                              \
+        (text), true                                                                               \
     }
 
 struct event_arguments {
@@ -134,8 +134,9 @@ static inline bool event_has_frames(unsigned kind)
 
 // One call, decoded from a trace. Fields that the kind does not have are 0.
 struct event {
-    uint64_t stamp;  // in units of 2^stamp_shift ticks; of a RESIZE, that of its acquire half
-    uint64_t ptr;    // address released; of a RESIZE filled in by the trace reader from its release half
+    uint64_t stamp; // in units of 2^stamp_shift ticks; of a RESIZE, that of its acquire half
+    uint64_t
+        ptr; // address released; of a RESIZE filled in by the trace reader from its release half
     uint64_t size;   // bytes; of calloc and reallocarray, of one element
     uint64_t count;  // elements; 1 for calloc's one-word form; see event_argument
     uint64_t align;  // bytes

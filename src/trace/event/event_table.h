@@ -19,7 +19,8 @@
 #define HEAPTAPE_EVENT_EVENT_TABLE_H
 
 // Fields, in the order in which a long record holds them.
-#define HT_F_PTR             0x01u // address released or named: free's pointer, realloc's old one, munmap's address
+#define HT_F_PTR                                                                                   \
+    0x01u // address released or named: free's pointer, realloc's old one, munmap's address
 #define HT_F_SIZE            0x02u // requested bytes (calloc, reallocarray: of one element)
 #define HT_F_COUNT           0x04u // elements
 #define HT_F_ALIGN           0x08u // requested alignment
