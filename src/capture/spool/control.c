@@ -13,15 +13,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define WAIT_NS 20000000u // between looks at whether the recorder lives
-#define REPAIR_NAPS                                                                                \
-    50 // of WAIT_NS: as long as a recorder that lives needs to put a truncated session right
-#define LOCK_NS                                                                                    \
-    1000000000u // after which the holder is taken for dead: it holds the lock for some instructions
+#define WAIT_NS 20000000u // between checks that the recorder lives
+// Number of waits of WAIT_NS in which a live recorder repairs a truncated session.
+#define REPAIR_NAPS 50
+// Timeout of the lock. Its holder is then taken for dead: the lock is held for a few instructions
+// only.
+#define LOCK_NS 1000000000u
 
 bool control_is_gone(uint32_t pid)
 {
-    // A zombie is dead, too, which kill(2) does not tell; pidfd_open needs Linux 5.3 and a file descriptor.
+    // kill(2) succeeds for zombies; pidfd_open, which needs Linux 5.3 and a descriptor, detects
+    // them.
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd < 0)
         return syscall(SYS_kill, pid, 0) != 0 && errno == ESRCH;
@@ -57,7 +59,8 @@ static void nap(uint64_t ns)
 
 bool control_recorder_lives(const struct spool_session *futexes, uint32_t owner)
 {
-    // Compares the word and requeues nobody. What the kernel or a filter of system calls does not know says nothing.
+    // Compares the word and requeues no waiter. If the kernel or a system call filter does not
+    // support the operation, the recorder is assumed to live.
     const _Atomic uint32_t *word = &futexes->recorder.owner;
     long rc = -1;
     errno = EFAULT;
@@ -71,13 +74,14 @@ bool control_recorder_lives(const struct spool_session *futexes, uint32_t owner)
 
 void control_wake_recorder(struct spool_header *h, const struct spool_session *futexes)
 {
-    // Pairs with the recorder's look at the counts before it sleeps. A wake-up that comes between the two is lost, and the
-    // next one, or the end of the recorder's short sleep, makes up for it.
+    // Pairs with the recorder's read of the counts before it sleeps. A wake-up between the read and
+    // the sleep is lost; the next wake-up, or the end of the recorder's short sleep, makes up for
+    // it.
     atomic_fetch_add(&h->wakeups, SPOOL_CHUNKS_A_WAKE);
     syscall(SYS_futex, &futexes->wakeups, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-// Why nobody will answer, or 0.
+// Returns why no answer will come, or 0.
 static int reason_to_stop(const struct control *c)
 {
     if (!control_recorder_lives(c->futexes, c->session->owner) || atomic_load(&c->header->refused))
@@ -85,7 +89,8 @@ static int reason_to_stop(const struct control *c)
     return c->process && control_is_gone(c->process) ? -ESRCH : 0;
 }
 
-// Returns the signal mask to restore: a handler that wants the lock, too, would wait for ever.
+// Blocks all signals, because a handler that also needs the lock would deadlock, and locks. Returns
+// the signal mask to restore.
 static uint64_t lock(struct spool_control *k)
 {
     uint64_t all = UINT64_MAX, mask = 0;
@@ -106,7 +111,7 @@ static void unlock(struct spool_control *k, uint64_t mask)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
 }
 
-// True when there was room for the change, and the state has changed.
+// Returns true if the state is set; false if the ring of changes is full.
 static bool try_set(const struct control *c, enum spool_recording to)
 {
     struct spool_control *k = &c->header->control;
@@ -124,7 +129,8 @@ static bool try_set(const struct control *c, enum spool_recording to)
     return same || room;
 }
 
-// Changes the state. The recorder makes room for changes with each of its turns.
+// Sets the state. Waits until the recorder has made space in the ring of changes, which it does
+// with each batch.
 static int set(const struct control *c, enum spool_recording to)
 {
     while (!try_set(c, to)) {
@@ -139,7 +145,7 @@ static int set(const struct control *c, enum spool_recording to)
     return 0;
 }
 
-// Asks the recorder and waits for its answer.
+// Sends a request to the recorder and waits for the acknowledgement.
 static int ask(const struct control *c, enum spool_request what)
 {
     struct spool_control *k = &c->header->control;
@@ -167,7 +173,7 @@ static int reset(const struct control *c)
     return rc ? rc : -(int)atomic_load(&c->header->control.reset_error);
 }
 
-// Without a recorder the spool itself is what is kept.
+// Without a recorder the spool itself is the recording.
 static int sync_all(const struct control *c)
 {
     return c->session->flags & SPOOL_NO_RECORDER ? 0 : ask(c, SPOOL_SYNC);

@@ -1,5 +1,6 @@
-// Steering a recording: by the process itself (include/heaptape/heaptape.h) and from outside (heaptape ctl). Malloc-free;
-// no function here calls anything of libc but syscall(2) and the vDSO clock.
+// Controls a recording, from the process (include/heaptape/heaptape.h) or from outside (heaptape
+// ctl). The functions do not allocate; they call nothing of libc except syscall(2) and the vDSO
+// clock.
 #ifndef HEAPTAPE_SPOOL_CONTROL_H
 #define HEAPTAPE_SPOOL_CONTROL_H
 
@@ -18,30 +19,40 @@ enum control_verb {
 };
 
 struct control {
-    struct spool_header *header;         // the process's spool, mapped
-    const struct spool_session *session; // a copy
-    const struct spool_session *futexes; // the session, mapped: for system calls alone
-    uint32_t
-        process; // pid, as the caller sees it, of the traced process if that is another one; else 0
+    struct spool_header *header;         // spool of the process, mapped
+    const struct spool_session *session; // copy of the session
+    const struct spool_session *futexes; // mapping of the session, for system calls only
+    uint32_t process; // pid of the traced process in the caller's namespace; 0: the caller
 };
 
-// 0, or a negative errno: -EPERM to resume a stopped recording; -EPIPE when the recorder, or -ESRCH when the process, has
-// ended; -ENOTSUP, for a reset, when the trace is no regular file or there is no recorder; -ENOSPC when without a
-// recorder the state has changed more than SPOOL_STATE_CHANGES times; -ENODATA when tracing has turned itself off. A call that
-// starts after a pause or stop has returned is not recorded; one that starts after a start or resume is.
+// Changes the state of the recording, or waits until the recorder has done a sync or reset. A call
+// of the malloc API that begins after a pause or stop returned is not recorded; a call that begins
+// after a start or resume returned is recorded.
+//
+// Returns 0, or a negative errno:
+//   -EPERM    resume of a stopped recording
+//   -EPIPE    the recorder has ended
+//   -ESRCH    the process has ended
+//   -ENOTSUP  reset, but the trace is not a regular file, or no recorder runs
+//   -ENOSPC   no recorder runs and the state changed more than SPOOL_STATE_CHANGES times
+//   -ENODATA  tracing turned itself off
 int control_do(const struct control *c, enum control_verb verb);
 
-// Is there a recorder that will drain the session's spools? False for ever once it has stopped or died. Where the mapped
-// session has been truncated, the recorder has a second to put that right. By a system call, which cannot fault. `owner` is what the session says of its recorder.
+// Returns true if a recorder lives that will drain the spools of the session. Once false, the
+// result stays false. If the mapped session is truncated, waits up to a second for the recorder to
+// repair it. Uses a system call, which cannot fault. `owner` is that member of struct
+// spool_session.
 bool control_recorder_lives(const struct spool_session *futexes, uint32_t owner);
 
-// Wakes the recorder, to look at the spool.
+// Wakes the recorder, which then examines the spool.
 void control_wake_recorder(struct spool_header *h, const struct spool_session *futexes);
 
-// Filters of system calls that the calling process has; 0: none, or the kernel (before 5.9) does not say.
+// Returns the number of system call filters of the calling process; 0 if the kernel does not report
+// it (before Linux 5.9).
 uint32_t control_filters(void);
 
-// Has the process with this pid ended, or is it a zombie? false when the pid means nothing here.
+// Returns true if the process has exited or is a zombie; false if the pid is invalid in this
+// namespace.
 bool control_is_gone(uint32_t pid);
 
 #endif

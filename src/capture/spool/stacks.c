@@ -1,4 +1,4 @@
-// The text that says which stacks are recorded. Malloc-free: the capture library reads it, too.
+// Parses the text of --stacks. The capture library uses this file too, so nothing here allocates.
 #include "capture/spool/spool.h"
 
 #include <errno.h>

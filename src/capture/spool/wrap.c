@@ -9,7 +9,7 @@ static const char *const functions[SPOOL_WRAPPED] = {
 #undef ROW
 };
 
-// "je_malloc=malloc", of n characters.
+// Parses one item, "je_malloc=malloc", of n characters.
 static int parse_one(const char *text, size_t n, struct spool_wrap *to)
 {
     const char *equals = memchr(text, '=', n);
