@@ -22,11 +22,12 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-// Data of the loader, not functions: nothing of another library runs when they are read. glibc has the first, musl the second.
+// Data of the loader. Reading data runs no code of another library. glibc has the first symbol,
+// musl the second.
 #pragma weak _r_debug
 extern struct r_debug *_dl_debug_addr __attribute__((weak));
 
-// X(result, name, parameters, names of the parameters): the functions that are calls of libc's definition.
+// Functions forwarded to libc's definition. X(result, name, parameters, names of the parameters)
 #define NEEDED_TABLE(X)                                                                            \
     X(int *, __errno_location, (void), ())                                                         \
     X(int, clock_gettime, (clockid_t clock, struct timespec * to), (clock, to))                    \
@@ -39,7 +40,7 @@ extern struct r_debug *_dl_debug_addr __attribute__((weak));
     X(int, pthread_key_create, (pthread_key_t * key, void (*end)(void *)), (key, end))             \
     X(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value))
 
-// The same, of functions that a C library may lack.
+// Functions in the same form that a C library may lack.
 struct dl_find_object;
 #define OPTIONAL_TABLE(X)                                                                          \
     X(int, __register_atfork,                                                                      \
@@ -63,7 +64,7 @@ static struct {
 #undef BOOT_FIELD
 };
 
-// The result of a system call, or a negative errno.
+// Makes a system call. Returns its result, or a negative errno.
 static long call(long number, const long a[6])
 {
 #if defined(__x86_64__)
@@ -91,7 +92,7 @@ static long call(long number, const long a[6])
 #endif
 }
 
-// All six arguments, whether they were passed or not.
+// Passes all six arguments, whether the caller passed them or not.
 HIDDEN long syscall(long number, ...)
 {
     enum { MAX_ERRNO = 4095 };
@@ -112,7 +113,7 @@ HIDDEN long syscall(long number, ...)
 #define raw_of(number, a, b, c, d, ...)                                                            \
     syscall(number, (long)(a), (long)(b), (long)(c), (long)(d), 0l, 0l)
 
-// Only for files that exist.
+// Only for existing files: the mode is ignored.
 HIDDEN int open(const char *path, int flags, ...)
 {
     return (int)RAW(SYS_openat, AT_FDCWD, path, flags);
@@ -178,7 +179,7 @@ HIDDEN uid_t geteuid(void)
     return (uid_t)RAW(SYS_geteuid, 0);
 }
 
-// Ends the process: without dlsym no call can be forwarded.
+// Exits: without dlsym no call can be forwarded.
 static _Noreturn void give_up(void)
 {
     static const char text[] =
@@ -188,7 +189,7 @@ static _Noreturn void give_up(void)
         call(SYS_exit_group, (const long[6]){127});
 }
 
-// Reads an object of the loader's list. The first mapped bytes of the object are its ELF header.
+// Reads an object of the loader's list. The first mapped bytes of an object are its ELF header.
 static void read_object(struct object *o, const struct link_map *map)
 {
     const ElfW(Ehdr) *elf = (const ElfW(Ehdr) *)map->l_addr;
@@ -205,8 +206,8 @@ static bool is_named(const struct link_map *map, const char *name)
     return map->l_name && strcmp(slash ? slash + 1 : map->l_name, name) == 0;
 }
 
-// Finds the C library, and the loader, which is one object with the C library in musl. The objects that other threads may load or
-// close meanwhile come later in the list.
+// Finds the C library and the loader, which are the same object in musl. Objects that other threads
+// load or close meanwhile come later in the list.
 static bool find_objects(struct object *c, struct object *loader)
 {
     const struct r_debug *debug = &_r_debug ? &_r_debug : &_dl_debug_addr ? _dl_debug_addr : NULL;
@@ -234,7 +235,7 @@ static void *find_function(const struct object *c, const struct object *loader, 
     return found ? found : object_function(loader, name);
 }
 
-// Threads that are here at once find the same.
+// Threads that run this concurrently find the same functions.
 static void find_all(void)
 {
     struct object c, loader;
@@ -251,12 +252,12 @@ static void find_all(void)
     libc.name = (__typeof__(libc.name))found;
     NEEDED_TABLE(FIND)
 #undef FIND
-    // Pairs with the acquire of ensure: the functions are there.
+    // Pairs with the acquire in ensure: the functions are set.
     __atomic_store_n(&libc.address, (const void *)libc.dlsym, __ATOMIC_RELEASE);
 }
 
-// In C the definition has another name than the symbol: the headers declare attributes of the name that do not hold before
-// find_all.
+// The C identifier differs from the symbol, because the headers declare attributes for the name
+// that do not hold before find_all.
 #define DEFINE(result, name, parameters, names)                                                    \
     static result boot_##name parameters                                                           \
     {                                                                                              \

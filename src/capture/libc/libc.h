@@ -1,15 +1,16 @@
 // The functions of the C library that the capture library calls.
 //
-// A preloaded library can define any function of libc, and its definition may allocate, take a lock, or call dlopen: called from
-// inside malloc, it would wait for itself. The capture library imports no function of libc for that reason. libc.c defines each
-// function of libc that the library calls, hidden: as a raw system call, or by a call of libc's own definition, which it finds in
-// libc's symbol table. string.c defines those that need nothing of libc.
+// A preloaded library can define any function of libc. Its definition may allocate, lock, or call
+// dlopen, which would deadlock inside malloc. Therefore the capture library imports no function of
+// libc. libc.c defines, with hidden visibility, each libc function that the capture library calls:
+// as a raw system call, or as a call of libc's own definition, found in libc's symbol table.
+// string.c defines the functions that need nothing of libc.
 #ifndef HEAPTAPE_LIBC_LIBC_H
 #define HEAPTAPE_LIBC_LIBC_H
 
 #include <stdbool.h>
 
-// An address in the C library of the process.
+// Returns an address in the C library of the process.
 const void *libc_address(void);
 
 #endif

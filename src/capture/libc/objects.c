@@ -27,7 +27,7 @@ bool object_has(const struct object *o, const void *at, size_t bytes)
 static void read_dynamic(struct object *o, const ElfW(Dyn) * d, size_t n)
 {
     for (; n && d->d_tag != DT_NULL; n--, d++) {
-        // The loader has put addresses in place of offsets; not in the kernel's own object.
+        // The loader has replaced offsets by addresses, except in the vDSO.
         uintptr_t value = d->d_un.d_ptr, at = value < o->base ? value + o->base : value;
         switch (d->d_tag) {
         case DT_SYMTAB:
@@ -77,7 +77,7 @@ void object_read_segments(struct object *o, const struct dl_phdr_info *info)
             o->end = to > o->end ? to : o->end;
         } else if (s->p_type == PT_GNU_RELRO) {
             o->relro_start = from & ~page;
-            o->relro_end = to & ~page; // as the loader rounds
+            o->relro_end = to & ~page; // rounded as the loader does
         }
     }
 }
@@ -102,7 +102,8 @@ static bool is_function(const struct object *o, const ElfW(Sym) * s, const char 
            strcmp(o->strings + s->st_name, name) == 0;
 }
 
-// The table is number of buckets, number of the first symbol, words of the filter, shift; filter; buckets; hashes.
+// Layout of the table: number of buckets, index of the first symbol, words of the filter, shift;
+// then filter, buckets and hashes.
 void *object_function(const struct object *o, const char *name)
 {
     const uint32_t *head = o->gnu_hash;
@@ -145,7 +146,7 @@ void object_each_slot(const struct object *o,
             const ElfW(Rela) *r = o->relocations[k] + i;
             const ElfW(Sym) *s = o->symbols + ELF64_R_SYM(r->r_info);
             uintptr_t *slot = (uintptr_t *)(o->base + r->r_offset);
-            // Those of data may have been written to since.
+            // Other relocations are of data, which the program may have changed since.
             if ((ELF64_R_TYPE(r->r_info) == JUMP_SLOT || ELF64_R_TYPE(r->r_info) == GLOB_DAT) &&
                 object_has(o, s, sizeof *s) && s->st_name < o->string_bytes &&
                 object_has(o, slot, sizeof *slot))

@@ -1,5 +1,5 @@
-// What the loader knows of the objects of this process: their symbols, and the places where it has put the addresses of the
-// functions that they call. Reads mapped memory alone, and allocates nothing.
+// Symbols of the objects loaded into this process, and the slots where the loader stored the
+// addresses of the functions that they call. Reads mapped memory only and does not allocate.
 #ifndef HEAPTAPE_LIBC_OBJECTS_H
 #define HEAPTAPE_LIBC_OBJECTS_H
 
@@ -8,41 +8,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Valid while the object is loaded: in a callback of dl_iterate_phdr.
+// Valid while the object is loaded, in practice inside a callback of dl_iterate_phdr.
 struct object {
-    const char *path; // "": the main program
+    const char *path; // "" for the main program
     uintptr_t base, start, end;
-    uintptr_t relro_start, relro_end; // made read-only after relocation
+    uintptr_t relro_start, relro_end; // read-only after relocation
     const ElfW(Phdr) * segments;
     size_t n_segments;
-    const ElfW(Sym) * symbols; // NULL: it has no dynamic symbols
+    const ElfW(Sym) * symbols; // NULL if the object has no dynamic symbols
     const char *strings;
     size_t string_bytes;
     const uint32_t *gnu_hash;
     const ElfW(Half) * versions;
-    const ElfW(Rela) * relocations[2]; // of the procedure linkage table, and the others
+    const ElfW(Rela) * relocations[2]; // of the procedure linkage table, and all others
     size_t relocation_bytes[2];
 };
 
-// Reads the object that a callback of dl_iterate_phdr is told of: what stands before `symbols`, or all.
+// Reads the object passed to a callback of dl_iterate_phdr: the members before `symbols`, or all
+// members.
 void object_read_segments(struct object *o, const struct dl_phdr_info *info);
 void object_read(struct object *o, const struct dl_phdr_info *info);
 
-// Is all of it in a segment of the object that can be read?
+// Returns true if [at, at + bytes) lies in one readable segment of the object.
 bool object_has(const struct object *o, const void *at, size_t bytes);
 
-// The function of that name that the object defines, in its default version if there are several; NULL: none.
+// Returns the function `name` that the object defines, in its default version if there are several,
+// or NULL.
 void *object_function(const struct object *o, const char *name);
 
-// Calls `visit` for each place that holds the address of a function or variable of another object, by name.
+// Calls `visit` for each slot that holds the address of a function or variable of another object.
 void object_each_slot(const struct object *o,
                       void (*visit)(const struct object *o, const char *name, uintptr_t *slot,
                                     void *context),
                       void *context);
 
-// The function of that name in the first object, in the order in which they were loaded, that defines it; `except`: an address
-// in an object that is left out. dlsym(RTLD_DEFAULT) returns an executable's own stub where that is not
-// position-independent. NULL: none.
+// Returns the function `name` of the first object, in load order, that defines it, or NULL. Skips
+// the object that contains the address `except`. Unlike this function, dlsym(RTLD_DEFAULT) may
+// return a stub in an executable that is not position-independent.
 void *objects_function(const char *name, const void *except);
 
 #endif

@@ -1,5 +1,5 @@
-// Memory and text functions of libc for the capture library (libc.h). The compiler adds calls of some of them. The fast path of an
-// event calls none.
+// Memory and string functions of libc for the capture library (libc.h). The compiler adds calls of
+// some of them. The fast path of an event calls none.
 #include <stddef.h>
 #include <string.h>
 
