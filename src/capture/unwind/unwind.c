@@ -13,16 +13,17 @@ _Atomic uint32_t unwind_age = 1;
 
 enum {
     SLOT_LOST = UNWIND_SLOT_LOST * WORD,
-    PATH_APART = 4, // a walk that goes on its own for more frames than these becomes the path
+    PATH_APART = 4, // a walk with more frames than this outside the path becomes the path
 };
 
-// Fills the window from `at` on, and with some of what lies before it on its page, where the words of the same frame are.
+// Fills the window from `at`, and with up to 512 bytes before it on the same page, where other
+// words of the same frame are.
 static bool fill_window(struct unwind_window *w, uint64_t at)
 {
     enum { BEFORE = 512, PAGE = 4096 };
     uint64_t page = at & ~(uint64_t)(PAGE - 1), from = at - page < BEFORE ? page : at - BEFORE,
              cut = page + PAGE - from;
-    // In pieces of a page: what cannot be read is left out whole.
+    // Split at a page boundary: an unreadable piece is left out as a whole.
     const struct iovec local = {w->words, sizeof w->words},
                        remote[] = {{(void *)from, cut},
                                    {(void *)(page + PAGE), sizeof w->words - cut}};
@@ -48,7 +49,8 @@ bool unwind_read_copy(struct unwind_window *w, uint64_t at, uint64_t *to)
 
 #if defined __x86_64__
 
-// Where the kernel's signal frame has them, from the stack pointer of the restorer on: struct ucontext.
+// Offsets of the registers in the kernel's signal frame (struct ucontext), from the stack pointer
+// of the restorer.
 enum { SIGNAL_FP = 120, SIGNAL_SP = 160, SIGNAL_PC = 168, SIGNAL_BYTES = 176 };
 
 static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwind_registers *to)
@@ -57,7 +59,7 @@ static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwi
         !unwind_read_word(c, at + SIGNAL_FP, &to->fp) ||
         !unwind_read_word(c, at + SIGNAL_PC, &to->pc) || (to->sp <= at && !c->window))
         return false;
-    to->pc++; // as if it were the address behind a call
+    to->pc++; // like a return address, which lies after the call
     return true;
 }
 
@@ -81,8 +83,8 @@ static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwi
 
 #endif
 
-// An entry is 37 bits of the address, of which the others are the set, and the lower bits of the rule: no rule is 0. The
-// entry that was found last is the first of its set.
+// An entry consists of 37 bits of the address, whose other bits select the set, and the low bits of
+// the rule. No rule is 0. The most recently found entry is the first of its set.
 enum { ADDRESS_BITS = 47, KEPT_BITS = 27, TAG_BITS = 64 - KEPT_BITS, RULES_A_SET = 4 };
 _Static_assert(UNWIND_RULES / RULES_A_SET == 1 << (ADDRESS_BITS - TAG_BITS),
                "set and tag are the address");
@@ -93,7 +95,7 @@ static inline uint32_t extend_rule(uint64_t kept)
     return (uint32_t)((int32_t)((uint32_t)kept << above) >> above);
 }
 
-// 0: it is not the address's.
+// Returns the rule of the entry, or 0 if the entry belongs to another address.
 static inline uint32_t kept_rule(uint64_t entry, uint64_t tag)
 {
     uint64_t rule = entry ^ tag << KEPT_BITS;
@@ -107,7 +109,7 @@ static __attribute__((noinline)) uint32_t other_rule(uint64_t *set, uint64_t tag
         i++;
     uint64_t entry = i < RULES_A_SET ? set[i] : 0;
     uint32_t rule = entry ? kept_rule(entry, tag) : unwind_find_rule(pc - 1);
-    // That of a frame of more than 1 MiB has more bits.
+    // The rule of a frame larger than 1 MiB does not fit into an entry.
     if (!entry && extend_rule(rule) != rule)
         return rule;
     for (i = i < RULES_A_SET ? i : RULES_A_SET - 1; i > 0; i--)
@@ -130,7 +132,7 @@ static inline uint32_t rule_of(struct unwind_memory *m, uint64_t pc)
     return rule ? rule : other_rule(set, tag, pc);
 }
 
-// The caller's registers. False: there is none, or none that can be found.
+// Finds the caller's registers. Returns false if there is no caller or it cannot be found.
 static inline __attribute__((always_inline)) bool find_caller(const struct unwind_cursor *c,
                                                               struct unwind_step step,
                                                               const struct unwind_registers *of,
@@ -143,7 +145,7 @@ static inline __attribute__((always_inline)) bool find_caller(const struct unwin
         cfa = of->sp + number;
         break;
     case WAY_UNKNOWN:
-        // Code made at run time, or without tables.
+        // Code generated at run time, or without tables.
         if (of->fp < of->sp)
             return false;
         cfa = of->fp + number;
@@ -179,9 +181,9 @@ void unwind_forget_frames(struct unwind_memory *m)
 void unwind_memory_init(struct unwind_memory *m)
 {
     m->age = atomic_load_explicit(&unwind_age, memory_order_relaxed);
-    m->words[0] =
-        (struct unwind_word){(const uint64_t *)&m->words[0].at, 0}; // another than the word at it
-    // The word below its sp is not its pc.
+    // Differs from the word at that address.
+    m->words[0] = (struct unwind_word){(const uint64_t *)&m->words[0].at, 0};
+    // The word below its sp differs from its pc.
     struct unwind_frame *nobody = &m->frames[UNWIND_FRAMES];
     *nobody = (struct unwind_frame){.sp = (uintptr_t)(&nobody->sp + 1)};
 }
@@ -222,7 +224,7 @@ static __attribute__((noinline)) struct unwind_frame *make_frame(struct unwind_m
 {
     struct unwind_frame *f = &set_of(m, pc, sp)[++m->made % 2];
     struct unwind_step step = unwind_step_of(rule_of(m, pc));
-    // What is saved in the frame itself can be read.
+    // Words saved in the frame itself can be read.
     bool plain =
         step.way == WAY_SP && step.number > 0 && step.slot <= step.number && step.slot != SLOT_LOST;
     *f = (struct unwind_frame){.pc = pc,
@@ -235,7 +237,7 @@ static __attribute__((noinline)) struct unwind_frame *make_frame(struct unwind_m
     return f;
 }
 
-// The frame kept of that place. NULL: there is none.
+// Returns the cached frame with this pc and sp, or NULL.
 static inline struct unwind_frame *find(struct unwind_memory *m, uint64_t pc, uint64_t sp)
 {
     struct unwind_frame *f = set_of(m, pc, sp);
@@ -245,20 +247,20 @@ static inline struct unwind_frame *find(struct unwind_memory *m, uint64_t pc, ui
     return f->pc == pc && f->sp == sp ? f : NULL;
 }
 
-// The same, and it is made if there is none.
+// Like find, but makes the frame if it is not cached.
 static inline struct unwind_frame *keep(struct unwind_memory *m, uint64_t pc, uint64_t sp)
 {
     struct unwind_frame *f = find(m, pc, sp);
     return f ? f : make_frame(m, pc, sp);
 }
 
-// Where frame pointers lie: that of `frame` at `at`.
+// Where the frame pointer of `frame` is stored.
 struct fp {
     const struct unwind_frame *frame;
     const uint64_t *at;
 };
 
-// Where that of `f` lies, to which the kept callers lead.
+// Follows the cached callers from fp->frame to `f`, and updates where the frame pointer is stored.
 static void follow_fp(struct unwind_memory *m, struct fp *fp, const struct unwind_frame *f)
 {
     while (fp->frame != f) {
@@ -274,13 +276,14 @@ static bool is_by_fp(unsigned way)
     return way == WAY_FP || way == WAY_UNKNOWN;
 }
 
-// As find_caller wants it.
+// The condition of find_caller on the CFA.
 static bool is_above(uint64_t cfa, const struct unwind_frame *f)
 {
     return cfa > f->sp + (f->way == WAY_UNKNOWN ? WORD : 0);
 }
 
-// The frame that called `f`, when that is not the one that is kept. NULL: there is none, or none that can be found.
+// Returns the frame that called `f` if it is not the cached one, or NULL if there is no caller or
+// it cannot be found.
 static __attribute__((noinline)) struct unwind_frame *
 other_caller(const struct unwind_cursor *c, struct unwind_frame *f, struct fp *fp)
 {
@@ -292,7 +295,7 @@ other_caller(const struct unwind_cursor *c, struct unwind_frame *f, struct fp *f
     if (!find_caller(c, step, &r, &to))
         return NULL;
     struct unwind_frame *p = keep(c->memory, to.pc, to.sp);
-    if (kept && f != p) // f may have lost its place to p
+    if (kept && f != p) // f may have been replaced by p
         set_caller(c->memory, f, p);
     if (step.way == WAY_SIGNAL)
         fp->at = signal_fp(r.sp);
@@ -304,15 +307,15 @@ other_caller(const struct unwind_cursor *c, struct unwind_frame *f, struct fp *f
     return p;
 }
 
-// Is the stack from this place outwards the same as when it was kept? Of the words that were looked at, the one numbered *same
-// was another; nothing is known of those before it.
+// Returns true if the stack from this place outwards is unchanged since it was cached. *same is the
+// index of a word known to differ; words with a lower index are unchecked.
 static inline bool is_same(const struct unwind_memory *m, const struct unwind_place *at,
                            uint32_t *same)
 {
     const struct unwind_word *w = m->words + at->n_words;
     if (at->n_words >= *same)
         return false;
-    while (*w->at == w->word) // the first is never
+    while (*w->at == w->word) // the first word always differs
         w--;
     if (w == m->words)
         return true;
@@ -325,13 +328,13 @@ static inline void expect(struct unwind_memory *m, uint32_t *n, uint64_t at, uin
     m->words[++*n] = (struct unwind_word){(const uint64_t *)at, word};
 }
 
-// A walk: its n innermost frames, and outwards of them the first `known` places of the path.
+// A walk: its n innermost frames, then the outermost `known` frames of the path.
 struct path_walk {
     uint32_t n, known;
-    bool ended; // no word of the stack could make it longer
+    bool ended; // further words of the stack could not make the walk longer
 };
 
-// Makes it the path.
+// Replaces the path by the frames of the walk.
 static __attribute__((noinline)) void keep_path(struct unwind_memory *m,
                                                 const struct path_walk *walk)
 {
@@ -342,7 +345,7 @@ static __attribute__((noinline)) void keep_path(struct unwind_memory *m,
         bool own = f->pc == w->pc && f->sp == w->sp;
         struct unwind_step step = own ? (struct unwind_step){f->number, f->slot, f->way}
                                       : unwind_step_of(rule_of(m, w->pc));
-        // Their callers depend on other words.
+        // The caller of such a frame depends on other words.
         if (step.way == WAY_ALIGNED || step.way == WAY_SIGNAL)
             break;
         struct unwind_place *outer = at++;
@@ -367,8 +370,8 @@ static __attribute__((noinline)) void keep_path(struct unwind_memory *m,
         m->path[before--].frame = NULL;
 }
 
-// Returns what codec_site makes of all the frames: the sum of pc * CODEC_SITE_FACTOR to the power of the frame's number from
-// inside. `notes`: in `walked`, for keep_path.
+// Returns the hash of all frames that codec_site computes: the sum of pc * CODEC_SITE_FACTOR to the
+// power of the frame's index from inside. `notes`: store the frames in `walked`, for keep_path.
 static inline __attribute__((always_inline)) uint64_t
 walk_kept(struct unwind_cursor *c, uint32_t max, bool notes, struct path_walk *walk)
 {
@@ -414,7 +417,8 @@ walk_kept(struct unwind_cursor *c, uint32_t max, bool notes, struct path_walk *w
             break;
         } else {
             follow_fp(m, &fp, f);
-            // A guess has been right once, or another frame has taken its place: the word below its sp can be read.
+            // The guess was right once, or another frame has replaced the entry: the word below its
+            // sp can be read.
             uint64_t cfa = *fp.at + (uint64_t)(int64_t)f->number;
             if (cfa != p->sp || !is_above(cfa, f) || unwind_read(cfa - WORD) != p->pc)
                 p = other_caller(c, f, &fp);

@@ -1,4 +1,5 @@
-// Reads the unwind tables of loaded objects (.eh_frame_hdr, .eh_frame): the rule for an address. They may hold anything.
+// Reads the unwind tables of loaded objects (.eh_frame_hdr, .eh_frame) to find the rule for an
+// address. The tables may contain anything.
 #include "capture/unwind/unwind.h"
 
 #include <dlfcn.h>
@@ -11,7 +12,7 @@
 
 enum { REG_FP = 6, REG_SP = 7, REG_RA = 16, REGS = 17 };
 
-// Bytes under reading. Beyond the end there are only zeros, and `bad` is set.
+// A byte reader. Reading past the end returns zeros and sets `bad`.
 struct bytes {
     const uint8_t *at, *end;
     bool bad;
@@ -43,7 +44,7 @@ static uint64_t get_long_leb(struct bytes *b, bool is_signed)
     return is_signed && shift < 64 && (byte & 64) ? v | ~0ull << shift : v;
 }
 
-// Nearly all have one byte.
+// Nearly all values have one byte.
 static inline uint64_t get_uleb(struct bytes *b)
 {
     return b->at < b->end && *b->at < 128 ? *b->at++ : get_long_leb(b, false);
@@ -54,8 +55,8 @@ static int64_t get_sleb(struct bytes *b)
     return (int64_t)get_long_leb(b, true);
 }
 
-// DW_EH_PE_*: the low half says the form, the high half from where on it counts; indirect ones point to data that a walk
-// does not need.
+// DW_EH_PE_*: the low four bits encode the form, the next three the base of the offset. Indirect
+// pointers point to data that a walk does not need.
 enum { PE_PCREL = 0x10, PE_DATAREL = 0x30, PE_OMIT = 0xff };
 
 static uint64_t get_encoded(struct bytes *b, uint8_t encoding, uintptr_t base)
@@ -96,7 +97,7 @@ static uint64_t get_encoded(struct bytes *b, uint8_t encoding, uintptr_t base)
     return (encoding & 0x70) == PE_DATAREL ? v + base : v;
 }
 
-// A function's entry (FDE), with what its common part (CIE) says.
+// The entry of a function (FDE), with data of its common entry (CIE).
 struct entry {
     uint64_t start, end;
     struct bytes common, own; // instructions
@@ -106,12 +107,12 @@ struct entry {
     bool is_signal;
 };
 
-// The bytes of an entry that begins at `p`, behind its length.
+// Sets *b to the contents of the entry at `p`, after its length.
 static bool open_entry(const uint8_t *p, const uint8_t *limit, struct bytes *b)
 {
     *b = (struct bytes){p, limit, false};
     uint32_t n = (uint32_t)get(b, 4);
-    // 64-bit entries are not made by any linker.
+    // No linker makes 64-bit entries.
     if (b->bad || n < 4 || n == UINT32_MAX || n > (size_t)(limit - b->at))
         return false;
     b->end = b->at + n;
@@ -127,7 +128,7 @@ static bool read_common(struct entry *e, const uint8_t *p, const uint8_t *limit)
     const char *augmentation = (const char *)b.at;
     size_t n = strnlen(augmentation, (size_t)(b.end - b.at));
     (void)get(&b,
-              n < 8 ? n + 1 : 8); // one that is longer is unknown, and so are the bytes behind it
+              n < 8 ? n + 1 : 8); // a longer augmentation is unknown, and so are the bytes after it
     if (n >= 8)
         return false;
     e->code_factor = get_uleb(&b);
@@ -178,12 +179,13 @@ static bool read_entry(struct entry *e, const uint8_t *p, const uint8_t *first,
     return true;
 }
 
-// What is known of a register: the same as before, saved at CFA + offset, saved where the frame pointer points, or lost.
+// Location of a register: unchanged, saved at CFA + offset, saved where the frame pointer points,
+// lost, or undefined.
 enum saved { SAVED_NOT, SAVED_AT, SAVED_AT_FP, SAVED_LOST, SAVED_UNDEFINED };
 
 struct row {
     enum unwind_way way;
-    uint64_t reg; // of WAY_SP: REG_SP or REG_FP
+    uint64_t reg; // for WAY_SP: REG_SP or REG_FP
     int64_t number;
     enum saved fp, ra;
     int64_t fp_offset, ra_offset;
@@ -215,16 +217,16 @@ enum { MAX_STATES = 8 };
 
 struct run {
     const struct entry *entry;
-    struct row row, first; // now, and after the common instructions
+    struct row row, first; // the current row, and the row after the common instructions
     struct row states[MAX_STATES];
     unsigned n_states;
-    uint64_t at; // what the row is valid from
-    uint64_t pc; // that the row is searched for
+    uint64_t at; // start of the current row
+    uint64_t pc; // address whose row is searched for
 };
 
 enum { OP_BREG0 = 0x70, OP_DEREF = 6 };
 
-// The three expressions that compilers and linkers write for a CFA.
+// Recognizes the three CFA expressions that compilers and linkers emit.
 static void set_expression(struct row *row, struct bytes x, const struct run *r)
 {
     // rsp + 8 + ((rip & 15) >= threshold) * 8: entries of the procedure linkage table.
@@ -244,7 +246,8 @@ static void set_expression(struct row *row, struct bytes x, const struct run *r)
     }
 }
 
-// DW_CFA_expression for a register: the frame pointer of a function that has realigned its stack is where it points.
+// DW_CFA_expression of a register: in a function that realigned its stack, the frame pointer is
+// saved where fp points.
 static bool is_fp_itself(struct bytes x)
 {
     return x.end - x.at == 2 && x.at[0] == OP_BREG0 + REG_FP && x.at[1] == 0;
@@ -262,7 +265,7 @@ static struct bytes get_block(struct bytes *b)
     return block;
 }
 
-// Where the row ends that begins at r->at, if the instruction ends it; else 0.
+// Returns the end of the row that begins at r->at if the instruction ends the row, else 0.
 static uint64_t row_end(struct run *r, uint8_t op, struct bytes *b)
 {
     uint64_t factor = r->entry->code_factor;
@@ -287,7 +290,7 @@ static void set_cfa(struct row *row, uint64_t reg, int64_t number)
     row->number = number;
 }
 
-// DW_CFA_*, but for those that end a row.
+// Executes a DW_CFA_* instruction that does not end a row.
 static void instruction(struct run *r, uint8_t op, struct bytes *b)
 {
     struct row *row = &r->row;
@@ -376,12 +379,13 @@ static void instruction(struct run *r, uint8_t op, struct bytes *b)
     }
 }
 
-// Interprets until the row that holds `until`. False: what stands there is not understood.
+// Interprets instructions up to the row that contains `until`. Returns false if an instruction is
+// invalid.
 static bool run_until(struct run *r, struct bytes b, uint64_t until)
 {
     while (b.at < b.end && !b.bad) {
         uint8_t op = *b.at++;
-        // Long functions are thousands of these two: a step, and another offset.
+        // Long functions consist of thousands of these two: advance and new CFA offset.
         uint64_t end = op >> 6 == 1 ? r->at + (op & 63) * r->entry->code_factor : 0;
         if (op == 0x0e)
             set_cfa(&r->row, r->row.reg, (int64_t)get_uleb(&b));
@@ -417,8 +421,8 @@ static uint32_t pack(const struct row *row)
     return unwind_make_rule(row->way, slot, row->number);
 }
 
-// The FDE of an address, by the table that the linker has sorted (.eh_frame_hdr): pairs of offsets from its start. NULL:
-// none.
+// Returns the FDE for an address from the sorted table of the linker (.eh_frame_hdr), which
+// contains pairs of offsets from its start, or NULL.
 static const uint8_t *search(const uint8_t *header, const uint8_t *limit, uint64_t pc)
 {
     enum { TABLE_SDATA4_DATAREL = 0x3b, PAIR = 8 };
@@ -444,8 +448,9 @@ static const uint8_t *search(const uint8_t *header, const uint8_t *limit, uint64
     return pair[0] <= want ? header + pair[1] : NULL;
 }
 
-// The bytes of the readable segment that holds `at`: what a table points to may lie anywhere, and between an object's segments
-// there may be nothing to read. Objects whose first segment lacks the program headers are not made by any linker.
+// Finds the readable segment that contains `at`. A table may point anywhere, and memory between the
+// segments of an object may be unmapped. Linkers make no objects whose first segment lacks the
+// program headers.
 static bool find_segment(const struct dl_find_object *object, const uint8_t *at,
                          struct bytes *segment)
 {
