@@ -1,4 +1,4 @@
-// Writing records the slow way: streams, epochs, bases, long records.
+// Writes records on the slow path: streams, epochs, bases, long records.
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@ _Thread_local struct producer_tls producer_tls = {
 
 _Atomic uint32_t producer_releases[PRODUCER_RELEASES];
 
-// Code of the objects whose nested calls are no events: of the allocator, of the C++ operators, and heaptape's own, to
-// which a real function seems to return when it ends in a tail call.
+// Code ranges of objects whose nested calls are not events: the allocator, the C++ operators, and
+// heaptape itself, which is the apparent caller of a real function that ends in a tail call.
 enum object { OBJECT_ALLOCATOR, OBJECT_OPERATOR, OBJECT_RUNTIME, OBJECT_OWN, OBJECTS };
 static struct {
     uintptr_t start, end;
@@ -115,7 +115,7 @@ static uint64_t stamp_now(const struct producer_process *p)
     return clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
 }
 
-// The fence is always paid here: these events cost more anyway.
+// Always with the fence: these events are slow anyway.
 static uint64_t stamp_release(const struct producer_process *p, uint64_t address)
 {
     uint64_t ticks =
@@ -133,7 +133,7 @@ static uint64_t stamp_of(const struct producer_process *p, const struct event *e
     return is_release && producer_tls.releaser ? stamp_release(p, ev->ptr) : stamp_now(p);
 }
 
-// There is room for the record and what may precede it.
+// The stream must have space for the record and its prefix.
 static void put_record(struct producer_stream *stream, const struct event *ev, uint64_t stamp)
 {
     stream->last_stamp = stamp;
@@ -143,7 +143,7 @@ static void put_record(struct producer_stream *stream, const struct event *ev, u
     producer_publish(stream, end);
 }
 
-// Is it one of the calls that are counted when they are lost? A call may be two records.
+// Returns true for calls that are counted if they are lost. A call may consist of two records.
 static bool is_call(const struct event *ev)
 {
     enum event_class class = event_infos[ev->kind].class;
@@ -159,8 +159,8 @@ static void count_unrecorded(const struct producer_process *p, const struct even
                               memory_order_relaxed);
 }
 
-// Makes room for the record of `ev`: opens a new chunk if needed and records in it how long that took. False if there is
-// no room.
+// Makes space for the record of `ev`. If a new chunk is needed, opens one and records the time that
+// this took. Returns false if there is no space.
 static bool make_room(struct producer_process *p, struct producer_thread *t,
                       struct producer_stream *stream, const struct event *ev)
 {
@@ -210,8 +210,9 @@ void producer_stream_slow(struct producer_process *p, struct producer_stream *st
     stream->last_stamp = stamp_now(p);
 }
 
-// While recording is paused the events of a thread take the slow path and end here. A realloc is recorded whole or not at
-// all, so a change is not noticed between its halves, nor inside a real function, nor while stream 0 is being written to.
+// While recording is paused, all events of a thread take the slow path and end here. A realloc is
+// recorded as a whole or not at all, so a change of state takes effect neither between its halves,
+// nor inside a real function, nor during the writing of stream 0.
 static bool is_muted(const struct producer_process *p, struct producer_thread *t,
                      const struct event *ev, uint32_t busy)
 {
@@ -235,7 +236,8 @@ static bool allocates(const struct event *ev)
     return ev->result && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE);
 }
 
-// May blocks be freed whose allocation is not in the trace: a parent's, those of a pause, or of the time before?
+// Returns true if the program may free blocks whose allocation is not in the trace: from its
+// parent, from a pause, or from before the recording.
 static bool has_unseen_blocks(const struct spool_header *h)
 {
     return producer_inherited.attached || h->parent_spool_pid ||
@@ -279,7 +281,7 @@ static void put(struct producer_process *p, struct producer_thread *t,
     producer_stream_put(p, t, stream, &noted);
 }
 
-// Threads whose numbers are UINT16_MAX apart have no fence against each other.
+// Threads whose indices differ by a multiple of UINT16_MAX have no fence against each other.
 static uint32_t releaser_of(const struct producer_process *p, const struct producer_thread *t)
 {
     bool alone = atomic_load_explicit(&p->fresh_threads, memory_order_relaxed) < 2;
@@ -304,11 +306,11 @@ static void record(const struct event *ev, const void *caller, uint32_t busy)
     uint64_t begin = timed ? clock_ticks(p->clock) : 0;
     struct producer_stream *stream = &t->streams[interrupting];
     bool muted = is_muted(p, t, ev, busy);
-    // Rare enough for system calls, which keep a second handler from interrupting stream 1, too.
+    // Rare enough for system calls. They also keep a second handler from interrupting stream 1.
     uint64_t mask = interrupting ? producer_signals_block() : 0;
     if (p->measures)
         producer_residency_before(p, t, stream, ev, !muted);
-    // Of the block of `ev` nothing is used yet.
+    // Before put, because the block of `ev` has no used pages yet.
     if (p->measures && !muted && !interrupting)
         producer_residency_follow(p, t, stream);
     if (!muted)

@@ -1,7 +1,9 @@
-// A process that is started with LD_PRELOAD=libheaptape.so alone, without `heaptape record`: it starts a recorder of its own.
+// A process started with LD_PRELOAD=libheaptape.so, without `heaptape record`, starts its own
+// recorder.
 //
-// The recorder is no child of the program: a process without an exit signal, which no wait(2) of the program's sees, starts
-// it and ends. It has its own session and none of the program's descriptors but standard error.
+// The recorder is not a child of the program: an intermediate process without an exit signal,
+// invisible to the program's wait(2), starts the recorder and exits. The recorder has its own
+// session, and only standard error of the program's descriptors.
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>
@@ -25,7 +27,7 @@ enum {
     END_WAIT_MS = 10000,
 };
 
-// A recorder to be started. In a mapping of its own: too large for a small stack.
+// Arguments of the recorder. In a mapping, because they are too large for a small stack.
 struct alone_start {
     char path[CALLED], options[MAX_OPTIONS], stacks[64], attach[64];
     char *arguments[MAX_ARGUMENTS];
@@ -33,7 +35,7 @@ struct alone_start {
     int report, keep; // descriptors
 };
 
-static bool has_started; // this process, or one that it is forked from, has started a recorder
+static bool has_started; // this process, or an ancestor that forked it, has started a recorder
 
 static const char *value_of(const char *name)
 {
@@ -69,7 +71,7 @@ static bool complain(const char *what)
     return false;
 }
 
-// The executable of heaptape, by the library's own path, which may be a link to it.
+// Finds the heaptape executable relative to the library, whose path may be a link.
 static bool find_heaptape(char path[CALLED], const char *library, const char *installed)
 {
     const char *const places[] = {installed, "../../heaptape"}; // and in the build folder
@@ -105,7 +107,8 @@ static bool is_heaptape(const char *path)
            self.st_dev == other.st_dev;
 }
 
-// A number names a descriptor that the log goes to, as logalloc has it.
+// Returns the descriptor that a numeric value of MALLOC_LOG names, or -1; logalloc has the same
+// convention.
 static int log_descriptor(const char *log)
 {
     int fd = 0;
@@ -123,7 +126,8 @@ static void set_arguments(struct alone_start *s, const char *options)
     s->arguments[n++] = s->path;
     s->arguments[n++] = "record";
     s->arguments[n++] = "-q";
-    // As a recording without a recorder reads it. What HEAPTAPE_RECORD says of stacks comes later, and applies.
+    // Interpreted as in a session without a recorder. --stacks in HEAPTAPE_RECORD follows and takes
+    // precedence.
     struct spool_stacks ignored = {0};
     const char *stacks = value_of(SPOOL_ENV_STACKS);
     if (stacks && strlen(stacks) < sizeof s->stacks - sizeof "--stacks=" &&
@@ -145,7 +149,7 @@ static void set_arguments(struct alone_start *s, const char *options)
     }
 }
 
-// The program's, without what it preloads.
+// Copies the environment of the program without LD_PRELOAD. Returns false if it is too large.
 static bool set_environment(struct alone_start *s)
 {
     size_t n = 0;
@@ -186,7 +190,7 @@ static _Noreturn void run_recorder(struct alone_start *s)
     __builtin_unreachable();
 }
 
-// Without an exit signal: SIGCHLD and wait(2) are the program's.
+// Forks without an exit signal: SIGCHLD and wait(2) belong to the program.
 static long fork_unseen(void)
 {
 #ifdef __x86_64__
@@ -211,12 +215,13 @@ static bool start_unseen(struct alone_start *s)
     return pid > 0;
 }
 
-// What the recorder reports is the session's directory. False: it has ended, and said why, or it takes too long.
+// Reads the session directory from the recorder. Returns false if the recorder has ended, after
+// printing why, or takes too long.
 static bool read_report(int fd, char *dir, size_t room)
 {
     size_t n = 0;
     long got = 1;
-    // Processes of the recorder's own may have the other end, too.
+    // Other processes of the recorder may also hold the write end, so stop at the NUL.
     while (n < room && got != 0 && (n == 0 || dir[n - 1])) {
         struct pollfd in = {.fd = fd, .events = POLLIN};
         struct timespec most = {.tv_sec = START_WAIT_S};
@@ -260,7 +265,7 @@ static bool is_asked(void)
 
 bool producer_alone_start(struct producer_inherited *in)
 {
-    static bool tried; // also of a process that this one is forked from
+    static bool tried; // also set by an ancestor that forked this process
     int is_subreaper = 0;
     if (tried || !environ || !is_asked() || !in->library[0])
         return false;
@@ -287,7 +292,7 @@ bool producer_alone_start(struct producer_inherited *in)
     return started;
 }
 
-// No putenv(3): its calls of malloc would be the program's.
+// Not putenv(3): its calls of malloc would be recorded as the program's.
 void producer_alone_share(void)
 {
     static char variable[sizeof SPOOL_ENV_DIR + PRODUCER_MAX_PATH + 1] = SPOOL_ENV_DIR "=";
@@ -312,13 +317,14 @@ void producer_alone_finish(void)
     struct producer_process *p =
         atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     const struct timespec pause = {.tv_nsec = 1000000};
-    // A vfork child has its parent's memory.
+    // A vfork child shares its parent's memory.
     if (!p || !p->header || p->pid != in->session.attached ||
         p->pid != (uint32_t)syscall(SYS_getpid))
         return;
     atomic_store(&p->header->finishing, SPOOL_FINISHING);
     producer_wake_recorder(p);
-    // By its end the trace is complete. It says so if it goes on for others.
+    // When the recorder has ended, the trace is complete. The recorder answers if it continues for
+    // other processes.
     for (unsigned ms = 0; ms < END_WAIT_MS; ms++) {
         uint32_t owner = in->session.owner;
         bool ended = !control_recorder_lives(in->futexes, owner) &&

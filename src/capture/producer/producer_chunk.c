@@ -1,4 +1,4 @@
-// Chunks: taking one from the recorder, waiting for one, handing it back.
+// Chunks: allocates them, waits for the recorder to free them, hands them to the recorder.
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>
@@ -8,14 +8,15 @@
 #include <sys/syscall.h>
 
 enum {
-    WAIT_MS = 100,      // between looks at whether the recorder lives
-    LOOK_EACH = 256,    // events that are dropped
-    MOST_FETCHED = 256, // chunks of a sandboxed process: without a recorder there is no other limit
+    WAIT_MS = 100,   // between checks that the recorder lives
+    LOOK_EACH = 256, // dropped events between checks that the recorder lives
+    // Maximum number of chunks of a sandboxed process: without a recorder there is no other limit.
+    MOST_FETCHED = 256,
 };
 
-#define SCARCE_WAIT_NS 2000000000u // how long to wait for a chunk that perhaps nobody gives back
-#define FOUND_WAIT_NS                                                                              \
-    5000000000u // … for a recorder that has not found this spool: it may be unable to
+#define SCARCE_WAIT_NS 2000000000u // wait for a chunk that may never be freed
+// Wait for a recorder that has not found this spool, and may be unable to.
+#define FOUND_WAIT_NS 5000000000u
 
 static int futex(const _Atomic uint32_t *word, int op, uint32_t value,
                  const struct timespec *timeout)
@@ -25,7 +26,7 @@ static int futex(const _Atomic uint32_t *word, int op, uint32_t value,
 
 void producer_wake_recorder(struct producer_process *p)
 {
-    // In a sandbox the recorder's sleep ends by itself.
+    // In a sandbox, the recorder wakes when its sleep times out.
     if (atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
         atomic_fetch_add_explicit(&p->header->wakeups, SPOOL_CHUNKS_A_WAKE, memory_order_relaxed);
     else
@@ -34,7 +35,7 @@ void producer_wake_recorder(struct producer_process *p)
 
 void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk)
 {
-    // Pairs with the recorder's acquire: all words are there.
+    // Pairs with the recorder's acquire: all words are written.
     atomic_store_explicit(&chunk->state, SPOOL_CHUNK_DONE, memory_order_release);
     uint32_t n = atomic_fetch_add(&p->header->wakeups, 1) + 1;
     if (n % SPOOL_CHUNKS_A_WAKE == 0 && !atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
@@ -48,7 +49,7 @@ bool producer_has_recorder(const struct producer_process *p)
         return true;
     if (!atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
         return control_recorder_lives(in->futexes, in->session.owner);
-    // A sandbox forbids the system call that cannot fault.
+    // A sandbox forbids the system call, which cannot fault.
     return atomic_load_explicit(&in->futexes->recorder.owner, memory_order_acquire) ==
            in->session.owner;
 }
@@ -80,7 +81,7 @@ static struct spool_chunk *pop_free(struct producer_process *p)
         if (index >= atomic_load_explicit(&p->open_chunks, memory_order_relaxed))
             return NULL;
         struct spool_chunk *chunk = producer_chunk_at(&producer_inherited, index);
-        // May be stale when another thread was faster: then the tag differs and the exchange fails.
+        // May be stale if another thread was faster: then the tag differs and the exchange fails.
         uint64_t next = __atomic_load_n(&chunk->next_free, __ATOMIC_RELAXED) | ((top >> 32) + 1)
                                                                                    << 32;
         if (atomic_compare_exchange_weak_explicit(free_top, &top, next, memory_order_acquire,
@@ -90,7 +91,8 @@ static struct spool_chunk *pop_free(struct producer_process *p)
     return NULL;
 }
 
-// Chunks that the process may hold now: enough that when all are taken, the recorder has some to give back.
+// Returns the number of chunks that the process may hold now. It is large enough that the recorder
+// has chunks to free when all are in use.
 static uint32_t limit_of(const struct producer_process *p)
 {
     uint32_t max = p->max_chunks,
@@ -107,7 +109,8 @@ static uint32_t limit_of(const struct producer_process *p)
 _Static_assert(PRODUCER_STEP_CHUNKS % PRODUCER_OPEN_CHUNKS == 0,
                "chunks that are opened at once lie side by side");
 
-// Gives the chunk its pages up to `bytes`, so that a full file system is an error here and not a SIGBUS later.
+// Allocates the pages of the chunk from `from` to `bytes`, so that a full file system is an error
+// here instead of a SIGBUS later.
 static bool fetch_pages(struct spool_chunk *chunk, uint32_t from, uint32_t bytes)
 {
     if (madvise((char *)chunk + from, bytes - from, MADV_POPULATE_WRITE) && errno != EINVAL)
@@ -125,7 +128,8 @@ bool producer_chunk_ready(struct producer_process *p, struct spool_chunk *chunk,
            fetch_pages(chunk, chunk->ready_bytes, bytes);
 }
 
-// Makes chunk `index` accessible, and gives it its first pages, or all. Chunks are opened in order.
+// Makes chunk `index` accessible and allocates its first piece or, if `whole`, all pages. Chunks
+// are opened in order.
 static bool open_chunk(struct producer_process *p, uint32_t index, bool whole)
 {
     if (index < atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
@@ -157,7 +161,7 @@ void producer_chunks_fetch(struct producer_process *p)
     atomic_store_explicit(&p->sandboxed, n, memory_order_relaxed);
 }
 
-enum { FETCHED = 1, FILTERED = 2, SANDBOX = 4 }; // bits that producer_before_sandbox returns
+enum { FETCHED = 1, FILTERED = 2, SANDBOX = 4 }; // bits returned by producer_before_sandbox
 
 unsigned producer_before_sandbox(bool now)
 {
@@ -190,7 +194,8 @@ void producer_sandbox_refused(unsigned changes)
         producer_inherited.sandbox = false;
 }
 
-// *scarce is set when the spool cannot grow although the limit allows it: then other threads may own all there is.
+// Sets *scarce if the spool cannot grow although the limit allows more chunks: other threads may
+// then own all chunks.
 static struct spool_chunk *take_fresh(struct producer_process *p, bool *scarce)
 {
     _Atomic uint32_t *fresh_chunks = &p->header->fresh_chunks;
@@ -230,7 +235,7 @@ static void wait_for_chunk(struct producer_process *p, uint32_t sequence, uint64
     *waited_ns += ns;
 }
 
-// True if each chunk of a sandboxed process may belong to a thread that does not fill it.
+// Returns true if each chunk of a sandboxed process may belong to a thread that does not fill it.
 static bool threads_own_all(const struct producer_process *p)
 {
     uint32_t fetched = atomic_load_explicit(&p->sandboxed, memory_order_relaxed);
@@ -238,12 +243,12 @@ static bool threads_own_all(const struct producer_process *p)
     return fetched && live * SPOOL_CHUNKS_A_THREAD >= fetched;
 }
 
-// Why nothing is to be had from waiting any longer, or NULL.
+// Returns why waiting longer is useless, or NULL.
 static const char *reason_to_stop(const struct producer_process *p, bool scarce, uint64_t waited_ns)
 {
     if (p->flags & SPOOL_NO_RECORDER)
         return "the spool is full";
-    // Not at each of the events that are dropped under --lossy: that would cost each a system call.
+    // Not for each event dropped under --lossy, because the check is a system call.
     if (producer_tls.thread->streams[0].lost % LOOK_EACH == 0 && !producer_has_recorder(p))
         return "the recorder has ended";
     if (atomic_load_explicit(&p->header->refused, memory_order_acquire))
@@ -261,7 +266,7 @@ static const char *reason_to_stop(const struct producer_process *p, bool scarce,
 struct spool_chunk *producer_chunk_take(struct producer_process *p, uint64_t *waited_ns)
 {
     for (;;) {
-        // Before the look at the stack: what is freed after it ends the wait at once.
+        // Read before the stack of free chunks: a chunk freed after this ends the wait at once.
         uint32_t sequence = atomic_load_explicit(&p->header->free_sequence, memory_order_seq_cst);
         bool scarce = false;
         if (atomic_load_explicit(&p->state, memory_order_acquire) != PRODUCER_RUNNING)
@@ -281,7 +286,8 @@ struct spool_chunk *producer_chunk_take(struct producer_process *p, uint64_t *wa
     }
 }
 
-// As many ticks as no event takes unless the thread was interrupted, or waited: 2^18 are 0.1 ms at 2.6 GHz.
+// Ticks that an event takes only if the thread was interrupted or waited: 2^18 are 0.1 ms at 2.6
+// GHz.
 enum { INTERRUPTED_BITS = 18 };
 
 void producer_cost_add(struct spool_header *h, uint64_t ticks)
@@ -292,9 +298,10 @@ void producer_cost_add(struct spool_header *h, uint64_t ticks)
     atomic_fetch_add_explicit(&h->slow_ticks, ticks * SPOOL_COST_EVENTS, memory_order_relaxed);
 }
 
-static uint64_t timing_ticks; // that a call of nothing seems to take
+static uint64_t timing_ticks; // ticks that the timing of an empty call measures
 
-// The median: the counter is read out of order, so single differences are anything from 0 up.
+// Takes the median, because the counter is read out of order, so a single difference may be
+// anything from 0 up.
 static void measure_timing(enum clock_kind clock)
 {
     enum { TRIES = 63 };
@@ -330,10 +337,11 @@ uint64_t producer_cost_measure(enum clock_kind clock)
     return least;
 }
 
-// The first calls of a thread are timed more often, so that short programs have enough of them, too.
+// The first calls of a thread are timed more often, so that short programs also have enough timed
+// calls.
 enum { MIN_PERIOD = 8, MAX_PERIOD = 256, CALLS_A_PERIOD = 256 };
 
-// Calls for each one that is timed, on average.
+// Returns the mean number of calls per timed call.
 static uint32_t period_of(const struct producer_thread *t)
 {
     uint32_t doubled = t->timed_calls / CALLS_A_PERIOD;
@@ -344,7 +352,7 @@ _Static_assert(MIN_PERIOD << 5 == MAX_PERIOD, "the period of a thread that has m
 bool producer_call_chosen(void)
 {
     producer_tls.untimed = MIN_PERIOD;
-    // As for the fast path: else the counter may be forbidden, or the call is none of the program's.
+    // As on the fast path: otherwise the counter may be disabled, or the call is not the program's.
     if (producer_tls.busy)
         return false;
     uint32_t was = producer_enter(PRODUCER_WRITING);
@@ -352,7 +360,8 @@ bool producer_call_chosen(void)
     const struct producer_stream *stream = &t->streams[0];
     bool chosen = stream->fast_epoch != PRODUCER_NO_EPOCH && !producer_no_room(stream->pos);
     if (chosen) {
-        // A program's calls have a rhythm, too: the distances are drawn at random from 1 to twice the period less 1.
+        // Calls of a program may be periodic, so the distance is random, from 1 to twice the period
+        // less 1.
         uint64_t bits = (clock_counter() + t->timed_calls) * 0x9e3779b97f4a7c15u >> 32;
         producer_tls.untimed = (int32_t)(bits * (2 * period_of(t) - 1) >> 32);
     }
@@ -370,7 +379,7 @@ static void add_call(uint64_t ticks)
         return;
     t->timed_calls++;
     atomic_fetch_add_explicit(&h->timed_calls, 1, memory_order_relaxed);
-    // A short call may seem to take less than nothing: only the sum counts.
+    // The difference may be negative for a short call: only the sum counts.
     atomic_fetch_add_explicit(&h->call_min_ticks, (ticks - timing_ticks) * period,
                               memory_order_relaxed);
     atomic_fetch_add_explicit(&h->call_max_ticks, ticks * period, memory_order_relaxed);

@@ -1,10 +1,10 @@
-// Which processes of a session are recorded.
+// Selects the processes of a session that are recorded.
 #include "capture/producer/producer_private.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>
 
-// A set of a glob, "[a-z]" or "[!a-z]", at `*at`, which is moved behind it.
+// Matches a character with the set "[a-z]" or "[!a-z]" at `*at`, and moves `*at` past the set.
 static bool in_set(const char **at, char c)
 {
     const char *p = *at + 1;
@@ -22,7 +22,7 @@ static bool in_set(const char **at, char c)
     return found != negated;
 }
 
-// fnmatch(3) may allocate.
+// Own implementation, because fnmatch(3) may allocate.
 bool producer_glob(const char *pattern, const char *text)
 {
     const char *star = NULL, *resume = NULL;
@@ -54,7 +54,7 @@ bool producer_is_followed(const struct spool_session *session)
     char exe[PRODUCER_MAX_PATH];
     if (!(session->flags & (SPOOL_FOLLOW_NONE | SPOOL_FOLLOW_MATCH)))
         return true;
-    // What the recorder started itself, and what that becomes by exec.
+    // The process that the recorder started, also after exec.
     if ((uint32_t)syscall(SYS_getppid) == session->recorder_pid)
         return true;
     if (session->flags & SPOOL_FOLLOW_NONE)

@@ -1,6 +1,6 @@
-// The spool's mapping, which grows with what is in use: address space under RLIMIT_AS is the program's. No file
-// descriptor is kept, the program may close them all: a new mapping of the same file is made from an old one, as
-// mremap(2) does with an old size of 0.
+// The mapping of the spool. The mapping grows with use, because address space may be limited by
+// RLIMIT_AS. No file descriptor is kept, because the program may close all of them: mremap(2) with
+// an old size of 0 makes a new mapping of the file from an existing one.
 #include "capture/producer/producer_private.h"
 
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ void *producer_map_wiped(void *_Atomic *to, size_t bytes)
     void *made = producer_mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (made == MAP_FAILED)
         return NULL;
-    // Another thread may have been faster.
+    // Another thread may have set *to meanwhile.
     if (madvise(made, bytes, MADV_WIPEONFORK) || !atomic_compare_exchange_strong(to, &p, made)) {
         producer_munmap(made, bytes);
         return p;
@@ -26,13 +26,13 @@ void *producer_map_wiped(void *_Atomic *to, size_t bytes)
     return made;
 }
 
-// Another mapping of the same memory, over what is at `to`.
+// Maps the memory at `from` a second time, replacing the mapping at `to`.
 static void *remap(void *from, size_t bytes, void *to)
 {
     return (void *)syscall(SYS_mremap, from, 0ul, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
 }
 
-// Address space of `bytes`, aligned to the size of a chunk. NULL when there is none.
+// Reserves `bytes` of address space, aligned to the size of a chunk. Returns NULL on failure.
 static char *reserve(size_t bytes)
 {
     size_t room = bytes + SPOOL_CHUNK_BYTES;
@@ -47,7 +47,7 @@ static char *reserve(size_t bytes)
     return at + before;
 }
 
-// Makes the mapping at `at`, of header and first chunks, the process's spool.
+// Makes the mapping at `at`, of the header and the first chunks, the spool of the process.
 static struct spool_header *adopt(struct producer_inherited *in, char *at)
 {
     madvise(at, FIRST_BYTES, MADV_DONTDUMP);
@@ -57,7 +57,8 @@ static struct spool_header *adopt(struct producer_inherited *in, char *at)
     return in->spool;
 }
 
-// Little more than the header is accessible at first: a program's mlockall must not fill the file with pages.
+// Only a part is accessible at first: mlockall in the program must not allocate all pages of the
+// file.
 struct spool_header *producer_map_first(struct producer_inherited *in, int fd, uint32_t open_chunks)
 {
     const size_t open_bytes = SPOOL_HEADER_BYTES + (size_t)open_chunks * SPOOL_CHUNK_BYTES;
@@ -85,7 +86,7 @@ struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigne
         return NULL; // as in map_next
     producer_munmap(from, before);
     const size_t open_bytes = SPOOL_HEADER_BYTES + (size_t)PRODUCER_OPEN_CHUNKS * SPOOL_CHUNK_BYTES;
-    // The pages must be had for certain: a full file system would be a SIGBUS.
+    // Allocate the pages now: later, a full file system would raise SIGBUS.
     if (mprotect(at + open_bytes, FIRST_BYTES - open_bytes, PROT_NONE) ||
         madvise(at, SPOOL_HEADER_BYTES, MADV_POPULATE_WRITE)) {
         producer_munmap(at, FIRST_BYTES);
@@ -94,7 +95,7 @@ struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigne
     return adopt(in, at);
 }
 
-// Steps are mapped in order: the first that is not is the end.
+// Steps are mapped in order, so the first unmapped step is the end.
 void producer_leave_map(struct producer_inherited *in)
 {
     struct spool_chunk *chunks;
@@ -123,7 +124,7 @@ void producer_forget_map(struct producer_inherited *in)
     in->spool = NULL;
 }
 
-// Maps what follows in the file, beginning with a second mapping of the chunk before, which is dropped.
+// Maps the next step: maps it together with the chunk before it, then unmaps that chunk.
 static bool map_next(struct producer_inherited *in, uint32_t step)
 {
     struct spool_chunk *before = atomic_load_explicit(&in->steps[step - 1], memory_order_acquire);
@@ -132,7 +133,8 @@ static bool map_next(struct producer_inherited *in, uint32_t step)
     if (!from)
         return false;
     struct spool_chunk *unmapped = NULL;
-    // When it fails, the kernel may have dropped the reservation already, and the program may have the place by now.
+    // On failure the kernel may have dropped the reservation already, and the program may have
+    // mapped something there.
     if (remap(before, SPOOL_CHUNK_BYTES + STEP_BYTES, from) == MAP_FAILED)
         return false;
     if (mprotect(from, SPOOL_CHUNK_BYTES + STEP_BYTES, PROT_NONE)) {
@@ -140,7 +142,7 @@ static bool map_next(struct producer_inherited *in, uint32_t step)
         return false;
     }
     producer_munmap(from, SPOOL_CHUNK_BYTES);
-    // Another thread may have been faster.
+    // Another thread may have mapped the step meanwhile.
     if (!atomic_compare_exchange_strong_explicit(&in->steps[step], &unmapped,
                                                  (struct spool_chunk *)at, memory_order_acq_rel,
                                                  memory_order_acquire))

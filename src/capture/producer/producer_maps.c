@@ -1,4 +1,4 @@
-// Reads /proc/self/maps line by line, and the build ids of the files mapped.
+// Parses /proc/self/maps, and reads the build IDs of the mapped files.
 #include "capture/producer/producer_private.h"
 #include "capture/producer/producer_site.h"
 
@@ -8,8 +8,8 @@
 
 enum {
     MAX_BUILD_ID = 32,
-    HEADERS_BYTES =
-        PRODUCER_PIECE_BYTES * 3 / 4, // of an ELF file's program headers; the rest is for its notes
+    // For the program headers of an ELF file; the rest is for its notes.
+    HEADERS_BYTES = PRODUCER_PIECE_BYTES * 3 / 4,
 };
 
 struct lines {
@@ -26,7 +26,7 @@ static bool lines_open(struct lines *l, struct producer_sites *sites)
     return l->fd >= 0;
 }
 
-// The next whole line, its end replaced by NUL; NULL at the end.
+// Returns the next complete line, with its newline replaced by NUL, or NULL at the end.
 static char *lines_next(struct lines *l)
 {
     for (;;) {
@@ -100,7 +100,7 @@ bool producer_maps_find(struct producer_sites *sites, uint64_t address, struct p
     return found;
 }
 
-// The first range that ends above the address.
+// Returns the index of the first range that ends above the address.
 static uint32_t place_of(const struct producer_sites *sites, uint64_t address)
 {
     uint32_t low = 0, high = sites->n_ranges;
@@ -120,7 +120,8 @@ bool producer_maps_has(const struct producer_sites *sites, uint64_t address)
     return i < sites->n_ranges && sites->ranges[i].start <= address;
 }
 
-// Puts the range into the list in place of those it overlaps. False: it was there, or there is no room.
+// Inserts the range, replacing ranges that it overlaps. Returns false if the range is known or
+// there is no space.
 static bool add_range(struct producer_sites *sites, const struct producer_range *r)
 {
     uint32_t first = place_of(sites, r->start), last = first;
@@ -136,7 +137,8 @@ static bool add_range(struct producer_sites *sites, const struct producer_range 
     return true;
 }
 
-// Notes are a head of three words, then name and description, each filled up to 4 bytes. Returns the bytes of the build id.
+// Finds the build ID in the notes of an ELF file: a header of three words, then name and
+// description, each padded to 4 bytes. Returns its bytes, or 0.
 static uint32_t id_in_notes(const char *notes, size_t n, uint8_t *id)
 {
     while (n >= sizeof(Elf64_Nhdr)) {
@@ -194,7 +196,8 @@ static uint32_t build_id_of(const char *path, char *piece, uint8_t *id)
     return n;
 }
 
-// The text of HT_MODULE: the build id in hexadecimal digits, a space, the path.
+// Writes the text of HT_MODULE: the build ID in hexadecimal digits, a space, the path. Returns its
+// length.
 static uint32_t describe(struct producer_sites *sites, const struct producer_mapping *m)
 {
     char *text = sites->text;

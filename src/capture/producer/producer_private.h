@@ -1,4 +1,3 @@
-// Shared by the files of the producer.
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_PRIVATE_H
 #define HEAPTAPE_CAPTURE_PRODUCER_PRIVATE_H
 
@@ -13,15 +12,15 @@
 #endif
 
 enum {
-    PRODUCER_MAX_THREADS = 65536, // live at once; those above are counted as lost
+    PRODUCER_MAX_THREADS = 65536, // live at once; threads above the limit are counted as lost
     PRODUCER_POOL_STEP = 256,     // states of threads mapped at once
     PRODUCER_MAX_PATH = 4096,
-    PRODUCER_STEP_CHUNKS = SPOOL_RESERVE_CHUNKS, // mapped at once: for some 20 threads
-    PRODUCER_OPEN_CHUNKS = 16,                   // made accessible at once
+    PRODUCER_STEP_CHUNKS = SPOOL_RESERVE_CHUNKS, // chunks mapped at once, for some 20 threads
+    PRODUCER_OPEN_CHUNKS = 16,                   // chunks made accessible at once
     PRODUCER_MAX_STEPS = SPOOL_MAX_CHUNKS_ALONE / PRODUCER_STEP_CHUNKS,
 };
 
-// mmap(2) and its like by the system call: those of libc are wrapped.
+// mmap(2) and munmap(2) by system call, because libc's functions are wrapped.
 static inline void *producer_mmap(void *at, size_t bytes, int protection, int flags, int fd,
                                   uint64_t offset)
 {
@@ -33,7 +32,7 @@ static inline void producer_munmap(void *at, size_t bytes)
     syscall(SYS_munmap, at, bytes);
 }
 
-// Zero in a new process image, and again in a fork child.
+// State of the process image; NEW again in a fork child.
 enum producer_state {
     PRODUCER_NEW = 0,
     PRODUCER_STARTING = 1,
@@ -41,114 +40,118 @@ enum producer_state {
     PRODUCER_OFF = 3
 };
 
-// Of the process image; lies in a wiped mapping.
+// Data of the process image, in a wiped mapping.
 struct producer_process {
     _Atomic uint32_t state; // enum producer_state
     uint32_t flags;         // enum spool_session_flags
     bool slow;              // every event takes the slow path
-    bool measures;          // how much is used of big blocks
+    bool measures;          // residency of big blocks is measured
     enum clock_kind clock;
-    uint32_t
-        pid; // who the image is: known from its start, or a vfork child's events would be its own
+    // pid of the image, set at its start, so that events of a vfork child are not recorded as the
+    // child's.
+    uint32_t pid;
     struct spool_header *header;
-    uint32_t max_chunks; // as in the header, which others may overwrite
-    struct spool_count *
-        unrecorded; // calls that are not: `counts` of them, a power of two. NULL: nobody wants to know
+    uint32_t max_chunks; // as in the header, which other processes may overwrite
+    // Counters of unrecorded calls; NULL: not counted. `counts` is their number, a power of two.
+    struct spool_count *unrecorded;
     uint32_t counts;
     _Atomic uint32_t open_chunks; // chunks [0, open_chunks) are accessible
-    _Atomic uint32_t
-        sandboxed; // chunks that have their memory; all that may be used. 0: not in a sandbox
-    _Alignas(64) _Atomic uint64_t
-        free_thread; // stack of ended threads: low 32 bits index + 1, high 32 bits a tag
-    _Atomic uint32_t fresh_threads; // threads [0, fresh_threads) have been in use
+    // Chunks with allocated pages; no others may be used. 0: not in a sandbox.
+    _Atomic uint32_t sandboxed;
+    // Stack of ended threads: low 32 bits index + 1, high 32 bits a tag.
+    _Alignas(64) _Atomic uint64_t free_thread;
+    _Atomic uint32_t fresh_threads; // threads [0, fresh_threads) have been used
     _Atomic uint32_t ending;        // list of ending threads: index + 1
-    _Atomic uint32_t
-        full; // 1: no memory was left for the states of more threads, and is not asked for again
+    _Atomic uint32_t full;          // 1: no memory for the states of more threads; do not try again
     struct producer_residency_cost residency;
 };
 
-// A thread without room: every event of it takes the slow path. Never written to, since there is no room.
+// A thread without space: every event takes the slow path. Never written to.
 extern const struct producer_thread producer_no_thread __attribute__((visibility("hidden")));
 
-// What a fork child needs to know of its parent, and so lies in ordinary memory.
+// Data that a fork child needs from its parent, therefore in ordinary memory.
 struct producer_inherited {
     _Atomic(struct producer_process *) process; // a wiped mapping
-    // The pool of threads, wiped, too. NULL: not mapped yet.
+    // Pool of threads, in wiped mappings; NULL: not mapped.
     _Atomic(struct producer_thread *) pool[PRODUCER_MAX_THREADS / PRODUCER_POOL_STEP];
-    char dir[PRODUCER_MAX_PATH]; // of the session; "" when none was named
+    char dir[PRODUCER_MAX_PATH]; // directory of the session; "" if none was named
     bool dir_known;
-    char bypassed_by[512];        // "": by nothing
-    char library[512];            // path of libheaptape.so; "" where it is not known yet
-    const char *heaptape;         // from its folder
-    struct spool_stacks stacks;   // that a session without a recorder asks for
-    struct spool_session session; // a copy; magic 0: there is none
-    const struct spool_session
-        *futexes; // the session, mapped: for system calls, unless these are not to be made
-    struct spool_reserves *reserves; // mapped; NULL: this user has none
-    uint32_t n_reserves;             // that the file has room for
+    char bypassed_by[512];        // "" if calls are not bypassed
+    char library[512];            // path of libheaptape.so; "" if unknown
+    const char *heaptape;         // path of heaptape relative to the folder of `library`
+    struct spool_stacks stacks;   // of a session without a recorder, from the environment
+    struct spool_session session; // copy; magic 0: no session
+    // Mapping of the session; only for system calls, unless a sandbox forbids these.
+    const struct spool_session *futexes;
+    struct spool_reserves *reserves; // mapped; NULL: the user has no reserves
+    uint32_t n_reserves;             // reserves that the file has space for
     uint32_t pid;                    // of the image that made `spool`
-    uint64_t start_stamp;            // of the same
-    uint64_t fork_stamp;             // of its last fork; 0: there was none
-    // Its mapping, to be dropped by a fork child: the header, and the chunks in steps of PRODUCER_STEP_CHUNKS. NULL: not
-    // mapped yet.
+    uint64_t start_stamp;            // of the same image
+    uint64_t fork_stamp;             // of its last fork; 0: it has not forked
+    // Mapping of the spool, which a fork child drops: the header, and the chunks in steps of
+    // PRODUCER_STEP_CHUNKS; NULL: not mapped.
     struct spool_header *spool;
     _Atomic(struct spool_chunk *) steps[PRODUCER_MAX_STEPS];
-    char *
-        place; // where a parent's spool is still mapped, for that of the child: header and first step; or NULL
-    bool forked;   // by a process that had, or may have had, several threads
-    bool filtered; // system calls are: a fork child cannot begin a recording
-    bool sandbox;  // the program has begun to build one: nothing is measured any more
-    bool attached; // heaptape came when the program, or one that it was forked from, ran already
-    uint32_t recording; // enum spool_recording: what a spool begins with
+    // Address of the parent's spool (header and first step), still mapped, to be replaced by the
+    // child's; or NULL.
+    char *place;
+    bool forked;   // forked by a process that had, or may have had, several threads
+    bool filtered; // system calls are filtered: a fork child cannot start a recording
+    bool sandbox;  // the program is building a sandbox: nothing is measured any more
+    bool attached; // heaptape attached to the running program, or to an ancestor that forked it
+    uint32_t recording; // enum spool_recording: initial state of a spool
     char allocator[512];
-    uint32_t end_key; // pthread_key_t, when end_key_made
+    uint32_t end_key; // pthread_key_t, if end_key_made
     uint32_t end_key_made;
     struct producer_sites *sites; // NULL: call sites are not recorded
 };
 extern struct producer_inherited producer_inherited __attribute__((visibility("hidden")));
 
-// Is this process to be recorded, as the session says?
+// Returns true if the session records this process.
 bool producer_is_followed(const struct spool_session *session);
 
-// Starts a recorder, if the environment asks for one and names no session; waits until it has made the session, whose
-// directory is in->dir then. False: nothing is to be recorded, and why has been printed.
+// Starts a recorder if the environment requests it and names no session. Waits until the recorder
+// has created the session, then sets in->dir. Returns false if nothing is recorded; the reason has
+// been printed.
 bool producer_alone_start(struct producer_inherited *in);
 
-// Is there a recorder that will drain what is written from now on?
+// Returns true if a recorder lives that will drain the words written from now on.
 bool producer_has_recorder(const struct producer_process *p);
 
-// Does the whole text match a pattern of *, ? and [sets]?
+// Returns true if the whole text matches a pattern of *, ? and [sets].
 bool producer_glob(const char *pattern, const char *text);
 
-// Maps header and first chunks of the file, of which `open_chunks` are accessible. NULL on failure. The file must have room
-// for these.
+// Maps the header and the first chunks of the file, and makes `open_chunks` of them accessible. The
+// file must have space for them. Returns NULL on failure.
 struct spool_header *producer_map_first(struct producer_inherited *in, int fd,
                                         uint32_t open_chunks);
 
-// The same for a reserve of the user's, which needs nothing but memory; PRODUCER_OPEN_CHUNKS are accessible.
+// Does the same for a reserve of the user, which needs only memory. PRODUCER_OPEN_CHUNKS are
+// accessible.
 struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigned slot);
 
-// Forgets the spool, and keeps its place for the next producer_map_first, or until producer_unmap_left. Or forgets that it is
-// mapped.
+// producer_leave_map resets the spool, but keeps its address range for the next producer_map_first
+// or until producer_unmap_left. producer_forget_map resets the spool and leaves it mapped.
 void producer_leave_map(struct producer_inherited *in);
 void producer_unmap_left(struct producer_inherited *in);
 void producer_forget_map(struct producer_inherited *in);
 
-// Maps chunk `index` and all before it, not yet accessible. NULL: there is no address space.
+// Maps chunk `index` and all chunks before it, not yet accessible. Returns NULL if there is no
+// address space.
 struct spool_chunk *producer_map_chunk(struct producer_inherited *in, uint32_t index);
 
-// State of a thread, that is mapped.
+// Returns the state of a thread. It must be mapped.
 static inline struct producer_thread *producer_thread_at(uint32_t index)
 {
     _Atomic(struct producer_thread *) *step = &producer_inherited.pool[index / PRODUCER_POOL_STEP];
     return atomic_load_explicit(step, memory_order_acquire) + index % PRODUCER_POOL_STEP;
 }
 
-// Makes the mapping at *to, zero also in a fork child, unless there is one already. NULL: no memory, or a kernel before
-// 4.14.
+// Maps *to, zero also in a fork child, unless *to is set. Returns NULL if there is no memory, or
+// before Linux 4.14.
 void *producer_map_wiped(void *_Atomic *to, size_t bytes);
 
-// A chunk that is mapped.
+// Returns a chunk. It must be mapped.
 static inline struct spool_chunk *producer_chunk_at(struct producer_inherited *in, uint32_t index)
 {
     struct spool_chunk *step =
@@ -156,30 +159,35 @@ static inline struct spool_chunk *producer_chunk_at(struct producer_inherited *i
     return step + index % PRODUCER_STEP_CHUNKS;
 }
 
-// The process, RUNNING; makes it so if it is NEW. NULL when tracing is off. Call with signals blocked.
+// Returns the process, RUNNING; starts it if it is NEW. Returns NULL if tracing is off. Call with
+// signals blocked.
 struct producer_process *producer_process_ready(void);
 
-// Counts the process, which is not recorded, beside its user's reserves, and for the first of such processes `why` (enum
-// spool_refusal): their calls are counted from then on. Returns false. `shared` may be NULL.
+// Counts this process as unrecorded in its user's reserves. The first such processes also store
+// `why` (enum spool_refusal), and their calls are counted from then on. `shared` may be NULL.
+// Returns false.
 bool producer_refuse(struct producer_process *p, struct spool_reserves *shared, uint32_t why);
 
-// Turns tracing off for this process image; `reason` goes into the spool's header, if there is one.
+// Turns tracing off for this process image. `reason` is stored in the spool's header, if there is
+// one.
 void producer_process_off(struct producer_process *p, const char *reason);
 
-// A chunk that nobody owns. Waits for the recorder, unless the session is lossy; adds the time to *waited_ns. NULL:
-// none (lossy), or tracing has turned itself off.
+// Returns a chunk without an owner. Waits for the recorder unless the session is lossy, and adds
+// the time to *waited_ns. Returns NULL if there is no chunk (lossy) or tracing turned itself off.
 struct spool_chunk *producer_chunk_take(struct producer_process *p, uint64_t *waited_ns);
 
-// Gives the chunk its memory up to `end`, if that lies in another piece. False: there is none to be had.
+// Allocates the pages of the chunk up to `end`, if they are in another piece. Returns false if
+// there is no memory.
 bool producer_chunk_ready(struct producer_process *p, struct spool_chunk *chunk, uintptr_t end);
 
-// Opens as many chunks as the threads may use, and no others from then on.
+// Opens all chunks that the threads may use; no others can be opened afterwards.
 void producer_chunks_fetch(struct producer_process *p);
 
-// Tells the recorder that there is something to look at.
+// Wakes the recorder, which then examines the spool.
 void producer_wake_recorder(struct producer_process *p);
 
-// Is this event, which does not take the fast path, one of those whose cost is measured? Then producer_cost_add.
+// Counts an event that does not take the fast path. Returns true if its cost is measured: then call
+// producer_cost_add.
 static inline bool producer_cost_is_due(struct producer_thread *t)
 {
     return producer_unlikely(++t->slow_events % SPOOL_COST_EVENTS == 0);
@@ -187,50 +195,55 @@ static inline bool producer_cost_is_due(struct producer_thread *t)
 
 void producer_cost_add(struct spool_header *h, uint64_t ticks);
 
-// Ticks that SPOOL_FAST_EVENTS events take on the fast path. Call with signals blocked.
+// Returns the ticks that SPOOL_FAST_EVENTS events take on the fast path. Call with signals blocked.
 uint64_t producer_cost_measure(enum clock_kind clock);
 
-// CPU time of the process in ns, 0 where it is not known. A system call.
+// Returns the CPU time of the process in ns, 0 if unknown. A system call.
 uint64_t producer_cpu_ns(void);
 
-// Reads up to `room` bytes of a file of /proc/self, which the kernel hands over at once. Returns how many, 0 on any trouble.
+// Reads up to `room` bytes of a file of /proc/self, which the kernel returns in one read(2).
+// Returns the number of bytes, 0 on any error.
 size_t producer_read_file(const char *path, char *to, size_t room);
 
 // Hands a chunk to the recorder.
 void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk);
 
-// The calling thread's state, ready to record, after THREAD_START if it is new. NULL when tracing is off.
+// Returns the state of the calling thread, ready to record; writes THREAD_START if the thread is
+// new. Returns NULL if tracing is off.
 struct producer_thread *producer_thread_ready(struct producer_process *p);
 
-// Makes the key whose destructor ends threads; once for a process and its fork children.
+// Creates the key whose destructor detects thread exits; once for a process and its fork children.
 void producer_thread_make_key(void);
 
-// Takes or gives back a thread of the pool.
+// Allocates a thread from the pool, or returns it to the pool.
 struct producer_thread *producer_thread_take(struct producer_process *p);
 void producer_thread_give(struct producer_process *p, struct producer_thread *t);
 
-// Records the ends of ending threads that are no more, and gives their state back to the pool.
+// Records the exit of ending threads that no longer exist, and returns their states to the pool.
 void producer_thread_reap(struct producer_process *p);
 
-// Is there a thread that was made to begin in this library, and has not read yet with what?
+// Returns true if a thread was created with a start function of this library and has not read its
+// state yet.
 bool producer_thread_has_unborn(const struct producer_process *p);
 
-// Forgets the states of all threads, and what each has for its walks. The first of them lie beside the process's.
+// Drops the states of all threads, with their memory for walks. The first states share a mapping
+// with the process.
 void producer_thread_drop_all(struct producer_process *p);
 
-// Writes one event into a stream that nothing else is writing to; stamps it.
+// Stamps an event and writes it to a stream. No other code may be writing to the stream.
 void producer_stream_put(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream, const struct event *ev);
 void producer_stream_close(struct producer_process *p, struct producer_stream *stream);
 
-// Makes every later event of the stream take the slow path, which keeps last_stamp up to date from now on.
+// Makes all later events of the stream take the slow path, which keeps last_stamp up to date.
 void producer_stream_slow(struct producer_process *p, struct producer_stream *stream);
 
 // Writes THREAD_END, with the stamp of the stream's last event.
 void producer_stream_end(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream);
 
-// All signals blocked, by the system call: pthread_sigmask leaves the C library's own signals open.
+// Block all signals, and restore the mask. A system call, because pthread_sigmask does not block
+// the internal signals of the C library.
 uint64_t producer_signals_block(void);
 void producer_signals_restore(uint64_t mask);
 

@@ -1,4 +1,4 @@
-// The process image joins the session: maps its file, and makes a spool of its own.
+// Joins the session and creates the spool of the process image.
 #include "capture/producer/producer_private.h"
 #include "capture/unwind/unwind.h"
 
@@ -26,7 +26,7 @@ enum {
 
 #define UNFINISHED_SUFFIX SPOOL_FILE_SUFFIX ".new"
 
-// open(2) and the like of libc are cancellation points, which malloc is not.
+// The libc functions are cancellation points, and malloc is not.
 static int open_raw(const char *path, int flags)
 {
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
@@ -46,8 +46,8 @@ size_t producer_read_file(const char *path, char *to, size_t room)
     return n > 0 ? (size_t)n : 0;
 }
 
-// Appends to a text in a buffer of `room` bytes, always terminated. Returns the new end, NULL when it did not fit or
-// `at` was NULL.
+// Appends a text to a buffer that ends at `end`, always terminated. Returns the new end, or NULL if
+// the text did not fit or `at` was NULL.
 static char *append(char *at, const char *end, const char *text)
 {
     while (at && *text) {
@@ -81,18 +81,19 @@ static void take_variable(struct producer_inherited *in, const char *entry)
     const char *dir = env_value(entry, SPOOL_ENV_DIR), *stacks = env_value(entry, SPOOL_ENV_STACKS);
     if (dir && dir[0] == '/' && !in->dir[0])
         append(in->dir, in->dir + sizeof in->dir, dir);
-    // What is not understood is as if it were not there: the program runs on.
+    // Invalid values are ignored: the program must run.
     if (stacks && !in->stacks.depth)
         spool_parse_stacks(stacks, &in->stacks);
 }
 
-// Finds the session's directory in the environment, once: a program may change its environment before it forks.
+// Finds the session directory in the environment. Done once, because a program may change its
+// environment before it forks.
 static void find_dir(struct producer_inherited *in)
 {
     static char text[65536];
     for (char **e = environ; e && *e; e++)
         take_variable(in, *e);
-    // Events may come before the C library has set environ.
+    // Events may occur before the C library has set environ.
     if (!environ) {
         size_t n = producer_read_file("/proc/self/environ", text, sizeof text - 1);
         for (char *e = text; e < text + n; e += strlen(e) + 1)
@@ -101,7 +102,6 @@ static void find_dir(struct producer_inherited *in)
     in->dir_known = true;
 }
 
-// Opens a file of the session's directory.
 static int open_shared(const char *dir, const char *name, int flags)
 {
     char path[PRODUCER_MAX_PATH + 64], *end = path + sizeof path;
@@ -137,8 +137,8 @@ static bool read_session(struct producer_inherited *in)
     return true;
 }
 
-// Gives a new file of reserves its size, as far as the limit of file sizes goes, and its magic. The pages of the start now: a
-// full file system is a SIGBUS later.
+// Sizes a new file of reserves, within RLIMIT_FSIZE, and writes its magic. Allocates the pages of
+// the start now, because a full file system would raise SIGBUS later.
 static void fill_reserves(int fd)
 {
     const uint64_t magic = SPOOL_RESERVES_MAGIC;
@@ -159,8 +159,9 @@ static uint32_t reserves_within(uint64_t bytes)
     return n < SPOOL_RESERVES ? (uint32_t)n : SPOOL_RESERVES;
 }
 
-// Maps the start of the user's reserves, which the first of the user's processes makes, for the time when the process or a
-// fork child can open no file. What is not the user's alone is not used. One that is being made is none yet.
+// Maps the start of the user's reserves, for a time when the process or a fork child can open no
+// file. The first process of the user creates the file. Uses only a file that the user owns
+// exclusively. A file that another process is still creating counts as missing.
 static void map_reserves(struct producer_inherited *in)
 {
     char name[64] = "";
@@ -189,7 +190,7 @@ static void map_reserves(struct producer_inherited *in)
     in->n_reserves = in->reserves ? reserves_within((uint64_t)st.st_size) : 0;
 }
 
-// Fills in the session of a directory that has none: nobody records yet.
+// Fills in a new session. No recorder drains it.
 static bool fill_session(int fd)
 {
     struct spool_session *s = MAP_FAILED;
@@ -209,7 +210,8 @@ static bool fill_session(int fd)
     return true;
 }
 
-// Makes the session file of a directory that exists, unless another process does so first: it appears whole.
+// Creates the session file of an existing directory, unless another process creates it first. The
+// file appears complete.
 static void make_session(const char *dir)
 {
     char path[PRODUCER_MAX_PATH + 32], own[PRODUCER_MAX_PATH + 64], *end = own + sizeof own;
@@ -225,7 +227,7 @@ static void make_session(const char *dir)
     int fd = open_raw(own, O_RDWR | O_CREAT | O_EXCL);
     if (fd < 0)
         return;
-    // A directory for everybody is for processes of several users.
+    // A world-writable directory is used by processes of several users.
     if (st.st_mode & S_IWOTH)
         fchmod(fd, 0644);
     if (fill_session(fd))
@@ -234,7 +236,8 @@ static void make_session(const char *dir)
     syscall(SYS_unlinkat, AT_FDCWD, own, 0);
 }
 
-// Chunks that the process's limits leave room for: ftruncate above RLIMIT_FSIZE would raise SIGXFSZ.
+// Returns the number of chunks within the limits of the process: ftruncate above RLIMIT_FSIZE
+// raises SIGXFSZ.
 static uint32_t chunks_within_limits(uint32_t flags)
 {
     uint32_t most = flags & SPOOL_NO_RECORDER ? SPOOL_MAX_CHUNKS_ALONE : SPOOL_MAX_CHUNKS;
@@ -255,8 +258,9 @@ static bool name_spool(const struct producer_inherited *in, uint32_t n, const ch
     return append(append_number(append(at, end, "-"), end, n), end, suffix);
 }
 
-// Creates a spool's file under a name that the recorder does not look at. Other images of the process, and processes of other
-// namespaces, have the same pid: the first number that is free. Returns the open file, or -1 with errno.
+// Creates the file of a spool under a name that the recorder ignores. Other images of the process
+// and processes of other pid namespaces have the same pid, so the first unused number is taken.
+// Returns the open file, or -1 with errno set.
 static int create_file(const struct producer_inherited *in, char *path)
 {
     int fd = -1;
@@ -269,7 +273,7 @@ static int create_file(const struct producer_inherited *in, char *path)
     return fd;
 }
 
-// Gives a spool that is complete its name.
+// Renames a complete spool to its final name.
 static bool publish_file(const struct producer_inherited *in, const char *unfinished)
 {
     char path[PATH_ROOM];
@@ -279,7 +283,7 @@ static bool publish_file(const struct producer_inherited *in, const char *unfini
         if (!name_spool(in, n, SPOOL_FILE_SUFFIX, path))
             return false;
         rc = syscall(SYS_renameat2, AT_FDCWD, unfinished, AT_FDCWD, path, RENAME_NOREPLACE);
-        // Not every file system knows the flag.
+        // Not every file system supports the flag.
         if (rc && (errno == EINVAL || errno == ENOSYS) &&
             syscall(SYS_faccessat, AT_FDCWD, path, F_OK) != 0)
             rc = syscall(SYS_renameat2, AT_FDCWD, unfinished, AT_FDCWD, path, 0);
@@ -287,7 +291,7 @@ static bool publish_file(const struct producer_inherited *in, const char *unfini
     return rc == 0;
 }
 
-// Gives the file its size, which is sparse. Returns the chunks that it has room for, 0 when they are too few.
+// Sizes the sparse file. Returns the number of chunks that fit, or 0 if they are too few.
 static uint32_t size_file(int fd, uint32_t flags)
 {
     for (uint32_t chunks = chunks_within_limits(flags); chunks >= LEAST_CHUNKS; chunks /= 4) {
@@ -302,8 +306,8 @@ static uint32_t chunks_to_open(uint32_t n_chunks)
     return n_chunks < PRODUCER_OPEN_CHUNKS ? n_chunks : PRODUCER_OPEN_CHUNKS;
 }
 
-// The header's pages now, for a full file system is a SIGBUS later. But argv, which only the kernel writes, in read(2), can do
-// without. 0 or an errno.
+// Allocates the pages of the header now, because a full file system would raise SIGBUS later.
+// Leaves out argv, which only the kernel writes, in read(2). Returns 0 or an errno.
 static uint32_t fetch_header(struct spool_header *header, int fd)
 {
     const size_t bytes = offsetof(struct spool_header, argv);
@@ -314,8 +318,8 @@ static uint32_t fetch_header(struct spool_header *header, int fd)
     return syscall(SYS_fallocate, fd, 0, 0l, (long)bytes) ? (uint32_t)errno : 0;
 }
 
-// Makes the file and its mapping, and forgets the file descriptor. NULL on failure, with nothing left behind: *why is an
-// errno.
+// Creates the file and its mapping, and closes the file descriptor. On failure returns NULL, cleans
+// up, and sets *why to an errno.
 static struct spool_header *make_file(struct producer_inherited *in, char *path, uint32_t *n_chunks,
                                       uint32_t *why)
 {
@@ -336,22 +340,23 @@ static struct spool_header *make_file(struct producer_inherited *in, char *path,
     return NULL;
 }
 
-// A place in the file that nobody has. Returns its bit, 0 when there is none.
+// Claims an unused reserve. Returns its bit, or 0 if all are in use.
 static uint64_t claim_reserve(const struct producer_inherited *in)
 {
     _Atomic uint64_t *taken = &in->reserves->taken;
     uint64_t now = atomic_load_explicit(taken, memory_order_relaxed), bit;
     do {
-        bit = ~now & (now + 1); // the lowest that is free
+        bit = ~now & (now + 1); // lowest free bit
         if (!bit || (unsigned)__builtin_ctzll(bit) >= in->n_reserves)
             return 0;
-        // Pairs with the recorder's release: the place is empty again.
+        // Pairs with the recorder's release: the reserve is empty again.
     } while (!atomic_compare_exchange_weak_explicit(taken, &now, now | bit, memory_order_acquire,
                                                     memory_order_relaxed));
     return bit;
 }
 
-// Waits a while for the recorder to have finished with one of a process that has ended.
+// Maps a reserve. Waits a while for the recorder to release the reserve of a process that has
+// ended.
 static struct spool_header *take_reserve(struct producer_inherited *in)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -370,7 +375,8 @@ static struct spool_header *take_reserve(struct producer_inherited *in)
     return header;
 }
 
-// In a file, whose unfinished name goes to `path`, or else in a reserve: then that is "".
+// Creates the spool in a file, with its unfinished name in `path`, or else in a reserve, with "" in
+// `path`.
 static struct spool_header *make_spool(struct producer_inherited *in, char *path, uint32_t *why)
 {
     uint32_t n_chunks = SPOOL_RESERVE_CHUNKS;
@@ -385,7 +391,8 @@ static struct spool_header *make_spool(struct producer_inherited *in, char *path
     return header;
 }
 
-// The process image that a fork child began as a copy of; all 0: the process is no such child. Names as in the spool's header.
+// The process image that a fork child copied; all 0 if the process is not a fork child. Named as in
+// the header of the spool.
 struct parent {
     uint32_t pid;
     uint64_t start_stamp, fork_stamp;
@@ -418,12 +425,13 @@ static void fill_header(struct spool_header *h, struct producer_process *p,
         h->exe[0] = 0;
     h->argv_bytes = (uint32_t)producer_read_file("/proc/self/cmdline", h->argv, sizeof h->argv);
     atomic_store_explicit(&h->status, SPOOL_RUNNING, memory_order_relaxed);
-    // Pairs with the recorder's acquire: what stands above is there.
+    // Pairs with the recorder's acquire: the fields above are set.
     __atomic_store_n(&h->magic, SPOOL_MAGIC, __ATOMIC_RELEASE);
 }
 
-// A fork child lets go of its parent's spool: mapped, it would keep the memory of a long dead process. Unless the child
-// was forked by a signal handler in the middle of a record: that is finished when the handler returns.
+// Drops the spool of the parent in a fork child, since a mapping would keep the memory of a dead
+// process. Keeps it mapped if a signal handler forked the child in the middle of a record, which is
+// finished when the handler returns.
 static struct parent leave_parent(struct producer_inherited *in, bool fork_was_seen)
 {
     struct parent parent = {0};
@@ -441,14 +449,15 @@ static struct parent leave_parent(struct producer_inherited *in, bool fork_was_s
     return parent;
 }
 
-// Has a parent forbidden the time-stamp counter?
+// Returns true if a parent disabled the time-stamp counter.
 static bool counter_is_forbidden(void)
 {
     int how = 0;
     return syscall(SYS_prctl, PR_GET_TSC, &how, 0, 0, 0) == 0 && how == PR_TSC_SIGSEGV;
 }
 
-// Joins the session of the environment, and makes one where its directory has none. A fork child has its parent's.
+// Joins the session of the environment, and creates it if the directory contains no session. A fork
+// child has the session of its parent.
 static bool join_session(struct producer_inherited *in)
 {
     if (in->session.magic)
@@ -478,7 +487,7 @@ static bool begin(struct producer_process *p)
         return false;
     if (!join_session(in) || (!alone && !in->attached && !producer_is_followed(&in->session)))
         return false;
-    // What comes after the end of the recording of a process that ran already is not missing.
+    // Events after the end of the recording of a running process are not lost.
     if (!producer_has_recorder(p))
         return !in->attached && producer_refuse(p, in->reserves, SPOOL_REFUSED_ENDED);
     if (!p->pid)
@@ -508,14 +517,16 @@ static bool begin(struct producer_process *p)
     producer_sites_start(in->session.depth, in->session.sample_bytes);
     p->measures = (p->flags & SPOOL_RESIDENCY) && producer_residency_allowed(in->session.filters) &&
                   producer_residency_start();
-    // The recorder looks for new spools every 20 ms, which takes it least time where processes live shorter. But a reserve is
-    // waited for, and names and memory of the program that it has started itself are to be seen.
+    // The recorder searches for new spools every 20 ms, which costs least for short-lived
+    // processes. Wake the recorder for a reserve, which other processes may wait for, and for the
+    // program that the recorder started or was started by, so that it can read the names and the
+    // memory of that program.
     if (!path[0] || header->ppid == in->session.recorder_pid || in->session.attached == p->pid)
         producer_wake_recorder(p);
     return true;
 }
 
-// Calls that come from now on and cannot be recorded are missing.
+// From now on, calls that cannot be recorded count as missing.
 static void count_missing(struct producer_process *p)
 {
     p->unrecorded = p->header->unrecorded;
@@ -529,7 +540,7 @@ static bool start(struct producer_process *p)
     return begun;
 }
 
-// The process's state, and behind it that of its first threads: most processes have no others.
+// State of the process, followed by the first threads: most processes have no more.
 struct image {
     struct producer_process process;
     struct producer_thread threads[PRODUCER_POOL_STEP];
@@ -543,7 +554,7 @@ static struct producer_process *process_mapping(void)
         return NULL;
     if (is_first)
         i->process.pid = (uint32_t)syscall(SYS_getpid);
-    // Another thread may be here, too.
+    // Another thread may do the same concurrently.
     if (!atomic_load_explicit(&producer_inherited.pool[0], memory_order_relaxed))
         atomic_store_explicit(&producer_inherited.pool[0], i->threads, memory_order_release);
     return &i->process;
@@ -553,11 +564,11 @@ static void before_fork(void)
 {
     struct producer_inherited *in = &producer_inherited;
     const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
-    // One that has recorded nothing has its parent's blocks and state, as they were at that fork.
+    // A process that has recorded nothing still has the blocks and the state of its parent's fork.
     if (!p || !p->header)
         return;
     in->recording = atomic_load_explicit(&p->header->control.state, memory_order_acquire);
-    // One that is off may have forbidden itself the counter.
+    // A process that is off may have disabled the counter.
     bool reads = atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
     in->fork_stamp =
         reads && !producer_tls.thread->forbidden ? clock_ticks(p->clock) >> CODEC_STAMP_SHIFT : 0;
@@ -581,10 +592,12 @@ void producer_after_fork(void)
         !in->spool || atomic_load_explicit(&in->spool->threads_live, memory_order_relaxed) > 1;
 }
 
-// The state of a process that has no memory for one of its own. A fork child has that of its parent: it is not recorded either.
+// State of a process that has no memory for a state. Its fork children inherit it and are not
+// recorded either.
 static struct producer_process without_memory;
 
-// Turns recording off, once: events that try again and again would cost system calls each. Returns the state, which is OFF.
+// Turns recording off permanently: retries would cost system calls for each event. Returns the
+// state, which is OFF.
 static struct producer_process *refuse_without_memory(void)
 {
     struct producer_inherited *in = &producer_inherited;
@@ -641,7 +654,7 @@ int producer_attach_later(void)
     struct producer_process *p = process_mapping();
     if (!p)
         return ENOMEM;
-    // A thread that has been here before may have tried and found no session.
+    // A thread that was here before may have found no session.
     atomic_compare_exchange_strong(&p->state, &new, PRODUCER_OFF);
     return atomic_load(&p->state) == PRODUCER_OFF ? 0 : EALREADY;
 }
@@ -657,7 +670,7 @@ int producer_attach(const char *dir)
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
     bool begun = start(p);
-    // Threads went on unrecorded until now.
+    // Threads continued unrecorded until now.
     if (begun) {
         atomic_store_explicit(&p->state, PRODUCER_RUNNING, memory_order_release);
         count_missing(p);
@@ -677,7 +690,7 @@ void producer_detach(void)
     uint32_t running = PRODUCER_RUNNING;
     if (!p)
         return;
-    // What comes from now on is not missing.
+    // Calls from now on do not count as missing.
     p->unrecorded = NULL;
     atomic_compare_exchange_strong(&p->state, &running, PRODUCER_OFF);
     producer_tls.thread = (struct producer_thread *)&producer_no_thread;
@@ -715,7 +728,7 @@ int producer_clear(void)
     return 0;
 }
 
-// NULL when the process is not recorded.
+// Returns the process, or NULL if it is not recorded.
 static struct producer_process *recorded_process(void)
 {
     uint64_t mask = producer_signals_block();
@@ -773,7 +786,7 @@ void producer_add_deepbound(const char *path)
         atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     struct spool_header *h = p ? p->header : NULL;
     size_t n = strlen(path) + 1;
-    // Another thread that is at it finds the same.
+    // Another thread that is adding a path finds the same paths.
     if (!h || atomic_exchange(&adding, true))
         return;
     uint32_t bytes = atomic_load_explicit(&h->deepbound_bytes, memory_order_relaxed);

@@ -1,11 +1,11 @@
-// Processes of a session that are not recorded: what is known of them beside their user's reserves.
+// Processes of a session that are not recorded: their entries in the user's reserves.
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-// The limit that lets calls fail with `error`: the lower one of those on memory.
+// Finds the resource limit that makes calls fail with `error`. If there are several, the lowest.
 static void find_limit(struct spool_untraced *u, uint32_t error)
 {
     static const struct {
@@ -37,7 +37,7 @@ bool producer_refuse(struct producer_process *p, struct spool_reserves *shared, 
     find_limit(u, why);
     p->unrecorded = &u->count;
     p->counts = 1;
-    // Pairs with the recorder's acquire: what stands above is there.
+    // Pairs with the recorder's acquire: the fields above are set.
     atomic_store_explicit(&u->why, why, memory_order_release);
     return false;
 }

@@ -9,60 +9,72 @@
 #include <sys/uio.h>
 
 enum {
-    BLOCKS = 1 << 13, // live at a time that are known
-    GROUP = 64,       // of entries of the table
-    // A block is put into the first part of the table while there is room: most of its pages are never touched.
+    BLOCKS = 1 << 13, // entries of the table
+    GROUP = 64,       // entries of a group
+    // Blocks go to the first part of the table while it has space, because most of its pages are
+    // then never touched.
     FIRST_BLOCKS = 1 << 9,
     FIRST_PROBES = 16,
     PROBES = 32,
-    RESERVED = 1,        // an entry that is being filled in
-    VECTOR_PAGES = 4096, // of mincore at a time: a call costs as much as 2,000 pages
-    STACK_PAGES =
-        512, // the same while another thread uses the vector: the stack may be a signal handler's
-    CHECKED_PAGES = 128, // whose contents are looked at; of more pages some stand for all
-    READ_PAGES = 16,     // at a time
+    RESERVED = 1,        // address of an entry that is being filled in
+    VECTOR_PAGES = 4096, // pages per mincore call; the call itself costs as much as 2,000 pages
+    // Pages per mincore call while another thread uses the vector. The buffer is then on the stack,
+    // which may belong to a signal handler.
+    STACK_PAGES = 512,
+    // Maximum number of pages whose contents are read; of larger blocks, a sample.
+    CHECKED_PAGES = 128,
+    READ_PAGES = 16, // pages read at a time
     MAX_PAGE_BYTES = 65536,
-    ALWAYS = 4,          // so many blocks of each class of sizes are measured whatever it costs
-    COST_SHARE = 200,    // else measuring takes at most 1/200 of the time since the start, and …
-    COST_FREE = 1 << 21, // … some ticks, less than a millisecond
-    SMALL_BYTES = 1 << 15, // smaller ones are measured only …
-    SMALL_PART =
-        4, // while it has taken less than this part of that, so that they leave time for the others
-    BIG_BYTES = 1 << 20, // those come first at exit
-    // While they are live, blocks between these sizes are measured again and again: each time so many ticks have passed.
+    ALWAYS = 4, // blocks of each size class that are measured regardless of the cost
+    // Measuring may take 1/COST_SHARE of the time since the start plus COST_FREE ticks, which are
+    // less than a millisecond.
+    COST_SHARE = 200,
+    COST_FREE = 1 << 21,
+    // Blocks below SMALL_BYTES are measured only while the cost is below 1/SMALL_PART of that, so
+    // that time remains for larger blocks.
+    SMALL_BYTES = 1 << 15,
+    SMALL_PART = 4,
+    BIG_BYTES = 1 << 20, // blocks of this size are measured first at exit
+    // Live blocks of a size between FOLLOWED_BYTES and FOLLOWED_MAX_BYTES are measured repeatedly.
+    // The interval is 1/FOLLOW_PART of the time since the start, within FOLLOW_MIN_TICKS and
+    // FOLLOW_MAX_TICKS.
     FOLLOWED_BYTES = 1 << 18,
     FOLLOWED_MAX_BYTES = 1 << 28,
     FOLLOW_MIN_TICKS = 1 << 22,
     FOLLOW_MAX_TICKS = 1 << 25,
-    FOLLOW_PART = 64, // or this part of the time since the start, between the two
-    LIMIT_TIMES =
-        16, // nothing is measured where the memory for it would be a larger part of the program's limits
+    FOLLOW_PART = 64,
+    // Blocks are measured only if the limits of the program are at least this multiple of the
+    // memory for it.
+    LIMIT_TIMES = 16,
 };
 
 struct block {
     uint64_t size;
-    uint32_t pid;      // of the image that it was recorded in: fork children inherit the table
+    uint32_t pid;      // process that recorded the block; fork children inherit the table
     bool zeroed;       // by calloc
     bool chosen;       // to be measured
-    uint64_t resident; // pages, when it was allocated
-    // When it was taken from the table: the bytes that were used when a record last said so, and when that was still so.
+    uint64_t resident; // pages that were resident when the block was allocated
+    // Set when the block is removed from the table: used bytes in its last record, and when this
+    // was last still true.
     uint64_t used, unchanged_at;
 };
 
-// Of a live block. Written by the thread that allocated it, before the program gets it.
+// A live block. Written by the thread that allocated the block, before the program gets its
+// address.
 struct residency_entry {
-    _Atomic uint64_t address; // 0: none
-    _Atomic uint64_t seen; // 1 + pages that were resident when it was last measured; 0: it was not
-    _Atomic uint64_t used; // bytes, then
-    _Atomic uint64_t unchanged_at; // ticks when it was seen again without a change; 0: it was not
+    _Atomic uint64_t address;      // 0: unused
+    _Atomic uint64_t seen;         // 1 + resident pages at the last measurement; 0: not measured
+    _Atomic uint64_t used;         // used bytes at the last measurement
+    _Atomic uint64_t unchanged_at; // ticks when it was last measured without a change; 0: never
     struct block block;
 };
 
 _Atomic uint8_t producer_residency_filter[RESIDENCY_PLACES];
-// A bit for each group that has ever been used: the pages of the others are not to be touched at the end of each process.
+// A bit for each group that has ever been used: at exit, the pages of the other groups are not
+// touched.
 static _Atomic uint64_t groups[BLOCKS / GROUP / 64];
 
-// Mapped, not a variable: variables count against the program's limit of its data segment (RLIMIT_DATA).
+// Mapped, because variables count against RLIMIT_DATA.
 static struct memory {
     struct residency_entry entries[BLOCKS];
     char contents[READ_PAGES * 4096];
@@ -78,7 +90,7 @@ static _Atomic uint8_t *filter_at(uint64_t address)
     return &producer_residency_filter[address >> RESIDENCY_PAGE_BITS & (RESIDENCY_PLACES - 1)];
 }
 
-// A place that is full stays so.
+// A full counter stays full.
 static void filter_add(uint64_t address)
 {
     uint8_t was = atomic_load_explicit(filter_at(address), memory_order_relaxed);
@@ -141,7 +153,8 @@ static struct residency_entry *find(uint64_t address)
     return NULL;
 }
 
-// Removes the block, of which *copy is left. False: it is not known, or another thread was faster.
+// Removes the block and copies it to *copy. Returns false if the block is unknown or another thread
+// removed it first.
 static bool take(struct residency_entry *from, uint64_t address, struct block *copy)
 {
     if (!from)
@@ -163,7 +176,7 @@ static void mark_group(unsigned group)
         atomic_fetch_or_explicit(&groups[group / 64], bit, memory_order_relaxed);
 }
 
-// The release of a block that stood here was not seen.
+// Removes a block at the address whose release was missed.
 static void forget(uint64_t address)
 {
     struct block old;
@@ -171,7 +184,7 @@ static void forget(uint64_t address)
         take(find(address), address, &old);
 }
 
-// Where there is no room the block is not known.
+// Adds a block. If there is no space, the block remains unknown.
 static void put(uint64_t address, const struct block *from)
 {
     forget(address);
@@ -196,7 +209,8 @@ static uint64_t page_bytes(void)
     return getauxval(AT_PAGESZ);
 }
 
-// By the kernel: the program may have forbidden itself some of the block's pages. Those count as used.
+// Counts the pages that contain anything. The kernel reads them, because the program may have made
+// pages inaccessible; these count as used.
 static uint64_t count_used(const struct iovec *pages, unsigned n, uint64_t bytes, uint64_t *leading)
 {
     const struct iovec to = {memory->contents, n * bytes};
@@ -215,13 +229,14 @@ static uint64_t count_used(const struct iovec *pages, unsigned n, uint64_t bytes
     return used;
 }
 
-// Of pages that follow each other: a byte for each, whose bit 0 says that it is resident.
+// Consecutive pages: bit 0 of each byte is set if the page is resident.
 struct residency_part {
     uint64_t first, n;
     const unsigned char *resident;
 };
 
-// False: the kernel does not say.
+// Calls `each` for the pages of a range in parts. Returns false if the kernel does not report
+// residency.
 static bool each_part(struct producer_process *p, uint64_t start, uint64_t pages,
                       void (*each)(void *context, const struct residency_part *part), void *context)
 {
@@ -257,7 +272,7 @@ static void count_part(void *context, const struct residency_part *part)
         m->resident += part->resident[i] & 1;
 }
 
-// Of the resident pages of a block that was zeroed, one in `step` is looked at.
+// Reads one of `step` resident pages of a zeroed block.
 struct reading {
     uint64_t start, bytes, step, seen, checked, used, front;
     struct iovec pages[READ_PAGES];
@@ -288,7 +303,8 @@ static void read_part(void *context, const struct residency_part *part)
     }
 }
 
-// Pages that the kernel, or the allocator, has filled with zeros are resident, but the program has not used them.
+// Excludes pages that the kernel or the allocator filled with zeros: they are resident, but the
+// program has not used them.
 static bool leave_out_zeros(struct producer_process *p, uint64_t start, uint64_t pages,
                             struct measured *m)
 {
@@ -311,7 +327,7 @@ static bool leave_out_zeros(struct producer_process *p, uint64_t start, uint64_t
     return true;
 }
 
-// The pages that belong to the block alone.
+// Returns the number of pages that lie completely inside the block, and where they start.
 static uint64_t inner_pages(uint64_t address, uint64_t size, uint64_t *start)
 {
     uint64_t bytes = page_bytes(), end = (address + size) & ~(bytes - 1);
@@ -324,7 +340,7 @@ static unsigned class_of(uint64_t size)
     return 63 - (unsigned)__builtin_clzll(size | 1);
 }
 
-// Is the block to be measured, for the price that has been paid so far? Counts it if so.
+// Returns true if the block may be measured, given the cost so far, and counts the block.
 static bool afford(struct producer_process *p, uint64_t size, uint64_t now)
 {
     uint64_t elapsed = now - (p->header->start_stamp << CODEC_STAMP_SHIFT);
@@ -337,7 +353,7 @@ static bool afford(struct producer_process *p, uint64_t size, uint64_t now)
     return true;
 }
 
-// A sandbox may end the program for a system call that it did not expect.
+// A sandbox may kill the program for an unexpected system call.
 static bool is_forbidden(const struct producer_process *p)
 {
     return !p->measures || producer_inherited.sandbox;
@@ -354,7 +370,8 @@ static void end(struct producer_process *p, uint64_t begun)
                               memory_order_relaxed);
 }
 
-// A new block: is it to be measured, and how much of it is resident already, because it lies where others have lain?
+// Decides whether a new block is measured. If so, determines how much of the block is already
+// resident, because its memory was used before.
 static void choose(struct producer_process *p, uint64_t address, struct block *b, bool fresh)
 {
     struct measured m = {0};
@@ -375,14 +392,14 @@ static bool count_resident(struct producer_process *p, uint64_t address, const s
 {
     uint64_t start, pages = inner_pages(address, b->size, &start);
     *m = (struct measured){0};
-    // Where all were resident before, none can have become so.
+    // If all pages were resident before, their number cannot grow.
     if (b->resident != pages)
         return each_part(p, start, pages, count_part, m);
     m->resident = pages;
     return true;
 }
 
-// Of those pages, the ones that the program has used.
+// Counts the resident pages that the program has used.
 static bool count_used_pages(struct producer_process *p, uint64_t address, const struct block *b,
                              struct measured *m)
 {
@@ -392,7 +409,7 @@ static bool count_used_pages(struct producer_process *p, uint64_t address, const
     return !b->zeroed || leave_out_zeros(p, start, pages, m);
 }
 
-// Before a record that says how much of the block is used now: until when it was as the record before that said.
+// Call before a record of the used bytes: records until when the previous value was still true.
 static void put_unchanged(struct producer_process *p, struct producer_thread *t,
                           struct producer_stream *stream, uint64_t address, uint64_t used,
                           uint64_t unchanged_at)
@@ -412,7 +429,7 @@ static void measure(struct producer_process *p, struct producer_thread *t,
     if (!b->chosen || is_forbidden(p))
         return;
     uint64_t bytes = page_bytes(), begun = begin(p);
-    // What a fork child has of its parent, which chose it.
+    // A block inherited by a fork child was chosen by the parent.
     if (b->pid != p->pid && !afford(p, b->size, begun))
         return;
     bool known = count_resident(p, address, b, &m) && count_used_pages(p, address, b, &m);
@@ -441,7 +458,7 @@ void producer_residency_before(struct producer_process *p, struct producer_threa
         return;
     if (recorded)
         measure(p, t, stream, ev->ptr, &b);
-    // Should the realloc fail, the block lives on.
+    // If the realloc fails, the block stays live.
     t->resized = class == HT_CLASS_HALF ? ev->ptr : 0;
     t->resized_bytes = b.size;
     t->resized_zeroed = b.zeroed;
@@ -466,14 +483,16 @@ void producer_residency_after(struct producer_process *p, struct producer_thread
     if (!address || b.size < HT_BIG_BYTES)
         return;
     choose(p, address, &b, !(class == HT_CLASS_RESIZE && ev->ptr));
-    // Of one that is not to be measured only this is of use: after a realloc, pages of zeros are not used either.
+    // A zeroed block is added even if it is not measured: after a realloc, its pages of zeros are
+    // still unused.
     if (b.chosen || b.zeroed)
         put(address, &b);
     else
         forget(address);
 }
 
-// Measures the live blocks of `least` bytes and more in a group. A parent's are its own.
+// Measures the live blocks of at least `least` bytes in a group. Blocks of a parent are not
+// measured.
 static void finish_group(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream, struct residency_entry *group,
                          uint64_t least)
@@ -490,7 +509,7 @@ static void finish_group(struct producer_process *p, struct producer_thread *t,
 void producer_residency_finish(struct producer_process *p, struct producer_thread *t,
                                struct producer_stream *stream)
 {
-    // A child of vfork that ends has the parent's blocks.
+    // A child of vfork that exits sees the blocks of its parent.
     if (is_forbidden(p) || syscall(SYS_getpid) != (long)producer_inherited.pid)
         return;
     for (unsigned round = 0; round < 2; round++) {
@@ -501,7 +520,8 @@ void producer_residency_finish(struct producer_process *p, struct producer_threa
     }
 }
 
-// Another thread may release the block meanwhile: then there is no record. `now`: in ticks, not later than it is.
+// Measures a live block again. If another thread releases the block meanwhile, nothing is recorded.
+// `now`: ticks, not later than the current time.
 static void follow_block(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream, struct residency_entry *at, uint64_t now)
 {
@@ -515,7 +535,7 @@ static void follow_block(struct producer_process *p, struct producer_thread *t,
     uint64_t seen = atomic_load_explicit(&at->seen, memory_order_acquire),
              used = atomic_load_explicit(&at->used, memory_order_relaxed);
     if (seen == m.resident + 1) {
-        // Pages of zeros that are resident may be used unseen.
+        // Resident pages of zeros may be used later without a change of the count.
         if (!b.zeroed || used == m.resident * bytes)
             atomic_store_explicit(&at->unchanged_at, now, memory_order_relaxed);
         return;
@@ -527,7 +547,7 @@ static void follow_block(struct producer_process *p, struct producer_thread *t,
     const struct event ev = {
         .kind = HT_RESIDENCY_STEP, .ptr = address, .size = b.size, .value = m.used * bytes};
     atomic_store_explicit(&at->used, ev.value, memory_order_relaxed);
-    // False: another block lies there by now.
+    // Fails if another block is at the address by now.
     if (!atomic_compare_exchange_strong_explicit(&at->seen, &seen, m.resident + 1,
                                                  memory_order_release, memory_order_relaxed))
         return;

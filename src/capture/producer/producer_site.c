@@ -1,4 +1,4 @@
-// Call sites: the walk up the stack, and what is known of them already.
+// Call sites: walks the stack and caches which sites are defined.
 #include "capture/producer/producer_site.h"
 #include "capture/producer/producer_private.h"
 #include "capture/unwind/unwind.h"
@@ -10,13 +10,13 @@ uint32_t producer_depth;
 uint64_t producer_sample_bytes;
 
 enum {
-    OWN_FRAMES = 8, // of this library, between the walk and the wrapper
+    OWN_FRAMES = 8, // frames of this library between the walk and the wrapper
     SCANS_AT_ONCE = 16,
     PREFETCHED_SITES = 8,
-    WATCH_WALKS = 1024, // of a thread, between looks whether objects have been unloaded
+    WATCH_WALKS = 1024, // walks of a thread between checks for unloaded objects
 };
 
-// The main thread's stack grows, up to its limit; so much of it counts as its own.
+// The main thread's stack grows up to its limit. This part of it counts as the stack.
 #define MAIN_STACK_BYTES (128ull << 20)
 
 void producer_sites_start(uint32_t depth, uint64_t sample_bytes)
@@ -48,7 +48,8 @@ void producer_sites_stop(void)
     producer_depth = 0;
 }
 
-// Where the stack that `sp` lies on ends. Reading between a frame and that end is safe as long as the thread runs on it.
+// Finds the bounds of the stack that contains `sp`. Reading between a frame and the end of its
+// stack is safe while the thread runs on it.
 static void find_stack(struct producer_thread *t, uintptr_t sp)
 {
     struct producer_sites *sites = producer_inherited.sites;
@@ -57,11 +58,11 @@ static void find_stack(struct producer_thread *t, uintptr_t sp)
         return;
     bool found = producer_maps_find(sites, sp, &m);
     atomic_store_explicit(&sites->scanning, 0, memory_order_release);
-    t->stack_low = t->stack_high = UINTPTR_MAX; // of no stack, and not looked for again
+    t->stack_low = t->stack_high = UINTPTR_MAX; // no stack, do not search again
     if (!found)
         return;
-    // The C library puts a thread's control block at the end of its stack; what lies above it may be another mapping, and
-    // go away.
+    // The C library places the control block of a thread at the end of its stack. Memory above it
+    // may be another mapping, which can be unmapped.
     uintptr_t thread = (uintptr_t)__builtin_thread_pointer();
     if (m.grows) {
         t->stack_low = m.end - MAIN_STACK_BYTES;
@@ -86,8 +87,9 @@ static uint64_t random_bits(uint64_t *state)
     return x ^ x >> 31;
 }
 
-// Exponentially distributed with that mean: −ln of a number in (0, 1], which is made of its leading zero bits and a mantissa
-// m in [1, 2) with ln m = 2 artanh((m − 1) / (m + 1)). The series' error is below 10⁻⁷.
+// Draws from an exponential distribution: −ln of a number in (0, 1], composed of its leading zero
+// bits and a mantissa m in [1, 2), with ln m = 2 artanh((m − 1) / (m + 1)). The error of the series
+// is below 10⁻⁷.
 static int64_t draw_bytes(uint64_t *state, uint64_t mean)
 {
     const double ln2 = 0.69314718055994531, most = 0x1p62;
@@ -105,7 +107,7 @@ bool producer_site_chosen(uint64_t size)
     struct producer_tls *tls = &producer_tls;
     bool first = !tls->random;
     if (!producer_depth) {
-        // Not before the session has been joined, which may ask for stacks.
+        // Undecided until the session has been joined, which may request stacks.
         uint32_t was = producer_enter(PRODUCER_WRITING);
         tls->stack_left = tls->thread->live ? INT64_MAX : -1;
         producer_leave(was);
@@ -116,19 +118,20 @@ bool producer_site_chosen(uint64_t size)
     if (first)
         tls->random = clock_counter() ^ (uintptr_t)tls << 20;
     tls->stack_left = draw_bytes(&tls->random, producer_sample_bytes);
-    // Intervals have no memory: where the first one begins does not matter.
+    // The distribution is memoryless, so the start of the first interval does not matter.
     return !first || (tls->stack_left = (int64_t)((uint64_t)tls->stack_left - size)) < 0;
 }
 
-// A frame of this library, which is built with frame pointers: [the caller's frame pointer, return address].
+// Returns true for a plausible frame of this library, which is built with frame pointers: [the
+// caller's frame pointer, return address].
 static bool is_frame(const struct producer_thread *t, uintptr_t frame, uintptr_t below)
 {
     return frame > below && frame <= t->stack_high - 2 * sizeof(uintptr_t) &&
            frame % sizeof(uintptr_t) == 0;
 }
 
-// The frame of the wrapper, whose return address is `caller`. 0 when the chain does not lead there, as on a signal stack
-// or a coroutine's.
+// Returns the frame of the wrapper with return address `caller`, or 0 if the chain does not lead
+// there, for example on the stack of a signal handler or coroutine.
 static uintptr_t wrapper_frame(struct producer_thread *t, uintptr_t frame, uintptr_t caller)
 {
     if (!t->live)
@@ -148,8 +151,8 @@ static uintptr_t wrapper_frame(struct producer_thread *t, uintptr_t frame, uintp
     return 0;
 }
 
-// What the thread keeps of its walks; a fork child makes it anew. NULL: nothing, as for a signal handler, which may have
-// interrupted a walk.
+// Returns the thread's cache for walks; a fork child creates a new one. Returns NULL in a signal
+// handler, which may have interrupted a walk, or if there is no memory.
 static struct unwind_memory *memory_of(struct producer_thread *t,
                                        const struct producer_stream *stream)
 {
@@ -170,8 +173,9 @@ static struct unwind_memory *memory_of(struct producer_thread *t,
     return t->unwind;
 }
 
-// Walks a stack that is not the thread's own, as a coroutine's or a signal's: in copies that the kernel makes. False: that
-// cannot be done now, or the frame pointers do not lead to the wrapper.
+// Walks a stack other than the thread's own, of a coroutine or a signal handler, in copies made by
+// the kernel. Returns false if that is not possible now, or if the chain of frame pointers does not
+// lead to the wrapper.
 static bool walk_copies(struct producer_process *p, struct producer_thread *t,
                         const struct producer_stream *stream, struct unwind_registers *from,
                         struct unwind_stack *to)
@@ -199,7 +203,7 @@ static bool walk_copies(struct producer_process *p, struct producer_thread *t,
     return true;
 }
 
-// Now and then, and not in the middle of a walk.
+// Checks for unloaded objects now and then. Not to be called during a walk.
 static inline void watch(struct producer_thread *t)
 {
     if (producer_unlikely(++t->walks % WATCH_WALKS == 0))
@@ -225,12 +229,14 @@ static bool is_seen(uint64_t id)
 bool producer_put_called(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
                          const void *caller, const void *frame)
 {
-    // The wrapper's own frame, unless the compiler has put the call into a function that the wrapper calls.
+    // Frame of the wrapper, unless the compiler moved the call into a function that the wrapper
+    // calls.
     const uint64_t *at = frame;
     if (producer_unlikely(!producer_depth || producer_sample_bytes) &&
         !producer_site_chosen(count * size)) {
         bool done = producer_put_moved(kind, count, size, address, false);
-        // The first event of all joins the session, and only then is it known.
+        // The first event of the process joins the session; only afterwards producer_depth is
+        // known.
         producer_tls.decided =
             done || !producer_depth ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
         return done;
@@ -284,8 +290,8 @@ static bool all_known(struct producer_sites *sites, const struct unwind_stack *s
     return true;
 }
 
-// Addresses that lie nowhere are common in programs without frame pointers, or with code made at run time: the more
-// there were, the rarer the look at the mappings.
+// Addresses in no mapping are common in programs without frame pointers or with code generated at
+// run time. The more misses, the rarer a scan.
 static bool is_worth_a_scan(struct producer_sites *sites)
 {
     uint32_t misses = ++sites->misses;
@@ -301,8 +307,9 @@ bool producer_site_near(const struct producer_sites *sites, uint64_t place, uint
     return false;
 }
 
-// It gets the place where it is looked for first, and what was there another one: a stack is added after those that it consists
-// of, and comes more often. False: all places of the line are taken, and one id is lost.
+// Stores the ID in its first entry and moves the previous ID of this entry: a stack is added after
+// its parts, and occurs more often. Returns false if the cache line is full, so that an ID was
+// lost.
 static bool add_seen(struct producer_sites *sites, uint64_t id)
 {
     uint64_t place = producer_site_place(sites, id), i = 1;
@@ -328,7 +335,7 @@ void producer_site_add(struct producer_sites *sites, uint64_t id)
         atomic_fetch_add_explicit(&sites->n_seen, 1, memory_order_relaxed) < size / 2 ||
         atomic_exchange_explicit(&sites->growing, 1, memory_order_acquire))
         return;
-    // Other threads may lose ids, or miss them: these are defined once more.
+    // Other threads may lose or miss IDs meanwhile; these are defined once more.
     atomic_store_explicit(&sites->seen_mask, size * 4 - 1, memory_order_relaxed);
     for (uint32_t i = 0; i < size; i++) {
         uint64_t there = atomic_load_explicit(&sites->seen[i], memory_order_relaxed);
@@ -340,7 +347,7 @@ void producer_site_add(struct producer_sites *sites, uint64_t id)
     atomic_store_explicit(&sites->growing, 0, memory_order_release);
 }
 
-// A trace that has begun anew holds no definitions.
+// Forgets all definitions if the trace was reset, because it contains none of them.
 static void forget_older(struct producer_sites *sites)
 {
     uint32_t now = atomic_load_explicit(&producer_inherited.spool->restarts, memory_order_relaxed);
@@ -368,7 +375,8 @@ static void put_frames(struct producer_process *p, struct producer_thread *t,
     producer_stream_put(p, t, stream, &ev);
 }
 
-// Defines them as all there is of the stack, though their numbers are those of the whole.
+// Defines the sites of the innermost `n` frames as if the stack ended there, although their IDs are
+// hashes of the whole stack.
 static void put_cut(struct producer_process *p, struct producer_thread *t,
                     struct producer_stream *stream, const struct unwind_stack *stack, uint32_t n)
 {
@@ -381,15 +389,15 @@ static void put_cut(struct producer_process *p, struct producer_thread *t,
     }
 }
 
-// Writes what has not been defined of the stack into the stream, and of what mappings it lies
-// in. A walk that went along frame pointers may have gone astray: the stack ends at the first address that is not code. The
-// caller of the wrapper is code for certain.
+// Writes the missing definitions of the stack and its mappings into the stream. A walk along frame
+// pointers may have gone wrong, so the stack ends at the first address that is not code. The caller
+// of the wrapper is always code.
 static void define(struct producer_process *p, struct producer_thread *t,
                    struct producer_stream *stream, const struct unwind_stack *stack)
 {
     struct producer_sites *sites = producer_inherited.sites;
     uint32_t fresh = 1, n;
-    // Most stacks are new from one of the innermost frames on: what is known of those comes all at once.
+    // Most stacks are new up to one of the innermost frames: fetch these entries in parallel.
     for (uint32_t i = 1; i < stack->n && i <= PREFETCHED_SITES; i++)
         __builtin_prefetch(&sites->seen[producer_site_place(sites, stack->sites[i])], 1);
     bool locked = atomic_exchange_explicit(&sites->scanning, 1, memory_order_acquire) == 0;

@@ -1,9 +1,12 @@
-// Call sites: who called the allocator. Malloc-free and async-signal-safe, as all of the producer.
+// Call sites of the allocator. Does not allocate and is async-signal-safe, as the rest of the
+// producer.
 //
-// A site is a list of return addresses, from the wrapper's caller outwards, found by the unwind tables of the loaded objects. Its id
-// is the address when it is one, else a hash of them, so that nobody has to hand ids out: whoever comes first with a site that the process has not
-// defined yet writes its definition (HT_FRAMES) into its own stream, before the record that names it. The executable
-// mappings that the addresses lie in are recorded too (HT_MODULE), as they become known.
+// A site is a list of return addresses, from the wrapper's caller outwards, found by the unwind
+// tables of the loaded objects. Its ID is the address if there is only one, otherwise a hash of the
+// addresses, so that threads need not agree on IDs. The first thread that uses a site not defined
+// in this process writes the definition (HT_FRAMES) into its own stream, before the record that
+// refers to the site. Executable mappings that contain the addresses are recorded as they are
+// discovered (HT_MODULE).
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_SITE_H
 #define HEAPTAPE_CAPTURE_PRODUCER_SITE_H
 
@@ -19,69 +22,72 @@ struct producer_process;
 struct producer_thread;
 struct producer_stream;
 
-// Frames of a site that are asked for, at most SPOOL_MAX_DEPTH; 0: sites are not recorded. Constant once the process
-// has joined its session.
+// Requested number of frames per site, at most SPOOL_MAX_DEPTH; 0: sites are not recorded. Constant
+// once the process has joined its session.
 extern uint32_t producer_depth __attribute__((visibility("hidden")));
 
-// Bytes allocated for each stack that is recorded, on average; 0: the stacks of all calls are.
+// Mean number of allocated bytes between recorded stacks; 0: every stack is recorded.
 extern uint64_t producer_sample_bytes __attribute__((visibility("hidden")));
 
-// For a call that has used up producer_tls.stack_left: is its stack recorded? Draws the bytes up to the next one.
+// Call if an allocation of `size` bytes used up producer_tls.stack_left. Returns true if its stack
+// is recorded, and draws the number of bytes until the next one.
 bool producer_site_chosen(uint64_t size) __attribute__((visibility("hidden")));
 
 enum {
-    PRODUCER_SEEN_SITES = 1 << 16, // at most
-    PRODUCER_SEEN_FIRST = 1 << 10, // at first
-    PRODUCER_SEEN_LINE = 8,        // of them: an id may be in any place of its cache line
-    PRODUCER_MAX_RANGES =
-        2048, // executable mappings; what lies in more is recorded, but without its file
+    PRODUCER_SEEN_SITES = 1 << 16, // maximum size
+    PRODUCER_SEEN_FIRST = 1 << 10, // initial size
+    PRODUCER_SEEN_LINE = 8,        // entries of a cache line; an ID may be in any of them
+    // Executable mappings; addresses in others are recorded without their file.
+    PRODUCER_MAX_RANGES = 2048,
 };
 
-// A piece of executable memory.
+// A range of executable memory.
 struct producer_range {
     uint64_t start, end;
-    uint64_t identity; // of the file, and of what part of it is mapped there
+    uint64_t identity; // identifies the file and the mapped part of it
 };
 
 enum {
     PRODUCER_LINES_BYTES = 6144, // more than a line of /proc/self/maps with the longest path
-    PRODUCER_PIECE_BYTES = 4096, // of an ELF file, read at once
+    PRODUCER_PIECE_BYTES = 4096, // bytes of an ELF file that are read at once
 };
 
-// Of a process image; wiped in a fork child, which defines its sites anew.
+// Data of a process image, wiped in a fork child, which defines its sites again.
 struct producer_sites {
-    _Atomic uint32_t
-        scanning; // a thread is looking at the mappings: what follows but for `seen` is its own
-    _Atomic uint32_t restarts; // of the spool, when what is known here was written
+    // 1: a thread is examining the mappings and owns the members below, except `seen`.
+    _Atomic uint32_t scanning;
+    _Atomic uint32_t restarts; // spool_header.restarts when the definitions known here were written
     uint32_t n_ranges;
-    uint32_t scans, misses; // times that was done; addresses that lay in no mapping
+    uint32_t scans, misses; // scans of the mappings; addresses found in no mapping
     struct producer_range ranges[PRODUCER_MAX_RANGES]; // in ascending order
-    // Buffers, since a thread's stack may be small.
+    // Buffers, because a thread's stack may be small.
     char lines[PRODUCER_LINES_BYTES], text[CODEC_MAX_TEXT_BYTES];
     _Alignas(8) char piece[PRODUCER_PIECE_BYTES];
     _Atomic uint32_t n_seen, growing;
-    _Atomic uint32_t
-        seen_mask; // of places, but for the bits of PRODUCER_SEEN_FIRST - 1, since a fork child begins with 0
-    // Ids that have been defined; one that has been replaced by others is defined again when it comes again.
+    // Index mask of `seen` without the bits of PRODUCER_SEEN_FIRST - 1, because a fork child starts
+    // with 0.
+    _Atomic uint32_t seen_mask;
+    // IDs of defined sites. An ID that was replaced by others is defined again at its next use.
     _Alignas(64) _Atomic uint64_t seen[PRODUCER_SEEN_SITES];
 };
 
-// Makes the process able to record sites of up to `depth` frames.
+// Enables recording of sites with up to `depth` frames.
 void producer_sites_start(uint32_t depth, uint64_t sample_bytes);
 
-// The opposite, when no other thread runs.
+// Disables it. No other thread may run.
 void producer_sites_stop(void);
 
-// The site of a call, which it defines in the stream if that has not been done: a number of CODEC_NOTE_BITS, never 0.
-// `caller` is the wrapper's return address, and the frame pointers lead from `frame`, of a function that the wrapper called,
-// to the wrapper's. The thread may be one without state: then the site is the caller.
+// Returns the site of a call, and defines the site in the stream if necessary: a number of
+// CODEC_NOTE_BITS, never 0. `caller` is the return address of the wrapper. The chain of frame
+// pointers from `frame`, of a function called by the wrapper, must lead to the wrapper's frame. The
+// thread may have no state: the site is then the caller.
 uint64_t producer_site_find(struct producer_process *p, struct producer_thread *t,
                             struct producer_stream *stream, const void *caller, const void *frame);
 
-// The id stands for a site that has been defined.
+// Marks the site `id` as defined.
 void producer_site_add(struct producer_sites *sites, uint64_t id);
 
-// Is it in another place of its cache line?
+// Returns true if the ID is in another entry of the cache line.
 bool producer_site_near(const struct producer_sites *sites, uint64_t place, uint64_t id)
     __attribute__((visibility("hidden")));
 
@@ -92,7 +98,7 @@ static inline uint64_t producer_site_place(const struct producer_sites *sites, u
     return (id ^ id >> 16) & mask;
 }
 
-// Has the site been defined? While the table grows, one that has may be missed.
+// Returns true if the site has been defined. While the table grows, a defined site may be missed.
 static inline bool producer_site_seen(const struct producer_sites *sites,
                                       const struct spool_header *spool, uint64_t id)
 {
@@ -104,35 +110,37 @@ static inline bool producer_site_seen(const struct producer_sites *sites,
            producer_site_near(sites, place, id);
 }
 
-// The words of a call that took a block of `count` elements, when its site is known and its record is the one-word form.
-// False: nothing was done and producer_record must be called.
+// Writes the record of a call that allocated a block of `count` elements, with its site, if the
+// site is defined and the one-word form holds the block. Returns false if nothing was done and the
+// caller must use producer_record.
 bool producer_put_called(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
                          const void *caller, const void *frame)
     __attribute__((visibility("hidden")));
 
-// The same of a calloc whose count is not 1, whether its stack is to be recorded or not.
+// Does the same for a calloc with a count other than 1, whether or not its stack is recorded.
 bool producer_put_counted(uint64_t count, uint64_t size, uint64_t address, const void *caller,
                           const void *frame) __attribute__((visibility("hidden")));
 
-// A mapping of the process, as in /proc/self/maps.
+// A line of /proc/self/maps.
 struct producer_mapping {
     uint64_t start, end;
     uint64_t offset; // in the file
     uint64_t device, inode;
     bool executable;
     bool grows;       // the main thread's stack
-    const char *path; // "" when there is none; of the buffer in struct producer_sites
+    const char *path; // points into producer_sites.lines; "" if the mapping has no path
 };
 
-// All of these want `sites->scanning` to be the caller's.
+// The functions below require that the caller owns `sites->scanning`.
 
-// The mapping that an address lies in. False: none, or /proc cannot be read.
+// Finds the mapping that contains an address. Returns false if there is no such mapping or /proc
+// cannot be read.
 bool producer_maps_find(struct producer_sites *sites, uint64_t address, struct producer_mapping *m);
 
-// Is the address in one of the executable mappings that are known?
+// Returns true if the address lies in a known executable mapping.
 bool producer_maps_has(const struct producer_sites *sites, uint64_t address);
 
-// Looks at the mappings and records the executable ones that are new, into the stream.
+// Reads the mappings and records new executable ones in the stream.
 void producer_maps_scan(struct producer_sites *sites, struct producer_process *p,
                         struct producer_thread *t, struct producer_stream *stream);
 

@@ -1,4 +1,4 @@
-// Threads of a traced process: their state, starts and exits.
+// Threads of a traced process: state, start and exit.
 #include "capture/producer/producer_private.h"
 #include "capture/unwind/unwind.h"
 
@@ -26,7 +26,7 @@ static struct producer_thread *pop_ended(struct producer_process *p)
     uint64_t top = atomic_load_explicit(&p->free_thread, memory_order_acquire);
     while ((uint32_t)top) {
         struct producer_thread *t = producer_thread_at((uint32_t)top - 1);
-        // May be stale when another thread was faster: then the tag differs and the exchange fails.
+        // May be stale if another thread was faster: then the tag differs and the exchange fails.
         uint64_t next = __atomic_load_n(&t->next, __ATOMIC_RELAXED) | ((top >> 32) + 1) << 32;
         if (atomic_compare_exchange_weak_explicit(&p->free_thread, &top, next, memory_order_acquire,
                                                   memory_order_acquire))
@@ -56,7 +56,7 @@ static struct producer_thread *take_fresh(struct producer_process *p)
     return t;
 }
 
-// Must a thread that has no state do without? Then events cost no system calls.
+// Returns true if a thread without a state cannot get one. Its events then cost no system calls.
 static bool is_full(const struct producer_process *p)
 {
     return atomic_load_explicit(&p->full, memory_order_relaxed) &&
@@ -69,7 +69,7 @@ struct producer_thread *producer_thread_take(struct producer_process *p)
     t = t || is_full(p) ? t : take_fresh(p);
     if (!t)
         return NULL;
-    // The rules of the code hold for whoever runs it; the frames do not.
+    // The cached rules are valid for any thread that runs the code; the cached frames are not.
     if (t->unwind)
         unwind_forget_frames(t->unwind);
     *t = (struct producer_thread){
@@ -102,7 +102,7 @@ static void push_ending(struct producer_process *p, struct producer_thread *t)
                                                   memory_order_release, memory_order_relaxed));
 }
 
-// Nothing but the thread itself writes to its streams, until the kernel knows it no more.
+// Until the kernel has removed a thread, only the thread itself writes to its streams.
 static bool is_over(const struct producer_thread *t)
 {
     return syscall(SYS_tgkill, producer_inherited.pid, t->tid, 0) != 0 && errno == ESRCH;
@@ -133,9 +133,9 @@ void producer_thread_reap(struct producer_process *p)
     }
 }
 
-// The key's destructor, called in each of the rounds in which a thread's keys are destroyed. The last is not the end:
-// the C library frees its own blocks of the thread after it. So the thread is only put on a list, for others to see
-// that it is over.
+// Destructor of the key, called once per round of destructors. The last round is not the end:
+// afterwards the C library frees its own blocks of the thread. Therefore the thread is only
+// appended to a list, and other threads check whether it has exited.
 static void at_round(void *value)
 {
     if (++producer_tls.rounds < PTHREAD_DESTRUCTOR_ITERATIONS &&
@@ -173,7 +173,7 @@ void producer_thread_make_key(void)
     }
 }
 
-// Makes `t` the calling thread's state. Signals are blocked.
+// Makes `t` the state of the calling thread. Signals are blocked.
 static void begin(struct producer_process *p, struct producer_thread *t)
 {
     t->tid = (uint32_t)syscall(SYS_gettid);
@@ -182,9 +182,9 @@ static void begin(struct producer_process *p, struct producer_thread *t)
         t->streams[0].fast_epoch = t->streams[1].fast_epoch = PRODUCER_NO_EPOCH;
     atomic_fetch_add_explicit(&p->header->threads_live, 1, memory_order_relaxed);
     producer_tls.thread = t;
-    producer_tls.stack_left = 0; // the next allocation asks whether stacks are recorded
+    producer_tls.stack_left = 0; // makes the next allocation check whether stacks are recorded
     arm_end();
-    // The main thread, or the one that a fork child begins with, started with the process.
+    // The main thread, or the first thread of a fork child, started with the process.
     if (t->number == 0)
         return;
     const struct event ev = {.kind = HT_THREAD_START, .value = t->parent};
@@ -202,7 +202,7 @@ struct producer_thread *producer_thread_ready(struct producer_process *p)
     t = NULL;
     p = producer_process_ready();
     if (p) {
-        // A handler may have been here before the signals were blocked.
+        // A handler may have run before the signals were blocked.
         t = producer_tls.thread->live ? producer_tls.thread : producer_thread_take(p);
         if (t && !t->live)
             begin(p, t);
@@ -231,7 +231,8 @@ struct producer_thread *producer_thread_create(void *(*start)(void *), void *arg
         ev.value = t->number;
     }
     producer_leave(was);
-    // From here on the state stays mapped, because it waits for the thread that it was made for.
+    // From here on the state cannot be unmapped: producer_clear fails while a created thread has
+    // not started.
     if (t)
         producer_record(&ev, NULL);
     return t;
