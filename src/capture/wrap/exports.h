@@ -1,8 +1,9 @@
-// What the library exports: the symbols of the event table, and what steers it. Preprocessed by the build (src/capture/meson.build) into a
-// version script, and into linker options that fail the link when a wrapper is missing.
+// Symbols that the library exports: the functions of the event table and the functions that control
+// the library. The build (src/capture/meson.build) preprocesses this file into a version script,
+// and into linker options that make the link fail if a wrapper is missing.
 #include "trace/event/event_table.h"
 
-// The classes that are wrapped.
+// Event classes whose functions are wrapped.
 #define EXPORT_ALLOC(symbol)  EXPORT(symbol)
 #define EXPORT_FREE(symbol)   EXPORT(symbol)
 #define EXPORT_RESIZE(symbol) EXPORT(symbol)

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Usage: make_exports.sh TABLE MAP OPTIONS. TABLE is preprocessed: `export "symbol"`, any number a line. Writes the
-# version script and the linker's options.
+# Usage: make_exports.sh TABLE MAP OPTIONS
+# Reads TABLE, the preprocessed exports.map.in, with any number of `export "symbol"` per line. Writes
+# the version script to MAP and the options of the linker to OPTIONS.
 set -eu
 symbols() {
     grep -o 'export "[^"]\+"' "$1" | sed 's/export "\(.*\)"/\1/'

@@ -1,5 +1,5 @@
-// Bootstrap. dlsym itself may allocate, and does so before there is anything to forward to: those calls get memory of
-// a static arena.
+// Bootstrap. dlsym may allocate before the real functions are known: such calls get memory from a
+// static arena.
 #include "capture/wrap/next.h"
 
 #include "capture/libc/libc.h"
@@ -20,11 +20,11 @@ enum { ARENA_BYTES = 32768, ARENA_ALIGN = 16 };
 
 static _Alignas(ARENA_ALIGN) char arena[ARENA_BYTES];
 static _Atomic size_t arena_used;
-static _Atomic uint32_t arena_live; // blocks not given back
+static _Atomic uint32_t arena_live; // blocks that were not freed
 
 static _Atomic uint32_t resolving, resolved;
 
-// The looked-up functions while `next` holds those that know the arena.
+// The real functions; `next` may instead hold wrappers of them that recognize the arena.
 static struct next real;
 
 static bool in_arena(const void *p)
@@ -32,7 +32,7 @@ static bool in_arena(const void *p)
     return (uintptr_t)p >= (uintptr_t)arena && (uintptr_t)p < (uintptr_t)arena + sizeof arena;
 }
 
-// A block's size stands before it, for realloc.
+// Allocates from the arena. The size is stored before the block, for realloc.
 static void *arena_take(size_t size)
 {
     if (size > sizeof arena)
@@ -76,7 +76,7 @@ bool next_is_early(const void *block)
     return in_arena(block);
 }
 
-// Is this thread inside next_resolve? Then the call comes from dlsym.
+// Returns true if this thread is inside next_resolve, so that the call comes from dlsym.
 static bool in_resolve(void)
 {
     return producer_tls.busy & PRODUCER_MUTED;
@@ -93,7 +93,7 @@ static void *boot_malloc(size_t size)
 static void *boot_calloc(size_t count, size_t size)
 {
     size_t bytes;
-    if (in_resolve()) // the arena is zero and never used twice
+    if (in_resolve()) // the arena is zeroed and never reused
         return __builtin_mul_overflow(count, size, &bytes) ? NULL : arena_take(bytes);
     next_resolve();
     return next.calloc(count, size);
@@ -121,7 +121,7 @@ static void boot_free(void *p)
     }
 }
 
-// dlsym calls none of these.
+// dlsym does not call these functions.
 #define BOOT(result, name, parameters, names)                                                      \
     static result boot_##name parameters                                                           \
     {                                                                                              \
@@ -150,7 +150,8 @@ bool next_is_injected(void)
     return known == 2;
 }
 
-// The function of the object that comes next, or would, were this library loaded first.
+// Returns the function of the next object, or of the object that would be next if this library had
+// been loaded first.
 static void *function_after(const char *symbol)
 {
     return next_is_injected() ? objects_function(symbol, &resolved) : dlsym(RTLD_NEXT, symbol);
@@ -158,14 +159,14 @@ static void *function_after(const char *symbol)
 
 bool next_find(const char *symbol, void **to)
 {
-    // Where libstdc++ was loaded with RTLD_LOCAL, it is not among the next objects.
+    // If libstdc++ was loaded with RTLD_LOCAL, it is not among the next objects.
     static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
     void *found = function_after(symbol);
     for (size_t i = 0; !found && i < sizeof runtimes / sizeof *runtimes; i++) {
         void *handle = dlopen(runtimes[i], RTLD_NOLOAD | RTLD_LAZY);
+        // The handle stays open: the function must not be unloaded.
         if (handle)
-            found =
-                dlsym(handle, symbol); // the handle stays open: the function must not be unloaded
+            found = dlsym(handle, symbol);
     }
     if (found)
         *to = found;
@@ -178,12 +179,12 @@ static void look_up_usable_size(const struct next_object *allocator)
 {
     struct next_object object;
     void *found = function_after("malloc_usable_size");
-    // An allocator that lacks it must not be asked for its blocks by libc's.
+    // libc's function must not be called with blocks of an allocator that lacks it.
     if (found && next_object_of(found, &object) && object.start == allocator->start)
         next_usable_size = (size_t(*)(void *))found;
 }
 
-static uint64_t foreign_kinds; // bits by kind
+static uint64_t foreign_kinds; // bit set of kinds
 
 bool next_is_foreign(unsigned kind)
 {
@@ -220,23 +221,24 @@ static bool is_operator(unsigned kind)
     return strncmp(event_infos[kind].symbol, "_Z", 2) == 0;
 }
 
-// Only the allocator itself may be asked, and only for its own blocks.
+// Returns the usable size of a block. Only the allocator itself may be called, and only with its
+// own blocks.
 static size_t usable(unsigned kind, void *block)
 {
     if (next_is_early(block) || next_is_foreign(kind) ||
         (is_operator(kind) && !wrap_cxx_is_malloc()))
         return 0;
-    // tcmalloc's makes an object of its own at the first call.
+    // malloc_usable_size of tcmalloc allocates an object at the first call.
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     size_t size = next_usable_size(block);
     producer_leave(was);
     return size;
 }
 
-// Objects that were loaded before the program: they have no RTLD_DEEPBIND, and cannot be closed.
+// Objects loaded before the program: they have no RTLD_DEEPBIND and cannot be closed.
 static struct {
     size_t objects;
-    unsigned long long loads; // of all so far, when they were counted
+    unsigned long long loads; // loader's count of loaded objects at that time
 } first;
 
 static int count_object(struct dl_phdr_info *info, size_t size, void *data)
@@ -276,7 +278,7 @@ static void look_up(void)
 static void install(void)
 {
     struct next chosen = real;
-    // The usual case is that dlsym allocated nothing: then nothing needs to know the arena.
+    // Usually dlsym has allocated nothing, and no function needs to recognize the arena.
     if (atomic_load(&arena_live)) {
         chosen.free = guarded_free;
         chosen.realloc = guarded_realloc;
@@ -315,8 +317,8 @@ static int match_object(struct dl_phdr_info *info, size_t size, void *data)
         return 0;
     object->start = o.start;
     object->end = o.end;
-    // The main program's name is empty.
-    // Not by strncpy: AddressSanitizer's ends the program while its runtime starts.
+    // Not strncpy: AddressSanitizer's strncpy ends the program while its runtime starts. The name
+    // of the main program is empty.
     size_t n = strnlen(info->dlpi_name, sizeof object->path - 1);
     memcpy(object->path, info->dlpi_name, n);
     return 1;
@@ -340,11 +342,11 @@ bool next_loaded(const char *name)
     return dl_iterate_phdr(match_name, (void *)name) == 1;
 }
 
-// A search for objects that call the real functions themselves.
+// Search for objects that call the real functions directly.
 struct deepbound_search {
-    size_t objects;                     // seen so far
-    struct next_object allocator, libc; // what they call
-    bool found;                         // in the object that is being looked at
+    size_t objects;                     // objects visited so far
+    struct next_object allocator, libc; // objects whose functions they call
+    bool found;                         // in the current object
 };
 
 static bool is_malloc_function(const char *name)
@@ -364,7 +366,7 @@ static bool is_in(const struct next_object *object, uintptr_t at)
     return at >= object->start && at < object->end;
 }
 
-// A function that has not been called yet may still be the object's own stub.
+// The slot of a function that has not been called yet may still hold the object's own stub.
 static void look_at_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
 {
     struct deepbound_search *s = context;
@@ -374,7 +376,7 @@ static void look_at_slot(const struct object *o, const char *name, uintptr_t *sl
         is_malloc_function(name) && (is_in(&s->allocator, target) || is_in(&s->libc, target));
 }
 
-// 1 when objects were loaded since the start.
+// Returns 1 if objects were loaded since the start, else 2.
 static int has_loaded(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
@@ -408,7 +410,7 @@ next_mallinfo2_function next_mallinfo2(void)
                : NULL;
 }
 
-// The loader's lock is waited for only where a thread that runs has it.
+// Waits for the loader's lock only if its holder is a thread that runs.
 void next_report_deepbound(void)
 {
     struct deepbound_search s = {0};

@@ -1,4 +1,4 @@
-// The real functions: what the wrappers forward to.
+// The real functions that the wrappers forward to.
 #ifndef HEAPTAPE_CAPTURE_NEXT_H
 #define HEAPTAPE_CAPTURE_NEXT_H
 
@@ -9,11 +9,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// X(result, name, parameters, names of the parameters): the functions that are looked up once, before the first call
-// is forwarded. glibc has them all, for allocators that lack some.
-// mremap and prctl are variadic; what is passed is the same in the ABIs of x86-64 and aarch64.
+// Functions that are looked up once, before the first call is forwarded. X(result, name,
+// parameters, names of the parameters). glibc provides those that an allocator lacks. mremap and
+// prctl are variadic, but their arguments are passed in the same way in the ABIs of x86-64 and
+// aarch64.
 //
-// These may be called by dlsym, while they are looked up.
+// dlsym may call the functions of this table while they are looked up.
 #define NEXT_BASIC_TABLE(X)                                                                        \
     X(void *, malloc, (size_t size), (size))                                                       \
     X(void *, calloc, (size_t count, size_t size), (count, size))                                  \
@@ -48,7 +49,8 @@
     X(int, brk, (void *end), (end))                                                                \
     X(void *, sbrk, (intptr_t change), (change))
 
-// Points at boot functions first, which look all of them up, so that the wrappers never need to ask.
+// The members point first at boot functions, which look up all of them, so the wrappers need no
+// check.
 struct next {
 #define NEXT_FIELD(result, name, parameters, names) result(*name) parameters;
     NEXT_BASIC_TABLE(NEXT_FIELD)
@@ -57,48 +59,53 @@ struct next {
 };
 extern struct next next __attribute__((visibility("hidden")));
 
-// Was this library loaded into a program that ran already? Then no object comes after it, and nothing is recorded until
-// heaptape_attach.
+// Returns true if this library was loaded into a running program. Then no object follows it in load
+// order, and nothing is recorded until heaptape_attach.
 bool next_is_injected(void);
 
-// Looks everything up, once.
+// Looks up all functions, once.
 void next_resolve(void);
 
-// Looks up a function that may be missing. Sets `*to` and returns true when it is there. It allocates when it is not.
+// Looks up a function that may be missing. Returns true and sets `*to` if it is found. Allocates if
+// it is not.
 bool next_find(const char *symbol, void **to);
 
-// The malloc_usable_size of the allocator in use; NULL when it has none, whoever else has.
+// malloc_usable_size of the allocator in use. NULL if the allocator does not define it, even if
+// another object does.
 extern size_t (*next_usable_size)(void *block) __attribute__((visibility("hidden")));
 
-// Does somebody else than the allocator in use give the blocks of this kind, because it lacks the function?
+// Returns true if blocks of this kind do not come from the allocator in use, because it lacks the
+// function.
 bool next_is_foreign(unsigned kind);
 
-// Reports the objects that were opened with RTLD_DEEPBIND to producer_add_deepbound: their calls of malloc's functions go to
-// the C library or the allocator, past the wrappers. For the end of the process, and before an object is closed; where nothing
-// was loaded after the start it costs next to nothing.
+// Reports objects that were opened with RTLD_DEEPBIND to producer_add_deepbound: they call malloc
+// functions of the C library or the allocator directly. Call at exit and before an object is
+// closed. Costs little if no object was loaded after the start.
 void next_report_deepbound(void);
 
-// glibc's mallinfo2, where glibc's malloc is the allocator; NULL: it is another, or glibc is older than 2.33.
+// Returns mallinfo2 of glibc. NULL if glibc's malloc is not the allocator, or before glibc 2.33.
 typedef struct mallinfo2 (*next_mallinfo2_function)(void);
 next_mallinfo2_function next_mallinfo2(void);
 
-// Is it memory of this library, for calls that came before there was an allocator?
+// Returns true for memory of this library, allocated before the real functions were known.
 bool next_is_early(const void *block);
 
-// The loaded object that an address lies in.
+// The loaded object that contains an address.
 struct next_object {
     uintptr_t start, end;
     char path[512];
 };
 
-// Is an object loaded whose file name begins so? Unlike a failing dlsym, it allocates nothing.
+// Returns true if an object is loaded whose file name begins with `name`. Does not allocate, unlike
+// a dlsym that fails.
 bool next_loaded(const char *name);
 
-// Does an object that comes before this library define malloc, such as the executable? Then all objects call that definition. An
-// executable that is not position-independent does not define the functions for which it has an address of its own, a stub.
+// Returns true if an object before this library, such as the executable, defines malloc, so that
+// all objects call that definition. Stubs of an executable that is not position-independent are not
+// definitions.
 bool next_is_bypassed(struct next_object *by);
 
-// False when there is none.
+// Finds the object that contains the address. Returns false if there is no such object.
 bool next_object_of(const void *address, struct next_object *object);
 
 #endif

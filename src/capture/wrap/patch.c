@@ -1,6 +1,7 @@
-// Recording of a program that runs already: what its objects call of malloc's functions is found by the loader's own tables, and
-// each of these places is made to hold the wrapper's address. `heaptape record --pid` loads the library into the process and
-// calls what is exported here, in a thread of the process (src/record/attach/).
+// Recording of a running program. Finds the calls of malloc functions through the loader's tables
+// of each object, and stores the addresses of the wrappers there. `heaptape record --pid` loads the
+// library into the process and calls the exported functions in a thread of the process
+// (src/record/attach/, src/capture/spool/attach.h).
 #include "capture/libc/objects.h"
 #include "capture/producer/producer.h"
 #include "capture/spool/attach.h"
@@ -18,11 +19,11 @@
 enum {
     MAX_WRAPPERS = 128,
     MAX_SLOTS = 1 << 18,
-    CHECK_NS = 10000000, // between looks for objects that have been loaded since
+    CHECK_NS = 10000000, // between checks for newly loaded objects
     PAGE_BYTES = 4096,
 };
 
-// A place that holds a wrapper's address.
+// A slot that holds a wrapper's address.
 struct slot {
     uintptr_t *at, was;
 };
@@ -31,10 +32,10 @@ static struct {
     struct slot *slots;
     size_t n;
     uintptr_t main_start, main_end;    // the executable
-    unsigned long long loads, unloads; // of objects, when they were looked at last
+    unsigned long long loads, unloads; // counters of the loader at the last check
     struct {
         void *wrapper, *real;
-    } wrappers[MAX_WRAPPERS]; // those that were needed so far
+    } wrappers[MAX_WRAPPERS]; // the wrappers used so far
     size_t n_wrappers;
 } patch;
 
@@ -42,7 +43,7 @@ static _Atomic bool patching;
 static _Atomic uint64_t checked_ns;
 static _Atomic bool patched;
 
-// The function that answered calls of the wrapper's name before; NULL: none did.
+// Returns the function that calls of this name reached before, or NULL.
 static void *real_of(void *wrapper, const char *name)
 {
     for (size_t i = 0; i < patch.n_wrappers; i++) {
@@ -68,8 +69,9 @@ static void write_slot(const struct object *o, uintptr_t *slot, uintptr_t value)
         syscall(SYS_mprotect, page, PAGE_BYTES, PROT_READ);
 }
 
-// An object that has an allocator of its own, and calls that, keeps it. A function that has not been called yet is the
-// object's own stub, or that of an executable that is not position-independent: both lead to the real one.
+// Returns true if the slot leads to the real function. An object that calls its own allocator keeps
+// it. The slot of a function that has not been called yet points to a stub of the object itself, or
+// of an executable that is not position-independent; both lead to the real function.
 static bool leads_to(const struct object *o, const char *name, uintptr_t value, uintptr_t real)
 {
     bool own = value >= o->start && value < o->end,
@@ -99,7 +101,7 @@ static bool is_own(const struct object *o)
     return (uintptr_t)&patch >= o->start && (uintptr_t)&patch < o->end;
 }
 
-// The loader calls its own functions, and its blocks never leave it.
+// The loader calls its own functions, and its blocks stay inside it.
 static bool is_loader(const struct object *o)
 {
     return o->base == getauxval(AT_BASE);
@@ -131,7 +133,7 @@ static int patch_object(struct dl_phdr_info *info, size_t size, void *own)
     return 0;
 }
 
-// Calls that are under way go on where they are.
+// Patches all slots. Calls in progress are not affected.
 static int patch_all(void)
 {
     struct object own = {0};
@@ -154,7 +156,7 @@ static void unpatch_slot(const struct object *o, const char *name, uintptr_t *sl
     void *wrapper = wrapper_of(context, name);
     if (!wrapper || value != (uintptr_t)wrapper)
         return;
-    // The last one: an object may have been unloaded, and another one have come to lie there.
+    // The last entry: the object may have been unloaded, and another object loaded at this address.
     for (size_t i = patch.n; i-- > 0;) {
         if (patch.slots[i].at == slot) {
             write_slot(o, slot, patch.slots[i].was);
@@ -186,7 +188,7 @@ static void unpatch_all(void)
     patch.slots = NULL;
 }
 
-// How often functions are called by other names: through how many places.
+// Number of slots through which functions with other names are called.
 struct name_count {
     const struct spool_wrap *names;
     unsigned places[SPOOL_WRAPPED];
@@ -226,7 +228,8 @@ static int look_for_changes(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
-// Not in a child of a process with several threads: the loader's lock may be held by one that is not there.
+// Checks for changes, but not in a child of a process with several threads: a thread that no longer
+// exists may hold the loader's lock.
 static void look_again(void)
 {
     bool changed = false;
@@ -244,7 +247,8 @@ void wrap_look_for_objects(void)
 {
     if (!atomic_load_explicit(&patched, memory_order_relaxed))
         return;
-    // Each free comes here: this clock needs a tenth of the time of CLOCK_MONOTONIC, and may be some ms late.
+    // Every free comes here. This clock takes a tenth of the time of CLOCK_MONOTONIC, and lags by
+    // up to some ms.
     uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE),
              last = atomic_load_explicit(&checked_ns, memory_order_relaxed);
     if (now - last < CHECK_NS || !atomic_compare_exchange_strong(&checked_ns, &last, now))
@@ -268,8 +272,8 @@ int heaptape_attach(const char *dir, const struct spool_wrap *names)
     patch.n_wrappers = 0;
     if (next_loaded("libstdc++.so") || next_loaded("libc++"))
         wrap_cxx_resolve();
-    // Were calls recorded while only some of the places lead here, blocks would be allocated by a recorded call and freed by
-    // another one, or the other way round.
+    // If calls were recorded while only some of the slots are patched, a block could be allocated
+    // by a recorded call and freed by an unrecorded one, or vice versa.
     int error = producer_attach_later();
     if (!error)
         error = patch_all();
@@ -308,7 +312,7 @@ int heaptape_detach(uint32_t by)
     producer_ended_by(by);
     uint32_t was = producer_enter(PRODUCER_MUTED);
     atomic_store(&patched, false);
-    // Another thread is looking for new objects.
+    // Another thread may be checking for new objects.
     while (atomic_exchange(&patching, true))
         syscall(SYS_sched_yield);
     unpatch_all();

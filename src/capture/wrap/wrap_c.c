@@ -1,4 +1,4 @@
-// The C functions, but for malloc and free, and what is rare of these (wrap_fast.c).
+// The C functions, except malloc and free, whose rare cases are here (wrap_fast.c).
 #include "capture/libc/objects.h"
 #include "capture/wrap/next.h"
 #include "capture/wrap/wrap.h"
@@ -18,7 +18,7 @@ WRAP_COLD void *wrap_allocated(enum event_kind kind, size_t size, void *p, const
     uint8_t error = wrap_error(p, size);
     if (producer_put_again(kind, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
         return p;
-    // Not before it is needed: filling it with zeros takes longer than the usual case.
+    // Filled in only when needed: zeroing the event takes longer than the usual case.
     const struct event ev = {
         .kind = kind, .size = size, .count = 1, .result = (uintptr_t)p, .error = error};
     producer_record(&ev, caller);
@@ -79,7 +79,8 @@ static WRAP_COLD void begin_slow(void *old, const void *caller)
     producer_record(&ev, caller);
 }
 
-// The release half: another thread may get the old address before the real call returns.
+// Records the half that releases the block: another thread may get the old address before the real
+// call returns.
 static inline void resize_begin(void *old, const void *caller)
 {
     if (old && !producer_put_plain(HT_REALLOC_BEGIN, (uintptr_t)old))
@@ -202,7 +203,7 @@ WRAPPER void *pvalloc(size_t size)
     return p;
 }
 
-// C23; libc may not have them, nor the allocator: then they are free.
+// C23. If neither libc nor the allocator has them, free is called.
 WRAPPER void free_sized(void *p, size_t size);
 WRAPPER void free_aligned_sized(void *p, size_t align, size_t size);
 static void (*real_free_sized)(void *p, size_t size);
@@ -247,7 +248,8 @@ void free_aligned_sized(void *p, size_t align, size_t size)
     producer_call_end(begin);
 }
 
-// An allocator beside the one in use, whose functions have other names. What it calls of the one in use is its own business.
+// A second allocator, whose functions have other names. Its own calls of the allocator in use are
+// not recorded.
 static struct {
     struct spool_wrap names;
     void *(*malloc)(size_t size);
@@ -361,7 +363,7 @@ static int named_posix_memalign(void **to, size_t align, size_t size)
 }
 
 static const struct {
-    void **real, *wrapper; // NULL: it is only called
+    void **real, *wrapper; // NULL: heaptape only calls the function
 } named_functions[SPOOL_WRAPPED] = {
     [SPOOL_WRAP_MALLOC] = {(void **)&named.malloc, (void *)named_malloc},
     [SPOOL_WRAP_CALLOC] = {(void **)&named.calloc, (void *)named_calloc},
@@ -373,7 +375,7 @@ static const struct {
     [SPOOL_WRAP_USABLE_SIZE] = {(void **)&named.malloc_usable_size, NULL},
 };
 
-// A thread may still be in a wrapper of before: what it calls stays.
+// The real functions are never reset, because a thread may still be inside an earlier wrapper.
 void wrap_set_names(const struct spool_wrap *names)
 {
     named.names = names ? *names : (struct spool_wrap){0};

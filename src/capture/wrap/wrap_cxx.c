@@ -1,12 +1,13 @@
-// The C++ operators, but for the usual case of the plain ones (wrap_fast.c). In C: linking a C++ runtime into every program
-// is out of the question.
+// The C++ operators, except the usual case of the plain ones (wrap_fast.c). Written in C, because
+// linking a C++ runtime into every program is not acceptable.
 //
-// Where the operators come from libstdc++ or libc++, which only wrap malloc and free, theirs are not called: malloc and
-// free are, directly, and the new_handler loop is run here. An allocator's own operators (jemalloc, tcmalloc, mimalloc,
-// the program's libraries) are called, and what they call of malloc and free is no event.
+// Operators of libstdc++ and libc++ only wrap malloc and free. They are not called: malloc and free
+// are called directly, and the new_handler loop runs here. Operators of an allocator (jemalloc,
+// tcmalloc, mimalloc) or of the program are called, and their own calls of malloc and free are not
+// events.
 //
-// Exceptions pass through the frames here. A frame's personality routine, which needs nothing of the unwinder, records
-// the failed call on the way.
+// Exceptions pass through the frames of this file. A personality routine, which needs nothing from
+// the unwinder, records the failed call on the way.
 #include "capture/wrap/next.h"
 #include "capture/wrap/wrap.h"
 
@@ -16,10 +17,11 @@
 #include <unwind.h>
 
 _Atomic enum wrap_operators wrap_operators;
-static bool own_is_malloc; // the object of WRAP_OPERATORS_OWN is that of malloc
+// With WRAP_OPERATORS_OWN: the object that defines malloc defines the operators, too.
+static bool own_is_malloc;
 
-// By kind. Of any signature: a call passes three arguments, and surplus ones are registers that nobody reads in the
-// ABIs of x86-64 and aarch64.
+// Real operators by kind, with any signature: a call passes three arguments. Surplus arguments are
+// in registers that the operator ignores in the ABIs of x86-64 and aarch64.
 static void *real[HT_KIND_LIMIT];
 
 static void (*(*get_new_handler)(void))(void);
@@ -53,7 +55,7 @@ void wrap_cxx_resolve(void)
         struct next_object hidden_by;
         if (!is_standard_library(object.path) || next_is_bypassed(&hidden_by))
             kind_of = WRAP_OPERATORS_OWN;
-        // An operator that the program does not override may call one that it does.
+        // An operator that the program does not replace may call one that the program replaces.
         if (real[HT_NEW_NOTHROW] && next_object_of(real[HT_NEW_NOTHROW], &object) &&
             is_standard_library(object.path))
             producer_set_object(PRODUCER_IN_RUNTIME, object.start, object.end);
@@ -85,8 +87,8 @@ struct call {
     size_t size, align;
     const void *nothrow; // std::nothrow of the caller, or NULL
     const void *caller;
-    struct call *outer; // a new_handler under way may call operator new
-    uint32_t was;       // busy
+    struct call *outer; // a new_handler in progress may call operator new
+    uint32_t was;       // previous producer_tls.busy
     bool recorded;
 };
 
@@ -100,7 +102,8 @@ static void record(const struct call *c, const void *p)
     producer_record(&ev, c->caller);
 }
 
-// Called for the frame of `guarded` when an exception, or a thread's cancellation, goes through it.
+// Called for the frame of `guarded` when an exception, or the cancellation of the thread, passes
+// through it.
 __attribute__((visibility("hidden"), used)) _Unwind_Reason_Code
 wrap_cxx_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class of,
                      struct _Unwind_Exception *thrown, struct _Unwind_Context *context);
@@ -122,11 +125,10 @@ _Unwind_Reason_Code wrap_cxx_personality(int version, _Unwind_Action actions,
     return _URC_CONTINUE_UNWIND;
 }
 
-// Runs `body`, which may throw, in a frame that notices.
+// Runs `body`, which may throw, in a frame with the personality routine.
 static __attribute__((noinline)) void *guarded(struct call *c, void *(*body)(struct call *c))
 {
-    __asm__ volatile(
-        ".cfi_personality 0x1b, wrap_cxx_personality"); // 0x1b: relative to the place, 4 bytes
+    __asm__ volatile(".cfi_personality 0x1b, wrap_cxx_personality"); // 0x1b: PC-relative, 4 bytes
     c->was = producer_tls.busy;
     c->outer = producer_tls.failing;
     producer_tls.failing = c;
@@ -155,7 +157,8 @@ static bool is_power_of_two(size_t n)
     return n && (n & (n - 1)) == 0;
 }
 
-// What the standard libraries' operators call. `align` is 0 for the forms without.
+// Allocates as the operators of the standard libraries do. `align` is 0 for the forms without
+// alignment.
 static void *standard_take(size_t size, size_t align)
 {
     if (!align)
@@ -166,7 +169,7 @@ static void *standard_take(size_t size, size_t align)
     return next.aligned_alloc(align, rounded);
 }
 
-// [new.delete.single]: as long as there is a handler, it is called and may free something or throw.
+// [new.delete.single]: while a handler is installed, it is called, and may free memory or throw.
 static void *run_handlers(struct call *c)
 {
     for (;;) {
@@ -187,13 +190,14 @@ static WRAP_COLD void *standard_new_slow(struct call *c, void *p)
 {
     if (!p && !c->nothrow)
         p = guarded(c, run_handlers);
+    // The real operator has the catch block.
     else if (!p && get_new_handler && get_new_handler())
-        p = guarded(c, call_real); // it has the catch block
+        p = guarded(c, call_real);
     record(c, p);
     return p;
 }
 
-// All forms but the fast path of the plain ones. An alignment is never 0 in C++.
+// Handles all forms except the fast path of the plain ones. An alignment is never 0 in C++.
 static WRAP_COLD void *new_slow(struct call *c, void *p)
 {
     if (operators_known() == WRAP_OPERATORS_OWN)
@@ -223,7 +227,7 @@ static void *aligned_new(enum event_kind kind, size_t size, size_t align, const 
     return new_slow(&c, NULL);
 }
 
-// What gives the block up, after the event was recorded.
+// Frees the block by a real operator, after the event was recorded.
 static WRAP_COLD void own_delete(enum event_kind kind, void *p, uintptr_t second, uintptr_t third)
 {
     void *found = real[kind] ? real[kind] : real[HT_DELETE];

@@ -1,6 +1,7 @@
-// malloc, free, and the plain C++ operators: what a program calls most. This file is compiled without frame pointers, and each
-// function here ends with a call: what is rare is in others, so that the usual case saves no registers for it. Those others
-// stand in the place of the wrapper's frame then.
+// malloc, free, and the plain C++ operators: the most frequent calls. This file is compiled without
+// frame pointers, and each function ends with a tail call: rare cases are in other functions, so
+// the usual case saves no registers. The frames of those functions take the place of the wrapper's
+// frame.
 #include "capture/wrap/next.h"
 #include "capture/wrap/wrap.h"
 

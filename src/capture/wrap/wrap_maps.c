@@ -1,7 +1,7 @@
-// The program's own mappings, recorded with `heaptape record --maps`. What libc calls for itself, for its malloc and for
-// the stacks of threads, it does not call by these names; what the allocator in use calls for itself is left out by
-// its caller's address.
-#undef _FILE_OFFSET_BITS // with it mmap is another name of mmap64, and both are wrapped here
+// The program's own mappings, for `heaptape record --maps`. libc uses internal names for the
+// mappings of its malloc and of thread stacks, so these are not seen. Mappings of the allocator in
+// use are excluded by the caller's address.
+#undef _FILE_OFFSET_BITS // otherwise mmap is an alias of mmap64, and both are wrapped here
 #include "capture/wrap/next.h"
 #include "capture/wrap/wrap.h"
 
@@ -16,7 +16,8 @@ static void record(const struct event *ev, const void *caller)
         producer_record(ev, caller);
 }
 
-// A mapping as in /proc/PID/maps: "rw-p anonymous". The room is that of a text of both parts.
+// Describes a mapping as in /proc/PID/maps, for example "rw-p anonymous". HOW_BYTES is enough for
+// both parts.
 enum { HOW_BYTES = 16 };
 
 static uint32_t describe(char how[HOW_BYTES], int protection, int flags)
@@ -60,7 +61,7 @@ WRAPPER void *mmap64(void *at, size_t bytes, int protection, int flags, int fd, 
     return producer_wants_maps() ? record_mmap(at, bytes, protection, flags, p, WRAP_CALLER) : p;
 }
 
-// Stamped before, as every call that releases memory; so it is not known yet whether it will fail.
+// Stamped before the call, like every call that releases memory, so the result is not known yet.
 WRAPPER int munmap(void *at, size_t bytes)
 {
     if (producer_wants_maps()) {

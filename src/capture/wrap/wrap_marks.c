@@ -1,5 +1,5 @@
-// Calls that mark a place in the trace, the program's own and the statistics and tuning calls of the allocator; and those by
-// which the program steers its own recording.
+// Calls that put a mark into the trace (the program's own, and statistics and tuning calls of the
+// allocator), and calls that control the recording of the program.
 #include "capture/wrap/next.h"
 #include "capture/wrap/wrap.h"
 #define HEAPTAPE_LIBRARY
@@ -48,7 +48,7 @@ WRAPPER void heaptape_pool_reset(const void *pool)
                     WRAP_CALLER);
 }
 
-// jemalloc's. Where the allocator has none, no name is known.
+// jemalloc's function. If the allocator lacks it, every name is unknown (ENOENT).
 WRAPPER int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size);
 int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size)
 {
@@ -80,7 +80,7 @@ WRAPPER struct mallinfo mallinfo(void)
     return next.mallinfo();
 }
 
-// glibc 2.33; other libcs may not have it.
+// glibc 2.33; other C libraries may lack it.
 WRAPPER struct mallinfo2 mallinfo2(void)
 {
     static struct mallinfo2 (*_Atomic real)(void);
@@ -112,7 +112,7 @@ VERB(start, CONTROL_START)
 VERB(stop, CONTROL_STOP)
 VERB(pause, CONTROL_PAUSE)
 VERB(resume, CONTROL_RESUME)
-VERB(unpause, CONTROL_RESUME) // glibc's word
+VERB(unpause, CONTROL_RESUME) // glibc's name
 VERB(sync, CONTROL_SYNC)
 VERB(reset, CONTROL_RESET)
 

@@ -1,4 +1,5 @@
-// Births and ends of the process and its threads, and calls that change what it may do and what code it has.
+// Start and exit of the process and its threads, and calls that change what the process may do and
+// which code it contains.
 #include "capture/producer/producer_private.h"
 #include "capture/unwind/unwind.h"
 #include "capture/wrap/next.h"
@@ -17,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-// A sandbox: afterwards a system call that the filter did not expect may kill the program, and a look at the time-stamp
-// counter too; so what recording needs is fetched before.
+// A sandbox: afterwards a system call that the filter does not expect, or reading the time-stamp
+// counter, may kill the program. Therefore the resources for recording are allocated before.
 WRAPPER int prctl(int option, ...)
 {
     unsigned long a[4];
@@ -35,7 +36,7 @@ WRAPPER int prctl(int option, ...)
     if (strict || forbids_counter)
         producer_forbid(forbids_counter);
     int rc = next.prctl(option, a[0], a[1], a[2], a[3]);
-    // Programs such as Firefox pass a filter of NULL to find out whether the kernel has filters.
+    // Programs such as Firefox pass a NULL filter to find out whether the kernel supports filters.
     if (rc < 0 && changes)
         producer_sandbox_refused(changes);
     if (rc < 0 && strict)
@@ -43,14 +44,14 @@ WRAPPER int prctl(int option, ...)
     return rc;
 }
 
-enum { ASK_NS = 200000, ASK_TIMES = 500 }; // how long malloc may take to answer: 0.1 s
+enum { ASK_NS = 200000, ASK_TIMES = 500 }; // time limit for the child's query: 0.1 s
 
-// In a child, which shares nothing with the program but the spool: a lock of malloc's may be held by a thread that was
-// interrupted, and lists of free blocks that the program has overwritten may have no end.
+// Runs in a child that shares only the spool with the program: a thread that was interrupted may
+// hold a lock of malloc, and free lists that the program has overwritten may be endless.
 static _Noreturn void ask_malloc(next_mallinfo2_function ask, struct spool_header *h)
 {
     syscall(SYS_prctl, PR_SET_PDEATHSIG, (long)SIGKILL, 0l, 0l, 0l);
-    syscall(SYS_prctl, PR_SET_DUMPABLE, 0l, 0l, 0l, 0l); // no core file of it
+    syscall(SYS_prctl, PR_SET_DUMPABLE, 0l, 0l, 0l, 0l); // no core file
     struct mallinfo2 m = ask();
     atomic_store(&h->malloc_in_use_bytes, m.uordblks + m.hblkhd);
     atomic_store(&h->malloc_system_bytes, m.arena + m.hblkhd);
@@ -70,8 +71,9 @@ static void wait_for(long child)
     syscall(SYS_wait4, child, NULL, (long)__WALL, NULL);
 }
 
-// Where objects call malloc past the wrappers: how many bytes are in use in all? The child sends no signal at its end, and
-// wait(2) does not find it. All signals are blocked: one that it causes itself ends it without the program's handlers.
+// If objects bypass the wrappers of malloc, records how many bytes are in use in total. The child
+// sends no signal at its exit and is invisible to wait(2). All signals are blocked: a fault of the
+// child ends it without running handlers of the program.
 static void measure_bypassed(void)
 {
     next_report_deepbound();
@@ -90,7 +92,7 @@ static void measure_bypassed(void)
     errno = saved_errno;
 }
 
-// Other code may come to lie where the object was.
+// The next object may be loaded at the address of this one.
 WRAPPER int dlclose(void *handle)
 {
     next_report_deepbound();
@@ -114,7 +116,8 @@ WRAPPER _Noreturn void _Exit(int status)
     _exit(status);
 }
 
-// The new thread's first step. A tail call: the program's stack traces end in its own function.
+// First function of a new thread. The tail call makes stack traces of the program end in its own
+// function.
 static void *begin(void *data)
 {
     struct producer_thread *t = data;
