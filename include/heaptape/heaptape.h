@@ -1,19 +1,21 @@
-// Control of the recording from inside the traced program. Nothing needs to be linked: without libheaptape.so preloaded,
-// the calls do nothing and return 0. `heaptape ctl` offers the same operations from outside.
+// Controls the recording from inside the traced program. Link with no library: unless
+// libheaptape.so is preloaded, the calls do nothing and return 0. `heaptape ctl` offers the same
+// operations from outside.
 //
-// Each call applies to all threads of the calling process, and to the processes that it forks afterwards. After exec, a
-// process is recorded as the recording was started.
+// Each call applies to all threads of the calling process, and to processes that it forks
+// afterwards. After exec, a process starts with the initial state of the recording.
 //
-// heaptape_mark(text), heaptape_pause(), heaptape_resume(), heaptape_unpause(), heaptape_start(), heaptape_stop(),
-// heaptape_sync(), heaptape_reset(), heaptape_status(); heaptape_pool_alloc(pool, block, size),
-// heaptape_pool_free(pool, block), heaptape_pool_reset(pool).
+// heaptape_mark(text), heaptape_pause(), heaptape_resume(), heaptape_unpause(), heaptape_start(),
+// heaptape_stop(), heaptape_sync(), heaptape_reset(), heaptape_status(); heaptape_pool_alloc(pool,
+// block, size), heaptape_pool_free(pool, block), heaptape_pool_reset(pool).
 //
-// The functions that return an int return 0 or an errno value: ENOENT if the process is not recorded, ENODATA if recording
-// has turned itself off, EPIPE if the recorder has ended.
+// Functions that return an int return 0 or an errno value: ENOENT if the process is not recorded,
+// ENODATA if recording has turned itself off, EPIPE if the recorder has ended.
 #ifndef HEAPTAPE_HEAPTAPE_H
 #define HEAPTAPE_HEAPTAPE_H
 
-// No macro has the name of a function, so that classes and structs may have members of these names.
+// No macro has the name of a function, so that classes and structs may have members with these
+// names.
 #if !defined(HEAPTAPE_LIBRARY) && !defined(__PIC__) && !defined(__PIE__)
 #include <dlfcn.h>
 #include <stddef.h>
@@ -24,12 +26,12 @@ extern "C" {
 #endif
 
 #if defined(HEAPTAPE_LIBRARY)
-// libheaptape.so defines the functions itself.
+// libheaptape.so defines the functions.
 void heaptape_mark(const char *text);
 #define HEAPTAPE_CONTROL(result, name, none)          result heaptape_##name(void);
 #define HEAPTAPE_POOL(name, parameters, types, given) void heaptape_pool_##name parameters;
 #elif defined(__PIC__) || defined(__PIE__)
-// The inline functions have symbols of their own: heaptape_mark is the library's.
+// The inline functions have different symbols, because the library defines heaptape_mark.
 #define HEAPTAPE_CONTROL(result, name, none)                                                       \
     result heaptape_library_##name(void) __asm__("heaptape_" #name) __attribute__((weak));         \
     static inline result heaptape_##name(void) __asm__("heaptape_inline_" #name);                  \
@@ -51,15 +53,16 @@ void heaptape_mark(const char *text);
 void heaptape_library_mark(const char *text) __asm__("heaptape_mark") __attribute__((weak));
 static inline void heaptape_mark(const char *text) __asm__("heaptape_inline_mark");
 
-// Records a mark with this text (at most 1024 bytes of it) at this point of the calling thread. NULL means an empty text.
+// Records a mark with this text (at most 1024 bytes) at this point of the calling thread. NULL is
+// an empty text.
 static inline void heaptape_mark(const char *text)
 {
     if (heaptape_library_mark)
         heaptape_library_mark(text);
 }
 #else
-// In code that is not position-independent the linker settles a weak symbol that nobody defines: it would be NULL in
-// every run.
+// In code that is not position-independent, the linker resolves an undefined weak symbol to NULL,
+// even if the library is preloaded. Therefore the functions are looked up at run time.
 #define HEAPTAPE_CONTROL(result, name, none)                                                       \
     static inline result heaptape_##name(void)                                                     \
     {                                                                                              \
@@ -69,7 +72,7 @@ static inline void heaptape_mark(const char *text)
         return found ? found() : none;                                                             \
     }
 
-// The calls that are made often look once.
+// Frequent calls look up their function once.
 #define HEAPTAPE_FOUND(types, name)                                                                \
     static void(*found) types;                                                                     \
     static int looked;                                                                             \
@@ -95,47 +98,52 @@ static inline void heaptape_mark(const char *text)
 }
 #endif
 
-// A pool (arena, region, zone) hands out blocks of memory that it has from malloc or mmap, and often frees them all at once.
-// These calls record its blocks, so that `heaptape stat --by pool` can say which line has how much of it. `pool` is any
-// address that stands for the pool. The memory below is recorded as ever, and is what a replay asks for.
+// A pool (arena, region, zone) subdivides memory that it gets from malloc or mmap, and often frees
+// all its blocks at once. These calls record the blocks of a pool, so that `heaptape stat --by
+// pool` can show the memory per line of code. `pool` is any address that identifies the pool. The
+// memory of the pool itself is recorded as usual; a replay allocates that memory, not the blocks.
 
-// The pool has handed out `block`, of `size` bytes. NULL, of an allocation that failed, is recorded but counts as no block.
+// Call after the pool has allocated `block`, of `size` bytes. NULL, from an allocation that failed,
+// is recorded but does not count as a block.
 HEAPTAPE_POOL(alloc, (const void *pool, const void *block, __SIZE_TYPE__ size),
               (const void *, const void *, __SIZE_TYPE__), (pool, block, size))
 
-// The block goes back to the pool. To be called before the pool can hand it out again.
+// Call before the pool can reuse `block`, which it frees.
 HEAPTAPE_POOL(free, (const void *pool, const void *block), (const void *, const void *),
               (pool, block))
 
-// All blocks of the pool go back to it, or the pool ends.
+// Call when the pool frees all its blocks, or is destroyed.
 HEAPTAPE_POOL(reset, (const void *pool), (const void *), (pool))
 #undef HEAPTAPE_POOL
 #undef HEAPTAPE_FOUND
 
-// Pauses recording in all threads. Pausing is exact: no call of the malloc API and no mark that begins after
-// heaptape_pause has returned is recorded, and every one that begins after heaptape_resume has returned is recorded. A call
-// in progress meanwhile may be recorded or not; a realloc is recorded completely or not at all. Thread starts and exits are
-// always recorded. The trace does not know blocks that were allocated during a pause when they are freed after it.
+// Pauses recording in all threads. The boundaries are exact: a call of the malloc API or a mark
+// that begins after heaptape_pause returned is not recorded; a call or mark that begins after
+// heaptape_resume returned is recorded. A call in progress at that time may or may not be recorded;
+// a realloc is recorded completely or not at all. Thread starts and exits are always recorded. The
+// trace does not contain the allocation of blocks that are allocated during a pause and freed
+// afterwards.
 HEAPTAPE_CONTROL(int, pause, 0)
 
-// Resumes recording after heaptape_pause. EPERM after heaptape_stop.
+// Resumes recording after heaptape_pause. Returns EPERM after heaptape_stop.
 HEAPTAPE_CONTROL(int, resume, 0)
 
-// The same; the name follows glibc's mtrace_unpause.
+// Alias of heaptape_resume, named after glibc's mtrace_unpause.
 HEAPTAPE_CONTROL(int, unpause, 0)
 
-// Starts recording, also after heaptape_stop and in a program run by `heaptape record --start=paused`.
+// Starts recording, also after heaptape_stop and in a program run by `heaptape record
+// --start=paused`.
 HEAPTAPE_CONTROL(int, start, 0)
 
-// Pauses and then syncs.
+// Pauses recording, then syncs.
 HEAPTAPE_CONTROL(int, stop, 0)
 
-// Returns when all events so far, of all threads of the process, are in the trace file. Without a recorder it returns at
-// once, since the spool is the file.
+// Returns when all events so far, of all threads of the process, are in the trace file. Without a
+// recorder, returns at once, because the spool is the file.
 HEAPTAPE_CONTROL(int, sync, 0)
 
-// Empties the trace file: discards what was recorded so far, of all processes of the recording. ENOTSUP if the trace is
-// not a regular file or there is no recorder.
+// Empties the trace file: discards everything recorded so far, in all processes of the recording.
+// Returns ENOTSUP if the trace is not a regular file or no recorder runs.
 HEAPTAPE_CONTROL(int, reset, 0)
 
 enum heaptape_state {
@@ -145,7 +153,7 @@ enum heaptape_state {
     HEAPTAPE_STOPPED = 3
 };
 
-// The state of this process's recording; HEAPTAPE_NONE if it is not recorded.
+// Returns the state of recording in this process; HEAPTAPE_NONE if it is not recorded.
 HEAPTAPE_CONTROL(enum heaptape_state, status, HEAPTAPE_NONE)
 #undef HEAPTAPE_CONTROL
 
