@@ -65,7 +65,7 @@ static struct {
 };
 
 // Makes a system call. Returns its result, or a negative errno.
-static long call(long number, const long a[6])
+static long raw_syscall(long number, const long a[6])
 {
 #if defined(__x86_64__)
     register long r10 __asm__("r10") = a[3];
@@ -102,7 +102,7 @@ HIDDEN long syscall(long number, ...)
     for (unsigned i = 0; i < 6; i++)
         a[i] = va_arg(rest, long);
     va_end(rest);
-    long result = call(number, a);
+    long result = raw_syscall(number, a);
     if (result >= 0 || result < -MAX_ERRNO)
         return result;
     errno = (int)-result;
@@ -180,13 +180,13 @@ HIDDEN uid_t geteuid(void)
 }
 
 // Exits: without dlsym no call can be forwarded.
-static _Noreturn void give_up(void)
+static _Noreturn void exit_unsupported(void)
 {
     static const char text[] =
         "heaptape: libheaptape.so: the C library of this program is not supported\n";
-    call(SYS_write, (const long[6]){2, (long)text, sizeof text - 1});
+    raw_syscall(SYS_write, (const long[6]){2, (long)text, sizeof text - 1});
     for (;;)
-        call(SYS_exit_group, (const long[6]){127});
+        raw_syscall(SYS_exit_group, (const long[6]){127});
 }
 
 // Reads an object of the loader's list. The first mapped bytes of an object are its ELF header.
@@ -241,14 +241,14 @@ static void find_all(void)
     struct object c, loader;
     void *found;
     if (!find_objects(&c, &loader))
-        give_up();
+        exit_unsupported();
 #define FIND(result, name, ...)                                                                    \
     libc.name = (__typeof__(libc.name))find_function(&c, &loader, #name);
     OPTIONAL_TABLE(FIND)
 #undef FIND
 #define FIND(result, name, ...)                                                                    \
     if (!(found = find_function(&c, &loader, #name)))                                              \
-        give_up();                                                                                 \
+        exit_unsupported();                                                                        \
     libc.name = (__typeof__(libc.name))found;
     NEEDED_TABLE(FIND)
 #undef FIND
@@ -272,7 +272,7 @@ static void find_all(void)
 NEEDED_TABLE(DEFINE)
 #undef DEFINE
 
-static void ensure(void)
+static void ensure_found(void)
 {
     if (!__atomic_load_n(&libc.address, __ATOMIC_ACQUIRE))
         find_all();
@@ -280,7 +280,7 @@ static void ensure(void)
 
 const void *libc_address(void)
 {
-    ensure();
+    ensure_found();
     return libc.address;
 }
 
@@ -288,7 +288,7 @@ HIDDEN int __register_atfork(void (*before)(void), void (*parent)(void), void (*
                              void *object);
 int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void), void *object)
 {
-    ensure();
+    ensure_found();
     if (libc.__register_atfork)
         return libc.__register_atfork(before, parent, child, object);
     return libc.pthread_atfork ? libc.pthread_atfork(before, parent, child) : ENOSYS;
@@ -296,6 +296,6 @@ int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(
 
 HIDDEN int _dl_find_object(void *at, struct dl_find_object *to)
 {
-    ensure();
+    ensure_found();
     return libc._dl_find_object ? libc._dl_find_object(at, to) : -1;
 }

@@ -161,7 +161,7 @@ struct object_search {
     void *found;
 };
 
-static int look_in(struct dl_phdr_info *info, size_t size, void *data)
+static int search_object(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct object_search *s = data;
     struct object o;
@@ -175,6 +175,6 @@ static int look_in(struct dl_phdr_info *info, size_t size, void *data)
 void *objects_function(const char *name, const void *except)
 {
     struct object_search s = {.name = name, .except = (uintptr_t)except};
-    dl_iterate_phdr(look_in, &s);
+    dl_iterate_phdr(search_object, &s);
     return s.found;
 }

@@ -42,14 +42,14 @@ void producer_set_named_usable(size_t (*usable)(void *block))
     named_usable_size = usable;
 }
 
-static bool is_in(enum object object, const void *address)
+static bool object_has_code(enum object object, const void *address)
 {
     return (uintptr_t)address >= objects[object].start && (uintptr_t)address < objects[object].end;
 }
 
 bool producer_is_allocator(const void *address)
 {
-    return is_in(OBJECT_ALLOCATOR, address);
+    return object_has_code(OBJECT_ALLOCATOR, address);
 }
 
 bool producer_wants_maps(void)
@@ -70,10 +70,10 @@ static bool is_nested(uint32_t busy, const void *caller)
 {
     if (!(busy & (PRODUCER_IN_ALLOCATOR | PRODUCER_IN_OPERATOR | PRODUCER_MUTED)))
         return false;
-    return (busy & PRODUCER_MUTED) || is_in(OBJECT_OWN, caller) ||
-           ((busy & PRODUCER_IN_ALLOCATOR) && is_in(OBJECT_ALLOCATOR, caller)) ||
+    return (busy & PRODUCER_MUTED) || object_has_code(OBJECT_OWN, caller) ||
+           ((busy & PRODUCER_IN_ALLOCATOR) && object_has_code(OBJECT_ALLOCATOR, caller)) ||
            ((busy & PRODUCER_IN_OPERATOR) &&
-            (is_in(OBJECT_OPERATOR, caller) || is_in(OBJECT_RUNTIME, caller)));
+            (object_has_code(OBJECT_OPERATOR, caller) || object_has_code(OBJECT_RUNTIME, caller)));
 }
 
 static size_t words_left(const struct producer_stream *stream)
@@ -126,7 +126,7 @@ static uint64_t stamp_release(const struct producer_process *p, uint64_t address
     return ticks >> CODEC_STAMP_SHIFT;
 }
 
-static uint64_t stamp_of(const struct producer_process *p, const struct event *ev)
+static uint64_t event_stamp(const struct producer_process *p, const struct event *ev)
 {
     enum event_class class = event_infos[ev->kind].class;
     bool is_release = (class == HT_CLASS_FREE || class == HT_CLASS_HALF) && ev->ptr;
@@ -190,7 +190,7 @@ void producer_stream_put(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream, const struct event *ev)
 {
     if (make_room(p, t, stream, ev))
-        put_record(stream, ev, stamp_of(p, ev));
+        put_record(stream, ev, event_stamp(p, ev));
 }
 
 void producer_stream_end(struct producer_process *p, struct producer_thread *t,
@@ -269,8 +269,8 @@ static bool has_stack(const struct event *ev)
     return producer_tls.stack_left < 0 && producer_site_chosen(size);
 }
 
-static void put(struct producer_process *p, struct producer_thread *t,
-                struct producer_stream *stream, const struct event *ev, const void *caller)
+static void put_event(struct producer_process *p, struct producer_thread *t,
+                      struct producer_stream *stream, const struct event *ev, const void *caller)
 {
     struct event noted = *ev;
     if (producer_depth && (allocates(ev) || ev->kind == HT_POOL_ALLOC) && has_stack(ev))
@@ -282,13 +282,13 @@ static void put(struct producer_process *p, struct producer_thread *t,
 }
 
 // Threads whose indices differ by a multiple of UINT16_MAX have no fence against each other.
-static uint32_t releaser_of(const struct producer_process *p, const struct producer_thread *t)
+static uint32_t releaser_number(const struct producer_process *p, const struct producer_thread *t)
 {
     bool alone = atomic_load_explicit(&p->fresh_threads, memory_order_relaxed) < 2;
     return alone ? 0 : 1 + t->index % UINT16_MAX;
 }
 
-static void record(const struct event *ev, const void *caller, uint32_t busy)
+static void record_event(const struct event *ev, const void *caller, uint32_t busy)
 {
     struct producer_process *p =
         atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
@@ -301,7 +301,7 @@ static void record(const struct event *ev, const void *caller, uint32_t busy)
             count_unrecorded(p, ev);
         return;
     }
-    producer_tls.releaser = releaser_of(p, t);
+    producer_tls.releaser = releaser_number(p, t);
     bool interrupting = busy & PRODUCER_WRITING, timed = producer_cost_is_due(t);
     uint64_t begin = timed ? clock_ticks(p->clock) : 0;
     struct producer_stream *stream = &t->streams[interrupting];
@@ -310,11 +310,11 @@ static void record(const struct event *ev, const void *caller, uint32_t busy)
     uint64_t mask = interrupting ? producer_signals_block() : 0;
     if (p->measures)
         producer_residency_before(p, t, stream, ev, !muted);
-    // Before put, because the block of `ev` has no used pages yet.
+    // Before put_event, because the block of `ev` has no used pages yet.
     if (p->measures && !muted && !interrupting)
         producer_residency_follow(p, t, stream);
     if (!muted)
-        put(p, t, stream, ev, caller);
+        put_event(p, t, stream, ev, caller);
     if (p->measures && !muted)
         producer_residency_after(p, t, ev);
     if (interrupting)
@@ -378,7 +378,7 @@ void producer_record(const struct event *ev, const void *caller)
         busy | PRODUCER_WRITING | (busy & PRODUCER_WRITING ? PRODUCER_INTERRUPTING : 0);
     producer_compiler_fence();
     int saved_errno = errno;
-    record(ev, caller, busy);
+    record_event(ev, caller, busy);
     producer_tls.decided = PRODUCER_UNDECIDED;
     errno = saved_errno;
     producer_compiler_fence();

@@ -37,7 +37,7 @@ struct alone_start {
 
 static bool has_started; // this process, or an ancestor that forked it, has started a recorder
 
-static const char *value_of(const char *name)
+static const char *find_variable(const char *name)
 {
     size_t n = strlen(name);
     for (char **e = environ; e && *e; e++) {
@@ -47,7 +47,7 @@ static const char *value_of(const char *name)
     return NULL;
 }
 
-static void put_number(char *to, uint64_t value)
+static void format_number(char *to, uint64_t value)
 {
     char digits[24], *d = digits + sizeof digits - 1;
     *d = 0;
@@ -57,7 +57,7 @@ static void put_number(char *to, uint64_t value)
     strcpy(to, d);
 }
 
-static bool complain(const char *what)
+static bool print_failure(const char *what)
 {
     static const char before[] = "heaptape: nothing is recorded by LD_PRELOAD alone: ",
                       after[] = "; use 'heaptape record'\n";
@@ -80,7 +80,7 @@ static bool find_heaptape(char path[CALLED], const char *library, const char *in
     int fd = (int)syscall(SYS_openat, AT_FDCWD, library, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return false;
-    put_number(link + strlen(link), (uint64_t)fd);
+    format_number(link + strlen(link), (uint64_t)fd);
     long n = syscall(SYS_readlinkat, AT_FDCWD, link, real, sizeof real - 64);
     syscall(SYS_close, fd);
     if (n <= 0)
@@ -129,7 +129,7 @@ static void set_arguments(struct alone_start *s, const char *options)
     // Interpreted as in a session without a recorder. --stacks in HEAPTAPE_RECORD follows and takes
     // precedence.
     struct spool_stacks ignored = {0};
-    const char *stacks = value_of(SPOOL_ENV_STACKS);
+    const char *stacks = find_variable(SPOOL_ENV_STACKS);
     if (stacks && strlen(stacks) < sizeof s->stacks - sizeof "--stacks=" &&
         spool_parse_stacks(stacks, &ignored) == 0) {
         strcat(strcpy(s->stacks, "--stacks="), stacks);
@@ -191,7 +191,7 @@ static _Noreturn void run_recorder(struct alone_start *s)
 }
 
 // Forks without an exit signal: SIGCHLD and wait(2) belong to the program.
-static long fork_unseen(void)
+static long fork_without_signal(void)
 {
 #ifdef __x86_64__
     return syscall(SYS_clone, 0ul, NULL, NULL, NULL, 0ul);
@@ -200,12 +200,12 @@ static long fork_unseen(void)
 #endif
 }
 
-static bool start_unseen(struct alone_start *s)
+static bool start_detached(struct alone_start *s)
 {
     int status;
-    long pid = fork_unseen();
+    long pid = fork_without_signal();
     if (pid == 0) {
-        if (fork_unseen() == 0)
+        if (fork_without_signal() == 0)
             run_recorder(s);
         syscall(SYS_exit_group, 0);
     }
@@ -227,7 +227,7 @@ static bool read_report(int fd, char *dir, size_t room)
         struct timespec most = {.tv_sec = START_WAIT_S};
         long ready = syscall(SYS_ppoll, &in, 1, &most, NULL, 0);
         if (ready == 0)
-            return complain("the recorder did not start in time");
+            return print_failure("the recorder did not start in time");
         got = ready > 0 ? syscall(SYS_read, fd, dir + n, room - n) : -1;
         if (got < 0 && errno != EINTR)
             break;
@@ -240,16 +240,16 @@ static bool start_recorder(struct alone_start *s, struct producer_inherited *in)
 {
     int ends[2];
     if (syscall(SYS_pipe2, ends, O_CLOEXEC) < 0)
-        return complain("no descriptor is left");
+        return print_failure("no descriptor is left");
     s->report = (int)syscall(SYS_fcntl, ends[1], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     syscall(SYS_close, ends[1]);
     strcpy(s->attach, SPOOL_ENV_ATTACH "=");
-    put_number(s->attach + strlen(s->attach), (uint64_t)syscall(SYS_getpid));
+    format_number(s->attach + strlen(s->attach), (uint64_t)syscall(SYS_getpid));
     strcat(s->attach, ":");
-    put_number(s->attach + strlen(s->attach), (uint64_t)s->report);
-    bool started = s->report >= 0 && start_unseen(s);
+    format_number(s->attach + strlen(s->attach), (uint64_t)s->report);
+    bool started = s->report >= 0 && start_detached(s);
     if (!started)
-        complain("no process can be started");
+        print_failure("no process can be started");
     has_started = started && read_report(ends[0], in->dir, sizeof in->dir);
     if (!has_started)
         in->dir[0] = 0;
@@ -257,35 +257,36 @@ static bool start_recorder(struct alone_start *s, struct producer_inherited *in)
     return has_started;
 }
 
-static bool is_asked(void)
+static bool is_requested(void)
 {
-    return value_of("HEAPTAPE_RECORD") || value_of("MALLOC_LOG") || value_of("MTRACE_CTL_FILE") ||
-           value_of("TCMALLOC_TRACE_OUTPUT");
+    return find_variable("HEAPTAPE_RECORD") || find_variable("MALLOC_LOG") ||
+           find_variable("MTRACE_CTL_FILE") || find_variable("TCMALLOC_TRACE_OUTPUT");
 }
 
 bool producer_alone_start(struct producer_inherited *in)
 {
     static bool tried; // also set by an ancestor that forked this process
     int is_subreaper = 0;
-    if (tried || !environ || !is_asked() || !in->library[0])
+    if (tried || !environ || !is_requested() || !in->library[0])
         return false;
     tried = true;
     struct alone_start *s = producer_mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE,
                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (s == MAP_FAILED)
-        return complain("no memory is left");
+        return print_failure("no memory is left");
     bool found = find_heaptape(s->path, in->library, in->heaptape), started = false;
     syscall(SYS_prctl, PR_GET_CHILD_SUBREAPER, &is_subreaper, 0, 0, 0);
-    s->keep = log_descriptor(value_of("MALLOC_LOG"));
-    set_arguments(s, value_of("HEAPTAPE_RECORD"));
+    s->keep = log_descriptor(find_variable("MALLOC_LOG"));
+    set_arguments(s, find_variable("HEAPTAPE_RECORD"));
     if (found && is_heaptape(s->path))
         started = false;
     else if (!found)
-        complain("heaptape was not found beside libheaptape.so");
+        print_failure("heaptape was not found beside libheaptape.so");
     else if (syscall(SYS_getpid) == 1 || is_subreaper)
-        complain("the program inherits processes whose parents end, and the recorder would be one");
+        print_failure(
+            "the program inherits processes whose parents end, and the recorder would be one");
     else if (!set_environment(s))
-        complain("the environment is too large");
+        print_failure("the environment is too large");
     else
         started = start_recorder(s, in);
     producer_munmap(s, sizeof *s);

@@ -93,7 +93,7 @@ static struct spool_chunk *pop_free(struct producer_process *p)
 
 // Returns the number of chunks that the process may hold now. It is large enough that the recorder
 // has chunks to free when all are in use.
-static uint32_t limit_of(const struct producer_process *p)
+static uint32_t chunk_limit(const struct producer_process *p)
 {
     uint32_t max = p->max_chunks,
              fetched = atomic_load_explicit(&p->sandboxed, memory_order_relaxed);
@@ -154,7 +154,7 @@ static bool open_chunk(struct producer_process *p, uint32_t index, bool whole)
 
 void producer_chunks_fetch(struct producer_process *p)
 {
-    uint32_t n = 0, limit = limit_of(p);
+    uint32_t n = 0, limit = chunk_limit(p);
     limit = limit < MOST_FETCHED ? limit : MOST_FETCHED;
     while (n < limit && open_chunk(p, n, true))
         n++;
@@ -196,13 +196,13 @@ void producer_sandbox_refused(unsigned changes)
 
 // Sets *scarce if the spool cannot grow although the limit allows more chunks: other threads may
 // then own all chunks.
-static struct spool_chunk *take_fresh(struct producer_process *p, bool *scarce)
+static struct spool_chunk *acquire_fresh(struct producer_process *p, bool *scarce)
 {
     _Atomic uint32_t *fresh_chunks = &p->header->fresh_chunks;
     uint32_t fresh = atomic_load_explicit(fresh_chunks, memory_order_relaxed);
     do {
         *scarce = fresh >= p->max_chunks;
-        if (fresh >= limit_of(p))
+        if (fresh >= chunk_limit(p))
             return NULL;
         *scarce = !open_chunk(p, fresh, false);
         if (*scarce)
@@ -274,7 +274,7 @@ struct spool_chunk *producer_chunk_take(struct producer_process *p, uint64_t *wa
         bool refused = atomic_load_explicit(&p->header->refused, memory_order_acquire);
         struct spool_chunk *chunk = refused ? NULL : pop_free(p);
         if (!chunk && !refused)
-            chunk = take_fresh(p, &scarce);
+            chunk = acquire_fresh(p, &scarce);
         if (chunk)
             return chunk;
         const char *reason = reason_to_stop(p, scarce, *waited_ns);
@@ -342,7 +342,7 @@ uint64_t producer_cost_measure(enum clock_kind clock)
 enum { MIN_PERIOD = 8, MAX_PERIOD = 256, CALLS_A_PERIOD = 256 };
 
 // Returns the mean number of calls per timed call.
-static uint32_t period_of(const struct producer_thread *t)
+static uint32_t timing_period(const struct producer_thread *t)
 {
     uint32_t doubled = t->timed_calls / CALLS_A_PERIOD;
     return doubled < 5 ? MIN_PERIOD << doubled : MAX_PERIOD;
@@ -363,7 +363,7 @@ bool producer_call_chosen(void)
         // Calls of a program may be periodic, so the distance is random, from 1 to twice the period
         // less 1.
         uint64_t bits = (clock_counter() + t->timed_calls) * 0x9e3779b97f4a7c15u >> 32;
-        producer_tls.untimed = (int32_t)(bits * (2 * period_of(t) - 1) >> 32);
+        producer_tls.untimed = (int32_t)(bits * (2 * timing_period(t) - 1) >> 32);
     }
     producer_leave(was);
     return chosen;
@@ -373,7 +373,7 @@ static void add_call(uint64_t ticks)
 {
     struct producer_thread *t = producer_tls.thread;
     struct spool_header *h = producer_inherited.spool;
-    uint64_t period = period_of(t);
+    uint64_t period = timing_period(t);
     // A signal handler may have forked meanwhile, or ended the recording.
     if (!h || producer_no_room(t->streams[0].pos) || ticks >> INTERRUPTED_BITS)
         return;

@@ -5,7 +5,7 @@
 #include <sys/syscall.h>
 
 // Matches a character with the set "[a-z]" or "[!a-z]" at `*at`, and moves `*at` past the set.
-static bool in_set(const char **at, char c)
+static bool match_set(const char **at, char c)
 {
     const char *p = *at + 1;
     bool negated = *p == '!' || *p == '^', found = false;
@@ -33,7 +33,7 @@ bool producer_glob(const char *pattern, const char *text)
             resume = text;
             continue;
         }
-        bool same = *at == '[' ? in_set(&at, *text) : *at && (*at == '?' || *at == *text);
+        bool same = *at == '[' ? match_set(&at, *text) : *at && (*at == '?' || *at == *text);
         if (same) {
             pattern = *pattern == '[' ? at : pattern + 1;
             text++;

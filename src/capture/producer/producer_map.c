@@ -33,7 +33,7 @@ static void *remap(void *from, size_t bytes, void *to)
 }
 
 // Reserves `bytes` of address space, aligned to the size of a chunk. Returns NULL on failure.
-static char *reserve(size_t bytes)
+static char *reserve_space(size_t bytes)
 {
     size_t room = bytes + SPOOL_CHUNK_BYTES;
     char *at =
@@ -48,7 +48,7 @@ static char *reserve(size_t bytes)
 }
 
 // Makes the mapping at `at`, of the header and the first chunks, the spool of the process.
-static struct spool_header *adopt(struct producer_inherited *in, char *at)
+static struct spool_header *set_spool(struct producer_inherited *in, char *at)
 {
     madvise(at, FIRST_BYTES, MADV_DONTDUMP);
     in->spool = (struct spool_header *)at;
@@ -62,7 +62,7 @@ static struct spool_header *adopt(struct producer_inherited *in, char *at)
 struct spool_header *producer_map_first(struct producer_inherited *in, int fd, uint32_t open_chunks)
 {
     const size_t open_bytes = SPOOL_HEADER_BYTES + (size_t)open_chunks * SPOOL_CHUNK_BYTES;
-    char *at = in->place ? in->place : reserve(FIRST_BYTES);
+    char *at = in->place ? in->place : reserve_space(FIRST_BYTES);
     in->place = NULL;
     if (!at)
         return NULL;
@@ -72,13 +72,13 @@ struct spool_header *producer_map_first(struct producer_inherited *in, int fd, u
         producer_munmap(at, FIRST_BYTES);
         return NULL;
     }
-    return adopt(in, at);
+    return set_spool(in, at);
 }
 
 struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigned slot)
 {
     size_t before = spool_reserve_offset(slot), bytes = before + SPOOL_RESERVE_BYTES;
-    char *from = reserve(bytes), *at;
+    char *from = reserve_space(bytes), *at;
     if (!from)
         return NULL;
     at = from + before;
@@ -92,7 +92,7 @@ struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigne
         producer_munmap(at, FIRST_BYTES);
         return NULL;
     }
-    return adopt(in, at);
+    return set_spool(in, at);
 }
 
 // Steps are mapped in order, so the first unmapped step is the end.
@@ -129,7 +129,7 @@ static bool map_next(struct producer_inherited *in, uint32_t step)
 {
     struct spool_chunk *before = atomic_load_explicit(&in->steps[step - 1], memory_order_acquire);
     before += PRODUCER_STEP_CHUNKS - 1;
-    char *from = reserve(SPOOL_CHUNK_BYTES + STEP_BYTES), *at = from + SPOOL_CHUNK_BYTES;
+    char *from = reserve_space(SPOOL_CHUNK_BYTES + STEP_BYTES), *at = from + SPOOL_CHUNK_BYTES;
     if (!from)
         return false;
     struct spool_chunk *unmapped = NULL;

@@ -47,7 +47,7 @@ static char *lines_next(struct lines *l)
     }
 }
 
-static uint64_t number(char **at, unsigned base)
+static uint64_t parse_number(char **at, unsigned base)
 {
     uint64_t v = 0;
     for (;; (*at)++) {
@@ -62,24 +62,24 @@ static uint64_t number(char **at, unsigned base)
 }
 
 // start-end rwxp offset major:minor inode   path
-static void parse(char *line, struct producer_mapping *m)
+static void parse_mapping(char *line, struct producer_mapping *m)
 {
     char *at = line;
-    m->start = number(&at, 16);
+    m->start = parse_number(&at, 16);
     at += *at == '-';
-    m->end = number(&at, 16);
+    m->end = parse_number(&at, 16);
     at += *at == ' ';
     m->executable = at[0] && at[1] && at[2] == 'x';
     while (*at && *at != ' ')
         at++;
     at += *at == ' ';
-    m->offset = number(&at, 16);
+    m->offset = parse_number(&at, 16);
     at += *at == ' ';
-    m->device = number(&at, 16) << 32;
+    m->device = parse_number(&at, 16) << 32;
     at += *at == ':';
-    m->device |= number(&at, 16);
+    m->device |= parse_number(&at, 16);
     at += *at == ' ';
-    m->inode = number(&at, 10);
+    m->inode = parse_number(&at, 10);
     while (*at == ' ')
         at++;
     m->path = at;
@@ -93,7 +93,7 @@ bool producer_maps_find(struct producer_sites *sites, uint64_t address, struct p
     if (!lines_open(&l, sites))
         return false;
     for (char *line; !found && (line = lines_next(&l));) {
-        parse(line, m);
+        parse_mapping(line, m);
         found = address >= m->start && address < m->end;
     }
     syscall(SYS_close, l.fd);
@@ -101,7 +101,7 @@ bool producer_maps_find(struct producer_sites *sites, uint64_t address, struct p
 }
 
 // Returns the index of the first range that ends above the address.
-static uint32_t place_of(const struct producer_sites *sites, uint64_t address)
+static uint32_t range_index(const struct producer_sites *sites, uint64_t address)
 {
     uint32_t low = 0, high = sites->n_ranges;
     while (low < high) {
@@ -116,7 +116,7 @@ static uint32_t place_of(const struct producer_sites *sites, uint64_t address)
 
 bool producer_maps_has(const struct producer_sites *sites, uint64_t address)
 {
-    uint32_t i = place_of(sites, address);
+    uint32_t i = range_index(sites, address);
     return i < sites->n_ranges && sites->ranges[i].start <= address;
 }
 
@@ -124,7 +124,7 @@ bool producer_maps_has(const struct producer_sites *sites, uint64_t address)
 // there is no space.
 static bool add_range(struct producer_sites *sites, const struct producer_range *r)
 {
-    uint32_t first = place_of(sites, r->start), last = first;
+    uint32_t first = range_index(sites, r->start), last = first;
     while (last < sites->n_ranges && sites->ranges[last].start < r->end)
         last++;
     if (last == first + 1 && memcmp(&sites->ranges[first], r, sizeof *r) == 0)
@@ -139,7 +139,7 @@ static bool add_range(struct producer_sites *sites, const struct producer_range 
 
 // Finds the build ID in the notes of an ELF file: a header of three words, then name and
 // description, each padded to 4 bytes. Returns its bytes, or 0.
-static uint32_t id_in_notes(const char *notes, size_t n, uint8_t *id)
+static uint32_t find_build_id(const char *notes, size_t n, uint8_t *id)
 {
     while (n >= sizeof(Elf64_Nhdr)) {
         Elf64_Nhdr head;
@@ -177,14 +177,14 @@ static uint32_t read_build_id(long fd, char *piece, uint8_t *id)
         if (program[i].p_type != PT_NOTE ||
             syscall(SYS_pread64, fd, notes, n, program[i].p_offset) != (long)n)
             continue;
-        uint32_t found = id_in_notes(notes, n, id);
+        uint32_t found = find_build_id(notes, n, id);
         if (found)
             return found;
     }
     return 0;
 }
 
-static uint32_t build_id_of(const char *path, char *piece, uint8_t *id)
+static uint32_t read_file_id(const char *path, char *piece, uint8_t *id)
 {
     long fd = path[0] == '/' ? syscall(SYS_openat, AT_FDCWD, path,
                                        O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
@@ -198,12 +198,12 @@ static uint32_t build_id_of(const char *path, char *piece, uint8_t *id)
 
 // Writes the text of HT_MODULE: the build ID in hexadecimal digits, a space, the path. Returns its
 // length.
-static uint32_t describe(struct producer_sites *sites, const struct producer_mapping *m)
+static uint32_t describe_mapping(struct producer_sites *sites, const struct producer_mapping *m)
 {
     char *text = sites->text;
     static const char digits[] = "0123456789abcdef";
     uint8_t id[MAX_BUILD_ID];
-    uint32_t n = build_id_of(m->path, sites->piece, id), at = 0;
+    uint32_t n = read_file_id(m->path, sites->piece, id), at = 0;
     for (uint32_t i = 0; i < n; i++) {
         text[at++] = digits[id[i] >> 4];
         text[at++] = digits[id[i] & 15];
@@ -222,7 +222,7 @@ void producer_maps_scan(struct producer_sites *sites, struct producer_process *p
     if (!lines_open(&l, sites))
         return;
     for (char *line; (line = lines_next(&l));) {
-        parse(line, &m);
+        parse_mapping(line, &m);
         struct producer_range r = {m.start, m.end, m.inode ^ m.device << 20 ^ m.offset << 40};
         if (!m.executable || !add_range(sites, &r))
             continue;
@@ -231,7 +231,7 @@ void producer_maps_scan(struct producer_sites *sites, struct producer_process *p
                                  .size = m.end - m.start,
                                  .value = m.offset,
                                  .text = sites->text,
-                                 .text_bytes = describe(sites, &m)};
+                                 .text_bytes = describe_mapping(sites, &m)};
         producer_stream_put(p, t, stream, &ev);
     }
     sites->scans++;

@@ -76,7 +76,7 @@ static const char *env_value(const char *entry, const char *name)
     return strncmp(entry, name, n) == 0 && entry[n] == '=' ? entry + n + 1 : NULL;
 }
 
-static void take_variable(struct producer_inherited *in, const char *entry)
+static void parse_variable(struct producer_inherited *in, const char *entry)
 {
     const char *dir = env_value(entry, SPOOL_ENV_DIR), *stacks = env_value(entry, SPOOL_ENV_STACKS);
     if (dir && dir[0] == '/' && !in->dir[0])
@@ -92,12 +92,12 @@ static void find_dir(struct producer_inherited *in)
 {
     static char text[65536];
     for (char **e = environ; e && *e; e++)
-        take_variable(in, *e);
+        parse_variable(in, *e);
     // Events may occur before the C library has set environ.
     if (!environ) {
         size_t n = producer_read_file("/proc/self/environ", text, sizeof text - 1);
         for (char *e = text; e < text + n; e += strlen(e) + 1)
-            take_variable(in, e);
+            parse_variable(in, e);
     }
     in->dir_known = true;
 }
@@ -357,7 +357,7 @@ static uint64_t claim_reserve(const struct producer_inherited *in)
 
 // Maps a reserve. Waits a while for the recorder to release the reserve of a process that has
 // ended.
-static struct spool_header *take_reserve(struct producer_inherited *in)
+static struct spool_header *map_reserve(struct producer_inherited *in)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
     if (!in->n_reserves)
@@ -384,7 +384,7 @@ static struct spool_header *make_spool(struct producer_inherited *in, char *path
     if (!header) {
         path[0] = 0;
         n_chunks = SPOOL_RESERVE_CHUNKS;
-        header = take_reserve(in);
+        header = map_reserve(in);
     }
     if (header)
         header->max_chunks = n_chunks;
@@ -432,7 +432,7 @@ static void fill_header(struct spool_header *h, struct producer_process *p,
 // Drops the spool of the parent in a fork child, since a mapping would keep the memory of a dead
 // process. Keeps it mapped if a signal handler forked the child in the middle of a record, which is
 // finished when the handler returns.
-static struct parent leave_parent(struct producer_inherited *in, bool fork_was_seen)
+static struct parent drop_parent(struct producer_inherited *in, bool fork_was_seen)
 {
     struct parent parent = {0};
     if (in->spool)
@@ -472,14 +472,14 @@ static bool join_session(struct producer_inherited *in)
     return true;
 }
 
-static bool begin(struct producer_process *p)
+static bool create_spool(struct producer_process *p)
 {
     struct producer_inherited *in = &producer_inherited;
     if (in->filtered || counter_is_forbidden())
         return producer_refuse(p, in->reserves,
                                in->filtered ? SPOOL_REFUSED_SECCOMP : SPOOL_REFUSED_COUNTER);
     producer_thread_make_key();
-    struct parent parent = leave_parent(in, p->pid);
+    struct parent parent = drop_parent(in, p->pid);
     if (!in->dir_known)
         find_dir(in);
     bool alone = !in->dir[0] && producer_alone_start(in);
@@ -527,15 +527,15 @@ static bool begin(struct producer_process *p)
 }
 
 // From now on, calls that cannot be recorded count as missing.
-static void count_missing(struct producer_process *p)
+static void enable_counts(struct producer_process *p)
 {
     p->unrecorded = p->header->unrecorded;
     p->counts = SPOOL_COUNTS;
 }
 
-static bool start(struct producer_process *p)
+static bool start_recording(struct producer_process *p)
 {
-    bool begun = begin(p);
+    bool begun = create_spool(p);
     producer_unmap_left(&producer_inherited);
     return begun;
 }
@@ -560,7 +560,7 @@ static struct producer_process *process_mapping(void)
     return &i->process;
 }
 
-static void before_fork(void)
+static void save_fork_state(void)
 {
     struct producer_inherited *in = &producer_inherited;
     const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
@@ -577,7 +577,7 @@ static void before_fork(void)
 void producer_before_fork(void)
 {
     uint32_t was = producer_enter(PRODUCER_WRITING);
-    before_fork();
+    save_fork_state();
     producer_leave(was);
 }
 
@@ -630,9 +630,9 @@ struct producer_process *producer_process_ready(void)
         }
         if (!atomic_compare_exchange_strong(&p->state, &state, PRODUCER_STARTING))
             continue;
-        bool begun = start(p);
+        bool begun = start_recording(p);
         if (begun)
-            count_missing(p);
+            enable_counts(p);
         atomic_store_explicit(&p->state, begun ? PRODUCER_RUNNING : PRODUCER_OFF,
                               memory_order_release);
     }
@@ -669,11 +669,11 @@ int producer_attach(const char *dir)
     in->attached = true;
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
-    bool begun = start(p);
+    bool begun = start_recording(p);
     // Threads continued unrecorded until now.
     if (begun) {
         atomic_store_explicit(&p->state, PRODUCER_RUNNING, memory_order_release);
-        count_missing(p);
+        enable_counts(p);
     }
     producer_leave(was);
     producer_signals_restore(mask);

@@ -138,24 +138,24 @@ bool producer_residency_start(void)
     return memory != NULL;
 }
 
-static struct residency_entry *probe(uint64_t address, unsigned i)
+static struct residency_entry *entry_at(uint64_t address, unsigned i)
 {
     uint64_t place = ((address >> 4) * 0x9e3779b97f4a7c15u >> 48) + i;
     return &memory->entries[place & ((i < FIRST_PROBES ? FIRST_BLOCKS : BLOCKS) - 1)];
 }
 
-static struct residency_entry *find(uint64_t address)
+static struct residency_entry *find_entry(uint64_t address)
 {
     for (unsigned i = 0; i < PROBES; i++) {
-        if (atomic_load_explicit(&probe(address, i)->address, memory_order_acquire) == address)
-            return probe(address, i);
+        if (atomic_load_explicit(&entry_at(address, i)->address, memory_order_acquire) == address)
+            return entry_at(address, i);
     }
     return NULL;
 }
 
 // Removes the block and copies it to *copy. Returns false if the block is unknown or another thread
 // removed it first.
-static bool take(struct residency_entry *from, uint64_t address, struct block *copy)
+static bool remove_block(struct residency_entry *from, uint64_t address, struct block *copy)
 {
     if (!from)
         return false;
@@ -177,19 +177,19 @@ static void mark_group(unsigned group)
 }
 
 // Removes a block at the address whose release was missed.
-static void forget(uint64_t address)
+static void remove_missed(uint64_t address)
 {
     struct block old;
     if (producer_residency_hint(address))
-        take(find(address), address, &old);
+        remove_block(find_entry(address), address, &old);
 }
 
 // Adds a block. If there is no space, the block remains unknown.
-static void put(uint64_t address, const struct block *from)
+static void add_block(uint64_t address, const struct block *from)
 {
-    forget(address);
+    remove_missed(address);
     for (unsigned i = 0; i < PROBES; i++) {
-        struct residency_entry *to = probe(address, i);
+        struct residency_entry *to = entry_at(address, i);
         uint64_t none = 0;
         if (!atomic_compare_exchange_strong_explicit(&to->address, &none, RESERVED,
                                                      memory_order_acquire, memory_order_relaxed))
@@ -305,8 +305,8 @@ static void read_part(void *context, const struct residency_part *part)
 
 // Excludes pages that the kernel or the allocator filled with zeros: they are resident, but the
 // program has not used them.
-static bool leave_out_zeros(struct producer_process *p, uint64_t start, uint64_t pages,
-                            struct measured *m)
+static bool exclude_zeros(struct producer_process *p, uint64_t start, uint64_t pages,
+                          struct measured *m)
 {
     struct reading r = {
         .start = start, .bytes = page_bytes(), .step = m->resident / CHECKED_PAGES + 1};
@@ -335,17 +335,17 @@ static uint64_t inner_pages(uint64_t address, uint64_t size, uint64_t *start)
     return end > *start ? (end - *start) / bytes : 0;
 }
 
-static unsigned class_of(uint64_t size)
+static unsigned size_class(uint64_t size)
 {
     return 63 - (unsigned)__builtin_clzll(size | 1);
 }
 
 // Returns true if the block may be measured, given the cost so far, and counts the block.
-static bool afford(struct producer_process *p, uint64_t size, uint64_t now)
+static bool can_afford(struct producer_process *p, uint64_t size, uint64_t now)
 {
     uint64_t elapsed = now - (p->header->start_stamp << CODEC_STAMP_SHIFT);
     uint64_t ticks = atomic_load_explicit(&p->residency.ticks, memory_order_relaxed);
-    _Atomic uint32_t *measured = &p->residency.measured[class_of(size)];
+    _Atomic uint32_t *measured = &p->residency.measured[size_class(size)];
     uint64_t most = (elapsed / COST_SHARE + COST_FREE) / (size < SMALL_BYTES ? SMALL_PART : 1);
     if (ticks > most && atomic_load_explicit(measured, memory_order_relaxed) >= ALWAYS)
         return false;
@@ -359,12 +359,12 @@ static bool is_forbidden(const struct producer_process *p)
     return !p->measures || producer_inherited.sandbox;
 }
 
-static uint64_t begin(struct producer_process *p)
+static uint64_t begin_cost(struct producer_process *p)
 {
     return clock_ticks(p->clock);
 }
 
-static void end(struct producer_process *p, uint64_t begun)
+static void end_cost(struct producer_process *p, uint64_t begun)
 {
     atomic_fetch_add_explicit(&p->residency.ticks, clock_ticks(p->clock) - begun,
                               memory_order_relaxed);
@@ -372,19 +372,19 @@ static void end(struct producer_process *p, uint64_t begun)
 
 // Decides whether a new block is measured. If so, determines how much of the block is already
 // resident, because its memory was used before.
-static void choose(struct producer_process *p, uint64_t address, struct block *b, bool fresh)
+static void choose_block(struct producer_process *p, uint64_t address, struct block *b, bool fresh)
 {
     struct measured m = {0};
-    uint64_t start, pages = inner_pages(address, b->size, &start), begun = begin(p);
+    uint64_t start, pages = inner_pages(address, b->size, &start), begun = begin_cost(p);
     b->pid = p->pid;
-    b->chosen = pages && !is_forbidden(p) && afford(p, b->size, begun);
+    b->chosen = pages && !is_forbidden(p) && can_afford(p, b->size, begun);
     if (!b->chosen)
         return;
     if (!fresh || b->zeroed)
         return;
     b->chosen = each_part(p, start, pages, count_part, &m);
     b->resident = m.resident;
-    end(p, begun);
+    end_cost(p, begun);
 }
 
 static bool count_resident(struct producer_process *p, uint64_t address, const struct block *b,
@@ -406,7 +406,7 @@ static bool count_used_pages(struct producer_process *p, uint64_t address, const
     uint64_t start, pages = inner_pages(address, b->size, &start);
     m->used = m->resident > b->resident ? m->resident - b->resident : 0;
     m->front = m->front < m->used ? m->front : m->used;
-    return !b->zeroed || leave_out_zeros(p, start, pages, m);
+    return !b->zeroed || exclude_zeros(p, start, pages, m);
 }
 
 // Call before a record of the used bytes: records until when the previous value was still true.
@@ -422,18 +422,18 @@ static void put_unchanged(struct producer_process *p, struct producer_thread *t,
         producer_stream_put(p, t, stream, &ev);
 }
 
-static void measure(struct producer_process *p, struct producer_thread *t,
-                    struct producer_stream *stream, uint64_t address, const struct block *b)
+static void measure_block(struct producer_process *p, struct producer_thread *t,
+                          struct producer_stream *stream, uint64_t address, const struct block *b)
 {
     struct measured m;
     if (!b->chosen || is_forbidden(p))
         return;
-    uint64_t bytes = page_bytes(), begun = begin(p);
+    uint64_t bytes = page_bytes(), begun = begin_cost(p);
     // A block inherited by a fork child was chosen by the parent.
-    if (b->pid != p->pid && !afford(p, b->size, begun))
+    if (b->pid != p->pid && !can_afford(p, b->size, begun))
         return;
     bool known = count_resident(p, address, b, &m) && count_used_pages(p, address, b, &m);
-    end(p, begun);
+    end_cost(p, begun);
     const struct event ev = {.kind = HT_RESIDENCY,
                              .ptr = address,
                              .size = b->size,
@@ -454,10 +454,10 @@ void producer_residency_before(struct producer_process *p, struct producer_threa
     enum event_class class = event_infos[ev->kind].class;
     struct block b;
     if ((class != HT_CLASS_FREE && class != HT_CLASS_HALF) || !producer_residency_hint(ev->ptr) ||
-        !take(find(ev->ptr), ev->ptr, &b))
+        !remove_block(find_entry(ev->ptr), ev->ptr, &b))
         return;
     if (recorded)
-        measure(p, t, stream, ev->ptr, &b);
+        measure_block(p, t, stream, ev->ptr, &b);
     // If the realloc fails, the block stays live.
     t->resized = class == HT_CLASS_HALF ? ev->ptr : 0;
     t->resized_bytes = b.size;
@@ -482,13 +482,13 @@ void producer_residency_after(struct producer_process *p, struct producer_thread
         t->resized = 0;
     if (!address || b.size < HT_BIG_BYTES)
         return;
-    choose(p, address, &b, !(class == HT_CLASS_RESIZE && ev->ptr));
+    choose_block(p, address, &b, !(class == HT_CLASS_RESIZE && ev->ptr));
     // A zeroed block is added even if it is not measured: after a realloc, its pages of zeros are
     // still unused.
     if (b.chosen || b.zeroed)
-        put(address, &b);
+        add_block(address, &b);
     else
-        forget(address);
+        remove_missed(address);
 }
 
 // Measures the live blocks of at least `least` bytes in a group. Blocks of a parent are not
@@ -501,8 +501,8 @@ static void finish_group(struct producer_process *p, struct producer_thread *t,
         uint64_t address = atomic_load_explicit(&at->address, memory_order_acquire);
         struct block b;
         if (address > RESERVED && at->block.pid == p->pid && at->block.size >= least &&
-            take(at, address, &b))
-            measure(p, t, stream, address, &b);
+            remove_block(at, address, &b))
+            measure_block(p, t, stream, address, &b);
     }
 }
 
@@ -558,7 +558,8 @@ static void follow_block(struct producer_process *p, struct producer_thread *t,
 void producer_residency_follow(struct producer_process *p, struct producer_thread *t,
                                struct producer_stream *stream)
 {
-    uint64_t begun = begin(p), due = atomic_load_explicit(&p->residency.due, memory_order_relaxed);
+    uint64_t begun = begin_cost(p),
+             due = atomic_load_explicit(&p->residency.due, memory_order_relaxed);
     if (begun < due || is_forbidden(p) ||
         !atomic_compare_exchange_strong_explicit(&p->residency.due, &due, UINT64_MAX,
                                                  memory_order_acquire, memory_order_relaxed))
@@ -568,7 +569,7 @@ void producer_residency_follow(struct producer_process *p, struct producer_threa
             1)
             follow_block(p, t, stream, &memory->entries[i], begun);
     }
-    uint64_t now = begin(p),
+    uint64_t now = begin_cost(p),
              pause = (now - (p->header->start_stamp << CODEC_STAMP_SHIFT)) / FOLLOW_PART;
     pause = pause < FOLLOW_MIN_TICKS   ? FOLLOW_MIN_TICKS
             : pause > FOLLOW_MAX_TICKS ? FOLLOW_MAX_TICKS

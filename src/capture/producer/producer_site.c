@@ -153,8 +153,8 @@ static uintptr_t wrapper_frame(struct producer_thread *t, uintptr_t frame, uintp
 
 // Returns the thread's cache for walks; a fork child creates a new one. Returns NULL in a signal
 // handler, which may have interrupted a walk, or if there is no memory.
-static struct unwind_memory *memory_of(struct producer_thread *t,
-                                       const struct producer_stream *stream)
+static struct unwind_memory *thread_memory(struct producer_thread *t,
+                                           const struct producer_stream *stream)
 {
     if (stream != &t->streams[0] || t->no_unwind)
         return NULL;
@@ -180,8 +180,9 @@ static bool walk_copies(struct producer_process *p, struct producer_thread *t,
                         const struct producer_stream *stream, struct unwind_registers *from,
                         struct unwind_stack *to)
 {
-    struct unwind_memory *m =
-        producer_depth > 1 && t->live && !is_on_stack(t, from->fp) ? memory_of(t, stream) : NULL;
+    struct unwind_memory *m = producer_depth > 1 && t->live && !is_on_stack(t, from->fp)
+                                  ? thread_memory(t, stream)
+                                  : NULL;
     if (!m || atomic_load_explicit(&p->sandboxed, memory_order_relaxed) ||
         producer_inherited.filtered)
         return false;
@@ -204,7 +205,7 @@ static bool walk_copies(struct producer_process *p, struct producer_thread *t,
 }
 
 // Checks for unloaded objects now and then. Not to be called during a walk.
-static inline void watch(struct producer_thread *t)
+static inline void check_unloaded(struct producer_thread *t)
 {
     if (producer_unlikely(++t->walks % WATCH_WALKS == 0))
         unwind_watch();
@@ -260,7 +261,7 @@ bool producer_put_called(unsigned kind, uint64_t count, uint64_t size, uint64_t 
         struct unwind_cursor c = {.from = {at[1], (uintptr_t)(at + 2), at[0]}, .memory = t->unwind};
         c.low = c.from.sp;
         c.high = t->stack_high;
-        watch(t);
+        check_unloaded(t);
         uint64_t id = unwind_walk_site(&c, producer_depth);
         bool seen = is_seen(id);
         t->undefined = !seen;
@@ -281,7 +282,8 @@ bool producer_put_called(unsigned kind, uint64_t count, uint64_t size, uint64_t 
     return done;
 }
 
-static bool all_known(struct producer_sites *sites, const struct unwind_stack *stack, uint32_t n)
+static bool all_in_mappings(struct producer_sites *sites, const struct unwind_stack *stack,
+                            uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         if (!producer_maps_has(sites, stack->codes[i]))
@@ -392,8 +394,8 @@ static void put_cut(struct producer_process *p, struct producer_thread *t,
 // Writes the missing definitions of the stack and its mappings into the stream. A walk along frame
 // pointers may have gone wrong, so the stack ends at the first address that is not code. The caller
 // of the wrapper is always code.
-static void define(struct producer_process *p, struct producer_thread *t,
-                   struct producer_stream *stream, const struct unwind_stack *stack)
+static void define_stack(struct producer_process *p, struct producer_thread *t,
+                         struct producer_stream *stream, const struct unwind_stack *stack)
 {
     struct producer_sites *sites = producer_inherited.sites;
     uint32_t fresh = 1, n;
@@ -407,7 +409,7 @@ static void define(struct producer_process *p, struct producer_thread *t,
         fresh++;
     uint64_t outer = fresh < stack->n ? stack->sites[fresh] : 0;
     n = fresh;
-    if (locked && !all_known(sites, stack, fresh)) {
+    if (locked && !all_in_mappings(sites, stack, fresh)) {
         if (is_worth_a_scan(sites))
             producer_maps_scan(sites, p, t, stream);
         for (n = 1; n < fresh && producer_maps_has(sites, stack->codes[n]);)
@@ -434,8 +436,8 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
         c.from.sp = c.low = at + 2 * sizeof(uintptr_t);
         c.from.fp = *(const uintptr_t *)at;
         c.high = t->stack_high;
-        c.memory = memory_of(t, stream);
-        watch(t);
+        c.memory = thread_memory(t, stream);
+        check_unloaded(t);
         uint64_t id = c.memory && !t->undefined ? unwind_walk_site(&c, producer_depth) : 0;
         if (id && is_seen(id))
             return id;
@@ -444,6 +446,6 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
     if (at || !walk_copies(p, t, stream, &c.from, &stack))
         unwind_walk(&c, at ? producer_depth : 1, &stack);
     if (!is_seen(stack.sites[0]))
-        define(p, t, stream, &stack);
+        define_stack(p, t, stream, &stack);
     return stack.sites[0];
 }

@@ -41,7 +41,7 @@ static bool map_pool(uint32_t step)
     return producer_map_wiped(to, PRODUCER_POOL_STEP * sizeof(struct producer_thread));
 }
 
-static struct producer_thread *take_fresh(struct producer_process *p)
+static struct producer_thread *alloc_fresh(struct producer_process *p)
 {
     uint32_t fresh = atomic_load_explicit(&p->fresh_threads, memory_order_relaxed);
     do {
@@ -66,7 +66,7 @@ static bool is_full(const struct producer_process *p)
 struct producer_thread *producer_thread_take(struct producer_process *p)
 {
     struct producer_thread *t = pop_ended(p);
-    t = t || is_full(p) ? t : take_fresh(p);
+    t = t || is_full(p) ? t : alloc_fresh(p);
     if (!t)
         return NULL;
     // The cached rules are valid for any thread that runs the code; the cached frames are not.
@@ -103,12 +103,12 @@ static void push_ending(struct producer_process *p, struct producer_thread *t)
 }
 
 // Until the kernel has removed a thread, only the thread itself writes to its streams.
-static bool is_over(const struct producer_thread *t)
+static bool has_exited(const struct producer_thread *t)
 {
     return syscall(SYS_tgkill, producer_inherited.pid, t->tid, 0) != 0 && errno == ESRCH;
 }
 
-static void bury(struct producer_process *p, struct producer_thread *t)
+static void finish_thread(struct producer_process *p, struct producer_thread *t)
 {
     producer_stream_end(p, t, &t->streams[0]);
     producer_stream_close(p, &t->streams[0]);
@@ -126,8 +126,8 @@ void producer_thread_reap(struct producer_process *p)
     while (link) {
         struct producer_thread *t = producer_thread_at(link - 1);
         link = t->next;
-        if (is_over(t))
-            bury(p, t);
+        if (has_exited(t))
+            finish_thread(p, t);
         else
             push_ending(p, t);
     }
@@ -136,7 +136,7 @@ void producer_thread_reap(struct producer_process *p)
 // Destructor of the key, called once per round of destructors. The last round is not the end:
 // afterwards the C library frees its own blocks of the thread. Therefore the thread is only
 // appended to a list, and other threads check whether it has exited.
-static void at_round(void *value)
+static void on_key_round(void *value)
 {
     if (++producer_tls.rounds < PTHREAD_DESTRUCTOR_ITERATIONS &&
         pthread_setspecific(producer_inherited.end_key, value) == 0)
@@ -158,7 +158,7 @@ static void at_round(void *value)
     producer_signals_restore(mask);
 }
 
-static void arm_end(void)
+static void arm_key(void)
 {
     if (producer_inherited.end_key_made)
         pthread_setspecific(producer_inherited.end_key, &producer_inherited);
@@ -167,14 +167,14 @@ static void arm_end(void)
 void producer_thread_make_key(void)
 {
     pthread_key_t key;
-    if (!producer_inherited.end_key_made && pthread_key_create(&key, at_round) == 0) {
+    if (!producer_inherited.end_key_made && pthread_key_create(&key, on_key_round) == 0) {
         producer_inherited.end_key = key;
         producer_inherited.end_key_made = 1;
     }
 }
 
 // Makes `t` the state of the calling thread. Signals are blocked.
-static void begin(struct producer_process *p, struct producer_thread *t)
+static void start_thread(struct producer_process *p, struct producer_thread *t)
 {
     t->tid = (uint32_t)syscall(SYS_gettid);
     t->live = 1;
@@ -183,7 +183,7 @@ static void begin(struct producer_process *p, struct producer_thread *t)
     atomic_fetch_add_explicit(&p->header->threads_live, 1, memory_order_relaxed);
     producer_tls.thread = t;
     producer_tls.stack_left = 0; // makes the next allocation check whether stacks are recorded
-    arm_end();
+    arm_key();
     // The main thread, or the first thread of a fork child, started with the process.
     if (t->number == 0)
         return;
@@ -205,7 +205,7 @@ struct producer_thread *producer_thread_ready(struct producer_process *p)
         // A handler may have run before the signals were blocked.
         t = producer_tls.thread->live ? producer_tls.thread : producer_thread_take(p);
         if (t && !t->live)
-            begin(p, t);
+            start_thread(p, t);
     }
     producer_signals_restore(mask);
     return t;
@@ -245,7 +245,7 @@ void producer_thread_begin(struct producer_thread *t)
     struct producer_process *p = producer_process_ready();
     t->start = NULL;
     if (p && t != producer_tls.thread)
-        begin(p, t);
+        start_thread(p, t);
     producer_leave(was);
     producer_signals_restore(mask);
 }

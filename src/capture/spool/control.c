@@ -51,7 +51,7 @@ uint32_t control_filters(void)
     return filters;
 }
 
-static void nap(uint64_t ns)
+static void sleep_ns(uint64_t ns)
 {
     const struct timespec t = {.tv_nsec = (long)ns};
     syscall(SYS_nanosleep, &t, NULL);
@@ -66,7 +66,7 @@ bool control_recorder_lives(const struct spool_session *futexes, uint32_t owner)
     errno = EFAULT;
     for (unsigned i = 0; owner && rc < 0 && errno == EFAULT && i < REPAIR_NAPS; i++) {
         if (i > 0)
-            nap(WAIT_NS);
+            sleep_ns(WAIT_NS);
         rc = syscall(SYS_futex, word, FUTEX_CMP_REQUEUE, 0, 0ul, word, owner);
     }
     return owner && (rc >= 0 || (errno != EAGAIN && errno != EFAULT));
@@ -100,7 +100,7 @@ static uint64_t lock(struct spool_control *k)
     while (!atomic_compare_exchange_strong(&k->lock, &free_lock, 1) &&
            clock_monotonic_ns() - start < LOCK_NS) {
         free_lock = 0;
-        nap(10000);
+        sleep_ns(10000);
     }
     return mask;
 }
@@ -112,7 +112,7 @@ static void unlock(struct spool_control *k, uint64_t mask)
 }
 
 // Returns true if the state is set; false if the ring of changes is full.
-static bool try_set(const struct control *c, enum spool_recording to)
+static bool try_set_state(const struct control *c, enum spool_recording to)
 {
     struct spool_control *k = &c->header->control;
     uint64_t mask = lock(k);
@@ -131,22 +131,22 @@ static bool try_set(const struct control *c, enum spool_recording to)
 
 // Sets the state. Waits until the recorder has made space in the ring of changes, which it does
 // with each batch.
-static int set(const struct control *c, enum spool_recording to)
+static int set_state(const struct control *c, enum spool_recording to)
 {
-    while (!try_set(c, to)) {
+    while (!try_set_state(c, to)) {
         if (c->session->flags & SPOOL_NO_RECORDER)
             return -ENOSPC;
         int rc = reason_to_stop(c);
         if (rc)
             return rc;
         control_wake_recorder(c->header, c->futexes);
-        nap(100000);
+        sleep_ns(100000);
     }
     return 0;
 }
 
 // Sends a request to the recorder and waits for the acknowledgement.
-static int ask(const struct control *c, enum spool_request what)
+static int send_request(const struct control *c, enum spool_request what)
 {
     struct spool_control *k = &c->header->control;
     const struct timespec timeout = {.tv_nsec = WAIT_NS};
@@ -165,18 +165,18 @@ static int ask(const struct control *c, enum spool_request what)
     }
 }
 
-static int reset(const struct control *c)
+static int reset_trace(const struct control *c)
 {
     if (c->session->flags & SPOOL_NO_RECORDER)
         return -ENOTSUP;
-    int rc = ask(c, SPOOL_RESET);
+    int rc = send_request(c, SPOOL_RESET);
     return rc ? rc : -(int)atomic_load(&c->header->control.reset_error);
 }
 
 // Without a recorder the spool itself is the recording.
 static int sync_all(const struct control *c)
 {
-    return c->session->flags & SPOOL_NO_RECORDER ? 0 : ask(c, SPOOL_SYNC);
+    return c->session->flags & SPOOL_NO_RECORDER ? 0 : send_request(c, SPOOL_SYNC);
 }
 
 int control_do(const struct control *c, enum control_verb verb)
@@ -188,18 +188,18 @@ int control_do(const struct control *c, enum control_verb verb)
         return -ENODATA;
     switch (verb) {
     case CONTROL_START:
-        return set(c, SPOOL_RECORDING);
+        return set_state(c, SPOOL_RECORDING);
     case CONTROL_STOP:
-        rc = set(c, SPOOL_STOPPED);
+        rc = set_state(c, SPOOL_STOPPED);
         return rc ? rc : sync_all(c);
     case CONTROL_PAUSE:
-        return state == SPOOL_STOPPED ? 0 : set(c, SPOOL_PAUSED);
+        return state == SPOOL_STOPPED ? 0 : set_state(c, SPOOL_PAUSED);
     case CONTROL_RESUME:
-        return state == SPOOL_STOPPED ? -EPERM : set(c, SPOOL_RECORDING);
+        return state == SPOOL_STOPPED ? -EPERM : set_state(c, SPOOL_RECORDING);
     case CONTROL_SYNC:
         return sync_all(c);
     case CONTROL_RESET:
-        return reset(c);
+        return reset_trace(c);
     }
     return -EINVAL;
 }

@@ -96,19 +96,19 @@ static inline uint32_t extend_rule(uint64_t kept)
 }
 
 // Returns the rule of the entry, or 0 if the entry belongs to another address.
-static inline uint32_t kept_rule(uint64_t entry, uint64_t tag)
+static inline uint32_t entry_rule(uint64_t entry, uint64_t tag)
 {
     uint64_t rule = entry ^ tag << KEPT_BITS;
     return rule >> KEPT_BITS ? 0 : extend_rule(rule);
 }
 
-static __attribute__((noinline)) uint32_t other_rule(uint64_t *set, uint64_t tag, uint64_t pc)
+static __attribute__((noinline)) uint32_t find_other_rule(uint64_t *set, uint64_t tag, uint64_t pc)
 {
     unsigned i = 1;
-    while (i < RULES_A_SET && !kept_rule(set[i], tag))
+    while (i < RULES_A_SET && !entry_rule(set[i], tag))
         i++;
     uint64_t entry = i < RULES_A_SET ? set[i] : 0;
-    uint32_t rule = entry ? kept_rule(entry, tag) : unwind_find_rule(pc - 1);
+    uint32_t rule = entry ? entry_rule(entry, tag) : unwind_find_rule(pc - 1);
     // The rule of a frame larger than 1 MiB does not fit into an entry.
     if (!entry && extend_rule(rule) != rule)
         return rule;
@@ -118,7 +118,7 @@ static __attribute__((noinline)) uint32_t other_rule(uint64_t *set, uint64_t tag
     return rule;
 }
 
-static inline uint32_t rule_of(struct unwind_memory *m, uint64_t pc)
+static inline uint32_t find_rule(struct unwind_memory *m, uint64_t pc)
 {
     if (pc < LOWEST_CODE)
         return unwind_make_rule(WAY_NOTHING, 0, 0);
@@ -128,8 +128,8 @@ static inline uint32_t rule_of(struct unwind_memory *m, uint64_t pc)
     uint64_t key = (pc * 0x9e3779b97f4a7c15u) & ((1ull << ADDRESS_BITS) - 1),
              tag = key & ((1ull << TAG_BITS) - 1);
     uint64_t *set = &m->rules[(key >> TAG_BITS) * RULES_A_SET];
-    uint32_t rule = kept_rule(set[0], tag);
-    return rule ? rule : other_rule(set, tag, pc);
+    uint32_t rule = entry_rule(set[0], tag);
+    return rule ? rule : find_other_rule(set, tag, pc);
 }
 
 // Finds the caller's registers. Returns false if there is no caller or it cannot be found.
@@ -188,14 +188,15 @@ void unwind_memory_init(struct unwind_memory *m)
     *nobody = (struct unwind_frame){.sp = (uintptr_t)(&nobody->sp + 1)};
 }
 
-static void forget_all(struct unwind_memory *m)
+static void reset_memory(struct unwind_memory *m)
 {
     memset(m->rules, 0, sizeof m->rules);
     unwind_forget_frames(m);
     unwind_memory_init(m);
 }
 
-static inline struct unwind_frame *caller_of(struct unwind_memory *m, const struct unwind_frame *f)
+static inline struct unwind_frame *cached_caller(struct unwind_memory *m,
+                                                 const struct unwind_frame *f)
 {
     return (struct unwind_frame *)((char *)m->frames + f->caller);
 }
@@ -208,12 +209,12 @@ static inline void set_caller(const struct unwind_memory *m, struct unwind_frame
     f->caller = (uint16_t)((const char *)caller - (const char *)m->frames);
 }
 
-static inline struct unwind_place *place_of(struct unwind_memory *m, const struct unwind_frame *f)
+static inline struct unwind_place *path_place(struct unwind_memory *m, const struct unwind_frame *f)
 {
     return (struct unwind_place *)((char *)m->path + f->place);
 }
 
-static struct unwind_frame *set_of(struct unwind_memory *m, uint64_t pc, uint64_t sp)
+static struct unwind_frame *frame_set(struct unwind_memory *m, uint64_t pc, uint64_t sp)
 {
     _Static_assert(UNWIND_FRAMES == 1 << 10, "of 64 bits 9 are left, and one chooses in the set");
     return &m->frames[((pc + sp) * 0x9e3779b97f4a7c15u >> 55) * 2];
@@ -222,8 +223,8 @@ static struct unwind_frame *set_of(struct unwind_memory *m, uint64_t pc, uint64_
 static __attribute__((noinline)) struct unwind_frame *make_frame(struct unwind_memory *m,
                                                                  uint64_t pc, uint64_t sp)
 {
-    struct unwind_frame *f = &set_of(m, pc, sp)[++m->made % 2];
-    struct unwind_step step = unwind_step_of(rule_of(m, pc));
+    struct unwind_frame *f = &frame_set(m, pc, sp)[++m->made % 2];
+    struct unwind_step step = unwind_step_of(find_rule(m, pc));
     // Words saved in the frame itself can be read.
     bool plain =
         step.way == WAY_SP && step.number > 0 && step.slot <= step.number && step.slot != SLOT_LOST;
@@ -238,19 +239,20 @@ static __attribute__((noinline)) struct unwind_frame *make_frame(struct unwind_m
 }
 
 // Returns the cached frame with this pc and sp, or NULL.
-static inline struct unwind_frame *find(struct unwind_memory *m, uint64_t pc, uint64_t sp)
+static inline struct unwind_frame *find_frame(struct unwind_memory *m, uint64_t pc, uint64_t sp)
 {
-    struct unwind_frame *f = set_of(m, pc, sp);
+    struct unwind_frame *f = frame_set(m, pc, sp);
     if (f->pc == pc && f->sp == sp)
         return f;
     f++;
     return f->pc == pc && f->sp == sp ? f : NULL;
 }
 
-// Like find, but makes the frame if it is not cached.
-static inline struct unwind_frame *keep(struct unwind_memory *m, uint64_t pc, uint64_t sp)
+// Like find_frame, but makes the frame if it is not cached.
+static inline struct unwind_frame *find_or_make_frame(struct unwind_memory *m, uint64_t pc,
+                                                      uint64_t sp)
 {
-    struct unwind_frame *f = find(m, pc, sp);
+    struct unwind_frame *f = find_frame(m, pc, sp);
     return f ? f : make_frame(m, pc, sp);
 }
 
@@ -264,14 +266,14 @@ struct fp {
 static void follow_fp(struct unwind_memory *m, struct fp *fp, const struct unwind_frame *f)
 {
     while (fp->frame != f) {
-        const struct unwind_frame *caller = caller_of(m, fp->frame);
+        const struct unwind_frame *caller = cached_caller(m, fp->frame);
         if (fp->frame->slot)
             fp->at = (const uint64_t *)(caller->sp - fp->frame->slot);
         fp->frame = caller;
     }
 }
 
-static bool is_by_fp(unsigned way)
+static bool uses_fp(unsigned way)
 {
     return way == WAY_FP || way == WAY_UNKNOWN;
 }
@@ -285,16 +287,16 @@ static bool is_above(uint64_t cfa, const struct unwind_frame *f)
 // Returns the frame that called `f` if it is not the cached one, or NULL if there is no caller or
 // it cannot be found.
 static __attribute__((noinline)) struct unwind_frame *
-other_caller(const struct unwind_cursor *c, struct unwind_frame *f, struct fp *fp)
+find_other_caller(const struct unwind_cursor *c, struct unwind_frame *f, struct fp *fp)
 {
     static const uint64_t lost_fp;
     follow_fp(c->memory, fp, f);
     struct unwind_registers r = {f->pc, f->sp, *fp->at}, to;
     const struct unwind_step step = {f->number, f->slot, f->way};
-    bool kept = f->plain || (is_by_fp(step.way) && step.slot != SLOT_LOST);
+    bool kept = f->plain || (uses_fp(step.way) && step.slot != SLOT_LOST);
     if (!find_caller(c, step, &r, &to))
         return NULL;
-    struct unwind_frame *p = keep(c->memory, to.pc, to.sp);
+    struct unwind_frame *p = find_or_make_frame(c->memory, to.pc, to.sp);
     if (kept && f != p) // f may have been replaced by p
         set_caller(c->memory, f, p);
     if (step.way == WAY_SIGNAL)
@@ -309,8 +311,8 @@ other_caller(const struct unwind_cursor *c, struct unwind_frame *f, struct fp *f
 
 // Returns true if the stack from this place outwards is unchanged since it was cached. *same is the
 // index of a word known to differ; words with a lower index are unchecked.
-static inline bool is_same(const struct unwind_memory *m, const struct unwind_place *at,
-                           uint32_t *same)
+static inline bool is_unchanged(const struct unwind_memory *m, const struct unwind_place *at,
+                                uint32_t *same)
 {
     const struct unwind_word *w = m->words + at->n_words;
     if (at->n_words >= *same)
@@ -323,7 +325,7 @@ static inline bool is_same(const struct unwind_memory *m, const struct unwind_pl
     return false;
 }
 
-static inline void expect(struct unwind_memory *m, uint32_t *n, uint64_t at, uint64_t word)
+static inline void add_word(struct unwind_memory *m, uint32_t *n, uint64_t at, uint64_t word)
 {
     m->words[++*n] = (struct unwind_word){(const uint64_t *)at, word};
 }
@@ -335,8 +337,8 @@ struct path_walk {
 };
 
 // Replaces the path by the frames of the walk.
-static __attribute__((noinline)) void keep_path(struct unwind_memory *m,
-                                                const struct path_walk *walk)
+static __attribute__((noinline)) void replace_path(struct unwind_memory *m,
+                                                   const struct path_walk *walk)
 {
     struct unwind_place *at = &m->path[walk->known];
     for (uint32_t n = walk->n; n-- > 0;) {
@@ -344,7 +346,7 @@ static __attribute__((noinline)) void keep_path(struct unwind_memory *m,
         struct unwind_frame *f = w->frame;
         bool own = f->pc == w->pc && f->sp == w->sp;
         struct unwind_step step = own ? (struct unwind_step){f->number, f->slot, f->way}
-                                      : unwind_step_of(rule_of(m, w->pc));
+                                      : unwind_step_of(find_rule(m, w->pc));
         // The caller of such a frame depends on other words.
         if (step.way == WAY_ALIGNED || step.way == WAY_SIGNAL)
             break;
@@ -354,12 +356,12 @@ static __attribute__((noinline)) void keep_path(struct unwind_memory *m,
             .frame = f, .pc = w->pc, .sp = w->sp, .fp = *w->fp, .n_words = outer->n_words};
         at->n_frames = outer->n_frames + 1;
         if (outer > m->path) {
-            expect(m, &at->n_words, outer->sp - WORD, outer->pc);
+            add_word(m, &at->n_words, outer->sp - WORD, outer->pc);
             needs_fp = outer->needs_fp && !step.slot;
             if (outer->needs_fp && step.slot && step.slot != SLOT_LOST)
-                expect(m, &at->n_words, outer->sp - step.slot, outer->fp);
+                add_word(m, &at->n_words, outer->sp - step.slot, outer->fp);
         }
-        at->needs_fp = needs_fp || is_by_fp(step.way);
+        at->needs_fp = needs_fp || uses_fp(step.way);
         at->site = outer->site * CODEC_SITE_FACTOR + w->pc;
         if (own)
             f->place = (uint16_t)((char *)at - (char *)m->path);
@@ -373,19 +375,19 @@ static __attribute__((noinline)) void keep_path(struct unwind_memory *m,
 // Returns the hash of all frames that codec_site computes: the sum of pc * CODEC_SITE_FACTOR to the
 // power of the frame's index from inside. `notes`: store the frames in `walked`, for keep_path.
 static inline __attribute__((always_inline)) uint64_t
-walk_kept(struct unwind_cursor *c, uint32_t max, bool notes, struct path_walk *walk)
+walk_frames(struct unwind_cursor *c, uint32_t max, bool notes, struct path_walk *walk)
 {
     struct unwind_memory *m = c->memory;
     uint64_t hash = 0, power = 1, limit = c->high - WORD;
     uint32_t left = max, same = UINT32_MAX;
     if (m->age != atomic_load_explicit(&unwind_age, memory_order_relaxed))
-        forget_all(m);
-    struct unwind_frame *f = keep(m, c->from.pc, c->from.sp);
+        reset_memory(m);
+    struct unwind_frame *f = find_or_make_frame(m, c->from.pc, c->from.sp);
     struct fp fp = {f, &c->from.fp};
     *walk = (struct path_walk){0};
     for (;;) {
-        const struct unwind_place *place = place_of(m, f);
-        if (place->frame == f && left >= place->n_frames && is_same(m, place, &same)) {
+        const struct unwind_place *place = path_place(m, f);
+        if (place->frame == f && left >= place->n_frames && is_unchanged(m, place, &same)) {
             if (place->needs_fp)
                 follow_fp(m, &fp, f);
             if (!place->needs_fp || *fp.at == place->fp) {
@@ -402,16 +404,16 @@ walk_kept(struct unwind_cursor *c, uint32_t max, bool notes, struct path_walk *w
         power *= CODEC_SITE_FACTOR;
         if (--left == 0)
             break;
-        struct unwind_frame *p = caller_of(m, f);
+        struct unwind_frame *p = cached_caller(m, f);
         if (f->plain) {
             uint64_t cfa = f->sp + (uint64_t)(int64_t)f->number;
             if (cfa != p->sp || unwind_read(cfa - WORD) != p->pc) {
                 bool readable = cfa <= limit && cfa % WORD == 0;
-                p = readable ? find(m, unwind_read(cfa - WORD), cfa) : NULL;
+                p = readable ? find_frame(m, unwind_read(cfa - WORD), cfa) : NULL;
                 if (p)
                     set_caller(m, f, p);
                 else
-                    p = other_caller(c, f, &fp);
+                    p = find_other_caller(c, f, &fp);
             }
         } else if (f->way == WAY_END) {
             break;
@@ -421,7 +423,7 @@ walk_kept(struct unwind_cursor *c, uint32_t max, bool notes, struct path_walk *w
             // sp can be read.
             uint64_t cfa = *fp.at + (uint64_t)(int64_t)f->number;
             if (cfa != p->sp || !is_above(cfa, f) || unwind_read(cfa - WORD) != p->pc)
-                p = other_caller(c, f, &fp);
+                p = find_other_caller(c, f, &fp);
         }
         if (!p)
             break;
@@ -441,22 +443,22 @@ uint64_t unwind_walk_site(struct unwind_cursor *c, uint32_t max)
     struct path_walk walk;
     uint64_t site;
     if (!c->memory->far) {
-        site = walk_kept(c, max, false, &walk);
+        site = walk_frames(c, max, false, &walk);
         c->memory->far = is_far(&walk);
     } else {
-        site = walk_kept(c, max, true, &walk);
+        site = walk_frames(c, max, true, &walk);
         c->memory->far = false;
         if (is_far(&walk))
-            keep_path(c->memory, &walk);
+            replace_path(c->memory, &walk);
     }
     return site;
 }
 
-static void walk_known(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
+static void walk_cached(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
 {
     struct unwind_memory *m = c->memory;
     struct path_walk walk;
-    (void)walk_kept(c, max, true, &walk);
+    (void)walk_frames(c, max, true, &walk);
     to->n = 0;
     while (to->n < walk.n) {
         to->codes[to->n] = m->walked[to->n].pc;
@@ -465,20 +467,20 @@ static void walk_known(struct unwind_cursor *c, uint32_t max, struct unwind_stac
     for (uint32_t i = walk.known; i > 0; i--)
         to->codes[to->n++] = m->path[i].pc;
     if (is_far(&walk))
-        keep_path(m, &walk);
+        replace_path(m, &walk);
 }
 
 void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
 {
     struct unwind_registers r = c->from, next;
     if (c->memory && !c->window) {
-        walk_known(c, max, to);
+        walk_cached(c, max, to);
     } else {
         if (c->memory && c->memory->age != atomic_load_explicit(&unwind_age, memory_order_relaxed))
-            forget_all(c->memory);
+            reset_memory(c->memory);
         uint32_t n = 1;
         to->codes[0] = r.pc;
-        while (n < max && find_caller(c, unwind_step_of(rule_of(c->memory, r.pc)), &r, &next)) {
+        while (n < max && find_caller(c, unwind_step_of(find_rule(c->memory, r.pc)), &r, &next)) {
             r = next;
             to->codes[n++] = r.pc;
         }

@@ -18,7 +18,7 @@ struct bytes {
     bool bad;
 };
 
-static uint64_t get(struct bytes *b, size_t n)
+static uint64_t get_fixed(struct bytes *b, size_t n)
 {
     uint64_t v = 0;
     if ((size_t)(b->end - b->at) < n) {
@@ -37,7 +37,7 @@ static uint64_t get_long_leb(struct bytes *b, bool is_signed)
     unsigned shift = 0;
     uint8_t byte;
     do {
-        byte = (uint8_t)get(b, 1);
+        byte = (uint8_t)get_fixed(b, 1);
         v |= shift < 64 ? (uint64_t)(byte & 127) << shift : 0;
         shift += 7;
     } while (byte & 128);
@@ -69,7 +69,7 @@ static uint64_t get_encoded(struct bytes *b, uint8_t encoding, uintptr_t base)
     case 0:
     case 4:
     case 12:
-        v = get(b, 8);
+        v = get_fixed(b, 8);
         break;
     case 1:
         v = get_uleb(b);
@@ -78,16 +78,16 @@ static uint64_t get_encoded(struct bytes *b, uint8_t encoding, uintptr_t base)
         v = (uint64_t)get_sleb(b);
         break;
     case 2:
-        v = get(b, 2);
+        v = get_fixed(b, 2);
         break;
     case 10:
-        v = (uint64_t)(int16_t)get(b, 2);
+        v = (uint64_t)(int16_t)get_fixed(b, 2);
         break;
     case 3:
-        v = get(b, 4);
+        v = get_fixed(b, 4);
         break;
     case 11:
-        v = (uint64_t)(int32_t)get(b, 4);
+        v = (uint64_t)(int32_t)get_fixed(b, 4);
         break;
     default:
         b->bad = true;
@@ -111,7 +111,7 @@ struct entry {
 static bool open_entry(const uint8_t *p, const uint8_t *limit, struct bytes *b)
 {
     *b = (struct bytes){p, limit, false};
-    uint32_t n = (uint32_t)get(b, 4);
+    uint32_t n = (uint32_t)get_fixed(b, 4);
     // No linker makes 64-bit entries.
     if (b->bad || n < 4 || n == UINT32_MAX || n > (size_t)(limit - b->at))
         return false;
@@ -122,13 +122,14 @@ static bool open_entry(const uint8_t *p, const uint8_t *limit, struct bytes *b)
 static bool read_common(struct entry *e, const uint8_t *p, const uint8_t *limit)
 {
     struct bytes b;
-    if (!open_entry(p, limit, &b) || get(&b, 4) != 0)
+    if (!open_entry(p, limit, &b) || get_fixed(&b, 4) != 0)
         return false;
-    (void)get(&b, 1); // version
+    (void)get_fixed(&b, 1); // version
     const char *augmentation = (const char *)b.at;
     size_t n = strnlen(augmentation, (size_t)(b.end - b.at));
-    (void)get(&b,
-              n < 8 ? n + 1 : 8); // a longer augmentation is unknown, and so are the bytes after it
+    (void)get_fixed(&b,
+                    n < 8 ? n + 1
+                          : 8); // a longer augmentation is unknown, and so are the bytes after it
     if (n >= 8)
         return false;
     e->code_factor = get_uleb(&b);
@@ -144,13 +145,13 @@ static bool read_common(struct entry *e, const uint8_t *p, const uint8_t *limit)
         b.at += bytes;
         for (const char *a = augmentation + 1; *a; a++) {
             if (*a == 'R')
-                e->encoding = (uint8_t)get(&data, 1);
+                e->encoding = (uint8_t)get_fixed(&data, 1);
             else if (*a == 'L')
-                (void)get(&data, 1);
+                (void)get_fixed(&data, 1);
             else if (*a == 'S')
                 e->is_signal = true;
             else if (*a == 'P')
-                (void)get_encoded(&data, (uint8_t)get(&data, 1) & 0x7f, 0);
+                (void)get_encoded(&data, (uint8_t)get_fixed(&data, 1) & 0x7f, 0);
         }
     } else if (n) {
         return false;
@@ -166,7 +167,7 @@ static bool read_entry(struct entry *e, const uint8_t *p, const uint8_t *first,
     if (!open_entry(p, limit, &b))
         return false;
     const uint8_t *from = b.at;
-    uint64_t back = get(&b, 4);
+    uint64_t back = get_fixed(&b, 4);
     if (back == 0 || back > (size_t)(from - first) || !read_common(e, from - back, limit))
         return false;
     e->start = get_encoded(&b, e->encoding, 0);
@@ -202,7 +203,7 @@ static void set_saved(struct row *row, uint64_t reg, enum saved how, int64_t off
     }
 }
 
-static void restore(struct row *row, uint64_t reg, const struct row *first)
+static void restore_register(struct row *row, uint64_t reg, const struct row *first)
 {
     if (reg == REG_FP) {
         row->fp = first->fp;
@@ -239,7 +240,7 @@ static void set_expression(struct row *row, struct bytes x, const struct run *r)
     } else if (n == sizeof plt && memcmp(p, plt, 6) == 0 && memcmp(p + 7, plt + 7, 4) == 0) {
         row->way = WAY_SP;
         row->number = (r->pc & 15) >= (p[6] & 15) ? 2 * WORD : WORD;
-    } else if (n > 2 && get(&x, 1) == OP_BREG0 + REG_FP) {
+    } else if (n > 2 && get_fixed(&x, 1) == OP_BREG0 + REG_FP) {
         row->number = get_sleb(&x);
         if (x.end - x.at == 1 && *x.at == OP_DEREF)
             row->way = WAY_ALIGNED;
@@ -273,11 +274,11 @@ static uint64_t row_end(struct run *r, uint8_t op, struct bytes *b)
     case 1:
         return get_encoded(b, r->entry->encoding, 0);
     case 2:
-        return r->at + get(b, 1) * factor;
+        return r->at + get_fixed(b, 1) * factor;
     case 3:
-        return r->at + get(b, 2) * factor;
+        return r->at + get_fixed(b, 2) * factor;
     case 4:
-        return r->at + get(b, 4) * factor;
+        return r->at + get_fixed(b, 4) * factor;
     default:
         return 0;
     }
@@ -291,7 +292,7 @@ static void set_cfa(struct row *row, uint64_t reg, int64_t number)
 }
 
 // Executes a DW_CFA_* instruction that does not end a row.
-static void instruction(struct run *r, uint8_t op, struct bytes *b)
+static void execute_instruction(struct run *r, uint8_t op, struct bytes *b)
 {
     struct row *row = &r->row;
     int64_t factor = r->entry->data_factor;
@@ -301,7 +302,7 @@ static void instruction(struct run *r, uint8_t op, struct bytes *b)
         return;
     }
     if (op >> 6 == 3) {
-        restore(row, op & 63, &r->first);
+        restore_register(row, op & 63, &r->first);
         return;
     }
     switch (op) {
@@ -316,7 +317,7 @@ static void instruction(struct run *r, uint8_t op, struct bytes *b)
         set_saved(row, reg, SAVED_AT, get_sleb(b) * factor);
         break;
     case 0x06: // restore_extended
-        restore(row, get_uleb(b), &r->first);
+        restore_register(row, get_uleb(b), &r->first);
         break;
     case 0x07: // undefined
         set_saved(row, get_uleb(b), SAVED_UNDEFINED, 0);
@@ -381,7 +382,7 @@ static void instruction(struct run *r, uint8_t op, struct bytes *b)
 
 // Interprets instructions up to the row that contains `until`. Returns false if an instruction is
 // invalid.
-static bool run_until(struct run *r, struct bytes b, uint64_t until)
+static bool interpret_until(struct run *r, struct bytes b, uint64_t until)
 {
     while (b.at < b.end && !b.bad) {
         uint8_t op = *b.at++;
@@ -390,7 +391,7 @@ static bool run_until(struct run *r, struct bytes b, uint64_t until)
         if (op == 0x0e)
             set_cfa(&r->row, r->row.reg, (int64_t)get_uleb(&b));
         else if (!end && !(end = row_end(r, op, &b)))
-            instruction(r, op, &b);
+            execute_instruction(r, op, &b);
         if (!end)
             continue;
         if (until < end)
@@ -400,7 +401,7 @@ static bool run_until(struct run *r, struct bytes b, uint64_t until)
     return !b.bad;
 }
 
-static uint32_t pack(const struct row *row)
+static uint32_t pack_row(const struct row *row)
 {
     uint32_t slot = 0;
     if (row->ra == SAVED_UNDEFINED)
@@ -423,13 +424,14 @@ static uint32_t pack(const struct row *row)
 
 // Returns the FDE for an address from the sorted table of the linker (.eh_frame_hdr), which
 // contains pairs of offsets from its start, or NULL.
-static const uint8_t *search(const uint8_t *header, const uint8_t *limit, uint64_t pc)
+static const uint8_t *search_table(const uint8_t *header, const uint8_t *limit, uint64_t pc)
 {
     enum { TABLE_SDATA4_DATAREL = 0x3b, PAIR = 8 };
     struct bytes b = {header, limit, false};
-    if (get(&b, 1) != 1)
+    if (get_fixed(&b, 1) != 1)
         return NULL;
-    uint8_t frame = (uint8_t)get(&b, 1), count = (uint8_t)get(&b, 1), table = (uint8_t)get(&b, 1);
+    uint8_t frame = (uint8_t)get_fixed(&b, 1), count = (uint8_t)get_fixed(&b, 1),
+            table = (uint8_t)get_fixed(&b, 1);
     (void)get_encoded(&b, frame, (uintptr_t)header);
     uint64_t n = get_encoded(&b, count, (uintptr_t)header);
     if (b.bad || table != TABLE_SDATA4_DATAREL || n == 0 || n > (size_t)(limit - b.at) / PAIR)
@@ -481,7 +483,7 @@ uint32_t unwind_find_rule(uint64_t pc)
     struct bytes segment;
     if (!find_segment(&object, object.dlfo_eh_frame, &segment))
         return unwind_unknown_rule();
-    const uint8_t *fde = search(object.dlfo_eh_frame, segment.end, pc);
+    const uint8_t *fde = search_table(object.dlfo_eh_frame, segment.end, pc);
     struct entry e;
     if (!fde)
         return unwind_unknown_rule();
@@ -490,10 +492,10 @@ uint32_t unwind_find_rule(uint64_t pc)
     if (pc < e.start || pc >= e.end)
         return unwind_unknown_rule();
     struct run r = {.entry = &e, .at = e.start, .pc = pc, .row = {.way = WAY_BROKEN}};
-    if (!run_until(&r, e.common, UINT64_MAX))
+    if (!interpret_until(&r, e.common, UINT64_MAX))
         return unwind_make_rule(WAY_BROKEN, 0, 0);
     r.first = r.row;
-    return run_until(&r, e.own, pc) ? pack(&r.row) : unwind_make_rule(WAY_BROKEN, 0, 0);
+    return interpret_until(&r, e.own, pc) ? pack_row(&r.row) : unwind_make_rule(WAY_BROKEN, 0, 0);
 }
 
 #else

@@ -33,7 +33,7 @@ static bool in_arena(const void *p)
 }
 
 // Allocates from the arena. The size is stored before the block, for realloc.
-static void *arena_take(size_t size)
+static void *arena_alloc(size_t size)
 {
     if (size > sizeof arena)
         return NULL;
@@ -85,7 +85,7 @@ static bool in_resolve(void)
 static void *boot_malloc(size_t size)
 {
     if (in_resolve())
-        return arena_take(size);
+        return arena_alloc(size);
     next_resolve();
     return next.malloc(size);
 }
@@ -94,7 +94,7 @@ static void *boot_calloc(size_t count, size_t size)
 {
     size_t bytes;
     if (in_resolve()) // the arena is zeroed and never reused
-        return __builtin_mul_overflow(count, size, &bytes) ? NULL : arena_take(bytes);
+        return __builtin_mul_overflow(count, size, &bytes) ? NULL : arena_alloc(bytes);
     next_resolve();
     return next.calloc(count, size);
 }
@@ -105,7 +105,7 @@ static void *boot_realloc(void *old, size_t size)
         next_resolve();
         return next.realloc(old, size);
     }
-    void *p = arena_take(size);
+    void *p = arena_alloc(size);
     if (p && in_arena(old))
         memcpy(p, old, arena_size(old) < size ? arena_size(old) : size);
     return p;
@@ -223,7 +223,7 @@ static bool is_operator(unsigned kind)
 
 // Returns the usable size of a block. Only the allocator itself may be called, and only with its
 // own blocks.
-static size_t usable(unsigned kind, void *block)
+static size_t block_usable_size(unsigned kind, void *block)
 {
     if (next_is_early(block) || next_is_foreign(kind) ||
         (is_operator(kind) && !wrap_cxx_is_malloc()))
@@ -250,7 +250,7 @@ static int count_object(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
-static void look_up(void)
+static void look_up_functions(void)
 {
 #define LOOK_UP(result, name, parameters, names)                                                   \
     real.name = (result(*) parameters)function_after(#name);
@@ -264,7 +264,7 @@ static void look_up(void)
         look_up_usable_size(&object);
         look_up_foreign(&object);
         if (next_usable_size)
-            producer_set_usable(usable);
+            producer_set_usable(block_usable_size);
     }
     if (next_object_of(&resolved, &object)) {
         producer_set_library(object.path, HEAPTAPE_BIN_FROM_LIBEXEC);
@@ -275,7 +275,7 @@ static void look_up(void)
     dl_iterate_phdr(count_object, NULL);
 }
 
-static void install(void)
+static void install_functions(void)
 {
     struct next chosen = real;
     // Usually dlsym has allocated nothing, and no function needs to recognize the arena.
@@ -297,9 +297,9 @@ void next_resolve(void)
     int saved_errno = errno;
     if (atomic_exchange(&resolving, 1) == 0) {
         uint32_t was = producer_enter(PRODUCER_MUTED);
-        look_up();
+        look_up_functions();
         producer_leave(was);
-        install();
+        install_functions();
         atomic_store_explicit(&resolved, 1, memory_order_release);
     }
     while (!atomic_load_explicit(&resolved, memory_order_acquire))
@@ -361,30 +361,30 @@ static bool is_malloc_function(const char *name)
     return false;
 }
 
-static bool is_in(const struct next_object *object, uintptr_t at)
+static bool is_inside(const struct next_object *object, uintptr_t at)
 {
     return at >= object->start && at < object->end;
 }
 
 // The slot of a function that has not been called yet may still hold the object's own stub.
-static void look_at_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
+static void check_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
 {
     struct deepbound_search *s = context;
     uintptr_t target = __atomic_load_n(slot, __ATOMIC_RELAXED);
     (void)o;
-    s->found |=
-        is_malloc_function(name) && (is_in(&s->allocator, target) || is_in(&s->libc, target));
+    s->found |= is_malloc_function(name) &&
+                (is_inside(&s->allocator, target) || is_inside(&s->libc, target));
 }
 
 // Returns 1 if objects were loaded since the start, else 2.
-static int has_loaded(struct dl_phdr_info *info, size_t size, void *data)
+static int check_loads(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
     (void)data;
     return info->dlpi_adds != first.loads ? 1 : 2;
 }
 
-static int look_for_deepbound(struct dl_phdr_info *info, size_t size, void *data)
+static int check_deepbound(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct deepbound_search *s = data;
     struct object o;
@@ -393,7 +393,7 @@ static int look_for_deepbound(struct dl_phdr_info *info, size_t size, void *data
     if (s->objects++ < first.objects)
         return 0;
     object_read(&o, info);
-    object_each_slot(&o, look_at_slot, s);
+    object_each_slot(&o, check_slot, s);
     if (s->found)
         producer_add_deepbound(info->dlpi_name);
     return 0;
@@ -404,8 +404,8 @@ next_mallinfo2_function next_mallinfo2(void)
     struct next_object allocator;
     void *found = objects_function("mallinfo2", &resolved);
     return found && next_object_of((void *)real.malloc, &allocator) &&
-                   is_in(&allocator, (uintptr_t)found) &&
-                   is_in(&allocator, (uintptr_t)libc_address())
+                   is_inside(&allocator, (uintptr_t)found) &&
+                   is_inside(&allocator, (uintptr_t)libc_address())
                ? (next_mallinfo2_function)found
                : NULL;
 }
@@ -416,8 +416,8 @@ void next_report_deepbound(void)
     struct deepbound_search s = {0};
     if (!atomic_load_explicit(&resolved, memory_order_acquire) || producer_is_uncertain())
         return;
-    if (dl_iterate_phdr(has_loaded, NULL) == 1 &&
+    if (dl_iterate_phdr(check_loads, NULL) == 1 &&
         next_object_of((void *)real.malloc, &s.allocator) &&
         next_object_of(libc_address(), &s.libc))
-        dl_iterate_phdr(look_for_deepbound, &s);
+        dl_iterate_phdr(check_deepbound, &s);
 }

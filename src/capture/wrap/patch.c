@@ -44,7 +44,7 @@ static _Atomic uint64_t checked_ns;
 static _Atomic bool patched;
 
 // Returns the function that calls of this name reached before, or NULL.
-static void *real_of(void *wrapper, const char *name)
+static void *find_real(void *wrapper, const char *name)
 {
     for (size_t i = 0; i < patch.n_wrappers; i++) {
         if (patch.wrappers[i].wrapper == wrapper)
@@ -72,14 +72,14 @@ static void write_slot(const struct object *o, uintptr_t *slot, uintptr_t value)
 // Returns true if the slot leads to the real function. An object that calls its own allocator keeps
 // it. The slot of a function that has not been called yet points to a stub of the object itself, or
 // of an executable that is not position-independent; both lead to the real function.
-static bool leads_to(const struct object *o, const char *name, uintptr_t value, uintptr_t real)
+static bool leads_to_real(const struct object *o, const char *name, uintptr_t value, uintptr_t real)
 {
     bool own = value >= o->start && value < o->end,
          of_main = value >= patch.main_start && value < patch.main_end;
     return value == real || (own && !object_function(o, name)) || (of_main && !own);
 }
 
-static void *wrapper_of(const struct object *own, const char *name)
+static void *find_wrapper(const struct object *own, const char *name)
 {
     void *named = wrap_named(name);
     return named ? named : object_function(own, name);
@@ -87,10 +87,10 @@ static void *wrapper_of(const struct object *own, const char *name)
 
 static void patch_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
 {
-    void *wrapper = wrapper_of(context, name), *real = wrapper ? real_of(wrapper, name) : NULL;
+    void *wrapper = find_wrapper(context, name), *real = wrapper ? find_real(wrapper, name) : NULL;
     uintptr_t value = __atomic_load_n(slot, __ATOMIC_RELAXED);
     if (!real || !value || value == (uintptr_t)wrapper || patch.n == MAX_SLOTS ||
-        !leads_to(o, name, value, (uintptr_t)real))
+        !leads_to_real(o, name, value, (uintptr_t)real))
         return;
     patch.slots[patch.n++] = (struct slot){slot, value};
     write_slot(o, slot, (uintptr_t)wrapper);
@@ -153,7 +153,7 @@ static int patch_all(void)
 static void unpatch_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
 {
     uintptr_t value = __atomic_load_n(slot, __ATOMIC_RELAXED);
-    void *wrapper = wrapper_of(context, name);
+    void *wrapper = find_wrapper(context, name);
     if (!wrapper || value != (uintptr_t)wrapper)
         return;
     // The last entry: the object may have been unloaded, and another object loaded at this address.
@@ -163,7 +163,7 @@ static void unpatch_slot(const struct object *o, const char *name, uintptr_t *sl
             return;
         }
     }
-    write_slot(o, slot, (uintptr_t)real_of(wrapper, name));
+    write_slot(o, slot, (uintptr_t)find_real(wrapper, name));
 }
 
 static int unpatch_object(struct dl_phdr_info *info, size_t size, void *own)
@@ -211,7 +211,7 @@ static int count_object(struct dl_phdr_info *info, size_t size, void *count)
     return 0;
 }
 
-static bool are_called(const struct spool_wrap *names)
+static bool names_are_called(const struct spool_wrap *names)
 {
     struct name_count count = {.names = names};
     bool called = true;
@@ -221,7 +221,7 @@ static bool are_called(const struct spool_wrap *names)
     return called;
 }
 
-static int look_for_changes(struct dl_phdr_info *info, size_t size, void *data)
+static int check_changes(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
     *(bool *)data = info->dlpi_adds != patch.loads || info->dlpi_subs != patch.unloads;
@@ -230,13 +230,13 @@ static int look_for_changes(struct dl_phdr_info *info, size_t size, void *data)
 
 // Checks for changes, but not in a child of a process with several threads: a thread that no longer
 // exists may hold the loader's lock.
-static void look_again(void)
+static void patch_new_objects(void)
 {
     bool changed = false;
     if (producer_is_uncertain() || atomic_exchange(&patching, true))
         return;
     uint32_t was = producer_enter(PRODUCER_MUTED);
-    dl_iterate_phdr(look_for_changes, &changed);
+    dl_iterate_phdr(check_changes, &changed);
     if (changed && atomic_load(&patched))
         patch_all();
     producer_leave(was);
@@ -254,7 +254,7 @@ void wrap_look_for_objects(void)
     if (now - last < CHECK_NS || !atomic_compare_exchange_strong(&checked_ns, &last, now))
         return;
     int saved_errno = errno;
-    look_again();
+    patch_new_objects();
     errno = saved_errno;
 }
 
@@ -263,7 +263,7 @@ int heaptape_attach(const char *dir, const struct spool_wrap *names)
 {
     static bool forks_known;
     uint32_t was = producer_enter(PRODUCER_MUTED);
-    if (names && !are_called(names)) {
+    if (names && !names_are_called(names)) {
         producer_leave(was);
         return ENOLINK;
     }

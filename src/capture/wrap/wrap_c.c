@@ -48,7 +48,7 @@ void wrap_record_free(void *p, const void *caller)
     wrap_free(p);
 }
 
-static WRAP_COLD void *calloc_counted(size_t count, size_t size, void *p, const void *caller)
+static WRAP_COLD void *record_calloc(size_t count, size_t size, void *p, const void *caller)
 {
     uint8_t error = wrap_error(p, count && size);
     if (producer_put_counted(count, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
@@ -67,13 +67,13 @@ WRAPPER void *calloc(size_t count, size_t size)
     producer_leave(was);
     producer_call_end(begin);
     if (count != 1)
-        return calloc_counted(count, size, p, WRAP_CALLER);
+        return record_calloc(count, size, p, WRAP_CALLER);
     return producer_put_allocated(HT_CALLOC, size, (uintptr_t)p)
                ? p
                : wrap_allocated(HT_CALLOC, size, p, WRAP_CALLER);
 }
 
-static WRAP_COLD void begin_slow(void *old, const void *caller)
+static WRAP_COLD void record_release(void *old, const void *caller)
 {
     const struct event ev = {.kind = HT_REALLOC_BEGIN, .ptr = (uintptr_t)old};
     producer_record(&ev, caller);
@@ -81,13 +81,13 @@ static WRAP_COLD void begin_slow(void *old, const void *caller)
 
 // Records the half that releases the block: another thread may get the old address before the real
 // call returns.
-static inline void resize_begin(void *old, const void *caller)
+static inline void begin_resize(void *old, const void *caller)
 {
     if (old && !producer_put_plain(HT_REALLOC_BEGIN, (uintptr_t)old))
-        begin_slow(old, caller);
+        record_release(old, caller);
 }
 
-static WRAP_COLD void *realloc_slow(void *old, size_t size, void *p, const void *caller)
+static WRAP_COLD void *record_realloc(void *old, size_t size, void *p, const void *caller)
 {
     uint8_t error = wrap_error(p, size);
     if (producer_put_again(HT_REALLOC, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
@@ -103,7 +103,7 @@ static WRAP_COLD void *realloc_slow(void *old, size_t size, void *p, const void 
 
 WRAPPER void *realloc(void *old, size_t size)
 {
-    resize_begin(old, WRAP_CALLER);
+    begin_resize(old, WRAP_CALLER);
     uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     void *p = next.realloc(old, size);
@@ -111,12 +111,12 @@ WRAPPER void *realloc(void *old, size_t size)
     producer_call_end(begin);
     return producer_put_allocated(HT_REALLOC, size, (uintptr_t)p)
                ? p
-               : realloc_slow(old, size, p, WRAP_CALLER);
+               : record_realloc(old, size, p, WRAP_CALLER);
 }
 
 WRAPPER void *reallocarray(void *old, size_t count, size_t size)
 {
-    resize_begin(old, WRAP_CALLER);
+    begin_resize(old, WRAP_CALLER);
     uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     void *p = next.reallocarray(old, count, size);

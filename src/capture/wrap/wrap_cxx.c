@@ -92,7 +92,7 @@ struct call {
     bool recorded;
 };
 
-static void record(const struct call *c, const void *p)
+static void record_new(const struct call *c, const void *p)
 {
     const struct event ev = {.kind = c->kind,
                              .size = c->size,
@@ -116,7 +116,7 @@ _Unwind_Reason_Code wrap_cxx_personality(int version, _Unwind_Action actions,
     struct call *c = producer_tls.failing;
     if (c && !c->recorded) {
         c->recorded = true;
-        record(c, NULL);
+        record_new(c, NULL);
     }
     if (c && (actions & _UA_CLEANUP_PHASE)) {
         producer_tls.failing = c->outer;
@@ -159,7 +159,7 @@ static bool is_power_of_two(size_t n)
 
 // Allocates as the operators of the standard libraries do. `align` is 0 for the forms without
 // alignment.
-static void *standard_take(size_t size, size_t align)
+static void *standard_alloc(size_t size, size_t align)
 {
     if (!align)
         return next.malloc(size ? size : 1);
@@ -180,7 +180,7 @@ static void *run_handlers(struct call *c)
             return call_real(c);
         }
         handler();
-        void *p = standard_take(c->size, c->align);
+        void *p = standard_alloc(c->size, c->align);
         if (p)
             return p;
     }
@@ -193,7 +193,7 @@ static WRAP_COLD void *standard_new_slow(struct call *c, void *p)
     // The real operator has the catch block.
     else if (!p && get_new_handler && get_new_handler())
         p = guarded(c, call_real);
-    record(c, p);
+    record_new(c, p);
     return p;
 }
 
@@ -203,8 +203,8 @@ static WRAP_COLD void *new_slow(struct call *c, void *p)
     if (operators_known() == WRAP_OPERATORS_OWN)
         p = guarded(c, call_real);
     else
-        return standard_new_slow(c, p ? p : standard_take(c->size, c->align));
-    record(c, p);
+        return standard_new_slow(c, p ? p : standard_alloc(c->size, c->align));
+    record_new(c, p);
     return p;
 }
 
@@ -215,7 +215,7 @@ void *wrap_new(enum event_kind kind, size_t size, const void *nothrow, void *p, 
     struct call c = {.kind = kind, .size = size, .nothrow = nothrow, .caller = caller};
     if (!p)
         return new_slow(&c, NULL);
-    record(&c, p);
+    record_new(&c, p);
     return p;
 }
 
@@ -228,7 +228,8 @@ static void *aligned_new(enum event_kind kind, size_t size, size_t align, const 
 }
 
 // Frees the block by a real operator, after the event was recorded.
-static WRAP_COLD void own_delete(enum event_kind kind, void *p, uintptr_t second, uintptr_t third)
+static WRAP_COLD void call_real_delete(enum event_kind kind, void *p, uintptr_t second,
+                                       uintptr_t third)
 {
     void *found = real[kind] ? real[kind] : real[HT_DELETE];
     void (*operator)(void *, uintptr_t, uintptr_t) = (void (*)(void *, uintptr_t, uintptr_t))found;
@@ -242,7 +243,7 @@ static WRAP_COLD void own_delete(enum event_kind kind, void *p, uintptr_t second
 void wrap_delete(enum event_kind kind, void *p, uintptr_t second, uintptr_t third)
 {
     if (operators_known() == WRAP_OPERATORS_OWN)
-        own_delete(kind, p, second, third);
+        call_real_delete(kind, p, second, third);
     else
         wrap_free(p);
 }

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static void record(const struct event *ev, const void *caller)
+static void record_unless_allocator(const struct event *ev, const void *caller)
 {
     if (!producer_is_allocator(caller))
         producer_record(ev, caller);
@@ -20,7 +20,7 @@ static void record(const struct event *ev, const void *caller)
 // both parts.
 enum { HOW_BYTES = 16 };
 
-static uint32_t describe(char how[HOW_BYTES], int protection, int flags)
+static uint32_t describe_mapping(char how[HOW_BYTES], int protection, int flags)
 {
     how[0] = protection & PROT_READ ? 'r' : '-';
     how[1] = protection & PROT_WRITE ? 'w' : '-';
@@ -43,8 +43,8 @@ static WRAP_COLD void *record_mmap(void *at, size_t bytes, int protection, int f
                              .result = failed ? 0 : (uintptr_t)p,
                              .error = failed ? (uint8_t)errno : 0,
                              .text = how,
-                             .text_bytes = describe(how, protection, flags)};
-    record(&ev, caller);
+                             .text_bytes = describe_mapping(how, protection, flags)};
+    record_unless_allocator(&ev, caller);
     return p;
 }
 
@@ -66,7 +66,7 @@ WRAPPER int munmap(void *at, size_t bytes)
 {
     if (producer_wants_maps()) {
         const struct event ev = {.kind = HT_MUNMAP, .ptr = (uintptr_t)at, .size = bytes};
-        record(&ev, WRAP_CALLER);
+        record_unless_allocator(&ev, WRAP_CALLER);
     }
     return next.munmap(at, bytes);
 }
@@ -86,7 +86,7 @@ WRAPPER void *mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...)
                                  .count = bytes,
                                  .result = failed ? 0 : (uintptr_t)p,
                                  .error = failed ? (uint8_t)errno : 0};
-        record(&ev, WRAP_CALLER);
+        record_unless_allocator(&ev, WRAP_CALLER);
     }
     return p;
 }
@@ -97,7 +97,7 @@ WRAPPER int brk(void *end)
     if (producer_wants_maps()) {
         const struct event ev = {
             .kind = HT_BRK, .ptr = (uintptr_t)end, .error = rc ? (uint8_t)errno : 0};
-        record(&ev, WRAP_CALLER);
+        record_unless_allocator(&ev, WRAP_CALLER);
     }
     return rc;
 }
@@ -111,7 +111,7 @@ WRAPPER void *sbrk(intptr_t change)
                                  .value = (uint64_t)change,
                                  .result = failed ? 0 : (uintptr_t)p,
                                  .error = failed ? (uint8_t)errno : 0};
-        record(&ev, WRAP_CALLER);
+        record_unless_allocator(&ev, WRAP_CALLER);
     }
     return p;
 }

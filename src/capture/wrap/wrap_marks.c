@@ -7,13 +7,13 @@
 
 #include <errno.h>
 
-static void mark(enum event_kind kind, uint64_t value, uint64_t count, const void *caller)
+static void record_mark(enum event_kind kind, uint64_t value, uint64_t count, const void *caller)
 {
     const struct event ev = {.kind = kind, .value = value, .count = count};
     producer_record(&ev, caller);
 }
 
-static void mark_text(enum event_kind kind, const char *text, const void *caller)
+static void record_text(enum event_kind kind, const char *text, const void *caller)
 {
     size_t n = text ? strnlen(text, CODEC_MAX_TEXT_BYTES) : 0;
     const struct event ev = {.kind = kind, .text = text, .text_bytes = (uint32_t)n};
@@ -22,7 +22,7 @@ static void mark_text(enum event_kind kind, const char *text, const void *caller
 
 WRAPPER void heaptape_mark(const char *text)
 {
-    mark_text(HT_MARK, text, WRAP_CALLER);
+    record_text(HT_MARK, text, WRAP_CALLER);
 }
 
 WRAPPER void heaptape_pool_alloc(const void *pool, const void *block, size_t size)
@@ -58,25 +58,25 @@ int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new
         return ENOENT;
     if (!real)
         real = (int (*)(const char *, void *, size_t *, void *, size_t))found;
-    mark_text(HT_MALLCTL, name, WRAP_CALLER);
+    record_text(HT_MALLCTL, name, WRAP_CALLER);
     return real(name, old, old_size, new, new_size);
 }
 
 WRAPPER void malloc_stats(void)
 {
-    mark(HT_MALLOC_STATS, 0, 0, WRAP_CALLER);
+    record_mark(HT_MALLOC_STATS, 0, 0, WRAP_CALLER);
     next.malloc_stats();
 }
 
 WRAPPER int malloc_info(int options, FILE *to)
 {
-    mark(HT_MALLOC_INFO, 0, 0, WRAP_CALLER);
+    record_mark(HT_MALLOC_INFO, 0, 0, WRAP_CALLER);
     return next.malloc_info(options, to);
 }
 
 WRAPPER struct mallinfo mallinfo(void)
 {
-    mark(HT_MALLINFO, 0, 0, WRAP_CALLER);
+    record_mark(HT_MALLINFO, 0, 0, WRAP_CALLER);
     return next.mallinfo();
 }
 
@@ -85,7 +85,7 @@ WRAPPER struct mallinfo2 mallinfo2(void)
 {
     static struct mallinfo2 (*_Atomic real)(void);
     void *found;
-    mark(HT_MALLINFO2, 0, 0, WRAP_CALLER);
+    record_mark(HT_MALLINFO2, 0, 0, WRAP_CALLER);
     if (!real && next_find("mallinfo2", &found))
         real = (struct mallinfo2(*)(void))found;
     return real ? real() : (struct mallinfo2){0};
@@ -93,13 +93,13 @@ WRAPPER struct mallinfo2 mallinfo2(void)
 
 WRAPPER int malloc_trim(size_t pad)
 {
-    mark(HT_MALLOC_TRIM, pad, 0, WRAP_CALLER);
+    record_mark(HT_MALLOC_TRIM, pad, 0, WRAP_CALLER);
     return next.malloc_trim(pad);
 }
 
 WRAPPER int mallopt(int option, int value)
 {
-    mark(HT_MALLOPT, (uint64_t)value, (uint64_t)option, WRAP_CALLER);
+    record_mark(HT_MALLOPT, (uint64_t)value, (uint64_t)option, WRAP_CALLER);
     return next.mallopt(option, value);
 }
 

@@ -48,7 +48,7 @@ enum { ASK_NS = 200000, ASK_TIMES = 500 }; // time limit for the child's query: 
 
 // Runs in a child that shares only the spool with the program: a thread that was interrupted may
 // hold a lock of malloc, and free lists that the program has overwritten may be endless.
-static _Noreturn void ask_malloc(next_mallinfo2_function ask, struct spool_header *h)
+static _Noreturn void query_malloc(next_mallinfo2_function ask, struct spool_header *h)
 {
     syscall(SYS_prctl, PR_SET_PDEATHSIG, (long)SIGKILL, 0l, 0l, 0l);
     syscall(SYS_prctl, PR_SET_DUMPABLE, 0l, 0l, 0l, 0l); // no core file
@@ -59,7 +59,7 @@ static _Noreturn void ask_malloc(next_mallinfo2_function ask, struct spool_heade
         syscall(SYS_exit_group, 0l);
 }
 
-static void wait_for(long child)
+static void wait_for_child(long child)
 {
     const struct timespec pause = {.tv_nsec = ASK_NS};
     for (unsigned i = 0; i < ASK_TIMES; i++) {
@@ -85,9 +85,9 @@ static void measure_bypassed(void)
     uint64_t mask = producer_signals_block();
     long child = syscall(SYS_clone, 0l, 0l, 0l, 0l, 0l);
     if (child == 0)
-        ask_malloc(ask, h);
+        query_malloc(ask, h);
     if (child > 0)
-        wait_for(child);
+        wait_for_child(child);
     producer_signals_restore(mask);
     errno = saved_errno;
 }
@@ -118,7 +118,7 @@ WRAPPER _Noreturn void _Exit(int status)
 
 // First function of a new thread. The tail call makes stack traces of the program end in its own
 // function.
-static void *begin(void *data)
+static void *run_thread(void *data)
 {
     struct producer_thread *t = data;
     void *(*start)(void *) = t->start;
@@ -133,13 +133,13 @@ WRAPPER int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *
     struct producer_thread *t = producer_thread_create(start, arg);
     if (!t)
         return next.pthread_create(thread, attr, start, arg);
-    int error = next.pthread_create(thread, attr, begin, t);
+    int error = next.pthread_create(thread, attr, run_thread, t);
     if (error)
         producer_thread_cancel(t);
     return error;
 }
 
-static __attribute__((constructor)) void at_start(void)
+static __attribute__((constructor)) void on_load(void)
 {
     int saved_errno = errno;
     if (next_is_injected())
@@ -153,7 +153,7 @@ static __attribute__((constructor)) void at_start(void)
     errno = saved_errno;
 }
 
-static __attribute__((destructor)) void at_end(void)
+static __attribute__((destructor)) void on_unload(void)
 {
     measure_bypassed();
     producer_finish();
