@@ -177,7 +177,7 @@ static int run(const void *fields, int argc, char **argv)
     else if (verb == VERB_DUMP)
         rc = dump((pid_t)pid, &a);
     else
-        rc = control_do(&a.control, (enum control_verb)verb);
+        rc = control_execute(&a.control, (enum control_verb)verb);
     target_close(&a);
     if (rc < 0)
         die(EXIT_FAILED, "%ld: %s", pid, explain(-rc));

@@ -92,9 +92,9 @@ static void put_block(uint64_t i)
     const struct event ev = block_of(i);
     const void *frame = __builtin_frame_address(0);
     bool done = ev.kind == HT_CALLOC && ev.count != 1
-                    ? producer_put_counted(ev.count, ev.size, ev.result, NULL, frame)
+                    ? producer_put_calloc(ev.count, ev.size, ev.result, NULL, frame)
                     : producer_put_allocated(ev.kind, ev.size, ev.result) ||
-                          producer_put_again(ev.kind, ev.size, ev.result, NULL, frame);
+                          producer_put_retry(ev.kind, ev.size, ev.result, NULL, frame);
     if (!done)
         producer_record(&ev, NULL);
 }

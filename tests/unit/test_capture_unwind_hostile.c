@@ -41,7 +41,7 @@ static void begin(void)
 {
     memset(&memory, 0, sizeof memory);
     unwind_memory_init(&memory);
-    unwind_watch();
+    unwind_check_unloaded();
     walks = complete = 0;
 }
 
@@ -143,7 +143,7 @@ static void test_reused_addresses(void **state)
         memcpy(&nested, &symbol, sizeof nested);
         at[i % 2] = symbol;
         reused += i > 0 && at[0] == at[1];
-        unwind_watch();
+        unwind_check_unloaded();
         nested(check_truth);
         nested(check_truth);
         dlclose(handle);
@@ -207,7 +207,7 @@ static void test_damaged(void **state)
         memcpy(tables, file + from, to - from);
         damage(tables, to - from, &random);
         assert_int_equal(pwrite(fd, tables, to - from, (off_t)from), (ssize_t)(to - from));
-        unwind_watch();
+        unwind_check_unloaded();
         loaded += call_library(path, true) != NULL;
     }
     unlink(path);

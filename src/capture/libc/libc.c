@@ -231,8 +231,8 @@ static bool find_objects(struct object *c, struct object *loader)
 
 static void *find_function(const struct object *c, const struct object *loader, const char *name)
 {
-    void *found = object_function(c, name);
-    return found ? found : object_function(loader, name);
+    void *found = object_find_function(c, name);
+    return found ? found : object_find_function(loader, name);
 }
 
 // Threads that run this concurrently find the same functions.

@@ -12,7 +12,7 @@ enum { JUMP_SLOT = R_AARCH64_JUMP_SLOT, GLOB_DAT = R_AARCH64_GLOB_DAT };
 
 enum { VERSION_HIDDEN = 0x8000 };
 
-bool object_has(const struct object *o, const void *at, size_t bytes)
+bool object_contains(const struct object *o, const void *at, size_t bytes)
 {
     uintptr_t offset = (uintptr_t)at - o->base;
     for (size_t i = 0; i < o->n_segments; i++) {
@@ -88,41 +88,41 @@ void object_read(struct object *o, const struct dl_phdr_info *info)
     for (size_t i = 0; i < o->n_segments; i++) {
         const ElfW(Phdr) *s = &o->segments[i];
         const void *at = (const void *)(o->base + s->p_vaddr);
-        if (s->p_type == PT_DYNAMIC && object_has(o, at, s->p_memsz))
+        if (s->p_type == PT_DYNAMIC && object_contains(o, at, s->p_memsz))
             read_dynamic(o, at, s->p_memsz / sizeof(ElfW(Dyn)));
     }
-    if (!object_has(o, o->strings, o->string_bytes))
+    if (!object_contains(o, o->strings, o->string_bytes))
         o->symbols = NULL;
 }
 
 static bool is_function(const struct object *o, const ElfW(Sym) * s, const char *name)
 {
-    return object_has(o, s, sizeof *s) && s->st_shndx != SHN_UNDEF &&
+    return object_contains(o, s, sizeof *s) && s->st_shndx != SHN_UNDEF &&
            ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_name < o->string_bytes &&
            strcmp(o->strings + s->st_name, name) == 0;
 }
 
 // Layout of the table: number of buckets, index of the first symbol, words of the filter, shift;
 // then filter, buckets and hashes.
-void *object_function(const struct object *o, const char *name)
+void *object_find_function(const struct object *o, const char *name)
 {
     const uint32_t *head = o->gnu_hash;
     uint32_t hash = gnu_hash(name);
     void *found = NULL;
-    if (!o->symbols || !object_has(o, head, 4 * sizeof *head) || !head[0])
+    if (!o->symbols || !object_contains(o, head, 4 * sizeof *head) || !head[0])
         return NULL;
     const uint32_t *buckets = head + 4 + (size_t)head[2] * (sizeof(ElfW(Addr)) / sizeof *head);
     const uint32_t *hashes = buckets + head[0], *bucket = buckets + hash % head[0];
-    uint32_t i = object_has(o, bucket, sizeof *bucket) ? *bucket : 0;
+    uint32_t i = object_contains(o, bucket, sizeof *bucket) ? *bucket : 0;
     if (i < head[1])
         return NULL;
     for (;; i++) {
         const uint32_t *at = hashes + (i - head[1]);
-        if (!object_has(o, at, sizeof *at))
+        if (!object_contains(o, at, sizeof *at))
             break;
         const ElfW(Sym) *s = &o->symbols[i];
         if (((*at ^ hash) | 1) == 1 && is_function(o, s, name)) {
-            bool hidden = object_has(o, &o->versions[i], sizeof *o->versions) &&
+            bool hidden = object_contains(o, &o->versions[i], sizeof *o->versions) &&
                           (o->versions[i] & VERSION_HIDDEN);
             if (!found || !hidden)
                 found = (void *)(o->base + s->st_value);
@@ -140,7 +140,7 @@ void object_each_slot(const struct object *o,
 {
     for (unsigned k = 0; o->symbols && k < 2; k++) {
         size_t n = o->relocation_bytes[k] / sizeof(ElfW(Rela));
-        if (!object_has(o, o->relocations[k], n * sizeof(ElfW(Rela))))
+        if (!object_contains(o, o->relocations[k], n * sizeof(ElfW(Rela))))
             continue;
         for (size_t i = 0; i < n; i++) {
             const ElfW(Rela) *r = o->relocations[k] + i;
@@ -148,8 +148,8 @@ void object_each_slot(const struct object *o,
             uintptr_t *slot = (uintptr_t *)(o->base + r->r_offset);
             // Other relocations are of data, which the program may have changed since.
             if ((ELF64_R_TYPE(r->r_info) == JUMP_SLOT || ELF64_R_TYPE(r->r_info) == GLOB_DAT) &&
-                object_has(o, s, sizeof *s) && s->st_name < o->string_bytes &&
-                object_has(o, slot, sizeof *slot))
+                object_contains(o, s, sizeof *s) && s->st_name < o->string_bytes &&
+                object_contains(o, slot, sizeof *slot))
                 visit(o, o->strings + s->st_name, slot, context);
         }
     }
@@ -168,11 +168,11 @@ static int search_object(struct dl_phdr_info *info, size_t size, void *data)
     (void)size;
     object_read(&o, info);
     if (s->except < o.start || s->except >= o.end)
-        s->found = object_function(&o, s->name);
+        s->found = object_find_function(&o, s->name);
     return s->found != NULL;
 }
 
-void *objects_function(const char *name, const void *except)
+void *objects_find_function(const char *name, const void *except)
 {
     struct object_search s = {.name = name, .except = (uintptr_t)except};
     dl_iterate_phdr(search_object, &s);

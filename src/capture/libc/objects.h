@@ -30,11 +30,11 @@ void object_read_segments(struct object *o, const struct dl_phdr_info *info);
 void object_read(struct object *o, const struct dl_phdr_info *info);
 
 // Returns true if [at, at + bytes) lies in one readable segment of the object.
-bool object_has(const struct object *o, const void *at, size_t bytes);
+bool object_contains(const struct object *o, const void *at, size_t bytes);
 
 // Returns the function `name` that the object defines, in its default version if there are several,
 // or NULL.
-void *object_function(const struct object *o, const char *name);
+void *object_find_function(const struct object *o, const char *name);
 
 // Calls `visit` for each slot that holds the address of a function or variable of another object.
 void object_each_slot(const struct object *o,
@@ -45,6 +45,6 @@ void object_each_slot(const struct object *o,
 // Returns the function `name` of the first object, in load order, that defines it, or NULL. Skips
 // the object that contains the address `except`. Unlike this function, dlsym(RTLD_DEFAULT) may
 // return a stub in an executable that is not position-independent.
-void *objects_function(const char *name, const void *except);
+void *objects_find_function(const char *name, const void *except);
 
 #endif

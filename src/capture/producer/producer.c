@@ -167,10 +167,10 @@ static bool make_room(struct producer_process *p, struct producer_thread *t,
     uint64_t waited_ns = 0;
     size_t words = codec_long_words(ev) + CODEC_MAX_PREFIX_WORDS;
     if (words_left(stream) >= words &&
-        producer_chunk_ready(p, stream->chunk, (uintptr_t)(stream->pos + words)))
+        producer_chunk_populate(p, stream->chunk, (uintptr_t)(stream->pos + words)))
         return true;
     producer_stream_close(p, stream);
-    struct spool_chunk *chunk = producer_chunk_take(p, &waited_ns);
+    struct spool_chunk *chunk = producer_chunk_acquire(p, &waited_ns);
     if (!chunk) {
         stream->lost += is_call(ev);
         count_unrecorded(p, ev);
@@ -204,7 +204,7 @@ void producer_stream_end(struct producer_process *p, struct producer_thread *t,
         put_record(stream, &end, stamp > stream->last_stamp ? stamp : stream->last_stamp);
 }
 
-void producer_stream_slow(struct producer_process *p, struct producer_stream *stream)
+void producer_stream_force_slow(struct producer_process *p, struct producer_stream *stream)
 {
     stream->fast_epoch = PRODUCER_NO_EPOCH;
     stream->last_stamp = stamp_now(p);
@@ -266,7 +266,7 @@ static bool has_stack(const struct event *ev)
     if (producer_tls.decided != PRODUCER_UNDECIDED)
         return producer_tls.decided == PRODUCER_WITH_STACK;
     producer_tls.stack_left = (int64_t)((uint64_t)producer_tls.stack_left - size);
-    return producer_tls.stack_left < 0 && producer_site_chosen(size);
+    return producer_tls.stack_left < 0 && producer_site_choose(size);
 }
 
 static void put_event(struct producer_process *p, struct producer_thread *t,
@@ -323,8 +323,8 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
         producer_cost_add(p->header, clock_ticks(p->clock) - begin);
 }
 
-bool producer_put_moved(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
-                        bool is_release)
+bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
+                          bool is_release)
 {
     struct producer_stream *stream = producer_begin(0);
     if (!stream)
@@ -346,7 +346,7 @@ bool producer_put_moved(unsigned kind, uint64_t count, uint64_t size, uint64_t a
     return done;
 }
 
-int producer_list(const struct spool_block *blocks, size_t n)
+int producer_record_preexisting(const struct spool_block *blocks, size_t n)
 {
     struct producer_process *p =
         atomic_load_explicit(&producer_inherited.process, memory_order_acquire);

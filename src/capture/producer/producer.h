@@ -265,8 +265,8 @@ producer_put_allocated(unsigned kind, uint64_t size, uint64_t address)
 
 // Extends producer_put_sized: moves the base to the block, and adds a note for a count of HT_CALLOC
 // other than 1. Returns false if nothing was done and the caller must use producer_record.
-bool producer_put_moved(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
-                        bool is_release) __attribute__((visibility("hidden")));
+bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
+                          bool is_release) __attribute__((visibility("hidden")));
 
 // Returns 0 if a one-word record can hold the block: it is not big, and neither is the count.
 static inline uint64_t producer_odd_block(uint64_t count, uint64_t size)
@@ -276,12 +276,12 @@ static inline uint64_t producer_odd_block(uint64_t count, uint64_t size)
 
 // Call when producer_put_allocated returned false. `caller` is the return address of the wrapper,
 // `frame` the frame address of the calling function.
-static inline bool producer_put_again(unsigned kind, uint64_t size, uint64_t address,
+static inline bool producer_put_retry(unsigned kind, uint64_t size, uint64_t address,
                                       const void *caller, const void *frame)
 {
     if (producer_tls.stack_left < 0)
-        return producer_put_called(kind, 1, size, address, caller, frame);
-    bool done = producer_put_moved(kind, 1, size, address, false);
+        return producer_put_with_stack(kind, 1, size, address, caller, frame);
+    bool done = producer_put_rebased(kind, 1, size, address, false);
     producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
     return done;
 }
@@ -307,19 +307,19 @@ static inline __attribute__((always_inline)) bool producer_put_plain(unsigned ki
 void producer_record(const struct event *ev, const void *caller);
 
 // Counts a call of a real function. Returns true if the call may be timed: then call
-// producer_call_chosen, which decides, and selects the next such call. Pass the ticks of a timed
+// producer_call_choose, which decides, and selects the next such call. Pass the ticks of a timed
 // call to producer_call_add.
 static inline bool producer_call_is_due(void)
 {
     return producer_unlikely(--producer_tls.untimed < 0);
 }
-bool producer_call_chosen(void);
+bool producer_call_choose(void);
 void producer_call_add(uint64_t ticks);
 
 // Returns the ticks at the beginning of a timed call, else 0.
 static inline uint64_t producer_call_begin(void)
 {
-    return producer_call_is_due() && producer_call_chosen() ? clock_counter() : 0;
+    return producer_call_is_due() && producer_call_choose() ? clock_counter() : 0;
 }
 
 static inline void producer_call_end(uint64_t begin)
@@ -371,7 +371,7 @@ void producer_finish(void);
 // Like producer_finish, for an exit without destructors. Does nothing if a sandbox could forbid it.
 void producer_exit(void);
 
-// Controls the recording of this process (errors as control_do), or returns its enum
+// Controls the recording of this process (errors as control_execute), or returns its enum
 // spool_recording. Returns -ENOENT if the process is not recorded.
 int producer_control(enum control_verb verb);
 int producer_control_state(void);
@@ -389,13 +389,13 @@ void producer_alone_finish(void);
 
 // Call before producer_attach: calls are not recorded meanwhile, and do not search for a session.
 // Returns 0 or an errno.
-int producer_attach_later(void);
+int producer_attach_prepare(void);
 
 // Returns the PID of the live recorder of this process, or 0.
-uint32_t producer_recorder(void);
+uint32_t producer_recorder_pid(void);
 
 // Call after producer_detach. `pid` is the process that ended the recording.
-void producer_ended_by(uint32_t pid);
+void producer_set_ended_by(uint32_t pid);
 
 // Like producer_start for a running process, with the session in directory `dir`. Returns 0 or an
 // errno. Frees of blocks that were allocated before are then recorded with their usable size, if
@@ -408,7 +408,7 @@ void producer_detach(void);
 
 // Records blocks from before the recording. No other thread may run. Returns 0, or EAGAIN if the
 // process is not being recorded.
-int producer_list(const struct spool_block *blocks, size_t n);
+int producer_record_preexisting(const struct spool_block *blocks, size_t n);
 
 // Call after producer_detach, when no other thread runs or is in the middle of a record. Resets
 // everything, so that heaptape can attach to the process again. Returns 0, or EAGAIN if a created
@@ -424,11 +424,11 @@ void producer_add_deepbound(const char *path);
 
 // Returns the header of the spool if such objects exist and a child process may be created to query
 // malloc, else NULL. NULL in a sandbox and in a child of vfork.
-struct spool_header *producer_may_ask_malloc(void);
+struct spool_header *producer_malloc_query_header(void);
 
 // Returns true if the loader's lock may be held by a thread that does not exist, because a process
 // with several threads forked this one. Also true if the process is not recorded.
-bool producer_is_uncertain(void);
+bool producer_loader_may_be_locked(void);
 
 // Sets the path of libheaptape.so (copied), and the path of the heaptape executable relative to its
 // folder (borrowed).
@@ -450,10 +450,10 @@ unsigned producer_before_sandbox(bool now);
 // Call if the kernel refused the filter: undoes the changes that producer_before_sandbox returned.
 void producer_sandbox_refused(unsigned changes);
 
-// producer_forbid ends the recording of the calling thread, which will not be able to continue, or
-// (`process`) of the whole process. producer_allow resumes the recording of the thread.
-void producer_forbid(bool process);
-void producer_allow(void);
+// producer_disable ends the recording of the calling thread, which will not be able to continue, or
+// (`process`) of the whole process. producer_enable resumes the recording of the thread.
+void producer_disable(bool process);
+void producer_enable(void);
 
 // For the wrapper of pthread_create: makes the state of the new thread and records THREAD_CREATE.
 // Returns NULL if tracing is off or too many threads exist. Pass the state to producer_thread_begin

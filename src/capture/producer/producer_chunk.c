@@ -54,7 +54,7 @@ bool producer_has_recorder(const struct producer_process *p)
            in->session.owner;
 }
 
-uint32_t producer_recorder(void)
+uint32_t producer_recorder_pid(void)
 {
     const struct producer_inherited *in = &producer_inherited;
     const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
@@ -64,7 +64,7 @@ uint32_t producer_recorder(void)
                : 0;
 }
 
-void producer_ended_by(uint32_t pid)
+void producer_set_ended_by(uint32_t pid)
 {
     const struct producer_process *p =
         atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
@@ -119,7 +119,7 @@ static bool fetch_pages(struct spool_chunk *chunk, uint32_t from, uint32_t bytes
     return true;
 }
 
-bool producer_chunk_ready(struct producer_process *p, struct spool_chunk *chunk, uintptr_t end)
+bool producer_chunk_populate(struct producer_process *p, struct spool_chunk *chunk, uintptr_t end)
 {
     uint32_t bytes =
         (uint32_t)(end - (uintptr_t)chunk + SPOOL_PIECE_BYTES - 1) & -(uint32_t)SPOOL_PIECE_BYTES;
@@ -152,7 +152,7 @@ static bool open_chunk(struct producer_process *p, uint32_t index, bool whole)
     return fetch_pages(chunk, 0, whole ? SPOOL_CHUNK_BYTES : SPOOL_PIECE_BYTES);
 }
 
-void producer_chunks_fetch(struct producer_process *p)
+void producer_chunks_populate(struct producer_process *p)
 {
     uint32_t n = 0, limit = chunk_limit(p);
     limit = limit < MOST_FETCHED ? limit : MOST_FETCHED;
@@ -171,7 +171,7 @@ unsigned producer_before_sandbox(bool now)
         atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING &&
         !atomic_load_explicit(&p->sandboxed, memory_order_relaxed)) {
-        producer_chunks_fetch(p);
+        producer_chunks_populate(p);
         changes |= FETCHED;
     }
     changes |= now && !producer_inherited.filtered ? FILTERED : 0;
@@ -263,7 +263,7 @@ static const char *reason_to_stop(const struct producer_process *p, bool scarce,
     return NULL;
 }
 
-struct spool_chunk *producer_chunk_take(struct producer_process *p, uint64_t *waited_ns)
+struct spool_chunk *producer_chunk_acquire(struct producer_process *p, uint64_t *waited_ns)
 {
     for (;;) {
         // Read before the stack of free chunks: a chunk freed after this ends the wait at once.
@@ -349,7 +349,7 @@ static uint32_t timing_period(const struct producer_thread *t)
 }
 _Static_assert(MIN_PERIOD << 5 == MAX_PERIOD, "the period of a thread that has made many calls");
 
-bool producer_call_chosen(void)
+bool producer_call_choose(void)
 {
     producer_tls.untimed = MIN_PERIOD;
     // As on the fast path: otherwise the counter may be disabled, or the call is not the program's.

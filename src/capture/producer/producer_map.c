@@ -96,7 +96,7 @@ struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigne
 }
 
 // Steps are mapped in order, so the first unmapped step is the end.
-void producer_leave_map(struct producer_inherited *in)
+void producer_map_release(struct producer_inherited *in)
 {
     struct spool_chunk *chunks;
     for (size_t i = 1; i < PRODUCER_MAX_STEPS; i++) {
@@ -106,17 +106,17 @@ void producer_leave_map(struct producer_inherited *in)
         producer_munmap(chunks, STEP_BYTES);
     }
     in->place = (char *)in->spool;
-    producer_forget_map(in);
+    producer_map_forget(in);
 }
 
-void producer_unmap_left(struct producer_inherited *in)
+void producer_map_unreserve(struct producer_inherited *in)
 {
     if (in->place)
         producer_munmap(in->place, FIRST_BYTES);
     in->place = NULL;
 }
 
-void producer_forget_map(struct producer_inherited *in)
+void producer_map_forget(struct producer_inherited *in)
 {
     for (size_t i = 0;
          i < PRODUCER_MAX_STEPS && atomic_load_explicit(&in->steps[i], memory_order_relaxed); i++)

@@ -130,11 +130,11 @@ struct spool_header *producer_map_first(struct producer_inherited *in, int fd,
 // accessible.
 struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigned slot);
 
-// producer_leave_map resets the spool, but keeps its address range for the next producer_map_first
-// or until producer_unmap_left. producer_forget_map resets the spool and leaves it mapped.
-void producer_leave_map(struct producer_inherited *in);
-void producer_unmap_left(struct producer_inherited *in);
-void producer_forget_map(struct producer_inherited *in);
+// producer_map_release resets the spool but keeps its address range for the next producer_map_first
+// or until producer_map_unreserve. producer_map_forget resets the spool and leaves it mapped.
+void producer_map_release(struct producer_inherited *in);
+void producer_map_unreserve(struct producer_inherited *in);
+void producer_map_forget(struct producer_inherited *in);
 
 // Maps chunk `index` and all chunks before it, not yet accessible. Returns NULL if there is no
 // address space.
@@ -166,7 +166,8 @@ struct producer_process *producer_process_ready(void);
 // Counts this process as unrecorded in its user's reserves. The first such processes also store
 // `why` (enum spool_refusal), and their calls are counted from then on. `shared` may be NULL.
 // Returns false.
-bool producer_refuse(struct producer_process *p, struct spool_reserves *shared, uint32_t why);
+bool producer_count_refused(struct producer_process *p, struct spool_reserves *shared,
+                            uint32_t why);
 
 // Turns tracing off for this process image. `reason` is stored in the spool's header, if there is
 // one.
@@ -174,14 +175,14 @@ void producer_process_off(struct producer_process *p, const char *reason);
 
 // Returns a chunk without an owner. Waits for the recorder unless the session is lossy, and adds
 // the time to *waited_ns. Returns NULL if there is no chunk (lossy) or tracing turned itself off.
-struct spool_chunk *producer_chunk_take(struct producer_process *p, uint64_t *waited_ns);
+struct spool_chunk *producer_chunk_acquire(struct producer_process *p, uint64_t *waited_ns);
 
 // Allocates the pages of the chunk up to `end`, if they are in another piece. Returns false if
 // there is no memory.
-bool producer_chunk_ready(struct producer_process *p, struct spool_chunk *chunk, uintptr_t end);
+bool producer_chunk_populate(struct producer_process *p, struct spool_chunk *chunk, uintptr_t end);
 
 // Opens all chunks that the threads may use; no others can be opened afterwards.
-void producer_chunks_fetch(struct producer_process *p);
+void producer_chunks_populate(struct producer_process *p);
 
 // Wakes the recorder, which then examines the spool.
 void producer_wake_recorder(struct producer_process *p);
@@ -216,15 +217,15 @@ struct producer_thread *producer_thread_ready(struct producer_process *p);
 void producer_thread_make_key(void);
 
 // Allocates a thread from the pool, or returns it to the pool.
-struct producer_thread *producer_thread_take(struct producer_process *p);
-void producer_thread_give(struct producer_process *p, struct producer_thread *t);
+struct producer_thread *producer_thread_alloc(struct producer_process *p);
+void producer_thread_release(struct producer_process *p, struct producer_thread *t);
 
 // Records the exit of ending threads that no longer exist, and returns their states to the pool.
 void producer_thread_reap(struct producer_process *p);
 
 // Returns true if a thread was created with a start function of this library and has not read its
 // state yet.
-bool producer_thread_has_unborn(const struct producer_process *p);
+bool producer_thread_any_unstarted(const struct producer_process *p);
 
 // Drops the states of all threads, with their memory for walks. The first states share a mapping
 // with the process.
@@ -236,7 +237,7 @@ void producer_stream_put(struct producer_process *p, struct producer_thread *t,
 void producer_stream_close(struct producer_process *p, struct producer_stream *stream);
 
 // Makes all later events of the stream take the slow path, which keeps last_stamp up to date.
-void producer_stream_slow(struct producer_process *p, struct producer_stream *stream);
+void producer_stream_force_slow(struct producer_process *p, struct producer_stream *stream);
 
 // Writes THREAD_END, with the stamp of the stream's last event.
 void producer_stream_end(struct producer_process *p, struct producer_thread *t,

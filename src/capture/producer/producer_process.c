@@ -335,7 +335,7 @@ static struct spool_header *make_file(struct producer_inherited *in, char *path,
     if (!*why)
         return header;
     if (header)
-        producer_leave_map(in);
+        producer_map_release(in);
     syscall(SYS_unlinkat, AT_FDCWD, path, 0);
     return NULL;
 }
@@ -443,9 +443,9 @@ static struct parent drop_parent(struct producer_inherited *in, bool fork_was_se
     }
     in->fork_stamp = 0;
     if (in->spool && !(producer_tls.busy & PRODUCER_INTERRUPTING))
-        producer_leave_map(in);
+        producer_map_release(in);
     else
-        producer_forget_map(in);
+        producer_map_forget(in);
     return parent;
 }
 
@@ -476,8 +476,8 @@ static bool create_spool(struct producer_process *p)
 {
     struct producer_inherited *in = &producer_inherited;
     if (in->filtered || counter_is_forbidden())
-        return producer_refuse(p, in->reserves,
-                               in->filtered ? SPOOL_REFUSED_SECCOMP : SPOOL_REFUSED_COUNTER);
+        return producer_count_refused(p, in->reserves,
+                                      in->filtered ? SPOOL_REFUSED_SECCOMP : SPOOL_REFUSED_COUNTER);
     producer_thread_make_key();
     struct parent parent = drop_parent(in, p->pid);
     if (!in->dir_known)
@@ -489,7 +489,7 @@ static bool create_spool(struct producer_process *p)
         return false;
     // Events after the end of the recording of a running process are not lost.
     if (!producer_has_recorder(p))
-        return !in->attached && producer_refuse(p, in->reserves, SPOOL_REFUSED_ENDED);
+        return !in->attached && producer_count_refused(p, in->reserves, SPOOL_REFUSED_ENDED);
     if (!p->pid)
         p->pid = (uint32_t)syscall(SYS_getpid);
     in->pid = p->pid;
@@ -502,13 +502,13 @@ static bool create_spool(struct producer_process *p)
     uint32_t why = 0;
     struct spool_header *header = make_spool(in, path, &why);
     if (!header)
-        return producer_refuse(p, in->reserves, why);
+        return producer_count_refused(p, in->reserves, why);
     fill_header(header, p, &parent);
     if (path[0] && !publish_file(in, path)) {
         why = (uint32_t)errno;
         syscall(SYS_unlinkat, AT_FDCWD, path, 0);
-        producer_leave_map(in);
-        return producer_refuse(p, in->reserves, why);
+        producer_map_release(in);
+        return producer_count_refused(p, in->reserves, why);
     }
     p->header = header;
     p->max_chunks =
@@ -536,7 +536,7 @@ static void enable_counts(struct producer_process *p)
 static bool start_recording(struct producer_process *p)
 {
     bool begun = create_spool(p);
-    producer_unmap_left(&producer_inherited);
+    producer_map_unreserve(&producer_inherited);
     return begun;
 }
 
@@ -609,7 +609,7 @@ static struct producer_process *refuse_without_memory(void)
         find_dir(in);
     if (in->dir[0] && join_session(in) && producer_is_followed(&in->session) &&
         producer_has_recorder(&without_memory))
-        producer_refuse(&without_memory, in->reserves, ENOMEM);
+        producer_count_refused(&without_memory, in->reserves, ENOMEM);
     atomic_store_explicit(&without_memory.state, PRODUCER_OFF, memory_order_release);
     return &without_memory;
 }
@@ -648,7 +648,7 @@ void producer_process_off(struct producer_process *p, const char *reason)
     producer_wake_recorder(p);
 }
 
-int producer_attach_later(void)
+int producer_attach_prepare(void)
 {
     uint32_t new = PRODUCER_NEW;
     struct producer_process *p = process_mapping();
@@ -700,7 +700,7 @@ int producer_clear(void)
 {
     struct producer_inherited *in = &producer_inherited;
     struct producer_process *p = atomic_load(&in->process);
-    if (p && producer_thread_has_unborn(p))
+    if (p && producer_thread_any_unstarted(p))
         return EAGAIN;
     if (p && p->header) {
         atomic_store_explicit(&p->header->status, SPOOL_CLOSED, memory_order_release);
@@ -709,8 +709,8 @@ int producer_clear(void)
     if (p)
         producer_thread_drop_all(p);
     if (in->spool)
-        producer_leave_map(in);
-    producer_unmap_left(in);
+        producer_map_release(in);
+    producer_map_unreserve(in);
     producer_sites_stop();
     producer_residency_forget();
     if (in->futexes)
@@ -744,8 +744,8 @@ int producer_control(enum control_verb verb)
     int saved_errno = errno;
     const struct producer_inherited *in = &producer_inherited;
     const struct producer_process *p = recorded_process();
-    int rc =
-        p ? control_do(&(struct control){p->header, &in->session, in->futexes, 0}, verb) : -ENOENT;
+    int rc = p ? control_execute(&(struct control){p->header, &in->session, in->futexes, 0}, verb)
+               : -ENOENT;
     errno = saved_errno;
     return rc;
 }
@@ -799,11 +799,11 @@ void producer_add_deepbound(const char *path)
     atomic_store(&adding, false);
 }
 
-struct spool_header *producer_may_ask_malloc(void)
+struct spool_header *producer_malloc_query_header(void)
 {
     const struct producer_process *p =
         atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    return !producer_is_uncertain() &&
+    return !producer_loader_may_be_locked() &&
                    atomic_load_explicit(&p->header->deepbound_bytes, memory_order_relaxed) &&
                    !producer_inherited.sandbox &&
                    syscall(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == 0 &&
@@ -812,7 +812,7 @@ struct spool_header *producer_may_ask_malloc(void)
                : NULL;
 }
 
-bool producer_is_uncertain(void)
+bool producer_loader_may_be_locked(void)
 {
     uint32_t was = producer_enter(PRODUCER_WRITING);
     const struct producer_process *p =

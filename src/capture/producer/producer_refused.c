@@ -25,7 +25,7 @@ static void find_limit(struct spool_untraced *u, uint32_t error)
     }
 }
 
-bool producer_refuse(struct producer_process *p, struct spool_reserves *shared, uint32_t why)
+bool producer_count_refused(struct producer_process *p, struct spool_reserves *shared, uint32_t why)
 {
     uint32_t i = shared ? atomic_fetch_add_explicit(&shared->untraced, 1, memory_order_relaxed)
                         : SPOOL_UNTRACED;

@@ -102,7 +102,7 @@ static int64_t draw_bytes(uint64_t *state, uint64_t mean)
     return bytes < most ? (int64_t)bytes : (int64_t)most;
 }
 
-bool producer_site_chosen(uint64_t size)
+bool producer_site_choose(uint64_t size)
 {
     struct producer_tls *tls = &producer_tls;
     bool first = !tls->random;
@@ -208,16 +208,16 @@ static bool walk_copies(struct producer_process *p, struct producer_thread *t,
 static inline void check_unloaded(struct producer_thread *t)
 {
     if (producer_unlikely(++t->walks % WATCH_WALKS == 0))
-        unwind_watch();
+        unwind_check_unloaded();
 }
 
-bool producer_put_counted(uint64_t count, uint64_t size, uint64_t address, const void *caller,
-                          const void *frame)
+bool producer_put_calloc(uint64_t count, uint64_t size, uint64_t address, const void *caller,
+                         const void *frame)
 {
     producer_tls.stack_left = (int64_t)((uint64_t)producer_tls.stack_left - count * size);
     if (producer_tls.stack_left < 0)
-        return producer_put_called(HT_CALLOC, count, size, address, caller, frame);
-    bool done = producer_put_moved(HT_CALLOC, count, size, address, false);
+        return producer_put_with_stack(HT_CALLOC, count, size, address, caller, frame);
+    bool done = producer_put_rebased(HT_CALLOC, count, size, address, false);
     producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
     return done;
 }
@@ -227,15 +227,15 @@ static bool is_seen(uint64_t id)
     return producer_site_seen(producer_inherited.sites, producer_inherited.spool, id);
 }
 
-bool producer_put_called(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
-                         const void *caller, const void *frame)
+bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
+                             const void *caller, const void *frame)
 {
     // Frame of the wrapper, unless the compiler moved the call into a function that the wrapper
     // calls.
     const uint64_t *at = frame;
     if (producer_unlikely(!producer_depth || producer_sample_bytes) &&
-        !producer_site_chosen(count * size)) {
-        bool done = producer_put_moved(kind, count, size, address, false);
+        !producer_site_choose(count * size)) {
+        bool done = producer_put_rebased(kind, count, size, address, false);
         // The first event of the process joins the session; only afterwards producer_depth is
         // known.
         producer_tls.decided =
@@ -300,7 +300,7 @@ static bool is_worth_a_scan(struct producer_sites *sites)
     return misses <= SCANS_AT_ONCE || (misses & (misses - 1)) == 0 || misses % 4096 == 0;
 }
 
-bool producer_site_near(const struct producer_sites *sites, uint64_t place, uint64_t id)
+bool producer_site_in_line(const struct producer_sites *sites, uint64_t place, uint64_t id)
 {
     for (unsigned i = 1; i < PRODUCER_SEEN_LINE; i++) {
         if (atomic_load_explicit(&sites->seen[place ^ i], memory_order_relaxed) == id)

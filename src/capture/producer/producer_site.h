@@ -31,7 +31,7 @@ extern uint64_t producer_sample_bytes __attribute__((visibility("hidden")));
 
 // Call if an allocation of `size` bytes used up producer_tls.stack_left. Returns true if its stack
 // is recorded, and draws the number of bytes until the next one.
-bool producer_site_chosen(uint64_t size) __attribute__((visibility("hidden")));
+bool producer_site_choose(uint64_t size) __attribute__((visibility("hidden")));
 
 enum {
     PRODUCER_SEEN_SITES = 1 << 16, // maximum size
@@ -88,7 +88,7 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
 void producer_site_add(struct producer_sites *sites, uint64_t id);
 
 // Returns true if the ID is in another entry of the cache line.
-bool producer_site_near(const struct producer_sites *sites, uint64_t place, uint64_t id)
+bool producer_site_in_line(const struct producer_sites *sites, uint64_t place, uint64_t id)
     __attribute__((visibility("hidden")));
 
 static inline uint64_t producer_site_place(const struct producer_sites *sites, uint64_t id)
@@ -107,19 +107,19 @@ static inline bool producer_site_seen(const struct producer_sites *sites,
         return false;
     uint64_t place = producer_site_place(sites, id);
     return atomic_load_explicit(&sites->seen[place], memory_order_relaxed) == id ||
-           producer_site_near(sites, place, id);
+           producer_site_in_line(sites, place, id);
 }
 
 // Writes the record of a call that allocated a block of `count` elements, with its site, if the
 // site is defined and the one-word form holds the block. Returns false if nothing was done and the
 // caller must use producer_record.
-bool producer_put_called(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
-                         const void *caller, const void *frame)
+bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
+                             const void *caller, const void *frame)
     __attribute__((visibility("hidden")));
 
 // Does the same for a calloc with a count other than 1, whether or not its stack is recorded.
-bool producer_put_counted(uint64_t count, uint64_t size, uint64_t address, const void *caller,
-                          const void *frame) __attribute__((visibility("hidden")));
+bool producer_put_calloc(uint64_t count, uint64_t size, uint64_t address, const void *caller,
+                         const void *frame) __attribute__((visibility("hidden")));
 
 // A line of /proc/self/maps.
 struct producer_mapping {

@@ -63,7 +63,7 @@ static bool is_full(const struct producer_process *p)
            !(uint32_t)atomic_load_explicit(&p->free_thread, memory_order_relaxed);
 }
 
-struct producer_thread *producer_thread_take(struct producer_process *p)
+struct producer_thread *producer_thread_alloc(struct producer_process *p)
 {
     struct producer_thread *t = pop_ended(p);
     t = t || is_full(p) ? t : alloc_fresh(p);
@@ -71,7 +71,7 @@ struct producer_thread *producer_thread_take(struct producer_process *p)
         return NULL;
     // The cached rules are valid for any thread that runs the code; the cached frames are not.
     if (t->unwind)
-        unwind_forget_frames(t->unwind);
+        unwind_drop_frames(t->unwind);
     *t = (struct producer_thread){
         .unwind = t->unwind,
         .index = t->index,
@@ -81,7 +81,7 @@ struct producer_thread *producer_thread_take(struct producer_process *p)
     return t;
 }
 
-void producer_thread_give(struct producer_process *p, struct producer_thread *t)
+void producer_thread_release(struct producer_process *p, struct producer_thread *t)
 {
     uint32_t link = t->index + 1;
     t->start = NULL;
@@ -115,7 +115,7 @@ static void finish_thread(struct producer_process *p, struct producer_thread *t)
     producer_stream_close(p, &t->streams[1]);
     t->live = 0;
     atomic_fetch_sub_explicit(&p->header->threads_live, 1, memory_order_relaxed);
-    producer_thread_give(p, t);
+    producer_thread_release(p, t);
 }
 
 void producer_thread_reap(struct producer_process *p)
@@ -151,7 +151,7 @@ static void on_key_round(void *value)
         producer_thread_reap(p);
         t->ending = 1;
         syscall(SYS_prctl, PR_GET_NAME, t->name, 0, 0, 0);
-        producer_stream_slow(p, &t->streams[0]);
+        producer_stream_force_slow(p, &t->streams[0]);
         push_ending(p, t);
     }
     producer_leave(was);
@@ -203,7 +203,7 @@ struct producer_thread *producer_thread_ready(struct producer_process *p)
     p = producer_process_ready();
     if (p) {
         // A handler may have run before the signals were blocked.
-        t = producer_tls.thread->live ? producer_tls.thread : producer_thread_take(p);
+        t = producer_tls.thread->live ? producer_tls.thread : producer_thread_alloc(p);
         if (t && !t->live)
             start_thread(p, t);
     }
@@ -222,7 +222,7 @@ struct producer_thread *producer_thread_create(void *(*start)(void *), void *arg
     p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     if (self)
         producer_thread_reap(p);
-    struct producer_thread *t = self ? producer_thread_take(p) : NULL;
+    struct producer_thread *t = self ? producer_thread_alloc(p) : NULL;
     struct event ev = {.kind = HT_THREAD_CREATE};
     if (t) {
         t->parent = self->number;
@@ -254,7 +254,7 @@ void producer_thread_cancel(struct producer_thread *t)
 {
     struct producer_process *p =
         atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    producer_thread_give(p, t);
+    producer_thread_release(p, t);
 }
 
 void producer_finish(void)
@@ -279,7 +279,7 @@ void producer_finish(void)
     producer_signals_restore(mask);
 }
 
-void producer_forbid(bool process)
+void producer_disable(bool process)
 {
     int saved_errno = errno;
     uint64_t mask = producer_signals_block();
@@ -300,7 +300,7 @@ void producer_forbid(bool process)
     errno = saved_errno;
 }
 
-void producer_allow(void)
+void producer_enable(void)
 {
     uint32_t was = producer_enter(PRODUCER_WRITING);
     if (producer_tls.thread->live)
@@ -323,7 +323,7 @@ void producer_start(void)
     producer_signals_restore(mask);
 }
 
-bool producer_thread_has_unborn(const struct producer_process *p)
+bool producer_thread_any_unstarted(const struct producer_process *p)
 {
     uint32_t n = atomic_load(&p->fresh_threads);
     for (uint32_t i = 0; i < n; i++) {

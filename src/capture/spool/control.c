@@ -179,7 +179,7 @@ static int sync_all(const struct control *c)
     return c->session->flags & SPOOL_NO_RECORDER ? 0 : send_request(c, SPOOL_SYNC);
 }
 
-int control_do(const struct control *c, enum control_verb verb)
+int control_execute(const struct control *c, enum control_verb verb)
 {
     struct spool_control *k = &c->header->control;
     uint32_t state = atomic_load(&k->state);

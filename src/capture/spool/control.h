@@ -36,7 +36,7 @@ struct control {
 //   -ENOTSUP  reset, but the trace is not a regular file, or no recorder runs
 //   -ENOSPC   no recorder runs and the state changed more than SPOOL_STATE_CHANGES times
 //   -ENODATA  tracing turned itself off
-int control_do(const struct control *c, enum control_verb verb);
+int control_execute(const struct control *c, enum control_verb verb);
 
 // Returns true if a recorder lives that will drain the spools of the session. Once false, the
 // result stays false. If the mapped session is truncated, waits up to a second for the recorder to

@@ -171,7 +171,7 @@ static inline __attribute__((always_inline)) bool find_caller(const struct unwin
     return !step.slot || step.slot == SLOT_LOST || unwind_read_word(c, cfa - step.slot, &to->fp);
 }
 
-void unwind_forget_frames(struct unwind_memory *m)
+void unwind_drop_frames(struct unwind_memory *m)
 {
     memset(m->frames, 0, sizeof m->frames);
     memset(m->path, 0, sizeof m->path);
@@ -191,7 +191,7 @@ void unwind_memory_init(struct unwind_memory *m)
 static void reset_memory(struct unwind_memory *m)
 {
     memset(m->rules, 0, sizeof m->rules);
-    unwind_forget_frames(m);
+    unwind_drop_frames(m);
     unwind_memory_init(m);
 }
 
@@ -224,7 +224,7 @@ static __attribute__((noinline)) struct unwind_frame *make_frame(struct unwind_m
                                                                  uint64_t pc, uint64_t sp)
 {
     struct unwind_frame *f = &frame_set(m, pc, sp)[++m->made % 2];
-    struct unwind_step step = unwind_step_of(find_rule(m, pc));
+    struct unwind_step step = unwind_unpack_rule(find_rule(m, pc));
     // Words saved in the frame itself can be read.
     bool plain =
         step.way == WAY_SP && step.number > 0 && step.slot <= step.number && step.slot != SLOT_LOST;
@@ -346,7 +346,7 @@ static __attribute__((noinline)) void replace_path(struct unwind_memory *m,
         struct unwind_frame *f = w->frame;
         bool own = f->pc == w->pc && f->sp == w->sp;
         struct unwind_step step = own ? (struct unwind_step){f->number, f->slot, f->way}
-                                      : unwind_step_of(find_rule(m, w->pc));
+                                      : unwind_unpack_rule(find_rule(m, w->pc));
         // The caller of such a frame depends on other words.
         if (step.way == WAY_ALIGNED || step.way == WAY_SIGNAL)
             break;
@@ -480,7 +480,8 @@ void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
             reset_memory(c->memory);
         uint32_t n = 1;
         to->codes[0] = r.pc;
-        while (n < max && find_caller(c, unwind_step_of(find_rule(c->memory, r.pc)), &r, &next)) {
+        while (n < max &&
+               find_caller(c, unwind_unpack_rule(find_rule(c->memory, r.pc)), &r, &next)) {
             r = next;
             to->codes[n++] = r.pc;
         }
@@ -498,7 +499,7 @@ static int count_unloaded(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
-void unwind_watch(void)
+void unwind_check_unloaded(void)
 {
     static _Atomic unsigned long long seen;
     unsigned long long now = 0;

@@ -127,7 +127,7 @@ struct unwind_stack {
 void unwind_memory_init(struct unwind_memory *m);
 
 // Call when the thread runs on another stack: addresses cached for the old stack must not be read.
-void unwind_forget_frames(struct unwind_memory *m);
+void unwind_drop_frames(struct unwind_memory *m);
 
 // Walks from the cursor's frame outwards, at least 1 and at most max <= UNWIND_DEPTH frames.
 void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to);
@@ -155,12 +155,12 @@ static inline bool unwind_read_word(const struct unwind_cursor *c, uint64_t at, 
 }
 
 // Grows when objects are unloaded: older rules may belong to code of another object. Incremented by
-// the wrapper of dlclose and by unwind_watch.
+// the wrapper of dlclose and by unwind_check_unloaded.
 extern _Atomic uint32_t unwind_age __attribute__((visibility("hidden")));
 
 // Detects objects that were unloaded without a call of the wrapped dlclose, as libc does for its
 // own objects. Locks the loader's lock, so call it rarely.
-void unwind_watch(void);
+void unwind_check_unloaded(void);
 
 static inline uint64_t unwind_read(uint64_t at)
 {
@@ -200,7 +200,7 @@ static inline uint32_t unwind_unknown_rule(void)
     return unwind_make_rule(WAY_UNKNOWN, 2, 2 * WORD);
 }
 
-static inline struct unwind_step unwind_step_of(uint32_t rule)
+static inline struct unwind_step unwind_unpack_rule(uint32_t rule)
 {
     const int above = 32 - UNWIND_RULE_BITS;
     return (struct unwind_step){.way = rule & ((1 << UNWIND_WAY_BITS) - 1),

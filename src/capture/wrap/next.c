@@ -71,7 +71,7 @@ static void *guarded_realloc(void *old, size_t size)
     return p;
 }
 
-bool next_is_early(const void *block)
+bool next_is_arena_block(const void *block)
 {
     return in_arena(block);
 }
@@ -154,7 +154,7 @@ bool next_is_injected(void)
 // been loaded first.
 static void *function_after(const char *symbol)
 {
-    return next_is_injected() ? objects_function(symbol, &resolved) : dlsym(RTLD_NEXT, symbol);
+    return next_is_injected() ? objects_find_function(symbol, &resolved) : dlsym(RTLD_NEXT, symbol);
 }
 
 bool next_find(const char *symbol, void **to)
@@ -211,7 +211,7 @@ static void look_up_foreign(const struct next_object *allocator)
 bool next_is_bypassed(struct next_object *by)
 {
     struct next_object self;
-    const void *first = next_is_injected() ? NULL : objects_function("malloc", NULL);
+    const void *first = next_is_injected() ? NULL : objects_find_function("malloc", NULL);
     return first && next_object_of(first, by) && next_object_of(&resolved, &self) &&
            by->start != self.start;
 }
@@ -225,7 +225,7 @@ static bool is_operator(unsigned kind)
 // own blocks.
 static size_t block_usable_size(unsigned kind, void *block)
 {
-    if (next_is_early(block) || next_is_foreign(kind) ||
+    if (next_is_arena_block(block) || next_is_foreign(kind) ||
         (is_operator(kind) && !wrap_cxx_is_malloc()))
         return 0;
     // malloc_usable_size of tcmalloc allocates an object at the first call.
@@ -337,7 +337,7 @@ static int match_name(struct dl_phdr_info *info, size_t size, void *data)
     return name && strncmp(name + 1, want, strlen(want)) == 0;
 }
 
-bool next_loaded(const char *name)
+bool next_is_loaded(const char *name)
 {
     return dl_iterate_phdr(match_name, (void *)name) == 1;
 }
@@ -402,7 +402,7 @@ static int check_deepbound(struct dl_phdr_info *info, size_t size, void *data)
 next_mallinfo2_function next_mallinfo2(void)
 {
     struct next_object allocator;
-    void *found = objects_function("mallinfo2", &resolved);
+    void *found = objects_find_function("mallinfo2", &resolved);
     return found && next_object_of((void *)real.malloc, &allocator) &&
                    is_inside(&allocator, (uintptr_t)found) &&
                    is_inside(&allocator, (uintptr_t)libc_address())
@@ -414,7 +414,7 @@ next_mallinfo2_function next_mallinfo2(void)
 void next_report_deepbound(void)
 {
     struct deepbound_search s = {0};
-    if (!atomic_load_explicit(&resolved, memory_order_acquire) || producer_is_uncertain())
+    if (!atomic_load_explicit(&resolved, memory_order_acquire) || producer_loader_may_be_locked())
         return;
     if (dl_iterate_phdr(check_loads, NULL) == 1 &&
         next_object_of((void *)real.malloc, &s.allocator) &&

@@ -88,7 +88,7 @@ typedef struct mallinfo2 (*next_mallinfo2_function)(void);
 next_mallinfo2_function next_mallinfo2(void);
 
 // Returns true for memory of this library, allocated before the real functions were known.
-bool next_is_early(const void *block);
+bool next_is_arena_block(const void *block);
 
 // The loaded object that contains an address.
 struct next_object {
@@ -98,7 +98,7 @@ struct next_object {
 
 // Returns true if an object is loaded whose file name begins with `name`. Does not allocate, unlike
 // a dlsym that fails.
-bool next_loaded(const char *name);
+bool next_is_loaded(const char *name);
 
 // Returns true if an object before this library, such as the executable, defines malloc, so that
 // all objects call that definition. Stubs of an executable that is not position-independent are not

@@ -50,7 +50,7 @@ static void *find_real(void *wrapper, const char *name)
         if (patch.wrappers[i].wrapper == wrapper)
             return patch.wrappers[i].real;
     }
-    void *real = objects_function(name, &patch);
+    void *real = objects_find_function(name, &patch);
     if (patch.n_wrappers < MAX_WRAPPERS) {
         patch.wrappers[patch.n_wrappers].wrapper = wrapper;
         patch.wrappers[patch.n_wrappers++].real = real;
@@ -76,13 +76,13 @@ static bool leads_to_real(const struct object *o, const char *name, uintptr_t va
 {
     bool own = value >= o->start && value < o->end,
          of_main = value >= patch.main_start && value < patch.main_end;
-    return value == real || (own && !object_function(o, name)) || (of_main && !own);
+    return value == real || (own && !object_find_function(o, name)) || (of_main && !own);
 }
 
 static void *find_wrapper(const struct object *own, const char *name)
 {
-    void *named = wrap_named(name);
-    return named ? named : object_function(own, name);
+    void *named = wrap_find_named(name);
+    return named ? named : object_find_function(own, name);
 }
 
 static void patch_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
@@ -233,7 +233,7 @@ static int check_changes(struct dl_phdr_info *info, size_t size, void *data)
 static void patch_new_objects(void)
 {
     bool changed = false;
-    if (producer_is_uncertain() || atomic_exchange(&patching, true))
+    if (producer_loader_may_be_locked() || atomic_exchange(&patching, true))
         return;
     uint32_t was = producer_enter(PRODUCER_MUTED);
     dl_iterate_phdr(check_changes, &changed);
@@ -243,7 +243,7 @@ static void patch_new_objects(void)
     atomic_store(&patching, false);
 }
 
-void wrap_look_for_objects(void)
+void wrap_check_objects(void)
 {
     if (!atomic_load_explicit(&patched, memory_order_relaxed))
         return;
@@ -270,11 +270,11 @@ int heaptape_attach(const char *dir, const struct spool_wrap *names)
     next_resolve();
     wrap_set_names(names);
     patch.n_wrappers = 0;
-    if (next_loaded("libstdc++.so") || next_loaded("libc++"))
+    if (next_is_loaded("libstdc++.so") || next_is_loaded("libc++"))
         wrap_cxx_resolve();
     // If calls were recorded while only some of the slots are patched, a block could be allocated
     // by a recorded call and freed by an unrecorded one, or vice versa.
-    int error = producer_attach_later();
+    int error = producer_attach_prepare();
     if (!error)
         error = patch_all();
     if (!error)
@@ -303,13 +303,13 @@ int heaptape_end(void)
 WRAPPER uint32_t heaptape_recorder(void);
 uint32_t heaptape_recorder(void)
 {
-    return producer_recorder();
+    return producer_recorder_pid();
 }
 
 WRAPPER int heaptape_detach(uint32_t by);
 int heaptape_detach(uint32_t by)
 {
-    producer_ended_by(by);
+    producer_set_ended_by(by);
     uint32_t was = producer_enter(PRODUCER_MUTED);
     atomic_store(&patched, false);
     // Another thread may be checking for new objects.
@@ -330,7 +330,7 @@ int heaptape_clear(void)
 WRAPPER int heaptape_list(const struct spool_block *blocks, size_t n);
 int heaptape_list(const struct spool_block *blocks, size_t n)
 {
-    return producer_list(blocks, n);
+    return producer_record_preexisting(blocks, n);
 }
 
 _Static_assert(offsetof(struct producer_tls, thread) == offsetof(struct spool_thread, state) &&

@@ -56,13 +56,13 @@ uint8_t wrap_error(const void *p, size_t size);
 
 // In a program that heaptape attached to: checks now and then for newly loaded objects, whose calls
 // must be patched.
-void wrap_look_for_objects(void);
+void wrap_check_objects(void);
 
 // Sets the functions that are also wrapped under other names, or NULL.
 void wrap_set_names(const struct spool_wrap *names);
 
 // Returns the wrapper of the function with another name, or NULL.
-void *wrap_named(const char *name);
+void *wrap_find_named(const char *name);
 
 // Finds the real C++ operators. The first call of an operator does the same; at startup no other
 // thread can hold the loader's lock.

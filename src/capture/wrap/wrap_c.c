@@ -16,7 +16,7 @@ uint8_t wrap_error(const void *p, size_t size)
 WRAP_COLD void *wrap_allocated(enum event_kind kind, size_t size, void *p, const void *caller)
 {
     uint8_t error = wrap_error(p, size);
-    if (producer_put_again(kind, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
+    if (producer_put_retry(kind, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
         return p;
     // Filled in only when needed: zeroing the event takes longer than the usual case.
     const struct event ev = {
@@ -27,7 +27,7 @@ WRAP_COLD void *wrap_allocated(enum event_kind kind, size_t size, void *p, const
 
 void *wrap_timed_malloc(size_t size)
 {
-    uint64_t begin = producer_call_chosen() ? clock_counter() : 0;
+    uint64_t begin = producer_call_choose() ? clock_counter() : 0;
     void *p = next.malloc(size);
     producer_call_end(begin);
     return p;
@@ -35,14 +35,14 @@ void *wrap_timed_malloc(size_t size)
 
 void wrap_timed_free(void *p)
 {
-    uint64_t begin = producer_call_chosen() ? clock_counter() : 0;
+    uint64_t begin = producer_call_choose() ? clock_counter() : 0;
     next.free(p);
     producer_call_end(begin);
 }
 
 void wrap_record_free(void *p, const void *caller)
 {
-    wrap_look_for_objects();
+    wrap_check_objects();
     const struct event ev = {.kind = HT_FREE, .ptr = (uintptr_t)p};
     producer_record(&ev, caller);
     wrap_free(p);
@@ -51,7 +51,7 @@ void wrap_record_free(void *p, const void *caller)
 static WRAP_COLD void *record_calloc(size_t count, size_t size, void *p, const void *caller)
 {
     uint8_t error = wrap_error(p, count && size);
-    if (producer_put_counted(count, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
+    if (producer_put_calloc(count, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
         return p;
     const struct event ev = {
         .kind = HT_CALLOC, .size = size, .count = count, .result = (uintptr_t)p, .error = error};
@@ -90,7 +90,7 @@ static inline void begin_resize(void *old, const void *caller)
 static WRAP_COLD void *record_realloc(void *old, size_t size, void *p, const void *caller)
 {
     uint8_t error = wrap_error(p, size);
-    if (producer_put_again(HT_REALLOC, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
+    if (producer_put_retry(HT_REALLOC, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
         return p;
     const struct event ev = {.kind = HT_REALLOC,
                              .ptr = (uintptr_t)old,
@@ -330,7 +330,7 @@ static void *named_realloc(void *old, size_t size)
 
 static void named_free(void *p)
 {
-    wrap_look_for_objects();
+    wrap_check_objects();
     record_named(&(struct event){.kind = HT_FREE, .ptr = (uintptr_t)p}, WRAP_CALLER);
     uint32_t was = producer_enter(PRODUCER_MUTED);
     named.free(p);
@@ -382,7 +382,7 @@ void wrap_set_names(const struct spool_wrap *names)
     producer_set_named_usable(NULL);
     for (unsigned i = 0; i < SPOOL_WRAPPED; i++) {
         void *real =
-            named.names.names[i][0] ? objects_function(named.names.names[i], &named) : NULL;
+            named.names.names[i][0] ? objects_find_function(named.names.names[i], &named) : NULL;
         if (real)
             __atomic_store_n(named_functions[i].real, real, __ATOMIC_RELEASE);
         if (real && i == SPOOL_WRAP_USABLE_SIZE)
@@ -390,7 +390,7 @@ void wrap_set_names(const struct spool_wrap *names)
     }
 }
 
-void *wrap_named(const char *name)
+void *wrap_find_named(const char *name)
 {
     for (unsigned i = 0; i < SPOOL_WRAPPED; i++) {
         if (strcmp(named.names.names[i], name) == 0 && *name)

@@ -210,7 +210,7 @@ static WRAP_COLD void *new_slow(struct call *c, void *p)
 
 void *wrap_new(enum event_kind kind, size_t size, const void *nothrow, void *p, const void *caller)
 {
-    if (p && producer_put_again(kind, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
+    if (p && producer_put_retry(kind, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
         return p;
     struct call c = {.kind = kind, .size = size, .nothrow = nothrow, .caller = caller};
     if (!p)
@@ -276,7 +276,7 @@ NEW_ALIGNED_NOTHROW(_ZnamSt11align_val_tRKSt9nothrow_t, HT_NEW_ARRAY_ALIGNED_NOT
 void wrap_record_delete(enum event_kind kind, void *p, size_t size, const void *caller)
 {
     if (event_infos[kind].form != HT_FORM_SIZED ||
-        !producer_put_moved(kind, 1, size, (uintptr_t)p, true))
+        !producer_put_rebased(kind, 1, size, (uintptr_t)p, true))
         record_delete(kind, p, size, 0, caller);
     wrap_delete(kind, p, size, 0);
 }

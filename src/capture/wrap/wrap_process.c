@@ -34,13 +34,13 @@ WRAPPER int prctl(int option, ...)
     if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP)
         changes = producer_before_sandbox(option == PR_SET_SECCOMP);
     if (strict || forbids_counter)
-        producer_forbid(forbids_counter);
+        producer_disable(forbids_counter);
     int rc = next.prctl(option, a[0], a[1], a[2], a[3]);
     // Programs such as Firefox pass a NULL filter to find out whether the kernel supports filters.
     if (rc < 0 && changes)
         producer_sandbox_refused(changes);
     if (rc < 0 && strict)
-        producer_allow();
+        producer_enable();
     return rc;
 }
 
@@ -77,7 +77,7 @@ static void wait_for_child(long child)
 static void measure_bypassed(void)
 {
     next_report_deepbound();
-    struct spool_header *h = producer_may_ask_malloc();
+    struct spool_header *h = producer_malloc_query_header();
     next_mallinfo2_function ask = h ? next_mallinfo2() : NULL;
     if (!ask)
         return;
@@ -145,7 +145,7 @@ static __attribute__((constructor)) void on_load(void)
     if (next_is_injected())
         return;
     next_resolve();
-    if (next_loaded("libstdc++.so") || next_loaded("libc++"))
+    if (next_is_loaded("libstdc++.so") || next_is_loaded("libc++"))
         wrap_cxx_resolve();
     producer_start();
     producer_alone_share();
