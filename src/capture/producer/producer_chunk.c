@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -24,15 +23,6 @@ static int futex(const _Atomic uint32_t *word, int op, uint32_t value,
     return (int)syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
 
-void producer_wake_recorder(struct producer_process *p)
-{
-    // In a sandbox, the recorder wakes when its sleep times out.
-    if (atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
-        atomic_fetch_add_explicit(&p->header->wakeups, SPOOL_CHUNKS_A_WAKE, memory_order_relaxed);
-    else
-        control_wake_recorder(p->header, producer_inherited.futexes);
-}
-
 void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk)
 {
     // Pairs with the recorder's acquire: all words are written.
@@ -40,36 +30,6 @@ void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk)
     uint32_t n = atomic_fetch_add(&p->header->wakeups, 1) + 1;
     if (n % SPOOL_CHUNKS_A_WAKE == 0 && !atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
         futex(&producer_inherited.futexes->wakeups, FUTEX_WAKE, 1, NULL);
-}
-
-bool producer_has_recorder(const struct producer_process *p)
-{
-    const struct producer_inherited *in = &producer_inherited;
-    if (in->session.flags & SPOOL_NO_RECORDER)
-        return true;
-    if (!atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
-        return control_recorder_lives(in->futexes, in->session.owner);
-    // A sandbox forbids the system call, which cannot fault.
-    return atomic_load_explicit(&in->futexes->recorder.owner, memory_order_acquire) ==
-           in->session.owner;
-}
-
-uint32_t producer_recorder_pid(void)
-{
-    const struct producer_inherited *in = &producer_inherited;
-    const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
-    bool recorded = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
-    return recorded && !(in->session.flags & SPOOL_NO_RECORDER) && producer_has_recorder(p)
-               ? in->session.recorder_pid
-               : 0;
-}
-
-void producer_set_ended_by(uint32_t pid)
-{
-    const struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    if (p && p->header)
-        atomic_store(&p->header->ended_by, pid);
 }
 
 static struct spool_chunk *pop_free(struct producer_process *p)
@@ -152,7 +112,8 @@ static bool open_chunk(struct producer_process *p, uint32_t index, bool whole)
     return fetch_pages(chunk, 0, whole ? SPOOL_CHUNK_BYTES : SPOOL_PIECE_BYTES);
 }
 
-void producer_chunks_populate(struct producer_process *p)
+// Opens all chunks that the threads may use; no others can be opened afterwards.
+static void populate_all(struct producer_process *p)
 {
     uint32_t n = 0, limit = chunk_limit(p);
     limit = limit < MOST_FETCHED ? limit : MOST_FETCHED;
@@ -171,7 +132,7 @@ unsigned producer_before_sandbox(bool now)
         atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING &&
         !atomic_load_explicit(&p->sandboxed, memory_order_relaxed)) {
-        producer_chunks_populate(p);
+        populate_all(p);
         changes |= FETCHED;
     }
     changes |= now && !producer_inherited.filtered ? FILTERED : 0;
@@ -284,118 +245,4 @@ struct spool_chunk *producer_chunk_acquire(struct producer_process *p, uint64_t 
             return NULL;
         wait_for_chunk(p, sequence, waited_ns);
     }
-}
-
-// Ticks that an event takes only if the thread was interrupted or waited: 2^18 are 0.1 ms at 2.6
-// GHz.
-enum { INTERRUPTED_BITS = 18 };
-
-void producer_cost_add(struct spool_header *h, uint64_t ticks)
-{
-    if (ticks >> INTERRUPTED_BITS)
-        return;
-    atomic_fetch_add_explicit(&h->slow_events, SPOOL_COST_EVENTS, memory_order_relaxed);
-    atomic_fetch_add_explicit(&h->slow_ticks, ticks * SPOOL_COST_EVENTS, memory_order_relaxed);
-}
-
-static uint64_t timing_ticks; // ticks that the timing of an empty call measures
-
-// Takes the median, because the counter is read out of order, so a single difference may be
-// anything from 0 up.
-static void measure_timing(enum clock_kind clock)
-{
-    enum { TRIES = 63 };
-    uint64_t sorted[TRIES];
-    for (unsigned i = 0; i < TRIES; i++) {
-        uint64_t begin = clock_ticks(clock), ticks = clock_ticks(clock) - begin;
-        unsigned at = i;
-        for (; at > 0 && sorted[at - 1] > ticks; at--)
-            sorted[at] = sorted[at - 1];
-        sorted[at] = ticks;
-    }
-    timing_ticks = sorted[TRIES / 2];
-}
-
-uint64_t producer_cost_measure(enum clock_kind clock)
-{
-    measure_timing(clock);
-    enum { WORDS = 64, TRIES = 4 };
-    static _Atomic uint64_t words[WORDS];
-    static _Atomic uint32_t published;
-    uint64_t least = UINT64_MAX;
-    for (unsigned i = 0; i < TRIES; i++) {
-        uint64_t begin = clock_ticks(clock);
-        for (uint64_t n = 0; n < SPOOL_FAST_EVENTS; n++) {
-            uint64_t stamp = clock_ticks(clock) >> CODEC_STAMP_SHIFT;
-            atomic_store_explicit(&words[n % WORDS], codec_sized(HT_MALLOC, stamp, n, n),
-                                  memory_order_relaxed);
-            atomic_store_explicit(&published, (uint32_t)n, memory_order_release);
-        }
-        uint64_t ticks = clock_ticks(clock) - begin;
-        least = ticks < least ? ticks : least;
-    }
-    return least;
-}
-
-// The first calls of a thread are timed more often, so that short programs also have enough timed
-// calls.
-enum { MIN_PERIOD = 8, MAX_PERIOD = 256, CALLS_A_PERIOD = 256 };
-
-// Returns the mean number of calls per timed call.
-static uint32_t timing_period(const struct producer_thread *t)
-{
-    uint32_t doubled = t->timed_calls / CALLS_A_PERIOD;
-    return doubled < 5 ? MIN_PERIOD << doubled : MAX_PERIOD;
-}
-_Static_assert(MIN_PERIOD << 5 == MAX_PERIOD, "the period of a thread that has made many calls");
-
-bool producer_call_choose(void)
-{
-    producer_tls.untimed = MIN_PERIOD;
-    // As on the fast path: otherwise the counter may be disabled, or the call is not the program's.
-    if (producer_tls.busy)
-        return false;
-    uint32_t was = producer_enter(PRODUCER_WRITING);
-    const struct producer_thread *t = producer_tls.thread;
-    const struct producer_stream *stream = &t->streams[0];
-    bool chosen = stream->fast_epoch != PRODUCER_NO_EPOCH && !producer_no_room(stream->pos);
-    if (chosen) {
-        // Calls of a program may be periodic, so the distance is random, from 1 to twice the period
-        // less 1.
-        uint64_t bits = (clock_counter() + t->timed_calls) * 0x9e3779b97f4a7c15u >> 32;
-        producer_tls.untimed = (int32_t)(bits * (2 * timing_period(t) - 1) >> 32);
-    }
-    producer_leave(was);
-    return chosen;
-}
-
-static void add_call(uint64_t ticks)
-{
-    struct producer_thread *t = producer_tls.thread;
-    struct spool_header *h = producer_inherited.spool;
-    uint64_t period = timing_period(t);
-    // A signal handler may have forked meanwhile, or ended the recording.
-    if (!h || producer_no_room(t->streams[0].pos) || ticks >> INTERRUPTED_BITS)
-        return;
-    t->timed_calls++;
-    atomic_fetch_add_explicit(&h->timed_calls, 1, memory_order_relaxed);
-    // The difference may be negative for a short call: only the sum counts.
-    atomic_fetch_add_explicit(&h->call_min_ticks, (ticks - timing_ticks) * period,
-                              memory_order_relaxed);
-    atomic_fetch_add_explicit(&h->call_max_ticks, ticks * period, memory_order_relaxed);
-}
-
-void producer_call_add(uint64_t ticks)
-{
-    uint32_t was = producer_enter(PRODUCER_WRITING);
-    add_call(ticks);
-    producer_leave(was);
-}
-
-uint64_t producer_cpu_ns(void)
-{
-    struct timespec t;
-    if (syscall(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &t))
-        return 0;
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }

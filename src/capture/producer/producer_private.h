@@ -1,3 +1,7 @@
+// Functions and state that the files of the producer share, grouped by the file that defines them.
+// Each file calls only files above its own in this order:
+//   state, map, recorder, cost, chunk, stream, maps, site (producer_site.h),
+//   residency (producer_residency.h), pool, exit, follow, refused, alone, process, thread, producer
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_PRIVATE_H
 #define HEAPTAPE_CAPTURE_PRODUCER_PRIVATE_H
 
@@ -107,19 +111,22 @@ struct producer_inherited {
 };
 extern struct producer_inherited producer_inherited __attribute__((visibility("hidden")));
 
-// Returns true if the session records this process.
-bool producer_is_followed(const struct spool_session *session);
+// producer_state.c
 
-// Starts a recorder if the environment requests it and names no session. Waits until the recorder
-// has created the session, then sets in->dir. Returns false if nothing is recorded; the reason has
-// been printed.
-bool producer_alone_start(struct producer_inherited *in);
+// Block all signals, and restore the mask. A system call, because pthread_sigmask does not block
+// the internal signals of the C library.
+uint64_t producer_signals_block(void);
+void producer_signals_restore(uint64_t mask);
 
-// Returns true if a recorder lives that will drain the words written from now on.
-bool producer_has_recorder(const struct producer_process *p);
+// Appends a text to a buffer that ends at `end`, always terminated. Returns the new end, or NULL if
+// the text did not fit or `at` was NULL.
+char *producer_append(char *at, const char *end, const char *text);
 
-// Returns true if the whole text matches a pattern of *, ? and [sets].
-bool producer_glob(const char *pattern, const char *text);
+// producer_map.c
+
+// Maps *to, zero also in a fork child, unless *to is set. Returns NULL if there is no memory, or
+// before Linux 4.14.
+void *producer_map_wiped(void *_Atomic *to, size_t bytes);
 
 // Maps the header and the first chunks of the file, and makes `open_chunks` of them accessible. The
 // file must have space for them. Returns NULL on failure.
@@ -140,17 +147,6 @@ void producer_map_forget(struct producer_inherited *in);
 // address space.
 struct spool_chunk *producer_map_chunk(struct producer_inherited *in, uint32_t index);
 
-// Returns the state of a thread. It must be mapped.
-static inline struct producer_thread *producer_thread_at(uint32_t index)
-{
-    _Atomic(struct producer_thread *) *step = &producer_inherited.pool[index / PRODUCER_POOL_STEP];
-    return atomic_load_explicit(step, memory_order_acquire) + index % PRODUCER_POOL_STEP;
-}
-
-// Maps *to, zero also in a fork child, unless *to is set. Returns NULL if there is no memory, or
-// before Linux 4.14.
-void *producer_map_wiped(void *_Atomic *to, size_t bytes);
-
 // Returns a chunk. It must be mapped.
 static inline struct spool_chunk *producer_chunk_at(struct producer_inherited *in, uint32_t index)
 {
@@ -159,33 +155,19 @@ static inline struct spool_chunk *producer_chunk_at(struct producer_inherited *i
     return step + index % PRODUCER_STEP_CHUNKS;
 }
 
-// Returns the process, RUNNING; starts it if it is NEW. Returns NULL if tracing is off. Call with
-// signals blocked.
-struct producer_process *producer_process_ready(void);
+// producer_recorder.c
 
-// Counts this process as unrecorded in its user's reserves. The first such processes also store
-// `why` (enum spool_refusal), and their calls are counted from then on. `shared` may be NULL.
-// Returns false.
-bool producer_count_refused(struct producer_process *p, struct spool_reserves *shared,
-                            uint32_t why);
+// Wakes the recorder, which then examines the spool.
+void producer_wake_recorder(struct producer_process *p);
+
+// Returns true if a recorder lives that will drain the words written from now on.
+bool producer_has_recorder(const struct producer_process *p);
 
 // Turns tracing off for this process image. `reason` is stored in the spool's header, if there is
 // one.
 void producer_process_off(struct producer_process *p, const char *reason);
 
-// Returns a chunk without an owner. Waits for the recorder unless the session is lossy, and adds
-// the time to *waited_ns. Returns NULL if there is no chunk (lossy) or tracing turned itself off.
-struct spool_chunk *producer_chunk_acquire(struct producer_process *p, uint64_t *waited_ns);
-
-// Allocates the pages of the chunk up to `end`, if they are in another piece. Returns false if
-// there is no memory.
-bool producer_chunk_populate(struct producer_process *p, struct spool_chunk *chunk, uintptr_t end);
-
-// Opens all chunks that the threads may use; no others can be opened afterwards.
-void producer_chunks_populate(struct producer_process *p);
-
-// Wakes the recorder, which then examines the spool.
-void producer_wake_recorder(struct producer_process *p);
+// producer_cost.c
 
 // Counts an event that does not take the fast path. Returns true if its cost is measured: then call
 // producer_cost_add.
@@ -202,38 +184,26 @@ uint64_t producer_cost_measure(enum clock_kind clock);
 // Returns the CPU time of the process in ns, 0 if unknown. A system call.
 uint64_t producer_cpu_ns(void);
 
-// Reads up to `room` bytes of a file of /proc/self, which the kernel returns in one read(2).
-// Returns the number of bytes, 0 on any error.
-size_t producer_read_file(const char *path, char *to, size_t room);
+// producer_chunk.c
+
+// Returns a chunk without an owner. Waits for the recorder unless the session is lossy, and adds
+// the time to *waited_ns. Returns NULL if there is no chunk (lossy) or tracing turned itself off.
+struct spool_chunk *producer_chunk_acquire(struct producer_process *p, uint64_t *waited_ns);
+
+// Allocates the pages of the chunk up to `end`, if they are in another piece. Returns false if
+// there is no memory.
+bool producer_chunk_populate(struct producer_process *p, struct spool_chunk *chunk, uintptr_t end);
 
 // Hands a chunk to the recorder.
 void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk);
 
-// Returns the state of the calling thread, ready to record; writes THREAD_START if the thread is
-// new. Returns NULL if tracing is off.
-struct producer_thread *producer_thread_ready(struct producer_process *p);
-
-// Creates the key whose destructor detects thread exits; once for a process and its fork children.
-void producer_thread_make_key(void);
-
-// Allocates a thread from the pool, or returns it to the pool.
-struct producer_thread *producer_thread_alloc(struct producer_process *p);
-void producer_thread_release(struct producer_process *p, struct producer_thread *t);
-
-// Records the exit of ending threads that no longer exist, and returns their states to the pool.
-void producer_thread_reap(struct producer_process *p);
-
-// Returns true if a thread was created with a start function of this library and has not read its
-// state yet.
-bool producer_thread_any_unstarted(const struct producer_process *p);
-
-// Drops the states of all threads, with their memory for walks. The first states share a mapping
-// with the process.
-void producer_thread_drop_all(struct producer_process *p);
+// producer_stream.c
 
 // Stamps an event and writes it to a stream. No other code may be writing to the stream.
 void producer_stream_put(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream, const struct event *ev);
+
+// Hands the chunk of the stream to the recorder.
 void producer_stream_close(struct producer_process *p, struct producer_stream *stream);
 
 // Makes all later events of the stream take the slow path, which keeps last_stamp up to date.
@@ -243,9 +213,81 @@ void producer_stream_force_slow(struct producer_process *p, struct producer_stre
 void producer_stream_end(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream);
 
-// Block all signals, and restore the mask. A system call, because pthread_sigmask does not block
-// the internal signals of the C library.
-uint64_t producer_signals_block(void);
-void producer_signals_restore(uint64_t mask);
+// Counts a call that is not recorded.
+void producer_count_unrecorded(const struct producer_process *p, const struct event *ev);
+
+// producer_pool.c
+
+// Returns the state of a thread. It must be mapped.
+static inline struct producer_thread *producer_thread_at(uint32_t index)
+{
+    _Atomic(struct producer_thread *) *step = &producer_inherited.pool[index / PRODUCER_POOL_STEP];
+    return atomic_load_explicit(step, memory_order_acquire) + index % PRODUCER_POOL_STEP;
+}
+
+// Allocates a thread from the pool, or returns it to the pool.
+struct producer_thread *producer_thread_alloc(struct producer_process *p);
+void producer_thread_release(struct producer_process *p, struct producer_thread *t);
+
+// Returns true if a thread without a state cannot get one. Its events then cost no system calls.
+bool producer_thread_pool_is_full(const struct producer_process *p);
+
+// Returns true if a thread was created with a start function of this library and has not read its
+// state yet.
+bool producer_thread_any_unstarted(const struct producer_process *p);
+
+// Drops the states of all threads, with their memory for walks. The first states share a mapping
+// with the process.
+void producer_thread_drop_all(struct producer_process *p);
+
+// producer_exit.c
+
+// Creates the key whose destructor detects thread exits; once for a process and its fork children.
+void producer_thread_make_key(void);
+
+// Makes the destructor of the key run when the calling thread exits.
+void producer_thread_arm_key(void);
+
+// Records the exit of ending threads that no longer exist, and returns their states to the pool.
+void producer_thread_reap(struct producer_process *p);
+
+// producer_follow.c
+
+// Returns true if the session records this process.
+bool producer_is_followed(const struct spool_session *session);
+
+// Returns true if the whole text matches a pattern of *, ? and [sets].
+bool producer_glob(const char *pattern, const char *text);
+
+// producer_refused.c
+
+// Counts this process as unrecorded in its user's reserves. The first such processes also store
+// `why` (enum spool_refusal), and their calls are counted from then on. `shared` may be NULL.
+// Returns false.
+bool producer_count_refused(struct producer_process *p, struct spool_reserves *shared,
+                            uint32_t why);
+
+// producer_alone.c
+
+// Starts a recorder if the environment requests it and names no session. Waits until the recorder
+// has created the session, then sets in->dir. Returns false if nothing is recorded; the reason has
+// been printed.
+bool producer_alone_start(struct producer_inherited *in);
+
+// producer_process.c
+
+// Returns the process, RUNNING; starts it if it is NEW. Returns NULL if tracing is off. Call with
+// signals blocked.
+struct producer_process *producer_process_ready(void);
+
+// Reads up to `room` bytes of a file of /proc/self, which the kernel returns in one read(2).
+// Returns the number of bytes, 0 on any error.
+size_t producer_read_file(const char *path, char *to, size_t room);
+
+// producer_thread.c
+
+// Returns the state of the calling thread, ready to record; writes THREAD_START if the thread is
+// new. Returns NULL if tracing is off.
+struct producer_thread *producer_thread_ready(struct producer_process *p);
 
 #endif

@@ -15,8 +15,6 @@
 
 extern char **environ;
 
-struct producer_inherited producer_inherited;
-
 enum {
     LEAST_CHUNKS = 8,
     RESERVE_WAIT_MS = 2000,
@@ -46,20 +44,6 @@ size_t producer_read_file(const char *path, char *to, size_t room)
     return n > 0 ? (size_t)n : 0;
 }
 
-// Appends a text to a buffer that ends at `end`, always terminated. Returns the new end, or NULL if
-// the text did not fit or `at` was NULL.
-static char *append(char *at, const char *end, const char *text)
-{
-    while (at && *text) {
-        if (at + 1 >= end)
-            return NULL;
-        *at++ = *text++;
-    }
-    if (at)
-        *at = 0;
-    return at;
-}
-
 static char *append_number(char *at, const char *end, uint64_t value)
 {
     char digits[24], *d = digits + sizeof digits - 1;
@@ -67,7 +51,7 @@ static char *append_number(char *at, const char *end, uint64_t value)
     do
         *--d = (char)('0' + value % 10);
     while (value /= 10);
-    return append(at, end, d);
+    return producer_append(at, end, d);
 }
 
 static const char *env_value(const char *entry, const char *name)
@@ -80,7 +64,7 @@ static void parse_variable(struct producer_inherited *in, const char *entry)
 {
     const char *dir = env_value(entry, SPOOL_ENV_DIR), *stacks = env_value(entry, SPOOL_ENV_STACKS);
     if (dir && dir[0] == '/' && !in->dir[0])
-        append(in->dir, in->dir + sizeof in->dir, dir);
+        producer_append(in->dir, in->dir + sizeof in->dir, dir);
     // Invalid values are ignored: the program must run.
     if (stacks && !in->stacks.depth)
         spool_parse_stacks(stacks, &in->stacks);
@@ -105,7 +89,7 @@ static void find_dir(struct producer_inherited *in)
 static int open_shared(const char *dir, const char *name, int flags)
 {
     char path[PRODUCER_MAX_PATH + 64], *end = path + sizeof path;
-    return append(append(append(path, end, dir), end, "/"), end, name)
+    return producer_append(producer_append(producer_append(path, end, dir), end, "/"), end, name)
                ? open_raw(path, flags | O_NOFOLLOW)
                : -1;
 }
@@ -166,8 +150,8 @@ static void map_reserves(struct producer_inherited *in)
 {
     char name[64] = "";
     struct stat st;
-    append_number(append(name, name + sizeof name, SPOOL_RESERVES_FILE), name + sizeof name,
-                  geteuid());
+    append_number(producer_append(name, name + sizeof name, SPOOL_RESERVES_FILE),
+                  name + sizeof name, geteuid());
     int fd = open_shared(in->dir, name, O_RDWR | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT) {
         fd = open_shared(in->dir, name, O_RDWR | O_CREAT | O_EXCL);
@@ -218,11 +202,13 @@ static void make_session(const char *dir)
     struct stat st;
     if (stat(dir, &st) < 0 || !spool_folder_is_safe(&st, geteuid()))
         return;
-    if (!append(append(append(path, path + sizeof path, dir), path + sizeof path, "/"),
-                path + sizeof path, SPOOL_SESSION_FILE))
+    if (!producer_append(producer_append(producer_append(path, path + sizeof path, dir),
+                                         path + sizeof path, "/"),
+                         path + sizeof path, SPOOL_SESSION_FILE))
         return;
-    char *at = append(append(append(own, end, dir), end, "/."), end, SPOOL_SESSION_FILE);
-    if (!append_number(append(at, end, "-"), end, (uint64_t)syscall(SYS_getpid)))
+    char *at = producer_append(producer_append(producer_append(own, end, dir), end, "/."), end,
+                               SPOOL_SESSION_FILE);
+    if (!append_number(producer_append(at, end, "-"), end, (uint64_t)syscall(SYS_getpid)))
         return;
     int fd = open_raw(own, O_RDWR | O_CREAT | O_EXCL);
     if (fd < 0)
@@ -254,8 +240,9 @@ static bool name_spool(const struct producer_inherited *in, uint32_t n, const ch
                        char *path)
 {
     const char *end = path + PATH_ROOM;
-    char *at = append_number(append(append(path, end, in->dir), end, "/"), end, in->pid);
-    return append(append_number(append(at, end, "-"), end, n), end, suffix);
+    char *at =
+        append_number(producer_append(producer_append(path, end, in->dir), end, "/"), end, in->pid);
+    return producer_append(append_number(producer_append(at, end, "-"), end, n), end, suffix);
 }
 
 // Creates the file of a spool under a name that the recorder ignores. Other images of the process
@@ -418,8 +405,9 @@ static void fill_header(struct spool_header *h, struct producer_process *p,
     h->fork_stamp = parent->fork_stamp;
     if (!parent->pid)
         producer_read_file("/proc/self/statm", h->statm, sizeof h->statm - 1);
-    append(h->allocator, h->allocator + sizeof h->allocator, producer_inherited.allocator);
-    append(h->bypassed_by, h->bypassed_by + sizeof h->bypassed_by, producer_inherited.bypassed_by);
+    producer_append(h->allocator, h->allocator + sizeof h->allocator, producer_inherited.allocator);
+    producer_append(h->bypassed_by, h->bypassed_by + sizeof h->bypassed_by,
+                    producer_inherited.bypassed_by);
     long n = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", h->exe, sizeof h->exe - 1);
     if (n <= 0)
         h->exe[0] = 0;
@@ -638,14 +626,13 @@ struct producer_process *producer_process_ready(void)
     }
 }
 
-void producer_process_off(struct producer_process *p, const char *reason)
+void producer_start(void)
 {
-    uint32_t running = PRODUCER_RUNNING;
-    if (!atomic_compare_exchange_strong(&p->state, &running, PRODUCER_OFF))
-        return;
-    append(p->header->reason, p->header->reason + sizeof p->header->reason, reason);
-    atomic_store_explicit(&p->header->status, SPOOL_OFF, memory_order_release);
-    producer_wake_recorder(p);
+    uint64_t mask = producer_signals_block();
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    producer_process_ready();
+    producer_leave(was);
+    producer_signals_restore(mask);
 }
 
 int producer_attach_prepare(void)
@@ -663,7 +650,7 @@ int producer_attach(const char *dir)
 {
     struct producer_inherited *in = &producer_inherited;
     struct producer_process *p = atomic_load(&in->process);
-    if (!append(in->dir, in->dir + sizeof in->dir, dir))
+    if (!producer_append(in->dir, in->dir + sizeof in->dir, dir))
         return ENAMETOOLONG;
     in->dir_known = true;
     in->attached = true;
@@ -760,14 +747,14 @@ int producer_control_state(void)
 
 void producer_set_allocator(const char *path)
 {
-    append(producer_inherited.allocator,
-           producer_inherited.allocator + sizeof producer_inherited.allocator, path);
+    producer_append(producer_inherited.allocator,
+                    producer_inherited.allocator + sizeof producer_inherited.allocator, path);
 }
 
 void producer_set_bypass(const char *path)
 {
-    append(producer_inherited.bypassed_by,
-           producer_inherited.bypassed_by + sizeof producer_inherited.bypassed_by, path);
+    producer_append(producer_inherited.bypassed_by,
+                    producer_inherited.bypassed_by + sizeof producer_inherited.bypassed_by, path);
 }
 
 static bool is_listed(const struct spool_header *h, uint32_t bytes, const char *path)
@@ -825,6 +812,6 @@ bool producer_loader_may_be_locked(void)
 void producer_set_library(const char *path, const char *heaptape)
 {
     producer_inherited.heaptape = heaptape;
-    append(producer_inherited.library,
-           producer_inherited.library + sizeof producer_inherited.library, path);
+    producer_append(producer_inherited.library,
+                    producer_inherited.library + sizeof producer_inherited.library, path);
 }

@@ -24,8 +24,7 @@ enum {
     // Maximum number of pages whose contents are read; of larger blocks, a sample.
     CHECKED_PAGES = 128,
     READ_PAGES = 16, // pages read at a time
-    MAX_PAGE_BYTES = 65536,
-    ALWAYS = 4, // blocks of each size class that are measured regardless of the cost
+    ALWAYS = 4,      // blocks of each size class that are measured regardless of the cost
     // Measuring may take 1/COST_SHARE of the time since the start plus COST_FREE ticks, which are
     // less than a millisecond.
     COST_SHARE = 200,

@@ -1,0 +1,88 @@
+// Exits of threads, detected by the destructor of a key and recorded by other threads.
+#include "capture/producer/producer_private.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+static void push_ending(struct producer_process *p, struct producer_thread *t)
+{
+    uint32_t top = atomic_load_explicit(&p->ending, memory_order_relaxed);
+    do
+        t->next = top;
+    while (!atomic_compare_exchange_weak_explicit(&p->ending, &top, t->index + 1,
+                                                  memory_order_release, memory_order_relaxed));
+}
+
+// Until the kernel has removed a thread, only the thread itself writes to its streams.
+static bool has_exited(const struct producer_thread *t)
+{
+    return syscall(SYS_tgkill, producer_inherited.pid, t->tid, 0) != 0 && errno == ESRCH;
+}
+
+static void finish_thread(struct producer_process *p, struct producer_thread *t)
+{
+    producer_stream_end(p, t, &t->streams[0]);
+    producer_stream_close(p, &t->streams[0]);
+    producer_stream_close(p, &t->streams[1]);
+    t->live = 0;
+    atomic_fetch_sub_explicit(&p->header->threads_live, 1, memory_order_relaxed);
+    producer_thread_release(p, t);
+}
+
+void producer_thread_reap(struct producer_process *p)
+{
+    if (!atomic_load_explicit(&p->ending, memory_order_relaxed))
+        return;
+    uint32_t link = atomic_exchange_explicit(&p->ending, 0, memory_order_acquire);
+    while (link) {
+        struct producer_thread *t = producer_thread_at(link - 1);
+        link = t->next;
+        if (has_exited(t))
+            finish_thread(p, t);
+        else
+            push_ending(p, t);
+    }
+}
+
+// Destructor of the key, called once per round of destructors. The last round is not the end:
+// afterwards the C library frees its own blocks of the thread. Therefore the thread is only
+// appended to a list, and other threads check whether it has exited.
+static void on_key_round(void *value)
+{
+    if (++producer_tls.rounds < PTHREAD_DESTRUCTOR_ITERATIONS &&
+        pthread_setspecific(producer_inherited.end_key, value) == 0)
+        return;
+    uint64_t mask = producer_signals_block();
+    struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_thread *t = producer_tls.thread;
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    if (t->live && !t->ending && !t->forbidden &&
+        atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING) {
+        producer_thread_reap(p);
+        t->ending = 1;
+        syscall(SYS_prctl, PR_GET_NAME, t->name, 0, 0, 0);
+        producer_stream_force_slow(p, &t->streams[0]);
+        push_ending(p, t);
+    }
+    producer_leave(was);
+    producer_signals_restore(mask);
+}
+
+void producer_thread_arm_key(void)
+{
+    if (producer_inherited.end_key_made)
+        pthread_setspecific(producer_inherited.end_key, &producer_inherited);
+}
+
+void producer_thread_make_key(void)
+{
+    pthread_key_t key;
+    if (!producer_inherited.end_key_made && pthread_key_create(&key, on_key_round) == 0) {
+        producer_inherited.end_key = key;
+        producer_inherited.end_key_made = 1;
+    }
+}

@@ -1,0 +1,51 @@
+// The recorder of the session, and the end of tracing.
+#include "capture/producer/producer_private.h"
+
+void producer_wake_recorder(struct producer_process *p)
+{
+    // In a sandbox, the recorder wakes when its sleep times out.
+    if (atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
+        atomic_fetch_add_explicit(&p->header->wakeups, SPOOL_CHUNKS_A_WAKE, memory_order_relaxed);
+    else
+        control_wake_recorder(p->header, producer_inherited.futexes);
+}
+
+bool producer_has_recorder(const struct producer_process *p)
+{
+    const struct producer_inherited *in = &producer_inherited;
+    if (in->session.flags & SPOOL_NO_RECORDER)
+        return true;
+    if (!atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
+        return control_recorder_lives(in->futexes, in->session.owner);
+    // A sandbox forbids the system call, which cannot fault.
+    return atomic_load_explicit(&in->futexes->recorder.owner, memory_order_acquire) ==
+           in->session.owner;
+}
+
+uint32_t producer_recorder_pid(void)
+{
+    const struct producer_inherited *in = &producer_inherited;
+    const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
+    bool recorded = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
+    return recorded && !(in->session.flags & SPOOL_NO_RECORDER) && producer_has_recorder(p)
+               ? in->session.recorder_pid
+               : 0;
+}
+
+void producer_set_ended_by(uint32_t pid)
+{
+    const struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (p && p->header)
+        atomic_store(&p->header->ended_by, pid);
+}
+
+void producer_process_off(struct producer_process *p, const char *reason)
+{
+    uint32_t running = PRODUCER_RUNNING;
+    if (!atomic_compare_exchange_strong(&p->state, &running, PRODUCER_OFF))
+        return;
+    producer_append(p->header->reason, p->header->reason + sizeof p->header->reason, reason);
+    atomic_store_explicit(&p->header->status, SPOOL_OFF, memory_order_release);
+    producer_wake_recorder(p);
+}

@@ -1,0 +1,38 @@
+// State that all files of the producer share, and helpers without state.
+#include "capture/producer/producer_private.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+
+struct producer_inherited producer_inherited;
+
+const struct producer_thread producer_no_thread;
+
+_Thread_local struct producer_tls producer_tls = {
+    .thread = (struct producer_thread *)&producer_no_thread};
+
+_Atomic uint32_t producer_releases[PRODUCER_RELEASES];
+
+uint64_t producer_signals_block(void)
+{
+    uint64_t all = UINT64_MAX, mask = 0;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof mask);
+    return mask;
+}
+
+void producer_signals_restore(uint64_t mask)
+{
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+}
+
+char *producer_append(char *at, const char *end, const char *text)
+{
+    while (at && *text) {
+        if (at + 1 >= end)
+            return NULL;
+        *at++ = *text++;
+    }
+    if (at)
+        *at = 0;
+    return at;
+}

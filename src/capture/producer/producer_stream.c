@@ -1,0 +1,158 @@
+// Streams of records: chunks, epochs, bases, long records.
+#include "capture/producer/producer_private.h"
+
+static size_t words_left(const struct producer_stream *stream)
+{
+    uintptr_t used_bytes = (uintptr_t)stream->pos & (SPOOL_CHUNK_BYTES - 1);
+    return used_bytes ? (SPOOL_CHUNK_BYTES - used_bytes) / 8 : 0;
+}
+
+void producer_stream_close(struct producer_process *p, struct producer_stream *stream)
+{
+    struct spool_chunk *chunk = stream->chunk;
+    if (!chunk)
+        return;
+    stream->first_word += spool_published(chunk);
+    stream->pos = NULL;
+    stream->chunk = NULL;
+    producer_chunk_done(p, chunk);
+}
+
+static void stream_open(struct producer_thread *t, struct producer_stream *stream,
+                        struct spool_chunk *chunk)
+{
+    chunk->start = (uint32_t)(uintptr_t)chunk->words;
+    atomic_store_explicit(&chunk->published, chunk->start, memory_order_relaxed);
+    chunk->thread = t->number;
+    chunk->tid = t->tid;
+    chunk->stream = (uint32_t)(stream - t->streams);
+    chunk->first_word = stream->first_word;
+    chunk->epoch0 = stream->state.epoch;
+    chunk->base0 = stream->state.base;
+    // Pairs with the recorder's acquire: it reads the fields above after the state.
+    atomic_store_explicit(&chunk->state, SPOOL_CHUNK_OWNED, memory_order_release);
+    stream->chunk = chunk;
+    stream->pos = chunk->words;
+}
+
+static uint64_t stamp_now(const struct producer_process *p)
+{
+    return clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
+}
+
+// Always with the fence: these events are slow anyway.
+static uint64_t stamp_release(const struct producer_process *p, uint64_t address)
+{
+    uint64_t ticks =
+        p->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : clock_counter_ordered();
+    atomic_store_explicit(producer_release_at(address),
+                          producer_release_word(ticks, producer_tls.releaser),
+                          memory_order_relaxed);
+    return ticks >> CODEC_STAMP_SHIFT;
+}
+
+static uint64_t event_stamp(const struct producer_process *p, const struct event *ev)
+{
+    enum event_class class = event_infos[ev->kind].class;
+    bool is_release = (class == HT_CLASS_FREE || class == HT_CLASS_HALF) && ev->ptr;
+    return is_release && producer_tls.releaser ? stamp_release(p, ev->ptr) : stamp_now(p);
+}
+
+// The stream must have space for the record and its prefix.
+static void put_record(struct producer_stream *stream, const struct event *ev, uint64_t stamp)
+{
+    stream->last_stamp = stamp;
+    uint64_t *end = codec_put(&stream->state, stream->pos, stamp, ev);
+    if (stream->fast_epoch != PRODUCER_NO_EPOCH)
+        stream->fast_epoch = stream->state.epoch;
+    producer_publish(stream, end);
+}
+
+// Returns true for calls that are counted if they are lost. A call may consist of two records.
+static bool is_call(const struct event *ev)
+{
+    enum event_class class = event_infos[ev->kind].class;
+    return class != HT_CLASS_HALF && class != HT_CLASS_THREAD && class != HT_CLASS_META;
+}
+
+void producer_count_unrecorded(const struct producer_process *p, const struct event *ev)
+{
+    struct spool_count *counts = p->unrecorded;
+    if (!counts || !is_call(ev))
+        return;
+    atomic_fetch_add_explicit(&counts[producer_tls.thread->number & (p->counts - 1)].calls, 1,
+                              memory_order_relaxed);
+}
+
+// Makes space for the record of `ev`. If a new chunk is needed, opens one and records the time that
+// this took. Returns false if there is no space.
+static bool make_room(struct producer_process *p, struct producer_thread *t,
+                      struct producer_stream *stream, const struct event *ev)
+{
+    uint64_t waited_ns = 0;
+    size_t words = codec_long_words(ev) + CODEC_MAX_PREFIX_WORDS;
+    if (words_left(stream) >= words &&
+        producer_chunk_populate(p, stream->chunk, (uintptr_t)(stream->pos + words)))
+        return true;
+    producer_stream_close(p, stream);
+    struct spool_chunk *chunk = producer_chunk_acquire(p, &waited_ns);
+    if (!chunk) {
+        stream->lost += is_call(ev);
+        producer_count_unrecorded(p, ev);
+        return false;
+    }
+    stream_open(t, stream, chunk);
+    if (waited_ns)
+        put_record(stream, &(struct event){.kind = HT_WAITED, .value = waited_ns}, stamp_now(p));
+    if (stream->lost)
+        put_record(stream, &(struct event){.kind = HT_LOST, .value = stream->lost}, stamp_now(p));
+    stream->lost = 0;
+    return true;
+}
+
+void producer_stream_put(struct producer_process *p, struct producer_thread *t,
+                         struct producer_stream *stream, const struct event *ev)
+{
+    if (make_room(p, t, stream, ev))
+        put_record(stream, ev, event_stamp(p, ev));
+}
+
+void producer_stream_end(struct producer_process *p, struct producer_thread *t,
+                         struct producer_stream *stream)
+{
+    const struct event end = {.kind = HT_THREAD_END,
+                              .text = t->name,
+                              .text_bytes = (uint32_t)strnlen(t->name, sizeof t->name)};
+    uint64_t stamp = stream->last_stamp;
+    if (make_room(p, t, stream, &end))
+        put_record(stream, &end, stamp > stream->last_stamp ? stamp : stream->last_stamp);
+}
+
+void producer_stream_force_slow(struct producer_process *p, struct producer_stream *stream)
+{
+    stream->fast_epoch = PRODUCER_NO_EPOCH;
+    stream->last_stamp = stamp_now(p);
+}
+
+bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
+                          bool is_release)
+{
+    struct producer_stream *stream = producer_begin(0);
+    if (!stream)
+        return false;
+    uint64_t *w = stream->pos,
+             ticks = is_release ? producer_release_ticks(address) : clock_counter();
+    uint64_t odd =
+        (codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | producer_odd_block(count, size);
+    bool done = !odd && producer_has_room(w, 3) && codec_put_base(&stream->state, &w, address);
+    if (done) {
+        if (count != 1)
+            *w++ = codec_note(HT_NOTE_COUNT, count);
+        *w++ = codec_sized(kind, ticks >> CODEC_STAMP_SHIFT, size,
+                           codec_relative(address, stream->state.base));
+        producer_publish(stream, w);
+    }
+    producer_compiler_fence();
+    producer_tls.busy = 0;
+    return done;
+}
