@@ -1,4 +1,4 @@
-// A session that was recorded without a recorder: read afterwards, and made into a trace.
+// Converts a session that was recorded without a recorder into a trace.
 #include "base/buf.h"
 #include "record/drain/drain.h"
 #include "record/drain/drain_private.h"
@@ -18,11 +18,10 @@
 
 enum {
     SLICE_CHUNKS = 16,
-    SLACK =
-        64, // stamps by which the processor may put a stream's records out of order; some tens of ns
+    SLACK = 64, // some tens of ns: the processor may reorder stamps by this much
 };
 
-// Root's recorder has its session in a folder inside its folder.
+// Opens the inner directory that holds the session of a recorder that ran as root.
 static void descend(struct drain *c)
 {
     DIR *d =
@@ -69,7 +68,7 @@ static int open_session(struct drain *c, struct err *e)
     void *p = MAP_FAILED;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= (off_t)sizeof *c->session)
         p = mmap(NULL, sizeof *c->session, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    // What a recorder that was killed had not drained may be collected.
+    // The rest of a session whose recorder was killed can be collected too.
     bool locked = p != MAP_FAILED && stale_lock(fd) < 0;
     close(fd);
     if (p == MAP_FAILED)
@@ -87,7 +86,7 @@ static int open_session(struct drain *c, struct err *e)
     return 0;
 }
 
-// What a stopped process has recorded stays as it is.
+// A process without a recorder must have ended or stopped recording.
 static int check_spools(struct drain *c, struct err *e)
 {
     for (size_t i = 0; i < c->n_spools; i++) {
@@ -127,7 +126,7 @@ int drain_open_finished(struct drain *c, const char *dir, struct err *e)
 }
 
 struct drain_slice {
-    uint64_t stamp; // of the chunk's first record
+    uint64_t stamp; // first stamp in the chunk
     struct drain_spool *spool;
     struct drain_candidate chunk;
 };
@@ -142,7 +141,7 @@ static uint64_t first_stamp(const struct drain *c, const struct drain_spool *s,
 {
     struct codec_state state = {k->epoch0, k->base0};
     struct event ev = {0};
-    // A program that should have ended cannot change the copy.
+    // Decode a copy: the program may still be running and change the chunk.
     memcpy(c->copy, s->chunks[k->index].words, k->used * sizeof *c->copy);
     for (uint32_t at = 0, used; at < k->used && !ev.kind; at += used) {
         used = codec_get(&state, c->copy + at, k->used - at, &ev);
@@ -164,7 +163,7 @@ static int add_spool(struct drain *c, struct drain_spool *s, struct drain_slices
         const struct drain_candidate *k = &c->candidates[i];
         struct drain_slice *slice = &all->items[all->n++];
         *slice = (struct drain_slice){.stamp = first_stamp(c, s, k), .spool = s, .chunk = *k};
-        // Whatever the stamps say, a stream is taken in its order.
+        // Keep the chunks of a stream in order even if their stamps are not.
         const struct drain_slice *before = slice - 1;
         if (i > 0 && before->chunk.thread == k->thread && before->chunk.stream == k->stream &&
             before->stamp > slice->stamp)
@@ -211,7 +210,7 @@ struct collector {
     struct drain drain;
     struct trace_writer writer;
     struct record_result *result;
-    uint64_t *last_epochs; // by number of the process
+    uint64_t *last_epochs; // per process number
     bool in_batch;
 };
 
@@ -254,7 +253,7 @@ static int write_ends(struct collector *c, struct err *e)
         struct trace_process p;
         if (facts_process(&p, c->drain.spools[i]) < 0)
             return err_set(e, -ENOMEM, "out of memory");
-        // Nobody saw the process end: its last epoch is over at the latest then.
+        // The end of the process was not observed: its last epoch ends no later than this.
         if (!p.end_stamp)
             p.end_stamp =
                 c->last_epochs[i] ? (c->last_epochs[i] + 1) << CODEC_STAMP_BITS : p.start_stamp;

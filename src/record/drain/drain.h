@@ -1,5 +1,6 @@
-// The spool, recorder's half: makes the session, finds the spools of its processes, drains their chunks and notices
-// their ends. One thread. Whatever a traced program scribbles over its spool may spoil its own trace and nothing else.
+// The recorder's half of the spool: creates the session, finds the spools of its processes, drains
+// their chunks and detects when processes end. Single-threaded. A traced program that overwrites
+// its spool can damage only its own trace.
 #ifndef HEAPTAPE_RECORD_DRAIN_H
 #define HEAPTAPE_RECORD_DRAIN_H
 
@@ -18,90 +19,85 @@
 
 // The recorder's private view of a chunk.
 struct drain_chunk {
-    uint32_t drained;         // words taken since the chunk was last FREE
-    bool broken;              // holds words that are no record: the rest is lost
-    struct codec_state state; // after those words
+    uint32_t drained;         // words drained since the chunk was last FREE
+    bool broken;              // contains invalid words: the rest is lost
+    struct codec_state state; // after `drained` words
 };
 
-// Where a stream stands.
+// A thread's stream.
 struct drain_stream {
     uint32_t thread, stream;
-    uint64_t next;     // word due
-    uint64_t deferred; // word that came in its stead in the last batch, when `waits`
+    uint64_t next;     // first word not drained yet
+    uint64_t deferred; // if `waits`: the word at which the last batch found a gap
     bool used, waits;
-    bool over;        // its last chunk was given up half full: the thread has ended
-    bool dropping;    // its last record came while recording was paused
+    bool over;        // the thread ended: its last chunk was DONE before it was full
+    bool dropping;    // recording was paused at the last record
     uint8_t resizing; // enum drain_resizing
-    uint64_t change;  // changes before its last record
-    uint64_t dropped; // words left out so far: the sink's numbers of words are without them
+    uint64_t change;  // number of state changes up to the last record
+    uint64_t dropped; // words dropped so far; the sink's word numbers exclude them
 };
 
-// One process image's spool.
+// The spool of one process image.
 struct drain_spool {
-    struct spool_header *header; // shared: every value read from it is to be checked
+    struct spool_header *header; // shared: validate every value read from it
     struct spool_chunk *chunks;
-    struct guard guard;     // of that mapping
-    uint32_t mapped_chunks; // of max_chunks
+    struct guard guard;     // of the mapping at `header`
+    uint32_t mapped_chunks; // <= max_chunks
     uint32_t max_chunks;
-    uint32_t fresh_chunks; // that have been in use
-    bool unmapped;    // chunks from mapped_chunks on could not be mapped, and are not counted yet
-    bool cut;         // they were there: the process was not recorded to its end
-    char name[64];    // of the file
-    unsigned reserve; // of a user's that it is in, counted from 1; 0: it has a file of its own
+    uint32_t fresh_chunks; // chunks that were ever in use
+    bool unmapped; // chunks from mapped_chunks on could not be mapped and are not counted yet
+    bool cut;      // chunks could not be mapped: the recording of the process is incomplete
+    char name[64];
+    unsigned reserve; // number of the reserve that holds the spool, from 1; 0: the spool is a file
     uint32_t number;
-    uint64_t start_stamp;           // the images of a process are in its order
-    uint32_t pid;                   // as the process sees it
-    pid_t visible_pid;              // as /proc names it; 0: it is not known which process it is
-    int pidfd;                      // of that; else -1
-    bool proven;                    // visible_pid has the spool mapped: it is no other process
-    int fd;                         // of the file, where the process is not known; else -1
-    uint64_t exe_device, exe_inode; // of its executable
-    unsigned other_exe; // looks, one after the other, at which it was another: see drain_check_left
-    bool left;          // heaptape was detached from the process, or that was tried
-    bool dead;          // nothing is written to it any more; the next drain takes all there is
-    const char
-        *broken; // why nothing more is taken from it: no producer writes what stands there; or NULL
-    uint64_t
-        stuck_ns; // since when its threads wait for chunks although there is nothing to take; 0: they do not
-    uint64_t words;      // drained
-    uint64_t lost_words; // missing in a stream, or no records
-    uint64_t events;     // recorded, for the sink to count
-    uint64_t
-        said_lost; // records that PROCESS_END says are lost, of a process that goes on unrecorded
-    uint64_t *changes; // changes of the recording's state: stamp << 2 | state
+    uint64_t start_stamp;           // orders the images of a process
+    uint32_t pid;                   // in the process's own pid namespace
+    pid_t visible_pid;              // in the recorder's /proc; 0: unknown
+    int pidfd;                      // of visible_pid, or -1
+    bool proven;                    // visible_pid has the spool mapped, so it is the right process
+    int fd;                         // the spool's file while the process is unknown, else -1
+    uint64_t exe_device, exe_inode; // of the executable
+    unsigned other_exe; // successive checks that found another executable: see drain_check_left
+    bool left;          // heaptape tried to detach from the process
+    bool dead;          // no more writes will follow: the next drain reads everything
+    const char *broken; // why the contents are corrupt; NULL: they are not
+    uint64_t stuck_ns;  // start of a wait for chunks while none can be drained, else 0
+    uint64_t words;
+    uint64_t lost_words; // missing in a stream, or invalid
+    uint64_t events;     // recorded; counted by the sink
+    uint64_t said_lost;  // lost records already reported in PROCESS_END
+    uint64_t *changes;   // state changes: stamp << 2 | state
     size_t n_changes, changes_capacity;
-    uint64_t changes_taken;     // from the ring
-    uint64_t changes_forgotten; // before those
-    uint32_t first_state;       // before all of them
-    bool began_late;            // recording was off when the process began
-    uint64_t
-        recorded_from; // stamps: of the first change that began recording, and of the last one if that ended
-    uint64_t recorded_to;              // it; else 0
-    uint32_t asked[SPOOL_REQUESTS];    // requests that the last drain has seen
-    uint32_t answered[SPOOL_REQUESTS]; // and those that are answered
-    uint64_t drain_words;              // drained by the last drain_drain
-    uint32_t drain_done;               // chunks that it found full
+    uint64_t changes_taken;         // number read from the ring
+    uint64_t changes_forgotten;     // number dropped from the front of `changes`
+    uint32_t first_state;           // before the first change
+    bool began_late;                // recording was off when the process started
+    uint64_t recorded_from;         // stamp of the first change that started recording, else 0
+    uint64_t recorded_to;           // stamp of the last change if that ended recording, else 0
+    uint32_t asked[SPOOL_REQUESTS]; // seen by the last drain
+    uint32_t answered[SPOOL_REQUESTS];
+    uint64_t drain_words; // drained by the last drain_drain
+    uint32_t drain_done;  // chunks that it found DONE
     struct drain_chunk *marks;
     size_t marks_capacity;
-    struct drain_stream *streams; // open hash, a power of two
+    struct drain_stream *streams; // open-addressing hash table
     size_t streams_capacity, streams_used;
-    uint64_t sampled_ns,
-        named_ns; // the recorder's: when its memory was last looked at, and the names of its threads
-    uint64_t sampled_cpu_ns;   // its CPU time then
-    struct buf thread_names;   // these, as TRACE_F_THREAD_NAMES holds them
-    struct proc_due pages_due; // the recorder's: of its maps of pages
-    struct code_names code;    // the recorder's: of code that the process compiles
+    uint64_t sampled_ns, named_ns; // when memory and thread names were last sampled
+    uint64_t sampled_cpu_ns;       // CPU time of the process at sampled_ns
+    struct buf thread_names;       // payload of TRACE_F_THREAD_NAMES
+    struct proc_due pages_due;     // when the recorder last read the page map
+    struct code_names code;        // names of JIT-compiled code
 };
 
-// A file of a user's reserves.
+// A user's file of reserves.
 struct drain_reserves {
     char name[32];
-    struct spool_reserves *shared; // mapped: every value read from it is to be checked
+    struct spool_reserves *shared; // mapped: validate every value read from it
     struct guard guard;
-    uint64_t seen; // a bit for each that was opened and not given back
+    uint64_t seen; // one bit for each reserve that was opened and not freed
 };
 
-// A spool that could not be mapped, whose process has been told so.
+// A spool that could not be mapped. Its `refused` flag is set.
 struct drain_refused {
     char name[64];
     unsigned reserve;
@@ -110,98 +106,103 @@ struct drain_refused {
 enum { DRAIN_SPARE_FDS = 2, DRAIN_REFUSED = 64 };
 
 struct drain {
-    char *outer; // directory to be removed at the end
-    char *dir;   // the session directory, for SPOOL_ENV_DIR …
-    size_t
-        root_bytes; // … of which so many are not for the processes, whose root directory is another one
-    int dir_fd;    // -1: closed
-    int lock_fd;   // of the session's file, whose lock says that the recorder lives; -1: closed
-    bool attached; // a session that was recorded without a recorder: nothing of it is changed
+    char *outer;       // directory that drain_close removes, or NULL
+    char *dir;         // session directory as the recorder sees it
+    size_t root_bytes; // length of the part of `dir` outside the processes' root directory
+    int dir_fd;        // -1: closed
+    int lock_fd;       // session file; its lock means that the recorder lives; -1: closed
+    bool attached;     // opened by drain_open_finished: the session is only read
     struct spool_session *session;
-    struct spool_session kept; // what stands there
-    struct guard *guard;       // of that mapping
-    uint32_t flags;            // of the session, as made
-    uint32_t owner;            // the recorder's, in session->recorder
-    bool session_broken;       // a program has written to what is the recorder's
+    struct spool_session kept; // copy of *session, to restore it
+    struct guard *guard;       // of the mapping of `session`
+    uint32_t flags;            // as passed to drain_open
+    uint32_t owner;            // in session->recorder
+    bool session_broken;       // a program overwrote fields that only the recorder writes
     bool stopped;
     bool pending;                // a file was not ready
-    uint64_t pending_ns;         // when it was looked at last
-    uint32_t unopened;           // spools that could not be opened in that look
-    struct drain_spool **spools; // the open ones, in order of discovery
+    uint64_t pending_ns;         // time of the last scan of the directory
+    uint32_t unopened;           // spools that the last scan could not open
+    struct drain_spool **spools; // open spools, in order of discovery
     size_t n_spools, spools_capacity;
     struct drain_reserves **reserves;
     size_t n_reserves, reserves_capacity;
-    uint32_t n_made; // numbers given
+    uint32_t n_made; // spool numbers assigned
     struct drain_candidate *candidates;
     size_t candidates_capacity;
-    uint64_t *copy;        // words of the chunk under work
+    uint64_t *copy;        // words of the chunk that is being drained
     uint32_t gone_wakeups; // of spools that were dropped
-    uint32_t chunks_done;  // chunks that the last drain found full: how far the recorder is behind
-    uint32_t n_refused;    // processes whose spools could not be mapped …
-    struct drain_refused *refused; // … those of them that are not counted yet
+    uint32_t chunks_done;  // chunks that the last drain found DONE: how far the recorder lags
+    uint32_t n_refused;    // processes whose spools could not be mapped
+    struct drain_refused *refused; // those that are not counted yet
     size_t refused_kept, refused_capacity;
-    uint32_t refused_pids[DRAIN_REFUSED]; // the last of them, as they see themselves
-    uint64_t refused_lost;                // calls of those that are
-    bool refused_unknown;                 // some could not be counted, or not to their end
-    uint32_t n_unreadable;          // files with a spool's name that nobody has and that hold none
-    int spare_fds[DRAIN_SPARE_FDS]; // kept for when no descriptor is left
-    uint32_t n_left;                // processes that go on as programs which are not recorded
+    // ring of the last ones, each in its own namespace
+    uint32_t refused_pids[DRAIN_REFUSED];
+    uint64_t refused_lost;          // calls in refused spools
+    bool refused_unknown;           // some refused spools could not be counted completely
+    uint32_t n_unreadable;          // unused files with a spool's name and invalid contents
+    int spare_fds[DRAIN_SPARE_FDS]; // closed to open a file when descriptors run out
+    uint32_t n_left;                // processes that continue as programs that are not recorded
     uint32_t streams_waiting;       // streams with unread data; the watermark must not pass them
 };
 
-// Makes the session directory and file: on /dev/shm when there is room, else in $TMPDIR or /tmp. `flags` of enum
-// spool_session_flags. `root`: where the processes' root directory is seen from here; "" when it is the same.
+// Creates the session directory and its file: on /dev/shm if it has room, else in $TMPDIR or /tmp.
+// `flags`: enum spool_session_flags. `root`: path of the processes' root directory as the recorder
+// sees it; "" if the recorder has the same root. Returns 0, or a negative errno.
 int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const char *root,
                struct err *e);
 
-// Tells the producers that the recorder has ended: threads that wait for chunks continue, untraced.
+// Marks the recorder as stopped. Threads that wait for chunks continue untraced.
 void drain_stop(struct drain *c);
 
 // Stops, drops all spools and removes the directory.
 void drain_close(struct drain *c);
 
-// Opens spools that have appeared. Returns how many (they stand at the end of c->spools), or a negative errno.
+// Opens new spools and appends them to c->spools. Returns their number, or a negative errno.
 int drain_discover(struct drain *c, struct err *e);
 
-// Marks the spools whose processes have ended. A process that has called exec has ended as far as its old spool goes.
-// Returns how many were marked.
+// Marks the spools whose processes have ended or were detached as dead. An image that called exec
+// has ended. Returns the number of spools marked.
 int drain_check_ends(struct drain *c);
 
-// Keeps c->n_left: processes that go on unrecorded, since by exec they have become programs that drop the library or
-// cannot find it. Call every DRAIN_LEFT_NS; a process that ends before the second check is not counted.
+// Updates c->n_left: processes that continue unrecorded because exec started a program that drops
+// the library or cannot find it. Call every DRAIN_LEFT_NS; a process that ends before the second
+// check is not counted.
 #define DRAIN_LEFT_NS 200000000u
 void drain_check_left(struct drain *c);
 
-// Processes that say beside their user's reserves that they are not recorded; the first of them are described there. 0 where
-// that was overwritten.
+// Number of processes that registered in the reserves file as not recorded; the file describes the
+// first SPOOL_UNTRACED. Returns 0 if the number was overwritten.
 uint32_t drain_untraced(const struct drain_reserves *r);
 
-// Was the spool of that process refused, one of the last?
+// Returns true if the spool of `pid` is one of the last DRAIN_REFUSED that were refused.
 bool drain_has_refused(const struct drain *c, uint32_t pid);
 
-// Counts what the processes have written that were refused and have ended; `at_end`: those that live, too, which is then too
-// little. Call it now and then.
+// Counts the calls of refused processes that have ended. With at_end, also counts live processes,
+// whose count is then too low. Call from time to time.
 void drain_check_refused(struct drain *c, bool at_end);
 
-// Adds to the spool's lost_words the events in chunks that could not be mapped; at the end of its process.
+// Adds the events in chunks that could not be mapped to lost_words. Call when the process has
+// ended.
 void drain_count_unmapped(struct drain *c, struct drain_spool *s);
 
-// Grows with each wake-up of the recorder.
+// Counter of the recorder's wake-ups.
 uint32_t drain_wakeups(const struct drain *c);
 
-// Requests of which everything that they are about has been drained: the recorder does what they ask for and answers.
+// Returns true if a process requested `what` and everything published before the request was
+// drained. The recorder then serves the request and calls drain_answer.
 bool drain_is_asked(const struct drain *c, enum spool_request what);
 
-// `error` is an errno, for SPOOL_RESET.
+// Answers all open requests for `what`. `error` is an errno, used by SPOOL_RESET.
 void drain_answer(struct drain *c, enum spool_request what, int error);
 
-// The trace begins anew: processes, words and losses are counted from 0 again.
+// Starts the trace over: process numbers, words and losses restart at 0.
 void drain_restart(struct drain *c);
 
-// Takes what has been published. Events of times when recording was paused are left out. `segment` is called for each
-// run of words, in order within a stream. It fills in n_words (what it took), epoch_end and base_end as trace_batch_add
-// does, and returns 0 or a negative errno, which ends the drain. Its words are a copy that the program cannot reach:
-// where `room` said, which is asked before (NULL: out of memory), or without `room` valid during the call.
+// Drains published words. Events of paused times are dropped. `segment` is called for each run of
+// words, in order within a stream; it sets n_words (words accepted), epoch_end and base_end like
+// trace_batch_add, and returns 0, or a negative errno that ends the drain. The words are a private
+// copy: in the buffer that `room` returned just before (NULL: out of memory), or, without `room`,
+// valid during the call only.
 struct drain_sink {
     void *ctx;
     uint64_t *(*room)(void *ctx, uint32_t n_words, struct err *e);
@@ -209,23 +210,25 @@ struct drain_sink {
 };
 int drain_drain(struct drain *c, const struct drain_sink *sink, struct err *e);
 
-// Opens a session that was recorded without a recorder, and all its spools. -EBUSY when a process of it lives and has
-// not been stopped.
+// Opens a session that was recorded without a recorder, and all its spools. Returns -EBUSY if a
+// process of the session is running and was not stopped.
 int drain_open_finished(struct drain *c, const char *dir, struct err *e);
 
-// Drains all of a finished session, in slices of time: `batch` is called after each with a stamp below which nothing is
-// left.
+// Drains a finished session in slices of time. Calls `batch` after each slice: all later records
+// have stamps >= `watermark`.
 int drain_finished(struct drain *c, const struct drain_sink *sink,
                    int (*batch)(void *ctx, uint64_t watermark, struct err *e), struct err *e);
 
-// Unmaps and removes spool number i of c->spools; the later ones move up.
+// Unmaps spool c->spools[i] and removes its file or frees its reserve; later spools move down by
+// one.
 void drain_drop(struct drain *c, size_t i);
 
-// Events that were published and not drained.
+// Counts events that were published and not drained.
 uint64_t drain_undrained(const struct drain_spool *s);
 
-// Sleeps until SPOOL_CHUNKS_A_WAKE chunks of a process are full, a spool appears or closes, a signal comes, or the time is
-// over. `seen` is a value of drain_wakeups read before the last drain.
+// Sleeps until SPOOL_CHUNKS_A_WAKE chunks of a process are full, a spool appears or closes, a
+// signal arrives, or the timeout expires. `seen` is a value of drain_wakeups from before the last
+// drain.
 void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns);
 
 #endif

@@ -1,4 +1,5 @@
-// Finds the spools of a session: opens, maps and drops them, notices the ends of their processes, counts what is not drained.
+// Finds the spools of a session: opens, maps and drops them, detects the ends of their processes,
+// and counts the events that were not drained.
 #include "record/drain/drain_private.h"
 
 #include "base/buf.h"
@@ -16,13 +17,13 @@
 #include <unistd.h>
 
 enum {
-    FIRST_CHUNKS = 64,      // mapped at once: what a process of some threads needs
-    MAX_UNTRACED = 1 << 24, // no recording has more processes
+    FIRST_CHUNKS = 64,      // mapped at once: enough for a process with a few threads
+    MAX_UNTRACED = 1 << 24, // bound of a plausible count
     LEFT_LOOKS =
-        2, // at another executable: between exec and its first event a program takes its time
+        2, // checks with another executable: after exec a program needs time until its first event
 };
-#define PENDING_NS 2000000u // between looks at files that were not ready
-#define LAST_LOOKS 25       // at the end of a recording
+#define PENDING_NS 2000000u // between scans while a file is not ready
+#define LAST_LOOKS 25       // scans at the end of a recording
 
 static size_t map_bytes(const struct drain_spool *s)
 {
@@ -46,8 +47,9 @@ static void spool_free(struct drain_spool *s)
     free(s);
 }
 
-// Maps the header of the spool, when it is ready, and the first chunks: the rest as they come into use, since address space
-// is limited, too. `bytes` is what the file has room for. 0, -EAGAIN when it is not ready, or another negative errno.
+// Maps the spool's header and first chunks; drain_map_more maps the rest as needed, because address
+// space may be limited. `bytes`: size of the spool in its file. Returns 0, -EAGAIN if the spool is
+// not ready, or another negative errno.
 static int spool_map(struct drain_spool *s, int fd, uint64_t offset, uint64_t bytes,
                      uint32_t max_chunks)
 {
@@ -141,14 +143,16 @@ bool drain_keep_spares(struct drain *c)
     return all;
 }
 
-// Where a spool begins in its file: `reserve` is its number in a user's reserves, from 1, or 0 for a file of its own.
+// Offset of the spool in its file. `reserve`: number of the reserve, from 1; 0: the file holds one
+// spool.
 static uint64_t offset_of(unsigned reserve)
 {
     return reserve ? spool_reserve_offset(reserve - 1) : 0;
 }
 
-// Tells the process that nobody will drain its spool, so that it does not wait for that. By pwrite(2): there may be no address
-// space to map it. What the process has written until it notices is counted at its end.
+// Sets the spool's `refused` flag, so that the process does not wait for the recorder. Uses
+// pwrite(2) because the spool could not be mapped, perhaps for lack of address space. Events that
+// the process writes until it sees the flag are counted by drain_check_refused.
 static void refuse(struct drain *c, int fd, const char *name, unsigned reserve)
 {
     const uint32_t yes = 1;
@@ -160,15 +164,15 @@ static void refuse(struct drain *c, int fd, const char *name, unsigned reserve)
     drain_keep_refused(c, name, reserve);
 }
 
-// Fills in the spool of an open file. 0, -EAGAIN when it is not ready, -EBADF when it is none, or what is not to be had:
-// -ENOMEM, -EMFILE.
+// Initializes the spool from the open file. Returns 0, -EAGAIN if the spool is not ready, -EBADF if
+// the file is not a spool, or -ENOMEM, -EMFILE or -ENFILE.
 static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
 {
     struct stat st;
     uint64_t offset = offset_of(s->reserve);
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return -EBADF;
-    // A link may be to a file of somebody else.
+    // A hard link may name a file of another user.
     if (st.st_nlink > 1) {
         c->n_unreadable++;
         return -EBADF;
@@ -177,7 +181,8 @@ static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
         return -EAGAIN;
     int rc = spool_map(s, fd, offset, s->reserve ? SPOOL_RESERVE_BYTES : (uint64_t)st.st_size,
                        c->flags & SPOOL_NO_RECORDER ? SPOOL_MAX_CHUNKS_ALONE : SPOOL_MAX_CHUNKS);
-    // Nobody will go on with what nobody has: it was complete when it got its name, and was truncated or overwritten.
+    // A spool is complete before it gets its name. If it is incomplete and unused, it was truncated
+    // or overwritten and will never be ready.
     if (rc == -EAGAIN && !s->reserve && (c->attached || lifetime_nobody_has(fd))) {
         c->n_unreadable++;
         return -EBADF;
@@ -189,7 +194,7 @@ static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
     return rc == 0 && !drain_keep_spares(c) ? -EMFILE : rc;
 }
 
-// Removes what has a spool's name and is none: programs can put anything into the folder.
+// Removes a file or directory that is named like a spool: programs can create anything here.
 static void remove_other(struct drain *c, const char *name)
 {
     if (!c->attached && unlinkat(c->dir_fd, name, 0) < 0)
@@ -205,14 +210,14 @@ bool drain_has_refused(const struct drain *c, uint32_t pid)
     return false;
 }
 
-// The spool in a file of the session's directory, its own or in a user's reserves. NULL: it is not ready, or had to
-// be refused.
+// Opens the spool in a file, or in reserve number `reserve` of it. Returns NULL if the spool is not
+// ready or was refused.
 static struct drain_spool *spool_open(struct drain *c, const char *name, unsigned reserve)
 {
     int fd = drain_open_file(c, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) {
         bool later = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR ||
-                     errno == EWOULDBLOCK; // somebody else looks whether it is stale
+                     errno == EWOULDBLOCK; // another recorder checks whether it is stale
         c->pending |= later;
         c->unopened += later;
         if (errno == ELOOP || errno == EISDIR || errno == ENXIO)
@@ -259,8 +264,8 @@ static bool is_new_spool(const struct drain *c, const char *name)
     return true;
 }
 
-// The image that called exec is over as soon as the next one has a spool. Two may be found at once, in any order. Only a
-// process that is known to have the new one can have left the old one.
+// An image ends when the process has a spool of a later image. Both may be found at once, in either
+// order. Requires proof that the process has the new spool mapped.
 static void supersede(struct drain *c, struct drain_spool *found)
 {
     for (size_t i = 0; i < c->n_spools; i++) {
@@ -273,7 +278,7 @@ static void supersede(struct drain *c, struct drain_spool *found)
             found->dead = true;
             continue;
         }
-        // It is recorded again, or has only been slow to begin.
+        // It is recorded again, or was slow to start.
         c->n_left -= s->other_exe >= LEFT_LOOKS;
         s->other_exe = 0;
         s->dead = true;
@@ -292,7 +297,7 @@ static int discover_spool(struct drain *c, const char *name, unsigned reserve, s
     return 1;
 }
 
-// Is it a file of reserves that is not known yet?
+// Returns true if `name` is a new reserves file.
 static bool is_new_reserves(const struct drain *c, const char *name)
 {
     if (strncmp(name, SPOOL_RESERVES_FILE, strlen(SPOOL_RESERVES_FILE)) != 0 ||
@@ -305,7 +310,8 @@ static bool is_new_reserves(const struct drain *c, const char *name)
     return true;
 }
 
-// Opens a user's reserves. What is none, or not ready, is left alone: a program can make any file there.
+// Opens a reserves file. Ignores a file that is invalid or not ready, because programs can create
+// any file here.
 static int open_reserves(struct drain *c, const char *name, struct err *e)
 {
     int fd = drain_open_file(c, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
@@ -351,7 +357,7 @@ void drain_close_reserves(struct drain *c)
     free(c->reserves);
 }
 
-// Opens the spools in a user's reserves. Their number, or a negative errno.
+// Opens the new spools in a reserves file. Returns their number, or a negative errno.
 static int discover_reserves(struct drain *c, struct drain_reserves *r, struct err *e)
 {
     uint64_t new = atomic_load(&r->shared->taken) & ~r->seen;
@@ -374,7 +380,7 @@ static int by_start(const void *a, const void *b)
     return x->start_stamp < y->start_stamp ? -1 : x->start_stamp > y->start_stamp;
 }
 
-// Numbers the last `n` spools: a directory has no order, but parents come before their children.
+// Numbers the last `n` spools by start time, so that parents precede their children.
 static void number_found(struct drain *c, size_t n)
 {
     struct drain_spool **found = c->spools + c->n_spools - n;
@@ -384,7 +390,8 @@ static void number_found(struct drain *c, size_t n)
         found[i]->number = c->n_made++;
 }
 
-// After a program has truncated it. What processes have mapped is whole again, too.
+// Rewrites the session file after a program truncated it; this also repairs the mappings of other
+// processes.
 static void restore_session(struct drain *c)
 {
     struct spool_session s = c->kept;
@@ -396,7 +403,8 @@ static void restore_session(struct drain *c)
     c->session_broken = true;
 }
 
-// The recorder alone has to write to the session, but programs of its own user can: what is the recorder's is put right.
+// Repairs the fields that only the recorder may write. Programs of the same user can overwrite
+// them.
 static void check_session(struct drain *c)
 {
     struct spool_session *s = c->session;
@@ -416,7 +424,8 @@ static void check_session(struct drain *c)
     c->session_broken = true;
 }
 
-// Has anything come into the folder since the last look? That sets its time of modification, which the look before set to 0.
+// Returns true if a file was created since the last scan. Each scan resets the directory's mtime to
+// 0, and a new file sets it.
 static bool has_changed(struct drain *c)
 {
     const struct timespec zero[2] = {{0, UTIME_OMIT}, {0, 0}};
@@ -425,7 +434,7 @@ static bool has_changed(struct drain *c)
     return (changed && (c->attached || futimens(c->dir_fd, zero) == 0)) || c->pending;
 }
 
-// Opens what has come into the folder. The number of spools, or a negative errno.
+// Opens new files in the directory. Returns the number of new spools, or a negative errno.
 static int look_through(struct drain *c, struct err *e)
 {
     int fd = drain_open_file(c, ".", O_RDONLY | O_DIRECTORY), rc = 0, found = 0;
@@ -433,7 +442,7 @@ static int look_through(struct drain *c, struct err *e)
     struct dirent *item;
     c->pending = !d;
     c->unopened = !d && errno != ENOENT;
-    // A program may have removed the folder: the other spools are recorded on.
+    // A program may have removed the directory; spools that are open are still recorded.
     if (!d) {
         rc = c->attached ? err_set_errno(e, "%s", c->dir) : 0;
         if (fd >= 0)
@@ -473,7 +482,7 @@ static int look(struct drain *c, struct err *e)
 int drain_discover(struct drain *c, struct err *e)
 {
     int found = look(c, e);
-    // Nobody looks once more after the end of a recording.
+    // No later scan follows the end of a recording, so wait for files that are not ready.
     for (unsigned i = 0; found >= 0 && c->stopped && c->pending && i < LAST_LOOKS; i++) {
         nanosleep(&(struct timespec){.tv_nsec = PENDING_NS}, NULL);
         int more = look(c, e);
@@ -521,7 +530,7 @@ void drain_check_left(struct drain *c)
     }
 }
 
-// Empties a reserve, for the next process to find it as it was. One that cannot be emptied stays taken.
+// Clears a reserve for the next process. If it cannot be cleared, the reserve stays allocated.
 static void give_back(struct drain *c, const char *name, unsigned slot)
 {
     struct drain_reserves *r = NULL;
@@ -542,12 +551,13 @@ void drain_drop(struct drain *c, size_t i)
 {
     struct drain_spool *s = c->spools[i];
     c->gone_wakeups += atomic_load(&s->header->wakeups);
-    // Whoever still has it must not wait for what will not come.
+    // A process that still uses the spool must not wait for the recorder.
     if (!c->attached) {
         atomic_store(&s->header->refused, 1);
         drain_wake_waiters(s->header);
     }
-    // A process that cannot be seen may write there still, and must find itself refused: the reserve stays as it is.
+    // A process that /proc does not show may still write to its reserve and must see the `refused`
+    // flag, so leave the reserve as it is.
     bool unseen = s->reserve && s->pidfd < 0 && !lifetime_sees_processes();
     if (unseen && !c->attached)
         c->n_refused += atomic_load(&s->header->status) != SPOOL_CLOSED;
@@ -560,9 +570,10 @@ void drain_drop(struct drain *c, size_t i)
     memmove(c->spools + i, c->spools + i + 1, (c->n_spools - i) * sizeof *c->spools);
 }
 
-// What is not drained is counted: what is left in a spool at the end, and what could not be mapped, which is read from the file.
+// Counting undrained events: the rest of a spool when it is dropped, and chunks that could not
+// be mapped, which are read from the file.
 
-// Events in a chunk's words from `at` on.
+// Counts the events in words [at, used) of a chunk.
 static uint64_t count_events(const uint64_t *words, uint32_t at, uint32_t used,
                              struct codec_state state)
 {
@@ -599,7 +610,7 @@ static bool read_at(int fd, void *to, size_t n, uint64_t offset)
     return pread(fd, to, n, (off_t)offset) == (ssize_t)n;
 }
 
-// Events in the chunk at `offset` of the file. What has never been used is a hole there.
+// Counts the events of the chunk at `offset` of the file. A chunk that was never used is a hole.
 static uint64_t count_chunk(struct drain *c, int fd, uint64_t offset)
 {
     struct spool_chunk head;
@@ -613,7 +624,7 @@ static uint64_t count_chunk(struct drain *c, int fd, uint64_t offset)
     return count_events(c->copy, 0, used, (struct codec_state){head.epoch0, head.base0});
 }
 
-// Events in chunks from `first` on of the spool at `offset` of the file.
+// Counts the events in chunks [first, fresh_chunks) of the spool at `offset` of the file.
 static uint64_t count_chunks(struct drain *c, int fd, uint64_t offset, uint32_t first)
 {
     uint32_t fresh = 0;
@@ -656,7 +667,8 @@ bool drain_is_refused(const struct drain *c, const char *name)
     return false;
 }
 
-// Counts the events of a process that was refused, unless it lives: false.
+// Counts the events of a refused process that has ended, or of any with at_end. Returns false if it
+// must be checked again.
 static bool count_refused(struct drain *c, const struct drain_refused *r, bool at_end)
 {
     int fd = drain_open_file(c, r->name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
@@ -666,7 +678,7 @@ static bool count_refused(struct drain *c, const struct drain_refused *r, bool a
         c->refused_unknown = true;
         return true;
     }
-    // A user's reserves are had by all of the user's processes.
+    // All processes of a user have the user's reserves file open.
     bool over = !r->reserve && lifetime_nobody_has(fd);
     c->refused_unknown |= at_end && !over;
     if (over || at_end) {

@@ -12,18 +12,18 @@
 
 enum {
     BACKLOG_BUNDLES = 64, // 48 MiB
-    BACKLOG_LZ4 = 25,     // percent: from here on lz4 at best …
-    BACKLOG_NONE = 60,    // … and from here on nothing
-    BACKLOG_LOW = 4,      // percent: there is time for a better codec again
-    FAST_NS = 25, // a word: programs write faster than this, so that compression has to be quick …
-    LEISURE_NS = 50, // … and slower than this
+    BACKLOG_LZ4 = 25,     // percent of the backlog: at or above, lz4 at best
+    BACKLOG_NONE = 60,    // at or above, no compression
+    BACKLOG_LOW = 4,      // at or below, a better codec is tried
+    FAST_NS = 25,         // a word: programs that write faster need fast compression …
+    LEISURE_NS = 50,      // … until they write slower than this
     WRITING_DOMINATES =
-        60, // percent of the time in write(2): then fewer bytes are what helps, not less work
+        60, // percent of the time in write(2): saving bytes then helps more than saving CPU time
 };
 
-// What the drain hands over at once: pieces of a trace, in order.
+// A bundle is the unit that the drain queues for the writer: pieces of a trace, in order.
 enum {
-    BUNDLE_WORDS = 3 << 15, // 768 KiB: a batch, and what is found full while it ends
+    BUNDLE_WORDS = 3 << 15, // 768 KiB: a batch, and chunks that fill while it ends
     BUNDLE_SAMPLES = 256,
 };
 
@@ -40,15 +40,15 @@ enum encoder_piece_kind {
 
 struct encoder_piece {
     enum encoder_piece_kind kind;
-    uint64_t events; // of the segment, that count
+    uint64_t events; // of a segment: events that count
     union {
         struct trace_process process;
-        struct trace_segment segment; // its words are the bundle's
+        struct trace_segment segment; // its words are in the bundle
         uint64_t watermark;
-        uint32_t samples; // how many of the bundle's next ones
+        uint32_t samples; // number of the bundle's next samples
         struct {
             struct names *names; // owned
-            uint32_t of;         // process
+            uint32_t of;         // number of the process
         };
         struct buf pages; // owned
     };
@@ -111,18 +111,18 @@ static struct encoder_piece *bundle_add(struct encoder_bundle *p, enum encoder_p
 struct encoder {
     struct trace_writer writer;
     struct encoder_settings settings;
-    struct columns scan;         // the drain's
+    struct columns scan;         // used by the drain
     struct encoder_bundle *open; // being filled by the drain
     uint64_t batches, steps_down, left_out;
     uint64_t adapted_ns, adapted_write_ns;
-    // From here on of those who put and of who writes; the lists under the mutex.
+    // Shared by the drain and the writer; the mutex protects the lists.
     pthread_mutex_t mutex;
-    struct encoder_bundle *first, **last; // handed over
-    struct encoder_bundle *spare;         // the one used last is in the cache
-    _Atomic uint32_t backlog;             // bundles handed over and not written
-    _Atomic bool ended;                   // max_bytes are written
-    _Atomic int failed;                   // 0 or a negative errno
-    struct err error;                     // constant once that is set
+    struct encoder_bundle *first, **last; // queue of bundles to write
+    struct encoder_bundle *spare; // stack of empty bundles: the last one is still in the cache
+    _Atomic uint32_t backlog;     // bundles queued or being written
+    _Atomic bool ended;           // max_bytes were written
+    _Atomic int failed;           // 0, or a negative errno
+    struct err error;             // constant once `failed` is set
 };
 
 static uint32_t backlog_percent(const struct encoder *n)
@@ -130,7 +130,7 @@ static uint32_t backlog_percent(const struct encoder *n)
     return atomic_load_explicit(&n->backlog, memory_order_relaxed) * 100 / BACKLOG_BUNDLES;
 }
 
-// Is it the disk that the backlog is from?
+// Returns true if writing dominated the time since the last call: the disk limits the recording.
 static bool is_writing(struct encoder *n)
 {
     uint64_t now = clock_monotonic_ns(), wrote = n->settings.out->write_ns;
@@ -140,7 +140,7 @@ static bool is_writing(struct encoder *n)
     return writing * 100 > wall * WRITING_DOMINATES;
 }
 
-// zstd, lz4, none: down before the backlog has reached its bound, up again when it is gone.
+// Steps down zstd, lz4, none before the backlog is full, and up again when it is gone.
 static void adapt_codec(struct encoder *n)
 {
     struct frame_writer *f = &n->writer.frames;
@@ -158,7 +158,7 @@ static void adapt_codec(struct encoder *n)
     }
 }
 
-// The first frame. It is written no sooner than something else is to be: until then the clock's rate shows.
+// Writes the first frame. Called as late as possible, so that the measured clock rate is exact.
 static int write_session(struct encoder *n, struct err *e)
 {
     struct trace_session *s = n->settings.session;
@@ -215,10 +215,10 @@ static int write_bundle(struct encoder *n, struct encoder_bundle *p, struct err 
             rc = write_piece(n, p, &p->pieces[i], &samples, e);
         n->left_out += rc < 0 || n->ended ? events_of(&p->pieces[i]) : 0;
     }
-    // Its words are written over by what comes next.
+    // The next bundle reuses the words.
     if (rc == 0)
         rc = trace_batch_flush(&n->writer, e);
-    // A recording that exists: from now on it is kept, whatever happens.
+    // The output now holds events: keep the file, whatever happens later.
     if (rc == 0 && n->writer.events)
         rc = output_commit(n->settings.out, e);
     bundle_clear(p);
@@ -318,7 +318,8 @@ int encoder_flush(struct encoder *n, struct err *e)
     return encoder_check(n, e);
 }
 
-// The open bundle, with room for that many words and samples: one without is handed over first.
+// Returns the open bundle with room for `words` and `samples`; queues the current one if it lacks
+// room.
 static struct encoder_bundle *open_bundle(struct encoder *n, size_t words, size_t samples,
                                           struct err *e)
 {
@@ -433,7 +434,7 @@ int encoder_put_segment(struct encoder *n, struct trace_segment *g, struct encod
     if (!piece)
         return -ENOMEM;
     uint64_t *to = n->open->words + n->open->n_words;
-    // What was left out before it, of paused times, leaves no gap.
+    // Dropped records of paused times leave no gap in the bundle.
     if (g->words != to)
         memmove(to, g->words, r.words * sizeof *to);
     n->open->n_words += r.words;

@@ -1,4 +1,4 @@
-// The session directory and file.
+// Creates and removes the session directory and file.
 #include "record/drain/drain_private.h"
 
 #include <dirent.h>
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// What a session of some processes needs; with less, tmpfs would kill the program that writes to it.
+// Room for a session of a few processes. On a full tmpfs, writing to the spool kills the program.
 #define LEAST_TMPFS_BYTES (64ull << 20)
 #define UNNAMED_SESSION   SPOOL_SESSION_FILE ".new" // until it is locked
 
@@ -29,7 +29,7 @@ static bool is_usable(const char *folder)
            (uint64_t)fs.f_bavail * fs.f_frsize >= LEAST_TMPFS_BYTES;
 }
 
-// Writes a folder below `root` to `path`, which has PATH_MAX bytes.
+// Writes the path of a directory below `root` to `path`, which has PATH_MAX bytes.
 static void choose_folder(const char *root, char *path)
 {
     const char *tmpdir = getenv("TMPDIR"),
@@ -42,8 +42,9 @@ static void choose_folder(const char *root, char *path)
     snprintf(path, PATH_MAX, "%s/tmp", root);
 }
 
-// Root's programs may drop their privileges and then fork: the child makes a spool as somebody else. So root's session
-// lies in a folder that everybody may write to, inside one that nobody else may list, under a name of 128 random bits.
+// A program started by root may drop its privileges and fork, and the child then creates its spool
+// as another user. Root's session is therefore in a directory that everyone may write to, with a
+// name of 128 random bits, inside a directory that only root may list.
 static int make_open_folder(struct drain *c, struct err *e)
 {
     uint64_t name[2];
@@ -87,8 +88,8 @@ static int make_folders(struct drain *c, const char *root, struct err *e)
     return c->dir_fd < 0 ? err_set_errno(e, "%s", c->dir) : 0;
 }
 
-// The reserves of the recorder's own user, as far as the limit of file sizes allows; of other users their first process makes
-// them (src/capture/producer/producer_process.c).
+// Creates the reserves file of the recorder's user, without spools if RLIMIT_FSIZE is too low. The
+// first process of another user creates that user's file (src/capture/producer/producer_process.c).
 static void make_reserves(const struct drain *c)
 {
     const uint64_t magic = SPOOL_RESERVES_MAGIC;
@@ -102,15 +103,15 @@ static void make_reserves(const struct drain *c)
     int fd = openat(c->dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return;
-    // Their start with its pages, as the session.
+    // Allocate the pages now, as for the session file.
     if (fallocate(fd, 0, 0, sizeof(struct spool_reserves)) < 0 || ftruncate(fd, (off_t)end) < 0 ||
         pwrite(fd, &magic, sizeof magic, 0) != (ssize_t)sizeof magic)
         unlinkat(c->dir_fd, name, 0);
     close(fd);
 }
 
-// See struct spool_recorder. The list is the thread's: this one's end is to be the recorder's. glibc's own robust mutexes use
-// it, too, of which heaptape has none.
+// Registers session->recorder in this thread's robust futex list, see struct spool_recorder. This
+// replaces glibc's list for robust mutexes, which heaptape does not use.
 static int hold(struct drain *c, struct err *e)
 {
     struct spool_session *s = c->session;
@@ -121,7 +122,8 @@ static int hold(struct drain *c, struct err *e)
     head.list_op_pending = NULL;
     head.list.next = entry;
     entry->next = &head.list;
-    // qemu's emulation of a process has none: there, programs are not told that the recorder was killed.
+    // qemu user emulation lacks set_robust_list: programs are then not notified if the recorder is
+    // killed.
     if (syscall(SYS_set_robust_list, &head, sizeof head) < 0 && errno != ENOSYS)
         return err_set_errno(e, "cannot register the recorder");
     c->owner = (uint32_t)gettid();
@@ -130,8 +132,8 @@ static int hold(struct drain *c, struct err *e)
     return 0;
 }
 
-// The recorder's own limit of file sizes is for what it records: the session's memory is none of that. True: it was raised,
-// to be lowered again.
+// Raises RLIMIT_FSIZE to its maximum, because the user's limit applies to the trace and not to the
+// session files. Returns true if the caller must restore the limit to *was.
 static bool raise_file_size(struct rlimit *was)
 {
     return getrlimit(RLIMIT_FSIZE, was) == 0 && was->rlim_cur != was->rlim_max &&
@@ -140,7 +142,7 @@ static bool raise_file_size(struct rlimit *was)
 
 static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, struct err *e)
 {
-    // Root's is read by programs that have dropped their privileges.
+    // Programs that root started read the session after they dropped their privileges.
     mode_t mode = geteuid() == 0 ? 0644 : 0600;
     int fd = openat(c->dir_fd, UNNAMED_SESSION, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -148,7 +150,7 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
     void *p = MAP_FAILED;
     struct rlimit was;
     bool raised = raise_file_size(&was);
-    // With its pages: a file system that is full by then would be a SIGBUS.
+    // Allocate the pages now: otherwise a full file system causes SIGBUS later.
     if (fchmod(fd, mode) == 0 &&
         (fallocate(fd, 0, 0, sizeof(struct spool_session)) == 0 ||
          (errno == EOPNOTSUPP && ftruncate(fd, sizeof(struct spool_session)) == 0)))
@@ -159,8 +161,8 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
     if (raised)
         setrlimit(RLIMIT_FSIZE, &was);
     c->lock_fd = fd;
-    stale_lock(fd); // not every file system can
-    // From here on others see whether the recorder lives: see stale.c.
+    stale_lock(fd); // some file systems cannot lock
+    // Other recorders see from the lock that this one lives: see stale.c.
     if (rc == 0 && renameat(c->dir_fd, UNNAMED_SESSION, c->dir_fd, SPOOL_SESSION_FILE) < 0)
         rc = err_set_errno(e, "%s/%s: cannot create", c->dir, SPOOL_SESSION_FILE);
     if (rc < 0)
@@ -195,8 +197,8 @@ int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const cha
     return rc;
 }
 
-// Under another name first: a program of the session that starts now finds no directory, and so does not make a session
-// without a recorder in it.
+// Renames the directory before removing it: a program that starts meanwhile does not find it and
+// does not create a session without a recorder in it.
 static void remove_session(const char *dir)
 {
     char *gone = NULL;
@@ -241,7 +243,7 @@ void drain_close(struct drain *c)
 void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns)
 {
     struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
-    // The recorder's own signal handler writes to the futex, processes only wake it.
+    // The recorder's signal handler changes the futex word; processes only wake it.
     uint32_t own = atomic_load(&c->session->wakeups);
     if (drain_wakeups(c) - seen < SPOOL_CHUNKS_A_WAKE)
         syscall(SYS_futex, &c->session->wakeups, FUTEX_WAIT, own, &t, NULL, 0);
