@@ -35,12 +35,11 @@ enum {
     RECORDER_NICE = 5,  // the program comes first …
     BACKUP_UNNICE = 10, // … but it should not have to wait
 };
-#define BATCH_NS   MS(20)  // … or is this old
-#define SAMPLE_NS  MS(10)  // RSS of each process
-#define CHECK_NS   MS(2)   // between checks for processes that have ended
-#define BACKUP_NAP 400000u // ns
-#define CALM_NS                                                                                    \
-    MS(50) // between its looks while no chunk gets full: what a process may hold lasts longer
+#define BATCH_NS     MS(20)  // … or is this old
+#define SAMPLE_NS    MS(10)  // RSS of each process
+#define CHECK_NS     MS(2)   // between checks for processes that have ended
+#define BACKUP_NAP   400000u // ns
+#define CALM_NS      MS(50)  // between drains while no chunk fills up
 #define IDLE_NS      MS(20) // sleep when few chunks get full: published events must not wait longer
 #define BUSY_NS      MS(1) // … when many did: processes that may make no system call cannot end it
 #define SURVIVORS_NS MS(50) // between searches for processes of the session that have no spool yet

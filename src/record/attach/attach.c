@@ -35,8 +35,7 @@ enum {
     MAX_PATH = 4096,
     WAITING_TRIES = 100, // to see a thread wait, every 10 ms
 };
-#define PICKY_NS                                                                                   \
-    MS(200) // for which a thread is looked for that calls malloc from outside of the C library
+#define PICKY_NS MS(200)  // to find a thread that calls malloc from outside of libc
 #define ENTRY_NS MS(2000) // … from anywhere; then one that waits in a system call
 #define CALL_NS  MS(10000)
 #define BUSY_NS  MS(5000) // for another tracer to let go of a process whose recording is to end

@@ -23,11 +23,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAMES_NS 500000000u // between looks at the names of threads
-#define IDLE_SAMPLE_NS                                                                             \
-    1000000000u // … of the memory of a process that records nothing and uses no CPU time
-#define YOUNG_NS   2000000u // least time between samples of a young recording …
-#define YOUNG_PART 8        // … or such a part of its age
+#define NAMES_NS       500000000u  // between looks at the names of threads
+#define IDLE_SAMPLE_NS 1000000000u // … of the memory of an idle process
+#define YOUNG_NS       2000000u    // least time between samples of a young recording …
+#define YOUNG_PART     8           // … or such a part of its age
 
 enum { MIN_TIMED_CALLS = 100 }; // fewer say little of all
 

@@ -10,16 +10,14 @@
 #define MS(n) ((n)*1000000ull)
 
 // A process that lives for a day has about 2,000 maps when it changes little.
-#define FIRST_NS                                                                                   \
-    MS(20) // least age of a process for its first map, so that programs that live for moments cost none
+#define FIRST_NS    MS(20)  // minimum age for the first map: short-lived programs have none
 #define CHANGED_NS  MS(50)  // least time between two maps of a process that changes …
 #define SAME_NS     MS(200) // … and of one that does not …
 #define CHANGED_AGE 1024    // … or such a part of its age
 #define SAME_AGE    128
-#define REST_CPU                                                                                   \
-    200 // times the CPU time of a map pass until the next of any process: half a percent of a CPU …
-#define REST_WALL 20      // … and such a multiple of how long it took
-#define MAX_NS    MS(250) // a map that takes longer is given up
+#define REST_CPU    200     // pause after a map, in its CPU time: at most 0.5 % of a CPU …
+#define REST_WALL   20      // … and such a multiple of how long it took
+#define MAX_NS      MS(250) // a map that takes longer is given up
 
 enum watch_state { WATCH_IDLE, WATCH_ASKED, WATCH_DONE, WATCH_ENDING };
 
