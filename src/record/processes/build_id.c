@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 enum {
-    MOST_BYTES = 64,        // of a build id; usual are 16 and 20
-    MOST_SEGMENTS = 64,     // looked at
-    MOST_NOTE_BYTES = 1024, // of the notes of a segment, read
+    MOST_BYTES = 64,        // usually 16 or 20
+    MOST_SEGMENTS = 64,     // examined
+    MOST_NOTE_BYTES = 1024, // read per segment
 };
 
 static char *hex(const uint8_t *bytes, size_t n)
@@ -24,7 +24,6 @@ static char *hex(const uint8_t *bytes, size_t n)
     return text;
 }
 
-// The build id among the notes of a segment.
 static char *find_in_notes(const uint8_t *notes, size_t n)
 {
     Elf64_Nhdr h;
@@ -63,7 +62,8 @@ static char *find(int fd)
     return found;
 }
 
-// The path is the program's word: to open a device may do something, and root reads nothing that others may not.
+// The traced program supplies the path: do not open devices, and as root do not read files that
+// others may not read.
 static int open_regular(const char *path)
 {
     char again[64];
@@ -80,7 +80,7 @@ static int open_regular(const char *path)
 
 char *build_id_of(const char *path)
 {
-    // All processes of a recording have the same allocator, or a few.
+    // Cache: most processes of a recording use the same allocator.
     static struct {
         char *path, *id;
         struct stat st;

@@ -1,9 +1,9 @@
-// Build ids of ELF files.
+// Build IDs of ELF files.
 #ifndef HEAPTAPE_RECORD_BUILD_ID_H
 #define HEAPTAPE_RECORD_BUILD_ID_H
 
-// The GNU build id of the file in hexadecimal digits, which the caller frees; NULL when it has none or cannot be read. One
-// thread at a time.
+// Returns the GNU build ID in hexadecimal, or NULL if it is missing or cannot be read. The
+// caller frees it. Not thread-safe.
 char *build_id_of(const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-// What the memory controller of a process's cgroup counts.
+// Counters of a cgroup's memory controller.
 #ifndef HEAPTAPE_PROC_CGROUP_H
 #define HEAPTAPE_PROC_CGROUP_H
 
@@ -7,22 +7,23 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// UINT64_MAX: not known, or none.
+// UINT64_MAX: unknown, or no limit.
 struct proc_cgroup {
-    uint64_t used;      // bytes (version 2: memory.current, version 1: memory.usage_in_bytes)
-    uint64_t limit;     // the lowest one of it and of those above it that can be seen
-    uint64_t oom_kills; // processes of it that the kernel has killed for want of memory
-    // Share of the last 10 s in which at least one task waited for memory, in hundredths of a percent: PSI's "some avg10" of the
-    // cgroup (version 2), or where that is not known, of the host. https://docs.kernel.org/accounting/psi.html
+    uint64_t used;      // bytes: memory.current (version 2), memory.usage_in_bytes (version 1)
+    uint64_t limit;     // lowest limit of the cgroup and its visible ancestors
+    uint64_t oom_kills; // processes that the OOM killer has killed
+    // Share of the last 10 s during which at least one task waited for memory, in 0.01 %: PSI's
+    // "some avg10" of the cgroup (version 2) or else of the host.
+    // https://docs.kernel.org/accounting/psi.html
     uint64_t pressure;
     bool pressure_of_host;
 };
 
-// `lines` is the text of /proc/PID/cgroup, `root` where cgroups are mounted (/sys/fs/cgroup), `host` the folder of the host's
-// pressure (/proc/pressure), or NULL.
+// Fills in *c. `lines`: text of /proc/PID/cgroup. `root`: mount point of cgroups (/sys/fs/cgroup).
+// `host`: directory of the host's pressure files (/proc/pressure), or NULL.
 void proc_cgroup_read(const char *lines, const char *root, const char *host, struct proc_cgroup *c);
 
-// That text of a process; "" when it has ended.
+// Reads the text of /proc/PID/cgroup; "" if the process has ended.
 void proc_cgroup_lines(pid_t pid, char *lines, size_t bytes);
 
 #endif

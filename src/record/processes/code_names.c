@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EVERY_NS 500000000u // between readings while the process runs
+#define EVERY_NS 500000000u // between reads while the process runs
 
 void code_names_init(struct code_names *c)
 {
@@ -42,7 +42,7 @@ void code_names_restart(struct code_names *c)
     c->map.ended = c->dump.ended = c->too_long = false;
 }
 
-// Is it "jit-" digits ".dump"?
+// Returns true for an absolute path that ends in "/jit-", digits, ".dump".
 static bool is_dump(const char *path)
 {
     const char *name = strrchr(path, '/');
@@ -72,7 +72,7 @@ void code_names_look(struct code_names *c, const uint64_t *words, uint32_t n)
     }
 }
 
-// What was mapped after the process had looked at its mappings.
+// Finds a dump that was mapped after the process had recorded its mappings.
 static void look_at_maps(struct code_names *c, pid_t pid)
 {
     char path[32], *line = NULL, *name;
@@ -90,7 +90,8 @@ static void look_at_maps(struct code_names *c, pid_t pid)
         fclose(maps);
 }
 
-// Anybody may put a file into /tmp: it is to be the process's own, and written while it ran.
+// Anyone can create a file in /tmp: it must belong to the process's user and be written while the
+// process ran.
 static bool is_of(int fd, const struct code_names_process *p)
 {
     char path[64];
@@ -98,7 +99,7 @@ static bool is_of(int fd, const struct code_names_process *p)
     snprintf(path, sizeof path, "/proc/%ld", (long)p->visible_pid);
     if (fstat(fd, &file) < 0 || !S_ISREG(file.st_mode))
         return false;
-    // Times of files are of whole ticks of the kernel, some ms old.
+    // File times have the kernel's tick resolution, a few ms.
     uint64_t written_ns =
         (uint64_t)file.st_mtim.tv_sec * 1000000000u + (uint64_t)file.st_mtim.tv_nsec;
     if (written_ns + 100000000u < p->since_ns)
@@ -116,7 +117,7 @@ static int open_checked(const char *path, const struct code_names_process *p)
     return -1;
 }
 
-// As the process sees the path; where that is not to be seen, as the recorder does.
+// Opens the path in the process's root directory or, if that cannot be seen, in the recorder's.
 static int open_of(const struct code_names_process *p, const char *path)
 {
     char there[4096];
@@ -142,7 +143,7 @@ static void open_files(struct code_names *c, const struct code_names_process *p)
         c->dump.fd = open_of(p, c->dump_path);
 }
 
-// A hexadecimal number and the space behind it. False: there is none.
+// Parses a hexadecimal number and the space after it. Returns false if invalid.
 static bool get_number(const char **at, const char *end, uint64_t *v)
 {
     unsigned digits = 0;
@@ -176,7 +177,8 @@ static int put_line(struct code_names *c, const char *line, size_t n)
     return rc < 0 ? rc : names_function(&c->names, at, (size_t)(end - at), "", 0, 0);
 }
 
-// The whole lines of what is there; what follows them is kept. A line without an end is cut: no name is so long.
+// Parses all complete lines in the buffer and keeps the rest. Drops an incomplete line that is
+// longer than any name.
 static int put_lines(struct code_names *c)
 {
     enum { LINE_BYTES = 2 * NAMES_TEXT_BYTES };
@@ -198,7 +200,8 @@ static int put_lines(struct code_names *c)
 
 enum { PIECE_BYTES = 1 << 16 };
 
-// Appends what the file has next to its buffer. How many bytes; 0 at the end, or -ENOMEM.
+// Appends the next piece of the file to its buffer. Returns the number of bytes, 0 at the end, or
+// -ENOMEM.
 static ssize_t read_next(struct code_names *c, struct code_names_file *f)
 {
     if (buf_reserve(&f->in, PIECE_BYTES) < 0)
@@ -209,7 +212,7 @@ static ssize_t read_next(struct code_names *c, struct code_names_file *f)
     return n < 0 ? 0 : n;
 }
 
-// 1 when there may be more.
+// Returns 1 if there may be more, 0, or -ENOMEM.
 static int read_map(struct code_names *c)
 {
     ssize_t n = read_next(c, &c->map);
@@ -218,31 +221,30 @@ static int read_map(struct code_names *c)
     return rc < 0 ? rc : n > 0;
 }
 
-// Records of a jitdump. All numbers are in the byte order of the machine; each record begins with its kind, its bytes and a
-// timestamp.
+// Records of a jitdump, in the machine's byte order. Each starts with its kind, size and timestamp.
 enum {
     DUMP_MAGIC = 0x4a695444,
     DUMP_HEADER_BYTES = 40,
-    DUMP_V8 = 0xdeadbeef, // what V8 writes where the header has nothing to say …
-    DUMP_V8_SHIFT = 0x40, // … and what it adds to the addresses of lines, as perf inject would
+    DUMP_V8 = 0xdeadbeef, // V8 writes this into an unused field of the header …
+    DUMP_V8_SHIFT = 0x40, // … and adds this to the addresses in line tables, like perf inject
     DUMP_LOAD = 0,
     DUMP_MOVE = 1,
     DUMP_LINES = 2,
     DUMP_RECORD_BYTES = 16,
-    DUMP_LOAD_BYTES = 56, // and the name, and the code
+    DUMP_LOAD_BYTES = 56, // followed by the name and the code
     DUMP_LINES_BYTES = 32,
-    DUMP_LINE_BYTES = 16, // of each line, and the path
+    DUMP_LINE_BYTES = 16, // per line, followed by the path
 };
 
-// The lines of a function, if they were the record before it. An entry reaches to the end of the function; the one that
-// starts last applies.
+// Puts the function's line table if the previous record was the table of this function. An entry
+// extends to the end of the function; later entries override it.
 static int put_source(struct code_names *c, uint64_t start, uint64_t bytes, const char *name,
                       size_t name_bytes)
 {
     const uint8_t *at = c->lines.data + DUMP_LINES_BYTES, *end = c->lines.data + c->lines.size;
     const char *path = "";
     int rc = 0;
-    // V8 gives lines of inlined functions there, but the path of the outer one.
+    // V8 lists lines of inlined functions here with the path of the outer function.
     if (c->dump_shift && name_bytes > 4 && memcmp(name, "JS:*", 4) == 0)
         return 0;
     if (c->lines.size < DUMP_LINES_BYTES || get_u64(c->lines.data + DUMP_RECORD_BYTES) != start)
@@ -254,7 +256,7 @@ static int put_source(struct code_names *c, uint64_t start, uint64_t bytes, cons
         if (!nul)
             break;
         uint64_t from = get_u64(at) - c->dump_shift - start;
-        // The path of the line before.
+        // "\xff" repeats the previous path.
         path = strcmp(text, "\xff") == 0 ? path : text;
         uint32_t line = get_u32(at + 8);
         if (from < bytes && (rc = names_begin(&c->names, 0, start + from, bytes - from)) == 0)
@@ -281,7 +283,7 @@ static int put_load(struct code_names *c, const uint8_t *at, size_t n)
     return rc < 0 ? rc : put_source(c, start, bytes, name, name_bytes);
 }
 
-// So much of a record is read.
+// Number of bytes to read of a record.
 static size_t wanted_of(uint32_t kind, uint32_t size)
 {
     size_t most = kind == DUMP_LOAD    ? DUMP_LOAD_BYTES + NAMES_TEXT_BYTES
@@ -293,7 +295,7 @@ static size_t wanted_of(uint32_t kind, uint32_t size)
 static int put_record(struct code_names *c, uint32_t kind, const uint8_t *at, size_t n)
 {
     int rc = kind == DUMP_LOAD ? put_load(c, at, n) : 0;
-    // Nobody is known to write them: V8 and the JVM's code stays where it is.
+    // Not supported: neither V8 nor the JVM moves code.
     c->bad_lines += kind == DUMP_MOVE;
     if (kind == DUMP_LOAD || kind == DUMP_LINES)
         c->lines.size = 0;
@@ -302,7 +304,7 @@ static int put_record(struct code_names *c, uint32_t kind, const uint8_t *at, si
     return rc;
 }
 
-// How far the first record of those reaches; 0: it is not whole yet, or the file is none.
+// Offset of the first record, or 0 if the header is incomplete or invalid.
 static uint64_t first_record(struct code_names *c, const uint8_t *at, size_t n)
 {
     if (n < DUMP_HEADER_BYTES)
@@ -314,7 +316,7 @@ static uint64_t first_record(struct code_names *c, const uint8_t *at, size_t n)
     return c->dump.ended ? 0 : bytes;
 }
 
-// 1 when there may be more.
+// Returns 1 if there may be more, 0, or -ENOMEM.
 static int read_dump(struct code_names *c)
 {
     c->dump.in.size = 0;
@@ -348,7 +350,7 @@ static void read_file(struct code_names *c, struct code_names_file *f,
     int rc = 1;
     if (f->ended || f->fd < 0 || fstat(f->fd, &st) < 0)
         return;
-    // It was written anew.
+    // The file was rewritten.
     if ((uint64_t)st.st_size < f->at)
         f->at = f->in.size = 0;
     for (uint64_t first = c->bytes; rc == 1 && (all || c->bytes - first < CODE_NAMES_PASS);) {

@@ -1,4 +1,4 @@
-// Why a program records no events, judged by its file, or by a process that runs it.
+// Explains why a program records no events, from its file or from a process that runs it.
 #include "record/processes/unrecorded.h"
 #include "record/record.h"
 
@@ -15,7 +15,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-// The file that execvp(3) would run. False when there is none.
+// Finds the file that execvp(3) would run. Returns false if not found.
 static bool find_program(const char *program, char path[PATH_MAX])
 {
     if (strchr(program, '/'))
@@ -33,7 +33,8 @@ static bool find_program(const char *program, char path[PATH_MAX])
     return false;
 }
 
-// Replaces the path of a script by that of its interpreter. Scripts without a #! line are run by /bin/sh.
+// Replaces the path of a script by its interpreter; /bin/sh runs scripts without a #! line. Returns
+// false for ELF files.
 static bool follow_script(char path[PATH_MAX], const char *head, size_t n)
 {
     if (n >= 4 && memcmp(head, ELFMAG, SELFMAG) == 0)
@@ -51,7 +52,8 @@ static bool follow_script(char path[PATH_MAX], const char *head, size_t n)
     return true;
 }
 
-// The first segment of the type that holds the address, or of the type at all (0). False when there is none.
+// Finds the first segment of the type that contains `address`, or the first of the type if
+// `address` is 0.
 static bool find_segment(int fd, const Elf64_Ehdr *h, uint32_t type, uint64_t address,
                          Elf64_Phdr *p)
 {
@@ -67,7 +69,7 @@ static bool find_segment(int fd, const Elf64_Ehdr *h, uint32_t type, uint64_t ad
 
 enum { MAX_DYNAMIC = 512, NAME_BYTES = 32 };
 
-// Does the program need a library whose name begins so?
+// Returns true if the program needs a library whose name starts with `library`.
 static bool needs(int fd, const Elf64_Ehdr *h, const char *library)
 {
     Elf64_Phdr at, strings;
@@ -132,7 +134,7 @@ const char *record_explain(const char *program)
     char path[PATH_MAX], head[PATH_MAX];
     if (!find_program(program, path))
         return NULL;
-    // An interpreter may be a script itself; the kernel stops after four.
+    // An interpreter may be a script too; the kernel follows at most four.
     for (unsigned depth = 0; depth < 5; depth++) {
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (fd < 0)
@@ -149,8 +151,8 @@ const char *record_explain(const char *program)
     return NULL;
 }
 
-// A file of /proc/PID, as far as it fits; terminated. The kernel hands it over at once. The bytes, or -1 when it cannot be
-// opened.
+// Reads a file of /proc/PID with one read(2), which returns it whole, and terminates it; cut if it
+// does not fit. Returns its size, or -1 if it cannot be opened.
 static ssize_t read_of(pid_t pid, const char *name, char *to, size_t room)
 {
     char path[64];
@@ -164,7 +166,8 @@ static ssize_t read_of(pid_t pid, const char *name, char *to, size_t room)
     return n > 0 ? n : 0;
 }
 
-// Has the kernel told its dynamic linker to ignore LD_PRELOAD? -1: unknown.
+// Returns 1 if the kernel started the process in secure mode, whose dynamic linker ignores
+// LD_PRELOAD; -1: unknown.
 static int is_secure(pid_t pid)
 {
     union {
@@ -180,7 +183,7 @@ static int is_secure(pid_t pid)
 }
 
 struct rights {
-    bool ids_differ; // the real and the effective ones, of the user or the group
+    bool ids_differ; // real and effective ids, of the user or the group
     unsigned user;   // effective
     unsigned long long capabilities;
 };
@@ -201,7 +204,7 @@ static bool read_rights(pid_t pid, struct rights *r)
     return true;
 }
 
-// Of a process that only root may look at.
+// For a process whose files only root may open.
 static const char *explain_closed(pid_t pid)
 {
     struct rights r;
@@ -212,7 +215,8 @@ static const char *explain_closed(pid_t pid)
     return r.capabilities && r.user != 0 ? capabilities_text : NULL;
 }
 
-// By the name of its security module's profile or context. A profile's mode follows its name, in parentheses.
+// Distinguishes the security modules by their label: a profile's name is followed by its mode in
+// parentheses.
 static const char *explain_policy(pid_t pid)
 {
     char text[256] = "";
@@ -256,13 +260,13 @@ static bool is_gone(pid_t pid)
     return readlink(path, exe, sizeof exe) < 0 && (errno == ENOENT || errno == ESRCH);
 }
 
-// Does the kernel know where the environment is? Not in the middle of exec, nor when the process ends: it reads as empty
-// then.
+// Returns true if the kernel knows where the environment is. During exec and at exit it does not,
+// and environ reads as empty.
 static bool has_environment(pid_t pid)
 {
     enum {
         ENV_END = 48
-    }; // fields behind the name: env_end of proc(5) is the 51st, and they begin with the third
+    }; // env_end is field 51 of proc(5); the first field after the name is field 3
     char text[2048];
     const char *at = read_of(pid, "stat", text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
     for (unsigned i = 0; at && i <= ENV_END; i++)
@@ -270,10 +274,10 @@ static bool has_environment(pid_t pid)
     return at && strtoull(at, NULL, 10) != 0;
 }
 
-// *seen is set when there was one to be read: until then the process had not ended.
+// Sets *seen if the environment was read, which means that the process had not ended.
 static const char *explain_environment(pid_t pid, const char *dir, bool *seen)
 {
-    static const size_t most = 4 << 20; // what exec takes is 2 MiB by default
+    static const size_t most = 4 << 20; // exec accepts 2 MiB by default
     char *text = malloc(most);
     ssize_t n = text ? read_of(pid, "environ", text, most) : -1;
     const char *why = NULL;
@@ -301,14 +305,15 @@ static const char *explain_root(pid_t pid, const char *library)
     snprintf(path, sizeof path, "/proc/%ld/root%s", (long)pid, library);
     if (stat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR))
         return NULL;
-    // Gone, or not to be looked at.
+    // The process has ended, or its root cannot be examined.
     snprintf(path, sizeof path, "/proc/%ld/root/", (long)pid);
     return stat(path, &st) < 0
                ? NULL
                : "is in another root directory or mount namespace, where libheaptape.so was not found";
 }
 
-// As explain_file; *st is the file's. Programs of a tree execute the same few files many times.
+// Like explain_file, with a cache, because process trees execute the same few files many times.
+// Sets *st to the file's.
 static const char *explain_executable(int fd, struct stat *st)
 {
     enum { KNOWN = 16 };
@@ -356,7 +361,7 @@ static const char *explain_process(struct unrecorded_look *look, pid_t pid,
     return why;
 }
 
-// As producer_is_followed.
+// Same rules as producer_is_followed.
 static bool is_followed(pid_t pid, const struct unrecorded_how *how)
 {
     char path[64], exe[PATH_MAX], text[4096];
@@ -384,6 +389,6 @@ void unrecorded_look_at(struct unrecorded_look *look, pid_t pid, const struct un
     const char *why = explain_process(look, pid, how);
     snprintf(look->why, sizeof look->why, "%s", why ? why : "");
     look->followed = is_followed(pid, how);
-    // A process inherits the limits of the recorder.
+    // A process that has ended probably had the recorder's limits.
     look->limit = limit_find(look->gone ? 0 : pid, 0);
 }

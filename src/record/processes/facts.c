@@ -23,14 +23,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAMES_NS       500000000u  // between looks at the names of threads
+#define NAMES_NS       500000000u  // between reads of thread names
 #define IDLE_SAMPLE_NS 1000000000u // … of the memory of an idle process
-#define YOUNG_NS       2000000u    // least time between samples of a young recording …
-#define YOUNG_PART     8           // … or such a part of its age
+#define YOUNG_NS       2000000u    // minimum interval of samples of a young recording …
+#define YOUNG_PART     8           // … or this fraction of its age, if longer
 
-enum { MIN_TIMED_CALLS = 100 }; // fewer say little of all
+enum { MIN_TIMED_CALLS = 100 }; // fewer are not representative
 
-// The CPU's name as the kernel has it; "" where it has none (aarch64).
+// The CPU's name as the kernel reports it; "" on aarch64.
 static char *cpu_model(void)
 {
     FILE *f = fopen("/proc/cpuinfo", "re");
@@ -78,7 +78,7 @@ int facts_session(struct trace_session *s, enum clock_kind clock, char *const *a
     }
     s->cpu = cpu_model();
     s->heaptape = strdup(HEAPTAPE_VERSION);
-    // Last, so that the pair is as close to the first event as can be.
+    // Last, as close to the first event as possible.
     int rc = set_argv(s, argv);
     s->realtime_ns = clock_ns(CLOCK_REALTIME);
     s->start_stamp = clock_ticks(clock) >> CODEC_STAMP_SHIFT;
@@ -88,20 +88,20 @@ int facts_session(struct trace_session *s, enum clock_kind clock, char *const *a
     return -ENOMEM;
 }
 
-// The text in a shared header ends at its room at the latest.
+// Copies a text from a shared header, which may lack a terminator.
 static char *header_string(const char *text, size_t room)
 {
     return strndup(text, room);
 }
 
-// Why the process recorded itself no longer, for people to read; NULL: it did to its end.
+// Why recording stopped before the end of the process; NULL: it did not.
 static char *reason_of(const struct drain_spool *s)
 {
     if (s->broken)
         return strdup(s->broken);
     if (atomic_load(&s->guard.broken))
         return strdup("its spool was truncated");
-    // It may have ended before it noticed.
+    // The process may have ended before it saw that its spool was refused.
     if (atomic_load(&s->header->status) != SPOOL_OFF)
         return s->cut ? strdup("the recorder could not map its spool") : NULL;
     char *text = header_string(s->header->reason, sizeof s->header->reason);
@@ -110,8 +110,8 @@ static char *reason_of(const struct drain_spool *s)
     return text;
 }
 
-// CPU time since the first event: as the process itself said at its end, else as it was last sampled. What recording took of it
-// is estimated from what its events cost.
+// Sets the CPU time since the first event, from the process itself at its end or else from the last
+// sample, and estimates the share of recording from the cost of the events.
 static void add_cpu_time(struct trace_process *p, const struct drain_spool *s)
 {
     const struct spool_header *h = s->header;
@@ -136,7 +136,7 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
 {
     struct spool_header *h = s->header;
     uint32_t argv_bytes = __atomic_load_n(&h->argv_bytes, __ATOMIC_RELAXED);
-    // Of what is overwritten nothing is counted.
+    // The counters of a corrupt spool are invalid.
     uint64_t dropped = s->broken ? 0 : spool_unrecorded(h);
     *p = (struct trace_process){
         .number = s->number,
@@ -219,13 +219,13 @@ void facts_window(struct trace_process *p, const struct drain_spool *s)
         return;
     p->recorded_to = s->recorded_to ? s->recorded_to : p->end_stamp;
     p->recorded_from = began_late ? s->recorded_from : p->start_stamp;
-    if (!p->recorded_from) // nobody has ever started it
+    if (!p->recorded_from) // recording was never started
         p->recorded_from = p->recorded_to;
 }
 
 enum { MOST_THREADS = 1024, NAME_BYTES = 64 };
 
-// The name ends in a newline.
+// Reads a thread's name without the newline. Returns its length, or 0.
 static size_t read_name(int tasks_fd, const char *tid, char name[NAME_BYTES])
 {
     char path[300];
@@ -292,8 +292,8 @@ uint64_t facts_sample_ns(uint64_t age_ns, uint64_t most)
 
 bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu_ns)
 {
-    // A program may use for long what it has allocated, and an allocator may return memory to the kernel from a thread of
-    // its own while the program is idle.
+    // The memory of an idle program matters too, and a background thread of the allocator may
+    // return some to the kernel.
     uint64_t cpu_ns = facts_cpu_ns(s->visible_pid);
     if (s->drain_words == 0 && cpu_ns - s->sampled_cpu_ns < least_cpu_ns &&
         now - s->sampled_ns < IDLE_SAMPLE_NS)
@@ -303,7 +303,7 @@ bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu
     return true;
 }
 
-// From the text of /proc/PID/statm. A zombie has no memory.
+// Parses the text of /proc/PID/statm. Returns false for a zombie, which has no memory.
 static bool read_statm(struct trace_sample *sample, const char *text)
 {
     unsigned long long total, resident, shared, page = (unsigned long long)sysconf(_SC_PAGESIZE);
@@ -335,8 +335,8 @@ bool facts_memory(struct trace_sample *sample, pid_t pid)
     return read_statm(sample, text);
 }
 
-// A process that has the recorder's own filters of system calls, as in a container, may measure residency if those let
-// it. That is tried by a child, since the answer may be death.
+// A process in a container has the recorder's seccomp filters and may measure residency if these
+// permit the system calls. A child process tries that, because a filter may kill it.
 uint32_t facts_passable_filters(void)
 {
     unsigned char resident;

@@ -1,4 +1,4 @@
-// What a trace says of the machine and the recording.
+// Facts about the machine and the recording that a trace contains.
 #ifndef HEAPTAPE_RECORD_FACTS_H
 #define HEAPTAPE_RECORD_FACTS_H
 
@@ -6,41 +6,47 @@
 #include "record/record.h"
 #include "trace/trace.h"
 
-// Fills in all but clock_hz, which takes time to be measured; release with trace_session_release. 0 or -ENOMEM.
+// Fills in everything but clock_hz, which must be measured. Release with trace_session_release.
+// Returns 0, or -ENOMEM.
 int facts_session(struct trace_session *s, enum clock_kind clock, char *const *argv);
 
-// What the process's spool says of it, for PROCESS and PROCESS_END; release with trace_process_release. 0 or -ENOMEM.
+// Fills in the facts for PROCESS and PROCESS_END from the spool. Release with
+// trace_process_release. Returns 0, or -ENOMEM.
 int facts_process(struct trace_process *p, const struct drain_spool *s);
 
-// What the end of a process adds to the result.
+// Adds a process that has ended to the result.
 void facts_add(struct record_result *result, const struct trace_process *p);
 
-// When recording began and ended, where that was not the life of the process. end_stamp is known.
+// Sets recorded_from and recorded_to if only part of the process's life was recorded. Requires
+// end_stamp.
 void facts_window(struct trace_process *p, const struct drain_spool *s);
 
-// Replaces the spool's names of threads by those of the threads that live; of a process that has ended they stay. Of very
-// many threads, some. Often at first, so that programs that live for moments have some, later twice a second.
+// Replaces the spool's thread names by those of the live threads, at most 1,024; a process that has
+// ended keeps its names. Frequent for a young process, so that short-lived ones have names, then
+// twice a second.
 void facts_update_thread_names(struct drain_spool *s, uint64_t now);
 
-// The time between samples of a recording of that age, `most` of one that is no longer young: a short program needs as many
-// samples as a long one.
+// Returns the interval between samples at this age of the recording; `most` is the longest. Short
+// programs get as many samples as long ones.
 uint64_t facts_sample_ns(uint64_t age_ns, uint64_t most);
 
-// Should its memory be sampled, at each of the recorder's occasions? If so, it counts as sampled now. That of a process which
-// records nothing is after so much CPU time.
+// Returns true if the process's memory should be sampled now, and restarts the interval. An idle
+// process is sampled after using least_cpu_ns of CPU time, or after a second.
 bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu_ns);
 
-// Fills in the memory of a process from /proc/PID/statm: what is resident, and what of it is not of files nor shared. False:
-// it cannot be read, or the process has ended.
+// Reads RSS and its anonymous part from /proc/PID/statm. Returns false if that fails or the process
+// has ended.
 bool facts_memory(struct trace_sample *sample, pid_t pid);
 
-// The same as the process itself said, before its first event or at its end. False: that is not known.
+// Like facts_memory, from the copy that the process made before its first event or at its end.
+// Returns false if missing.
 bool facts_own_memory(struct trace_sample *sample, const struct drain_spool *s, bool end);
 
-// CPU time of a process so far, of all its threads; 0 when the kernel does not say.
+// CPU time of all threads of the process; 0: unknown.
 uint64_t facts_cpu_ns(pid_t pid);
 
-// Filters of system calls that the recorder itself has, if they let processes measure residency; else 0.
+// Returns the number of the recorder's own seccomp filters if they permit residency measurements,
+// else 0.
 uint32_t facts_passable_filters(void);
 
 #endif

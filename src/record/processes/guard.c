@@ -9,7 +9,8 @@
 
 static struct guard *guarded;
 
-// From the fault to the end of the mapping: what was truncated has no more behind it.
+// Maps zeros from the fault to the end of the mapping: a truncated file has no pages after the
+// first missing one.
 static void on_bus_error(int sig, siginfo_t *info, void *context)
 {
     (void)context;
@@ -21,7 +22,7 @@ static void on_bus_error(int sig, siginfo_t *info, void *context)
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
     size_t bytes = g ? g->bytes - (at - (uintptr_t)g->at) : 0;
     if (!g || mmap((void *)at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
-        signal(sig, SIG_DFL); // and the fault comes again
+        signal(sig, SIG_DFL); // the fault recurs
     else
         atomic_store(&g->broken, true);
     errno = saved_errno;

@@ -1,9 +1,10 @@
-// Whether the process of a spool lives.
+// Tests whether the process of a spool lives.
 //
-// A pid says little: namespaces number processes anew, pids are used again, and any process can write any number into its
-// header. What proves that a process is a spool's is that it has the spool mapped; its end is then the pidfd's. Where that
-// cannot be seen (no /proc, another namespace, a process that may not be looked at), the kernel still knows whether anybody
-// has the file open or mapped: only then it refuses a write lease (fcntl(2), F_SETLEASE).
+// A pid proves little: namespaces number processes anew, pids are reused, and a process can write
+// any number into its header. A process owns a spool if it has the spool mapped; its pidfd then
+// reports its end. If that cannot be seen (no /proc, another namespace, no permission), a write
+// lease (fcntl(2), F_SETLEASE) still shows whether any process has the file open or mapped: the
+// kernel then refuses the lease.
 #include "record/drain/drain_private.h"
 
 #include <dirent.h>
@@ -19,12 +20,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { ENDING_MS = 2 }; // that a process may take to end, before others are tried
+enum { ENDING_MS = 2 }; // time for an ending process, before others are tried
 
-// Did a look at a process fail for want of a file descriptor or memory? Then it says nothing about the process.
+// A file of /proc could not be opened for lack of descriptors or memory, so a negative result
+// proves nothing.
 static _Thread_local bool unsure;
 
-// What an open has returned, if it is a failure, is judged.
+// Records in `unsure` why an open failed. Returns `failed`.
 static bool has_failed(bool failed)
 {
     unsure |= failed && (errno == EMFILE || errno == ENFILE || errno == ENOMEM);
@@ -45,7 +47,7 @@ static DIR *open_folder(const char *path)
     return d;
 }
 
-// The pid that the process has in its innermost pid namespace; 0: unknown.
+// The process's pid in its innermost pid namespace; 0: unknown.
 static uint32_t inner_pid(pid_t pid)
 {
     char path[64], text[4096];
@@ -71,8 +73,8 @@ bool lifetime_is_called(pid_t pid, uint32_t own_pid)
     return (uint32_t)pid == own_pid || inner_pid(pid) == own_pid;
 }
 
-// Is the start of the spool among the mappings in the file? 1, 0, or -1 when there are none: the memory of a thread group
-// is not to be seen through a leader that has ended.
+// Returns 1 if the maps file lists the spool at `offset`, 0 if not, or -1 if the file is empty: the
+// memory of a process is not visible through a thread that has exited.
 static int is_in_maps(const char *path, uint64_t inode, uint64_t offset)
 {
     FILE *maps = open_text(path);
@@ -90,7 +92,7 @@ static int is_in_maps(const char *path, uint64_t inode, uint64_t offset)
     return found;
 }
 
-// The same of all its threads.
+// Like is_in_maps, but tries all threads of the process until one shows mappings.
 static int has_mapped(pid_t pid, uint64_t inode, uint64_t offset)
 {
     char path[300];
@@ -112,7 +114,7 @@ static int has_mapped(pid_t pid, uint64_t inode, uint64_t offset)
     return found;
 }
 
-// The number that the process behind a pidfd has in the instance of /proc that is mounted; 0: none.
+// The pid of the pidfd's process in the mounted /proc; 0: it is not visible.
 static pid_t pid_in_proc(int pidfd)
 {
     char path[64], *line = NULL;
@@ -139,7 +141,8 @@ bool lifetime_sees_processes(void)
     return shown != 0;
 }
 
-// The recorder itself has every spool mapped, and may have the number that a process has in another namespace.
+// Opens a pidfd of another process. The recorder is excluded: it has every spool mapped, and its
+// pid may equal that of a process in another namespace.
 static int open_other(pid_t pid)
 {
     if (pid == getpid())
@@ -149,8 +152,8 @@ static int open_other(pid_t pid)
     return pidfd;
 }
 
-// Makes the process with that number, as the recorder counts, the spool's, if it has it mapped. The pidfd comes first: what
-// is then read of the process is of the one that it stands for.
+// Assigns the process with pid `pid` to the spool if it has the spool mapped. Opens the pidfd
+// first, so that all that is read belongs to one process.
 static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64_t offset)
 {
     int pidfd = open_other(pid);
@@ -158,7 +161,7 @@ static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64
         return false;
     pid_t shown = pid_in_proc(pidfd);
     int mapped = shown && lifetime_is_called(shown, s->pid) ? has_mapped(shown, inode, offset) : 0;
-    // One that has no memory any more is about to end, and has let go of the file then.
+    // A process without memory is about to end and then closes the file.
     if (mapped < 0)
         poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, ENDING_MS);
     if (mapped <= 0) {
@@ -171,7 +174,7 @@ static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64
     return true;
 }
 
-// One whose number is another one here.
+// Searches /proc for a process whose pid differs from the one in the header.
 static bool try_others(struct drain_spool *s, uint64_t inode, uint64_t offset)
 {
     DIR *proc = open_folder("/proc");
@@ -200,7 +203,7 @@ bool lifetime_is_of_session(pid_t pid, const char *dir)
     while (!found && (got = read(fd, text + have, sizeof text - have)) > 0) {
         have += (size_t)got;
         found = memmem(text, have, want, n) != NULL;
-        // What is kept may be the beginning of it.
+        // The end of the text may be the start of a match.
         size_t keep = have < n ? have : n;
         memmove(text, text + have - keep, keep);
         have = keep;
@@ -209,7 +212,7 @@ bool lifetime_is_of_session(pid_t pid, const char *dir)
     return found;
 }
 
-// When the process began, in clock ticks; 0: unknown.
+// Start time of the process in clock ticks; 0: unknown.
 static unsigned long long start_ticks(const char *process)
 {
     char path[64], text[1024];
@@ -218,7 +221,8 @@ static unsigned long long start_ticks(const char *process)
     FILE *f = open_text(path);
     size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
     text[n] = 0;
-    // The name, in brackets, may hold anything. Field 22 of proc(5); the third comes after the name.
+    // The name, in parentheses, may contain any character. Field 22 of proc(5); field 3 follows the
+    // name.
     const char *name_end = strrchr(text, ')');
     if (name_end)
         sscanf(name_end + 1,
@@ -229,8 +233,9 @@ static unsigned long long start_ticks(const char *process)
     return ticks;
 }
 
-// May the process be one of the recording whose mappings are not to be seen? Not a kernel thread, nor one that is older than
-// the recorder: namespaces number their processes with the numbers of such.
+// Returns true if the mappings of the process cannot be read and it may belong to the recording.
+// Excludes kernel threads and processes older than the recorder, whose pids recur in other
+// namespaces.
 static bool is_hidden(pid_t pid)
 {
     char path[64], process[32];
@@ -244,8 +249,8 @@ static bool is_hidden(pid_t pid)
            start_ticks(process) >= start_ticks("self");
 }
 
-// Takes the process of that number for the spool's without a proof: of the session in `dir`, or, if that is NULL, one whose
-// mappings are not to be seen.
+// Assigns the process with the spool's pid without proof: its environment must name the session
+// `dir`, or, if `dir` is NULL, its mappings must be unreadable.
 static bool try_named(struct drain_spool *s, const char *dir)
 {
     int pidfd = open_other((pid_t)s->pid);
@@ -264,14 +269,15 @@ static bool try_named(struct drain_spool *s, const char *dir)
 
 bool lifetime_nobody_has(int fd)
 {
-    // If somebody opens the file in the moment of the lease, the kernel tells us so by a signal: by one that does nothing.
+    // If another process opens the file during the lease, the kernel sends a signal: use one that
+    // is ignored by default.
     if (fcntl(fd, F_SETSIG, SIGURG) < 0 || fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
         return false;
     fcntl(fd, F_SETLEASE, F_UNLCK);
     return true;
 }
 
-// A reserve is in a file that everybody has.
+// A reserve shares its file with other processes, so a lease proves nothing.
 static bool has_ended(const struct drain_spool *s, int fd)
 {
     return !s->reserve && lifetime_nobody_has(fd);
@@ -285,8 +291,9 @@ int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offse
         return -errno;
     if (!has_ended(s, fd) && try_process(s, (pid_t)s->pid, st.st_ino, offset))
         return 0;
-    // The image may be gone already, and its process be another program by exec: that is to be seen if it is not recorded. To
-    // search /proc for a process that lived for a moment would take more time than it did.
+    // The image may have ended, and its process may run an unrecorded program after exec: find that
+    // process by its environment. Searching all of /proc would take longer than a short-lived
+    // process ran.
     if (has_ended(s, fd)) {
         s->dead = !try_named(s, dir);
         return 0;
@@ -297,8 +304,9 @@ int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offse
         s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
         return s->fd >= 0 ? 0 : -EMFILE;
     }
-    // A reserve is in the session's file, which everybody has open: what cannot be seen there is taken for ended, and told
-    // so, since its spool is then marked as refused. Its place is another's soon: that takes a look that has not failed.
+    // All processes of the user have the reserves file open. A process that cannot be found is
+    // presumed dead; its spool is marked as refused, so it stops writing. The reserve is reused
+    // soon, so this requires a search that did not fail for lack of resources.
     s->dead = !try_named(s, dir) && !try_named(s, NULL);
     return s->dead && unsure ? -EMFILE : 0;
 }

@@ -6,11 +6,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { SMALL_FILE_BYTES = 1 << 20 }; // files of a spool are larger
+enum { SMALL_FILE_BYTES = 1 << 20 }; // spool files are larger
 
 static const struct {
     unsigned resource;
-    const char *what, *in_proc; // its line of /proc/PID/limits
+    const char *what, *in_proc; // line in /proc/PID/limits
     uint64_t unit_bytes;
     const char *unit;
     int errors[3];

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// Documentation/admin-guide/mm/pagemap.rst. A page of zeros that was only read counts as present, but not as resident; it is
-// never exclusive.
+// Documentation/admin-guide/mm/pagemap.rst. A page of zeros that was only read is present but not
+// resident, and never exclusive.
 #define PAGEMAP_PRESENT   (1ull << 63)
 #define PAGEMAP_EXCLUSIVE (1ull << 56)
 
@@ -19,7 +19,7 @@
 
 enum {
     SPARSE_FACTOR = 16,
-    TEXT_BYTES = 1 << 16, // smaps and pagemap are read in pieces of this
+    TEXT_BYTES = 1 << 16, // smaps and pagemap are read in pieces of this size
     LINE_BYTES = 4096 + 128,
 };
 
@@ -28,11 +28,11 @@ struct pages_reading {
     const struct proc_pages_how *how;
     uint64_t began_ns;
     int pagemap_fd;
-    struct trace_mapping mapping; // of the lines under way
+    struct trace_mapping mapping; // mapping whose lines are being read
     bool any, is_listed, was_file;
-    uint64_t end;                           // of the mapping before
+    uint64_t end;                           // of the previous mapping
     uint64_t entries[TEXT_BYTES / 8];       // of pagemap
-    char text[LINE_BYTES + TEXT_BYTES + 1]; // the beginning of a line, and what is read behind it
+    char text[LINE_BYTES + TEXT_BYTES + 1]; // the start of a line, then the next piece
 };
 
 static int open_of(pid_t pid, const char *name)
@@ -69,7 +69,7 @@ static enum trace_memory kind_of(const char *permissions, const char *name, cons
     return name[0] == '/' ? TRACE_MEMORY_FILE : TRACE_MEMORY_OTHER;
 }
 
-// Adds the pages of the mapping added last that have all these bits.
+// Adds runs of the mapping's pages that have all of `bits`, and counts the pages in *resident.
 static int read_runs(struct pages_reading *r, const struct trace_mapping *m, uint64_t bits,
                      uint64_t *resident)
 {
@@ -79,7 +79,7 @@ static int read_runs(struct pages_reading *r, const struct trace_mapping *m, uin
         size_t want = n - at < TEXT_BYTES / 8 ? (size_t)(n - at) : TEXT_BYTES / 8;
         ssize_t got = pread(r->pagemap_fd, r->entries, want * 8, (off_t)((first + at) * 8));
         if (got < 8)
-            break; // it is gone
+            break; // unmapped meanwhile
         for (size_t i = 0; i < (size_t)got / 8; i++) {
             if ((r->entries[i] & bits) != bits)
                 continue;
@@ -94,7 +94,8 @@ static int read_runs(struct pages_reading *r, const struct trace_mapping *m, uin
     return 0;
 }
 
-// Of a huge mapping that is hardly used (the shadow memory of a sanitizer), pagemap would take seconds to read.
+// Returns true for a huge mapping that is hardly used, such as a sanitizer's shadow memory: reading
+// its pagemap would take seconds.
 static bool is_too_sparse(const struct pages_reading *r)
 {
     return r->mapping.bytes > SPARSE_BYTES &&
@@ -144,7 +145,7 @@ static int begin_mapping(struct pages_reading *r, const char *line, unsigned lon
     return rc;
 }
 
-// The first line of a mapping, or one of those with its sizes. In smaps_rollup the first line has the same form.
+// Parses the first line of a mapping, or a line with one of its sizes.
 static int take_line(struct pages_reading *r, const char *line)
 {
     unsigned long long start, end, kib;
@@ -164,8 +165,8 @@ static int take_line(struct pages_reading *r, const char *line)
     return sscanf(line, "%llx-%llx", &start, &end) == 2 ? begin_mapping(r, line, start, end) : 0;
 }
 
-// Takes whole lines; returns how many bytes of the text are left, or a negative errno. What is longer than a line can be is
-// dropped.
+// Parses all complete lines and moves the rest to the front. Returns the size of the rest, or a
+// negative errno. Drops a rest that is longer than any line.
 static ssize_t take_lines(struct pages_reading *r, size_t n)
 {
     char *at = r->text, *end;
@@ -196,7 +197,8 @@ static int read_smaps(struct pages_reading *r, int fd)
     return r->any ? end_mapping(r) : -ESRCH;
 }
 
-// Fields of /proc/PID/stat behind the name in brackets, which may hold anything (proc(5)).
+// Parses fields of /proc/PID/stat after the name in parentheses, which may contain any character
+// (proc(5)).
 static void read_faults(struct trace_pages *p, pid_t pid)
 {
     char text[1024];

@@ -1,4 +1,4 @@
-// Reads what of a process is resident, and where, from /proc.
+// Reads from /proc which memory of a process is resident.
 #ifndef HEAPTAPE_PROC_PAGES_H
 #define HEAPTAPE_PROC_PAGES_H
 
@@ -7,13 +7,14 @@
 #include <sys/types.h>
 
 struct proc_pages_how {
-    const char *recording; // a part of the paths of heaptape's own files in the process
-    uint64_t max_ns;       // after which reading is given up
+    const char *recording; // part of the paths of heaptape's own files
+    uint64_t max_ns;       // time limit
 };
 
-// Fills in an empty *p but for its process and stamps; to be released in any case. Costs about 1 us a mapping and 15 ns a
-// resident page, and holds the process's mmap lock for reading meanwhile, a part of its memory at a time. 0, or a negative
-// errno: -ETIME after max_ns, -EACCES and others where /proc does not show the process.
+// Fills in *p except for process and stamps. The caller releases *p also on failure. Takes about 1
+// us per mapping and 15 ns per resident page, and holds the process's mmap lock for reading in
+// between, for part of the memory at a time. Returns 0, -ETIME after max_ns, or another negative
+// errno, for example -EACCES.
 int proc_pages_read(struct trace_pages *p, pid_t pid, const struct proc_pages_how *how);
 
 #endif

@@ -1,8 +1,9 @@
-// What recorders have left behind that were killed.
+// Removes directories left behind by killed recorders.
 //
-// A recorder holds a lock on its session's file, which has its name only once it is locked. A folder where nobody does and
-// whose spools nobody has mapped is removed by the next recorder of the same user. So is one without a session, when no
-// recorder that has only begun can have made it. What was recorded without a recorder is for --collect, and stays.
+// A recorder holds a lock on its session file, which gets its name once it is locked. The next
+// recorder of the same user removes a directory if its session file is unlocked and no process has
+// its spools open. It also removes a directory without a session file, unless a recorder may be
+// just starting there. Sessions recorded without a recorder are kept for --collect.
 #include "record/drain/drain_private.h"
 
 #include <dirent.h>
@@ -15,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-// Programs can make folders in root's session: so many in each other nobody else makes.
+// Programs can create directories in root's session. Heaptape never nests this deep.
 enum { MAX_DEPTH = 16 };
 
-enum { BEGINNING_S = 60 }; // more than a recorder needs from its folder to its session
+enum { BEGINNING_S = 60 }; // exceeds the time between creating a directory and its session file
 
 int stale_lock(int fd)
 {
@@ -30,7 +31,7 @@ static int open_folder(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// Of this version's or another's: the magic's last byte is the version.
+// True for sessions of any version: the last byte of the magic is the version.
 static bool has_no_recorder(int fd)
 {
     struct spool_session s;
@@ -38,7 +39,8 @@ static bool has_no_recorder(int fd)
            (s.magic ^ SPOOL_SESSION_MAGIC) << 8 == 0 && (s.flags & SPOOL_NO_RECORDER);
 }
 
-// Does the recorder live whose session it is, or a process that has the spool?
+// Returns true if the file is a session file whose recorder lives, or a spool that a process has
+// open.
 static bool lives(int dir_fd, const char *name)
 {
     int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -59,12 +61,14 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-// Looks through a folder, and the one in it where root's sessions are: does anybody of it live? Or removes all.
+// Walks a directory and its subdirectories. With `remove`, removes their contents; else returns
+// true if a recorder or a process still uses one of them.
 static bool walk(int dir_fd, bool remove, unsigned depth)
 {
     DIR *d = fdopendir(dup(dir_fd));
     struct dirent *item;
-    // Before its spools: while a look at one lasts, its recorder cannot open it.
+    // Check the session first: while the lease on a spool is held, its recorder cannot open the
+    // spool.
     bool found = !remove && lives(dir_fd, SPOOL_SESSION_FILE);
     if (!d)
         return true;

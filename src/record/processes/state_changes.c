@@ -1,4 +1,4 @@
-// Pausing, recorder's half: which records belong to times that were recorded, by their stamps.
+// The recorder's half of pausing: decides by stamp which records belong to recorded time.
 #include "record/drain/drain_private.h"
 
 #include "base/buf.h"
@@ -23,7 +23,7 @@ int drain_take_changes(struct drain_spool *s)
             atomic_load_explicit(&k->changes[taken % SPOOL_STATE_CHANGES], memory_order_relaxed);
         bool on = (change & 3) == SPOOL_RECORDING;
         uint64_t before = s->n_changes ? s->changes[s->n_changes - 1] : 0;
-        // Their stamps are in order.
+        // Keep the stamps in order.
         if (change >> 2 < before >> 2)
             change = (before & ~3ull) | (change & 3);
         s->changes[s->n_changes++] = change;
@@ -46,7 +46,7 @@ void drain_forget_changes(struct drain_spool *s, bool all_seen)
     memmove(s->changes, s->changes + n, s->n_changes * sizeof *s->changes);
 }
 
-// How many changes came up to the stamp.
+// Number of changes with stamps up to `stamp`.
 static size_t changes_until(const struct drain_spool *s, uint64_t stamp)
 {
     size_t from = 0, to = s->n_changes;
@@ -60,7 +60,8 @@ static size_t changes_until(const struct drain_spool *s, uint64_t stamp)
     return from;
 }
 
-// Was it recorded at the stream's stamp? Mostly its place among the changes is that of the stamp before.
+// Returns true if recording was on at `stamp`. Tries the stream's last position among the changes
+// first.
 static bool is_recorded(const struct drain_spool *s, struct drain_stream *l, uint64_t stamp)
 {
     size_t i = l->change > s->changes_forgotten ? (size_t)(l->change - s->changes_forgotten) : 0;
@@ -71,8 +72,8 @@ static bool is_recorded(const struct drain_spool *s, struct drain_stream *l, uin
     return (i ? s->changes[i - 1] & 3 : s->first_state) == SPOOL_RECORDING;
 }
 
-// Thread starts and exits, and what the library itself has to say, are kept always; a realloc is kept whole, by the
-// stamp of its first half.
+// Returns true if the record is kept. Thread starts and exits and the library's own records are
+// always kept; a realloc is kept or dropped as a whole, by the stamp of its first half.
 static bool is_kept(const struct drain_spool *s, struct drain_stream *l, const struct event *ev)
 {
     bool recorded = is_recorded(s, l, ev->stamp);
@@ -88,7 +89,7 @@ static bool is_kept(const struct drain_spool *s, struct drain_stream *l, const s
     return recorded;
 }
 
-// Nothing but recorded time can lie between the stream's last record and the next.
+// Returns true if all time between the stream's last record and its next one is recorded.
 static bool all_recorded(const struct drain_spool *s, const struct drain_stream *l)
 {
     uint64_t last = s->n_changes ? s->changes[s->n_changes - 1] & 3 : s->first_state;
@@ -96,7 +97,8 @@ static bool all_recorded(const struct drain_spool *s, const struct drain_stream 
            !l->dropping;
 }
 
-// Hands on words [from, to) of `whole`, before which the state was `before`. How many were taken, or a negative errno.
+// Passes `run`, a part of `whole`, to the sink. Returns 1 if the sink accepted all of its words, 0
+// if not, or a negative errno.
 static int64_t pass_run(struct drain_spool *s, struct drain_stream *l,
                         const struct trace_segment *whole, struct trace_segment *run,
                         const struct drain_sink *sink, struct err *e)
@@ -121,7 +123,8 @@ static int pass_some(struct drain_spool *s, struct drain_stream *l, struct trace
         used = codec_get(&state, g->words + at, g->n_words - at, &ev);
         if (!used)
             break;
-        // Words that only move the state go with the record before them: a run has it in its head.
+        // Words that only change the codec state belong to the record before them: a run starts
+        // with its own state.
         bool drop = ev.kind ? !is_kept(s, l, &ev) : l->dropping;
         if (drop != l->dropping) {
             whole = drop ? pass_run(s, l, g, &run, sink, e) : 1;

@@ -22,7 +22,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-// Opens a file. A program that changed its root names it by another path.
+// Opens `path`, or the same path in the root directory of the process.
 static int open_file(pid_t pid, const char *path, int flags)
 {
     flags |= O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
@@ -35,7 +35,6 @@ static int open_file(pid_t pid, const char *path, int flags)
     return fd;
 }
 
-// Maps a piece of a file.
 static void *map_file(int fd, uint64_t offset, size_t bytes, int protection)
 {
     struct stat st;
@@ -46,7 +45,7 @@ static void *map_file(int fd, uint64_t offset, size_t bytes, int protection)
     return p == MAP_FAILED ? NULL : p;
 }
 
-// Copies the session of a spool, and maps it.
+// Copies the session that the spool belongs to, and maps it.
 static bool open_session(struct target *a, pid_t pid, const char *spool)
 {
     char *path = NULL;
@@ -65,7 +64,8 @@ static bool open_session(struct target *a, pid_t pid, const char *spool)
     return a->control.futexes;
 }
 
-// The process's own spool? A fork child has its parent's mapped, too, until it makes one itself.
+// Maps the spool if it belongs to the process. Until a fork child creates a spool, it has its
+// parent's mapped.
 static bool attach_file(struct target *a, pid_t pid, const char *path, uint64_t offset)
 {
     int fd = open_file(pid, path, O_RDWR);
@@ -82,14 +82,14 @@ static bool attach_file(struct target *a, pid_t pid, const char *path, uint64_t 
     return a->control.header;
 }
 
-// Is it where one of a user's reserves begins?
+// Returns true if a spool in a reserves file can start at `offset`.
 static bool is_reserve(uint64_t offset)
 {
     return offset >= SPOOL_RESERVES_BYTES &&
            (offset - SPOOL_RESERVES_BYTES) % SPOOL_RESERVE_BYTES == 0;
 }
 
-// Does the path name a file of reserves, or one that is gone?
+// Returns true if the path is a reserves file; sets *gone if that was deleted.
 static bool is_reserves_file(const char *path, bool *gone)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -99,8 +99,8 @@ static bool is_reserves_file(const char *path, bool *gone)
     return !ends_with(name, DELETED);
 }
 
-// The path in a line of /proc/PID/maps that shows the start of a spool, in a file of its own or in a user's reserves; else
-// NULL.
+// Returns the path in a line of /proc/PID/maps if the line maps the start of a spool, else NULL.
+// Sets *ended if the spool was deleted.
 static char *spool_path(char *line, uint64_t *offset, bool *ended)
 {
     unsigned long long from;
@@ -164,7 +164,7 @@ void target_close(struct target *a)
     *a = (struct target){0};
 }
 
-// Is it a trace that the recorder has open for writing?
+// Returns true if the recorder has the file open for writing and it is a trace.
 static bool is_output(uint32_t recorder, const char *number, const char *path)
 {
     char info[64];
@@ -176,7 +176,7 @@ static bool is_output(uint32_t recorder, const char *number, const char *path)
     bool known = f && fscanf(f, "pos: %*u flags: %o", &flags) == 1;
     if (f)
         fclose(f);
-    // Opening what is no regular file could do something.
+    // Opening a special file can have side effects.
     if (!known || (flags & O_ACCMODE) == O_RDONLY || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
         return false;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -24,19 +24,19 @@
 #include <unistd.h>
 
 enum {
-    RECEIVE_BYTES = 4 << 20, // of events that wait: as much as is permitted
+    RECEIVE_BYTES = 4 << 20, // socket buffer, as far as permitted
     STACK_BYTES = 256 << 10, // address space may be limited
     UNNICE = 10,
-    SETTLED = 2,          // looks for spools after which one that has not been found does not exist
-    MAX_IMAGES = 1 << 16, // missed ones, and such as run
+    SETTLED = 2,          // calls of tree_settle after which a missing spool does not exist
+    MAX_IMAGES = 1 << 16, // missed ones and running ones
 };
 
 struct tree_member {
     pid_t pid;
-    bool exiting; // its first thread has exited, and perhaps all of it
+    bool exiting; // its main thread has exited; other threads may live
     bool gone;
-    bool forked;       // and has not executed anything since
-    uint64_t from, to; // stamps; 0: it lives
+    bool forked;       // and has not called exec since
+    uint64_t from, to; // stamps; 0: lives
     unsigned settled;  // when it was found gone
     struct tree_image *image;
 };
@@ -44,7 +44,7 @@ struct tree_member {
 // A spool whose process the kernel has not reported yet.
 struct tree_spool {
     pid_t pid;
-    bool visible; // `pid` is the one that the recorder sees
+    bool visible; // `pid` is the pid that the recorder sees
     uint64_t stamp, device, inode;
     unsigned settled;
 };
@@ -53,15 +53,15 @@ struct tree {
     const struct unrecorded_how *how;
     enum clock_kind clock;
     struct clock_point started;
-    bool is_attached; // the recorder's own children are no part of it
+    bool is_attached; // the recorder's own children do not belong to the tree
     int socket, stop;
     pthread_t thread;
-    pthread_mutex_t mutex; // of what follows
+    pthread_mutex_t mutex; // protects the following fields
     bool has_gaps;
-    bool handling;       // the thread has received an event and not entered all of it yet
-    unsigned settled;    // calls of tree_settle when the thread had entered all events
+    bool handling;       // an event was received and is not processed yet
+    unsigned settled;    // calls of tree_settle with all events processed
     unsigned forks;      // of processes of the tree
-    uint64_t entered_ns; // of the last event that was, CLOCK_MONOTONIC
+    uint64_t entered_ns; // of the last processed event, CLOCK_MONOTONIC
     struct tree_image **images;
     size_t n_images, images_capacity;
     struct tree_member *members; // in order of their start
@@ -70,7 +70,7 @@ struct tree {
     size_t n_spools, spools_capacity;
 };
 
-// A netlink message: its header, struct cn_msg, and an event, or the request for events.
+// A netlink message: header, struct cn_msg, then an event or the request for events.
 enum {
     CONNECTOR_AT = NLMSG_HDRLEN,
     EVENT_AT = CONNECTOR_AT + (int)sizeof(struct cn_msg),
@@ -81,7 +81,8 @@ union connector_message {
     char bytes[EVENT_AT + sizeof(struct proc_event)];
 };
 
-// The next event: 1; 0 when there is none; -ENOBUFS when some were dropped, or another negative errno.
+// Receives an event. Returns 1; 0 if no event is pending; -ENOBUFS if events were dropped; or
+// another negative errno.
 static int next_event(int fd, struct proc_event *event)
 {
     union connector_message m;
@@ -92,7 +93,7 @@ static int next_event(int fd, struct proc_event *event)
         ssize_t n = recvfrom(fd, &m, sizeof m, MSG_DONTWAIT, (struct sockaddr *)&from, &n_from);
         if (n < 0)
             return errno == EAGAIN ? 0 : errno == EINTR ? -EAGAIN : -errno;
-        // Of the kernel alone: any process may send to a netlink socket.
+        // Accept messages from the kernel only: any process may send to a netlink socket.
         if (from.nl_pid != 0 || n < EVENT_AT + EVENT_HEAD)
             continue;
         memcpy(&id, m.bytes + CONNECTOR_AT, sizeof id);
@@ -104,9 +105,9 @@ static int next_event(int fd, struct proc_event *event)
     }
 }
 
-// The events of the whole machine come. Those of threads, names, and users would wake the thread for nothing: the filter passes
-// the answer to the request, and forks, execs and exits of processes. It reads numbers in the order of the network. Where it
-// cannot be set, take_event drops the same.
+// Attaches a filter that passes the acknowledgement and the forks, execs and exits of processes, so
+// that the machine's other events do not wake the thread. BPF loads words in network byte order.
+// Without the filter, take_event drops these events.
 static void filter(int fd)
 {
     enum {
@@ -133,7 +134,7 @@ static void filter(int fd)
         BPF_STMT(BPF_MISC | BPF_TAX, 0),
         LOAD(EXITED_GROUP),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_X, 0, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX), // the whole message
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX), // accept the whole message
         BPF_STMT(BPF_RET | BPF_K, 0),
     };
 #undef LOAD
@@ -142,7 +143,7 @@ static void filter(int fd)
     setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 
-// The kernel answers while the request is sent, or not at all.
+// Requests the events. The kernel answers during send(2) or not at all.
 static bool subscribe(int fd)
 {
     const struct sockaddr_nl to = {.nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC};
@@ -167,7 +168,7 @@ static bool subscribe(int fd)
     return false;
 }
 
-// CLOCK_MONOTONIC to the stamps of spools.
+// Converts CLOCK_MONOTONIC to a stamp.
 static uint64_t stamp_of(const struct tree *t, uint64_t ns)
 {
     struct clock_point now = clock_point_take(t->clock);
@@ -224,9 +225,9 @@ static void handle_fork(struct tree *t, pid_t parent, pid_t child, uint64_t stam
 {
     struct tree_member *of = find_member(t, parent), *before = find_member(t, child);
     if (before)
-        leave(t, before, stamp); // its number is another's now
+        leave(t, before, stamp); // the pid was reused
     t->forks += of != NULL;
-    // What the recorder itself starts is heaptape until it executes the program.
+    // A child of the recorder runs heaptape until it executes the program.
     if (!of && parent == getpid() && !t->is_attached) {
         struct tree_image *own =
             add_image(t, &(struct tree_image){.pid = child, .from = stamp, .recorded = true});
@@ -284,11 +285,11 @@ static void take_event(struct tree *t, const struct proc_event *event)
         pid = event->event_data.exit.process_tgid == event->event_data.exit.process_pid
                   ? event->event_data.exit.process_pid
                   : 0;
-    // Those of the whole machine come, and of each thread.
+    // The kernel reports all processes of the machine, and each thread.
     if (!pid || (is_exec && !is_member(t, pid)))
         return;
     uint64_t stamp = stamp_of(t, event->timestamp_ns);
-    // What a process has become by exec is looked at here, by the thread that listens: it may be gone soon.
+    // Inspect the program now, in the receiving thread: it may end soon.
     if (is_exec) {
         image = (struct tree_image){.pid = pid, .from = stamp};
         unrecorded_look_at(&image.look, pid, t->how);
@@ -316,7 +317,7 @@ static int receive(struct tree *t, struct proc_event *event)
 static void *listen_to_kernel(void *arg)
 {
     struct tree *t = arg;
-    // Programs of some hundred microseconds are to be looked at while they run. Without a right to it this changes nothing.
+    // Programs may run for only some hundred microseconds. Failure does not matter.
     if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - UNNICE) < 0)
         errno = 0;
     struct pollfd of[] = {{.fd = t->socket, .events = POLLIN}, {.fd = t->stop, .events = POLLIN}};
@@ -364,7 +365,7 @@ struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock, p
     struct tree *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
-    mallopt(M_ARENA_MAX, 1); // an arena for the thread would take 64 MiB of address space
+    mallopt(M_ARENA_MAX, 1); // a second arena would reserve 64 MiB of address space
     *t = (struct tree){
         .how = how, .clock = clock, .started = clock_point_take(clock), .is_attached = attached};
     pthread_mutex_init(&t->mutex, NULL);
@@ -389,7 +390,8 @@ static bool is_of(const struct tree_spool *s, const struct tree_member *m, bool 
                    : s->pid == m->pid;
 }
 
-// By its file where the process is known by a number in another namespace only.
+// Marks the image that the spool belongs to as recorded. Compares executables if the process is
+// known only by its pid in another namespace.
 static bool match(struct tree *t, const struct tree_spool *s)
 {
     for (int by_file = 0; by_file < 2; by_file++) {
@@ -439,7 +441,7 @@ static void settle(struct tree *t)
     size_t n = 0;
     for (size_t i = 0; i < t->n_members; i++) {
         struct tree_member *m = &t->members[i];
-        // The process of a thread that has exited may go on with others.
+        // Other threads may still live after the main thread has exited.
         if (m->exiting && !m->gone && control_is_gone((uint32_t)m->pid))
             leave(t, m, m->to);
     }
@@ -459,7 +461,8 @@ static void settle(struct tree *t)
     t->n_images = n;
 }
 
-// A spool must not be found to be of what its process was before an exec that the thread is still looking at.
+// Returns true if events are pending. A spool must not be matched with the image before an exec
+// that is still being processed.
 static bool is_behind(const struct tree *t)
 {
     struct pollfd of = {.fd = t->socket, .events = POLLIN};
@@ -476,8 +479,8 @@ void tree_settle(struct tree *t)
     pthread_mutex_unlock(&t->mutex);
 }
 
-// Waits until what the kernel has reported so far is entered; elsewhere on the machine there may be forks all the time. Holds the
-// mutex at its return. False: it is taking too long.
+// Waits until all events up to now are processed, or 10 ms. Events after now do not count, since
+// other processes may fork all the time. Returns with the mutex held, false after a timeout.
 static bool catch_up(struct tree *t)
 {
     enum { MAX_NAPS = 200 };
@@ -492,7 +495,8 @@ static bool catch_up(struct tree *t)
     return t->entered_ns > until_ns || !is_behind(t);
 }
 
-// The live processes, to be freed, and how many forks there have been. 0 or a negative errno.
+// Sets *live to the pids of the live processes (the caller frees it) and *forks to the number of
+// forks so far. Returns 0, or a negative errno.
 static int list_live(struct tree *t, pid_t **live, size_t *n, unsigned *forks)
 {
     size_t capacity = 0;
@@ -524,7 +528,7 @@ int tree_has_survivor(struct tree *t)
         free(live);
         if (rc < 0 || found || n == 0)
             return rc < 0 ? rc : found;
-        // One of them may have forked and ended before it was looked at.
+        // A process may have forked and ended before it was examined.
         rc = catch_up(t) ? 0 : -EAGAIN;
         forks_now = t->forks;
         pthread_mutex_unlock(&t->mutex);

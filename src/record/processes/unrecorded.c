@@ -16,23 +16,24 @@
 enum {
     MIN_INTERVAL_NS = 20000000,
     SETTLE_INTERVAL_NS = 100000000,
-    COST = 20,            // the time between two looks, in their CPU time
-    CERTAIN_LOOKS = 3,    // at processes that may have been on their way to their libraries
-    MAX_MISSED = 4096,    // that are described
-    YOUNG_NS = 100000000, // a program that has begun so late may not have come to its first call
+    COST = 20, // pause between two searches, in their CPU time
+    // searches until processes that were still loading have loaded their libraries
+    CERTAIN_LOOKS = 3,
+    MAX_MISSED = 4096,    // number of processes that are described
+    YOUNG_NS = 100000000, // a program this young may not have made its first call
 };
 
 struct unrecorded_process {
     pid_t pid;
-    unsigned long long start; // in the kernel's ticks: with the pid it is one process
-    unsigned look;            // the last that has seen it
+    unsigned long long start; // in kernel ticks; pid and start identify a process
+    unsigned look;            // last search that found it
     bool is_member;
-    uint32_t images; // spools of the session up to its last one; 0: it had none
-    bool missed;     // its image is
+    uint32_t images; // spools of the session up to this process's last one; 0: no spool
+    bool missed;     // its current image is not recorded
     struct unrecorded_look seen;
 };
 
-// Forks of the whole machine since it was started. 0: unknown.
+// Forks on the machine since boot; 0: unknown.
 static unsigned long long count_forks(void)
 {
     unsigned long long forks = 0;
@@ -61,9 +62,9 @@ static bool find_survivor(const struct unrecorded *u, pid_t except)
     return found;
 }
 
-// Where the kernel does not report all processes, /proc is searched. A process that forks and ends while the list of /proc is
-// read is missed, and its child, too: a daemon begins so. Only a search during which nothing forked is certain; on a machine
-// that forks all the time, several must do.
+// A search of /proc misses a process that is forked while its parent ends, which is how a daemon
+// starts. The result is certain only if nothing forked during the search; otherwise the search is
+// repeated a few times.
 bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except)
 {
     enum { MAX_SEARCHES = 8 };
@@ -91,7 +92,7 @@ static struct unrecorded_process *find(const struct unrecorded *u, pid_t pid,
     return NULL;
 }
 
-// Parent and start of a process. Its name stands in parentheses before them and may hold any.
+// Reads parent and start time. The name before them, in parentheses, may contain any character.
 static bool read_stat(pid_t pid, struct unrecorded_process *p, pid_t *parent)
 {
     char path[64], text[1024];
@@ -115,8 +116,8 @@ static bool read_stat(pid_t pid, struct unrecorded_process *p, pid_t *parent)
 
 enum library { LIBRARY_UNKNOWN, LIBRARY_THERE, LIBRARY_MISSING };
 
-// The dynamic linker maps what LD_PRELOAD names before all that the program needs: where a libc is mapped, the library is not on
-// its way any more.
+// Tests whether libheaptape.so is mapped. The dynamic linker maps LD_PRELOAD libraries first: if
+// libc is mapped and the library is not, it will not be loaded.
 static enum library find_library(pid_t pid)
 {
     char path[64], *line = NULL;
@@ -129,7 +130,7 @@ static enum library find_library(pid_t pid)
         has_libc |=
             strstr(line, "/libc.so") || strstr(line, "/libc-2.") || strstr(line, "/ld-musl-");
     }
-    bool whole = maps && feof(maps); // and not without memory for a line
+    bool whole = maps && feof(maps); // getline did not run out of memory
     free(line);
     if (maps)
         fclose(maps);
@@ -148,7 +149,7 @@ static void look_at(struct unrecorded *u, pid_t pid, pid_t program)
 {
     struct unrecorded_process found = {0}, *known = find(u, pid, 0);
     pid_t parent;
-    // Somebody else's, at each look so far.
+    // It did not belong to the session in earlier searches.
     if (known && !known->is_member) {
         known->look = u->look;
         return;
@@ -176,7 +177,7 @@ static void look_at(struct unrecorded *u, pid_t pid, pid_t program)
     }
 }
 
-// Forgets those that have ended and are not to be listed.
+// Forgets processes that have ended and were not missed.
 static void forget_ended(struct unrecorded *u)
 {
     size_t n = 0;
@@ -187,7 +188,8 @@ static void forget_ended(struct unrecorded *u)
     u->n = n;
 }
 
-// The recorder's own number in a /proc of another pid namespace, where the program's is not known; else 0.
+// Returns the recorder's pid in /proc if /proc is of another pid namespace, where the program's pid
+// is unknown; else 0.
 static pid_t find_outer_pid(void)
 {
     char text[32];
@@ -255,7 +257,7 @@ void unrecorded_match(struct unrecorded *u, const struct drain *c)
     for (size_t i = 0; !u->tree && i < c->n_spools; i++) {
         const struct drain_spool *s = c->spools[i];
         struct unrecorded_process *p = find(u, s->visible_pid, 0);
-        // A new spool is of an image that came after the one without.
+        // A new spool belongs to a later image than the missed one.
         if (p && p->images <= s->number) {
             p->images = s->number + 1;
             p->missed = false;
@@ -288,7 +290,7 @@ static void explain_refusal(char why[UNRECORDED_WHY_BYTES], const struct spool_u
                  strerror((int)error));
 }
 
-// Those that say so themselves. Any program of the user can write there.
+// Adds the processes that reported themselves. Any program of the user can write there.
 static int add_refused(const struct drain_reserves *r, struct trace_unrecorded *to)
 {
     uint32_t refused = drain_untraced(r);
@@ -322,7 +324,8 @@ void unrecorded_count(const struct drain_reserves *n, struct record_result *resu
     result->session_broken |= broken;
 }
 
-// Has it said so itself, or has the recorder? Where processes are numbered anew its name must do.
+// Returns true if the process reported itself. Compares names too, because pids differ between
+// namespaces.
 static bool has_said(const struct drain_reserves *r, const struct tree_image *image)
 {
     uint32_t refused = drain_untraced(r);
@@ -344,7 +347,7 @@ static bool is_known(const struct tree_image *image, const struct drain *c)
     return drain_has_refused(c, (uint32_t)image->pid);
 }
 
-// "; its address space was limited to 4000 KiB", or "".
+// Appends "; its address space was limited to 4000 KiB" if a limit was found.
 static void add_limit(const struct tree_image *image, char why[UNRECORDED_WHY_BYTES])
 {
     const struct limit *l = &image->look.limit;
@@ -354,7 +357,7 @@ static void add_limit(const struct tree_image *image, char why[UNRECORDED_WHY_BY
                  image->ended ? "was" : "is", (unsigned long long)l->amount, l->unit);
 }
 
-// Why a program was missed that should have been recorded.
+// Explains why a program that should be recorded was missed.
 static void explain_end(const struct tree_image *image, char why[UNRECORDED_WHY_BYTES])
 {
     if (image->look.gone)

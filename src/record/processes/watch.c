@@ -9,15 +9,15 @@
 
 #define MS(n) ((n)*1000000ull)
 
-// A process that lives for a day has about 2,000 maps when it changes little.
-#define FIRST_NS    MS(20)  // minimum age for the first map: short-lived programs have none
-#define CHANGED_NS  MS(50)  // least time between two maps of a process that changes …
-#define SAME_NS     MS(200) // … and of one that does not …
-#define CHANGED_AGE 1024    // … or such a part of its age
+// A process that lives for a day has about 2,000 maps if its RSS changes little.
+#define FIRST_NS    MS(20)  // minimum age for the first map: short-lived programs are skipped
+#define CHANGED_NS  MS(50)  // minimum time between two maps if RSS changes …
+#define SAME_NS     MS(200) // … and if it does not …
+#define CHANGED_AGE 1024    // … or this fraction of the age, if longer
 #define SAME_AGE    128
 #define REST_CPU    200     // pause after a map, in its CPU time: at most 0.5 % of a CPU …
-#define REST_WALL   20      // … and such a multiple of how long it took
-#define MAX_NS      MS(250) // a map that takes longer is given up
+#define REST_WALL   20      // … and in its duration
+#define MAX_NS      MS(250) // a map that takes longer is dropped
 
 enum watch_state { WATCH_IDLE, WATCH_ASKED, WATCH_DONE, WATCH_ENDING };
 
@@ -27,11 +27,11 @@ struct proc_watch {
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t asked;
-    _Atomic enum watch_state state; // changed under the mutex
-    // Of who asks while it is idle, of the thread while it is asked, and of who takes when it is done.
+    _Atomic enum watch_state state; // written under the mutex
+    // Owned by the requester while IDLE, by the thread while ASKED, by the collector once DONE.
     uint32_t number;
     pid_t pid;
-    struct buf payload; // empty: it could not be taken
+    struct buf payload; // empty: the map could not be read
     uint64_t rest_until_ns;
 };
 
