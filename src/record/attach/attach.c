@@ -29,21 +29,21 @@
 #define MS(n) ((n)*1000000ull)
 
 enum {
-    STACK_BYTES = 256 << 10, // of the called functions: a thread's own may be small
-    RED_ZONE = 128,          // below a thread's stack pointer, its own
+    STACK_BYTES = 256 << 10, // for called functions: a thread's stack may be small
+    RED_ZONE = 128,          // below the stack pointer, in use by the thread
     XSTATE_BYTES = 16384,
     MAX_PATH = 4096,
-    WAITING_TRIES = 100, // to see a thread wait, every 10 ms
+    WAITING_TRIES = 100, // every 10 ms, to find a waiting thread
 };
 #define PICKY_NS MS(200)  // to find a thread that calls malloc from outside of libc
 #define ENTRY_NS MS(2000) // … from anywhere; then one that waits in a system call
 #define CALL_NS  MS(10000)
-#define BUSY_NS  MS(5000) // for another tracer to let go of a process whose recording is to end
+#define BUSY_NS  MS(5000) // for another tracer to detach from a process whose recording is to end
 #define STOP_NS  MS(100)
-#define LEAVE_NS MS(500)  // all of them to leave the library, which then stand
-#define LIST_NS  MS(3000) // for which threads are waited for that are in malloc
+#define LEAVE_NS MS(500)  // for all threads, while stopped, to leave the library
+#define LIST_NS  MS(3000) // for threads to leave malloc
 
-// Shared by parent and child.
+// Shared by recorder and child.
 struct attach_shared {
     struct attach_breakpoint breakpoints[2];
     struct attach_result result;
@@ -53,16 +53,16 @@ struct attach_shared {
 
 static const uint64_t no_arguments[6];
 
-// A thread that calls what is needed.
+// The thread that calls functions for heaptape.
 struct caller {
     struct tracees *tracees;
     pid_t tid;
-    struct user_regs_struct registers; // as it was found
+    struct user_regs_struct registers; // before the first call
     struct iovec xstate;
     char xstate_bytes[XSTATE_BYTES];
     uint64_t mask;
-    uint64_t stack; // 0: its own
-    uint64_t text;  // where strings for it are put
+    uint64_t stack; // 0: the thread's own
+    uint64_t text;  // buffer for strings
     uint64_t errno_at;
     int saved_errno;
     uint64_t taken_ns;
@@ -81,7 +81,8 @@ static size_t number_of(const struct tracees *t, pid_t tid)
     return i;
 }
 
-// Waits until the called function returns. Other threads go on meanwhile, unless they were stopped before.
+// Waits until the called function returns. The other threads run meanwhile, unless they were
+// stopped before.
 static int await_return(struct caller *c, struct err *e)
 {
     struct tracees *t = c->tracees;
@@ -114,7 +115,7 @@ static int call(struct caller *c, uint64_t function, const uint64_t arguments[6]
     r.rcx = arguments[3], r.r8 = arguments[4], r.r9 = arguments[5];
     r.rax = 0;
     r.orig_rax = (unsigned long long)-1;
-    r.eflags &= ~0x500ull; // no single step, and strings upwards
+    r.eflags &= ~0x500ull; // no single step; direction flag clear
     if (i == c->tracees->n || !remote_write(c->tracees->remote, sp, &c->tracees->trap->at, 8) ||
         ptrace(PTRACE_SETREGS, c->tid, 0, &r) < 0)
         return gone(c, e);
@@ -143,7 +144,8 @@ static int put_text(struct caller *c, const char *text, struct err *e)
     return n <= MAX_PATH && remote_write(c->tracees->remote, c->text, text, n) ? 0 : gone(c, e);
 }
 
-// All signals wait while the thread is not where the program thinks, but those of faults and of the breakpoint.
+// Blocks all signals except faults and breakpoints, because the thread is not where the
+// program expects it. Returns the former mask, or 0.
 static uint64_t mask_signals(pid_t tid)
 {
     uint64_t mask = 0, most = ~0ull;
@@ -177,7 +179,7 @@ static int take_stack(struct caller *c, struct err *e)
     return rc;
 }
 
-// The thread is again as it was found, and stands.
+// Restores the thread to its former state, stopped.
 static void give_back(struct caller *c, struct attach_result *result)
 {
     uint64_t ignored, paused;
@@ -197,7 +199,7 @@ static void give_back(struct caller *c, struct attach_result *result)
     result->paused_ns = paused > result->paused_ns ? paused : result->paused_ns;
 }
 
-// Takes a thread that stands.
+// Prepares a stopped thread for calls.
 static int take(struct caller *c, struct tracees *t, size_t who, struct attach_result *result,
                 struct err *e)
 {
@@ -215,7 +217,7 @@ static int take(struct caller *c, struct tracees *t, size_t who, struct attach_r
     return rc;
 }
 
-// A malloc that the C library or the loader calls may come while those hold a lock.
+// libc and the loader may hold a lock when they call malloc.
 static bool is_called_from_libc(const struct tracees *t, pid_t tid)
 {
     struct user_regs_struct r;
@@ -225,7 +227,8 @@ static bool is_called_from_libc(const struct tracees *t, pid_t tid)
            remote_is_libc(t->remote, caller);
 }
 
-// System calls that wait, and are begun again when they were interrupted.
+// Returns true if the thread is in a blocking system call that the kernel restarts after an
+// interruption.
 static bool waits(pid_t tid)
 {
     static const long calls[] = {
@@ -243,7 +246,7 @@ static bool waits(pid_t tid)
     return false;
 }
 
-// A thread that enters malloc.
+// Finds a thread that enters malloc.
 static bool find_entering(struct tracees *t, size_t *who)
 {
     uint64_t start = clock_monotonic_ns(), now = start;
@@ -260,7 +263,7 @@ static bool find_entering(struct tracees *t, size_t *who)
     return false;
 }
 
-// A thread that waits in the kernel, the main thread first. All threads stand afterwards.
+// Finds a thread that waits in the kernel, preferring the main thread. Stops all threads.
 static bool find_waiting_now(struct tracees *t, size_t *who)
 {
     if (!tracees_stop_all(t, STOP_NS))
@@ -277,7 +280,7 @@ static bool find_waiting_now(struct tracees *t, size_t *who)
     return false;
 }
 
-// Of a program that runs most of the time, and calls malloc hardly ever.
+// Retries, for a program that is mostly busy and rarely calls malloc.
 static bool find_waiting(struct tracees *t, size_t *who)
 {
     for (unsigned i = 0; i < WAITING_TRIES && !t->gone; i++) {
@@ -294,7 +297,8 @@ static int find_caller(struct caller *c, struct tracees *t, struct attach_result
 {
     uint64_t entry = remote_function(t->remote, "malloc");
     size_t who = 0;
-    // A fork that began before its thread was traced would go unseen, and its child have the breakpoint: now there is none.
+    // A fork that started before its thread was traced would go unseen, and its child would inherit
+    // the breakpoint.
     if (!tracees_pass_all(t, CALL_NS))
         return err_set(e, -EBUSY, "%ld: a thread cannot be stopped", (long)t->remote->pid);
     t->wanted = true;
@@ -327,7 +331,7 @@ static int copy_library(int from, int to)
     return (int)n;
 }
 
-// Copies the library into a file of the process.
+// Copies the library to a file of the process.
 static int fill(const struct caller *c, const char *path, int flags, const char *library,
                 struct err *e)
 {
@@ -372,10 +376,11 @@ static int load_file(struct caller *c, const char *path, struct err *e)
 #define OTHERS "././././././././././././././././"
 enum { MAX_OTHERS = (sizeof OTHERS - 1) / 2 };
 
-// A file without a path: the process may see no file system that heaptape can write to and it can execute from.
+// Loads the library from a memfd, because the process may lack a writable file system that permits
+// execution.
 static int load_memory(struct caller *c, const char *library, struct err *e)
 {
-    // dlopen would return the library of another version, had it come by the same path.
+    // dlopen would return the already loaded library of another version if the path were the same.
     size_t others = remote_count(c->tracees->remote, "heaptape_attach");
     char path[64 + sizeof OTHERS];
     uint64_t fd = 0, ignored;
@@ -397,7 +402,7 @@ static int load_memory(struct caller *c, const char *library, struct err *e)
     return rc < 0 ? rc : closed;
 }
 
-// Where memfd_create is forbidden.
+// Fallback if memfd_create is forbidden.
 static int load_from_session(struct caller *c, const char *library, const char *session_dir,
                              struct err *e)
 {
@@ -426,7 +431,7 @@ static struct leave_what inside_library(const struct caller *c, uint64_t state_o
                                    remote_object_of(r, remote_last_function(r, "heaptape_thread"))};
 }
 
-// Makes the state of all threads that of the caller.
+// Gives all threads the caller's state.
 static int set_idle(const struct caller *c, uint64_t offset, struct err *e)
 {
     const struct tracees *t = c->tracees;
@@ -442,7 +447,7 @@ static int set_idle(const struct caller *c, uint64_t offset, struct err *e)
     return 0;
 }
 
-// With all other threads stopped.
+// Calls the function if all other threads are stopped outside the library. Sets *done on success.
 static int try_standing(struct caller *c, const struct leave_what *in, uint64_t most_ns,
                         const char *name, bool *done, struct err *e)
 {
@@ -462,7 +467,7 @@ static int try_standing(struct caller *c, const struct leave_what *in, uint64_t 
     return set_idle(c, in->state_offset, e);
 }
 
-// Calls the function of the library once all other threads stand and none of them is writing.
+// Calls a function of the library while all other threads are stopped and not writing a record.
 static int call_standing(struct caller *c, const struct leave_what *in, const char *name,
                          struct err *e)
 {
@@ -470,7 +475,7 @@ static int call_standing(struct caller *c, const struct leave_what *in, const ch
     bool done = false;
     uint64_t start = clock_monotonic_ns();
     int rc = 0;
-    // Threads do not stand for long because one of them is late, unless the machine is so busy that one always is.
+    // Short stops, so that threads do not wait long for one that is late; longer on a busy machine.
     for (uint64_t k = 1; rc == 0 && !done && clock_monotonic_ns() - start < CALL_NS; k *= 2) {
         bool stand = tracees_stop_all(t, k * STOP_NS);
         if (t->gone)
@@ -486,7 +491,7 @@ static int call_standing(struct caller *c, const struct leave_what *in, const ch
                                     (long)t->remote->pid);
 }
 
-// The PID of the recorder that records the process and lives; 0: none.
+// Sets *recorder to the PID of the live recorder of the process, or 0.
 static int find_recorder(struct caller *c, uint64_t *recorder, struct err *e)
 {
     *recorder = 0;
@@ -501,7 +506,7 @@ static int end_recording(struct caller *c, struct err *e)
     uint64_t ignored = 0, at = 0;
     int rc = call_by_name(c, "heaptape_thread", no_arguments, &at, e);
     const struct leave_what in = inside_library(c, at - thread_pointer(c->tid));
-    // It ends in all threads at once, before the first place stops to lead to the library.
+    // End recording in all threads at once, before the first patched location is restored.
     if (rc == 0)
         rc = call_standing(c, &in, "heaptape_end", e);
     if (rc == 0)
@@ -546,7 +551,7 @@ static int begin_recording(struct caller *c, const struct attach_how *how,
         rc = end_recording(c, e);
     if (loaded && rc == 0)
         rc = join(c, how, e);
-    // The library of another version of heaptape, which attached to the process before, knows no such session: it stays idle.
+    // A loaded library of another version cannot join the session and stays idle.
     if (loaded && rc != -EPROTO)
         return rc;
     rc = allowed->memfd ? load_memory(c, how->library, e)
@@ -554,7 +559,7 @@ static int begin_recording(struct caller *c, const struct attach_how *how,
     return rc < 0 ? rc : join(c, how, e);
 }
 
-// By the caller, through what its stack has room for beside a call's own.
+// Passes the blocks to the library in pieces, through the free part of the caller's stack.
 static int list_found(struct caller *c, const struct blocks *b, struct err *e)
 {
     const size_t room = (STACK_BYTES / 2 - MAX_PATH - RED_ZONE) / sizeof *b->all;
@@ -569,7 +574,7 @@ static int list_found(struct caller *c, const struct blocks *b, struct err *e)
     return rc == 0 && (int)error ? err_set(e, -EPROTO, "nothing is recorded at the moment") : rc;
 }
 
-// Once all threads stand outside of malloc.
+// Lists the blocks after all threads have left malloc.
 static int list_now(struct caller *c, const struct leave_what *in, uint64_t most_ns,
                     struct attach_result *result, struct err *e)
 {
@@ -595,7 +600,7 @@ static int read_version(struct caller *c, char version[16], struct err *e)
     return rc == 0 && !remote_read(c->tracees->remote, at, version, 15) ? gone(c, e) : rc;
 }
 
-// A failure leaves the recording as it is without the list.
+// Lists the live blocks. If that fails, recording continues without the list.
 static void list_blocks(struct caller *c, struct attach_result *result)
 {
     struct tracees *t = c->tracees;
@@ -607,7 +612,7 @@ static void list_blocks(struct caller *c, struct attach_result *result)
         rc = blocks_check(t->remote, version, &e);
     if (rc == 0)
         rc = call_by_name(c, "heaptape_thread", no_arguments, &at, &e);
-    // The list is that of one moment if no thread is about to record a call that has changed it, or has recorded one that will.
+    // For a consistent list, no thread may be between changing the heap and recording the call.
     struct leave_what in = inside_library(c, at - thread_pointer(c->tid));
     in.busy = UINT32_MAX;
     in.malloc = true;
@@ -627,7 +632,7 @@ static void list_blocks(struct caller *c, struct attach_result *result)
                  (int)sizeof result->not_listed - 1, e.text);
 }
 
-// Looked up before a thread stands still for them.
+// Looks up functions before a thread is stopped.
 static void find_functions(struct remote *r)
 {
     static const char *const names[] = {"malloc",       "__errno_location", "mmap",  "munmap",
@@ -636,7 +641,7 @@ static void find_functions(struct remote *r)
         remote_function(r, names[i]);
 }
 
-// Those that are to be wrapped by other names must be functions of an object that the loader knows.
+// Checks that every name of --wrap is a function of an object known to the loader.
 static int check_names(struct remote *r, const struct spool_wrap *names, struct err *e)
 {
     for (unsigned i = 0; names && i < SPOOL_WRAPPED; i++) {
@@ -650,7 +655,7 @@ static int check_names(struct remote *r, const struct spool_wrap *names, struct 
     return 0;
 }
 
-// As status_check. Where a recording is to end, a debugger has a while to let go of the process.
+// Like status_check. Before ending a recording, waits a while for a debugger to detach.
 static int check_patiently(pid_t pid, bool ends, struct err *e)
 {
     uint64_t start = clock_monotonic_ns();
@@ -665,7 +670,7 @@ static int check_patiently(pid_t pid, bool ends, struct err *e)
     return rc < 0 ? err_set(e, rc, "%s", why.text) : 0;
 }
 
-// Ends the recording of `owner`, or of any recorder that has died, or of any at all if it is 0.
+// Ends the recording by `owner` or by a recorder that has died; with `owner` 0, any recording.
 static int end_own(struct caller *c, pid_t owner, struct err *e)
 {
     uint64_t recorder = 0;
@@ -676,7 +681,7 @@ static int end_own(struct caller *c, pid_t owner, struct err *e)
     return rc < 0 ? rc : end_recording(c, e);
 }
 
-// In the child. Without `how` the recording of `owner` ends.
+// Runs in the child. Without `how`, ends the recording of `owner`.
 static int run(pid_t pid, const struct attach_how *how, pid_t owner, struct attach_shared *s)
 {
     struct remote r;
@@ -687,7 +692,7 @@ static int run(pid_t pid, const struct attach_how *how, pid_t owner, struct atta
     if (rc < 0)
         return rc;
     rc = remote_open(&r, pid, &s->error);
-    // What cannot be attached to has no library: it is another program by now.
+    // A program that cannot be attached to has called exec and lacks the library.
     if (rc < 0)
         return rc == -ENOTSUP && !how ? -ENOENT : rc;
     if (!how && !remote_last_function(&r, "heaptape_detach")) {
@@ -719,14 +724,14 @@ static int run(pid_t pid, const struct attach_how *how, pid_t owner, struct atta
     return rc;
 }
 
-// What is to be done: begin a recording, or end that of `owner`.
+// A recording to start, or, without `how`, to end.
 struct attach_task {
     pid_t pid;
     const struct attach_how *how;
     pid_t owner;
 };
 
-// As run. Another heaptape that attaches, or ends its recording, is waited for: afterwards the process has a recorder or not.
+// Like run, but waits for another heaptape that is attaching or detaching.
 static int run_patiently(const struct attach_task *task, struct attach_shared *s)
 {
     uint64_t start = clock_monotonic_ns();
@@ -739,7 +744,7 @@ static int run_patiently(const struct attach_task *task, struct attach_shared *s
     return rc == -EAGAIN ? -EBUSY : rc;
 }
 
-// The child has been killed: its breakpoints would kill the process.
+// Removes the breakpoints of a child that was killed; otherwise they would kill the process.
 static void remove_breakpoints(pid_t pid, struct attach_shared *s)
 {
     struct remote r;
@@ -748,7 +753,7 @@ static void remove_breakpoints(pid_t pid, struct attach_shared *s)
     for (unsigned i = 0; i < 2; i++) {
         if (s->breakpoints[i].planted &&
             !remote_write(&r, s->breakpoints[i].at, &s->breakpoints[i].original, 1))
-            errno = 0; // it has ended
+            errno = 0; // the process has ended
     }
     remote_close(&r);
 }
@@ -766,11 +771,11 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
         return err_set(e, -ENOMEM, "out of memory");
     pid_t child = fork();
     if (child == 0) {
-        // Not sent where it is ignored.
+        // An ignored SIGCHLD is not delivered.
         signal(SIGCHLD, SIG_DFL);
         sigfillset(&all);
         sigprocmask(SIG_SETMASK, &all, NULL);
-        // A thread of the process stands still meanwhile; who may not do this goes on without.
+        // A thread of the process is stopped meanwhile. Failure does not matter.
         setpriority(PRIO_PROCESS, 0, PRIO_MIN);
         s->rc = run_patiently(task, s);
         _exit(0);

@@ -1,8 +1,10 @@
-// Has a process that runs already load libheaptape.so and begin or end its recording, by ptrace(2).
+// Starts and ends the recording of a running process: makes the process load libheaptape.so, by
+// ptrace(2).
 //
-// A thread of it is taken where it holds no lock: at the entry of malloc, or in a system call in which it waits. It calls what
-// is needed on a stack of its own and goes on where it was; the other threads run meanwhile. A child of this process does
-// this, so that a recorder can drain at the same time; if that child dies, the parent removes the breakpoint.
+// One thread is stopped where it holds no lock: at the entry of malloc, or waiting in a system
+// call. It calls the necessary functions on a separate stack and then continues where it was; the
+// other threads run meanwhile. A child of the recorder does this while the recorder drains. If the
+// child dies, the parent removes the breakpoints.
 #ifndef HEAPTAPE_ATTACH_ATTACH_H
 #define HEAPTAPE_ATTACH_ATTACH_H
 
@@ -15,34 +17,35 @@
 
 struct attach_result {
     uint32_t threads;
-    uint64_t paused_ns; // the longest time for which a thread stood still
+    uint64_t paused_ns; // longest time that a thread was stopped
     uint64_t listed_blocks, listed_bytes;
-    char not_listed[200]; // why they are not; "": they are, or nobody asked
-};                        // all zero before the first use; then the maxima of all
+    char not_listed[200]; // why the blocks are not listed; "": they are, or were not requested
+};                        // Initialize to zero; collects the maxima of several calls.
 
 struct attach_how {
-    const char *library;            // path of libheaptape.so here
-    const char *session_dir;        // as the process sees it
-    bool list_blocks;               // record glibc's live blocks, too
-    const struct spool_wrap *names; // functions that are wrapped by other names, too; NULL: none
+    const char *library;            // path of libheaptape.so in the recorder's file system
+    const char *session_dir;        // path in the process's file system
+    bool list_blocks;               // record glibc's live blocks
+    const struct spool_wrap *names; // additional names of functions to wrap, or NULL
 };
 
-// What the caller does while it waits; called often. NULL: nothing.
+// Function that is called repeatedly while the caller waits. May be NULL.
 struct attach_meanwhile {
     void (*call)(void *context);
     void *context;
 };
 
-// Begins a recording into a session. A recording whose recorder has died is ended first. 0, or a negative errno with the process as it was: -ESRCH, -EPERM,
-// -EACCES, -ENOTSUP (what cannot be attached to), -EBUSY (no thread came to a safe place in time), -EIO,
-// -EPROTO (the library could not join the session).
+// Starts recording into a session; first ends a recording whose recorder has died. Returns 0, or a
+// negative errno with the process unchanged: -ESRCH, -EPERM, -EACCES, -ENOTSUP (cannot be attached
+// to), -EBUSY (no thread reached a safe place in time), -EIO, -EPROTO (the library could not join
+// the session).
 int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_meanwhile *meanwhile,
                  struct attach_result *result, struct err *e);
 
-// Ends it: afterwards the process calls malloc as before, and of the recording only the library is left, idle. 0, or a
-// negative errno as above; -ENOENT: heaptape was never attached to the process.
-// `owner`: the recorder, whose recording alone is ended unless its recorder has died, and -ENOENT is returned where the process
-// has another; 0: any recording is ended.
+// Ends a recording. The process then calls malloc directly; only the idle library remains. With
+// `owner` != 0, ends only a recording by that recorder or by one that has died, and returns -ENOENT
+// if the process has another recorder. Returns 0, or a negative errno as above, or -ENOENT if
+// heaptape was never attached to the process.
 int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile,
                struct attach_result *result, struct err *e);
 

@@ -1,6 +1,7 @@
-// Names and layouts are those of glibc's malloc/malloc.c and malloc/arena.c. Nothing of it is exported, so its state is found by
-// what must hold of it: an empty bin of an arena points to itself, and the parameters hold the limits of the thread caches.
-// Everything is verified that can be: sizes, flags, rings, and the totals that malloc itself counts.
+// Names and layouts are those of glibc's malloc/malloc.c and malloc/arena.c. None of its variables
+// are exported, so they are found by their invariants: an empty bin of an arena points to itself,
+// and the parameters contain the limits of the thread caches. Everything is verified where
+// possible: sizes, flags, rings, and malloc's own totals.
 #include "record/attach/blocks.h"
 
 #include "base/buf.h"
@@ -14,23 +15,23 @@
 #include <unistd.h>
 
 enum {
-    FIRST_VERSION = 35, // 2.35 has the parameters' hp_flags …
-    LAST_VERSION = 40,  // … and 2.42 other thread caches
+    FIRST_VERSION = 35, // 2.35 introduced hp_flags …
+    LAST_VERSION = 40,  // … and 2.42 changes the thread caches
     BINS = 127,
     FASTBINS = 10,
     CACHED_SIZES = 64,
     CACHED_MAX = 1032,
-    MAX_CACHED = 127, // blocks of a size
+    MAX_CACHED = 127, // blocks per size
     MAX_ARENAS = 8192,
     MAX_HEAPS = 1 << 16,
     MAX_DATA = 1 << 20,
     WINDOW = 256 << 10,
     PAGE = 4096,
     PAGES_AT_ONCE = 512,
-    MAX_PAGES = 1 << 16, // that are looked at for blocks with mappings of their own
-    TLS_BYTES = 4096,    // below the thread pointer, of which libc's is a part
+    MAX_PAGES = 1 << 16, // read in search of blocks that were mapped separately
+    TLS_BYTES = 4096,    // searched below the thread pointer; libc's variables are among them
     CODE_BEFORE = 20 << 10,
-    CODE_AFTER = 4 << 10, // of malloc's functions that are not exported
+    CODE_AFTER = 4 << 10, // malloc's internal functions around the exported ones
 };
 #define HEAP_MAX   (64ull << 20)
 #define SIZE_FLAGS 7ull
@@ -71,18 +72,18 @@ struct heap_walk {
     struct blocks *to;
     struct remote *remote;
     struct err *e;
-    uint64_t data_start, data_end; // libc's
+    uint64_t data_start, data_end; // libc's variables
     uint8_t *data;
     uint64_t main_arena;
     struct parameters parameters;
-    uint64_t window_at; // of `window`
+    uint64_t window_at; // address of `window`
     size_t window_bytes;
     uint8_t *window;
-    struct spool_block *heaps; // of arenas
+    struct spool_block *heaps; // heaps of non-main arenas
     size_t n_heaps, heaps_capacity;
-    uint64_t *free; // blocks that are free and look live
+    uint64_t *free; // free blocks that look live
     size_t n_free, free_capacity;
-    uint64_t key; // that all blocks in thread caches have
+    uint64_t key; // shared by all blocks in thread caches
 };
 
 static int strange(const struct heap_walk *w, const char *what, uint64_t at)
@@ -95,7 +96,7 @@ static uint64_t revealed(uint64_t at, uint64_t pointer)
     return at >> 12 ^ pointer;
 }
 
-// libc's segment of variables, copied.
+// Copies libc's data segment.
 static int read_data(struct heap_walk *w)
 {
     const struct remote *r = w->remote;
@@ -123,7 +124,7 @@ static uint64_t bin_of(uint64_t arena, unsigned i)
     return arena + offsetof(struct arena, bins) + 16ull * i - 16;
 }
 
-// Each of the bins is a ring through it, of one or more.
+// Returns true if each bin is a consistent ring.
 static bool has_bins(const struct remote *r, const struct arena *a, uint64_t at)
 {
     for (unsigned i = 0; i < BINS; i++) {
@@ -173,7 +174,7 @@ static int find_parameters(struct heap_walk *w)
     return n == 1 ? 0 : err_set(w->e, -ENOTSUP, "its parameters were not found (is it tuned?)");
 }
 
-// Two words at `at`, of a range that is read in its order.
+// Reads two words at `at` through a window, for sequential access.
 static bool read_head(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t head[2])
 {
     uint64_t offset = at - w->window_at;
@@ -198,7 +199,8 @@ static int add_block(struct heap_walk *w, uint64_t address, uint64_t size)
     return 0;
 }
 
-// Ends a heap that another one follows: the rest of the top chunk, less what was freed of it, and one of size 0.
+// Returns true for the end of a heap that is followed by another one: the rest of the former top
+// chunk, then a chunk of size 0.
 static bool is_fencepost(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t size)
 {
     uint64_t last[2];
@@ -206,7 +208,7 @@ static bool is_fencepost(struct heap_walk *w, uint64_t at, uint64_t end, uint64_
     return fits && read_head(w, end - 16, end, last) && (last[1] & ~SIZE_FLAGS) == 0;
 }
 
-// Chunks from `at` to `end`. With `top` that is the last one, else two of no use end the heap.
+// Adds the chunks in [at, end). The last one is `top`, or, if `top` is 0, fenceposts.
 static int walk_chunks(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t top, uint64_t flag)
 {
     uint64_t head[2], next[2] = {0};
@@ -222,7 +224,7 @@ static int walk_chunks(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t 
         if (size < 32 || size % 16 || size > end - at || end - at - size < 16 ||
             !read_head(w, at + size, end, next))
             return strange(w, "a chunk", at);
-        // Free ones do not say whose arena they are in.
+        // Free chunks lack the arena flag.
         bool in_use = next[1] & PREV_INUSE;
         if (in_use ? (head[1] & (MMAPPED | NON_MAIN)) != flag
                    : next[0] != size || head[1] & MMAPPED)
@@ -235,7 +237,7 @@ static int walk_chunks(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t 
 static int walk_main(struct heap_walk *w, const struct arena *a)
 {
     uint64_t start = w->parameters.sbrk_base, end = start + a->system_mem;
-    if (a->top == bin_of(w->main_arena, 0)) // it has never been used
+    if (a->top == bin_of(w->main_arena, 0)) // never used
         return 0;
     if (a->flags & NONCONTIGUOUS || start % 16 || a->top - start >= a->system_mem)
         return err_set(w->e, -ENOTSUP, "its main heap is not contiguous");
@@ -243,7 +245,7 @@ static int walk_main(struct heap_walk *w, const struct arena *a)
     return walk_chunks(w, start, end, a->top, 0);
 }
 
-// The heaps of another arena, from the last to the first, in which the arena itself lies.
+// Walks the heaps of a non-main arena from the last to the first, which contains the arena.
 static int walk_heaps(struct heap_walk *w, uint64_t arena, const struct arena *a)
 {
     uint64_t at = a->top & ~(HEAP_MAX - 1), total = 0;
@@ -313,7 +315,7 @@ static const struct spool_block *block_at(const struct heap_walk *w, uint64_t ad
     return bsearch(&key, w->to->all, w->to->n, sizeof key, by_address);
 }
 
-// The chain of a thread's cache for one size; without `add` it is only verified.
+// Follows a thread cache's chain for one size. Without `add`, only verifies it.
 static bool follow_chain(struct heap_walk *w, const struct thread_cache *c, unsigned i, bool add)
 {
     uint64_t at = c->entries[i], words[2];
@@ -338,12 +340,13 @@ static bool follow_cache(struct heap_walk *w, uint64_t at, bool add)
     bool good = b && b->size == sizeof c + 8 && remote_read(w->remote, at, &c, sizeof c);
     for (unsigned i = 0; good && i < CACHED_SIZES; i++)
         good = c.counts[i] <= w->parameters.cached_count && follow_chain(w, &c, i, add);
-    // The cache itself is no block of the program.
+    // The cache itself is not a block of the program.
     return good && (!add || add_free(w, at) == 0);
 }
 
-// The variable that points to a thread's cache lies at the same distance from the thread pointer in all threads. Of how many
-// there is a cache, and none of anything else.
+// Counts the threads whose word at `distance` below the thread pointer points to a valid cache. The
+// distance of this variable is the same in all threads. Returns 0 if the word of any thread is
+// neither NULL nor a cache.
 static size_t count_caches(struct heap_walk *w, const struct user_regs_struct *threads, size_t n,
                            uint64_t distance, bool add)
 {
@@ -367,7 +370,8 @@ static int add_caches(struct heap_walk *w, const struct user_regs_struct *thread
     bool twice = false;
     if (!w->parameters.cached_count)
         return 0;
-    // Behind its variables lies the stack of a thread, which may have a copy of the pointer, where that of another has none.
+    // A thread's stack lies next to its variables and may hold a copy of the pointer, but not at
+    // the same distance in all threads.
     for (uint64_t distance = 8; distance <= TLS_BYTES; distance += 8) {
         size_t caches = count_caches(w, threads, n, distance, false);
         if (!caches || caches < most)
@@ -378,13 +382,13 @@ static int add_caches(struct heap_walk *w, const struct user_regs_struct *thread
     }
     if (twice)
         return err_set(w->e, -ENOTSUP, "its threads' caches were found twice");
-    // A thread is about to change its own, or none has one yet.
+    // A thread is changing its cache, or there are no caches yet.
     if (!found || !count_caches(w, threads, n, found, true))
         return err_set(w->e, -EAGAIN, "its threads' caches were not found");
     return 0;
 }
 
-// Of an aligned block, the chunk lies behind the start of its mapping.
+// The chunk of an aligned block starts after the start of its mapping. Returns the distance, or 0.
 static uint64_t aligned_within(const struct heap_walk *w, uint64_t at, uint64_t size)
 {
     uint64_t head[2];
@@ -397,12 +401,12 @@ static uint64_t aligned_within(const struct heap_walk *w, uint64_t at, uint64_t 
     return 0;
 }
 
-// Blocks with mappings of their own: each begins a page, and malloc knows how many they are.
+// Blocks that malloc mapped separately: each starts at a page, and malloc counts them.
 struct mapped {
     uint64_t n, bytes;
     unsigned pages;
     int pagemap;
-    uint64_t entries_at, entries[PAGES_AT_ONCE]; // of the pages from entries_at on
+    uint64_t entries_at, entries[PAGES_AT_ONCE]; // pages from entries_at on
 };
 
 static int open_pagemap(const struct heap_walk *w)
@@ -412,7 +416,7 @@ static int open_pagemap(const struct heap_walk *w)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-// Has the page ever been written to? Reading others would have the kernel map them.
+// Returns true if the page was ever written. Reading other pages would make the kernel map them.
 static bool is_touched(struct mapped *m, uint64_t at)
 {
     const uint64_t present_or_swapped = 3ull << 62;
@@ -427,7 +431,7 @@ static bool is_touched(struct mapped *m, uint64_t at)
     return m->entries[page - m->entries_at] & present_or_swapped;
 }
 
-// The bytes of an arena's heap that begins there, or 0.
+// Size of the heap at `at`, or 0.
 static uint64_t heap_bytes(const struct heap_walk *w, uint64_t at)
 {
     for (size_t i = 0; at % HEAP_MAX == 0 && i < w->n_heaps; i++) {
@@ -521,7 +525,7 @@ static int by_number(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-// Those that are free are no blocks; each must have been taken for one.
+// Removes the free blocks from the list; each must be in it.
 static int remove_free(struct heap_walk *w)
 {
     struct blocks *b = w->to;

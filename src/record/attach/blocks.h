@@ -1,5 +1,5 @@
-// The live blocks of glibc's malloc in another process, found in its memory: chunk by chunk through all arenas, less those in
-// fastbins and in the threads' caches. Reads only.
+// Finds the live blocks of glibc's malloc in the memory of another process: walks the chunks of all
+// arenas and excludes those in fastbins and thread caches. Only reads.
 #ifndef HEAPTAPE_ATTACH_BLOCKS_H
 #define HEAPTAPE_ATTACH_BLOCKS_H
 
@@ -9,19 +9,22 @@
 #include <sys/user.h>
 
 struct blocks {
-    struct spool_block *all; // ordered by address; sizes are the usable ones
+    struct spool_block *all; // sorted by address; usable sizes
     size_t n, capacity;
 };
 
-// Can the blocks of this process be found, whose glibc has this version? 0, or -ENOTSUP with the text set: its malloc is
-// another one, or the version is not known. No thread has to stand still for it.
+// Checks that the process uses the malloc of its glibc, and that this version is supported. Returns
+// 0, or -ENOTSUP with `e` set. The threads may run.
 int blocks_check(struct remote *r, const char *version, struct err *e);
 
-// Is the address in one of malloc's functions? They are those between malloc and malloc_info, and some that are not exported.
+// Returns true if `address` is in malloc's code: the functions from malloc to malloc_info and the
+// internal ones next to them.
 bool blocks_is_malloc(struct remote *r, uint64_t address);
 
-// After blocks_check. All threads stand outside of malloc, with these registers. 0, or a negative errno: -EAGAIN (one of them is
-// in the kernel for malloc: later), -ENOTSUP (not every word is as this version of glibc leaves it, so nothing is listed), -ENOMEM.
+// Call after blocks_check. Requires that all threads are stopped outside malloc; `threads` are
+// their registers. Returns 0, or a negative errno: -EAGAIN (a thread is in a system call of malloc:
+// retry), -ENOTSUP (the heap differs from what this glibc version leaves; nothing is listed),
+// -ENOMEM.
 int blocks_find(struct blocks *b, struct remote *r, const struct user_regs_struct *threads,
                 size_t n, struct err *e);
 

@@ -36,7 +36,7 @@
 #define NO_FD     (uint64_t) - 1
 #define FILE_MODE 0600
 
-// tests/capture/attach.bats runs a program under a filter that allows nothing else.
+// tests/capture/attach.bats runs a program under a filter that permits nothing else.
 const struct filters_need filters_needs[FILTERS_NEEDS] = {
     OPTIONAL(memfd_create, ARG(1), 0, MFD_CLOEXEC),
     OPTIONAL(process_vm_readv, 0),
@@ -84,7 +84,7 @@ struct value {
     bool known;
 };
 
-// The state of a filter under way.
+// State of an interpreted filter.
 struct registers {
     struct value a, x, memory[BPF_MEMWORDS];
 };
@@ -98,7 +98,7 @@ struct examination {
 
 static uint32_t worse(uint32_t a, uint32_t b)
 {
-    // As the kernel orders them.
+    // The kernel's order.
     return (int32_t)a < (int32_t)b ? a : b;
 }
 
@@ -175,7 +175,7 @@ static bool holds(uint32_t a, uint32_t b, unsigned op)
     return op == BPF_JEQ ? a == b : op == BPF_JGT ? a > b : op == BPF_JGE ? a >= b : (a & b) != 0;
 }
 
-// All but jumps and returns.
+// Executes any instruction except jumps and returns.
 static void step(const struct examination *x, struct registers *m, const struct sock_filter *f)
 {
     switch (BPF_CLASS(f->code)) {
@@ -202,7 +202,7 @@ static void step(const struct examination *x, struct registers *m, const struct 
     }
 }
 
-// Follows both ways where a jump depends on what is not known.
+// Interprets the program; follows both branches of a jump that depends on unknown values.
 static uint32_t follow(struct examination *x, struct registers m, size_t at)
 {
     for (; at < x->n && x->steps > 0; at++) {
@@ -249,7 +249,7 @@ static const char *action_name(uint32_t action)
     return "kill";
 }
 
-// Programs, each preceded by its number of instructions.
+// Programs, each preceded by its length in instructions.
 struct programs {
     uint8_t *bytes;
     size_t n, capacity;
@@ -269,7 +269,8 @@ static bool is_known(const struct programs *p, size_t own)
     return false;
 }
 
-// Filter `i` of a thread that stands. 1; 0: there is none; a negative errno.
+// Reads filter `i` of a stopped thread. Returns 1, 0 if the thread has fewer filters, or a negative
+// errno.
 static int fetch(struct programs *p, pid_t tid, unsigned long i)
 {
     long n = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, i, NULL);
@@ -296,7 +297,7 @@ static int fetch_all(struct programs *p, const struct tracees *t)
             while ((rc = fetch(p, t->all[k].tid, i)) > 0)
                 i++;
         }
-        rc = rc == -EINVAL && i == 0 ? 0 : rc; // it has none
+        rc = rc == -EINVAL && i == 0 ? 0 : rc; // no filter
     }
     return rc;
 }
@@ -335,8 +336,9 @@ static bool is_same_namespace(pid_t pid)
            own.st_ino == other.st_ino;
 }
 
-// A container's runtime gives each program in it the same filters, and programs can only add to them. So one that has as many as
-// this program and the container's first one has the same.
+// Returns true if the process has the recorder's own filters: a container runtime gives all
+// programs the same filters, and a program can only add to them. So equal numbers of filters here,
+// in process 1 and in the process mean equal filters.
 static bool has_own_filters(const struct tracees *t)
 {
     pid_t self = getpid();
@@ -348,8 +350,8 @@ static bool has_own_filters(const struct tracees *t)
     return same;
 }
 
-// In a child, which may be killed. Returns the status to exit with: 0, or the number of the call that failed, from 2; 1: only
-// memfd_create.
+// Makes the calls, in a child that may be killed. Returns its exit status: 0; 1 if only
+// memfd_create failed; or 2 + the index of the call that failed.
 static int try_calls(void)
 {
     int status = 0;

@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <sys/ptrace.h>
 
-enum {
-    STEPS = 25
-}; // a thread that takes longer for one than this part of the time waits in the kernel
+enum { STEPS = 25 }; // a step that takes longer than this part of the time waits in the kernel
 
 static bool is_outside(struct remote *remote, const struct leave_what *in, pid_t tid,
                        struct user_regs_struct *r, bool *known)
@@ -21,7 +19,7 @@ static bool is_outside(struct remote *remote, const struct leave_what *in, pid_t
            !(in->malloc && blocks_is_malloc(remote, r->rip));
 }
 
-// Step by step, since it may hardly ever be outside, and no other thread runs meanwhile.
+// Single-steps the thread, because it may rarely be outside and no other thread runs meanwhile.
 static bool leave(struct tracees *t, const struct leave_what *in, size_t who, uint64_t until_ns,
                   uint64_t step_ns, struct user_regs_struct *r)
 {

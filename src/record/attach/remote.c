@@ -23,7 +23,7 @@ enum {
     DYNAMIC_AT_ONCE = 8,
     MAX_CHAIN = 1 << 20,
     VERSION_HIDDEN = 0x8000,
-    LIST_TRIES = 50, // to read the loader's list while it does not change
+    LIST_TRIES = 50, // to read the loader's list while it is consistent
     LIST_PAUSE_NS = 200000,
     START_PAUSE_NS = 1000000,
 };
@@ -38,7 +38,7 @@ bool remote_write(const struct remote *r, uint64_t at, const void *from, size_t 
     return pwrite(r->memory, from, bytes, (off_t)at) == (ssize_t)bytes;
 }
 
-// The kernel ends every transfer at once then, and nothing is at address 0 otherwise.
+// After exit or exec, the kernel returns 0 for every transfer; otherwise address 0 is unmapped.
 bool remote_is_over(const struct remote *r)
 {
     uint8_t byte;
@@ -59,14 +59,14 @@ static int open_file(const struct remote *r, const char *name, int flags, struct
     int fd = open(path, flags | O_CLOEXEC);
     if (fd >= 0)
         return fd;
-    // The kernel refuses the files of a process that ends.
+    // The kernel refuses to open the files of a process that is ending.
     char state = status_letter(r->pid, r->pid, "State");
     if (errno == ENOENT || errno == ESRCH || !state || state == 'Z' || state == 'X')
         return err_set(e, -ESRCH, "%ld: no such process", (long)r->pid);
     return status_denied(r->pid, e);
 }
 
-// The kernel's facts for the loader.
+// Reads the auxiliary vector.
 static int read_auxv(struct remote *r, uint64_t *segments, uint64_t *n_segments, struct err *e)
 {
     int fd = open_file(r, "auxv", O_RDONLY, e);
@@ -111,7 +111,8 @@ static bool is_same_machine(const struct remote *r)
            own.e_ident[EI_CLASS] == other.e_ident[EI_CLASS];
 }
 
-// Entries at once, as far as there are any: an object's dynamic section may end its segment.
+// Reads several entries at once, padded with zeros: the dynamic section may be at the end of its
+// segment.
 static bool read_dynamic(const struct remote *r, uint64_t at, ElfW(Dyn) * to)
 {
     ssize_t n = pread(r->memory, to, DYNAMIC_AT_ONCE * sizeof *to, (off_t)at);
@@ -120,7 +121,7 @@ static bool read_dynamic(const struct remote *r, uint64_t at, ElfW(Dyn) * to)
     return n >= (ssize_t)sizeof *to;
 }
 
-// The loader has put addresses in place of offsets, but in the kernel's own object.
+// The loader has relocated these pointers, except in the vDSO.
 static bool read_tables(const struct remote *r, const struct link_map *m, struct remote_object *o)
 {
     ElfW(Dyn) all[DYNAMIC_AT_ONCE];
@@ -150,7 +151,8 @@ static bool is_called(const struct remote *r, const struct remote_object *o, con
            memcmp(text, name, n) == 0;
 }
 
-// Symbol `i`, if it is the function: its address, and whether that is of an old version.
+// Returns the value of symbol `i` if it is the function, else 0. Sets *hidden if the symbol has a
+// non-default version.
 static uint64_t read_function(const struct remote *r, const struct remote_object *o, uint32_t i,
                               const char *name, bool *hidden)
 {
@@ -165,8 +167,8 @@ static uint64_t read_function(const struct remote *r, const struct remote_object
     return s.st_value;
 }
 
-// The table is number of buckets, number of the first symbol, words of the filter, shift; filter; buckets; hashes. Returns the
-// value of the symbol, 0 when there is none.
+// Looks up a function in the GNU hash table: number of buckets, index of the first symbol, words in
+// the filter, shift; then filter, buckets, hashes. Returns the symbol's value, or 0.
 static uint64_t find_function(const struct remote *r, const struct remote_object *o,
                               const char *name)
 {
@@ -191,7 +193,7 @@ static uint64_t find_function(const struct remote *r, const struct remote_object
     return found;
 }
 
-// The tables of an object that is known already, by what `map` at `at` says; else reads them.
+// Finds the tables of the object in `map`, from the cache or by reading them.
 static bool find_tables(const struct remote *r, uint64_t at, const struct link_map *map,
                         struct remote_object *o)
 {
@@ -200,7 +202,7 @@ static bool find_tables(const struct remote *r, uint64_t at, const struct link_m
         return false;
     for (size_t i = 0; i < r->n_objects; i++) {
         *o = r->objects[i];
-        // Another object may have the place of an unloaded one, and its map, too.
+        // Another object may have replaced an unloaded one, at the same addresses.
         if (o->map == at && o->base == map->l_addr && strcmp(o->name, name) == 0)
             return true;
     }
@@ -211,7 +213,7 @@ static bool find_tables(const struct remote *r, uint64_t at, const struct link_m
     return true;
 }
 
-// Appends the objects that the loader has listed. *whole: it was not changing the list meanwhile.
+// Appends the objects in the loader's list. Sets *whole if the list was consistent.
 static int list_objects(const struct remote *r, struct remote *to, bool *whole)
 {
     struct r_debug before, after;
@@ -237,7 +239,8 @@ static int list_objects(const struct remote *r, struct remote *to, bool *whole)
     return 0;
 }
 
-// Reads the objects that are loaded now. 1: the list is being changed. A thread that has been stopped meanwhile keeps it so.
+// Reads the objects loaded now. Returns 0; 1 if the list is still being changed, for example by a
+// thread that is stopped; or a negative errno.
 static int read_objects(struct remote *r)
 {
     bool whole = false;
@@ -305,7 +308,7 @@ static uint64_t find_libc(const struct remote *r)
     return 0;
 }
 
-// *wait: the loader may not have got that far yet, or another program has been executed meanwhile.
+// Sets *wait if the loader may not have finished yet, or exec was called meanwhile.
 static int read_program(struct remote *r, bool *wait, struct err *e)
 {
     ElfW(Phdr) s[MAX_SEGMENTS];
@@ -326,7 +329,7 @@ static int read_program(struct remote *r, bool *wait, struct err *e)
         base = s[i].p_type == PT_PHDR ? at - s[i].p_vaddr : base;
     for (uint64_t i = 0; i < n; i++)
         dynamic = s[i].p_type == PT_DYNAMIC ? base + s[i].p_vaddr : dynamic;
-    // The kernel has not written its facts yet, or the loader has not seen them.
+    // The auxiliary vector is not written yet, or the loader has not run.
     *wait = !at || r->loader;
     r->r_debug = r->loader ? find_r_debug(r, dynamic) : 0;
     if (!r->r_debug)
@@ -343,7 +346,7 @@ static int read_program(struct remote *r, bool *wait, struct err *e)
     return 0;
 }
 
-// For which a program that has just been executed is waited for, to be loaded.
+// time for a new program to be loaded
 #define START_NS 2000000000u
 
 static int try_open(struct remote *r, pid_t pid, bool *wait, struct err *e)
@@ -383,7 +386,7 @@ void remote_close(struct remote *r)
     r->objects = NULL;
 }
 
-// The object's segments, which begin with its ELF header. None: both 0.
+// Range of the object's segments; the first one starts with the ELF header; both 0 on failure.
 static struct remote_range range_of(const struct remote *r, uint64_t base)
 {
     struct remote_range range = {0};

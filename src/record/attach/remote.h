@@ -1,5 +1,5 @@
-// Memory and symbols of another process, read from that memory: what the loader has there needs no file, and is right in
-// containers, too.
+// Reads memory and symbols of another process. The loader's data in memory needs no files and is
+// also correct in containers.
 #ifndef HEAPTAPE_ATTACH_REMOTE_H
 #define HEAPTAPE_ATTACH_REMOTE_H
 
@@ -12,13 +12,14 @@
 
 enum { REMOTE_NAME = 128 };
 
-// Of a loaded object with dynamic symbols, its tables. A thread that stands still must not wait until they are read again.
+// Tables of a loaded object with dynamic symbols. Cached, so that a stopped thread need not wait
+// until they are read again.
 struct remote_object {
-    uint64_t map; // of the loader
+    uint64_t map; // address of the loader's link_map
     uint64_t base;
-    char name[REMOTE_NAME]; // of its file, the start
+    char name[REMOTE_NAME]; // start of the file name
     uint64_t symbols, strings, hash, versions;
-    uint32_t head[4]; // of the hash table
+    uint32_t head[4]; // start of the hash table
 };
 
 struct remote_found {
@@ -35,43 +36,44 @@ struct remote_range {
 struct remote {
     pid_t pid;
     int memory;            // /proc/PID/mem
-    uint64_t entry;        // where the program began
-    uint64_t loader, libc; // bases of the dynamic linker and of the C library
+    uint64_t entry;        // entry point of the program
+    uint64_t loader, libc; // base addresses of the dynamic linker and libc
     uint64_t r_debug;
-    struct remote_object *objects; // in the order of loading
+    struct remote_object *objects; // in load order
     size_t n_objects, capacity;
-    struct remote_found found[REMOTE_FOUND]; // functions that have been looked up
+    struct remote_found found[REMOTE_FOUND]; // functions that were looked up
     size_t n_found;
 };
 
-// Waits 2 s for a program that is being loaded. 0, or a negative errno: -ESRCH, -EACCES, -ENOTSUP (statically linked, or of
-// another kind than this program).
+// Opens a process. Waits up to 2 s for a program that is being loaded. Returns 0, or a negative
+// errno: -ESRCH, -EACCES, -ENOTSUP (statically linked, or for another machine).
 int remote_open(struct remote *r, pid_t pid, struct err *e);
 void remote_close(struct remote *r);
 
-// Has the process ended, or executed another program, since remote_open? Then nothing can be read or written.
+// Returns true if the process has ended or called exec since remote_open; its memory is then
+// inaccessible.
 bool remote_is_over(const struct remote *r);
 
-// Says so in the place of what failed because of it. Returns -ESRCH.
+// Replaces an error caused by that with a message that the process ended. Returns -ESRCH.
 int remote_set_over(const struct remote *r, struct err *e);
 
 bool remote_read(const struct remote *r, uint64_t at, void *to, size_t bytes);
 bool remote_write(const struct remote *r, uint64_t at, const void *from, size_t bytes);
 
-// Address of the function in the first object, in the order of loading, that defines it; 0: none does. Objects that have been
-// loaded since remote_open are not searched. `name` is kept.
+// Returns the address of the function in the first object that defines it, in load order, or 0.
+// Does not search objects loaded after remote_open. Keeps `name`.
 uint64_t remote_function(struct remote *r, const char *name);
 
-// The same in the last object that defines it, of all that are loaded now.
+// Like remote_function, but searches all objects loaded now, and returns the last definition.
 uint64_t remote_last_function(struct remote *r, const char *name);
 
-// Objects that define the function.
+// Number of objects that define the function.
 size_t remote_count(const struct remote *r, const char *name);
 
-// Is the address in code of the dynamic linker, or of the C library?
+// Returns true if `address` is in the dynamic linker or in libc.
 bool remote_is_libc(const struct remote *r, uint64_t address);
 
-// Where the object lies that has the function; both 0: none has.
+// Returns the range of the object that contains the function; both 0 if not found.
 struct remote_range remote_object_of(const struct remote *r, uint64_t function);
 
 #endif

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Copies the text of the field: "" where there is none.
+// Copies the text of a field, "" if missing.
 static void read_field(pid_t pid, pid_t tid, const char *field, char *to, size_t room)
 {
     char path[64], *line = NULL;
@@ -51,7 +51,7 @@ static bool is_heaptape(pid_t pid)
 
 int status_traced(pid_t pid, pid_t tracer, struct err *e)
 {
-    // A recorder, or ctl, attaches by a process of its own.
+    // Recorder and ctl attach from a child process.
     if (is_heaptape(tracer))
         return err_set(e, -EAGAIN, "%ld: is being recorded already, by process %llu", (long)pid,
                        (unsigned long long)status_number(tracer, tracer, "PPid", 10));
@@ -61,7 +61,7 @@ int status_traced(pid_t pid, pid_t tracer, struct err *e)
 
 enum { CAP_DAC_OVERRIDE_BIT = 1, CAP_SYS_PTRACE_BIT = 19 };
 
-// Of the Yama security module; 0: anything goes that the user's rights allow.
+// The setting of the Yama security module; 0: no restriction.
 static int ptrace_scope(void)
 {
     char digit = '0';
@@ -83,7 +83,7 @@ int status_denied(pid_t pid, struct err *e)
             e, -EACCES,
             "%ld: not permitted: kernel.yama.ptrace_scope is 3, which forbids it until the next boot",
             (long)pid);
-    // /proc/PID/mem is a file of the process's user.
+    // Opening /proc/PID/mem requires the rights of the file's owner.
     if (rights >> CAP_SYS_PTRACE_BIT & ~rights >> CAP_DAC_OVERRIDE_BIT & 1 && user != geteuid())
         return err_set(
             e, -EACCES,
@@ -111,7 +111,8 @@ int status_denied(pid_t pid, struct err *e)
                    (long)pid);
 }
 
-// The kernel would reset what the program does at SIGTRAP: where a thread blocks it, or all ignore it.
+// Returns true if a breakpoint would reset the program's handling of SIGTRAP: a thread blocks a
+// handled SIGTRAP, or the process ignores it.
 static bool needs_trap(pid_t pid)
 {
     char path[64];
@@ -141,7 +142,7 @@ int status_check(pid_t pid, struct err *e)
             (long)pid);
     if (state == 'Z' || state == 'X')
         return err_set(e, -ESRCH, "%ld: the process has ended", (long)pid);
-    // Who is traced may stand still, too.
+    // Check the tracer first: a traced process may be stopped too.
     if (tracer)
         return status_traced(pid, (pid_t)tracer, e);
     if (state == 'T' || state == 't')

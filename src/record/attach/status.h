@@ -1,4 +1,4 @@
-// Fields of /proc/PID/task/TID/status.
+// Reads /proc/PID/task/TID/status and checks whether a process can be attached to.
 #ifndef HEAPTAPE_ATTACH_STATUS_H
 #define HEAPTAPE_ATTACH_STATUS_H
 
@@ -9,17 +9,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// The number in the field of that name, such as "Tgid", and the first letter of its text; 0 where there is no such thread.
+// Return a field such as "Tgid" as a number, or the first letter of its text; 0 if the thread or
+// field is missing.
 uint64_t status_number(pid_t pid, pid_t tid, const char *field, int base);
 char status_letter(pid_t pid, pid_t tid, const char *field);
 
-// Can the process be attached to, as far as /proc says, before anything is changed? 0, or a negative errno.
+// Checks in /proc whether the process can be attached to. Returns 0, or a negative errno.
 int status_check(pid_t pid, struct err *e);
 
-// Names the process that traces a thread of `pid`. Returns -EBUSY, or -EAGAIN if that is heaptape, which does not trace for long.
+// Reports the process that traces a thread of `pid`. Returns -EBUSY, or -EAGAIN if the tracer is
+// heaptape, which detaches soon.
 int status_traced(pid_t pid, pid_t tracer, struct err *e);
 
-// Describes why ptrace of the process is not permitted, and what to do. Returns -EACCES.
+// Explains why ptrace is not permitted and how to permit it. Returns -EACCES.
 int status_denied(pid_t pid, struct err *e);
 
 #endif

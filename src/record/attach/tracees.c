@@ -19,10 +19,10 @@
 #define INT3     0xcc
 #define TRAP_BIT (1ull << (SIGTRAP - 1))
 
-// Without an event; SIGCHLD, which is blocked, ends it early.
+// Sleep without an event. SIGCHLD, which is blocked, ends it early.
 enum { NAP_NS = 500000 };
 
-enum { SEIZE_TRIES = 3 }; // of a thread that the kernel refuses without a reason that /proc shows
+enum { SEIZE_TRIES = 3 }; // attempts if the kernel refuses a thread for no visible reason
 
 static void nap(void)
 {
@@ -57,8 +57,8 @@ static void drop(struct tracees *t, struct tracee *who)
     memmove(who, who + 1, (t->n - i) * sizeof *who);
 }
 
-// Explains why a thread could not be attached to. Returns 0 if nothing is wrong: the kernel returns EPERM for a thread that ends,
-// and for one that a traced thread has created, which is traced from its start.
+// Explains why PTRACE_SEIZE failed. Returns 0 if that is harmless: the kernel returns EPERM for a
+// thread that is ending, and for one created by a traced thread, which is traced already.
 static int explain_refusal(const struct tracees *t, pid_t tid, struct err *e)
 {
     pid_t pid = t->remote->pid;
@@ -69,13 +69,13 @@ static int explain_refusal(const struct tracees *t, pid_t tid, struct err *e)
     return tracer ? status_traced(pid, tracer, e) : status_denied(pid, e);
 }
 
-// Returns 1 if the thread was attached to, 0 if there is no need, or a negative errno.
+// Returns 1 if the thread was attached to, 0 if that is unnecessary, or a negative errno.
 static int seize(struct tracees *t, pid_t tid, struct err *e)
 {
     const long options = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
                          PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXEC;
     bool seized = ptrace(PTRACE_SEIZE, tid, 0, options) == 0;
-    // A thread whose state shows no reason may have been about to end.
+    // The thread may have been about to end.
     for (unsigned i = 0; !seized && errno != ESRCH; i++) {
         struct err why = {0};
         int rc = explain_refusal(t, tid, &why);
@@ -90,8 +90,8 @@ static int seize(struct tracees *t, pid_t tid, struct err *e)
     return seized;
 }
 
-// Attaches to the threads that have no tracer yet, the main thread first: of two processes that attach at once, one has it.
-// Returns how many, or a negative errno.
+// Attaches to all threads without a tracer, the main thread first: if two tracers compete, only one
+// gets the main thread. Returns the number of threads, or a negative errno.
 static int seize_new(struct tracees *t, struct err *e)
 {
     char path[64];
@@ -132,7 +132,7 @@ bool tracees_plant(struct tracees *t, struct attach_breakpoint *b, uint64_t at)
     b->at = at;
     if (!remote_read(t->remote, at, &b->original, 1))
         return false;
-    b->planted = 1; // before it is, for whoever removes it
+    b->planted = 1; // set before writing, in case this process dies
     b->planted = remote_write(t->remote, at, &breakpoint, 1);
     return b->planted;
 }
@@ -155,11 +155,11 @@ static void set_pc(pid_t tid, uint64_t pc)
     if (ptrace(PTRACE_GETREGS, tid, 0, &r) < 0)
         return;
     r.rip = pc;
-    r.orig_rax = (unsigned long long)-1; // no system call is to be restarted
+    r.orig_rax = (unsigned long long)-1; // do not restart a system call
     ptrace(PTRACE_SETREGS, tid, 0, &r);
 }
 
-// Any other stop takes the place of the one that was asked for.
+// Any other stop consumes a requested one, so request it again.
 static void resume(struct tracee *who, int sig)
 {
     who->state = TRACEE_RUNS;
@@ -168,7 +168,7 @@ static void resume(struct tracee *who, int sig)
         ptrace(PTRACE_INTERRUPT, who->tid, 0, 0);
 }
 
-// A child with memory of its own has a copy of the breakpoints that were in when it was forked.
+// Removes the breakpoints that a forked child has copied.
 static void repair(const struct tracees *t, pid_t child)
 {
     const struct attach_breakpoint *const both[] = {t->entry, t->trap};
@@ -180,7 +180,7 @@ static void repair(const struct tracees *t, pid_t child)
         off_t at = (off_t)both[i]->at;
         if (at && pread(memory, &now, 1, at) == 1 && now == INT3 &&
             pwrite(memory, &both[i]->original, 1, at) != 1)
-            errno = 0; // it has ended
+            errno = 0; // the child has ended
     }
     if (memory >= 0)
         close(memory);
@@ -220,8 +220,9 @@ static void on_vfork_done(struct tracees *t, struct tracee *who)
     resume(who, 0);
 }
 
-// Has it executed a breakpoint whose SIGTRAP it has not taken yet? A stop that was asked for comes first. Were the thread left
-// like that, the signal would end the process.
+// Returns true if the thread has hit a breakpoint or finished a step, and its SIGTRAP is still
+// pending because a requested stop was reported first. Detaching now would make the signal kill the
+// process.
 static bool is_trapped(const struct tracees *t, const struct tracee *who)
 {
     uint64_t pc = pc_of(who->tid);
@@ -247,7 +248,7 @@ static enum tracees_event on_stop(struct tracees *t, struct tracee *who, int sig
         resume(who, 0);
         return TRACEES_NOTHING;
     }
-    if (is_trapped(t, who)) { // the next stop is that
+    if (is_trapped(t, who)) { // the next stop is SIGTRAP
         ptrace(PTRACE_CONT, who->tid, 0, 0);
         return TRACEES_NOTHING;
     }
@@ -265,7 +266,8 @@ static void block_trap_again(pid_t tid)
     }
 }
 
-// Is it that of a single step? The program's own breakpoints have SI_KERNEL.
+// Returns true for SIGTRAP of a single step. SIGTRAP of the program's own breakpoints has
+// SI_KERNEL.
 static bool take_trap(struct tracee *who)
 {
     siginfo_t info;
@@ -281,7 +283,7 @@ static bool take_trap(struct tracee *who)
 static enum tracees_event on_trap(struct tracees *t, struct tracee *who)
 {
     uint64_t pc = pc_of(who->tid);
-    if (take_trap(who)) { // it was not waited for
+    if (take_trap(who)) { // left over from an earlier step
         resume(who, 0);
         return TRACEES_NOTHING;
     }
@@ -292,7 +294,7 @@ static enum tracees_event on_trap(struct tracees *t, struct tracee *who)
         set_pc(who->tid, t->entry->at);
         if (t->entry->planted)
             return TRACEES_AT_ENTRY;
-        resume(who, 0); // it was removed meanwhile
+        resume(who, 0); // breakpoint removed meanwhile
         return TRACEES_NOTHING;
     }
     resume(who, SIGTRAP); // the program's own
@@ -314,7 +316,7 @@ static enum tracees_event on_status(struct tracees *t, struct tracee *who, int s
         resume(who, 0);
         return TRACEES_NOTHING;
     case PTRACE_EVENT_EXEC:
-        // Its memory is another program's.
+        // The memory now belongs to another program.
         t->gone = true;
         t->entry->planted = t->trap->planted = 0;
         who->state = TRACEE_STOPPED;
@@ -400,7 +402,7 @@ bool tracees_step(struct tracees *t, size_t who, uint64_t most_ns)
     return false;
 }
 
-// After a signal's handler it comes to the breakpoint again.
+// If a signal handler runs first, the thread reaches the breakpoint again after the handler.
 void tracees_step_over(struct tracees *t, size_t who)
 {
     const uint64_t most_ns = 1000000000u;
@@ -451,7 +453,7 @@ bool tracees_stop_all(struct tracees *t, uint64_t most_ns)
     bool in_time = true;
     for (;;) {
         size_t who;
-        // All first, then all answers. Threads that begin meanwhile are asked, too.
+        // Request all stops before waiting; also for threads created meanwhile.
         for (size_t i = 0; i < t->n; i++)
             tracees_interrupt(t, i);
         in_time = clock_monotonic_ns() - start < most_ns;
@@ -469,7 +471,8 @@ void tracees_continue_all(struct tracees *t, size_t except)
     }
 }
 
-// Does a thread wait for a CPU, and not in the kernel? It may have executed a breakpoint and not taken the signal yet.
+// Returns true if a thread is runnable: it may have hit a breakpoint without receiving the signal
+// yet.
 static bool is_any_runnable(const struct tracees *t)
 {
     for (size_t i = 0; i < t->n; i++) {

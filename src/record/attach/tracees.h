@@ -1,4 +1,4 @@
-// The threads of another process under ptrace(2): they run but for what happens here.
+// The threads of another process under ptrace(2). They run except where stated here.
 #ifndef HEAPTAPE_ATTACH_TRACEES_H
 #define HEAPTAPE_ATTACH_TRACEES_H
 
@@ -6,7 +6,7 @@
 
 #include <sys/user.h>
 
-// A breakpoint. Shared with a process that removes it if this one dies.
+// A breakpoint. In shared memory, so that another process can remove it if this one dies.
 struct attach_breakpoint {
     uint64_t at;
     uint8_t original;
@@ -17,70 +17,71 @@ enum tracee_state {
     TRACEE_RUNS,
     TRACEE_STOPPED,
     TRACEE_LISTENS, // in a group-stop
-    TRACEE_CHILD,   // a new process that stands, and whose parent has not reported it yet
+    TRACEE_CHILD,   // a new process, stopped, that its parent's event has not announced yet
 };
 
 struct tracee {
     pid_t tid;
     enum tracee_state state;
-    bool interrupted; // a stop has been asked for
-    bool steps;       // the SIGTRAP of a single step is to come
-    bool blocks_trap; // it blocks SIGTRAP: the kernel takes that from it at a breakpoint or step
+    bool interrupted; // a stop was requested
+    bool steps;       // SIGTRAP of a single step is pending
+    bool blocks_trap; // blocks SIGTRAP; a breakpoint or step makes the kernel unblock it
 };
 
 struct tracees {
     struct remote *remote;
     struct tracee *all;
     size_t n, capacity;
-    struct attach_breakpoint *entry; // of malloc
-    struct attach_breakpoint *trap;  // where called functions return to
-    bool wanted;     // the breakpoint at the entry is to be there when nobody has to do without
-    unsigned vforks; // children that share the memory
-    bool gone;       // the process has ended, or executed another program
+    struct attach_breakpoint *entry; // at the entry of malloc
+    struct attach_breakpoint *trap;  // return address of called functions
+    bool wanted;                     // plant `entry` again when no vfork child shares the memory
+    unsigned vforks;                 // children that share the memory
+    bool gone;                       // the process has ended or called exec
 };
 
 enum tracees_event {
     TRACEES_NOTHING,
-    TRACEES_AT_ENTRY, // a thread has reached the breakpoint at the entry and stands before it
+    // a thread stopped at the breakpoint `entry`, with the program counter reset to it
+    TRACEES_AT_ENTRY,
     TRACEES_AT_TRAP,
-    TRACEES_STOPPED, // a thread has stopped as asked
+    TRACEES_STOPPED, // a thread stopped on request
 };
 
-// Attaches to all threads, which go on. 0, or a negative errno.
+// Attaches to all threads without stopping them. Returns 0, or a negative errno.
 int tracees_seize(struct tracees *t, struct remote *r, struct attach_breakpoint breakpoints[2],
                   struct err *e);
 
-// Detaches from all threads, after the breakpoints have been removed. They go on where they are.
+// Removes the breakpoints and detaches from all threads.
 void tracees_release(struct tracees *t);
 
-// Inserts a breakpoint, or removes it.
+// Inserts or removes a breakpoint.
 bool tracees_plant(struct tracees *t, struct attach_breakpoint *b, uint64_t at);
 void tracees_lift(struct tracees *t, struct attach_breakpoint *b);
 
-// Takes the next event of any thread, if there is one; *who is the number of the thread that has stopped.
+// Handles one pending event of any thread, if any, and sets *who to the index of a stopped thread.
 enum tracees_event tracees_next(struct tracees *t, size_t *who);
 
-// Lets a stopped thread go on.
+// Resumes a stopped thread.
 void tracees_continue(struct tracees *t, size_t who);
 
-// Lets a thread that stands at the entry go on past it, and puts the breakpoint back in.
+// Resumes a thread that is stopped at `entry`, past the breakpoint.
 void tracees_step_over(struct tracees *t, size_t who);
 
-// Lets a thread that stands execute one instruction, or begin a signal's handler. False: it did not in time, because it waits in
-// the kernel, and runs; or it has ended, and the numbers of threads may be others.
+// Makes a stopped thread execute one instruction or enter a signal handler. Returns false if it
+// waits in the kernel (and now runs) or has ended; indices of threads may then have changed.
 bool tracees_step(struct tracees *t, size_t who, uint64_t most_ns);
 
-// Asks a thread to stop; all of them.
+// Requests that a thread stops.
 void tracees_interrupt(struct tracees *t, size_t who);
 
-// Has each thread stop for a moment and go on: what it was doing in the kernel when it was attached to is over. False: not in
-// time.
+// Stops and resumes each thread once, so that system calls that began before attaching are over.
+// Returns false after a timeout.
 bool tracees_pass_all(struct tracees *t, uint64_t most_ns);
 
-// Stops all threads and waits until they stand. False: not in time.
+// Stops all threads. Returns false after a timeout.
 bool tracees_stop_all(struct tracees *t, uint64_t most_ns);
 
-// Lets all threads go on that have stopped, but `except`.
+// Resumes all stopped threads except number `except`.
 void tracees_continue_all(struct tracees *t, size_t except);
 
 #endif

@@ -1,4 +1,4 @@
-// Where registers and breakpoints are not those of x86-64.
+// Stubs for machines other than x86-64: registers and breakpoints differ.
 #include "record/attach/attach.h"
 
 #include <errno.h>

@@ -21,7 +21,7 @@ void facts_add(struct record_result *result, const struct trace_process *p);
 // end_stamp.
 void facts_window(struct trace_process *p, const struct drain_spool *s);
 
-// Replaces the spool's thread names by those of the live threads, at most 1,024; a process that has
+// Replaces the spool's thread names by the names of live threads, at most 1,024; a process that has
 // ended keeps its names. Frequent for a young process, so that short-lived ones have names, then
 // twice a second.
 void facts_update_thread_names(struct drain_spool *s, uint64_t now);
