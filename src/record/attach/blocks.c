@@ -1,7 +1,7 @@
-// Names and layouts are those of glibc's malloc/malloc.c and malloc/arena.c. None of its variables
-// are exported, so they are found by their invariants: an empty bin of an arena points to itself,
-// and the parameters contain the limits of the thread caches. Everything is verified where
-// possible: sizes, flags, rings, and malloc's own totals.
+// Names and layouts are those of glibc's malloc/malloc.c and malloc/arena.c. Its variables are not
+// exported, so they are found by their invariants: an empty bin of an arena points to itself, and
+// the parameters contain the limits of the thread caches. Everything is verified where possible:
+// sizes, flags, rings, and malloc's own totals.
 #include "record/attach/blocks.h"
 
 #include "base/buf.h"

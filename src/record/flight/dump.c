@@ -2,7 +2,8 @@
 
 #include "record/flight/part.h"
 
-// The frames of the ring are read with a reader of their own, which shares the processes of the other one.
+// Writes the frames of the ring. Reads them with a second reader, which shares the processes of the
+// first one.
 static int put_ring(struct part *p, const struct flight_ring *ring, struct trace_reader *again,
                     struct err *e)
 {
@@ -44,7 +45,7 @@ int dump_write(const struct dump_source *from, struct output *out, struct dump_r
     *result = (struct dump_result){.events = p.writer.events - p.snapshot.blocks,
                                    .blocks = p.snapshot.blocks,
                                    .ns = trace_stamp_ns(s, end) - trace_stamp_ns(s, p.start)};
-    // The processes and the session are the other reader's.
+    // Owned by the first reader.
     again.processes = NULL;
     again.n_processes = 0;
     again.session = (struct trace_session){0};

@@ -16,13 +16,13 @@ struct flight_file {
     char *path, *trigger;
 };
 
-// In the process of the command.
+// Runs in the command's process.
 _Noreturn static void execute(const char *command, const struct flight_file *file)
 {
     static const int reset[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR2};
     for (size_t i = 0; i < sizeof reset / sizeof *reset; i++)
         signal(reset[i], SIG_DFL);
-    // Not the trace, which this process reads there.
+    // Standard input is the trace.
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
         _exit(127);
@@ -38,7 +38,7 @@ static void release(struct flight_file *file)
     free(file->trigger);
 }
 
-// Removes the oldest files, of those that the command is done with. Where all are kept, they need not be remembered.
+// Removes the oldest files whose command has ended. If all files are kept, only forgets them.
 static void keep(struct flight_files *f)
 {
     while (f->commanded && (!f->keep || f->n > f->keep)) {

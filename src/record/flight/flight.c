@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// What the process that writes a dump says of it.
+// Result that the dumping process reports.
 struct written {
     int rc;
     struct err e;
@@ -33,14 +33,14 @@ struct flight {
     struct flight_ring ring;
     struct watch watch;
     struct buf stored;
-    bool batch_ended; // the last frame of events ends a batch
-    bool asked;       // a dump is to be written, and
+    bool batch_ended; // the last EVENTS frame ended a batch
+    bool asked;       // a dump was requested
     char reason[WATCH_REASON_BYTES];
-    uint64_t dumps, failed;  // begun; not written
-    pid_t writer;            // of the dump under work; 0: there is none
-    char *path;              // … its path …
-    char *why;               // … and its reason
-    struct written *written; // shared with that process
+    uint64_t dumps, failed;  // dumps started, and those that failed
+    pid_t writer;            // process that writes the current dump, or 0
+    char *path;              // of the current dump
+    char *why;               // reason of the current dump
+    struct written *written; // shared with the writer
     struct flight_files files;
 };
 
@@ -66,7 +66,7 @@ static int write_to(struct flight *f, struct written *w)
 {
     struct output out;
     const struct dump_source from = {&f->reader, f->converter, &f->ring, f->why};
-    // One without a number replaces the one before.
+    // A dump without a number replaces the previous one.
     bool own = f->dumps > 1 && !strstr(f->settings->path, "%n");
     int rc = output_open(&out, f->path,
                          OUTPUT_ASIDE | (f->settings->force || own ? OUTPUT_FORCE : 0), &w->e);
@@ -78,7 +78,8 @@ static int write_to(struct flight *f, struct written *w)
     return rc < 0 ? rc : closed;
 }
 
-// In a process of its own, which has all as it is now, while this one goes on: the recorder must not wait.
+// Writes the dump in a forked process, which has a copy of the current state, so that the recorder
+// never waits.
 static void begin_dump(struct flight *f)
 {
     f->asked = false;
@@ -126,7 +127,7 @@ static void end_dump(struct flight *f, int status)
     f->path = f->why = NULL;
 }
 
-// Has the process that writes a dump ended? `wait`: until it has.
+// Checks whether the dumping process has ended, or with `wait` waits for it.
 static void reap(struct flight *f, bool wait)
 {
     int status;
@@ -139,7 +140,7 @@ static void reap(struct flight *f, bool wait)
     }
 }
 
-// Hands the oldest frame on, which leaves the ring.
+// Feeds the oldest frame to the converter and drops it from the ring.
 static int pass_on(struct flight *f, struct err *e)
 {
     const struct ring_frame *oldest = flight_ring_at(&f->ring, 0);
@@ -174,13 +175,14 @@ static int see_end(struct flight *f, const struct frame *frame, struct err *e)
     return rc < 0 ? err_set(e, rc, "%s: the end of a process is invalid", f->reader.in->name) : 0;
 }
 
-// Looks at a frame that comes in. A process is announced at once: a fork child, before its parent has come so far.
+// Examines an incoming frame. Feeds PROCESS frames to the converter at once, because a fork child
+// must be known before its parent's events are converted.
 static int see(struct flight *f, struct frame *frame, struct err *e)
 {
     struct trace_item item;
     bool events = frame->type == TRACE_EVENTS, announced = frame->type == TRACE_PROCESS;
     bool ends = frame->type == TRACE_PROCESS_END;
-    // Where a batch ends matters only when a dump is to be written.
+    // The end of a batch matters only while a dump is requested.
     if (!(events && f->asked) && !announced && !ends && frame->type != TRACE_SAMPLES)
         return 0;
     int rc = frame_reader_unpack(&f->reader.frames, &f->stored, frame, e);
@@ -213,7 +215,7 @@ static void see_outside(struct flight *f, uint64_t now_ns)
     }
 }
 
-// The next frame from the recorder: 1, 0 at the end, or a negative errno.
+// Handles the next frame from the recorder. Returns 1, 0 at the end, or a negative errno.
 static int take(struct flight *f, struct err *e)
 {
     struct frame frame;
@@ -265,7 +267,7 @@ static int run(struct flight *f, struct err *e)
     if (f->failed && rc >= 0)
         return err_set(e, -EIO, "%llu of %llu dumps were not written",
                        (unsigned long long)f->failed, (unsigned long long)f->dumps);
-    // A recorder that was killed is no failure of this side.
+    // If the recorder was killed, the input ends early; that is not an error here.
     return nothing ? -ENODATA : rc == -ENODATA ? 0 : rc;
 }
 
@@ -292,7 +294,7 @@ int flight_run(const struct flight_settings *s, struct err *e)
     sigaddset(&asks, SIGUSR2);
     sigprocmask(SIG_UNBLOCK, &asks, NULL);
     f->settings = s;
-    // A dump without a number replaces the one before.
+    // A dump without a number replaces the previous one.
     f->files = (struct flight_files){.keep = strstr(s->path, "%n") ? s->keep : 0,
                                      .command = s->command,
                                      .option = "--on-dump",

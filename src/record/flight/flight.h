@@ -1,5 +1,5 @@
-// `record --flight`: keeps the last part of a recording, and what was live before it, and writes both as a trace when it is
-// asked to.
+// `record --flight`: keeps the end of a recording and the blocks that were live before it, and
+// writes both as a trace on request.
 #ifndef HEAPTAPE_FLIGHT_FLIGHT_H
 #define HEAPTAPE_FLIGHT_FLIGHT_H
 
@@ -10,24 +10,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { FLIGHT_BYTES = 256 << 20 }; // kept when no limit is set
+enum { FLIGHT_BYTES = 256 << 20 }; // without a limit
 
 struct flight_settings {
-    const char *path; // of a dump; %n in it is its number, from 1
-    bool force;       // replace files that were there before
+    const char *path; // path of a dump; %n is replaced by its number, from 1
+    bool force;       // replace existing files
     struct flight_window window;
     struct flight_triggers triggers;
-    uint64_t keep;       // dumps, the last ones; 0: all
-    const char *command; // run by the shell after each dump, with its path as $1; NULL: none
-    // Says that a dump has been written, or why not.
+    uint64_t keep;       // number of latest dumps to keep; 0: all
+    const char *command; // run by the shell after each dump with its path as $1; NULL: none
+    // Reports that a dump was written, or why not.
     void (*note)(const char *text);
 };
 
-// Is the path free? 0, or a negative errno with the text set.
+// Checks that the path can be written. Returns 0, or a negative errno with `e` set.
 int flight_check(const struct flight_settings *s, struct err *e);
 
-// Reads the trace from standard input, to its end; SIGUSR2, which may be blocked before, asks for a dump. 0 or a negative errno
-// with the text set, -ENODATA where nothing came. A dump that cannot be written is said, and the recording goes on.
+// Reads a trace from standard input until it ends. SIGUSR2, which the caller may have blocked,
+// requests a dump. If a dump cannot be written, reports it and continues. Returns 0, or a negative
+// errno with `e` set; -ENODATA if the input is empty.
 int flight_run(const struct flight_settings *s, struct err *e);
 
 #endif

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 
 enum {
-    // A record is written a moment after its stamp was taken. One whose thread was interrupted for so long in between stands
-    // behind the blocks that it may free.
+    // A record is written shortly after its stamp was taken. The part, and the listed blocks, start
+    // this much before the pending records, so that a record delayed by preemption still follows
+    // the block that it frees.
     LATE_NS = 100000000,
 };
 
@@ -19,7 +20,8 @@ static int ignore_ops(void *context, const struct workload_thread_op *ops, size_
     return 0;
 }
 
-// It has ended, and so have its children or they have got its blocks: in a recording of days there may be many.
+// The process and its children have ended or have their own blocks: release it, since a recording
+// of days may have many.
 static int forget(void *context, const struct order_counts *counts,
                   const struct workload_sites *sites)
 {
@@ -35,7 +37,8 @@ static int choose(void *context, const struct trace_process *p, struct convert_s
     return 1;
 }
 
-// A fork child is announced before its first call, and when the recorder has seen it: mostly some milliseconds after the fork.
+// The PROCESS frame of a fork child arrives before its first call and some milliseconds after the
+// fork.
 const struct convert_options part_follow = {
     .choose = choose, .find_forks = true, .lag_ns = 500000000};
 
@@ -44,7 +47,7 @@ static int no_memory(struct part *part)
     return err_set(part->e, -ENOMEM, "%s: out of memory", part->writer.frames.out->name);
 }
 
-// Makes the processes of the recording up to this number known.
+// Extends the tables to `n` processes.
 static int know(struct part *part, size_t n)
 {
     if (HT_GROW(&part->numbers, &part->numbers_capacity, n) < 0 ||
@@ -69,7 +72,7 @@ static int number_process(void *context, const struct convert_unfinished *p)
     return 0;
 }
 
-// The stamp at which the part begins, and the new numbers of its processes.
+// Determines the part's start stamp and numbers its processes.
 static int number_all(struct part *part)
 {
     const struct trace_session *s = &part->from->reader->session;
@@ -98,7 +101,8 @@ static int write_session(struct part *part)
     return rc;
 }
 
-// A process that has its parent's blocks already is nobody's child in the part: it would get them a second time.
+// A process whose converter has already copied its parent's blocks is written without a parent,
+// because readers would copy them again.
 static int write_process(void *context, const struct convert_unfinished *p)
 {
     struct part *part = context;
@@ -170,8 +174,8 @@ static int put_events(struct part *part, const struct trace_item *item)
     return rc == 0 && item->batch_ends ? end_batch(part, item->watermark) : rc;
 }
 
-// What the recording knows of the whole process is true of the part only where it says when, or what happened at the end. A
-// segment keeps the rest for who puts the segments together.
+// Clears the totals of the whole process, which do not apply to the part. A segment keeps them in
+// `whole`, for a program that joins the segments.
 static int put_end_of(struct part *part, const struct trace_process *p)
 {
     struct trace_process of = *p;

@@ -1,31 +1,33 @@
-// Writes a part of a recording as a trace of its own: it begins with the blocks that were live, and goes on with the frames
-// that come next.
+// Writes part of a recording as a complete trace: first the live blocks, then the frames that
+// follow.
 #ifndef HEAPTAPE_FLIGHT_PART_H
 #define HEAPTAPE_FLIGHT_PART_H
 
 #include "convert/convert.h"
 #include "record/flight/snapshot.h"
 
-// How a converter follows what is live, and hands nothing on.
+// Makes a converter track live blocks without output.
 extern const struct convert_options part_follow;
 
 struct part_start {
-    struct trace_reader *reader; // of the frames that came before
-    struct converter *converter; // has been fed all of these
-    const char *dumped;          // why the part is written; NULL: it is a segment
-    uint64_t segment;            // of that number; 0: it is none
-    enum frame_codec codec;      // of the frames
-    int level;                   // of zstd
+    struct trace_reader *reader; // has read the preceding frames
+    struct converter *converter; // was fed all of these frames
+    const char *dumped;          // reason of the dump; NULL for a segment
+    uint64_t segment;            // number of the segment; 0 for a dump
+    enum frame_codec codec;
+    int level; // zstd level
 };
 
-// All is the part's own but what may be read: `start` and `watermark`, stamps of where it begins and of its last batch.
+// `start` and `watermark` may be read: stamps of the start and of the last batch. The other members
+// are private.
 struct part {
     const struct part_start *from;
     struct trace_writer writer;
     struct snapshot snapshot;
-    uint32_t *numbers; // by number in the recording: in the part, or RENUMBER_NONE
-    uint32_t *shifts;  // … how much later the module numbers come in it
-    bool *ended;       // …
+    // by number in the recording: number in the part, or RENUMBER_NONE
+    uint32_t *numbers;
+    uint32_t *shifts; // per process: offset of its module numbers
+    bool *ended;      // per process
     size_t known, numbers_capacity, shifts_capacity, ended_capacity;
     uint32_t n; // processes in the part
     bool in_batch;
@@ -34,14 +36,15 @@ struct part {
     struct err *e;
 };
 
-// Writes what stands before the frames. `from` and `out` are borrowed. *p is to be released in any case. 0 or a negative errno
-// with the text set.
+// Writes everything before the frames. Borrows `from` and `out`. Release *p also on failure.
+// Returns 0, or a negative errno with `e` set.
 int part_begin(struct part *p, const struct part_start *from, struct output *out, struct err *e);
 
-// Writes an item that a reader has read, whose processes have the numbers of the recording.
+// Writes an item with the recording's process numbers.
 int part_item(struct part *p, const struct trace_item *item);
 
-// Ends the processes that go on, and the trace. `continues`: another segment follows. `unrecorded` may be NULL.
+// Ends the trace, and before that the processes that have not ended. `continues`: another segment
+// follows. `unrecorded` may be NULL.
 int part_end(struct part *p, const struct trace_unrecorded *unrecorded, bool continues);
 
 void part_release(struct part *p);

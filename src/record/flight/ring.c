@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { OVERHEAD = sizeof(struct ring_frame) + 32 }; // of a frame: its place, and malloc's own
+enum { OVERHEAD = sizeof(struct ring_frame) + 32 }; // memory per frame, with malloc's overhead
 
 void flight_ring_release(struct flight_ring *r)
 {

@@ -1,35 +1,36 @@
-// The last frames of a trace that comes in, as they are stored: those for which there is no more room leave at the other end.
+// The last frames of an incoming trace, in stored form. The oldest are dropped when a limit is
+// exceeded.
 #ifndef HEAPTAPE_FLIGHT_RING_H
 #define HEAPTAPE_FLIGHT_RING_H
 
 #include "base/frame.h"
 
-// `stored` is owned.
+// A frame; `stored` is owned.
 struct ring_frame {
-    struct frame frame; // all but the data
-    uint64_t came_ns;   // CLOCK_MONOTONIC
+    struct frame frame; // without data
+    uint64_t came_ns;   // arrival, CLOCK_MONOTONIC
     struct buf stored;
 };
 
-// All but the limits is the ring's own; all zero is empty.
+// Set the limits and leave the rest zero for an empty ring.
 struct flight_ring {
-    uint64_t max_bytes; // with what the ring itself needs
-    uint64_t max_ns;    // UINT64_MAX: there is no limit in time
+    uint64_t max_bytes; // including the ring's own memory
+    uint64_t max_ns;    // UINT64_MAX: no limit
     struct ring_frame *frames;
-    size_t first, n, capacity; // a power of two
+    size_t first, n, capacity; // capacity is a power of two
     uint64_t bytes;
 };
 
 void flight_ring_release(struct flight_ring *r);
 
-// Takes a copy of what frame_read_stored has read. 0 or -ENOMEM.
+// Appends a copy of a frame from frame_read_stored. Returns 0, or -ENOMEM.
 int flight_ring_push(struct flight_ring *r, const struct frame *f, const struct buf *stored,
                      uint64_t now_ns);
 
-// The i-th frame, the oldest first; i < n.
+// Returns frame `i`, counted from the oldest; requires i < n.
 const struct ring_frame *flight_ring_at(const struct flight_ring *r, size_t i);
 
-// Is there one that has to leave?
+// Returns true if the oldest frame exceeds a limit.
 bool flight_ring_is_over(const struct flight_ring *r, uint64_t now_ns);
 
 // Drops the oldest frame.

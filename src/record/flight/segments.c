@@ -21,13 +21,14 @@ struct segments {
     struct part_start start;
     struct part part;
     struct output out;
-    bool open;        // a segment is
-    char *path;       // of the segment …
-    char *unfinished; // … and its name until it is whole
+    bool open;        // a segment is being written
+    char *path;       // final path of the segment
+    char *unfinished; // path until it is complete
     uint64_t begun_ns;
-    uint64_t start_bytes; // of the segment: what it repeats, and the blocks that are live
-    int64_t owed_bytes;   // of what is new, by all segments: see owe
-    uint64_t touched; // segments that others removed, replaced or truncated while they were written
+    // size of the segment's start, which repeats earlier data and lists live blocks
+    uint64_t start_bytes;
+    int64_t owed_bytes; // new data due before segments may end, see owe
+    uint64_t touched;   // segments that others removed, replaced or truncated during writing
     struct flight_files files;
 };
 
@@ -51,20 +52,21 @@ static int no_memory(const struct segments *s, struct err *e)
     return err_set(e, -ENOMEM, "%s: out of memory", s->settings->path);
 }
 
-// What segments repeat of those before is at most a fifth of what is new in all, and the blocks that are live are at most as
-// much: else small segments would write many times the recording.
+// Bounds the overhead: over all segments, repeated data may be at most a fifth of the new data, and
+// lists of live blocks at most as much as the new data. Without this, small segments would multiply
+// the size of a recording.
 static void owe(struct segments *s)
 {
     enum { BLOCK_BYTES = 16, NEW_PER_REPEATED = 5 };
     uint64_t start = s->out.offset, live = s->part.snapshot.blocks * BLOCK_BYTES;
     live = live < start ? live : start;
     s->start_bytes = start;
-    // The first one repeats nothing.
+    // The first segment repeats nothing.
     if (s->start.segment > 1)
         s->owed_bytes += (int64_t)(live + NEW_PER_REPEATED * (start - live));
 }
 
-// Bytes of the segment that are new.
+// New data in the segment.
 static int64_t new_bytes(const struct segments *s)
 {
     return (int64_t)(s->out.offset - s->start_bytes);
@@ -88,7 +90,7 @@ static int begin(struct segments *s, struct err *e)
     return rc;
 }
 
-// The segment gets its name, which a file that came there meanwhile keeps.
+// Renames the finished segment. Without --force, an existing file is kept.
 static int publish(struct segments *s, struct err *e)
 {
     int rc = renameat2(AT_FDCWD, s->unfinished, AT_FDCWD, s->path,
@@ -112,7 +114,7 @@ static void forget(struct segments *s)
     s->open = false;
 }
 
-// A segment that others touched is no reason to lose the next ones.
+// Reports a segment that others modified. The recording continues.
 static void see_touched(struct segments *s, struct err *e)
 {
     s->settings->note(e->text);
@@ -143,7 +145,7 @@ static bool is_over(const struct segments *s)
 {
     const struct flight_window *w = &s->settings->window;
     bool full = w->bytes && s->out.offset >= w->bytes;
-    // Where SIZE is small for the rate of the events, segments are larger. Small files cost little.
+    // If the size limit is small for the event rate, segments get larger. Small files cost little.
     bool repeats = s->start_bytes > MIN_REPEATED_BYTES && s->start_bytes > w->bytes / 2 &&
                    new_bytes(s) < s->owed_bytes;
     return (full && !repeats) ||
@@ -185,7 +187,7 @@ static int run(struct segments *s, struct err *e)
         forget(s);
         return -ENODATA;
     }
-    // A recorder that was killed: the segment is whole, and the recording is not.
+    // If the recorder was killed, the segment is complete, but the recording is not.
     if (rc == 0 && (read == 0 || read == -ENODATA))
         rc = end(s, !s->reader.saw_end, e);
     forget(s);

@@ -1,4 +1,5 @@
-// `record --segment`: writes a recording as files that each are a trace: all but the first begin with the blocks that are live.
+// `record --segment`: writes a recording as several files, each a complete trace. All but the first
+// start with the live blocks.
 #ifndef HEAPTAPE_FLIGHT_SEGMENTS_H
 #define HEAPTAPE_FLIGHT_SEGMENTS_H
 
@@ -10,22 +11,25 @@
 #include <stdint.h>
 
 struct segments_settings {
-    const char *path; // %n in it is a segment's number, from 1; it is PATH.part until it is whole
-    bool force;       // replace files that were there before
-    struct flight_window window; // of a segment: one that is over the limit ends with its batch
+    // %n is replaced by the number, from 1; the file is called PATH.part until it is complete
+    const char *path;
+    bool force; // replace existing files
+    // size of a segment, which ends with the batch that exceeds a limit
+    struct flight_window window;
     enum frame_codec codec;
-    int level;           // of zstd
-    uint64_t keep;       // segments, the last ones; 0: all
-    const char *command; // run by the shell after each segment, with its path as $1; NULL: none
+    int level;           // zstd level
+    uint64_t keep;       // number of latest segments to keep; 0: all
+    const char *command; // run by the shell after each segment with its path as $1; NULL: none
     void (*note)(const char *text);
-    void (*published)(void *context); // a segment has got its name; NULL: nothing is called
+    void (*published)(void *context); // called when a segment is complete; may be NULL
     void *context;
 };
 
-// Are the first names free? 0, or a negative errno with the text set.
+// Checks that the first segment's path is free. Returns 0, or a negative errno with `e` set.
 int segments_check(const struct segments_settings *s, struct err *e);
 
-// Reads the trace from standard input, to its end. 0 or a negative errno with the text set, -ENODATA where nothing came.
+// Reads a trace from standard input until it ends. Returns 0, or a negative errno with `e` set;
+// -ENODATA if the input is empty.
 int segments_run(const struct segments_settings *s, struct err *e);
 
 #endif

@@ -9,13 +9,13 @@
 
 enum { BUFFER_WORDS = 1 << 14 };
 
-// A stream as it is written.
+// State of the stream that is being written.
 struct lane {
     struct trace_writer *writer;
-    struct trace_segment next; // names of the stream; first_word counts on
-    struct codec_state state;  // behind the last word in the buffer
+    struct trace_segment next; // identifies the stream; first_word is the next position
+    struct codec_state state;  // after the last word in the buffer
     uint64_t stamp;
-    uint64_t *words; // the buffer
+    uint64_t *words; // buffer
     uint32_t n;
     uint64_t blocks; // listed
     struct err *e;
@@ -87,7 +87,7 @@ static int flush(struct lane *l)
 {
     uint32_t n = l->n;
     l->n = 0;
-    // Each buffer begins as if nothing was before it, since its records set what they need.
+    // Each buffer starts with an initial state, which its records then set.
     return write_words(l, l->words, n, &(struct codec_state){0});
 }
 
@@ -117,7 +117,8 @@ static int put_module(struct lane *l, const struct workload_module *m)
     return put(l, &ev);
 }
 
-// A frame lies in the last module of those before it that hold its address.
+// Writes the stack frames in module `module`. They must follow that module and precede later
+// modules at the same addresses.
 static int put_frames(struct lane *l, const struct site_table *t, size_t module)
 {
     int rc = 0;
@@ -133,7 +134,8 @@ static int put_frames(struct lane *l, const struct site_table *t, size_t module)
     return rc;
 }
 
-// Does a frame lie in the module of this number?
+// Returns a flag per module: whether a stack frame lies in it. The caller frees it. NULL: out of
+// memory.
 static bool *used_modules(const struct site_table *t)
 {
     bool *used = calloc(t->all.n_modules + 1, sizeof *used);
@@ -164,7 +166,7 @@ static int put_block(void *context, const struct heap_block *b)
     return b->size_unknown ? 0 : put(l, &ev);
 }
 
-// The release halves whose second halves are still to come.
+// Writes the first halves of reallocs whose second halves are pending.
 static int put_pending(struct lane *l, const struct order_thread *t)
 {
     int rc = 0;
@@ -175,7 +177,7 @@ static int put_pending(struct lane *l, const struct order_thread *t)
     return rc;
 }
 
-// The words that are left, behind what stands in the buffer.
+// Writes the buffer and then the stream's pending words.
 static int put_queue(struct lane *l, const struct merge_stream *s)
 {
     int rc = flush(l);
@@ -200,7 +202,7 @@ static int write_stream(struct lane *l, struct snapshot *to, uint32_t number,
     return rc;
 }
 
-// Of a thread that lives: the stream that lists the blocks. NULL: there is none.
+// Main stream of a live thread, which lists the blocks; NULL if no thread lives.
 static const struct merge_stream *first_stream(const struct order *o)
 {
     for (size_t i = 0; i < o->merge.n_streams; i++) {
@@ -226,7 +228,7 @@ static int write_process(struct snapshot *to, struct lane *l, uint32_t number,
     l->next.tid = first ? first->tid : to->pid;
     l->next.thread = first ? first->thread : 0;
     int rc = write_lists(l, o, notes);
-    // Blocks are listed before a realloc of them goes on.
+    // Blocks are listed before pending reallocs of them.
     l->stamp = to->stamp + 1;
     if (rc == 0 && first)
         rc = write_stream(l, to, number, first);

@@ -1,40 +1,41 @@
-// What an order knows and what it has not put out yet, as the first records of a trace: one that begins in the middle of a
-// recording.
+// Writes the state of an order and its pending records as the first records of a trace that starts
+// in the middle of a recording.
 #ifndef HEAPTAPE_FLIGHT_SNAPSHOT_H
 #define HEAPTAPE_FLIGHT_SNAPSHOT_H
 
 #include "convert/heap.h"
 #include "trace/writer.h"
 
-// The smallest stamp of a record that has not been put out. UINT64_MAX: all have been.
+// Smallest stamp of a pending record; UINT64_MAX: none.
 uint64_t snapshot_stamp(const struct order *o);
 
 struct snapshot {
-    struct trace_writer *writer; // in a batch
-    uint64_t stamp;        // at which the blocks are listed: not above snapshot_stamp of any order
+    struct trace_writer *writer; // inside a batch
+    uint64_t stamp;        // of the listed blocks; must not exceed snapshot_stamp of any order
     uint64_t blocks;       // listed so far
-    uint32_t process, pid; // of the process under work: its number in the new trace
-    // By stream: what is to be added to the numbers of its words that come later, for snapshot_first_word.
+    uint32_t process, pid; // current process: its number in the new trace, its pid
+    // Per stream: offset of its later word numbers, for snapshot_first_word.
     struct map shifts;
 };
 
-// Modules of the process that are its parent's: they come before its own, by whose numbers the recorder names code.
+// Number of modules that the process inherited. They precede its own modules, and the recorder
+// names code by module number.
 uint32_t snapshot_inherited_modules(const struct order *o);
 
-// Writes the names of code that the order has, for the process of this number; outside of a batch. 0 or a negative errno with
-// the text set.
+// Writes the order's names of code for process `process`. Call outside a batch. Returns 0, or a
+// negative errno with `e` set.
 int snapshot_write_names(struct trace_writer *w, uint32_t process, const struct order *o,
                          struct err *e);
 
 void snapshot_release(struct snapshot *s);
 
-// Writes one process: modules and stack frames, its live blocks as PREEXISTING, begun reallocs, and then the records that have
-// not been put out. A block whose size is not known is left out. `number` is the process's number in the old trace. 0 or a
-// negative errno with the text set.
+// Writes one process: its modules and stack frames, its live blocks as PREEXISTING, begun reallocs,
+// then its pending records. Omits blocks of unknown size. `number`: the process in the old trace.
+// Returns 0, or a negative errno with `e` set.
 int snapshot_write(struct snapshot *s, uint32_t number, const struct order *o,
                    const struct heap_notes *notes, struct err *e);
 
-// Where the segment of the old trace, which comes after what the order was fed, stands in its stream in the new one.
+// Position in the new trace of a segment that follows the converted part of the old trace.
 uint64_t snapshot_first_word(const struct snapshot *s, const struct trace_segment *old);
 
 #endif

@@ -14,7 +14,7 @@
 
 enum { LOOK_NS = 200000000, REARM_PERCENT = 90 };
 
-// "80%", of 1 to 99, or as much as `most` says.
+// Parses "80%"; from 1 to `most`.
 static int parse_percent(const char *text, uint64_t most, uint64_t *percent)
 {
     char number[32];
@@ -27,7 +27,7 @@ static int parse_percent(const char *text, uint64_t most, uint64_t *percent)
     return rc < 0 || *percent == 0 || *percent > most ? -EINVAL : 0;
 }
 
-// "20%/5min"
+// Parses "20%/5min".
 static int parse_growth(char *text, struct flight_triggers *t)
 {
     char *slash = strchr(text, '/');
@@ -80,7 +80,8 @@ void watch_release(struct watch *w)
     free(w->processes);
 }
 
-// Above the limit for the first time, or again: in between it was well below it.
+// Returns true if `value` exceeds the limit for the first time since it was below REARM_PERCENT of
+// it.
 static bool crosses(bool *above, uint64_t value, uint64_t limit)
 {
     bool crossed = !*above && value > limit;
@@ -107,7 +108,8 @@ static void drop_point(struct watch_state *p)
     memmove(p->points, p->points + 1, p->n_points * sizeof *p->points);
 }
 
-// The first point is the last one that is as old as the span, where there is one. Points are at least 1/31 of it apart.
+// The first point is the newest one that is at least growth_ns old, if there is one. Points are at
+// least 1/31 of growth_ns apart.
 static bool see_growth(const struct watch *w, struct watch_state *p, const struct trace_process *of,
                        uint64_t ns, uint64_t rss, char *reason)
 {
@@ -124,7 +126,7 @@ static bool see_growth(const struct watch *w, struct watch_state *p, const struc
         snprintf(reason, WATCH_REASON_BYTES, "rss+%llu%%: process %u has %s, and had %s %s before",
                  (unsigned long long)t->growth_percent, of->pid, human_bytes(now, rss),
                  human_bytes(before, old), human_ns(span, (double)age));
-    // What has grown is reported once.
+    // Report the same growth only once.
     p->n_points = grown ? 0 : p->n_points;
     p->stamps[p->n_points] = ns;
     p->points[p->n_points++] = rss;
@@ -224,7 +226,8 @@ static bool is_failure(const struct watch *w)
     return w->ended && w->exit_status != 0;
 }
 
-// A process that exits is shown in the root of cgroups of version 1.
+// In version 1, an exiting process is listed in the root cgroup, so the previous cgroup counts its
+// kill.
 static bool look_at_left(struct watch *w, char *reason)
 {
     struct proc_cgroup c;
@@ -238,7 +241,8 @@ bool watch_end(struct watch *w, char *reason)
     int status = (int)w->exit_status;
     if (t->oom && (look(w, reason) || (w->killed && look_at_left(w, reason))))
         return true;
-    // The first look may have come after the kill; and where nothing counts such kills, each SIGKILL may be one.
+    // The first read may have come after the kill; and if the kernel does not count OOM kills, any
+    // SIGKILL may be one.
     if (t->oom && w->killed && w->group.oom_kills) {
         snprintf(reason, WATCH_REASON_BYTES,
                  "oom: SIGKILL terminated the program, %sfor want of memory",

@@ -1,32 +1,33 @@
-// When a flight recording is to be dumped: what is asked for, against what is seen of the processes.
+// Triggers of a flight dump, and the observation of processes that fires them.
 #ifndef HEAPTAPE_FLIGHT_WATCH_H
 #define HEAPTAPE_FLIGHT_WATCH_H
 
 #include "record/processes/cgroup.h"
 #include "trace/trace.h"
 
-// All zero: at nothing but the end. Numbers that are 0 are not asked for.
+// All zero: dump only at the end. A number that is 0 is unused.
 struct flight_triggers {
-    bool any;                // one was named: else a dump is written at the end
-    uint64_t rss_bytes;      // a process has more resident memory than that
-    uint64_t growth_percent; // its resident memory is so much higher …
-    uint64_t growth_ns;      // … than it was this long before
-    uint64_t cgroup_percent; // the processes' cgroup uses more than this share of its limit
+    bool any;                // a trigger was named; otherwise a dump is written at the end
+    uint64_t rss_bytes;      // RSS of a process exceeds this
+    uint64_t growth_percent; // RSS of a process has grown by this …
+    uint64_t growth_ns;      // … within this time
+    uint64_t cgroup_percent; // the cgroup uses more than this share of its limit
     uint64_t
-        pressure_percent; // tasks of it wait for memory during more than this share of the time
+        // tasks of the cgroup wait for memory during more than this share of the time
+        pressure_percent;
     bool exit,
-        failure; // the recording ends; and the program was killed by a signal, or its exit status is not 0
-    bool oom; // the kernel has killed a process of the cgroup for want of memory
+        failure; // the recording ended; the program failed: signal, or exit status other than 0
+    bool oom;    // the OOM killer killed a process of the cgroup
 };
 
-// Parses a list of triggers, separated by commas, as the manual describes them. 0 or -EINVAL.
+// Parses a comma-separated list of triggers, see the manual. Returns 0, or -EINVAL.
 int flight_triggers_parse(const char *text, struct flight_triggers *t);
 
 enum { WATCH_POINTS = 32, WATCH_REASON_BYTES = 200 };
 
 struct watch_state {
-    bool above; // rss_bytes of the triggers, since when it was reported
-    // Of the last growth_ns: the memory at points in time.
+    bool above; // RSS was reported as above rss_bytes
+    // RSS during the last growth_ns.
     uint64_t stamps[WATCH_POINTS], points[WATCH_POINTS];
     unsigned n_points;
 };
@@ -34,32 +35,33 @@ struct watch_state {
 struct watch {
     const struct flight_triggers *triggers;
     const struct trace_session *session;
-    struct watch_state *processes; // by number
+    struct watch_state *processes; // by process number
     size_t n, capacity;
-    uint64_t look_ns; // when the cgroup is looked at next: CLOCK_MONOTONIC
+    uint64_t look_ns; // next read of the cgroup, CLOCK_MONOTONIC
     struct watch_group {
-        char lines[4096];   // /proc/PID/cgroup
-        uint64_t oom_kills; // UINT64_MAX: not known yet
-    } group, left;          // the first process's, and the one before it
-    bool above_limit;       // as watch_state.above
-    bool above_pressure;    // likewise
-    bool ended, killed;     // the recording's own program: it has ended; by SIGKILL
-    uint64_t exit_status;   // as wait(2)
+        char lines[4096];   // text of /proc/PID/cgroup
+        uint64_t oom_kills; // UINT64_MAX: unknown
+    } group, left;          // cgroup of the first process, and its previous one
+    bool above_limit;       // like watch_state.above
+    bool above_pressure;
+    bool ended, killed;   // the recorded program has ended, and by SIGKILL
+    uint64_t exit_status; // as returned by wait(2)
 };
 
 void watch_init(struct watch *w, const struct flight_triggers *t, const struct trace_session *s);
 void watch_release(struct watch *w);
 
-// Each returns true when that is a reason for a dump, which is written to `reason` (of WATCH_REASON_BYTES).
+// Each returns true if a trigger fires, and writes its description to `reason`
+// (WATCH_REASON_BYTES).
 bool watch_sample(struct watch *w, const struct trace_process *p, const struct trace_sample *s,
                   char *reason);
 bool watch_cgroup(struct watch *w, const struct trace_process *p, uint64_t now_ns, char *reason);
 bool watch_end(struct watch *w, char *reason);
 
-// The part of watch_cgroup that follows the look.
+// Second half of watch_cgroup, after the cgroup was read.
 bool watch_limits(struct watch *w, const struct proc_cgroup *c, char *reason);
 
-// The end of a process.
+// Handles the end of a process.
 void watch_process_end(struct watch *w, const struct trace_process *p);
 
 #endif
