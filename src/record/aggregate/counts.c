@@ -27,9 +27,10 @@ void aggregate_counts_release(struct aggregate_counts *c)
     *c = (struct aggregate_counts){0};
 }
 
-// A block in 4 bytes: its size, the thread that allocated it, and that there is one.
+// A block in 4 bytes: size, allocating thread, and a bit that a block exists.
 enum { PACKED_SIZE_BITS = 16, PACKED_THREAD_BITS = 15 };
-static const uint32_t UNPACKED = 1u << PACKED_SIZE_BITS; // of no block: it stands in the map
+// matches no block: its value is in the map
+static const uint32_t UNPACKED = 1u << PACKED_SIZE_BITS;
 
 static uint64_t block_of(const struct aggregate_counts *c, uint32_t slot)
 {
@@ -71,7 +72,7 @@ static int set_site(struct aggregate_counts *c, uint32_t slot, uint32_t site)
     return 0;
 }
 
-// The site of the block in the slot, which is forgotten.
+// Removes the call site of the block in the slot and returns it.
 static uint32_t take_site(struct aggregate_counts *c, uint32_t slot)
 {
     if (!c->by_site.sample_bytes)
@@ -101,7 +102,7 @@ static int add_block(struct aggregate_counts *c, const struct workload_op *op, u
                                 op->kind == HT_PREEXISTING);
 }
 
-// An op on a slot, which is handed to the summary as one on slot 0.
+// Counts an op on a slot. The summary gets it as an op on slot 0.
 static int count_block(struct aggregate_counts *c, uint32_t thread, const struct workload_op *op)
 {
     struct workload_op first = *op;
@@ -154,7 +155,7 @@ int aggregate_counts_ops(struct aggregate_counts *c, const struct workload_threa
     for (size_t i = 0; i < n; i++)
         __builtin_prefetch(ops[i].op.slot < c->n_slots ? &c->blocks[ops[i].op.slot] : NULL, 1);
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        // A stamp below the start is far above as a difference, and does no harm.
+        // The difference of a stamp before the start wraps to a large number, which is harmless.
         if (__builtin_expect(ops[i].op.stamp - c->start_stamp >= c->by_site.next_cut, 0))
             rc = aggregate_counts_reach(c, ops[i].op.stamp);
         if (rc == 0)

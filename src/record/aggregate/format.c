@@ -8,9 +8,9 @@
 #include <errno.h>
 
 enum {
-    HEAD_BYTES = 5,          // of a payload in a buffer: its type, its length
-    TOTALS_BYTES = 4 << 20,  // of a frame, before its last row
-    ROW_NUMBERS = 7 + 3 * 5, // at most, before the levels
+    HEAD_BYTES = 5,          // type and length, before a payload
+    TOTALS_BYTES = 4 << 20,  // per frame, before its last row
+    ROW_NUMBERS = 7 + 3 * 5, // maximum, without the levels
 };
 
 int aggregate_put(struct buf *b, enum aggregate_frame type, const void *payload, size_t n)
@@ -47,7 +47,7 @@ static int put_periods(struct buf *b, struct buf *payload, const struct aggregat
     return put_buf(b, AGGREGATE_PERIODS, payload);
 }
 
-// What rounding leaves of a sum of nothing may be below 0.
+// A sum of zero can round below 0.
 static void put_double(struct buf *b, double v)
 {
     uint64_t bits;
@@ -69,7 +69,7 @@ static void put_estimate(struct buf *b, const struct estimate *e)
 static void put_row(struct buf *b, const struct by_site *s, size_t i)
 {
     const struct by_site_totals *t = &s->sites[i];
-    // What was live at a peak that came after the site's last change is what is live now.
+    // If the peak came after the site's last change, its counts at the peak are its current ones.
     bool same = t->seen_peak != s->peaks;
     put_number(b, t->calls);
     put_number(b, t->bytes);

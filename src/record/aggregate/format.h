@@ -1,4 +1,5 @@
-// The file that `record --aggregate` writes: docs/reference/aggregate-format.md. Frames of base/frame.h.
+// The file that `record --aggregate` writes: docs/reference/aggregate-format.md. Frames as in
+// base/frame.h.
 #ifndef HEAPTAPE_AGGREGATE_FORMAT_H
 #define HEAPTAPE_AGGREGATE_FORMAT_H
 
@@ -11,30 +12,29 @@ enum { AGGREGATE_VERSION = 1 };
 
 // Frame types. Wire values.
 enum aggregate_frame {
-    AGGREGATE_SESSION = 1, // fields, as in a trace; always the first frame
-    AGGREGATE_PROCESS =
-        2, // fields, as in a trace: what follows, to the next such frame, is of this process
+    AGGREGATE_SESSION = 1,    // fields, as in a trace; always the first frame
+    AGGREGATE_PROCESS = 2,    // fields, as in a trace; following frames belong to this process
     AGGREGATE_SUMMARY = 3,    // fields, as in a workload
-    AGGREGATE_PERIODS = 4,    // varints: live bytes at the ends of the periods
+    AGGREGATE_PERIODS = 4,    // varints: live bytes at the end of each period
     AGGREGATE_TOTALS = 5,     // of call sites
     AGGREGATE_SITES = 6,      // as in a workload
     AGGREGATE_NAMES = 7,      // as in a workload
-    AGGREGATE_OTHERS = 8,     // a varint, then fields: processes that are kept as a sum alone
+    AGGREGATE_OTHERS = 8,     // a varint, then fields: number and sum of the other processes
     AGGREGATE_UNRECORDED = 9, // fields, as in a trace
     AGGREGATE_END = 10,       // fields; always the last frame
 };
 
 // Tags of the fields of END. Wire values.
 enum aggregate_field {
-    AGGREGATE_F_STAMP = 1, // up to which events are counted
+    AGGREGATE_F_STAMP = 1, // stamp of the last counted event
     AGGREGATE_F_STATE = 2, // enum aggregate_state
 };
 
-// Of the recording, when the file was written. Wire values.
+// State of the recording when the file was written. Wire values.
 enum aggregate_state {
     AGGREGATE_UNDER_WAY = 0,
     AGGREGATE_ENDED = 1,
-    AGGREGATE_CUT_OFF = 2, // the recorder ended before it
+    AGGREGATE_CUT_OFF = 2, // the recorder ended first
 };
 
 struct aggregate_end {
@@ -42,9 +42,9 @@ struct aggregate_end {
     enum aggregate_state state;
 };
 
-// A payload and its frame's type, one after the other in a buffer. 0 or -ENOMEM.
+// Append a frame type and payload to a buffer. Return 0, or -ENOMEM.
 //
-// All of a process: `facts` is the payload of its PROCESS frame.
+// `facts` is the payload of the process's PROCESS frame.
 struct aggregate_process {
     const struct buf *facts;
     const struct workload_summary *summary;
@@ -55,10 +55,11 @@ int aggregate_put_process(struct buf *b, const struct aggregate_process *p);
 int aggregate_put(struct buf *b, enum aggregate_frame type, const void *payload, size_t n);
 int aggregate_put_end(struct buf *b, const struct aggregate_end *end);
 
-// Writes them as frames. 0 or a negative errno with the text set.
+// Writes the buffered payloads as frames. Returns 0, or a negative errno with `e` set.
 int aggregate_write_frames(struct frame_writer *w, const struct buf *b, struct err *e);
 
-// Fill in from a payload. The sites and levels of `to` grow row by row, from an empty one whose sample_bytes is set. 0, -EBADMSG, -ENOMEM.
+// Decode payloads. aggregate_get_totals appends the sites and levels; `to` must be empty at first,
+// with sample_bytes set. Return 0, -EBADMSG, or -ENOMEM.
 int aggregate_get_periods(const uint8_t *at, size_t n, struct by_site *to,
                           uint64_t levels[BY_SITE_BINS]);
 int aggregate_get_totals(const uint8_t *at, size_t n, struct by_site *to);

@@ -8,18 +8,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// The process under work.
+// State of reading; the current process.
 struct stat_reading {
     struct file_stat *s;
     struct frame_reader frames;
-    bool open; // there is one
+    bool open; // a PROCESS frame was read
     struct by_site by_site;
     struct workload_sites sites;
     uint64_t levels[BY_SITE_BINS];
     uint64_t n_others;
     struct workload_summary others;
     struct aggregate_end end;
-    bool over; // END has come
+    bool over; // END was read
 };
 
 static uint64_t to_ns(const struct file_stat *s, uint64_t stamps)
@@ -35,7 +35,7 @@ static void keep_periods(struct stat_reading *r)
     memcpy(p->live_bytes, r->levels, sizeof p->live_bytes);
 }
 
-// All frames of the process have come.
+// Adds the process when its last frame was read.
 static int end_process(struct stat_reading *r)
 {
     bool kept = false;
@@ -73,7 +73,7 @@ static int get_sites(struct stat_reading *r, const struct frame *f)
         return format_get_summary(f->data, f->size,
                                   &r->s->processes[r->s->n_processes - 1].summary);
     case AGGREGATE_PERIODS:
-        // What has come before it has as many levels as it said.
+        // Sites before this frame would have a different number of levels.
         return r->by_site.n_sites ? -EBADMSG
                                   : aggregate_get_periods(f->data, f->size, &r->by_site, r->levels);
     case AGGREGATE_TOTALS:
@@ -115,7 +115,7 @@ static int get_frame(struct stat_reading *r, const struct frame *f)
     case AGGREGATE_NAMES:
         return r->open ? get_sites(r, f) : -EBADMSG;
     }
-    return 0; // of a later version
+    return 0; // from a later version
 }
 
 static int get_frames(struct stat_reading *r, struct err *e)

@@ -15,15 +15,15 @@ enum { LEVEL = 3 }; // of zstd
 
 struct job;
 
-// A process as the trace names it.
+// A process of the trace that has not ended.
 struct counting {
     struct job *job;
-    const struct trace_process *of; // the trace reader's
-    struct buf facts; // payload of its PROCESS frame; what its end adds comes when that is there
+    const struct trace_process *of; // owned by the trace reader
+    struct buf facts; // payload of its PROCESS frame; the facts of PROCESS_END are added later
     struct aggregate_counts counts;
 };
 
-// One that has ended.
+// A process that has ended.
 struct finished {
     struct buf frames;
     struct workload_summary summary;
@@ -39,12 +39,12 @@ struct job {
     size_t n_ended;
     struct workload_summary others;
     uint64_t n_others;
-    uint64_t stamp;  // up to which all has been counted
-    uint64_t due_ns; // when the file is rewritten next
-    // While it is: what is to be written.
+    uint64_t stamp;  // events up to here are counted
+    uint64_t due_ns; // time of the next rewrite
+    // Used while rewriting: the payloads to write.
     bool writing;
     struct buf frames;
-    bool noted; // that it could not be
+    bool noted; // a write error was reported
 };
 
 static void process_free(struct counting *p)
@@ -70,7 +70,8 @@ static int count_ops(void *context, const struct workload_thread_op *ops, size_t
     return aggregate_counts_ops(&p->counts, ops, n);
 }
 
-// Appends the frames of the process to `b`. Until the end of the recording *counts are what is known so far.
+// Appends the frames of the process to `b`. Before the end of the recording, *counts are
+// provisional.
 static int put_process(struct counting *p, struct buf *b, const struct order_counts *counts,
                        const struct workload_sites *sites, struct workload_summary *summary)
 {
@@ -90,7 +91,7 @@ static int put_so_far(void *context, const struct order_counts *counts,
     return put_process(p, &p->job->frames, counts, sites, &summary);
 }
 
-// One of the ended becomes part of the sum: that with the lowest peak.
+// Adds the ended process with the lowest peak to the sum.
 static void add_to_others(struct job *j)
 {
     struct finished *low = &j->ended[0], *last = &j->ended[j->n_ended - 1];
@@ -189,7 +190,7 @@ static int put_unrecorded(struct job *j, const struct trace_unrecorded *u)
     return rc;
 }
 
-// Aside, and then under its name.
+// Writes a temporary file and renames it.
 static int write_file(const struct job *j, struct err *e)
 {
     struct output out;
@@ -204,19 +205,20 @@ static int write_file(const struct job *j, struct err *e)
     return rc < 0 ? rc : closed;
 }
 
-// All processes are in the frames. 0, -ENOMEM, or a negative errno of the file with the text set.
+// Completes the frames after all processes were added, and writes the file. Returns 0, -ENOMEM, or
+// a negative errno of the file with `e` set.
 static int end_frames(struct job *j, const struct aggregate_end *end, struct err *e)
 {
     int rc = j->n_others ? put_others(j) : 0;
     if (rc == 0)
         rc = aggregate_put_end(&j->frames, end);
     rc = rc < 0 ? err_set(e, rc, "%s: out of memory", j->settings->path) : write_file(j, e);
-    // It may be as long as what is counted.
+    // The buffer may be as large as the counts.
     buf_release(&j->frames);
     return rc;
 }
 
-// When the events of a batch have been counted.
+// Called when the events of a batch have been counted.
 static int rewrite_if_due(void *context, uint64_t stamp)
 {
     struct job *j = context;
@@ -269,7 +271,7 @@ static int count_trace(struct job *j, struct trace_file *t, struct err *e)
     uint64_t events = j->others.events;
     for (size_t i = 0; i < j->n_ended; i++)
         events += j->ended[i].summary.events;
-    // The recorder says why nothing was recorded.
+    // The recorder reports why nothing was recorded.
     if (rc == 0 && events == 0)
         return err_set(e, -ENODATA, "%s: nothing was recorded", j->settings->path);
     return rc < 0 ? rc : write_last(j, &t->reader, &result, e);
