@@ -18,8 +18,9 @@
 
 enum {
     TICK_NS = 20000000,
-    MAX_TICKS_BLOCKED = 50, // that one write may take when the recording is to end: a second …
-    MAX_TICKS = 1500,       // … and all of them
+    // after the second request to end: maximum duration of one write, a second …
+    MAX_TICKS_BLOCKED = 50,
+    MAX_TICKS = 1500, // … and of all writes
 };
 
 static _Atomic int signals_seen;
@@ -29,7 +30,8 @@ static _Atomic int child; // 0: not started, or reaped
 static _Atomic int child_ended;
 static timer_t timer;
 
-// What the recorder sleeps on: a signal that comes just before the sleep ends it, too.
+// Futex word that the recorder sleeps on. Incremented by signals, so that a signal just before the
+// sleep ends it too.
 static _Atomic uint32_t *volatile bell;
 
 static void wake_recorder(void)
@@ -39,7 +41,7 @@ static void wake_recorder(void)
         atomic_fetch_add(at, SPOOL_CHUNKS_A_WAKE);
 }
 
-// Here and not in a pass of the recorder, which may be blocked in a write.
+// Called from the signal handler because the recorder may be blocked in a write.
 static void forward(void)
 {
     pid_t pid = child;
@@ -49,7 +51,7 @@ static void forward(void)
     }
 }
 
-// From the second request on the output has a moment to take what there is.
+// Starts the timer at the second request: pending output has a limited time left.
 static void hurry(void)
 {
     const struct itimerspec tick = {.it_value = {0, TICK_NS}, .it_interval = {0, TICK_NS}};
@@ -57,7 +59,7 @@ static void hurry(void)
         timer_settime(timer, 0, &tick, NULL);
 }
 
-// It goes on after that, since a signal may come between the look at output_cancelled and the write.
+// Keeps setting output_cancelled, because a signal may arrive between a check of it and the write.
 static void on_tick(int sig)
 {
     static volatile sig_atomic_t ticks, blocked, last;
@@ -80,7 +82,8 @@ static void on_termination(int sig)
     errno = saved_errno;
 }
 
-// ^C and SIGQUIT are the program's business. When only processes that it has left behind are there, they end the recording.
+// SIGINT and SIGQUIT are left to the program. Once it has ended and only its descendants run, they
+// end the recording.
 static void on_interrupt(int sig)
 {
     if (!child_ended)
@@ -119,16 +122,17 @@ void record_launch_signals(struct record_launch *l)
         struct sigaction a = {.sa_handler = taken_over[i].handler};
         sigaction(sig, &a, &l->actions[i]);
         sigaddset(&ours, sig);
-        // Under nohup, or in the background of a script, the program shall go on, and so does its recording.
+        // Keep ignoring terminal signals under nohup or in a script's background: the program
+        // continues then, and so does the recording.
         bool of_terminal = sig == SIGHUP || sig == SIGINT || sig == SIGQUIT;
         if (of_terminal && l->actions[i].sa_handler == SIG_IGN)
             sigaction(sig, &l->actions[i], NULL);
     }
-    // No SIGALRM: whoever started heaptape may have set an alarm for it.
+    // Not SIGALRM: the parent may have set an alarm for the program.
     timer_create(CLOCK_MONOTONIC,
                  &(struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGVTALRM},
                  &timer);
-    // Whoever started heaptape may have blocked them.
+    // The parent may have blocked them.
     sigprocmask(SIG_UNBLOCK, &ours, &l->mask);
 }
 
@@ -140,8 +144,8 @@ void record_launch_signals_restore(struct record_launch *l)
     sigprocmask(SIG_SETMASK, &l->mask, NULL);
 }
 
-// The dynamic linker parts LD_PRELOAD at spaces and colons: a path with such goes by a link in the session directory.
-// NULL: it cannot be made. The caller frees it.
+// Returns a path without spaces and colons, which separate the entries of LD_PRELOAD: a symbolic
+// link in the session directory if necessary. The caller frees it. NULL on failure.
 static char *preloadable(const char *path, const char *session_dir, const char *name)
 {
     char *link = NULL;
@@ -155,7 +159,8 @@ static char *preloadable(const char *path, const char *session_dir, const char *
     return NULL;
 }
 
-// The list for LD_PRELOAD: the capture library, the allocator, and what the user preloads anyway. NULL: no memory.
+// Returns the value of LD_PRELOAD: the capture library, the allocator, and the user's own list.
+// NULL: out of memory.
 static char *preload_list(const struct record_settings *s, const char *session_dir)
 {
     const char *own = getenv("LD_PRELOAD");
@@ -184,7 +189,7 @@ static int set_environment(const struct record_settings *s, const char *session_
     return rc;
 }
 
-// Is there a file of that name in a folder of PATH that may be searched?
+// Returns true if an accessible directory of PATH contains the file.
 static bool is_in_path(const char *name)
 {
     const char *at = getenv("PATH");
@@ -208,16 +213,18 @@ static _Noreturn void run_child(struct record_launch *l, const struct record_set
     if (set_environment(s, session_dir) == 0) {
         execvp(s->argv[0], s->argv);
         failed = errno;
-        // execvp says so too when nothing was found and a folder of PATH may not be searched.
+        // execvp also returns EACCES if nothing was found but a directory of PATH is not
+        // accessible.
         if (failed == EACCES && !strchr(s->argv[0], '/') && !is_in_path(s->argv[0]))
             failed = ENOENT;
     }
-    // The pipe holds an int: it cannot block or be written in part.
+    // A pipe holds an int: the write neither blocks nor is partial.
     ssize_t n = write(report, &failed, sizeof failed);
     _exit(n == (ssize_t)sizeof failed ? 127 : 126);
 }
 
-// The recorder needs a descriptor a process; the usual soft limit is for programs that call select(2).
+// The recorder needs a descriptor per process. The usual soft limit is meant for programs that use
+// select(2).
 static void raise_files(struct record_launch *l)
 {
     if (getrlimit(RLIMIT_NOFILE, &l->files) == 0)
@@ -246,7 +253,7 @@ int record_launch_start(struct record_launch *l, const struct record_settings *s
     while ((n = read(report[0], &failed, sizeof failed)) < 0 && errno == EINTR)
         ;
     close(report[0]);
-    // Nothing else says that it was not started.
+    // Otherwise the pipe was closed by exec.
     if (n != (ssize_t)sizeof failed)
         return 0;
     record_launch_reap(l, true);
@@ -266,7 +273,7 @@ void record_launch_find_root(pid_t pid, char *path)
 {
     struct stat own, other;
     snprintf(path, PATH_MAX, "/proc/%ld/root", (long)pid);
-    // Of two mounts of the same folder the root is the same.
+    // Two mounts of one directory have the same device and inode.
     bool is_same =
         !pid || stat("/", &own) < 0 || stat(path, &other) < 0 ||
         (own.st_dev == other.st_dev && own.st_ino == other.st_ino && is_same_namespace(pid));
@@ -285,11 +292,11 @@ int record_launch_attach(struct record_launch *l, const struct record_attach *to
         return err_set(e, -ESRCH, "%ld: no such process", (long)to->pid);
     if (l->attached < 0)
         return err_set_errno(e, "process %ld", (long)to->pid);
-    // ^C is for heaptape then.
+    // SIGINT is then for heaptape.
     child_ended = to->report < 0;
     if (to->report < 0)
         return 0;
-    // A pipe takes it at once. Nobody reads it any more if this took too long.
+    // The pipe accepts it at once. The write fails if the program gave up waiting.
     int rc = write(to->report, session_dir, n) == (ssize_t)n
                  ? 0
                  : err_set_errno(e, "process %ld", (long)to->pid);
@@ -314,7 +321,7 @@ bool record_launch_reap(struct record_launch *l, bool wait)
     if (l->reaped || waitid(P_PID, (id_t)l->pid, &ended, how | WNOWAIT) < 0 ||
         ended.si_pid != l->pid)
         return l->reaped;
-    // Before its number can be another's, to whom nothing shall be forwarded.
+    // Clear `child` before the pid can be reused, so that no signal goes to another process.
     child = 0;
     child_ended = 1;
     l->reaped = waitpid(l->pid, &l->wait_status, 0) == l->pid;
@@ -323,7 +330,7 @@ bool record_launch_reap(struct record_launch *l, bool wait)
 
 void record_launch_forward(struct record_launch *l)
 {
-    // What came before the program was there.
+    // Forward signals that arrived before the program was started.
     forward();
     l->terminations = signals_seen;
     l->last_signal = last_signal;

@@ -26,62 +26,62 @@
 #define MS(n) ((n)*1000000ull)
 
 enum {
-    BATCH_WORDS = 1 << 16, // a batch is written when it holds this many words …
-    SAMPLES_AT_ONCE = 256, // in one frame
-    // A batch may hold records that are later than its watermark, and a reader orders what is older than the watermark of
-    // the batch before the last (docs/design/convert.md).
+    BATCH_WORDS = 1 << 16, // a batch is written when it contains this many words …
+    SAMPLES_AT_ONCE = 256, // per frame
+    // A batch may contain records later than its watermark, and a reader orders the records up to
+    // the watermark of the batch before the last one (docs/design/convert.md).
     SETTLING_BATCHES = 2,
-    CHUNKS_LATE = 12,   // … and so many that the backup drains: half of what a program may hold
-    RECORDER_NICE = 5,  // the program comes first …
-    BACKUP_UNNICE = 10, // … but it should not have to wait
+    CHUNKS_LATE = 12,   // full chunks at which the backup drains: half of a program's limit
+    RECORDER_NICE = 5,  // the program has priority …
+    BACKUP_UNNICE = 10, // … but should not have to wait
 };
-#define BATCH_NS     MS(20)  // … or is this old
-#define SAMPLE_NS    MS(10)  // RSS of each process
-#define CHECK_NS     MS(2)   // between checks for processes that have ended
-#define BACKUP_NAP   400000u // ns
-#define CALM_NS      MS(50)  // between drains while no chunk fills up
-#define IDLE_NS      MS(20) // sleep when few chunks get full: published events must not wait longer
-#define BUSY_NS      MS(1) // … when many did: processes that may make no system call cannot end it
-#define SURVIVORS_NS MS(50) // between searches for processes of the session that have no spool yet
+#define BATCH_NS   MS(20)  // … or is this old
+#define SAMPLE_NS  MS(10)  // between RSS samples of each process
+#define CHECK_NS   MS(2)   // between checks for ended processes
+#define BACKUP_NAP 400000u // ns
+#define CALM_NS    MS(50)  // between drains while no chunk fills up
+#define IDLE_NS    MS(20)  // sleep while few chunks fill up; bounds the delay of published events
+// … while many do: some processes may not make the system call that ends it
+#define BUSY_NS      MS(1)
+#define SURVIVORS_NS MS(50) // between searches for processes without a spool
 
 struct ended_process {
     struct trace_process facts;
-    struct names names; // of its code
+    struct names names; // names of its code
 };
 
 struct recorder {
     const struct record_settings *settings;
     struct record_result *result;
     struct drain drain;
-    struct encoder *encoder; // NULL until the program runs
+    struct encoder *encoder; // NULL before the program runs
     struct output *out;
     struct record_launch launch;
     struct unrecorded unrecorded;
     enum clock_kind clock;
     struct clock_point started;
-    uint64_t realtime_ns; // then
+    uint64_t realtime_ns; // at `started`
     struct trace_session facts;
     bool in_batch;
-    // Held while draining: by the recorder's own thread between two pieces of the encoder's work, or by the backup drainer
-    // when those take too long.
+    // Held while draining: by the main thread between two bundles, or by the backup thread if
+    // encoding takes too long.
     pthread_mutex_t draining;
     pthread_cond_t active_again;
     pthread_t backup;
-    struct proc_watch *pages; // NULL: maps of pages are not taken
+    struct proc_watch *pages; // NULL: page maps are not read
     bool has_backup, ending;
-    bool visiting;       // a program that ran already …
-    uint64_t visited_ns; // … since then
-    bool active;         // the encoder has work: the backup is on the watch
-    int backup_failed;   // 0 or a negative errno
+    bool visiting;       // attached to a running program …
+    uint64_t visited_ns; // … at this time
+    bool active;         // the encoder has work, so the backup checks for full chunks
+    int backup_failed;   // 0, or a negative errno
     struct err backup_error;
-    uint32_t seen;      // wakeups before the last pass …
-    bool full;          // … which drained nothing, since the encoder's backlog is full
-    uint64_t watermark; // of the last drain that left nothing behind
+    uint32_t seen;      // wake-ups before the last pass
+    bool full;          // the last pass drained nothing because the backlog was full
+    uint64_t watermark; // of the last drain that left no stream waiting
     uint64_t batch_began_ns, checked_ns, sampled_ns, survivors_ns, left_ns;
-    uint64_t batches_begun, batch_words; // words drained since the last one began
-    unsigned
-        unsettled; // batches that a reader still has to see before it can order all records written
-    struct ended_process *ended; // processes whose PROCESS_END is due after the batch
+    uint64_t batches_begun, batch_words; // words drained since the last batch began
+    unsigned unsettled; // batches that a reader still needs before it can order all records written
+    struct ended_process *ended; // processes whose PROCESS_END follows the batch
     size_t n_ended, ended_capacity;
     struct trace_sample samples[SAMPLES_AT_ONCE];
     size_t n_samples;
@@ -108,15 +108,15 @@ static int announce(struct recorder *r, const struct drain_spool *s, struct err 
                : rc;
 }
 
-// Is it of the process that the recorder started? That may have ended before its spool was seen: then only its own pid is
-// known.
+// Returns true if the spool belongs to the program that the recorder started. If the process ended
+// before its spool was found, only its own pid is known.
 static bool is_own_child(const struct recorder *r, const struct drain_spool *s)
 {
     return s->visible_pid == r->launch.pid ||
            (s->visible_pid == 0 && (pid_t)s->pid == r->launch.pid);
 }
 
-// The image that the exit status belongs to: the last one of the program's own process.
+// Returns true for the last image of the program's process, which the exit status belongs to.
 static bool is_last_image(const struct recorder *r, const struct drain_spool *s)
 {
     for (size_t i = 0; i < r->drain.n_spools; i++) {
@@ -127,7 +127,7 @@ static bool is_last_image(const struct recorder *r, const struct drain_spool *s)
     return is_own_child(r, s) && r->launch.reaped;
 }
 
-// Addresses without a file are in stacks alone.
+// Names of code are needed for stacks only.
 static void read_code_names(struct recorder *r, struct drain_spool *s, bool all)
 {
     const struct code_names_process p = {s->visible_pid, s->pid, r->realtime_ns};
@@ -167,7 +167,8 @@ static int put_last_sample(struct recorder *r, const struct drain_spool *s, uint
     return rc;
 }
 
-// Keeps the facts for PROCESS_END, and drops the spool unless its process goes on: what that makes is counted to the end.
+// Saves the facts for PROCESS_END and drops the spool. With goes_on, the process continues
+// unrecorded and the spool is kept to count its events.
 static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e)
 {
     struct drain_spool *s = r->drain.spools[i];
@@ -210,7 +211,8 @@ static int end_batch(struct recorder *r, struct err *e)
     r->in_batch = false;
     r->unsettled = r->batch_words ? SETTLING_BATCHES : r->unsettled - (r->unsettled > 0);
     int rc = encoder_end_batch(r->encoder, r->watermark, e);
-    // Their processes end here at the earliest. Who wants batches wants to know of the memory, too.
+    // Samples must precede the PROCESS_END of their processes. A reader that requests regular
+    // batches needs samples too.
     if (rc == 0 && (r->n_ended || r->n_samples == SAMPLES_AT_ONCE || r->settings->beat_ns))
         rc = write_samples(r, e);
     if (rc == 0)
@@ -233,7 +235,7 @@ static int begin_batch(struct recorder *r, struct err *e)
     if (r->in_batch)
         return 0;
     r->in_batch = true;
-    // The first ends with its pass, so that a program that is killed early leaves a trace.
+    // The first batch ends with its pass, so that a program that is killed early leaves a trace.
     r->batch_began_ns = r->batches_begun++ ? clock_monotonic_ns() : 0;
     r->batch_words = 0;
     return encoder_begin_batch(r->encoder, e);
@@ -282,7 +284,7 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
     return rc;
 }
 
-// A map of pages that is complete, unless its process has ended or begun anew meanwhile.
+// Writes a complete page map, unless its process has ended or the trace was restarted meanwhile.
 static int write_pages(struct recorder *r, struct err *e)
 {
     struct buf payload = {0};
@@ -326,7 +328,8 @@ static int end_processes(struct recorder *r, struct err *e)
     return 0;
 }
 
-// Empties the file and starts again. If the output cannot be truncated, recording continues and the requester gets ENOTSUP.
+// Truncates the output and starts the trace over. If the output cannot be truncated, recording
+// continues and the requester gets ENOTSUP.
 static int restart(struct recorder *r, struct err *e)
 {
     struct err refused;
@@ -353,7 +356,7 @@ static int restart(struct recorder *r, struct err *e)
     return rc;
 }
 
-// Answers the requests of processes whose events up to the request have been drained.
+// Serves requests of processes whose events up to the request were drained.
 static int answer(struct recorder *r, struct err *e)
 {
     int rc = 0;
@@ -369,8 +372,9 @@ static int answer(struct recorder *r, struct err *e)
     return rc;
 }
 
-// When the output is read live, a pause of the program must not delay its last events: batches without records move the
-// watermark past those of the last batch that had some; later ones, if they are wanted, say how late it is.
+// When the output is read live, a pause of the program must not delay its last events: empty
+// batches move the watermark past the last batch with records. Later empty batches, if requested,
+// report the current time.
 static int settle(struct recorder *r, uint64_t now, struct err *e)
 {
     uint64_t pause_ns = r->unsettled ? BATCH_NS : r->settings->beat_ns;
@@ -379,7 +383,7 @@ static int settle(struct recorder *r, uint64_t now, struct err *e)
     return rc < 0 || !due || !r->in_batch ? rc : end_batch(r, e);
 }
 
-// One pass over everything: processes that ended, new processes, published chunks. Holds `draining`.
+// One pass: ended processes, new processes, published chunks. Called with `draining` held.
 static int drain_pass(struct recorder *r, struct err *e)
 {
     const struct drain_sink sink = {r, room_for_segment, take_segment};
@@ -390,7 +394,7 @@ static int drain_pass(struct recorder *r, struct err *e)
     int rc = encoder_check(r->encoder, e);
     if (rc < 0 || (r->full = encoder_is_full(r->encoder)))
         return rc;
-    // Ends are noticed before the drain, so that the drain after an end takes all there is.
+    // Check for ends before the drain, so that the next drain of a dead spool reads everything.
     if (now - r->checked_ns >= CHECK_NS || r->seen != seen) {
         r->checked_ns = now;
         record_launch_reap(&r->launch, false);
@@ -418,13 +422,14 @@ static int drain_pass(struct recorder *r, struct err *e)
     return rc < 0 ? rc : settle(r, now, e);
 }
 
-// Did the program run already, and does it go on when the recording ends?
+// Returns true if the recorder was attached to a running program, which continues after the
+// recording.
 static bool is_visit(const struct recorder *r)
 {
     return r->settings->attach.pid && r->settings->attach.report < 0;
 }
 
-// The program that has started the recorder, or ran already; 0: the recorder has started the program.
+// Pid of the program if it started the recorder or was attached to; 0: the recorder started it.
 static pid_t attached_pid(const struct recorder *r)
 {
     return r->launch.attached ? r->launch.pid : 0;
@@ -440,7 +445,8 @@ static bool have_others_ended(struct recorder *r, const struct drain_spool *s)
     return true;
 }
 
-// Has the program that started the recorder asked for its end? Others may live.
+// Returns true if the program that started the recorder has requested its end and no other process
+// of the session lives.
 static bool is_asked_to_finish(struct recorder *r)
 {
     for (size_t i = 0; i < r->drain.n_spools; i++) {
@@ -450,18 +456,19 @@ static bool is_asked_to_finish(struct recorder *r)
         if (r->drain.n_spools == 1 && is_own_child(r, s) &&
             !unrecorded_has_survivors(&r->unrecorded, attached_pid(r)))
             return true;
-        // The others may have ended before this one asked, but after this pass had looked.
+        // The others may have ended before the request but after this pass checked for ends.
         if (r->drain.n_spools == 1 || !have_others_ended(r, s))
             atomic_store(&s->header->finishing, SPOOL_GOES_ON);
     }
     return false;
 }
 
-// Of a program that runs already: it was recorded for as long as was asked for, or somebody else has ended that.
+// Returns true if the recording of a running program has lasted its time or was ended by another
+// process.
 static bool is_visit_over(const struct recorder *r)
 {
     uint64_t ns = clock_monotonic_ns() - r->visited_ns, asked_ns = r->settings->attach.duration_ns;
-    // Its spool may be found only by a later look. A program waits less than six seconds for that.
+    // The spool may be found later. A program waits less than six seconds for that.
     bool left = r->drain.n_spools == 0 && (r->drain.n_made || ns >= MS(6000));
     r->result->ended_early = r->visiting && left && !(asked_ns && ns >= asked_ns);
     return r->visiting && (left || (asked_ns && ns >= asked_ns));
@@ -494,11 +501,12 @@ static void wait_for_activity(struct recorder *r)
     pthread_cond_clockwait(&r->active_again, &r->draining, CLOCK_MONOTONIC, &at);
 }
 
-// Drains while the recorder's own thread compresses or writes for so long that programs would have to wait.
+// Drains while the main thread is busy compressing or writing for so long that programs would have
+// to wait.
 static void *drain_as_backup(void *arg)
 {
     struct recorder *r = arg;
-    // Without a right to it this changes nothing.
+    // Failure does not matter.
     if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - BACKUP_UNNICE) < 0)
         errno = 0;
     pthread_mutex_lock(&r->draining);
@@ -510,7 +518,7 @@ static void *drain_as_backup(void *arg)
         pthread_mutex_unlock(&r->draining);
         nanosleep(&(struct timespec){0, BACKUP_NAP}, NULL);
         pthread_mutex_lock(&r->draining);
-        // The recorder's own thread looks at the spools without the mutex when it is not active, before it sleeps.
+        // While not `active`, the main thread reads the spools without the mutex before it sleeps.
         if (!r->ending && r->active && drain_wakeups(&r->drain) - r->seen >= CHUNKS_LATE)
             r->backup_failed = drain_pass(r, &r->backup_error);
     }
@@ -518,10 +526,10 @@ static void *drain_as_backup(void *arg)
     return NULL;
 }
 
-// After the program's start: what is forked has only one thread.
+// Call after the program was started, because a forked child has only one thread.
 static int begin_backup(struct recorder *r, struct err *e)
 {
-    // Signals are the other thread's.
+    // Signals are handled by the main thread.
     sigset_t all, mask;
     sigfillset(&all);
     sigdelset(&all, SIGBUS);
@@ -543,18 +551,18 @@ static void end_backup(struct recorder *r)
         pthread_join(r->backup, NULL);
     }
     r->has_backup = false;
-    // No sooner: the backup takes the maps of pages.
+    // Only now, because the backup thread collects page maps too.
     proc_watch_free(r->pages);
     r->pages = NULL;
 }
 
-// The result of the last pass of the recorder's own thread.
+// Result of the main thread's last pass.
 struct record_pass {
     bool over, full;
     uint32_t seen, chunks_done;
 };
 
-// A pass in which the recorder also answers requests.
+// A pass that also serves requests.
 static int own_pass(struct recorder *r, struct record_pass *o, struct err *e)
 {
     pthread_mutex_lock(&r->draining);
@@ -566,19 +574,19 @@ static int own_pass(struct recorder *r, struct record_pass *o, struct err *e)
     *o = (struct record_pass){rc == 0 && is_over(r), r->full, r->seen, r->drain.chunks_done};
     bool was_active = r->active;
     r->active = encoder_has_work(r->encoder);
-    // It need not be woken for each batch of a program that fills no chunk meanwhile.
+    // Not needed for batches of a program that fills no chunk.
     if (r->active && !was_active && r->drain.chunks_done)
         pthread_cond_signal(&r->active_again);
     pthread_mutex_unlock(&r->draining);
     return rc;
 }
 
-// While another process attaches.
+// Keeps recording while a child process attaches.
 static void go_on(void *context)
 {
     struct recorder *r = context;
     struct record_pass o;
-    struct err ignored = {0}; // the next pass has it, too
+    struct err ignored = {0}; // the next pass reports it
     if (own_pass(r, &o, &ignored) == 0)
         encoder_work(r->encoder);
 }
@@ -591,13 +599,14 @@ static int begin_visit(struct recorder *r, struct err *e)
                                    .names = r->settings->attach.names};
     int rc = attach_begin(r->launch.pid, &how, &(struct attach_meanwhile){go_on, r},
                           &r->result->visit, e);
-    go_on(r); // its spool is there
+    go_on(r); // finds the new spool
     r->visiting = rc == 0;
     r->visited_ns = clock_monotonic_ns();
     return rc;
 }
 
-// The process and its children go on as before, also what they have executed. One that cannot be left stops with the recorder.
+// Detaches from the process and its children, including those that called exec. A process that
+// cannot be detached stops recording when the recorder ends.
 static void end_visit(struct recorder *r)
 {
     for (size_t i = 0; i < r->drain.n_spools; i++) {
@@ -610,7 +619,7 @@ static void end_visit(struct recorder *r)
                             &r->result->visit, &e);
         if (rc < 0 && rc != -ESRCH && rc != -ENOENT && !r->result->not_left[0])
             strcpy(r->result->not_left, e.text);
-        i = SIZE_MAX; // there may be others now
+        i = SIZE_MAX; // the list of spools may have changed
     }
 }
 
@@ -640,7 +649,7 @@ static int finish_unrecorded(struct recorder *r, struct err *e)
                : 0;
 }
 
-// The end of a recording: a last drain, the ends of what still lives, the totals.
+// Ends a recording: drains once more, ends the live processes, and writes the totals.
 static int finish(struct recorder *r, struct err *e)
 {
     drain_stop(&r->drain);
@@ -751,13 +760,13 @@ static int run(struct recorder *r, struct err *e)
     return rc;
 }
 
-// What was not recorded besides what PROCESS_END frames say.
+// Adds losses that no PROCESS_END frame contains.
 static void count_losses(struct recorder *r)
 {
     struct record_result *result = r->result;
     result->lost_words += r->encoder ? encoder_totals(r->encoder).left_out : 0;
     drain_check_ends(&r->drain);
-    // Of a process that ran already nothing is missing that came after the end of its recording.
+    // Calls after the end of an attached recording are not losses.
     for (size_t i = 0; i < r->drain.n_spools && !is_visit(r); i++) {
         const struct drain_spool *s = r->drain.spools[i];
         uint64_t now = s->broken ? 0 : spool_unrecorded(s->header) + drain_undrained(s);
@@ -795,11 +804,12 @@ int record_run(const struct record_settings *settings, struct output *out,
     result->unreadable = r->drain.n_unreadable;
     result->unopened = r->drain.unopened;
     count_losses(r);
-    // What came after the end of the trace, too.
+    // Include events after the end of the trace.
     if (finish_unrecorded(r, &(struct err){0}) < 0)
         result->unrecorded.by = TRACE_MISSED_UNKNOWN;
     unrecorded_release(&r->unrecorded);
-    // Who has started the recorder sees by the mapping when it has ended.
+    // Keep the session mapped: the program that started the recorder sees from the mapping that it
+    // has ended.
     if (r->launch.attached)
         r->drain.session = NULL;
     drain_close(&r->drain);

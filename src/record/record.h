@@ -1,5 +1,5 @@
-// Records a program and all its descendants into a trace: starts it under the capture library, drains the spools of its
-// processes, and writes frames until the last of them has ended.
+// Records a program and its descendants into a trace: starts the program with the capture library,
+// drains the spools of its processes, and writes frames until the last process has ended.
 #ifndef HEAPTAPE_RECORD_RECORD_H
 #define HEAPTAPE_RECORD_RECORD_H
 
@@ -15,102 +15,102 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A program that runs already.
+// A program that is already running.
 struct record_attach {
-    pid_t pid; // 0: there is none, and the recorder starts the program
-    int report; // descriptor at which it waits, since it has started the recorder itself; -1: it has not
-    uint64_t
-        duration_ns; // then: after which the recording ends and the program goes on; 0: when it is asked to
-    bool list_blocks;               // then: record its live blocks at the start
-    const struct spool_wrap *names; // then: wrap these functions, too; NULL: none
+    pid_t pid; // 0: the recorder starts the program
+    // pipe end if the program has started the recorder, which reports the session there; else -1
+    int report;
+    uint64_t duration_ns; // if `pid` and no `report`: recording ends after this time; 0: on request
+    bool list_blocks;     // record its live blocks at the start
+    const struct spool_wrap *names; // additional functions to wrap, or NULL
 };
 
 struct record_settings {
     struct record_attach attach;
-    char *const *argv;      // of the program, ended by NULL
-    const char *library;    // libheaptape.so, absolute
-    const char *allocator;  // absolute path of an allocator to be preloaded behind it; NULL: none
-    char *const *variables; // NAME=VALUE each, to be set for the program
+    char *const *argv;      // arguments of the program, terminated by NULL
+    const char *library;    // absolute path of libheaptape.so
+    const char *allocator;  // absolute path of an allocator to preload after the library, or NULL
+    char *const *variables; // NAME=VALUE for the program's environment
     size_t n_variables;
     enum frame_codec
-        codec; // the best; a recorder that falls behind steps down from it and up again
+        codec; // best codec; a recorder that falls behind temporarily uses cheaper ones
     int level;
-    uint64_t max_bytes; // the recording ends when the output has as many; 0: never
-    const char *
-        follow; // "all", "none" or a glob: children to be recorded, by the name of their executable
+    uint64_t max_bytes; // recording ends at this output size; 0: no limit
+    const char
+        *follow; // children to record: "all", "none", or a glob for the name of their executable
     bool paused; // recording starts on request (ctl start)
     struct spool_stacks stacks;
-    bool usable;    // the usable size of each block is recorded
-    bool maps;      // so are the programs' own mappings
-    bool residency; // … how many pages of their big blocks they use
-    bool pages;     // which pages of the processes are resident, from outside
-    bool
-        live; // somebody reads the output as it is written: what is recorded must not wait for what comes next
+    bool usable;    // record the usable size of each block
+    bool maps;      // record the programs' own mappings
+    bool residency; // record how many pages of big blocks are resident
+    bool pages;     // record the processes' page maps, read from /proc
+    bool live; // the output is read while it is written: do not delay events until the next batch
     uint64_t
-        beat_ns; // … and wants a batch at least so often, although nothing is recorded; 0: it does not
+        beat_ns; // with `live`: write a batch at least this often, even without events; 0: do not
     bool
-        lossy; // the program does not wait for a recorder that falls behind; what is dropped is counted
+        // if the recorder falls behind, drop and count events instead of blocking the program
+        lossy;
 };
 
-// A fact that holds for some processes.
+// A fact that applies to some processes.
 struct record_fact {
-    uint32_t processes; // for which it holds; 0: none, and the rest is not set
-    uint32_t pid;       // of the first of them …
-    char program[64];   // … and the name of its executable
-    char text[200];     // what is known of it
+    uint32_t processes; // their number; 0: the other fields are unset
+    uint32_t pid;       // of the first of them
+    char program[64];   // name of its executable
+    char text[200];
 };
 
 struct record_result {
-    int start_errno; // the program could not be started (0: it was), and nothing else here is valid
+    // the program could not be started, and the other fields are invalid; 0: it was started
+    int start_errno;
     bool exited;     // the program has ended …
-    int wait_status; // … as wait(2) says
-    bool full;       // it ended at max_bytes, and the program went on
-    int stopped_by;  // signal that ended the recording; 0: none
-    bool cut_off;    // … while the output accepted no data: the trace has no end
+    int wait_status; // … with this status of wait(2)
+    bool full;       // recording ended at max_bytes; the program continued
+    int stopped_by;  // signal that ended the recording, or 0
+    bool cut_off;    // … while the output accepted no data: the trace is incomplete
     uint32_t processes;
-    uint32_t
-        left; // processes that went on unrecorded: by exec, as programs that drop the library or cannot find it
-    uint32_t
-        untraced; // processes that could not be recorded: under limits that leave no room for a spool
-    uint32_t unreadable; // spools that were truncated or overwritten before the recorder saw them
-    uint32_t
-        unopened; // spools that the recorder could not open to the end: no memory or file descriptor was left
-    bool session_broken; // a program has written to what is the recorder's in the session
+    uint32_t left;       // processes that continued unrecorded after exec, see drain_check_left
+    uint32_t untraced;   // processes without a spool because of resource limits
+    uint32_t unreadable; // spools that were truncated or overwritten before the recorder found them
+    uint32_t unopened; // spools that the recorder could not open for lack of memory or descriptors
+    bool session_broken; // a program overwrote fields that only the recorder writes
     uint64_t events, waits, wait_ns;
-    uint64_t lost_words; // calls, or words of the trace, that are not in it …
-    bool lost_is_bound;  // … and there may be more
-    bool lossy;          // programs did not wait for the recorder
-    uint64_t cpu_ns;     // of the recorder itself
-    uint64_t batches;    // written
-    uint64_t steps_down; // times the recorder fell behind and changed to a cheaper codec
-    struct trace_unrecorded
-        unrecorded;          // processes that are known to have been missed, except `left`; owned
-    uint64_t bad_code_names; // records of perf-PID.map and jit-PID.dump that were skipped
-    uint32_t cut_code_names; // processes whose names of code were too many to be read whole
+    uint64_t lost_words; // calls, or words of the trace, that are missing …
+    bool lost_is_bound;  // … at least
+    bool lossy;          // as in the settings
+    uint64_t cpu_ns;     // of the recorder
+    uint64_t batches;
+    uint64_t steps_down;                // changes to a cheaper codec because of the backlog
+    struct trace_unrecorded unrecorded; // missed processes, except `left`; owned
+    uint64_t bad_code_names;            // invalid records of perf-PID.map and jit-PID.dump
+    uint32_t cut_code_names;            // processes with too many names of code to read
     struct record_fact
-        bypassed; // processes that call another malloc than the library's: the object that defines it
-    char deepbound[2048];       // objects that call malloc past the library, each ended by NUL …
-    uint32_t deepbound_bytes;   // … of all processes, each once, as far as there is room
-    struct attach_result visit; // of a program that ran already
-    char not_left
-        [600]; // why such a process still has the library between itself and its allocator; ""
-    bool ended_early;       // the recording of a process that goes on: before its time …
-    uint32_t ended_by;      // … by heaptape of this PID; 0: by something else
-    struct record_fact off; // processes in which recording turned itself off: the reason
+        // processes that call another malloc than the library's, and the object that defines it
+        bypassed;
+    // objects whose calls of malloc bypass the library, each terminated by NUL …
+    char deepbound[2048];
+    uint32_t deepbound_bytes;   // … of all processes, without duplicates, as far as they fit
+    struct attach_result visit; // of a program that was running already
+    char not_left[600];         // why the library is still active in such a process; "": it is not
+    bool ended_early;  // an attached process's recording ended early, and the process continues …
+    uint32_t ended_by; // … PID of the heaptape that ended it; 0: something else did
+    struct record_fact off; // processes in which recording turned itself off, and the reason
 };
 
-// Runs the program to its end and everything that it started, too. `out` is borrowed. result->unrecorded is to be released. 0, or a negative errno when
-// heaptape failed: if the program had been started, it ran on to its end untraced and result->wait_status is valid.
+// Runs the program and waits for it and everything that it starts. Borrows `out`. The caller
+// releases result->unrecorded. Returns 0, or a negative errno if heaptape failed; a program that
+// was started then runs untraced to its end, and result->wait_status is valid.
 int record_run(const struct record_settings *settings, struct output *out,
                struct record_result *result, struct err *e);
 
-// Makes the trace of what was recorded without a recorder in the session directory `dir`, which stays as it is. Of the
-// settings `codec` and `level` are looked at. -EBUSY when a process of it still runs and is not stopped.
+// Writes a trace of a session that was recorded without a recorder; `dir` is the session directory,
+// which is not changed. Uses `codec` and `level` of the settings. Returns -EBUSY if a process of
+// the session is running and was not stopped.
 int record_collect(const char *dir, const struct record_settings *settings, struct output *out,
                    struct record_result *result, struct err *e);
 
-// Why the program cannot be recorded ("is statically linked", …), judged by its file as execvp(3) finds it. The text is
-// static; NULL when nothing speaks against it.
+// Returns why the program cannot be recorded ("is statically linked", …), judged by the file that
+// execvp(3) finds, or NULL if no reason is found. The text is static.
 const char *record_explain(const char *program);
 
 #endif

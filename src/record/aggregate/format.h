@@ -42,9 +42,9 @@ struct aggregate_end {
     enum aggregate_state state;
 };
 
-// Append a frame type and payload to a buffer. Return 0, or -ENOMEM.
+// Appends a payload, preceded by its frame type, to a buffer. Returns 0, or -ENOMEM.
 //
-// `facts` is the payload of the process's PROCESS frame.
+// The frames of one process; `facts` is the payload of its PROCESS frame.
 struct aggregate_process {
     const struct buf *facts;
     const struct workload_summary *summary;
@@ -58,7 +58,7 @@ int aggregate_put_end(struct buf *b, const struct aggregate_end *end);
 // Writes the buffered payloads as frames. Returns 0, or a negative errno with `e` set.
 int aggregate_write_frames(struct frame_writer *w, const struct buf *b, struct err *e);
 
-// Decode payloads. aggregate_get_totals appends the sites and levels; `to` must be empty at first,
+// Decodes a payload. aggregate_get_totals appends the sites and levels; `to` must be empty at first,
 // with sample_bytes set. Return 0, -EBADMSG, or -ENOMEM.
 int aggregate_get_periods(const uint8_t *at, size_t n, struct by_site *to,
                           uint64_t levels[BY_SITE_BINS]);

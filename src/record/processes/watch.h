@@ -31,7 +31,7 @@ void proc_watch_ask(struct proc_watch *w, struct proc_due *due, uint32_t number,
                     uint64_t rss_bytes);
 
 // Moves the payload of a complete PAGES frame into *payload, which must be empty. Returns false if
-// there is none.
+// no map is complete.
 bool proc_watch_take(struct proc_watch *w, struct buf *payload, uint32_t *number);
 
 #endif
