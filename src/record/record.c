@@ -108,15 +108,15 @@ static int announce(struct recorder *r, const struct drain_spool *s, struct err 
                : rc;
 }
 
-// Returns true if the spool belongs to the program that the recorder started. If the process ended
-// before its spool was found, only its own pid is known.
+// True for spools of the program that the recorder started. If it ended before its spool was found,
+// only its own pid is known.
 static bool is_own_child(const struct recorder *r, const struct drain_spool *s)
 {
     return s->visible_pid == r->launch.pid ||
            (s->visible_pid == 0 && (pid_t)s->pid == r->launch.pid);
 }
 
-// Returns true for the last image of the program's process, which the exit status belongs to.
+// The exit status belongs to the last image of the program's process.
 static bool is_last_image(const struct recorder *r, const struct drain_spool *s)
 {
     for (size_t i = 0; i < r->drain.n_spools; i++) {
@@ -167,8 +167,8 @@ static int put_last_sample(struct recorder *r, const struct drain_spool *s, uint
     return rc;
 }
 
-// Saves the facts for PROCESS_END and drops the spool. With goes_on, the process continues
-// unrecorded and the spool is kept to count its events.
+// Saves the facts for PROCESS_END and drops the spool. goes_on: the process continues, and the
+// spool is kept to count its events.
 static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e)
 {
     struct drain_spool *s = r->drain.spools[i];
@@ -328,8 +328,7 @@ static int end_processes(struct recorder *r, struct err *e)
     return 0;
 }
 
-// Truncates the output and starts the trace over. If the output cannot be truncated, recording
-// continues and the requester gets ENOTSUP.
+// If the output cannot be truncated, recording continues and the requester gets ENOTSUP.
 static int restart(struct recorder *r, struct err *e)
 {
     struct err refused;
@@ -372,9 +371,9 @@ static int answer(struct recorder *r, struct err *e)
     return rc;
 }
 
-// When the output is read live, a pause of the program must not delay its last events: empty
-// batches move the watermark past the last batch with records. Later empty batches, if requested,
-// report the current time.
+// If the output is read live, a pause of the program must not delay its last events: empty batches
+// move the watermark past the last batch with records. More empty batches, if requested, report the
+// current time.
 static int settle(struct recorder *r, uint64_t now, struct err *e)
 {
     uint64_t pause_ns = r->unsettled ? BATCH_NS : r->settings->beat_ns;
@@ -383,7 +382,7 @@ static int settle(struct recorder *r, uint64_t now, struct err *e)
     return rc < 0 || !due || !r->in_batch ? rc : end_batch(r, e);
 }
 
-// One pass: ended processes, new processes, published chunks. Called with `draining` held.
+// Called with `draining` held.
 static int drain_pass(struct recorder *r, struct err *e)
 {
     const struct drain_sink sink = {r, room_for_segment, take_segment};
@@ -422,8 +421,7 @@ static int drain_pass(struct recorder *r, struct err *e)
     return rc < 0 ? rc : settle(r, now, e);
 }
 
-// Returns true if the recorder was attached to a running program, which continues after the
-// recording.
+// The recorder was attached to a running program, which continues after the recording.
 static bool is_visit(const struct recorder *r)
 {
     return r->settings->attach.pid && r->settings->attach.report < 0;
@@ -445,8 +443,8 @@ static bool have_others_ended(struct recorder *r, const struct drain_spool *s)
     return true;
 }
 
-// Returns true if the program that started the recorder has requested its end and no other process
-// of the session lives.
+// The program that started the recorder has requested its end, and no other process of the session
+// lives.
 static bool is_asked_to_finish(struct recorder *r)
 {
     for (size_t i = 0; i < r->drain.n_spools; i++) {
@@ -463,8 +461,7 @@ static bool is_asked_to_finish(struct recorder *r)
     return false;
 }
 
-// Returns true if the recording of a running program has lasted its time or was ended by another
-// process.
+// The recording of a running program has lasted its time or was ended from outside.
 static bool is_visit_over(const struct recorder *r)
 {
     uint64_t ns = clock_monotonic_ns() - r->visited_ns, asked_ns = r->settings->attach.duration_ns;
@@ -501,8 +498,7 @@ static void wait_for_activity(struct recorder *r)
     pthread_cond_clockwait(&r->active_again, &r->draining, CLOCK_MONOTONIC, &at);
 }
 
-// Drains while the main thread is busy compressing or writing for so long that programs would have
-// to wait.
+// While the main thread compresses or writes for so long that programs would have to wait.
 static void *drain_as_backup(void *arg)
 {
     struct recorder *r = arg;
@@ -556,13 +552,11 @@ static void end_backup(struct recorder *r)
     r->pages = NULL;
 }
 
-// Result of the main thread's last pass.
 struct record_pass {
     bool over, full;
     uint32_t seen, chunks_done;
 };
 
-// A pass that also serves requests.
 static int own_pass(struct recorder *r, struct record_pass *o, struct err *e)
 {
     pthread_mutex_lock(&r->draining);
@@ -649,7 +643,6 @@ static int finish_unrecorded(struct recorder *r, struct err *e)
                : 0;
 }
 
-// Ends a recording: drains once more, ends the live processes, and writes the totals.
 static int finish(struct recorder *r, struct err *e)
 {
     drain_stop(&r->drain);

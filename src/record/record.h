@@ -89,12 +89,12 @@ struct record_result {
         bypassed;
     // objects whose calls of malloc bypass the library, each terminated by NUL …
     char deepbound[2048];
-    uint32_t deepbound_bytes;   // … of all processes, without duplicates, as far as they fit
+    uint32_t deepbound_bytes;   // … of all processes, without duplicates, until full
     struct attach_result visit; // of a program that was running already
     char not_left[600];         // why the library is still active in such a process; "": it is not
     bool ended_early;  // an attached process's recording ended early, and the process continues …
     uint32_t ended_by; // … PID of the heaptape that ended it; 0: something else did
-    struct record_fact off; // processes in which recording turned itself off, and the reason
+    struct record_fact off; // processes in which recording turned itself off, and why
 };
 
 // Runs the program and waits for it and everything that it starts. Borrows `out`. The caller

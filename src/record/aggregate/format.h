@@ -58,8 +58,8 @@ int aggregate_put_end(struct buf *b, const struct aggregate_end *end);
 // Writes the buffered payloads as frames. Returns 0, or a negative errno with `e` set.
 int aggregate_write_frames(struct frame_writer *w, const struct buf *b, struct err *e);
 
-// Decodes a payload. aggregate_get_totals appends the sites and levels; `to` must be empty at first,
-// with sample_bytes set. Return 0, -EBADMSG, or -ENOMEM.
+// Decodes a payload. aggregate_get_totals appends the sites and levels; `to` must be empty at
+// first, with sample_bytes set. Returns 0, -EBADMSG, or -ENOMEM.
 int aggregate_get_periods(const uint8_t *at, size_t n, struct by_site *to,
                           uint64_t levels[BY_SITE_BINS]);
 int aggregate_get_totals(const uint8_t *at, size_t n, struct by_site *to);

@@ -53,7 +53,6 @@ struct attach_shared {
 
 static const uint64_t no_arguments[6];
 
-// The thread that calls functions for heaptape.
 struct caller {
     struct tracees *tracees;
     pid_t tid;
@@ -81,8 +80,7 @@ static size_t number_of(const struct tracees *t, pid_t tid)
     return i;
 }
 
-// Waits until the called function returns. The other threads run meanwhile, unless they were
-// stopped before.
+// The other threads run meanwhile, unless they are stopped.
 static int await_return(struct caller *c, struct err *e)
 {
     struct tracees *t = c->tracees;
@@ -101,7 +99,6 @@ static int await_return(struct caller *c, struct err *e)
                    (long)t->remote->pid);
 }
 
-// Calls a function of the process in the thread.
 static int call(struct caller *c, uint64_t function, const uint64_t arguments[6], uint64_t *result,
                 struct err *e)
 {
@@ -144,8 +141,8 @@ static int put_text(struct caller *c, const char *text, struct err *e)
     return n <= MAX_PATH && remote_write(c->tracees->remote, c->text, text, n) ? 0 : gone(c, e);
 }
 
-// Blocks all signals except faults and breakpoints, because the thread is not where the
-// program expects it. Returns the former mask, or 0.
+// Blocks all signals except faults and breakpoints while the thread is elsewhere than the program
+// expects. Returns the former mask, or 0.
 static uint64_t mask_signals(pid_t tid)
 {
     uint64_t mask = 0, most = ~0ull;
@@ -179,7 +176,7 @@ static int take_stack(struct caller *c, struct err *e)
     return rc;
 }
 
-// Restores the thread to its former state, stopped.
+// Restores the thread, stopped.
 static void give_back(struct caller *c, struct attach_result *result)
 {
     uint64_t ignored, paused;
@@ -199,7 +196,6 @@ static void give_back(struct caller *c, struct attach_result *result)
     result->paused_ns = paused > result->paused_ns ? paused : result->paused_ns;
 }
 
-// Prepares a stopped thread for calls.
 static int take(struct caller *c, struct tracees *t, size_t who, struct attach_result *result,
                 struct err *e)
 {
@@ -217,7 +213,7 @@ static int take(struct caller *c, struct tracees *t, size_t who, struct attach_r
     return rc;
 }
 
-// libc and the loader may hold a lock when they call malloc.
+// libc and the loader may hold a lock.
 static bool is_called_from_libc(const struct tracees *t, pid_t tid)
 {
     struct user_regs_struct r;
@@ -227,8 +223,7 @@ static bool is_called_from_libc(const struct tracees *t, pid_t tid)
            remote_is_libc(t->remote, caller);
 }
 
-// Returns true if the thread is in a blocking system call that the kernel restarts after an
-// interruption.
+// A blocking system call that the kernel restarts after an interruption.
 static bool waits(pid_t tid)
 {
     static const long calls[] = {
@@ -246,7 +241,6 @@ static bool waits(pid_t tid)
     return false;
 }
 
-// Finds a thread that enters malloc.
 static bool find_entering(struct tracees *t, size_t *who)
 {
     uint64_t start = clock_monotonic_ns(), now = start;
@@ -263,7 +257,7 @@ static bool find_entering(struct tracees *t, size_t *who)
     return false;
 }
 
-// Finds a thread that waits in the kernel, preferring the main thread. Stops all threads.
+// Finds a thread that waits in the kernel, the main thread if possible. Stops all threads.
 static bool find_waiting_now(struct tracees *t, size_t *who)
 {
     if (!tracees_stop_all(t, STOP_NS))
@@ -280,7 +274,7 @@ static bool find_waiting_now(struct tracees *t, size_t *who)
     return false;
 }
 
-// Retries, for a program that is mostly busy and rarely calls malloc.
+// For a program that is mostly busy and rarely calls malloc.
 static bool find_waiting(struct tracees *t, size_t *who)
 {
     for (unsigned i = 0; i < WAITING_TRIES && !t->gone; i++) {
@@ -331,7 +325,6 @@ static int copy_library(int from, int to)
     return (int)n;
 }
 
-// Copies the library to a file of the process.
 static int fill(const struct caller *c, const char *path, int flags, const char *library,
                 struct err *e)
 {
@@ -376,11 +369,10 @@ static int load_file(struct caller *c, const char *path, struct err *e)
 #define OTHERS "././././././././././././././././"
 enum { MAX_OTHERS = (sizeof OTHERS - 1) / 2 };
 
-// Loads the library from a memfd, because the process may lack a writable file system that permits
-// execution.
+// From a memfd: the process may have no writable file system that permits execution.
 static int load_memory(struct caller *c, const char *library, struct err *e)
 {
-    // dlopen would return the already loaded library of another version if the path were the same.
+    // dlopen would return a library of another version that was loaded from the same path.
     size_t others = remote_count(c->tracees->remote, "heaptape_attach");
     char path[64 + sizeof OTHERS];
     uint64_t fd = 0, ignored;
@@ -431,7 +423,6 @@ static struct leave_what inside_library(const struct caller *c, uint64_t state_o
                                    remote_object_of(r, remote_last_function(r, "heaptape_thread"))};
 }
 
-// Gives all threads the caller's state.
 static int set_idle(const struct caller *c, uint64_t offset, struct err *e)
 {
     const struct tracees *t = c->tracees;
@@ -447,7 +438,7 @@ static int set_idle(const struct caller *c, uint64_t offset, struct err *e)
     return 0;
 }
 
-// Calls the function if all other threads are stopped outside the library. Sets *done on success.
+// Calls a function if all other threads leave the library.
 static int try_standing(struct caller *c, const struct leave_what *in, uint64_t most_ns,
                         const char *name, bool *done, struct err *e)
 {
@@ -467,7 +458,7 @@ static int try_standing(struct caller *c, const struct leave_what *in, uint64_t 
     return set_idle(c, in->state_offset, e);
 }
 
-// Calls a function of the library while all other threads are stopped and not writing a record.
+// Calls a function of the library while all other threads are stopped and not writing.
 static int call_standing(struct caller *c, const struct leave_what *in, const char *name,
                          struct err *e)
 {
@@ -475,7 +466,8 @@ static int call_standing(struct caller *c, const struct leave_what *in, const ch
     bool done = false;
     uint64_t start = clock_monotonic_ns();
     int rc = 0;
-    // Short stops, so that threads do not wait long for one that is late; longer on a busy machine.
+    // Stops are short, so that no thread waits long for a late one, and get longer on a busy
+    // machine.
     for (uint64_t k = 1; rc == 0 && !done && clock_monotonic_ns() - start < CALL_NS; k *= 2) {
         bool stand = tracees_stop_all(t, k * STOP_NS);
         if (t->gone)
@@ -491,7 +483,6 @@ static int call_standing(struct caller *c, const struct leave_what *in, const ch
                                     (long)t->remote->pid);
 }
 
-// Sets *recorder to the PID of the live recorder of the process, or 0.
 static int find_recorder(struct caller *c, uint64_t *recorder, struct err *e)
 {
     *recorder = 0;
@@ -559,7 +550,7 @@ static int begin_recording(struct caller *c, const struct attach_how *how,
     return rc < 0 ? rc : join(c, how, e);
 }
 
-// Passes the blocks to the library in pieces, through the free part of the caller's stack.
+// In pieces, through the free part of the caller's stack.
 static int list_found(struct caller *c, const struct blocks *b, struct err *e)
 {
     const size_t room = (STACK_BYTES / 2 - MAX_PATH - RED_ZONE) / sizeof *b->all;
@@ -574,7 +565,6 @@ static int list_found(struct caller *c, const struct blocks *b, struct err *e)
     return rc == 0 && (int)error ? err_set(e, -EPROTO, "nothing is recorded at the moment") : rc;
 }
 
-// Lists the blocks after all threads have left malloc.
 static int list_now(struct caller *c, const struct leave_what *in, uint64_t most_ns,
                     struct attach_result *result, struct err *e)
 {
@@ -600,7 +590,7 @@ static int read_version(struct caller *c, char version[16], struct err *e)
     return rc == 0 && !remote_read(c->tracees->remote, at, version, 15) ? gone(c, e) : rc;
 }
 
-// Lists the live blocks. If that fails, recording continues without the list.
+// On failure, recording continues without the list.
 static void list_blocks(struct caller *c, struct attach_result *result)
 {
     struct tracees *t = c->tracees;
@@ -612,7 +602,7 @@ static void list_blocks(struct caller *c, struct attach_result *result)
         rc = blocks_check(t->remote, version, &e);
     if (rc == 0)
         rc = call_by_name(c, "heaptape_thread", no_arguments, &at, &e);
-    // For a consistent list, no thread may be between changing the heap and recording the call.
+    // No thread may be between changing the heap and recording the call.
     struct leave_what in = inside_library(c, at - thread_pointer(c->tid));
     in.busy = UINT32_MAX;
     in.malloc = true;
@@ -632,7 +622,7 @@ static void list_blocks(struct caller *c, struct attach_result *result)
                  (int)sizeof result->not_listed - 1, e.text);
 }
 
-// Looks up functions before a thread is stopped.
+// Now, so that no stopped thread waits for it.
 static void find_functions(struct remote *r)
 {
     static const char *const names[] = {"malloc",       "__errno_location", "mmap",  "munmap",
@@ -641,7 +631,7 @@ static void find_functions(struct remote *r)
         remote_function(r, names[i]);
 }
 
-// Checks that every name of --wrap is a function of an object known to the loader.
+// The functions of --wrap must be exported by an object.
 static int check_names(struct remote *r, const struct spool_wrap *names, struct err *e)
 {
     for (unsigned i = 0; names && i < SPOOL_WRAPPED; i++) {
@@ -670,7 +660,7 @@ static int check_patiently(pid_t pid, bool ends, struct err *e)
     return rc < 0 ? err_set(e, rc, "%s", why.text) : 0;
 }
 
-// Ends the recording by `owner` or by a recorder that has died; with `owner` 0, any recording.
+// Ends the recording by `owner` or by a recorder that has died; if `owner` is 0, any recording.
 static int end_own(struct caller *c, pid_t owner, struct err *e)
 {
     uint64_t recorder = 0;

@@ -1,10 +1,9 @@
-// Starts and ends the recording of a running process: makes the process load libheaptape.so, by
-// ptrace(2).
+// Starts and ends the recording of a running process: makes it load libheaptape.so, by ptrace(2).
 //
 // One thread is stopped where it holds no lock: at the entry of malloc, or waiting in a system
-// call. It calls the necessary functions on a separate stack and then continues where it was; the
-// other threads run meanwhile. A child of the recorder does this while the recorder drains. If the
-// child dies, the parent removes the breakpoints.
+// call. It makes the calls on a separate stack and continues where it was; the other threads run
+// meanwhile. A child of the recorder does this while the recorder drains. If the child dies, the
+// recorder removes the breakpoints.
 #ifndef HEAPTAPE_ATTACH_ATTACH_H
 #define HEAPTAPE_ATTACH_ATTACH_H
 
@@ -35,17 +34,16 @@ struct attach_meanwhile {
     void *context;
 };
 
-// Starts recording into a session; first ends a recording whose recorder has died. Returns 0, or a
-// negative errno with the process unchanged: -ESRCH, -EPERM, -EACCES, -ENOTSUP (cannot be attached
-// to), -EBUSY (no thread reached a safe place in time), -EIO, -EPROTO (the library could not join
-// the session).
+// Starts recording into a session, after ending a recording whose recorder has died. Returns 0, or
+// a negative errno with the process unchanged: -ESRCH, -EPERM, -EACCES, -ENOTSUP (cannot be
+// attached to), -EBUSY (no thread reached a safe place in time), -EIO, -EPROTO (the library could
+// not join the session).
 int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_meanwhile *meanwhile,
                  struct attach_result *result, struct err *e);
 
-// Ends a recording. The process then calls malloc directly; only the idle library remains. With
-// `owner` != 0, ends only a recording by that recorder or by one that has died, and returns -ENOENT
-// if the process has another recorder. Returns 0, or a negative errno as above, or -ENOENT if
-// heaptape was never attached to the process.
+// Ends a recording: the process calls malloc directly, and only the idle library remains. If
+// `owner` is not 0, ends only a recording by that recorder or by one that has died, else returns
+// -ENOENT. Returns 0, or a negative errno as above, or -ENOENT if heaptape was never attached.
 int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile,
                struct attach_result *result, struct err *e);
 

@@ -1,7 +1,7 @@
-// Names and layouts are those of glibc's malloc/malloc.c and malloc/arena.c. Its variables are not
-// exported, so they are found by their invariants: an empty bin of an arena points to itself, and
-// the parameters contain the limits of the thread caches. Everything is verified where possible:
-// sizes, flags, rings, and malloc's own totals.
+// Names and layouts as in glibc's malloc/malloc.c and malloc/arena.c. malloc's state is not
+// exported and is found by invariants: an empty bin of an arena points to itself, and the
+// parameters contain the limits of the thread caches. Everything is verified where possible: sizes,
+// flags, rings, and malloc's own totals.
 #include "record/attach/blocks.h"
 
 #include "base/buf.h"
@@ -28,7 +28,7 @@ enum {
     WINDOW = 256 << 10,
     PAGE = 4096,
     PAGES_AT_ONCE = 512,
-    MAX_PAGES = 1 << 16, // read in search of blocks that were mapped separately
+    MAX_PAGES = 1 << 16, // read in search of separately mapped blocks
     TLS_BYTES = 4096,    // searched below the thread pointer; libc's variables are among them
     CODE_BEFORE = 20 << 10,
     CODE_AFTER = 4 << 10, // malloc's internal functions around the exported ones
@@ -96,7 +96,6 @@ static uint64_t revealed(uint64_t at, uint64_t pointer)
     return at >> 12 ^ pointer;
 }
 
-// Copies libc's data segment.
 static int read_data(struct heap_walk *w)
 {
     const struct remote *r = w->remote;
@@ -124,7 +123,7 @@ static uint64_t bin_of(uint64_t arena, unsigned i)
     return arena + offsetof(struct arena, bins) + 16ull * i - 16;
 }
 
-// Returns true if each bin is a consistent ring.
+// Each bin must be a consistent ring.
 static bool has_bins(const struct remote *r, const struct arena *a, uint64_t at)
 {
     for (unsigned i = 0; i < BINS; i++) {
@@ -174,7 +173,7 @@ static int find_parameters(struct heap_walk *w)
     return n == 1 ? 0 : err_set(w->e, -ENOTSUP, "its parameters were not found (is it tuned?)");
 }
 
-// Reads two words at `at` through a window, for sequential access.
+// Reads two words through a window, for sequential access.
 static bool read_head(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t head[2])
 {
     uint64_t offset = at - w->window_at;
@@ -199,8 +198,7 @@ static int add_block(struct heap_walk *w, uint64_t address, uint64_t size)
     return 0;
 }
 
-// Returns true for the end of a heap that is followed by another one: the rest of the former top
-// chunk, then a chunk of size 0.
+// The end of a heap that another one follows: the rest of its top chunk, then a chunk of size 0.
 static bool is_fencepost(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t size)
 {
     uint64_t last[2];
@@ -208,7 +206,7 @@ static bool is_fencepost(struct heap_walk *w, uint64_t at, uint64_t end, uint64_
     return fits && read_head(w, end - 16, end, last) && (last[1] & ~SIZE_FLAGS) == 0;
 }
 
-// Adds the chunks in [at, end). The last one is `top`, or, if `top` is 0, fenceposts.
+// Ends at the chunk `top`, or at a fencepost if that is 0.
 static int walk_chunks(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t top, uint64_t flag)
 {
     uint64_t head[2], next[2] = {0};
@@ -245,7 +243,7 @@ static int walk_main(struct heap_walk *w, const struct arena *a)
     return walk_chunks(w, start, end, a->top, 0);
 }
 
-// Walks the heaps of a non-main arena from the last to the first, which contains the arena.
+// From the last heap to the first, which contains the arena.
 static int walk_heaps(struct heap_walk *w, uint64_t arena, const struct arena *a)
 {
     uint64_t at = a->top & ~(HEAP_MAX - 1), total = 0;
@@ -315,7 +313,7 @@ static const struct spool_block *block_at(const struct heap_walk *w, uint64_t ad
     return bsearch(&key, w->to->all, w->to->n, sizeof key, by_address);
 }
 
-// Follows a thread cache's chain for one size. Without `add`, only verifies it.
+// Without `add`, only verifies the chain.
 static bool follow_chain(struct heap_walk *w, const struct thread_cache *c, unsigned i, bool add)
 {
     uint64_t at = c->entries[i], words[2];
@@ -344,9 +342,8 @@ static bool follow_cache(struct heap_walk *w, uint64_t at, bool add)
     return good && (!add || add_free(w, at) == 0);
 }
 
-// Counts the threads whose word at `distance` below the thread pointer points to a valid cache. The
-// distance of this variable is the same in all threads. Returns 0 if the word of any thread is
-// neither NULL nor a cache.
+// Counts the threads with a valid cache at `distance` below the thread pointer, which is the same
+// in all threads. Returns 0 if any thread has something else there.
 static size_t count_caches(struct heap_walk *w, const struct user_regs_struct *threads, size_t n,
                            uint64_t distance, bool add)
 {
@@ -370,8 +367,8 @@ static int add_caches(struct heap_walk *w, const struct user_regs_struct *thread
     bool twice = false;
     if (!w->parameters.cached_count)
         return 0;
-    // A thread's stack lies next to its variables and may hold a copy of the pointer, but not at
-    // the same distance in all threads.
+    // A thread's stack follows its variables and may hold a copy of the pointer, but not in all
+    // threads.
     for (uint64_t distance = 8; distance <= TLS_BYTES; distance += 8) {
         size_t caches = count_caches(w, threads, n, distance, false);
         if (!caches || caches < most)
@@ -388,7 +385,7 @@ static int add_caches(struct heap_walk *w, const struct user_regs_struct *thread
     return 0;
 }
 
-// The chunk of an aligned block starts after the start of its mapping. Returns the distance, or 0.
+// The chunk of an aligned block starts after its mapping. Returns the distance, or 0.
 static uint64_t aligned_within(const struct heap_walk *w, uint64_t at, uint64_t size)
 {
     uint64_t head[2];
@@ -401,7 +398,7 @@ static uint64_t aligned_within(const struct heap_walk *w, uint64_t at, uint64_t 
     return 0;
 }
 
-// Blocks that malloc mapped separately: each starts at a page, and malloc counts them.
+// Blocks with separate mappings. Each starts at a page; malloc counts them.
 struct mapped {
     uint64_t n, bytes;
     unsigned pages;
@@ -416,7 +413,7 @@ static int open_pagemap(const struct heap_walk *w)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-// Returns true if the page was ever written. Reading other pages would make the kernel map them.
+// Reading a page that was never written would make the kernel map it.
 static bool is_touched(struct mapped *m, uint64_t at)
 {
     const uint64_t present_or_swapped = 3ull << 62;
@@ -525,7 +522,7 @@ static int by_number(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-// Removes the free blocks from the list; each must be in it.
+// Removes the free blocks; each must be in the list.
 static int remove_free(struct heap_walk *w)
 {
     struct blocks *b = w->to;

@@ -175,7 +175,7 @@ static bool holds(uint32_t a, uint32_t b, unsigned op)
     return op == BPF_JEQ ? a == b : op == BPF_JGT ? a > b : op == BPF_JGE ? a >= b : (a & b) != 0;
 }
 
-// Executes any instruction except jumps and returns.
+// All instructions except jumps and returns.
 static void step(const struct examination *x, struct registers *m, const struct sock_filter *f)
 {
     switch (BPF_CLASS(f->code)) {
@@ -202,7 +202,7 @@ static void step(const struct examination *x, struct registers *m, const struct 
     }
 }
 
-// Interprets the program; follows both branches of a jump that depends on unknown values.
+// Follows both branches of a jump that depends on unknown values.
 static uint32_t follow(struct examination *x, struct registers m, size_t at)
 {
     for (; at < x->n && x->steps > 0; at++) {
@@ -269,8 +269,7 @@ static bool is_known(const struct programs *p, size_t own)
     return false;
 }
 
-// Reads filter `i` of a stopped thread. Returns 1, 0 if the thread has fewer filters, or a negative
-// errno.
+// Returns 1, 0 if the thread has fewer filters, or a negative errno.
 static int fetch(struct programs *p, pid_t tid, unsigned long i)
 {
     long n = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, i, NULL);
@@ -336,9 +335,8 @@ static bool is_same_namespace(pid_t pid)
            own.st_ino == other.st_ino;
 }
 
-// Returns true if the process has the recorder's own filters: a container runtime gives all
-// programs the same filters, and a program can only add to them. So equal numbers of filters here,
-// in process 1 and in the process mean equal filters.
+// A container runtime gives all programs the same filters, and programs can only add to them: equal
+// numbers here, in process 1 and in the process mean equal filters.
 static bool has_own_filters(const struct tracees *t)
 {
     pid_t self = getpid();
@@ -350,8 +348,8 @@ static bool has_own_filters(const struct tracees *t)
     return same;
 }
 
-// Makes the calls, in a child that may be killed. Returns its exit status: 0; 1 if only
-// memfd_create failed; or 2 + the index of the call that failed.
+// Runs in a child, which may be killed. Returns its exit status: 0; 1 if only memfd_create failed;
+// or 2 + the index of the call that failed.
 static int try_calls(void)
 {
     int status = 0;

@@ -1,4 +1,4 @@
-// Checks whether the seccomp filters of a process permit loading and using libheaptape.so.
+// Do the seccomp filters of a process permit loading and using libheaptape.so?
 #ifndef HEAPTAPE_ATTACH_FILTERS_H
 #define HEAPTAPE_ATTACH_FILTERS_H
 
@@ -19,9 +19,8 @@ struct filters_need {
 enum { FILTERS_NEEDS = 37 };
 extern const struct filters_need filters_needs[FILTERS_NEEDS];
 
-// Returns the filter's action for a call, SECCOMP_RET_* without data: the most restrictive one for
-// any values of the unknown arguments. Returns SECCOMP_RET_KILL_PROCESS for an invalid or too
-// complex program.
+// Returns the filter's action, SECCOMP_RET_* without data: the most restrictive one for any values
+// of unknown arguments, SECCOMP_RET_KILL_PROCESS if the program is invalid or too complex.
 uint32_t filters_action(const struct sock_filter *program, size_t n,
                         const struct filters_need *call);
 
@@ -30,9 +29,8 @@ struct filters_verdict {
     bool memfd;
 };
 
-// Checks the filters of all threads, which are stopped for *paused_ns. Returns 0, or a negative
-// errno: -ENOTSUP (a filter forbids a necessary call), -EPERM (the filters cannot be read), -EBUSY,
-// -ENOMEM.
+// Checks all threads, which are stopped for *paused_ns. Returns 0, or a negative errno: -ENOTSUP (a
+// necessary call is forbidden), -EPERM (the filters cannot be read), -EBUSY, -ENOMEM.
 int filters_check(struct tracees *t, struct filters_verdict *v, uint64_t *paused_ns, struct err *e);
 
 #endif

@@ -12,9 +12,9 @@ struct leave_what {
     bool malloc;                 // also the code of glibc's malloc
 };
 
-// Moves all threads, which must be stopped, out of the code in `in`, within most_ns. Returns their
-// registers in the order of the threads, freed by the caller; or NULL if a thread could not leave
-// in time or waits in the kernel (some threads may then run), or if out of memory.
+// Moves all threads, stopped, out of the code in `in`. Returns their registers in order, freed by
+// the caller; NULL if out of memory, or if a thread could not leave in time or waits in the kernel
+// (some may then run).
 struct user_regs_struct *leave_all(struct tracees *t, const struct leave_what *in,
                                    uint64_t most_ns);
 

@@ -66,7 +66,6 @@ static int open_file(const struct remote *r, const char *name, int flags, struct
     return status_denied(r->pid, e);
 }
 
-// Reads the auxiliary vector.
 static int read_auxv(struct remote *r, uint64_t *segments, uint64_t *n_segments, struct err *e)
 {
     int fd = open_file(r, "auxv", O_RDONLY, e);
@@ -111,8 +110,7 @@ static bool is_same_machine(const struct remote *r)
            own.e_ident[EI_CLASS] == other.e_ident[EI_CLASS];
 }
 
-// Reads several entries at once, padded with zeros: the dynamic section may be at the end of its
-// segment.
+// Pads with zeros: the dynamic section may be at the end of its segment.
 static bool read_dynamic(const struct remote *r, uint64_t at, ElfW(Dyn) * to)
 {
     ssize_t n = pread(r->memory, to, DYNAMIC_AT_ONCE * sizeof *to, (off_t)at);
@@ -151,8 +149,7 @@ static bool is_called(const struct remote *r, const struct remote_object *o, con
            memcmp(text, name, n) == 0;
 }
 
-// Returns the value of symbol `i` if it is the function, else 0. Sets *hidden if the symbol has a
-// non-default version.
+// Returns the symbol's value if it is the function, else 0. *hidden: not the default version.
 static uint64_t read_function(const struct remote *r, const struct remote_object *o, uint32_t i,
                               const char *name, bool *hidden)
 {
@@ -167,8 +164,8 @@ static uint64_t read_function(const struct remote *r, const struct remote_object
     return s.st_value;
 }
 
-// Looks up a function in the GNU hash table: number of buckets, index of the first symbol, words in
-// the filter, shift; then filter, buckets, hashes. Returns the symbol's value, or 0.
+// GNU hash table: number of buckets, index of the first symbol, words in the filter, shift; filter,
+// buckets, hashes. Returns the symbol's value, or 0.
 static uint64_t find_function(const struct remote *r, const struct remote_object *o,
                               const char *name)
 {
@@ -193,7 +190,7 @@ static uint64_t find_function(const struct remote *r, const struct remote_object
     return found;
 }
 
-// Finds the tables of the object in `map`, from the cache or by reading them.
+// From the cache if possible.
 static bool find_tables(const struct remote *r, uint64_t at, const struct link_map *map,
                         struct remote_object *o)
 {
@@ -239,8 +236,7 @@ static int list_objects(const struct remote *r, struct remote *to, bool *whole)
     return 0;
 }
 
-// Reads the objects loaded now. Returns 0; 1 if the list is still being changed, for example by a
-// thread that is stopped; or a negative errno.
+// Returns 0, 1 if the list is being changed (perhaps by a stopped thread), or a negative errno.
 static int read_objects(struct remote *r)
 {
     bool whole = false;
@@ -308,7 +304,7 @@ static uint64_t find_libc(const struct remote *r)
     return 0;
 }
 
-// Sets *wait if the loader may not have finished yet, or exec was called meanwhile.
+// *wait: the loader is not ready yet, or exec was called meanwhile.
 static int read_program(struct remote *r, bool *wait, struct err *e)
 {
     ElfW(Phdr) s[MAX_SEGMENTS];
@@ -386,7 +382,7 @@ void remote_close(struct remote *r)
     r->objects = NULL;
 }
 
-// Range of the object's segments; the first one starts with the ELF header; both 0 on failure.
+// The first segment starts with the ELF header. Both 0 on failure.
 static struct remote_range range_of(const struct remote *r, uint64_t base)
 {
     struct remote_range range = {0};

@@ -1,5 +1,5 @@
-// Reads memory and symbols of another process. The loader's data in memory needs no files and is
-// also correct in containers.
+// Memory and symbols of another process. The loader's data in memory needs no files and is correct
+// in containers too.
 #ifndef HEAPTAPE_ATTACH_REMOTE_H
 #define HEAPTAPE_ATTACH_REMOTE_H
 
@@ -12,8 +12,7 @@
 
 enum { REMOTE_NAME = 128 };
 
-// Tables of a loaded object with dynamic symbols. Cached, so that a stopped thread need not wait
-// until they are read again.
+// Tables of a loaded object. Cached, so that no stopped thread waits until they are read again.
 struct remote_object {
     uint64_t map; // address of the loader's link_map
     uint64_t base;
@@ -54,26 +53,25 @@ void remote_close(struct remote *r);
 // inaccessible.
 bool remote_is_over(const struct remote *r);
 
-// Replaces an error caused by that with a message that the process ended. Returns -ESRCH.
+// Replaces the error by a message that the process has ended. Returns -ESRCH.
 int remote_set_over(const struct remote *r, struct err *e);
 
 bool remote_read(const struct remote *r, uint64_t at, void *to, size_t bytes);
 bool remote_write(const struct remote *r, uint64_t at, const void *from, size_t bytes);
 
-// Returns the address of the function in the first object that defines it, in load order, or 0.
-// Does not search objects loaded after remote_open. Keeps `name`.
+// Returns the function's first definition in load order, or 0. Ignores objects loaded after
+// remote_open. Keeps `name`.
 uint64_t remote_function(struct remote *r, const char *name);
 
-// Like remote_function, but searches all objects loaded now, and returns the last definition.
+// Returns the last definition in all objects loaded now, or 0.
 uint64_t remote_last_function(struct remote *r, const char *name);
 
 // Number of objects that define the function.
 size_t remote_count(const struct remote *r, const char *name);
 
-// Returns true if `address` is in the dynamic linker or in libc.
 bool remote_is_libc(const struct remote *r, uint64_t address);
 
-// Returns the range of the object that contains the function; both 0 if not found.
+// Range of the object that contains the function; both 0 if not found.
 struct remote_range remote_object_of(const struct remote *r, uint64_t function);
 
 #endif

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Copies the text of a field, "" if missing.
 static void read_field(pid_t pid, pid_t tid, const char *field, char *to, size_t room)
 {
     char path[64], *line = NULL;
@@ -111,8 +110,7 @@ int status_denied(pid_t pid, struct err *e)
                    (long)pid);
 }
 
-// Returns true if a breakpoint would reset the program's handling of SIGTRAP: a thread blocks a
-// handled SIGTRAP, or the process ignores it.
+// A breakpoint would reset the handling of SIGTRAP if a thread blocks it or the process ignores it.
 static bool needs_trap(pid_t pid)
 {
     char path[64];

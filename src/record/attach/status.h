@@ -1,4 +1,4 @@
-// Reads /proc/PID/task/TID/status and checks whether a process can be attached to.
+// Fields of /proc/PID/task/TID/status, and checks before attaching.
 #ifndef HEAPTAPE_ATTACH_STATUS_H
 #define HEAPTAPE_ATTACH_STATUS_H
 
@@ -9,16 +9,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// Return a field such as "Tgid" as a number, or the first letter of its text; 0 if the thread or
-// field is missing.
+// A field such as "Tgid" as a number, or the first letter of its text; 0 if missing.
 uint64_t status_number(pid_t pid, pid_t tid, const char *field, int base);
 char status_letter(pid_t pid, pid_t tid, const char *field);
 
 // Checks in /proc whether the process can be attached to. Returns 0, or a negative errno.
 int status_check(pid_t pid, struct err *e);
 
-// Reports the process that traces a thread of `pid`. Returns -EBUSY, or -EAGAIN if the tracer is
-// heaptape, which detaches soon.
+// Sets an error that names the tracer of `pid`. Returns -EBUSY, or -EAGAIN if it is heaptape, which
+// detaches soon.
 int status_traced(pid_t pid, pid_t tracer, struct err *e);
 
 // Explains why ptrace is not permitted and how to permit it. Returns -EACCES.

@@ -22,7 +22,7 @@
 // Sleep without an event. SIGCHLD, which is blocked, ends it early.
 enum { NAP_NS = 500000 };
 
-enum { SEIZE_TRIES = 3 }; // attempts if the kernel refuses a thread for no visible reason
+enum { SEIZE_TRIES = 3 }; // if the kernel refuses for no visible reason
 
 static void nap(void)
 {
@@ -57,8 +57,8 @@ static void drop(struct tracees *t, struct tracee *who)
     memmove(who, who + 1, (t->n - i) * sizeof *who);
 }
 
-// Explains why PTRACE_SEIZE failed. Returns 0 if that is harmless: the kernel returns EPERM for a
-// thread that is ending, and for one created by a traced thread, which is traced already.
+// Returns 0 if PTRACE_SEIZE failed harmlessly: the kernel returns EPERM for a thread that is
+// ending, and for one created by a traced thread, which is traced already.
 static int explain_refusal(const struct tracees *t, pid_t tid, struct err *e)
 {
     pid_t pid = t->remote->pid;
@@ -69,7 +69,7 @@ static int explain_refusal(const struct tracees *t, pid_t tid, struct err *e)
     return tracer ? status_traced(pid, tracer, e) : status_denied(pid, e);
 }
 
-// Returns 1 if the thread was attached to, 0 if that is unnecessary, or a negative errno.
+// Returns 1 if attached, 0 if unnecessary, or a negative errno.
 static int seize(struct tracees *t, pid_t tid, struct err *e)
 {
     const long options = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
@@ -90,8 +90,8 @@ static int seize(struct tracees *t, pid_t tid, struct err *e)
     return seized;
 }
 
-// Attaches to all threads without a tracer, the main thread first: if two tracers compete, only one
-// gets the main thread. Returns the number of threads, or a negative errno.
+// Attaches to threads without a tracer, the main thread first: of two competing tracers, only one
+// gets it. Returns their number, or a negative errno.
 static int seize_new(struct tracees *t, struct err *e)
 {
     char path[64];
@@ -168,7 +168,7 @@ static void resume(struct tracee *who, int sig)
         ptrace(PTRACE_INTERRUPT, who->tid, 0, 0);
 }
 
-// Removes the breakpoints that a forked child has copied.
+// Removes the breakpoints that a forked child has inherited.
 static void repair(const struct tracees *t, pid_t child)
 {
     const struct attach_breakpoint *const both[] = {t->entry, t->trap};
@@ -220,9 +220,8 @@ static void on_vfork_done(struct tracees *t, struct tracee *who)
     resume(who, 0);
 }
 
-// Returns true if the thread has hit a breakpoint or finished a step, and its SIGTRAP is still
-// pending because a requested stop was reported first. Detaching now would make the signal kill the
-// process.
+// The thread has hit a breakpoint or finished a step, but its SIGTRAP is pending because a
+// requested stop came first. After detaching, the signal would kill the process.
 static bool is_trapped(const struct tracees *t, const struct tracee *who)
 {
     uint64_t pc = pc_of(who->tid);
@@ -266,8 +265,7 @@ static void block_trap_again(pid_t tid)
     }
 }
 
-// Returns true for SIGTRAP of a single step. SIGTRAP of the program's own breakpoints has
-// SI_KERNEL.
+// True for a single step. The program's own breakpoints have SI_KERNEL.
 static bool take_trap(struct tracee *who)
 {
     siginfo_t info;
@@ -471,8 +469,7 @@ void tracees_continue_all(struct tracees *t, size_t except)
     }
 }
 
-// Returns true if a thread is runnable: it may have hit a breakpoint without receiving the signal
-// yet.
+// A runnable thread may have hit a breakpoint whose signal is pending.
 static bool is_any_runnable(const struct tracees *t)
 {
     for (size_t i = 0; i < t->n; i++) {

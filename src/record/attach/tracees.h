@@ -1,4 +1,4 @@
-// The threads of another process under ptrace(2). They run except where stated here.
+// The threads of another process under ptrace(2). They run unless stated otherwise.
 #ifndef HEAPTAPE_ATTACH_TRACEES_H
 #define HEAPTAPE_ATTACH_TRACEES_H
 
@@ -6,7 +6,7 @@
 
 #include <sys/user.h>
 
-// A breakpoint. In shared memory, so that another process can remove it if this one dies.
+// In shared memory, so that another process can remove it if this one dies.
 struct attach_breakpoint {
     uint64_t at;
     uint8_t original;
@@ -17,7 +17,7 @@ enum tracee_state {
     TRACEE_RUNS,
     TRACEE_STOPPED,
     TRACEE_LISTENS, // in a group-stop
-    TRACEE_CHILD,   // a new process, stopped, that its parent's event has not announced yet
+    TRACEE_CHILD,   // a new process, stopped; its parent has not reported it yet
 };
 
 struct tracee {
@@ -41,7 +41,7 @@ struct tracees {
 
 enum tracees_event {
     TRACEES_NOTHING,
-    // a thread stopped at the breakpoint `entry`, with the program counter reset to it
+    // a thread is stopped at `entry`, its program counter reset to it
     TRACEES_AT_ENTRY,
     TRACEES_AT_TRAP,
     TRACEES_STOPPED, // a thread stopped on request
@@ -54,28 +54,26 @@ int tracees_seize(struct tracees *t, struct remote *r, struct attach_breakpoint 
 // Removes the breakpoints and detaches from all threads.
 void tracees_release(struct tracees *t);
 
-// Inserts or removes a breakpoint.
 bool tracees_plant(struct tracees *t, struct attach_breakpoint *b, uint64_t at);
 void tracees_lift(struct tracees *t, struct attach_breakpoint *b);
 
-// Handles one pending event of any thread, if any, and sets *who to the index of a stopped thread.
+// Handles a pending event of any thread. *who: index of a thread that stopped.
 enum tracees_event tracees_next(struct tracees *t, size_t *who);
 
 // Resumes a stopped thread.
 void tracees_continue(struct tracees *t, size_t who);
 
-// Resumes a thread that is stopped at `entry`, past the breakpoint.
+// Resumes a thread stopped at `entry`, past the breakpoint.
 void tracees_step_over(struct tracees *t, size_t who);
 
 // Makes a stopped thread execute one instruction or enter a signal handler. Returns false if it
-// waits in the kernel (and now runs) or has ended; indices of threads may then have changed.
+// waits in the kernel, and then runs, or has ended; indices may change.
 bool tracees_step(struct tracees *t, size_t who, uint64_t most_ns);
 
-// Requests that a thread stops.
 void tracees_interrupt(struct tracees *t, size_t who);
 
-// Stops and resumes each thread once, so that system calls that began before attaching are over.
-// Returns false after a timeout.
+// Stops and resumes each thread once: system calls from before attaching are then over. Returns
+// false after a timeout.
 bool tracees_pass_all(struct tracees *t, uint64_t most_ns);
 
 // Stops all threads. Returns false after a timeout.

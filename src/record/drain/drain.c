@@ -14,12 +14,12 @@
 
 enum {
     MAX_STREAMS = 1 << 17,  // two for each thread that can live at once
-    MAX_TRIES = 1 << 20,    // to free a chunk, in case a program keeps changing the stack
+    MAX_TRIES = 1 << 20,    // in case a program keeps changing the stack
     MAX_COUNT_BITS = 48,    // bound of plausible counts and positions
     MAX_GAP_WORDS = 1 << 30 // bound of words lost in one gap
 };
 #define OVERWRITTEN "its spool was overwritten"
-#define STUCK_NS    5000000000u // a longer wait for chunks means that the free list is corrupt
+#define STUCK_NS    5000000000u // a longer wait means that the free list is corrupt
 
 static size_t stream_place(const struct drain_spool *s, uint32_t thread, uint32_t stream)
 {
@@ -30,8 +30,8 @@ static size_t stream_place(const struct drain_spool *s, uint32_t thread, uint32_
     return i;
 }
 
-// Makes room for one more stream. Forgets streams of ended threads. Returns 0, -E2BIG if there are
-// more streams than a process can have, or -ENOMEM.
+// Makes room for a stream and forgets streams of ended threads. Returns 0, -E2BIG if a process
+// cannot have as many streams, or -ENOMEM.
 static int streams_grow(struct drain_spool *s)
 {
     size_t live = 0, capacity = 64, old_capacity = s->streams_capacity;
@@ -56,7 +56,7 @@ static int streams_grow(struct drain_spool *s)
     return 0;
 }
 
-// Returns the stream's state; a new stream starts at `next`. NULL on failure, with *rc set.
+// Returns the stream's state, which starts at `next` if new; NULL with *rc set on failure.
 static struct drain_stream *stream_find(struct drain_spool *s, uint32_t thread, uint32_t stream,
                                         uint64_t next, int *rc)
 {
@@ -84,7 +84,7 @@ void drain_wake_waiters(struct spool_header *h)
         drain_wake(&h->free_sequence);
 }
 
-// The spool is corrupt: stop draining it and set the flag that makes the program stop writing.
+// Stops draining a corrupt spool and makes its program stop writing.
 static void spool_break(struct drain *c, struct drain_spool *s, const char *why)
 {
     if (s->broken)
@@ -136,13 +136,12 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
     uint32_t fresh = atomic_load_explicit(&s->header->fresh_chunks, memory_order_acquire);
     if (fresh > s->max_chunks)
         fresh = s->max_chunks;
-    // fresh_chunks only grows. A spool whose mapping failed is not checked: its fresh_chunks was
-    // cut.
+    // fresh_chunks only grows, except when we cut it because a mapping failed.
     if (fresh < s->fresh_chunks)
         spool_break(c, s, OVERWRITTEN);
     s->fresh_chunks = fresh;
     if (drain_map_more(s, fresh) < 0) {
-        // The chunks behind are lost and counted at the end; the process is recorded no further.
+        // Later chunks are lost, and counted at the end. Recording of the process stops.
         s->unmapped = s->cut = true;
         s->max_chunks = s->fresh_chunks = fresh = s->mapped_chunks;
         atomic_store(&s->header->refused, 1);
@@ -156,7 +155,7 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
         memset(s->marks + known, 0, (s->marks_capacity - known) * sizeof *s->marks);
     for (uint32_t i = 0; i < fresh; i++) {
         struct spool_chunk *chunk = &s->chunks[i];
-        // Load the state first: if it is DONE, `used` includes all words of the chunk.
+        // Load the state first: if it is DONE, `used` is final.
         uint32_t state = atomic_load_explicit(&chunk->state, memory_order_acquire);
         if (state != SPOOL_CHUNK_OWNED && state != SPOOL_CHUNK_DONE)
             continue;
@@ -181,7 +180,7 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
     return (int64_t)n;
 }
 
-// Passes words [drained, used) to the sink. A DONE chunk is freed right after the copy.
+// Passes words [drained, used) to the sink. Frees a DONE chunk right after the copy.
 static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_stream *l,
                        const struct drain_candidate *k, const struct drain_sink *sink,
                        struct err *e)
@@ -208,7 +207,7 @@ static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_stre
     memcpy(copy, s->chunks[k->index].words + at.drained, whole * sizeof *copy);
     if (k->done && !c->attached) {
         chunk_free(s, k->index);
-        // A producer may have reused the chunk already, so its mark is no longer ours.
+        // A producer may reuse the chunk already.
         mark = &at;
     }
     s->words += n;
@@ -223,9 +222,9 @@ static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_stre
     return rc;
 }
 
-// Returns true if `place` is the next word of the stream. If words before it are missing, they may
-// have been published after the scan passed their chunk, so the stream waits for the next batch. A
-// gap that is still there then is real, because that batch has seen every earlier chunk.
+// Returns true if `place` is the stream's next word. Missing words may have been published after
+// the scan passed their chunk, so the stream waits for the next batch. If they are still missing
+// then, they are lost: that batch has seen every earlier chunk.
 static bool is_due(struct drain_spool *s, struct drain_stream *l, uint64_t place)
 {
     if (place == l->next) {
@@ -260,16 +259,16 @@ int drain_take(struct drain *c, struct drain_spool *s, const struct drain_candid
     if (!is_due(s, l, k->first_word + drained))
         return 1;
     rc = drain_chunk(c, s, l, k, sink, e);
-    // The scan may have seen a full chunk and its successor before the owner set DONE: `next` never
-    // decreases.
+    // `next` never decreases: the scan may have seen a full chunk and its successor before the
+    // owner set DONE.
     if (k->first_word + k->used > l->next)
         l->next = k->first_word + k->used;
     l->over = k->done && k->used < SPOOL_CHUNK_WORDS - CODEC_MAX_RECORD_WORDS - 2;
     return rc;
 }
 
-// Returns true if threads have waited longer than STUCK_NS while no chunk is free and none can be
-// drained: something other than the producer has overwritten the free list or the chunk states.
+// Returns true if threads have waited longer than STUCK_NS although nothing can be drained: the
+// free list or the chunk states were overwritten.
 static bool is_stuck(struct drain_spool *s)
 {
     uint64_t now = clock_monotonic_ns();
@@ -321,7 +320,6 @@ static int drain_spool(struct drain *c, struct drain_spool *s, const struct drai
             continue;
         rc = 0;
         c->streams_waiting++;
-        // Later chunks of the stream wait too.
         while (i + 1 < n && c->candidates[i + 1].thread == k->thread &&
                c->candidates[i + 1].stream == k->stream)
             i++;

@@ -1,6 +1,6 @@
-// The recorder's half of the spool: creates the session, finds the spools of its processes, drains
-// their chunks and detects when processes end. Single-threaded. A traced program that overwrites
-// its spool can damage only its own trace.
+// The recorder's half of the spool: creates the session, finds and drains the spools of its
+// processes, detects when processes end. Single-threaded. A program that overwrites its spool can
+// damage only its own trace.
 #ifndef HEAPTAPE_RECORD_DRAIN_H
 #define HEAPTAPE_RECORD_DRAIN_H
 
@@ -33,7 +33,7 @@ struct drain_stream {
     bool over;        // the thread ended: its last chunk was DONE before it was full
     bool dropping;    // recording was paused at the last record
     uint8_t resizing; // enum drain_resizing
-    uint64_t change;  // number of state changes up to the last record
+    uint64_t change;  // number of state changes before the last record
     uint64_t dropped; // words dropped so far; the sink's word numbers exclude them
 };
 
@@ -41,25 +41,25 @@ struct drain_stream {
 struct drain_spool {
     struct spool_header *header; // shared: validate every value read from it
     struct spool_chunk *chunks;
-    struct guard guard;     // of the mapping at `header`
+    struct guard guard;
     uint32_t mapped_chunks; // <= max_chunks
     uint32_t max_chunks;
     uint32_t fresh_chunks; // chunks that were ever in use
-    bool unmapped; // chunks from mapped_chunks on could not be mapped and are not counted yet
-    bool cut;      // chunks could not be mapped: the recording of the process is incomplete
+    bool unmapped;         // chunks from mapped_chunks on cannot be mapped and are not counted yet
+    bool cut;              // such chunks exist: the recording of the process is incomplete
     char name[64];
-    unsigned reserve; // number of the reserve that holds the spool, from 1; 0: the spool is a file
+    unsigned reserve; // number of the reserve that holds the spool, from 1; 0: a file
     uint32_t number;
-    uint64_t start_stamp;           // orders the images of a process
-    uint32_t pid;                   // in the process's own pid namespace
-    pid_t visible_pid;              // in the recorder's /proc; 0: unknown
-    int pidfd;                      // of visible_pid, or -1
-    bool proven;                    // visible_pid has the spool mapped, so it is the right process
-    int fd;                         // the spool's file while the process is unknown, else -1
-    uint64_t exe_device, exe_inode; // of the executable
-    unsigned other_exe; // successive checks that found another executable: see drain_check_left
+    uint64_t start_stamp; // orders the images of a process
+    uint32_t pid;         // in the process's own pid namespace
+    pid_t visible_pid;    // in the recorder's /proc; 0: unknown
+    int pidfd;            // of visible_pid, or -1
+    bool proven;          // visible_pid has the spool mapped
+    int fd;               // the spool's file while the process is unknown, else -1
+    uint64_t exe_device, exe_inode;
+    unsigned other_exe; // successive checks that found another executable
     bool left;          // heaptape tried to detach from the process
-    bool dead;          // no more writes will follow: the next drain reads everything
+    bool dead;          // no writes follow: the next drain reads everything
     const char *broken; // why the contents are corrupt; NULL: they are not
     uint64_t stuck_ns;  // start of a wait for chunks while none can be drained, else 0
     uint64_t words;
@@ -77,7 +77,7 @@ struct drain_spool {
     uint32_t asked[SPOOL_REQUESTS]; // seen by the last drain
     uint32_t answered[SPOOL_REQUESTS];
     uint64_t drain_words; // drained by the last drain_drain
-    uint32_t drain_done;  // chunks that it found DONE
+    uint32_t drain_done;  // chunks found DONE by the last drain_drain
     struct drain_chunk *marks;
     size_t marks_capacity;
     struct drain_stream *streams; // open-addressing hash table
@@ -85,8 +85,8 @@ struct drain_spool {
     uint64_t sampled_ns, named_ns; // when memory and thread names were last sampled
     uint64_t sampled_cpu_ns;       // CPU time of the process at sampled_ns
     struct buf thread_names;       // payload of TRACE_F_THREAD_NAMES
-    struct proc_due pages_due;     // when the recorder last read the page map
-    struct code_names code;        // names of JIT-compiled code
+    struct proc_due pages_due;
+    struct code_names code; // names of JIT-compiled code
 };
 
 // A user's file of reserves.
@@ -110,14 +110,14 @@ struct drain {
     char *dir;         // session directory as the recorder sees it
     size_t root_bytes; // length of the part of `dir` outside the processes' root directory
     int dir_fd;        // -1: closed
-    int lock_fd;       // session file; its lock means that the recorder lives; -1: closed
+    int lock_fd;       // session file, locked while the recorder lives; -1: closed
     bool attached;     // opened by drain_open_finished: the session is only read
     struct spool_session *session;
     struct spool_session kept; // copy of *session, to restore it
-    struct guard *guard;       // of the mapping of `session`
-    uint32_t flags;            // as passed to drain_open
-    uint32_t owner;            // in session->recorder
-    bool session_broken;       // a program overwrote fields that only the recorder writes
+    struct guard *guard;
+    uint32_t flags;      // as passed to drain_open
+    uint32_t owner;      // in session->recorder
+    bool session_broken; // a program overwrote the recorder's fields
     bool stopped;
     bool pending;                // a file was not ready
     uint64_t pending_ns;         // time of the last scan of the directory
@@ -129,8 +129,8 @@ struct drain {
     uint32_t n_made; // spool numbers assigned
     struct drain_candidate *candidates;
     size_t candidates_capacity;
-    uint64_t *copy;        // words of the chunk that is being drained
-    uint32_t gone_wakeups; // of spools that were dropped
+    uint64_t *copy;
+    uint32_t gone_wakeups; // of dropped spools
     uint32_t chunks_done;  // chunks that the last drain found DONE: how far the recorder lags
     uint32_t n_refused;    // processes whose spools could not be mapped
     struct drain_refused *refused; // those that are not counted yet
@@ -139,15 +139,15 @@ struct drain {
     uint32_t refused_pids[DRAIN_REFUSED];
     uint64_t refused_lost;          // calls in refused spools
     bool refused_unknown;           // some refused spools could not be counted completely
-    uint32_t n_unreadable;          // unused files with a spool's name and invalid contents
+    uint32_t n_unreadable;          // unused, invalid files with a spool's name
     int spare_fds[DRAIN_SPARE_FDS]; // closed to open a file when descriptors run out
-    uint32_t n_left;                // processes that continue as programs that are not recorded
+    uint32_t n_left;                // processes that exec'd a program that is not recorded
     uint32_t streams_waiting;       // streams with unread data; the watermark must not pass them
 };
 
-// Creates the session directory and its file: on /dev/shm if it has room, else in $TMPDIR or /tmp.
-// `flags`: enum spool_session_flags. `root`: path of the processes' root directory as the recorder
-// sees it; "" if the recorder has the same root. Returns 0, or a negative errno.
+// Creates the session directory and file on /dev/shm if it has room, else in $TMPDIR or /tmp.
+// `flags`: enum spool_session_flags. `root`: the processes' root directory as the recorder sees it,
+// "" if it is the recorder's. Returns 0, or a negative errno.
 int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const char *root,
                struct err *e);
 
@@ -160,49 +160,46 @@ void drain_close(struct drain *c);
 // Opens new spools and appends them to c->spools. Returns their number, or a negative errno.
 int drain_discover(struct drain *c, struct err *e);
 
-// Marks the spools whose processes have ended or were detached as dead. An image that called exec
-// has ended. Returns the number of spools marked.
+// Marks spools as dead whose process has ended, was detached or called exec. Returns their number.
 int drain_check_ends(struct drain *c);
 
-// Updates c->n_left: processes that continue unrecorded because exec started a program that drops
-// the library or cannot find it. Call every DRAIN_LEFT_NS; a process that ends before the second
-// check is not counted.
+// Counts in c->n_left the processes that continue unrecorded after exec of a program that drops the
+// library or cannot find it. Call every DRAIN_LEFT_NS; a process that ends before the second check
+// is not counted.
 #define DRAIN_LEFT_NS 200000000u
 void drain_check_left(struct drain *c);
 
-// Number of processes that registered in the reserves file as not recorded; the file describes the
-// first SPOOL_UNTRACED. Returns 0 if the number was overwritten.
+// Number of processes that registered themselves as not recorded; the file describes the first
+// SPOOL_UNTRACED. Returns 0 if it was overwritten.
 uint32_t drain_untraced(const struct drain_reserves *r);
 
-// Returns true if the spool of `pid` is one of the last DRAIN_REFUSED that were refused.
+// Returns true if `pid` is one of the last DRAIN_REFUSED that were refused.
 bool drain_has_refused(const struct drain *c, uint32_t pid);
 
-// Counts the calls of refused processes that have ended. With at_end, also counts live processes,
-// whose count is then too low. Call from time to time.
+// Counts the calls of refused processes that have ended; with at_end, also the calls of live ones
+// so far. Call from time to time.
 void drain_check_refused(struct drain *c, bool at_end);
 
-// Adds the events in chunks that could not be mapped to lost_words. Call when the process has
-// ended.
+// Adds the events in unmapped chunks to lost_words. Call when the process has ended.
 void drain_count_unmapped(struct drain *c, struct drain_spool *s);
 
 // Counter of the recorder's wake-ups.
 uint32_t drain_wakeups(const struct drain *c);
 
-// Returns true if a process requested `what` and everything published before the request was
-// drained. The recorder then serves the request and calls drain_answer.
+// Returns true if a process requested `what` and everything published before was drained.
 bool drain_is_asked(const struct drain *c, enum spool_request what);
 
-// Answers all open requests for `what`. `error` is an errno, used by SPOOL_RESET.
+// Answers all requests for `what`, with an errno for SPOOL_RESET.
 void drain_answer(struct drain *c, enum spool_request what, int error);
 
 // Starts the trace over: process numbers, words and losses restart at 0.
 void drain_restart(struct drain *c);
 
-// Drains published words. Events of paused times are dropped. `segment` is called for each run of
-// words, in order within a stream; it sets n_words (words accepted), epoch_end and base_end like
-// trace_batch_add, and returns 0, or a negative errno that ends the drain. The words are a private
-// copy: in the buffer that `room` returned just before (NULL: out of memory), or, without `room`,
-// valid during the call only.
+// Drains published words, except of paused times. `segment` is called for each run of words, in
+// order within a stream; it sets n_words (words accepted), epoch_end and base_end like
+// trace_batch_add. It returns 0, or a negative errno that ends the drain. The words are a private
+// copy: in the buffer that `room` just returned (NULL: out of memory), or, without `room`, valid
+// during the call.
 struct drain_sink {
     void *ctx;
     uint64_t *(*room)(void *ctx, uint32_t n_words, struct err *e);
@@ -210,8 +207,8 @@ struct drain_sink {
 };
 int drain_drain(struct drain *c, const struct drain_sink *sink, struct err *e);
 
-// Opens a session that was recorded without a recorder, and all its spools. Returns -EBUSY if a
-// process of the session is running and was not stopped.
+// Opens a session recorded without a recorder, and all its spools. Returns 0, -EBUSY if one of its
+// processes still records, or another negative errno.
 int drain_open_finished(struct drain *c, const char *dir, struct err *e);
 
 // Drains a finished session in slices of time. Calls `batch` after each slice: all later records
@@ -219,16 +216,14 @@ int drain_open_finished(struct drain *c, const char *dir, struct err *e);
 int drain_finished(struct drain *c, const struct drain_sink *sink,
                    int (*batch)(void *ctx, uint64_t watermark, struct err *e), struct err *e);
 
-// Unmaps spool c->spools[i] and removes its file or frees its reserve; later spools move down by
-// one.
+// Drops spool i: unmaps it and removes its file or frees its reserve. Moves later spools down.
 void drain_drop(struct drain *c, size_t i);
 
 // Counts events that were published and not drained.
 uint64_t drain_undrained(const struct drain_spool *s);
 
-// Sleeps until SPOOL_CHUNKS_A_WAKE chunks of a process are full, a spool appears or closes, a
-// signal arrives, or the timeout expires. `seen` is a value of drain_wakeups from before the last
-// drain.
+// Sleeps until SPOOL_CHUNKS_A_WAKE chunks are full, a spool appears or closes, a signal arrives, or
+// the timeout expires. `seen`: drain_wakeups before the last drain.
 void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns);
 
 #endif

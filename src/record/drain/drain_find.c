@@ -1,5 +1,5 @@
-// Finds the spools of a session: opens, maps and drops them, detects the ends of their processes,
-// and counts the events that were not drained.
+// Finds, opens, maps and drops the spools of a session, detects the ends of their processes, and
+// counts the events that were not drained.
 #include "record/drain/drain_private.h"
 
 #include "base/buf.h"
@@ -17,10 +17,9 @@
 #include <unistd.h>
 
 enum {
-    FIRST_CHUNKS = 64,      // mapped at once: enough for a process with a few threads
+    FIRST_CHUNKS = 64,      // mapped at once: enough for a few threads
     MAX_UNTRACED = 1 << 24, // bound of a plausible count
-    LEFT_LOOKS =
-        2, // checks with another executable: after exec a program needs time until its first event
+    LEFT_LOOKS = 2,         // checks: after exec a program needs time until its first event
 };
 #define PENDING_NS 2000000u // between scans while a file is not ready
 #define LAST_LOOKS 25       // scans at the end of a recording
@@ -47,7 +46,7 @@ static void spool_free(struct drain_spool *s)
     free(s);
 }
 
-// Maps the spool's header and first chunks; drain_map_more maps the rest as needed, because address
+// Maps the header and the first chunks; drain_map_more maps the rest as needed, because address
 // space may be limited. `bytes`: size of the spool in its file. Returns 0, -EAGAIN if the spool is
 // not ready, or another negative errno.
 static int spool_map(struct drain_spool *s, int fd, uint64_t offset, uint64_t bytes,
@@ -143,16 +142,15 @@ bool drain_keep_spares(struct drain *c)
     return all;
 }
 
-// Offset of the spool in its file. `reserve`: number of the reserve, from 1; 0: the file holds one
-// spool.
+// `reserve`: number from 1; 0: the file holds one spool.
 static uint64_t offset_of(unsigned reserve)
 {
     return reserve ? spool_reserve_offset(reserve - 1) : 0;
 }
 
-// Sets the spool's `refused` flag, so that the process does not wait for the recorder. Uses
-// pwrite(2) because the spool could not be mapped, perhaps for lack of address space. Events that
-// the process writes until it sees the flag are counted by drain_check_refused.
+// Makes the process stop writing instead of waiting for the recorder. Uses pwrite(2) because
+// address space may be lacking. drain_check_refused counts the events that the process writes until
+// it sees the flag.
 static void refuse(struct drain *c, int fd, const char *name, unsigned reserve)
 {
     const uint32_t yes = 1;
@@ -164,8 +162,8 @@ static void refuse(struct drain *c, int fd, const char *name, unsigned reserve)
     drain_keep_refused(c, name, reserve);
 }
 
-// Initializes the spool from the open file. Returns 0, -EAGAIN if the spool is not ready, -EBADF if
-// the file is not a spool, or -ENOMEM, -EMFILE or -ENFILE.
+// Returns 0, -EAGAIN if the spool is not ready, -EBADF if the file is not a spool, or -ENOMEM,
+// -EMFILE or -ENFILE.
 static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
 {
     struct stat st;
@@ -181,8 +179,8 @@ static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
         return -EAGAIN;
     int rc = spool_map(s, fd, offset, s->reserve ? SPOOL_RESERVE_BYTES : (uint64_t)st.st_size,
                        c->flags & SPOOL_NO_RECORDER ? SPOOL_MAX_CHUNKS_ALONE : SPOOL_MAX_CHUNKS);
-    // A spool is complete before it gets its name. If it is incomplete and unused, it was truncated
-    // or overwritten and will never be ready.
+    // A spool is complete before it gets its name: an incomplete, unused one was truncated or
+    // overwritten.
     if (rc == -EAGAIN && !s->reserve && (c->attached || lifetime_nobody_has(fd))) {
         c->n_unreadable++;
         return -EBADF;
@@ -194,7 +192,7 @@ static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
     return rc == 0 && !drain_keep_spares(c) ? -EMFILE : rc;
 }
 
-// Removes a file or directory that is named like a spool: programs can create anything here.
+// Removes anything with a spool's name that is not a spool: programs can create any file here.
 static void remove_other(struct drain *c, const char *name)
 {
     if (!c->attached && unlinkat(c->dir_fd, name, 0) < 0)
@@ -210,8 +208,7 @@ bool drain_has_refused(const struct drain *c, uint32_t pid)
     return false;
 }
 
-// Opens the spool in a file, or in reserve number `reserve` of it. Returns NULL if the spool is not
-// ready or was refused.
+// Opens a spool. Returns NULL if it is not ready or was refused.
 static struct drain_spool *spool_open(struct drain *c, const char *name, unsigned reserve)
 {
     int fd = drain_open_file(c, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
@@ -264,8 +261,8 @@ static bool is_new_spool(const struct drain *c, const char *name)
     return true;
 }
 
-// An image ends when the process has a spool of a later image. Both may be found at once, in either
-// order. Requires proof that the process has the new spool mapped.
+// Ends images of the same process that are older than another one's spool, found in either order.
+// Only a process that has the new spool mapped can have left the old one.
 static void supersede(struct drain *c, struct drain_spool *found)
 {
     for (size_t i = 0; i < c->n_spools; i++) {
@@ -297,7 +294,6 @@ static int discover_spool(struct drain *c, const char *name, unsigned reserve, s
     return 1;
 }
 
-// Returns true if `name` is a new reserves file.
 static bool is_new_reserves(const struct drain *c, const char *name)
 {
     if (strncmp(name, SPOOL_RESERVES_FILE, strlen(SPOOL_RESERVES_FILE)) != 0 ||
@@ -310,8 +306,7 @@ static bool is_new_reserves(const struct drain *c, const char *name)
     return true;
 }
 
-// Opens a reserves file. Ignores a file that is invalid or not ready, because programs can create
-// any file here.
+// Ignores a file that is invalid or not ready: programs can create any file here.
 static int open_reserves(struct drain *c, const char *name, struct err *e)
 {
     int fd = drain_open_file(c, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
@@ -380,7 +375,7 @@ static int by_start(const void *a, const void *b)
     return x->start_stamp < y->start_stamp ? -1 : x->start_stamp > y->start_stamp;
 }
 
-// Numbers the last `n` spools by start time, so that parents precede their children.
+// Numbers the last `n` spools by start time, so that parents precede children.
 static void number_found(struct drain *c, size_t n)
 {
     struct drain_spool **found = c->spools + c->n_spools - n;
@@ -390,8 +385,7 @@ static void number_found(struct drain *c, size_t n)
         found[i]->number = c->n_made++;
 }
 
-// Rewrites the session file after a program truncated it; this also repairs the mappings of other
-// processes.
+// Rewrites a truncated session file, which also repairs the mappings of processes.
 static void restore_session(struct drain *c)
 {
     struct spool_session s = c->kept;
@@ -403,8 +397,7 @@ static void restore_session(struct drain *c)
     c->session_broken = true;
 }
 
-// Repairs the fields that only the recorder may write. Programs of the same user can overwrite
-// them.
+// Restores the fields that only the recorder may write, but programs of its user can.
 static void check_session(struct drain *c)
 {
     struct spool_session *s = c->session;
@@ -424,8 +417,7 @@ static void check_session(struct drain *c)
     c->session_broken = true;
 }
 
-// Returns true if a file was created since the last scan. Each scan resets the directory's mtime to
-// 0, and a new file sets it.
+// Returns true if a file was created since the last scan, which reset the directory's mtime to 0.
 static bool has_changed(struct drain *c)
 {
     const struct timespec zero[2] = {{0, UTIME_OMIT}, {0, 0}};
@@ -434,7 +426,7 @@ static bool has_changed(struct drain *c)
     return (changed && (c->attached || futimens(c->dir_fd, zero) == 0)) || c->pending;
 }
 
-// Opens new files in the directory. Returns the number of new spools, or a negative errno.
+// Returns the number of new spools, or a negative errno.
 static int look_through(struct drain *c, struct err *e)
 {
     int fd = drain_open_file(c, ".", O_RDONLY | O_DIRECTORY), rc = 0, found = 0;
@@ -442,7 +434,7 @@ static int look_through(struct drain *c, struct err *e)
     struct dirent *item;
     c->pending = !d;
     c->unopened = !d && errno != ENOENT;
-    // A program may have removed the directory; spools that are open are still recorded.
+    // A program may have removed the directory; open spools are still recorded.
     if (!d) {
         rc = c->attached ? err_set_errno(e, "%s", c->dir) : 0;
         if (fd >= 0)
@@ -482,7 +474,7 @@ static int look(struct drain *c, struct err *e)
 int drain_discover(struct drain *c, struct err *e)
 {
     int found = look(c, e);
-    // No later scan follows the end of a recording, so wait for files that are not ready.
+    // This is the last scan, so wait for files that are not ready.
     for (unsigned i = 0; found >= 0 && c->stopped && c->pending && i < LAST_LOOKS; i++) {
         nanosleep(&(struct timespec){.tv_nsec = PENDING_NS}, NULL);
         int more = look(c, e);
@@ -530,7 +522,7 @@ void drain_check_left(struct drain *c)
     }
 }
 
-// Clears a reserve for the next process. If it cannot be cleared, the reserve stays allocated.
+// Clears a reserve for reuse. If that fails, the reserve stays allocated.
 static void give_back(struct drain *c, const char *name, unsigned slot)
 {
     struct drain_reserves *r = NULL;
@@ -556,8 +548,8 @@ void drain_drop(struct drain *c, size_t i)
         atomic_store(&s->header->refused, 1);
         drain_wake_waiters(s->header);
     }
-    // A process that /proc does not show may still write to its reserve and must see the `refused`
-    // flag, so leave the reserve as it is.
+    // A process that /proc does not show may still write to its reserve and must see `refused`:
+    // keep the reserve.
     bool unseen = s->reserve && s->pidfd < 0 && !lifetime_sees_processes();
     if (unseen && !c->attached)
         c->n_refused += atomic_load(&s->header->status) != SPOOL_CLOSED;
@@ -570,10 +562,9 @@ void drain_drop(struct drain *c, size_t i)
     memmove(c->spools + i, c->spools + i + 1, (c->n_spools - i) * sizeof *c->spools);
 }
 
-// Counting undrained events: the rest of a spool when it is dropped, and chunks that could not
-// be mapped, which are read from the file.
+// Undrained events: the rest of a dropped spool, and chunks that could not be mapped, which are
+// read from the file.
 
-// Counts the events in words [at, used) of a chunk.
 static uint64_t count_events(const uint64_t *words, uint32_t at, uint32_t used,
                              struct codec_state state)
 {
@@ -610,7 +601,7 @@ static bool read_at(int fd, void *to, size_t n, uint64_t offset)
     return pread(fd, to, n, (off_t)offset) == (ssize_t)n;
 }
 
-// Counts the events of the chunk at `offset` of the file. A chunk that was never used is a hole.
+// A chunk that was never used is a hole.
 static uint64_t count_chunk(struct drain *c, int fd, uint64_t offset)
 {
     struct spool_chunk head;
@@ -624,7 +615,7 @@ static uint64_t count_chunk(struct drain *c, int fd, uint64_t offset)
     return count_events(c->copy, 0, used, (struct codec_state){head.epoch0, head.base0});
 }
 
-// Counts the events in chunks [first, fresh_chunks) of the spool at `offset` of the file.
+// Counts chunks [first, fresh_chunks) of the spool at `offset`.
 static uint64_t count_chunks(struct drain *c, int fd, uint64_t offset, uint32_t first)
 {
     uint32_t fresh = 0;
@@ -667,8 +658,8 @@ bool drain_is_refused(const struct drain *c, const char *name)
     return false;
 }
 
-// Counts the events of a refused process that has ended, or of any with at_end. Returns false if it
-// must be checked again.
+// Counts a refused process that has ended, or any with at_end. Returns false if it must be checked
+// again.
 static bool count_refused(struct drain *c, const struct drain_refused *r, bool at_end)
 {
     int fd = drain_open_file(c, r->name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);

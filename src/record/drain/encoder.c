@@ -40,7 +40,7 @@ enum encoder_piece_kind {
 
 struct encoder_piece {
     enum encoder_piece_kind kind;
-    uint64_t events; // of a segment: events that count
+    uint64_t events; // events of a segment that count
     union {
         struct trace_process process;
         struct trace_segment segment; // its words are in the bundle

@@ -1,6 +1,6 @@
-// The recorder's second half: compresses drained records and writes the trace. One thread puts
-// pieces while another writes them. Pieces not yet written are the backlog; while it grows, cheaper
-// codecs are used so that the drain never waits for compression.
+// Compresses drained records and writes the trace. One thread puts pieces while another writes
+// them. While the backlog of unwritten pieces grows, cheaper codecs are used so that the drain
+// never waits for compression.
 #ifndef HEAPTAPE_RECORD_ENCODER_H
 #define HEAPTAPE_RECORD_ENCODER_H
 
@@ -22,16 +22,16 @@ struct encoder_settings {
     struct output *out;     // borrowed
     enum frame_codec codec; // best codec
     int level;
-    struct clock_point started;    // start of the recording
+    struct clock_point started;
     uint64_t max_bytes;            // no batch starts beyond this output size; 0: no limit
     struct trace_session *session; // borrowed; clock_hz is set when the frame is written
 };
 
-// Totals so far; valid after encoder_write_all and encoder_finish.
+// Valid after encoder_write_all and encoder_finish.
 struct encoder_totals {
     uint64_t events, batches;
     uint64_t steps_down; // changes to a cheaper codec because of the backlog
-    uint64_t left_out;   // events put but not written: beyond max_bytes, or after a write error
+    uint64_t left_out;   // events put but not written
 };
 
 // Returns NULL and sets `e` on failure.
@@ -40,17 +40,17 @@ struct encoder *encoder_new(const struct encoder_settings *s, struct err *e);
 // Frees the encoder and its backlog. `n` may be NULL.
 void encoder_free(struct encoder *n);
 
-// The pieces of a trace, put in order. Each function returns 0, or a negative errno after a write
-// error or if out of memory. Takes ownership of `p`, also on failure. The writer gets the pieces of
-// a batch when a bundle is full or on encoder_flush.
+// Each function puts a piece of the trace, in order, and returns 0, or a negative errno after a
+// write error or if out of memory. Takes ownership of `p`, also on failure. Pieces are written when
+// their bundle is full or flushed.
 int encoder_put_process(struct encoder *n, struct trace_process *p, struct err *e);
 int encoder_put_process_end(struct encoder *n, struct trace_process *p, struct err *e);
 int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, size_t count,
                         struct err *e);
-// Puts names of code. Call outside a batch. Takes ownership of `names`, also on failure.
+// Names of code. Call outside a batch. Takes ownership of `names`, also on failure.
 int encoder_put_names(struct encoder *n, uint32_t process, struct names *names, struct err *e);
 
-// Puts a page map (trace_pages_put). Call outside a batch. Takes ownership of `payload`, also on
+// A page map (trace_pages_put). Call outside a batch. Takes ownership of `payload`, also on
 // failure.
 int encoder_put_pages(struct encoder *n, struct buf *payload, struct err *e);
 
@@ -59,11 +59,10 @@ int encoder_begin_batch(struct encoder *n, struct err *e);
 // Returns a buffer for up to `words` words of the next segments, or NULL with `e` set.
 uint64_t *encoder_room(struct encoder *n, uint32_t words, struct err *e);
 
-// Puts a segment like trace_batch_add. Its words must be in the buffer that encoder_room returned
-// last, with only other encoder_put_segment calls in between; several segments may share the
-// buffer, in order.
+// Puts a segment like trace_batch_add. The words must be in the buffer that encoder_room returned
+// last; several segments may share it, in order.
 struct encoder_seen {
-    const uint64_t *words; // where the segment's words are now
+    const uint64_t *words; // where the words are now
     uint64_t events;       // events for which event_counts is true
     bool modules;          // contains HT_MODULE records
 };
@@ -76,26 +75,24 @@ int encoder_flush(struct encoder *n, struct err *e);
 
 bool encoder_has_work(struct encoder *n);
 
-// Returns true if the backlog is full: stop draining, which makes the programs wait.
+// The backlog is full: stop draining, and the programs wait.
 bool encoder_is_full(struct encoder *n);
 
-// Returns true if the output has reached max_bytes. Later batches are dropped.
+// The output has reached max_bytes. Later batches are dropped.
 bool encoder_has_ended(struct encoder *n);
 
 // Returns 0, or the errno of the first write error.
 int encoder_check(struct encoder *n, struct err *e);
 
-// Writes the oldest bundle of the backlog. Returns false if the backlog is empty. Errors are
-// reported by encoder_check.
+// Writes the oldest bundle. Returns false if the backlog is empty. See encoder_check for errors.
 bool encoder_work(struct encoder *n);
 
-// Writes everything that was put.
 int encoder_write_all(struct encoder *n, struct err *e);
 
-// Starts a new trace with the next piece. Call after encoder_write_all.
+// Starts a new trace. Call after encoder_write_all.
 void encoder_restart(struct encoder *n);
 
-// Writes everything that was put, then the UNRECORDED and END frames.
+// Writes everything, then the UNRECORDED and END frames.
 int encoder_finish(struct encoder *n, const struct trace_unrecorded *missed, uint64_t end_stamp,
                    struct err *e);
 

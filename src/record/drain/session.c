@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// Room for a session of a few processes. On a full tmpfs, writing to the spool kills the program.
+// Room for a few processes. Writing to a full tmpfs kills the program.
 #define LEAST_TMPFS_BYTES (64ull << 20)
 #define UNNAMED_SESSION   SPOOL_SESSION_FILE ".new" // until it is locked
 
@@ -42,9 +42,9 @@ static void choose_folder(const char *root, char *path)
     snprintf(path, PATH_MAX, "%s/tmp", root);
 }
 
-// A program started by root may drop its privileges and fork, and the child then creates its spool
-// as another user. Root's session is therefore in a directory that everyone may write to, with a
-// name of 128 random bits, inside a directory that only root may list.
+// A program of root may drop its privileges and fork; the child then creates its spool as another
+// user. Root's session is therefore in a directory that everyone may write to, with a random name,
+// inside a directory that only root may list.
 static int make_open_folder(struct drain *c, struct err *e)
 {
     uint64_t name[2];
@@ -110,8 +110,8 @@ static void make_reserves(const struct drain *c)
     close(fd);
 }
 
-// Registers session->recorder in this thread's robust futex list, see struct spool_recorder. This
-// replaces glibc's list for robust mutexes, which heaptape does not use.
+// Registers session->recorder in this thread's robust futex list, see struct spool_recorder.
+// Replaces glibc's list, which heaptape does not use.
 static int hold(struct drain *c, struct err *e)
 {
     struct spool_session *s = c->session;
@@ -132,8 +132,8 @@ static int hold(struct drain *c, struct err *e)
     return 0;
 }
 
-// Raises RLIMIT_FSIZE to its maximum, because the user's limit applies to the trace and not to the
-// session files. Returns true if the caller must restore the limit to *was.
+// Raises RLIMIT_FSIZE: the user's limit is meant for the trace, not for the session. Returns true
+// if the caller must restore *was.
 static bool raise_file_size(struct rlimit *was)
 {
     return getrlimit(RLIMIT_FSIZE, was) == 0 && was->rlim_cur != was->rlim_max &&
@@ -142,7 +142,7 @@ static bool raise_file_size(struct rlimit *was)
 
 static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, struct err *e)
 {
-    // Programs that root started read the session after they dropped their privileges.
+    // Programs of root read the session after they dropped their privileges.
     mode_t mode = geteuid() == 0 ? 0644 : 0600;
     int fd = openat(c->dir_fd, UNNAMED_SESSION, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -197,8 +197,8 @@ int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const cha
     return rc;
 }
 
-// Renames the directory before removing it: a program that starts meanwhile does not find it and
-// does not create a session without a recorder in it.
+// Renames the directory first, so that a starting program does not create a session without a
+// recorder in it.
 static void remove_session(const char *dir)
 {
     char *gone = NULL;

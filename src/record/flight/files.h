@@ -1,5 +1,4 @@
-// The files that a recording has written: runs a command for each of them, in order, and removes
-// the oldest.
+// The files of a recording: runs a command for each, in order, and removes the oldest.
 #ifndef HEAPTAPE_FLIGHT_FILES_H
 #define HEAPTAPE_FLIGHT_FILES_H
 
@@ -8,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct flight_file; // path and trigger of a file
+struct flight_file;
 
 struct flight_files {
     uint64_t keep;       // number of latest files to keep; 0: all
@@ -21,13 +20,12 @@ struct flight_files {
     pid_t command_pid; // command that runs for the next file; 0: none
 };
 
-// Adds a file that was written. `trigger` is $HEAPTAPE_TRIGGER for the command, or NULL. Copies
-// both strings. Commands run one at a time, so that they do not pile up while the network is down;
-// a file is removed only after its command. Returns 0, or -ENOMEM.
+// `trigger`: value of $HEAPTAPE_TRIGGER, or NULL. Copies both strings. Commands run one at a time,
+// so that they do not pile up while the network is down; a file is removed only after its command.
+// Returns 0, or -ENOMEM.
 int flight_files_add(struct flight_files *f, const char *path, const char *trigger);
 
-// Checks whether the command has ended, and then runs the command for the next file. With `wait`,
-// returns after it has run for all files.
+// If the command has ended, runs it for the next file. With `wait`, returns after the last one.
 void flight_files_reap(struct flight_files *f, bool wait);
 
 void flight_files_release(struct flight_files *f);

@@ -78,8 +78,7 @@ static int write_to(struct flight *f, struct written *w)
     return rc < 0 ? rc : closed;
 }
 
-// Writes the dump in a forked process, which has a copy of the current state, so that the recorder
-// never waits.
+// In a forked process with a copy of the current state, so that the recorder never waits.
 static void begin_dump(struct flight *f)
 {
     f->asked = false;
@@ -127,7 +126,6 @@ static void end_dump(struct flight *f, int status)
     f->path = f->why = NULL;
 }
 
-// Checks whether the dumping process has ended, or with `wait` waits for it.
 static void reap(struct flight *f, bool wait)
 {
     int status;
@@ -175,8 +173,8 @@ static int see_end(struct flight *f, const struct frame *frame, struct err *e)
     return rc < 0 ? err_set(e, rc, "%s: the end of a process is invalid", f->reader.in->name) : 0;
 }
 
-// Examines an incoming frame. Feeds PROCESS frames to the converter at once, because a fork child
-// must be known before its parent's events are converted.
+// Feeds PROCESS frames to the converter at once, because a fork child must be known before its
+// parent's events are converted.
 static int see(struct flight *f, struct frame *frame, struct err *e)
 {
     struct trace_item item;
@@ -215,7 +213,7 @@ static void see_outside(struct flight *f, uint64_t now_ns)
     }
 }
 
-// Handles the next frame from the recorder. Returns 1, 0 at the end, or a negative errno.
+// Returns 1, 0 at the end, or a negative errno.
 static int take(struct flight *f, struct err *e)
 {
     struct frame frame;

@@ -1,5 +1,5 @@
-// `record --flight`: keeps the end of a recording and the blocks that were live before it, and
-// writes both as a trace on request.
+// `record --flight`: keeps the end of a recording and the blocks live before it, and writes both as
+// a trace on request.
 #ifndef HEAPTAPE_FLIGHT_FLIGHT_H
 #define HEAPTAPE_FLIGHT_FLIGHT_H
 
@@ -26,9 +26,9 @@ struct flight_settings {
 // Checks that the path can be written. Returns 0, or a negative errno with `e` set.
 int flight_check(const struct flight_settings *s, struct err *e);
 
-// Reads a trace from standard input until it ends. SIGUSR2, which the caller may have blocked,
-// requests a dump. If a dump cannot be written, reports it and continues. Returns 0, or a negative
-// errno with `e` set; -ENODATA if the input is empty.
+// Reads a trace from standard input until it ends. SIGUSR2, which may be blocked, requests a dump.
+// A failed dump is reported and recording continues. Returns 0, or a negative errno with `e` set;
+// -ENODATA if the input is empty.
 int flight_run(const struct flight_settings *s, struct err *e);
 
 #endif

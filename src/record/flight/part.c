@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 enum {
-    // A record is written shortly after its stamp was taken. The part, and the listed blocks, start
-    // this much before the pending records, so that a record delayed by preemption still follows
-    // the block that it frees.
+    // A record is written shortly after its stamp was taken. The listed blocks are stamped this
+    // much before the pending records, so that a record delayed by preemption still follows the
+    // block that it frees.
     LATE_NS = 100000000,
 };
 
@@ -20,8 +20,7 @@ static int ignore_ops(void *context, const struct workload_thread_op *ops, size_
     return 0;
 }
 
-// The process and its children have ended or have their own blocks: release it, since a recording
-// of days may have many.
+// Releases a process that has ended; a recording of days may have many.
 static int forget(void *context, const struct order_counts *counts,
                   const struct workload_sites *sites)
 {
@@ -47,7 +46,6 @@ static int no_memory(struct part *part)
     return err_set(part->e, -ENOMEM, "%s: out of memory", part->writer.frames.out->name);
 }
 
-// Extends the tables to `n` processes.
 static int know(struct part *part, size_t n)
 {
     if (HT_GROW(&part->numbers, &part->numbers_capacity, n) < 0 ||
@@ -72,7 +70,6 @@ static int number_process(void *context, const struct convert_unfinished *p)
     return 0;
 }
 
-// Determines the part's start stamp and numbers its processes.
 static int number_all(struct part *part)
 {
     const struct trace_session *s = &part->from->reader->session;
@@ -101,8 +98,8 @@ static int write_session(struct part *part)
     return rc;
 }
 
-// A process whose converter has already copied its parent's blocks is written without a parent,
-// because readers would copy them again.
+// A child that has its parent's blocks already is written without a parent; readers would copy them
+// again.
 static int write_process(void *context, const struct convert_unfinished *p)
 {
     struct part *part = context;
@@ -174,8 +171,7 @@ static int put_events(struct part *part, const struct trace_item *item)
     return rc == 0 && item->batch_ends ? end_batch(part, item->watermark) : rc;
 }
 
-// Clears the totals of the whole process, which do not apply to the part. A segment keeps them in
-// `whole`, for a program that joins the segments.
+// Clears the totals of the whole process. A segment keeps them in `whole`, for joining segments.
 static int put_end_of(struct part *part, const struct trace_process *p)
 {
     struct trace_process of = *p;

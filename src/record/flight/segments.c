@@ -53,8 +53,8 @@ static int no_memory(const struct segments *s, struct err *e)
 }
 
 // Bounds the overhead: over all segments, repeated data may be at most a fifth of the new data, and
-// lists of live blocks at most as much as the new data. Without this, small segments would multiply
-// the size of a recording.
+// the lists of live blocks at most the size of the new data. Without this, small segments would
+// multiply the size of a recording.
 static void owe(struct segments *s)
 {
     enum { BLOCK_BYTES = 16, NEW_PER_REPEATED = 5 };

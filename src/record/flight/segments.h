@@ -1,5 +1,5 @@
-// `record --segment`: writes a recording as several files, each a complete trace. All but the first
-// start with the live blocks.
+// `record --segment`: writes a recording as several complete traces. All but the first start with
+// the live blocks.
 #ifndef HEAPTAPE_FLIGHT_SEGMENTS_H
 #define HEAPTAPE_FLIGHT_SEGMENTS_H
 

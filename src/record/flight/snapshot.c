@@ -117,8 +117,7 @@ static int put_module(struct lane *l, const struct workload_module *m)
     return put(l, &ev);
 }
 
-// Writes the stack frames in module `module`. They must follow that module and precede later
-// modules at the same addresses.
+// Stack frames must follow their module and precede later modules at the same addresses.
 static int put_frames(struct lane *l, const struct site_table *t, size_t module)
 {
     int rc = 0;
@@ -134,8 +133,7 @@ static int put_frames(struct lane *l, const struct site_table *t, size_t module)
     return rc;
 }
 
-// Returns a flag per module: whether a stack frame lies in it. The caller frees it. NULL: out of
-// memory.
+// Flags modules that contain stack frames. The caller frees it. NULL: out of memory.
 static bool *used_modules(const struct site_table *t)
 {
     bool *used = calloc(t->all.n_modules + 1, sizeof *used);
@@ -177,7 +175,6 @@ static int put_pending(struct lane *l, const struct order_thread *t)
     return rc;
 }
 
-// Writes the buffer and then the stream's pending words.
 static int put_queue(struct lane *l, const struct merge_stream *s)
 {
     int rc = flush(l);
@@ -202,7 +199,7 @@ static int write_stream(struct lane *l, struct snapshot *to, uint32_t number,
     return rc;
 }
 
-// Main stream of a live thread, which lists the blocks; NULL if no thread lives.
+// Stream of a live thread, which lists the blocks; NULL if no thread lives.
 static const struct merge_stream *first_stream(const struct order *o)
 {
     for (size_t i = 0; i < o->merge.n_streams; i++) {

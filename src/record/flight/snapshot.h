@@ -1,12 +1,12 @@
-// Writes the state of an order and its pending records as the first records of a trace that starts
-// in the middle of a recording.
+// Writes the state of an order and its pending records as the start of a trace that begins in the
+// middle of a recording.
 #ifndef HEAPTAPE_FLIGHT_SNAPSHOT_H
 #define HEAPTAPE_FLIGHT_SNAPSHOT_H
 
 #include "convert/heap.h"
 #include "trace/writer.h"
 
-// Smallest stamp of a pending record; UINT64_MAX: none.
+// Smallest stamp of a pending record; UINT64_MAX if all are written.
 uint64_t snapshot_stamp(const struct order *o);
 
 struct snapshot {
@@ -29,13 +29,13 @@ int snapshot_write_names(struct trace_writer *w, uint32_t process, const struct 
 
 void snapshot_release(struct snapshot *s);
 
-// Writes one process: its modules and stack frames, its live blocks as PREEXISTING, begun reallocs,
-// then its pending records. Omits blocks of unknown size. `number`: the process in the old trace.
-// Returns 0, or a negative errno with `e` set.
+// Writes modules, stack frames, live blocks as PREEXISTING, begun reallocs, and pending records of
+// one process. Omits blocks of unknown size. `number`: the process in the old trace. Returns 0, or
+// a negative errno with `e` set.
 int snapshot_write(struct snapshot *s, uint32_t number, const struct order *o,
                    const struct heap_notes *notes, struct err *e);
 
-// Position in the new trace of a segment that follows the converted part of the old trace.
+// Position in the new trace of a later segment of the old trace.
 uint64_t snapshot_first_word(const struct snapshot *s, const struct trace_segment *old);
 
 #endif

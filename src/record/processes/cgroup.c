@@ -50,7 +50,7 @@ static uint64_t read_pressure(const char *folder, const char *name)
     return found ? 100ull * whole + hundredths : UINT64_MAX;
 }
 
-// Reads the counters in `folder`, whose first root_bytes are the mount point.
+// The first root_bytes of `folder` are the mount point.
 static bool read_folder(char *folder, size_t root_bytes, bool v2, struct proc_cgroup *c)
 {
     const char *limit_name = v2 ? "memory.max" : "memory.limit_in_bytes";
@@ -69,7 +69,7 @@ static bool read_folder(char *folder, size_t root_bytes, bool v2, struct proc_cg
     return c->used != UINT64_MAX;
 }
 
-// Parses a line ID:CONTROLLERS:PATH. Version 2 has no controllers.
+// A line is ID:CONTROLLERS:PATH. Version 2 has no controllers.
 static bool read_line(const char *line, size_t bytes, const char *root, struct proc_cgroup *c)
 {
     static const char *const mounts[][2] = {{"/memory", NULL}, {"", "/unified"}};

@@ -42,7 +42,7 @@ void code_names_restart(struct code_names *c)
     c->map.ended = c->dump.ended = c->too_long = false;
 }
 
-// Returns true for an absolute path that ends in "/jit-", digits, ".dump".
+// Accepts absolute paths that end in "/jit-", digits, ".dump".
 static bool is_dump(const char *path)
 {
     const char *name = strrchr(path, '/');
@@ -72,7 +72,7 @@ void code_names_look(struct code_names *c, const uint64_t *words, uint32_t n)
     }
 }
 
-// Finds a dump that was mapped after the process had recorded its mappings.
+// For a dump that was mapped after the process had recorded its mappings.
 static void look_at_maps(struct code_names *c, pid_t pid)
 {
     char path[32], *line = NULL, *name;
@@ -90,8 +90,8 @@ static void look_at_maps(struct code_names *c, pid_t pid)
         fclose(maps);
 }
 
-// Anyone can create a file in /tmp: it must belong to the process's user and be written while the
-// process ran.
+// Anyone can create a file in /tmp: it must belong to the process's user and be no older than the
+// process.
 static bool is_of(int fd, const struct code_names_process *p)
 {
     char path[64];
@@ -99,7 +99,7 @@ static bool is_of(int fd, const struct code_names_process *p)
     snprintf(path, sizeof path, "/proc/%ld", (long)p->visible_pid);
     if (fstat(fd, &file) < 0 || !S_ISREG(file.st_mode))
         return false;
-    // File times have the kernel's tick resolution, a few ms.
+    // File times have the resolution of the kernel's tick.
     uint64_t written_ns =
         (uint64_t)file.st_mtim.tv_sec * 1000000000u + (uint64_t)file.st_mtim.tv_nsec;
     if (written_ns + 100000000u < p->since_ns)
@@ -117,7 +117,8 @@ static int open_checked(const char *path, const struct code_names_process *p)
     return -1;
 }
 
-// Opens the path in the process's root directory or, if that cannot be seen, in the recorder's.
+// Tries the process's root directory, then the recorder's if both are the same namespace or the
+// process is unknown.
 static int open_of(const struct code_names_process *p, const char *path)
 {
     char there[4096];
@@ -143,7 +144,7 @@ static void open_files(struct code_names *c, const struct code_names_process *p)
         c->dump.fd = open_of(p, c->dump_path);
 }
 
-// Parses a hexadecimal number and the space after it. Returns false if invalid.
+// Parses a hexadecimal number and a space.
 static bool get_number(const char **at, const char *end, uint64_t *v)
 {
     unsigned digits = 0;
@@ -177,8 +178,7 @@ static int put_line(struct code_names *c, const char *line, size_t n)
     return rc < 0 ? rc : names_function(&c->names, at, (size_t)(end - at), "", 0, 0);
 }
 
-// Parses all complete lines in the buffer and keeps the rest. Drops an incomplete line that is
-// longer than any name.
+// Parses the complete lines in the buffer and keeps the rest, unless it is longer than any name.
 static int put_lines(struct code_names *c)
 {
     enum { LINE_BYTES = 2 * NAMES_TEXT_BYTES };
@@ -200,8 +200,7 @@ static int put_lines(struct code_names *c)
 
 enum { PIECE_BYTES = 1 << 16 };
 
-// Appends the next piece of the file to its buffer. Returns the number of bytes, 0 at the end, or
-// -ENOMEM.
+// Returns the number of bytes read, 0 at the end, or -ENOMEM.
 static ssize_t read_next(struct code_names *c, struct code_names_file *f)
 {
     if (buf_reserve(&f->in, PIECE_BYTES) < 0)
@@ -221,7 +220,7 @@ static int read_map(struct code_names *c)
     return rc < 0 ? rc : n > 0;
 }
 
-// Records of a jitdump, in the machine's byte order. Each starts with its kind, size and timestamp.
+// jitdump, in the machine's byte order. Each record starts with kind, size and timestamp.
 enum {
     DUMP_MAGIC = 0x4a695444,
     DUMP_HEADER_BYTES = 40,
@@ -236,15 +235,15 @@ enum {
     DUMP_LINE_BYTES = 16, // per line, followed by the path
 };
 
-// Puts the function's line table if the previous record was the table of this function. An entry
-// extends to the end of the function; later entries override it.
+// Puts the line table, if the previous record was the one of this function. An entry extends to the
+// end of the function; later ones override it.
 static int put_source(struct code_names *c, uint64_t start, uint64_t bytes, const char *name,
                       size_t name_bytes)
 {
     const uint8_t *at = c->lines.data + DUMP_LINES_BYTES, *end = c->lines.data + c->lines.size;
     const char *path = "";
     int rc = 0;
-    // V8 lists lines of inlined functions here with the path of the outer function.
+    // V8 lists lines of inlined functions here, with the path of the outer function.
     if (c->dump_shift && name_bytes > 4 && memcmp(name, "JS:*", 4) == 0)
         return 0;
     if (c->lines.size < DUMP_LINES_BYTES || get_u64(c->lines.data + DUMP_RECORD_BYTES) != start)
@@ -283,7 +282,6 @@ static int put_load(struct code_names *c, const uint8_t *at, size_t n)
     return rc < 0 ? rc : put_source(c, start, bytes, name, name_bytes);
 }
 
-// Number of bytes to read of a record.
 static size_t wanted_of(uint32_t kind, uint32_t size)
 {
     size_t most = kind == DUMP_LOAD    ? DUMP_LOAD_BYTES + NAMES_TEXT_BYTES

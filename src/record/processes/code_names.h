@@ -1,7 +1,6 @@
-// Names of JIT-compiled code, as the process reports them for perf: lines "START SIZE NAME" in
-// hexadecimal in /tmp/perf-PID.map (tools/perf/Documentation/jit-interface.txt of Linux), and
-// records in a jit-PID.dump that the process has mapped (jitdump-specification.txt in the same
-// folder).
+// Names of JIT-compiled code that a process writes for perf: lines "START SIZE NAME" in hexadecimal
+// in /tmp/perf-PID.map (tools/perf/Documentation/jit-interface.txt of Linux), and records in a
+// jit-PID.dump that it has mapped (jitdump-specification.txt there).
 #ifndef HEAPTAPE_RECORD_CODE_NAMES_H
 #define HEAPTAPE_RECORD_CODE_NAMES_H
 
@@ -12,29 +11,29 @@
 
 // A growing file.
 struct code_names_file {
-    int fd;        // opened early: the file may be removed when the process ends
-    uint64_t at;   // bytes read so far
-    bool ended;    // nothing more is read
-    struct buf in; // of a map: the start of an incomplete line
+    int fd; // opened early: the file may be removed when the process ends
+    uint64_t at;
+    bool ended;
+    struct buf in; // start of an incomplete line
 };
 
 // The names of one process's code. Initialize with code_names_init.
 struct code_names {
     struct code_names_file map, dump;
-    bool makes_code;     // has executable memory that maps no file
+    bool makes_code;     // has executable memory without a file
     char *dump_path;     // as the process sees it; NULL: no dump is mapped
     uint64_t dump_shift; // added to the addresses in its line tables
     struct buf lines;    // line table of the next function
-    uint64_t bytes;      // bytes read in total, including parts that were rewritten
+    uint64_t bytes;      // read in total
     struct names names;  // read but not written yet
-    uint64_t bad_lines;  // invalid lines of the map and records of the dump
-    uint64_t checked_ns; // when code_names_is_due last returned true
-    bool too_long;       // the limit CODE_NAMES_BYTES was reached
+    uint64_t bad_lines;  // invalid lines and records
+    uint64_t checked_ns;
+    bool too_long;
 };
 
 enum {
-    CODE_NAMES_BYTES = 64 << 20, // limit for a process; node's files have a few MiB
-    CODE_NAMES_PASS = 1 << 20,   // limit for one call while the process runs
+    CODE_NAMES_BYTES = 64 << 20, // per process; node's files have a few MiB
+    CODE_NAMES_PASS = 1 << 20,   // per call while the process runs
 };
 
 void code_names_init(struct code_names *c);
@@ -43,24 +42,22 @@ void code_names_release(struct code_names *c);
 // Discards all names and reads the files from the start.
 void code_names_restart(struct code_names *c);
 
-// Process that writes the files: its pid in /proc (0: unknown), its pid in its own namespace, and
-// its start. Older files are ignored.
+// The process that writes the files. visible_pid: in /proc, 0 if unknown. own_pid: in its
+// namespace. Files older than since_ns are ignored.
 struct code_names_process {
     pid_t visible_pid;
     uint32_t own_pid;
     uint64_t since_ns; // CLOCK_REALTIME
 };
 
-// Searches `n` words of whole records for HT_MODULE records that name a dump.
+// Looks for HT_MODULE records that name a dump.
 void code_names_look(struct code_names *c, const uint64_t *words, uint32_t n);
 
-// Returns true if enough time has passed to read a running process's files again, and restarts the
-// interval.
+// Returns true if the files should be read again, and restarts the interval.
 bool code_names_is_due(struct code_names *c, uint64_t now_ns);
 
-// Reads the new parts of the files; with `all`, everything, for a process that has ended. Ignores
-// files of other users, files older than the process, and files that are not regular. Stops reading
-// if out of memory.
+// Reads the new parts of the files; with `all`, for a process that has ended, everything. Ignores
+// files of other users, older files and special files. Stops if out of memory.
 void code_names_read(struct code_names *c, const struct code_names_process *p, bool all);
 
 #endif

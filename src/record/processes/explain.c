@@ -1,4 +1,4 @@
-// Explains why a program records no events, from its file or from a process that runs it.
+// Why a program records no events, judged by its file or by a process that runs it.
 #include "record/processes/unrecorded.h"
 #include "record/record.h"
 
@@ -15,7 +15,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-// Finds the file that execvp(3) would run. Returns false if not found.
+// Finds the file that execvp(3) would run.
 static bool find_program(const char *program, char path[PATH_MAX])
 {
     if (strchr(program, '/'))
@@ -33,8 +33,7 @@ static bool find_program(const char *program, char path[PATH_MAX])
     return false;
 }
 
-// Replaces the path of a script by its interpreter; /bin/sh runs scripts without a #! line. Returns
-// false for ELF files.
+// Replaces a script by its interpreter, /bin/sh if it has no #! line. Returns false for ELF files.
 static bool follow_script(char path[PATH_MAX], const char *head, size_t n)
 {
     if (n >= 4 && memcmp(head, ELFMAG, SELFMAG) == 0)
@@ -52,8 +51,7 @@ static bool follow_script(char path[PATH_MAX], const char *head, size_t n)
     return true;
 }
 
-// Finds the first segment of the type that contains `address`, or the first of the type if
-// `address` is 0.
+// Finds the first segment of the type, which contains `address` unless that is 0.
 static bool find_segment(int fd, const Elf64_Ehdr *h, uint32_t type, uint64_t address,
                          Elf64_Phdr *p)
 {
@@ -69,7 +67,6 @@ static bool find_segment(int fd, const Elf64_Ehdr *h, uint32_t type, uint64_t ad
 
 enum { MAX_DYNAMIC = 512, NAME_BYTES = 32 };
 
-// Returns true if the program needs a library whose name starts with `library`.
 static bool needs(int fd, const Elf64_Ehdr *h, const char *library)
 {
     Elf64_Phdr at, strings;
@@ -151,8 +148,8 @@ const char *record_explain(const char *program)
     return NULL;
 }
 
-// Reads a file of /proc/PID with one read(2), which returns it whole, and terminates it; cut if it
-// does not fit. Returns its size, or -1 if it cannot be opened.
+// Reads a file of /proc/PID with one read(2), cut and terminated. Returns its size, or -1 if it
+// cannot be opened.
 static ssize_t read_of(pid_t pid, const char *name, char *to, size_t room)
 {
     char path[64];
@@ -166,8 +163,7 @@ static ssize_t read_of(pid_t pid, const char *name, char *to, size_t room)
     return n > 0 ? n : 0;
 }
 
-// Returns 1 if the kernel started the process in secure mode, whose dynamic linker ignores
-// LD_PRELOAD; -1: unknown.
+// Returns 1 in secure mode, where the dynamic linker ignores LD_PRELOAD; -1: unknown.
 static int is_secure(pid_t pid)
 {
     union {
@@ -183,7 +179,7 @@ static int is_secure(pid_t pid)
 }
 
 struct rights {
-    bool ids_differ; // real and effective ids, of the user or the group
+    bool ids_differ; // real and effective ids of the user or the group
     unsigned user;   // effective
     unsigned long long capabilities;
 };
@@ -215,8 +211,7 @@ static const char *explain_closed(pid_t pid)
     return r.capabilities && r.user != 0 ? capabilities_text : NULL;
 }
 
-// Distinguishes the security modules by their label: a profile's name is followed by its mode in
-// parentheses.
+// The label of AppArmor ends with a mode in parentheses.
 static const char *explain_policy(pid_t pid)
 {
     char text[256] = "";
@@ -260,8 +255,7 @@ static bool is_gone(pid_t pid)
     return readlink(path, exe, sizeof exe) < 0 && (errno == ENOENT || errno == ESRCH);
 }
 
-// Returns true if the kernel knows where the environment is. During exec and at exit it does not,
-// and environ reads as empty.
+// During exec and at exit the kernel does not know the environment, and environ reads as empty.
 static bool has_environment(pid_t pid)
 {
     enum {
@@ -274,7 +268,7 @@ static bool has_environment(pid_t pid)
     return at && strtoull(at, NULL, 10) != 0;
 }
 
-// Sets *seen if the environment was read, which means that the process had not ended.
+// Sets *seen if the environment was read: the process had not ended.
 static const char *explain_environment(pid_t pid, const char *dir, bool *seen)
 {
     static const size_t most = 4 << 20; // exec accepts 2 MiB by default
@@ -312,8 +306,7 @@ static const char *explain_root(pid_t pid, const char *library)
                : "is in another root directory or mount namespace, where libheaptape.so was not found";
 }
 
-// Like explain_file, with a cache, because process trees execute the same few files many times.
-// Sets *st to the file's.
+// Like explain_file, with a cache: process trees execute the same few files many times. Sets *st.
 static const char *explain_executable(int fd, struct stat *st)
 {
     enum { KNOWN = 16 };

@@ -30,7 +30,6 @@
 
 enum { MIN_TIMED_CALLS = 100 }; // fewer are not representative
 
-// The CPU's name as the kernel reports it; "" on aarch64.
 static char *cpu_model(void)
 {
     FILE *f = fopen("/proc/cpuinfo", "re");
@@ -78,7 +77,7 @@ int facts_session(struct trace_session *s, enum clock_kind clock, char *const *a
     }
     s->cpu = cpu_model();
     s->heaptape = strdup(HEAPTAPE_VERSION);
-    // Last, as close to the first event as possible.
+    // Last, to be close to the first event.
     int rc = set_argv(s, argv);
     s->realtime_ns = clock_ns(CLOCK_REALTIME);
     s->start_stamp = clock_ticks(clock) >> CODEC_STAMP_SHIFT;
@@ -88,13 +87,13 @@ int facts_session(struct trace_session *s, enum clock_kind clock, char *const *a
     return -ENOMEM;
 }
 
-// Copies a text from a shared header, which may lack a terminator.
+// Text in a shared header may lack a terminator.
 static char *header_string(const char *text, size_t room)
 {
     return strndup(text, room);
 }
 
-// Why recording stopped before the end of the process; NULL: it did not.
+// Why recording stopped before the process ended, or NULL.
 static char *reason_of(const struct drain_spool *s)
 {
     if (s->broken)
@@ -110,8 +109,8 @@ static char *reason_of(const struct drain_spool *s)
     return text;
 }
 
-// Sets the CPU time since the first event, from the process itself at its end or else from the last
-// sample, and estimates the share of recording from the cost of the events.
+// CPU time since the first event, as reported at exit or last sampled, and the estimated part of
+// recording.
 static void add_cpu_time(struct trace_process *p, const struct drain_spool *s)
 {
     const struct spool_header *h = s->header;
@@ -136,7 +135,6 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
 {
     struct spool_header *h = s->header;
     uint32_t argv_bytes = __atomic_load_n(&h->argv_bytes, __ATOMIC_RELAXED);
-    // The counters of a corrupt spool are invalid.
     uint64_t dropped = s->broken ? 0 : spool_unrecorded(h);
     *p = (struct trace_process){
         .number = s->number,
@@ -225,7 +223,7 @@ void facts_window(struct trace_process *p, const struct drain_spool *s)
 
 enum { MOST_THREADS = 1024, NAME_BYTES = 64 };
 
-// Reads a thread's name without the newline. Returns its length, or 0.
+// Returns the length of the name, without its newline.
 static size_t read_name(int tasks_fd, const char *tid, char name[NAME_BYTES])
 {
     char path[300];
@@ -292,8 +290,7 @@ uint64_t facts_sample_ns(uint64_t age_ns, uint64_t most)
 
 bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu_ns)
 {
-    // The memory of an idle program matters too, and a background thread of the allocator may
-    // return some to the kernel.
+    // Idle programs matter too: the allocator may return memory in the background.
     uint64_t cpu_ns = facts_cpu_ns(s->visible_pid);
     if (s->drain_words == 0 && cpu_ns - s->sampled_cpu_ns < least_cpu_ns &&
         now - s->sampled_ns < IDLE_SAMPLE_NS)
@@ -303,7 +300,7 @@ bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu
     return true;
 }
 
-// Parses the text of /proc/PID/statm. Returns false for a zombie, which has no memory.
+// A zombie has no memory.
 static bool read_statm(struct trace_sample *sample, const char *text)
 {
     unsigned long long total, resident, shared, page = (unsigned long long)sysconf(_SC_PAGESIZE);
@@ -335,8 +332,8 @@ bool facts_memory(struct trace_sample *sample, pid_t pid)
     return read_statm(sample, text);
 }
 
-// A process in a container has the recorder's seccomp filters and may measure residency if these
-// permit the system calls. A child process tries that, because a filter may kill it.
+// In a container, the process has the recorder's seccomp filters. Tries in a child whether they
+// permit measuring residency, because a filter may kill it.
 uint32_t facts_passable_filters(void)
 {
     unsigned char resident;

@@ -1,4 +1,4 @@
-// Facts about the machine and the recording that a trace contains.
+// Facts about machine and processes that a trace contains.
 #ifndef HEAPTAPE_RECORD_FACTS_H
 #define HEAPTAPE_RECORD_FACTS_H
 
@@ -6,12 +6,12 @@
 #include "record/record.h"
 #include "trace/trace.h"
 
-// Fills in everything but clock_hz, which must be measured. Release with trace_session_release.
-// Returns 0, or -ENOMEM.
+// Sets everything but clock_hz, which must be measured. Release with trace_session_release. Returns
+// 0, or -ENOMEM.
 int facts_session(struct trace_session *s, enum clock_kind clock, char *const *argv);
 
-// Fills in the facts for PROCESS and PROCESS_END from the spool. Release with
-// trace_process_release. Returns 0, or -ENOMEM.
+// Sets the facts for PROCESS and PROCESS_END. Release with trace_process_release. Returns 0, or
+// -ENOMEM.
 int facts_process(struct trace_process *p, const struct drain_spool *s);
 
 // Adds a process that has ended to the result.
@@ -21,32 +21,28 @@ void facts_add(struct record_result *result, const struct trace_process *p);
 // end_stamp.
 void facts_window(struct trace_process *p, const struct drain_spool *s);
 
-// Replaces the spool's thread names by the names of live threads, at most 1,024; a process that has
-// ended keeps its names. Frequent for a young process, so that short-lived ones have names, then
-// twice a second.
+// Replaces the thread names by the names of live threads, at most 1,024. An ended process keeps its
+// names. Reads often at first, for short-lived processes, then twice a second.
 void facts_update_thread_names(struct drain_spool *s, uint64_t now);
 
-// Returns the interval between samples at this age of the recording; `most` is the longest. Short
-// programs get as many samples as long ones.
+// Interval between samples at this age, at most `most`. Short programs get as many samples as long
+// ones.
 uint64_t facts_sample_ns(uint64_t age_ns, uint64_t most);
 
-// Returns true if the process's memory should be sampled now, and restarts the interval. An idle
-// process is sampled after using least_cpu_ns of CPU time, or after a second.
+// Returns true if the memory should be sampled now, and restarts the interval. An idle process is
+// sampled after least_cpu_ns of CPU time, or a second.
 bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu_ns);
 
-// Reads RSS and its anonymous part from /proc/PID/statm. Returns false if that fails or the process
-// has ended.
+// Reads RSS and its anonymous part from /proc/PID/statm. Returns false on failure.
 bool facts_memory(struct trace_sample *sample, pid_t pid);
 
-// Like facts_memory, from the copy that the process made before its first event or at its end.
-// Returns false if missing.
+// Like facts_memory, as the process read it before its first event or when it ended.
 bool facts_own_memory(struct trace_sample *sample, const struct drain_spool *s, bool end);
 
 // CPU time of all threads of the process; 0: unknown.
 uint64_t facts_cpu_ns(pid_t pid);
 
-// Returns the number of the recorder's own seccomp filters if they permit residency measurements,
-// else 0.
+// Number of the recorder's seccomp filters if they permit measuring residency, else 0.
 uint32_t facts_passable_filters(void);
 
 #endif

@@ -9,8 +9,7 @@
 
 static struct guard *guarded;
 
-// Maps zeros from the fault to the end of the mapping: a truncated file has no pages after the
-// first missing one.
+// Maps zeros from the fault to the end of the mapping: the rest of a truncated file is missing too.
 static void on_bus_error(int sig, siginfo_t *info, void *context)
 {
     (void)context;

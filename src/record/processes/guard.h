@@ -14,15 +14,13 @@ struct guard {
     _Atomic bool broken; // a page was missing
 };
 
-// Installs a SIGBUS handler; SIGBUS must not be blocked. A fault outside all guarded mappings ends
-// the process.
+// Handles SIGBUS, which must not be blocked. Other faults end the process as before.
 void guard_install(void);
 
 struct guard *guard_new(void *at, size_t bytes); // Returns NULL if out of memory.
 void guard_free(struct guard *g);                // NULL is allowed
 
-// Guards a mapping. Only one thread may add and remove guards. Other threads may access only the
-// mapping that was added first.
+// Only one thread may add and remove guards. Other threads may use only the first mapping added.
 void guard_add(struct guard *g, void *at, size_t bytes);
 void guard_remove(struct guard *g);
 

@@ -1,10 +1,10 @@
 // Tests whether the process of a spool lives.
 //
-// A pid proves little: namespaces number processes anew, pids are reused, and a process can write
-// any number into its header. A process owns a spool if it has the spool mapped; its pidfd then
-// reports its end. If that cannot be seen (no /proc, another namespace, no permission), a write
-// lease (fcntl(2), F_SETLEASE) still shows whether any process has the file open or mapped: the
-// kernel then refuses the lease.
+// A pid proves little: namespaces renumber processes, pids are reused, and a process can write any
+// number into its header. A process owns a spool if it has the spool mapped; its pidfd then reports
+// its end. If that cannot be seen (no /proc, another namespace, no permission), a write lease
+// (fcntl(2), F_SETLEASE) shows whether any process has the file open or mapped: the kernel then
+// refuses the lease.
 #include "record/drain/drain_private.h"
 
 #include <dirent.h>
@@ -22,11 +22,9 @@
 
 enum { ENDING_MS = 2 }; // time for an ending process, before others are tried
 
-// A file of /proc could not be opened for lack of descriptors or memory, so a negative result
-// proves nothing.
+// A file of /proc could not be opened for lack of resources: a negative result proves nothing.
 static _Thread_local bool unsure;
 
-// Records in `unsure` why an open failed. Returns `failed`.
 static bool has_failed(bool failed)
 {
     unsure |= failed && (errno == EMFILE || errno == ENFILE || errno == ENOMEM);
@@ -73,8 +71,8 @@ bool lifetime_is_called(pid_t pid, uint32_t own_pid)
     return (uint32_t)pid == own_pid || inner_pid(pid) == own_pid;
 }
 
-// Returns 1 if the maps file lists the spool at `offset`, 0 if not, or -1 if the file is empty: the
-// memory of a process is not visible through a thread that has exited.
+// Returns 1 if the file lists the spool, 0 if not, or -1 if it is empty: memory is not visible
+// through a thread that has exited.
 static int is_in_maps(const char *path, uint64_t inode, uint64_t offset)
 {
     FILE *maps = open_text(path);
@@ -92,7 +90,7 @@ static int is_in_maps(const char *path, uint64_t inode, uint64_t offset)
     return found;
 }
 
-// Like is_in_maps, but tries all threads of the process until one shows mappings.
+// Like is_in_maps, for any thread of the process.
 static int has_mapped(pid_t pid, uint64_t inode, uint64_t offset)
 {
     char path[300];
@@ -114,7 +112,7 @@ static int has_mapped(pid_t pid, uint64_t inode, uint64_t offset)
     return found;
 }
 
-// The pid of the pidfd's process in the mounted /proc; 0: it is not visible.
+// Pid of the pidfd's process in the mounted /proc; 0: not visible.
 static pid_t pid_in_proc(int pidfd)
 {
     char path[64], *line = NULL;
@@ -141,8 +139,8 @@ bool lifetime_sees_processes(void)
     return shown != 0;
 }
 
-// Opens a pidfd of another process. The recorder is excluded: it has every spool mapped, and its
-// pid may equal that of a process in another namespace.
+// Excludes the recorder, which has every spool mapped and may have the pid of a process in another
+// namespace.
 static int open_other(pid_t pid)
 {
     if (pid == getpid())
@@ -152,8 +150,7 @@ static int open_other(pid_t pid)
     return pidfd;
 }
 
-// Assigns the process with pid `pid` to the spool if it has the spool mapped. Opens the pidfd
-// first, so that all that is read belongs to one process.
+// Opens the pidfd first, so that all that is read belongs to one process.
 static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64_t offset)
 {
     int pidfd = open_other(pid);
@@ -174,7 +171,7 @@ static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64
     return true;
 }
 
-// Searches /proc for a process whose pid differs from the one in the header.
+// For a process whose pid in /proc differs from the one in the header.
 static bool try_others(struct drain_spool *s, uint64_t inode, uint64_t offset)
 {
     DIR *proc = open_folder("/proc");
@@ -233,9 +230,8 @@ static unsigned long long start_ticks(const char *process)
     return ticks;
 }
 
-// Returns true if the mappings of the process cannot be read and it may belong to the recording.
-// Excludes kernel threads and processes older than the recorder, whose pids recur in other
-// namespaces.
+// Returns true if the mappings cannot be read and the process may be recorded: not a kernel thread
+// nor older than the recorder, whose pids recur in namespaces.
 static bool is_hidden(pid_t pid)
 {
     char path[64], process[32];
@@ -249,8 +245,8 @@ static bool is_hidden(pid_t pid)
            start_ticks(process) >= start_ticks("self");
 }
 
-// Assigns the process with the spool's pid without proof: its environment must name the session
-// `dir`, or, if `dir` is NULL, its mappings must be unreadable.
+// Accepts a process without proof: its environment names the session `dir`, or, if `dir` is NULL,
+// its mappings cannot be read.
 static bool try_named(struct drain_spool *s, const char *dir)
 {
     int pidfd = open_other((pid_t)s->pid);
@@ -269,8 +265,7 @@ static bool try_named(struct drain_spool *s, const char *dir)
 
 bool lifetime_nobody_has(int fd)
 {
-    // If another process opens the file during the lease, the kernel sends a signal: use one that
-    // is ignored by default.
+    // The kernel signals an open during the lease: choose a signal that is ignored by default.
     if (fcntl(fd, F_SETSIG, SIGURG) < 0 || fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
         return false;
     fcntl(fd, F_SETLEASE, F_UNLCK);
@@ -291,9 +286,8 @@ int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offse
         return -errno;
     if (!has_ended(s, fd) && try_process(s, (pid_t)s->pid, st.st_ino, offset))
         return 0;
-    // The image may have ended, and its process may run an unrecorded program after exec: find that
-    // process by its environment. Searching all of /proc would take longer than a short-lived
-    // process ran.
+    // Image ended: its process may run an unrecorded program after exec. Searching /proc would take
+    // longer than a short-lived process ran.
     if (has_ended(s, fd)) {
         s->dead = !try_named(s, dir);
         return 0;
@@ -304,9 +298,9 @@ int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offse
         s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
         return s->fd >= 0 ? 0 : -EMFILE;
     }
-    // All processes of the user have the reserves file open. A process that cannot be found is
-    // presumed dead; its spool is marked as refused, so it stops writing. The reserve is reused
-    // soon, so this requires a search that did not fail for lack of resources.
+    // All processes of the user have the reserves file open. A process that is not found is
+    // presumed dead, and its spool is marked as refused. The reserve is reused soon, so the search
+    // must not have failed for lack of resources.
     s->dead = !try_named(s, dir) && !try_named(s, NULL);
     return s->dead && unsure ? -EMFILE : 0;
 }

@@ -16,15 +16,14 @@ struct limit {
     const char *unit;
 };
 
-// Returns the lowest limit of the process (0: the caller) that makes calls fail with `error`; with
-// `error` 0, the lowest that can prevent recording. The result's `what` is NULL if no limit
-// applies.
+// Returns the lowest limit of the process (0: the caller) that causes `error`, or, if that is 0,
+// prevents recording. `what` is NULL if no limit applies.
 struct limit limit_find(pid_t pid, int error);
 
 // Describes a limit of `value` bytes or files on the RLIMIT_* `resource`.
 struct limit limit_of(uint32_t resource, uint64_t value);
 
-// Appends the limit that explains the negative errno `rc` to the error, if any. Returns `rc`.
+// Appends the limit that explains the negative errno `rc`, if any. Returns `rc`.
 int limit_explain(int rc, struct err *e);
 
 #endif

@@ -19,7 +19,7 @@
 
 enum {
     SPARSE_FACTOR = 16,
-    TEXT_BYTES = 1 << 16, // smaps and pagemap are read in pieces of this size
+    TEXT_BYTES = 1 << 16,
     LINE_BYTES = 4096 + 128,
 };
 
@@ -30,7 +30,7 @@ struct pages_reading {
     int pagemap_fd;
     struct trace_mapping mapping; // mapping whose lines are being read
     bool any, is_listed, was_file;
-    uint64_t end;                           // of the previous mapping
+    uint64_t end;                           // end of the previous mapping
     uint64_t entries[TEXT_BYTES / 8];       // of pagemap
     char text[LINE_BYTES + TEXT_BYTES + 1]; // the start of a line, then the next piece
 };
@@ -69,7 +69,7 @@ static enum trace_memory kind_of(const char *permissions, const char *name, cons
     return name[0] == '/' ? TRACE_MEMORY_FILE : TRACE_MEMORY_OTHER;
 }
 
-// Adds runs of the mapping's pages that have all of `bits`, and counts the pages in *resident.
+// Adds the pages that have all of `bits`.
 static int read_runs(struct pages_reading *r, const struct trace_mapping *m, uint64_t bits,
                      uint64_t *resident)
 {
@@ -94,8 +94,8 @@ static int read_runs(struct pages_reading *r, const struct trace_mapping *m, uin
     return 0;
 }
 
-// Returns true for a huge mapping that is hardly used, such as a sanitizer's shadow memory: reading
-// its pagemap would take seconds.
+// True for a huge, hardly used mapping (a sanitizer's shadow memory), whose pagemap would take
+// seconds to read.
 static bool is_too_sparse(const struct pages_reading *r)
 {
     return r->mapping.bytes > SPARSE_BYTES &&
@@ -145,7 +145,7 @@ static int begin_mapping(struct pages_reading *r, const char *line, unsigned lon
     return rc;
 }
 
-// Parses the first line of a mapping, or a line with one of its sizes.
+// The first line of a mapping, or a line with one of its sizes.
 static int take_line(struct pages_reading *r, const char *line)
 {
     unsigned long long start, end, kib;
@@ -165,8 +165,8 @@ static int take_line(struct pages_reading *r, const char *line)
     return sscanf(line, "%llx-%llx", &start, &end) == 2 ? begin_mapping(r, line, start, end) : 0;
 }
 
-// Parses all complete lines and moves the rest to the front. Returns the size of the rest, or a
-// negative errno. Drops a rest that is longer than any line.
+// Parses complete lines and moves the rest to the front, unless it is longer than any line. Returns
+// its size, or a negative errno.
 static ssize_t take_lines(struct pages_reading *r, size_t n)
 {
     char *at = r->text, *end;
@@ -197,8 +197,7 @@ static int read_smaps(struct pages_reading *r, int fd)
     return r->any ? end_mapping(r) : -ESRCH;
 }
 
-// Parses fields of /proc/PID/stat after the name in parentheses, which may contain any character
-// (proc(5)).
+// Parses /proc/PID/stat after the name, which may contain any character (proc(5)).
 static void read_faults(struct trace_pages *p, pid_t pid)
 {
     char text[1024];

@@ -11,10 +11,9 @@ struct proc_pages_how {
     uint64_t max_ns;       // time limit
 };
 
-// Fills in *p except for process and stamps. The caller releases *p also on failure. Takes about 1
-// us per mapping and 15 ns per resident page, and holds the process's mmap lock for reading in
-// between, for part of the memory at a time. Returns 0, -ETIME after max_ns, or another negative
-// errno, for example -EACCES.
+// Sets all of *p but process and stamps; release it also on failure. Takes about 1 us per mapping
+// and 15 ns per resident page, and holds the process's mmap lock for reading, for part of the
+// memory at a time. Returns 0, -ETIME after max_ns, or another negative errno, such as -EACCES.
 int proc_pages_read(struct trace_pages *p, pid_t pid, const struct proc_pages_how *how);
 
 #endif

@@ -1,9 +1,9 @@
 // Removes directories left behind by killed recorders.
 //
 // A recorder holds a lock on its session file, which gets its name once it is locked. The next
-// recorder of the same user removes a directory if its session file is unlocked and no process has
-// its spools open. It also removes a directory without a session file, unless a recorder may be
-// just starting there. Sessions recorded without a recorder are kept for --collect.
+// recorder of the same user removes a directory if its session file is unlocked and its spools are
+// unused. It also removes a directory without a session file, unless a recorder may be just
+// starting there. Sessions recorded without a recorder are kept for --collect.
 #include "record/drain/drain_private.h"
 
 #include <dirent.h>
@@ -16,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-// Programs can create directories in root's session. Heaptape never nests this deep.
+// Programs can create directories in root's session.
 enum { MAX_DEPTH = 16 };
 
-enum { BEGINNING_S = 60 }; // exceeds the time between creating a directory and its session file
+enum { BEGINNING_S = 60 }; // exceeds the time from creating a directory to its session file
 
 int stale_lock(int fd)
 {
@@ -31,7 +31,7 @@ static int open_folder(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// True for sessions of any version: the last byte of the magic is the version.
+// Any version: the last byte of the magic is the version.
 static bool has_no_recorder(int fd)
 {
     struct spool_session s;
@@ -39,8 +39,7 @@ static bool has_no_recorder(int fd)
            (s.magic ^ SPOOL_SESSION_MAGIC) << 8 == 0 && (s.flags & SPOOL_NO_RECORDER);
 }
 
-// Returns true if the file is a session file whose recorder lives, or a spool that a process has
-// open.
+// Returns true if the recorder of a session file lives, or a process uses the spool.
 static bool lives(int dir_fd, const char *name)
 {
     int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -61,8 +60,7 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-// Walks a directory and its subdirectories. With `remove`, removes their contents; else returns
-// true if a recorder or a process still uses one of them.
+// Removes the contents of a directory, or returns true if a recorder or process uses one of them.
 static bool walk(int dir_fd, bool remove, unsigned depth)
 {
     DIR *d = fdopendir(dup(dir_fd));

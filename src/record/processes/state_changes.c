@@ -46,7 +46,6 @@ void drain_forget_changes(struct drain_spool *s, bool all_seen)
     memmove(s->changes, s->changes + n, s->n_changes * sizeof *s->changes);
 }
 
-// Number of changes with stamps up to `stamp`.
 static size_t changes_until(const struct drain_spool *s, uint64_t stamp)
 {
     size_t from = 0, to = s->n_changes;
@@ -60,8 +59,7 @@ static size_t changes_until(const struct drain_spool *s, uint64_t stamp)
     return from;
 }
 
-// Returns true if recording was on at `stamp`. Tries the stream's last position among the changes
-// first.
+// Tries the stream's last position among the changes first.
 static bool is_recorded(const struct drain_spool *s, struct drain_stream *l, uint64_t stamp)
 {
     size_t i = l->change > s->changes_forgotten ? (size_t)(l->change - s->changes_forgotten) : 0;
@@ -72,8 +70,8 @@ static bool is_recorded(const struct drain_spool *s, struct drain_stream *l, uin
     return (i ? s->changes[i - 1] & 3 : s->first_state) == SPOOL_RECORDING;
 }
 
-// Returns true if the record is kept. Thread starts and exits and the library's own records are
-// always kept; a realloc is kept or dropped as a whole, by the stamp of its first half.
+// Keeps thread starts and exits and the library's own records always, and a realloc as a whole, by
+// the stamp of its first half.
 static bool is_kept(const struct drain_spool *s, struct drain_stream *l, const struct event *ev)
 {
     bool recorded = is_recorded(s, l, ev->stamp);
@@ -89,7 +87,7 @@ static bool is_kept(const struct drain_spool *s, struct drain_stream *l, const s
     return recorded;
 }
 
-// Returns true if all time between the stream's last record and its next one is recorded.
+// All time from the stream's last record on is recorded.
 static bool all_recorded(const struct drain_spool *s, const struct drain_stream *l)
 {
     uint64_t last = s->n_changes ? s->changes[s->n_changes - 1] & 3 : s->first_state;
@@ -97,8 +95,8 @@ static bool all_recorded(const struct drain_spool *s, const struct drain_stream 
            !l->dropping;
 }
 
-// Passes `run`, a part of `whole`, to the sink. Returns 1 if the sink accepted all of its words, 0
-// if not, or a negative errno.
+// Passes `run`, a part of `whole`, to the sink. Returns 1 if all of it was accepted, 0 if not, or a
+// negative errno.
 static int64_t pass_run(struct drain_spool *s, struct drain_stream *l,
                         const struct trace_segment *whole, struct trace_segment *run,
                         const struct drain_sink *sink, struct err *e)

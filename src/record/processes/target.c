@@ -45,7 +45,6 @@ static void *map_file(int fd, uint64_t offset, size_t bytes, int protection)
     return p == MAP_FAILED ? NULL : p;
 }
 
-// Copies the session that the spool belongs to, and maps it.
 static bool open_session(struct target *a, pid_t pid, const char *spool)
 {
     char *path = NULL;
@@ -64,8 +63,7 @@ static bool open_session(struct target *a, pid_t pid, const char *spool)
     return a->control.futexes;
 }
 
-// Maps the spool if it belongs to the process. Until a fork child creates a spool, it has its
-// parent's mapped.
+// Until a fork child creates a spool, it has its parent's mapped.
 static bool attach_file(struct target *a, pid_t pid, const char *path, uint64_t offset)
 {
     int fd = open_file(pid, path, O_RDWR);
@@ -82,14 +80,12 @@ static bool attach_file(struct target *a, pid_t pid, const char *path, uint64_t 
     return a->control.header;
 }
 
-// Returns true if a spool in a reserves file can start at `offset`.
 static bool is_reserve(uint64_t offset)
 {
     return offset >= SPOOL_RESERVES_BYTES &&
            (offset - SPOOL_RESERVES_BYTES) % SPOOL_RESERVE_BYTES == 0;
 }
 
-// Returns true if the path is a reserves file; sets *gone if that was deleted.
 static bool is_reserves_file(const char *path, bool *gone)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -99,8 +95,8 @@ static bool is_reserves_file(const char *path, bool *gone)
     return !ends_with(name, DELETED);
 }
 
-// Returns the path in a line of /proc/PID/maps if the line maps the start of a spool, else NULL.
-// Sets *ended if the spool was deleted.
+// Path of the spool whose start a line of /proc/PID/maps shows, or NULL. Sets *ended if the file
+// was deleted.
 static char *spool_path(char *line, uint64_t *offset, bool *ended)
 {
     unsigned long long from;
@@ -164,7 +160,6 @@ void target_close(struct target *a)
     *a = (struct target){0};
 }
 
-// Returns true if the recorder has the file open for writing and it is a trace.
 static bool is_output(uint32_t recorder, const char *number, const char *path)
 {
     char info[64];

@@ -1,5 +1,5 @@
-// Opens the spool and session of a traced process from another process, to read its state and
-// control recording.
+// The spool and session of a traced process, opened from outside to read its state and control
+// recording.
 #ifndef HEAPTAPE_RECORD_TARGET_H
 #define HEAPTAPE_RECORD_TARGET_H
 
@@ -13,13 +13,13 @@ struct target {
     struct control control; // validate every value read from the header
 };
 
-// Finds the spool in the mappings of the process, because a program can overwrite its environment.
-// Returns 0, -ESRCH if the process does not exist, -EACCES, or -ENOENT if it is not being recorded.
+// Finds the spool in the process's mappings, because a program can overwrite its environment.
+// Returns 0, -ESRCH, -EACCES, or -ENOENT if it is not recorded.
 int target_open(struct target *a, pid_t pid, struct err *e);
 void target_close(struct target *a);
 
-// Sets `path` to the trace that the recorder is writing, as a path in /proc that works for unnamed
-// files. Returns 0, -ENOENT if there is no such file or it is still empty, or -EACCES.
+// Path in /proc of the trace being written, which also works for unnamed files. Returns 0, -ENOENT
+// if there is no file or it is empty, or -EACCES.
 enum { TARGET_PATH_BYTES = 64 };
 int target_output(const struct target *a, char path[TARGET_PATH_BYTES], struct err *e);
 

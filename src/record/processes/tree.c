@@ -24,10 +24,10 @@
 #include <unistd.h>
 
 enum {
-    RECEIVE_BYTES = 4 << 20, // socket buffer, as far as permitted
+    RECEIVE_BYTES = 4 << 20, // if permitted
     STACK_BYTES = 256 << 10, // address space may be limited
     UNNICE = 10,
-    SETTLED = 2,          // calls of tree_settle after which a missing spool does not exist
+    SETTLED = 2,          // calls of tree_settle until a spool must have been found
     MAX_IMAGES = 1 << 16, // missed ones and running ones
 };
 
@@ -81,8 +81,7 @@ union connector_message {
     char bytes[EVENT_AT + sizeof(struct proc_event)];
 };
 
-// Receives an event. Returns 1; 0 if no event is pending; -ENOBUFS if events were dropped; or
-// another negative errno.
+// Returns 1, 0 if none is pending, -ENOBUFS if events were dropped, or another negative errno.
 static int next_event(int fd, struct proc_event *event)
 {
     union connector_message m;
@@ -105,9 +104,9 @@ static int next_event(int fd, struct proc_event *event)
     }
 }
 
-// Attaches a filter that passes the acknowledgement and the forks, execs and exits of processes, so
-// that the machine's other events do not wake the thread. BPF loads words in network byte order.
-// Without the filter, take_event drops these events.
+// Passes the acknowledgement and forks, execs and exits of processes, so that other events do not
+// wake the thread. BPF loads words in network byte order. Without the filter, take_event drops the
+// other events.
 static void filter(int fd)
 {
     enum {
@@ -143,7 +142,7 @@ static void filter(int fd)
     setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 
-// Requests the events. The kernel answers during send(2) or not at all.
+// The kernel answers during send(2) or not at all.
 static bool subscribe(int fd)
 {
     const struct sockaddr_nl to = {.nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC};
@@ -289,7 +288,7 @@ static void take_event(struct tree *t, const struct proc_event *event)
     if (!pid || (is_exec && !is_member(t, pid)))
         return;
     uint64_t stamp = stamp_of(t, event->timestamp_ns);
-    // Inspect the program now, in the receiving thread: it may end soon.
+    // Inspect the program now: it may end soon.
     if (is_exec) {
         image = (struct tree_image){.pid = pid, .from = stamp};
         unrecorded_look_at(&image.look, pid, t->how);
@@ -390,8 +389,8 @@ static bool is_of(const struct tree_spool *s, const struct tree_member *m, bool 
                    : s->pid == m->pid;
 }
 
-// Marks the image that the spool belongs to as recorded. Compares executables if the process is
-// known only by its pid in another namespace.
+// Marks the spool's image as recorded. Compares executables if the process is known only by its pid
+// in another namespace.
 static bool match(struct tree *t, const struct tree_spool *s)
 {
     for (int by_file = 0; by_file < 2; by_file++) {
@@ -461,8 +460,7 @@ static void settle(struct tree *t)
     t->n_images = n;
 }
 
-// Returns true if events are pending. A spool must not be matched with the image before an exec
-// that is still being processed.
+// A spool must not be matched with the image before an exec whose event is pending.
 static bool is_behind(const struct tree *t)
 {
     struct pollfd of = {.fd = t->socket, .events = POLLIN};
@@ -479,8 +477,8 @@ void tree_settle(struct tree *t)
     pthread_mutex_unlock(&t->mutex);
 }
 
-// Waits until all events up to now are processed, or 10 ms. Events after now do not count, since
-// other processes may fork all the time. Returns with the mutex held, false after a timeout.
+// Waits until the events up to now are processed, or 10 ms. Later events do not count: other
+// processes may fork all the time. Returns with the mutex held.
 static bool catch_up(struct tree *t)
 {
     enum { MAX_NAPS = 200 };
@@ -495,8 +493,7 @@ static bool catch_up(struct tree *t)
     return t->entered_ns > until_ns || !is_behind(t);
 }
 
-// Sets *live to the pids of the live processes (the caller frees it) and *forks to the number of
-// forks so far. Returns 0, or a negative errno.
+// The caller frees *live. Returns 0, or a negative errno.
 static int list_live(struct tree *t, pid_t **live, size_t *n, unsigned *forks)
 {
     size_t capacity = 0;

@@ -16,8 +16,8 @@
 enum {
     MIN_INTERVAL_NS = 20000000,
     SETTLE_INTERVAL_NS = 100000000,
-    COST = 20, // pause between two searches, in their CPU time
-    // searches until processes that were still loading have loaded their libraries
+    COST = 20, // pause between searches, in their CPU time
+    // searches until a process has loaded its libraries
     CERTAIN_LOOKS = 3,
     MAX_MISSED = 4096,    // number of processes that are described
     YOUNG_NS = 100000000, // a program this young may not have made its first call
@@ -62,9 +62,8 @@ static bool find_survivor(const struct unrecorded *u, pid_t except)
     return found;
 }
 
-// A search of /proc misses a process that is forked while its parent ends, which is how a daemon
-// starts. The result is certain only if nothing forked during the search; otherwise the search is
-// repeated a few times.
+// A search of /proc misses a process that is forked while its parent ends; daemons start like that.
+// Only a search without any fork on the machine is certain, so it is repeated a few times.
 bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except)
 {
     enum { MAX_SEARCHES = 8 };
@@ -92,7 +91,7 @@ static struct unrecorded_process *find(const struct unrecorded *u, pid_t pid,
     return NULL;
 }
 
-// Reads parent and start time. The name before them, in parentheses, may contain any character.
+// The name before parent and start may contain any character.
 static bool read_stat(pid_t pid, struct unrecorded_process *p, pid_t *parent)
 {
     char path[64], text[1024];
@@ -116,8 +115,8 @@ static bool read_stat(pid_t pid, struct unrecorded_process *p, pid_t *parent)
 
 enum library { LIBRARY_UNKNOWN, LIBRARY_THERE, LIBRARY_MISSING };
 
-// Tests whether libheaptape.so is mapped. The dynamic linker maps LD_PRELOAD libraries first: if
-// libc is mapped and the library is not, it will not be loaded.
+// The dynamic linker maps LD_PRELOAD libraries first: if libc is mapped and the library is not, it
+// will not be loaded.
 static enum library find_library(pid_t pid)
 {
     char path[64], *line = NULL;
@@ -177,7 +176,6 @@ static void look_at(struct unrecorded *u, pid_t pid, pid_t program)
     }
 }
 
-// Forgets processes that have ended and were not missed.
 static void forget_ended(struct unrecorded *u)
 {
     size_t n = 0;
@@ -188,8 +186,8 @@ static void forget_ended(struct unrecorded *u)
     u->n = n;
 }
 
-// Returns the recorder's pid in /proc if /proc is of another pid namespace, where the program's pid
-// is unknown; else 0.
+// The recorder's pid if /proc is of another pid namespace, where the program's pid is unknown; else
+// 0.
 static pid_t find_outer_pid(void)
 {
     char text[32];
@@ -290,7 +288,7 @@ static void explain_refusal(char why[UNRECORDED_WHY_BYTES], const struct spool_u
                  strerror((int)error));
 }
 
-// Adds the processes that reported themselves. Any program of the user can write there.
+// Any program of the user can write there.
 static int add_refused(const struct drain_reserves *r, struct trace_unrecorded *to)
 {
     uint32_t refused = drain_untraced(r);
@@ -324,8 +322,7 @@ void unrecorded_count(const struct drain_reserves *n, struct record_result *resu
     result->session_broken |= broken;
 }
 
-// Returns true if the process reported itself. Compares names too, because pids differ between
-// namespaces.
+// Compares names too, because pids differ between namespaces.
 static bool has_said(const struct drain_reserves *r, const struct tree_image *image)
 {
     uint32_t refused = drain_untraced(r);
@@ -347,7 +344,7 @@ static bool is_known(const struct tree_image *image, const struct drain *c)
     return drain_has_refused(c, (uint32_t)image->pid);
 }
 
-// Appends "; its address space was limited to 4000 KiB" if a limit was found.
+// "; its address space was limited to 4000 KiB"
 static void add_limit(const struct tree_image *image, char why[UNRECORDED_WHY_BYTES])
 {
     const struct limit *l = &image->look.limit;
@@ -357,7 +354,6 @@ static void add_limit(const struct tree_image *image, char why[UNRECORDED_WHY_BY
                  image->ended ? "was" : "is", (unsigned long long)l->amount, l->unit);
 }
 
-// Explains why a program that should be recorded was missed.
 static void explain_end(const struct tree_image *image, char why[UNRECORDED_WHY_BYTES])
 {
     if (image->look.gone)

@@ -1,8 +1,8 @@
-// Processes below the recorder that are not recorded, and the reasons.
+// Processes below the recorder that are not recorded, and why.
 //
 // The kernel reports all of them if permitted (record/processes/tree.h). Otherwise /proc is
-// searched periodically, for descendants of the program and for processes with the session in their
-// environment; this misses short-lived processes.
+// searched periodically for descendants of the program and for processes with the session in their
+// environment, which misses short-lived ones.
 #ifndef HEAPTAPE_RECORD_UNRECORDED_H
 #define HEAPTAPE_RECORD_UNRECORDED_H
 
@@ -14,14 +14,13 @@ struct tree;
 
 // Settings that decide whether a process is recorded.
 struct unrecorded_how {
-    const char *dir;     // session directory
+    const char *dir;
     const char *library; // absolute path of libheaptape.so
     const char *follow;  // as in struct record_settings
 };
 
 enum { UNRECORDED_WHY_BYTES = 160 };
 
-// State of a process that was inspected.
 struct unrecorded_look {
     char name[SPOOL_NAME_BYTES];    // "": the process had ended
     char why[UNRECORDED_WHY_BYTES]; // why the library cannot be in it; "": no reason found
@@ -42,24 +41,22 @@ struct unrecorded {
     size_t n, capacity;
     unsigned long long forks; // forks on the machine, at the last search
     unsigned look;            // number of searches
-    pid_t outer_pid; // the recorder's pid in /proc if /proc is of another pid namespace, else 0
-    unsigned due;    // searches left until something forks again
+    pid_t outer_pid;          // the recorder's pid in a /proc of another namespace, else 0
+    unsigned due;             // searches left until something forks again
 };
 
-// Call before the program is started. `attached`: pid of a running process to record instead, or 0.
-// Borrows the pointers in `how`.
+// Call before the program is started. `attached`: running process to record instead, or 0. Borrows
+// the pointers in `how`.
 void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, enum clock_kind clock,
                       pid_t attached);
 
-// Returns true if a process of the session lives, with or without a spool. `except`: a process to
-// ignore, or 0. Returns false also if that is unknown.
+// Returns true if a process of the session lives, with or without spool; false also if unknown.
+// `except`: a process to ignore, or 0.
 bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except);
 
-// Searches again if enough time has passed. Searches for descendants of `program`. Call after each
-// search for new spools.
+// Searches for descendants of `program` if it is time. Call after each search for spools.
 void unrecorded_look(struct unrecorded *u, pid_t program);
 
-// Reports a new spool.
 void unrecorded_spool(struct unrecorded *u, const struct drain_spool *s);
 
 // Forgets the processes that have a spool.
@@ -70,13 +67,13 @@ struct unrecorded_clock {
     uint64_t stamp_hz;
 };
 
-// Call after all spools are found. Adds the processes that were missed and those that reported
-// themselves in the reserves files. Returns 0, or -ENOMEM.
+// Call after all spools are found. Adds the missed processes and those that reported themselves.
+// Returns 0, or -ENOMEM.
 int unrecorded_finish(struct unrecorded *u, const struct drain *c, struct unrecorded_clock clock,
                       struct trace_unrecorded *to);
 
 // Adds the calls of processes without a spool to the losses. Any program of the user can write
-// these counts.
+// them.
 void unrecorded_count(const struct drain_reserves *n, struct record_result *result);
 
 void unrecorded_release(struct unrecorded *u);
