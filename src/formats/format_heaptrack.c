@@ -42,11 +42,6 @@ struct heaptrack_import {
     uint32_t n_modules;
 };
 
-static int no_memory(struct import *im)
-{
-    return err_set(im->e, -ENOMEM, "%s: out of memory", im->source.in->name);
-}
-
 // A space and a number.
 static bool next(const char **at, uint64_t *v)
 {
@@ -132,7 +127,7 @@ static int read_command(struct import *im, const struct text_line *line, const c
         return 0;
     im->argv = malloc(n + 1);
     if (!im->argv)
-        return no_memory(im);
+        return import_no_memory(im);
     im->argv_bytes = (uint32_t)n + 1;
     for (size_t i = 0; i < n; i++)
         im->argv[i] = at[i] == ' ' ? 0 : at[i];
@@ -145,7 +140,7 @@ static int keep_exe(struct import *im, const char *path, size_t n)
     if (im->exe || im->begun || n == 0 || path[0] != '/')
         return 0;
     im->exe = strndup(path, n);
-    return im->exe ? 0 : no_memory(im);
+    return im->exe ? 0 : import_no_memory(im);
 }
 
 static int read_string(struct import *im, const struct text_line *line, const char *at)
@@ -160,10 +155,10 @@ static int read_string(struct import *im, const struct text_line *line, const ch
     if (rc < 0)
         return rc;
     if (HT_GROW(&h->strings, &h->strings_capacity, h->n_strings + 1) < 0)
-        return no_memory(im);
+        return import_no_memory(im);
     h->strings[h->n_strings++] = (struct heaptrack_string){.at = h->texts.size, .n = (uint32_t)n};
     if (buf_put(&h->texts, text, n) < 0)
-        return no_memory(im);
+        return import_no_memory(im);
     // The first one is the path of the program.
     return h->n_strings == 1 ? keep_exe(im, text, n) : 0;
 }
@@ -244,7 +239,7 @@ static int read_frame(struct import *im, const struct text_line *line, const cha
     rc = rc < 0 ? rc : import_keep(im, FRAME_BYTES);
     uint64_t made = module ? module * MODULE_BYTES + address % MODULE_BYTES : address;
     if (rc == 0 && names_begin(&im->names, module, made - 1, 1) < 0)
-        return no_memory(im);
+        return import_no_memory(im);
     for (unsigned n = 0; n == 0 || (rc == 0 && at < line->end); n++) {
         // Where the function or the file is not known, the rest is not there.
         memset(triple, 0, sizeof triple);
@@ -257,11 +252,11 @@ static int read_frame(struct import *im, const struct text_line *line, const cha
         if (n >= NAMES_FUNCTIONS)
             continue;
         if (name_function(im, address, triple) < 0)
-            return no_memory(im);
+            return import_no_memory(im);
         rc = rc < 0 ? rc : import_keep(im, FUNCTION_BYTES);
     }
     if (rc == 0 && HT_GROW(&h->frames, &h->frames_capacity, h->n_frames + 1) < 0)
-        return no_memory(im);
+        return import_no_memory(im);
     if (rc == 0)
         h->frames[h->n_frames++] = made;
     return rc;
@@ -293,7 +288,7 @@ static int read_info(struct import *im, const struct text_line *line, const char
     if (rc < 0)
         return rc;
     if (h->n_infos == UINT32_MAX - 1 || HT_GROW(&h->infos, &h->infos_capacity, h->n_infos + 1) < 0)
-        return no_memory(im);
+        return import_no_memory(im);
     h->infos[h->n_infos++] =
         (struct heaptrack_info){.size = size, .site = (uint32_t)site, .newest = NO_BLOCK};
     return 0;
@@ -317,7 +312,7 @@ static int allocate(struct import *im, struct heaptrack_info *info)
     uint32_t block = h->unused;
     if (block == NO_BLOCK) {
         if (h->n_blocks == NO_BLOCK || HT_GROW(&h->older, &h->blocks_capacity, h->n_blocks + 1) < 0)
-            return no_memory(im);
+            return import_no_memory(im);
         block = (uint32_t)h->n_blocks++;
     } else {
         h->unused = h->older[block];

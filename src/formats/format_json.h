@@ -4,7 +4,6 @@
 
 #include "base/buf.h"
 #include "formats/export.h"
-#include "formats/import.h"
 
 // What the calls of a file are. Slots: ev.ptr and .result are slots + 1, else addresses.
 enum format_json_calls { FORMAT_JSON_SLOTS = 1, FORMAT_JSON_TIMES = 2 };
@@ -21,8 +20,5 @@ struct format_json_heads {
 // Appends the object and a newline. `calls`: FORMAT_JSON_*. 0 or -ENOMEM.
 int format_json_put(struct buf *to, struct format_json_heads *heads, const struct export_call *c,
                     unsigned calls);
-
-// Reads such lines.
-int format_json_import(struct import *im);
 
 #endif

@@ -39,7 +39,7 @@ struct import_process {
     uint32_t pid, n_threads;
 };
 
-static int no_memory(struct import *im)
+int import_no_memory(struct import *im)
 {
     return err_set(im->e, -ENOMEM, "%s: out of memory", im->source.in->name);
 }
@@ -75,7 +75,7 @@ static int process_new(struct import *im, uint32_t pid, uint32_t *number)
 {
     if (HT_GROW(&im->processes, &im->processes_capacity, im->n_processes + 1) < 0 ||
         map_put(&im->by_pid, pid, im->n_processes + 1) < 0)
-        return no_memory(im);
+        return import_no_memory(im);
     *number = (uint32_t)im->n_processes++;
     im->processes[*number] = (struct import_process){.pid = pid};
     struct trace_process p = {.number = *number,
@@ -122,7 +122,7 @@ static int thread_new(struct import *im, uint32_t process, uint64_t tid,
 {
     struct import_thread *t = threads_reserve(im) < 0 ? NULL : calloc(1, sizeof *t);
     if (!t)
-        return no_memory(im);
+        return import_no_memory(im);
     int rc = import_keep(im, THREAD_BYTES);
     if (rc < 0) {
         free(t);
@@ -130,7 +130,7 @@ static int thread_new(struct import *im, uint32_t process, uint64_t tid,
     }
     im->threads[im->n_threads++] = t;
     if (map_put(&im->by_tid, thread_key(process, tid), im->n_threads) < 0)
-        return no_memory(im);
+        return import_no_memory(im);
     t->process = process;
     t->number = im->processes[process].n_threads++;
     t->tid = (uint32_t)tid;
@@ -201,7 +201,7 @@ static int words_reserve(struct import *im, struct import_thread *t, struct even
     size_t most = EVENT_WORDS + ev->text_bytes / 8;
     if (__builtin_expect(t->n + most > t->capacity, 0) &&
         HT_GROW(&t->words, &t->capacity, t->n + most) < 0)
-        return no_memory(im);
+        return import_no_memory(im);
     if (t->n == 0)
         im->filled[im->n_filled++] = t;
     return 0;

@@ -105,6 +105,9 @@ int import_bad_line(struct import *im, const char *fmt, ...) __attribute__((form
 // keep_going it is counted and 0 returned.
 int import_cut_off(struct import *im, uint64_t offset, const char *what);
 
+// Sets the error "out of memory" and returns -ENOMEM.
+int import_no_memory(struct import *im);
+
 // For importers of lines: as import_source_line, with a line that is too long or holds a NUL byte reported or, under keep_going,
 // skipped. 1, 0 at the end, or a negative errno.
 int import_line(struct import *im, const char **line, size_t *n);
