@@ -96,7 +96,7 @@ static int import(const char *from, const char *to, const struct import_cli_opti
 static int list(void)
 {
     for (const struct format *const *f = formats; *f; f++) {
-        if ((*f)->import.read)
+        if (formats_is_read(*f))
             puts((*f)->name);
     }
     return EXIT_DONE;

@@ -135,6 +135,11 @@ int export_put(struct export *x, const struct export_call *original)
     return rc < 0 ? rc : x->out.failed;
 }
 
+int export_no_memory(struct export *x)
+{
+    return err_set(x->e, -ENOMEM, "%s: out of memory", x->out.out->name);
+}
+
 int export_drop(struct export *x, const char *text)
 {
     x->dropped++;

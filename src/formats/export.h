@@ -61,6 +61,9 @@ int export_put(struct export *x, const struct export_call *c);
 // For formats: the call is not written; `text` names it and the reason. Returns 0.
 int export_drop(struct export *x, const char *text);
 
+// Sets the error "out of memory" and returns -ENOMEM.
+int export_no_memory(struct export *x);
+
 // Writes what is left; the output is complete then.
 int export_finish(struct export *x);
 void export_release(struct export *x);
@@ -84,6 +87,15 @@ static inline uint64_t export_power_of_two(uint64_t align)
 static inline uint64_t export_address(const struct export *x, uint64_t block)
 {
     return x->facts.slots ? block << 4 : block;
+}
+
+// The event with addresses instead of slots.
+static inline struct event export_event(const struct export *x, const struct event *ev)
+{
+    struct event with_addresses = *ev;
+    with_addresses.ptr = export_address(x, ev->ptr);
+    with_addresses.result = export_address(x, ev->result);
+    return with_addresses;
 }
 
 #endif

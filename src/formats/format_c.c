@@ -30,11 +30,6 @@ struct c_export {
     uint64_t highest, calls; // slot, calls that are made
 };
 
-static int no_memory(struct export *x)
-{
-    return err_set(x->e, -ENOMEM, "%s: out of memory", x->out.out->name);
-}
-
 static int put_text(struct c_export *c, size_t stream, const char *text)
 {
     return streams_put(&c->text, stream, text, strlen(text));
@@ -47,7 +42,7 @@ static int make_stream(struct export *x, size_t stream)
     char head[MAX_CALL_BYTES];
     int rc = 0;
     if (HT_GROW(&c->streams, &c->capacity, stream + 1) < 0)
-        return no_memory(x);
+        return export_no_memory(x);
     for (; rc == 0 && c->n <= stream; c->n++) {
         c->streams[c->n] = (struct c_stream){0};
         if (c->n)

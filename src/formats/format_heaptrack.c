@@ -105,24 +105,24 @@ static int put_module(struct import *im, const char *path, size_t n, uint64_t st
                                   .text_bytes = (uint32_t)n + 1});
 }
 
-static int read_version(struct import *im, const struct text_line *line, const char *at)
+static int read_version(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
     uint64_t program;
-    if (!next(&at, &program))
-        return text_bad(im, line, at, "the version of heaptrack");
+    if (!next(&line->at, &program))
+        return text_bad(im, line, "the version of heaptrack");
     h->version = program == 0x10200;
-    if (at < line->end && !next_index(&at, LAST_VERSION, &h->version))
-        return text_bad(im, line, at, "the version of the format, at most 3");
+    if (line->at < line->end && !next_index(&line->at, LAST_VERSION, &h->version))
+        return text_bad(im, line, "the version of the format, at most 3");
     return 0;
 }
 
 // The command line, whose words heaptrack has joined by spaces.
-static int read_command(struct import *im, const struct text_line *line, const char *at)
+static int read_command(struct import *im, struct text_line *line)
 {
-    if (!text_match(&at, ' ') || at == line->end)
-        return text_bad(im, line, at, "a command line");
-    size_t n = (size_t)(line->end - at);
+    if (!text_match(&line->at, ' ') || line->at == line->end)
+        return text_bad(im, line, "a command line");
+    size_t n = (size_t)(line->end - line->at);
     if (im->begun || im->argv)
         return 0;
     im->argv = malloc(n + 1);
@@ -130,7 +130,7 @@ static int read_command(struct import *im, const struct text_line *line, const c
         return import_no_memory(im);
     im->argv_bytes = (uint32_t)n + 1;
     for (size_t i = 0; i < n; i++)
-        im->argv[i] = at[i] == ' ' ? 0 : at[i];
+        im->argv[i] = line->at[i] == ' ' ? 0 : line->at[i];
     im->argv[n] = 0;
     return 0;
 }
@@ -143,14 +143,14 @@ static int keep_exe(struct import *im, const char *path, size_t n)
     return im->exe ? 0 : import_no_memory(im);
 }
 
-static int read_string(struct import *im, const struct text_line *line, const char *at)
+static int read_string(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
     const char *text = NULL, *expected;
     size_t n = 0;
-    expected = next_text(h, &at, line->end, &text, &n);
+    expected = next_text(h, &line->at, line->end, &text, &n);
     if (expected)
-        return text_bad(im, line, at, expected);
+        return text_bad(im, line, expected);
     int rc = import_keep(im, sizeof *h->strings + n);
     if (rc < 0)
         return rc;
@@ -163,37 +163,37 @@ static int read_string(struct import *im, const struct text_line *line, const ch
     return h->n_strings == 1 ? keep_exe(im, text, n) : 0;
 }
 
-static int read_exe(struct import *im, const struct text_line *line, const char *at)
+static int read_exe(struct import *im, struct text_line *line)
 {
     const char *text = NULL, *expected;
     size_t n = 0;
-    expected = next_text(im->state, &at, line->end, &text, &n);
-    return expected ? text_bad(im, line, at, expected) : keep_exe(im, text, n);
+    expected = next_text(im->state, &line->at, line->end, &text, &n);
+    return expected ? text_bad(im, line, expected) : keep_exe(im, text, n);
 }
 
 // Where a module is mapped: its path, or - for "none any more"; its address; then the address and size of each segment. The
 // offsets of segments in the file are not there: those of code are as a rule their addresses.
-static int read_mapping(struct import *im, const struct text_line *line, const char *at)
+static int read_mapping(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
     const char *path = NULL, *expected;
     uint64_t base, start, bytes;
     size_t n = 0;
     h->is_raw = true;
-    expected = next_text(h, &at, line->end, &path, &n);
+    expected = next_text(h, &line->at, line->end, &path, &n);
     if (expected)
-        return text_bad(im, line, at, expected);
-    if (n == 1 && *path == '-' && at == line->end)
+        return text_bad(im, line, expected);
+    if (n == 1 && *path == '-' && line->at == line->end)
         return 0;
-    if (!next(&at, &base))
-        return text_bad(im, line, at, "the address of a module");
+    if (!next(&line->at, &base))
+        return text_bad(im, line, "the address of a module");
     if (n == 1 && *path == 'x' && im->exe) {
         path = im->exe;
         n = strlen(path);
     }
-    while (at < line->end) {
-        if (!next(&at, &start) || !next(&at, &bytes))
-            return text_bad(im, line, at, "the address and size of a segment");
+    while (line->at < line->end) {
+        if (!next(&line->at, &start) || !next(&line->at, &bytes))
+            return text_bad(im, line, "the address and size of a segment");
         int rc = put_module(im, path, n, base + start, bytes, start);
         if (rc < 0)
             return rc;
@@ -222,13 +222,13 @@ static int name_function(struct import *im, uint64_t address, const uint64_t tri
 }
 
 // A frame: its address, the module, and of it and of what was inlined there: function, file and line.
-static int read_frame(struct import *im, const struct text_line *line, const char *at)
+static int read_frame(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
     uint64_t address, path, triple[3];
     int rc = 0;
-    if (!next(&at, &address) || !next_index(&at, h->n_strings, &path))
-        return text_bad(im, line, at, "an address and the number of a module");
+    if (!next(&line->at, &address) || !next_index(&line->at, h->n_strings, &path))
+        return text_bad(im, line, "an address and the number of a module");
     struct heaptrack_string *of = path ? &h->strings[path - 1] : NULL;
     if (of && !of->module && h->n_modules < UINT16_MAX - 1) {
         rc = put_module(im, (const char *)h->texts.data + of->at, of->n,
@@ -240,14 +240,14 @@ static int read_frame(struct import *im, const struct text_line *line, const cha
     uint64_t made = module ? module * MODULE_BYTES + address % MODULE_BYTES : address;
     if (rc == 0 && names_begin(&im->names, module, made - 1, 1) < 0)
         return import_no_memory(im);
-    for (unsigned n = 0; n == 0 || (rc == 0 && at < line->end); n++) {
+    for (unsigned n = 0; n == 0 || (rc == 0 && line->at < line->end); n++) {
         // Where the function or the file is not known, the rest is not there.
         memset(triple, 0, sizeof triple);
-        if (at < line->end && !next_index(&at, h->n_strings, &triple[0]))
-            return text_bad(im, line, at, "the number of a function");
-        if (at < line->end &&
-            (!next_index(&at, h->n_strings, &triple[1]) || !next(&at, &triple[2])))
-            return text_bad(im, line, at, "the number of a file, and a line");
+        if (line->at < line->end && !next_index(&line->at, h->n_strings, &triple[0]))
+            return text_bad(im, line, "the number of a function");
+        if (line->at < line->end &&
+            (!next_index(&line->at, h->n_strings, &triple[1]) || !next(&line->at, &triple[2])))
+            return text_bad(im, line, "the number of a file, and a line");
         // The innermost ones.
         if (n >= NAMES_FUNCTIONS)
             continue;
@@ -263,14 +263,14 @@ static int read_frame(struct import *im, const struct text_line *line, const cha
 }
 
 // A call site: its frame, and the site that this was called from; 0 is none.
-static int read_site(struct import *im, const struct text_line *line, const char *at)
+static int read_site(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
     uint64_t frame, outer;
-    if (!next(&at, &frame) || !next_index(&at, h->n_sites, &outer))
-        return text_bad(im, line, at, "a frame and the number of a call site");
+    if (!next(&line->at, &frame) || !next_index(&line->at, h->n_sites, &outer))
+        return text_bad(im, line, "a frame and the number of a call site");
     if (!h->is_raw && (frame == 0 || frame > h->n_frames))
-        return text_bad(im, line, at, "the number of a frame");
+        return text_bad(im, line, "the number of a frame");
     h->n_sites++;
     return put(im, (struct event){.kind = HT_FRAME,
                                   .ptr = h->is_raw ? frame : h->frames[frame - 1],
@@ -278,12 +278,12 @@ static int read_site(struct import *im, const struct text_line *line, const char
                                   .value = h->n_sites});
 }
 
-static int read_info(struct import *im, const struct text_line *line, const char *at)
+static int read_info(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
     uint64_t size, site;
-    if (!next(&at, &size) || !next_index(&at, h->n_sites, &site))
-        return text_bad(im, line, at, "a size and the number of a call site");
+    if (!next(&line->at, &size) || !next_index(&line->at, h->n_sites, &site))
+        return text_bad(im, line, "a size and the number of a call site");
     int rc = import_keep(im, sizeof *h->infos);
     if (rc < 0)
         return rc;
@@ -340,96 +340,96 @@ static bool has_addresses(const struct heaptrack_import *h)
     return h->is_raw || h->version == 0;
 }
 
-static int read_alloc(struct import *im, const struct text_line *line, const char *at)
+static int read_alloc(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
     uint64_t first, site, block;
     if (has_addresses(h)) {
-        if (!next(&at, &first) || !next_index(&at, h->n_sites, &site) || !next(&at, &block))
-            return text_bad(im, line, at, "a size, the number of a call site, and an address");
+        if (!next(&line->at, &first) || !next_index(&line->at, h->n_sites, &site) ||
+            !next(&line->at, &block))
+            return text_bad(im, line, "a size, the number of a call site, and an address");
         return put_alloc(im, first, site, block);
     }
-    if (!next(&at, &first) || first >= h->n_infos)
-        return text_bad(im, line, at, "the number of an allocation");
+    if (!next(&line->at, &first) || first >= h->n_infos)
+        return text_bad(im, line, "the number of an allocation");
     return allocate(im, &h->infos[first]);
 }
 
-static int read_free(struct import *im, const struct text_line *line, const char *at)
+static int read_free(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
     uint64_t of;
-    if (!next(&at, &of))
-        return text_bad(im, line, at, "an allocation or an address");
+    if (!next(&line->at, &of))
+        return text_bad(im, line, "an allocation or an address");
     if (has_addresses(h))
         return put(im, (struct event){.kind = HT_FREE, .ptr = of});
     return of < h->n_infos ? release(im, &h->infos[of])
-                           : text_bad(im, line, at, "the number of an allocation");
+                           : text_bad(im, line, "the number of an allocation");
 }
 
-static int read_time(struct import *im, const struct text_line *line, const char *at)
+static int read_time(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
     uint64_t ms;
-    if (!next(&at, &ms) || ms > UINT64_MAX / 4000000)
-        return text_bad(im, line, at, "a time in ms");
+    if (!next(&line->at, &ms) || ms > UINT64_MAX / 4000000)
+        return text_bad(im, line, "a time in ms");
     h->ns = ms * 1000000 > h->ns ? ms * 1000000 : h->ns;
     return 0;
 }
 
-static int read_line(struct import *im, const struct text_line *line)
+static int skip_line(struct import *im, struct text_line *line)
 {
-    const char *at = line->text + 1;
-    switch (line->text < line->end ? *line->text : '#') {
-    case '+':
-        return read_alloc(im, line, at);
-    case '-':
-        return read_free(im, line, at);
-    case 'a':
-        return read_info(im, line, at);
-    case 't':
-        return read_site(im, line, at);
-    case 'i':
-        return read_frame(im, line, at);
-    case 's':
-        return read_string(im, line, at);
-    case 'c':
-        return read_time(im, line, at);
-    case 'v':
-        return read_version(im, line, at);
-    case 'x':
-        return read_exe(im, line, at);
-    case 'X':
-        return read_command(im, line, at);
-    case 'm':
-        return read_mapping(im, line, at);
-    case 'A': // heaptrack was attached
-    case 'I': // facts of the machine
-    case 'R': // resident memory
-    case 'S': // a suppression
-    case '#':
-        return 0;
-    }
-    return text_bad(im, line, line->text, "a line of heaptrack");
+    (void)im, (void)line;
+    return 0;
 }
 
-static int import_heaptrack(struct import *im)
+// By the first character of a line.
+static int (*const readers[128])(struct import *im, struct text_line *line) = {
+    ['+'] = read_alloc, ['-'] = read_free,    ['a'] = read_info,    ['t'] = read_site,
+    ['i'] = read_frame, ['s'] = read_string,  ['c'] = read_time,    ['v'] = read_version,
+    ['x'] = read_exe,   ['X'] = read_command, ['m'] = read_mapping,
+    ['A'] = skip_line, // heaptrack was attached
+    ['I'] = skip_line, // facts of the machine
+    ['R'] = skip_line, // resident memory
+    ['S'] = skip_line, // a suppression
+    ['#'] = skip_line,  ['\n'] = skip_line,
+};
+
+static int read_line(struct import *im, struct text_line *line)
 {
-    struct heaptrack_import h = {.unused = NO_BLOCK};
-    struct text_line line;
-    int rc;
-    im->state = &h;
+    unsigned char first = (unsigned char)*line->at;
+    if (first >= 128 || !readers[first])
+        return text_bad(im, line, "a line of heaptrack");
+    line->at++;
+    return readers[first](im, line);
+}
+
+static int begin_heaptrack(struct import *im)
+{
+    struct heaptrack_import *h = im->state;
+    h->unused = NO_BLOCK;
     im->has_times = im->from_start = true;
-    while ((rc = text_next(im, &line)) > 0 && (rc = read_line(im, &line)) >= 0)
-        ;
-    buf_release(&h.texts);
-    free(h.strings);
-    free(h.frames);
-    free(h.infos);
-    free(h.older);
-    return rc;
+    return 0;
+}
+
+static void release_heaptrack(struct import *im)
+{
+    struct heaptrack_import *h = im->state;
+    buf_release(&h->texts);
+    free(h->strings);
+    free(h->frames);
+    free(h->infos);
+    free(h->older);
 }
 
 const struct format format_heaptrack = {
     .name = "heaptrack",
-    .import = {.read = import_heaptrack, .window = 1},
+    .import =
+        {
+            .line = read_line,
+            .state_bytes = sizeof(struct heaptrack_import),
+            .begin = begin_heaptrack,
+            .release = release_heaptrack,
+            .window = 1,
+        },
 };

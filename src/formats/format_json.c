@@ -237,10 +237,10 @@ static int json_put(struct export *x, const struct export_call *c)
         export_buffer_put(&x->out, j->line.data, j->line.size);
         return 0;
     }
-    return err_set(x->e, -ENOMEM, "%s: out of memory", x->out.out->name);
+    return export_no_memory(x);
 }
 
-static void json_release(struct export *x)
+static void json_export_release(struct export *x)
 {
     struct json_export *j = x->state;
     buf_release(&j->line);
@@ -695,9 +695,10 @@ static int put_line(struct import *im, struct json_import *j, struct fields *f)
     return rc < 0 ? rc : import_put(im, (uint32_t)f->pid, key, ev);
 }
 
-static int read_line(struct import *im, struct json_import *j, const char *line, size_t n)
+static int read_line(struct import *im, struct text_line *line)
 {
-    struct scan s = {line, line + n, NULL};
+    struct json_import *j = im->state;
+    struct scan s = {line->at, line->end, NULL};
     struct fields f = {0};
     skip_space(&s);
     if (s.at == s.end)
@@ -710,31 +711,25 @@ static int read_line(struct import *im, struct json_import *j, const char *line,
         s.bad = missing(&f);
     if (s.bad)
         return import_bad_line(im, "expected %s at character %zu", s.bad,
-                               (size_t)(s.at - line) + 1);
+                               (size_t)(s.at - line->at) + 1);
     return put_line(im, j, &f);
 }
 
-static int json_import(struct import *im)
+static void json_import_release(struct import *im)
 {
-    struct json_import j = {0};
-    const char *line;
-    size_t n;
-    int rc;
-    while ((rc = import_line(im, &line, &n)) > 0) {
-        rc = read_line(im, &j, line, n);
-        if (rc < 0)
-            break;
-    }
-    free(j.created);
-    map_release(&j.keys);
-    return rc;
+    struct json_import *j = im->state;
+    free(j->created);
+    map_release(&j->keys);
 }
 
 const struct format format_json = {
     .name = "json",
     .import =
         {
-            .read = json_import,
+            .line = read_line,
+            .keeps_blanks = true,
+            .state_bytes = sizeof(struct json_import),
+            .release = json_import_release,
             .several_processes = true,
             .window = 1000000,
         },
@@ -746,6 +741,6 @@ const struct format format_json = {
             .notes = ~0u,
             .state_bytes = sizeof(struct json_export),
             .put = json_put,
-            .release = json_release,
+            .release = json_export_release,
         },
 };

@@ -20,42 +20,27 @@ static int shorten_tid(struct map *tids, uint64_t *tid)
     return 0;
 }
 
-static int import_lines(struct import *im, struct map *tids)
+static int read_logalloc_line(struct import *im, struct text_line *line)
 {
-    struct text_line line;
     struct text_call call;
-    int rc;
-    while ((rc = text_next(im, &line)) > 0) {
-        const char *at = line.text, *expected = text_parse_logalloc(&at, line.end, false, &call);
-        if (!expected && shorten_tid(tids, &call.tid) < 0)
-            return err_set(im->e, -ENOMEM, "%s: out of memory", im->source.in->name);
-        rc = expected ? text_bad(im, &line, at, expected)
-                      : import_put(im, (uint32_t)call.pid, call.tid, &call.event);
-        if (rc < 0)
-            return rc;
-    }
-    return rc;
+    const char *expected = logalloc_parse(&line->at, line->end, &logalloc_raw, &call);
+    if (expected)
+        return text_bad(im, line, expected);
+    if (shorten_tid(im->state, &call.tid) < 0)
+        return import_no_memory(im);
+    return import_put(im, (uint32_t)call.pid, call.tid, &call.event);
 }
 
-static int import_logalloc(struct import *im)
+static void release_logalloc(struct import *im)
 {
-    struct map tids = {0};
-    int rc = import_lines(im, &tids);
-    map_release(&tids);
-    return rc;
+    map_release(im->state);
 }
 
 static int put_logalloc(struct export *x, const struct export_call *c)
 {
     char *to = (char *)export_buffer_reserve(&x->out, TEXT_EXPORT_LINE);
-    struct event ev = c->ev;
-    ev.ptr = export_address(x, ev.ptr);
-    ev.result = export_address(x, ev.result);
-    to = text_decimal(to, c->pid);
-    *to++ = ' ';
-    to = text_decimal(to, c->tid);
-    *to++ = ' ';
-    export_buffer_commit(&x->out, logalloc_put_call(to, &ev, logalloc_put_address));
+    struct event ev = export_event(x, &c->ev);
+    export_buffer_commit(&x->out, logalloc_put(to, &logalloc_raw, c->pid, c->tid, &ev));
     return 0;
 }
 
@@ -63,7 +48,9 @@ const struct format format_logalloc = {
     .name = "logalloc",
     .import =
         {
-            .read = import_logalloc,
+            .line = read_logalloc_line,
+            .state_bytes = sizeof(struct map),
+            .release = release_logalloc,
             .several_processes = true,
             // A realloc is logged when it has returned: its block may have been allocated again by then.
             .window = 1 << 12,

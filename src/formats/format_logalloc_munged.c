@@ -20,43 +20,78 @@ struct munged_live {
     struct map far;
 };
 
-struct processes {
-    struct map by_pid; // index in `live` + 1
-    struct munged_live *live;
-    size_t n, capacity;
-    uint64_t last_pid;
-    struct munged_live *last; // NULL: none
+// Numbers for the live blocks of a process: from 1 on, and the number that has been free longest is assigned first.
+// All zero has no blocks.
+struct munged_slots {
+    struct map by_block;
+    uint64_t *free; // a ring
+    size_t first, n_free, capacity;
+    uint64_t next; // numbers assigned so far
 };
 
-enum { LIVE_BITS_A_LINE = 64, LIVE_FIRST_BYTES = 4096 };
+struct munged_process {
+    struct munged_live live; // when a log is read
+    // When a log is written.
+    uint64_t number;
+    struct map threads; // tid + 1 → number
+    struct munged_slots slots;
+};
 
-static struct munged_live *live_new(struct processes *p, uint64_t pid)
+struct munged_log {
+    struct map by_pid; // pid → index in processes + 1
+    struct munged_process **processes;
+    size_t n, capacity;
+    uint64_t last_pid;
+    struct munged_process *last; // NULL: none
+};
+
+static struct munged_process *process_new(struct munged_log *m, uint64_t pid)
 {
-    if (HT_GROW(&p->live, &p->capacity, p->n + 1) < 0 || map_put(&p->by_pid, pid, p->n + 1) < 0)
+    struct munged_process *p = NULL;
+    if (HT_GROW(&m->processes, &m->capacity, m->n + 1) < 0 ||
+        map_put(&m->by_pid, pid, m->n + 1) < 0 || !(p = calloc(1, sizeof *p)))
         return NULL;
-    p->live[p->n] = (struct munged_live){0};
-    return &p->live[p->n++];
+    m->processes[m->n++] = p;
+    p->number = m->n;
+    return p;
 }
 
-static struct munged_live *live_of(struct processes *p, uint64_t pid)
+static struct munged_process *process_of(struct munged_log *m, uint64_t pid)
 {
-    if (!p->last || p->last_pid != pid) {
-        uint64_t at = map_get(&p->by_pid, pid);
-        p->last_pid = pid;
-        p->last = at ? &p->live[at - 1] : live_new(p, pid);
-    }
-    return p->last;
+    if (m->last && m->last_pid == pid)
+        return m->last;
+    uint64_t at = map_get(&m->by_pid, pid);
+    m->last_pid = pid;
+    m->last = at ? m->processes[at - 1] : process_new(m, pid);
+    return m->last;
 }
 
-static void release_processes(struct processes *p)
+static void release_log(struct munged_log *m)
 {
-    for (size_t i = 0; i < p->n; i++) {
-        free(p->live[i].bits);
-        map_release(&p->live[i].far);
+    for (size_t i = 0; i < m->n; i++) {
+        struct munged_process *p = m->processes[i];
+        free(p->live.bits);
+        map_release(&p->live.far);
+        map_release(&p->threads);
+        map_release(&p->slots.by_block);
+        free(p->slots.free);
+        free(p);
     }
-    free(p->live);
-    map_release(&p->by_pid);
+    free(m->processes);
+    map_release(&m->by_pid);
 }
+
+static void release_import(struct import *im)
+{
+    release_log(im->state);
+}
+
+static void release_export(struct export *x)
+{
+    release_log(x->state);
+}
+
+enum { LIVE_BITS_A_LINE = 64, LIVE_FIRST_BYTES = 4096 };
 
 // Makes the bits reach to the slot if so many lines explain it.
 static int live_grow(struct munged_live *l, uint64_t slot, uint64_t lines)
@@ -102,56 +137,26 @@ static int live_add(struct munged_live *l, uint64_t slot, uint64_t lines)
 }
 
 // A block that is not live is NULL's: calls with other unknown blocks are in no munged log. 0 or -ENOMEM.
-static int name_blocks(struct processes *p, struct text_call *call, uint64_t lines)
+static int name_blocks(struct munged_log *m, struct text_call *call, uint64_t lines)
 {
     struct event *ev = &call->event;
-    struct munged_live *l = live_of(p, call->pid);
-    if (!l)
+    struct munged_process *p = process_of(m, call->pid);
+    if (!p)
         return -ENOMEM;
-    if (ev->ptr && !live_remove(l, text_slot_of(ev->ptr)))
+    if (ev->ptr && !live_remove(&p->live, text_slot_of(ev->ptr)))
         ev->ptr = 0;
-    return ev->result ? live_add(l, text_slot_of(ev->result), lines) : 0;
+    return ev->result ? live_add(&p->live, text_slot_of(ev->result), lines) : 0;
 }
 
-static int import_lines(struct import *im, struct processes *processes)
+static int read_munged_line(struct import *im, struct text_line *line)
 {
-    struct text_line line;
     struct text_call call;
-    int rc;
-    while ((rc = text_next(im, &line)) > 0) {
-        const char *at = line.text, *expected = text_parse_logalloc(&at, line.end, true, &call);
-        if (!expected && name_blocks(processes, &call, im->source.line) < 0)
-            return err_set(im->e, -ENOMEM, "%s: out of memory", im->source.in->name);
-        rc = expected ? text_bad(im, &line, at, expected)
-                      : import_put(im, (uint32_t)call.pid, call.tid, &call.event);
-        if (rc < 0)
-            return rc;
-    }
-    return rc;
-}
-
-static int import_munged(struct import *im)
-{
-    struct processes processes = {0};
-    int rc = import_lines(im, &processes);
-    release_processes(&processes);
-    return rc;
-}
-
-// Numbers for the live blocks of a process: from 1 on, and the number that has been free longest is assigned first.
-// All zero has no blocks.
-struct munged_slots {
-    struct map by_block;
-    uint64_t *free; // a ring
-    size_t first, n_free, capacity;
-    uint64_t next; // numbers assigned so far
-};
-
-static void slots_release(struct munged_slots *s)
-{
-    map_release(&s->by_block);
-    free(s->free);
-    *s = (struct munged_slots){0};
+    const char *expected = logalloc_parse(&line->at, line->end, &logalloc_munged, &call);
+    if (expected)
+        return text_bad(im, line, expected);
+    if (name_blocks(im->state, &call, im->source.line) < 0)
+        return import_no_memory(im);
+    return import_put(im, (uint32_t)call.pid, call.tid, &call.event);
 }
 
 // Assigns the block a number that no other block has. 0 when out of memory.
@@ -203,41 +208,6 @@ static inline uint64_t slots_get(const struct munged_slots *s, uint64_t block)
     return map_get(&s->by_block, block);
 }
 
-struct munged_process {
-    uint64_t number;
-    struct map threads; // tid + 1 → number
-    struct munged_slots slots;
-};
-
-struct munged_export {
-    struct map by_pid; // pid → index in processes + 1
-    struct munged_process **processes;
-    size_t n, capacity;
-    uint32_t last_pid;
-    struct munged_process *last; // NULL: none
-};
-
-static struct munged_process *process_new(struct munged_export *m, uint32_t pid)
-{
-    struct munged_process *p = NULL;
-    if (HT_GROW(&m->processes, &m->capacity, m->n + 1) < 0 ||
-        map_put(&m->by_pid, pid, m->n + 1) < 0 || !(p = calloc(1, sizeof *p)))
-        return NULL;
-    m->processes[m->n++] = p;
-    p->number = m->n;
-    return p;
-}
-
-static struct munged_process *process_of(struct munged_export *m, uint32_t pid)
-{
-    if (m->last && m->last_pid == pid)
-        return m->last;
-    uint64_t at = map_get(&m->by_pid, pid);
-    m->last_pid = pid;
-    m->last = at ? m->processes[at - 1] : process_new(m, pid);
-    return m->last;
-}
-
 static uint64_t thread_of(struct munged_process *p, uint32_t tid)
 {
     uint64_t number = map_get(&p->threads, tid + 1ull);
@@ -264,24 +234,12 @@ static int number_blocks(struct munged_slots *s, struct event *ev)
     return ev->result ? 1 : -ENOMEM;
 }
 
-static char *put_block(char *to, uint64_t number)
-{
-    *to++ = '#';
-    return text_decimal(to, number);
-}
-
 // Names the line that a raw log would have.
 static int drop(struct export *x, const struct export_call *c, const char *why)
 {
     char line[TEXT_EXPORT_LINE + 100], *to = line;
-    to = text_decimal(TEXT_PUT(to, "dropped \""), c->pid);
-    *to++ = ' ';
-    to = text_decimal(to, c->tid);
-    *to++ = ' ';
-    struct event ev = c->ev;
-    ev.ptr = export_address(x, ev.ptr);
-    ev.result = export_address(x, ev.result);
-    to = logalloc_put_call(to, &ev, logalloc_put_address);
+    struct event ev = export_event(x, &c->ev);
+    to = logalloc_put(TEXT_PUT(to, "dropped \""), &logalloc_raw, c->pid, c->tid, &ev);
     snprintf(to - 1, sizeof line - (size_t)(to - line), "\": %s", why);
     return export_drop(x, line);
 }
@@ -305,33 +263,19 @@ static int put_munged(struct export *x, const struct export_call *c)
     if (rc == 0)
         return drop(x, c, "its block was never allocated");
     if (rc < 0)
-        return err_set(x->e, rc, "%s: out of memory", x->out.out->name);
+        return export_no_memory(x);
     char *to = (char *)export_buffer_reserve(&x->out, TEXT_EXPORT_LINE);
-    to = text_decimal(to, p->number);
-    *to++ = ' ';
-    to = text_decimal(to, thread);
-    *to++ = ' ';
-    export_buffer_commit(&x->out, logalloc_put_call(to, &ev, put_block));
+    export_buffer_commit(&x->out, logalloc_put(to, &logalloc_munged, p->number, thread, &ev));
     return 0;
-}
-
-static void release_munged(struct export *x)
-{
-    struct munged_export *m = x->state;
-    for (size_t i = 0; i < m->n; i++) {
-        map_release(&m->processes[i]->threads);
-        slots_release(&m->processes[i]->slots);
-        free(m->processes[i]);
-    }
-    free(m->processes);
-    map_release(&m->by_pid);
 }
 
 const struct format format_logalloc_munged = {
     .name = "logalloc-munged",
     .import =
         {
-            .read = import_munged,
+            .line = read_munged_line,
+            .state_bytes = sizeof(struct munged_log),
+            .release = release_import,
             .several_processes = true,
             .window = 1 << 12,
         },
@@ -342,8 +286,8 @@ const struct format format_logalloc_munged = {
                      FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES |
                      FORMAT_HOLDS_EARLIER | FORMAT_ALTERNATES,
             .kinds = logalloc_kinds,
-            .state_bytes = sizeof(struct munged_export),
+            .state_bytes = sizeof(struct munged_log),
             .put = put_munged,
-            .release = release_munged,
+            .release = release_export,
         },
 };

@@ -41,19 +41,7 @@ static int read_op(struct import *im, const uint8_t *at)
     return import_put(im, 1, thread, &ev);
 }
 
-static int import_mallocbench(struct import *im)
-{
-    ssize_t n;
-    while ((n = import_source_want(&im->source, OP_BYTES, im->e)) >= OP_BYTES) {
-        int rc = read_op(im, im->source.data + im->source.at);
-        if (rc < 0)
-            return rc;
-        im->source.at += OP_BYTES;
-    }
-    return n > 0 ? import_cut_off(im, import_source_offset(&im->source), "a record") : (int)n;
-}
-
 const struct format format_mallocbench = {
     .name = "mallocbench",
-    .import = {.read = import_mallocbench, .window = 1},
+    .import = {.record = read_op, .record_bytes = OP_BYTES, .record_name = "a record", .window = 1},
 };

@@ -43,7 +43,7 @@ static int not_mtrace(struct import *im, const char *what)
     return err_set(im->e, -EPROTO, "%s: expected %s at byte 0", im->source.in->name, what);
 }
 
-// Checks the MAGIC record; the size of a record, or a negative errno. Behind an old one stands the next record, whose
+// Checks the MAGIC record and sets the size of a record. Behind an old one stands the next record, whose
 // first word is a thread's id; in a new one a size2 of zero.
 static int read_magic(struct import *im)
 {
@@ -57,10 +57,11 @@ static int read_magic(struct import *im)
     if (get_u64(at + AT_SIZE) != WORD_BYTES)
         return not_mtrace(im, "a trace of a 64-bit program");
     bool is_new = n >= RECORD_BYTES && get_u64(at + AT_SIZE2) == 0;
-    return is_new ? RECORD_BYTES : OLD_RECORD_BYTES;
+    im->record_bytes = is_new ? RECORD_BYTES : OLD_RECORD_BYTES;
+    return 0;
 }
 
-static uint64_t alignment(const uint8_t *at, int record_bytes)
+static uint64_t alignment(const uint8_t *at, size_t record_bytes)
 {
     return record_bytes == RECORD_BYTES ? get_u64(at + AT_SIZE2) : MALLOC_ALIGN;
 }
@@ -75,7 +76,7 @@ static uint64_t usable_bytes(uint64_t chunk, uint64_t block)
 }
 
 // The usable size of the block allocated or freed, if the record has it.
-static uint64_t usable(const uint8_t *at, int record_bytes, const struct event *ev)
+static uint64_t usable(const uint8_t *at, size_t record_bytes, const struct event *ev)
 {
     if (record_bytes == OLD_RECORD_BYTES)
         return 0;
@@ -85,7 +86,7 @@ static uint64_t usable(const uint8_t *at, int record_bytes, const struct event *
 }
 
 // The event of the record: 1; 0 when it is none; -EBADMSG when there is no such type.
-static int decode(const uint8_t *at, int record_bytes, struct event *ev)
+static int decode(const uint8_t *at, size_t record_bytes, struct event *ev)
 {
     uint64_t ptr1 = get_u64(at + AT_PTR1);
     *ev = (struct event){.result = get_u64(at + AT_PTR2), .size = get_u64(at + AT_SIZE)};
@@ -127,38 +128,22 @@ static int decode(const uint8_t *at, int record_bytes, struct event *ev)
     return -EBADMSG;
 }
 
-static int read_record(struct import *im, int record_bytes)
+static int read_record(struct import *im, const uint8_t *at)
 {
     struct event ev;
-    const uint8_t *at = im->source.data + im->source.at;
-    int rc = decode(at, record_bytes, &ev);
+    int rc = decode(at, im->record_bytes, &ev);
     if (rc < 0)
         rc = import_bad(im, import_source_offset(&im->source),
                         "expected a record of type 0 to 8 or 255, found %u", at[AT_TYPE]);
     if (rc > 0) {
-        ev.notes[HT_NOTE_USABLE] = usable(at, record_bytes, &ev);
+        ev.notes[HT_NOTE_USABLE] = usable(at, im->record_bytes, &ev);
         ev.notes[HT_NOTE_PATH] = get_u32(at + AT_TYPE) >> TYPE_BITS;
         for (unsigned i = 0; i < HT_PATHS; i++)
             im->paths[i] += ev.notes[HT_NOTE_PATH] >> i & 1;
     }
     if (rc > 0)
         rc = import_put(im, 1, get_u32(at + AT_TID), &ev);
-    im->source.at += (size_t)record_bytes;
     return rc;
-}
-
-static int mtrace_import(struct import *im)
-{
-    int bytes = read_magic(im);
-    if (bytes < 0)
-        return bytes;
-    ssize_t n;
-    while ((n = import_source_want(&im->source, (size_t)bytes, im->e)) >= bytes) {
-        int rc = read_record(im, bytes);
-        if (rc < 0)
-            return rc;
-    }
-    return n > 0 ? import_cut_off(im, import_source_offset(&im->source), "a record") : (int)n;
 }
 
 // In a chunk's size, as glibc's malloc has it in the word before the block: the chunk is a mapping of its own.
@@ -212,8 +197,7 @@ static uint64_t path_of(const struct export_call *c, bool glibc, uint64_t before
 static int set_chunk(struct export *x, uint64_t block, uint64_t bytes)
 {
     struct mtrace_export *m = x->state;
-    int rc = map_put(&m->chunks, block, bytes);
-    return rc < 0 ? err_set(x->e, rc, "%s: out of memory", x->out.out->name) : 0;
+    return map_put(&m->chunks, block, bytes) < 0 ? export_no_memory(x) : 0;
 }
 
 // The block is freed.
@@ -306,7 +290,9 @@ const struct format format_mtrace = {
     .name = "mtrace",
     .import =
         {
-            .read = mtrace_import,
+            .record = read_record,
+            .record_name = "a record",
+            .begin = read_magic,
             .window = 1 << 16,
         },
     .export =

@@ -394,11 +394,6 @@ static uint8_t *put_number(uint8_t *to, uint64_t v)
     return to + bytes;
 }
 
-static int no_memory(struct export *x)
-{
-    return err_set(x->e, -ENOMEM, "%s: out of memory", x->out.out->name);
-}
-
 static uint64_t thread_id(uint32_t thread)
 {
     return thread + 1ull;
@@ -423,7 +418,7 @@ static int put_event(struct export *x, uint64_t first, bool two, uint64_t second
 {
     struct tcmalloc_export *t = x->state;
     if (buf_reserve(&t->events, 2 * (size_t)TCMALLOC_NUMBER_BYTES) < 0)
-        return no_memory(x);
+        return export_no_memory(x);
     uint8_t *to = put_number(t->events.data + t->events.size, first);
     to = two ? put_number(to, second) : to;
     t->events.size = (size_t)(to - t->events.data);
@@ -436,7 +431,7 @@ static int give_token(struct export *x, struct tcmalloc_writer *w, uint64_t bloc
     struct tcmalloc_export *t = x->state;
     int rc = 0;
     if (HT_EXTEND(&t->tokens, &t->n_tokens, &t->tokens_capacity, block + 1) < 0)
-        return no_memory(x);
+        return export_no_memory(x);
     if (!w->tokens_left) {
         w->next_token = t->next_token;
         w->tokens_left = TOKENS_A_RANGE;
@@ -507,7 +502,7 @@ static int tcmalloc_put(struct export *x, const struct export_call *c)
 {
     struct tcmalloc_export *t = x->state;
     if (HT_EXTEND(&t->threads, &t->n, &t->capacity, c->thread + 1ull) < 0)
-        return no_memory(x);
+        return export_no_memory(x);
     if (t->thread != c->thread || t->events.size >= MAX_BUFFER_BYTES)
         flush(x);
     t->thread = c->thread;

@@ -53,8 +53,9 @@ static struct event event_of(unsigned type, uint64_t reg, uint64_t second, uint6
     return (struct event){.kind = HT_THREAD_END};
 }
 
-static int read_instruction(struct import *im, struct replay_import *r, const uint8_t *at)
+static int read_instruction(struct import *im, const uint8_t *at)
 {
+    struct replay_import *r = im->state;
     uint64_t first = get_u64(at), second = get_u64(at + 8), third = get_u64(at + 16);
     unsigned type = first & 0xff;
     uint64_t reg = first >> TYPE_BITS;
@@ -78,19 +79,6 @@ static int read_instruction(struct import *im, struct replay_import *r, const ui
     struct event ev = event_of(type, reg, second, third);
     ev.stamp = r->ts;
     return import_put(im, 1, r->thread, &ev);
-}
-
-static int replay_import(struct import *im)
-{
-    struct replay_import r = {0};
-    ssize_t n;
-    while ((n = import_source_want(&im->source, INSTRUCTION_BYTES, im->e)) >= INSTRUCTION_BYTES) {
-        int rc = read_instruction(im, &r, im->source.data + im->source.at);
-        if (rc < 0)
-            return rc;
-        im->source.at += INSTRUCTION_BYTES;
-    }
-    return n > 0 ? import_cut_off(im, import_source_offset(&im->source), "an instruction") : (int)n;
 }
 
 struct replay_export {
@@ -175,7 +163,10 @@ const struct format format_tcmalloc_replay = {
     .name = "tcmalloc-replay",
     .import =
         {
-            .read = replay_import,
+            .record = read_instruction,
+            .record_bytes = INSTRUCTION_BYTES,
+            .record_name = "an instruction",
+            .state_bytes = sizeof(struct replay_import),
             .window = 1,
         },
     .export =

@@ -54,11 +54,6 @@ static uint8_t *put_varint(uint8_t *to, uint64_t v)
     return to;
 }
 
-static int no_memory(struct export *x)
-{
-    return err_set(x->e, -ENOMEM, "%s: out of memory", x->out.out->name);
-}
-
 static struct wl_thread *thread_of(struct export *x, uint32_t thread)
 {
     struct wl_export *w = x->state;
@@ -83,12 +78,12 @@ static int put_dependency(struct export *x, uint32_t thread, const struct worklo
     struct wl_export *w = x->state;
     struct wl_thread *self = thread_of(x, thread > d->thread ? thread : d->thread);
     if (!self)
-        return no_memory(x);
+        return export_no_memory(x);
     self = &w->threads[thread];
     if (map_get(&self->known, d->thread + 1ull) > d->op)
         return 0;
     if (map_put(&self->known, d->thread + 1ull, w->threads[d->thread].ops) < 0)
-        return no_memory(x);
+        return export_no_memory(x);
     w->syncs++;
     int rc = put_sync(w, d->thread, WL_SYNC_W);
     return rc < 0 ? rc : put_sync(w, thread, WL_SYNC_R);
@@ -137,7 +132,7 @@ static int wl_put(struct export *x, const struct export_call *c)
     struct wl_export *w = x->state;
     struct wl_thread *self = thread_of(x, c->thread);
     if (!self)
-        return no_memory(x);
+        return export_no_memory(x);
     int rc = self->n_dependencies
                  ? put_dependencies(x, c->thread, self->dependencies, self->n_dependencies)
                  : 0;
@@ -161,12 +156,12 @@ static int wl_drop(struct export *x, const struct export_call *c)
 {
     struct wl_thread *self = thread_of(x, c->thread);
     if (!self)
-        return no_memory(x);
+        return export_no_memory(x);
     self->ops++;
     for (uint32_t i = 0; i < c->n_dependencies; i++) {
         if (HT_GROW(&self->dependencies, &self->dependencies_capacity, self->n_dependencies + 1) <
             0)
-            return no_memory(x);
+            return export_no_memory(x);
         self->dependencies[self->n_dependencies++] = c->dependencies[i];
     }
     return 0;
@@ -218,7 +213,7 @@ static int wl_end(struct export *x)
         3 + varint_bytes(facts[0]) + varint_bytes(facts[1]) + varint_bytes(facts[2]) + 1;
     uint64_t *offsets = lay_out(&w->streams, head_bytes);
     if (!offsets)
-        return no_memory(x);
+        return export_no_memory(x);
     put_item(&x->out, WL_ALLOC_PTRS, facts[0]);
     put_item(&x->out, WL_ALLOC_SYNCS, facts[1]);
     put_item(&x->out, WL_NTHREADS, facts[2]);

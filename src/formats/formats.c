@@ -20,7 +20,7 @@ const struct format *formats_find(const char *name)
 int formats_parse_import(const char *name, void *field)
 {
     const struct format *f = *(const struct format **)field = formats_find(name);
-    return f && f->import.read ? 0 : -EINVAL;
+    return f && formats_is_read(f) ? 0 : -EINVAL;
 }
 
 int formats_parse_export(const char *name, void *field)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct import;
+struct text_line;
 struct export;
 struct export_call;
 
@@ -28,13 +29,21 @@ enum format_holds {
     FORMAT_HOLDS_EARLIER = 512,   // frees and reallocs of blocks that no call before them allocated
 };
 
-// How files of a format are read. Only `read` is always needed.
+// How files of a format are read: by lines, by records of one size, or by a function that reads the whole file. All three
+// are NULL in a format that is only written.
 struct format_import {
-    int (*read)(
-        struct import
-            *im); // puts the events of all of the file (formats/import.h); NULL: it is only written
-    bool several_processes; // a file may hold more than one
-    bool seeks;             // it reads here and there: of a pipe a temporary copy is made
+    // Puts the events of one line (formats/text.h) or record (formats/import.h).
+    int (*line)(struct import *im, struct text_line *line);
+    int (*record)(struct import *im, const uint8_t *record);
+    int (*read)(struct import *im);
+    size_t record_bytes;
+    const char *record_name; // "a record", for messages
+    bool keeps_blanks;       // lines keep trailing blanks, and the last line needs no newline
+    size_t state_bytes;      // size of im->state, which is zeroed before `begin`
+    int (*begin)(struct import *im);    // before the first line or record
+    void (*release)(struct import *im); // frees what im->state holds, also after an error
+    bool several_processes;             // a file may hold more than one
+    bool seeks; // it reads here and there: of a pipe a temporary copy is made
     // For how long, in ns (of formats without times: events), an event that contradicts those before it is held back for
     // one that explains it. 1 where the order in the file is the order of the calls.
     uint64_t window;
@@ -64,6 +73,11 @@ struct format {
 
 // In the order of the table; ended by NULL.
 extern const struct format *const formats[];
+
+static inline bool formats_is_read(const struct format *f)
+{
+    return f->import.line || f->import.record || f->import.read;
+}
 
 // NULL when there is none of that name.
 const struct format *formats_find(const char *name);

@@ -1,6 +1,7 @@
 #include "formats/import.h"
 
 #include "base/buf.h"
+#include "formats/text.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -377,6 +378,46 @@ int import_line(struct import *im, const char **line, size_t *n)
     }
 }
 
+static int read_lines(struct import *im)
+{
+    struct text_line line;
+    int rc;
+    while ((rc = text_next(im, &line)) > 0 && (rc = im->format->import.line(im, &line)) >= 0)
+        ;
+    return rc;
+}
+
+static int read_records(struct import *im)
+{
+    const struct format_import *f = &im->format->import;
+    struct import_source *s = &im->source;
+    ssize_t n;
+    while ((n = import_source_want(s, im->record_bytes, im->e)) >= (ssize_t)im->record_bytes) {
+        int rc = f->record(im, s->data + s->at);
+        if (rc < 0)
+            return rc;
+        s->at += im->record_bytes;
+    }
+    return n > 0 ? import_cut_off(im, import_source_offset(s), f->record_name) : (int)n;
+}
+
+static int read_input(struct import *im)
+{
+    const struct format_import *f = &im->format->import;
+    im->record_bytes = f->record_bytes;
+    im->state = calloc(1, f->state_bytes + 1);
+    if (!im->state)
+        return import_no_memory(im);
+    int rc = f->begin ? f->begin(im) : 0;
+    if (rc == 0)
+        rc = f->line ? read_lines(im) : f->record ? read_records(im) : f->read(im);
+    if (f->release)
+        f->release(im);
+    free(im->state);
+    im->state = NULL;
+    return rc;
+}
+
 int import_run(struct import *im, struct input *in, struct err *e)
 {
     im->e = e;
@@ -388,7 +429,7 @@ int import_run(struct import *im, struct input *in, struct err *e)
     if (rc == 0 && im->format->import.seeks && im->source.unpack)
         rc = err_set(e, -ESPIPE, "%s: is compressed; decompress it first", in->name);
     if (rc == 0)
-        rc = im->format->import.read(im);
+        rc = read_input(im);
     if (rc == 0 && !im->begun)
         rc =
             err_set(e, -ENODATA, "%s: contains no events in %s format", in->name, im->format->name);

@@ -35,7 +35,8 @@ struct import {
         has_times; // set by the importer before its first event: event.stamp is in ns; else it need not be set
     bool
         from_start; // likewise: times count from the start of the recording, not from any time before it
-    void *state; // the importer's
+    void *state;         // of format->import.state_bytes
+    size_t record_bytes; // that of the format, unless its `begin` sets another
     // Facts of the process, set by the importer before its first event, where the format has them; owned by this.
     char *exe, *argv;
     uint32_t argv_bytes;            // of `argv`, whose words end in NUL

@@ -6,51 +6,32 @@ const uint8_t logalloc_kinds[] = {
     HT_ALIGNED_ALLOC, HT_MEMALIGN, HT_VALLOC, HT_MALLOC_STATS, 0,
 };
 
-enum argument { END, PTR, SIZE, COUNT, ALIGN };
-
-struct logalloc_function {
-    const char *name; // and the parenthesis behind it
-    uint8_t length;
-    uint8_t kind;
-    uint8_t arguments[3]; // enum argument
-    bool has_result;
+static const struct text_function functions[] = {
+    TEXT_FUNCTION("malloc(", HT_MALLOC, TEXT_SIZE),
+    TEXT_FUNCTION("free(", HT_FREE, TEXT_PTR),
+    TEXT_FUNCTION("calloc(", HT_CALLOC, TEXT_COUNT, TEXT_SIZE),
+    TEXT_FUNCTION("realloc(", HT_REALLOC, TEXT_PTR, TEXT_SIZE),
+    TEXT_FUNCTION("posix_memalign(", HT_POSIX_MEMALIGN, TEXT_ALIGN, TEXT_SIZE),
+    TEXT_FUNCTION("aligned_alloc(", HT_ALIGNED_ALLOC, TEXT_ALIGN, TEXT_SIZE),
+    TEXT_FUNCTION("memalign(", HT_MEMALIGN, TEXT_ALIGN, TEXT_SIZE),
+    TEXT_FUNCTION("valloc(", HT_VALLOC, TEXT_SIZE),
+    TEXT_FUNCTION("jemalloc_stats(", HT_MALLOC_STATS, TEXT_END),
+    {0},
 };
 
-#define NAME(name) name, sizeof(name) - 1
-
-static const struct logalloc_function functions[] = {
-    {NAME("malloc("), HT_MALLOC, {SIZE}, true},
-    {NAME("free("), HT_FREE, {PTR}, false},
-    {NAME("calloc("), HT_CALLOC, {COUNT, SIZE}, true},
-    {NAME("realloc("), HT_REALLOC, {PTR, SIZE}, true},
-    {NAME("posix_memalign("), HT_POSIX_MEMALIGN, {ALIGN, SIZE}, true},
-    {NAME("aligned_alloc("), HT_ALIGNED_ALLOC, {ALIGN, SIZE}, true},
-    {NAME("memalign("), HT_MEMALIGN, {ALIGN, SIZE}, true},
-    {NAME("valloc("), HT_VALLOC, {SIZE}, true},
-    {NAME("jemalloc_stats("), HT_MALLOC_STATS, {END}, false},
-};
-
-static const struct logalloc_function *find(const char **at)
+// NULL is 0x0 in Firefox's logs and (nil) where glibc's printf wrote it.
+static const char *parse_address(const char **at, uint64_t *address)
 {
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        if (**at == *functions[i].name &&
-            text_match_bytes(at, functions[i].name, functions[i].length))
-            return &functions[i];
-    }
-    return NULL;
+    if (text_parse_address(at, address))
+        return NULL;
+    *address = 0;
+    return TEXT_MATCH(at, "(nil)") ? NULL : "an address";
 }
 
-// NULL, or what was expected.
-static const char *parse_block(const char **at, bool munged, uint64_t *address)
+static const char *parse_slot(const char **at, uint64_t *address)
 {
     const char *from = *at;
     uint64_t slot;
-    if (!munged) {
-        if (text_parse_address(at, address))
-            return NULL;
-        *address = 0;
-        return TEXT_MATCH(at, "(nil)") ? NULL : "an address";
-    }
     if (!text_match(at, '#'))
         return "a slot";
     if (!text_parse_number(at, &slot) || slot == 0 || slot >> 44) {
@@ -61,35 +42,21 @@ static const char *parse_block(const char **at, bool munged, uint64_t *address)
     return NULL;
 }
 
-static const char *parse_argument(const char **at, enum argument a, bool munged, struct event *ev)
+static char *put_slot(char *to, uint64_t slot)
 {
-    switch (a) {
-    case PTR:
-        return parse_block(at, munged, &ev->ptr);
-    case SIZE:
-        return text_parse_number(at, &ev->size) ? NULL : "a size";
-    case COUNT:
-        return text_parse_number(at, &ev->count) ? NULL : "a number of elements";
-    case ALIGN:
-        return text_parse_number(at, &ev->align) ? NULL : "an alignment";
-    case END:
-        break;
-    }
-    return NULL;
+    *to++ = '#';
+    return text_decimal(to, slot);
 }
 
-static const char *parse_arguments(const char **at, const struct logalloc_function *f, bool munged,
-                                   struct event *ev)
-{
-    for (unsigned i = 0; f->arguments[i] != END; i++) {
-        if (i && !text_match(at, ','))
-            return "a comma and another argument";
-        const char *expected = parse_argument(at, f->arguments[i], munged, ev);
-        if (expected)
-            return expected;
-    }
-    return text_match(at, ')') ? NULL : "a closing parenthesis";
-}
+#define LOGALLOC_SYNTAX                                                                            \
+    .functions = functions, .separator = ',',                                                      \
+    .expected_function = "a function of logalloc and its parenthesis",                             \
+    .expected_separator = "a comma and another argument"
+
+const struct text_syntax logalloc_raw = {LOGALLOC_SYNTAX, .parse_block = parse_address,
+                                         .put_block = text_put_address};
+const struct text_syntax logalloc_munged = {LOGALLOC_SYNTAX, .parse_block = parse_slot,
+                                            .put_block = put_slot};
 
 // "18545 18545 ", or "18545 " of logs that are older than thread ids.
 static const char *parse_ids(const char **at, struct text_call *call)
@@ -104,79 +71,40 @@ static const char *parse_ids(const char **at, struct text_call *call)
     return text_match(at, ' ') ? NULL : "a space and a function";
 }
 
-const char *text_parse_logalloc(const char **at, const char *end, bool munged,
-                                struct text_call *call)
+const char *logalloc_parse(const char **at, const char *end, const struct text_syntax *s,
+                           struct text_call *call)
 {
     *call = (struct text_call){0};
     const char *expected = parse_ids(at, call);
+    if (!expected)
+        expected = text_parse_function(at, s, &call->event);
     if (expected)
         return expected;
-    const struct logalloc_function *f = find(at);
-    if (!f)
-        return "a function of logalloc and its parenthesis";
-    call->event.kind = f->kind;
-    expected = parse_arguments(at, f, munged, &call->event);
-    if (expected)
-        return expected;
-    if (f->has_result) {
+    if (!text_match(at, ')'))
+        return "a closing parenthesis";
+    if (event_infos[call->event.kind].fields & HT_F_RESULT) {
         if (!text_match(at, '='))
             return "= and a result";
-        expected = parse_block(at, munged, &call->event.result);
+        expected = s->parse_block(at, &call->event.result);
         if (expected)
             return expected;
     }
     return *at == end ? NULL : "the end of the line";
 }
 
-static char *put_pair(char *to, uint64_t first, uint64_t second)
+char *logalloc_put(char *to, const struct text_syntax *s, uint64_t pid, uint64_t tid,
+                   const struct event *ev)
 {
-    to = text_decimal(to, first);
-    *to++ = ',';
-    return text_decimal(to, second);
-}
-
-static char *put_arguments(char *to, const struct event *ev,
-                           char *(*put_block)(char *to, uint64_t block))
-{
-    switch (ev->kind) {
-    case HT_MALLOC:
-        return text_decimal(TEXT_PUT(to, "malloc("), ev->size);
-    case HT_FREE:
-        return put_block(TEXT_PUT(to, "free("), ev->ptr);
-    case HT_CALLOC:
-        return put_pair(TEXT_PUT(to, "calloc("), ev->count, ev->size);
-    case HT_REALLOC:
-        to = put_block(TEXT_PUT(to, "realloc("), ev->ptr);
-        *to++ = ',';
-        return text_decimal(to, ev->size);
-    case HT_POSIX_MEMALIGN:
-        return put_pair(TEXT_PUT(to, "posix_memalign("), ev->align, ev->size);
-    case HT_ALIGNED_ALLOC:
-        return put_pair(TEXT_PUT(to, "aligned_alloc("), ev->align, ev->size);
-    case HT_MEMALIGN:
-        return put_pair(TEXT_PUT(to, "memalign("), ev->align, ev->size);
-    case HT_VALLOC:
-        return text_decimal(TEXT_PUT(to, "valloc("), ev->size);
-    case HT_MALLOC_STATS:
-        return TEXT_PUT(to, "jemalloc_stats(");
-    }
-    return to;
-}
-
-char *logalloc_put_call(char *to, const struct event *ev,
-                        char *(*put_block)(char *to, uint64_t block))
-{
-    to = put_arguments(to, ev, put_block);
+    to = text_decimal(to, pid);
+    *to++ = ' ';
+    to = text_decimal(to, tid);
+    *to++ = ' ';
+    to = text_put_function(to, s, ev);
     *to++ = ')';
     if (event_infos[ev->kind].fields & HT_F_RESULT) {
         *to++ = '=';
-        to = put_block(to, ev->result);
+        to = s->put_block(to, ev->result);
     }
     *to++ = '\n';
     return to;
-}
-
-char *logalloc_put_address(char *to, uint64_t address)
-{
-    return text_hex(TEXT_PUT(to, "0x"), address);
 }

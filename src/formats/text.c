@@ -86,18 +86,25 @@ char *text_hex(char *to, uint64_t v)
     return to;
 }
 
+char *text_put_address(char *to, uint64_t v)
+{
+    return text_hex(TEXT_PUT(to, "0x"), v);
+}
+
 int text_next(struct import *im, struct text_line *line)
 {
     size_t n;
-    int rc = import_line(im, &line->text, &n);
+    int rc = import_line(im, &line->at, &n);
     if (rc <= 0)
         return rc;
-    line->end = line->text + n;
+    line->end = line->at + n;
+    if (im->format->import.keeps_blanks)
+        return 1;
     if (__builtin_expect(*line->end != '\n', 0)) {
         rc = import_bad_line(im, "expected a newline at its end: the file is cut off");
         return rc < 0 ? rc : 0;
     }
-    while (line->end > line->text &&
+    while (line->end > line->at &&
            (line->end[-1] == '\r' || line->end[-1] == ' ' || line->end[-1] == '\t'))
         line->end--;
     // The source's own buffer: without this, parsers would match the blanks behind the end and step past it.
@@ -105,9 +112,86 @@ int text_next(struct import *im, struct text_line *line)
     return 1;
 }
 
-int text_bad(struct import *im, const struct text_line *line, const char *at, const char *expected)
+int text_bad(struct import *im, const struct text_line *line, const char *expected)
 {
     char quoted[40];
-    quote(quoted, at, line->end);
+    quote(quoted, line->at, line->end);
     return import_bad_line(im, "expected %s, not %s", expected, quoted);
+}
+
+static const char *parse_value(const char **at, enum text_value value, const struct text_syntax *s,
+                               struct event *ev)
+{
+    uint64_t ignored;
+    switch (value) {
+    case TEXT_PTR:
+        return s->parse_block(at, &ev->ptr);
+    case TEXT_RESULT:
+        return s->parse_block(at, &ev->result);
+    case TEXT_SIZE:
+        return text_parse_number(at, &ev->size) ? NULL : "a size";
+    case TEXT_COUNT:
+        return text_parse_number(at, &ev->count) ? NULL : "a number of elements";
+    case TEXT_ALIGN:
+        return text_parse_number(at, &ev->align) ? NULL : "an alignment";
+    case TEXT_ZERO:
+        return text_parse_address(at, &ignored) ? NULL : "0x0";
+    case TEXT_END:
+        break;
+    }
+    return NULL;
+}
+
+const char *text_parse_function(const char **at, const struct text_syntax *s, struct event *ev)
+{
+    const struct text_function *f = s->functions;
+    while (f->name && !(**at == *f->name && text_match_bytes(at, f->name, f->length)))
+        f++;
+    if (!f->name)
+        return s->expected_function;
+    ev->kind = f->kind;
+    for (unsigned i = 0; f->values[i] != TEXT_END; i++) {
+        if (i && !text_match(at, s->separator))
+            return s->expected_separator;
+        const char *expected = parse_value(at, f->values[i], s, ev);
+        if (expected)
+            return expected;
+    }
+    return NULL;
+}
+
+static char *put_value(char *to, enum text_value value, const struct text_syntax *s,
+                       const struct event *ev)
+{
+    switch (value) {
+    case TEXT_PTR:
+        return s->put_block(to, ev->ptr);
+    case TEXT_RESULT:
+        return s->put_block(to, ev->result);
+    case TEXT_SIZE:
+        return text_decimal(to, ev->size);
+    case TEXT_COUNT:
+        return text_decimal(to, ev->count);
+    case TEXT_ALIGN:
+        return text_decimal(to, ev->align);
+    case TEXT_ZERO:
+        return TEXT_PUT(to, "0x0");
+    case TEXT_END:
+        break;
+    }
+    return to;
+}
+
+char *text_put_function(char *to, const struct text_syntax *s, const struct event *ev)
+{
+    const struct text_function *f = s->functions;
+    while (f->kind != ev->kind)
+        f++;
+    to = text_put(to, f->name, f->length);
+    for (unsigned i = 0; f->values[i] != TEXT_END; i++) {
+        if (i)
+            *to++ = s->separator;
+        to = put_value(to, f->values[i], s, ev);
+    }
+    return to;
 }

@@ -110,6 +110,12 @@ static inline bool text_parse_address(const char **at, uint64_t *v)
     return true;
 }
 
+// The same as a block of struct text_syntax.
+static inline const char *text_parse_block(const char **at, uint64_t *block)
+{
+    return text_parse_address(at, block) ? NULL : "an address";
+}
+
 // The writers need enough space at `to`; they return where the text ends.
 static inline char *text_put(char *to, const char *text, size_t n)
 {
@@ -118,20 +124,60 @@ static inline char *text_put(char *to, const char *text, size_t n)
 }
 #define TEXT_PUT(to, literal) text_put(to, literal, sizeof(literal) - 1)
 
-char *text_decimal(char *to, uint64_t v); // ≤ 20 characters
-char *text_hex(char *to, uint64_t v);     // ≤ 16, without 0x
+char *text_decimal(char *to, uint64_t v);     // ≤ 20 characters
+char *text_hex(char *to, uint64_t v);         // ≤ 16, without 0x
+char *text_put_address(char *to, uint64_t v); // "0x" and hexadecimal digits
 
 struct text_line {
-    const char *text;
-    const char *
-        end; // a newline, which replaces the first of the blanks at the end of the line: parsers stop there
+    const char *at;  // what comes next: parsers move it
+    const char *end; // a newline, which replaces the first trailing blank: parsers stop there
 };
 
 // The next line: 1; 0 at the end; negative errno. One without a newline is reported or skipped: the file is cut off there.
 int text_next(struct import *im, struct text_line *line);
 
-// The line had something else than `expected` at `at`. As import_bad.
-int text_bad(struct import *im, const struct text_line *line, const char *at, const char *expected);
+// The line had something else than `expected` at line->at. As import_bad.
+int text_bad(struct import *im, const struct text_line *line, const char *expected);
+
+// What a call on a line consists of, in order.
+enum text_value {
+    TEXT_END,
+    TEXT_PTR,
+    TEXT_RESULT,
+    TEXT_SIZE,
+    TEXT_COUNT,
+    TEXT_ALIGN,
+    TEXT_ZERO, // 0x0, or any address when read
+};
+
+struct text_function {
+    const char *name; // and the character after it
+    uint8_t length, kind;
+    uint8_t values[4]; // enum text_value
+};
+
+#define TEXT_FUNCTION(name, kind, ...)                                                             \
+    {                                                                                              \
+        name, sizeof(name) - 1, kind,                                                              \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+
+// The table of functions by which calls are read and written. Blocks are those of struct event.
+struct text_syntax {
+    const struct text_function *functions; // ended by a row without a name
+    char separator;                        // between values
+    const char *expected_function, *expected_separator;
+    const char *(*parse_block)(const char **at, uint64_t *block); // NULL, or what was expected
+    char *(*put_block)(char *to, uint64_t block);
+};
+
+// Reads a function and its values into *ev. NULL, or what was expected at `*at`.
+const char *text_parse_function(const char **at, const struct text_syntax *s, struct event *ev);
+
+// Writes the function of ev->kind, which must be in the table, and its values.
+char *text_put_function(char *to, const struct text_syntax *s, const struct event *ev);
 
 struct text_call {
     struct event event; // blocks by their addresses, or by text_slot_address of their slots
@@ -145,10 +191,6 @@ struct text_call {
 
 // <tid>: <function> <values> [<start ns> <end ns>]
 const char *text_parse_android(const char **at, const char *end, struct text_call *call);
-
-// <pid> [<tid>] <function>([<args>])[=<result>], blocks as addresses, or as #slot when `munged`.
-const char *text_parse_logalloc(const char **at, const char *end, bool munged,
-                                struct text_call *call);
 
 // Slots of a munged log stand for addresses: any number from 1 up to 2^44.
 static inline uint64_t text_slot_address(uint64_t slot)

@@ -83,7 +83,7 @@ static void export_to_memory(const char *from, struct export_settings *s)
     struct err e = {0};
     s->output = "exported";
     s->fd = memfd_create("exported", MFD_CLOEXEC);
-    if (export_file(from, s, &e) == 0 && s->format->import.read)
+    if (export_file(from, s, &e) == 0 && formats_is_read(s->format))
         import_back(s->format, s->fd);
     else
         close(s->fd);

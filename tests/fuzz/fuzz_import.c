@@ -46,7 +46,7 @@ static bool read_name(struct import *im, const uint8_t **data, size_t *n)
     im->format = formats_find(name);
     *data += bytes + 1;
     *n -= bytes + 1;
-    return im->format && im->format->import.read;
+    return im->format && formats_is_read(im->format);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

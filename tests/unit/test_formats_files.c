@@ -140,7 +140,7 @@ static struct sample write_sample(const struct format *f)
 
 static bool goes_both_ways(const struct format *f)
 {
-    return f->import.read && f->export.put;
+    return formats_is_read(f) && f->export.put;
 }
 
 // A row of the table and its struct agree on what is read and what is written.
@@ -152,11 +152,11 @@ static void test_directions(void **unused)
     char read[500] = "", written[500] = "";
     for (const struct format *const *f = formats; *f; f++) {
         snprintf(read + strlen(read), sizeof read - strlen(read), "%s|",
-                 (*f)->import.read ? (*f)->name : "");
+                 formats_is_read(*f) ? (*f)->name : "");
         snprintf(written + strlen(written), sizeof written - strlen(written), "%s|",
                  (*f)->export.put ? (*f)->name : "");
-        assert_true((*f)->import.read || (*f)->export.put);
-        assert_true(!(*f)->import.read || (*f)->import.window);
+        assert_true(formats_is_read(*f) || (*f)->export.put);
+        assert_true(!formats_is_read(*f) || (*f)->import.window);
     }
     assert_string_equal(read, "" FORMATS_TABLE(READ));
     assert_string_equal(written, "" FORMATS_TABLE(WRITTEN));
@@ -238,7 +238,7 @@ static void test_random(void **unused)
     uint8_t bytes[4096];
     (void)unused;
     for (const struct format *const *f = formats; *f; f++) {
-        for (unsigned i = 0; (*f)->import.read && i < 100; i++) {
+        for (unsigned i = 0; formats_is_read(*f) && i < 100; i++) {
             struct seen seen;
             for (size_t k = 0; k < sizeof bytes; k++)
                 bytes[k] = (uint8_t)unit_random(&state);

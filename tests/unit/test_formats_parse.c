@@ -1,5 +1,6 @@
 // Lines of the text formats, right and wrong.
 #include "formats/export_buffer.h"
+#include "formats/logalloc.h"
 #include "formats/text.h"
 
 #include "unit.h"
@@ -9,14 +10,21 @@
 
 enum line_format { ANDROID, LOGALLOC, MUNGED };
 
+static const char *parse_line(enum line_format f, const char **at, const char *end,
+                              struct text_call *call)
+{
+    if (f == ANDROID)
+        return text_parse_android(at, end, call);
+    return logalloc_parse(at, end, f == MUNGED ? &logalloc_munged : &logalloc_raw, call);
+}
+
 static const char *parse(enum line_format f, const char *line, struct text_call *call, size_t *at)
 {
     char text[512] = {0};
     assert_true(strlen(line) + TEXT_SLACK < sizeof text);
     strcpy(text, line);
-    const char *p = text, *end = strchr(text, '\n');
-    const char *expected = f == ANDROID ? text_parse_android(&p, end, call)
-                                        : text_parse_logalloc(&p, end, f == MUNGED, call);
+    const char *p = text;
+    const char *expected = parse_line(f, &p, strchr(text, '\n'), call);
     *at = (size_t)(p - text);
     return expected;
 }
@@ -174,9 +182,7 @@ static void mutations_stay_within_the_line(void **state)
         memset(line + n + 1, '9', TEXT_SLACK);
         struct text_call call;
         const char *p = line;
-        const char *expected = r->format == ANDROID
-                                   ? text_parse_android(&p, line + n, &call)
-                                   : text_parse_logalloc(&p, line + n, r->format == MUNGED, &call);
+        const char *expected = parse_line(r->format, &p, line + n, &call);
         at = (size_t)(p - line);
         assert_true(at <= n);
         assert_true(expected || at == n);
