@@ -7,7 +7,7 @@
 
 enum { PAGE_BYTES = 4096 };
 
-// The nearest kind, for formats that do not have this one.
+// Substitute for a kind that a format lacks.
 static const uint8_t nearest[HT_KIND_LIMIT] = {
     [HT_CALLOC] = HT_MALLOC,
     [HT_REALLOCARRAY] = HT_REALLOC,
@@ -71,7 +71,7 @@ int export_open(struct export *x, struct output *out, struct err *e)
     return rc == 0 && f->begin ? f->begin(x) : rc;
 }
 
-// What a kind means in the words of the nearest one.
+// Converts an event to the kind `as`.
 static void change_kind(struct event *ev, unsigned as)
 {
     unsigned fields = event_infos[as].fields;
@@ -84,7 +84,8 @@ static void change_kind(struct event *ev, unsigned as)
     ev->kind = (uint8_t)as;
 }
 
-// Calls that the format cannot store although it has their kind: 1 when the call is to be left out.
+// Drops or changes a call whose kind the format has but whose properties it cannot store. Returns 1
+// if the call is dropped.
 static int leave_out(struct export *x, struct export_call *c)
 {
     unsigned class = event_infos[c->ev.kind].class;
@@ -180,7 +181,7 @@ void export_add_losses(struct export *sum, const struct export *x)
     sum->dropped += x->dropped;
 }
 
-// One line of the kinds that were written as `as`, or dropped when that is 0.
+// Reports the kinds that were written as `as`, or dropped if `as` is 0, in one line.
 static void report_kinds(const struct export *x, unsigned as, void (*note)(const char *text))
 {
     char text[1024], end[80];

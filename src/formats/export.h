@@ -1,4 +1,5 @@
-// Exports: calls come in a valid total order, are made into what the format can hold, and are written.
+// Exports. Calls arrive in a valid total order, are converted to the abilities of the format, and
+// are written.
 #ifndef HEAPTAPE_FORMATS_EXPORT_H
 #define HEAPTAPE_FORMATS_EXPORT_H
 
@@ -6,75 +7,76 @@
 #include "formats/formats.h"
 #include "workload/workload.h"
 
-// One call. From a workload ev.ptr and ev.result are the slot + 1 (0: none), the size of a realloc's block is not known;
-// from a raw trace they are addresses.
+// A call. From a workload, ev.ptr and ev.result are slot + 1 (0 for NULL), and the size of a
+// realloc's old block is unknown. From a raw trace, they are addresses.
 struct export_call {
     struct event ev; // stamp in ns
     uint32_t pid, tid;
-    uint32_t thread; // number in its process, from 0; of a workload tid is the same
-    uint8_t flags;   // WORKLOAD_*; of a raw trace 0
+    uint32_t thread; // number in its process, from 0; equals tid in a workload
+    uint8_t flags;   // WORKLOAD_*; 0 in a raw trace
     bool failed;     // nothing was allocated or freed
-    bool earlier;    // the block at ev.ptr is from before the recording: it is in no call before
-    bool glibc;      // recorded on glibc's malloc, or imported with its paths
-    bool added;      // a free that was not recorded, of a block whose address is allocated again
+    bool earlier;    // ev.ptr was allocated before the recording
+    bool glibc;      // recorded on glibc's malloc, or imported with paths of malloc
+    bool added;      // a free that was not recorded, of an address that is allocated again
     const struct workload_dependency *dependencies;
     uint32_t n_dependencies;
 };
 
-// What is known of all calls.
+// Facts about all calls.
 struct export_facts {
-    bool slots; // they come from a workload
+    bool slots; // the calls come from a workload
     bool has_stamps;
-    uint64_t realtime_ns; // CLOCK_REALTIME at stamp 0; 0 when it is not known
+    uint64_t realtime_ns; // CLOCK_REALTIME at stamp 0; 0: unknown
 };
 
 struct export
 {
-    // For the formats.
+    // Used by formats.
     const struct format *format;
     struct export_facts facts;
     struct export_buffer out;
-    const char *folder; // borrowed, of a format that is one
+    const char *folder; // borrowed, of a format that writes a directory
     struct err *e;
     void *state;
-    void (*note)(
-        const char *text); // gets each call that a format drops by export_drop; NULL: not wanted
+    // Gets each call that a format drops with export_drop. May be NULL.
+    void (*note)(const char *text);
 
-    // What was not written as it is, by kind.
+    // Calls that were not written as they are, by kind.
     uint64_t calls;
-    uint8_t as[HT_KIND_LIMIT];       // what a kind is written as; 0: not at all
-    uint64_t changed[HT_KIND_LIMIT]; // calls written as another kind, or dropped when that is 0
-    uint64_t failed, null_frees;     // dropped
-    uint64_t earlier_frees;          // dropped
-    uint64_t earlier_reallocs;       // written as malloc
+    uint8_t as[HT_KIND_LIMIT];       // the kind that is written; 0: dropped
+    uint64_t changed[HT_KIND_LIMIT]; // calls of changed and dropped kinds
+    uint64_t failed, null_frees;     // dropped calls
+    uint64_t earlier_frees;          // dropped calls
+    uint64_t earlier_reallocs;       // calls written as malloc
     uint64_t notes;                  // calls whose notes were dropped
-    uint64_t freed_by_realloc;       // written as a free
-    uint64_t dropped;                // named as they were
+    uint64_t freed_by_realloc;       // calls written as free
+    uint64_t dropped;                // calls dropped by export_drop
 };
 
-// `x` is all zero but for format and facts; `out` is borrowed. 0 or a negative errno with the text set.
+// Initialize `x` with zeros, format and facts. `out` is borrowed. Returns 0, or a negative errno
+// with the text set.
 int export_open(struct export *x, struct output *out, struct err *e);
 
-// Writes a call. 0 or a negative errno with the text set.
+// Writes a call. Returns 0, or a negative errno with the text set.
 int export_put(struct export *x, const struct export_call *c);
 
-// For formats: the call is not written; `text` names it and the reason. Returns 0.
+// For formats: counts a call that is not written. `text` names the call and the reason. Returns 0.
 int export_drop(struct export *x, const char *text);
 
 // Sets the error "out of memory" and returns -ENOMEM.
 int export_no_memory(struct export *x);
 
-// Writes what is left; the output is complete then.
+// Writes all that is left and completes the output.
 int export_finish(struct export *x);
 void export_release(struct export *x);
 
-// Adds what `x` could not hold to `sum`, which is all zero at first.
+// Adds the losses of `x` to `sum`, which is all zero at first.
 void export_add_losses(struct export *sum, const struct export *x);
 
-// What could not be held, in lines for `note`: "wl cannot store timestamps: dropped".
+// Reports the losses as lines: "wl cannot store timestamps: dropped".
 void export_report_losses(const struct export *x, void (*note)(const char *text));
 
-// Of a memalign: tcmalloc's wants a power of two, where glibc's rounds up.
+// Rounds an alignment up to a power of two, as glibc's memalign does; tcmalloc's requires one.
 static inline uint64_t export_power_of_two(uint64_t align)
 {
     uint64_t power = 1;
@@ -83,13 +85,14 @@ static inline uint64_t export_power_of_two(uint64_t align)
     return power;
 }
 
-// An address for the block: that of a raw trace, or one of its own that belongs to the slot. 0: none.
+// Returns the address of a block: the address in a raw trace, or a unique address derived from the
+// slot. 0 for NULL.
 static inline uint64_t export_address(const struct export *x, uint64_t block)
 {
     return x->facts.slots ? block << 4 : block;
 }
 
-// The event with addresses instead of slots.
+// Returns the event with addresses instead of slots.
 static inline struct event export_event(const struct export *x, const struct event *ev)
 {
     struct event with_addresses = *ev;

@@ -16,8 +16,8 @@ struct export_writer {
         uint8_t *data;
         size_t n;
     } buffers[BUFFERS];
-    unsigned filling; // the buffer that the exporter fills
-    // The thread's; the exporter's once the ring is stopped.
+    unsigned filling; // index of the buffer that the exporter fills
+    // Owned by the thread until the ring is stopped, then by the exporter.
     int failed;
     struct err err;
 };
@@ -45,7 +45,7 @@ static void writer_free(struct export_writer *w)
     free(w);
 }
 
-// The thread inherits the mask: the program's signals go to its own threads.
+// Blocks all signals in the thread; it inherits the mask.
 static bool start_thread(struct export_writer *w)
 {
     sigset_t all, before;
@@ -56,7 +56,7 @@ static bool start_thread(struct export_writer *w)
     return rc == 0;
 }
 
-// Takes over the buffer. Without a thread nothing changes.
+// Starts the thread and moves the current buffer to it. Without a thread, writes stay synchronous.
 static void start_writer(struct export_buffer *s)
 {
     struct export_writer *w = ring_cpus() > 1 ? calloc(1, sizeof *w) : NULL;

@@ -18,38 +18,38 @@
 
 enum {
     ALL_PROCESSES = 0xffffffff,
-    WINDOW_EVENTS = 1 << 12, // of what was imported without times: its stamps count events
+    WINDOW_EVENTS = 1 << 12, // for traces without times, whose stamps count events
 };
 
 struct export_job;
 
-// A process whose calls are put in an order in which addresses alternate.
+// A process whose calls are ordered by the converter, so that addresses alternate.
 struct export_process {
-    struct addressed calls; // the context of its sinks
+    struct addressed calls; // context of its sinks
     struct export_job *job;
     uint32_t number, pid;
     bool glibc;                    // see export_call
-    struct export_call *calls_due; // where several processes share an output
+    struct export_call *calls_due; // used if several processes share an output
     size_t n, at, capacity;
-    uint64_t due_ns; // of calls_due[at], not before those before it
+    uint64_t due_ns; // time of calls_due[at], and never below an earlier call
 };
 
 struct export_job {
     const struct export_settings *settings;
     struct export_outputs outputs;
     const struct trace_session *session;
-    uint32_t process; // the only one that is wanted, by its number, or ALL_PROCESSES
-    bool left_out;    // there were others
+    uint32_t process; // number of the only process to export, or ALL_PROCESSES
+    bool left_out;    // other processes were not exported
     struct trace_forks forks;
     struct err *e;
     const struct input *in;
     uint32_t calls;   // since the start, modulo 2^32
-    struct export *x; // of the last call, whose process is `of`; NULL: none
+    struct export *x; // export of the last call, whose process is `of`; or NULL
     uint32_t of;
     struct export_process **processes; // by number
     size_t n_processes, processes_capacity;
-    uint64_t added; // frees
-    int failed;     // while what was due was written
+    uint64_t added; // frees that were added
+    int failed;     // error of put_due
 };
 
 static struct export_call call_from_walk(const struct trace_session *s, const struct walk_call *w)
@@ -62,7 +62,8 @@ static struct export_call call_from_walk(const struct trace_session *s, const st
     return c;
 }
 
-// Into *c, field by field: a struct that is returned is read in wider words than it was just written in, and waits for that.
+// Fills in *c instead of returning a struct: a returned struct is copied in wider words than it was
+// written with, which stalls.
 static void call_from_op(const struct workload_header *h, uint32_t thread,
                          const struct workload_op *op, struct export_call *c)
 {
@@ -152,13 +153,13 @@ static int put_addressed(void *context, const struct addressed_call *a)
         return p->job->failed ? p->job->failed : put_call(p->job, p->number, &c);
     if (HT_GROW(&p->calls_due, &p->capacity, p->n + 1) < 0)
         return -ENOMEM;
-    c.ev.text = NULL; // the formats that hold addresses have none
+    c.ev.text = NULL; // formats that hold addresses have no text
     c.ev.text_bytes = 0;
     p->calls_due[p->n++] = c;
     return 0;
 }
 
-// The process whose next call has the earliest time, NULL when nothing is due.
+// Returns the process with the earliest call due, or NULL.
 static struct export_process *first_due(struct export_job *j)
 {
     struct export_process *first = NULL;
@@ -173,7 +174,7 @@ static struct export_process *first_due(struct export_job *j)
     return first;
 }
 
-// Writes what has come of all processes, by time.
+// Writes all calls that are due, ordered by time.
 static int put_due(struct export_job *j)
 {
     struct export_process *p;
@@ -185,7 +186,7 @@ static int put_due(struct export_job *j)
     return j->failed;
 }
 
-// Buffered calls are written before the walk blocks for more.
+// Flushes the output before the walk blocks.
 static int pause_export(void *context)
 {
     struct export_job *j = context;
@@ -199,7 +200,8 @@ static int end_process(void *context, const struct trace_process *p)
     return export_outputs_end(&j->outputs, p->number);
 }
 
-// A file that holds one process begins with the blocks that it has of its parent. In one that holds all, those are the parent's.
+// Finds the blocks that forked processes inherit. An output of one process needs them; an output of
+// all processes has the parent's events.
 static int find_forks(struct export_job *j, struct trace_file *t)
 {
     if (j->settings->live || j->settings->format->export.holds & FORMAT_HOLDS_PIDS)
@@ -210,7 +212,7 @@ static int find_forks(struct export_job *j, struct trace_file *t)
     return rc;
 }
 
-// Which processes the format and the options let in.
+// Sets j->process from the format and the options.
 static int choose_processes(struct export_job *j, struct trace_file *t)
 {
     struct progress *progress = j->settings->watch ? j->settings->watch->progress : NULL;
@@ -220,7 +222,7 @@ static int choose_processes(struct export_job *j, struct trace_file *t)
     if (j->settings->format->export.holds & FORMAT_HOLDS_PIDS ||
         export_outputs_are_many(j->settings))
         return 0;
-    j->process = 0; // the program itself
+    j->process = 0; // the first process, the program itself
     if (j->settings->live)
         return 0;
     int rc = peaks_choose(&peaks, t, j->settings->pid, &j->process, &of, progress, j->e);
@@ -242,7 +244,7 @@ static int finish_process(void *context, const struct order_counts *counts,
     return rc < 0 ? rc : export_outputs_end(&j->outputs, p->number);
 }
 
-// Is malloc in libc itself? Its file is libc.so.6 or libc-2.31.so.
+// True for the path of glibc's libc: libc.so.6 or libc-2.31.so.
 static bool is_glibc(const char *allocator)
 {
     const char *name = allocator ? strrchr(allocator, '/') : NULL;
@@ -283,7 +285,7 @@ static void release_processes(struct export_job *j)
     free(j->processes);
 }
 
-// After each frame. A failure comes back with the next call.
+// Called after each frame. The next call returns the error.
 static void put_all_due(void *context, uint64_t offset)
 {
     struct export_job *j = context;
@@ -292,7 +294,7 @@ static void put_all_due(void *context, uint64_t offset)
         (void)export_outputs_flush(&j->outputs);
 }
 
-// In the converter's order, for formats in which addresses alternate.
+// Exports in the order of the converter, for formats with FORMAT_ALTERNATES.
 static int export_converted(struct export_job *j, struct trace_reader *r, struct err *cut)
 {
     const struct convert_options how = {
@@ -310,7 +312,7 @@ static int export_converted(struct export_job *j, struct trace_reader *r, struct
     return rc;
 }
 
-// In the order of timestamps.
+// Exports in the order of timestamps.
 static int export_walked(struct export_job *j, struct trace_reader *r, struct err *cut)
 {
     const struct walk_options how = {
@@ -353,7 +355,7 @@ static int export_trace(struct export_job *j, struct trace_file *t)
     j->session = &t->reader.session;
     j->outputs.facts.realtime_ns = j->session->realtime_ns;
     j->outputs.facts.has_stamps = j->settings->stamps && !j->session->order_only;
-    // An output for all is made even if nothing comes.
+    // Create a shared output even if there are no events.
     if (rc == 0 && !export_outputs_are_many(j->settings))
         rc = export_outputs_get(&j->outputs, 0, 0, &x);
     if (rc == 0 && alternates)
@@ -405,7 +407,7 @@ static int put_stacks(struct export_job *j, struct export_call *c, uint32_t proc
     return rc;
 }
 
-// What the sites are that ops name, in front of them, for formats that keep those.
+// Writes modules and stacks before the ops that refer to them, for formats that store call sites.
 static int put_sites(struct export_job *j, struct workload_reader *r, uint32_t process)
 {
     struct workload_sites sites;
@@ -417,14 +419,14 @@ static int put_sites(struct export_job *j, struct workload_reader *r, uint32_t p
     if (rc == -ESPIPE && j->settings->watch && j->settings->watch->note)
         j->settings->watch->note(
             "the stacks of call sites are not written: a workload has them at its end, and a pipe is read once");
-    // A file that is cut off or damaged: the reader of the ops says so.
+    // Ignore the error: the reader of the ops reports truncated and damaged files.
     rc = rc < 0 ? 0 : put_modules(j, &c, process, &sites);
     rc = rc < 0 ? rc : put_stacks(j, &c, process, &sites);
     workload_sites_release(&sites);
     return rc;
 }
 
-// `process`: its number among the outputs.
+// `process` is its number among the outputs.
 static int export_workload(struct export_job *j, struct workload_reader *r, uint32_t process)
 {
     uint32_t thread;
@@ -449,7 +451,7 @@ static int export_process_workload(void *context, const struct trace_process *p,
     struct export_job *j = context;
     struct workload_file w;
     bool many = export_outputs_are_many(j->settings);
-    // The program itself gets the only output.
+    // If there is only one output, it gets the program itself.
     if (!many && p->number) {
         j->left_out = true;
         input_close(in);
@@ -463,19 +465,20 @@ static int export_process_workload(void *context, const struct trace_process *p,
     return rc < 0 ? rc : export_outputs_end(&j->outputs, p->number);
 }
 
-// Through a workload of each process, for formats that number blocks.
+// Converts each process to a workload first, for formats that number blocks.
 static int export_workloads(struct export_job *j, struct trace_file *t)
 {
     const struct convert_files files = {.read = export_process_workload, .context = j};
     const struct convert_settings how = {.level = 1,
-                                         .watch = j->settings->watch}; // read once and thrown away
+                                         // Fast compression: the workload is read once.
+                                         .watch = j->settings->watch};
     int rc = convert_each(t, &files, &how, j->e);
     if (rc == 0)
         note_counts(j);
     return rc;
 }
 
-// A trace as it was recorded where the format holds addresses; else the workload made of it.
+// Opens a trace as recorded if the format holds addresses, else a workload converted from it.
 static int open_source(const struct export_settings *s, struct file *f, const char *from,
                        struct err *e)
 {

@@ -1,4 +1,4 @@
-// Writes a trace or workload in another tool's format: for `export`, and for `record --format`.
+// Writes a trace or workload in the format of another tool, for `export` and `record --format`.
 #ifndef HEAPTAPE_FORMATS_EXPORT_FILE_H
 #define HEAPTAPE_FORMATS_EXPORT_FILE_H
 
@@ -8,21 +8,22 @@
 
 struct export_settings {
     const struct format *format;
-    const char
-        *output; // FILE or "-"; each "%p" in it stands for a process's pid: one file per process
-    int fd;      // above 0: written there instead of to `output`
-    bool force;  // replace the output
-    bool append; // or append to it
+    // FILE or "-". If it contains "%p", each process has its own file, with its pid for "%p".
+    const char *output;
+    int fd;      // above 0: file descriptor used instead of `output`
+    bool force;  // replace an existing output
+    bool append; // append to an existing output
     bool stamps; // write the time of each call
-    bool live;   // the trace is being recorded: what comes is written at once, in place
-    struct output
-        *opened; // by export_outputs_prepare; NULL: by export_file when there is something to write
-    uint32_t pid; // of a trace: this process only; 0: all that the format can hold
-    const struct convert_watch
-        *watch; // its notes say what the format could not hold; NULL: not wanted
+    bool live;   // the trace is still being recorded: write events at once, in place
+    // Output opened by export_outputs_prepare. NULL: export_file opens it at the first event.
+    struct output *opened;
+    uint32_t pid; // export only this process of a trace; 0: all that the format can hold
+    // Its notes report the losses. May be NULL.
+    const struct convert_watch *watch;
 };
 
-// Exports the trace or workload at `from` ("-": stdin). 0 or a negative errno with the text set.
+// Exports the trace or workload at `from` ("-" is stdin). Returns 0, or a negative errno with the
+// text set.
 int export_file(const char *from, const struct export_settings *s, struct err *e);
 
 #endif

@@ -15,13 +15,14 @@
 #include <unistd.h>
 
 enum {
-    FIRST_NAME = 10000,   // numbers below it are file descriptors to logalloc, all else is a name
-    PIPE_BYTES = 1 << 20, // what an unprivileged process may ask for
+    FIRST_NAME = 10000,   // logalloc treats smaller numbers as file descriptors
+    PIPE_BYTES = 1 << 20, // default limit for unprivileged processes (pipe(7))
 };
 
 static const char mtrace_default[] = "/tmp/mtrace.out.%p";
 
-// As logalloc reads MALLOC_LOG: a number below 10,000, above 0, or -1.
+// Parses MALLOC_LOG as logalloc does. Returns a file descriptor from 1 to 9,999, 0 for no log, or
+// -1 for a file name.
 static int descriptor_of(const char *text)
 {
     int fd = 0;
@@ -35,7 +36,7 @@ static int descriptor_of(const char *text)
     return fd;
 }
 
-// MALLOC_LOG names the log if nothing else does. As by logalloc, an existing file is appended to.
+// Uses MALLOC_LOG. Appends to an existing file, as logalloc does.
 static bool use_malloc_log(struct export_live_target *t)
 {
     const char *log = getenv("MALLOC_LOG");
@@ -49,7 +50,7 @@ static bool use_malloc_log(struct export_live_target *t)
     return true;
 }
 
-// An empty name is that of `otherwise`; NULL: there is none.
+// Uses the file that an environment variable names, or `otherwise` if its value is empty.
 static bool use_file(struct export_live_target *t, const char *variable, const char *format,
                      const char *otherwise)
 {
@@ -58,7 +59,7 @@ static bool use_file(struct export_live_target *t, const char *variable, const c
         return false;
     t->format = formats_find(format);
     t->output = *file ? file : otherwise;
-    // As by libmtracectl, an existing file stays.
+    // Never overwrite a file, as libmtracectl does not.
     t->made = strdup(t->output);
     if (t->made && export_outputs_free_path(&t->made, 0, NULL) == 0)
         t->output = t->made;
@@ -96,7 +97,7 @@ int export_live_complete(struct export_live_target *t)
     return 0;
 }
 
-// The writer's process.
+// Runs in the writer process.
 static _Noreturn void write_all(int (*write)(const void *, struct err *), const void *context,
                                 int from, struct export_live_end *end)
 {
@@ -106,12 +107,12 @@ static _Noreturn void write_all(int (*write)(const void *, struct err *), const 
         signal(ignored[i], SIG_IGN);
     int rc = dup2(from, STDIN_FILENO) < 0 ? err_set_errno(e, "cannot read the trace")
                                           : write(context, e);
-    // Nothing came: the recorder knows why.
+    // An empty trace is not an error of the writer.
     end->code = rc < 0 && rc != -ENODATA;
     _exit(end->code);
 }
 
-// It is the writer's now.
+// Releases an output that the writer now owns, without completing it.
 static void forget(struct output *out)
 {
     if (out->owns_fd && out->fd >= 0)
@@ -120,22 +121,21 @@ static void forget(struct output *out)
     *out = (struct output){.fd = -1};
 }
 
-// *to is the pipe to the writer.
+// Stores the write end of the pipe in *to.
 static int start_writer(struct export_live *l, int (*write)(const void *, struct err *),
                         const void *context, struct output *to, struct err *e)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_set_errno(e, "cannot make a pipe");
-    // The more fits, the fewer changes between processes; a smaller pipe does, too.
+    // A larger pipe causes fewer context switches. Failure is harmless.
     (void)fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
     fflush(stdout);
     l->writer = fork();
     if (l->writer == 0) {
         close(ends[1]);
-        signal(
-            SIGCHLD,
-            SIG_DFL); // where it was ignored, the ends of this process's children would be unknown
+        // If SIGCHLD is ignored, wait() cannot return the exit status of children.
+        signal(SIGCHLD, SIG_DFL);
         write_all(write, context, ends[0], l->end);
     }
     int rc = l->writer < 0 ? err_set_errno(e, "cannot start a process") : 0;
@@ -183,7 +183,7 @@ int export_live_start(struct export_live *l, const struct export_settings *s, st
     return rc;
 }
 
-// Kills the writer unless it ends within a second. False if it had to.
+// Waits up to one second for the writer to exit, then kills it. Returns false if it was killed.
 static bool wait_a_second(const struct export_live *l)
 {
     siginfo_t ended = {0};
@@ -203,7 +203,7 @@ int export_live_finish(struct export_live *l, bool hurry, struct err *e)
     while (waitpid(l->writer, &status, 0) < 0) {
         if (errno == EINTR)
             continue;
-        // SIGCHLD is ignored, which this process has inherited: it ended without a status.
+        // This process inherited an ignored SIGCHLD, so the kernel has discarded the exit status.
         status = l->end->code < 0 ? SIGKILL : W_EXITCODE(l->end->code, 0);
         break;
     }

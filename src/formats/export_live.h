@@ -1,5 +1,5 @@
-// `record --format`: the trace goes through a pipe to a process of heaptape's own, which writes it in the other format
-// while the program runs.
+// `record --format`. The trace goes through a pipe to a writer process, which converts it while the
+// program runs.
 #ifndef HEAPTAPE_FORMATS_EXPORT_LIVE_H
 #define HEAPTAPE_FORMATS_EXPORT_LIVE_H
 
@@ -8,45 +8,48 @@
 
 #include <sys/types.h>
 
-// What is to be written and where, as the options and the environment say it.
+// Format and destination, as given by options and environment.
 struct export_live_target {
-    const struct format *format; // NULL: a trace, as without all this
-    const char *output;          // as for export_file; NULL: none was named
-    int fd;                      // above 0: instead
+    const struct format *format; // NULL: record a trace
+    const char *output;          // as for export_file; NULL: not given
+    int fd;                      // above 0: used instead of `output`
     bool append;
-    char *made; // what `output` points to when it had to be made up; the caller frees it
+    char *made; // storage of a generated `output`; the caller frees it
 };
 
-// Fills in what is missing in *t: what MALLOC_LOG, MTRACE_CTL_FILE and TCMALLOC_TRACE_OUTPUT ask for when nothing else was asked for, and the
-// formats' default names. 0 or -ENOMEM.
+// Completes *t from MALLOC_LOG, MTRACE_CTL_FILE and TCMALLOC_TRACE_OUTPUT, if no option names an
+// output, and from the default names of the formats. Returns 0 or -ENOMEM.
 int export_live_complete(struct export_live_target *t);
 
-// Nothing was recorded: removes the file.
+// Removes the empty file after a recording without events.
 void export_live_discard(const struct export_live_target *t);
 
-// How the writer ended.
+// Result of the writer.
 struct export_live_end {
-    int code; // its exit status; negative: it has not ended by itself
+    int code; // exit status; negative: the writer has not called _exit
     struct err e;
 };
 
 struct export_live {
     pid_t writer;
-    struct export_live_end *end; // in memory that both processes have
+    struct export_live_end *end; // in memory shared by both processes
 };
 
-// Starts the writer; *to is the pipe to it. It ends when that is closed, whatever signals come. The notes of its watch come
-// from the writer. 0 or a negative errno with the text set.
+// Starts the writer; *to is the pipe to it. The writer ignores the usual signals and ends when the
+// pipe is closed. The notes of `s->watch` are called in the writer. Returns 0, or a negative errno
+// with the text set.
 int export_live_start(struct export_live *l, const struct export_settings *s, struct output *to,
                       struct err *e);
 
-// The same with another writer: `write` reads the trace from standard input, in the new process. 0 or a negative errno with
-// the text set, as for export_live_finish; -ENODATA where nothing came.
+// Starts a writer that calls `write` in the new process, with the trace on standard input. `write`
+// returns 0, or a negative errno with the text set, which export_live_finish reports; -ENODATA for
+// an empty trace is not an error.
 int export_live_start_other(struct export_live *l, int (*write)(const void *context, struct err *e),
                             const void *context, struct output *to, struct err *e);
 
-// Waits for the writer, whose pipe has been closed; with `hurry` for a second at most, as its output may accept no data. 0
-// or a negative errno with the text set when it failed.
+// Waits for the writer; close the pipe first. With `hurry`, kills the writer after one second,
+// since its output may be blocked. Returns 0, or a negative errno with the text set if the writer
+// failed.
 int export_live_finish(struct export_live *l, bool hurry, struct err *e);
 
 #endif

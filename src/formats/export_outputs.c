@@ -11,12 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// One of them.
 struct export_output {
     struct export x;
     struct output out;
-    char *path;   // of the output, when it is made for a process; NULL: that of the settings
-    char *folder; // of a format that is one, until it is complete; NULL: none
+    char *path;   // path of a process's own output; NULL: as in the settings
+    char *folder; // temporary directory until the output is complete; NULL: a file
 };
 
 static const char pid_mark[] = "%p";
@@ -33,7 +32,7 @@ bool export_outputs_are_many(const struct export_settings *s)
                                strcmp(s->output, "-") != 0);
 }
 
-// The path with the pid put in. The caller frees it; NULL when out of memory.
+// Replaces each "%p" by the pid. The caller frees the path. Returns NULL when out of memory.
 static char *path_for(const char *pattern, uint32_t pid)
 {
     char *path = NULL;
@@ -90,7 +89,7 @@ static int open_append(struct output *out, const char *path, struct err *e)
     return fd < 0 ? err_set_errno(e, "%s: cannot open", path) : 0;
 }
 
-// Files that are good when they are cut off are written in place while they grow.
+// Formats that stay valid when truncated are written in place.
 static int open_plain(struct output *out, const struct export_settings *s, const char *path,
                       struct err *e)
 {
@@ -131,7 +130,7 @@ static int take_opened(struct export_output *o, const struct export_settings *s,
     return 0;
 }
 
-// Folders are filled beside their name and renamed.
+// A directory is created under a temporary name and renamed.
 static int open_folder(struct export_output *o, const struct export_settings *s, struct err *e)
 {
     const char *path = o->path ? o->path : s->output;
@@ -146,7 +145,7 @@ static int open_folder(struct export_output *o, const struct export_settings *s,
     return mkdir(o->folder, 0700) < 0 ? err_set_errno(e, "%s: cannot create", o->folder) : 0;
 }
 
-// Removes the folder and the files in it. What holds other folders was not written by an export and stays.
+// Removes a directory and its files. Fails if it contains directories, which exports do not create.
 static int remove_folder(const char *path)
 {
     DIR *dir = opendir(path);
@@ -185,7 +184,7 @@ static int close_folder(struct export_output *o, bool commit, struct err *e)
     return rc;
 }
 
-// The name of a process's own file. One that calls exec is a new image with the same pid.
+// Names the file of a process. After an exec, a new process image has the same pid.
 static int make_path(struct export_outputs *all, struct export_output *o, uint32_t pid,
                      unsigned first)
 {
@@ -206,7 +205,8 @@ static int open_one(struct export_outputs *all, struct export_output *o, size_t 
         .x = {.format = s->format, .facts = all->facts, .note = s->watch ? s->watch->note : NULL},
         .out.fd = -1};
     bool in_place = s->format->export.holds & FORMAT_HOLDS_ADDRESSES;
-    // Outputs that come when their processes end, the program's last, are not there to be seen until then.
+    // Files that are written aside appear when their process ends, so the program's file does not
+    // exist yet.
     bool is_opened = s->opened && s->opened->fd >= 0 && (in_place || number == 0);
     if (export_outputs_are_many(s) && !is_opened)
         rc = make_path(all, o, pid, !in_place && !has_pid_mark(s) && number ? 1 : 0);

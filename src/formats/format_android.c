@@ -1,4 +1,4 @@
-// Android's memory_replay: text, one call a line, the order of the lines is the order of the calls.
+// Android's memory_replay: text, one call per line, in the order of the calls.
 #include "formats/export.h"
 #include "formats/text.h"
 
@@ -61,7 +61,7 @@ static int read_android_line(struct import *im, struct text_line *line)
         return import_bad_line(
             im, im->has_times ? "expected the times of start and end, as in the lines before"
                               : "expected no times, as in the lines before");
-    // Lines are sorted by their starts.
+    // Lines are sorted by start time.
     call.event.stamp = call.start_ns;
     return import_put(im, (uint32_t)call.pid, call.tid, &call.event);
 }
@@ -84,12 +84,12 @@ static int put_android(struct export *x, const struct export_call *c)
 {
     struct android_export *a = x->state;
     char *to = (char *)export_buffer_reserve(&x->out, TEXT_EXPORT_LINE);
-    // To the player 0 is no thread; a workload's threads are numbered from it.
+    // memory_replay does not accept thread 0, and the threads of a workload are numbered from 0.
     to = text_decimal(to, x->facts.slots ? c->thread + 1 : c->tid);
     struct event ev = export_event(x, &c->ev);
     to = text_put_function(TEXT_PUT(to, ": "), &syntax, &ev);
     if (x->facts.has_stamps) {
-        // How long a call took is not known.
+        // The end time of a call is unknown.
         a->last_ns = c->ev.stamp > a->last_ns ? c->ev.stamp : a->last_ns;
         to = put_number(put_number(to, a->last_ns), a->last_ns);
     }
@@ -107,7 +107,7 @@ const struct format format_android = {
         },
     .export =
         {
-            // memory_replay stops at a call that failed, and at a block that it does not know.
+            // memory_replay stops at failed calls and at unknown blocks.
             .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FREED |
                      FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,
             .kinds = kinds,

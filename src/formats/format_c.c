@@ -1,4 +1,5 @@
-// A workload as a C program without dependencies, to be attached to a report: format_c_program.c.in says what is in it.
+// A workload as a C program without dependencies, for bug reports. format_c_program.c.in describes
+// the program.
 #include "formats/export.h"
 #include "formats/streams.h"
 
@@ -7,27 +8,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// format_c_program.c.in, by embed.py.
+// format_c_program.c.in, embedded by embed.py
 extern const char format_c_program[];
 
 enum {
     LINE_BYTES = 96,
     MAX_CALL_BYTES = 64, // a letter and three numbers of 20 digits
-    MIN_ALIGN = 8,       // posix_memalign's
+    MIN_ALIGN = 8,       // posix_memalign's minimum
 };
 
-// The streams are the program's arrays of strings: of the blocks that are there before, then of each thread.
+// The streams are the program's arrays of strings: stream 0 has the preexisting blocks, stream N +
+// 1 the calls of thread N.
 struct c_stream {
-    unsigned line_bytes; // of the row that is open; 0: none
-    uint64_t skipped;    // calls that are not made since the last one that is
-    bool created;        // of a thread that a call of another one starts
+    unsigned line_bytes; // length of the open string; 0: no string is open
+    uint64_t skipped;    // calls left out since the last call written
+    bool created;        // another thread creates this thread
 };
 
 struct c_export {
     struct streams text;
     struct c_stream *streams;
     size_t n, capacity;
-    uint64_t highest, calls; // slot, calls that are made
+    uint64_t highest, calls; // highest slot, number of calls written
 };
 
 static int put_text(struct c_export *c, size_t stream, const char *text)
@@ -35,7 +37,7 @@ static int put_text(struct c_export *c, size_t stream, const char *text)
     return streams_put(&c->text, stream, text, strlen(text));
 }
 
-// Makes it, with those before it.
+// Creates the stream and those before it.
 static int make_stream(struct export *x, size_t stream)
 {
     struct c_export *c = x->state;
@@ -52,7 +54,7 @@ static int make_stream(struct export *x, size_t stream)
     return rc;
 }
 
-// One call, in a row of a string.
+// Appends a call to the open string, or starts a new one.
 static int put_call(struct export *x, size_t stream, const char *text)
 {
     struct c_export *c = x->state;
@@ -133,7 +135,8 @@ static int put_before(struct export *x, const struct event *ev)
     return put_call(x, 0, text);
 }
 
-// Calls are counted as in the workload, where dependencies name them by number.
+// Counts a call that is left out, because dependencies refer to calls by their number in the
+// workload.
 static int skip(struct export *x, const struct export_call *call)
 {
     struct c_export *c = x->state;
@@ -177,7 +180,7 @@ static void put_string(struct export_buffer *to, const char *text)
     export_buffer_put(to, text, strlen(text));
 }
 
-// Of all threads, a row of 16 each: what the program starts them with.
+// Writes the arrays of all threads.
 static void put_threads(struct export *x)
 {
     struct c_export *c = x->state;

@@ -1,5 +1,6 @@
-// The Common Trace Format, version 1.8 (diamon.org/ctf): a folder with the text `metadata` and a binary stream a thread,
-// for babeltrace2, Trace Compass and their like. Integers are little-endian and aligned to bytes.
+// The Common Trace Format, version 1.8 (diamon.org/ctf), read by babeltrace2 and Trace Compass: a
+// directory with the text file `metadata` and a binary stream per thread. Integers are
+// little-endian and aligned to bytes.
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/map.h"
@@ -15,19 +16,19 @@
 
 enum {
     CTF_PACKET_HEADER_BYTES = 4 + 4 + 8 * 4 + 4 * 2,
-    CTF_EVENT_MAX_BYTES =
-        1 + 8 + 6 * 8 + 1 + 4 + CODEC_MAX_TEXT_BYTES + 8, // of a text that the trace may hold
+    // For the longest text in a trace.
+    CTF_EVENT_MAX_BYTES = 1 + 8 + 6 * 8 + 1 + 4 + CODEC_MAX_TEXT_BYTES + 8,
     FRAME_BYTES = 8,
-    WITH_SITE = 128, // a bit of an event class's id: the kind's, and its events have a call site
-    PACKET_BYTES = 1 << 15, // a packet is written when it holds as many
-    PENDING_BYTES =
-        1 << 25, // and all are when they hold as many together: many threads that do little
+    WITH_SITE = 128,        // bit of an event class id: events of the kind with a call site
+    PACKET_BYTES = 1 << 15, // a packet is written when it reaches this size
+    // All packets are written when their sum reaches this size, if many threads are rarely active.
+    PENDING_BYTES = 1 << 25,
 };
 
 #define MAGIC 0xc1fc1fc1u
 
-// The fields that an event may have, in the order in which it has them. Readers strip the first underscore, which keeps
-// names apart from the words of the language.
+// The possible fields of an event, in order. Readers strip the first underscore, which avoids
+// conflicts with keywords.
 static const struct {
     unsigned field; // HT_F_*
     const char *declaration;
@@ -114,7 +115,8 @@ static void put_declaration(FILE *to, unsigned kind, bool with_site)
     fprintf(to, "\t};\n};\n");
 }
 
-// Appends the metadata. `realtime_ns`: CLOCK_REALTIME at stamp 0, 0 when unknown. 0 or -ENOMEM.
+// Appends the metadata. `realtime_ns` is CLOCK_REALTIME at stamp 0, or 0 if unknown. Returns 0 or
+// -ENOMEM.
 static int put_metadata(struct buf *to, uint64_t realtime_ns)
 {
     char *text = NULL;
@@ -143,12 +145,12 @@ static int put_metadata(struct buf *to, uint64_t realtime_ns)
 }
 
 struct ctf_packet {
-    uint64_t begin_ns, end_ns; // of its events
-    uint64_t bytes;            // with its header
+    uint64_t begin_ns, end_ns; // range of the events' times
+    uint64_t bytes;            // size with header
     uint32_t pid, tid;
 };
 
-// Fills in the CTF_PACKET_HEADER_BYTES at `to`.
+// Writes the CTF_PACKET_HEADER_BYTES bytes at `to`.
 static void put_packet_header(uint8_t *to, const struct ctf_packet *p)
 {
     put_u32(to, MAGIC);
@@ -161,7 +163,7 @@ static void put_packet_header(uint8_t *to, const struct ctf_packet *p)
     put_u32(to + 44, p->tid);
 }
 
-// A sequence of addresses, or a string, which ends with its first NUL.
+// Writes an array of addresses, or a string, which ends at the first NUL.
 static uint8_t *put_text(uint8_t *at, const struct event *ev)
 {
     size_t n = ev->text_bytes < CODEC_MAX_TEXT_BYTES ? ev->text_bytes : CODEC_MAX_TEXT_BYTES;
@@ -177,7 +179,7 @@ static uint8_t *put_text(uint8_t *at, const struct event *ev)
     return at + n + 1;
 }
 
-// Puts the event, whose stamp is in ns. Returns how many bytes it has, at most CTF_EVENT_MAX_BYTES.
+// Writes an event, whose stamp is in ns. Returns its size, at most CTF_EVENT_MAX_BYTES.
 static size_t put_event(uint8_t *to, const struct event *ev)
 {
     unsigned has = event_infos[ev->kind].fields;
@@ -205,15 +207,15 @@ static size_t put_event(uint8_t *to, const struct event *ev)
 struct ctf_stream {
     uint32_t pid, thread, tid;
     uint64_t begin_ns, last_ns;
-    uint64_t bytes;    // in its file
-    struct buf packet; // the one under work, from its header on; empty: none
+    uint64_t bytes;    // size of its file
+    struct buf packet; // current packet with header; empty: no packet
 };
 
 struct ctf {
     struct map by_thread; // pid, thread → index in streams + 1
     struct ctf_stream **streams;
     size_t n, capacity;
-    size_t pending; // bytes in packets
+    size_t pending; // sum of the sizes of the packets
 };
 
 static int no_memory(struct export *x)
@@ -234,7 +236,7 @@ static int open_in(struct export *x, const char *name, int flags)
     return rc;
 }
 
-// Appends to a file that has `bytes`, and is made if it has none.
+// Appends to a file of `bytes` bytes. Creates it if `bytes` is 0.
 static int write_to(struct export *x, const char *name, uint64_t bytes, const struct buf *more)
 {
     struct stat st;
@@ -291,7 +293,8 @@ static void name_stream(const struct ctf_stream *s, char name[static 64])
     snprintf(name, 64, "stream_%u_%u", s->pid, s->thread);
 }
 
-// A stream's file is open only while a packet is written: there may be more threads than a process may have open files.
+// Opens the file of a stream only while writing a packet, because a process may have more threads
+// than file descriptors.
 static int write_packet(struct export *x, struct ctf_stream *s)
 {
     struct ctf *f = x->state;
@@ -319,7 +322,7 @@ static int write_all(struct export *x)
     return rc;
 }
 
-// Writes the last packets. All files are there then, and have what was written.
+// Writes the last packets and checks that all files have the expected size.
 static int end_ctf(struct export *x)
 {
     struct ctf *f = x->state;
@@ -335,7 +338,8 @@ static int end_ctf(struct export *x)
 
 static int put_ctf(struct export *x, const struct export_call *c);
 
-// The number of a site follows from its addresses, but not by rules that the format could state: each frame says its own.
+// Writes a frame event for each frame. The number of a call site is a hash of its addresses, which
+// CTF cannot express.
 static int put_frames(struct export *x, const struct export_call *c)
 {
     struct export_call frame = *c;
@@ -361,7 +365,7 @@ static int put_ctf(struct export *x, const struct export_call *c)
         return no_memory(x);
     ev.ptr = event_defines_sites(ev.kind) ? ev.ptr : export_address(x, ev.ptr);
     ev.result = export_address(x, ev.result);
-    // The order of a stream's events is that of their stamps.
+    // Stamps must not decrease within a stream.
     s->last_ns = ev.stamp > s->last_ns ? ev.stamp : s->last_ns;
     ev.stamp = s->last_ns;
     size_t had = s->packet.size;

@@ -1,4 +1,5 @@
-// heaptrack's data files, of format 0 to 3, and what `heaptrack --raw` writes. docs/reference/foreign-formats.md, "heaptrack".
+// Data files of heaptrack, format 0 to 3, and files of `heaptrack --raw`.
+// docs/reference/foreign-formats.md, "heaptrack".
 #include "formats/text.h"
 
 #include <errno.h>
@@ -8,21 +9,22 @@
 enum {
     LAST_VERSION = 3,
     NO_BLOCK = UINT32_MAX,
-    // What the names of a frame take, without texts.
+    // Memory for the names of a frame, without texts.
     FRAME_BYTES = 64,
     FUNCTION_BYTES = 80,
 };
 
-// Addresses are made so that each lies in its module, wherever that was loaded: a data file does not say where.
+// A data file does not say where modules were loaded. Module N gets the addresses from N *
+// MODULE_BYTES on.
 #define MODULE_BYTES (1ull << 32)
 
 struct heaptrack_string {
-    size_t at; // in texts
+    size_t at; // offset in texts
     uint32_t n;
-    uint32_t module; // number of the module with this path; 0: there is none yet
+    uint32_t module; // number of the module with this path; 0: not yet assigned
 };
 
-// Requests of one size at one call site; its live blocks are a list.
+// Requests of one size at one call site, with a list of their live blocks.
 struct heaptrack_info {
     uint64_t size;
     uint32_t site, newest;
@@ -30,19 +32,19 @@ struct heaptrack_info {
 
 struct heaptrack_import {
     uint64_t version, ns;
-    bool is_raw; // frames are addresses, and so are blocks, as in format 0
+    bool is_raw; // frames and blocks are addresses; blocks are in format 0, too
     struct buf texts;
-    struct heaptrack_string *strings; // numbered from 1
-    uint64_t *frames;                 // addresses, numbered from 1
+    struct heaptrack_string *strings; // index is number - 1
+    uint64_t *frames;                 // addresses; index is number - 1
     struct heaptrack_info *infos;
-    uint32_t *older; // of each block: the next of its list
+    uint32_t *older; // next block of the list, by block
     size_t n_strings, n_frames, n_infos, n_blocks, n_sites;
     size_t strings_capacity, frames_capacity, infos_capacity, blocks_capacity;
-    uint32_t unused; // list of blocks that are free
+    uint32_t unused; // list of free blocks
     uint32_t n_modules;
 };
 
-// A space and a number.
+// Parses a space and a number.
 static bool next(const char **at, uint64_t *v)
 {
     const char *p = *at;
@@ -52,7 +54,7 @@ static bool next(const char **at, uint64_t *v)
     return true;
 }
 
-// The same, up to `most`.
+// Parses a space and a number up to `most`.
 static bool next_index(const char **at, size_t most, uint64_t *v)
 {
     const char *p = *at;
@@ -62,7 +64,8 @@ static bool next_index(const char **at, size_t most, uint64_t *v)
     return true;
 }
 
-// A space, and of format 3 the length of the text, and a space; then the text. NULL, or what was expected.
+// Parses a space and a text. In format 3, the length of the text precedes it. Returns NULL, or a
+// description of the expected text.
 static const char *next_text(const struct heaptrack_import *h, const char **at, const char *end,
                              const char **text, size_t *n)
 {
@@ -94,7 +97,7 @@ static int put_module(struct import *im, const char *path, size_t n, uint64_t st
     struct heaptrack_import *h = im->state;
     char text[CODEC_MAX_TEXT_BYTES];
     n = n < sizeof text ? n : sizeof text - 1;
-    text[0] = ' '; // without a build id
+    text[0] = ' '; // empty build id
     memcpy(text + 1, path, n);
     h->n_modules++;
     return put(im, (struct event){.kind = HT_MODULE,
@@ -117,7 +120,7 @@ static int read_version(struct import *im, struct text_line *line)
     return 0;
 }
 
-// The command line, whose words heaptrack has joined by spaces.
+// The command line. heaptrack joins the arguments by spaces.
 static int read_command(struct import *im, struct text_line *line)
 {
     if (!text_match(&line->at, ' ') || line->at == line->end)
@@ -159,7 +162,7 @@ static int read_string(struct import *im, struct text_line *line)
     h->strings[h->n_strings++] = (struct heaptrack_string){.at = h->texts.size, .n = (uint32_t)n};
     if (buf_put(&h->texts, text, n) < 0)
         return import_no_memory(im);
-    // The first one is the path of the program.
+    // The first string is the path of the program.
     return h->n_strings == 1 ? keep_exe(im, text, n) : 0;
 }
 
@@ -171,8 +174,8 @@ static int read_exe(struct import *im, struct text_line *line)
     return expected ? text_bad(im, line, expected) : keep_exe(im, text, n);
 }
 
-// Where a module is mapped: its path, or - for "none any more"; its address; then the address and size of each segment. The
-// offsets of segments in the file are not there: those of code are as a rule their addresses.
+// Mapping of a module: path, or "-" to remove all modules; load address; address and size of each
+// segment. File offsets are missing, but the offset of a code segment usually equals its address.
 static int read_mapping(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
@@ -207,7 +210,7 @@ static const struct heaptrack_string *string_of(const struct heaptrack_import *h
     return number ? &h->strings[number - 1] : &none;
 }
 
-// A function, or the address if its name is not known, and where it is.
+// Names a function and its source line. An unknown function is named by its address.
 static int name_function(struct import *im, uint64_t address, const uint64_t triple[3])
 {
     const struct heaptrack_import *h = im->state;
@@ -221,7 +224,8 @@ static int name_function(struct import *im, uint64_t address, const uint64_t tri
                           triple[2] < UINT32_MAX ? (uint32_t)triple[2] : 0);
 }
 
-// A frame: its address, the module, and of it and of what was inlined there: function, file and line.
+// A frame: address, module, and function, file and line of the code there and of each inlined
+// function.
 static int read_frame(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
@@ -241,14 +245,14 @@ static int read_frame(struct import *im, struct text_line *line)
     if (rc == 0 && names_begin(&im->names, module, made - 1, 1) < 0)
         return import_no_memory(im);
     for (unsigned n = 0; n == 0 || (rc == 0 && line->at < line->end); n++) {
-        // Where the function or the file is not known, the rest is not there.
+        // If the function or the file is unknown, the remaining numbers are missing.
         memset(triple, 0, sizeof triple);
         if (line->at < line->end && !next_index(&line->at, h->n_strings, &triple[0]))
             return text_bad(im, line, "the number of a function");
         if (line->at < line->end &&
             (!next_index(&line->at, h->n_strings, &triple[1]) || !next(&line->at, &triple[2])))
             return text_bad(im, line, "the number of a file, and a line");
-        // The innermost ones.
+        // Keep only the innermost functions.
         if (n >= NAMES_FUNCTIONS)
             continue;
         if (name_function(im, address, triple) < 0)
@@ -262,7 +266,7 @@ static int read_frame(struct import *im, struct text_line *line)
     return rc;
 }
 
-// A call site: its frame, and the site that this was called from; 0 is none.
+// A call site: its frame and the number of its caller, or 0.
 static int read_site(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
@@ -322,12 +326,12 @@ static int allocate(struct import *im, struct heaptrack_info *info)
     return put_alloc(im, info->size, info->site, address_of(block));
 }
 
-// Which of the blocks is freed is not in the file: the newest one is.
+// The file does not identify the block that is freed: free the newest.
 static int release(struct import *im, struct heaptrack_info *info)
 {
     struct heaptrack_import *h = im->state;
     uint32_t block = info->newest;
-    if (block == NO_BLOCK) // from before heaptrack was attached
+    if (block == NO_BLOCK) // allocated before heaptrack was attached
         return put(im, (struct event){.kind = HT_FREE, .ptr = text_slot_address(1ull << 40)});
     info->newest = h->older[block];
     h->older[block] = h->unused;
@@ -383,15 +387,15 @@ static int skip_line(struct import *im, struct text_line *line)
     return 0;
 }
 
-// By the first character of a line.
+// Readers by the first character of a line.
 static int (*const readers[128])(struct import *im, struct text_line *line) = {
     ['+'] = read_alloc, ['-'] = read_free,    ['a'] = read_info,    ['t'] = read_site,
     ['i'] = read_frame, ['s'] = read_string,  ['c'] = read_time,    ['v'] = read_version,
     ['x'] = read_exe,   ['X'] = read_command, ['m'] = read_mapping,
     ['A'] = skip_line, // heaptrack was attached
-    ['I'] = skip_line, // facts of the machine
+    ['I'] = skip_line, // facts about the machine
     ['R'] = skip_line, // resident memory
-    ['S'] = skip_line, // a suppression
+    ['S'] = skip_line, // suppression
     ['#'] = skip_line,  ['\n'] = skip_line,
 };
 

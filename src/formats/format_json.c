@@ -1,5 +1,5 @@
-// JSON lines: an object an event. Events of a workload name slots (numbers) and threads from 0, those of a raw trace
-// addresses (hex strings) and the system's thread numbers.
+// JSON lines, one object per event. Events of a workload have slots (numbers) and threads numbered
+// from 0. Events of a raw trace have addresses (hex strings) and tids.
 #include "formats/format_json.h"
 
 #include "base/bytes.h"
@@ -11,14 +11,14 @@
 #include <stdlib.h>
 
 enum {
-    LINE_BYTES =
-        1024, // most of a line without its text and dependencies: 16 names and 20-digit numbers
+    // Maximum length of a line without text and dependencies: 16 keys and 20-digit numbers.
+    LINE_BYTES = 1024,
     DEPENDENCY_BYTES = 48,
-    ESCAPED_BYTES = 6, // most that a byte of text becomes
+    ESCAPED_BYTES = 6, // maximum length of a byte of text
     FRAME_BYTES = 8,
 };
 
-// Inline, so that the length of a key is a constant.
+// Inlined, so that the length of a key is a constant.
 static inline __attribute__((always_inline)) char *put_number(char *to, const char *key, uint64_t v)
 {
     to = text_put(to, key, strlen(key));
@@ -52,7 +52,7 @@ static char *put_argument(char *to, const struct event *ev, unsigned field, uint
     return text_decimal(to, v);
 }
 
-// The kinds whose arguments have names of their own.
+// Writes the arguments of kinds that have their own argument names.
 static char *put_arguments(char *to, const struct event *ev)
 {
     const uint64_t values[] = {ev->ptr, ev->size, ev->count, ev->align, ev->result, ev->value};
@@ -81,7 +81,7 @@ static char *put_numbers(char *to, const struct event *ev)
 static char *put_blocks(char *to, const struct event *ev, bool slots)
 {
     const struct event_info *info = &event_infos[ev->kind];
-    // Without addresses those of mappings are unknown.
+    // The addresses of mappings are unknown in a workload.
     if (slots && info->class > HT_CLASS_RESIZE)
         return to;
     if (info->fields & HT_F_PTR)
@@ -92,7 +92,7 @@ static char *put_blocks(char *to, const struct event *ev, bool slots)
     return to;
 }
 
-// Texts are rare: the JSON writer knows what is to be escaped.
+// Texts are rare, so the general JSON writer escapes them.
 static char *put_text(char *to, const char *text, size_t n)
 {
     char *quoted = NULL;
@@ -110,7 +110,7 @@ static char *put_text(char *to, const char *text, size_t n)
     return good ? to : NULL;
 }
 
-// A call site's frames are its text.
+// Writes the frames of a call site, which are in the text of the event.
 static char *put_frames(char *to, const struct event *ev)
 {
     to = TEXT_PUT(to, ",\"frames\":[");
@@ -169,14 +169,14 @@ static char *put_head(char *to, struct format_json_heads *h, const struct export
     return to;
 }
 
-// Bytes of the object at most.
+// Maximum length of an object.
 static size_t most_bytes(const struct export_call *c)
 {
     return LINE_BYTES + (size_t)c->ev.text_bytes * ESCAPED_BYTES +
            (size_t)c->n_dependencies * DEPENDENCY_BYTES;
 }
 
-// NULL when out of memory.
+// Returns NULL when out of memory.
 static char *put_object(char *to, struct format_json_heads *heads, const struct export_call *c,
                         unsigned calls)
 {
@@ -189,7 +189,7 @@ static char *put_object(char *to, struct format_json_heads *heads, const struct 
     to = put_blocks(to, ev, slots);
     if (ev->error || c->failed)
         to = put_number(to, ",\"error\":", ev->error);
-    // Elsewhere in a raw trace threads go by numbers, and this is where a number meets its tid.
+    // Maps the thread's number to its tid. Other events of a raw trace have only one of them.
     if (!slots && ev->kind == HT_THREAD_START)
         to = put_number(to, ",\"thread\":", c->thread);
     to = put_notes(to, ev);
@@ -246,10 +246,10 @@ static void json_export_release(struct export *x)
     buf_release(&j->line);
 }
 
-// The scanner is heaptape's own because a general parser needs eight times as long.
+// A general JSON parser takes eight times as long as this scanner.
 
-// Where the reading of a line stands; a byte that is no part of any value follows the line. `bad`: what was expected, once
-// something else was found.
+// State of a scan. The byte at `end` is not part of any value. `bad` is the first thing that was
+// expected and not found.
 struct scan {
     const char *at, *end;
     const char *bad;
@@ -269,14 +269,15 @@ struct created_thread {
     uint64_t number;
 };
 
-// In a raw trace thread.create names the new thread by its number, and all else by its tid; thread.start has both.
-// Until then the thread goes by a key made of its number, and afterwards its tid stands for that.
+// In a raw trace, thread.create has the number of the new thread, thread.start its number and its
+// tid, and other events its tid. The key of a new thread is made from its number; after
+// thread.start, its tid maps to that key.
 struct json_import {
     bool begun, is_raw;
     struct created_thread *created;
     size_t n_created, created_capacity;
     struct map keys;                 // pid and tid → key
-    char text[CODEC_MAX_TEXT_BYTES]; // of the line under work
+    char text[CODEC_MAX_TEXT_BYTES]; // text of the current line
 };
 
 #define KEY_OF_NUMBER(number) (1ull << 33 | (number))
@@ -305,7 +306,7 @@ static bool want(struct scan *s, char c, const char *what)
     return match(s, c) || expected(s, what);
 }
 
-// The bytes between the quotes, with escapes as they stand.
+// Finds the bytes between quotes, with their escapes.
 static bool quoted(struct scan *s, const char **text, size_t *n)
 {
     if (!want(s, '"', "a string"))
@@ -345,7 +346,7 @@ static uint64_t address(struct scan *s)
     return v;
 }
 
-// A block: an address, a slot, or null. A slot becomes an address of its own.
+// Parses a block: an address, a slot, or null. A slot becomes a unique address.
 static uint64_t block(struct scan *s)
 {
     skip_space(s);
@@ -359,7 +360,8 @@ static uint64_t block(struct scan *s)
     return (slot + 1) << 4;
 }
 
-// Four hex digits after \u: as UTF-8. Surrogate pairs are not put together: no writer of ours makes them.
+// Converts four hex digits after \u to UTF-8. Does not combine surrogate pairs, which heaptape does
+// not write.
 static char *put_unicode(char *to, const char *digits, const char *end)
 {
     unsigned v = 0;
@@ -378,7 +380,7 @@ static char *put_unicode(char *to, const char *digits, const char *end)
     return to;
 }
 
-// One character of a string to `to`; where the next begins.
+// Copies one character of a string to `to`. Returns the start of the next character.
 static const char *unescape(char **to, const char *from, const char *end)
 {
     static const char names[] = "nrtbf", values[] = "\n\r\t\b\f";
@@ -408,7 +410,7 @@ static void read_text(struct scan *s, struct event *ev, char text[CODEC_MAX_TEXT
     ev->text_bytes = (uint32_t)(to - text);
 }
 
-// A call site's frames: addresses, 8 bytes each.
+// Reads the frames of a call site: addresses of 8 bytes.
 static void read_frames(struct scan *s, struct event *ev, char text[CODEC_MAX_TEXT_BYTES])
 {
     uint32_t n = 0;
@@ -447,7 +449,7 @@ static void read_kind(struct scan *s, struct fields *f)
     f->has_kind = true;
 }
 
-// Any value of a key that is not ours.
+// Skips the value of an unknown key.
 static void skip_value(struct scan *s)
 {
     const char *text;
@@ -492,7 +494,7 @@ static bool read_note(struct scan *s, struct event *ev, const char *key, size_t 
     return false;
 }
 
-// An argument that has a name of its own in this kind.
+// Reads an argument that has its own name in this kind.
 static bool read_argument(struct scan *s, struct event *ev, const char *key, size_t n)
 {
     const struct event_arguments *own = &event_arguments[ev->kind];
@@ -586,8 +588,8 @@ static bool written_block(const char **at, uint64_t *block)
     return true;
 }
 
-// An allocation or a free just as heaptape writes it, which needs a third of the time. False: the line is another one, or
-// invalid, and is to be read key by key.
+// Reads an allocation or free in exactly the form that heaptape writes, in a third of the time.
+// Returns false for other lines and for invalid lines, which must then be read key by key.
 static bool read_written(const struct scan *s, struct fields *f)
 {
     const char *p = s->at, **at = &p;
@@ -642,8 +644,8 @@ static int name_created(struct import *im, struct json_import *j, struct fields 
     return 0;
 }
 
-// The thread that starts: the one with its number or, where the line has none, the first that was created and has not
-// started yet.
+// Starts the thread with the number in the line or, without a number, the first created thread that
+// has not started.
 static int start_thread(struct import *im, struct json_import *j, const struct fields *f)
 {
     size_t i = 0;
@@ -659,12 +661,12 @@ static int start_thread(struct import *im, struct json_import *j, const struct f
     return import_name_thread(im, (uint32_t)f->pid, key, (uint32_t)f->tid);
 }
 
-// The number by which the event's thread goes.
+// Finds the key of the event's thread.
 static int find_key(struct import *im, struct json_import *j, struct fields *f, uint64_t *key)
 {
     int rc = 0;
     *key = f->tid;
-    // A workload's threads are numbered from 0, and the first to do anything is that one.
+    // Threads of a workload are numbered from 0, and thread 0 is the first with an event.
     if (!j->begun)
         j->is_raw = f->tid != 0;
     j->begun = true;
@@ -684,7 +686,7 @@ static int put_line(struct import *im, struct json_import *j, struct fields *f)
     struct event *ev = &f->ev;
     uint64_t key;
     unsigned class = event_infos[ev->kind].class;
-    // Halves of reallocs are in the reallocs, preexisting blocks show in what frees them.
+    // A realloc includes its halves, and preexisting blocks follow from their frees.
     if (class == HT_CLASS_HALF || (ev->kind == HT_PREEXISTING && !ev->size))
         return 0;
     if (f->has_error && !ev->error && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE))

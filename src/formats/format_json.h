@@ -1,23 +1,24 @@
-// The format json: an event as a JSON object on a line, which `dump --format json` prints, too.
+// The format json: one JSON object per event and line, as printed by `dump --format json`.
 #ifndef HEAPTAPE_FORMATS_FORMAT_JSON_H
 #define HEAPTAPE_FORMATS_FORMAT_JSON_H
 
 #include "base/buf.h"
 #include "formats/export.h"
 
-// What the calls of a file are. Slots: ev.ptr and .result are slots + 1, else addresses.
+// Properties of all calls. FORMAT_JSON_SLOTS: ev.ptr and ev.result are slot + 1, else addresses.
 enum format_json_calls { FORMAT_JSON_SLOTS = 1, FORMAT_JSON_TIMES = 2 };
 
-// The beginnings of objects, which only kind, process and thread tell apart. All zero at first.
+// Cache of the first part of an object, which depends only on kind, process and thread. Initialize
+// with zeros.
 struct format_json_heads {
     struct {
         uint64_t pid, tid;
-        unsigned kind, n; // bytes of `text`; 0: none
+        unsigned kind, n; // n: size of `text`, 0 for an unused entry
         char text[112];
     } heads[32];
 };
 
-// Appends the object and a newline. `calls`: FORMAT_JSON_*. 0 or -ENOMEM.
+// Appends an object and a newline. `calls` is a set of FORMAT_JSON_*. Returns 0 or -ENOMEM.
 int format_json_put(struct buf *to, struct format_json_heads *heads, const struct export_call *c,
                     unsigned calls);
 

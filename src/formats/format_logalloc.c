@@ -1,11 +1,12 @@
-// Firefox's logalloc: text, one call a line, blocks by their addresses.
+// Firefox's logalloc: text, one call per line, blocks by address.
 #include "formats/export.h"
 #include "formats/logalloc.h"
 #include "formats/text.h"
 
 #include <errno.h>
 
-// Firefox's thread ids are those of pthread_self, which are addresses: they are numbered. 0 or -ENOMEM.
+// Replaces large thread ids by small numbers, because Firefox writes pthread_self(), which is an
+// address. Returns 0 or -ENOMEM.
 static int shorten_tid(struct map *tids, uint64_t *tid)
 {
     if (*tid <= UINT32_MAX)
@@ -52,7 +53,8 @@ const struct format format_logalloc = {
             .state_bytes = sizeof(struct map),
             .release = release_logalloc,
             .several_processes = true,
-            // A realloc is logged when it has returned: its block may have been allocated again by then.
+            // A realloc is logged after it returned, when its old block may already be allocated
+            // again.
             .window = 1 << 12,
         },
     .export =

@@ -1,8 +1,9 @@
-// Firefox's logalloc as logalloc_munge.py leaves it: processes, threads and blocks are numbered.
+// Firefox's logalloc after logalloc_munge.py, which numbers processes, threads and blocks.
 //
-// The numbering is the script's: processes and, in each, threads from 1 on in the order in which they appear; blocks
-// from 1 on, NULL as an argument being a block that is never freed. Two faults of the script are not: a realloc that failed
-// leaves its block as it was, and a result that is live already gets a number of its own.
+// The numbers follow the script: processes, and threads in each process, are numbered from 1 in
+// order of appearance. Blocks are numbered from 1, and NULL as an argument is a block that is never
+// freed. Two faults of the script are avoided: a failed realloc keeps its block, and a result that
+// is already live gets a new number.
 #include "base/buf.h"
 #include "formats/export.h"
 #include "formats/logalloc.h"
@@ -12,26 +13,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// The blocks of a process that are live in a log under import, by slot. Slots are small numbers, unless a log is damaged:
-// those beyond what its length explains are kept apart.
+// Live blocks of a process, by slot. Used for reading. Slots above a limit that depends on the
+// length of the log, which only damaged logs have, are in `far`.
 struct munged_live {
     uint8_t *bits;
     size_t bytes;
     struct map far;
 };
 
-// Numbers for the live blocks of a process: from 1 on, and the number that has been free longest is assigned first.
-// All zero has no blocks.
+// Numbers of the live blocks of a process, from 1. The number that has been free longest is
+// assigned next. Initialize with zeros.
 struct munged_slots {
     struct map by_block;
-    uint64_t *free; // a ring
+    uint64_t *free; // ring buffer of free numbers
     size_t first, n_free, capacity;
-    uint64_t next; // numbers assigned so far
+    uint64_t next; // highest number assigned so far
 };
 
 struct munged_process {
-    struct munged_live live; // when a log is read
-    // When a log is written.
+    struct munged_live live; // used for reading
+    // Used for writing.
     uint64_t number;
     struct map threads; // tid + 1 → number
     struct munged_slots slots;
@@ -42,7 +43,7 @@ struct munged_log {
     struct munged_process **processes;
     size_t n, capacity;
     uint64_t last_pid;
-    struct munged_process *last; // NULL: none
+    struct munged_process *last; // may be NULL
 };
 
 static struct munged_process *process_new(struct munged_log *m, uint64_t pid)
@@ -93,7 +94,7 @@ static void release_export(struct export *x)
 
 enum { LIVE_BITS_A_LINE = 64, LIVE_FIRST_BYTES = 4096 };
 
-// Makes the bits reach to the slot if so many lines explain it.
+// Grows the bits to include `slot`, unless `slot` exceeds the limit for a log of `lines` lines.
 static int live_grow(struct munged_live *l, uint64_t slot, uint64_t lines)
 {
     size_t had = l->bytes;
@@ -103,7 +104,7 @@ static int live_grow(struct munged_live *l, uint64_t slot, uint64_t lines)
     if (HT_GROW(&l->bits, &l->bytes, want) < 0)
         return -ENOMEM;
     memset(l->bits + had, 0, l->bytes - had);
-    // What was beyond the bits is looked for there from now on.
+    // Copy the slots in `far` that the bits now include.
     for (size_t i = 0; i < l->far.capacity; i++) {
         uint64_t far = l->far.cells[i].key;
         if (l->far.cells[i].value && far / 8 < l->bytes)
@@ -112,7 +113,7 @@ static int live_grow(struct munged_live *l, uint64_t slot, uint64_t lines)
     return 0;
 }
 
-// True when the slot was live; it is no longer.
+// Returns whether the slot was live.
 static bool live_remove(struct munged_live *l, uint64_t slot)
 {
     if (slot / 8 >= l->bytes) {
@@ -136,7 +137,8 @@ static int live_add(struct munged_live *l, uint64_t slot, uint64_t lines)
     return 0;
 }
 
-// A block that is not live is NULL's: calls with other unknown blocks are in no munged log. 0 or -ENOMEM.
+// Treats a block that is not live as NULL, because a munged log has no other unknown blocks.
+// Returns 0 or -ENOMEM.
 static int name_blocks(struct munged_log *m, struct text_call *call, uint64_t lines)
 {
     struct event *ev = &call->event;
@@ -159,7 +161,7 @@ static int read_munged_line(struct import *im, struct text_line *line)
     return import_put(im, (uint32_t)call.pid, call.tid, &call.event);
 }
 
-// Assigns the block a number that no other block has. 0 when out of memory.
+// Assigns an unused number to the block. Returns 0 when out of memory.
 static uint64_t slots_assign(struct munged_slots *s, uint64_t block)
 {
     uint64_t number = s->n_free ? s->free[s->first] : s->next + 1;
@@ -189,7 +191,7 @@ static int slots_grow(struct munged_slots *s)
     return 0;
 }
 
-// The block's number is free again. 0 or -ENOMEM.
+// Frees the number of the block. Returns 0 or -ENOMEM.
 static int slots_remove(struct munged_slots *s, uint64_t block)
 {
     uint64_t number = map_get(&s->by_block, block);
@@ -202,7 +204,6 @@ static int slots_remove(struct munged_slots *s, uint64_t block)
     return 0;
 }
 
-// The block's number, 0 when it has none.
 static inline uint64_t slots_get(const struct munged_slots *s, uint64_t block)
 {
     return map_get(&s->by_block, block);
@@ -217,7 +218,8 @@ static uint64_t thread_of(struct munged_process *p, uint32_t tid)
     return map_put(&p->threads, tid + 1ull, number) < 0 ? 0 : number;
 }
 
-// The event's blocks become their numbers. 1; 0 when the call is to be dropped; -ENOMEM.
+// Replaces the blocks of the event by numbers. Returns 1, 0 if the call must be dropped, or
+// -ENOMEM.
 static int number_blocks(struct munged_slots *s, struct event *ev)
 {
     if (event_infos[ev->kind].fields & HT_F_PTR) {
@@ -234,7 +236,7 @@ static int number_blocks(struct munged_slots *s, struct event *ev)
     return ev->result ? 1 : -ENOMEM;
 }
 
-// Names the line that a raw log would have.
+// Drops a call and names it by its line in a raw log.
 static int drop(struct export *x, const struct export_call *c, const char *why)
 {
     char line[TEXT_EXPORT_LINE + 100], *to = line;
@@ -251,10 +253,10 @@ static int put_munged(struct export *x, const struct export_call *c)
     struct event ev = c->ev;
     if (c->failed)
         return drop(x, c, "its result is NULL");
-    // A result that is live already gets a number of its own.
+    // A result that is already live gets a new number, so an added free is not needed.
     if (c->added)
         return 0;
-    // What is left of a realloc without a result has freed its block.
+    // A realloc without a result freed its block.
     if (ev.kind == HT_REALLOC && !ev.result) {
         ev = (struct event){.kind = HT_FREE, .ptr = ev.ptr};
         x->freed_by_realloc++;
@@ -281,7 +283,7 @@ const struct format format_logalloc_munged = {
         },
     .export =
         {
-            // Failed calls are dropped here, to be named.
+            // put_munged drops failed calls, to name them.
             .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED |
                      FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES |
                      FORMAT_HOLDS_EARLIER | FORMAT_ALTERNATES,

@@ -1,5 +1,5 @@
-// The recordings that WebKit's MallocBench plays: 24 bytes each, in a total order. docs/reference/foreign-formats.md,
-// "mallocbench".
+// Recordings of WebKit's MallocBench: records of 24 bytes in a total order.
+// docs/reference/foreign-formats.md, "mallocbench".
 #include "base/bytes.h"
 #include "formats/import.h"
 

@@ -1,4 +1,5 @@
-// The raw trace of glibc's dj/malloc branch: an array of records, no header. docs/reference/foreign-formats.md, "mtrace".
+// Raw trace of glibc's dj/malloc branch: an array of records without a header.
+// docs/reference/foreign-formats.md, "mtrace".
 #include "base/bytes.h"
 #include "base/map.h"
 #include "formats/export.h"
@@ -7,7 +8,7 @@
 #include <errno.h>
 
 enum mtrace_type {
-    MTRACE_UNUSED = 0, // a hole
+    MTRACE_UNUSED = 0, // unused record
     MTRACE_MALLOC = 1,
     MTRACE_CALLOC = 2,
     MTRACE_FREE = 3,
@@ -16,7 +17,7 @@ enum mtrace_type {
     MTRACE_VALLOC = 6,
     MTRACE_PVALLOC = 7,
     MTRACE_POSIX_MEMALIGN = 8,
-    MTRACE_MAGIC = 255, // the first record
+    MTRACE_MAGIC = 255, // first record
 };
 
 enum {
@@ -25,12 +26,12 @@ enum {
     MAGIC_PTR = 0x1234,
     WORD_BYTES = 8,
     TYPE_BITS = 8,
-    CHUNK_STEP = 16,   // chunks are multiples of it
-    MALLOC_ALIGN = 16, // stands for the alignment that old records do not have
+    CHUNK_STEP = 16,   // granularity of chunk sizes
+    MALLOC_ALIGN = 16, // used for old records, which have no alignment
     PAGE_BYTES = 4096,
     // Offsets.
     AT_TID = 0,
-    AT_TYPE = 4, // its low byte; above it the path
+    AT_TYPE = 4, // type in the low byte, path in the other bytes
     AT_PTR1 = 8,
     AT_PTR2 = 16,
     AT_SIZE = 24,
@@ -43,8 +44,8 @@ static int not_mtrace(struct import *im, const char *what)
     return err_set(im->e, -EPROTO, "%s: expected %s at byte 0", im->source.in->name, what);
 }
 
-// Checks the MAGIC record and sets the size of a record. Behind an old one stands the next record, whose
-// first word is a thread's id; in a new one a size2 of zero.
+// Checks the MAGIC record and sets the size of a record. The word after an old MAGIC record is a
+// thread id, in a new record it is size2, which is 0.
 static int read_magic(struct import *im)
 {
     ssize_t n = import_source_want(&im->source, RECORD_BYTES, im->e);
@@ -66,8 +67,8 @@ static uint64_t alignment(const uint8_t *at, size_t record_bytes)
     return record_bytes == RECORD_BYTES ? get_u64(at + AT_SIZE2) : MALLOC_ALIGN;
 }
 
-// What glibc's malloc_usable_size returns for a chunk: all but the word before the block, or two words where it is a mapping of
-// its own, which begins a page.
+// Returns glibc's malloc_usable_size of a chunk: the chunk without the word before the block, or
+// without two words if the chunk is a mapping, which starts at a page boundary.
 static uint64_t usable_bytes(uint64_t chunk, uint64_t block)
 {
     bool mapped = chunk % PAGE_BYTES == 0 && block % PAGE_BYTES == 2 * WORD_BYTES;
@@ -75,7 +76,7 @@ static uint64_t usable_bytes(uint64_t chunk, uint64_t block)
     return chunk > head ? chunk - head : 0;
 }
 
-// The usable size of the block allocated or freed, if the record has it.
+// Returns the usable size of the block allocated or freed, or 0 if the record does not have it.
 static uint64_t usable(const uint8_t *at, size_t record_bytes, const struct event *ev)
 {
     if (record_bytes == OLD_RECORD_BYTES)
@@ -85,7 +86,7 @@ static uint64_t usable(const uint8_t *at, size_t record_bytes, const struct even
     return ev->result ? usable_bytes(get_u64(at + AT_SIZE3), ev->result) : 0;
 }
 
-// The event of the record: 1; 0 when it is none; -EBADMSG when there is no such type.
+// Decodes a record. Returns 1, 0 if the record is not an event, or -EBADMSG for an unknown type.
 static int decode(const uint8_t *at, size_t record_bytes, struct event *ev)
 {
     uint64_t ptr1 = get_u64(at + AT_PTR1);
@@ -146,23 +147,24 @@ static int read_record(struct import *im, const uint8_t *at)
     return rc;
 }
 
-// In a chunk's size, as glibc's malloc has it in the word before the block: the chunk is a mapping of its own.
+// Flag in a chunk size, as in glibc's malloc_chunk: the chunk is a mapping.
 #define CHUNK_IS_MAPPED 2ull
 
 struct mtrace_export {
-    struct map
-        chunks; // by block: what glibc's malloc used for it or would have, and CHUNK_IS_MAPPED
-    bool glibc; // its malloc was recorded
+    // By block: size of the chunk that glibc's malloc used or would have used, with
+    // CHUNK_IS_MAPPED.
+    struct map chunks;
+    bool glibc; // the trace was recorded on glibc's malloc
 };
 
-// The chunk that glibc makes of a request: a word before it, in steps of 16 bytes, 32 at least.
+// Size of glibc's chunk for a request: one more word, a multiple of 16 bytes, at least 32.
 static uint64_t chunk_bytes(uint64_t size)
 {
     return size < 24 ? 32 : size > UINT64_MAX - 32 ? size : (size + 8 + 15) & ~15ull;
 }
 
-// The chunk of a block whose usable size is known. That of glibc's ends in the middle of a step, as a chunk lends its last
-// word from the next one, unless the chunk is a mapping of its own.
+// Size of the chunk of a block with this usable size. A chunk of glibc uses the first word of the
+// next chunk, so its usable size is not a multiple of CHUNK_STEP unless the chunk is a mapping.
 static uint64_t chunk_of_usable(uint64_t usable)
 {
     return usable % CHUNK_STEP ? usable + WORD_BYTES : (usable + 2 * WORD_BYTES) | CHUNK_IS_MAPPED;
@@ -178,8 +180,8 @@ static uint64_t chunk_of_result(const struct export_call *c, bool glibc)
     return chunk_bytes(event_requested(c->ev.kind, c->ev.size, c->ev.count));
 }
 
-// What the wrapper of a call can know of the path that malloc took: whether blocks are mappings of their own, and whether a
-// realloc made a new block. Only where usable sizes say so, of glibc.
+// Derives malloc's path from the chunks before and after the call: whether they are mappings, and
+// whether a realloc moved the block. Only for glibc with usable sizes.
 static uint64_t path_of(const struct export_call *c, bool glibc, uint64_t before, uint64_t after)
 {
     const struct event *ev = &c->ev;
@@ -187,7 +189,7 @@ static uint64_t path_of(const struct export_call *c, bool glibc, uint64_t before
     bool moved = ev->ptr && ev->result && ev->ptr != ev->result;
     if (ev->notes[HT_NOTE_PATH] || !glibc)
         return ev->notes[HT_NOTE_PATH];
-    // A mapping that stays one is resized as it is.
+    // mremap resized the mapping.
     if (was_mapped && is_mapped)
         return 0;
     return (uint64_t)is_mapped << HT_PATH_MMAP | (uint64_t)was_mapped << HT_PATH_MUNMAP |
@@ -200,7 +202,7 @@ static int set_chunk(struct export *x, uint64_t block, uint64_t bytes)
     return map_put(&m->chunks, block, bytes) < 0 ? export_no_memory(x) : 0;
 }
 
-// The block is freed.
+// Removes the chunk of a freed block and returns its size.
 static uint64_t remove_chunk(const struct export *x, uint64_t block)
 {
     struct mtrace_export *m = x->state;
@@ -220,7 +222,7 @@ static void put_record(struct export *x, uint32_t tid, uint32_t type, const uint
     export_buffer_commit(&x->out, to + RECORD_BYTES);
 }
 
-// To trace2wl, threads whose numbers differ in the low 3 bits only are one.
+// trace2wl ignores the low 3 bits of thread numbers.
 static uint32_t tid_of(const struct export_call *c)
 {
     return (c->thread + 1) << 3;

@@ -1,5 +1,5 @@
-// The raw trace of gperftools' wip-malloc-tracing: buffers of the threads' events, in the order in which they were flushed.
-// docs/reference/foreign-formats.md, "tcmalloc".
+// Raw trace of gperftools' branch wip-malloc-tracing: buffers of events of one thread each, ordered
+// by the time when they were flushed. docs/reference/foreign-formats.md, "tcmalloc".
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/varint.h"
@@ -17,7 +17,7 @@ enum tcmalloc_type {
     TCMALLOC_TOKENS = 2,
     TCMALLOC_BUFFER = 3,
     TCMALLOC_FREE_SIZED = 4,
-    TCMALLOC_LONG = 7, // the low 8 bits are the type
+    TCMALLOC_LONG = 7, // the type is in the low 8 bits
     TCMALLOC_DEATH = 0x07,
     TCMALLOC_END = 0x0f,
     TCMALLOC_REALLOC = 0x17,
@@ -27,29 +27,29 @@ enum tcmalloc_type {
 };
 
 enum {
-    TCMALLOC_TYPE_BITS = 3,      // in an item's first number
-    TCMALLOC_LONG_TYPE_BITS = 8, // of the types whose low bits are TCMALLOC_LONG
-    TCMALLOC_NUMBER_BYTES = 9,   // of a varint at most
-    TCMALLOC_CPU_BITS = 10,      // of ts|cpu
+    TCMALLOC_TYPE_BITS = 3,      // in the first number of an item
+    TCMALLOC_LONG_TYPE_BITS = 8, // for types whose low bits are TCMALLOC_LONG
+    TCMALLOC_NUMBER_BYTES = 9,   // maximum length of a varint
+    TCMALLOC_CPU_BITS = 10,      // in ts|cpu
     TCMALLOC_SIZE_UNIT = 8,
 };
 
-// From here on no allocation succeeds: an address has 47 bits.
+// Allocations of this size or more always fail: addresses have 47 bits.
 #define NO_SIZE (1ull << 47)
 
 enum {
-    ITEM_BYTES =
-        3 * TCMALLOC_NUMBER_BYTES, // of an event, or of what stands before a buffer's events
-    SLOTS_FIRST = 1,               // token 0 must not become address 0
+    // Maximum length of an event, or of the numbers before a buffer's events.
+    ITEM_BYTES = 3 * TCMALLOC_NUMBER_BYTES,
+    SLOTS_FIRST = 1, // keeps token 0 from becoming address 0
 };
 
-// What the deltas of a thread's events are to; they run on from buffer to buffer.
+// State of a thread's deltas, which continue from buffer to buffer.
 struct tcmalloc_thread {
     uint64_t id;
-    uint64_t size_units, freed; // of the events before
-    unsigned lost_bits;         // of size_units, the highest
+    uint64_t size_units, freed; // values after the previous event
+    unsigned lost_bits;         // number of unknown high bits in size_units
     uint64_t next_token;
-    uint64_t flushed_ns; // its buffer before
+    uint64_t flushed_ns; // when its previous buffer was flushed
     bool has_tokens;
 };
 
@@ -58,12 +58,13 @@ struct tcmalloc_import {
     struct map by_id; // thread's id → index + 1
     struct tcmalloc_thread *threads;
     size_t n, capacity;
-    // Of the buffer under work.
+    // The current buffer.
     size_t thread;
     uint64_t begin_ns, end_ns, bytes, left;
 };
 
-// The number of trailing zero bits of the first byte is the length. Returns the bytes used, 0 when it is cut off.
+// Parses a varint. The number of trailing zero bits of the first byte is the length less one.
+// Returns the number of bytes used, or 0 if the varint is truncated.
 static inline size_t get_number(const uint8_t *at, size_t n, uint64_t *v)
 {
     if (__builtin_expect(n >= TCMALLOC_NUMBER_BYTES, 1)) {
@@ -97,7 +98,8 @@ static int get_thread(struct tcmalloc_import *t, uint64_t id)
     return 0;
 }
 
-// A buffer has the time when it was flushed: its events are spread over the time since the one before.
+// Returns an estimated time: the events of a buffer are spread evenly between the previous flush
+// and its own.
 static uint64_t stamp_now(const struct tcmalloc_import *t)
 {
     double part = (double)(t->bytes - t->left) / (double)t->bytes;
@@ -109,9 +111,9 @@ static uint64_t address(uint64_t token)
     return (token + SLOTS_FIRST) << 4;
 }
 
-// The change of the size stands above `type_bits` bits of type in a word of 64: of the change to or from a huge size, with
-// which the call failed, the highest bits are lost. So sizes are numbers modulo 2^60, and 2^55 from a huge one behind a
-// longer type until the next that is not huge.
+// Applies the change of the size in the high bits of `word`. When a call failed for a huge size,
+// the change loses its highest bits. Sizes are therefore computed modulo 2^60, and modulo 2^55
+// after a huge size in an event with a longer type, until a size is not huge.
 static void read_size(struct tcmalloc_thread *s, uint64_t word, unsigned type_bits,
                       struct event *ev)
 {
@@ -131,7 +133,8 @@ static void free_token(struct tcmalloc_thread *s, uint64_t delta, struct event *
     ev->ptr = address(s->freed);
 }
 
-// The event of kind `type` whose first number is `word`, the next one `more`. Its kind is 0 for what is none.
+// Decodes the event with type `type`, first number `word` and second number `more`. The kind of the
+// result is 0 if the item is not an event.
 static struct event event_of(struct tcmalloc_thread *s, unsigned type, uint64_t word, uint64_t more)
 {
     struct event ev = {0};
@@ -141,7 +144,7 @@ static struct event event_of(struct tcmalloc_thread *s, unsigned type, uint64_t 
         read_size(s, word, 3, &ev);
         break;
     case TCMALLOC_FREE:
-    case TCMALLOC_FREE_SIZED: // without the size
+    case TCMALLOC_FREE_SIZED: // the trace has no size
         ev.kind = HT_FREE;
         free_token(s, word >> 3, &ev);
         break;
@@ -169,7 +172,8 @@ static bool is_event(unsigned type)
            type == TCMALLOC_TOKENS || type == TCMALLOC_REALLOC || type == TCMALLOC_MEMALIGN;
 }
 
-// One event of the buffer. 0 or a negative errno; *used is 0 when what follows cannot be made out.
+// Reads one event of the buffer. Returns 0 or a negative errno. *used is 0 if the rest of the
+// buffer cannot be decoded.
 static inline int read_event(struct tcmalloc_import *t, const uint8_t *at, size_t n, size_t *used)
 {
     struct import *im = t->im;
@@ -207,8 +211,8 @@ static int cut_off(struct tcmalloc_import *t, const char *what)
     return import_cut_off(t->im, import_source_offset(&t->im->source), what);
 }
 
-// The events of a buffer, t->left bytes of them. What cannot be made out is skipped with the rest of the buffer. 0, 1 when
-// the input ends in it, or a negative errno.
+// Reads the t->left bytes of events of a buffer. Skips the rest of the buffer after an event that
+// cannot be decoded. Returns 0, 1 if the input ends inside the buffer, or a negative errno.
 static int read_events(struct tcmalloc_import *t)
 {
     struct import_source *s = &t->im->source;
@@ -267,13 +271,13 @@ static int thread_dies(struct tcmalloc_import *t, uint64_t id, uint64_t ts)
     struct event ev = {.kind = HT_THREAD_END, .stamp = ts};
     if (rc == 0)
         rc = import_put(t->im, 1, id, &ev);
-    // The number may come again.
+    // The thread id may be reused.
     if (rc == 0)
         t->threads[t->thread] = (struct tcmalloc_thread){.id = id};
     return rc;
 }
 
-// How many numbers an item of the outer level has; 0: there is none of this type.
+// Returns how many numbers an item of the outer level has, or 0 for an unknown type.
 static unsigned numbers_of(unsigned type)
 {
     switch (type) {
@@ -305,7 +309,7 @@ static int do_item(struct tcmalloc_import *t, unsigned type, const uint64_t v[3]
     return 0;
 }
 
-// One item of the outer level: 0, 1 at the end of the trace, or a negative errno.
+// Reads one item of the outer level. Returns 0, 1 at the end of the trace, or a negative errno.
 static int read_item(struct tcmalloc_import *t)
 {
     struct import_source *s = &t->im->source;
@@ -353,33 +357,34 @@ static int tcmalloc_import(struct import *im)
     return rc < 0 ? rc : 0;
 }
 
-// Writes the raw trace of gperftools' wip-malloc-tracing. Calls come in a total order, and so the buffers stand: each has
-// the calls of a thread up to one of another thread.
+// Writing. Calls arrive in a total order, so each buffer has the calls of one thread up to the next
+// call of another thread.
 
 enum {
-    TOKENS_A_RANGE = 1024,   // a thread numbers its allocations in ranges of so many
+    TOKENS_A_RANGE = 1024,   // size of the token range of a thread
     MAX_BUFFER_BYTES = 4096, // of a thread's events
-    NO_TIME_STEP = 1, // without timestamps, each call is so many units of time after the one before
+    NO_TIME_STEP = 1,        // time between calls without timestamps
 };
 
-// What the deltas of a thread's events are to.
+// State of a thread's deltas.
 struct tcmalloc_writer {
     uint64_t size_units, freed, next_token;
-    unsigned tokens_left; // of its range
+    unsigned tokens_left; // in the current range
 };
 
 struct tcmalloc_export {
-    struct tcmalloc_writer *threads; // by number
+    struct tcmalloc_writer *threads; // by thread number
     size_t n, capacity;
-    uint64_t *tokens; // by slot + 1: its block's token
+    uint64_t *tokens; // token of a block, by slot + 1
     size_t n_tokens, tokens_capacity;
-    uint64_t next_token; // of all threads
-    uint32_t thread;     // the one with events in `events`
+    uint64_t next_token; // start of the next range
+    uint32_t thread;     // the thread of the current buffer
     uint64_t ts, calls;
-    struct buf events; // the buffer under work
+    struct buf events; // events of the current buffer
 };
 
-// The number of trailing zero bits of the first byte is the length less one; a zero byte announces 8 bytes.
+// Writes a varint. The number of trailing zero bits of the first byte is the length less one; after
+// a zero byte come 8 bytes.
 static uint8_t *put_number(uint8_t *to, uint64_t v)
 {
     unsigned bytes = v ? ((unsigned)(63 - __builtin_clzll(v))) / 7 + 1 : 1;
@@ -413,7 +418,7 @@ static void flush(struct export *x)
     t->events.size = 0;
 }
 
-// An event of the buffer: its numbers, and whether it has the second one.
+// Appends an event with one number, or two numbers if `two`.
 static int put_event(struct export *x, uint64_t first, bool two, uint64_t second)
 {
     struct tcmalloc_export *t = x->state;
@@ -425,7 +430,7 @@ static int put_event(struct export *x, uint64_t first, bool two, uint64_t second
     return 0;
 }
 
-// The thread's next token, as that of the block.
+// Assigns the thread's next token to the block.
 static int give_token(struct export *x, struct tcmalloc_writer *w, uint64_t block)
 {
     struct tcmalloc_export *t = x->state;
@@ -443,7 +448,7 @@ static int give_token(struct export *x, struct tcmalloc_writer *w, uint64_t bloc
     return rc;
 }
 
-// The change of the size, modulo what the bits above a type hold.
+// Returns the change of the size. High bits that do not fit above the type are lost.
 static uint64_t size_change(struct tcmalloc_writer *w, uint64_t bytes)
 {
     uint64_t units = bytes / TCMALLOC_SIZE_UNIT + (bytes % TCMALLOC_SIZE_UNIT != 0);
@@ -538,7 +543,8 @@ const struct format format_tcmalloc = {
     .import =
         {
             .read = tcmalloc_import,
-            // An allocation may stand in a buffer that is flushed long after that of the thread that frees the block.
+            // The buffer with an allocation may be flushed long after the buffer of another thread
+            // with the free.
             .window = 10000000000u,
         },
     .export =

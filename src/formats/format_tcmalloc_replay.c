@@ -1,4 +1,4 @@
-// The instructions that gperftools' postprocess makes and its replay plays: 24 bytes each, in a total order.
+// Instructions for gperftools' malloc-trace-replay: records of 24 bytes in a total order.
 // docs/reference/foreign-formats.md, "tcmalloc-replay".
 #include "base/bytes.h"
 #include "formats/export.h"
@@ -9,7 +9,7 @@
 enum instruction {
     INSTRUCTION_MALLOC = 0,
     INSTRUCTION_FREE = 1,
-    INSTRUCTION_FREE_SIZED = 2, // the size is the second word
+    INSTRUCTION_FREE_SIZED = 2, // second word: size
     INSTRUCTION_MEMALIGN = 3,
     INSTRUCTION_REALLOC = 4,
     INSTRUCTION_SWITCH_THREAD = 5,
@@ -23,7 +23,7 @@ enum {
     CPU_BITS = 10, // times are multiples of 1,024 ns
 };
 
-#define MAX_REGISTERS (1u << 30) // of the stock player
+#define MAX_REGISTERS (1u << 30) // limit of the original player
 
 struct replay_import {
     uint64_t thread, ts;
@@ -97,7 +97,7 @@ static void put_instruction(struct export *x, enum instruction type, uint64_t re
     export_buffer_commit(&x->out, to + INSTRUCTION_BYTES);
 }
 
-// The player wants the threads' names to change with each switch, and none after a thread has been killed.
+// The player requires that each switch changes the thread, and a switch after a thread was killed.
 static void put_position(struct export *x, const struct export_call *c)
 {
     struct replay_export *r = x->state;
@@ -136,7 +136,7 @@ static int replay_put(struct export *x, const struct export_call *c)
         r->in_thread = false;
         break;
     case HT_REALLOC:
-        // The player aborts where realloc returns NULL, as glibc's does for 0 bytes.
+        // The player aborts if realloc returns NULL, as glibc's does for 0 bytes.
         if (ev->ptr) {
             put_instruction(x, INSTRUCTION_REALLOC, reg, ev->result - 1, ev->size ? ev->size : 1);
             break;
@@ -148,7 +148,7 @@ static int replay_put(struct export *x, const struct export_call *c)
     return 0;
 }
 
-// The player does not play the last instruction, so that one is of no account.
+// The player ignores the last instruction, so append one without effect.
 static int replay_end(struct export *x)
 {
     const struct replay_export *r = x->state;

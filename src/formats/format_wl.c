@@ -1,5 +1,5 @@
-// The workload of glibc's dj/malloc branch (trace2wl, trace_run): a stream of ops for each thread, parted by syncs.
-// docs/reference/foreign-formats.md, "wl".
+// Workload of glibc's dj/malloc branch (trace2wl, trace_run): a stream of ops per thread,
+// synchronized by syncs. docs/reference/foreign-formats.md, "wl".
 #include "formats/export.h"
 #include "formats/import.h"
 #include "formats/streams.h"
@@ -29,11 +29,12 @@ enum wl_op {
 
 enum { VARINT_BYTES = 10, OP_BYTES = 1 + 3 * VARINT_BYTES };
 
-// How far a thread has come, for the syncs.
+// State of a thread for the syncs.
 struct wl_thread {
-    uint64_t ops;     // calls seen, the dropped ones included
-    struct map known; // other thread + 1 → how many of its calls the last sync with it comes after
-    struct workload_dependency *dependencies; // of dropped calls, for the next one written
+    uint64_t ops;     // calls so far, including dropped calls
+    struct map known; // other thread + 1 → number of its calls before the last sync with it
+    // dependencies of dropped calls, for the next call that is written
+    struct workload_dependency *dependencies;
     size_t n_dependencies, dependencies_capacity;
 };
 
@@ -41,7 +42,7 @@ struct wl_export {
     struct streams streams;
     struct wl_thread *threads;
     size_t n, capacity;
-    uint64_t highest; // index
+    uint64_t highest; // highest index of a block
     uint64_t syncs;
 };
 
@@ -71,8 +72,8 @@ static int put_sync(struct wl_export *w, uint32_t thread, enum wl_op op)
                        (size_t)(put_varint(bytes + 1, w->syncs) - bytes));
 }
 
-// The other thread posts a sync where it is now, which is behind the op that is depended on: all calls come in a valid
-// order. A dependency that an earlier sync implies needs none.
+// The other thread posts a sync at its current position, which is after the op that is depended on,
+// because calls arrive in a valid order. Does nothing if an earlier sync implies the dependency.
 static int put_dependency(struct export *x, uint32_t thread, const struct workload_dependency *d)
 {
     struct wl_export *w = x->state;
@@ -113,7 +114,7 @@ static enum wl_op op_of(const struct event *ev)
     return WL_MALLOC;
 }
 
-// The indices are slots + 1; 0 stands for NULL.
+// Block indices are slot + 1; 0 is NULL.
 static uint8_t *put_operands(uint8_t *to, enum wl_op op, const struct event *ev)
 {
     if (op == WL_FREE)
@@ -121,7 +122,7 @@ static uint8_t *put_operands(uint8_t *to, enum wl_op op, const struct event *ev)
     to = put_varint(to, ev->result);
     if (op == WL_REALLOC)
         to = put_varint(to, ev->ptr);
-    // The player checks the alignment of what it gets, by a mask that 0 would make of all bits.
+    // The player checks the alignment of blocks with the mask align - 1, so align must not be 0.
     if (op == WL_MEMALIGN)
         to = put_varint(to, ev->align ? ev->align : 1);
     return put_varint(to, event_requested(ev->kind, ev->size, ev->count));
@@ -151,7 +152,7 @@ static int wl_put(struct export *x, const struct export_call *c)
                        (size_t)(put_operands(bytes + 1, op, &c->ev) - bytes));
 }
 
-// The next call of the thread gets the dependencies of a dropped one.
+// Passes the dependencies of a dropped call to the thread's next call.
 static int wl_drop(struct export *x, const struct export_call *c)
 {
     struct wl_thread *self = thread_of(x, c->thread);
@@ -180,8 +181,9 @@ static void put_item(struct export_buffer *to, enum wl_op op, uint64_t v)
     export_buffer_commit(to, put_varint(at, v));
 }
 
-// Offsets of the streams in the file, in an array that the caller frees; NULL when out of memory. They follow the header,
-// whose length depends on how many bytes they have: it grows until all fits.
+// Returns the offsets of the streams in the file as an array that the caller frees, or NULL when
+// out of memory. The streams follow the header, whose length depends on the offsets: increases the
+// length until it is stable.
 static uint64_t *lay_out(const struct streams *s, size_t head_bytes)
 {
     uint64_t *offsets = malloc((s->n + 1) * sizeof *offsets);
@@ -207,7 +209,7 @@ static int wl_end(struct export *x)
         if (rc < 0)
             return rc;
     }
-    // The player's table of syncs is as long as stated, and they begin with 1.
+    // The player's table has exactly this many syncs, numbered from 1.
     const uint64_t facts[] = {w->highest + 1, w->syncs + 1, w->streams.n};
     size_t head_bytes =
         3 + varint_bytes(facts[0]) + varint_bytes(facts[1]) + varint_bytes(facts[2]) + 1;
@@ -242,26 +244,26 @@ static void wl_release(struct export *x)
     streams_release(&w->streams);
 }
 
-// Reads wl files: plays the threads' streams against their syncs. The threads advance alike, each by the same part of its
-// stream at a time, because that is how they are most likely to have run.
+// Reading. Players execute the streams of the threads and block at syncs. In each pass all streams
+// advance by the same fraction of their length, as the recorded threads most likely did.
 
 enum {
-    WINDOWS_BYTES = 32 << 20, // for what is read of all streams at a time
+    WINDOWS_BYTES = 32 << 20, // for the windows of all streams
     MAX_WINDOW_BYTES = 1 << 16,
-    MIN_WINDOW_BYTES = 64, // holds any op
-    PASS_BYTES = 256,      // of the longest stream that are played before the other streams go on
+    MIN_WINDOW_BYTES = 64, // more than an op
+    PASS_BYTES = 256,      // per pass, of the longest stream
     NOBODY = 0xffffffff,
 };
 
 struct wl_player {
-    uint64_t offset;     // of bytes[0] in the file
-    uint64_t start, end; // of the stream: it ends where the next one begins at the latest
-    uint64_t pass_bytes; // how much of it is played in a pass
+    uint64_t offset;     // offset of bytes[0] in the file
+    uint64_t start, end; // of the stream; `end` is where the next stream begins
+    uint64_t pass_bytes; // bytes per pass
     uint64_t pass_end;
     uint8_t *bytes;
     uint32_t at, n;
-    uint32_t next; // waiting for the same sync
-    uint64_t sync; // waited for
+    uint32_t next; // next player that waits for the same sync
+    uint64_t sync; // the sync that this player waits for
     bool done;
 };
 
@@ -271,15 +273,15 @@ struct wl_import {
     struct wl_player *players;
     size_t n, capacity;
     size_t window_bytes;
-    uint8_t *posted; // one bit a sync
+    uint8_t *posted; // one bit per sync
     size_t posted_bytes;
-    struct map waiting; // sync → first player that waits for it + 1
-    uint32_t *ready;    // players that can go on
+    struct map waiting; // sync → first waiting player + 1
+    uint32_t *ready;    // players that are not blocked
     size_t n_ready;
     uint32_t n_blocked;
 };
 
-// The bytes used, 0 when it is cut off or has more than 64 bits.
+// Returns the number of bytes used, or 0 if the varint is truncated or exceeds 64 bits.
 static size_t get_varint(const uint8_t *at, size_t n, uint64_t *v)
 {
     uint64_t r = 0;
@@ -395,7 +397,7 @@ static int set_passes(struct wl_import *w)
 static int begin_players(struct wl_import *w)
 {
     int rc = set_passes(w);
-    // Twice: one that blocks and is woken within a pass stands in it twice.
+    // A player that blocks and wakes within a pass is in the list twice.
     w->ready = rc == 0 ? malloc(2 * w->n * sizeof *w->ready) : NULL;
     if (!w->ready)
         return import_no_memory(w->im);
@@ -408,7 +410,7 @@ static int begin_players(struct wl_import *w)
     return 0;
 }
 
-// Makes sure that the next op is in the window, as far as the file has it.
+// Reads the next op of the stream into the window, unless the file ends before.
 static int fill(struct wl_import *w, struct wl_player *p)
 {
     if (!p->bytes)
@@ -446,7 +448,7 @@ static bool is_posted(const struct wl_import *w, uint64_t sync)
     return sync / 8 < w->posted_bytes && w->posted[sync / 8] >> sync % 8 & 1;
 }
 
-// All that wait for it can go on.
+// Posts a sync and wakes the players that wait for it.
 static int post(struct wl_import *w, uint64_t sync)
 {
     size_t had = w->posted_bytes;
@@ -462,7 +464,7 @@ static int post(struct wl_import *w, uint64_t sync)
     return first ? map_put(&w->waiting, sync, NOBODY + 1ull) : 0;
 }
 
-// 1: the player is put aside.
+// Returns 1 if the player is blocked.
 static int wait_for(struct wl_import *w, struct wl_player *p, uint64_t sync)
 {
     if (is_posted(w, sync))
@@ -477,7 +479,7 @@ static int wait_for(struct wl_import *w, struct wl_player *p, uint64_t sync)
 
 struct op_info {
     uint8_t operands;
-    uint8_t indices; // how many of them, the first ones, name blocks
+    uint8_t indices; // number of leading operands that are blocks
     uint8_t kind;
 };
 
@@ -510,8 +512,8 @@ static struct event event_of(unsigned op, const uint64_t v[3])
     return ev;
 }
 
-// The op at the window's start: 1 when it is whole and its operands can be, and *bytes is set; else 0 or a negative errno:
-// what follows in the stream cannot be made out.
+// Decodes the op at the start of the window. Returns 1 with *bytes set. Returns 0 or a negative
+// errno for an invalid op, after which the rest of the stream cannot be decoded.
 static int decode(struct wl_import *w, struct wl_player *p, uint64_t v[3], size_t *bytes)
 {
     const uint8_t *at = p->bytes + p->at;
@@ -532,7 +534,7 @@ static int decode(struct wl_import *w, struct wl_player *p, uint64_t v[3], size_
     return 1;
 }
 
-// A bad operand: the op is skipped under keep_going.
+// Checks the operands. Returns 1, or the result of import_bad.
 static int check_operands(struct wl_import *w, const struct wl_player *p, unsigned op,
                           const uint64_t v[3])
 {
@@ -543,7 +545,7 @@ static int check_operands(struct wl_import *w, const struct wl_player *p, unsign
                               (unsigned long long)w->n_ptrs, (unsigned long long)v[i]);
     }
     bool syncs = op == WL_SYNC_R || op == WL_SYNC_W;
-    // The stock converter states one less than the number of syncs.
+    // trace2wl writes one less than the number of syncs.
     if (syncs && (v[0] > w->n_syncs || v[0] > w->file_bytes))
         return import_bad(w->im, offset, "expected a sync up to %llu, found %llu",
                           (unsigned long long)w->n_syncs, (unsigned long long)v[0]);
@@ -564,7 +566,7 @@ static int do_op(struct wl_import *w, struct wl_player *p, unsigned op, const ui
     return import_put(w->im, 1, (uint64_t)(p - w->players) + 1, &ev);
 }
 
-// One op: 0 to go on, 1 when the player has to wait, or a negative errno.
+// Executes one op. Returns 0, 1 if the player is blocked, or a negative errno.
 static int step(struct wl_import *w, struct wl_player *p)
 {
     uint64_t v[3] = {0};
@@ -589,7 +591,7 @@ static int step(struct wl_import *w, struct wl_player *p)
     return rc;
 }
 
-// Plays one pass of each player that can go on.
+// Executes one pass of each player that is not blocked.
 static int play_pass(struct wl_import *w)
 {
     size_t kept = 0, n = w->n_ready;
@@ -604,13 +606,13 @@ static int play_pass(struct wl_import *w)
         if (rc == 0 && !p->done)
             w->ready[kept++] = w->ready[i];
     }
-    // Those that were woken stand behind the others.
+    // Players that woke during the pass are at the end of the list.
     memmove(w->ready + kept, w->ready + n, (w->n_ready - n) * sizeof *w->ready);
     w->n_ready -= n - kept;
     return 0;
 }
 
-// No player can go on. Under keep_going the syncs that are waited for count as posted.
+// All players are blocked. Under keep_going, posts the syncs that they wait for.
 static int release_blocked(struct wl_import *w)
 {
     for (size_t i = 0; i < w->n; i++) {
@@ -643,7 +645,7 @@ static int wl_import(struct import *im)
 {
     struct wl_import w = {.im = im, .file_bytes = im->source.in->size_bytes};
     int rc = read_header(&w);
-    // The export of a workload without calls has no threads.
+    // An exported workload without calls has no threads.
     if (rc == 0 && w.n)
         rc = begin_players(&w);
     if (rc == 0 && w.n)

@@ -1,11 +1,11 @@
-// THE table of foreign formats. The registry, the choices of `import --format` and `export --format`, their help and man
-// pages are derived from it.
+// The table of foreign formats. The registry, the files that are compiled, the choices of `import
+// --format` and `export --format`, their help and their man pages are derived from it.
 //
 // FORMATS_TABLE(X) calls X(symbol, name, direction, what) for each format:
-//   symbol     its code is src/formats/format_SYMBOL.c, which defines `const struct format format_SYMBOL`
-//   name       on the command line
+//   symbol     src/formats/format_SYMBOL.c defines `const struct format format_SYMBOL`
+//   name       the name on the command line
 //   direction  IMPORT, EXPORT or BOTH
-//   what       one clause for --help that says what the files are; docs/man/ explains what they cannot hold
+//   what       one clause for --help that says what the files are; docs/man/ lists the losses
 #ifndef HEAPTAPE_FORMATS_FORMATS_TABLE_H
 #define HEAPTAPE_FORMATS_FORMATS_TABLE_H
 
@@ -37,7 +37,7 @@
       "JSON lines, as 'heaptape dump --format json' prints")
 // clang-format on
 
-// The arguments if formats of this direction are read, or written; else nothing.
+// Expand to their arguments if formats of this direction are read, or written.
 #define FORMATS_IF_READ_IMPORT(...) __VA_ARGS__
 #define FORMATS_IF_READ_EXPORT(...)
 #define FORMATS_IF_READ_BOTH(...) __VA_ARGS__
@@ -53,7 +53,8 @@
 #define FORMATS_EXPORT_WORD(symbol, name, direction, what)                                         \
     FORMATS_IF_WRITTEN_##direction({name, what}, )
 
-// "json|mtrace|…", and a row of struct command_word for each format, for the tables of the command line.
+// Choices as "|mtrace|wl|…" without the first character, and a row of struct command_word for each
+// format.
 #define FORMATS_IMPORT_CHOICES (&(FORMATS_TABLE(FORMATS_IMPORT_CHOICE))[1])
 #define FORMATS_EXPORT_CHOICES (&(FORMATS_TABLE(FORMATS_EXPORT_CHOICE))[1])
 #define FORMATS_IMPORT_WORDS   FORMATS_TABLE(FORMATS_IMPORT_WORD)

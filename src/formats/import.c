@@ -11,27 +11,27 @@
 
 enum {
     BATCH_WORDS = 1 << 16,
-    EVENT_WORDS =
-        24, // of an event without text, at most: epoch, base, notes, a realloc's two long records
-    // Memory of import_put and of the conversion for each thread, live block and definition.
+    // Maximum for an event without text: epoch, base, notes, and the two long records of a realloc.
+    EVENT_WORDS = 24,
+    // Memory that import_put and the conversion need per thread, live block and definition.
     THREAD_BYTES = 8192,
     BLOCK_BYTES = 64,
-    DEFINITION_BYTES = 104, // of a module or stack, and its text
-    // An import may keep FIRST_KEPT bytes and this many for each byte of the file.
+    DEFINITION_BYTES = 104, // of a module or stack, plus its text
+    // Limit of import_keep: FIRST_KEPT bytes, plus this many per byte of the file.
     KEPT_FOR_EACH = 64,
     FIRST_KEPT = 512 << 20,
 };
 
-// Later than any time: 146 years in ns. A greater stamp is no time, and would leave no space for those after it.
+// Stamps from here on (146 years in ns) are treated as missing, so that later stamps have space.
 #define LATEST_STAMP (1ull << 62)
 
-// One thread of one process: the words of the batch under work.
+// A thread, with its words in the current batch.
 struct import_thread {
     uint32_t process, number, tid;
     bool created, ended;
     uint32_t creator;
-    struct codec_state before, state; // before words[0], and after the last
-    uint64_t first_word;              // of the stream
+    struct codec_state before, state; // before words[0], and after the last word
+    uint64_t first_word;              // index of words[0] in the stream
     uint64_t *words;
     size_t n, capacity;
 };
@@ -195,7 +195,7 @@ static int end_batch(struct import *im)
     return rc;
 }
 
-// Reserves space for an event's records, and cuts its text to what a record holds.
+// Reserves space for the records of an event, and truncates its text to the maximum of a record.
 static int words_reserve(struct import *im, struct import_thread *t, struct event *ev)
 {
     ev->text_bytes = ev->text_bytes < CODEC_MAX_TEXT_BYTES ? ev->text_bytes : CODEC_MAX_TEXT_BYTES;
@@ -214,12 +214,12 @@ static void put_record(struct import_thread *t, struct event *ev)
     if (event_infos[ev->kind].class == HT_CLASS_RESIZE && ev->ptr) {
         at = codec_put(&t->state, at, ev->stamp,
                        &(struct event){.kind = HT_REALLOC_BEGIN, .ptr = ev->ptr});
-        ev->ptr = 0; // the release half has it
+        ev->ptr = 0; // the release half holds it
     }
     t->n = (size_t)(codec_put(&t->state, at, ev->stamp, ev) - t->words);
 }
 
-// What formats leave out.
+// Sets the error of a failed call that has neither result nor error.
 static void complete(struct event *ev)
 {
     unsigned class = event_infos[ev->kind].class;
@@ -231,7 +231,7 @@ static void complete(struct event *ev)
         ev->error = ENOMEM;
 }
 
-// The child's tid becomes its number.
+// Replaces the tid of the new thread by its number.
 static int name_child(struct import *im, const struct import_thread *t, struct event *ev)
 {
     struct import_thread *child;
@@ -246,7 +246,7 @@ static int name_child(struct import *im, const struct import_thread *t, struct e
     return 0;
 }
 
-// An event that allocates or frees nothing.
+// Handles an event that neither allocates nor frees.
 static int put_other(struct import *im, struct import_thread *t, struct event *ev)
 {
     switch (ev->kind) {

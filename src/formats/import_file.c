@@ -7,17 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
-// An import on its way to a trace, or to the workload of the only process.
+// An import that writes a trace, or the workload of the only process.
 struct import_job {
     const struct input *in;
     struct output *out;
     const struct import_settings *settings;
     struct err *e;
     bool has_times;
-    // The trace.
+    // For a trace.
     struct trace_writer writer;
     uint64_t end_stamp;
-    // The workload.
+    // For a workload.
     struct convert_settings convert;
     struct trace_session session;
     struct trace_process of;
@@ -42,7 +42,7 @@ static void note_skipped(const struct import *im, const struct convert_watch *wa
     watch->note(text);
 }
 
-// Calls by the path that malloc took, which a trace holds and a workload does not.
+// Notes how many calls took each path of malloc, which a trace can store and a workload cannot.
 static void note_paths(const struct import *im, const struct convert_watch *watch)
 {
     char text[600];
@@ -60,7 +60,7 @@ static void note_paths(const struct import *im, const struct convert_watch *watc
     watch->note(text);
 }
 
-// Reads all of the file. `finish` is for what the sink holds back.
+// Runs the import; `finish` completes the output.
 static int run(struct import_job *j, struct input *in, struct import_sink sink,
                int (*finish)(struct import_job *j))
 {
@@ -149,19 +149,19 @@ static int begin_session(void *context, const struct trace_session *s, bool has_
 static int begin_process(void *context, const struct trace_process *p)
 {
     struct import_job *j = context;
-    // Numbers of events, and times that only keep the file's order, are never early.
+    // Stamps that only number events, or keep the order of the file, are never early.
     bool is_ordered = j->session.order_only || j->convert.window_ns <= 1;
     struct order_options how = {.window = j->convert.window_ns,
                                 .skid = is_ordered ? 0 : CONVERT_SKID_NS};
     struct order_sink to = {
         .context = &j->process, .ops = convert_process_ops, .output = convert_process_output};
     j->order = order_new(&how, &to);
-    // The conversion needs it to its end.
+    // The conversion uses *p until it ends.
     j->of = *p;
     return j->order ? convert_process_begin(&j->process, j->out, &j->session, &j->of) : -ENOMEM;
 }
 
-// All up to the watermark has been fed, so that all of it can be put in order.
+// All events up to the watermark were fed, so they can be ordered.
 static int order_batch(void *context, struct trace_segment *segments, size_t n, uint64_t watermark)
 {
     struct import_job *j = context;
@@ -194,7 +194,8 @@ static int finish_workload(struct import_job *j)
     return rc < 0 ? rc : convert_process_done(&j->process, &counts, order_sites(j->order));
 }
 
-// The workload of a file of one process, without a trace in between: in four fifths of the time.
+// Writes the workload of a file with one process. Takes four fifths of the time of an import
+// through a trace.
 static int write_workload(struct import_job *j, struct input *in, struct workload_summary *summary)
 {
     j->process = (struct convert_process){.settings = &j->convert, .source = in->name, .e = j->e};
@@ -207,7 +208,7 @@ static int write_workload(struct import_job *j, struct input *in, struct workloa
     return rc;
 }
 
-// A trace in a temporary file: which processes there are is known once all of the file has been read.
+// Imports into a trace in a temporary file. The processes are known only at the end of the input.
 static int open_trace(struct import_job *j, struct input *in, struct trace_file *t)
 {
     struct output between;

@@ -1,4 +1,5 @@
-// Imports a foreign file: as a trace, as the workload of one process, or as one workload a process.
+// Imports a foreign file as a trace, as the workload of one process, or as one workload per
+// process.
 #ifndef HEAPTAPE_FORMATS_IMPORT_FILE_H
 #define HEAPTAPE_FORMATS_IMPORT_FILE_H
 
@@ -7,22 +8,24 @@
 
 struct import_settings {
     const struct format *format;
-    bool keep_going; // skip invalid records; watch->note gets the first of them and their number
-    // As for traces, but for the window, which is the format's. Of formats without times, workloads have none.
+    bool keep_going; // skip invalid records; watch->note reports them
+    // As for traces, except for the window, which comes from the format. Formats without times
+    // produce workloads without times.
     struct convert_settings convert;
 };
 
-// All of these: inputs and outputs stay the caller's to close. 0 or a negative errno with the text set.
+// The caller closes inputs and outputs. All functions return 0, or a negative errno with the text
+// set.
 
-// The trace of all processes, compressed with zstd at the level of s->convert.
+// Writes a trace of all processes, compressed with zstd at the level in s->convert.
 int import_trace(struct input *in, struct output *out, const struct import_settings *s,
                  struct err *e);
 
-// The workload of the process that s->convert chooses.
+// Writes the workload of the process that s->convert selects.
 int import_one(struct input *in, struct output *out, const struct import_settings *s,
                struct workload_summary *summary, struct err *e);
 
-// The workload of each process.
+// Writes a workload for each process.
 int import_each(struct input *in, const struct convert_files *files,
                 const struct import_settings *s, struct err *e);
 

@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 enum {
-    CHUNK_BYTES = 1 << 14, // in the file, each of one stream
-    FIRST_BYTES = 256,     // of a stream's buffer: many streams are short
+    CHUNK_BYTES = 1 << 14, // size of a chunk in the file; each chunk belongs to one stream
+    FIRST_BYTES = 256,     // initial buffer size: many streams are short
 };
 
 struct stream {
-    uint64_t bytes;  // all
-    uint8_t *buffer; // its last chunk
+    uint64_t bytes;  // length of the stream
+    uint8_t *buffer; // holds the last chunk
     uint32_t n, capacity;
 };
 
@@ -33,7 +33,7 @@ static int no_memory(struct streams *s)
     return err_set(s->e, -ENOMEM, "out of memory");
 }
 
-// A whole chunk goes to the end of the file.
+// Appends the full chunk of stream `i` to the file.
 static int spill(struct streams *s, size_t i)
 {
     int rc = s->open ? 0 : output_open_unnamed(&s->file, s->e);
@@ -124,7 +124,8 @@ static int copy_chunk(struct streams *s, size_t chunk, uint8_t *buffer, struct e
     return 0;
 }
 
-// The file's chunks by stream: order[first[i]..first[i + 1]) are those of stream i. NULL when out of memory.
+// Returns the numbers of the file's chunks sorted by stream, in file order within a stream, or NULL
+// when out of memory. `first` is scratch space: s->n + 1 zeros.
 static uint32_t *sort_chunks(const struct streams *s, size_t *first)
 {
     uint32_t *order = malloc((s->n_owners + 1) * sizeof *order);
@@ -132,7 +133,7 @@ static uint32_t *sort_chunks(const struct streams *s, size_t *first)
         first[s->owners[c] + 1]++;
     for (size_t i = 0; i < s->n; i++)
         first[i + 1] += first[i];
-    // Each stream's start moves to its end, which is the next one's start, while its chunks are put down from the back.
+    // first[i + 1] is the end of stream i; filling from the back moves it to the start of stream i.
     for (size_t c = s->n_owners; order && c-- > 0;)
         order[--first[s->owners[c] + 1]] = (uint32_t)c;
     return order;

@@ -1,5 +1,5 @@
-// Byte streams that grow side by side and are then wanted one after the other: in a temporary file, so that memory does
-// not depend on their length.
+// Byte streams that grow in parallel and are written in sequence. They are kept in a temporary
+// file, so memory use does not depend on their length.
 #ifndef HEAPTAPE_FORMATS_STREAMS_H
 #define HEAPTAPE_FORMATS_STREAMS_H
 
@@ -7,12 +7,12 @@
 
 struct stream;
 
-// All zero but for `e` is empty.
+// Initialize with zeros and `e`.
 struct streams {
     struct err *e;
     struct stream *streams;
     size_t n, capacity;
-    uint32_t *owners; // of the file's chunks
+    uint32_t *owners; // stream of each chunk of the file
     size_t n_owners, owners_capacity;
     struct output file;
     bool open;
@@ -20,14 +20,13 @@ struct streams {
 
 void streams_release(struct streams *s);
 
-// Appends to stream number `i`, which is made when it is new, with those before it. 0 or a negative errno with the
-// text set.
+// Appends to stream `i`. Creates it, and all streams before it, if it is new. Returns 0, or a
+// negative errno with the text set.
 int streams_put(struct streams *s, size_t i, const void *bytes, size_t n);
 
-// Bytes in the stream.
 uint64_t streams_bytes(const struct streams *s, size_t i);
 
-// Writes all bytes of the streams, in order. Nothing is appended afterwards.
+// Writes the streams in order. Nothing may be appended afterwards.
 int streams_write(struct streams *s, struct export_buffer *to);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-// What is at `at`, for a message: "'word'", "the end of the line", "byte 0x00".
+// Describes the text at `at` for a message: "'word'", "the end of the line", "byte 0x00".
 static void quote(char quoted[40], const char *at, const char *end)
 {
     size_t n = 0;
@@ -23,7 +23,7 @@ static unsigned count_digits(uint64_t v)
     static const uint64_t powers[] = {0,    1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,
                                       1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19};
     unsigned bits = 64 - (unsigned)__builtin_clzll(v | 1),
-             digits = bits * 1233 >> 12; // 1233 / 4096 is log10(2)
+             digits = bits * 1233 >> 12; // 1233 / 4096 approximates log10(2)
     return digits + (v >= powers[digits]);
 }
 
@@ -32,7 +32,7 @@ bool text_parse_long_number(const char **at, uint64_t *v)
     static const uint32_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
     const char *p = *at;
     uint64_t n = 0, more;
-    // Times have up to 15.
+    // Fast path for numbers of up to 15 digits, such as times.
     unsigned first = text_digits(p, &n), second = first == 8 ? text_digits(p + 8, &more) : 8;
     if (second < 8) {
         *at += 8 + second;
@@ -41,7 +41,7 @@ bool text_parse_long_number(const char **at, uint64_t *v)
     }
     for (n = 0; (unsigned char)(*p - '0') < 10; p++) {
         unsigned digit = (unsigned)(*p - '0');
-        // 19 digits always fit.
+        // 19 digits cannot overflow.
         if (__builtin_expect(p - *at >= 19, 0) &&
             (n > UINT64_MAX / 10 || n * 10 > UINT64_MAX - digit))
             return false;
@@ -107,7 +107,8 @@ int text_next(struct import *im, struct text_line *line)
     while (line->end > line->at &&
            (line->end[-1] == '\r' || line->end[-1] == ' ' || line->end[-1] == '\t'))
         line->end--;
-    // The source's own buffer: without this, parsers would match the blanks behind the end and step past it.
+    // The buffer belongs to the source and is writable. Without the newline, parsers would accept
+    // trailing blanks and continue past the end.
     *(char *)(uintptr_t)line->end = '\n';
     return 1;
 }

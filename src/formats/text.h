@@ -1,5 +1,5 @@
-// What the text formats share: numbers and words read and written without the C library's locale and errno, lines of an
-// import, and the calls that stand on them.
+// Shared by the text formats: parsing and formatting of numbers and words, independent of locale
+// and errno; lines of an import; calls of functions on a line.
 #ifndef HEAPTAPE_FORMATS_TEXT_H
 #define HEAPTAPE_FORMATS_TEXT_H
 
@@ -10,10 +10,11 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { TEXT_EXPORT_LINE = 512 }; // more than a line of any format has
+enum { TEXT_EXPORT_LINE = 512 }; // maximum length of a line in any format
 
-// The readers look at **at and move *at behind what they match or parse. The text ends with a byte that none of them accepts
-// (a newline), so they need no length; TEXT_SLACK bytes behind it can be read. False: *at has not moved.
+// Parsers read at **at and move *at past the text that they accept. If they return false, *at has
+// not moved. They take no length: the text must end with a newline, which no parser accepts,
+// followed by TEXT_SLACK readable bytes.
 enum { TEXT_SLACK = IMPORT_SOURCE_SLACK_BYTES };
 
 static inline bool text_match(const char **at, char c)
@@ -24,7 +25,7 @@ static inline bool text_match(const char **at, char c)
     return true;
 }
 
-// `word` is of `n` <= TEXT_SLACK characters.
+// `n` is at most TEXT_SLACK.
 static inline bool text_match_bytes(const char **at, const char *word, size_t n)
 {
     if (memcmp(*at, word, n) != 0)
@@ -35,19 +36,20 @@ static inline bool text_match_bytes(const char **at, const char *word, size_t n)
 
 #define TEXT_MATCH(at, literal) text_match_bytes(at, literal, sizeof(literal) - 1)
 
-// 0x80 in each byte that is 10 or more; the bytes above the first of them mean nothing.
+// Sets bit 7 of each byte that is 10 or more. Bytes above the first of them are undefined.
 static inline uint64_t text_no_digits(uint64_t values)
 {
     return ((values + 0x7676767676767676) | values) & 0x8080808080808080;
 }
 
-// How many of the next eight characters are decimal digits in a row, and their value; without a branch, because lengths
-// of numbers cannot be foretold.
+// Parses up to eight decimal digits. Returns their number. Free of branches, because the lengths of
+// numbers are unpredictable.
 static inline unsigned text_digits(const char *at, uint64_t *v)
 {
     uint64_t d = get_u64(at) ^ 0x3030303030303030, no = text_no_digits(d);
     unsigned n = no ? (unsigned)__builtin_ctzll(no) / 8 : 8;
-    // The first digit stands lowest: zeros go before it. Then pairs, fours and eight are joined.
+    // The first digit is in the lowest byte. Pad with leading zeros, then combine pairs, fours and
+    // eights.
     d = n ? d << (64 - 8 * n) : 0;
     d = (d * 10 + (d >> 8)) & 0x00ff00ff00ff00ff;
     d = (d * 100 + (d >> 16)) & 0x0000ffff0000ffff;
@@ -55,10 +57,10 @@ static inline unsigned text_digits(const char *at, uint64_t *v)
     return n;
 }
 
-// As text_parse_number, of a number of any length.
+// The same as text_parse_number, for numbers with eight or more digits.
 bool text_parse_long_number(const char **at, uint64_t *v);
 
-// Decimal digits, below 2^64.
+// Decimal digits, a value below 2^64.
 static inline bool text_parse_number(const char **at, uint64_t *v)
 {
     uint64_t value;
@@ -74,13 +76,13 @@ static inline bool text_parse_number(const char **at, uint64_t *v)
 
 extern const uint8_t text_hex_digits[256];
 
-// The value of a hexadecimal digit; 16 or more when it is none.
+// Returns the value of a hexadecimal digit, or 16 for any other character.
 static inline unsigned text_hex_digit(char c)
 {
     return text_hex_digits[(unsigned char)c];
 }
 
-// Hexadecimal digits, of a value below 2^64.
+// Hexadecimal digits, a value below 2^64.
 static inline bool text_parse_hex(const char **at, uint64_t *v)
 {
     const char *p = *at;
@@ -110,13 +112,13 @@ static inline bool text_parse_address(const char **at, uint64_t *v)
     return true;
 }
 
-// The same as a block of struct text_syntax.
+// An address, as parse_block of struct text_syntax.
 static inline const char *text_parse_block(const char **at, uint64_t *block)
 {
     return text_parse_address(at, block) ? NULL : "an address";
 }
 
-// The writers need enough space at `to`; they return where the text ends.
+// Writers require enough space at `to` and return the end of the text.
 static inline char *text_put(char *to, const char *text, size_t n)
 {
     memcpy(to, text, n);
@@ -124,22 +126,24 @@ static inline char *text_put(char *to, const char *text, size_t n)
 }
 #define TEXT_PUT(to, literal) text_put(to, literal, sizeof(literal) - 1)
 
-char *text_decimal(char *to, uint64_t v);     // ≤ 20 characters
-char *text_hex(char *to, uint64_t v);         // ≤ 16, without 0x
-char *text_put_address(char *to, uint64_t v); // "0x" and hexadecimal digits
+char *text_decimal(char *to, uint64_t v);     // up to 20 characters
+char *text_hex(char *to, uint64_t v);         // up to 16 characters, without 0x
+char *text_put_address(char *to, uint64_t v); // 0x and up to 16 characters
 
 struct text_line {
-    const char *at;  // what comes next: parsers move it
-    const char *end; // a newline, which replaces the first trailing blank: parsers stop there
+    const char *at;  // next character to parse
+    const char *end; // a newline, written over the first trailing blank
 };
 
-// The next line: 1; 0 at the end; negative errno. One without a newline is reported or skipped: the file is cut off there.
+// Reads the next line. A line without a newline is reported, or skipped under keep_going, because
+// the file is truncated there. Returns 1, 0 at the end, or a negative errno.
 int text_next(struct import *im, struct text_line *line);
 
-// The line had something else than `expected` at line->at. As import_bad.
+// Reports the text at line->at. `expected` describes the expected text ("a size"). Returns as
+// import_bad.
 int text_bad(struct import *im, const struct text_line *line, const char *expected);
 
-// What a call on a line consists of, in order.
+// Values of a call on a line.
 enum text_value {
     TEXT_END,
     TEXT_PTR,
@@ -147,13 +151,13 @@ enum text_value {
     TEXT_SIZE,
     TEXT_COUNT,
     TEXT_ALIGN,
-    TEXT_ZERO, // 0x0, or any address when read
+    TEXT_ZERO, // written as 0x0; any address is accepted
 };
 
 struct text_function {
-    const char *name; // and the character after it
+    const char *name; // with the character that follows the name
     uint8_t length, kind;
-    uint8_t values[4]; // enum text_value
+    uint8_t values[4]; // enum text_value, in order
 };
 
 #define TEXT_FUNCTION(name, kind, ...)                                                             \
@@ -164,35 +168,36 @@ struct text_function {
         }                                                                                          \
     }
 
-// The table of functions by which calls are read and written. Blocks are those of struct event.
+// Syntax of calls, for reading and writing. Blocks are as in struct event.
 struct text_syntax {
-    const struct text_function *functions; // ended by a row without a name
+    const struct text_function *functions; // ends with a row without a name
     char separator;                        // between values
     const char *expected_function, *expected_separator;
-    const char *(*parse_block)(const char **at, uint64_t *block); // NULL, or what was expected
+    // Returns NULL, or a description of the expected text.
+    const char *(*parse_block)(const char **at, uint64_t *block);
     char *(*put_block)(char *to, uint64_t block);
 };
 
-// Reads a function and its values into *ev. NULL, or what was expected at `*at`.
+// Parses a function and its values into *ev. Returns NULL, or a description of the text expected at
+// `*at`.
 const char *text_parse_function(const char **at, const struct text_syntax *s, struct event *ev);
 
 // Writes the function of ev->kind, which must be in the table, and its values.
 char *text_put_function(char *to, const struct text_syntax *s, const struct event *ev);
 
 struct text_call {
-    struct event event; // blocks by their addresses, or by text_slot_address of their slots
+    struct event event; // blocks are addresses, or text_slot_address of a slot
     uint64_t pid, tid;
-    uint64_t start_ns, end_ns; // when `timed`
+    uint64_t start_ns, end_ns; // valid if `timed`
     bool timed;
 };
 
-// Each understands the line at `*at`, which ends with a newline at `end` and holds nothing else that is one. NULL, and
-// *call is filled in; or what was expected at `*at`, which has moved there ("a size").
-
-// <tid>: <function> <values> [<start ns> <end ns>]
+// Parses the line at `*at`, which ends with a newline at `end` and contains no other newline:
+// "<tid>: <function> <values> [<start ns> <end ns>]". Returns NULL with *call filled in, or a
+// description of the text expected at `*at`.
 const char *text_parse_android(const char **at, const char *end, struct text_call *call);
 
-// Slots of a munged log stand for addresses: any number from 1 up to 2^44.
+// Addresses for the slots of munged logs, which are from 1 to 2^44 - 1.
 static inline uint64_t text_slot_address(uint64_t slot)
 {
     return slot << 4;
