@@ -13,7 +13,7 @@ enum { OTHER_DESCRIPTORS = 64, MIN_WAITING = 64 };
 
 void connections_init(struct connections *all, size_t descriptors)
 {
-    // An upload has a file, too.
+    // An upload also needs a descriptor for its file.
     size_t others = 2 * CONNECTIONS_UPLOADS + OTHER_DESCRIPTORS;
     size_t left = descriptors > others + MIN_WAITING ? descriptors - others : MIN_WAITING;
     *all = (struct connections){.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -42,7 +42,7 @@ static void remove_from_list(struct connection *c)
     c->list->n--;
 }
 
-// A connection that is closing stays so.
+// A closing connection stays in its list.
 static void move(const struct connections *all, struct connection *c, struct connections_list *to)
 {
     if (c->list == &all->closing)
@@ -51,14 +51,14 @@ static void move(const struct connections *all, struct connection *c, struct con
     append(to, c);
 }
 
-// Wakes the thread that serves the connection, which finds its end.
+// Wakes the thread that serves the connection; it reads the end of the stream.
 static void shut_down(struct connections *all, struct connection *c)
 {
     shutdown(c->fd, SHUT_RDWR);
     move(all, c, &all->closing);
 }
 
-// One user of IPv6 usually has a whole network of 64 bits.
+// Keeps only the network of an IPv6 address, because a user usually has a whole /64 network.
 static void copy_address(struct connection *c, const struct sockaddr *from)
 {
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)from;
@@ -71,7 +71,7 @@ static void copy_address(struct connection *c, const struct sockaddr *from)
         memcpy(&c->address[0], &six->sin6_addr, sizeof c->address[0]);
 }
 
-// Returns how many connections of the list have the address of `of`, and the oldest of them.
+// Returns the number of connections with the address of `of`, and the oldest of them.
 static size_t count_address(const struct connections_list *list, const struct connection *of,
                             struct connection **oldest)
 {

@@ -1,5 +1,6 @@
-// Connections of a server, with limits by number, by address and by time. A connection that reaches a
-// limit is shut down, which makes the server's loop close it. The functions are thread-safe.
+// Connections of a server, with limits on their number, per address and in time. A connection that
+// reaches a limit is shut down, and the server's loop then closes it. All functions are
+// thread-safe.
 #ifndef HEAPTAPE_TRANSFER_CONNECTIONS_H
 #define HEAPTAPE_TRANSFER_CONNECTIONS_H
 
@@ -11,13 +12,13 @@
 struct sockaddr;
 
 enum {
-    CONNECTIONS_HEAD_S = 10,        // for the first head, and to read the body of a refused request
-    CONNECTIONS_IDLE_S = 60,        // between two requests, and between two reads of a body
-    CONNECTIONS_BYTES_PER_S = 1000, // minimum rate of a body after CONNECTIONS_IDLE_S
-    CONNECTIONS_WAITING = 1024,     // connections without an upload
-    CONNECTIONS_ADDRESS_WAITING = 256, // the same, from one address
+    CONNECTIONS_HEAD_S = 10,           // for the first head, and for the body of a refused request
+    CONNECTIONS_IDLE_S = 60,           // between two requests, and between two reads of a body
+    CONNECTIONS_BYTES_PER_S = 1000,    // minimum rate of a body after CONNECTIONS_IDLE_S
+    CONNECTIONS_WAITING = 1024,        // connections without an upload
+    CONNECTIONS_ADDRESS_WAITING = 256, // from one address
     CONNECTIONS_UPLOADS = 256,         // concurrent uploads
-    CONNECTIONS_ADDRESS_UPLOADS = 64,  // the same, from one address
+    CONNECTIONS_ADDRESS_UPLOADS = 64,  // from one address
 };
 
 struct connections_list;
@@ -27,8 +28,8 @@ struct connection {
     struct connections_list *list;
     int fd;
     uint64_t address[2];      // IPv4 address, or network of an IPv6 address
-    uint64_t deadline_ns;     // UINT64_MAX: no limit
-    uint64_t begun_ns, bytes; // of the upload
+    uint64_t deadline_ns;     // UINT64_MAX: no deadline
+    uint64_t begun_ns, bytes; // of the current upload
 };
 
 struct connections_list {
@@ -42,34 +43,35 @@ struct connections {
     size_t max_waiting;
 };
 
-// `descriptors` is the limit of open files of the process. If it is low, fewer connections may wait.
+// `descriptors` is the maximum number of open files. A low value reduces the number of waiting
+// connections.
 void connections_init(struct connections *all, size_t descriptors);
 void connections_release(struct connections *all);
 
-// Adds a connection that waits for its first head. If too many connections wait, from this address or
-// in all, shuts down the oldest. Returns NULL when out of memory.
+// Adds a connection that waits for its first head. If too many connections wait, from this address
+// or in total, shuts down the oldest. Returns NULL when out of memory.
 struct connection *connections_add(struct connections *all, int fd, const struct sockaddr *from,
                                    uint64_t now_ns);
 
-// Removes and frees the connection, unless it is NULL. Call before `fd` is closed.
+// Removes and frees a connection, which may be NULL. Call before closing `fd`.
 void connections_remove(struct connections *all, struct connection *c);
 
-// Counts the connection as an upload. Returns 0, or -EBUSY if too many uploads run, from this address
-// or in all.
+// Starts an upload. Returns 0, or -EBUSY if there are too many uploads, from this address or in
+// total.
 int connections_begin_upload(struct connections *all, struct connection *c, uint64_t now_ns);
 
 // Call for each part of the body of an upload.
 void connections_progress(struct connections *all, struct connection *c, size_t bytes,
                           uint64_t now_ns);
 
-// Call after the whole body: the connection has no time limit until connections_wait.
+// Call after the whole body. The connection has no deadline until connections_wait.
 void connections_finish(struct connections *all, struct connection *c);
 
-// Counts the connection as one that waits, for at most `seconds`.
+// Ends an upload. The connection waits for at most `seconds`.
 void connections_wait(struct connections *all, struct connection *c, unsigned seconds,
                       uint64_t now_ns);
 
-// Shuts down each connection that has reached a time limit.
+// Shuts down connections whose deadline has passed.
 void connections_expire(struct connections *all, uint64_t now_ns);
 
 #endif

@@ -11,9 +11,9 @@ enum { BLOCK = 64 };
 struct digest {
     XXH3_state_t *xxh3;
     bool with_md5;
-    uint32_t md5[4]; // as in RFC 1321: A, B, C and D
+    uint32_t md5[4]; // A, B, C and D of RFC 1321
     uint64_t bytes;
-    uint8_t block[BLOCK]; // the last bytes, which do not fill a block
+    uint8_t block[BLOCK]; // bytes of the incomplete block
     uint32_t sines[BLOCK];
 };
 
@@ -111,7 +111,7 @@ void digest_md5(const struct digest *d, char out[static DIGEST_DIGITS + 1])
 {
     struct digest last = *d;
     uint8_t tail[BLOCK + 8] = {0x80};
-    // Up to 8 bytes before the end of a block, where the number of bits follows.
+    // Pad to 8 bytes before the end of a block; the length in bits follows.
     size_t n = (BLOCK + 55 - d->bytes % BLOCK) % BLOCK + 1;
     for (int i = 0; i < 8; i++)
         tail[n + (size_t)i] = (uint8_t)(d->bytes * 8 >> 8 * i);

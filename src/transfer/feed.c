@@ -18,7 +18,7 @@
 
 enum { UPLOAD_NICE = 10 };
 
-// Where segments wait, to be freed; NULL with the text set.
+// Returns the path of the spool, which the caller frees, or NULL with the text set.
 static char *find_spool(const char *spool, struct err *e)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -38,7 +38,7 @@ static char *find_spool(const char *spool, struct err *e)
     return path;
 }
 
-// To be freed; NULL when out of memory.
+// Returns HOST/PROGRAM-TIME-PID, which the caller frees, or NULL when out of memory.
 static char *make_name(const char *program, pid_t pid)
 {
     char host[65] = "", safe_host[65], safe_program[65], when[32] = "", *name = NULL;
@@ -82,7 +82,7 @@ void feed_release(struct feed *f)
     free(f->pattern);
 }
 
-// All descriptors but these and standard error, so that no pipe is kept open.
+// Closes all descriptors except a, b and stderr, so that no pipe stays open.
 static void close_others(int a, int b)
 {
     int low = a < b ? a : b, high = a < b ? b : a;
@@ -102,7 +102,7 @@ static _Noreturn void upload(const struct feed *f, int added)
     struct upload_result result;
     struct err e = {0};
     how.added = added;
-    // On a machine that is busy, the program and the recorder, for which it may have to wait, come first.
+    // On a busy machine, the program and the recorder have priority.
     setpriority(PRIO_PROCESS, 0, UPLOAD_NICE);
     close_others(added, f->lock);
     if (upload_run(&how, &result, &e) < 0)
@@ -141,7 +141,7 @@ int feed_start(struct feed *f, struct err *e)
                   : 0;
 }
 
-// Has the process ended before its time? Another one continues.
+// Starts a new process if the upload process has died.
 static void restart(struct feed *f)
 {
     if (f->pid && waitpid(f->pid, NULL, WNOHANG) == 0)
@@ -173,7 +173,7 @@ void feed_added(void *feed)
     if (queue_limit(f->spool, f->name, f->limit, say_dropped, f, &e) < 0)
         f->upload.note(e.text);
     restart(f);
-    // When the pipe is full, the process knows already.
+    // If the pipe is full, the process has unread notifications.
     if (f->told >= 0 && write(f->told, "", 1) < 0 && errno != EAGAIN)
         f->upload.note("the process that uploads has ended");
 }
@@ -198,7 +198,7 @@ static void say_result(const struct feed *f, const struct queue *left)
                  u->s3_region ? u->s3_region : "", f->folder, f->url);
 }
 
-// The folder and that of the host.
+// Removes the directory and its parent if they are empty.
 static void remove_empty(const char *folder)
 {
     char *path = strdup(folder), *slash = path && rmdir(path) == 0 ? strrchr(path, '/') : NULL;
@@ -209,7 +209,7 @@ static void remove_empty(const char *folder)
     free(path);
 }
 
-static volatile sig_atomic_t ended; // by a signal
+static volatile sig_atomic_t ended; // set by a signal
 
 static void on_signal(int sig)
 {
@@ -217,7 +217,7 @@ static void on_signal(int sig)
     ended = 1;
 }
 
-// It ends by itself; but a search for the address of a server may hold it for longer than it was to wait.
+// The process exits without help, but a DNS lookup may delay it, so kill it after a grace period.
 static void wait_for_process(struct feed *f)
 {
     enum { GRACE_S = 5 };
@@ -229,7 +229,7 @@ static void wait_for_process(struct feed *f)
         signal(ends[i], on_signal);
     while (f->pid && (pid = waitpid(f->pid, NULL, WNOHANG)) != f->pid &&
            (pid == 0 || errno == EINTR)) {
-        // Each time: the process forgets signals from before it has seen the end of the recording.
+        // Repeat the signal: the process ignores signals until it has read the end of the pipe.
         if (ended)
             kill(f->pid, SIGTERM);
         if (!killed && clock_monotonic_ns() >= end_ns)

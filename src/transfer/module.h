@@ -1,5 +1,5 @@
-// Parts of heaptape that link with large libraries: each is a library of its own, which is loaded where it is used, so that no other
-// command has to wait until the large ones are loaded.
+// Libraries loaded on demand. Code that links with large libraries is in a separate library, so
+// that other commands start quickly.
 #ifndef HEAPTAPE_TRANSFER_MODULE_H
 #define HEAPTAPE_TRANSFER_MODULE_H
 
@@ -7,7 +7,8 @@
 
 #define TRANSFER_EXPORT __attribute__((visibility("default")))
 
-// The address of `function` in `library`, whose parts need `package` to be built. NULL with the text set.
+// Returns the address of `function` in `library`, or NULL with the text set. The message names
+// `package` as a requirement of the build.
 void *module_load(const char *library, const char *function, const char *package, struct err *e);
 
 #endif

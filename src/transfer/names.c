@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-// By hand: what isalnum accepts depends on the locale.
+// isalnum depends on the locale.
 static bool is_safe(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -55,7 +55,7 @@ void names_make(const char *text, char *out, size_t size)
     if (out[0] == '.' || out[0] == '-')
         out[0] = '_';
     out[n] = 0;
-    // A folder must not look like a trace.
+    // Directories must not look like traces.
     if (names_is_trace(out, n))
         out[n - 3] = '_';
 }

@@ -1,4 +1,5 @@
-// The names that recordings have on a receiver: HOST/PROCESS/NAME.ht, of characters that are safe everywhere.
+// Names of recordings on a receiver: HOST/PROCESS/NAME.ht, in characters that are safe on all
+// systems.
 #ifndef HEAPTAPE_TRANSFER_NAMES_H
 #define HEAPTAPE_TRANSFER_NAMES_H
 
@@ -7,20 +8,21 @@
 
 enum {
     NAMES_MIN_PARTS = 3,
-    NAMES_MAX_PARTS = 8, // folders before HOST are allowed
+    NAMES_MAX_PARTS = 8, // directories may precede HOST
     NAMES_MAX_PART_BYTES = 128,
-    NAMES_MAX_BYTES = 512, // of all parts with their slashes
+    NAMES_MAX_BYTES = 512, // with slashes
 };
 
-// Is `path`, without a slash at its start, such a name? A part consists of letters, digits and "._+-" and begins with none of
-// "." and "-"; the last part ends in ".ht", and no other part does. Returns the number of parts, or -EINVAL.
+// Checks a name without a leading slash. A part consists of letters, digits and "._+-" and does not
+// begin with "." or "-". The last part ends in ".ht", the other parts do not. Returns the number of
+// parts, or -EINVAL.
 int names_check(const char *path);
 
-// Does the name of `n` bytes end in ".ht", and has something before that?
+// True if the name of `n` bytes ends in ".ht" and is longer than that.
 bool names_is_trace(const char *part, size_t n);
 
-// Makes a part of `text` into out[0..size): other characters become "_", and what is too long is cut off. An empty text
-// becomes "_". `size` is at least 2.
+// Converts `text` to a part of a name in out[0..size). Replaces other characters by "_" and
+// truncates long texts. An empty text becomes "_". `size` is at least 2.
 void names_make(const char *text, char *out, size_t size);
 
 #endif

@@ -110,7 +110,8 @@ int queue_hold(int fd)
     enum { TRIES = 20, WAIT_MS = 10 };
     struct stat st;
     int rc = -EWOULDBLOCK;
-    // A process that drops the file locks it for a moment, one that writes it until it is whole.
+    // The lock is held briefly by a process that drops the file, and for long by a process that
+    // writes it.
     for (int i = 0; i < TRIES && rc == -EWOULDBLOCK; i++) {
         if (i)
             nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000}, NULL);
@@ -123,7 +124,7 @@ int queue_hold(int fd)
     return S_ISREG(st.st_mode) && st.st_nlink ? 0 : -ENOENT;
 }
 
-// True if it was removed.
+// Returns true if the file was removed.
 static bool drop(int folder, const char *path)
 {
     int fd = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -139,7 +140,7 @@ bool queue_is_in(const char *path, const char *folder)
     return strncmp(path, folder, n) == 0 && path[n] == '/' && !strchr(path + n + 1, '/');
 }
 
-// Of what an earlier recording left, while nobody uploads it.
+// Drops a file of an earlier recording, unless another process has locked its directory.
 static bool drop_left(int fd, const char *spool, const char *path)
 {
     char *folder = NULL;
@@ -156,7 +157,7 @@ static bool drop_left(int fd, const char *spool, const char *path)
     return dropped;
 }
 
-// Has a recording made it? Whatever else is in the folder that is named as a spool is nobody's to drop.
+// True for files created by a recording. Other files in the spool must not be dropped.
 static bool is_segment(const char *path)
 {
 #define DIGITS_6 "[0-9][0-9][0-9][0-9][0-9][0-9]"
@@ -165,7 +166,7 @@ static bool is_segment(const char *path)
 #undef DIGITS_6
 }
 
-// Forgets all other files.
+// Removes all other files from the queue.
 static void keep_segments(struct queue *q)
 {
     size_t n = 0;

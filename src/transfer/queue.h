@@ -1,5 +1,5 @@
-// The upload spool: a folder of traces, HOST/PROCESS/NAME.ht or any part of that, from which they are removed when a server has
-// them.
+// The upload spool: a directory of traces, HOST/PROCESS/NAME.ht or a subtree of that. A trace is
+// removed after its upload.
 #ifndef HEAPTAPE_TRANSFER_QUEUE_H
 #define HEAPTAPE_TRANSFER_QUEUE_H
 
@@ -10,42 +10,45 @@
 #include <stdint.h>
 
 struct queue_file {
-    char *path; // below the folder
+    char *path; // relative to the directory
     uint64_t bytes;
-    int64_t time_ns; // of its last change
+    int64_t time_ns; // time of the last modification
 };
 
-// The traces of a folder, folder by folder, those of each by number. All zero is an empty one.
+// Traces of a directory, sorted by directory and number. Initialize with zeros.
 struct queue {
     struct queue_file *files;
     size_t n, capacity;
-    uint64_t bytes; // of all
+    uint64_t bytes; // sum of all files
 };
 
-// Adds the files *.ht below the folder, down to NAMES_MAX_PARTS. Links and names that begin with "." are left out. 0 or a negative
-// errno with the text set. What is removed meanwhile is left out.
+// Adds the files *.ht in the directory, up to NAMES_MAX_PARTS levels deep. Ignores symbolic links,
+// names that begin with ".", and files that disappear during the call. Returns 0, or a negative
+// errno with the text set.
 int queue_read(struct queue *q, const char *folder, struct err *e);
 void queue_release(struct queue *q);
 
-// Locks the folder, so that two processes do not upload the same files. A file descriptor that holds the lock until it is closed
-// by every process that has it, -EWOULDBLOCK where another process has it, or a negative errno.
+// Locks the directory, so that only one process uploads its files. Returns a file descriptor,
+// -EWOULDBLOCK if another process holds the lock, or another negative errno. The lock is held until
+// all duplicates of the descriptor are closed.
 int queue_lock(const char *folder);
 
-// Locks an open file while it is uploaded, so that it is not dropped. 0 or a negative errno: -ENOENT if it was dropped before,
-// -EBUSY if an output still writes it.
+// Locks an open file during its upload, so that it is not dropped. Returns 0, or a negative errno:
+// -ENOENT if it was already dropped, -EBUSY if it is still being written.
 int queue_hold(int fd);
 
-// Removes the oldest segments of a spool, HOST/PROGRAM-TIME-PID/N.ht, and no other files, until those that are left have at most
-// `limit` bytes; never the last one of the recording `own`, which is the path of its folder in the spool, nor one that is held, nor
-// those of another recording that runs. `dropped` is called for each.
+// Removes the oldest segments of a spool, HOST/PROGRAM-TIME-PID/N.ht, until the segments have at
+// most `limit` bytes. Keeps other files, the last segment of the recording `own` (its path in the
+// spool), files locked by queue_hold, and segments of other running recordings. Calls `dropped` for
+// each removed file.
 int queue_limit(const char *spool, const char *own, uint64_t limit,
                 void (*dropped)(void *context, const char *path, uint64_t bytes), void *context,
                 struct err *e);
 
-// Is the path in that folder?
+// True if the path names an entry of that directory.
 bool queue_is_in(const char *path, const char *folder);
 
-// Removes the folder of `path` below `folder`, and those above it up to `folder`, which stays, as far as they are empty.
+// Removes the directory of `path` and its parents below `folder`, as long as they are empty.
 void queue_clean(const char *folder, const char *path);
 
 #endif

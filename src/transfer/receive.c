@@ -18,12 +18,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// TLS 1.0 and 1.1 are broken; libmicrohttpd's default accepts them.
+// TLS 1.0 and 1.1 are insecure, but allowed by libmicrohttpd's default.
 #define PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 enum { THREADS = 4, PEM_BYTES = 1 << 20, CLOSING = 256, MAX_DESCRIPTORS = 8192 };
 
-// "HOST:PORT", "[::1]:PORT", ":PORT" to its two parts, in `text`. 0 or -EINVAL.
+// Splits "HOST:PORT", "[::1]:PORT" or ":PORT" in place. Returns 0 or -EINVAL.
 static int split(char *text, char **host, char **port)
 {
     char *colon = strrchr(text, ':');
@@ -42,7 +42,7 @@ static int split(char *text, char **host, char **port)
     return 0;
 }
 
-// `both`: IPv6 and IPv4.
+// With `both`, an IPv6 socket accepts IPv4, too.
 static int listen_on(const struct addrinfo *a, bool both)
 {
     const int on = 1, only = !both;
@@ -60,7 +60,7 @@ static int listen_on(const struct addrinfo *a, bool both)
     return -1;
 }
 
-// A socket that listens, or a negative errno with the text set.
+// Returns a listening socket, or a negative errno with the text set.
 static int open_socket(const char *listens, struct err *e)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
@@ -73,7 +73,8 @@ static int open_socket(const char *listens, struct err *e)
     int rc = getaddrinfo(host, port, &hints, &found);
     if (rc != 0)
         return err_set(e, -EINVAL, "--listen %s: %s", listens, gai_strerror(rc));
-    // Without a host, one socket of IPv6 accepts both; a system without IPv6 has only the other.
+    // Without a host, prefer an IPv6 socket for both protocols. A system without IPv6 has IPv4
+    // only.
     for (const struct addrinfo *a = found; a && !host && fd < 0; a = a->ai_next)
         fd = a->ai_family == AF_INET6 ? listen_on(a, true) : -1;
     for (const struct addrinfo *a = found; a && fd < 0; a = a->ai_next)
@@ -114,7 +115,7 @@ static void say_address(const struct receive_server *r, int fd)
                  "there is no --certificate: tokens and recordings are not encrypted");
 }
 
-// The content of a PEM file as a string, to be freed.
+// Returns the content of a PEM file as a string, which the caller frees, or NULL with the text set.
 static char *read_pem(const char *path, enum secret_kind kind, struct err *e)
 {
     char *text = calloc(1, PEM_BYTES + 1);
@@ -144,7 +145,7 @@ static int read_keys(struct receive_server *r, struct err *e)
     return r->key ? 0 : -EINVAL;
 }
 
-// libmicrohttpd's own messages would go to standard error as they are.
+// Suppresses the messages that libmicrohttpd would write to stderr.
 static void ignore_message(void *context, const char *format, va_list args)
 {
     (void)context;
@@ -160,7 +161,8 @@ static int start(struct receive_server *r, int fd, struct err *e)
                                    {MHD_OPTION_END, 0, NULL}};
     unsigned flags =
         MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ERROR_LOG | (r->certificate ? MHD_USE_TLS : 0);
-    // connections_add limits the number. This limit is one for each thread, and the kernel may choose one thread for all.
+    // connections_add enforces the real limit. libmicrohttpd divides its limit by the number of
+    // threads, but one thread may get all connections.
     unsigned limit =
         THREADS * (unsigned)(r->connections.max_waiting + CONNECTIONS_UPLOADS + CLOSING);
     // clang-format off
@@ -185,7 +187,7 @@ static int start(struct receive_server *r, int fd, struct err *e)
     return err_set(e, -EIO, "the server does not start");
 }
 
-// Returns how many descriptors the process may have open, after it has raised the limit.
+// Raises the limit of open files. Returns the new limit.
 static size_t raise_limit(void)
 {
     struct rlimit limit;
@@ -199,7 +201,7 @@ static size_t raise_limit(void)
     return (size_t)limit.rlim_cur;
 }
 
-// Until a signal ends it.
+// Serves until a signal arrives.
 static int serve(struct receive_server *r, struct err *e)
 {
     sigset_t ends;
@@ -207,7 +209,7 @@ static int serve(struct receive_server *r, struct err *e)
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
     sigaddset(&ends, SIGHUP);
-    // Before there are threads, which inherit it.
+    // Block signals before creating threads, which inherit the mask.
     pthread_sigmask(SIG_BLOCK, &ends, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
@@ -217,7 +219,7 @@ static int serve(struct receive_server *r, struct err *e)
         say_address(r, fd);
         while (sigtimedwait(&ends, NULL, &(struct timespec){.tv_sec = 1}) < 0)
             connections_expire(&r->connections, clock_monotonic_ns());
-        MHD_stop_daemon(r->daemon); // closes the socket, too
+        MHD_stop_daemon(r->daemon); // also closes the socket
     } else if (fd >= 0) {
         close(fd);
     }

@@ -1,4 +1,5 @@
-// `heaptape receive`: a server that stores the traces that hosts upload by PUT. libheaptape-receive.so, for module_load.
+// `heaptape receive`: a server that stores traces uploaded by PUT. In libheaptape-receive.so, see
+// module_load.
 #ifndef HEAPTAPE_TRANSFER_RECEIVE_H
 #define HEAPTAPE_TRANSFER_RECEIVE_H
 
@@ -12,14 +13,15 @@
 struct receive_settings {
     const char *listen; // HOST:PORT
     const char *folder;
-    const char *token_file;         // NULL: everybody may upload
-    const char *certificate, *key;  // PEM files; NULL: without TLS
-    uint64_t max_bytes;             // of a file
-    bool verbose;                   // say what arrives, too
-    void (*note)(const char *text); // called by several threads
+    const char *token_file;         // NULL: uploads without a token are allowed
+    const char *certificate, *key;  // PEM files; NULL: no TLS
+    uint64_t max_bytes;             // maximum size of a file
+    bool verbose;                   // report successful uploads, too
+    void (*note)(const char *text); // called from several threads
 };
 
-// Runs until SIGTERM or SIGINT: 0 then, and nothing is left unfinished. A negative errno with the text set where it cannot begin.
+// Runs until SIGTERM, SIGINT or SIGHUP, then removes unfinished files and returns 0.
+// Returns a negative errno with the text set if the server cannot start.
 typedef int receive_function(const struct receive_settings *s, struct err *e);
 receive_function receive_run;
 

@@ -1,4 +1,4 @@
-// The server of receive.h: the callbacks of libmicrohttpd.
+// Callbacks of libmicrohttpd for the server of receive.h.
 #ifndef HEAPTAPE_TRANSFER_RECEIVE_PRIVATE_H
 #define HEAPTAPE_TRANSFER_RECEIVE_PRIVATE_H
 
@@ -12,21 +12,21 @@ struct receive_server {
     const struct receive_settings *settings;
     struct store store;
     struct connections connections;
-    char *certificate, *key; // the content of the files
+    char *certificate, *key; // contents of the files
     struct MHD_Daemon *daemon;
 };
 
-// A connection begins or ends.
+// Called when a connection opens or closes.
 void receive_on_connection(void *receiver, struct MHD_Connection *c, void **connection,
                            enum MHD_ConnectionNotificationCode what);
 
-// The first line of a request was read. Returns the request, for the other callbacks.
+// Called after the first line of a request. Returns the request for the other callbacks.
 void *receive_on_target(void *receiver, const char *target, struct MHD_Connection *c);
 
-// Decodes %xx. Returns the new length.
+// Decodes %xx in place. Returns the new length.
 size_t receive_unescape(void *context, struct MHD_Connection *c, char *text);
 
-// Called for the head, for each part of the body, and at its end.
+// Called for the head, for each part of the body, and at the end of the body.
 enum MHD_Result receive_on_request(void *receiver, struct MHD_Connection *c, const char *path,
                                    const char *method, const char *version, const char *data,
                                    size_t *n, void **request);

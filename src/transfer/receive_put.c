@@ -13,17 +13,18 @@
 
 enum { DRAINED_BYTES = 64 << 20, RETRY_S = 5 };
 
-// A request under work.
+// The current request of a connection.
 struct receive_request {
     struct connection *connection;
     struct store_file file;
-    const char *target; // as it was sent, up to the first NUL
+    const char *target; // as sent, up to the first NUL
     size_t target_bytes;
     bool begun;
     uint64_t body_bytes;
-    unsigned status; // 0: nothing is wrong so far
-    const char *why; // literal
-    bool closes;     // the connection after the answer: where the next request begins is unknown
+    unsigned status; // 0: no error so far
+    const char *why; // string literal
+    // close the connection after the response, because the start of the next request is unknown
+    bool closes;
 };
 
 static void refuse(struct receive_request *q, unsigned status, const char *why)
@@ -64,7 +65,7 @@ static bool is_allowed(const struct receive_server *r, struct MHD_Connection *c)
            tokens_have(&tokens, given + sizeof scheme - 1);
 }
 
-// What the fields of the head say about the length of the body.
+// Header fields that determine the length of the body.
 struct framing {
     unsigned lengths, codings;
     const char *length, *coding;
@@ -87,8 +88,8 @@ static enum MHD_Result see_field(void *context, enum MHD_ValueKind kind, const c
     return MHD_YES;
 }
 
-// libmicrohttpd replaces the space before the version by a NUL, and ends the target at the first
-// NUL.
+// Detects a NUL in the target. libmicrohttpd ends the target at the first NUL, and overwrites the
+// space before the version with NUL.
 static bool has_nul(const struct receive_request *q, const char *path, const char *version)
 {
     enum { MAX_HEAD_BYTES = 1 << 16 };
@@ -101,8 +102,7 @@ static bool has_nul(const struct receive_request *q, const char *path, const cha
     return nuls > 1;
 }
 
-// A request that two programs may divide differently is refused (request smuggling). Returns false
-// then.
+// Refuses requests whose length is ambiguous (request smuggling). Returns false for those.
 static bool check_framing(const struct framing *f, const char *version, struct receive_request *q)
 {
     if (f->bad_name)
@@ -119,7 +119,7 @@ static bool check_framing(const struct framing *f, const char *version, struct r
     return !q->status;
 }
 
-// Opens the file, or sets the status that the head is refused with.
+// Opens the file, or sets the status for refusing the request.
 static void begin(struct receive_server *r, struct MHD_Connection *c, const char *method,
                   const char *path, struct receive_request *q, const struct framing *f)
 {
@@ -187,7 +187,7 @@ static void say_answer(const struct receive_server *r, struct MHD_Connection *c,
     char host[NI_MAXHOST] = "?";
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    bool known = names_check(path + 1) > 0; // anything else is not fit for a terminal
+    bool known = names_check(path + 1) > 0; // other names are not safe to print
     if (q->status < 500 && !r->settings->verbose)
         return;
     if (info && info->client_addr)
@@ -210,7 +210,7 @@ static enum MHD_Result answer(struct receive_server *r, struct MHD_Connection *c
     if (!response)
         return MHD_NO;
     MHD_add_response_header(response, "Content-Type", "text/plain");
-    // The client compares what arrived.
+    // The client compares the digest.
     if ((q->status == MHD_HTTP_CREATED || q->status == MHD_HTTP_OK) && q->file.digest) {
         digest_xxh3(q->file.digest, digest);
         MHD_add_response_header(response, DIGEST_HEADER, digest);
@@ -230,7 +230,7 @@ static enum MHD_Result answer(struct receive_server *r, struct MHD_Connection *c
     return rc;
 }
 
-// Returns true if the answer is sent before the body is read. The connection is closed afterwards.
+// Returns true if the response is sent before the body is read. The connection closes afterwards.
 static bool is_answered_now(struct MHD_Connection *c, const struct receive_request *q)
 {
     const char *expect = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Expect");
@@ -271,7 +271,7 @@ size_t receive_unescape(void *context, struct MHD_Connection *c, char *text)
     size_t n = MHD_http_unescape(text);
     (void)context;
     (void)c;
-    // %00 would end the path early. No name has this byte.
+    // %00 would truncate the path. No valid name contains the byte 1.
     for (size_t i = 0; i < n; i++)
         text[i] = text[i] ? text[i] : 1;
     return n;
@@ -299,7 +299,7 @@ enum MHD_Result receive_on_request(void *receiver, struct MHD_Connection *c, con
 {
     struct receive_server *r = receiver;
     struct receive_request *q = *request;
-    // Out of memory.
+    // out of memory
     if (!q || !q->connection)
         return MHD_NO;
     if (!q->begun)
@@ -307,7 +307,8 @@ enum MHD_Result receive_on_request(void *receiver, struct MHD_Connection *c, con
     if (*n) {
         add_body(r, q, data, *n);
         *n = 0;
-        // A client reads the answer after it has sent all; but it may never end.
+        // Clients read the response after sending the whole body, but limit the bytes that are
+        // skipped.
         return q->body_bytes > r->settings->max_bytes + DRAINED_BYTES ? MHD_NO : MHD_YES;
     }
     finish(r, path, q);

@@ -19,7 +19,7 @@
 
 #define NS_PER_S 1000000000u
 
-// A body that is sent more slowly than STEP_BYTES in the time limit has stalled.
+// A body stalls if fewer than STEP_BYTES are sent within the time limit.
 enum { STEP_BYTES = 64 << 10, BODY_BYTES = 120 };
 
 struct request {
@@ -27,14 +27,14 @@ struct request {
     CURL *curl;
     int fd;
     off_t at;
-    uint64_t bytes;                                        // of the file
+    uint64_t bytes;                                        // size of the file
     struct digest *digest;                                 // of the bytes up to `at`
-    bool sent_all;                                         // before the answer began
+    bool sent_all;                                         // before the response started
     bool keyed;                                            // the ETag of S3 is not an MD5
-    char xxh3[DIGEST_DIGITS + 1], etag[DIGEST_DIGITS + 3]; // of the answer, empty if it has none
-    char body[BODY_BYTES + 1];                             // the start of the answer
-    uint64_t to_send,
-        seen_bytes; // of the request's body; … that were sent when the time limit began again
+    char xxh3[DIGEST_DIGITS + 1], etag[DIGEST_DIGITS + 3]; // from the response; empty: not sent
+    char body[BODY_BYTES + 1];                             // first bytes of the response
+    // Size of the request body, and bytes sent when the time limit was last restarted.
+    uint64_t to_send, seen_bytes;
     uint64_t deadline_ns;
     bool late;
     size_t body_bytes;
@@ -93,7 +93,7 @@ static size_t read_body(char *to, size_t size, size_t n, void *context)
     return (size_t)got;
 }
 
-// libcurl starts again on a new connection if the old one broke.
+// Restarts the body on a new connection after the old connection broke.
 static int seek_body(void *context, curl_off_t offset, int origin)
 {
     struct request *r = context;
@@ -104,7 +104,7 @@ static int seek_body(void *context, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
-// Returns true if the other end of the connection has acknowledged the whole file.
+// Returns true if the peer has acknowledged the whole file.
 static bool has_sent_all(const struct request *r, bool http_1)
 {
     curl_off_t sent = 0;
@@ -113,14 +113,16 @@ static bool has_sent_all(const struct request *r, bool http_1)
     if (curl_easy_getinfo(r->curl, CURLINFO_SIZE_UPLOAD_T, &sent) != CURLE_OK ||
         (uint64_t)sent < r->bytes)
         return false;
-    // An answer acknowledges what its sender received before. HTTP/2 may send other frames meanwhile.
+    // With HTTP/1, a response acknowledges all earlier bytes. HTTP/2 may have sent other frames
+    // since.
     if (http_1 && curl_easy_getinfo(r->curl, CURLINFO_ACTIVESOCKET, &fd) == CURLE_OK &&
         fd != CURL_SOCKET_BAD && ioctl(fd, SIOCOUTQ, &unacknowledged) == 0)
         return unacknowledged == 0;
     return true;
 }
 
-// Copies the value of the header `name`, in lower case, if it fits into `size` bytes.
+// Copies the value of header `name` in lower case if it fits into `size` bytes. Returns false for
+// other headers.
 static bool read_header(const char *line, size_t n, const char *name, char *to, size_t size)
 {
     size_t named = strlen(name), length = 0;
@@ -147,7 +149,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *context)
     char encryption[16] = "";
     n *= size;
     if (n > 5 && strncmp(line, "HTTP/", 5) == 0) {
-        // Also of each interim answer, whose headers do not count.
+        // Also called for interim responses, whose headers are ignored.
         r->sent_all = has_sent_all(r, line[5] == '1');
         r->xxh3[0] = r->etag[0] = 0;
         r->keyed = false;
@@ -175,7 +177,7 @@ static void begin_wait(struct request *r, uint64_t sent_bytes)
     r->deadline_ns = clock_monotonic_ns() + r->settings->timeout_s * NS_PER_S;
 }
 
-// Called at least once a second. The answer as a whole has the time limit, however its bytes arrive.
+// Called at least once a second. The whole response must arrive within one time limit.
 static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t sent)
 {
     struct request *r = context;
@@ -188,7 +190,7 @@ static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, 
     return r->late || r->settings->ends(r->settings->context);
 }
 
-// Adds "NAME: VALUE", and forgets all when out of memory.
+// Adds "NAME: VALUE". Returns 0 or -ENOMEM.
 static int add_header(struct curl_slist **headers, const char *name, const char *value)
 {
     char *line = NULL;
@@ -213,7 +215,7 @@ static int add_headers(const struct request *r, struct curl_slist **headers, str
         snprintf(bearer, sizeof bearer, "Bearer %s", tokens.text);
         rc = add_header(headers, "Authorization", bearer);
     }
-    // S3 wants it, and libcurl 7.88 does not add it: TLS protects the content.
+    // Required by S3 and not added by libcurl 7.88. TLS protects the content.
     if (rc == 0 && s->s3_region)
         rc = add_header(headers, "x-amz-content-sha256", "UNSIGNED-PAYLOAD");
     if (rc == 0 && s->s3_region && session)
@@ -221,7 +223,7 @@ static int add_headers(const struct request *r, struct curl_slist **headers, str
     return rc < 0 ? err_set(e, rc, "out of memory") : 0;
 }
 
-// PUT of the file, or HEAD.
+// Prepares a PUT of the file, or a HEAD.
 static CURLcode set_up(struct request *r, const char *url, bool put, struct curl_slist *headers)
 {
     const struct request_settings *s = r->settings;
@@ -229,7 +231,7 @@ static CURLcode set_up(struct request *r, const char *url, bool put, struct curl
     char provider[128];
     const char *authorities = variable("CURL_CA_BUNDLE");
     CURLcode rc = CURLE_OK;
-    curl_easy_reset(c); // connections stay
+    curl_easy_reset(c); // keeps connections
 #define SET(option, value) rc = rc ? rc : curl_easy_setopt(c, option, value)
     SET(CURLOPT_URL, url);
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
@@ -256,7 +258,7 @@ static CURLcode set_up(struct request *r, const char *url, bool put, struct curl
     SET(CURLOPT_NOPROGRESS, 0L);
     SET(CURLOPT_XFERINFOFUNCTION, on_progress);
     SET(CURLOPT_XFERINFODATA, r);
-    // As the program curl, which reads this itself.
+    // The curl tool reads this variable; libcurl does not.
     if (authorities)
         SET(CURLOPT_CAINFO, authorities);
     if (s->s3_region) {
@@ -271,7 +273,7 @@ static CURLcode set_up(struct request *r, const char *url, bool put, struct curl
     return rc;
 }
 
-// Will it fail the same way again?
+// True if a retry would fail in the same way.
 static bool is_permanent(CURLcode rc)
 {
     return rc == CURLE_UNSUPPORTED_PROTOCOL || rc == CURLE_URL_MALFORMAT ||
@@ -280,14 +282,15 @@ static bool is_permanent(CURLcode rc)
            rc == CURLE_SSL_CERTPROBLEM;
 }
 
-// Servers say in a line of text why; pages and documents are for others.
+// Reads the status, and the reason if it is plain text. Other content types are not meant for
+// users.
 static void read_answer(struct request *r, struct request_result *to)
 {
     const char *type = NULL;
     char line[BODY_BYTES + 1] = "";
     curl_off_t after = 0;
     curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &to->status);
-    // "100 Continue" is no answer yet.
+    // 100 Continue is not a response.
     if (to->status < 200) {
         *to =
             (struct request_result){.text = "the server closed the connection before it answered"};
@@ -303,7 +306,8 @@ static void read_answer(struct request *r, struct request_result *to)
     printable_copy(to->text, sizeof to->text, text, strlen(text));
 }
 
-// libcurl says how long a failed attempt took: "after 5 ms". Without it, the same trouble has the same text each time.
+// Removes the duration ("after 5 ms") from libcurl's message, so that repeated failures have equal
+// texts.
 static void drop_time(char *text)
 {
     static const char before[] = " after ", behind[] = " ms";
@@ -333,7 +337,7 @@ static void explain(struct request *r, CURLcode rc, struct request_result *resul
     result->permanent = is_permanent(rc);
 }
 
-// Makes one request: PUT of the file, or HEAD.
+// Sends one request: PUT of the file, or HEAD.
 static void perform(struct request *r, const char *url, bool put, struct request_result *result)
 {
     struct curl_slist *headers = NULL;
@@ -358,7 +362,7 @@ static void perform(struct request *r, const char *url, bool put, struct request
         read_answer(r, result);
     else
         explain(r, rc, result);
-    // A server may answer and close before it has read all.
+    // A server may respond and close the connection before it has read the whole body.
     if (rc == CURLE_SEND_ERROR || rc == CURLE_RECV_ERROR) {
         long status = 0;
         curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
@@ -373,7 +377,7 @@ static bool is_success(long status)
     return status >= 200 && status < 300;
 }
 
-// An upload that has to be repeated, although the server answered with success.
+// Turns a success into a temporary failure.
 static void distrust(struct request_result *result, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 static void distrust(struct request_result *result, const char *fmt, ...)
@@ -385,7 +389,8 @@ static void distrust(struct request_result *result, const char *fmt, ...)
     va_end(args);
 }
 
-// Compares the digest of the answer. Returns 1 if the server has the file, 0 if the answer does not show that, or -EILSEQ.
+// Compares the digest in the response. Returns 1 if it proves that the server has the file, 0 if
+// there is no digest, or -EILSEQ.
 static int compare_digest(const struct request *r)
 {
     char sent[DIGEST_DIGITS + 1];
@@ -399,11 +404,11 @@ static int compare_digest(const struct request *r)
     digest_md5(r->digest, sent);
     if (strncmp(sent, r->etag + 1, DIGEST_DIGITS) == 0)
         return 1;
-    // Other servers, and S3 with other keys, may have other ETags of this form.
+    // Other servers, and S3 with other encryption, may return ETags of the same form.
     return r->settings->s3_region && !r->keyed ? -EILSEQ : 0;
 }
 
-// Asks for the size of the file, and leaves *result as it is if the server does not tell or has all.
+// Checks the size of the stored file with HEAD. Keeps *result if the size is unknown or correct.
 static void compare_size(struct request *r, const char *url, struct request_result *result)
 {
     struct request_result head;
@@ -422,7 +427,7 @@ static void compare_size(struct request *r, const char *url, struct request_resu
                  (long long)bytes, (unsigned long long)r->bytes);
 }
 
-// Drops the connections: what is left of a body is no next request.
+// Closes the connection, because the rest of the body would be read as the next request.
 static void disconnect(struct request *r)
 {
     CURL *fresh = curl_easy_init();

@@ -1,4 +1,4 @@
-// One upload at a time, by libcurl: libheaptape-upload.so, for module_load.
+// Uploads of single files with libcurl. In libheaptape-upload.so, see module_load.
 #ifndef HEAPTAPE_TRANSFER_REQUEST_H
 #define HEAPTAPE_TRANSFER_REQUEST_H
 
@@ -10,32 +10,33 @@
 #define REQUEST_LIBRARY "libheaptape-upload.so"
 #define REQUEST_PACKAGE "libcurl4-openssl-dev"
 
-struct request; // the connection
+struct request; // a connection
 
 struct request_settings {
-    const char *token_file; // of which the first token is sent; NULL: none
-    const char *
-        s3_region; // requests are signed with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; NULL: not
-    uint32_t
-        timeout_s; // for the connection with the first 64 KiB, each further 64 KiB, and the answer
-    const char *timeout_option; // for messages
-    // Asked about once a second during a request: shall it end?
+    const char *token_file; // the first token is sent; NULL: no token
+    // Sign requests with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. NULL:
+    // unsigned.
+    const char *s3_region;
+    // Limit for connecting and sending 64 KiB, for each further 64 KiB, and for the response.
+    uint32_t timeout_s;
+    const char *timeout_option; // named in messages
+    // Called at least once a second during a request. Returns true to abort it.
     bool (*ends)(void *context);
     void *context;
 };
 
 struct request_result {
-    long status;            // of HTTP; 0: there is no answer
-    bool permanent;         // … and there will be none: the settings are wrong
-    uint32_t retry_after_s; // that the server asks for
-    char text[200];         // what is wrong; printable
+    long status;            // HTTP status; 0: no response
+    bool permanent;         // status is 0 and a retry would fail, because of the settings
+    uint32_t retry_after_s; // requested by the server
+    char text[200];         // description of the failure; printable
 };
 
-// libheaptape-upload.so exports `request_calls` of this type.
+// Type of `request_calls` in libheaptape-upload.so.
 struct request_calls {
-    // Do the settings have all that they need? 0 or a negative errno with the text set.
+    // Checks that the settings are complete. Returns 0, or a negative errno with the text set.
     int (*check)(const struct request_settings *s, struct err *e);
-    // In the process that makes requests. NULL when out of memory.
+    // Call in the process that makes the requests. Returns NULL when out of memory.
     struct request *(*open)(const struct request_settings *s);
     void (*put)(struct request *r, const char *url, int fd, uint64_t bytes,
                 struct request_result *result);

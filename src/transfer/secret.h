@@ -1,4 +1,4 @@
-// Small files that a user names in options: tokens, certificates and keys.
+// Small files named by options: tokens, certificates and keys.
 #ifndef HEAPTAPE_TRANSFER_SECRET_H
 #define HEAPTAPE_TRANSFER_SECRET_H
 
@@ -8,12 +8,12 @@
 
 enum secret_kind {
     SECRET_PUBLIC,
-    SECRET_PRIVATE, // refused if every user can read or write the file
+    SECRET_PRIVATE, // refused if other users have access to the file
 };
 
-// Reads the whole file, up to `size` bytes, into to[0..size). Only regular files are read, so that
-// the call never waits. Returns the number of bytes, or a negative errno with the text set; -EFBIG,
-// without a text, if the file is larger.
+// Reads the whole file, up to `size` bytes, into to[0..size). Accepts only regular files, so that
+// the call does not block. Returns the number of bytes, or a negative errno with the text set.
+// Returns -EFBIG without a text if the file is larger.
 ssize_t secret_read(const char *path, enum secret_kind kind, char *to, size_t size, struct err *e);
 
 #endif

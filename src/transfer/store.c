@@ -17,7 +17,7 @@
 
 enum { FOLDER = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, COMPARED_BYTES = 65536 };
 
-// No other receiver is writing them: the folder is locked.
+// Requires the lock of the directory, so no other receiver writes the files.
 static void remove_unfinished(int incoming)
 {
     int fd = openat(incoming, ".", FOLDER);
@@ -75,7 +75,7 @@ int store_begin(const struct store *s, struct store_file *f, uint64_t bytes)
         store_abort(s, f);
         return rc;
     }
-    // Not posix_fallocate, which would write zeros where the file system has no such call.
+    // posix_fallocate would write zeros on file systems without fallocate.
     if (bytes && fallocate(f->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) < 0 &&
         (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
         int rc = -errno;
@@ -98,8 +98,8 @@ int store_write(struct store_file *f, const void *data, size_t n)
     return 0;
 }
 
-// The folder of `path` below `at`, made where it is missing and on the disk then. *last: the name in it. A file descriptor, or a
-// negative errno.
+// Opens the parent directory of `path` below `at`, and creates missing directories durably. Stores
+// the last component in *last. Returns a file descriptor or a negative errno.
 static int open_parent(int at, const char *path, const char **last)
 {
     char part[NAMES_MAX_PART_BYTES + 1];
@@ -107,7 +107,7 @@ static int open_parent(int at, const char *path, const char **last)
     for (const char *slash; folder >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
         snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
         bool there = mkdirat(folder, part, 0700) == 0 || errno == EEXIST;
-        // Also where another thread has made it.
+        // Also sync a directory that another thread has created.
         int next = there && fsync(folder) == 0 ? openat(folder, part, FOLDER) : -1;
         int failed = errno;
         close(folder);
@@ -134,7 +134,7 @@ static ssize_t read_full(int fd, char *to, size_t n, off_t at)
     return (ssize_t)done;
 }
 
-// Has `name` what the file has? Negative errno where it cannot be read.
+// Returns whether the file `name` has the same content, or a negative errno.
 static int is_same(const struct store_file *f, int folder, const char *name)
 {
     char a[COMPARED_BYTES], b[COMPARED_BYTES];
@@ -148,19 +148,19 @@ static int is_same(const struct store_file *f, int folder, const char *name)
                 m = read_full(f->fd, b, sizeof b, (off_t)at);
         same = n < 0 || m < 0 ? -errno : n == m && memcmp(a, b, (size_t)n) == 0;
     }
-    // The answer says that it is on the disk.
+    // A success promises that the file is on disk.
     if (same == true && fsync(fd) < 0)
         same = -errno;
     close(fd);
     return same;
 }
 
-// As rename(2), which leaves a file that is there: -EEXIST.
+// Renames without replacing an existing file. Returns 0, -EEXIST, or another negative errno.
 static int move(const struct store *s, const struct store_file *f, int folder, const char *name)
 {
     if (renameat2(s->incoming, f->name, folder, name, RENAME_NOREPLACE) == 0)
         return 0;
-    // The file system has no such flag.
+    // The file system does not support RENAME_NOREPLACE.
     if (errno == EINVAL && linkat(s->incoming, f->name, folder, name, 0) == 0)
         return unlinkat(s->incoming, f->name, 0) < 0 ? -errno : 0;
     return -errno;
@@ -192,7 +192,7 @@ static int commit(const struct store *s, struct store_file *f, const char *path,
 int store_commit(const struct store *s, struct store_file *f, const char *path,
                  enum store_result *result)
 {
-    // Space that was reserved and not used.
+    // Release reserved space that was not used.
     int rc = ftruncate(f->fd, (off_t)f->bytes) < 0 ? -errno : commit(s, f, path, result);
     if (rc < 0) {
         store_abort(s, f);

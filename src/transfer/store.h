@@ -1,4 +1,4 @@
-// The folder that a receiver fills: files get their names when they are whole and on the disk.
+// The directory of a receiver. A file gets its name after it is complete and on disk.
 #ifndef HEAPTAPE_TRANSFER_STORE_H
 #define HEAPTAPE_TRANSFER_STORE_H
 
@@ -10,40 +10,42 @@
 
 struct store {
     int folder; // file descriptor
-    int incoming; // … of .incoming in it, where files are until they are whole. Locked: one receiver has a folder
+    // file descriptor of .incoming, the directory of incomplete files; locked by one receiver
+    int incoming;
 };
 
 struct store_file {
-    int fd; // -1: none
+    int fd; // -1: no file
     uint64_t bytes;
-    struct digest *digest; // of the bytes; NULL without a file
+    struct digest *digest; // digest of the bytes; NULL without a file
     char name[32];         // in .incoming
 };
 
 enum store_result {
     STORE_NEW,
-    STORE_SAME,      // a file of the same name and content was there
-    STORE_DIFFERENT, // … with other content, which is kept
+    STORE_SAME,      // a file with this name and content exists
+    STORE_DIFFERENT, // a file with this name and other content exists and is kept
 };
 
-// Opens the folder, which is created if it is missing, and removes what another receiver left unfinished. 0 or a negative errno
-// with the text set.
+// Opens or creates the directory, and removes incomplete files of an earlier receiver. Returns 0,
+// or a negative errno with the text set.
 int store_open(struct store *s, const char *folder, struct err *e);
 void store_close(struct store *s);
 
-// Opens a file and reserves space of `bytes`, 0 if it is not known, where the file system can. 0 or a negative errno. Several
-// threads may do so at a time, each with a file of its own.
+// Creates a file and reserves `bytes`, if the file system supports that; 0: unknown size. Returns 0
+// or a negative errno. Threads may call it concurrently with different files.
 int store_begin(const struct store *s, struct store_file *f, uint64_t bytes);
 
-// Appends. 0 or a negative errno.
+// Appends to the file. Returns 0 or a negative errno.
 int store_write(struct store_file *f, const void *data, size_t n);
 
-// Gives the file the name `path`, for which names_check is true, and closes it. 0 with the result, or a negative errno: nothing of
-// the file is left then. The digest is valid until store_abort.
+// Renames the file to `path`, for which names_check must be true, and closes it. Returns 0 with
+// *result set, or a negative errno after removing the file. The digest is valid until store_abort.
 int store_commit(const struct store *s, struct store_file *f, const char *path,
                  enum store_result *result);
 
-// Removes and closes the file unless it has its name, and frees the digest. Does nothing without a file.
+// Removes and closes the file if it was not committed, and frees the digest. Does nothing without a
+// file.
 void store_abort(const struct store *s, struct store_file *f);
 
 #endif

@@ -33,7 +33,7 @@ int tokens_read(const char *path, struct tokens *t, struct err *e)
     return t->n ? 0 : err_set(e, -EINVAL, "%s: has no token", path);
 }
 
-// As many steps for each text of the same length.
+// The number of steps depends only on the length of `given`.
 static bool is_equal(const char *token, const char *given, size_t given_bytes)
 {
     size_t bytes = strlen(token);

@@ -1,4 +1,5 @@
-// Files of bearer tokens: one token a line. They are read at each use, so that tokens can be replaced meanwhile.
+// Files of bearer tokens, one token per line. They are read at each use, so that tokens can be
+// replaced at any time.
 #ifndef HEAPTAPE_TRANSFER_TOKENS_H
 #define HEAPTAPE_TRANSFER_TOKENS_H
 
@@ -11,14 +12,15 @@ enum { TOKENS_FILE_BYTES = 8192 };
 // The tokens of a file.
 struct tokens {
     size_t n;
-    char text[TOKENS_FILE_BYTES + 1]; // `n` strings, one after the other
+    char text[TOKENS_FILE_BYTES + 1]; // `n` NUL-terminated strings
 };
 
-// Reads all tokens, at least one, each of visible ASCII characters. Returns 0, or a negative errno with the text set: -EINVAL for
-// other characters and for a file that is not regular, -EACCES for a file that every user can read.
+// Reads the tokens of a file, of visible ASCII characters. Returns 0, or a negative errno with the
+// text set: -EINVAL for other characters, for no token, and for a file that is not regular, -EACCES
+// if other users have access to the file.
 int tokens_read(const char *path, struct tokens *t, struct err *e);
 
-// Is `given` one of them? The time that this takes does not depend on where a token differs.
+// True if `given` is a token. The time does not depend on the position of the first difference.
 bool tokens_have(const struct tokens *t, const char *given);
 
 #endif

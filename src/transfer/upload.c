@@ -24,15 +24,15 @@ struct upload {
     const struct upload_settings *settings;
     struct request *request;
     struct upload_result *result;
-    int added;            // as in the settings, −1 after the end
-    uint64_t deadline_ns; // UINT64_MAX while files are added
-    unsigned failures;    // since the last upload
-    uint64_t jitter;      // of the delays: the state of a random sequence
-    char trouble[sizeof((struct request_result *)0)
-                     ->text]; // that was noted last; empty after an upload
-    char **refused;           // paths of files that the server refuses, which stay
+    int added;            // as in the settings; -1 after the end
+    uint64_t deadline_ns; // UINT64_MAX until the recording ends
+    unsigned failures;    // since the last success
+    uint64_t jitter;      // state of the random sequence for delays
+    // Last failure that was noted; empty after a success.
+    char trouble[sizeof((struct request_result *)0)->text];
+    char **refused; // paths of files that the server refused
     size_t n_refused, refused_capacity;
-    bool over; // no file is to be uploaded any more
+    bool over; // no further uploads
 };
 
 static volatile sig_atomic_t signalled;
@@ -68,7 +68,8 @@ char *upload_url(const char *text, struct err *e)
     return url;
 }
 
-// What is unreserved in a URL stays as it is, and slashes.
+// Returns the URL of a file, which the caller frees. Escapes all characters except unreserved ones
+// and slashes.
 static char *url_of(const struct upload *u, const char *path)
 {
     static const char hex[] = "0123456789ABCDEF";
@@ -90,7 +91,8 @@ static char *url_of(const struct upload *u, const char *path)
     return url;
 }
 
-// Empties the pipe. The recording has ended when it has: from there on, time is limited, and signals are for this process.
+// Reads the pipe until it is empty. The end of the pipe is the end of the recording, from which on
+// the time is limited and signals are handled.
 static void see_added(struct upload *u)
 {
     char told[256];
@@ -112,17 +114,17 @@ static bool is_over(struct upload *u)
     return u->over;
 }
 
-// During a request.
+// Called during a request. Returns true to abort it.
 static bool ends(void *context)
 {
     struct upload *u = context;
     see_added(u);
-    // What is under way may need longer than a wait for a server that is away.
+    // In `upload`, a request may take longer than the wait for an unreachable server.
     bool bounded = u->settings->added >= 0;
     return u->added < 0 && (signalled || (bounded && clock_monotonic_ns() >= u->deadline_ns));
 }
 
-// Until then, the end of the recording, or a signal.
+// Waits until `then_ns`, the end of the recording, a deadline, or a signal.
 static void wait_until(struct upload *u, uint64_t then_ns)
 {
     bool had_added = u->added >= 0;
@@ -131,12 +133,12 @@ static void wait_until(struct upload *u, uint64_t then_ns)
         uint64_t until = u->deadline_ns < then_ns ? u->deadline_ns : then_ns;
         uint64_t ms = (until - now) / NS_PER_MS + 1;
         struct pollfd fd = {u->added, POLLIN, 0};
-        // A signal may come before poll begins.
+        // At most one second, because a signal may arrive just before poll.
         poll(&fd, 1, ms < 1000 ? (int)ms : 1000);
     }
 }
 
-// Until a file is added or none will be.
+// Waits for a new file or the end of the recording.
 static void wait_for_file(struct upload *u)
 {
     struct pollfd fd = {u->added, POLLIN, 0};
@@ -144,7 +146,7 @@ static void wait_for_file(struct upload *u)
     see_added(u);
 }
 
-// Doubles with each failure; clients that lost the same server come back at different times.
+// The delay doubles with each failure, and is random so that clients do not retry simultaneously.
 static void wait_after_failure(struct upload *u, const struct request_result *r)
 {
     unsigned doublings = u->failures < 8 ? u->failures : 8;
@@ -177,7 +179,7 @@ static int add_refused(struct upload *u, const char *path)
     return 0;
 }
 
-// Of this file, which another one need not share.
+// True for failures that concern only this file.
 static bool is_of_file(long status)
 {
     return status == 400 || status == 409 || status == 413 || status == 415 || status == 422;
@@ -203,7 +205,7 @@ static void see_success(struct upload *u, const struct queue_file *f)
         u->deadline_ns = clock_monotonic_ns() + u->settings->wait_ns;
 }
 
-// 1 when the next file is to be tried, 0 after a wait, or a negative errno.
+// Returns 1 to continue with the next file, 0 after a wait, or a negative errno.
 static int see_failure(struct upload *u, const struct queue_file *f, const struct request_result *r)
 {
     if (is_of_file(r->status)) {
@@ -221,7 +223,7 @@ static int see_failure(struct upload *u, const struct queue_file *f, const struc
     return 0;
 }
 
-// Returns 0 if the file is as it was, and still has its name.
+// Returns 0 if the file is unchanged and still has its name.
 static int check_unchanged(int fd, const char *path, const struct stat *before)
 {
     struct stat now, named;
@@ -235,8 +237,8 @@ static int check_unchanged(int fd, const char *path, const struct stat *before)
     return named.st_ino == now.st_ino && named.st_dev == now.st_dev ? 0 : -EBUSY;
 }
 
-// Makes one request for an open file: 1 if it was uploaded, 0 if not, or a negative errno. The file is held only as long as that,
-// so that it can be dropped while the server is away.
+// Uploads an open file. Returns 1 on success, 0 on failure, or a negative errno. The file is locked
+// only during the request, so that it can be dropped while the server is unreachable.
 static int try_open_file(struct upload *u, struct queue_file *f, int fd, const char *path,
                          struct request_result *r)
 {
@@ -258,7 +260,8 @@ static int try_open_file(struct upload *u, struct queue_file *f, int fd, const c
     return rc;
 }
 
-// The same, with the lock of its folder: 1 also where it was dropped meanwhile, or is left to another process.
+// Locks the directory and uploads a file. Also returns 1 if the file was dropped or belongs to
+// another process.
 static int try_file(struct upload *u, struct queue_file *f, const char *path,
                     struct request_result *r)
 {
@@ -288,7 +291,8 @@ static int try_file(struct upload *u, struct queue_file *f, const char *path,
     return rc == -ENOENT ? 1 : rc;
 }
 
-// Tries it once, and waits where that fails: 1 when the next file is to be tried, 0 or a negative errno.
+// Uploads a file, and waits after a failure. Returns 1 to continue with the next file, 0, or a
+// negative errno.
 static int upload_file(struct upload *u, struct queue_file *f)
 {
     struct request_result r = {0};
@@ -297,13 +301,14 @@ static int upload_file(struct upload *u, struct queue_file *f)
         return -ENOMEM;
     int rc = try_file(u, f, path, &r);
     free(path);
-    // An upload that was broken off here has no other reason.
+    // An aborted request is not a failure.
     if (rc == 0 && !ends(u))
         rc = see_failure(u, f, &r);
     return rc;
 }
 
-// All files that are there now, up to a failure. *tried: one of them was not refused before.
+// Uploads all files in the spool, up to the first failure. Sets *tried if a file was not refused
+// before.
 static int upload_all(struct upload *u, bool *tried, struct err *e)
 {
     struct queue q = {0};

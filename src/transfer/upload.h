@@ -1,37 +1,40 @@
-// Uploads the files of a spool, and removes each that the server has.
+// Uploads the files of a spool, and removes each file that the server has stored.
 #ifndef HEAPTAPE_TRANSFER_UPLOAD_H
 #define HEAPTAPE_TRANSFER_UPLOAD_H
 
 #include "transfer/request.h"
 
 struct upload_settings {
-    const char *url;                    // that upload_url has made
-    const char *folder;                 // the spool; URL + the path in it is the address of a file
-    const char *token_file, *s3_region; // as in struct request_settings
-    uint32_t timeout_s;                 // as in struct request_settings
-    const char *timeout_option;         // …
+    const char *url;    // from upload_url
+    const char *folder; // the spool; a file is uploaded to URL + its path in the spool
+    const char *token_file, *s3_region; // see struct request_settings
+    uint32_t timeout_s;                 // see struct request_settings
+    const char *timeout_option;         // see struct request_settings
     uint64_t wait_ns;
-    // In the process of `record` that is told by this pipe when a file is added, and whose end is the end of the recording: from
-    // there on it lasts for wait_ns at most, and a signal ends it. It holds the lock of the folder already. -1: nothing is
-    // added; it ends when wait_ns have passed without an upload, and at once where the settings are wrong.
+    // In `record`: the read end of a pipe that gets a byte for each new file and is closed at the
+    // end of the recording. The caller holds the lock of the folder. After the recording, the
+    // upload runs for at most wait_ns, and a signal ends it. In `upload`: -1. The upload ends after
+    // wait_ns without a success, and at once if the settings are wrong.
     int added;
     const struct request_calls *calls;
     void (*note)(const char *text);
-    bool verbose; // a note for each file
+    bool verbose; // report each file
 };
 
 struct upload_result {
     uint64_t files, bytes;           // uploaded
-    uint64_t left_files, left_bytes; // in the spool
+    uint64_t left_files, left_bytes; // still in the spool
 };
 
-// Is it an address of files, http:// or https://?
+// True for http:// and https:// URLs.
 bool upload_is_url(const char *text);
 
-// The URL with a slash at its end, to be freed; NULL with the text set.
+// Returns the URL with a slash appended if necessary, which the caller frees, or NULL with the text
+// set.
 char *upload_url(const char *text, struct err *e);
 
-// What stands in the way is noted. 0, also where files are left, or a negative errno with the text set.
+// Uploads the files, and notes failures. Returns 0, even if files remain, or a negative errno with
+// the text set.
 int upload_run(const struct upload_settings *s, struct upload_result *result, struct err *e);
 
 #endif
