@@ -15,9 +15,9 @@ void big_blocks_release(struct big_blocks *b)
 
 static bool holds_block(const struct workload_op *op)
 {
-    unsigned class = event_infos[op->kind].class;
-    return (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE) && op->slot != WORKLOAD_NO_SLOT &&
-           !(op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED | WORKLOAD_SIZE_UNKNOWN));
+    enum format_slot_use use = format_block_use(op);
+    return (use == FORMAT_SLOT_ALLOCATED || use == FORMAT_SLOT_KEEP) &&
+           !(op->flags & WORKLOAD_SIZE_UNKNOWN);
 }
 
 int big_blocks_op(struct big_blocks *b, uint32_t thread, const struct workload_op *op)
@@ -30,11 +30,8 @@ int big_blocks_op(struct big_blocks *b, uint32_t thread, const struct workload_o
         return 0;
     if (HT_GROW(&b->items, &b->capacity, b->n + 1) < 0)
         return -ENOMEM;
-    bool before = op->kind == HT_PREEXISTING;
-    uint64_t site = before ? op->value >> 8 : op->value;
-    b->items[b->n++] =
-        (struct big_block){number, size, thread, site > BY_SITE_MAX ? 0 : (uint32_t)site,
-                           (before ? (uint8_t)op->value : op->kind) == HT_CALLOC};
+    uint8_t kind = op->kind == HT_PREEXISTING ? (uint8_t)op->value : op->kind;
+    b->items[b->n++] = (struct big_block){number, size, thread, by_site_of(op), kind == HT_CALLOC};
     return 0;
 }
 

@@ -6,8 +6,8 @@
 #include "analysis/site_uses.h"
 #include "analysis/usage.h"
 #include "base/map.h"
+#include "workload/format.h"
 #include "workload/slice.h"
-#include "workload/workload.h"
 
 // Sites of a higher number, which only a broken file has, count as not known.
 enum { BY_SITE_MAX = 1 << 22 };
@@ -122,7 +122,7 @@ void by_site_release(struct by_site *b);
 // The site of an op that allocates; 0: not known.
 static inline uint32_t by_site_of(const struct workload_op *op)
 {
-    uint64_t site = op->kind == HT_PREEXISTING ? op->value >> 8 : op->value;
+    uint64_t site = format_op_site(op);
     return site <= BY_SITE_MAX ? (uint32_t)site : 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "convert/order/order_private.h"
+#include "workload/format.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static void note_block(struct heap_note *n, const struct workload_op *op)
         op->kind == HT_VALLOC || op->kind == HT_PVALLOC ? WORKLOAD_PAGE_BYTES : op->align;
     *n = (struct heap_note){.size = event_requested(op->kind, op->size, op->count),
                             .stamp = op->stamp,
-                            .site = (uint32_t)(before ? op->value >> 8 : op->value),
+                            .site = (uint32_t)format_op_site(op),
                             .kind = before ? (uint8_t)op->value : op->kind,
                             .align_log2 = align ? (uint8_t)__builtin_ctzll(align) : 0,
                             .size_unknown = op->flags & WORKLOAD_SIZE_UNKNOWN};
@@ -29,10 +30,8 @@ int heap_note_ops(struct heap_notes *h, const struct workload_thread_op *ops, si
 {
     for (size_t i = 0; i < n; i++) {
         const struct workload_op *op = &ops[i].op;
-        unsigned class = event_infos[op->kind].class;
-        bool holds = class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE;
-        if (!holds || op->slot == WORKLOAD_NO_SLOT ||
-            op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED))
+        enum format_slot_use use = format_block_use(op);
+        if (use != FORMAT_SLOT_ALLOCATED && use != FORMAT_SLOT_KEEP)
             continue;
         if (HT_EXTEND(&h->items, &h->n, &h->capacity, op->slot + 1ull) < 0)
             return -ENOMEM;

@@ -236,8 +236,6 @@ static int put_block(struct tables_process *p, const struct tables_block *b, con
 static int begin_block(struct tables_process *p, const struct source *s)
 {
     const struct workload_op *op = s->op;
-    if (op->slot == WORKLOAD_NO_SLOT)
-        return 0;
     if (op->slot >= p->n_live &&
         HT_EXTEND(&p->live, &p->n_live, &p->live_capacity, op->slot + 1ull) < 0)
         return -ENOMEM;
@@ -261,31 +259,24 @@ static int begin_block(struct tables_process *p, const struct source *s)
     return 0;
 }
 
-// Does the op free a block, or end the size that it had?
-static bool frees(const struct workload_op *op)
-{
-    unsigned class = event_infos[op->kind].class;
-    return op->slot != WORKLOAD_NO_SLOT &&
-           (class == HT_CLASS_FREE ||
-            (class == HT_CLASS_RESIZE && !(op->flags & (WORKLOAD_FAILED | WORKLOAD_FROM_NULL))));
-}
-
 int tables_process_op(struct tables_process *p, uint32_t thread, const struct workload_op *op,
                       const struct order_call *call)
 {
     struct source s = {op, call, p->next_event++, thread, NULL};
     struct tables_block freed;
+    // A realloc ends the row of a block and begins another.
+    enum format_slot_use use = p->follows_blocks ? format_block_use(op) : FORMAT_SLOT_NONE;
+    bool frees = use == FORMAT_SLOT_FREED || use == FORMAT_SLOT_KEEP;
     p->preexisting += op->kind == HT_PREEXISTING;
     int rc = 0;
-    if (p->follows_blocks && frees(op) && op->slot < p->n_live && p->live[op->slot].live) {
+    if (frees && op->slot < p->n_live && p->live[op->slot].live) {
         freed = p->live[op->slot];
         p->live[op->slot].live = false;
         s.freed = &freed;
         if (p->scan->of[TABLES_TABLE_BLOCKS].rows)
             rc = put_block(p, &freed, &s);
     }
-    if (rc == 0 && p->follows_blocks && allocates(op) &&
-        !(op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED)))
+    if (rc == 0 && (use == FORMAT_SLOT_ALLOCATED || use == FORMAT_SLOT_KEEP))
         rc = begin_block(p, &s);
     if (rc == 0 && p->scan->of[TABLES_TABLE_EVENTS].rows)
         rc = put_event(p, &s);

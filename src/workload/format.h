@@ -148,6 +148,14 @@ static inline enum format_slot_use format_slot_use(unsigned kind, unsigned flags
     return FORMAT_SLOT_NONE;
 }
 
+// As format_slot_use, but FORMAT_SLOT_NONE for an op that failed or has no slot.
+static inline enum format_slot_use format_block_use(const struct workload_op *op)
+{
+    return op->slot == WORKLOAD_NO_SLOT || op->flags & WORKLOAD_FAILED
+               ? FORMAT_SLOT_NONE
+               : format_slot_use(op->kind, op->flags);
+}
+
 // The fields of an op of this kind, HT_F_*: those of its record, and of a preexisting block how it was allocated.
 static inline uint8_t format_op_fields(unsigned kind)
 {

@@ -132,7 +132,7 @@ static void note_block(const struct slice *s, uint32_t thread, struct slice_slot
     slot->size = event_requested(op->kind, op->size, op->count);
     bool before = op->kind == HT_PREEXISTING;
     slot->allocated_by = before ? (uint8_t)op->value : op->kind;
-    slot->site = (uint32_t)(before ? op->value >> 8 : op->value);
+    slot->site = (uint32_t)format_op_site(op);
     uint64_t align =
         op->kind == HT_VALLOC || op->kind == HT_PVALLOC ? WORKLOAD_PAGE_BYTES : op->align;
     slot->align_log2 = align ? (uint8_t)__builtin_ctzll(align) : 0;

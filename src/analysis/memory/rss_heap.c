@@ -2,6 +2,7 @@
 
 #include "analysis/memory/fragmentation.h"
 #include "base/buf.h"
+#include "workload/format.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -81,7 +82,7 @@ static int put_block(struct rss_heap *heap, struct rss_block *b,
 {
     const struct workload_op *op = &of->op;
     bool before = op->kind == HT_PREEXISTING;
-    uint64_t site = before ? op->value >> 8 : op->value;
+    uint64_t site = format_op_site(op);
     *b = (struct rss_block){
         .address = before && call->added ? call->ptr : call->result,
         .size = event_requested(op->kind, op->size, op->count),
@@ -103,15 +104,14 @@ int rss_heap_op(struct rss_heap *heap, const struct workload_thread_op *of,
                 const struct order_call *call)
 {
     const struct workload_op *op = &of->op;
-    unsigned class = event_infos[op->kind].class;
+    enum format_slot_use use = format_block_use(op);
     int rc = 0;
-    if (class != HT_CLASS_NONE && class <= HT_CLASS_RESIZE && op->slot != WORKLOAD_NO_SLOT &&
-        !(op->flags & WORKLOAD_FAILED)) {
+    if (use != FORMAT_SLOT_NONE) {
         if (HT_EXTEND(&heap->blocks, &heap->n_blocks, &heap->blocks_capacity, op->slot + 1ull) < 0)
             return -ENOMEM;
         struct rss_block *b = &heap->blocks[op->slot];
         b->address = 0;
-        if (class != HT_CLASS_FREE && !(op->flags & WORKLOAD_FREED))
+        if (use != FORMAT_SLOT_FREED)
             rc = put_block(heap, b, of, call);
     }
     heap->events += op->kind != HT_PREEXISTING;

@@ -106,7 +106,7 @@ static int add_block(struct aggregate_counts *c, const struct workload_op *op, u
 static int count_block(struct aggregate_counts *c, uint32_t thread, const struct workload_op *op)
 {
     struct workload_op first = *op;
-    bool frees = event_infos[op->kind].class == HT_CLASS_FREE || op->flags & WORKLOAD_FREED;
+    bool frees = format_block_use(op) == FORMAT_SLOT_FREED;
     uint64_t block = block_of(c, op->slot);
     first.slot = 0;
     *summary_slot(&c->summary, 0) = block;

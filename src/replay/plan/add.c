@@ -1,6 +1,7 @@
 // Adds the ops of a workload to a plan, and checks them.
 #include "base/buf.h"
 #include "replay/plan/build.h"
+#include "workload/format.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -239,7 +240,7 @@ static uint64_t of_block_kib(uint64_t kib, uint64_t size)
 static struct plan_use *use_by_site(struct plan *p, const struct workload_op *op, uint64_t size,
                                     bool zeroed)
 {
-    uint64_t site = op->kind == HT_PREEXISTING ? op->value >> 8 : op->value;
+    uint64_t site = format_op_site(op);
     unsigned class = 63 - (unsigned)__builtin_clzll(size);
     if (!site)
         return &p->uses[zeroed][class];

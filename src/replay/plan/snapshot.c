@@ -2,6 +2,7 @@
 // of the player stand still there while it copies the slot table.
 #include "base/buf.h"
 #include "replay/plan/build.h"
+#include "workload/format.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_
         p->n_allocations = n;
     p->allocations[op->slot] =
         (struct plan_allocation){.at = before ? PLAN_BEFORE_START : p->facts.events,
-                                 .site = before ? op->value >> 8 : op->value,
+                                 .site = format_op_site(op),
                                  .thread = thread};
     // It was live at the snapshot, although it turns up only now.
     return before && p->has_snapshot ? append(p, &p->snapshots[PLAN_SNAPSHOT_PEAK], op->slot, e)
