@@ -71,16 +71,29 @@ struct command_example {
     const char *lines;   // of the shell, parted by newlines; at most 76 columns each
 };
 
-enum { COMMAND_EXAMPLES = 3 };
+enum { COMMAND_EXAMPLES = 3, COMMAND_MODES = 2 };
+
+// One of several ways in which a command runs. The first row that the command line selects is the mode. It rejects each
+// option that some row of the table mentions and the row of the mode does not; options that no row mentions go with every mode.
+struct command_mode {
+    const char *
+        option; // selects the mode; NULL: `selects` does, or, in the last row, the absence of other modes
+    bool (*selects)(const void *options, int operands);
+    const char *name;    // in messages: "-o URL"; NULL: "--OPTION"
+    const char *accepts; // "keep|trigger": further options that go with the mode
+    const char *rejects; // name of the operands that the mode rejects, or NULL
+    int (*run)(const void *options, void *context); // for the command's own use
+};
 
 struct command {
     const char *name;
-    const char *operands;             // "TRACE|-"; several forms are parted by " | "
-    const char *summary;              // one line for the list of commands
-    const struct option *options;     // ended by a row without a name; may be NULL
-    size_t options_bytes;             // of the options struct; ≤ 1024
-    const char *words_title;          // "Formats"; NULL without `words`
-    const struct command_word *words; // ended by a row without a word; may be NULL
+    const char *operands;                            // "TRACE|-"; several forms are parted by " | "
+    const char *summary;                             // one line for the list of commands
+    const struct option *options;                    // ended by a row without a name; may be NULL
+    const struct command_mode *modes[COMMAND_MODES]; // independent tables; NULL at the end
+    size_t options_bytes;                            // of the options struct; ≤ 1024
+    const char *words_title;                         // "Formats"; NULL without `words`
+    const struct command_word *words;                // ended by a row without a word; may be NULL
     struct command_example examples[COMMAND_EXAMPLES]; // unused rows at the end have no lines
     unsigned min_operands, max_operands; // wrong numbers are a usage error before `run` is called
     bool
@@ -104,7 +117,8 @@ extern const struct command_row cli_command_rows[];
 // Options that every command has: -h --help, -q --quiet, --color.
 struct cli_common {
     bool quiet;
-    bool color; // may be used on stdout
+    bool color;                                      // may be used on stdout
+    const struct command_mode *modes[COMMAND_MODES]; // selected rows of the command's tables
 };
 extern struct cli_common cli_common;
 

@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include "base/buf.h"
+#include "cli/modes.h"
 #include "cli/suggest.h"
 
 #include <errno.h>
@@ -23,6 +24,7 @@ struct parse {
     const struct command *command;
     void *fields;
     struct options_shared *common;
+    uint64_t given; // bits of the command's options that differ from their defaults
     char **argv;
     int argc, next; // argv[next] is the word after the one under work
 };
@@ -183,12 +185,24 @@ static void complain_range(const struct parse *p, const struct option *o, const 
                 size ? human_bytes(min, o->min) : min, size ? human_bytes(max, o->max) : max);
 }
 
+static void note_given(struct parse *p, const struct option_match *f)
+{
+    const struct option *o = f->option;
+    bool differs = o->type != OPTION_FLAG || f->negated == (o->fallback != NULL);
+    if (f->base != p->fields || o - p->command->options >= MODES_MAX_OPTIONS)
+        return;
+    uint64_t bit = UINT64_C(1) << (o - p->command->options);
+    p->given = differs ? p->given | bit : p->given & ~bit;
+}
+
 static int store_or_complain(struct parse *p, const struct option_match *f, const char *value)
 {
     char text[256];
     int rc = store(f->option, f->base, f->negated ? NULL : value);
-    if (rc == 0)
+    if (rc == 0) {
+        note_given(p, f);
         return 0;
+    }
     if (rc == -ERANGE)
         complain_range(p, f->option, value);
     else
@@ -356,7 +370,7 @@ static int check_operands(const struct command *c, int n, char **argv)
 int options_parse(const struct command *c, void *fields, struct options_shared *common, int argc,
                   char **argv)
 {
-    struct parse p = {c, fields, common, argv, argc, 0};
+    struct parse p = {.command = c, .fields = fields, .common = common, .argv = argv, .argc = argc};
     memset(fields, 0, c->options_bytes);
     *common = (struct options_shared){0};
     set_defaults(c->options, fields, false);
@@ -366,6 +380,11 @@ int options_parse(const struct command *c, void *fields, struct options_shared *
         return n;
     set_defaults(c->options, fields, true);
     argv[n] = n < argc ? NULL : argv[n];
+    for (size_t i = 0; i < COMMAND_MODES && c->modes[i]; i++) {
+        common->modes[i] = modes_select(c, c->modes[i], fields, p.given, n);
+        if (!common->modes[i])
+            return -1;
+    }
     return check_operands(c, n, argv);
 }
 

@@ -13,6 +13,7 @@ struct options_shared {
     bool help;
     bool quiet;
     enum options_color color;
+    const struct command_mode *modes[COMMAND_MODES]; // selected rows
 };
 extern const struct option options_common[];
 

@@ -59,6 +59,25 @@ static const struct option options[] = {
     {0},
 };
 
+static bool is_csv(const void *fields, int operands)
+{
+    (void)operands;
+    return ((const struct export_cli_options *)fields)->format.table == &tables_csv;
+}
+
+static bool is_parquet(const void *fields, int operands)
+{
+    (void)operands;
+    return ((const struct export_cli_options *)fields)->format.table == &tables_parquet;
+}
+
+// Tables hold all processes and columns.
+static const struct command_mode modes[] = {
+    {.selects = is_csv, .name = "--format csv", .accepts = "table|partition|csv-safe"},
+    {.selects = is_parquet, .name = "--format parquet", .accepts = "table|partition"},
+    {.accepts = "pid|timestamps"},
+};
+
 static int list(void)
 {
     for (const struct format *const *f = formats; *f; f++) {
@@ -99,16 +118,8 @@ static int run(const void *fields, int argc, char **argv)
     if (o->format.table && o->table < 0)
         return usage_error(&cmd_export, "--format %s writes a table: name it with --table",
                            o->format.table->name);
-    if (!o->format.table && o->table >= 0)
-        return usage_error(&cmd_export, "--table is for --format csv and parquet");
-    if (o->format.table && (o->pid || !o->timestamps))
-        return usage_error(&cmd_export,
-                           "--format %s writes all processes and columns: %s is for other formats",
-                           o->format.table->name, o->pid ? "--pid" : "--no-timestamps");
-    if (o->csv_safe && o->format.table != &tables_csv)
-        return usage_error(&cmd_export, "--csv-safe requires --format csv");
-    if (o->partition && (!o->format.table || !o->output || strcmp(o->output, "-") == 0))
-        return usage_error(&cmd_export, "--partition needs --table and, with -o, a folder");
+    if (o->partition && (!o->output || strcmp(o->output, "-") == 0))
+        return usage_error(&cmd_export, "--partition needs a folder: name it with -o");
     bool on_terminal = (!o->output || strcmp(o->output, "-") == 0) && isatty(STDOUT_FILENO);
     const struct convert_watch *watch = on_terminal ? watch_notes() : watch_begin("export");
     if (o->format.table)
@@ -150,6 +161,7 @@ const struct command cmd_export = {
         },
     .options = options,
     .options_bytes = sizeof(struct export_cli_options),
+    .modes = {modes},
     .min_operands = 0,
     .max_operands = 1,
     .run = run,

@@ -48,6 +48,12 @@ static const struct option options[] = {
     {0},
 };
 
+// A trace holds all processes.
+static const struct command_mode modes[] = {
+    {.option = "trace"},
+    {.accepts = "pid"},
+};
+
 static void print_result(const char *path, uint64_t bytes, const struct workload_summary *s)
 {
     note("%s: %llu events, %llu threads, %.2f bytes/event", path, (unsigned long long)s->events,
@@ -111,9 +117,6 @@ static int run(const void *fields, int argc, char **argv)
         return usage_error(&cmd_import, "FILE is missing");
     if (!o->format)
         return usage_error(&cmd_import, "--format is missing: %s", FORMATS_IMPORT_CHOICES);
-    if ((o->pid.pid || o->pid.all) && o->trace)
-        return usage_error(&cmd_import,
-                           "--pid selects a process for a workload; --trace writes all processes");
     const struct import_settings how = {
         .format = o->format,
         .keep_going = o->keep_going,
@@ -156,6 +159,7 @@ const struct command cmd_import = {
         },
     .options = options,
     .options_bytes = sizeof(struct import_cli_options),
+    .modes = {modes},
     .min_operands = 0,
     .max_operands = 1,
     .run = run,

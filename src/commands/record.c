@@ -76,11 +76,6 @@ struct record_options {
     bool verbose;
 };
 
-static bool is_upload(const struct record_options *o)
-{
-    return o->output && upload_is_url(o->output);
-}
-
 static int parse_stacks(const char *text, void *field)
 {
     return spool_parse_stacks(text, field);
@@ -194,8 +189,8 @@ static const struct option options[] = {
     {0},
 };
 
-// Of a process that runs already: did its recording end before its time? The end by `ctl detach` is its time, unless another one
-// was asked for.
+// Returns whether a recording by --pid ended before its time. An end by `ctl detach` is early only if --duration asked for
+// another one.
 static bool is_cut(const struct record_settings *s, const struct record_result *r)
 {
     bool asked = r->ended_by && !s->attach.duration_ns;
@@ -214,13 +209,13 @@ static int exit_code(const struct record_settings *s, const struct record_result
     return WEXITSTATUS(r->wait_status);
 }
 
-static bool is_nothing(const struct record_settings *s, const struct record_result *r)
+static bool is_empty(const struct record_settings *s, const struct record_result *r)
 {
     return r->events == 0 && !r->cut_off && !(s->paused && r->processes);
 }
 
-// A file without events is of no use: the program did not run or made no calls.
-static void discard(struct output *out)
+// Closes the output and removes the file if it was created in place.
+static void discard_output(struct output *out)
 {
     struct err ignored = {0};
     struct stat st;
@@ -231,13 +226,48 @@ static void discard(struct output *out)
         unlink(name);
 }
 
-// HEAPTAPE_SPOOL=DIR LD_PRELOAD=libheaptape.so PROGRAM has run before.
-static int run_collect(const struct record_options *o, const struct record_settings *s)
+static bool is_started_by_program(const struct record_settings *s)
 {
+    return s->attach.pid && s->attach.report >= 0;
+}
+
+// Returns the name of the output, without -o "heaptape.SUFFIX". Programs that start their recorder are often several, so the
+// default name has the process ID as well. Static.
+static const char *output_name(const struct record_options *o, const struct record_settings *s,
+                               const char *suffix)
+{
+    static char name[64];
+    if (is_started_by_program(s))
+        snprintf(name, sizeof name, "heaptape.%ld.%s", (long)s->attach.pid, suffix);
+    else
+        snprintf(name, sizeof name, "heaptape.%s", suffix);
+    return o->output ? o->output : name;
+}
+
+// Prints the summary of a recording, or why the program could not start. Returns the exit code.
+static int report_result(const struct record_options *o, const struct record_settings *s,
+                         const struct record_result *r, const struct output *out)
+{
+    struct err e = {0};
+    if (r->start_errno)
+        die(r->start_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "%s: %s", s->argv[0],
+            r->start_errno == ENOENT ? "not found" : strerror(r->start_errno));
+    if (is_empty(s, r)) {
+        record_summary_nothing(s->argv[0], r, &e);
+        die(EXIT_RECORD, "%s", e.text);
+    }
+    record_summary_print(o->verbose, r, out);
+    return exit_code(s, r);
+}
+
+static int run_collect(const void *fields, void *settings)
+{
+    const struct record_options *o = fields;
+    const struct record_settings *s = settings;
     struct record_result r;
     struct output out;
     struct err e = {0};
-    const char *path = o->output ? o->output : "heaptape.ht";
+    const char *path = output_name(o, s, "ht");
     if (output_open(&out, path, (o->force ? OUTPUT_FORCE : 0) | OUTPUT_ASIDE, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     if (record_collect(o->collect, s, &out, &r, &e) < 0) {
@@ -256,29 +286,6 @@ static int run_collect(const struct record_options *o, const struct record_setti
     return EXIT_DONE;
 }
 
-static void set_allocator(struct record_settings *s, const struct allocator *a)
-{
-    s->allocator = a->library;
-    s->variables = a->tunables;
-    s->n_variables = a->n_tunables;
-}
-
-// Reports on the program, which has exited or was never started, and returns the exit code.
-static int conclude(const struct record_options *o, const struct record_settings *s,
-                    const struct record_result *r, const struct output *out)
-{
-    struct err e = {0};
-    if (r->start_errno)
-        die(r->start_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "%s: %s", s->argv[0],
-            r->start_errno == ENOENT ? "not found" : strerror(r->start_errno));
-    if (is_nothing(s, r)) {
-        record_summary_nothing(s->argv[0], r, &e);
-        die(EXIT_RECORD, "%s", e.text);
-    }
-    record_summary_print(o->verbose, r, out);
-    return exit_code(s, r);
-}
-
 static int record_to_trace(const struct record_options *o, const struct record_settings *s,
                            const char *path)
 {
@@ -288,11 +295,11 @@ static int record_to_trace(const struct record_options *o, const struct record_s
     if (output_open(&out, path, o->force ? OUTPUT_FORCE : 0, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
     int rc = record_run(s, &out, &r, &e);
-    if (rc < 0 ? out.offset == 0 : r.start_errno || is_nothing(s, &r))
-        discard(&out);
+    if (rc < 0 ? out.offset == 0 : r.start_errno || is_empty(s, &r))
+        discard_output(&out);
     if (rc < 0)
         die(EXIT_RECORD, "%s", e.text);
-    int code = conclude(o, s, &r, &out);
+    int code = report_result(o, s, &r, &out);
     if (output_close(&out, true, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
     if (r.bypassed.processes || r.deepbound_bytes)
@@ -318,27 +325,129 @@ static int record_to_format(const struct record_options *o, struct record_settin
                                         .stamps = true,
                                         .live = true,
                                         .watch = watch_notes()};
-    s->codec = FRAME_CODEC_NONE; // nobody keeps it
+    s->codec = FRAME_CODEC_NONE; // the trace only passes through a pipe
     s->live = true;
     if (export_live_start(&live, &how, &out, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
     int rc = record_run(s, &out, &r, &e);
     output_close(&out, true, NULL);
     int written = export_live_finish(&live, r.stopped_by, &lost);
-    if (rc == 0 && (r.start_errno || is_nothing(s, &r)))
+    if (rc == 0 && (r.start_errno || is_empty(s, &r)))
         export_live_discard(t);
     else if (written < 0)
         die(EXIT_RECORD, "%s", lost.text);
     if (rc < 0)
         die(EXIT_RECORD, "%s", e.text);
-    int code = conclude(o, s, &r, NULL);
+    int code = report_result(o, s, &r, NULL);
     trace_unrecorded_release(&r.unrecorded);
     return code;
 }
 
-static int write_aggregate(const void *settings, struct err *e)
+// Writes a trace, or the format that --format, --log-fd or an environment variable asks for.
+static int run_file(const void *fields, void *settings)
 {
-    return aggregate_write(settings, e);
+    const struct record_options *o = fields;
+    struct record_settings *s = settings;
+    struct export_live_target target = {
+        .format = o->format, .output = o->output, .fd = (int)o->log_fd};
+    if (export_live_complete(&target) < 0)
+        die(EXIT_RECORD, "out of memory");
+    if (target.format && o->max_bytes)
+        return usage_error(&cmd_record, "--max-size applies to traces, not to format %s",
+                           target.format->name);
+    int code = target.format ? record_to_format(o, s, &target)
+                             : record_to_trace(o, s, output_name(o, s, "ht"));
+    free(target.made);
+    return code;
+}
+
+enum { NS_PER_S = 1000000000 };
+
+// A child process that reads the trace from a pipe while the program runs, and writes other files from it.
+struct pipe_reader {
+    const char *path;
+    const void *settings;
+    int (*check)(const void *settings, struct err *e); // before the program starts
+    int (*read)(const void *settings, struct err *e);  // in the child process
+    bool forwards_usr2;                                // SIGUSR2 triggers a dump
+    bool uploads; // may run long after the recording: SIGINT, SIGTERM and SIGHUP end it then
+};
+
+static pid_t reader_pid;
+
+static void forward_signal(int sig)
+{
+    kill(reader_pid, sig);
+}
+
+static const struct sigaction forward = {.sa_handler = forward_signal, .sa_flags = SA_RESTART};
+
+static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { END_SIGNALS = sizeof end_signals / sizeof *end_signals };
+
+// Forwards the signals that end heaptape to the reader. Ignored signals stay ignored.
+static void forward_end_signals(struct sigaction before[END_SIGNALS])
+{
+    for (int i = 0; i < END_SIGNALS; i++) {
+        sigaction(end_signals[i], NULL, &before[i]);
+        if (before[i].sa_handler != SIG_IGN)
+            sigaction(end_signals[i], &forward, NULL);
+    }
+}
+
+static void restore_end_signals(const struct sigaction before[END_SIGNALS])
+{
+    for (int i = 0; i < END_SIGNALS; i++) {
+        if (before[i].sa_handler != SIG_IGN)
+            sigaction(end_signals[i], &before[i], NULL);
+    }
+}
+
+// Starts the reader. Dies on failure. SIGUSR2 stays blocked until both processes handle it; the reader unblocks it.
+static void start_reader(const struct pipe_reader *to, struct export_live *live, struct output *out)
+{
+    struct sigaction before;
+    struct err e = {0};
+    sigset_t usr2;
+    sigemptyset(&usr2);
+    sigaddset(&usr2, SIGUSR2);
+    if (to->forwards_usr2)
+        sigprocmask(SIG_BLOCK, &usr2, NULL);
+    if (to->check(to->settings, &e) < 0 ||
+        export_live_start_other(live, to->read, to->settings, out, &e) < 0)
+        die(EXIT_RECORD, "%s", e.text);
+    reader_pid = live->writer;
+    // PROGRAM inherits an ignored SIGUSR2, so it stays ignored.
+    if (to->forwards_usr2 && sigaction(SIGUSR2, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGUSR2, &forward, NULL);
+    sigprocmask(SIG_UNBLOCK, &usr2, NULL);
+}
+
+static int record_to_reader(const struct record_options *o, struct record_settings *s,
+                            const struct pipe_reader *to)
+{
+    struct sigaction before[END_SIGNALS];
+    struct record_result r;
+    struct output out;
+    struct export_live live;
+    struct err e = {0}, lost = {0};
+    s->live = true;
+    s->beat_ns = NS_PER_S / 5;
+    start_reader(to, &live, &out);
+    int rc = record_run(s, &out, &r, &e);
+    if (to->uploads)
+        forward_end_signals(before);
+    output_close(&out, true, NULL);
+    int written = export_live_finish(&live, false, &lost);
+    if (to->uploads)
+        restore_end_signals(before);
+    if (written < 0 && (rc < 0 || (!r.start_errno && !is_empty(s, &r))))
+        die(EXIT_RECORD, "%s: %s", to->path, lost.text);
+    if (rc < 0)
+        die(EXIT_RECORD, "%s", e.text);
+    int code = report_result(o, s, &r, NULL);
+    trace_unrecorded_release(&r.unrecorded);
+    return code;
 }
 
 static void note_aggregate(const char *text)
@@ -346,96 +455,29 @@ static void note_aggregate(const char *text)
     note("%s; the file stays as it was until it can be written", text);
 }
 
-enum { NS_PER_S = 1000000000 };
-
-// A process of its own that makes something else of the trace than a file of all of it.
-struct record_reader {
-    const char *path;
-    const void *settings;
-    int (*check)(const void *settings, struct err *e);
-    int (*read)(const void *settings, struct err *e);
-    bool asked;   // it is asked by SIGUSR2
-    bool uploads; // it may last for longer than the recording: a signal ends it then
-};
-
-static pid_t asked_reader;
-
-static void ask_reader(int sig)
-{
-    kill(asked_reader, sig);
-}
-
-// Signals that would end this process reach the reader from here on; it ends soon then, and says what is left.
-static void end_reader_by_signals(struct sigaction before[3], bool restore)
-{
-    static const int ends[3] = {SIGINT, SIGTERM, SIGHUP};
-    const struct sigaction action = {.sa_handler = ask_reader, .sa_flags = SA_RESTART};
-    for (int i = 0; i < 3; i++) {
-        if (!restore)
-            sigaction(ends[i], NULL, &before[i]);
-        // One that is ignored stays so.
-        if (before[i].sa_handler != SIG_IGN)
-            sigaction(ends[i], restore ? &before[i] : &action, NULL);
-    }
-}
-
-static int record_to_reader(const struct record_options *o, struct record_settings *s,
-                            const struct record_reader *to)
-{
-    const struct sigaction action = {.sa_handler = ask_reader, .sa_flags = SA_RESTART};
-    struct sigaction before, ended_by[3];
-    struct record_result r;
-    struct output out;
-    struct export_live live;
-    struct err e = {0}, lost = {0};
-    sigset_t ask;
-    s->live = true;
-    s->beat_ns = NS_PER_S / 5;
-    // Until both processes handle it. The reader unblocks it itself.
-    sigemptyset(&ask);
-    sigaddset(&ask, SIGUSR2);
-    if (to->asked)
-        sigprocmask(SIG_BLOCK, &ask, NULL);
-    if (to->check(to->settings, &e) < 0 ||
-        export_live_start_other(&live, to->read, to->settings, &out, &e) < 0)
-        die(EXIT_RECORD, "%s", e.text);
-    asked_reader = live.writer;
-    // One that is ignored stays so, as PROGRAM inherits it.
-    if (to->asked && sigaction(SIGUSR2, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        sigaction(SIGUSR2, &action, NULL);
-    sigprocmask(SIG_UNBLOCK, &ask, NULL);
-    int rc = record_run(s, &out, &r, &e);
-    if (to->uploads)
-        end_reader_by_signals(ended_by, false);
-    output_close(&out, true, NULL);
-    int written = export_live_finish(&live, false, &lost);
-    if (to->uploads)
-        end_reader_by_signals(ended_by, true);
-    if (written < 0 && (rc < 0 || (!r.start_errno && !is_nothing(s, &r))))
-        die(EXIT_RECORD, "%s: %s", to->path, lost.text);
-    if (rc < 0)
-        die(EXIT_RECORD, "%s", e.text);
-    int code = conclude(o, s, &r, NULL);
-    trace_unrecorded_release(&r.unrecorded);
-    return code;
-}
-
 static int check_aggregate(const void *settings, struct err *e)
 {
     return aggregate_check(settings, e);
 }
 
-static int record_to_aggregate(const struct record_options *o, struct record_settings *s,
-                               const char *path)
+static int write_aggregate(const void *settings, struct err *e)
 {
+    return aggregate_write(settings, e);
+}
+
+static int run_aggregate(const void *fields, void *settings)
+{
+    const struct record_options *o = fields;
+    struct record_settings *s = settings;
+    const char *path = output_name(o, s, "hta");
     const struct aggregate_settings how = {.path = path,
                                            .force = o->force,
                                            .rewrite_ns = o->aggregate_s * NS_PER_S,
                                            .period_ns = o->period_s * NS_PER_S,
                                            .note = note_aggregate};
-    s->codec = FRAME_CODEC_NONE; // nobody keeps it
     return record_to_reader(
-        o, s, &(struct record_reader){path, &how, check_aggregate, write_aggregate, false});
+        o, settings,
+        &(struct pipe_reader){path, &how, .check = check_aggregate, .read = write_aggregate});
 }
 
 static int check_flight(const void *settings, struct err *e)
@@ -443,14 +485,15 @@ static int check_flight(const void *settings, struct err *e)
     return flight_check(settings, e);
 }
 
-static int run_flight(const void *settings, struct err *e)
+static int write_dumps(const void *settings, struct err *e)
 {
     return flight_run(settings, e);
 }
 
-static int record_flight(const struct record_options *o, struct record_settings *s,
-                         const char *path)
+static int run_flight(const void *fields, void *settings)
 {
+    const struct record_options *o = fields;
+    const char *path = output_name(o, settings, "%n.ht");
     const struct flight_settings how = {.path = path,
                                         .force = o->force,
                                         .window = o->flight,
@@ -458,8 +501,21 @@ static int record_flight(const struct record_options *o, struct record_settings 
                                         .keep = o->keep,
                                         .command = o->on_dump,
                                         .note = note_text};
-    return record_to_reader(o, s,
-                            &(struct record_reader){path, &how, check_flight, run_flight, true});
+    return record_to_reader(o, settings,
+                            &(struct pipe_reader){path, &how, .check = check_flight,
+                                                  .read = write_dumps, .forwards_usr2 = true});
+}
+
+static struct segments_settings segments_of(const struct record_options *o, const char *path)
+{
+    return (struct segments_settings){.path = path,
+                                      .force = o->force,
+                                      .window = o->segment,
+                                      .codec = o->compression.codec,
+                                      .level = o->compression.level,
+                                      .keep = o->keep,
+                                      .command = o->on_segment,
+                                      .note = note_text};
 }
 
 static int check_segments(const void *settings, struct err *e)
@@ -467,27 +523,38 @@ static int check_segments(const void *settings, struct err *e)
     return segments_check(settings, e);
 }
 
-static int run_segments(const void *settings, struct err *e)
+static int write_segments(const void *settings, struct err *e)
 {
     return segments_run(settings, e);
 }
 
-// Segments that are uploaded, and how.
-struct record_upload {
+static int run_segments(const void *fields, void *settings)
+{
+    const struct record_options *o = fields;
+    struct record_settings *s = settings;
+    const char *path = output_name(o, s, "%n.ht");
+    const struct segments_settings how = segments_of(o, path);
+    if (!strstr(path, "%n"))
+        return usage_error(&cmd_record, "--segment needs %%n in FILE, the number of the segment");
+    return record_to_reader(
+        o, settings,
+        &(struct pipe_reader){path, &how, .check = check_segments, .read = write_segments});
+}
+
+struct upload_reader {
     struct segments_settings segments;
     struct feed feed;
 };
 
-static int check_uploaded(const void *settings, struct err *e)
+static int check_upload(const void *settings, struct err *e)
 {
-    const struct record_upload *u = settings;
+    const struct upload_reader *u = settings;
     return output_make_folder(u->feed.upload.folder, e);
 }
 
-// In the process of its own that writes the segments.
-static int run_uploaded(const void *settings, struct err *e)
+static int write_and_upload(const void *settings, struct err *e)
 {
-    struct record_upload u = *(const struct record_upload *)settings;
+    struct upload_reader u = *(const struct upload_reader *)settings;
     u.segments.published = feed_added;
     u.segments.context = &u.feed;
     int rc = feed_start(&u.feed, e);
@@ -498,12 +565,16 @@ static int run_uploaded(const void *settings, struct err *e)
     return rc;
 }
 
-static int record_uploaded(const struct record_options *o, struct record_settings *s,
-                           struct segments_settings *how)
+static int run_upload(const void *fields, void *settings)
 {
-    struct record_upload u = {.segments = *how,
+    const struct record_options *o = fields;
+    struct record_settings *s = settings;
+    struct upload_reader u = {.segments = segments_of(o, NULL),
                               .feed = {.limit = o->spool_bytes, .error = error_text}};
     struct err e = {0};
+    if (o->spool && strstr(o->spool, "%n"))
+        return usage_error(&cmd_record, "--spool names a folder: '%s' must not contain %%n",
+                           o->spool);
     u.feed.upload = (struct upload_settings){.token_file = o->token_file,
                                              .timeout_s = (uint32_t)o->upload_timeout_s,
                                              .timeout_option = "--upload-timeout",
@@ -513,73 +584,44 @@ static int record_uploaded(const struct record_options *o, struct record_setting
                   s->attach.pid ? s->attach.pid : getpid(), &e) < 0 ||
         upload_options_complete(&u.feed.upload, o->s3, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
+    s->codec = FRAME_CODEC_NONE; // the reader compresses the segments
     u.segments.path = u.feed.pattern;
     if (!o->segment.ns)
         u.segments.window = (struct flight_window){UPLOADED_BYTES, (uint64_t)UPLOADED_S * NS_PER_S};
-    int code = record_to_reader(
-        o, s,
-        &(struct record_reader){o->output, &u, check_uploaded, run_uploaded, .uploads = true});
+    int code = record_to_reader(o, s,
+                                &(struct pipe_reader){o->output, &u, .check = check_upload,
+                                                      .read = write_and_upload, .uploads = true});
     feed_release(&u.feed);
     return code;
 }
 
-static int record_segments(const struct record_options *o, struct record_settings *s,
-                           const char *path)
+static void find_library(struct record_settings *s)
 {
-    struct segments_settings how = {.path = path,
-                                    .force = o->force,
-                                    .window = o->segment,
-                                    .codec = o->compression.codec,
-                                    .level = o->compression.level,
-                                    .keep = o->keep,
-                                    .command = o->on_segment,
-                                    .note = note_text};
-    s->codec = FRAME_CODEC_NONE; // the segments are compressed when they are written
-    if (upload_is_url(path))
-        return record_uploaded(o, s, &how);
-    return record_to_reader(
-        o, s, &(struct record_reader){path, &how, check_segments, run_segments, false});
-}
-
-static int record_program(const struct record_options *o, struct record_settings *s)
-{
-    struct export_live_target target = {
-        .format = o->format, .output = o->output, .fd = (int)o->log_fd};
-    struct allocator allocator = {0};
-    char library[PATH_MAX];
-    struct err e = {0};
-    if (export_live_complete(&target) < 0)
-        die(EXIT_RECORD, "out of memory");
-    if (target.format && o->max_bytes)
-        return usage_error(&cmd_record, "--max-size applies to traces, not to --format %s",
-                           target.format->name);
+    static char library[PATH_MAX];
     if (paths_find("libheaptape.so", library, sizeof library) < 0)
         die(EXIT_RECORD,
             "libheaptape.so: not found beside the heaptape executable; install it or set HEAPTAPE_LIBEXEC");
+    s->library = library;
+}
+
+static int set_up_program(const void *fields, void *settings)
+{
+    static struct allocator allocator;
+    const struct record_options *o = fields;
+    struct record_settings *s = settings;
+    struct err e = {0};
+    if (!s->argv[0])
+        return usage_error(&cmd_record, "an operand is missing");
+    find_library(s);
     if (o->allocator && allocator_parse(&allocator, o->allocator, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
-    s->library = library;
-    set_allocator(s, &allocator);
-    int code = o->aggregate_s ? record_to_aggregate(o, s, o->output ? o->output : "heaptape.hta")
-               : o->flight.ns ? record_flight(o, s, o->output ? o->output : "heaptape.%n.ht")
-               : o->segment.ns || is_upload(o)
-                   ? record_segments(o, s, o->output ? o->output : "heaptape.%n.ht")
-               : target.format ? record_to_format(o, s, &target)
-                               : record_to_trace(o, s, target.output);
-    allocator_release(&allocator);
-    free(target.made);
-    return code;
+    s->allocator = allocator.library;
+    s->variables = allocator.tunables;
+    s->n_variables = allocator.n_tunables;
+    return 0;
 }
 
-// A program that was started with LD_PRELOAD=libheaptape.so alone starts its recorder itself.
-static bool read_attach(struct record_attach *a)
-{
-    const char *text = getenv(SPOOL_ENV_ATTACH);
-    return text && sscanf(text, "%d:%d", &a->pid, &a->report) == 2 && a->pid > 0 &&
-           a->report > STDERR_FILENO;
-}
-
-// The command line of a program that runs already. Static.
+// Returns the command line of a running process. Static.
 static char **read_argv(pid_t pid)
 {
     enum { ARGUMENTS = 256 };
@@ -598,35 +640,42 @@ static char **read_argv(pid_t pid)
     return argv;
 }
 
-static int record_attached(const struct record_options *o, struct record_settings *s)
+// A program that was started with LD_PRELOAD=libheaptape.so alone starts its recorder and passes "PID:FD".
+static bool read_attach(struct record_attach *a)
 {
-    struct record_options named = *o;
-    char output[64];
+    const char *text = getenv(SPOOL_ENV_ATTACH);
+    return text && sscanf(text, "%d:%d", &a->pid, &a->report) == 2 && a->pid > 0 &&
+           a->report > STDERR_FILENO;
+}
+
+static int set_up_started_by_program(const void *fields, void *settings)
+{
+    struct record_settings *s = settings;
+    (void)fields;
+    read_attach(&s->attach);
     s->argv = read_argv(s->attach.pid);
     unsetenv(SPOOL_ENV_ATTACH);
     fcntl(s->attach.report, F_SETFD, FD_CLOEXEC);
-    // Programs that are started so are often several, and have no place for options.
-    snprintf(output, sizeof output, "heaptape.%ld.%s", (long)s->attach.pid,
-             o->aggregate_s                  ? "hta"
-             : o->flight.ns || o->segment.ns ? "%n.ht"
-                                             : "ht");
-    struct export_live_target target = {
-        .format = o->format, .output = o->output, .fd = (int)o->log_fd};
-    if (export_live_complete(&target) == 0 && !target.format && !o->output)
-        named.output = output;
-    free(target.made);
-    return record_program(&named, s);
+    find_library(s);
+    return 0;
 }
 
-static int record_running(const struct record_options *o, const struct spool_wrap *names,
-                          struct record_settings *s)
+static int set_up_pid(const void *fields, void *settings)
 {
+    static struct spool_wrap names;
+    const struct record_options *o = fields;
+    struct record_settings *s = settings;
     struct target t;
     struct err e = {0};
-    s->attach =
-        (struct record_attach){(pid_t)o->pid, -1, o->duration_s * 1000000000u, o->walk, names};
+    if (o->wrap && spool_parse_wrap(o->wrap, &names) < 0)
+        return usage_error(
+            &cmd_record,
+            "--wrap needs NAME=FUNCTION, each once, separated by commas; FUNCTION is " WRAP_FUNCTIONS);
+    if (o->walk && s->paused)
+        return usage_error(&cmd_record, "--walk cannot be combined with --start paused");
+    s->attach = (struct record_attach){(pid_t)o->pid, -1, o->duration_s * NS_PER_S, o->walk,
+                                       o->wrap ? &names : NULL};
     s->argv = read_argv(s->attach.pid);
-    // Not one that another recorder has.
     if (target_open(&t, s->attach.pid, &e) == 0) {
         bool lives = control_recorder_lives(t.control.futexes, t.control.session->owner);
         uint32_t recorder = t.control.session->recorder_pid;
@@ -635,13 +684,58 @@ static int record_running(const struct record_options *o, const struct spool_wra
             die(EXIT_RECORD, "%llu: is being recorded already, by process %u",
                 (unsigned long long)o->pid, recorder);
     }
-    return record_program(o, s);
+    find_library(s);
+    return 0;
 }
+
+static bool selects_started_by_program(const void *fields, int operands)
+{
+    const struct record_options *o = fields;
+    struct record_attach ignored;
+    return operands == 0 && !o->pid && !o->collect && read_attach(&ignored);
+}
+
+// Options of the other sources have no effect, as HEAPTAPE_RECORD may hold options for several programs.
+#define SOURCE_OPTIONS "allocator|duration|walk|wrap"
+
+// The processes to record. `run` completes the settings; it returns 0, or the exit code after a usage error.
+static const struct command_mode sources[] = {
+    {.selects = selects_started_by_program,
+     .accepts = SOURCE_OPTIONS,
+     .run = set_up_started_by_program},
+    {.option = "collect", .accepts = "allocator", .rejects = "PROGRAM"},
+    {.option = "pid", .accepts = "duration|walk|wrap", .rejects = "PROGRAM", .run = set_up_pid},
+    {.accepts = "allocator", .run = set_up_program},
+};
+
+static bool selects_upload(const void *fields, int operands)
+{
+    const struct record_options *o = fields;
+    (void)operands;
+    return o->output && upload_is_url(o->output);
+}
+
+// The form of the recording. `run` records and returns the exit code.
+static const struct command_mode outputs[] = {
+    {.selects = selects_upload,
+     .name = "-o URL",
+     .accepts = "output|segment|spool|upload-token-file|s3",
+     .run = run_upload},
+    {.option = "collect", .accepts = "output|max-size", .run = run_collect},
+    {.option = "aggregate", .accepts = "output", .run = run_aggregate},
+    {.option = "flight", .accepts = "output|trigger|on-dump|keep", .run = run_flight},
+    {.option = "segment", .accepts = "output|on-segment|keep", .run = run_segments},
+    {.option = "log-fd", .accepts = "format", .run = run_file},
+    {.option = "format", .accepts = "output", .run = run_file},
+    {.accepts = "output|max-size", .run = run_file},
+};
+
+enum { SOURCE, OUTPUT };
 
 static int run_record(const void *fields, int argc, char **argv)
 {
     const struct record_options *o = fields;
-    struct spool_wrap names;
+    const struct command_mode *const *modes = cli_common.modes;
     struct record_settings s = {.argv = argv,
                                 .lossy = o->lossy,
                                 .usable = o->usable,
@@ -654,72 +748,15 @@ static int run_record(const void *fields, int argc, char **argv)
                                 .follow = o->follow,
                                 .max_bytes = o->max_bytes,
                                 .stacks = o->stacks};
+    (void)argc;
     if ((o->aggregate_s || o->flight.ns) && !s.stacks.depth)
         spool_parse_stacks("sample", &s.stacks);
-    if (!o->collect && !o->pid && argc == 0 && read_attach(&s.attach))
-        return record_attached(o, &s);
-    if (o->pid && (argc > 0 || o->collect || o->allocator))
-        return usage_error(&cmd_record, "--pid takes no PROGRAM, --collect or --allocator");
-    if (o->duration_s && !o->pid)
-        return usage_error(&cmd_record, "--duration requires --pid");
-    if (o->wrap && !o->pid)
-        return usage_error(&cmd_record, "--wrap requires --pid");
-    if (o->wrap && spool_parse_wrap(o->wrap, &names) < 0)
-        return usage_error(
-            &cmd_record,
-            "--wrap needs NAME=FUNCTION, each once, separated by commas; FUNCTION is " WRAP_FUNCTIONS);
-    if (o->walk && (!o->pid || o->start == RECORD_PAUSED))
-        return usage_error(&cmd_record, "--walk requires --pid, and recording from the start");
-    if (!o->collect && !o->pid && argc == 0)
-        return usage_error(&cmd_record, "an operand is missing");
-    if (o->collect && argc > 0)
-        return usage_error(&cmd_record, "--collect takes no PROGRAM");
-    if (o->collect && (o->format || o->log_fd))
-        return usage_error(
-            &cmd_record, "--collect writes a trace; convert it with 'heaptape export' afterwards");
-    if (o->aggregate_s && (o->format || o->log_fd || o->collect || o->max_bytes))
-        return usage_error(
-            &cmd_record,
-            "--aggregate cannot be combined with --format, --log-fd, --collect or --max-size");
-    if (o->flight.ns && (o->aggregate_s || o->format || o->log_fd || o->collect || o->max_bytes))
-        return usage_error(
-            &cmd_record,
-            "--flight cannot be combined with --aggregate, --format, --log-fd, --collect or --max-size");
-    if (o->segment.ns &&
-        (o->flight.ns || o->aggregate_s || o->format || o->log_fd || o->collect || o->max_bytes))
-        return usage_error(
-            &cmd_record,
-            "--segment cannot be combined with --flight, --aggregate, --format, --log-fd, "
-            "--collect or --max-size");
-    if (o->segment.ns && o->output && !is_upload(o) && !strstr(o->output, "%n"))
-        return usage_error(&cmd_record, "--segment needs %%n in FILE, the number of the segment");
-    if ((o->triggers.any || o->on_dump) && !o->flight.ns)
-        return usage_error(&cmd_record, "--trigger and --on-dump require --flight");
-    if (is_upload(o) && (o->flight.ns || o->aggregate_s || o->format || o->collect ||
-                         o->max_bytes || o->keep || o->on_segment))
-        return usage_error(
-            &cmd_record,
-            "-o URL cannot be combined with --flight, --aggregate, --format, --collect, --max-size, "
-            "--keep or --on-segment");
-    if (!is_upload(o) && (o->spool || o->token_file || o->s3))
-        return usage_error(&cmd_record, "--spool, --upload-token-file and --s3 require -o URL");
-    if (is_upload(o) && o->spool && strstr(o->spool, "%n"))
-        return usage_error(&cmd_record, "--spool is the name of a folder, without %%n");
-    if (o->on_segment && !o->segment.ns)
-        return usage_error(&cmd_record, "--on-segment requires --segment");
-    if (o->keep && !o->flight.ns && !o->segment.ns)
-        return usage_error(&cmd_record, "--keep requires --flight or --segment");
-    if (o->output && o->log_fd)
-        return usage_error(&cmd_record, "-o and --log-fd cannot be combined");
-    if (o->collect)
-        return run_collect(o, &s);
     if (!*o->follow || strlen(o->follow) >= SPOOL_MAX_FOLLOW)
         return usage_error(&cmd_record,
                            "--follow must be all, none or a pattern of at most %d bytes",
                            SPOOL_MAX_FOLLOW - 1);
-    if (o->pid)
-        return record_running(o, o->wrap ? &names : NULL, &s);
-    return record_program(o, &s);
+    int code = modes[SOURCE]->run ? modes[SOURCE]->run(o, &s) : 0;
+    return code ? code : modes[OUTPUT]->run(o, &s);
 }
 
 const struct command cmd_record = {
@@ -737,6 +774,7 @@ const struct command cmd_record = {
         },
     .options = options,
     .options_bytes = sizeof(struct record_options),
+    .modes = {sources, outputs},
     .min_operands = 0,
     .max_operands = UINT_MAX,
     .runs_program = true,

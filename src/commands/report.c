@@ -42,6 +42,12 @@ static const struct option options[] = {
     {0},
 };
 
+static const struct command_mode modes[] = {
+    {.option = "pool", .accepts = "across-machines"},
+    {.option = "diff", .accepts = "output|open"},
+    {.accepts = "output|open"},
+};
+
 static char *value_text(char text[32], double v, enum diff_unit unit)
 {
     if (isnan(v))
@@ -158,12 +164,6 @@ static int run(const void *fields, int argc, char **argv)
     struct err e = {0};
     if (o->diff && argc != 2)
         return usage_error(&cmd_report, "--diff needs exactly two files");
-    if (o->pool && (o->diff || o->output || o->open))
-        return usage_error(
-            &cmd_report,
-            "--pool prints a table: it cannot be used with --diff, --output and --open");
-    if (o->across_machines && !o->pool)
-        return usage_error(&cmd_report, "--across-machines is for --pool");
     bool wanted = o->output || (!o->diff && !o->pool) || o->open,
          to_stdout = o->output && strcmp(o->output, "-") == 0;
     if (o->open && to_stdout)
@@ -212,6 +212,7 @@ const struct command cmd_report = {
     .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct report_options),
+    .modes = {modes},
     .min_operands = 1,
     .max_operands = 1000,
     .run = run,

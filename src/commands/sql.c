@@ -39,6 +39,12 @@ static const struct option options[] = {
     {0},
 };
 
+static const struct command_mode modes[] = {
+    {.option = "json"},
+    {.option = "csv", .accepts = "csv-safe"},
+    {0},
+};
+
 static int print_tables(void)
 {
     for (unsigned i = 0; i < TABLES_N; i++) {
@@ -85,10 +91,6 @@ static int run(const void *fields, int argc, char **argv)
         return print_tables();
     if (argc < 2)
         return usage_error(&cmd_sql, argc ? "the query is missing" : "FILE is missing");
-    if (o->json && o->csv)
-        return usage_error(&cmd_sql, "--json and --csv exclude each other");
-    if (o->csv_safe && !o->csv)
-        return usage_error(&cmd_sql, "--csv-safe requires --csv");
     for (int i = 0; i + 1 < argc; i++) {
         if (strcmp(argv[i], "-") == 0)
             return usage_error(
@@ -130,6 +132,7 @@ const struct command cmd_sql = {
         },
     .options = options,
     .options_bytes = sizeof(struct sql_options),
+    .modes = {modes},
     .min_operands = 0,
     .max_operands = 1000,
     .run = run,

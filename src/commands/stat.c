@@ -68,6 +68,11 @@ static const struct option options[] = {
     {0},
 };
 
+static const struct command_mode modes[] = {
+    {.option = "rss", .accepts = "at"},
+    {.accepts = "by|brief"},
+};
+
 static void print_count(const char *what, uint64_t n)
 {
     char text[32];
@@ -507,10 +512,6 @@ static int run(const void *fields, int argc, char **argv)
         return usage_error(&cmd_stat, "--weight span needs --from or --to");
     if ((int)o->weight < 0)
         o->weight = has_span ? PROFILE_SPAN : PROFILE_PEAK;
-    if (o->rss && (o->by != STAT_BY_NOTHING || o->brief))
-        return usage_error(&cmd_stat, "--rss cannot be combined with --by or --brief");
-    if (!o->rss && strcmp(o->at, "peak") != 0)
-        return usage_error(&cmd_stat, "--at needs --rss");
     if (o->rss && argc > 1)
         return usage_error(&cmd_stat, "--rss is of one FILE");
     symbols_debug_dirs(o->debug_dirs);
@@ -569,6 +570,7 @@ const struct command cmd_stat = {
         },
     .options = options,
     .options_bytes = sizeof(struct stat_options),
+    .modes = {modes},
     .min_operands = 1,
     .max_operands = 1000,
     .run = run,

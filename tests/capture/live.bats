@@ -202,7 +202,7 @@ mallocs_of() {
   fails_with 127 "nowhere"
   expect "no file" [ ! -e new ]
   heaptape record -F logalloc -o new --log-fd 3 -- ls
-  usage_fails "cannot be combined"
+  usage_fails "--log-fd cannot be combined with --output"
   heaptape record -F logalloc --max-size 1M -o new -- ls
   usage_fails "--max-size"
   heaptape record -F ctf -- ls

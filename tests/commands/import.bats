@@ -162,7 +162,7 @@ JSON
   heaptape import -F json --pid all - <a.json
   usage_fails "--pid all writes several files"
   heaptape import -F json --pid 5 --trace a.json
-  usage_fails "--trace writes all processes"
+  usage_fails "--trace cannot be combined with --pid"
 }
 
 @test "json: times that begin with 0 are times" {

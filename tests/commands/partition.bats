@@ -57,7 +57,7 @@ recording() {
   heaptape export -F csv -t blocks --partition a.ht
   usage_fails "--partition needs"
   heaptape export -F json --partition -o fleet a.ht
-  usage_fails "--partition needs"
+  usage_fails "--partition requires --format csv or --format parquet"
   heaptape export -F csv -t blocks --partition -o fleet a.htw
   fails_with 1 "a.htw: is a workload"
   heaptape export -F csv -t blocks --partition -o fleet missing.ht

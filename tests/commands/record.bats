@@ -295,3 +295,31 @@ os.kill(os.getpid(), signal.SIGKILL)'
   heaptape record -o
   usage_fails "-o"
 }
+
+@test "options that do not go together" {
+  local line
+  while read -r line; do
+    # shellcheck disable=SC2086  # words of a command line
+    heaptape record ${line%%: *}
+    usage_fails "${line#*: }"
+  done <<'END'
+--pid 1 ls: --pid takes no PROGRAM
+--collect d ls: --collect takes no PROGRAM
+--pid 1 --collect d: --collect cannot be combined with --pid
+--pid 1 --allocator x: --pid cannot be combined with --allocator
+--pid 1 --walk --start paused: --walk cannot be combined with --start paused
+--duration 3 ls: --duration requires --pid
+--flight 1s --format mtrace ls: --flight cannot be combined with --format
+--aggregate --max-size 3M ls: --aggregate cannot be combined with --max-size
+--aggregate --flight 1s ls: --aggregate cannot be combined with --flight
+--segment 1s --on-dump x ls: --segment cannot be combined with --on-dump
+--format mtrace --max-size 1M ls: --format cannot be combined with --max-size
+--collect d --format mtrace: --collect cannot be combined with --format
+-o a --log-fd 3 ls: --log-fd cannot be combined with --output
+-o http://h/ --flight 1s ls: -o URL cannot be combined with --flight
+-o http://h/ --segment 1s --keep 3 ls: -o URL cannot be combined with --keep
+--spool d ls: --spool requires -o URL
+--trigger exit ls: --trigger requires --flight
+--keep 3 ls: --keep requires --flight or --segment
+END
+}

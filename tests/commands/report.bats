@@ -360,7 +360,7 @@ END
   heaptape report --pool a.htw glibc.1.json
   fails_with 1 "a.htw: is not the result of 'replay --json' or 'compare --json'"
   heaptape report --pool -o x.html glibc.1.json
-  usage_fails "--pool prints a table"
+  usage_fails "--pool cannot be combined with --output"
 }
 
 @test "report: named after its file" {

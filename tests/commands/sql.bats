@@ -97,7 +97,7 @@ END
   heaptape sql a.ht
   usage_fails "the query is missing"
   heaptape sql --json --csv a.ht 'SELECT 1'
-  usage_fails "exclude each other"
+  usage_fails "--json cannot be combined with --csv"
   heaptape sql - 'SELECT 1'
   usage_fails "standard input"
   heaptape sql a.ht 'SELECT nope FROM events'

@@ -222,9 +222,9 @@ END
 @test "stat --rss: usage errors, and a workload, which has no addresses" {
   make
   heaptape stat --rss --by site a.ht
-  usage_fails "--rss cannot be combined with --by or --brief"
+  usage_fails "--rss cannot be combined with --by"
   heaptape stat --at end a.ht
-  usage_fails "--at needs --rss"
+  usage_fails "--at requires --rss"
   heaptape stat --rss a.ht a.ht
   usage_fails "--rss is of one FILE"
   heaptape stat --rss --at soon a.ht

@@ -55,6 +55,8 @@ END
   # A number is no text.
   [ "$("$HEAPTAPE" sql --csv --csv-safe a.ht "SELECT -1, -0.5, '-1', NULL, ''" | tail -1)" = "-1,-0.5,\"'-1\",,\"\"" ]
   heaptape export -F parquet --csv-safe -t events -o a.parquet a.ht
+  usage_fails "--format parquet cannot be combined with --csv-safe"
+  heaptape export -F json --csv-safe -o a.json a.ht
   usage_fails "--csv-safe requires --format csv"
   heaptape sql --csv-safe a.ht 'SELECT 1'
   usage_fails "--csv-safe requires --csv"
@@ -158,11 +160,13 @@ END
   heaptape export -F csv a.ht
   usage_fails "name it with --table"
   heaptape export -F json -t events a.ht
-  usage_fails "--table is for --format csv"
+  usage_fails "--table requires --format csv or --format parquet"
   heaptape export -F csv -t nothing a.ht
   usage_fails "nothing"
   heaptape export -F csv -t events -p 3 a.ht
-  usage_fails "--pid"
+  usage_fails "--format csv cannot be combined with --pid"
+  heaptape export -F csv -t events --no-timestamps a.ht
+  usage_fails "--format csv cannot be combined with --no-timestamps"
   heaptape export -F csv -t events -o new.csv missing.ht
   fails_with 1 "missing.ht: No such file"
   expect "no output" [ ! -e new.csv ]

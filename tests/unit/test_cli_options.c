@@ -65,6 +65,27 @@ static const struct command runner = {
     .runs_program = true,
     .run = run,
 };
+static bool is_to_url(const void *fields, int operands)
+{
+    (void)operands;
+    return strncmp(((const struct fields *)fields)->output, "http:", 5) == 0;
+}
+
+static const struct command_mode modes[] = {
+    {.selects = is_to_url, .name = "-o URL", .accepts = "output|level"},
+    {.option = "by", .accepts = "level|counters", .rejects = "FILE"},
+    {.option = "memory"},
+    {.accepts = "output|buffer"},
+};
+static const struct command with_modes = {
+    .name = "plain",
+    .summary = "Test",
+    .options = options,
+    .options_bytes = sizeof(struct fields),
+    .modes = {modes},
+    .max_operands = 3,
+    .run = run,
+};
 const struct command *const cli_commands[] = {&plain, &runner, NULL};
 const struct command_row cli_command_rows[] = {{0}};
 
@@ -95,13 +116,18 @@ static int parse(const struct command *c, const char *line)
     return n;
 }
 
-static void assert_refused(const char *line, const char *why)
+static void assert_refused_by(const struct command *c, const char *line, const char *why)
 {
-    assert_int_equal(parse(&plain, line), -1);
+    assert_int_equal(parse(c, line), -1);
     if (!strstr(said, why))
         fail_msg("'%s' gives '%s', not '%s'", line, said, why);
     assert_non_null(strstr(said, "\nusage: heaptape plain"));
     options_release(&plain, &got);
+}
+
+static void assert_refused(const char *line, const char *why)
+{
+    assert_refused_by(&plain, line, why);
 }
 
 static void defaults_are_parsed(void **state)
@@ -336,6 +362,42 @@ static void near_misses_are_near(void **state)
     (void)state;
 }
 
+static void the_first_selected_row_is_the_mode(void **state)
+{
+    static const struct {
+        const char *line;
+        const struct command_mode *mode;
+    } rows[] = {
+        {"", &modes[3]},
+        {"-f -o a FILE", &modes[3]},
+        {"-f -o http://h -l 5", &modes[0]},
+        {"--by site -l 5 --no-counters", &modes[1]},
+        {"--by site --counters --counters", &modes[1]},
+        {"--memory 4096 -f --no-counters --counters FILE", &modes[2]},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_true(parse(&with_modes, rows[i].line) >= 0);
+        assert_ptr_equal(common.modes[0], rows[i].mode);
+        assert_null(common.modes[1]);
+    }
+    (void)state;
+}
+
+static void modes_reject_options_of_other_modes(void **state)
+{
+    assert_refused_by(&with_modes, "-l 5", "--level requires -o URL or --by\n");
+    assert_refused_by(&with_modes, "--no-counters", "--no-counters requires --by\n");
+    assert_refused_by(&with_modes, "--by site -o a", "--by cannot be combined with --output\n");
+    assert_refused_by(&with_modes, "--memory 4096 -b 1",
+                      "--memory cannot be combined with --buffer");
+    assert_refused_by(&with_modes, "-o http://h --by site",
+                      "-o URL cannot be combined with --by\n");
+    assert_refused_by(&with_modes, "--by site --no-counters --memory 4096",
+                      "--by cannot be combined with --memory\n");
+    assert_refused_by(&with_modes, "--by site a", "--by takes no FILE\n");
+    (void)state;
+}
+
 static void figures_for_people(void **state)
 {
     char t[32];
@@ -371,6 +433,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(wrong_lines_name_option_and_value),
     cmocka_unit_test(sizes_have_units),
     cmocka_unit_test(near_misses_are_near),
+    cmocka_unit_test(the_first_selected_row_is_the_mode),
+    cmocka_unit_test(modes_reject_options_of_other_modes),
     cmocka_unit_test(figures_for_people),
 };
 UNIT_MAIN(tests)
