@@ -101,8 +101,12 @@ void json_key(struct json *j, const char *key)
 
 void json_string_n(struct json *j, const char *text, size_t n)
 {
+    static const char too_long[] = "(too long)";
     separate(j);
-    escape(j->to, text, n);
+    if (j->max_text_bytes && n > j->max_text_bytes)
+        escape(j->to, too_long, sizeof too_long - 1);
+    else
+        escape(j->to, text, n);
 }
 
 void json_string(struct json *j, const char *text)

@@ -12,7 +12,9 @@ struct json {
     uint64_t has_item; // one bit a level: an item came before
     unsigned depth;
     bool after_key;
-    bool pretty; // newline and two spaces a level; else one line
+    bool pretty;           // newline and two spaces a level; else one line
+    size_t max_text_bytes; // a longer text becomes "(too long)"; 0: no limit
+    size_t max_items;      // for callers that shorten long arrays; 0: no limit
 };
 
 void json_begin_object(struct json *j);

@@ -99,7 +99,7 @@ static void print_sites(const struct document *d, char **names)
     struct sites_diff_side totals[2];
     struct err e = {0};
     for (size_t i = 0; i < d->n_items; i++) {
-        if (d->items[i].result || !d->items[i].counted)
+        if (d->items[i].result || d->items[i].file)
             return;
     }
     if (sites_diff_files(&sites, totals, names, watch_begin("report"), &e) < 0)

@@ -16,6 +16,7 @@
 #include "report/text/watch.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,17 +80,53 @@ static void print_count(const char *what, uint64_t n)
     printf("%-22s %15s\n", what, human_count(text, n));
 }
 
-static void print_bytes(const char *what, uint64_t n)
+static double percent_of(uint64_t n, uint64_t of)
+{
+    return of ? 100.0 * (double)n / (double)of : 0;
+}
+
+// What follows the figure in its line.
+static void print_remark(const union stat_figures *f, unsigned figure)
 {
     char text[32];
-    printf("%-22s %15s\n", what, human_bytes(text, n));
+    if (figure == STAT_FIGURE_usable_bytes)
+        printf("  %5.1f %% over requested",
+               100.0 * ((double)f->usable_bytes / (double)f->usable_requested_bytes - 1));
+    else if (figure == STAT_FIGURE_big_block_bytes)
+        printf("  %5.1f %% with their use measured",
+               percent_of(f->big_block_measured_bytes, f->big_block_bytes));
+    else if (figure == STAT_FIGURE_big_block_unused_bytes)
+        printf("  %5.1f %% of these",
+               percent_of(f->big_block_unused_bytes, f->big_block_measured_bytes));
+    else if (figure == STAT_FIGURE_calls_min_cpu_ns)
+        printf("  to %s", human_ns(text, f->calls_max_cpu_ns));
+}
+
+static void print_figure(const union stat_figures *f, unsigned figure)
+{
+    const struct stat_figures_info *info = &stat_figures_infos[figure];
+    double value = stat_figures_value(f, figure);
+    char text[32];
+    if (!info->text || isnan(value) ||
+        (info->when != STAT_FIGURE_ALWAYS && !(stat_figures_value(f, info->when) > 0)))
+        return;
+    if (info->unit == FIGURE_COUNT)
+        human_count(text, f->integers[figure]);
+    else if (info->unit == FIGURE_BYTES)
+        human_bytes(text, f->integers[figure]);
+    else if (info->unit == FIGURE_NS)
+        human_ns(text, value);
+    else
+        snprintf(text, sizeof text, "%.2f", value);
+    printf("%-22s %15s", info->text, text);
+    print_remark(f, figure);
+    putchar('\n');
 }
 
 static void print_share(const char *what, uint64_t n, uint64_t of)
 {
     char text[32];
-    printf("  %-20s %15s  %5.1f %%\n", what, human_count(text, n),
-           of ? 100.0 * (double)n / (double)of : 0.0);
+    printf("  %-20s %15s  %5.1f %%\n", what, human_count(text, n), percent_of(n, of));
 }
 
 // The beginning of the command line: arguments end with NUL.
@@ -161,27 +198,6 @@ static void print_processes(const struct file_stat *s)
     }
 }
 
-// malloc_usable_size of the blocks, where it was recorded.
-static void print_usable(const struct workload_summary *t)
-{
-    char text[32];
-    if (!t->usable_bytes)
-        return;
-    double more = 100.0 * ((double)t->usable_bytes / (double)t->usable_requested_bytes - 1);
-    printf("%-22s %15s  %5.1f %% over requested\n", "  usable size",
-           human_bytes(text, t->usable_bytes), more);
-}
-
-static void print_order(const struct workload_summary *t)
-{
-    print_count("remote frees", t->remote_frees);
-    print_count("thread dependencies", t->dependencies);
-    print_count("events reordered", t->order_repaired);
-    print_count("ambiguous order", t->order_ambiguous);
-    print_count("unmatched frees", t->unmatched_frees);
-    print_count("lost records", t->lost_records);
-}
-
 // From one end of a period to the next: bin i is what was live after i of them.
 static void print_growth(const struct file_stat *s)
 {
@@ -204,50 +220,23 @@ static void print_growth(const struct file_stat *s)
     }
 }
 
-static void print_text(const struct file_stat *s)
+static void print_text(const struct file_stat *s, const union stat_figures *f)
 {
     const struct workload_summary *t = &s->total;
-    char text[32], max[32];
     print_text_of_file(s->name);
     printf(": %s%s\n\n", file_stat_kind_name(s), s->under_way ? " of a recording under way" : "");
-    print_count("events", t->events);
+    print_figure(f, STAT_FIGURE_events);
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         if (t->by_kind[kind] && event_infos[kind].name)
             print_share(event_infos[kind].name, t->by_kind[kind], t->events);
     }
-    print_count("threads", t->threads);
+    print_figure(f, STAT_FIGURE_threads);
     print_count("processes", s->n_processes + s->others);
-    if (s->others)
-        print_count("  not listed", s->others);
+    print_figure(f, STAT_FIGURE_other_processes);
     if (s->unrecorded.by)
         print_count("  not recorded", s->unrecorded.processes);
-    printf("%-22s %15s\n", "duration", human_ns(text, (double)s->duration_ns));
-    if (t->cpu_ns)
-        printf("%-22s %15s\n", "CPU time", human_ns(text, (double)t->cpu_ns));
-    if (t->cpu_ns)
-        printf("%-22s %15s\n", "  of recording, about", human_ns(text, (double)t->recording_ns));
-    if (t->calls_max_ns)
-        printf("%-22s %15s  to %s\n", "  of the calls", human_ns(text, (double)t->calls_min_ns),
-               human_ns(max, (double)t->calls_max_ns));
-    print_bytes("requested", t->requested_bytes);
-    print_usable(t);
-    if (s->big.bytes)
-        printf("%-22s %15s  %5.1f %% with their use measured\n", "  blocks from 16 KiB",
-               human_bytes(text, s->big.bytes),
-               100.0 * (double)s->big.measured / (double)s->big.bytes);
-    if (s->big.measured)
-        printf("%-22s %15s  %5.1f %% of these\n", "    not used", human_bytes(text, s->big.unused),
-               100.0 * (double)s->big.unused / (double)s->big.measured);
-    print_bytes("peak live", t->peak_live_bytes);
-    if (t->preexisting_blocks) {
-        print_bytes("live at start", t->preexisting_bytes);
-        print_count("  blocks", t->preexisting_blocks);
-    }
-    print_bytes("live at end", t->live_at_end_bytes);
-    print_count("  blocks", t->live_at_end_blocks);
-    print_order(t);
-    print_bytes("file", s->file_bytes);
-    printf("%-22s %15.2f\n", "bytes per event", stat_json_bytes_per_event(s));
+    for (unsigned i = STAT_FIGURE_other_processes + 1; i < STAT_FIGURES; i++)
+        print_figure(f, i);
     if (s->summary_only)
         printf("%-22s %15s  (without --brief, they are)\n", "compared with events", "no");
     if (s->kind != FILE_STAT_WORKLOAD)
@@ -449,15 +438,17 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
 
 static void print(const struct file_stat *s, const struct stat_options *o)
 {
-    struct findings f = {.n = 0};
-    if (s->sums && findings_of_file(&f, s) < 0)
-        die(EXIT_FAILED, "%s: out of memory", s->name);
+    struct findings found = {.n = 0};
+    union stat_figures f;
+    stat_figures_of_file(&f, s);
+    if (s->sums)
+        findings_of_file(&found, s);
     if (o->by != STAT_BY_NOTHING)
         print_by_site(s, o);
     else if (o->json)
-        stat_json(&(struct json){.to = stdout, .pretty = true}, s, s->sums ? &f : NULL);
+        stat_json(&(struct json){.to = stdout, .pretty = true}, s, &f, s->sums ? &found : NULL);
     else
-        print_text(s), findings_print(&f);
+        print_text(s, &f), findings_print(&found);
 }
 
 static int print_rss(const struct stat_options *o, const char *path)

@@ -14,29 +14,8 @@ struct figure {
     enum figure_better better;
 };
 
-static const struct figure workload_figures[] = {
-    {"events", "events", DIFF_COUNT, FIGURE_LESS},
-    {"threads", "threads", DIFF_COUNT, FIGURE_NEITHER},
-    {"requested", "requested_bytes", DIFF_BYTES, FIGURE_LESS},
-    {"mean requested size", "requests.mean_bytes", DIFF_BYTES, FIGURE_NEITHER},
-    {"max requested size", "requests.max_bytes", DIFF_BYTES, FIGURE_NEITHER},
-    {"peak live", "peak_live_bytes", DIFF_BYTES, FIGURE_LESS},
-    {"blocks at peak", "peak.blocks", DIFF_COUNT, FIGURE_LESS},
-    {"live at end", "live_at_end_bytes", DIFF_BYTES, FIGURE_LESS},
-    {"blocks at end", "live_at_end_blocks", DIFF_COUNT, FIGURE_LESS},
-    {"malloc", "calls.malloc.count", DIFF_COUNT, FIGURE_NEITHER},
-    {"calloc", "calls.calloc.count", DIFF_COUNT, FIGURE_NEITHER},
-    {"realloc", "calls.realloc.count", DIFF_COUNT, FIGURE_NEITHER},
-    {"free", "calls.free.count", DIFF_COUNT, FIGURE_NEITHER},
-    {"new", "calls.new.count", DIFF_COUNT, FIGURE_NEITHER},
-    {"reallocs that grew and moved", "realloc.grown_moved.count", DIFF_COUNT, FIGURE_LESS},
-    {"bytes they copied", "realloc.grown_moved.bytes", DIFF_BYTES, FIGURE_LESS},
-    {"remote frees", "remote_frees", DIFF_COUNT, FIGURE_LESS},
-    {"internal fragmentation, glibc", "size_classes.glibc.internal_fragmentation_bytes", DIFF_BYTES,
-     FIGURE_LESS},
-    {"internal fragmentation, 4/doubling",
-     "size_classes.four_per_doubling.internal_fragmentation_bytes", DIFF_BYTES, FIGURE_LESS},
-};
+// Calls that --diff counts of workloads.
+static const enum event_kind diff_kinds[] = {HT_MALLOC, HT_CALLOC, HT_REALLOC, HT_FREE, HT_NEW};
 
 // Latencies of calls, which are no figures of a run: those of most calls in most programs.
 static const struct figure latency_figures[] = {
@@ -48,53 +27,92 @@ static const struct figure latency_figures[] = {
     {"free, p99.9", "calls.free.p999_ns", DIFF_NS, FIGURE_LESS},
 };
 
-enum { WORKLOAD_FIGURES = sizeof workload_figures / sizeof *workload_figures };
 enum { LATENCY_FIGURES = sizeof latency_figures / sizeof *latency_figures };
+
+// Adds a row, unless neither side has the figure.
+static int add_row(struct document *d, const char *of, const struct diff_row *figure)
+{
+    if (isnan(figure->a) && isnan(figure->b))
+        return 0;
+    if (HT_GROW(&d->rows, &d->rows_capacity, d->n_rows + 1) < 0)
+        return -ENOMEM;
+    struct diff_row *row = &d->rows[d->n_rows++];
+    *row = *figure;
+    snprintf(row->of, sizeof row->of, "%s", of);
+    return 0;
+}
 
 static int add_rows(struct document *d, const char *of, const struct json_value *sides[2],
                     const struct figure *f, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        double a = json_value_number_at(sides[0], f[i].path),
-               b = json_value_number_at(sides[1], f[i].path);
-        if (isnan(a) && isnan(b))
-            continue;
-        if (HT_GROW(&d->rows, &d->rows_capacity, d->n_rows + 1) < 0)
-            return -ENOMEM;
-        struct diff_row *row = &d->rows[d->n_rows++];
-        *row = (struct diff_row){
-            .label = f[i].label, .unit = f[i].unit, .better = f[i].better, .a = a, .b = b};
-        snprintf(row->of, sizeof row->of, "%s", of);
-    }
-    return 0;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = add_row(d, of,
+                     &(struct diff_row){.label = f[i].label,
+                                        .unit = f[i].unit,
+                                        .better = f[i].better,
+                                        .a = json_value_number_at(sides[0], f[i].path),
+                                        .b = json_value_number_at(sides[1], f[i].path)});
+    return rc;
 }
+
+static const enum diff_unit diff_units[] = {
+    [FIGURE_COUNT] = DIFF_COUNT, [FIGURE_BYTES] = DIFF_BYTES, [FIGURE_NS] = DIFF_NS,
+    [FIGURE_RATIO] = DIFF_RATIO, [FIGURE_SHARE] = DIFF_RATIO,
+};
 
 // The rows of a pair of results, by the table of figures.
 static int add_result_rows(struct document *d, const char *of, const struct json_value *sides[2])
 {
-    static const enum diff_unit units[] = {
-        [FIGURE_COUNT] = DIFF_COUNT, [FIGURE_BYTES] = DIFF_BYTES, [FIGURE_NS] = DIFF_NS,
-        [FIGURE_RATIO] = DIFF_RATIO, [FIGURE_SHARE] = DIFF_RATIO,
-    };
     char path[FIGURE_PATH_BYTES];
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < FIGURES; i++) {
         const struct figure_info *info = &figure_infos[i];
-        struct figure f = {info->label, figure_path(info, path), units[info->unit], info->better};
+        struct figure f = {info->label, figure_path(info, path), diff_units[info->unit],
+                           info->better};
         if (info->shown & FIGURE_IN_DIFF)
             rc = add_rows(d, of, sides, &f, 1);
     }
     return rc < 0 ? rc : add_rows(d, of, sides, latency_figures, LATENCY_FIGURES);
 }
 
+static int add_call_rows(struct document *d, const struct document_stat *sides[2])
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof diff_kinds / sizeof *diff_kinds; i++) {
+        enum event_kind kind = diff_kinds[i];
+        rc = add_row(d, "",
+                     &(struct diff_row){.label = event_infos[kind].name,
+                                        .unit = DIFF_COUNT,
+                                        .better = FIGURE_NEITHER,
+                                        .a = sides[0]->calls[kind],
+                                        .b = sides[1]->calls[kind]});
+    }
+    return rc;
+}
+
+// The rows of a pair of workloads, by the table of figures.
 static int workload_rows(struct document *d)
 {
-    const struct json_value *sides[2] = {NULL, NULL};
+    const struct document_stat *sides[2] = {NULL, NULL};
+    int rc = 0;
     for (size_t i = d->n_items; i-- > 0;) {
         if (!d->items[i].result)
-            sides[d->items[i].side] = d->items[i].file;
+            sides[d->items[i].side] = d->items[i].stat;
     }
-    return sides[0] && sides[1] ? add_rows(d, "", sides, workload_figures, WORKLOAD_FIGURES) : 0;
+    for (unsigned i = 0; rc == 0 && sides[0] && sides[1] && i < STAT_FIGURES; i++) {
+        const struct stat_figures_info *info = &stat_figures_infos[i];
+        if (info->shown & STAT_FIGURES_IN_DIFF)
+            rc = add_row(d, "",
+                         &(struct diff_row){.label = info->label,
+                                            .unit = diff_units[info->unit],
+                                            .better = info->better,
+                                            .a = stat_figures_value(&sides[0]->figures, i),
+                                            .b = stat_figures_value(&sides[1]->figures, i)});
+        if (rc == 0 && i == STAT_FIGURE_live_at_end_blocks)
+            rc = add_call_rows(d, sides);
+    }
+    return rc;
 }
 
 // "glibc,MALLOC_ARENA_MAX=2"; what is cut ends in "…".

@@ -4,6 +4,7 @@
 
 #include "analysis/file_stat.h"
 #include "base/json.h"
+#include "report/findings_stat.h"
 #include "report/json/json_value.h"
 
 // Each row is a sentence: name, whether a change may pay (act), when it is found. tools/generate copies the table into
@@ -64,6 +65,7 @@ enum finding_name {
 enum { FINDING_TEXT_BYTES = 1500, FINDING_ADVICE_BYTES = 300 };
 
 struct findings_item {
+    enum finding_name rule;
     const char *name;
     bool act;
     char text[FINDING_TEXT_BYTES];
@@ -77,20 +79,23 @@ struct findings {
     size_t n;
 };
 
-// What `stat` (an object of `stat --json`, NULL: none) and the results (objects of replay, or of compare's allocators) show.
-// A finding whose figures are missing is not made.
-void findings_find(struct findings *f, const struct json_value *stat,
-                   const struct json_value *const *results, size_t n);
+// The findings of a file that was counted whole (FILE_STAT_ALL) or is an aggregate.
+void findings_of_file(struct findings *f, const struct file_stat *s);
 
-// The same of a file that was counted whole (FILE_STAT_ALL). 0 or -ENOMEM.
-int findings_of_file(struct findings *f, const struct file_stat *s);
+// The findings of an object of `stat --json`, and of results, which are objects of replay or of compare's allocators. A
+// finding whose figures are missing is not made.
+void findings_of_json(struct findings *f, const struct json_value *stat);
+void findings_of_results(struct findings *f, const struct json_value *const *results, size_t n);
+
+// Adds other findings in order.
+void findings_merge(struct findings *f, const struct findings *other);
 
 // The member "findings".
 void findings_json(struct json *j, const struct findings *f);
 
-// What the rules work on.
+// Input of the rules.
 struct findings_input {
-    const struct json_value *stat;
+    const struct findings_stat *stat; // all unknown where only results are judged
     const struct json_value *const *results;
     size_t n_results;
 };

@@ -6,18 +6,21 @@
 #include "record/aggregate/stat.h"
 #include "replay/figures.h"
 #include "report/diff.h"
-#include "report/findings.h"
 #include "report/json/stat_json.h"
 #include "report/sites_profile.h"
 #include "workload/file.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 void document_release(struct document *d)
 {
     for (size_t i = 0; i < d->n_items; i++) {
+        if (d->items[i].stat)
+            free(d->items[i].stat->text);
+        free(d->items[i].stat);
         free(d->items[i].name);
         free(d->items[i].profile);
         free(d->items[i].address_map);
@@ -38,7 +41,38 @@ static int add_item(struct document *d, const char *name, int side, const struct
         free(copy);
         return -ENOMEM;
     }
-    d->items[d->n_items++] = (struct document_item){copy, side, file, result, NULL, NULL, false};
+    d->items[d->n_items++] =
+        (struct document_item){.name = copy, .side = side, .file = file, .result = result};
+    return 0;
+}
+
+static int add_workload(struct document *d, const char *name, int side,
+                        const struct json_value *file)
+{
+    struct document_stat *stat = calloc(1, sizeof *stat);
+    int rc = stat ? add_item(d, name, side, file, NULL) : -ENOMEM;
+    if (rc < 0) {
+        free(stat);
+        return rc;
+    }
+    d->items[d->n_items - 1].stat = stat;
+    return 0;
+}
+
+static int add_json_workload(struct document *d, const char *name, int side,
+                             const struct json_value *file)
+{
+    const struct json_value *calls = json_value_get(file, "calls");
+    int rc = add_workload(d, name, side, file);
+    if (rc < 0)
+        return rc;
+    struct document_stat *stat = d->items[d->n_items - 1].stat;
+    stat_figures_of_json(&stat->figures, file);
+    findings_of_json(&stat->found, file);
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        const char *key = event_infos[kind].name;
+        stat->calls[kind] = key ? json_value_number_at(json_value_get(calls, key), "count") : NAN;
+    }
     return 0;
 }
 
@@ -59,14 +93,13 @@ static int add_file(struct document *d, const char *name, int side, const struct
     if (!json_value_is_object(json_value_get(file, "by_kind")))
         return err_set(e, -EPROTO, "%s: is JSON, but was not printed by stat, replay or compare",
                        name);
-    if (json_value_is_object(json_value_get(file, "growth")))
-        return add_item(d, name, side, file, NULL);
-    if (!json_value_is_object(json_value_get(file, "timeline")))
+    if (!json_value_is_object(json_value_get(file, "growth")) &&
+        !json_value_is_object(json_value_get(file, "timeline")))
         return err_set(
             e, -EPROTO,
             "%s: was printed by 'stat --brief' and has no figures to show; use 'stat --json' alone",
             name);
-    return add_item(d, name, side, file, NULL);
+    return add_json_workload(d, name, side, file);
 }
 
 int document_add(struct document *d, const char *name, int side, const char *text, size_t n,
@@ -104,7 +137,6 @@ static int add_json(struct document *d, struct input *in, int side, struct err *
 static int add_profile(struct document *d, const struct file_stat *s, struct err *e)
 {
     struct document_item *item = &d->items[d->n_items - 1];
-    item->counted = true;
     if (!s->symbols)
         return 0;
     item->profile = sites_profile(&(struct sites_json){&s->by_site, &s->sites, s->symbols},
@@ -143,11 +175,31 @@ static int add_address_map(struct document *d, const char *path, struct err *e)
     return rc;
 }
 
+// Counts the figures and findings of *s, and writes its JSON.
+static int set_counted(struct document_stat *to, const struct file_stat *s)
+{
+    size_t n = 0;
+    FILE *f = open_memstream(&to->text, &n);
+    if (!f)
+        return -ENOMEM;
+    bool is_aggregate = s->kind == FILE_STAT_AGGREGATE;
+    stat_figures_of_file(&to->figures, s);
+    findings_of_file(&to->found, s);
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
+        to->calls[kind] =
+            s->sums && s->sums->kinds[kind].calls ? (double)s->sums->kinds[kind].calls : NAN;
+    stat_json(
+        &(struct json){.to = f, .max_text_bytes = DOCUMENT_TEXT_BYTES, .max_items = DOCUMENT_ITEMS},
+        s, &to->figures, is_aggregate ? NULL : &to->found);
+    if (fclose(f) != 0)
+        return -ENOMEM;
+    to->text[strcspn(to->text, "\n")] = 0;
+    return 0;
+}
+
 static int add_counted(struct document *d, const char *path, int side, struct err *e)
 {
     struct file_stat s;
-    char *text = NULL;
-    size_t n = 0;
     int rc = aggregate_file_stat(&s, path, FILE_STAT_REPORT, NULL, d->watch, e);
     if (rc < 0)
         return rc;
@@ -159,20 +211,15 @@ static int add_counted(struct document *d, const char *path, int side, struct er
             "%s: is an aggregate, which is not compared: --diff needs traces, workloads or results",
             path);
     }
-    struct findings *f = malloc(sizeof *f);
-    FILE *to = f && (aggregate || findings_of_file(f, &s) == 0) ? open_memstream(&text, &n) : NULL;
-    if (to)
-        stat_json(&(struct json){.to = to}, &s, aggregate ? NULL : f);
-    free(f);
-    if (!to || fclose(to) != 0)
-        rc = err_set(e, -ENOMEM, "%s: out of memory", path);
-    else
-        rc = document_add(d, path, side, text, n, e);
+    rc = add_workload(d, path, side, NULL);
+    if (rc == 0)
+        rc = set_counted(d->items[d->n_items - 1].stat, &s);
+    if (rc < 0)
+        err_set(e, rc, "%s: out of memory", path);
     if (rc == 0 && !aggregate)
         rc = add_profile(d, &s, e);
     if (rc == 0 && s.kind == FILE_STAT_TRACE && strcmp(d->mode, "report") == 0)
         rc = add_address_map(d, path, e);
-    free(text);
     file_stat_release(&s);
     return rc;
 }
@@ -315,11 +362,9 @@ static void write_value(struct json *j, const struct json_value *v)
     case JSON_VALUE_DOUBLE:
         json_double(j, json_value_number(v));
         break;
-    case JSON_VALUE_STRING: {
-        const char *text = json_value_string(v);
-        json_string(j, strlen(text) > DOCUMENT_TEXT_BYTES ? "(too long)" : text);
+    case JSON_VALUE_STRING:
+        json_string(j, json_value_string(v));
         break;
-    }
     case JSON_VALUE_ARRAY:
         write_spread(j, v, DOCUMENT_ITEMS);
         break;
@@ -363,7 +408,12 @@ static void write_items(struct json *j, const struct document *d, bool results)
             write_member(j, "workload", json_value_get(item->file, "workload"));
             write_member(j, "machine", json_value_get(item->file, "machine"));
         }
-        write_member(j, results ? "result" : "stat", results ? item->result : item->file);
+        if (results)
+            write_member(j, "result", item->result);
+        else if (item->file)
+            write_member(j, "stat", item->file);
+        else
+            json_put_raw(j, "stat", item->stat->text);
         if (item->profile)
             json_put_raw(j, "profile", item->profile);
         if (item->address_map)
@@ -376,7 +426,8 @@ static void write_items(struct json *j, const struct document *d, bool results)
 // Of the first workload and all results; a comparison of two workloads has none.
 static int write_findings(struct json *j, const struct document *d)
 {
-    const struct json_value **results = calloc(d->n_items + 1, sizeof *results), *stat = NULL;
+    const struct json_value **results = calloc(d->n_items + 1, sizeof *results);
+    const struct document_stat *stat = NULL;
     struct findings *f = malloc(sizeof *f);
     size_t n = 0, workloads = 0;
     for (size_t i = 0; results && i < d->n_items; i++) {
@@ -384,10 +435,12 @@ static int write_findings(struct json *j, const struct document *d)
         if (item->result)
             results[n++] = item->result;
         else if (workloads++ == 0)
-            stat = item->file;
+            stat = item->stat;
     }
     if (f && results && (workloads < 2 || strcmp(d->mode, "diff") != 0)) {
-        findings_find(f, stat, results, n);
+        findings_of_results(f, results, n);
+        if (stat)
+            findings_merge(f, &stat->found);
         findings_json(j, f);
     }
     int rc = f && results ? 0 : -ENOMEM;
@@ -400,7 +453,7 @@ char *document_text(const struct document *d)
 {
     char *text = NULL;
     size_t n;
-    struct json j = {.to = open_memstream(&text, &n)};
+    struct json j = {.to = open_memstream(&text, &n), .max_text_bytes = DOCUMENT_TEXT_BYTES};
     if (!j.to)
         return NULL;
     json_begin_object(&j);

@@ -2,6 +2,7 @@
 #ifndef HEAPTAPE_REPORT_DOCUMENT_H
 #define HEAPTAPE_REPORT_DOCUMENT_H
 
+#include "report/findings.h"
 #include "report/json/json_value.h"
 
 enum {
@@ -13,15 +14,23 @@ enum {
     DOCUMENT_PROFILE_BYTES = 1536 << 10, // of the profiles of all workloads
 };
 
+// A workload: its figures and findings.
+struct document_stat {
+    union stat_figures figures;
+    double calls[HT_KIND_LIMIT]; // NAN: unknown
+    struct findings found;
+    char *text; // the JSON of a file that was counted, shortened; owned
+};
+
 // A workload, or the result of an allocator.
 struct document_item {
-    char *name; // owned
-    int side;   // 0 or 1 in a comparison of two, else 0
-    const struct json_value *file;
+    char *name;                      // owned
+    int side;                        // 0 or 1 in a comparison of two, else 0
+    const struct json_value *file;   // NULL if the file was counted
     const struct json_value *result; // in it; NULL: the file is of a workload
+    struct document_stat *stat;      // of a workload; owned
     char *profile;                   // JSON of sites_profile; owned; NULL: there is none
     char *address_map;               // JSON of rss_map_json; owned; NULL: there is none
-    bool counted;                    // a trace or workload itself, not JSON
 };
 
 struct convert_watch;

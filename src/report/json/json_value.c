@@ -128,19 +128,24 @@ const struct json_value *json_value_get(const struct json_value *v, const char *
                                    : NULL;
 }
 
-double json_value_number_at(const struct json_value *v, const char *path)
+const struct json_value *json_value_find(const struct json_value *v, const char *path)
 {
     char key[64];
     for (; v && *path; path += *path == '.') {
         size_t n = strcspn(path, ".");
         if (n >= sizeof key)
-            return NAN;
+            return NULL;
         memcpy(key, path, n);
         key[n] = 0;
         v = json_value_get(v, key);
         path += n;
     }
-    return json_value_number(v);
+    return v;
+}
+
+double json_value_number_at(const struct json_value *v, const char *path)
+{
+    return json_value_number(json_value_find(v, path));
 }
 
 double json_value_number(const struct json_value *v)

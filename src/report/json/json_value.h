@@ -36,8 +36,9 @@ bool json_value_is_object(const struct json_value *v);
 size_t json_value_length(const struct json_value *v);
 const struct json_value *json_value_at(const struct json_value *v, size_t i);
 
-// The value of a key, and the number at a path of keys ("peak.bytes"), NAN when there is none.
+// The value of a key, the value at a path of keys ("peak.bytes"), and the number there, NAN if there is none.
 const struct json_value *json_value_get(const struct json_value *v, const char *key);
+const struct json_value *json_value_find(const struct json_value *v, const char *path);
 double json_value_number_at(const struct json_value *v, const char *path);
 
 // NAN, 0, false and NULL of other kinds. An integer is below 0 or fits into the unsigned one.

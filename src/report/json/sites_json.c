@@ -1,11 +1,7 @@
 #include "report/json/sites_json.h"
 
-#include "report/profile.h"
-
 #include <stddef.h>
 #include <string.h>
-
-enum { TOP_SITES = 20, TOP_USES = 3 };
 
 const struct workload_site *sites_json_frames(const struct workload_sites *sites, uint32_t number)
 {
@@ -80,15 +76,9 @@ static void put_range(struct json *j, const char *key, const struct estimate *e,
 
 static void put_uses(struct json *j, const struct site_use *u)
 {
-    json_put_u64(j, "freed_blocks", u->freed);
-    json_put_u64(j, "short_lived_blocks", u->short_lived);
-    json_put_u64(j, "remotely_freed_blocks", u->remote);
-    json_put_u64(j, "regrown_blocks", u->regrown.blocks);
-    json_put_u64(j, "regrown_bytes", u->regrown.bytes);
-    json_put_u64(j, "above_class_blocks", u->above.blocks);
-    json_put_u64(j, "above_class_lost_bytes", u->above.bytes);
-    json_put_u64(j, "big_block_measured_bytes", u->big_measured);
-    json_put_u64(j, "big_block_unused_bytes", u->big_unused);
+#define HT_X(key, member) json_put_u64(j, #key, u->member);
+    SITES_JSON_USES(HT_X)
+#undef HT_X
 }
 
 static void put_levels(struct json *j, const struct by_site *b, uint32_t number)
@@ -171,10 +161,33 @@ void sites_json_span(struct json *j, const struct by_site_span *s)
     json_end_object(j);
 }
 
-// What sites are sorted by: a weight of profiles, or a count of site_use.
+// A weight of profiles, or else a count of site_use.
 struct weight {
     enum profile_weight profile;
     size_t use; // offset in struct site_use + 1; 0: none
+};
+
+#define PROFILE(weight)                                                                            \
+    {                                                                                              \
+        weight, 0                                                                                  \
+    }
+#define USE(member)                                                                                \
+    {                                                                                              \
+        0, 1 + offsetof(struct site_use, member)                                                   \
+    }
+static const struct {
+    struct weight by;
+    size_t max;
+} lists[SITES_JSON_LIST_COUNT] = {
+#define HT_X(key, by, max) {by, max},
+    SITES_JSON_LISTS(HT_X)
+#undef HT_X
+};
+
+const char *const sites_json_list_keys[SITES_JSON_LIST_COUNT] = {
+#define HT_X(key, by, max) #key,
+    SITES_JSON_LISTS(HT_X)
+#undef HT_X
 };
 
 static uint64_t weigh(const struct by_site *b, size_t site, struct weight by)
@@ -185,60 +198,38 @@ static uint64_t weigh(const struct by_site *b, size_t site, struct weight by)
     return use ? *(const uint64_t *)(const void *)(use + by.use - 1) : 0;
 }
 
-// The numbers of the heaviest sites, the heaviest first; of equal ones that with the lower number.
-static size_t top_sites(const struct by_site *b, struct weight by, uint32_t top[TOP_SITES])
+size_t sites_json_list(const struct by_site *b, enum sites_json_list list,
+                       uint32_t top[SITES_JSON_TOP])
 {
+    struct weight by = lists[list].by;
     size_t n = 0;
     for (size_t i = 0; i < b->n_sites; i++) {
         uint64_t weight = weigh(b, i, by);
         size_t at = n;
         while (at > 0 && weigh(b, top[at - 1], by) < weight)
             at--;
-        if (!weight || at == TOP_SITES)
+        if (!weight || at == lists[list].max)
             continue;
-        n += n < TOP_SITES;
+        n += n < lists[list].max;
         memmove(top + at + 1, top + at, (n - at - 1) * sizeof *top);
         top[at] = (uint32_t)i;
     }
     return n;
 }
 
-static uint64_t used_sites(const struct by_site *b)
-{
-    uint64_t n = 0;
-    for (size_t i = 1; i < b->n_sites; i++)
-        n += b->sites[i].calls || b->sites[i].peak_blocks || b->sites[i].live_blocks;
-    return n;
-}
-
-static void put_top(struct json *j, const char *key, const struct sites_json *n, struct weight by)
-{
-    uint32_t top[TOP_SITES];
-    size_t n_top = top_sites(n->totals, by, top);
-    n_top = by.use && n_top > TOP_USES ? TOP_USES : n_top;
-    json_put_array(j, key);
-    for (size_t i = 0; i < n_top; i++)
-        sites_json_site(j, n, top[i], true);
-    json_end_array(j);
-}
-
-void sites_json_top(struct json *j, const struct sites_json *n)
+void sites_json_top(struct json *j, const struct sites_json *n, const union stat_figures *f)
 {
     const char *missing;
     json_put_object(j, "call_sites");
-    json_put_u64(j, "sites", used_sites(n->totals));
-    json_put_u64(j, "peak_live_bytes", n->totals->peak_bytes);
-    json_put_u64(j, "live_at_end_bytes", n->totals->live_bytes);
-    put_top(j, "at_peak", n, (struct weight){PROFILE_PEAK, 0});
-    put_top(j, "at_end", n, (struct weight){PROFILE_LIVE, 0});
-    put_top(j, "by_growth", n, (struct weight){PROFILE_GROWTH, 0});
-#define BY_USE(field) ((struct weight){0, 1 + offsetof(struct site_use, field)})
-    put_top(j, "by_short_lived", n, BY_USE(short_lived));
-    put_top(j, "by_remote_frees", n, BY_USE(remote));
-    put_top(j, "by_regrown", n, BY_USE(regrown.bytes));
-    put_top(j, "by_above_class", n, BY_USE(above.bytes));
-    put_top(j, "by_unused", n, BY_USE(big_unused));
-#undef BY_USE
+    stat_figures_put(j, f, STAT_FIGURES_CALL_SITES);
+    for (enum sites_json_list list = 0; list < SITES_JSON_LIST_COUNT; list++) {
+        uint32_t top[SITES_JSON_TOP];
+        size_t n_top = sites_json_list(n->totals, list, top);
+        json_put_array(j, sites_json_list_keys[list]);
+        for (size_t i = 0; i < n_top; i++)
+            sites_json_site(j, n, top[i], true);
+        json_end_array(j);
+    }
     json_put_u64(j, "unresolved_addresses", symbols_missing(n->symbols, &missing));
     json_end_object(j);
 }
@@ -267,7 +258,7 @@ void sites_json_coverage(struct json *j, const struct coverage *c)
     put_bytes(j, &c->loading);
     json_end_object(j);
     json_put_array(j, "ends");
-    for (size_t i = 0; i < c->n_objects && i < TOP_SITES; i++) {
+    for (size_t i = 0; i < c->n_objects && i < SITES_JSON_TOP; i++) {
         json_begin_object(j);
         json_put_string(j, "object", c->objects[i].path);
         json_put_u64(j, "stacks", c->objects[i].sites);

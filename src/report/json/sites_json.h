@@ -6,6 +6,8 @@
 #include "analysis/coverage.h"
 #include "analysis/symbols/symbols.h"
 #include "base/json.h"
+#include "report/profile.h"
+#include "report/stat_figures.h"
 
 // All borrowed.
 struct sites_json {
@@ -36,7 +38,49 @@ void sites_json_span(struct json *j, const struct by_site_span *s);
 // The member "stack_coverage". Nothing where no call sites were recorded.
 void sites_json_coverage(struct json *j, const struct coverage *c);
 
-// The member "call_sites": the heaviest ones at the peak and at the end, brief.
-void sites_json_top(struct json *j, const struct sites_json *n);
+// Lists of call sites, the heaviest first: X(key, what the sites are sorted by: a weight of profiles or a member of struct
+// site_use, how many are listed).
+// clang-format off
+#define SITES_JSON_LISTS(X) \
+    X(at_peak, PROFILE(PROFILE_PEAK), SITES_JSON_TOP) \
+    X(at_end, PROFILE(PROFILE_LIVE), SITES_JSON_TOP) \
+    X(by_growth, PROFILE(PROFILE_GROWTH), SITES_JSON_TOP) \
+    X(by_short_lived, USE(short_lived), SITES_JSON_TOP_USES) \
+    X(by_remote_frees, USE(remote), SITES_JSON_TOP_USES) \
+    X(by_regrown, USE(regrown.bytes), SITES_JSON_TOP_USES) \
+    X(by_above_class, USE(above.bytes), SITES_JSON_TOP_USES) \
+    X(by_unused, USE(big_unused), SITES_JSON_TOP_USES)
+// clang-format on
+
+enum sites_json_list {
+#define HT_X(key, by, max) SITES_JSON_##key,
+    SITES_JSON_LISTS(HT_X)
+#undef HT_X
+        SITES_JSON_LIST_COUNT
+};
+
+enum { SITES_JSON_TOP = 20, SITES_JSON_TOP_USES = 3 };
+
+// Fills `top` with the numbers of the sites of a list. Returns how many there are; of equal sites the one with the lower
+// number comes first.
+size_t sites_json_list(const struct by_site *b, enum sites_json_list list,
+                       uint32_t top[SITES_JSON_TOP]);
+
+extern const char *const sites_json_list_keys[SITES_JSON_LIST_COUNT];
+
+// Figures of a site about the use of its blocks: X(key in JSON, member of struct site_use).
+#define SITES_JSON_USES(X)                                                                         \
+    X(freed_blocks, freed)                                                                         \
+    X(short_lived_blocks, short_lived)                                                             \
+    X(remotely_freed_blocks, remote)                                                               \
+    X(regrown_blocks, regrown.blocks)                                                              \
+    X(regrown_bytes, regrown.bytes)                                                                \
+    X(above_class_blocks, above.blocks)                                                            \
+    X(above_class_lost_bytes, above.bytes)                                                         \
+    X(big_block_measured_bytes, big_measured)                                                      \
+    X(big_block_unused_bytes, big_unused)
+
+// The member "call_sites": the lists, brief.
+void sites_json_top(struct json *j, const struct sites_json *n, const union stat_figures *f);
 
 #endif

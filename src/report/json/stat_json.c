@@ -5,21 +5,39 @@
 #include "report/json/usage_json.h"
 #include "trace/fields.h"
 
-#include <math.h>
 #include <string.h>
 #include <sys/wait.h>
 
-double stat_json_bytes_per_event(const struct file_stat *s)
+// Selects the items of an array of n: all, or max_items of the writer, the first and the last one among them.
+struct selection {
+    size_t n, kept, at, taken; // `at`: number of the next item
+};
+
+static struct selection select_items(const struct json *j, size_t n)
 {
-    return s->total.events ? (double)s->file_bytes / (double)s->total.events : 0;
+    return (struct selection){n, j->max_items && n > j->max_items ? j->max_items : n, 0, 0};
+}
+
+static bool is_selected(struct selection *s)
+{
+    size_t next = s->kept == s->n ? s->taken : s->taken * (s->n - 1) / (s->kept - 1);
+    bool selected = s->at++ == next;
+    s->taken += selected;
+    return selected;
 }
 
 // Texts that each end in NUL.
 static void put_texts(struct json *j, const char *key, const char *texts, uint32_t bytes)
 {
-    json_put_array(j, key);
+    size_t n = 0;
     for (uint32_t at = 0; at < bytes; at += (uint32_t)strlen(texts + at) + 1)
-        json_string(j, texts + at);
+        n++;
+    struct selection s = select_items(j, n);
+    json_put_array(j, key);
+    for (uint32_t at = 0; at < bytes; at += (uint32_t)strlen(texts + at) + 1) {
+        if (is_selected(&s))
+            json_string(j, texts + at);
+    }
     json_end_array(j);
 }
 
@@ -57,14 +75,18 @@ static const char *name_of(enum trace_missed_by by)
     return "unknown";
 }
 
-static void put_unrecorded(struct json *j, const struct trace_unrecorded *u)
+static void put_unrecorded(struct json *j, const struct trace_unrecorded *u,
+                           const union stat_figures *f)
 {
+    struct selection s = select_items(j, u->n);
     json_put_object(j, "unrecorded");
     json_put_string(j, "found_by", name_of(u->by));
-    json_put_u64(j, "processes", u->processes);
+    stat_figures_put(j, f, STAT_FIGURES_UNRECORDED);
     json_put_array(j, "list");
     for (size_t i = 0; i < u->n; i++) {
         const struct trace_missed *m = &u->items[i];
+        if (!is_selected(&s))
+            continue;
         json_begin_object(j);
         json_put_u64(j, "pid", m->pid);
         json_put_string(j, "name", m->name);
@@ -101,9 +123,15 @@ static void put_names(struct json *j, const struct trace_process *p)
     const uint8_t *at = p->thread_names, *end = at + p->thread_names_bytes;
     uint64_t tid;
     const char *name;
-    size_t bytes;
+    size_t bytes, n = 0;
+    while (at < end && fields_next_name(&at, end, &tid, &name, &bytes))
+        n++;
+    struct selection s = select_items(j, n);
+    at = p->thread_names;
     json_put_array(j, "thread_names");
     while (at < end && fields_next_name(&at, end, &tid, &name, &bytes)) {
+        if (!is_selected(&s))
+            continue;
         json_begin_object(j);
         json_put_u64(j, "tid", tid);
         json_key(j, "name");
@@ -147,35 +175,40 @@ static void put_by_kind(struct json *j, const struct workload_summary *s)
     json_end_object(j);
 }
 
-static void put_live(struct json *j, const struct workload_summary *s)
+static void put_live(struct json *j, const union stat_figures *f)
 {
-    json_put_u64(j, "requested_bytes", s->requested_bytes);
-    if (s->usable_bytes) {
-        json_put_u64(j, "usable_bytes", s->usable_bytes);
-        json_put_u64(j, "usable_requested_bytes", s->usable_requested_bytes);
-    }
-    json_put_u64(j, "peak_live_bytes", s->peak_live_bytes);
-    json_put_u64(j, "live_at_end_bytes", s->live_at_end_bytes);
-    json_put_u64(j, "live_at_end_blocks", s->live_at_end_blocks);
-    json_put_u64(j, "remote_frees", s->remote_frees);
-    json_put_u64(j, "unmatched_frees", s->unmatched_frees);
-    json_put_u64(j, "preexisting_blocks", s->preexisting_blocks);
-    json_put_u64(j, "preexisting_bytes", s->preexisting_bytes);
+    stat_figures_put(j, f, STAT_FIGURES_LIVE);
+    stat_figures_put(j, f, STAT_FIGURES_UNMATCHED);
+    stat_figures_put(j, f, STAT_FIGURES_START_BLOCKS);
+    stat_figures_put(j, f, STAT_FIGURES_START_BYTES);
 }
 
 static void put_process(struct json *j, const struct file_stat_process *p, bool has_facts)
 {
+    union stat_figures f;
+    stat_figures_of_summary(&f, &p->summary);
     json_begin_object(j);
     json_put_u64(j, "pid", p->pid);
     put_texts(j, "argv", p->argv, p->argv_bytes);
     json_put_string(j, "exe", p->exe);
-    json_put_u64(j, "threads", p->summary.threads);
-    json_put_u64(j, "events", p->summary.events);
-    json_put_u64(j, "lost_records", p->summary.lost_records);
-    put_live(j, &p->summary);
+    stat_figures_put(j, &f, STAT_FIGURES_THREADS);
+    stat_figures_put(j, &f, STAT_FIGURES_EVENTS);
+    stat_figures_put(j, &f, STAT_FIGURES_LOST);
+    put_live(j, &f);
     if (has_facts)
         put_facts(j, &p->facts);
     json_end_object(j);
+}
+
+static void put_processes(struct json *j, const struct file_stat *s)
+{
+    struct selection selected = select_items(j, s->n_processes);
+    json_put_array(j, "processes");
+    for (size_t i = 0; i < s->n_processes; i++) {
+        if (is_selected(&selected))
+            put_process(j, &s->processes[i], s->kind != FILE_STAT_WORKLOAD);
+    }
+    json_end_array(j);
 }
 
 static void put_growth(struct json *j, const struct file_stat *s)
@@ -190,65 +223,52 @@ static void put_growth(struct json *j, const struct file_stat *s)
     json_end_object(j);
 }
 
-void stat_json(struct json *j, const struct file_stat *s, const struct findings *f)
+static void put_usage(struct json *j, const struct file_stat *s, const union stat_figures *f)
 {
+    stat_figures_put(j, f, STAT_FIGURES_BIG);
+    usage_json_sums(j, s->sums, f, &s->usage);
+    usage_json_process(j, &s->usage);
+    usage_json_timeline(j, &s->usage, (uint32_t)f->peak_pid, s->samples, s->n_samples);
+}
+
+void stat_json(struct json *j, const struct file_stat *s, const union stat_figures *f,
+               const struct findings *found)
+{
+    bool is_aggregate = s->kind == FILE_STAT_AGGREGATE;
     json_begin_object(j);
     json_put_u64(j, "schema_version", 2);
     json_put_string(j, "kind", file_stat_kind_name(s));
-    json_put_u64(j, "events", s->total.events);
+    stat_figures_put(j, f, STAT_FIGURES_EVENTS);
     put_by_kind(j, &s->total);
-    json_put_u64(j, "threads", s->total.threads);
-    json_put_array(j, "processes");
-    for (size_t i = 0; i < s->n_processes; i++)
-        put_process(j, &s->processes[i], s->kind != FILE_STAT_WORKLOAD);
-    json_end_array(j);
-    if (s->kind == FILE_STAT_AGGREGATE)
-        json_put_u64(j, "other_processes", s->others);
-    json_put_u64(j, "duration_ns", s->duration_ns);
-    json_put_double(j, "cpu_ns", s->total.cpu_ns ? (double)s->total.cpu_ns : NAN);
-    json_put_double(j, "recording_cpu_ns", s->total.cpu_ns ? (double)s->total.recording_ns : NAN);
-    json_put_double(j, "calls_min_cpu_ns",
-                    s->total.calls_max_ns ? (double)s->total.calls_min_ns : NAN);
-    json_put_double(j, "calls_max_cpu_ns",
-                    s->total.calls_max_ns ? (double)s->total.calls_max_ns : NAN);
-    put_live(j, &s->total);
+    stat_figures_put(j, f, STAT_FIGURES_THREADS);
+    put_processes(j, s);
+    if (is_aggregate)
+        stat_figures_put(j, f, STAT_FIGURES_OTHERS);
+    stat_figures_put(j, f, STAT_FIGURES_TIME);
+    put_live(j, f);
     json_put_object(j, "order");
-    json_put_u64(j, "repaired", s->total.order_repaired);
-    json_put_u64(j, "ambiguous", s->total.order_ambiguous);
+    stat_figures_put(j, f, STAT_FIGURES_ORDER);
     json_end_object(j);
-    json_put_u64(j, "dependencies", s->total.dependencies);
-    json_put_u64(j, "dependencies_needed", s->total.dependencies_needed);
-    json_put_u64(j, "slots", s->total.slots);
-    json_put_u64(j, "lost_records", s->total.lost_records);
+    stat_figures_put(j, f, STAT_FIGURES_DEPENDENCIES);
+    stat_figures_put(j, f, STAT_FIGURES_LOST);
     json_put_bool(j, "cut_off", s->cut.text[0]);
     json_put_bool(j, "partial", s->partial);
     json_put_bool(j, "summary_only", s->summary_only);
-    json_put_u64(j, "file_bytes", s->file_bytes);
-    json_put_double(j, "bytes_per_event", stat_json_bytes_per_event(s));
-    if (s->kind == FILE_STAT_AGGREGATE)
+    stat_figures_put(j, f, STAT_FIGURES_FILE);
+    if (is_aggregate)
         put_growth(j, s);
     if (s->kind != FILE_STAT_WORKLOAD) {
         put_session(j, &s->session);
-        put_unrecorded(j, &s->unrecorded);
+        put_unrecorded(j, &s->unrecorded, f);
     }
-    if (s->kind == FILE_STAT_AGGREGATE && s->symbols)
-        sites_json_top(j, &(struct sites_json){&s->by_site, &s->sites, s->symbols});
-    if (s->kind == FILE_STAT_AGGREGATE)
+    if (s->sums)
+        put_usage(j, s, f);
+    if ((is_aggregate || s->sums) && s->symbols)
+        sites_json_top(j, &(struct sites_json){&s->by_site, &s->sites, s->symbols}, f);
+    if (is_aggregate || s->sums)
         sites_json_coverage(j, &s->coverage);
-    if (s->sums) {
-        json_put_u64(j, "big_block_bytes", s->big.bytes);
-        json_put_u64(j, "big_block_measured_bytes", s->big.measured);
-        json_put_u64(j, "big_block_unused_bytes", s->big.unused);
-        uint32_t pid = s->n_processes ? s->processes[s->of_usage].pid : 0;
-        usage_json_sums(j, s->sums, &s->usage);
-        usage_json_process(j, &s->usage, s->n_processes ? &s->processes[s->of_usage] : NULL);
-        usage_json_timeline(j, &s->usage, pid, s->samples, s->n_samples);
-        if (s->symbols)
-            sites_json_top(j, &(struct sites_json){&s->by_site, &s->sites, s->symbols});
-        sites_json_coverage(j, &s->coverage);
-    }
-    if (f)
-        findings_json(j, f);
+    if (found)
+        findings_json(j, found);
     json_end_object(j);
 }
 

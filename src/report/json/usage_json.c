@@ -26,6 +26,14 @@ static void put_count(struct json *j, struct usage_count c)
     json_put_u64(j, "bytes", c.bytes);
 }
 
+static void put_figures(struct json *j, const char *key, const union stat_figures *f,
+                        enum stat_figures_group group)
+{
+    json_put_object(j, key);
+    stat_figures_put(j, f, group);
+    json_end_object(j);
+}
+
 static void put_sizes_of(struct json *j, const struct usage_kind *k)
 {
     json_put_u64(j, "sized", k->sized);
@@ -35,27 +43,9 @@ static void put_sizes_of(struct json *j, const struct usage_kind *k)
     json_put_u64(j, "max_bytes", k->max_bytes);
 }
 
-static struct usage_kind all_kinds(const struct usage_sums *s)
+static void print_calls(struct json *j, const struct usage_sums *s, const union stat_figures *f)
 {
-    struct usage_kind all = {0};
-    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
-        const struct usage_kind *k = &s->kinds[kind];
-        if (k->sized && (!all.sized || k->min_bytes < all.min_bytes))
-            all.min_bytes = k->min_bytes;
-        if (k->max_bytes > all.max_bytes)
-            all.max_bytes = k->max_bytes;
-        all.sized += k->sized;
-        all.bytes += k->bytes;
-    }
-    return all;
-}
-
-static void print_calls(struct json *j, const struct usage_sums *s)
-{
-    struct usage_kind all = all_kinds(s);
-    json_put_object(j, "requests");
-    put_sizes_of(j, &all);
-    json_end_object(j);
+    put_figures(j, "requests", f, STAT_FIGURES_REQUESTS);
     json_put_object(j, "calls");
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         const struct usage_kind *k = &s->kinds[kind];
@@ -69,7 +59,7 @@ static void print_calls(struct json *j, const struct usage_sums *s)
         json_end_object(j);
     }
     json_end_object(j);
-    json_put_u64(j, "null_frees", s->null_frees);
+    stat_figures_put(j, f, STAT_FIGURES_NULL_FREES);
 }
 
 static void print_sizes(struct json *j, const struct usage_sums *s, const struct usage *peak)
@@ -93,10 +83,11 @@ static void print_sizes(struct json *j, const struct usage_sums *s, const struct
     json_end_array(j);
 }
 
-static void print_classes(struct json *j, const char *name, const struct size_classes *c)
+static void print_classes(struct json *j, const char *name, const struct size_classes *c,
+                          const union stat_figures *f, enum stat_figures_group group)
 {
     json_put_object(j, name);
-    json_put_u64(j, "internal_fragmentation_bytes", c->internal_fragmentation_bytes);
+    stat_figures_put(j, f, group);
     json_put_array(j, "classes");
     for (size_t i = 0; i < c->n; i++) {
         json_begin_object(j);
@@ -109,18 +100,19 @@ static void print_classes(struct json *j, const char *name, const struct size_cl
     json_end_object(j);
 }
 
-static void print_size_classes(struct json *j, const struct usage_sums *s)
+static void print_size_classes(struct json *j, const struct usage_sums *s,
+                               const union stat_figures *f)
 {
     struct size_classes c;
     json_put_object(j, "size_classes");
     size_classes_glibc(s, &c);
-    print_classes(j, "glibc", &c);
+    print_classes(j, "glibc", &c, f, STAT_FIGURES_GLIBC);
     size_classes_four(s, &c);
-    print_classes(j, "four_per_doubling", &c);
+    print_classes(j, "four_per_doubling", &c, f, STAT_FIGURES_FOUR);
     json_end_object(j);
 }
 
-static void print_top(struct json *j, const struct usage_sums *s)
+static void print_top(struct json *j, const struct usage_sums *s, const union stat_figures *f)
 {
     struct size_classes_top_size top[TOP_SIZES];
     json_put_object(j, "top_sizes");
@@ -135,8 +127,7 @@ static void print_top(struct json *j, const struct usage_sums *s)
         }
         json_end_array(j);
     }
-    json_put_u64(j, "exact_up_to_bytes", USAGE_EXACT);
-    json_put_u64(j, "missed_count_max", s->frequent.missed);
+    stat_figures_put(j, f, STAT_FIGURES_TOP_SIZES);
     json_end_object(j);
 }
 
@@ -191,15 +182,12 @@ static void print_at_once(struct json *j, const struct usage_sums *s)
     json_end_array(j);
 }
 
-static void print_left(struct json *j, const struct usage_sums *s)
+static void print_left(struct json *j, const struct usage_sums *s, const union stat_figures *f)
 {
-    struct usage_count all = {0};
     json_put_object(j, "never_freed");
     json_put_array(j, "by_age_events");
     for (unsigned span = 0; span < USAGE_SPANS; span++) {
         const struct usage_count *c = &s->never_freed_ages[span];
-        all.blocks += c->blocks;
-        all.bytes += c->bytes;
         if (!c->blocks)
             continue;
         json_begin_object(j);
@@ -208,29 +196,19 @@ static void print_left(struct json *j, const struct usage_sums *s)
         json_end_object(j);
     }
     json_end_array(j);
-    put_count(j, all);
+    stat_figures_put(j, f, STAT_FIGURES_NEVER_FREED);
     json_end_object(j);
 }
 
-static void print_moves(struct json *j, const char *key, struct usage_count c)
-{
-    json_put_object(j, key);
-    put_count(j, c);
-    json_end_object(j);
-}
-
-static void print_resizes(struct json *j, const struct usage_sums *s)
+static void print_resizes(struct json *j, const struct usage_sums *s, const union stat_figures *f)
 {
     const struct usage_resizes *r = &s->resizes;
     json_put_object(j, "realloc");
-    json_put_u64(j, "from_null", r->from_null);
-    json_put_u64(j, "to_zero", r->freed);
-    json_put_u64(j, "failed", r->failed);
-    json_put_u64(j, "same_size", r->same);
-    print_moves(j, "grown_in_place", r->grown_in_place);
-    print_moves(j, "grown_moved", r->grown_moved);
-    print_moves(j, "shrunk_in_place", r->shrunk_in_place);
-    print_moves(j, "shrunk_moved", r->shrunk_moved);
+    stat_figures_put(j, f, STAT_FIGURES_REALLOC);
+    put_figures(j, "grown_in_place", f, STAT_FIGURES_GROWN_IN_PLACE);
+    put_figures(j, "grown_moved", f, STAT_FIGURES_GROWN_MOVED);
+    put_figures(j, "shrunk_in_place", f, STAT_FIGURES_SHRUNK_IN_PLACE);
+    put_figures(j, "shrunk_moved", f, STAT_FIGURES_SHRUNK_MOVED);
     json_put_array(j, "growth_factors");
     for (unsigned i = 0; i < USAGE_GROWTHS; i++) {
         json_begin_object(j);
@@ -242,10 +220,10 @@ static void print_resizes(struct json *j, const struct usage_sums *s)
     json_end_object(j);
 }
 
-static void print_alignment(struct json *j, const struct usage_sums *s)
+static void print_alignment(struct json *j, const struct usage_sums *s, const union stat_figures *f)
 {
     json_put_object(j, "alignment");
-    json_put_u64(j, "padding_bytes", s->align_padding_bytes);
+    stat_figures_put(j, f, STAT_FIGURES_ALIGNMENT);
     json_put_array(j, "by_alignment");
     for (unsigned i = 0; i < USAGE_ALIGNS; i++) {
         if (!s->aligns[i].blocks)
@@ -259,20 +237,18 @@ static void print_alignment(struct json *j, const struct usage_sums *s)
     json_end_object(j);
 }
 
-void usage_json_sums(struct json *j, const struct usage_sums *s, const struct usage *peak)
+void usage_json_sums(struct json *j, const struct usage_sums *s, const union stat_figures *f,
+                     const struct usage *peak)
 {
-    print_calls(j, s);
+    print_calls(j, s, f);
     print_sizes(j, s, peak);
-    print_size_classes(j, s);
-    print_top(j, s);
+    print_size_classes(j, s, f);
+    print_top(j, s, f);
     print_lifetimes(j, s);
     print_at_once(j, s);
-    print_left(j, s);
-    json_put_object(j, "calloc");
-    json_put_u64(j, "count", s->kinds[HT_CALLOC].calls);
-    json_put_u64(j, "zeroed_bytes", s->kinds[HT_CALLOC].bytes);
-    json_put_u64(j, "max_elements", s->calloc_elements_max);
-    json_end_object(j);
-    print_resizes(j, s);
-    print_alignment(j, s);
+    print_left(j, s, f);
+    put_figures(j, "calloc", f, STAT_FIGURES_CALLOC);
+    print_resizes(j, s, f);
+    print_alignment(j, s, f);
+    put_figures(j, "peak", f, STAT_FIGURES_PEAK);
 }

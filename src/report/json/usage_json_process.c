@@ -13,18 +13,6 @@ static double to_ns(const struct usage *u, uint64_t stamps)
     return u->ns_per_stamp > 0 ? round((double)stamps * u->ns_per_stamp) : NAN;
 }
 
-static void print_peak(struct json *j, const struct usage *u, uint32_t pid)
-{
-    json_put_object(j, "peak");
-    json_put_u64(j, "pid", pid);
-    json_put_u64(j, "event", u->peak.event);
-    json_put_double(j, "ns", to_ns(u, u->peak.stamp));
-    json_put_u64(j, "bytes", u->peak.bytes);
-    json_put_u64(j, "blocks", u->peak.blocks);
-    json_put_u64(j, "peak_blocks", u->max_blocks);
-    json_end_object(j);
-}
-
 static void print_thread(struct json *j, size_t number, const struct usage_thread *t)
 {
     json_begin_object(j);
@@ -133,11 +121,8 @@ static void print_pairs(struct json *j, const struct usage *u)
     free(pairs);
 }
 
-void usage_json_process(struct json *j, const struct usage *u, const struct file_stat_process *p)
+void usage_json_process(struct json *j, const struct usage *u)
 {
-    static const struct file_stat_process none;
-    p = p ? p : &none;
-    print_peak(j, u, p->pid);
     print_threads(j, u);
     print_pairs(j, u);
 }

@@ -1,0 +1,309 @@
+#include "report/findings_stat.h"
+
+#include "analysis/size_classes.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define UNEXPLAINED_SHARE 0.1 // of the bytes that malloc had in use
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void set_frame(struct findings_stat_site *s, const char *function, const char *file,
+                      double line, const char *module)
+{
+    enum { NAME_BYTES = 60 };
+    // The arguments of a C++ function can be longer than a line.
+    size_t bytes = strlen(function) > NAME_BYTES ? strcspn(function, "(<") : strlen(function);
+    bytes = bytes ? bytes : NAME_BYTES;
+    int n = snprintf(s->frame, sizeof s->frame, "%.*s",
+                     (int)(bytes < 2 * NAME_BYTES ? bytes : 2 * NAME_BYTES), function);
+    if (!function[0])
+        n = snprintf(s->frame, sizeof s->frame, "an unknown function");
+    file = base_name(file);
+    module = base_name(module);
+    if (file[0])
+        snprintf(s->frame + n, sizeof s->frame - (size_t)n, " (%.60s:%.0f)", file, line);
+    else if (module[0])
+        snprintf(s->frame + n, sizeof s->frame - (size_t)n, " (%.60s)", module);
+    snprintf(s->function, sizeof s->function, "%s", function);
+    s->has_frame = true;
+}
+
+// Adds a process to those with `text`, which is NULL in a process that is not one of them.
+static void count_process(struct findings_stat_process *p, uint64_t pid, const char *exe,
+                          const char *text)
+{
+    if (!text)
+        return;
+    if (p->n++ == 0)
+        *p = (struct findings_stat_process){1, pid, exe, text};
+}
+
+// A block occupies up to 16 bytes more of glibc's malloc than was requested.
+static void find_unexplained(struct findings_stat *f, uint64_t pid, const char *exe,
+                             double in_use_bytes, double live_bytes, double live_blocks)
+{
+    enum { EXTRA_BYTES = 16 };
+    double missing = in_use_bytes - live_bytes - EXTRA_BYTES * live_blocks;
+    if (!(missing > UNEXPLAINED_SHARE * in_use_bytes) || !(missing > f->unexplained_bytes))
+        return;
+    f->unexplained = (struct findings_stat_process){1, pid, exe, NULL};
+    f->unexplained_bytes = missing;
+    f->in_use_bytes = in_use_bytes;
+}
+
+// The frame of a site: of the first SITES_JSON_FUNCTIONS functions the first outside of libraries.
+static void find_frame(struct findings_stat_site *to, const struct file_stat *s, uint32_t number)
+{
+    const struct workload_site *site = sites_json_frames(&s->sites, number);
+    size_t left = SITES_JSON_FUNCTIONS;
+    for (uint32_t i = 0; i < site->n; i++) {
+        const struct symbol *found = NULL;
+        size_t n = symbols_of(s->symbols, &s->sites.frames[site->first + i], &found);
+        for (size_t k = 0; k < n && left; k++, left--) {
+            if (to->has_frame && found[k].library)
+                continue;
+            set_frame(to, found[k].function, found[k].file, found[k].line, found[k].module);
+            if (!found[k].library)
+                return;
+        }
+    }
+}
+
+static void set_site(struct findings_stat_site *to, const struct file_stat *s, uint32_t number)
+{
+    const struct by_site *b = &s->by_site;
+    const struct site_use *u = number < b->uses.n_sites ? &b->uses.sites[number] : NULL;
+    to->has_frame = false;
+    to->peak_bytes = (double)b->sites[number].peak_bytes;
+    to->growth_bytes = (double)b->sites[number].growth_bytes;
+#define HT_X(key, member) to->key = u ? (double)u->member : NAN;
+    SITES_JSON_USES(HT_X)
+#undef HT_X
+    find_frame(to, s, number);
+}
+
+static void set_sites(struct findings_stat *f, const struct file_stat *s)
+{
+    uint32_t top[SITES_JSON_TOP];
+    for (enum sites_json_list list = 0; s->symbols && list < SITES_JSON_LIST_COUNT; list++) {
+        size_t n = sites_json_list(&s->by_site, list, top);
+        for (size_t i = 0; list == SITES_JSON_by_growth && i < n; i++)
+            set_site(&f->growing[f->n_growing++], s, top[i]);
+        if (n)
+            set_site(&f->first[list], s, top[0]);
+    }
+}
+
+static void set_sizes(struct findings_stat *f, const struct file_stat *s)
+{
+    struct size_classes_top_size top[FINDINGS_STAT_TOP_SIZES];
+    struct usage_count counts[USAGE_CLASSES];
+    size_classes_two(s->sums, counts);
+    f->n_sizes = USAGE_CLASSES;
+    for (unsigned i = 0; i < USAGE_CLASSES; i++) {
+        struct usage_count peak = usage_at_peak(&s->usage, i);
+        f->sizes[i] = (struct findings_stat_size){
+            i == USAGE_CLASSES - 1 ? NAN : (double)(8ull << i), (double)counts[i].blocks,
+            (double)counts[i].bytes, (double)peak.blocks, (double)peak.bytes};
+    }
+    f->n_top = size_classes_top(s->sums, false, top, FINDINGS_STAT_TOP_SIZES);
+    for (size_t i = 0; i < f->n_top; i++) {
+        f->top_sizes[i] = (double)top[i].size;
+        f->top_counts[i] = (double)top[i].count;
+    }
+}
+
+static void set_usage(struct findings_stat *f, const struct file_stat *s)
+{
+    const struct timeline *t = &s->usage.by_event;
+    set_sizes(f, s);
+    if (t->n)
+        f->last_event = (double)t->bins[t->n - 1].end_event;
+    f->short_lived_blocks = 0;
+    for (unsigned span = 0; span < USAGE_SPANS; span++) {
+        double freed = (double)usage_freed_after(s->sums, span);
+        f->freed_blocks += freed;
+        f->short_lived_blocks += 1ull << span <= SITE_USES_SHORT_EVENTS ? freed : 0;
+    }
+    for (unsigned i = 0; i < FINDINGS_STAT_GROWTHS; i++)
+        f->growths[i] = (double)s->sums->resizes.growths[i];
+}
+
+static void set_process(struct findings_stat *f, const struct file_stat_process *p)
+{
+    const struct trace_process *facts = &p->facts;
+    count_process(&f->turned_off, p->pid, p->exe, facts->off_reason);
+    count_process(&f->own_malloc, p->pid, p->exe, facts->bypassed_by);
+    count_process(&f->deepbound, p->pid, p->exe, facts->deepbound_bytes ? facts->deepbound : NULL);
+    if (facts->malloc_system_bytes)
+        find_unexplained(f, p->pid, p->exe, (double)facts->malloc_in_use_bytes,
+                         (double)p->summary.live_at_end_bytes,
+                         (double)p->summary.live_at_end_blocks);
+}
+
+static void set_coverage(struct findings_stat *f, const struct coverage *c)
+{
+    if (!c->known)
+        return;
+    f->covered_bytes = (double)c->all.allocated;
+    for (size_t i = 0; i < c->n_objects && i < SITES_JSON_TOP; i++)
+        f->short_stack_bytes += (double)c->objects[i].bytes.allocated;
+    f->short_stack_object = c->n_objects ? c->objects[0].path : NULL;
+}
+
+static void set_unknown(struct findings_stat *f)
+{
+    *f = (struct findings_stat){.last_event = 0, .short_lived_blocks = NAN, .covered_bytes = NAN};
+    for (unsigned i = 0; i < FINDINGS_STAT_GROWTHS; i++)
+        f->growths[i] = NAN;
+}
+
+void findings_stat_of_file(struct findings_stat *f, const struct file_stat *s)
+{
+    set_unknown(f);
+    stat_figures_of_file(&f->figures, s);
+    f->partial = s->partial;
+    f->cut_off = s->cut.text[0];
+    f->n_processes = s->n_processes;
+    for (size_t i = 0; s->kind != FILE_STAT_WORKLOAD && i < s->n_processes; i++)
+        set_process(f, &s->processes[i]);
+    if (s->kind != FILE_STAT_WORKLOAD && s->unrecorded.n) {
+        const struct trace_missed *m = &s->unrecorded.items[0];
+        f->unrecorded = (struct findings_stat_process){s->unrecorded.n, m->pid, m->name, m->why};
+    }
+    if (s->sums)
+        set_usage(f, s);
+    set_sites(f, s);
+    set_coverage(f, &s->coverage);
+}
+
+static double number_of(const struct json_value *object, const char *key)
+{
+    return json_value_number(json_value_get(object, key));
+}
+
+static double sum_of(const struct json_value *items, const char *key)
+{
+    double sum = 0;
+    for (size_t i = 0; i < json_value_length(items); i++)
+        sum += number_of(json_value_at(items, i), key);
+    return sum;
+}
+
+static const char *text_of(const struct json_value *object, const char *key)
+{
+    const char *text = json_value_string(json_value_get(object, key));
+    return text ? text : "";
+}
+
+static void read_site(struct findings_stat_site *to, const struct json_value *site)
+{
+    const struct json_value *frames = json_value_get(site, "frames");
+    const struct json_value *own = json_value_at(frames, 0);
+    to->peak_bytes = number_of(site, "live_at_peak_bytes");
+    to->growth_bytes = number_of(site, "steady_growth_bytes");
+#define HT_X(key, member) to->key = number_of(site, #key);
+    SITES_JSON_USES(HT_X)
+#undef HT_X
+    for (size_t i = 0; i < json_value_length(frames); i++) {
+        if (json_value_bool(json_value_get(json_value_at(frames, i), "library")))
+            continue;
+        own = json_value_at(frames, i);
+        break;
+    }
+    if (own)
+        set_frame(to, text_of(own, "function"), text_of(own, "file"), number_of(own, "line"),
+                  text_of(own, "module"));
+}
+
+static void read_sites(struct findings_stat *f, const struct json_value *sites)
+{
+    for (enum sites_json_list list = 0; list < SITES_JSON_LIST_COUNT; list++) {
+        const struct json_value *items = json_value_get(sites, sites_json_list_keys[list]);
+        size_t n = json_value_length(items);
+        for (size_t i = 0; list == SITES_JSON_by_growth && i < n && i < SITES_JSON_TOP; i++)
+            read_site(&f->growing[f->n_growing++], json_value_at(items, i));
+        if (n)
+            read_site(&f->first[list], json_value_at(items, 0));
+    }
+}
+
+static void read_sizes(struct findings_stat *f, const struct json_value *stat)
+{
+    const struct json_value *sizes = json_value_get(stat, "sizes");
+    const struct json_value *top = json_value_find(stat, "top_sizes.by_count");
+    for (; f->n_sizes < json_value_length(sizes) && f->n_sizes < USAGE_CLASSES; f->n_sizes++) {
+        const struct json_value *row = json_value_at(sizes, f->n_sizes);
+        f->sizes[f->n_sizes] = (struct findings_stat_size){
+            number_of(row, "max_bytes"), number_of(row, "count"), number_of(row, "bytes"),
+            number_of(row, "live_at_peak_blocks"), number_of(row, "live_at_peak_bytes")};
+    }
+    for (; f->n_top < json_value_length(top) && f->n_top < FINDINGS_STAT_TOP_SIZES; f->n_top++) {
+        f->top_sizes[f->n_top] = number_of(json_value_at(top, f->n_top), "size_bytes");
+        f->top_counts[f->n_top] = number_of(json_value_at(top, f->n_top), "count");
+    }
+}
+
+static void read_usage(struct findings_stat *f, const struct json_value *stat)
+{
+    const struct json_value *ends = json_value_find(stat, "timeline.by_event.end_event");
+    const struct json_value *short_lived = json_value_get(stat, "short_lived");
+    const struct json_value *factors = json_value_find(stat, "realloc.growth_factors");
+    size_t n = json_value_length(ends);
+    read_sizes(f, stat);
+    if (n)
+        f->last_event = json_value_number(json_value_at(ends, n - 1));
+    f->freed_blocks = sum_of(json_value_find(stat, "lifetimes.by_events"), "count");
+    for (size_t i = 0; i < json_value_length(short_lived); i++) {
+        const struct json_value *row = json_value_at(short_lived, i);
+        if (json_value_u64(json_value_get(row, "within_events")) == SITE_USES_SHORT_EVENTS)
+            f->short_lived_blocks = number_of(row, "count");
+    }
+    for (size_t i = 0; i < FINDINGS_STAT_GROWTHS; i++)
+        f->growths[i] = number_of(json_value_at(factors, i), "count");
+}
+
+static void read_process(struct findings_stat *f, const struct json_value *p)
+{
+    uint64_t pid = json_value_u64(json_value_get(p, "pid"));
+    const char *exe = json_value_string(json_value_get(p, "exe"));
+    const struct json_value *deepbound = json_value_get(p, "deepbound");
+    count_process(&f->turned_off, pid, exe, json_value_string(json_value_get(p, "off_reason")));
+    count_process(&f->own_malloc, pid, exe, json_value_string(json_value_get(p, "bypassed_by")));
+    count_process(&f->deepbound, pid, exe, json_value_string(json_value_at(deepbound, 0)));
+    find_unexplained(f, pid, exe, number_of(p, "malloc_in_use_bytes"),
+                     number_of(p, "live_at_end_bytes"), number_of(p, "live_at_end_blocks"));
+}
+
+void findings_stat_of_json(struct findings_stat *f, const struct json_value *stat)
+{
+    const struct json_value *processes = json_value_get(stat, "processes");
+    const struct json_value *missed = json_value_find(stat, "unrecorded.list");
+    const struct json_value *ends = json_value_find(stat, "stack_coverage.ends");
+    set_unknown(f);
+    stat_figures_of_json(&f->figures, stat);
+    f->partial = json_value_bool(json_value_get(stat, "partial"));
+    f->cut_off = json_value_bool(json_value_get(stat, "cut_off"));
+    f->n_processes = json_value_length(processes);
+    for (size_t i = 0; i < f->n_processes; i++)
+        read_process(f, json_value_at(processes, i));
+    if (json_value_length(missed)) {
+        const struct json_value *first = json_value_at(missed, 0);
+        f->unrecorded = (struct findings_stat_process){
+            json_value_length(missed), json_value_u64(json_value_get(first, "pid")),
+            json_value_string(json_value_get(first, "name")),
+            json_value_string(json_value_get(first, "reason"))};
+    }
+    read_usage(f, stat);
+    read_sites(f, json_value_get(stat, "call_sites"));
+    f->covered_bytes = json_value_number_at(stat, "stack_coverage.all.allocated_bytes");
+    f->short_stack_bytes = sum_of(ends, "allocated_bytes");
+    f->short_stack_object = json_value_string(json_value_get(json_value_at(ends, 0), "object"));
+}

@@ -1,0 +1,67 @@
+// What the findings need of a recording, from a file that was counted or from the JSON of `stat`.
+#ifndef HEAPTAPE_REPORT_FINDINGS_STAT_H
+#define HEAPTAPE_REPORT_FINDINGS_STAT_H
+
+#include "report/json/sites_json.h"
+#include "report/stat_figures.h"
+
+enum {
+    FINDINGS_STAT_FRAME_BYTES = 200,
+    FINDINGS_STAT_FUNCTION_BYTES = 101,
+    FINDINGS_STAT_TOP_SIZES = 5,
+    FINDINGS_STAT_GROWTHS = 2,
+};
+
+// A size class; max_bytes is NAN for the last class.
+struct findings_stat_size {
+    double max_bytes, count, bytes, peak_blocks, peak_bytes;
+};
+
+// A call site by its first frame outside of libraries, or else by its innermost frame. NAN: unknown.
+struct findings_stat_site {
+    bool has_frame;
+    char frame[FINDINGS_STAT_FRAME_BYTES]; // "render (server.cpp:44)"
+    char function[FINDINGS_STAT_FUNCTION_BYTES];
+    double peak_bytes, growth_bytes;
+#define HT_X(key, member) double key;
+    SITES_JSON_USES(HT_X)
+#undef HT_X
+};
+
+// The first of n processes of a kind. Texts are borrowed from the file or the JSON and may be NULL.
+struct findings_stat_process {
+    size_t n;
+    uint64_t pid;
+    const char *exe, *text; // text: why or by which object
+};
+
+struct findings_stat {
+    union stat_figures figures;
+    bool partial, cut_off;
+    size_t n_processes;
+    double last_event; // at the end of the timeline
+    double freed_blocks, short_lived_blocks;
+    struct findings_stat_size sizes[USAGE_CLASSES];
+    size_t n_sizes;
+    double top_sizes[FINDINGS_STAT_TOP_SIZES], top_counts[FINDINGS_STAT_TOP_SIZES];
+    size_t n_top;
+    double growths[FINDINGS_STAT_GROWTHS]; // calls in the first classes of realloc's factors
+    struct findings_stat_site growing[SITES_JSON_TOP];
+    size_t n_growing;
+    struct findings_stat_site first[SITES_JSON_LIST_COUNT]; // the first site of each list
+    struct findings_stat_process turned_off, own_malloc, deepbound;
+    // The process whose malloc had most bytes in use that no recorded block explains.
+    struct findings_stat_process unexplained;
+    double unexplained_bytes, in_use_bytes;
+    struct findings_stat_process unrecorded; // the first in the list; exe is its name
+    double covered_bytes,
+        short_stack_bytes;          // allocated: of all stacks, of those that end too early
+    const char *short_stack_object; // where most of these end; NULL: unknown
+};
+
+void findings_stat_of_file(struct findings_stat *f, const struct file_stat *s);
+
+// `stat` is an object of `stat --json`; NULL: all is unknown.
+void findings_stat_of_json(struct findings_stat *f, const struct json_value *stat);
+
+#endif
