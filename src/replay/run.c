@@ -99,6 +99,8 @@ static int check_end(const struct run_explained *w, const struct allocator *a,
         return run_explain_failure(w, a, r, e);
     if (status != RESULTS_DONE || s->status != 0)
         return run_explain_death(w, a, s, e);
+    if (w->plan && r->calls_made != plan_facts(w->plan)->calls)
+        return run_explain_miscount(w, a, r, e);
     return 0;
 }
 

@@ -160,6 +160,16 @@ int run_explain_failure(const struct run_explained *w, const struct allocator *a
     return err_set(e, -ECHILD, "%s: the player stopped without a reason", a->name);
 }
 
+int run_explain_miscount(const struct run_explained *w, const struct allocator *a,
+                         const struct results *r, struct err *e)
+{
+    return err_set(
+        e, -EBADMSG,
+        "%s: made %llu of the %llu calls of the plan: the plan is damaged (try again with "
+        "--no-cache)",
+        a->name, (unsigned long long)r->calls_made, (unsigned long long)plan_facts(w->plan)->calls);
+}
+
 // What a thread is at: "malloc of 24 bytes at op 3 of thread 0". 0 if it is at nothing that belongs into the pass.
 static size_t describe_thread(const struct run_explained *w, uint64_t thread, bool waiting,
                               char *text, size_t size)

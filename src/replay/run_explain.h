@@ -16,6 +16,10 @@ struct run_explained {
 int run_explain_failure(const struct run_explained *w, const struct allocator *a,
                         const struct results *r, struct err *e);
 
+// The player reached the end without making the calls of the plan: -EBADMSG, with the text.
+int run_explain_miscount(const struct run_explained *w, const struct allocator *a,
+                         const struct results *r, struct err *e);
+
 // The player died, exited without a report, or was killed because it was stuck.
 int run_explain_death(const struct run_explained *w, const struct allocator *a,
                       const struct launch_outcome *s, struct err *e);

@@ -143,6 +143,21 @@ assert d["timeline"][-1][3] == 0'
   fails_with 1 "libtest-faulty.so: out of memory: malloc of " " bytes failed at op 49" " of thread 0"
 }
 
+@test "a replay that makes fewer calls than planned fails" {
+  make_workload churn 1 1000
+  faulty=$HEAPTAPE_PROGRAMS/libtest-faulty.so,FAULTY=plan
+  for mode in "" --verify --latency "--memory 1M" "--threads one"; do
+    # shellcheck disable=SC2086
+    heaptape replay -q -r 1 --no-cache $mode -a "$faulty" w.htw
+    expect "undamaged with $mode" [ "$status" -eq 0 ]
+  done
+  for mode in "" --verify --latency "--threads one"; do
+    # shellcheck disable=SC2086
+    heaptape replay -q -r 1 --no-cache $mode -a "$faulty,FAULTY_AT=99" w.htw
+    fails_with 1 "libtest-faulty.so: made " " of the " " calls of the plan: the plan is damaged"
+  done
+}
+
 @test "aligned allocations that an allocator refuses are skipped, counted and named" {
   local strict=$HEAPTAPE_PROGRAMS/libtest-faulty.so,FAULTY=strict how
   cat >log <<'LOG'

@@ -1,7 +1,10 @@
 // libtest-faulty.so: libc's allocator with a fault at malloc call number $FAULTY_AT of the process. $FAULTY is crash,
-// null (also in all later calls), or exit. Aligned blocks: $FAULTY is strict, which refuses alignments that are no power of two
+// null (also in all later calls), exit, or plan, which removes a call from the plan that is being replayed. Aligned blocks: $FAULTY is strict, which refuses alignments that are no power of two
 // as jemalloc does, large, which refuses those of over 64 bytes, or full, which has no memory for any.
 #include "replay/libc_allocator.h"
+#include "replay/plan/file.h"
+#include "replay/plan/ops.h"
+#include "replay/player/results.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -9,6 +12,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static _Atomic long left = -1; // calls until the fault; -1: not known yet, or never
@@ -22,6 +27,30 @@ __attribute__((constructor)) static void init(void)
         left = atol(at);
 }
 
+// Turns the last free of thread 0 into an op without a call. Aborts where there is none.
+static void damage_plan(void)
+{
+    struct stat st;
+    fstat(RESULTS_PLAN_FD, &st);
+    uint64_t *words = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+                           RESULTS_PLAN_FD, 0),
+             *last = NULL;
+    if (words == MAP_FAILED)
+        abort();
+    const struct plan_header *h = (const struct plan_header *)words;
+    uint64_t *w = words + ((const struct plan_thread *)(words + h->threads_at))->first_word;
+    for (; plan_op_of(*w) != PLAN_STOP; w += plan_op_words(*w)) {
+        if (plan_op_of(*w) == PLAN_JUMP)
+            w += *w >> 8;
+        else if (plan_op_of(*w) == PLAN_FREE)
+            last = w;
+    }
+    if (!last)
+        abort();
+    *last = *last - PLAN_FREE + PLAN_SKIPPED;
+    munmap(words, (size_t)st.st_size);
+}
+
 EXPORT void *malloc(size_t size)
 {
     long n = atomic_load(&left);
@@ -33,6 +62,11 @@ EXPORT void *malloc(size_t size)
         raise(SIGSEGV);
     if (strcmp(fault, "exit") == 0)
         _exit(0);
+    if (strcmp(fault, "plan") == 0) {
+        damage_plan();
+        atomic_store(&left, -1);
+        return __libc_malloc(size);
+    }
     return NULL;
 }
 

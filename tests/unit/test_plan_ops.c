@@ -63,33 +63,27 @@ static void test_extra_words_of_calls(void **state)
     assert_int_equal(plan_extra_words(PLAN_PREEXISTING), 2);
 }
 
-// Every call of the malloc API has the number of its event kind, and the player's own ops are all of the other range.
-static void test_ranges(void **state)
+// Calls count in op numbers, and op numbers lead to words.
+static void test_calls_are_numbered(void **state)
 {
     (void)state;
-    for (unsigned op = 0; op < PLAN_OP_LIMIT; op++) {
-        enum event_class class = (enum event_class)event_infos[op].class;
-        bool is_call =
-            class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
-        bool is_own = op == PLAN_STOP || (op >= PLAN_OWN_FIRST && op <= PLAN_OWN_LAST);
-        check(!is_own || plan_own_names[op], op, "own op without a name");
-        check(is_own || !plan_own_names[op], op, "own op outside of the range");
-        check(!is_own || !is_call, op, "is both an own op and a call");
-        // Whatever stands for an op of the workload is numbered, so that op numbers lead to words.
-        check(plan_is_numbered((enum plan_op)op) == (!is_own || op >= PLAN_FIRST_NUMBERED), op,
-              "is numbered or not");
-    }
+    for (unsigned op = 0; op < PLAN_OP_LIMIT; op++)
+        check(!plan_kind_of(op) || plan_is_numbered((enum plan_op)op), op,
+              "is a call without a number");
+    assert_int_equal(plan_kind_of(PLAN_MALLOC), HT_MALLOC);
+    assert_int_equal(plan_kind_of(PLAN_REALLOC_NEW), HT_REALLOC);
+    assert_int_equal(plan_kind_of(PLAN_WAIT), 0);
     assert_true(plan_is_numbered(PLAN_MALLOC) && plan_is_numbered(PLAN_SKIPPED) &&
-                plan_is_numbered(PLAN_WIDE));
+                plan_is_numbered(PLAN_WIDE) && plan_is_numbered(PLAN_START_THREAD));
     assert_false(plan_is_numbered(PLAN_STOP) || plan_is_numbered(PLAN_NEXT_SEGMENT) ||
-                 plan_is_numbered(PLAN_JUMP));
+                 plan_is_numbered(PLAN_JUMP) || plan_is_numbered(PLAN_WAIT));
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_fields_of_a_word),
     cmocka_unit_test(test_lengths),
     cmocka_unit_test(test_extra_words_of_calls),
-    cmocka_unit_test(test_ranges),
+    cmocka_unit_test(test_calls_are_numbered),
 };
 
 UNIT_MAIN(tests)

@@ -189,7 +189,7 @@ size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread,
         p->facts.by_kind[op->kind]++;
         if ((since + a.done) % PLAN_INDEX_OPS == 0)
             s->index[a.indexed++] = a.position;
-        unsigned words = 1 + (op->kind == HT_REALLOC);
+        unsigned words = 1 + plan_extra_words((enum plan_op)op->kind);
         a.position += words;
         a.next += words;
     }

@@ -47,7 +47,13 @@ static bool check_other(struct checked *c, const uint64_t *w)
 {
     enum plan_op op = plan_op_of(*w);
     uint64_t entry = plan_entry_of(*w), size = plan_size_of(*w);
-    switch ((unsigned)op) {
+    switch (op) {
+#define HT_X(number, SYMBOL, kind, numbered, words, handler) case PLAN_##SYMBOL:
+        PLAN_CALLS(HT_X)
+#undef HT_X
+        if (op == PLAN_PREEXISTING)
+            return check_preexisting(c, entry, w + 1);
+        break;
     case PLAN_WAIT:
     case PLAN_COUPLE:
         return size < c->header->n_threads;
@@ -65,13 +71,18 @@ static bool check_other(struct checked *c, const uint64_t *w)
         return *w >> 9 < c->header->n_caches;
     case PLAN_START_THREAD:
         return check_start(c, size);
-    case PLAN_PREEXISTING:
-        return check_preexisting(c, entry, w + 1);
     case PLAN_WIDE:
         op = plan_op_of(*w >> 8);
         entry = w[1];
         if (op == PLAN_PREEXISTING)
             return check_preexisting(c, entry, w + 3);
+        break;
+    case PLAN_STOP: // ends another kind of stream
+    case PLAN_NEXT_SEGMENT:
+    case PLAN_SNAPSHOT: // of plans that are not saved
+    case PLAN_JUMP:     // followed by check_stream()
+    case PLAN_OP_LIMIT:
+        return false;
     }
     return is_called(c, plan_kind_of(op)) && entry < c->header->slot_table_entries;
 }

@@ -1,12 +1,12 @@
-// The ops of a plan: a stream of 64-bit words for each thread, which the player reads strictly forwards.
+// The ops of a plan: for each thread a stream of 64-bit words, which the player reads strictly forwards.
 //
 //   bits    0-6   7        8-31    32-63
 //   a call  op    publish  entry   size
 //
-// followed by plan_extra_words() more words. `entry` is an index into the player's slot table, which holds the address
-// of each live block; entry 0 is always NULL. If an entry or size does not fit, the op begins with a PLAN_WIDE word:
-// the op is in its entry field, and the next two words are entry and size. Ops that are not calls use the fields as
-// described below.
+// The op's extra words follow. `entry` is an index into the player's slot table, which holds the address of each live
+// block; entry 0 is always NULL. If an entry or size does not fit, the op begins with a PLAN_WIDE word: the op is in
+// its entry field, and the next two words are entry and size. Ops that are not calls use the fields as PLAN_OTHER_OPS
+// describes.
 #ifndef HEAPTAPE_PLAN_OPS_H
 #define HEAPTAPE_PLAN_OPS_H
 
@@ -15,8 +15,114 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// The calls of the malloc API keep the wire number of their event kind, so a kind added to the event table does not
-// compile without a case in the player. Events of other classes (mappings, threads, marks) are no ops of their own.
+// THE tables of ops. An op is one row, and the macro PLAY_handler of replay/player/loop.c that executes it. The row
+// alone says how many words the plan writes, checks and skips and the player consumes.
+//
+// X(number, SYMBOL, kind, numbered, words, handler)
+//   number    in the lowest bits of the word. A call of the malloc API has the wire number of its event kind
+//   SYMBOL    of enum plan_op, after PLAN_
+//   kind      the kind of call that the op makes, 0: it makes none
+//   numbered  1: the op replays an op of the workload, and counts in op numbers. 0: it comes between them
+//   words     extra words, after the op's first one and not counting PLAN_WIDE's entry and size
+//   handler   how the player executes it, after PLAY_
+// clang-format off
+
+// Calls. Extra words: the alignment of aligned calls; the count of calloc and reallocarray; then the old size of a block
+// that is resized. PREEXISTING: the alignment, at least 1, and the kind of call that allocates the block.
+#define PLAN_CALL(X, SYMBOL, words, handler) X(HT_##SYMBOL, SYMBOL, HT_##SYMBOL, 1, words, handler)
+#define PLAN_CALLS(X) \
+    PLAN_CALL(X, MALLOC,                          0, MALLOC) \
+    PLAN_CALL(X, FREE,                            0, FREE) \
+    PLAN_CALL(X, CALLOC,                          0, CALLOC) \
+    PLAN_CALL(X, REALLOC,                         1, REALLOC) \
+    PLAN_CALL(X, REALLOCARRAY,                    2, REALLOCARRAY) \
+    PLAN_CALL(X, MEMALIGN,                        1, ALLOCATE_ALIGNED) \
+    PLAN_CALL(X, ALIGNED_ALLOC,                   1, ALLOCATE_ALIGNED) \
+    PLAN_CALL(X, POSIX_MEMALIGN,                  1, POSIX_MEMALIGN) \
+    PLAN_CALL(X, VALLOC,                          0, ALLOCATE) \
+    PLAN_CALL(X, PVALLOC,                         0, ALLOCATE) \
+    PLAN_CALL(X, FREE_SIZED,                      0, DEALLOCATE_SIZED) \
+    PLAN_CALL(X, FREE_ALIGNED_SIZED,              1, FREE_ALIGNED_SIZED) \
+    PLAN_CALL(X, NEW,                             0, ALLOCATE) \
+    PLAN_CALL(X, NEW_ARRAY,                       0, ALLOCATE) \
+    PLAN_CALL(X, DELETE,                          0, DEALLOCATE) \
+    PLAN_CALL(X, DELETE_ARRAY,                    0, DEALLOCATE) \
+    PLAN_CALL(X, DELETE_SIZED,                    0, DEALLOCATE_SIZED) \
+    PLAN_CALL(X, DELETE_ARRAY_SIZED,              0, DEALLOCATE_SIZED) \
+    PLAN_CALL(X, NEW_NOTHROW,                     0, ALLOCATE_NOTHROW) \
+    PLAN_CALL(X, NEW_ARRAY_NOTHROW,               0, ALLOCATE_NOTHROW) \
+    PLAN_CALL(X, NEW_ALIGNED,                     1, NEW_ALIGNED) \
+    PLAN_CALL(X, NEW_ARRAY_ALIGNED,               1, NEW_ALIGNED) \
+    PLAN_CALL(X, NEW_ALIGNED_NOTHROW,             1, NEW_ALIGNED_NOTHROW) \
+    PLAN_CALL(X, NEW_ARRAY_ALIGNED_NOTHROW,       1, NEW_ALIGNED_NOTHROW) \
+    PLAN_CALL(X, DELETE_NOTHROW,                  0, DEALLOCATE_NOTHROW) \
+    PLAN_CALL(X, DELETE_ARRAY_NOTHROW,            0, DEALLOCATE_NOTHROW) \
+    PLAN_CALL(X, DELETE_ALIGNED,                  1, DEALLOCATE_ALIGNED) \
+    PLAN_CALL(X, DELETE_ARRAY_ALIGNED,            1, DEALLOCATE_ALIGNED) \
+    PLAN_CALL(X, DELETE_SIZED_ALIGNED,            1, DEALLOCATE_SIZED_ALIGNED) \
+    PLAN_CALL(X, DELETE_ARRAY_SIZED_ALIGNED,      1, DEALLOCATE_SIZED_ALIGNED) \
+    PLAN_CALL(X, DELETE_ALIGNED_NOTHROW,          1, DEALLOCATE_ALIGNED_NOTHROW) \
+    PLAN_CALL(X, DELETE_ARRAY_ALIGNED_NOTHROW,    1, DEALLOCATE_ALIGNED_NOTHROW) \
+    PLAN_CALL(X, PREEXISTING,                     2, PREEXISTING) \
+    X(77, CALLOC_MANY,        HT_CALLOC,       1, 1, CALLOC_MANY) \
+    X(78, REALLOCARRAY_NEW,   HT_REALLOCARRAY, 1, 1, REALLOCARRAY_NEW) \
+    X(79, REALLOC_FREE,       HT_REALLOC,      1, 0, REALLOC_FREE) \
+    X(80, REALLOC_NEW,        HT_REALLOC,      1, 0, REALLOC_NEW)
+
+// The player's own ops. Number 0 makes zeroed memory a STOP.
+//   WAIT          a dependency. Size field: a thread. Extra: the word number that this thread must have published
+//   COUPLE        like WAIT, but keeps threads as close as they were recorded; no dependency of the program
+//   SAMPLE        bits 8-63: calls since the last SAMPLE or COUNT. Extra: change of live bytes since then (signed).
+//                 Samples resident memory
+//   COUNT         like SAMPLE, without a sample
+//   STATS         queries the allocator's own statistics
+//   TRIM          asks the allocator to return free memory to the kernel
+//   SNAPSHOT      copies the slot table, which holds the address of each block, while all threads stand still
+//   TOUCH         applies to the block of the next call. Bits 8-63: pages (4 KiB, of those that belong to the block alone)
+//                 that the program used. Extra: KiB used from the start of the block; from bit 32 on: how many of these
+//                 pages a TOUCH_LATE writes
+//   TOUCH_LATE    writes more pages of the entry's block. Size field: end of the range among its used pages. Extra:
+//                 start of that range, from bit 32 on the number of used pages, in bit 63 whether the block is from
+//                 calloc; pages used at the start, from bit 32 on pages of the block
+//   PACE          bits 8-63: nanoseconds after the start. A paced thread continues no earlier; else the allocator's clock
+//                 is set to that time
+//   SWITCH        all threads in one: bits 9-63 are the recorded thread of the ops that follow
+//   JUMP          bits 8-63: words to skip
+//   NEXT_SEGMENT  end of the thread's ops in this window: the stream continues in a later window, or ends
+//   START_THREAD  size field: the thread
+//   SKIPPED       an op of the workload for which the player makes no call
+//   WIDE          bits 8-15: the op. Extra: entry and size; the op's own extra words follow
+#define PLAN_OTHER_OPS(X) \
+    X(0,  STOP,         0, 0, 0, STOP) \
+    X(64, WAIT,         0, 0, 1, WAIT) \
+    X(65, COUPLE,       0, 0, 1, COUPLE) \
+    X(66, SAMPLE,       0, 0, 1, SAMPLE) \
+    X(67, COUNT,        0, 0, 1, COUNT) \
+    X(68, STATS,        0, 0, 0, STATS) \
+    X(69, TRIM,         0, 0, 0, TRIM) \
+    X(70, SNAPSHOT,     0, 0, 0, SNAPSHOT) \
+    X(71, TOUCH,        0, 0, 1, TOUCH) \
+    X(72, TOUCH_LATE,   0, 0, 2, TOUCH_LATE) \
+    X(73, PACE,         0, 0, 0, PACE) \
+    X(74, SWITCH,       0, 0, 0, SWITCH) \
+    X(75, JUMP,         0, 0, 0, JUMP) \
+    X(76, NEXT_SEGMENT, 0, 0, 0, NEXT_SEGMENT) \
+    X(81, START_THREAD, 0, 1, 0, START_THREAD) \
+    X(82, SKIPPED,      0, 1, 0, SKIPPED) \
+    X(83, WIDE,         0, 1, 2, WIDE)
+// clang-format on
+
+#define PLAN_OPS(X)                                          PLAN_CALLS(X) PLAN_OTHER_OPS(X)
+
+#define HT_X(number, SYMBOL, kind, numbered, words, handler) PLAN_##SYMBOL = number,
+enum plan_op { PLAN_OPS(HT_X) PLAN_OP_LIMIT = 128 };
+#undef HT_X
+
+#define HT_X(number, SYMBOL, kind, numbered, words, handler) PLAN_WORDS_##SYMBOL = words,
+enum { PLAN_OPS(HT_X) };
+#undef HT_X
+
+// An event kind of a class that is replayed does not compile without a row.
 #define PLAN_IF_ALLOC(...)  __VA_ARGS__
 #define PLAN_IF_FREE(...)   __VA_ARGS__
 #define PLAN_IF_RESIZE(...) __VA_ARGS__
@@ -26,54 +132,11 @@
 #define PLAN_IF_MARK(...)
 #define PLAN_IF_POOL(...)
 #define PLAN_IF_META(...)
-
-// The player's own ops have the numbers from PLAN_OWN_FIRST to PLAN_OWN_LAST, which no call of the event table may
-// have, and 0, so that zeroed memory is a STOP. Those before PLAN_FIRST_NUMBERED stand between the ops of the workload;
-// those from it on each stand for one of them.
 #define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
-    PLAN_IF_##class(PLAN_##SYMBOL = wire, )
-enum plan_op {
-    PLAN_STOP = 0, // end of the stream
-    HT_EVENT_TABLE(HT_X) PLAN_OWN_FIRST = 64,
-    // A dependency. Size field: a thread; extra: the word number which that thread must have published
-    PLAN_WAIT = PLAN_OWN_FIRST,
-    PLAN_COUPLE, // as PLAN_WAIT, but not a dependency of the program's: it keeps threads as close as they were recorded
-    PLAN_SAMPLE, // bits 8-63: calls since the last SAMPLE or COUNT; extra: change of live bytes since then (signed).
-    // Takes a sample of resident memory
-    PLAN_COUNT, // as PLAN_SAMPLE, but without a sample
-    PLAN_STATS, // query the allocator's own statistics
-    PLAN_TRIM,  // ask the allocator to return free memory to the kernel
-    PLAN_SNAPSHOT, // while all threads stand still: copy the slot table, which tells where each block is
-    // Bits 8-63: 4 KiB pages that the program used of the block that the next call allocates or resizes, of those that belong to
-    // it alone; extra: KiB used from its start on, and from bit 32 on how many of the pages are left to TOUCH_LATE
-    PLAN_TOUCH,
-    // More of the pages of the entry's block. Size field: up to this one of those used, by number; extra: from this one, from bit
-    // 32 on pages used, and in bit 63 whether the block is from calloc; pages used at the start, and from bit 32 on pages of the
-    // block
-    PLAN_TOUCH_LATE,
-    PLAN_PACE, // bits 8-63: nanoseconds after the start. At a pace the thread does not go on before that; else the
-    // allocator's clock is set to it
-    PLAN_SWITCH, // all threads in one: the following ops were recorded in the thread in bits 9-63
-    PLAN_JUMP,   // bits 8-63: words to skip
-    PLAN_NEXT_SEGMENT, // end of the thread's ops in this window; the stream goes on in a later window or ends
-    PLAN_FIRST_NUMBERED,
-    PLAN_CALLOC_MANY = PLAN_FIRST_NUMBERED, // calloc with a count other than 1. Extra: count
-    PLAN_REALLOCARRAY_NEW,                  // of NULL. Extra: count
-    PLAN_REALLOC_FREE,                      // realloc(p, 0) that freed p
-    PLAN_REALLOC_NEW,                       // of NULL
-    PLAN_START_THREAD,                      // size field: the thread
-    PLAN_SKIPPED, // an op of the workload for which the player makes no call
-    PLAN_WIDE,    // bits 8-15: the op. Extra: entry, size, and the op's own
-    PLAN_OWN_LAST = PLAN_WIDE,
-    PLAN_OP_LIMIT = 128,
-};
-#undef HT_X
-
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
-    PLAN_IF_##class(                                                                               \
-        _Static_assert((wire) > PLAN_STOP && (wire) < PLAN_OP_LIMIT &&                             \
-                           ((wire) < PLAN_OWN_FIRST || (wire) > PLAN_OWN_LAST),                    \
-                       "an event kind has the number of one of the player's own ops");)
+    PLAN_IF_##class(_Static_assert((int)PLAN_##SYMBOL == (wire) && (wire) < (int)PLAN_OP_LIMIT,    \
+                                   "the op of a call has the number of its event kind");           \
+                    _Static_assert(!((fields)&HT_F_ALIGN) || (int)PLAN_WORDS_##SYMBOL > 0,         \
+                                   "the op of an aligned call has a word for the alignment");)
 HT_EVENT_TABLE(HT_X)
 #undef HT_X
 
@@ -111,60 +174,45 @@ static inline uint64_t plan_word(enum plan_op op, uint64_t entry, uint64_t size)
     return (uint64_t)op | entry << PLAN_ENTRY_AT | size << PLAN_SIZE_AT;
 }
 
-// Words after the op's first one, not counting PLAN_WIDE's entry and size. Of aligned calls: the alignment. Of realloc
-// and reallocarray: the old size of the block, after the count.
+// Words after the op's first one, not counting PLAN_WIDE's entry and size.
 static inline unsigned plan_extra_words(enum plan_op op)
 {
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
-    PLAN_IF_##class([wire] = ((fields)&HT_F_ALIGN) != 0, )
-    static const uint8_t by_fields[PLAN_OP_LIMIT] = {HT_EVENT_TABLE(HT_X)};
+    static const uint8_t words_of[PLAN_OP_LIMIT] = {
+#define HT_X(number, SYMBOL, kind, numbered, words, handler) [PLAN_##SYMBOL] = words,
+        PLAN_OPS(HT_X)
 #undef HT_X
-    switch ((unsigned)op) {
-    case PLAN_WAIT:
-    case PLAN_COUPLE:
-    case PLAN_SAMPLE:
-    case PLAN_COUNT:
-    case PLAN_TOUCH:
-    case PLAN_CALLOC_MANY:
-    case PLAN_REALLOCARRAY_NEW:
-    case PLAN_REALLOC:
-        return 1;
-    case PLAN_TOUCH_LATE:
-    case PLAN_REALLOCARRAY:
-    case PLAN_PREEXISTING: // its alignment, at least 1; the kind of call that allocates it
-        return 2;
-    default:
-        return by_fields[op];
-    }
+    };
+    return words_of[op];
 }
 
 // Words of the op whose first word is `word`.
 static inline unsigned plan_op_words(uint64_t word)
 {
     enum plan_op op = plan_op_of(word);
-    return op == PLAN_WIDE ? 3 + plan_extra_words(plan_op_of(word >> 8)) : 1 + plan_extra_words(op);
+    return 1 + plan_extra_words(op) +
+           (op == PLAN_WIDE ? plan_extra_words(plan_op_of(word >> 8)) : 0);
 }
 
-// The kind of call that a call's op makes; 0 of other ops.
+// The kind of call that a call's op makes; 0 for other ops.
 static inline unsigned plan_kind_of(unsigned op)
 {
-    switch (op) {
-    case PLAN_CALLOC_MANY:
-        return HT_CALLOC;
-    case PLAN_REALLOCARRAY_NEW:
-        return HT_REALLOCARRAY;
-    case PLAN_REALLOC_FREE:
-    case PLAN_REALLOC_NEW:
-        return HT_REALLOC;
-    default:
-        return op < PLAN_OWN_FIRST ? op : 0;
-    }
+    static const uint8_t kinds[PLAN_OP_LIMIT] = {
+#define HT_X(number, SYMBOL, kind, numbered, words, handler) [PLAN_##SYMBOL] = kind,
+        PLAN_OPS(HT_X)
+#undef HT_X
+    };
+    return kinds[op];
 }
 
-// Does it stand for an op of the workload? Only these count in op numbers.
+// Does the op replay an op of the workload? Only these count in op numbers.
 static inline bool plan_is_numbered(enum plan_op op)
 {
-    return op != PLAN_STOP && (op < PLAN_OWN_FIRST || op >= PLAN_FIRST_NUMBERED);
+    static const bool is_numbered[PLAN_OP_LIMIT] = {
+#define HT_X(number, SYMBOL, kind, numbered, words, handler) [PLAN_##SYMBOL] = numbered,
+        PLAN_OPS(HT_X)
+#undef HT_X
+    };
+    return is_numbered[op];
 }
 
 #endif

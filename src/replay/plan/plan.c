@@ -159,6 +159,7 @@ static int write_leftovers(struct plan *p, struct plan_header *h, struct err *e)
             .op = (enum plan_op)s->free_kind, .entry = s->entry, .extra = {1ull << s->align_log2}};
         rc = plan_put_call(p, &p->leftovers, &c, e);
         h->by_kind[s->free_kind]++;
+        p->facts.calls++;
     }
     if (rc == 0)
         rc = stop_stream(p, &p->leftovers, e);
@@ -210,6 +211,7 @@ int plan_finish(struct plan *p, struct err *e)
     struct plan_header h = {.magic = PLAN_MAGIC,
                             .n_threads = (uint32_t)p->n_streams,
                             .slot_table_entries = p->slot_table.limit};
+    p->facts.calls = p->facts.events + p->facts.preexisting;
     if (p->facts.events == 0)
         return err_set(e, -ENODATA, "%s: holds no call to replay", p->name);
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)

@@ -29,6 +29,8 @@ struct plan; // opaque
 struct plan_facts {
     uint64_t events;                 // calls that the player makes
     uint64_t by_kind[HT_KIND_LIMIT]; // of these
+    uint64_t
+        calls; // of these and for the blocks that exist before the start or are left at the end
     uint64_t skipped; // ops that are not played: calls that failed when recorded, mmap and the like
     uint64_t preexisting;       // blocks allocated before the start
     uint64_t preexisting_bytes; // of these

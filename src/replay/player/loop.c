@@ -130,13 +130,13 @@ static __attribute__((noinline)) void touch_measured(struct player_thread *t, st
 
 // The plan's file may have been written by others.
 static __attribute__((noinline)) void touch_late(struct player_thread *t, char *block, uint64_t to,
-                                                 const uint64_t *extra)
+                                                 uint64_t used, uint64_t pages)
 {
-    uint64_t size = (extra[1] >> 32) * PLAYER_PAGE_BYTES, began_ns = clock_monotonic_ns();
+    uint64_t size = (pages >> 32) * PLAYER_PAGE_BYTES, began_ns = clock_monotonic_ns();
     if (block && player.usable_size && player.usable_size(block) >= size)
         touch_used(block, size,
-                   (struct player_use){extra[0] >> 32 & INT32_MAX, (uint32_t)extra[1],
-                                       (uint32_t)extra[0], to, extra[0] >> 63});
+                   (struct player_use){used >> 32 & INT32_MAX, (uint32_t)pages, (uint32_t)used, to,
+                                       used >> 63});
     t->touch_ns += clock_monotonic_ns() - began_ns;
 }
 
@@ -315,6 +315,155 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
     return NULL;
 }
 
+// Extra word i of the op; the op's row in the table of ops says how many there are.
+#define EXTRA(i)                                                                                   \
+    ({                                                                                             \
+        _Static_assert((i) < extra_words, "the op's row has fewer extra words");                   \
+        pc[i];                                                                                     \
+    })
+
+// How the ops of a plan are executed, by the handlers of their rows in replay/plan/ops.h. The loop skips the extra words
+// afterwards.
+#define PLAY_MALLOC(SYMBOL)      ALLOCATE(HT_MALLOC, size, 0, malloc(size))
+#define PLAY_FREE(SYMBOL)        DEALLOCATE(HT_FREE, free(slots[entry]))
+#define PLAY_CALLOC(SYMBOL)      ALLOCATE(HT_CALLOC, size, 0, calloc(1, size))
+#define PLAY_CALLOC_MANY(SYMBOL) ALLOCATE(HT_CALLOC, size *EXTRA(0), 0, calloc(EXTRA(0), size))
+#define PLAY_REALLOC(SYMBOL)     ALLOCATE(HT_REALLOC, size, EXTRA(0), realloc(slots[entry], size))
+#define PLAY_REALLOC_NEW(SYMBOL) ALLOCATE(HT_REALLOC, size, 0, realloc(NULL, size))
+#define PLAY_REALLOC_FREE(SYMBOL)                                                                  \
+    do {                                                                                           \
+        VERIFY_FREE(HT_FREE);                                                                      \
+        CALL(HT_REALLOC, realloc_to_zero(slots[entry]), NULL);                                     \
+    } while (0)
+#define PLAY_REALLOCARRAY(SYMBOL)                                                                  \
+    ALLOCATE(HT_REALLOCARRAY, size *EXTRA(0), EXTRA(1),                                            \
+             FUNCTION(HT_REALLOCARRAY, reallocarray_function *)(slots[entry], EXTRA(0), size))
+#define PLAY_REALLOCARRAY_NEW(SYMBOL)                                                              \
+    ALLOCATE(HT_REALLOCARRAY, size *EXTRA(0), 0,                                                   \
+             FUNCTION(HT_REALLOCARRAY, reallocarray_function *)(NULL, EXTRA(0), size))
+
+#define PLAY_ALLOCATE(SYMBOL)                                                                      \
+    ALLOCATE(HT_##SYMBOL, size, 0, FUNCTION(HT_##SYMBOL, new_function *)(size))
+#define PLAY_ALLOCATE_NOTHROW(SYMBOL)                                                              \
+    ALLOCATE(HT_##SYMBOL, size, 0, FUNCTION(HT_##SYMBOL, new_nothrow_function *)(size, &nothrow))
+
+// player_no_block() reads errno.
+#define ALLOCATE_ALIGNED(SYMBOL, call)                                                             \
+    do {                                                                                           \
+        errno = 0;                                                                                 \
+        ALLOCATE(HT_##SYMBOL, size, 0, call);                                                      \
+    } while (0)
+#define PLAY_ALLOCATE_ALIGNED(SYMBOL)                                                              \
+    ALLOCATE_ALIGNED(SYMBOL, FUNCTION(HT_##SYMBOL, new_aligned_function *)(EXTRA(0), size))
+#define PLAY_POSIX_MEMALIGN(SYMBOL) ALLOCATE_ALIGNED(SYMBOL, call_posix_memalign(EXTRA(0), size))
+#define PLAY_NEW_ALIGNED(SYMBOL)                                                                   \
+    ALLOCATE_ALIGNED(SYMBOL, FUNCTION(HT_##SYMBOL, new_aligned_function *)(size, EXTRA(0)))
+#define PLAY_NEW_ALIGNED_NOTHROW(SYMBOL)                                                           \
+    ALLOCATE_ALIGNED(                                                                              \
+        SYMBOL, FUNCTION(HT_##SYMBOL, new_aligned_nothrow_function *)(size, EXTRA(0), &nothrow))
+
+#define PLAY_DEALLOCATE(SYMBOL)                                                                    \
+    DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_function *)(slots[entry]))
+#define PLAY_DEALLOCATE_SIZED(SYMBOL)                                                              \
+    DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_number_function *)(slots[entry], size))
+#define PLAY_DEALLOCATE_NOTHROW(SYMBOL)                                                            \
+    DEALLOCATE(HT_##SYMBOL,                                                                        \
+               FUNCTION(HT_##SYMBOL, delete_nothrow_function *)(slots[entry], &nothrow))
+#define PLAY_DEALLOCATE_ALIGNED(SYMBOL)                                                            \
+    DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_number_function *)(slots[entry], EXTRA(0)))
+#define PLAY_DEALLOCATE_ALIGNED_NOTHROW(SYMBOL)                                                    \
+    DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_aligned_nothrow_function *)(              \
+                                slots[entry], EXTRA(0), &nothrow))
+// free_aligned_sized has the alignment before the size, operator delete after it.
+#define PLAY_FREE_ALIGNED_SIZED(SYMBOL)                                                            \
+    DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_sized_aligned_function *)(                \
+                                slots[entry], EXTRA(0), size))
+#define PLAY_DEALLOCATE_SIZED_ALIGNED(SYMBOL)                                                      \
+    DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_sized_aligned_function *)(                \
+                                slots[entry], size, EXTRA(0)))
+
+// The program's own call is not known.
+#define PLAY_PREEXISTING(SYMBOL)                                                                   \
+    do {                                                                                           \
+        errno = 0;                                                                                 \
+        slots[entry] = player_allocate_preexisting((unsigned)EXTRA(1), EXTRA(0), size);            \
+        if (UNLIKELY(!slots[entry]) && size)                                                       \
+            player_no_block(t, HT_PREEXISTING, size);                                              \
+        else                                                                                       \
+            fill_block(touch, t,                                                                   \
+                       (struct player_block){HT_PREEXISTING, entry, slots[entry], 0, size});       \
+    } while (0)
+
+#define PLAY_WAIT(SYMBOL) wait_for(t, &t->waits, (uint32_t)size, EXTRA(0))
+#define PLAY_COUPLE(SYMBOL)                                                                        \
+    do {                                                                                           \
+        if (player.results->coupled)                                                               \
+            wait_for(t, &t->coupled_waits, (uint32_t)size, EXTRA(0));                              \
+    } while (0)
+#define PLAY_SAMPLE(SYMBOL)   player_sample(word >> 8, EXTRA(0), true)
+#define PLAY_COUNT(SYMBOL)    player_sample(word >> 8, EXTRA(0), false)
+#define PLAY_STATS(SYMBOL)    player_stats()
+#define PLAY_TRIM(SYMBOL)     player_trim()
+#define PLAY_SNAPSHOT(SYMBOL) player_snapshot(RESULTS_SNAPSHOT_OP)
+#define PLAY_SWITCH(SYMBOL)   player_switch((uint32_t)(word >> 9), word &PLAN_SWITCH_EXITED)
+#define PLAY_PACE(SYMBOL)     player_pace(t, word >> 8)
+#define PLAY_TOUCH(SYMBOL)                                                                         \
+    do {                                                                                           \
+        t->touches = true;                                                                         \
+        t->touch_pages = word >> 8;                                                                \
+        t->touch_front_kib = (uint32_t)EXTRA(0);                                                   \
+        t->touch_late = EXTRA(0) >> 32;                                                            \
+    } while (0)
+#define PLAY_TOUCH_LATE(SYMBOL)                                                                    \
+    do {                                                                                           \
+        if (touch == RESULTS_TOUCH_PAGE)                                                           \
+            touch_late(t, slots[entry], size, EXTRA(0), EXTRA(1));                                 \
+    } while (0)
+#define PLAY_START_THREAD(SYMBOL) player_start_thread(t, (uint32_t)size)
+#define PLAY_SKIPPED(SYMBOL)
+#define PLAY_JUMP(SYMBOL)                                                                          \
+    do {                                                                                           \
+        t->calls -= word >> 8;                                                                     \
+        pc += word >> 8;                                                                           \
+    } while (0)
+
+// The first word of the op inside counts as a word of that op.
+#define PLAY_WIDE(SYMBOL)                                                                          \
+    do {                                                                                           \
+        t->calls++;                                                                                \
+        op = plan_op_of(word >> 8);                                                                \
+        entry = EXTRA(0);                                                                          \
+        size = EXTRA(1);                                                                           \
+        pc += extra_words;                                                                         \
+        goto again;                                                                                \
+    } while (0)
+#define PLAY_NEXT_SEGMENT(SYMBOL)                                                                  \
+    do {                                                                                           \
+        publish(t, pc);                                                                            \
+        count_to(t, pc);                                                                           \
+        pc = player_next_segment(t);                                                               \
+        if (!pc)                                                                                   \
+            return;                                                                                \
+        count_from(t, pc);                                                                         \
+    } while (0)
+#define PLAY_STOP(SYMBOL)                                                                          \
+    do {                                                                                           \
+        count_to(t, pc);                                                                           \
+        return;                                                                                    \
+    } while (0)
+
+// Counts the calls of a thread for the comparison with the plan, at no cost for calls of one word: all words between
+// count_from() and count_to() are calls, and ops subtract their words that are not.
+ALWAYS_INLINE void count_from(struct player_thread *t, const uint64_t *pc)
+{
+    t->calls -= (uint64_t)(pc - player.words);
+}
+
+ALWAYS_INLINE void count_to(struct player_thread *t, const uint64_t *pc)
+{
+    t->calls += (uint64_t)(pc - player.words);
+}
+
 ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, const bool timed,
                                const enum results_touch touch)
 {
@@ -322,6 +471,7 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
     void **const slots = player.slot_table;
     uint64_t word, entry, size;
     enum plan_op op;
+    count_from(t, pc);
     for (;;) {
         NEXT();
     fast_malloc:
@@ -335,202 +485,19 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
         size = plan_size_of(word);
     again:
         switch (op) {
-        case PLAN_MALLOC:
-            ALLOCATE(HT_MALLOC, size, 0, malloc(size));
-            break;
-        case PLAN_FREE:
-            DEALLOCATE(HT_FREE, free(slots[entry]));
-            break;
-        case PLAN_CALLOC:
-            ALLOCATE(HT_CALLOC, size, 0, calloc(1, size));
-            break;
-        case PLAN_CALLOC_MANY:
-            ALLOCATE(HT_CALLOC, size * *pc, 0, calloc(*pc, size));
-            pc++;
-            break;
-        case PLAN_REALLOC:
-            ALLOCATE(HT_REALLOC, size, *pc, realloc(slots[entry], size));
-            pc++;
-            break;
-        case PLAN_REALLOC_NEW:
-            ALLOCATE(HT_REALLOC, size, 0, realloc(NULL, size));
-            break;
-        case PLAN_REALLOC_FREE:
-            VERIFY_FREE(HT_FREE);
-            CALL(HT_REALLOC, realloc_to_zero(slots[entry]), NULL);
-            break;
-        case PLAN_REALLOCARRAY:
-            ALLOCATE(HT_REALLOCARRAY, size * pc[0], pc[1],
-                     FUNCTION(HT_REALLOCARRAY, reallocarray_function *)(slots[entry], pc[0], size));
-            pc += 2;
-            break;
-        case PLAN_REALLOCARRAY_NEW:
-            ALLOCATE(HT_REALLOCARRAY, size * *pc, 0,
-                     FUNCTION(HT_REALLOCARRAY, reallocarray_function *)(NULL, *pc, size));
-            pc++;
-            break;
-
-#define ALLOCATE_PLAIN(SYMBOL)                                                                     \
-    case PLAN_##SYMBOL:                                                                            \
-        ALLOCATE(HT_##SYMBOL, size, 0, FUNCTION(HT_##SYMBOL, new_function *)(size));               \
-        break;
-            ALLOCATE_PLAIN(VALLOC)
-            ALLOCATE_PLAIN(PVALLOC)
-            ALLOCATE_PLAIN(NEW)
-            ALLOCATE_PLAIN(NEW_ARRAY)
-
-#define ALLOCATE_NOTHROW(SYMBOL)                                                                   \
-    case PLAN_##SYMBOL:                                                                            \
-        ALLOCATE(HT_##SYMBOL, size, 0,                                                             \
-                 FUNCTION(HT_##SYMBOL, new_nothrow_function *)(size, &nothrow));                   \
-        break;
-            ALLOCATE_NOTHROW(NEW_NOTHROW)
-            ALLOCATE_NOTHROW(NEW_ARRAY_NOTHROW)
-
-#define ALLOCATE_ALIGNED(SYMBOL, call)                                                             \
-    case PLAN_##SYMBOL:                                                                            \
-        errno = 0; /* for player_no_block */                                                       \
-        ALLOCATE(HT_##SYMBOL, size, 0, call);                                                      \
-        pc++;                                                                                      \
-        break;
-            ALLOCATE_ALIGNED(MEMALIGN, FUNCTION(HT_MEMALIGN, new_aligned_function *)(*pc, size))
-            ALLOCATE_ALIGNED(ALIGNED_ALLOC,
-                             FUNCTION(HT_ALIGNED_ALLOC, new_aligned_function *)(*pc, size))
-            ALLOCATE_ALIGNED(POSIX_MEMALIGN, call_posix_memalign(*pc, size))
-            ALLOCATE_ALIGNED(NEW_ALIGNED,
-                             FUNCTION(HT_NEW_ALIGNED, new_aligned_function *)(size, *pc))
-            ALLOCATE_ALIGNED(NEW_ARRAY_ALIGNED,
-                             FUNCTION(HT_NEW_ARRAY_ALIGNED, new_aligned_function *)(size, *pc))
-            ALLOCATE_ALIGNED(NEW_ALIGNED_NOTHROW,
-                             FUNCTION(HT_NEW_ALIGNED_NOTHROW,
-                                      new_aligned_nothrow_function *)(size, *pc, &nothrow))
-            ALLOCATE_ALIGNED(NEW_ARRAY_ALIGNED_NOTHROW,
-                             FUNCTION(HT_NEW_ARRAY_ALIGNED_NOTHROW,
-                                      new_aligned_nothrow_function *)(size, *pc, &nothrow))
-
-#define DEALLOCATE_PLAIN(SYMBOL)                                                                   \
-    case PLAN_##SYMBOL:                                                                            \
-        DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_function *)(slots[entry]));           \
-        break;
-            DEALLOCATE_PLAIN(DELETE)
-            DEALLOCATE_PLAIN(DELETE_ARRAY)
-
-#define DEALLOCATE_SIZED(SYMBOL)                                                                   \
-    case PLAN_##SYMBOL:                                                                            \
-        DEALLOCATE(HT_##SYMBOL,                                                                    \
-                   FUNCTION(HT_##SYMBOL, delete_number_function *)(slots[entry], size));           \
-        break;
-            DEALLOCATE_SIZED(FREE_SIZED)
-            DEALLOCATE_SIZED(DELETE_SIZED)
-            DEALLOCATE_SIZED(DELETE_ARRAY_SIZED)
-
-#define DEALLOCATE_NOTHROW(SYMBOL)                                                                 \
-    case PLAN_##SYMBOL:                                                                            \
-        DEALLOCATE(HT_##SYMBOL,                                                                    \
-                   FUNCTION(HT_##SYMBOL, delete_nothrow_function *)(slots[entry], &nothrow));      \
-        break;
-            DEALLOCATE_NOTHROW(DELETE_NOTHROW)
-            DEALLOCATE_NOTHROW(DELETE_ARRAY_NOTHROW)
-
-#define DEALLOCATE_ALIGNED(SYMBOL, call)                                                           \
-    case PLAN_##SYMBOL:                                                                            \
-        DEALLOCATE(HT_##SYMBOL, call);                                                             \
-        pc++;                                                                                      \
-        break;
-            DEALLOCATE_ALIGNED(
-                DELETE_ALIGNED,
-                FUNCTION(HT_DELETE_ALIGNED, delete_number_function *)(slots[entry], *pc))
-            DEALLOCATE_ALIGNED(
-                DELETE_ARRAY_ALIGNED,
-                FUNCTION(HT_DELETE_ARRAY_ALIGNED, delete_number_function *)(slots[entry], *pc))
-            DEALLOCATE_ALIGNED(
-                FREE_ALIGNED_SIZED, // alignment before size here, after it in operator delete
-                FUNCTION(HT_FREE_ALIGNED_SIZED, delete_sized_aligned_function *)(slots[entry], *pc,
-                                                                                 size))
-            DEALLOCATE_ALIGNED(DELETE_SIZED_ALIGNED,
-                               FUNCTION(HT_DELETE_SIZED_ALIGNED,
-                                        delete_sized_aligned_function *)(slots[entry], size, *pc))
-            DEALLOCATE_ALIGNED(DELETE_ARRAY_SIZED_ALIGNED,
-                               FUNCTION(HT_DELETE_ARRAY_SIZED_ALIGNED,
-                                        delete_sized_aligned_function *)(slots[entry], size, *pc))
-            DEALLOCATE_ALIGNED(DELETE_ALIGNED_NOTHROW, FUNCTION(HT_DELETE_ALIGNED_NOTHROW,
-                                                                delete_aligned_nothrow_function *)(
-                                                           slots[entry], *pc, &nothrow))
-            DEALLOCATE_ALIGNED(
-                DELETE_ARRAY_ALIGNED_NOTHROW,
-                FUNCTION(HT_DELETE_ARRAY_ALIGNED_NOTHROW,
-                         delete_aligned_nothrow_function *)(slots[entry], *pc, &nothrow))
-
-        case PLAN_PREEXISTING: // before the start: the program's own call is not known
-            errno = 0;
-            slots[entry] = player_allocate_preexisting((unsigned)pc[1], pc[0], size);
-            if (UNLIKELY(!slots[entry]) && size)
-                player_no_block(t, HT_PREEXISTING, size);
-            else
-                fill_block(touch, t,
-                           (struct player_block){HT_PREEXISTING, entry, slots[entry], 0, size});
-            pc += 2;
-            break;
-        case PLAN_WAIT:
-            wait_for(t, &t->waits, (uint32_t)size, *pc++);
-            continue;
-        case PLAN_COUPLE:
-            if (player.results->coupled)
-                wait_for(t, &t->coupled_waits, (uint32_t)size, *pc);
-            pc++;
-            continue;
-        case PLAN_SAMPLE:
-        case PLAN_COUNT:
-            player_sample(word >> 8, *pc++, op == PLAN_SAMPLE);
-            continue;
-        case PLAN_STATS:
-            player_stats();
-            continue;
-        case PLAN_TRIM:
-            player_trim();
-            continue;
-        case PLAN_SWITCH:
-            player_switch((uint32_t)(word >> 9), word & PLAN_SWITCH_EXITED);
-            continue;
-        case PLAN_TOUCH:
-            t->touches = true;
-            t->touch_pages = word >> 8;
-            t->touch_front_kib = (uint32_t)*pc;
-            t->touch_late = *pc++ >> 32;
-            continue;
-        case PLAN_TOUCH_LATE:
-            if (touch == RESULTS_TOUCH_PAGE)
-                touch_late(t, slots[entry], size, pc);
-            pc += 2;
-            continue;
-        case PLAN_PACE:
-            player_pace(t, word >> 8);
-            continue;
-        case PLAN_SNAPSHOT:
-            player_snapshot(RESULTS_SNAPSHOT_OP);
-            continue;
-        case PLAN_JUMP:
-            pc += word >> 8;
-            continue;
-        case PLAN_WIDE:
-            op = plan_op_of(word >> 8);
-            entry = pc[0];
-            size = pc[1];
-            pc += 2;
-            goto again;
-        case PLAN_START_THREAD:
-            player_start_thread(t, (uint32_t)size);
-            break;
-        case PLAN_NEXT_SEGMENT:
-            publish(t, pc);
-            pc = player_next_segment(t);
-            if (!pc)
-                return;
-            continue;
-        case PLAN_STOP:
-            return;
-        case PLAN_SKIPPED:
-            break;
+#define HT_X(number, SYMBOL, kind, numbered, words, handler)                                       \
+    case PLAN_##SYMBOL: {                                                                          \
+        enum { extra_words = words, other_words = extra_words + !(kind) };                         \
+        if (other_words)                                                                           \
+            t->calls -= other_words;                                                               \
+        PLAY_##handler(SYMBOL);                                                                    \
+        pc += extra_words;                                                                         \
+        if (numbered)                                                                              \
+            break;                                                                                 \
+        continue;                                                                                  \
+    }
+            PLAN_OPS(HT_X)
+#undef HT_X
         case PLAN_OP_LIMIT:
         default: // plans have no other ops, so the jump table needs no range check
             __builtin_unreachable();

@@ -152,6 +152,7 @@ static void play_preexisting(void)
     main_thread.line = &player.lines[player.plan->n_threads];
     main_thread.window = PLAYER_NO_WINDOW;
     player_play(&main_thread, player.words + player.plan->preexisting_at);
+    player.results->calls_made += main_thread.calls;
 }
 
 static uint64_t time_ns(const struct timeval *t)
@@ -214,7 +215,9 @@ static void play_leftovers(void)
 {
     struct results *r = player.results;
     main_thread.at = player_unthreaded_position();
+    main_thread.calls = 0;
     player_play(&main_thread, player.words + player.plan->leftovers_at);
+    r->calls_made += main_thread.calls;
     r->figures.rss_after_free_bytes = player_private_bytes();
     if (!r->idle_wait_ns)
         return;

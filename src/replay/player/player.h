@@ -64,6 +64,7 @@ struct player_thread {
     uint32_t window,
         segments; // of a streamed plan: the thread's window, and segments obtained so far
     uint64_t stalls, stall_ns, free_space_wait_ns;
+    uint64_t calls;                       // made, when it has reached the end of its stream
     uint64_t refused;                     // calls, by player_no_block
     struct player_seen seen[PLAYER_SEEN]; // by thread number modulo PLAYER_SEEN
 };
@@ -153,7 +154,7 @@ void *player_own_function(const char *name);
 // Is libc's own malloc in use?
 bool player_is_libc(void);
 
-// loop.c: plays from this word to the stream's end, in the way that the results ask for.
+// loop.c: plays from this word to the stream's end, in the way that the results ask for, and adds to t->calls.
 void player_play(struct player_thread *t, const uint64_t *from);
 
 // verify.c: what the loop does besides with RESULTS_TOUCH_VERIFY.

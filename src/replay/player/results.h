@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define RESULTS_MAGIC 0x34736c7370747448ull
+#define RESULTS_MAGIC 0x35736c7370747448ull
 
 enum {
     RESULTS_PLAN_FD = 3, // descriptors that are open when the player starts
@@ -170,7 +170,8 @@ struct results {
     char found_library[RESULTS_PATH_BYTES];
     char version[RESULTS_VERSION_BYTES]; // as the allocator reports it, "": unknown
     struct results_figures figures;
-    uint32_t counters_errno;       // why some hardware counters are RESULTS_UNKNOWN
+    uint64_t calls_made;     // of all streams: plan_facts.calls if all ops of the plan were played
+    uint32_t counters_errno; // why some hardware counters are RESULTS_UNKNOWN
     uint32_t counters_with_kernel; // 1: they include the work of the kernel
     uint64_t checked_blocks;       // with RESULTS_TOUCH_VERIFY: blocks found correct
     uint64_t requested_bytes,

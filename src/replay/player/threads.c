@@ -137,6 +137,7 @@ void player_thread_exited(struct player_thread *t)
     player.results->figures.stalls += t->stalls;
     player.results->figures.stall_ns += t->stall_ns;
     player.results->figures.free_space_wait_ns += t->free_space_wait_ns;
+    player.results->calls_made += t->calls;
     player.results->requested_bytes += t->requested_bytes;
     player.results->usable_bytes += t->usable_bytes;
     if (t->max_lag_ns > player.results->figures.max_lag_ns)
