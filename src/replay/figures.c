@@ -71,29 +71,44 @@ static double ratio(double a, double b)
     return known_if(b > 0, a / b);
 }
 
+// One line for each row of origin DERIVED. Lines may use the figures of the other origins, and those whose rows come
+// before theirs.
+#define DERIVE(name, value)                                                                        \
+    static double derive_##name(const union figures *f)                                            \
+    {                                                                                              \
+        return value;                                                                              \
+    }
+DERIVE(cpu_ns, f->user_ns + f->system_ns)
+DERIVE(ns_per_event, ratio(f->wall_ns, f->events))
+DERIVE(events_per_second, ratio(f->events * 1e9, f->wall_ns))
+DERIVE(overhead_ns_per_event,
+       f->overhead_ns_per_event)            // set by session.c after the null allocator's run
+DERIVE(mean_rss_bytes, f->mean_rss_bytes)   // set by run.c from the samples
+DERIVE(mean_live_bytes, f->mean_live_bytes) // likewise
+DERIVE(peak_fragmentation, ratio(f->peak_rss_bytes, f->peak_live_bytes))
+DERIVE(mean_fragmentation, ratio(f->mean_rss_bytes, f->mean_live_bytes))
+DERIVE(page_faults, f->minor_faults + f->major_faults)
+DERIVE(stall_share, ratio(f->stall_ns, f->wall_ns * f->threads))
+
 void figures_derive(union figures *f, const struct plan_facts *facts, bool is_paced,
                     bool is_idle_measured)
 {
-    f->events = (double)facts->events;
-    f->skipped = (double)facts->skipped;
-    f->preexisting = (double)facts->preexisting;
-    f->preexisting_bytes = (double)facts->preexisting_bytes;
+#define FIGURE_FROM_PLAYER(name)
+#define FIGURE_FROM_PLAN(name) f->name = (double)facts->name;
+#define FIGURE_FROM_DERIVED(name)
+#define HT_X(name, unit, origin, ...) FIGURE_FROM_##origin(name)
+    HT_FIGURES(HT_X)
     f->start_rss_bytes = known_if(facts->preexisting, f->start_rss_bytes);
-    f->threads = (double)facts->threads;
-    f->dependencies = (double)facts->dependencies;
-    f->peak_live_bytes = (double)facts->peak_live_bytes;
-    f->live_at_end_bytes = (double)facts->live_at_end_bytes;
-    f->thread_switches = known_if(facts->one_thread, (double)facts->switches);
-    f->cpu_ns = f->user_ns + f->system_ns;
-    f->ns_per_event = ratio(f->wall_ns, f->events);
-    f->events_per_second = ratio(f->events * 1e9, f->wall_ns);
+    f->thread_switches = known_if(facts->one_thread, f->thread_switches);
     f->max_lag_ns = known_if(is_paced, f->max_lag_ns);
-    f->peak_fragmentation = ratio(f->peak_rss_bytes, f->peak_live_bytes);
-    f->mean_fragmentation = ratio(f->mean_rss_bytes, f->mean_live_bytes);
     f->rss_after_idle_bytes = known_if(is_idle_measured, f->rss_after_idle_bytes);
-    f->page_faults = f->minor_faults + f->major_faults;
     f->cache_switches = known_if(facts->one_thread, f->cache_switches);
-    f->stall_share = ratio(f->stall_ns, f->wall_ns * f->threads);
+#undef FIGURE_FROM_PLAN
+#undef FIGURE_FROM_DERIVED
+#define FIGURE_FROM_PLAN(name)
+#define FIGURE_FROM_DERIVED(name) f->name = derive_##name(f);
+    HT_FIGURES(HT_X)
+#undef HT_X
 }
 
 // NAN when one of them is not known.

@@ -41,6 +41,37 @@ static void what_the_player_measured(void **state)
     assert_true(isnan(f.cycles) && isnan(f.events) && isnan(f.cpu_ns));
 }
 
+static void figures_of_the_plan_and_of_others(void **state)
+{
+    (void)state;
+    union figures f = {.values = {0}};
+    struct plan_facts facts = {.events = 10,
+                               .skipped = 1,
+                               .threads = 2,
+                               .dependencies = 3,
+                               .peak_live_bytes = 50,
+                               .live_at_end_bytes = 7,
+                               .thread_switches = 4,
+                               .one_thread = true};
+    f.wall_ns = 100, f.user_ns = 60, f.system_ns = 7, f.stall_ns = 50;
+    f.peak_rss_bytes = 75, f.mean_rss_bytes = 40, f.mean_live_bytes = 0;
+    f.minor_faults = 8, f.major_faults = 1, f.max_lag_ns = 9, f.start_rss_bytes = 11;
+    f.cache_switches = 5, f.rss_after_idle_bytes = 12;
+    figures_derive(&f, &facts, true, true);
+    assert_true(f.events == 10 && f.skipped == 1 && f.threads == 2 && f.dependencies == 3 &&
+                f.peak_live_bytes == 50 && f.live_at_end_bytes == 7 && f.thread_switches == 4);
+    assert_true(f.cpu_ns == 67 && f.ns_per_event == 10 && f.events_per_second == 1e8 &&
+                f.peak_fragmentation == 1.5 && f.page_faults == 9 && f.stall_share == 0.25);
+    assert_true(f.mean_rss_bytes == 40 && isnan(f.mean_fragmentation) && isnan(f.start_rss_bytes));
+    assert_true(f.max_lag_ns == 9 && f.cache_switches == 5 && f.rss_after_idle_bytes == 12);
+    facts.one_thread = false;
+    facts.preexisting = 1;
+    f.start_rss_bytes = 11;
+    figures_derive(&f, &facts, false, false);
+    assert_true(isnan(f.thread_switches) && isnan(f.cache_switches) && isnan(f.max_lag_ns) &&
+                isnan(f.rss_after_idle_bytes) && f.start_rss_bytes == 11);
+}
+
 static void medians_and_the_typical_run(void **state)
 {
     (void)state;
@@ -58,6 +89,7 @@ static void medians_and_the_typical_run(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_table_is_consistent),
     cmocka_unit_test(what_the_player_measured),
+    cmocka_unit_test(figures_of_the_plan_and_of_others),
     cmocka_unit_test(medians_and_the_typical_run),
 };
 

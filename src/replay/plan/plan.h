@@ -37,7 +37,7 @@ struct plan_facts {
     uint64_t dependencies;      // between threads
     uint64_t threads;           // that do something
     bool one_thread;            // as asked for: op numbers are those of the total order
-    uint64_t switches;          // from one recorded thread to another when all are played in one
+    uint64_t thread_switches;   // from one recorded thread to another when all are played in one
     uint64_t peak_live_bytes;   // requested bytes, in the workload's own order
     uint64_t ops_to_peak;       // ops added when the peak was first reached
     uint64_t live_at_end_bytes; // requested

@@ -67,7 +67,7 @@ int plan_put_switch(struct plan *p, struct plan_stream *s, uint32_t thread, stru
     uint64_t exited = p->current_exited ? PLAN_SWITCH_EXITED : 0;
     p->current = thread;
     p->current_exited = false;
-    p->facts.switches++;
+    p->facts.thread_switches++;
     return put_word(p, s, (uint64_t)PLAN_SWITCH | exited | (uint64_t)thread << 9, e);
 }
 

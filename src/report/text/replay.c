@@ -35,7 +35,7 @@ void replay_print_workload(const struct replay_session *s)
            f->threads == 1 ? "" : "s", human_bytes(live, f->peak_live_bytes));
     if (f->one_thread)
         printf("; all calls in one thread, %s switches between the recorded threads",
-               human_count(skipped, f->switches));
+               human_count(skipped, f->thread_switches));
     if (f->skipped)
         printf("; %s ops skipped", human_count(skipped, f->skipped));
     if (replay_session_memory_apart(s))
@@ -367,7 +367,7 @@ void replay_print_text(const struct replay_session *s, const struct replay_resul
     if (r->figures.cache_switches > 0)
         printf("%-12s %s swapped, in %s switches between the recorded threads\n", "thread cache",
                human_count(t[0], (uint64_t)r->figures.cache_switches),
-               human_count(t[1], facts->switches));
+               human_count(t[1], facts->thread_switches));
     print_counters(r);
     if (facts->dependencies) {
         print_group(r, FIGURE_DEPENDENCIES);
