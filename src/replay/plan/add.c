@@ -14,9 +14,9 @@ struct pending_op {
     struct plan *plan;
     struct plan_stream *stream;
     uint32_t thread,
-        recorded; // of the player; of the workload, which differs when all are played in one
+        recorded; // player's thread; workload's thread, which differs if one thread plays all
     const struct workload_op *op;
-    uint64_t number; // of the op in the workload's thread; only where residency is known
+    uint64_t number; // position in the workload's thread; set only if residency was recorded
     struct err *e;
 };
 
@@ -50,8 +50,8 @@ static int need_stream(struct plan *p, uint64_t thread, struct plan_stream **s, 
     return 0;
 }
 
-// The slot of the op, created if it is new. A workload of a few bytes may name any slot number, so the table is limited
-// to the memory allowed.
+// Returns the slot of the op, and grows the table if the slot is new. A tiny workload may name any
+// slot, so the memory allowed limits the table.
 static int need_slot(struct pending_op *a, struct plan_slot **slot)
 {
     struct plan *p = a->plan;
@@ -88,7 +88,7 @@ static void count_live(struct pending_op *a, uint64_t change)
     }
 }
 
-// A snapshot names the call that allocated each block.
+// Records the allocation of a block for the snapshots.
 static int note_allocation(struct pending_op *a)
 {
     return a->plan->settings.snapshots ? plan_note_allocation(a->plan, a->recorded, a->op, a->e)
@@ -105,7 +105,7 @@ static int put_counted(struct pending_op *a, const struct plan_call *c)
     return plan_put_call(a->plan, a->stream, c, a->e);
 }
 
-// An op without a call, so that op numbers stay those of the workload.
+// Appends an op without a call, which keeps the op numbers of the workload.
 static int put_without_call(struct pending_op *a)
 {
     return plan_put_call(a->plan, a->stream, &(struct plan_call){.op = PLAN_SKIPPED}, a->e);
@@ -117,7 +117,7 @@ static int put_skipped(struct pending_op *a)
     return put_without_call(a);
 }
 
-// One of the COUNTs that become SAMPLEs if they are kept in the end.
+// Appends a COUNT that plan_finish() may turn into a SAMPLE.
 static int put_sample(struct pending_op *a)
 {
     struct plan *p = a->plan;
@@ -131,8 +131,8 @@ static int put_sample(struct pending_op *a)
     return plan_note_point(p, a->e);
 }
 
-// Ops soon after a PACE have none of their own: a sleep is precise to some 10 us, and allocators return memory by the clock 10
-// ms or more after its last use.
+// Appends a PACE unless the last one of this stream was very recent. A sleep is precise to about 10
+// µs; allocators that return memory by the clock do so 10 ms or more after its last use.
 static int put_pace(struct pending_op *a, uint64_t stamp)
 {
     enum { PACE_STEP_NS = 20000, CLOCK_STEP_NS = 500000 };
@@ -169,7 +169,8 @@ static int put_dependencies(struct pending_op *a)
     return 0;
 }
 
-// An entry of the slot table for the slot's new block. Called before the op is put, because it may put a WAIT.
+// Allocates an entry of the slot table for the slot's new block. Called before the op is appended,
+// because the entry may need a WAIT.
 static int allocate_entry(struct pending_op *a, struct plan_slot *slot)
 {
     struct slot_table_batch *batch;
@@ -186,7 +187,7 @@ static int allocate_entry(struct pending_op *a, struct plan_slot *slot)
     return rc;
 }
 
-// Offers surplus entries to other threads, which may use them when the thread's last op is done.
+// Offers surplus entries to other threads, for use after the thread's last op.
 static int share_entries(struct pending_op *a)
 {
     uint64_t position;
@@ -210,7 +211,7 @@ static uint64_t requested(const struct workload_op *op)
     return event_requested(op->kind, op->size, op->count);
 }
 
-// Sets the size of the slot's block to what the op requests.
+// Sets the size of the slot's block to the size that the op requests.
 static int set_size(struct pending_op *a, struct plan_slot *slot)
 {
     struct plan *p = a->plan;
@@ -225,8 +226,9 @@ static int set_size(struct pending_op *a, struct plan_slot *slot)
     return 0;
 }
 
-// Only pages that belong to the block alone were measured: as many as its size holds, or one fewer, by its address. If all
-// are used, so is the rest of the block, and on another allocator it may lie at the start of a page.
+// Converts measured KiB of a block to the KiB to touch. Only whole pages of the block were
+// measured; their number depends on the block's address. If all were used, the rest of the block
+// was too, and may begin a page on another allocator.
 static uint64_t of_block_kib(uint64_t kib, uint64_t size)
 {
     uint64_t whole = WORKLOAD_PAGE_BYTES;
@@ -235,8 +237,8 @@ static uint64_t of_block_kib(uint64_t kib, uint64_t size)
                : kib;
 }
 
-// How much other blocks of the same size class, and from calloc or not, were used so far: of the same call site if it is
-// recorded. NULL: out of memory.
+// Returns the known use of other blocks from the same call site, or if the site is unknown, of
+// other blocks of that size class; blocks from calloc are kept apart. NULL: out of memory.
 static struct plan_use *use_by_site(struct plan *p, const struct workload_op *op, uint64_t size,
                                     bool zeroed)
 {
@@ -263,7 +265,8 @@ static void add_use(struct plan_use *to, uint64_t bytes, uint64_t used)
     to->by_part[part].used += used;
 }
 
-// The part that the block is in which has the byte of that number, if they are put in order.
+// Returns the part that contains byte `number` when blocks are ordered by the share of them that
+// was used.
 static unsigned part_of_byte(const struct plan_use *u, uint64_t number)
 {
     unsigned part = 0;
@@ -273,9 +276,9 @@ static unsigned part_of_byte(const struct plan_use *u, uint64_t number)
     return part;
 }
 
-// How much of a block of that size others let expect: the median of the parts of them that were used, by their bytes. Most are
-// used as a whole or hardly, and those that are not known lie where others have lain: of buffers that are allocated again and
-// again a program uses more than the mean, in which each pool counts that it sets up once and hardly uses.
+// Estimates the used bytes of a block from other blocks: the median share, weighted by
+// bytes. Most blocks are used either whole or hardly. The mean would underestimate buffers that are
+// allocated repeatedly, because pools that are set up once are hardly used.
 static uint64_t expect_use(const struct plan_use *u, uint64_t size)
 {
     const uint64_t middle[] = {(u->all.bytes - 1) / 2, u->all.bytes / 2};
@@ -297,9 +300,10 @@ static int release_late(struct pending_op *a, struct plan_slot *slot)
     return slot->size < HT_BIG_BYTES ? 0 : plan_late_released(a->plan, a->stream, slot, a->e);
 }
 
-// Says how much of the op's block the program used, where that is known or can be estimated: else the player guesses. Of a
-// block that was not measured, or that lay in memory that was resident before, the part is used that others of its call site
-// and size class used so far, or where those are not known, others of its size class.
+// Appends a TOUCH with the use of the op's block, if the use is known or can be estimated; without
+// one, the player guesses. For a block that was not measured, or that was in memory resident
+// before, the estimate comes from blocks of its call site and size class, or of its size class
+// alone.
 static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_slot *slot)
 {
     struct plan *p = a->plan;
@@ -343,7 +347,7 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
             add_use(of_site, slot->size, bytes);
     } else {
         p->facts.big_estimated_bytes += slot->size;
-        // What is known of it holds in any case.
+        // Respect the bounds that were measured.
         used = r && used < r->used ? r->used : used;
         used = r && used > resident ? resident : used;
         used = of_block_kib(used, slot->size);
@@ -357,7 +361,7 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
     return rc < 0 || is_live_at_start ? rc : put_late(a, slot, &late);
 }
 
-// The call of an op that allocates; a realloc does if it is one of NULL.
+// Returns the call of an op that allocates, which may be a realloc of NULL.
 static struct plan_call allocation_call(const struct workload_op *op, uint32_t entry)
 {
     struct plan_call c = {
@@ -374,7 +378,8 @@ static struct plan_call allocation_call(const struct workload_op *op, uint32_t e
     return c;
 }
 
-// The kind of call that can free the block of `op`: C++ allocators may tell the families apart.
+// Sets the kind of call that can free the block of `op`. C++ allocators may have a heap for each
+// family of calls.
 static void note_family(struct plan_slot *slot, const struct workload_op *op)
 {
     slot->free_kind = HT_FREE;
@@ -466,7 +471,7 @@ static int add_realloc(struct pending_op *a)
     return rc < 0 ? rc : put_counted(a, &c);
 }
 
-// The kind of call that allocates a block which the slot's kind can free.
+// Returns a kind of call that allocates a block which free_kind can free.
 static unsigned preexisting_kind(const struct plan_slot *slot)
 {
     switch (slot->free_kind) {
@@ -482,14 +487,15 @@ static unsigned preexisting_kind(const struct plan_slot *slot)
     return slot->align_log2 ? HT_MEMALIGN : HT_MALLOC;
 }
 
-// Of blocks that are live where an extracted part of a workload begins, the call that allocated them is known.
+// Preexisting blocks at the start of a slice name the call that allocated them.
 static void note_preexisting_family(struct plan_slot *slot, const struct workload_op *op)
 {
     struct workload_op allocated_by = {.align = op->align, .kind = (uint8_t)op->value};
     note_family(slot, &allocated_by);
 }
 
-// The player allocates preexisting blocks before the start, so they need entries that no other block has had.
+// The player allocates preexisting blocks before the start, so each needs an entry that no other
+// block has used.
 static int add_preexisting(struct pending_op *a)
 {
     struct plan *p = a->plan;
@@ -526,7 +532,7 @@ static int add_thread_create(struct pending_op *a)
 {
     const struct workload_op *op = a->op;
     struct plan_stream *child;
-    // Thread 0 is the player's main thread, and threads that have ops already run from the start.
+    // Thread 0 is the player's main thread, and a thread that already has ops runs from the start.
     if (a->plan->facts.one_thread)
         return put_without_call(a);
     if ((op->flags & WORKLOAD_FAILED) || op->value == 0 || op->value >= PLAN_MAX_THREADS)
@@ -541,7 +547,7 @@ static int add_thread_create(struct pending_op *a)
                          &(struct plan_call){.op = PLAN_START_THREAD, .size = op->value}, a->e);
 }
 
-// A thread that exits leaves its entries to the others.
+// A thread that exits leaves its entries to other threads.
 static int add_thread_exit(struct pending_op *a)
 {
     struct slot_table_pool *pool = &a->stream->pool;
@@ -574,7 +580,7 @@ static int add_by_class(struct pending_op *a)
             return add_thread_create(a);
         return a->op->kind == HT_THREAD_END ? add_thread_exit(a) : put_without_call(a);
     case HT_CLASS_MARK:
-    case HT_CLASS_POOL: // the pool's memory comes from calls of its own
+    case HT_CLASS_POOL: // the memory of a pool comes from calls that are ops themselves
         return put_without_call(a);
     case HT_CLASS_MAP:
     case HT_CLASS_META:
@@ -586,7 +592,7 @@ static int add_by_class(struct pending_op *a)
     return bad(a, "is of kind %u, which no workload has", a->op->kind);
 }
 
-// With all threads in one, dependencies are satisfied by the order of the ops; only the switches are noted.
+// Follows the recorded thread if one thread plays all ops. Their order satisfies all dependencies.
 static int put_switch(struct pending_op *a, uint32_t thread)
 {
     struct plan *p = a->plan;
@@ -599,7 +605,7 @@ static int put_switch(struct pending_op *a, uint32_t thread)
     return plan_put_switch(p, a->stream, thread, a->e);
 }
 
-// TRIM and STATS are due every so many calls.
+// Appends the TRIM and STATS ops that are due.
 static int put_periodic(struct pending_op *a)
 {
     struct plan *p = a->plan;
@@ -625,7 +631,7 @@ static int put_periodic(struct pending_op *a)
     return plan_put_stats(p, a->stream, a->e);
 }
 
-// The replay's memory is sampled where the program's was.
+// Appends a sample wherever the program's memory was sampled.
 static int put_recorded_samples(struct pending_op *a)
 {
     struct plan *p = a->plan;
@@ -648,7 +654,6 @@ static int put_recorded_samples(struct pending_op *a)
     return plan_late_put(p, a->stream, a->recorded, false, a->e);
 }
 
-// Any op.
 static int add_op(struct plan *p, uint32_t thread, uint64_t op_number, const struct workload_op *op,
                   struct err *e)
 {
@@ -687,7 +692,7 @@ static int add_op(struct plan *p, uint32_t thread, uint64_t op_number, const str
     return rc;
 }
 
-// The number of the first of the next `n` ops of the thread.
+// Returns in *first the number of the first of the thread's next `n` ops.
 static int number_ops(struct plan *p, uint32_t thread, size_t n, uint64_t *first, struct err *e)
 {
     if (!p->residency)
@@ -760,7 +765,8 @@ int plan_put_end(struct plan *p, struct err *e)
     return rc < 0 ? rc : plan_late_put_all(p, e);
 }
 
-// Without residency where the index does not lead to it: of what is wrong with the file the reader of the ops says more.
+// Reads residency only if the index has it; the reader of the ops reports a damaged file in more
+// detail.
 int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress,
               struct err *e)
 {

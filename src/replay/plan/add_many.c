@@ -1,13 +1,13 @@
-// Adds the ops that most workloads consist of, many at once: what plan_add_op does for each of them, with all that it
-// reads and writes in registers.
+// Adds plain calls, the bulk of most workloads, many at once: the equivalent of add_op() in
+// add.c, with its variables in registers.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
-// How a kind of call is added here; 0: not here.
+// How an op of this kind is added; 0: by add_op().
 enum { ALLOCATES = 1, FREES, RESIZES };
 
 static const struct {
-    uint8_t how, freed_by; // freed_by: struct plan_slot's free_kind
+    uint8_t how, freed_by; // freed_by: the kind for struct plan_slot
 } plain_calls[HT_KIND_LIMIT] = {
     [HT_MALLOC] = {ALLOCATES, HT_FREE},
     [HT_CALLOC] = {ALLOCATES, HT_FREE},
@@ -23,9 +23,9 @@ static const struct {
     [HT_REALLOC] = {.how = RESIZES},
 };
 
-// What changes with each op.
+// The variables that change with each op.
 struct adding {
-    uint64_t *next; // word
+    uint64_t *next; // the next word
     uint64_t position, end;
     uint32_t fresh, n_free;
     int64_t live, peak;
@@ -39,7 +39,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-// How many ops may be added before something else is to be added between them.
+// Returns how many ops may be added before another op is due between them.
 static size_t count_before_others(const struct plan *p, const struct plan_stream *s,
                                   uint32_t thread, size_t n)
 {
@@ -102,7 +102,7 @@ static void end(struct plan *p, struct plan_stream *s, const struct adding *a,
     p->max_block_bytes = a->max_block_bytes;
 }
 
-// An entry of the pool for a new block, or 0.
+// Returns an entry of the pool for a new block, or 0.
 static inline uint64_t allocate_entry(const struct plan_stream *s, struct adding *a)
 {
     if (a->n_free)
@@ -110,7 +110,7 @@ static inline uint64_t allocate_entry(const struct plan_stream *s, struct adding
     return a->fresh < s->pool.fresh_end ? a->fresh++ : 0;
 }
 
-// The slot's block has `size` bytes from now on.
+// Sets the size of the slot's block.
 static inline void resize(struct plan_slot *slot, uint64_t size, uint64_t op, struct adding *a)
 {
     a->live = plan_wrapping_add(a->live, (int64_t)(size - slot->size));
@@ -124,7 +124,8 @@ static inline void resize(struct plan_slot *slot, uint64_t size, uint64_t op, st
     }
 }
 
-// Puts the call of `op`, which has a slot; false, and nothing is changed, if it is none of the plain ones.
+// Writes the call of `op`, which has a slot. Returns false, without a change, if the call is not
+// plain.
 static inline bool add(const struct plan *p, struct plan_stream *s, const struct workload_op *op,
                        struct adding *a)
 {

@@ -1,5 +1,6 @@
-// Checks a plan that was loaded from a file: no word makes the player read or write where it must not, whatever wrote the
-// file. That no thread waits forever is not proved: the watchdog ends such a replay.
+// Checks a plan that was loaded from a file: no word, from whatever source, makes the player access
+// memory outside its tables. Threads may still wait for each other forever; the watchdog ends such
+// a replay.
 #include "replay/plan/build.h"
 
 #include <stdlib.h>
@@ -10,9 +11,9 @@ struct checked {
     const struct plan_header *header;
     const struct plan_thread *threads;
     const uint64_t *words, *end;
-    uint64_t left;                // words that may still be walked: streams do not share any
-    uint8_t plain[PLAN_OP_LIMIT]; // 1: a call of one word
-    uint8_t *started;             // by thread; NULL: the number of starts is not checked
+    uint64_t left;                // words that may still be walked: streams do not overlap
+    uint8_t plain[PLAN_OP_LIMIT]; // 1: a call of one word that the header counts
+    uint8_t *started;             // by thread; NULL: do not count the starts
 };
 
 static bool is_called(const struct checked *c, unsigned kind)
@@ -42,7 +43,7 @@ static bool check_preexisting(const struct checked *c, uint64_t entry, const uin
     return entry < c->header->slot_table_entries && is_power && allocates && is_called(c, kind);
 }
 
-// A call of more than one word, or an op of the player's own. `w` is its first word; all of it is there.
+// Checks a call of several words or an op of the player's own. All of its words are readable.
 static bool check_other(struct checked *c, const uint64_t *w)
 {
     enum plan_op op = plan_op_of(*w);
@@ -79,7 +80,7 @@ static bool check_other(struct checked *c, const uint64_t *w)
         break;
     case PLAN_STOP: // ends another kind of stream
     case PLAN_NEXT_SEGMENT:
-    case PLAN_SNAPSHOT: // of plans that are not saved
+    case PLAN_SNAPSHOT: // plans with snapshots are not saved
     case PLAN_JUMP:     // followed by check_stream()
     case PLAN_OP_LIMIT:
         return false;
@@ -87,7 +88,7 @@ static bool check_other(struct checked *c, const uint64_t *w)
     return is_called(c, plan_kind_of(op)) && entry < c->header->slot_table_entries;
 }
 
-// Walks a stream from word number `at` to its end, which is the op `last`.
+// Walks a stream from word number `at` to the op `last`, which ends it.
 static bool check_stream(struct checked *c, uint64_t at, enum plan_op last)
 {
     uint64_t entries = c->header->slot_table_entries, wrong = 0;
@@ -143,7 +144,7 @@ static bool check_facts(const struct plan *p, const struct plan_header *h)
            f->events > 0;
 }
 
-// Of a streamed plan, whose threads all begin with a NEXT_SEGMENT of the file.
+// Checks the windows of a streamed plan. Their ops are checked when they are streamed.
 static bool check_windows(const struct checked *c)
 {
     const struct plan *p = c->plan;
@@ -172,7 +173,7 @@ static bool check_threads(struct checked *c)
             (!p->facts.streamed && has_ops && t->first_word != p->streams[i]->first))
             return false;
         if (p->facts.streamed)
-            c->left = 1; // all share it
+            c->left = 1; // all threads share this NEXT_SEGMENT
         if (has_ops && !check_stream(c, t->first_word, last))
             return false;
     }

@@ -1,14 +1,16 @@
 // Coupling: keeps the threads of a replay as close as they were recorded.
 //
-// A replay knows the dependencies that blocks cause, not those of the program's own queues and locks: a producer that a
-// bounded queue held back would run ahead. So the total order is cut into sections, and no thread begins an section before
-// all ops of the section before the previous one are done. The thread with the first op of an section waits for them, in a
-// COUPLE for each thread that has ops there, and the other threads wait for that first op.
+// A workload has the dependencies that blocks cause, but no dependencies through the program's
+// queues and locks: a producer that a bounded queue held back would run ahead. Therefore the total
+// order is cut into sections, and no thread begins a section before all ops of the section before
+// the previous one are done. The thread with the first op of a section waits for them, by a COUPLE
+// for each thread that has ops there; the other threads wait for that first op.
 //
-// A section also ends where the recorded program's memory was sampled, and where that was done twice between two ops, an empty
-// section lies there: no thread goes on before all have come so far.
+// A section also ends at each sample of the recorded program's memory. Two samples between the same
+// two ops leave an empty section, at which all threads meet.
 //
-// No thread waits forever: like a dependency, each COUPLE names an op that is earlier in the total order.
+// No thread waits forever: like a dependency, each COUPLE names an op that is earlier in the total
+// order.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
@@ -30,7 +32,8 @@ static void end_section(struct plan *p)
     section_at(p, c->number)->n = 0;
 }
 
-// The next op is `op`. Where two sections are empty, all ops so far are waited for already.
+// Ends a section for each sample before `op`. Two empty sections in a row already wait for all
+// earlier ops.
 static void end_at_samples(struct plan *p, const struct workload_op *op)
 {
     const struct plan_coupling *c = &p->coupling;
@@ -57,7 +60,8 @@ static int wait_for_first(struct plan *p, struct plan_stream *s, const struct pl
     return section->n ? wait_for_op(p, s, section->members[0].stream, section->first_op, e) : 0;
 }
 
-// The stream has the first op of the current section. That of the previous one came after all that is older still.
+// Makes the first op of the current section wait. The first op of the previous section already came
+// after all older sections.
 static int begin_section(struct plan *p, struct plan_stream *s, struct err *e)
 {
     const struct plan_section *old = section_at(p, p->coupling.number - 2);
@@ -78,7 +82,7 @@ int plan_couple(struct plan *p, struct plan_stream *s, const struct workload_op 
     struct plan_section *section = section_at(p, c->number);
     if (HT_GROW(&section->members, &section->capacity, section->n + 1) < 0)
         return plan_no_memory(e);
-    // Live bytes are known as often as they are kept close.
+    // Publishes live bytes as often as the threads are coupled.
     int rc = s->counted_events && p->n_streams > 1 ? plan_put_count(p, s, e) : 0;
     if (rc == 0)
         rc = section->n ? wait_for_first(p, s, section, e) : begin_section(p, s, e);

@@ -1,22 +1,25 @@
-// Late use of big blocks. The player touches a block when it is allocated, but the program may have used it later, or bit by
-// bit. Its recorded memory shows that: where a sample has less private memory than the blocks that are live and used would
-// take, the newest big blocks were not yet used by so much, and where a later sample has more again, the oldest were. Of a
-// block that was measured while it was live this only decides between two of these steps. What is left of a block is touched
-// right before it is freed or resized, or before its thread exits.
+// Late use of big blocks. The player touches a block when it is allocated, but the program may have
+// used the block later, or piece by piece. The recorded samples of its memory show that. If a
+// sample has less private memory than the live and used blocks need, the newest big blocks were not
+// used that much yet. If a later sample has more, the oldest of these blocks were used in between.
+// For a block that was measured several times while it was live (its steps), samples only decide
+// between two steps. The remaining pages are touched right before the block is freed or resized, or
+// before its thread exits.
 //
-// No page is touched before the block is allocated or after it is released: the thread that allocated the block touches its
-// pages, and a release by another thread depends on the last of these touches. The releasing thread touches what is left.
+// Pages are touched only while the block is live: by the thread that allocated the block; a release
+// by another thread depends on the last of these touches. The releasing thread touches the
+// remaining pages.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
 #include <stdlib.h>
 
 enum {
-    MAX_LATE = 1024, // blocks; further ones are touched when they are allocated
-    // What a sample may lack before a block is late: the kernel counts resident pages by thread and CPU, and adds them up
-    // some dozens at a time.
+    MAX_LATE = 1024, // blocks; further blocks are touched when they are allocated
+    // How much less memory a sample must have before a block counts as late. The kernel counts
+    // resident pages per thread or CPU and adds up some dozens at a time.
     SLACK_BYTES = 512 << 10,
-    SLACK_PART = 32, // of what is used
+    SLACK_PART = 32, // part of the used bytes
 };
 
 static uint64_t unused_bytes(const struct plan_slot *slot)
@@ -24,14 +27,15 @@ static uint64_t unused_bytes(const struct plan_slot *slot)
     return (uint64_t)((double)slot->size * slot->unused / PLAN_UNUSED_ALL);
 }
 
-// Pages that are used before the next step at most; behind the last one, all that it uses.
+// Returns the maximum of pages that are used before the next step. After the last step, all used
+// pages.
 static uint64_t most_pages(const struct plan_late *l)
 {
     uint64_t pages = l->n_steps ? l->steps->used / WORKLOAD_PAGE_KIB : l->used;
     return pages < l->used ? pages : l->used;
 }
 
-// Of a block that no op touches up to now but its TOUCH: so many pages are used by then.
+// Limits the pages that the block's TOUCH writes, as long as no other op touches the block.
 static void touch_first(struct plan *p, struct plan_late *l, uint64_t pages)
 {
     p->late_bytes += (l->due - pages) * WORKLOAD_PAGE_BYTES;
@@ -67,12 +71,12 @@ static void remove_late(struct plan *p, size_t i)
         p->lates[i] = p->lates[i + 1];
 }
 
-enum { OP_BITS = 44 }; // of a value of late_uses
+enum { OP_BITS = 44 }; // bits of the op number in a value of late_uses
 _Static_assert(PLAN_MAX_THREADS <= 1 << (64 - OP_BITS),
                "a thread number and an op number fit into a value");
 
-// Appends a TOUCH_LATE by the owner, up to page number `to` of those used. The release of the block depends on the
-// owner's next op, which comes after this touch.
+// Appends a TOUCH_LATE by the owner, up to used page number `to`. The release of the block depends
+// on the owner's next op, which follows the touch.
 static int put_touch(struct plan *p, struct plan_late *l, uint64_t to, struct err *e)
 {
     if (to == l->touched)
@@ -85,8 +89,7 @@ static int put_touch(struct plan *p, struct plan_late *l, uint64_t to, struct er
     return rc;
 }
 
-// Makes the next op of `s`, which releases the block of `entry`, wait until the owner has touched the block for the last
-// time.
+// Makes the next op of `s`, which releases the block of `entry`, wait for the owner's last touch.
 static int wait_for_use(struct plan *p, struct plan_stream *s, uint32_t entry, struct err *e)
 {
     uint64_t use = map_get(&p->late_uses, entry), position;
@@ -118,7 +121,7 @@ int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *
     return rc;
 }
 
-// The newest blocks were not yet used by so many bytes.
+// Moves `bytes` of use to later, starting with the newest block.
 static void defer(struct plan *p, uint64_t bytes)
 {
     for (size_t i = p->n_lates; i-- > 0 && bytes >= WORKLOAD_PAGE_BYTES;) {
@@ -132,7 +135,7 @@ static void defer(struct plan *p, uint64_t bytes)
     }
 }
 
-// Up to so many of its pages. Returns how many more.
+// Raises the pages that are due to `pages`. Returns the increase.
 static uint64_t use_to(struct plan *p, struct plan_late *l, uint64_t pages)
 {
     uint64_t more = pages > l->due ? pages - l->due : 0;
@@ -150,7 +153,7 @@ static void use(struct plan *p, uint64_t bytes)
     }
 }
 
-// What a replay uses at the moment.
+// Bytes that the replay uses at this point.
 static int64_t used_bytes(const struct plan *p)
 {
     return p->live - (int64_t)p->unused - (int64_t)p->late_bytes;
@@ -159,7 +162,8 @@ static int64_t used_bytes(const struct plan *p)
 void plan_late_sample(struct plan *p, const struct workload_sample *sample)
 {
     int64_t is = used_bytes(p), was = (int64_t)sample->anon_bytes;
-    // Of what is live before the start, its allocation is not known, and when it was found live may be late.
+    // The allocations of preexisting blocks are unknown, and the timestamps of their ops may be
+    // late.
     if (p->facts.preexisting || is < 0)
         return;
     if (!p->has_beside) {

@@ -1,12 +1,13 @@
-// The ops of a plan: for each thread a stream of 64-bit words, which the player reads strictly forwards.
+// The ops of a plan: for each thread a stream of 64-bit words, which the player reads strictly
+// forwards.
 //
 //   bits    0-6   7        8-31    32-63
 //   a call  op    publish  entry   size
 //
-// The op's extra words follow. `entry` is an index into the player's slot table, which holds the address of each live
-// block; entry 0 is always NULL. If an entry or size does not fit, the op begins with a PLAN_WIDE word: the op is in
-// its entry field, and the next two words are entry and size. Ops that are not calls use the fields as PLAN_OTHER_OPS
-// describes.
+// The op's extra words follow. `entry` is an index into the player's slot table, which holds the
+// address of each live block; entry 0 is always NULL. If an entry or size does not fit, the op
+// begins with a PLAN_WIDE word: the op is in its entry field, and the next two words are entry and
+// size. Ops that are not calls use the fields as PLAN_OTHER_OPS describes.
 #ifndef HEAPTAPE_PLAN_OPS_H
 #define HEAPTAPE_PLAN_OPS_H
 
@@ -15,20 +16,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// THE tables of ops. An op is one row, and the macro PLAY_handler of replay/player/loop.c that executes it. The row
-// alone says how many words the plan writes, checks and skips and the player consumes.
+// THE tables of ops. An op is one row, and the macro PLAY_handler of replay/player/loop.c that
+// executes it. The row alone determines how many words the plan writes, checks and skips, and how
+// many the player consumes.
 //
 // X(number, SYMBOL, kind, numbered, words, handler)
-//   number    in the lowest bits of the word. A call of the malloc API has the wire number of its event kind
+//   number    in the lowest bits of the word. A call of the malloc API has the wire number of its
+//             event kind
 //   SYMBOL    of enum plan_op, after PLAN_
-//   kind      the kind of call that the op makes, 0: it makes none
-//   numbered  1: the op replays an op of the workload, and counts in op numbers. 0: it comes between them
+//   kind      the kind of call that the op makes, 0: no call
+//   numbered  1: the op replays an op of the workload and counts in op numbers. 0: between them
 //   words     extra words, after the op's first one and not counting PLAN_WIDE's entry and size
-//   handler   how the player executes it, after PLAY_
+//   handler   how the player executes the op, after PLAY_
 // clang-format off
 
-// Calls. Extra words: the alignment of aligned calls; the count of calloc and reallocarray; then the old size of a block
-// that is resized. PREEXISTING: the alignment, at least 1, and the kind of call that allocates the block.
+// Calls. Extra words: the alignment of aligned calls; the count of calloc and reallocarray; then
+// the old size of a block that is resized. PREEXISTING: the alignment, at least 1, and the kind of
+// call that allocates the block.
 #define PLAN_CALL(X, SYMBOL, words, handler) X(HT_##SYMBOL, SYMBOL, HT_##SYMBOL, 1, words, handler)
 #define PLAN_CALLS(X) \
     PLAN_CALL(X, MALLOC,                          0, MALLOC) \
@@ -70,25 +74,28 @@
     X(80, REALLOC_NEW,        HT_REALLOC,      1, 0, REALLOC_NEW)
 
 // The player's own ops. Number 0 makes zeroed memory a STOP.
-//   WAIT          a dependency. Size field: a thread. Extra: the word number that this thread must have published
-//   COUPLE        like WAIT, but keeps threads as close as they were recorded; no dependency of the program
-//   SAMPLE        bits 8-63: calls since the last SAMPLE or COUNT. Extra: change of live bytes since then (signed).
-//                 Samples resident memory
+//   WAIT          a dependency. Size field: a thread. Extra: the word number that the thread must
+//                 have published
+//   COUPLE        like WAIT, but keeps threads as close as they were recorded
+//   SAMPLE        samples resident memory. Bits 8-63: calls since the last SAMPLE or COUNT. Extra:
+//                 change of live bytes since then (signed)
 //   COUNT         like SAMPLE, without a sample
 //   STATS         queries the allocator's own statistics
 //   TRIM          asks the allocator to return free memory to the kernel
-//   SNAPSHOT      copies the slot table, which holds the address of each block, while all threads stand still
-//   TOUCH         applies to the block of the next call. Bits 8-63: pages (4 KiB, of those that belong to the block alone)
-//                 that the program used. Extra: KiB used from the start of the block; from bit 32 on: how many of these
-//                 pages a TOUCH_LATE writes
-//   TOUCH_LATE    writes more pages of the entry's block. Size field: end of the range among its used pages. Extra:
-//                 start of that range, from bit 32 on the number of used pages, in bit 63 whether the block is from
-//                 calloc; pages used at the start, from bit 32 on pages of the block
-//   PACE          bits 8-63: nanoseconds after the start. A paced thread continues no earlier; else the allocator's clock
-//                 is set to that time
+//   SNAPSHOT      copies the slot table, while no other thread runs
+//   TOUCH         applies to the block of the next call. Bits 8-63: pages that the program used, of
+//                 the 4 KiB pages that belong to the block alone. Extra: KiB used from the start of
+//                 the block; from bit 32 on: how many of the pages a TOUCH_LATE writes
+//   TOUCH_LATE    writes more pages of the entry's block: a range of its used pages. Size field:
+//                 end of the range. Extra: start of the range, from bit 32 on the number of used
+//                 pages, in bit 63 whether the block is from calloc; pages used at the start of the
+//                 block, from bit 32 on pages of the block
+//   PACE          bits 8-63: nanoseconds after the start. A paced thread sleeps until then.
+//                 Otherwise the allocator's clock is set to that time
 //   SWITCH        all threads in one: bits 9-63 are the recorded thread of the ops that follow
 //   JUMP          bits 8-63: words to skip
-//   NEXT_SEGMENT  end of the thread's ops in this window: the stream continues in a later window, or ends
+//   NEXT_SEGMENT  end of the thread's ops in this window: a later window continues the stream, or
+//                 the stream ends
 //   START_THREAD  size field: the thread
 //   SKIPPED       an op of the workload for which the player makes no call
 //   WIDE          bits 8-15: the op. Extra: entry and size; the op's own extra words follow
@@ -122,7 +129,7 @@ enum plan_op { PLAN_OPS(HT_X) PLAN_OP_LIMIT = 128 };
 enum { PLAN_OPS(HT_X) };
 #undef HT_X
 
-// An event kind of a class that is replayed does not compile without a row.
+// An event kind of a class that is replayed needs a row.
 #define PLAN_IF_ALLOC(...)  __VA_ARGS__
 #define PLAN_IF_FREE(...)   __VA_ARGS__
 #define PLAN_IF_RESIZE(...) __VA_ARGS__
@@ -140,8 +147,8 @@ enum { PLAN_OPS(HT_X) };
 HT_EVENT_TABLE(HT_X)
 #undef HT_X
 
-#define PLAN_PUBLISH       0x80u  // other threads depend on this op: publish when it is done
-#define PLAN_SWITCH_EXITED 0x100u // of SWITCH: the thread of the ops before has exited
+#define PLAN_PUBLISH       0x80u  // other threads depend on this op: publish progress after it
+#define PLAN_SWITCH_EXITED 0x100u // SWITCH: the thread of the ops before has exited
 
 enum {
     PLAN_ENTRY_BITS = 24,
@@ -149,8 +156,7 @@ enum {
     PLAN_ENTRY_AT = 8,
     PLAN_SIZE_AT = PLAN_ENTRY_AT + PLAN_ENTRY_BITS,
     PLAN_MAX_OP_WORDS = 5, // WIDE, entry, size, and reallocarray's two
-    PLAN_AHEAD_WORDS =
-        16, // the player prefetches this far ahead, so this many words follow the last stream
+    PLAN_AHEAD_WORDS = 16, // how far the player prefetches: this many words follow the last stream
 };
 _Static_assert(PLAN_SIZE_AT + PLAN_SIZE_BITS == 64, "a call is one word");
 

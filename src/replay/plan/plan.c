@@ -1,4 +1,3 @@
-// Creates, finishes and frees plans.
 #include "replay/plan/plan.h"
 #include "replay/plan/build.h"
 #include "replay/plan/file.h"
@@ -126,8 +125,8 @@ uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position)
     return plan_stream_op_at(p->streams[thread], position);
 }
 
-// Keeps about PLAN_SAMPLES_WANTED of the samples, evenly spaced. Those of a streamed plan become SAMPLEs when they are
-// streamed.
+// Keeps about PLAN_SAMPLES_WANTED of the samples, evenly spaced. If the plan is streamed, the
+// decoder turns them into SAMPLE ops.
 static void thin_samples(struct plan *p)
 {
     size_t step = plan_sample_step(p);
@@ -138,7 +137,7 @@ static void thin_samples(struct plan *p)
     }
 }
 
-// Appends the COUNT and the STOP of a stream.
+// Appends the last COUNT and the STOP of a stream.
 static int stop_stream(struct plan *p, struct plan_stream *s, struct err *e)
 {
     int rc = plan_put_count(p, s, e);
@@ -147,7 +146,7 @@ static int stop_stream(struct plan *p, struct plan_stream *s, struct err *e)
     return rc;
 }
 
-// Frees the blocks that the workload leaves, each by a function that fits the one which allocated it.
+// Frees the remaining blocks, each by a function that matches its allocation.
 static int write_leftovers(struct plan *p, struct plan_header *h, struct err *e)
 {
     int rc = 0;

@@ -8,7 +8,7 @@ int plan_no_memory(struct err *e)
     return err_set(e, -ENOMEM, "out of memory");
 }
 
-// As plan_stream_reserve, in the next window if this one is full.
+// Reserves space like plan_stream_reserve(), in the next window if this one is full.
 static int reserve(struct plan *p, struct plan_stream *s, unsigned n, uint64_t **w, struct err *e)
 {
     int rc = plan_stream_reserve(s, n, w, e);
@@ -37,7 +37,7 @@ int plan_put_call(struct plan *p, struct plan_stream *s, const struct plan_call 
     return plan_stream_number(s, n) < 0 ? plan_no_memory(e) : 0;
 }
 
-// An op of two words that has no number.
+// Appends an op of two words that is not numbered.
 static int put_two_words(struct plan *p, struct plan_stream *s, const uint64_t words[2],
                          struct err *e)
 {
@@ -120,7 +120,7 @@ int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64
                   struct err *e)
 {
     p->facts.dependencies++;
-    if (!position) // satisfied in any case
+    if (!position) // always satisfied
         return 0;
     return put_two_words(p, s, (uint64_t[]){plan_word(PLAN_WAIT, 0, thread), position}, e);
 }
@@ -128,7 +128,7 @@ int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64
 int plan_put_couple(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position,
                     struct err *e)
 {
-    if (!position) // satisfied in any case
+    if (!position) // always satisfied
         return 0;
     return put_two_words(p, s, (uint64_t[]){plan_word(PLAN_COUPLE, 0, thread), position}, e);
 }

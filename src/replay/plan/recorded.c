@@ -1,4 +1,5 @@
-// The recorded program, as fidelity compares it with the replay: its memory samples, live bytes and threads.
+// The recorded program, for the comparison with the replay: samples of its memory, live bytes,
+// threads.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
@@ -16,8 +17,8 @@ int plan_set_samples(struct plan *p, const struct workload_sample *samples, size
     return 0;
 }
 
-// Private memory that the program mapped itself, if its mappings were recorded. A workload has no addresses, so it is
-// not known which of them a munmap removes.
+// Follows the private mappings that the program made itself, if they were recorded. A workload has
+// no addresses, so any munmap counts.
 static void follow_mapping(struct plan *p, const struct workload_op *op)
 {
     static const char private[] = "rw-p anonymous";
@@ -30,7 +31,7 @@ static void follow_mapping(struct plan *p, const struct workload_op *op)
         p->mapped_bytes -= op->size < p->mapped_bytes ? op->size : p->mapped_bytes;
 }
 
-// The sample was taken between the ops so far and the next one.
+// Places a sample between the ops so far and the next one.
 static void locate_sample(const struct plan *p, struct plan_recorded_sample *r)
 {
     r->event = p->facts.events;
@@ -69,9 +70,10 @@ int plan_note_point(struct plan *p, struct err *e)
     return 0;
 }
 
-// Did the program write to most of the memory it allocated? If it had as much private memory as live bytes, its blocks
-// were in use as a whole, those of calloc too. A sample may fall between the allocation of a block and its first use:
-// so an eighth may be missing, and in one sample of eight more than that.
+// Returns true if the program wrote to most of its blocks. If private memory is as large as live
+// bytes, blocks were in use as a whole, including those from calloc. A sample may fall between the
+// allocation of a block and its first use. Therefore an eighth may be missing, and more in one
+// sample of eight.
 static bool used_its_blocks(const struct plan *p)
 {
     size_t compared = 0, missing = 0;
@@ -84,8 +86,9 @@ static bool used_its_blocks(const struct plan *p)
     return compared > 0 && missing <= compared / 8;
 }
 
-// Did it write to most of what it got from calloc? Big blocks of which that was measured stand for all. Else private memory
-// has to do, of which much may be none of the heap's: a program's variables, its own mappings.
+// Returns true if the program wrote to most of its memory from calloc. Decides by the big blocks
+// whose use was measured. Without them, private memory decides, which may also be variables and
+// mappings of the program.
 static bool used_zeroed(const struct plan *p)
 {
     uint64_t bytes = 0, used = 0;
@@ -96,7 +99,7 @@ static bool used_zeroed(const struct plan *p)
     return bytes ? used >= bytes / 2 : used_its_blocks(p);
 }
 
-// Preexisting blocks are live from the start, but may turn up late.
+// Preexisting blocks are live from the start, but their ops may come late.
 void plan_finish_recorded(struct plan *p)
 {
     size_t step = plan_sample_step(p), n = 0;

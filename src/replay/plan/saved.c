@@ -12,29 +12,29 @@
 
 #define SAVED_MAGIC 0x31766173706874ull // "thpsav1"
 
-// Of struct plan, followed by the arrays.
+// The members of struct plan that are saved. The arrays follow.
 struct saved_tail {
     struct plan_facts facts;
-    uint64_t words; // of the plan's own file
+    uint64_t words; // size of the plan's own file
     uint64_t first_stamp, last_stamp;
     uint64_t n_streams, n_recorded, n_points, n_samples;
 };
 
-// Of struct plan_stream. `first` 0: the thread does nothing.
+// The members of struct plan_stream that are saved. `first` 0: a thread without ops.
 struct saved_stream {
     uint64_t first, ops, n_segments, counted_events, live_change;
     struct plan_span span;
 };
 
-// At the end of the file.
+// The last bytes of the file.
 struct saved_trailer {
     uint64_t magic;
     struct plan_key key;
     uint64_t words_at, words_hash, tail_at, tail_hash;
-    uint64_t hash; // of the fields above
+    uint64_t hash; // XXH3 of the members above
 };
 
-// The arrays behind a struct saved_tail.
+// The arrays after a struct saved_tail.
 struct saved_arrays {
     struct saved_stream *streams;
     struct plan_recorded_sample *recorded;
@@ -111,7 +111,8 @@ static int bad(const struct plan *p, const char *what, struct err *e)
     return err_set(e, -EBADMSG, "%s: its saved plan: %s", p->name, what);
 }
 
-// False without a file descriptor, and if the file is shorter. *end is where the trailer begins.
+// Returns false if `fd` cannot be read, or the file is too short. *end is the offset of the
+// trailer.
 static bool get_trailer(int fd, struct saved_trailer *t, uint64_t *end)
 {
     struct stat st;
@@ -136,7 +137,7 @@ static int read_trailer(struct plan *p, const struct plan_key *key, struct saved
     return 0;
 }
 
-// Allocates `n` elements of `size` bytes from what is left of the tail. NULL when there are not as many.
+// Returns the next n elements of the tail, or NULL if the tail is too short.
 static void *next_array(const uint8_t **at, const uint8_t *end, uint64_t n, size_t size)
 {
     void *array = (void *)(uintptr_t)*at;
@@ -156,7 +157,7 @@ static bool split_tail(const struct saved_tail *t, const uint8_t *at, const uint
            (a->samples = next_array(&at, end, t->n_samples, sizeof *a->samples)) && at == end;
 }
 
-// A copy of an array that is never NULL.
+// Returns a copy of an array, also of an empty one. NULL: out of memory.
 static void *copied(const void *array, size_t n, size_t size)
 {
     void *copy = calloc(n + 1, size);
@@ -186,7 +187,7 @@ static int take_streams(struct plan *p, const struct saved_stream *saved, struct
     return p->streams ? 0 : plan_no_memory(e);
 }
 
-// Bytes other than 0 and 1 are no bool.
+// Returns true if all four bytes are valid values of a bool.
 static bool are_flags(const void *a, const void *b, const void *c, const void *d)
 {
     return ((*(const uint8_t *)a | *(const uint8_t *)b | *(const uint8_t *)c |
@@ -275,7 +276,7 @@ int plan_load(struct plan **out, const char *name, const struct plan_settings *s
     if (rc == 0 && !plan_check(p))
         rc = bad(p, "invalid ops", e);
     if (rc < 0) {
-        // The descriptor stays the caller's.
+        // On failure, the descriptor stays the caller's.
         if (p->memory.words)
             munmap(p->memory.words, p->memory.in_file * 8);
         p->memory.words = NULL;
@@ -300,7 +301,7 @@ static bool is_window_good(const struct plan_window *w, const uint8_t *file, uin
            XXH3_64bits(file + w->at, w->words * 8) == w->hash;
 }
 
-// `file` is mapped, and `end` is where its trailer begins.
+// Verifies the mapped `file`, whose trailer begins at `end`.
 static int verify(const char *name, const struct saved_trailer *t, const uint8_t *file,
                   uint64_t end, struct err *e)
 {

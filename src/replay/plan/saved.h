@@ -1,31 +1,33 @@
-// Finished plans in files, so that a plan is made once for many replays. Layout: the windows of a streamed plan, the
-// words of its own file at a multiple of PLAN_FILE_STEP, the rest of struct plan, and a trailer with checksums. All
-// numbers are those of this machine: a plan is for the build that made it.
+// Finished plans in files: a plan is made once for many replays. Layout: the windows of a streamed
+// plan, the words of the plan's own file at a multiple of PLAN_FILE_STEP, the rest of struct plan,
+// and a trailer with checksums. Numbers are in native format: only the build that made a plan can
+// load it.
 #ifndef HEAPTAPE_PLAN_SAVED_H
 #define HEAPTAPE_PLAN_SAVED_H
 
 #include "replay/plan/plan.h"
 
-// What the plan was made of: a hash of workload, settings and build.
+// Hash of the workload, the settings and the build.
 struct plan_key {
     uint64_t words[2];
 };
 
-// Writes what is missing in `out`: of a streamed plan all but its windows, which are there, else all. 0, or the errors of
-// output_write, or -ENOMEM.
+// Appends the plan to `out`. The windows of a streamed plan must be there already. Returns 0,
+// -ENOMEM, or the errors of output_write().
 int plan_save(const struct plan *p, const struct plan_key *key, struct output *out, struct err *e);
 
-// Loads a plan that was saved with that key, made with these settings. `name` is borrowed; `fd` becomes the plan's,
-// unless there is an error. All that the player relies on is checked, of a streamed plan the windows when they are
-// streamed: -EBADMSG if the file is damaged or not what was asked for, -E2BIG if the memory allowed does not suffice.
+// Loads a plan that was saved with that key and made with these settings. `name` is borrowed; on
+// success the plan owns `fd`. Checks everything that the player relies on; windows are checked when
+// they are streamed. Returns 0, -EBADMSG if the file is damaged or has another key, -E2BIG if the
+// plan exceeds the memory allowed, or another negative errno.
 int plan_load(struct plan **p, const char *name, const struct plan_settings *s,
               const struct plan_key *key, int fd, struct err *e);
 
-// Is the file a saved plan, as far as its last bytes tell?
+// Returns true if the file ends like a saved plan.
 bool plan_is_saved(int fd);
 
-// Verifies the checksums of a saved plan, of whatever workload and build. 0, -EBADMSG, -ENOMEM or another negative errno, with
-// the text set.
+// Verifies the checksums of a saved plan of any workload and build. Returns 0, -EBADMSG, -ENOMEM,
+// or another negative errno.
 int plan_verify(const char *name, int fd, struct err *e);
 
 #endif

@@ -73,7 +73,7 @@ int slot_table_free(struct slot_table_pool *p, uint32_t entry)
     return rc < 0 ? rc : p->n >= SLOT_TABLE_SURPLUS;
 }
 
-// Reuses the space of the queue once its first half is empty.
+// Drops the empty part at the start of the queue once it is half of the queue.
 static void compact(struct slot_table *t)
 {
     if (t->first < 64 || t->first < t->n / 2)

@@ -1,5 +1,5 @@
-// Snapshots of the live blocks: which blocks are live at a point of the total order, and the op that makes all threads
-// of the player stand still there while it copies the slot table.
+// Snapshots of the live blocks: which blocks are live at a point of the total order, and the op
+// that copies the slot table there while no other thread runs.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 #include "workload/format.h"
@@ -38,7 +38,7 @@ int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_
         (struct plan_allocation){.at = before ? PLAN_BEFORE_START : p->facts.events,
                                  .site = format_op_site(op),
                                  .thread = thread};
-    // It was live at the snapshot, although it turns up only now.
+    // The block was live at the snapshot, but its op comes later.
     return before && p->has_snapshot ? append(p, &p->snapshots[PLAN_SNAPSHOT_PEAK], op->slot, e)
                                      : 0;
 }
@@ -60,7 +60,7 @@ static int wait_for_op(struct plan *p, struct plan_stream *s, const struct plan_
     return plan_put_wait(p, s, other->number, position, e);
 }
 
-// All ops added so far are done before the SNAPSHOT.
+// Makes the SNAPSHOT wait for all ops so far.
 static int add_snapshot(struct plan *p, struct plan_stream *s, struct err *e)
 {
     int rc = collect_blocks(p, PLAN_SNAPSHOT_PEAK, e);
@@ -79,7 +79,8 @@ int plan_snapshot_before(struct plan *p, struct plan_stream *s, struct err *e)
 {
     if (p->added == p->settings.snapshot_after_ops)
         return add_snapshot(p, s, e);
-    // A thread without ops so far depends on nothing, so it could start before the snapshot.
+    // The first op of a thread may have no dependency, so the thread could start before the
+    // snapshot.
     if (is_past(p) && !s->ops && s->number != p->snapshot_thread)
         return wait_for_op(p, s, p->streams[p->snapshot_thread], p->snapshot_op, e);
     return 0;

@@ -1,4 +1,4 @@
-// Streams the windows of a plan, from its file into the ring that the player maps.
+// Copies the windows of a plan from its file into the ring that the player maps.
 #include "replay/plan/streaming.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -20,13 +20,13 @@ struct streaming {
     int fd;
     struct plan_streaming *head;
     size_t bytes;
-    struct plan_window_segment *segments; // of a window
+    struct plan_window_segment *segments; // in the current window
     size_t segments_capacity;
-    size_t n_sampled; // SAMPLEs so far
+    size_t n_sampled; // samples placed so far
     pthread_t thread;
     bool started;
     _Atomic bool stopped; // the player has ended
-    _Atomic bool done;    // there is nothing left to stream
+    _Atomic bool done;    // all windows were streamed, or one failed
     uint64_t idle_ns;
     int rc;
     struct err e;
@@ -49,8 +49,8 @@ static void set_ready(struct streaming *s)
         futex_wake(&s->head->ready);
 }
 
-// Waits until all threads have left the window before, in whose place window `w` goes. 0, or -ECANCELED when the player
-// has ended.
+// Waits until all threads have left the window that window `w` overwrites. Returns 0, or -ECANCELED
+// if the player has ended.
 static int wait_for_free_space(struct streaming *s, uint64_t w)
 {
     struct plan_streaming *head = s->head;
@@ -117,7 +117,8 @@ static void mark_samples(struct streaming *s, uint64_t w, uint64_t *words)
     }
 }
 
-// Reads a window into `words`, and its segments into s->segments. Those of a saved plan are checked.
+// Reads a window into `words`, and its segments into s->segments. Checks both if the plan was
+// saved.
 static int read_window(struct streaming *s, uint64_t w, uint64_t *words, struct err *e)
 {
     const struct plan_window *window = &s->plan->windows[w];
@@ -144,7 +145,7 @@ static int fill(struct streaming *s, uint64_t w, struct err *e)
     return rc;
 }
 
-// Hands the window to the threads that have ops in it.
+// Publishes the window to the threads that have ops in it.
 static void hand_over(struct streaming *s, uint64_t w)
 {
     size_t n = s->plan->windows[w].segments;
@@ -153,7 +154,8 @@ static void hand_over(struct streaming *s, uint64_t w)
         struct plan_streaming_thread *t = &s->head->threads[s->segments[i].thread];
         uint32_t filled = atomic_load_explicit(&t->filled, memory_order_relaxed);
         t->segments[filled % PLAN_WINDOWS] = s->segments[i].first;
-        // Pairs with player_next_segment(): either the thread sees this segment, or this sees that the thread sleeps.
+        // Pairs with player_next_segment(): either the thread sees this segment, or the exchange
+        // sees that the thread sleeps.
         atomic_store(&t->filled, filled + 1);
         if (atomic_exchange(&t->sleeps, 0))
             futex_wake(&t->filled);
@@ -165,7 +167,7 @@ static void report_failure(struct streaming *s)
     atomic_store(&s->head->failed, 1);
     for (size_t i = 0; i < s->plan->n_streams; i++) {
         struct plan_streaming_thread *t = &s->head->threads[i];
-        atomic_fetch_add(&t->filled, 1); // wakes the thread, which then looks at `failed`
+        atomic_fetch_add(&t->filled, 1); // wakes the thread, which then reads `failed`
         futex_wake(&t->filled);
     }
 }
@@ -190,7 +192,7 @@ static void *stream(void *arg)
 static int map_streaming(struct streaming *s, struct err *e)
 {
     const struct plan_facts *facts = &s->plan->facts;
-    // One more page, because the player prefetches beyond the end.
+    // The player prefetches beyond the last window: map one page more.
     s->bytes = facts->streaming_bytes + facts->window_bytes * PLAN_WINDOWS + 4096;
     s->fd = memfd_create("heaptape-stream", MFD_CLOEXEC);
     if (s->fd < 0 || ftruncate(s->fd, (off_t)s->bytes) < 0)
@@ -223,7 +225,7 @@ static int start_thread(struct streaming *s, struct err *e)
     return 0;
 }
 
-// The thread's segment in the window, whose segments are in s->segments.
+// Returns the thread's segment in s->segments, which belong to window `w`, or NULL.
 static const struct plan_window_segment *segment_of(const struct streaming *s, uint64_t w,
                                                     uint32_t thread)
 {

@@ -12,9 +12,9 @@
 #endif
 
 enum {
-    FIRST_CHUNK_WORDS = 64, // 20,000 threads of a few calls each take 10 MB
+    FIRST_CHUNK_WORDS = 64, // 20,000 threads with a few calls each use 10 MB
     MAX_CHUNK_WORDS = 32768,
-    MAX_CHUNK_SHARE = 64, // of a window
+    MAX_CHUNK_SHARE = 64, // part of a window
     FILE_STEP_WORDS = 1 << 20,
 };
 
@@ -84,8 +84,7 @@ int plan_memory_allocate(struct plan_memory *m, uint64_t n, uint64_t *at, struct
 static void end_segment(struct plan_stream *s)
 {
     struct plan_segment *g = &s->segments[(s->n_segments - 1) % PLAN_WINDOWS];
-    *plan_memory_at(s->memory, s->next++) =
-        PLAN_NEXT_SEGMENT; // in the word that each chunk reserves
+    *plan_memory_at(s->memory, s->next++) = PLAN_NEXT_SEGMENT; // the word that each chunk reserves
     g->end = s->next;
     s->open = false;
     s->next = s->end = s->chunk_words = 0;
@@ -144,7 +143,7 @@ static int begin_segment(struct plan_stream *s, uint64_t at, struct err *e)
     return 0;
 }
 
-// The last word of a chunk is reserved for its JUMP, NEXT_SEGMENT or STOP.
+// Reserves the last word of the chunk for its JUMP, NEXT_SEGMENT or STOP.
 static int add_chunk(struct plan_stream *s, struct err *e)
 {
     uint64_t at, words = next_chunk_words(s);
@@ -156,7 +155,7 @@ static int add_chunk(struct plan_stream *s, struct err *e)
         *plan_memory_at(m, s->next) = (uint64_t)PLAN_JUMP | (at - s->next - 1) << 8;
     if (rc < 0)
         return rc;
-    // One call is cheaper than a page fault for each page. An older kernel does nothing.
+    // One call is cheaper than a page fault for each page. Kernels before 5.14 return an error.
     if (words == MAX_CHUNK_WORDS && !m->window_words)
         madvise((void *)((uintptr_t)(m->words + at) & ~(uintptr_t)4095), words * 8,
                 MADV_POPULATE_WRITE);
@@ -194,14 +193,14 @@ void plan_stream_stop(struct plan_stream *s)
     *plan_memory_at(s->memory, s->next++) = PLAN_STOP;
 }
 
-// Where the thread leaves the window that contains the op.
+// Returns the position at which the thread leaves the window that contains the op.
 static uint64_t leaves_at(const struct plan_stream *s, uint64_t op)
 {
     for (uint64_t i = s->n_segments; i-- > 0 && s->n_segments - i <= PLAN_WINDOWS;) {
         const struct plan_segment *g = &s->segments[i % PLAN_WINDOWS];
         if (op < g->first_op)
             continue;
-        // A window is filled only when all threads have left the one that was PLAN_WINDOWS before it.
+        // A window is filled only after all threads have left the window PLAN_WINDOWS before it.
         return g->window + PLAN_WINDOWS <= s->memory->window ? 0 : g->end;
     }
     return 0;

@@ -1,4 +1,4 @@
-// The windows of a streamed plan, as they are made: each is written to a file when it is full.
+// Writes the windows of a streamed plan to a file, each when it is full.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
@@ -7,14 +7,14 @@
 
 enum {
     MIN_WINDOW_WORDS = 2048,
-    // Big enough that a thread far ahead of the others seldom waits for them.
+    // Large enough that a thread far ahead of the others rarely waits for them.
     MAX_WINDOW_WORDS = 3 << 20, // a ring of 192 MiB
     WINDOW_STEP_WORDS = 512,
 };
 
 uint64_t plan_window_bytes(uint64_t memory_bytes)
 {
-    // Half of the memory allowed is for the ring.
+    // The ring gets half of the memory allowed.
     uint64_t words = memory_bytes / 2 / PLAN_WINDOWS / 8 / WINDOW_STEP_WORDS * WINDOW_STEP_WORDS;
     if (words > MAX_WINDOW_WORDS)
         words = MAX_WINDOW_WORDS;
