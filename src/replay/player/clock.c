@@ -1,9 +1,10 @@
-// The clock that the allocator sees. Many allocators return memory to the kernel some time after its last use (jemalloc's
-// decay, mimalloc's delays), so in a replay at full speed, which takes a part of the program's time, they would return less
-// than in the program. There the clock shows the recorded time instead: PACE ops set it, and it stands still between them.
+// The clock that the allocator sees. Many allocators return memory to the kernel some time after
+// its last use (jemalloc's decay, mimalloc's delays). A replay at full speed takes less time than
+// the program, so they would return less memory. Therefore the clock shows recorded time: PACE ops
+// set the clock, and stop it in between.
 //
-// An allocator is linked against clock_gettime, and the player's comes first in the search order. Through --wrap the player
-// itself calls __wrap_clock_gettime, which is libc's.
+// Allocators call clock_gettime, and the player's comes first in the search order. The player
+// itself calls __wrap_clock_gettime, through --wrap, which calls libc's.
 #include "replay/player/player.h"
 
 #include <dlfcn.h>
@@ -12,9 +13,9 @@
 
 typedef int clock_function(clockid_t, struct timespec *);
 
-static clock_function *of_libc;   // NULL: an allocator's constructor asks before main
-static _Atomic uint64_t set_ns;   // the time shown; 0: it runs
-static _Atomic uint64_t ahead_ns; // of CLOCK_MONOTONIC while it runs
+static clock_function *of_libc; // NULL before main: an allocator's constructor may ask for the time
+static _Atomic uint64_t set_ns; // the time shown; 0: the clock runs
+static _Atomic uint64_t ahead_ns; // distance to CLOCK_MONOTONIC while the clock runs
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 __attribute__((visibility("default"))) int clock_gettime(clockid_t id, struct timespec *t);
@@ -29,7 +30,7 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *t)
     return of_libc ? of_libc(id, t) : (int)syscall(SYS_clock_gettime, id, t);
 }
 
-// Not clock_monotonic_ns: --wrap leaves calls alone that the file itself has a function for.
+// clock_monotonic_ns() cannot be used: --wrap does not apply in the file that defines the function.
 static uint64_t now_ns(void)
 {
     struct timespec t;
@@ -61,7 +62,8 @@ void player_clock_set(uint64_t ns)
 void player_clock_run(void)
 {
     uint64_t set = atomic_load_explicit(&set_ns, memory_order_relaxed), now = now_ns();
-    // A clock never goes back: where the replay took longer than the program, it goes on when the time has come.
+    // A clock never goes back. If the replay took longer than the program, the clock continues from
+    // the present time.
     atomic_store_explicit(&ahead_ns, set > now ? set - now : 0, memory_order_relaxed);
     atomic_store_explicit(&set_ns, 0, memory_order_relaxed);
 }

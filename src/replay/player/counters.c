@@ -1,4 +1,4 @@
-// Hardware counters over the whole replay, for all threads together, where the kernel permits it.
+// Hardware counters of all threads during the replay, if the kernel permits them.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static int open_counter(unsigned i, bool with_kernel)
         .size = sizeof attr,
         .config = events[i].config,
         .disabled = 1,
-        .inherit = 1, // threads that start later count too
+        .inherit = 1, // counts threads that start later
         .exclude_kernel = !with_kernel,
         .exclude_hv = 1,
         .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
@@ -43,7 +43,7 @@ static int open_counter(unsigned i, bool with_kernel)
     return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-// Includes the work of the kernel if that is permitted.
+// Includes the kernel's work if that is permitted.
 void player_counters_init(void)
 {
     struct results *r = player.results;
@@ -67,7 +67,7 @@ void player_counters_start(void)
     }
 }
 
-// A counter that had to share the hardware with others ran for part of the time; its value is scaled to the whole.
+// Scales the value of a counter that shared the hardware and ran only part of the time.
 static uint64_t read_counter(int fd)
 {
     struct {

@@ -1,5 +1,5 @@
-// What particular allocators offer beside the malloc API: thread caches that can be exchanged, statistics, returning
-// free memory to the kernel, and their version.
+// Functions that some allocators offer beyond the malloc API: exchange of thread caches,
+// statistics, trim, version.
 #include "replay/player/player.h"
 
 #include <dlfcn.h>
@@ -8,14 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The thread caches of an allocator when the threads of a workload are all played in one. Allocators may offer the two
-// functions that gperftools' replay tool introduced:
+// Thread caches, for all threads of a workload in one. An allocator may export the two functions
+// that gperftools' replay tool introduced:
 //
-//   bool release_malloc_thread_cache(void **cache)   stores the calling thread's cache and leaves it without one
-//   bool set_malloc_thread_cache(void *cache)        frees the calling thread's cache and gives it this one. NULL: none
+//   bool release_malloc_thread_cache(void **cache)
+//       stores the calling thread's cache and leaves the thread without a cache
+//   bool set_malloc_thread_cache(void *cache)
+//       frees the calling thread's cache and installs `cache`; NULL: no cache
 static bool (*release_cache)(void **);
 static bool (*set_cache)(void *);
-static void **caches; // by recorded thread; NULL: none yet
+static void **caches; // by recorded thread; NULL: no cache yet
 static uint32_t current;
 
 static void find_caches(void)
@@ -28,7 +30,8 @@ static void find_caches(void)
         caches = player_map_shared(player.plan->n_caches * sizeof *caches);
 }
 
-// A thread makes its cache with its first call. The cache of a thread that has exited is freed.
+// A thread creates its cache with its first call. set_cache() frees the cache of a thread that has
+// exited.
 void player_switch(uint32_t thread, bool exited)
 {
     if (!caches)
@@ -42,7 +45,7 @@ void player_switch(uint32_t thread, bool exited)
     player.results->figures.cache_switches++;
 }
 
-enum { TBB_CLEAN_ALL_BUFFERS = 0 }; // of its enum ScalableAllocationCmd
+enum { TBB_CLEAN_ALL_BUFFERS = 0 }; // of enum ScalableAllocationCmd
 
 static int (*mallctl)(const char *, void *, size_t *, void *, size_t); // jemalloc
 static int (*tcmalloc_number)(const char *, size_t *);                 // gperftools
@@ -67,7 +70,8 @@ static uint64_t jemalloc_number(const char *name)
 static size_t put(char *text, size_t size, size_t at, const char *more);
 static size_t put_number(char *text, size_t size, size_t at, unsigned n);
 
-// A figure of jemalloc's bin `bin`: the name with the number between its two parts.
+// Returns a figure of a bin. `before` and `behind` are the parts of its name around the number of
+// the bin.
 static uint64_t jemalloc_bin(const char *before, unsigned bin, const char *behind)
 {
     char name[80];
@@ -84,8 +88,8 @@ static unsigned jemalloc_unsigned(const char *name)
     return mallctl(name, &value, &bytes, NULL, 0) == 0 ? value : 0;
 }
 
-// Free regions of all slabs. 4096 is MALLCTL_ARENAS_ALL. Blocks of the thread caches are not among them: jemalloc counts
-// those as allocated.
+// Returns the bytes of free regions in all slabs. 4096 is MALLCTL_ARENAS_ALL. jemalloc counts
+// blocks in thread caches as allocated.
 static uint64_t jemalloc_bins_unused(struct results_bin bins[RESULTS_BINS])
 {
     uint64_t unused = 0;
@@ -110,7 +114,7 @@ static uint64_t jemalloc_bins_unused(struct results_bin bins[RESULTS_BINS])
 
 static void query_jemalloc(struct results_stats *s)
 {
-    uint64_t epoch = 1; // figures are those of the latest advance
+    uint64_t epoch = 1; // advancing the epoch refreshes the figures
     mallctl("epoch", NULL, NULL, &epoch, sizeof epoch);
     s->allocated_bytes = jemalloc_number("stats.allocated");
     s->active_bytes = jemalloc_number("stats.active");
@@ -126,7 +130,7 @@ static void query_jemalloc(struct results_stats *s)
 
 static void query_tcmalloc(struct results_stats *s)
 {
-    // Free blocks wait in cache_names of threads, of size classes, and between these.
+    // Free blocks are cached per thread, per size class, and in between.
     static const char *const cache_names[] = {"tcmalloc.current_total_thread_cache_bytes",
                                               "tcmalloc.central_cache_free_bytes",
                                               "tcmalloc.transfer_cache_free_bytes"};
@@ -158,7 +162,7 @@ static void query_mimalloc(struct results_stats *s)
     s->mapped_bytes = committed;
 }
 
-// Blocks with a mapping of their own are in hblkhd only.
+// uordblks excludes blocks with their own mapping, which are in hblkhd.
 static void query_libc(struct results_stats *s)
 {
 #if __GLIBC_PREREQ(2, 33)
@@ -328,7 +332,7 @@ static bool tcmalloc_version(char *text, size_t size)
     return true;
 }
 
-// 212 is 2.1.2.
+// Formats the number 212 as 2.1.2.
 static bool mimalloc_version(char *text, size_t size)
 {
     int (*mi_version)(void);

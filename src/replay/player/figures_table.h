@@ -1,8 +1,10 @@
-// THE table of figures. A figure is one number that describes one run of a workload on an allocator.
+// THE table of figures. A figure is one number that describes one run of a workload on an
+// allocator.
 //
-// A new figure is one row here, and one line that measures it: in the player (origin PLAYER) or in
-// replay/figures.c (the other origins). From the table come the struct that the player hands over, the run, the
-// summary over all runs, the JSON and its schema, the text of replay and compare, `report --diff`, and the report.
+// A new figure is one row here and one line that measures it: in the player (origin PLAYER), in the
+// plan's facts (PLAN), or in replay/figures.c (DERIVED). The table generates the struct that the
+// player fills, the summary over all runs, JSON and its schema, the text of replay and compare,
+// `report --diff` and the HTML report.
 #ifndef HEAPTAPE_PLAYER_FIGURES_TABLE_H
 #define HEAPTAPE_PLAYER_FIGURES_TABLE_H
 
@@ -10,14 +12,15 @@
 //
 //   name     member of struct results_figures and union figures, key in JSON
 //   unit     COUNT, BYTES, NS, RATIO (of two figures), SHARE (from 0 to 1)
-//   origin   PLAYER: the player measures it. DERIVED: from other figures of the run. PLAN: known before the run, the
-//            same for all
-//   summary  of all runs of an allocator: MEDIAN, or TYPICAL for the run whose wall time is the median
-//   group    line in the text of replay; COUNTERS and DECODER are objects of their own in JSON
-//   shown    beside the JSON: RUN (in each of its runs), TEXT (of replay), COLUMN (of compare), DIFF, PAGE
-//   ratio    key in JSON of the ratio to the first allocator, which compare and the report show too; NULL: none
+//   origin   PLAYER: measured by the player. DERIVED: computed from other figures of the run. PLAN:
+//            known before the run
+//   summary  of the runs of an allocator: MEDIAN, or TYPICAL for the run of median wall time
+//   group    line in the text of replay; COUNTERS and DECODER are objects in JSON
+//   shown    besides the JSON: RUN (in each of its runs), TEXT (of replay), COLUMN (of compare),
+//            DIFF, PAGE
+//   ratio    key in JSON of the ratio to the first allocator, also shown by compare and the report
 //   better   LESS, MORE, NEITHER
-//   label    for people; after a COUNT, before other values
+//   label    in texts; after a COUNT, before other values
 //   meaning  one sentence without a full stop, for the schema and the reference
 // clang-format off
 #define HT_FIGURES(X) \

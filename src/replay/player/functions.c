@@ -1,4 +1,4 @@
-// Finds the functions that the ops call, and checks that they belong to the allocator asked for.
+// Finds the functions that the ops call, and checks that they belong to the allocator.
 #include "replay/player/null_allocator.h"
 #include "replay/player/player.h"
 
@@ -13,7 +13,7 @@
 
 void *player_functions[HT_KIND_LIMIT];
 
-static void *malloc_base; // load address of the object that malloc is in
+static void *malloc_base; // load address of malloc's object
 
 static void *base_of(void *function)
 {
@@ -26,13 +26,14 @@ static bool is_allocators(void *function)
     return function && base_of(function) == malloc_base;
 }
 
-// Stand-ins for functions that an allocator lacks. libc's own would allocate from libc's heap.
+// Replacements for functions that an allocator lacks. libc's functions would allocate from libc's
+// heap.
 static void *own_memalign(size_t align, size_t size)
 {
     int (*get)(void **, size_t, size_t) =
         (int (*)(void **, size_t, size_t))player_functions[HT_POSIX_MEMALIGN];
     void *block = NULL;
-    // posix_memalign wants at least a pointer's size.
+    // The minimum of posix_memalign is the size of a pointer.
     return get(&block, align < sizeof(void *) ? sizeof(void *) : align, size) ? NULL : block;
 }
 
@@ -106,7 +107,7 @@ static void own_delete_aligned_nothrow(void *block, size_t unused, const void *u
     free(block);
 }
 
-// Functions of C++ or of a newer libc, made from the other functions of the allocator.
+// Functions of C++ or of a newer libc, implemented by other functions of the allocator.
 static void *const stand_ins[HT_KIND_LIMIT] = {
     [HT_MEMALIGN] = own_memalign,
     [HT_ALIGNED_ALLOC] = own_memalign,
@@ -144,7 +145,7 @@ static void remember_library(void *function)
     if (!dladdr(function, &info) || !info.dli_fname)
         return;
     strncpy(found, info.dli_fname, RESULTS_PATH_BYTES - 1);
-    // A library that was preloaded through a descriptor has the descriptor as its name.
+    // A library that was preloaded through a descriptor is named by the descriptor.
     if (strncmp(found, descriptors, sizeof descriptors - 1) == 0) {
         ssize_t n = readlink(info.dli_fname, found, RESULTS_PATH_BYTES - 1);
         if (n > 0)
@@ -162,7 +163,7 @@ static bool is_asked_for(void)
            st.st_ino == r->library_ino;
 }
 
-// `direct` is the function that the loader has bound calls to.
+// `direct` is the function that the loader bound calls to.
 static void check_core(unsigned kind, void *direct)
 {
     player_functions[kind] = direct;
@@ -177,8 +178,9 @@ static bool is_libcs(void *function)
     return base_of(function) == base_of((void *)gnu_get_libc_version);
 }
 
-// libc's functions are used only under libc's malloc, except reallocarray, which calls whatever realloc is in use. The
-// functions of the C++ library also call the malloc and free that are in use.
+// Finds the function of a kind. libc's functions are used only with libc's malloc, except
+// reallocarray, which calls the realloc in use. Functions of the C++ library also call the malloc
+// and free in use.
 static void find(unsigned kind)
 {
     void *function = dlsym(RTLD_DEFAULT, event_infos[kind].symbol);
@@ -195,7 +197,7 @@ static void check_found(unsigned kind)
         player_fail(RESULTS_NO_FUNCTION, NULL, kind, 0, 0);
 }
 
-// Each of these two can stand in for the other, and for all other aligned allocation.
+// Finds posix_memalign and memalign. Each can replace the other and all other aligned allocation.
 static void find_aligned(void)
 {
     find(HT_POSIX_MEMALIGN);

@@ -1,4 +1,5 @@
-// Log-linear histogram: 64 buckets for each power of two, so values are accurate to 1/64 (1.6 %). Malloc-free.
+// Log-linear histogram with 64 buckets for each power of two: values are accurate to 1/64 (1.6 %).
+// Malloc-free.
 #ifndef HEAPTAPE_PLAYER_HISTOGRAM_H
 #define HEAPTAPE_PLAYER_HISTOGRAM_H
 
@@ -7,11 +8,11 @@
 enum {
     HISTOGRAM_STEP_BITS = 6,
     HISTOGRAM_STEPS = 1 << HISTOGRAM_STEP_BITS,
-    HISTOGRAM_VALUE_BITS = 42, // half an hour at 2.6 GHz; longer times count as that
+    HISTOGRAM_VALUE_BITS = 42, // half an hour at 2.6 GHz; the maximum that is stored
     HISTOGRAM_BUCKETS = (HISTOGRAM_VALUE_BITS - HISTOGRAM_STEP_BITS + 1) * HISTOGRAM_STEPS,
 };
 
-// All zero: empty.
+// Valid and empty if all zero.
 struct histogram {
     uint64_t count, sum, max;
     uint64_t buckets[HISTOGRAM_BUCKETS];
@@ -38,15 +39,16 @@ static inline void histogram_add(struct histogram *h, uint64_t value)
 
 void histogram_merge(struct histogram *to, const struct histogram *from);
 
-// The quantile `share` (0 to 1) of the values, as the middle of its bucket, at most max. 0 when there are none.
+// Returns the quantile `share` (0 to 1) as the middle of its bucket, at most max. An empty
+// histogram yields 0.
 uint64_t histogram_quantile(const struct histogram *h, double share);
 
-// The mean of the lowest `share` of the values, from the middles of their buckets: without the few that interrupts and
-// other programs made longer. 0 when there are none.
+// Returns the mean of the lowest `share` of the values, by the middles of their buckets: excludes
+// outliers by interrupts and other programs. An empty histogram yields 0.
 double histogram_trimmed_mean(const struct histogram *h, double share);
 
-// The mean of the values up to `limit`, and how many are above it in *outliers, both to the accuracy of a bucket; exact
-// where none is above it. 0 when there are none.
+// Returns the mean of the values up to `limit`, and in *outliers the number of values above, both
+// to the accuracy of a bucket. Exact if no value is above. An empty histogram yields 0.
 double histogram_mean_up_to(const struct histogram *h, uint64_t limit, uint64_t *outliers);
 
 #endif

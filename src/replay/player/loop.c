@@ -1,5 +1,5 @@
-// The replay loop. Each combination of `timed` and `touch` is a copy of player_loop of its own with both as constants,
-// so that the loop does not even test for what was not asked for.
+// The replay loop. Each combination of `timed` and `touch` is a copy of player_loop() with both as
+// constants, so the loop contains no tests for them.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -12,7 +12,8 @@
 
 enum { PLAYER_PAGE_BYTES = 4096 };
 
-// A stamp before a call, when all earlier work is done. x86: LFENCE waits for all earlier instructions.
+// Returns a stamp before a call, after all earlier work. x86: LFENCE waits for all earlier
+// instructions.
 ALWAYS_INLINE uint64_t stamp_before(void)
 {
 #if defined(__x86_64__)
@@ -21,7 +22,7 @@ ALWAYS_INLINE uint64_t stamp_before(void)
     return clock_counter();
 }
 
-// A stamp after a call, when it is done. RDTSCP waits for all earlier instructions.
+// Returns a stamp after a call. x86: RDTSCP waits for all earlier instructions.
 ALWAYS_INLINE uint64_t stamp_after(void)
 {
 #if defined(__x86_64__)
@@ -39,7 +40,7 @@ ALWAYS_INLINE uint64_t time_begin(bool timed)
     return player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : stamp_before();
 }
 
-// Adds the latency to the call's kind, and to its size class if it has a size.
+// Adds the latency to the call's kind, and to its size class if the call has a size.
 ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, uint64_t begin,
                             const uint64_t *size)
 {
@@ -47,7 +48,7 @@ ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, 
         return;
     uint64_t end =
         player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : stamp_after();
-    // Two CPUs' counters may disagree by some ticks when the thread moves.
+    // Counters of two CPUs may differ by some ticks.
     uint64_t ticks = end > begin ? end - begin : 0;
     unsigned class = size ? results_size_class(*size) : RESULTS_SIZES;
     t->latencies[t->n_latencies++] =
@@ -56,7 +57,7 @@ ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, 
         player_add_latencies(t);
 }
 
-// Writes one byte in each page of [from, to) of the block, the first one at `from`.
+// Writes one byte to each page of [from, to) of the block, the first byte at `from`.
 ALWAYS_INLINE void touch_pages(char *block, size_t from, size_t to)
 {
     *(volatile char *)(block + from) = 1;
@@ -67,18 +68,18 @@ ALWAYS_INLINE void touch_pages(char *block, size_t from, size_t to)
         *(volatile char *)page = 1;
 }
 
-// A large block that grew: its old part is in use by now, and half of the new part is as good a guess as any, since a
-// buffer that is doubled whenever it is full is three quarters full on average.
+// Touches a large block that grew. Its old part is in use. Half of the new part is a guess: a
+// buffer that doubles whenever it is full is three quarters full on average.
 ALWAYS_INLINE void touch_grown(char *block, size_t had, size_t size)
 {
     touch_pages(block, had / 2, had + (size - had) / 2);
 }
 
-// Which of the pages that the program used of a block, of those that belong to it alone: the first ones are at its start, the
-// others at equal distances.
+// The pages of a block that the program used, among the pages that belong to the block alone:
+// `front` pages at the start, the others spread evenly.
 struct player_use {
     uint64_t used, front, from, to;
-    bool zeroed; // by calloc: who asks for zeros reads them, before it writes
+    bool zeroed; // from calloc: the program reads such pages before it writes to them
 };
 
 static __attribute__((noinline)) void touch_used(char *block, size_t size, struct player_use u)
@@ -95,12 +96,12 @@ static __attribute__((noinline)) void touch_used(char *block, size_t size, struc
             (void)*at;
         *at = 1;
     }
-    // All is used: also what is left behind the last page that belongs to the block alone.
+    // All pages are used, so the end of the block after its last whole page is too.
     if (u.to >= pages && u.to > u.from)
         ((volatile char *)block)[size - 1] = 1;
 }
 
-// A block just allocated by a call of `kind`; `had` bytes of it have been written before.
+// A block that a call of `kind` allocated; `had` of its bytes have been written.
 struct player_block {
     unsigned kind;
     uint64_t entry;
@@ -108,9 +109,9 @@ struct player_block {
     size_t had, size;
 };
 
-// Where a realloc found the start of the block in use, that is done already. The block's first page is not among the pages that
-// were measured, unless the recorded allocator aligned it: most programs use the start of what they allocate, except of a block
-// from calloc of which they use nothing else.
+// Touches the pages that TOUCH describes, except those before a realloc. The block's first page is
+// rarely a whole page of the block, so it was not measured. Programs use the start of most blocks;
+// a block from calloc may be unused altogether.
 static __attribute__((noinline)) void touch_measured(struct player_thread *t, struct player_block b)
 {
     uint64_t old = b.had / PLAYER_PAGE_BYTES, late = player.usable_size ? t->touch_late : 0,
@@ -122,13 +123,14 @@ static __attribute__((noinline)) void touch_measured(struct player_thread *t, st
     touch_used(b.block, b.size,
                (struct player_use){t->touch_pages, front, front > old ? old : 0, now,
                                    b.kind == HT_CALLOC});
-    // What is used from the start on ends somewhere in the last of its pages: another one where the block begins elsewhere in
-    // a page than it did when it was recorded.
+    // The used front of a block ends inside a page, which may be another page here than in the
+    // recording.
     if (front && now >= front && end - PLAYER_PAGE_BYTES / 2 < b.size)
         ((volatile char *)b.block)[end - PLAYER_PAGE_BYTES / 2] = 1;
 }
 
-// The plan's file may have been written by others.
+// Touches pages after the allocation. The size is checked, because the plan's file may come from
+// others.
 static __attribute__((noinline)) void touch_late(struct player_thread *t, char *block, uint64_t to,
                                                  uint64_t used, uint64_t pages)
 {
@@ -140,8 +142,9 @@ static __attribute__((noinline)) void touch_late(struct player_thread *t, char *
     t->touch_ns += clock_monotonic_ns() - began_ns;
 }
 
-// Writes to the block as the program may have done; `had` bytes of it have been written before. Programs may never
-// write to most of what they get from calloc: gcc's tables are like that, redis's are not.
+// Writes to the block as the program may have done; `had` of its bytes have been written. Programs
+// may never use most of their memory from calloc: gcc's tables are an example, redis's tables are
+// not.
 ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *block, size_t had,
                                size_t size)
 {
@@ -157,7 +160,7 @@ ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *bl
         touch_pages(block, had, size);
 }
 
-// What the program would do, not the call: its time is measured.
+// Touches a big block. This is the program's work and not the call's, so its time is measured.
 static __attribute__((noinline)) void touch_big(enum results_touch touch, struct player_thread *t,
                                                 struct player_block b)
 {
@@ -191,7 +194,7 @@ ALWAYS_INLINE void wait_for(struct player_thread *t, struct player_waits *w, uin
     struct player_seen *seen = &t->seen[thread % PLAYER_SEEN];
     if (seen->thread == thread && seen->progress >= position)
         return;
-    // Pairs with the release in publish(): all that the other thread did before it is visible.
+    // Pairs with the release in publish(): all earlier work of the other thread is visible.
     uint64_t progress = atomic_load_explicit(&player.lines[thread].progress, memory_order_acquire);
     if (UNLIKELY(progress < position)) {
         player_wait_slow(w, thread, position);
@@ -205,17 +208,18 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
     struct player_line *line = t->line;
     uint64_t progress = t->at->base + (uint64_t)(pc - player.words);
     atomic_store_explicit(&line->progress, progress, memory_order_release);
-    // The load of `wanted` must not overtake the store. The sleeper ensures that with membarrier, which makes this
-    // thread execute a full fence, so only the compiler is fenced here.
+    // The load of `wanted` must not overtake the store. The sleeper's membarrier makes this thread
+    // execute a full fence, so only the compiler needs one here.
     atomic_signal_fence(memory_order_seq_cst);
     if (UNLIKELY(progress >= atomic_load_explicit(&line->wanted, memory_order_relaxed)))
         player_wake(line);
 }
 
-// The function for `kind`, as a pointer of that type.
+// The function for `kind`, with its type.
 #define FUNCTION(kind, type) ((type)player_functions[kind])
 
-// Makes the call, timed when asked for, and returns its value. `bytes` points to the requested size, NULL: none.
+// Makes the call, timed if asked for, and returns its value. `bytes` points to the requested size;
+// NULL: no size.
 #define CALL(kind, call, bytes)                                                                    \
     ({                                                                                             \
         uint64_t begin_ = time_begin(timed);                                                       \
@@ -224,14 +228,14 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
         block_;                                                                                    \
     })
 
-// With RESULTS_TOUCH_VERIFY, before a block is freed.
+// Checks a block before it is freed, with RESULTS_TOUCH_VERIFY.
 #define VERIFY_FREE(kind)                                                                          \
     do {                                                                                           \
         if (touch == RESULTS_TOUCH_VERIFY)                                                         \
             player_verify_free(t, kind, entry);                                                    \
     } while (0)
 
-// As CALL, for a function without a value.
+// Makes a call without a value.
 #define DEALLOCATE(kind, call)                                                                     \
     do {                                                                                           \
         VERIFY_FREE(kind);                                                                         \
@@ -240,7 +244,8 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
         time_end(timed, t, kind, begin_, NULL);                                                    \
     } while (0)
 
-// Allocates a block of `bytes` for the entry. Its old block, if any, is replaced; `had` bytes of that were written.
+// Allocates a block of `bytes` for the entry. Replaces the entry's old block, if any; `had` bytes
+// of it were written.
 #define ALLOCATE(kind, bytes, had, call)                                                           \
     do {                                                                                           \
         size_t bytes_ = (bytes), had_ = (had);                                                     \
@@ -253,9 +258,9 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
         slots[entry] = new_;                                                                       \
     } while (0)
 
-// Reads the next op's first word, moves `pc` behind it, and says so to heaptape, whose watchdog reads it. Prefetches the slot table entry of an op ahead: with a
-// million live blocks that halves the overhead, from 8 to 4 ns per event. An op that is not a call has no entry there,
-// but prefetching a wrong address does no harm.
+// Fetches the next op word, advances pc and publishes it for the watchdog. Prefetches the slot
+// table entry of a later op: with a million live blocks that halves the overhead, from 8 to 4 ns
+// per event. A word that is not a call yields a wrong entry, whose prefetch is harmless.
 #define FETCH()                                                                                    \
     do {                                                                                           \
         __builtin_prefetch(&slots[plan_entry_of(pc[PLAN_AHEAD_WORDS])], 1);                        \
@@ -270,8 +275,8 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
             publish(t, pc);                                                                        \
     } while (0)
 
-// Fast path: the two ops that most workloads consist of, if no thread depends on them, do not go through the switch.
-// The lowest byte of the word tells both.
+// Fast path: the most frequent ops, if they need not publish, bypass the switch. The lowest byte of
+// the word has both op and flag.
 #define NEXT()                                                                                     \
     do {                                                                                           \
         FETCH();                                                                                   \
@@ -294,7 +299,7 @@ typedef void delete_sized_aligned_function(void *, size_t, size_t);
 typedef void delete_nothrow_function(void *, const void *);
 typedef void delete_aligned_nothrow_function(void *, size_t, const void *);
 
-// C++ passes std::nothrow by reference; its content is never read.
+// C++ passes std::nothrow by reference and never reads its content.
 static const char nothrow;
 
 ALWAYS_INLINE void *call_posix_memalign(size_t align, size_t size)
@@ -306,7 +311,7 @@ ALWAYS_INLINE void *call_posix_memalign(size_t align, size_t size)
     return error ? NULL : block;
 }
 
-// The allocator may return a block where the recorded one returned none.
+// The allocator may return a block although the recorded allocator returned NULL.
 ALWAYS_INLINE void *realloc_to_zero(void *block)
 {
     void *rest = realloc(block, 0);
@@ -315,14 +320,14 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
     return NULL;
 }
 
-// Extra word i of the op; the op's row in the table of ops says how many there are.
+// Extra word i of the op. The op's row has the number of extra words.
 #define EXTRA(i)                                                                                   \
     ({                                                                                             \
         _Static_assert((i) < extra_words, "the op's row has fewer extra words");                   \
         pc[i];                                                                                     \
     })
 
-// How the ops of a plan are executed, by the handlers of their rows in replay/plan/ops.h. The loop skips the extra words
+// The handlers of the ops, named in the rows of replay/plan/ops.h. The loop skips the extra words
 // afterwards.
 #define PLAY_MALLOC(SYMBOL)      ALLOCATE(HT_MALLOC, size, 0, malloc(size))
 #define PLAY_FREE(SYMBOL)        DEALLOCATE(HT_FREE, free(slots[entry]))
@@ -374,7 +379,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
 #define PLAY_DEALLOCATE_ALIGNED_NOTHROW(SYMBOL)                                                    \
     DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_aligned_nothrow_function *)(              \
                                 slots[entry], EXTRA(0), &nothrow))
-// free_aligned_sized has the alignment before the size, operator delete after it.
+// free_aligned_sized() expects the alignment before the size, operator delete after it.
 #define PLAY_FREE_ALIGNED_SIZED(SYMBOL)                                                            \
     DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_sized_aligned_function *)(                \
                                 slots[entry], EXTRA(0), size))
@@ -382,7 +387,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
     DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_sized_aligned_function *)(                \
                                 slots[entry], size, EXTRA(0)))
 
-// The program's own call is not known.
+// The program's own call is unknown.
 #define PLAY_PREEXISTING(SYMBOL)                                                                   \
     do {                                                                                           \
         errno = 0;                                                                                 \
@@ -427,7 +432,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
         pc += word >> 8;                                                                           \
     } while (0)
 
-// The first word of the op inside counts as a word of that op.
+// The inner op shares the first word of the WIDE op.
 #define PLAY_WIDE(SYMBOL)                                                                          \
     do {                                                                                           \
         t->calls++;                                                                                \
@@ -452,8 +457,8 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
         return;                                                                                    \
     } while (0)
 
-// Counts the calls of a thread for the comparison with the plan, at no cost for calls of one word: all words between
-// count_from() and count_to() are calls, and ops subtract their words that are not.
+// Count the calls of a thread, at no cost for calls of one word. The words between count_from() and
+// count_to() count as calls, and each op subtracts its other words.
 ALWAYS_INLINE void count_from(struct player_thread *t, const uint64_t *pc)
 {
     t->calls -= (uint64_t)(pc - player.words);

@@ -1,4 +1,5 @@
-// heaptape-replay: heaptape starts it under an allocator, with a plan and memory for the results as open descriptors.
+// heaptape-replay. heaptape starts this program under an allocator, with the plan and the memory
+// for the results as open descriptors.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ static struct player_thread main_thread;
 
 enum { EXIT_FAILED = 1, EXIT_BY_HAND = 2 };
 
-// Only the first thread that fails writes the reason; the others wait for the end of the process.
+// Returns in the first thread that fails. Other threads wait for the end of the process.
 void player_failing(void)
 {
     if (atomic_exchange_explicit(&player.results->failing, 1, memory_order_relaxed)) {
@@ -61,11 +62,11 @@ void player_no_block(struct player_thread *t, unsigned kind, uint64_t size)
     int error = errno;
     bool aligned = kind == HT_PREEXISTING || event_infos[kind].fields & HT_F_ALIGN;
     uint64_t alignment = aligned ? player_alignment(t) : 1;
-    // An alignment of 1 is that of malloc.
+    // An alignment of 1 means malloc.
     if (alignment == 1 ||
         (!is_against_contract(kind, alignment, size) && (!error || error == ENOMEM)))
         player_fail(RESULTS_OUT_OF_MEMORY, t, kind, size, 0);
-    // A TOUCH op is about the block of the next op only.
+    // A TOUCH applies to the next block only.
     t->touches = false;
     t->refused++;
     if (atomic_exchange(&r->refused, 1) == 0) {
@@ -75,7 +76,6 @@ void player_no_block(struct player_thread *t, unsigned kind, uint64_t size)
     }
 }
 
-// Maps part of a file, populated.
 static void *map_file(int fd, int protection, size_t size, uint64_t at)
 {
     void *mapped = mmap(NULL, size, protection, MAP_SHARED | MAP_POPULATE, fd, (off_t)at);
@@ -108,7 +108,7 @@ static void map_results(void)
     atomic_store_explicit(&r->status, RESULTS_STARTED, memory_order_relaxed);
 }
 
-// The words of the ring are numbered on from those of the plan, so they are mapped at that distance.
+// Maps the ring so that its word numbers continue the numbers of the plan's file.
 static void map_streaming(const struct plan_header *h)
 {
     size_t ring_bytes = h->window_words * PLAN_WINDOWS * 8 + PLAN_AHEAD_WORDS * 8,
@@ -145,7 +145,6 @@ static void map_plan(void)
         atomic_store_explicit(&player.lines[i].wanted, UINT64_MAX, memory_order_relaxed);
 }
 
-// Allocates the blocks that existed when the recording began.
 static void play_preexisting(void)
 {
     main_thread.at = player_unthreaded_position();
@@ -160,7 +159,8 @@ static uint64_t time_ns(const struct timeval *t)
     return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_usec * 1000u;
 }
 
-// The measured part: the clock runs from before the first call until the last thread has made its calls.
+// Plays the measured part: the clock runs from before the first call until the last thread has made
+// its calls.
 static void play_all(void)
 {
     struct results *r = player.results;
@@ -210,7 +210,7 @@ static void record_memory(void)
     }
 }
 
-// After the measured part: frees what the workload left, and measures the memory that remains.
+// Frees the leftovers after the measured part, and measures the memory that remains.
 static void play_leftovers(void)
 {
     struct results *r = player.results;
@@ -288,6 +288,6 @@ int main(void)
         player.null_real(true);
     player_find_version(player.results->version, sizeof player.results->version);
     atomic_store_explicit(&player.results->status, RESULTS_DONE, memory_order_release);
-    // Not _exit: allocators print their statistics in destructors.
+    // _exit() would skip the statistics that allocators print in destructors.
     return 0;
 }

@@ -1,4 +1,4 @@
-// Measures the private resident memory of the process, less the player's own.
+// Measures the private resident memory of the process without the player's own.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 static uint64_t page_bytes;
 static uint64_t shared_at_reset; // pages
-static uint64_t own_bytes;       // of private_bytes the player's, libc's and the loader's
+static uint64_t own_bytes;       // private memory of the player, libc and the loader
 
 void player_memory_init(void)
 {
@@ -30,8 +30,9 @@ static const char *next_number(const char *text, uint64_t *n)
     return text;
 }
 
-// The first three numbers of statm are size, resident and shared pages. Shared are those of files and of shared
-// mappings; what is left is anonymous and private. False when it cannot be read.
+// Reads the first three numbers of statm: size, resident and shared pages. Pages of files and
+// shared mappings count as shared; other resident pages are anonymous and private. Returns false
+// with errno set if statm cannot be read.
 static bool read_statm(uint64_t *size, uint64_t *resident, uint64_t *shared)
 {
     char text[128];
@@ -40,8 +41,7 @@ static bool read_statm(uint64_t *size, uint64_t *resident, uint64_t *shared)
         return false;
     text[n] = 0;
     next_number(next_number(next_number(text, size), resident), shared);
-    errno =
-        EBADF; // unless this is what it should be: the allocator may have closed the file and opened another one
+    errno = EBADF; // the allocator may have closed the file and opened another
     return *size && *resident;
 }
 
@@ -72,15 +72,16 @@ void player_reset_peak(void)
     int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return;
-    // 5: the high-water mark becomes what is resident now (proc(5)).
+    // 5: resets the high-water mark to the present size (proc(5)).
     ssize_t n = write(fd, "5", 1);
     (void)n;
     close(fd);
 }
 
-// The kernel keeps the high-water mark of all resident memory. Shared memory grows during a replay, but for pages of a
-// saved plan that the kernel takes back, so the mark less the shared memory at the end, or at the start if that was more,
-// is at most the highest private memory: it catches the peaks between two samples, and is never too high.
+// Returns a lower bound of the highest private memory, which includes peaks between two samples.
+// The kernel keeps the high-water mark of all resident memory. Shared memory grows during a replay,
+// unless the kernel drops pages of a saved plan. The mark minus the shared memory at the end, or at
+// the start if that was more, therefore never exceeds the true peak.
 uint64_t player_peak_private_bytes(void)
 {
     char text[4096];
@@ -114,7 +115,8 @@ static bool object_has(const struct dl_phdr_info *info, uintptr_t address)
     return false;
 }
 
-// The player itself, libc or the loader? Other objects, and their pages, are the allocator's.
+// Returns true for the player, libc and the loader. Pages of other objects count as the
+// allocator's.
 static bool is_own_object(const struct dl_phdr_info *info)
 {
     return object_has(info, (uintptr_t)&player) ||
@@ -122,8 +124,8 @@ static bool is_own_object(const struct dl_phdr_info *info)
            (getauxval(AT_BASE) && object_has(info, getauxval(AT_BASE)));
 }
 
-// Writes to each page of the segment without changing it. Skips what the loader has made read-only, when it had written
-// to it.
+// Writes to each page of the segment without a change, except pages that the loader has made
+// read-only.
 static void touch_segment(uintptr_t from, uintptr_t to, uintptr_t readonly_from,
                           uintptr_t readonly_to)
 {
@@ -134,7 +136,7 @@ static void touch_segment(uintptr_t from, uintptr_t to, uintptr_t readonly_from,
     }
 }
 
-// Makes the kernel copy an object's writable pages now, and not during the replay.
+// Makes the kernel copy an object's writable pages before the replay.
 static int touch_object(struct dl_phdr_info *info, size_t size, void *unused)
 {
     uintptr_t readonly_from = 0, readonly_to = 0;
@@ -158,8 +160,8 @@ static int touch_object(struct dl_phdr_info *info, size_t size, void *unused)
     return 0;
 }
 
-// Also the main thread's stack, which is private: pages that the allocator's deepest call is the first to use would
-// count as the allocator's. The kernel put the program's name last on it.
+// Touches the main thread's stack: pages that the allocator's deepest call used first would count
+// as the allocator's. The program's name is last on the stack.
 static __attribute__((noinline)) void touch_stack(void)
 {
     volatile char stack[256 << 10];
@@ -193,7 +195,7 @@ void player_sample(uint64_t events, uint64_t live_change, bool keep)
     uint64_t live =
         atomic_fetch_add_explicit(&player.live_bytes, live_change, memory_order_relaxed) +
         live_change;
-    // A thread that frees blocks of others may have been counted before them.
+    // A thread that frees blocks of other threads may be counted before them.
     if ((int64_t)live < 0)
         live = 0;
     note_peak(live);

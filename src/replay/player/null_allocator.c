@@ -1,6 +1,6 @@
-// libheaptape-null.so: an allocator that only returns addresses that may be written to, so the time of a replay on it
-// is the replay overhead. The addresses are in a shared mapping, so that they do not count as an allocator's memory;
-// each thread has a small region of its own there, which stays in its cache.
+// libheaptape-null.so: an allocator that only returns writable addresses, so that the time of a
+// replay is the replay overhead. The addresses are in a shared mapping, which does not count as an
+// allocator's memory. Each thread has a small region, which stays in its cache.
 #include "replay/player/null_allocator.h"
 
 #include <errno.h>
@@ -17,11 +17,12 @@
 #define UNLIKELY(x)   __builtin_expect(!!(x), 0)
 
 enum {
-    REGION_BYTES = 64 << 10, // of a thread
-    REGIONS = 1024,          // more threads share them
+    REGION_BYTES = 64 << 10, // per thread
+    REGIONS = 1024,          // further threads share regions
 };
 
-// Real memory, which libc needs for its threads, is never reused. There is less of it where address space is limited.
+// Size of the real memory, which libc needs for threads and which is never reused. Smaller where
+// address space is limited.
 #define REAL_BYTES         ((uint64_t)4 << 30)
 #define REAL_BYTES_LIMITED ((uint64_t)64 << 20)
 
@@ -55,12 +56,12 @@ static void map_memory(void)
 
 EXPORT int heaptape_null_init(uint64_t max_block_bytes)
 {
-    enum { PAGE_BYTES = 4096 }; // pvalloc rounds up to it
+    enum { PAGE_BYTES = 4096 }; // pvalloc rounds up to pages
     regions = map_shared((uint64_t)REGIONS * REGION_BYTES + max_block_bytes + PAGE_BYTES);
     return regions ? 0 : -errno;
 }
 
-// The loader may allocate before this runs; then there is only one thread.
+// The loader may allocate earlier, with a single thread.
 __attribute__((constructor)) static void init(void)
 {
     if (!real_memory)
@@ -77,7 +78,7 @@ static void *allocate_real(size_t align, size_t size)
     uint64_t at = atomic_fetch_add(&real_used, (needed + 15) & ~(uint64_t)15);
     if (at + needed > real_bytes)
         return NULL;
-    // The size is stored before the block, for realloc.
+    // realloc() needs the size.
     uintptr_t block = ((uintptr_t)real_memory + at + 16 + align - 1) & ~(uintptr_t)(align - 1);
     ((size_t *)block)[-1] = size;
     return (void *)block;
@@ -184,7 +185,7 @@ EXPORT size_t malloc_usable_size(void *block)
     return 0;
 }
 
-// C23 and C++ functions, by their names for the linker. Deallocation does nothing.
+// Functions of C23 and C++. Deallocation does nothing.
 #define DEALLOCATE(symbol)                                                                         \
     EXPORT void symbol(void *block);                                                               \
     EXPORT void symbol(void *block)                                                                \

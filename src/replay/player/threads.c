@@ -1,5 +1,5 @@
-// Starts and joins threads. Their stacks are shared mappings, so that they do not count as the allocator's memory, and
-// are used again once their thread has been joined.
+// Starts and joins threads. Their stacks are shared mappings, which do not count as the allocator's
+// memory, and are reused after a join.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 #if defined(__SANITIZE_THREAD__)
-#define STACK_BYTES (8u << 20) // ThreadSanitizer's part of each thread is on it
+#define STACK_BYTES (8u << 20) // includes ThreadSanitizer's data of the thread
 #else
 #define STACK_BYTES (512u << 10)
 #endif
@@ -16,20 +16,20 @@
 enum {
     WORKER_BYTES = 4096,
     MAPPED_WORKERS =
-        16, // at once: the kernel limits the mappings of a process (vm.max_map_count, 65530 by default)
+        16, // mapped at once: the kernel limits mappings (vm.max_map_count, 65530 by default)
 };
 
-// A thread's own memory: this, and its stack above.
+// The start of a thread's own memory. Its stack follows.
 struct worker {
     struct player_thread thread;
     struct player_latency latencies[PLAYER_LATENCIES];
     pthread_t id;
-    struct worker *next; // in the list of those that have exited
+    struct worker *next; // in the list `exited`
     bool at_start;
 };
 _Static_assert(sizeof(struct worker) <= WORKER_BYTES, "a worker's head is a page");
 
-// Latencies of some of the threads: not each needs histograms of its own, which take 3 MB.
+// Latencies of several threads: the histograms of one take 3 MB.
 struct shard {
     pthread_mutex_t lock;
     struct histogram calls[RESULTS_HISTOGRAMS]; // as in struct results
@@ -37,18 +37,18 @@ struct shard {
 
 enum { SHARDS = 16 };
 
-static struct shard *shards; // when calls are timed
+static struct shard *shards; // if calls are timed
 static struct player_latency main_latencies[PLAYER_LATENCIES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct worker *exited;     // can be joined without waiting long
+static struct worker *exited;     // ready to be joined
 static char *unused, *unused_end; // mapped for workers; under the lock
-static uint32_t mapped;           // workers; under the lock
-static uint64_t unjoined,
-    kept; // kept: those that have made their calls and do not exit before `over`; under the lock
-static _Atomic uint32_t exits;    // futex: grows when a thread exits, or is kept
-static _Atomic bool joining;      // somebody waits for that
-static _Atomic uint32_t released; // futex: 1 when the measured part runs
-static _Atomic uint32_t over;     // futex: 1 when it is over
+static uint32_t mapped;           // number of workers; under the lock
+// Both under the lock. kept: threads that have made their calls and do not exit before `over`.
+static uint64_t unjoined, kept;
+static _Atomic uint32_t exits;    // futex: incremented when a thread exits or is kept
+static _Atomic bool joining;      // player_join_all() waits for `exits`
+static _Atomic uint32_t released; // futex: 1 from the start of the measured part
+static _Atomic uint32_t over;     // futex: 1 from its end
 
 static void *map_shared(size_t bytes)
 {
@@ -107,7 +107,7 @@ void player_merge_latencies(void)
 {
     for (unsigned n = 0; shards && n < SHARDS && n < player.plan->n_threads; n++) {
         for (unsigned i = 0; i < RESULTS_HISTOGRAMS; i++) {
-            // Unused histograms must not be read: that would populate their memory.
+            // Reading an unused histogram would populate its memory.
             if ((i >= RESULTS_KINDS || player.plan->by_kind[i]) && shards[n].calls[i].count)
                 histogram_merge(&player.results->calls[i], &shards[n].calls[i]);
         }
@@ -145,7 +145,8 @@ void player_thread_exited(struct player_thread *t)
     pthread_mutex_unlock(&lock);
 }
 
-// libc allocates in pthread_create, and the null allocator must return real memory for that.
+// Creates a thread. pthread_create() allocates, for which the null allocator must return real
+// memory.
 static int create(pthread_t *id, const pthread_attr_t *attributes, void *(*body)(void *), void *arg)
 {
     if (player.null_real)
@@ -156,7 +157,7 @@ static int create(pthread_t *id, const pthread_attr_t *attributes, void *(*body)
     return rc;
 }
 
-// Pairs with player_join_all(): either this sees that somebody waits, or that sees the change.
+// Pairs with player_join_all(): either this thread sees `joining`, or the joiner sees the change.
 static void tell_joiner(void)
 {
     atomic_fetch_add(&exits, 1);
@@ -211,7 +212,8 @@ static struct worker *join_exited(void)
     return worker;
 }
 
-// Memory for one worker from a mapping for several; where address space is short, from one of its own.
+// Returns memory for one worker out of a mapping for several, or if address space is short, a
+// mapping for one.
 static struct worker *map_worker(void)
 {
     const size_t bytes = WORKER_BYTES + STACK_BYTES;

@@ -1,9 +1,10 @@
-// --verify: detects violations of the malloc contract during a replay: blocks that overlap live ones, wrong alignment,
-// blocks that are too small, calloc without zeroes, contents that realloc loses or that the allocator overwrites.
+// --verify: detects violations of the malloc contract: overlapping blocks, wrong alignment, blocks
+// that are too small, calloc without zeros, contents that realloc loses or the allocator
+// overwrites.
 //
-// Every block is filled with a pattern of its own, which is checked when the block is freed or resized and at the end.
-// A shadow map holds one bit for each 8 bytes of address space that are live. So memory that is allocated twice is
-// detected at once, in whichever threads, even if neither has written to it yet.
+// Each block is filled with its own pattern, which is checked when the block is freed or resized
+// and at the end. A shadow map has one bit for each 8 bytes of live address space, so memory that
+// is allocated twice is detected at once, across threads, even before any write.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -14,26 +15,27 @@
 enum {
     GRANULE_BITS = 3, // blocks of less than 16 bytes may be aligned to 8
     ADDRESS_BITS = 48,
-    LEAF_BITS = 26, // bytes of address space in a leaf of the shadow map, whose bits take 1 MiB
+    LEAF_BITS = 26, // address space of a leaf of the shadow map, whose bits use 1 MiB
     LEAF_GRANULES = 1 << (LEAF_BITS - GRANULE_BITS),
     LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS),
-    MALLOC_ALIGN = 16, // malloc's alignment for any type (max_align_t on x86-64 and aarch64)
+    MALLOC_ALIGN = 16, // alignment for any type (max_align_t on x86-64 and aarch64)
     PAGE_ALIGN = 4096,
 };
 
-// The block of an entry of the slot table.
+// The block of an entry.
 struct verified_block {
-    char *block;             // NULL: none
-    uint64_t size;           // without a block: its old size if it is being reallocated, else 0
-    uint64_t seed, position; // of its pattern; word number of its allocation in the plan
-    uint32_t thread;         // of its allocation
+    char *block;             // NULL: no block
+    uint64_t size;           // without a block: the old size during a realloc, else 0
+    uint64_t seed, position; // of the pattern; word number of the allocation in the plan
+    uint32_t thread;         // of the allocation
 };
 
 struct leaf {
     _Atomic uint64_t live[LEAF_GRANULES / 64];
 };
 
-// The check that a thread is at. A signal in it is the allocator's fault: a wild or read-only pointer.
+// The check in progress in this thread. A signal during the check means that the allocator returned
+// a wild or read-only pointer.
 struct check {
     const struct player_thread *thread;
     const struct verified_block *block; // NULL: no check
@@ -73,7 +75,7 @@ static _Noreturn void violated(enum results_violation what, const struct player_
     player_failing();
     r->failed_violation = what;
     r->failed_at = at;
-    if (what != RESULTS_OVERLAP) { // of which the other block has been found already
+    if (what != RESULTS_OVERLAP) { // set by find_other()
         r->other_thread = c->thread;
         r->other_position = c->position;
     }
@@ -85,7 +87,7 @@ static void on_fault(int signal_number, siginfo_t *info, void *context)
     struct results *r = player.results;
     struct check c = check;
     (void)context;
-    if (!c.block || !c.block->block) { // not in a check: as without the handler
+    if (!c.block || !c.block->block) { // outside a check: behave as without a handler
         signal(signal_number, SIG_DFL);
         raise(signal_number);
         return;
@@ -112,7 +114,7 @@ static struct leaf *leaf_of(uint64_t granule)
     return none;
 }
 
-// Marks the block's memory as live or free. False when some of it already was.
+// Marks the block's memory as live or free. Returns false if part of it already was.
 static bool mark(const char *block, uint64_t size, bool live)
 {
     uint64_t first = (uintptr_t)block >> GRANULE_BITS;
@@ -154,7 +156,7 @@ static void fill(char *block, uint64_t from, uint64_t size, uint64_t seed)
         block[from] = (char)pattern_byte(seed, from);
 }
 
-// The first byte that differs from the pattern; `size` when there is none.
+// Returns the offset of the first byte that differs from the pattern, or `size`.
 static uint64_t find_change(const char *block, uint64_t size, uint64_t seed)
 {
     uint64_t at = 0, word;
@@ -176,8 +178,8 @@ static uint64_t find_nonzero(const char *block, uint64_t size)
     return at;
 }
 
-// The alignment that a call must return. C asks for less of a block too small for any type of that alignment;
-// allocators align such blocks to 8.
+// Returns the alignment that a call must return. C permits less for a block too small for any type
+// of that alignment; allocators align such blocks to 8.
 static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, uint64_t size)
 {
     uint64_t usual = size < MALLOC_ALIGN ? 1 << GRANULE_BITS : MALLOC_ALIGN, asked = 1;
@@ -189,8 +191,8 @@ static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, u
     return asked > usual && !(asked & (asked - 1)) ? asked : usual;
 }
 
-// Finds the live block that overlaps. The search is slow, but it is the last thing that is done. Other threads still
-// play, so it may fail.
+// Finds the live block that overlaps, by a slow search right before the end. Other threads still
+// run, so the search may fail.
 static void find_other(const struct verified_block *c)
 {
     struct results *r = player.results;
@@ -238,7 +240,7 @@ void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t en
         violated(RESULTS_LOST_CONTENT, t, kind, c, find_change(block, had, seed));
     if (kind == HT_CALLOC && find_nonzero(block, size) < size)
         violated(RESULTS_NOT_ZEROED, t, kind, c, find_nonzero(block, size));
-    c->seed = position << 20; // the patterns of two ops have no word in common within 8 MiB
+    c->seed = position << 20; // the patterns of two ops share no word within 8 MiB
     fill(block, 0, size, c->seed);
     check.block = NULL;
     atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed);

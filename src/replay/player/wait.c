@@ -1,4 +1,4 @@
-// Waiting for another thread (spin for a short while, then sleep on a futex) and for a point in time.
+// Waiting for another thread, by spinning and then by a futex, and for a point in time.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ void player_futex_wake(_Atomic uint32_t *word)
 
 void player_wait_init(void)
 {
-    // Threads inherit it. By default the kernel may wake a sleeping thread 50 µs too late.
+    // Inherited by threads. By default the kernel may wake a sleeping thread 50 µs late.
     prctl(PR_SET_TIMERSLACK, 1);
     player.can_membarrier =
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
@@ -36,7 +36,8 @@ void player_wait_init(void)
 void player_wake(struct player_line *line)
 {
     atomic_store_explicit(&line->wanted, UINT64_MAX, memory_order_relaxed);
-    // Release: a sleeper that sees the new sequence also sees the new `wanted`, and sets it again if it needs to.
+    // Release: a sleeper that sees the new sequence also sees the new `wanted`, and sets it again
+    // if necessary.
     atomic_fetch_add_explicit(&line->sequence, 1, memory_order_release);
     player_futex_wake(&line->sequence);
 }
@@ -70,7 +71,8 @@ static bool spin(struct player_line *line, uint64_t position)
     return false;
 }
 
-// Without membarrier the publisher's load of `wanted` may overtake its store of progress, so no sleep may be long.
+// Without membarrier, the publisher's load of `wanted` may overtake its store of progress, so each
+// sleep must be short.
 static void sleep_on(struct player_line *line, uint32_t sequence)
 {
     const struct timespec brief = {0, 100000};
@@ -86,7 +88,8 @@ void player_wait_slow(struct player_waits *w, uint32_t thread, uint64_t position
     for (;;) {
         uint32_t sequence = atomic_load_explicit(&line->sequence, memory_order_acquire);
         want(line, position);
-        // Pairs with publish(): either the publisher sees `wanted`, or this thread sees its progress.
+        // Pairs with publish(): either the publisher sees `wanted`, or this thread sees the
+        // progress.
         if (player.can_membarrier)
             syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
         if (is_satisfied(line, position))
@@ -98,7 +101,7 @@ void player_wait_slow(struct player_waits *w, uint32_t thread, uint64_t position
     }
 }
 
-// To sleep and wake up takes about that long; a thread that is early by less goes on.
+// Approximate time of a sleep and a wake-up. A thread that is early by less does not sleep.
 enum { WORTH_SLEEPING_NS = 50000 };
 
 static void sleep_until(uint64_t ns)
