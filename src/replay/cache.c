@@ -19,7 +19,7 @@ static bool is_ours(const struct stat *st)
     return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-// The folder, made if it is not there. NULL if there is none that only the user can write.
+// Returns the folder, which is created if necessary, or NULL if others could write to it.
 static char *find_folder(void)
 {
     const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -33,7 +33,7 @@ static char *find_folder(void)
         return NULL;
     if (parent[0] == '/' && asprintf(&folder, "%s/heaptape", parent) < 0)
         folder = NULL;
-    // With the rights that the XDG Base Directory Specification asks for.
+    // Access rights according to the XDG Base Directory Specification.
     if (folder && mkdir(folder, 0700) < 0 && errno == ENOENT && mkdir(parent, 0700) == 0)
         mkdir(folder, 0700);
     if (folder && (lstat(folder, &st) < 0 || !S_ISDIR(st.st_mode) || !is_ours(&st))) {
@@ -88,7 +88,8 @@ void cache_release(struct cache *c)
     *c = (struct cache){0};
 }
 
-// The key and the path of the plan for these settings. Another heaptape may make another plan, or read another layout.
+// Sets the key and path of the plan for these settings. They depend on the executable, because
+// another build may make another plan or use another layout.
 static bool locate(struct cache *c, const struct plan_settings *s)
 {
     struct stat heaptape;
@@ -128,7 +129,7 @@ bool cache_load(struct cache *c, struct plan **p, const char *name, const struct
     if (rc == 0)
         rc = plan_load(p, name, s, &c->key, fd, NULL);
     if (rc == 0)
-        utimensat(AT_FDCWD, c->path, NULL, 0); // used now
+        utimensat(AT_FDCWD, c->path, NULL, 0); // marks the plan as used
     if (rc < 0)
         close(fd);
     if (rc == -EBADMSG)
@@ -161,7 +162,7 @@ static int list_kept(DIR *folder, struct kept **kept, size_t *n, uint64_t *bytes
     size_t capacity = 0;
     for (struct dirent *d; (d = readdir(folder));) {
         struct stat st;
-        // Also those that a killed process left unfinished.
+        // Includes unfinished files of killed processes.
         if (!strstr(d->d_name, suffix) ||
             fstatat(dirfd(folder), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
@@ -185,7 +186,7 @@ static uint64_t max_bytes(const char *folder, uint64_t kept_bytes)
     return share < CACHE_MAX_BYTES ? share : CACHE_MAX_BYTES;
 }
 
-// Removes the plans used longest ago until there is room for `bytes` more. False: there cannot be.
+// Removes the least recently used plans until `bytes` more fit. Returns false if they cannot fit.
 static bool make_room(const struct cache *c, uint64_t bytes)
 {
     struct kept *kept = NULL;

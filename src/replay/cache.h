@@ -1,7 +1,8 @@
-// Plans that were made for earlier replays, in $XDG_CACHE_HOME/heaptape or ~/.cache/heaptape: a file for each workload (by
-// a hash of its content) and each set of settings that change the plan. The folder and its files must be the user's, and
-// nobody else's to write; otherwise, and where there is no such folder, no plan is kept. What is there is checked like
-// any input: a damaged file is replaced. The plans used longest ago make room for new ones.
+// Plans of earlier replays, in $XDG_CACHE_HOME/heaptape or ~/.cache/heaptape: one file for each
+// workload, by a hash of its content, and each set of settings that affect the plan. Folder and
+// files must belong to the user, and only the user may be able to write to them; otherwise no plan
+// is kept. A kept plan is checked like any input, and replaced if it is damaged. The least recently
+// used plans make room for new ones.
 #ifndef HEAPTAPE_REPLAY_CACHE_H
 #define HEAPTAPE_REPLAY_CACHE_H
 
@@ -10,36 +11,37 @@
 
 enum {
     CACHE_MIN_EVENTS =
-        1 << 20, // the plan of a smaller workload is made in less than 0.1 s, and not kept
+        1 << 20, // smaller workloads are not kept: their plans are made in less than 0.1 s
 };
 #define CACHE_MAX_BYTES                                                                            \
-    (8ull << 30) // of all plans, and at most a quarter of the space that the file system has left
+    (8ull << 30) // for all plans, and at most a quarter of the file system's free space
 
 struct cache {
-    char *folder;        // NULL: no plan is kept
-    char *path;          // of the plan that cache_load looked for …
-    struct plan_key key; // … and its key
+    char *folder; // NULL: no plan is kept
+    char *path;   // path and key of the plan that cache_load() looked for
+    struct plan_key key;
     struct plan_key workload;
-    uint64_t modified; // when the workload was hashed
+    uint64_t modified; // the workload's modification time when it was hashed
 };
 
-// Looks for the folder and hashes the workload, whose position stays. *c is to be released in any case.
+// Finds the folder and hashes the workload, whose position is preserved. Release *c even if no
+// folder was found.
 void cache_init(struct cache *c, const struct workload_file *w);
 void cache_release(struct cache *c);
 
-// Loads the plan for these settings: true, or false when there is none that can be used.
+// Loads the plan for these settings. Returns false if no usable plan is kept.
 bool cache_load(struct cache *c, struct plan **p, const char *name, const struct plan_settings *s);
 
-// The file for the plan that cache_load did not find: in the folder, without a name as long as cache_store has not been
-// called. Where no plan is kept: -ENOENT without a message.
+// Opens a file for the plan that cache_load() did not find; cache_store() gives it its name.
+// Returns 0, -ENOENT without a text if no plan is kept, or another negative errno.
 int cache_open_file(struct cache *c, struct output *out, struct err *e);
 
-// Keeps the finished plan in that file, unless the workload has changed since cache_init or the plan is too big. Another
-// reason why it is not kept is no error either: it is made again then.
+// Keeps the finished plan, whose file is `out`, unless the workload has changed since cache_init()
+// or the plan is too large. Other failures are ignored: the plan is made again next time.
 void cache_store(struct cache *c, const struct plan *p, const struct workload_file *w,
                  struct output *out);
 
-// What cache_load loaded has turned out to be damaged: it is removed.
+// Removes the plan that cache_load() loaded. Call if it is damaged.
 void cache_drop(const struct cache *c);
 
 #endif

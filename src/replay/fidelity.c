@@ -7,14 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-// When memory cannot be judged.
+// Limits beyond which memory is not compared.
 enum {
     FEW_SAMPLES = 5,
-    EARLY_PART = 4,       // the first sample has more than such a part of the peak of live bytes
-    OVERMAPPED_PART = 10, // more than such a part of the samples is overmapped
+    EARLY_PART = 4,       // part of the peak of live bytes that the first sample may have
+    OVERMAPPED_PART = 10, // part of the samples that may be overmapped
 };
 
-// Live bytes after `event` calls in the workload's order, linear between the known points.
+// Returns live bytes after `event` calls in the workload's order, interpolated between the known
+// points.
 static double recorded_live(const struct plan *p, uint64_t event)
 {
     const struct plan_facts *facts = plan_facts(p);
@@ -58,8 +59,9 @@ struct fidelity_live fidelity_live(const struct plan *p, const struct replay_run
     return f;
 }
 
-// The replay's heap at a recorded sample, the `place`th of `places` after as many calls: of the replay's own samples after as
-// many, the one in the same place, or linear between others.
+// Returns the replay's heap at recorded sample `place` of the `places` samples after the same call.
+// If the replay has samples after that call, the one at the same place counts; otherwise
+// interpolates.
 static double replayed_heap(const struct replay_run *run, uint64_t event, size_t place,
                             size_t places)
 {
@@ -81,7 +83,7 @@ static double replayed_heap(const struct replay_run *run, uint64_t event, size_t
            run->figures.baseline_rss_bytes;
 }
 
-// Below 0: the program has not used all of its own mappings.
+// Returns the program's heap, which is negative if most of its own mappings are unused.
 static double heap_of(const struct plan_recorded_sample *r, uint64_t baseline)
 {
     return (double)r->sample.anon_bytes - (double)baseline - (double)r->mapped_bytes;
@@ -100,7 +102,7 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
     const struct plan_recorded_sample *r = plan_recorded_samples(p, &n);
     struct fidelity_memory f = {0};
     double off = 0, bias = 0, sum = 0;
-    size_t first = 0, end = 0; // samples after as many calls
+    size_t first = 0, end = 0; // the samples after the same call
     if (n) {
         f.baseline_bytes = find_baseline(r);
         f.first_live_bytes = r->live_bytes > 0 ? (uint64_t)r->live_bytes : 0;
@@ -131,7 +133,7 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
     return f;
 }
 
-// The beginning (+1) or end (-1) of a thread, at a time or call.
+// The start (+1) or end (-1) of a thread, at a time or call.
 struct boundary {
     double at;
     int step;
@@ -145,7 +147,7 @@ static int by_place(const void *a, const void *b)
     return x->step - y->step; // ends first
 }
 
-// Of where any thread was, the share where two or more were.
+// Returns the share with at least two threads of the total with any thread.
 static double shared_part(struct boundary *boundaries, size_t n)
 {
     double any = 0, several = 0;

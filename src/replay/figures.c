@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-// Words of the table's column `shown`.
+// The words of the column `shown`.
 enum {
     RUN = FIGURE_IN_RUN,
     TEXT = FIGURE_IN_TEXT,
@@ -71,8 +71,8 @@ static double ratio(double a, double b)
     return known_if(b > 0, a / b);
 }
 
-// One line for each row of origin DERIVED. Lines may use the figures of the other origins, and those whose rows come
-// before theirs.
+// One line for each row of origin DERIVED. `value` may use figures of the other origins, and those
+// of earlier rows.
 #define DERIVE(name, value)                                                                        \
     static double derive_##name(const union figures *f)                                            \
     {                                                                                              \
@@ -111,7 +111,7 @@ void figures_derive(union figures *f, const struct plan_facts *facts, bool is_pa
 #undef HT_X
 }
 
-// NAN when one of them is not known.
+// Returns NAN if one of the values is unknown.
 static double median_of(const union figures *const runs[], size_t n, size_t figure)
 {
     double values[MEASURE_MAX_RUNS];

@@ -1,4 +1,4 @@
-// The figures of runs, by the table in replay/player/figures_table.h.
+// The figures of runs: see the table in replay/player/figures_table.h.
 #ifndef HEAPTAPE_REPLAY_FIGURES_H
 #define HEAPTAPE_REPLAY_FIGURES_H
 
@@ -23,7 +23,7 @@ enum figure_group {
     FIGURE_GROUPS,
 };
 
-// Where a figure is shown beside the summary in JSON; bits.
+// Places that show a figure, besides the summary in JSON. Bits.
 enum figure_shown {
     FIGURE_IN_RUN = 1,
     FIGURE_IN_TEXT = 2,
@@ -39,7 +39,7 @@ struct figure_info {
     enum figure_summary summary;
     enum figure_group group;
     unsigned shown;
-    const char *ratio; // NULL: no ratio is shown
+    const char *ratio; // NULL: no ratio
     enum figure_better better;
     const char *label;
 };
@@ -54,10 +54,10 @@ enum {
 
 extern const struct figure_info figure_infos[FIGURES];
 
-// The object of JSON that holds the group's figures; NULL: they are members of the result itself.
+// The JSON object of a group's figures; NULL: the result itself.
 extern const char *const figure_objects[FIGURE_GROUPS];
 
-// Where JSON has the figure in a result: "wall_ns", "counters.cycles".
+// Writes the figure's place in a JSON result: "wall_ns", "counters.cycles".
 enum { FIGURE_PATH_BYTES = 64 };
 char *figure_path(const struct figure_info *info, char path[FIGURE_PATH_BYTES]);
 
@@ -65,7 +65,7 @@ char *figure_path(const struct figure_info *info, char path[FIGURE_PATH_BYTES]);
 const char *figure_unit_name(enum figure_unit unit);
 const char *figure_better_name(enum figure_better better);
 
-// The figures of a run, or of all runs of an allocator. NAN: not known.
+// The figures of a run, or the summary of all runs of an allocator. NAN: unknown.
 union figures {
     struct {
 #define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning) double name;
@@ -75,15 +75,15 @@ union figures {
     double values[FIGURES];
 };
 
-// The figures that the player measured; the other ones become NAN.
+// Sets the figures that the player measured, and all others to NAN.
 void figures_take(union figures *f, const struct results_figures *measured);
 
-// Then: the figures of origin PLAN and DERIVED, from those of the player and the means of memory (mean_rss_bytes,
-// mean_live_bytes). Those without a meaning in this run become NAN.
+// Sets the figures of origin PLAN and DERIVED. Requires the player's figures, mean_rss_bytes and
+// mean_live_bytes. Figures without a meaning in this run become NAN.
 void figures_derive(union figures *f, const struct plan_facts *facts, bool is_paced,
                     bool is_idle_measured);
 
-// The summary of n runs, 1 to MEASURE_MAX_RUNS, `runs` bytes apart; `typical` is the number of the typical run.
+// Summarizes n runs, 1 to MEASURE_MAX_RUNS. `typical` is the number of the typical run.
 void figures_summarize(union figures *f, const union figures *const runs[], size_t n,
                        size_t typical);
 

@@ -72,7 +72,7 @@ static void put_figure(struct json *j, const struct figure_info *info, double v)
         json_put_double(j, info->name, v);
 }
 
-// The figures of one object of JSON: NULL stands for the result itself.
+// Writes the figures of a JSON object. NULL: the result.
 static void put_figures(struct json *j, const union figures *f, const char *object)
 {
     for (size_t i = 0; i < FIGURES; i++) {
@@ -183,7 +183,7 @@ static void put_reported(struct json *j, const char *key, uint64_t bytes)
         json_put_u64(j, key, bytes);
 }
 
-// Memory that the allocator has from the kernel but not in live blocks.
+// Memory that the allocator holds beyond live blocks.
 static uint64_t unused_bytes(const struct results_stats *at)
 {
     if (at->mapped_bytes == RESULTS_UNKNOWN || at->allocated_bytes == RESULTS_UNKNOWN)
@@ -250,7 +250,7 @@ static void put_counters(struct json *j, const struct replay_result *r)
     json_end_object(j);
 }
 
-// Of a workload that was streamed.
+// Writes the figures of a streamed workload, or null.
 static void put_decoder(struct json *j, const struct replay_session *s,
                         const struct replay_result *r)
 {
@@ -356,7 +356,7 @@ static void put_fidelity(struct json *j, const struct replay_session *s,
     put_overlap(j, &f);
     json_key(j, "allocator_time");
     json_begin_object(j);
-    json_put_string(j, "recorded_ns", NULL); // there is one time stamp a call
+    json_put_string(j, "recorded_ns", NULL); // each call has only one timestamp
     json_put_double(j, "replayed_ns", f.allocator_ns);
     json_put_double(j, "recorded_duration_ns", f.recorded_ns);
     put_share(j, "share_of_recorded_duration", f.allocator_ns, f.recorded_ns);
@@ -395,7 +395,7 @@ static void put_refused(struct json *j, const struct replay_run *run)
     json_end_object(j);
 }
 
-// The members of a result, without the braces.
+// Writes the members of a result, without the braces.
 static void put_result(struct json *j, const struct replay_session *s,
                        const struct replay_result *r)
 {
@@ -411,8 +411,7 @@ static void put_result(struct json *j, const struct replay_session *s,
     json_put_u64(j, "big_block_bytes", plan_facts(s->plan)->big_bytes);
     json_put_u64(j, "big_block_measured_bytes", plan_facts(s->plan)->big_known_bytes);
     json_put_u64(j, "big_block_estimated_bytes", plan_facts(s->plan)->big_estimated_bytes);
-    static const char *const threads[] = {"auto", "real", "coupled",
-                                          "one"}; // as the option names them
+    static const char *const threads[] = {"auto", "real", "coupled", "one"}; // values of the option
     json_put_string(j, "memory_threads", threads[replay_session_memory_threads(s)]);
     json_put_double(j, "speed", s->settings.speed > 0 ? s->settings.speed : NAN);
     put_counters(j, r);
@@ -433,7 +432,7 @@ static void put_verified(struct json *j, const struct replay_result *r)
     json_begin_object(j);
     json_put_u64(j, "runs", r->n_runs);
     json_put_u64(j, "blocks", r->runs[0].checked_blocks);
-    json_put_u64(j, "violations", 0); // the first one ends the replay
+    json_put_u64(j, "violations", 0); // the first violation ends the replay
     json_put_u64(j, "refused_calls", (uint64_t)r->runs[0].figures.refused_calls);
     put_refused(j, &r->runs[0]);
     json_end_object(j);
@@ -485,7 +484,7 @@ static void put_ratios(struct json *j, const struct replay_session *s,
     }
 }
 
-// The program itself; null unless it ran.
+// Writes the runs of the real program, or null.
 static void put_real(struct json *j, const struct replay_session *s, const struct replay_result *r)
 {
     static const char *const keys[REAL_FIGURES][2] = {

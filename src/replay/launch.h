@@ -10,27 +10,28 @@
 #include <stdbool.h>
 
 struct launch_outcome {
-    int status; // of wait(2)
-    bool stuck; // it was killed because it no longer made progress
-    int output; // descriptor of the output of the player, at its start; the caller closes it
+    int status; // as by wait(2)
+    bool stuck; // killed because it made no progress
+    int output; // the output of the player, at offset 0; the caller closes it
 };
 
-// Descriptors that become those of results.h in the player, -1: none; and what watches it.
+// The descriptors that the player gets (-1: none) at the numbers in results.h, and its watchdog.
 struct launch_files {
     int plan, results, stream;
     struct watchdog *watchdog;
 };
 
-// Opens the allocator's library in the new process if LD_PRELOAD, which is a list with spaces and colons between the paths,
-// cannot hold its path: launch_environment then names the descriptor. Call it after all other actions.
+// Makes the new process open the allocator's library if LD_PRELOAD cannot hold its path, because of
+// a space or colon. launch_environment() then names the descriptor. Must be the last action.
 void launch_open_library(const struct allocator *a, posix_spawn_file_actions_t *actions);
 
-// Our environment with the allocator's tunables, and with its library as the only preload, or that of `libc` when it has
-// none. NULL: out of memory. The strings but for the first are others'.
+// Returns our environment with the allocator's tunables, and with its library, or without one
+// `libc`, as the only preload. Only the first string is allocated. NULL: out of memory.
 char **launch_environment(const struct allocator *a, const char *libc);
-void launch_environment_free(char **environment); // which may be NULL
+void launch_environment_free(char **environment); // accepts NULL
 
-// Returns when it has exited, or has been killed because the watchdog says that it is stuck.
+// Starts the player and waits until it has ended or was killed by the watchdog. Returns 0, or a
+// negative errno.
 int launch_player(const char *player, const struct allocator *a, const struct launch_files *files,
                   struct launch_outcome *s, struct err *e);
 

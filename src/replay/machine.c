@@ -15,7 +15,7 @@
 
 enum { NOTES_BYTES = 4096, MAX_SEGMENTS = 256 };
 
-// The file's first bytes as text, without the newline at its end.
+// Reads the first line of a file.
 static void read_text(const char *path, char *text, size_t size)
 {
     ssize_t n = -1;
@@ -28,7 +28,7 @@ static void read_text(const char *path, char *text, size_t size)
     text[strcspn(text, "\n")] = 0;
 }
 
-// "model name : X" of x86; other architectures have no such line.
+// Reads "model name : X" of x86; other architectures lack the line.
 static void find_cpu_model(char *model, size_t size)
 {
     char line[256];
@@ -61,12 +61,12 @@ static void find_cpus(struct machine *m)
             n += (size_t)snprintf(m->cpus + n, sizeof m->cpus - n,
                                   i > from + 1 ? "%s%u-%u" : "%s%u", n ? "," : "", from, i - 1);
     }
-    // Half a list says nothing.
+    // A truncated list would mislead.
     if (n >= sizeof m->cpus)
         m->cpus[0] = 0;
 }
 
-// One of two files, depending on the driver; in the second one, 0 stands for yes.
+// Reads one of two files, depending on the driver. In the second, 0 means yes.
 static int find_boost(void)
 {
     char text[8];
@@ -77,7 +77,7 @@ static int find_boost(void)
     return text[0] ? text[0] == '0' : -1;
 }
 
-// The kernel puts the setting in force in brackets.
+// The current setting is in brackets.
 static void find_hugepages(char *setting, size_t size)
 {
     char text[128];
@@ -113,7 +113,7 @@ static void put_hex(const unsigned char *bytes, size_t n, char *text, size_t siz
         snprintf(text + 2 * i, size - 2 * i, "%02x", bytes[i]);
 }
 
-// Looks through the notes of a segment. Their names and contents are padded to 4 bytes.
+// Searches the notes of a segment. Names and contents are padded to 4 bytes.
 static bool find_in_notes(const char *notes, size_t n, char *text, size_t size)
 {
     ElfW(Nhdr) h;

@@ -4,14 +4,15 @@
 
 #include <math.h>
 
-// What recording took is an estimate that may be off by half: it must be so much less than what is left.
+// Maximum estimate for the recording, as a part of the remaining time: the estimate may be off by
+// half.
 #define RECORDING_PART 0.6
 
-// Page faults in big blocks depend on more than the allocator (huge pages): when they are a greater part of the time, what
-// is left of it cannot be told.
+// Maximum part of CPU time in page faults of big blocks. They also depend on huge pages, which
+// makes the remainder uncertain.
 #define USE_PART 0.5
 
-// By how much calls are at most slower in the program than in replay, for its caches: beyond that, one of the two is off.
+// Maximum slowdown of calls by cold caches, from the replay to the program.
 #define MAX_SLOWER 4
 
 static double median_of(const struct replay_result *r, unsigned figure)
@@ -22,7 +23,7 @@ static double median_of(const struct replay_result *r, unsigned figure)
     return r->n_runs ? measure_median(values, r->n_runs) : NAN;
 }
 
-// The null allocator gives out the same pages again and again.
+// Returns a median less the null allocator's, which reuses the same pages all the time.
 static double more_than_null(const struct replay_session *s, const struct replay_result *r,
                              unsigned figure)
 {
@@ -70,7 +71,7 @@ struct program_time program_time(const struct replay_session *s)
         .replayed_calls_ns = r ? program_calls_ns(s, r) : NAN,
         .timed_calls_ns = s->calls_max_ns ? (double)s->calls_min_ns : NAN,
     };
-    // Each is too low, for another reason; fmax passes over NAN.
+    // Both are lower bounds; fmax() ignores NAN.
     t.calls_ns = fmax(t.replayed_calls_ns, t.timed_calls_ns);
     t.missing_reason = missing_reason(s, &t);
     t.share = t.missing_reason ? NAN : t.calls_ns / t.cpu_ns;

@@ -29,14 +29,15 @@ char **replay_real_recorded(const struct replay_session *s)
     return argv;
 }
 
-// Of a line of /proc/PID/status, in kB.
+// Returns the value of a line of /proc/PID/status, which is in kB.
 static uint64_t bytes_of(const char *status, const char *name)
 {
     const char *line = strstr(status, name);
     return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : 0;
 }
 
-// The high-water mark is that of all resident memory: less what is of files or shared now, it covers peaks between looks.
+// Returns the highest private memory so far. The high-water mark counts all resident memory, so
+// file and shared pages are subtracted; it includes peaks between samples.
 static double highest_private(int fd, double so_far)
 {
     char text[4096];
@@ -73,7 +74,7 @@ static int run_once(const struct allocator *a, char *const argv[], struct replay
     char path[64];
     struct rusage usage;
     uint64_t began = clock_monotonic_ns();
-    // A program may bring another allocator than libc's.
+    // The program may link with an allocator itself: preload libc to override it.
     char **environment = launch_environment(a, "libc.so.6");
     if (!environment)
         return err_set(e, -ENOMEM, "out of memory");

@@ -18,7 +18,7 @@ struct shared {
     int fd;
     struct results *results;
     size_t bytes;
-    int wait_status; // of the player
+    int wait_status;
 };
 
 static void shared_release(struct shared *s)
@@ -37,14 +37,14 @@ static void set_lengths(struct results *r, const uint64_t n[4])
     r->snapshot_entries = n[3];
 }
 
-// With arrays of so many samples, statistics, threads, and entries of the slot table.
+// Maps shared memory with arrays for n samples, statistics, threads, and entries of the slot table.
 static int shared_init(struct shared *s, const uint64_t n[4], struct err *e)
 {
     *s = (struct shared){.fd = memfd_create("heaptape-results", MFD_CLOEXEC)};
     s->bytes = sizeof *s->results + n[0] * sizeof *s->results->samples +
                n[1] * sizeof(struct results_stats) + n[2] * sizeof(struct results_span) +
                n[3] * RESULTS_SNAPSHOTS * sizeof(uint64_t) +
-               (n[2] + 2) * sizeof(struct results_position); // one may be lost to their alignment
+               (n[2] + 2) * sizeof(struct results_position); // alignment may take one
     if (s->fd < 0 || ftruncate(s->fd, (off_t)s->bytes) < 0)
         return err_set_errno(e, "cannot create shared memory for the results");
     void *at = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
@@ -104,7 +104,7 @@ static int check_end(const struct run_explained *w, const struct allocator *a,
     return 0;
 }
 
-// An error of the decoder is reported before those that follow from it.
+// Called first, because other errors may follow from the decoder's.
 static int stop_streaming(struct streaming *streaming, struct results *r, struct err *e)
 {
     if (!streaming)
@@ -114,7 +114,7 @@ static int stop_streaming(struct streaming *streaming, struct results *r, struct
     return rc;
 }
 
-// Starts the player and waits until it exits; the results are in `shared`.
+// Starts the player and waits until it exits. The results are in `shared`.
 static int play(const struct plan *p, const struct allocator *a,
                 const struct replay_run_settings *set, struct shared *shared,
                 struct streaming *streaming, struct err *e)
@@ -133,7 +133,7 @@ static int play(const struct plan *p, const struct allocator *a,
     if (rc < 0)
         return rc;
     shared->wait_status = s.status;
-    set_lengths(r, n); // which an allocator may have overwritten
+    set_lengths(r, n); // an allocator may have overwritten them
     rc = stop_streaming(streaming, shared->results, e);
     if (rc == 0)
         rc = check_end(&w, a, r, &s, e);
@@ -161,7 +161,7 @@ static int copy_samples(struct replay_run *run, const struct results *r, struct 
     return 0;
 }
 
-// Means over the calls: each sample stands for half of the calls up to its neighbours.
+// Sets the means over the calls: each sample counts for half of the calls up to its neighbours.
 static void find_means(struct replay_run *run)
 {
     double rss = 0, live = 0, events = 0;
@@ -176,8 +176,9 @@ static void find_means(struct replay_run *run)
     run->figures.mean_live_bytes = events > 0 ? live / events : 0;
 }
 
-// A call that another program or an interrupt suspended says nothing about the allocator, and one of a few milliseconds
-// decides the mean of a million calls. Of fewer than 100 calls the longest may be such a one.
+// Returns the limit above which a call counts as an outlier. Interrupts and other programs delay
+// calls; one delay of some milliseconds would dominate the mean of a million calls. Of fewer than
+// 100 calls, the longest may be an outlier.
 static uint64_t outlier_ticks(const struct histogram *h, double ns_per_tick)
 {
     enum { TIMES = 10, LEAST_NS = 10000 };

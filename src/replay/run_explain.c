@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// The first line of the output of the player and its allocator; "" if there is none.
+// Returns the first line of the output of the player and its allocator, or "".
 static void first_line(int fd, char *text, size_t size)
 {
     ssize_t n = pread(fd, text, size - 1, 0);
@@ -22,7 +22,7 @@ static void first_line(int fd, char *text, size_t size)
 
 enum { WHERE_BYTES = 80, THREADS_BYTES = 400 };
 
-// The op at a position of the plan, for a message.
+// Describes the op at a position of the plan.
 static void where(const struct run_explained *w, uint32_t thread, uint64_t position,
                   char text[WHERE_BYTES])
 {
@@ -42,7 +42,8 @@ static void where(const struct run_explained *w, uint32_t thread, uint64_t posit
         snprintf(text, WHERE_BYTES, " at op %llu of thread %u", (unsigned long long)op, thread);
 }
 
-// A block that cannot be read or written: a wild or read-only pointer, or memory that was unmapped too early.
+// Explains a block that cannot be accessed: a wild or read-only pointer, or memory that was
+// unmapped too early.
 static int explain_unusable(const struct run_explained *w, const struct allocator *a,
                             const struct results *r, struct err *e)
 {
@@ -54,7 +55,7 @@ static int explain_unusable(const struct run_explained *w, const struct allocato
         r->failed_errno == SEGV_ACCERR ? "is read-only or protected" : "is not mapped";
     unsigned long long size = r->failed_size, block = r->failed_at;
     long long byte = (long long)(r->failed_wanted -
-                                 r->failed_at); // may lie before it, in the allocator's header
+                                 r->failed_at); // may precede the block, in the allocator's header
     where(w, r->failed_thread, r->failed_position, at);
     where(w, r->other_thread, r->other_position, allocated);
     if (strcmp(at, allocated) == 0 || r->failed_kind == HT_PREEXISTING)
@@ -66,7 +67,6 @@ static int explain_unusable(const struct run_explained *w, const struct allocato
                    a->name, byte, size, allocated, why, kind, at);
 }
 
-// The allocator violated the malloc contract.
 static int explain_violation(const struct run_explained *w, const struct allocator *a,
                              const struct results *r, struct err *e)
 {
@@ -170,7 +170,8 @@ int run_explain_miscount(const struct run_explained *w, const struct allocator *
         a->name, (unsigned long long)r->calls_made, (unsigned long long)plan_facts(w->plan)->calls);
 }
 
-// What a thread is at: "malloc of 24 bytes at op 3 of thread 0". 0 if it is at nothing that belongs into the pass.
+// Describes the current op of a thread, like "malloc of 24 bytes at op 3 of thread 0". Returns 0 if
+// the thread has no op, or if its op does not match `waiting`.
 static size_t describe_thread(const struct run_explained *w, uint64_t thread, bool waiting,
                               char *text, size_t size)
 {
@@ -201,7 +202,7 @@ static size_t describe_thread(const struct run_explained *w, uint64_t thread, bo
                             (unsigned long long)at.size, place);
 }
 
-// What each thread is at: first those in a call, then those that wait.
+// Describes the ops of all threads: calls, then waits.
 static void describe_threads(const struct run_explained *w, char text[THREADS_BYTES])
 {
     uint64_t more = 0;

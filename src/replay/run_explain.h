@@ -1,4 +1,4 @@
-// Why a run failed, as a message. Internal to run.c.
+// Sets the text of the error after a failed run. Internal to run.c.
 #ifndef HEAPTAPE_REPLAY_RUN_EXPLAIN_H
 #define HEAPTAPE_REPLAY_RUN_EXPLAIN_H
 
@@ -6,17 +6,17 @@
 #include "replay/plan/streaming.h"
 #include "replay/player/results.h"
 
-// What was replayed.
+// The run.
 struct run_explained {
-    const struct plan *plan;         // NULL: nothing, the allocator was only probed
-    const struct watchdog *watchdog; // that watched it
+    const struct plan *plan; // NULL: a probe without a plan
+    const struct watchdog *watchdog;
 };
 
-// The player reported why it stopped: the error, with its text.
+// The player reported a failure.
 int run_explain_failure(const struct run_explained *w, const struct allocator *a,
                         const struct results *r, struct err *e);
 
-// The player reached the end without making the calls of the plan: -EBADMSG, with the text.
+// The player reached the end without making exactly the calls of the plan: -EBADMSG.
 int run_explain_miscount(const struct run_explained *w, const struct allocator *a,
                          const struct results *r, struct err *e);
 

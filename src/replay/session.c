@@ -73,7 +73,7 @@ static void report_read(void *context, uint64_t ops)
     progress_update(context, ops);
 }
 
-// How many ops to expect, and what else the summary says of the recorded program.
+// Returns the expected number of ops, and stores what the summary has about the recorded program.
 static uint64_t read_summary(struct replay_session *s, const struct workload_file *w)
 {
     struct workload_summary summary;
@@ -86,7 +86,8 @@ static uint64_t read_summary(struct replay_session *s, const struct workload_fil
     return summary.events;
 }
 
-// The length of a stamp at the speed. A replay at full speed sets the allocator's clock.
+// Sets the length of a timestamp's unit at the speed. At full speed it serves the allocator's
+// clock.
 static int set_pace(struct replay_session *s, const struct workload_file *w, struct err *e)
 {
     const struct workload_header *h = workload_reader_header(w->reader);
@@ -99,20 +100,20 @@ static int set_pace(struct replay_session *s, const struct workload_file *w, str
     return 0;
 }
 
-// Samples have stamps even where ops have none, but then they cannot be put between the ops.
+// Samples always have timestamps. If the ops lack them, samples cannot be placed between ops.
 static int set_samples(struct replay_session *s, struct err *e)
 {
     const struct workload_sample *samples;
     size_t n;
     if (!workload_reader_header(s->input->reader)->has_stamps)
         return 0;
-    // Errors of the file are reported when it is read as a whole.
+    // Errors of the file are reported when the ops are read.
     int rc = workload_read_samples(s->input->reader, &samples, &n, NULL);
     s->has_samples = rc == 0 && n > 0;
     return s->has_samples ? plan_set_samples(s->plan, samples, n, e) : 0;
 }
 
-// Of a streamed plan: where it is kept, else where temporary files go.
+// Opens a file for a streamed plan, in the cache or among temporary files.
 static int open_plan_file(struct replay_session *s, struct err *e)
 {
     s->plan_settings.file = &s->plan_file;
@@ -154,7 +155,7 @@ static int make_plan(struct replay_session *s, struct err *e)
     return rc;
 }
 
-// Keeps the plan whole if the memory allows it.
+// Makes a plan in memory, or if it does not fit, a streamed plan.
 static int make_fitting_plan(struct replay_session *s, uint64_t expected, struct err *e)
 {
     enum { MIN_OP_BYTES = 8 };
@@ -203,7 +204,7 @@ bool replay_session_needs_input(const struct replay_session *s)
     return s->settings.fragmentation;
 }
 
-// Where the next run for that purpose goes.
+// Returns the place for the result of the next run.
 static struct replay_run *place_for(struct replay_result *r, enum run_purpose purpose)
 {
     switch (purpose) {
@@ -234,7 +235,7 @@ bool replay_session_memory_apart(const struct replay_session *s)
            replay_session_memory_threads(s) == REPLAY_THREADS_COUPLED;
 }
 
-// Repeats a run with coupled threads, whose memory counts.
+// Repeats a run with coupled threads, and takes its memory figures.
 static int run_for_memory(struct replay_session *s, const struct replay_result *r,
                           struct replay_run_settings settings, struct replay_run *run,
                           struct err *e)
@@ -305,7 +306,7 @@ struct measure_ratio replay_session_ratio(const struct replay_session *s,
     return measure_ratio(of, n, to, n_to);
 }
 
-// Each run's replay overhead is that of the null allocator's run in the same round.
+// The replay overhead of a run comes from the null allocator's run in the same round.
 static void sum_up(struct replay_result *r, const struct replay_result *null)
 {
     const union figures *runs[MEASURE_MAX_RUNS];
@@ -334,7 +335,6 @@ static int prepare_null(struct replay_session *s, struct err *e)
     return 0;
 }
 
-// Every so many calls, or where the recorded program asked for statistics.
 static bool has_stats(const struct replay_session *s)
 {
     return !s->settings.verify && plan_facts(s->plan)->stats_samples > 0;

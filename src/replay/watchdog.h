@@ -1,4 +1,4 @@
-// Finds out that a replay no longer makes progress, and what each of its threads is at. Internal to run.c.
+// Detects a replay without progress, and finds the current op of each thread. Internal to run.c.
 #ifndef HEAPTAPE_REPLAY_WATCHDOG_H
 #define HEAPTAPE_REPLAY_WATCHDOG_H
 
@@ -8,34 +8,34 @@
 #include <stdbool.h>
 
 struct watchdog {
-    const struct plan *plan;           // NULL: the allocator is only probed
+    const struct plan *plan;           // NULL: a probe without a plan
     const struct streaming *streaming; // NULL: the plan is not streamed
     const struct results *results;
     const struct results_position
-        *positions; // of the threads, and of the main thread before and after them
+        *positions; // one per thread, and one for the main thread before and after they run
     uint64_t n_threads;
-    uint64_t timeout_ns; // 0: wait forever
-    uint64_t seen;       // of the positions
-    uint64_t still_ns;   // so long without a change
+    uint64_t timeout_ns; // 0: no limit
+    uint64_t seen;       // hash of the positions
+    uint64_t still_ns;   // time without a change
 };
 
-// Before the player starts: what it writes later is not believed.
+// Call before the player starts: the lengths in `r` are not trusted afterwards.
 void watchdog_init(struct watchdog *w, const struct plan *p, const struct streaming *streaming,
                    struct results *r, uint64_t timeout_ns);
 
-// Nanoseconds to wait between two calls of watchdog_is_stuck.
+// Nanoseconds between two calls of watchdog_is_stuck().
 uint64_t watchdog_interval_ns(const struct watchdog *w);
 
-// After another interval: has no thread made progress for the timeout? Threads that sleep until their next call is due,
-// and those that wait for the decoder, are not stuck.
+// Call after each interval. Returns true if no thread made progress for the timeout. Threads that
+// sleep until a call is due or wait for the decoder do not count as stuck.
 bool watchdog_is_stuck(struct watchdog *w);
 
-// The op that a thread is at. False when it has not started, has ended, or is not known. Number n_threads: the main
-// thread before and after the threads.
+// Finds the current op of a thread. Thread n_threads: the main thread before and after the others.
+// Returns false if the thread has not started or has ended, or the op cannot be read.
 struct watchdog_op {
     unsigned op; // enum plan_op
     uint64_t size;
-    uint64_t position; // as in struct results, failed_position
+    uint64_t position; // like failed_position in struct results
 };
 bool watchdog_op_of(const struct watchdog *w, uint64_t thread, struct watchdog_op *op);
 
