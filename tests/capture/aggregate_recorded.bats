@@ -85,7 +85,7 @@ live_is() {
   live_is 5000000
   grow 10 10
   # The process that writes the file sees the end of what it reads.
-  is_cut_off() { heaptape stat a.hta && has "$stderr" "the recorder ended before the recording"; }
+  is_cut_off() { heaptape stat a.hta && has "$stderr" "the recorder was killed before the recording ended"; }
   wait_until is_cut_off
 }
 

@@ -129,7 +129,7 @@ needs_root() {
   wait_until grep -q '^State:.Z' /proc/"$started"/status
   attach
   [ "$status" -eq 125 ]
-  [ "$output" = "heaptape: $started: its main thread has ended, and /proc shows nothing of the others' memory" ]
+  [ "$output" = "heaptape: $started: its main thread has ended, so /proc does not show its memory" ]
   kill -0 "$started"
 }
 

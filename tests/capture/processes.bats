@@ -87,7 +87,7 @@ run_way() {
     if [[ "$stderr" == *"Cannot allocate memory"* ]]; then
       refused=$((refused + 1))
       # Each call is counted, with those of the C library.
-      grep -qE "^heaptape: process [0-9]+ \(calls\) was not recorded: no spool could be made for it: Cannot allocate memory \(its data segment is limited to $kib KiB\) \(4000[0-9] calls\)" <<<"$stderr"
+      grep -qE "^heaptape: process [0-9]+ \(calls\) was not recorded: its spool could not be created: Cannot allocate memory \(its data segment is limited to $kib KiB\) \(4000[0-9] calls\)" <<<"$stderr"
     else
       expect "one line" [ "${#stderr_lines[@]}" -eq 1 ]
       [ "$("$HEAPTAPE" dump t.ht | grep -c ' malloc(100) = ')" -eq 20000 ]
@@ -107,7 +107,7 @@ run_way() {
   run --separate-stderr bash -c 'ulimit -f 8; exec "$0" record -f -o t.ht -- ls' "$HEAPTAPE"
   fails_with 125 "ls: nothing was recorded: " "its file size was limited to 8 KiB"
   run --separate-stderr bash -c 'ulimit -f 64; exec "$0" record -f -o t.ht -- ls' "$HEAPTAPE"
-  fails_with 125 "ls: nothing was recorded: no spool could be made for it: File too large (its file size is limited to 64 KiB)"
+  fails_with 125 "ls: nothing was recorded: its spool could not be created: File too large (its file size is limited to 64 KiB)"
 }
 
 @test "a program that limits its address space and uses all of it" {

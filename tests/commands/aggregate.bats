@@ -98,7 +98,7 @@ END
   heaptape stat a.hta
   [ "$status" -eq 0 ]
   has "$(tr -s ' ' <<<"$output")" "live at end 462 B"
-  has "$stderr" "a.hta: the recorder ended before the recording"
+  has "$stderr" "a.hta: the recorder was killed before the recording ended"
 }
 
 @test "aggregate: the totals of several processes are those of the trace" {

@@ -40,7 +40,7 @@ adds_up() {
   # Neither a file nor, since the recorder is limited, too, a place in the session's.
   run --separate-stderr timeout -k 1 120 bash -c 'ulimit -f 100; exec "$0" record -o - -- known _exit 10000 >/dev/null' "$HEAPTAPE"
   expect "status" [ "$status" -eq 125 ]
-  has "$stderr" "nothing was recorded: no spool could be made for it: File too large"
+  has "$stderr" "nothing was recorded: its spool could not be created: File too large"
   # A recorder without such limits has places in its session, which those take that have no files.
   run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht -- bash -c 'ulimit -f 100; known _exit 10000'
   at_least 110000 events
@@ -69,7 +69,7 @@ is_said_exactly() {
   program='(ulimit -v $0; exec known _exit 500); exec known _exit 100000'
   all_calls sh -c "$program" 4000000
   run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht --max-size 64K -- sh -c "$program" 4000
-  has "$stderr" "(known) was not recorded: no spool could be made for it: Cannot allocate memory (its address space is limited to 4000 KiB) (5500 calls)"
+  has "$stderr" "(known) was not recorded: its spool could not be created: Cannot allocate memory (its address space is limited to 4000 KiB) (5500 calls)"
   has "$stderr" "the recording stopped at --max-size"
   is_said_exactly
   adds_up "$(events)"
@@ -96,7 +96,7 @@ records_beside() {
   records_beside 1k
   all=$(events)
   records_beside 70m
-  has "$stderr" "(known) was not recorded: no spool could be made for it: No space left on device (220000 calls)"
+  has "$stderr" "(known) was not recorded: its spool could not be created: No space left on device (220000 calls)"
   is_said_exactly
   adds_up "$(events)"
 }

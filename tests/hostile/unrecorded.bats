@@ -151,7 +151,7 @@ END
   says plain "libheaptape.so never started in it; its address space was limited to $least KiB"
   missed 1
   records bash -c 'ulimit -v 4000; exec ./plain'
-  says plain "no spool could be made for it: Cannot allocate memory"
+  says plain "its spool could not be created: Cannot allocate memory"
   missed 1
   records bash -c 'ulimit -v 400000; exec ./plain'
   missed 0
@@ -283,7 +283,7 @@ not_seen() {
 
 @test "unrecorded: a file-size limit is not an own malloc" {
   run --separate-stderr timeout -k 1 120 bash -c 'ulimit -f 100; exec "$0" record -o - -- ./plain >/dev/null' "$HEAPTAPE"
-  fails_with 125 "nothing was recorded: no spool could be made for it: File too large"
+  fails_with 125 "nothing was recorded: its spool could not be created: File too large"
 }
 
 @test "unrecorded: AddressSanitizer, and with its check of the order turned off" {
@@ -291,10 +291,10 @@ not_seen() {
   # It lives for a millisecond: on a busy machine it may end before it could be looked at, which is then said.
   for _ in 1 2 3 4 5 6 7 8 9 10; do
     records sh -c './asan 200000; ./plain; :'
-    [[ "$stderr" == *"it ended before it could be looked at"* ]] || break
+    [[ "$stderr" == *"it ended before it could be examined"* ]] || break
   done
   if [ -z "${stderr##*(asan)*}" ]; then
-    says asan "uses AddressSanitizer, which ends it when another library is preloaded"
+    says asan "uses AddressSanitizer, which aborts if another library is preloaded"
     missed 1
   fi
   records sh -c 'ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 ./asan 200000; :'

@@ -105,7 +105,7 @@ static void test_growth_says(void **state)
     for (uint64_t s = 0; s <= 20; s++)
         assert_false(sees(&w, s, 100));
     assert_true(sees(&w, 21, 151));
-    assert_memory_equal(reason, "rss+50%: process 77 has 151.0 MiB, and had 100.0 MiB ", 50);
+    assert_memory_equal(reason, "rss+50%: process 77 has 151.0 MiB, up from 100.0 MiB ", 50);
     assert_false(sees(&w, 22, 151));
     watch_release(&w);
 }
@@ -147,7 +147,7 @@ static void test_end(void **state)
     assert_false(ends("oom", 0));
     assert_false(ends("oom", 15));
     assert_true(ends("oom", 9));
-    assert_string_equal(reason, "oom: SIGKILL terminated the program, perhaps for want of memory");
+    assert_string_equal(reason, "oom: SIGKILL terminated the program, perhaps by the OOM killer");
 }
 
 static void test_pressure(void **state)

@@ -125,7 +125,7 @@ static int get_frames(struct stat_reading *r, struct err *e)
     if (rc > 0 &&
         (f.type != AGGREGATE_SESSION || fields_get_session(f.data, f.size, &r->s->session) < 0 ||
          !r->s->session.clock_hz))
-        return err_set(e, -EBADMSG, "%s: the first frame is not that of a session", r->s->name);
+        return err_set(e, -EBADMSG, "%s: the first frame is not a SESSION frame", r->s->name);
     r->s->stack_sample_bytes = r->s->session.stack_sample_bytes;
     while (rc > 0 && !r->over && (rc = frame_next(&r->frames, &f, e)) > 0) {
         rc = get_frame(r, &f);
@@ -137,7 +137,7 @@ static int get_frames(struct stat_reading *r, struct err *e)
         rc = 1;
     }
     if (rc == 0)
-        return err_set(e, -ENODATA, "%s: is cut off: it has no last frame", r->s->name);
+        return err_set(e, -ENODATA, "%s: is cut off: the END frame is missing", r->s->name);
     return rc < 0 ? rc : 0;
 }
 
@@ -151,7 +151,7 @@ static int finish(struct stat_reading *r, const struct input *in)
     s->duration_ns = trace_stamp_ns(&s->session, r->end.stamp);
     s->under_way = r->end.state == AGGREGATE_UNDER_WAY;
     if (r->end.state == AGGREGATE_CUT_OFF)
-        err_set(&s->cut, 0, "%s: the recorder ended before the recording", s->name);
+        err_set(&s->cut, 0, "%s: the recorder was killed before the recording ended", s->name);
     s->partial = s->under_way;
     s->file_bytes = in->size_bytes ? in->size_bytes : in->offset;
     return file_stat_finish(s);

@@ -296,5 +296,5 @@ int aggregate_write(const struct aggregate_settings *s, struct err *e)
 int aggregate_check(const struct aggregate_settings *s, struct err *e)
 {
     return output_check_aside(s->path, s->force,
-                              "which an aggregate has to be: it is replaced again and again", e);
+                              "but an aggregate must be, because it is replaced periodically", e);
 }

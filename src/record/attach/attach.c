@@ -309,7 +309,8 @@ static int find_caller(struct caller *c, struct tracees *t, struct attach_result
     if (!found)
         return err_set(
             e, -EBUSY,
-            "%ld: no thread called malloc within %u s or waited in a system call that can be interrupted",
+            "%ld: no thread called malloc within %u s or waited in a system call that can be "
+            "interrupted",
             (long)t->remote->pid, (unsigned)(ENTRY_NS / MS(1000)));
     return take(c, t, who, result, e);
 }
@@ -519,8 +520,8 @@ static int join(struct caller *c, const struct attach_how *how, struct err *e)
     if (rc == 0 && (int)error == ENOLINK)
         return err_set(
             e, -ENOTSUP,
-            "%ld: a function of --wrap is called directly, not through the loader's tables; link its allocator "
-            "as a shared library, or libheaptape.so into the program",
+            "%ld: a function of --wrap is called directly, not through the loader's tables; link "
+            "its allocator as a shared library, or libheaptape.so into the program",
             (long)c->tracees->remote->pid);
     return rc < 0 || !(int)error
                ? rc
@@ -638,8 +639,8 @@ static int check_names(struct remote *r, const struct spool_wrap *names, struct 
         if (names->names[i][0] && !remote_last_function(r, names->names[i]))
             return err_set(
                 e, -ENOTSUP,
-                "%ld: no object exports %s: it is static; link its allocator as a shared library, or "
-                "libheaptape.so into the program",
+                "%ld: no object exports %s: it is static; link its allocator as a shared "
+                "library, or libheaptape.so into the program",
                 (long)r->pid, names->names[i]);
     }
     return 0;

@@ -486,7 +486,7 @@ static int walk_mapped(struct heap_walk *w)
     if (m.pagemap >= 0)
         close(m.pagemap);
     if (rc == 0 && (m.n != (uint64_t)w->parameters.n_mmaps || m.bytes != w->parameters.mmapped_mem))
-        rc = err_set(w->e, -EAGAIN, "%llu of its %d blocks with mappings of their own were found",
+        rc = err_set(w->e, -EAGAIN, "only %llu of its %d separately mapped blocks were found",
                      (unsigned long long)m.n, w->parameters.n_mmaps);
     return rc;
 }
@@ -560,7 +560,7 @@ int blocks_check(struct remote *r, const char *version, struct err *e)
     int minor = 0, end = 0;
     if (sscanf(version, "2.%d%n", &minor, &end) != 1 || version[end] || minor < FIRST_VERSION ||
         minor > LAST_VERSION)
-        return err_set(e, -ENOTSUP, "the heap of glibc %s is not known", version);
+        return err_set(e, -ENOTSUP, "the heap layout of glibc %s is unknown", version);
     return remote_is_libc(r, remote_function(r, "malloc"))
                ? 0
                : err_set(e, -ENOTSUP, "its malloc is not glibc's");

@@ -319,8 +319,8 @@ static int judge(const struct programs *p, pid_t pid, struct filters_verdict *v,
         else if (!call->optional || action != SECCOMP_RET_ERRNO)
             return err_set(
                 e, -ENOTSUP,
-                "%ld: its seccomp filter has the action '%s' for %s, which the library needs; start it with "
-                "'heaptape record' instead",
+                "%ld: its seccomp filter has the action '%s' for %s, which the library needs; "
+                "start it with 'heaptape record' instead",
                 (long)pid, action_name(action), call->name);
     }
     return 0;
@@ -425,8 +425,8 @@ int filters_check(struct tracees *t, struct filters_verdict *v, uint64_t *paused
     else if (rc == -EACCES || rc == -EPERM)
         rc = err_set(
             e, -EPERM,
-            "%ld: its system calls are filtered (seccomp), and only root outside of containers can read the "
-            "filter",
+            "%ld: its system calls are filtered (seccomp), and only root outside of containers "
+            "can read the filter",
             (long)pid);
     else if (rc != -EBUSY)
         rc = err_set(e, rc, "%ld: its seccomp filter cannot be read: %s", (long)pid, strerror(-rc));

@@ -80,7 +80,8 @@ int status_denied(pid_t pid, struct err *e)
     if (scope >= 3)
         return err_set(
             e, -EACCES,
-            "%ld: not permitted: kernel.yama.ptrace_scope is 3, which forbids it until the next boot",
+            "%ld: not permitted: kernel.yama.ptrace_scope is 3, which forbids it until the next "
+            "boot",
             (long)pid);
     // Opening /proc/PID/mem requires the rights of the file's owner.
     if (rights >> CAP_SYS_PTRACE_BIT & ~rights >> CAP_DAC_OVERRIDE_BIT & 1 && user != geteuid())
@@ -92,8 +93,8 @@ int status_denied(pid_t pid, struct err *e)
     if (rights >> CAP_SYS_PTRACE_BIT & 1)
         return err_set(
             e, -EACCES,
-            "%ld: not permitted, although heaptape has CAP_SYS_PTRACE: by a security module, or "
-            "from inside a user namespace",
+            "%ld: not permitted, although heaptape has CAP_SYS_PTRACE; a security module or "
+            "a user namespace forbids it",
             (long)pid);
     if (user != getuid())
         return err_set(
@@ -134,10 +135,9 @@ int status_check(pid_t pid, struct err *e)
     if (!state)
         return err_set(e, -ESRCH, "%ld: no such process", (long)pid);
     if (state == 'Z' && status_number(pid, pid, "Threads", 10) > 1)
-        return err_set(
-            e, -ENOTSUP,
-            "%ld: its main thread has ended, and /proc shows nothing of the others' memory",
-            (long)pid);
+        return err_set(e, -ENOTSUP,
+                       "%ld: its main thread has ended, so /proc does not show its memory",
+                       (long)pid);
     if (state == 'Z' || state == 'X')
         return err_set(e, -ESRCH, "%ld: the process has ended", (long)pid);
     // Check the tracer first: a traced process may be stopped too.
@@ -146,7 +146,7 @@ int status_check(pid_t pid, struct err *e)
     if (state == 'T' || state == 't')
         return err_set(e, -EBUSY, "%ld: is stopped; continue it first", (long)pid);
     if (status_number(pid, pid, "Tgid", 10) != (uint64_t)pid)
-        return err_set(e, -ESRCH, "%ld: is a thread and no process", (long)pid);
+        return err_set(e, -ESRCH, "%ld: is a thread, not a process", (long)pid);
     if (needs_trap(pid))
         return err_set(
             e, -ENOTSUP,

@@ -55,9 +55,11 @@ static void on_signal(int sig)
 int flight_check(const struct flight_settings *s, struct err *e)
 {
     char *path = flight_path(s->path, 1);
-    int rc = path ? output_check_aside(path, s->force,
-                                       "which a dump has to be: it is written aside and renamed", e)
-                  : err_set(e, -ENOMEM, "%s: out of memory", s->path);
+    int rc =
+        path ? output_check_aside(
+                   path, s->force,
+                   "but a dump must be, because it is written to a temporary file and renamed", e)
+             : err_set(e, -ENOMEM, "%s: out of memory", s->path);
     free(path);
     return rc;
 }
@@ -114,8 +116,9 @@ static void end_dump(struct flight *f, int status)
     else if (w->rc < 0)
         err_note(f->settings->note, "%s", w->e.text);
     else
-        err_note(f->settings->note, "wrote %s: the last %s, %s, after %s that were live: %s (%s)",
-                 f->path, human_ns(ns, (double)w->result.ns),
+        err_note(f->settings->note,
+                 "wrote %s: the last %s with %s, and %s live before that: %s (%s)", f->path,
+                 human_ns(ns, (double)w->result.ns),
                  human_plural(events, w->result.events, "event", "events"),
                  human_plural(blocks, w->result.blocks, "block", "blocks"),
                  human_bytes(bytes, w->bytes), f->why);
@@ -150,7 +153,7 @@ static int pass_on(struct flight *f, struct err *e)
     int fed = rc > 0 ? convert_feed(f->converter, &item) : 0;
     flight_ring_drop(&f->ring);
     if (fed < 0)
-        return err_set(e, fed, "%s: cannot follow what is live: %s", f->reader.in->name,
+        return err_set(e, fed, "%s: cannot track live blocks: %s", f->reader.in->name,
                        strerror(-fed));
     return rc < 0 ? rc : 0;
 }
@@ -170,7 +173,7 @@ static int see_end(struct flight *f, const struct frame *frame, struct err *e)
     if (rc == 0)
         watch_process_end(&f->watch, &p);
     trace_process_release(&p);
-    return rc < 0 ? err_set(e, rc, "%s: the end of a process is invalid", f->reader.in->name) : 0;
+    return rc < 0 ? err_set(e, rc, "%s: a PROCESS_END frame is invalid", f->reader.in->name) : 0;
 }
 
 // Feeds PROCESS frames to the converter at once, because a fork child must be known before its
@@ -209,7 +212,7 @@ static void see_outside(struct flight *f, uint64_t now_ns)
     if (signalled && !f->asked) {
         signalled = 0;
         f->asked = true;
-        snprintf(f->reason, sizeof f->reason, "asked for");
+        snprintf(f->reason, sizeof f->reason, "requested");
     }
 }
 
@@ -238,12 +241,12 @@ static void end(struct flight *f)
 {
     reap(f, true);
     if (signalled)
-        snprintf(f->reason, sizeof f->reason, "asked for");
+        snprintf(f->reason, sizeof f->reason, "requested");
     if (f->asked || signalled || watch_end(&f->watch, f->reason)) {
         begin_dump(f);
         reap(f, true);
     } else if (!f->dumps) {
-        err_note(f->settings->note, "nothing asked for a dump: none was written");
+        err_note(f->settings->note, "no dump was written: no trigger fired");
     }
     flight_files_reap(&f->files, true);
 }

@@ -158,7 +158,7 @@ static int put(struct segments *s, const struct trace_item *item, struct err *e)
     int rc = part_item(&s->part, item);
     int fed = rc == 0 ? convert_feed(s->converter, item) : 0;
     if (fed < 0)
-        return err_set(e, fed, "%s: cannot follow what is live: %s", s->reader.in->name,
+        return err_set(e, fed, "%s: cannot track live blocks: %s", s->reader.in->name,
                        strerror(-fed));
     flight_files_reap(&s->files, false);
     if (rc == 0 && item->type == TRACE_EVENTS && item->batch_ends && is_over(s)) {

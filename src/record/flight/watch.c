@@ -123,7 +123,7 @@ static bool see_growth(const struct watch *w, struct watch_state *p, const struc
     uint64_t age = p->n_points ? ns - p->stamps[0] : 0, old = p->points[0];
     bool grown = age >= t->growth_ns && rss > old && rss - old > old / 100 * t->growth_percent;
     if (grown)
-        snprintf(reason, WATCH_REASON_BYTES, "rss+%llu%%: process %u has %s, and had %s %s before",
+        snprintf(reason, WATCH_REASON_BYTES, "rss+%llu%%: process %u has %s, up from %s %s ago",
                  (unsigned long long)t->growth_percent, of->pid, human_bytes(now, rss),
                  human_bytes(before, old), human_ns(span, (double)age));
     // Report the same growth only once.
@@ -177,8 +177,7 @@ static bool see_kills(const struct watch *w, struct watch_group *g, const struct
     g->oom_kills = c->oom_kills;
     if (!w->triggers->oom || before == UINT64_MAX || c->oom_kills <= before)
         return false;
-    snprintf(reason, WATCH_REASON_BYTES,
-             "oom: the kernel killed a process of the cgroup for want of memory");
+    snprintf(reason, WATCH_REASON_BYTES, "oom: the OOM killer killed a process of the cgroup");
     return true;
 }
 
@@ -245,7 +244,7 @@ bool watch_end(struct watch *w, char *reason)
     // SIGKILL may be one.
     if (t->oom && w->killed && w->group.oom_kills) {
         snprintf(reason, WATCH_REASON_BYTES,
-                 "oom: SIGKILL terminated the program, %sfor want of memory",
+                 "oom: SIGKILL terminated the program, %sby the OOM killer",
                  w->group.oom_kills == UINT64_MAX ? "perhaps " : "probably ");
         return true;
     }

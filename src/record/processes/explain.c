@@ -121,7 +121,7 @@ static const char *explain_file(int fd, const char *head, size_t n)
     if (!find_segment(fd, &h, PT_INTERP, 0, &interpreter))
         return "is statically linked; its calls cannot be intercepted";
     if (needs(fd, &h, "libasan.so") || needs(fd, &h, "libclang_rt.asan"))
-        return "uses AddressSanitizer, which ends it when another library is preloaded; "
+        return "uses AddressSanitizer, which aborts if another library is preloaded; "
                "set ASAN_OPTIONS=verify_asan_link_order=0";
     return NULL;
 }
@@ -303,7 +303,8 @@ static const char *explain_root(pid_t pid, const char *library)
     snprintf(path, sizeof path, "/proc/%ld/root/", (long)pid);
     return stat(path, &st) < 0
                ? NULL
-               : "is in another root directory or mount namespace, where libheaptape.so was not found";
+               : "is in another root directory or mount namespace, where libheaptape.so was not "
+                 "found";
 }
 
 // Like explain_file, with a cache: process trees execute the same few files many times. Sets *st.

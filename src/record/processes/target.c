@@ -196,8 +196,8 @@ int target_output(const struct target *a, char path[TARGET_PATH_BYTES], struct e
     DIR *d = opendir(folder);
     if (!d)
         return err_set(e, errno == EACCES ? -EACCES : -ENOENT,
-                       "%u: the files of its recorder, process %u: %s", pid, recorder,
-                       strerror(errno));
+                       "%u: cannot read the open files of its recorder, process %u: %s", pid,
+                       recorder, strerror(errno));
     while (!found && (entry = readdir(d))) {
         snprintf(path, TARGET_PATH_BYTES, "%s/%.20s", folder, entry->d_name);
         found = entry->d_name[0] != '.' && is_output(recorder, entry->d_name, path);

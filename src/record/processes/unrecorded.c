@@ -281,10 +281,10 @@ static void explain_refusal(char why[UNRECORDED_WHY_BYTES], const struct spool_u
         snprintf(why, UNRECORDED_WHY_BYTES, "the recording had ended");
     else if (u->limit && l.what)
         snprintf(why, UNRECORDED_WHY_BYTES,
-                 "no spool could be made for it: %s (its %s is limited to %llu%s)",
+                 "its spool could not be created: %s (its %s is limited to %llu%s)",
                  strerror((int)error), l.what, (unsigned long long)l.amount, l.unit);
     else
-        snprintf(why, UNRECORDED_WHY_BYTES, "no spool could be made for it: %s",
+        snprintf(why, UNRECORDED_WHY_BYTES, "its spool could not be created: %s",
                  strerror((int)error));
 }
 
@@ -358,7 +358,7 @@ static void explain_end(const struct tree_image *image, char why[UNRECORDED_WHY_
 {
     if (image->look.gone)
         snprintf(why, UNRECORDED_WHY_BYTES,
-                 "it ended before it could be looked at; libheaptape.so never started in it");
+                 "it ended before it could be examined; libheaptape.so never started in it");
     else if (!image->ended)
         snprintf(why, UNRECORDED_WHY_BYTES, "did not load libheaptape.so");
     else if (image->look.limit.what)
