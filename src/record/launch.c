@@ -42,7 +42,7 @@ static void wake_recorder(void)
 }
 
 // Called from the signal handler because the recorder may be blocked in a write.
-static void forward(void)
+static void forward_signal(void)
 {
     pid_t pid = child;
     if (signals_seen && !forwarded && pid > 0) {
@@ -52,7 +52,7 @@ static void forward(void)
 }
 
 // Starts the timer at the second request: pending output has a limited time left.
-static void hurry(void)
+static void start_cancel_timer(void)
 {
     const struct itimerspec tick = {.it_value = {0, TICK_NS}, .it_interval = {0, TICK_NS}};
     if (signals_seen == 2)
@@ -76,8 +76,8 @@ static void on_termination(int sig)
     int saved_errno = errno;
     signals_seen = signals_seen + 1;
     last_signal = sig;
-    forward();
-    hurry();
+    forward_signal();
+    start_cancel_timer();
     wake_recorder();
     errno = saved_errno;
 }
@@ -146,7 +146,7 @@ void record_launch_signals_restore(struct record_launch *l)
 
 // Returns a path without spaces and colons, which separate the entries of LD_PRELOAD: a symbolic
 // link in the session directory if necessary. The caller frees it. NULL on failure.
-static char *preloadable(const char *path, const char *session_dir, const char *name)
+static char *make_preload_path(const char *path, const char *session_dir, const char *name)
 {
     char *link = NULL;
     if (!strpbrk(path, " :"))
@@ -164,9 +164,9 @@ static char *preloadable(const char *path, const char *session_dir, const char *
 static char *preload_list(const struct record_settings *s, const char *session_dir)
 {
     const char *own = getenv("LD_PRELOAD");
-    char *list = NULL, *library = preloadable(s->library, session_dir, "libheaptape.so");
+    char *list = NULL, *library = make_preload_path(s->library, session_dir, "libheaptape.so");
     char *allocator =
-        s->allocator ? preloadable(s->allocator, session_dir, "allocator.so") : strdup("");
+        s->allocator ? make_preload_path(s->allocator, session_dir, "allocator.so") : strdup("");
     bool has_own = own && *own;
     if (library && allocator &&
         asprintf(&list, "%s%s%s%s%s", library, *allocator ? ":" : "", allocator, has_own ? ":" : "",
@@ -331,7 +331,7 @@ bool record_launch_reap(struct record_launch *l, bool wait)
 void record_launch_forward(struct record_launch *l)
 {
     // Forward signals that arrived before the program was started.
-    forward();
+    forward_signal();
     l->terminations = signals_seen;
     l->last_signal = last_signal;
 }

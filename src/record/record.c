@@ -92,7 +92,7 @@ static uint64_t stamp_now(const struct recorder *r)
     return clock_ticks(r->clock) >> CODEC_STAMP_SHIFT;
 }
 
-static int announce(struct recorder *r, const struct drain_spool *s, struct err *e)
+static int put_process(struct recorder *r, const struct drain_spool *s, struct err *e)
 {
     struct trace_process p;
     r->result->processes++;
@@ -247,7 +247,7 @@ static uint64_t *room_for_segment(void *ctx, uint32_t n_words, struct err *e)
     return begin_batch(r, e) == 0 ? encoder_room(r->encoder, n_words, e) : NULL;
 }
 
-static int take_segment(void *ctx, struct drain_spool *s, struct trace_segment *g, struct err *e)
+static int put_segment(void *ctx, struct drain_spool *s, struct trace_segment *g, struct err *e)
 {
     struct recorder *r = ctx;
     struct encoder_seen seen = {0};
@@ -301,11 +301,11 @@ static int write_pages(struct recorder *r, struct err *e)
     return 0;
 }
 
-static int discover(struct recorder *r, struct err *e)
+static int discover_spools(struct recorder *r, struct err *e)
 {
     int found = drain_discover(&r->drain, e);
     for (int i = 0; i < found; i++) {
-        int rc = announce(r, r->drain.spools[r->drain.n_spools - (size_t)found + (size_t)i], e);
+        int rc = put_process(r, r->drain.spools[r->drain.n_spools - (size_t)found + (size_t)i], e);
         if (rc < 0)
             return rc;
     }
@@ -329,7 +329,7 @@ static int end_processes(struct recorder *r, struct err *e)
 }
 
 // If the output cannot be truncated, recording continues and the requester gets ENOTSUP.
-static int restart(struct recorder *r, struct err *e)
+static int restart_trace(struct recorder *r, struct err *e)
 {
     struct err refused;
     int rc = end_batch(r, e);
@@ -349,18 +349,18 @@ static int restart(struct recorder *r, struct err *e)
     for (size_t i = 0; i < r->drain.n_spools && rc == 0; i++) {
         code_names_restart(&r->drain.spools[i]->code);
         r->drain.spools[i]->pages_due = (struct proc_due){0};
-        rc = announce(r, r->drain.spools[i], e);
+        rc = put_process(r, r->drain.spools[i], e);
     }
     drain_answer(&r->drain, SPOOL_RESET, 0);
     return rc;
 }
 
 // Serves requests of processes whose events up to the request were drained.
-static int answer(struct recorder *r, struct err *e)
+static int answer_requests(struct recorder *r, struct err *e)
 {
     int rc = 0;
     if (drain_is_asked(&r->drain, SPOOL_RESET))
-        rc = restart(r, e);
+        rc = restart_trace(r, e);
     if (rc == 0 && drain_is_asked(&r->drain, SPOOL_SYNC)) {
         rc = end_batch(r, e);
         if (rc == 0)
@@ -374,7 +374,7 @@ static int answer(struct recorder *r, struct err *e)
 // If the output is read live, a pause of the program must not delay its last events: empty batches
 // move the watermark past the last batch with records. More empty batches, if requested, report the
 // current time.
-static int settle(struct recorder *r, uint64_t now, struct err *e)
+static int put_empty_batch(struct recorder *r, uint64_t now, struct err *e)
 {
     uint64_t pause_ns = r->unsettled ? BATCH_NS : r->settings->beat_ns;
     bool due = r->settings->live && !r->in_batch && r->batches_begun && pause_ns;
@@ -385,7 +385,7 @@ static int settle(struct recorder *r, uint64_t now, struct err *e)
 // Called with `draining` held.
 static int drain_pass(struct recorder *r, struct err *e)
 {
-    const struct drain_sink sink = {r, room_for_segment, take_segment};
+    const struct drain_sink sink = {r, room_for_segment, put_segment};
     uint64_t now = clock_monotonic_ns(), stamp = stamp_now(r);
     uint32_t seen = r->seen;
     r->seen = drain_wakeups(&r->drain);
@@ -399,7 +399,7 @@ static int drain_pass(struct recorder *r, struct err *e)
         record_launch_reap(&r->launch, false);
         drain_check_ends(&r->drain);
     }
-    rc = discover(r, e);
+    rc = discover_spools(r, e);
     if (now - r->left_ns >= DRAIN_LEFT_NS) {
         r->left_ns = now;
         drain_check_left(&r->drain);
@@ -418,7 +418,7 @@ static int drain_pass(struct recorder *r, struct err *e)
         rc = end_batch(r, e);
     if (rc == 0)
         rc = write_pages(r, e);
-    return rc < 0 ? rc : settle(r, now, e);
+    return rc < 0 ? rc : put_empty_batch(r, now, e);
 }
 
 // The recorder was attached to a running program, which continues after the recording.
@@ -557,13 +557,13 @@ struct record_pass {
     uint32_t seen, chunks_done;
 };
 
-static int own_pass(struct recorder *r, struct record_pass *o, struct err *e)
+static int run_main_pass(struct recorder *r, struct record_pass *o, struct err *e)
 {
     pthread_mutex_lock(&r->draining);
     int rc = r->backup_failed ? err_set(e, r->backup_failed, "%s", r->backup_error.text)
                               : drain_pass(r, e);
     if (rc == 0 && !r->full)
-        rc = answer(r, e);
+        rc = answer_requests(r, e);
     unrecorded_match(&r->unrecorded, &r->drain);
     *o = (struct record_pass){rc == 0 && is_over(r), r->full, r->seen, r->drain.chunks_done};
     bool was_active = r->active;
@@ -576,12 +576,12 @@ static int own_pass(struct recorder *r, struct record_pass *o, struct err *e)
 }
 
 // Keeps recording while a child process attaches.
-static void go_on(void *context)
+static void continue_recording(void *context)
 {
     struct recorder *r = context;
     struct record_pass o;
     struct err ignored = {0}; // the next pass reports it
-    if (own_pass(r, &o, &ignored) == 0)
+    if (run_main_pass(r, &o, &ignored) == 0)
         encoder_work(r->encoder);
 }
 
@@ -591,9 +591,9 @@ static int begin_visit(struct recorder *r, struct err *e)
                                    .session_dir = r->drain.dir + r->drain.root_bytes,
                                    .list_blocks = r->settings->attach.list_blocks,
                                    .names = r->settings->attach.names};
-    int rc = attach_begin(r->launch.pid, &how, &(struct attach_meanwhile){go_on, r},
+    int rc = attach_begin(r->launch.pid, &how, &(struct attach_meanwhile){continue_recording, r},
                           &r->result->visit, e);
-    go_on(r); // finds the new spool
+    continue_recording(r); // finds the new spool
     r->visiting = rc == 0;
     r->visited_ns = clock_monotonic_ns();
     return rc;
@@ -609,19 +609,20 @@ static void end_visit(struct recorder *r)
         if (s->dead || s->left || !s->visible_pid)
             continue;
         s->left = true;
-        int rc = attach_end(s->visible_pid, getpid(), &(struct attach_meanwhile){go_on, r},
-                            &r->result->visit, &e);
+        int rc =
+            attach_end(s->visible_pid, getpid(), &(struct attach_meanwhile){continue_recording, r},
+                       &r->result->visit, &e);
         if (rc < 0 && rc != -ESRCH && rc != -ENOENT && !r->result->not_left[0])
             strcpy(r->result->not_left, e.text);
         i = SIZE_MAX; // the list of spools may have changed
     }
 }
 
-static int loop(struct recorder *r, struct err *e)
+static int record_until_over(struct recorder *r, struct err *e)
 {
     struct record_pass o;
     int rc;
-    while ((rc = own_pass(r, &o, e)) >= 0 && !o.over) {
+    while ((rc = run_main_pass(r, &o, e)) >= 0 && !o.over) {
         if (!o.full)
             unrecorded_look(&r->unrecorded, r->launch.pid);
         if (encoder_work(r->encoder))
@@ -643,7 +644,7 @@ static int finish_unrecorded(struct recorder *r, struct err *e)
                : 0;
 }
 
-static int finish(struct recorder *r, struct err *e)
+static int finish_trace(struct recorder *r, struct err *e)
 {
     drain_stop(&r->drain);
     r->checked_ns = 0;
@@ -651,7 +652,7 @@ static int finish(struct recorder *r, struct err *e)
     if (rc == 0)
         rc = drain_pass(r, e);
     if (rc == 0)
-        rc = answer(r, e);
+        rc = answer_requests(r, e);
     for (size_t i = 0; rc == 0 && i < r->drain.n_spools; i++) {
         rc = begin_batch(r, e);
         if (rc == 0)
@@ -676,7 +677,7 @@ static uint32_t session_flags(const struct record_settings *s)
     return strcmp(s->follow, "all") == 0 ? flags : flags | SPOOL_FOLLOW_MATCH;
 }
 
-static int begin(struct recorder *r, struct err *e)
+static int begin_session(struct recorder *r, struct err *e)
 {
     char root[PATH_MAX];
     record_launch_find_root(is_visit(r) ? r->settings->attach.pid : 0, root);
@@ -712,9 +713,9 @@ static int begin_encoder(struct recorder *r, struct err *e)
     return r->encoder ? 0 : -EAGAIN;
 }
 
-static int run(struct recorder *r, struct err *e)
+static int run_recorder(struct recorder *r, struct err *e)
 {
-    int rc = begin(r, e);
+    int rc = begin_session(r, e);
     if (rc != 0) {
         r->result->start_errno = rc > 0 ? rc : 0;
         return rc < 0 ? rc : 0;
@@ -727,12 +728,12 @@ static int run(struct recorder *r, struct err *e)
     if (rc == 0 && setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + RECORDER_NICE) < 0)
         errno = 0;
     if (rc == 0)
-        rc = loop(r, e);
+        rc = record_until_over(r, e);
     if (r->visiting)
         end_visit(r);
     end_backup(r);
     if (rc == 0)
-        rc = finish(r, e);
+        rc = finish_trace(r, e);
     r->result->full = r->encoder && encoder_has_ended(r->encoder);
     if ((rc < 0 || r->result->full) && !is_visit(r))
         record_launch_continue_untraced(&r->launch, &r->drain);
@@ -789,7 +790,7 @@ int record_run(const struct record_settings *settings, struct output *out,
     pthread_mutex_init(&r->draining, NULL);
     pthread_cond_init(&r->active_again, NULL);
     record_launch_signals(&r->launch);
-    int rc = limit_explain(run(r, e), e);
+    int rc = limit_explain(run_recorder(r, e), e);
     record_launch_wake_on_signal(NULL);
     result->left = r->unrecorded.tree ? 0 : r->drain.n_left;
     result->untraced = r->drain.n_refused;

@@ -73,7 +73,7 @@ static int set_site(struct aggregate_counts *c, uint32_t slot, uint32_t site)
 }
 
 // Removes the call site of the block in the slot and returns it.
-static uint32_t take_site(struct aggregate_counts *c, uint32_t slot)
+static uint32_t remove_site(struct aggregate_counts *c, uint32_t slot)
 {
     if (!c->by_site.sample_bytes)
         return slot < c->n_sites ? c->sites[slot] : 0;
@@ -88,7 +88,7 @@ static void remove_block(struct aggregate_counts *c, const struct workload_op *o
 {
     if (!(block & SUMMARY_HOLDS))
         return;
-    uint32_t site = take_site(c, op->slot);
+    uint32_t site = remove_site(c, op->slot);
     c->by_site.sites[site].freed_blocks += freed;
     by_site_remove(&c->by_site, site, block & SUMMARY_SIZE_MASK);
 }

@@ -141,7 +141,7 @@ static int get_frames(struct stat_reading *r, struct err *e)
     return rc < 0 ? rc : 0;
 }
 
-static int finish(struct stat_reading *r, const struct input *in)
+static int finish_stat(struct stat_reading *r, const struct input *in)
 {
     struct file_stat *s = r->s;
     for (size_t i = 0; i < s->n_processes; i++)
@@ -166,7 +166,7 @@ int aggregate_input_stat(struct file_stat *s, struct input *in, struct err *e)
     r->s = s;
     frame_reader_init(&r->frames, in, FRAME_MAGIC_AGGREGATE, AGGREGATE_VERSION);
     int rc = get_frames(r, e);
-    if (rc == 0 && finish(r, in) < 0)
+    if (rc == 0 && finish_stat(r, in) < 0)
         rc = err_set(e, -ENOMEM, "%s: out of memory", s->name);
     frame_reader_release(&r->frames);
     by_site_release(&r->by_site);

@@ -54,7 +54,7 @@ static void process_free(struct counting *p)
     free(p);
 }
 
-static void release(struct job *j)
+static void release_job(struct job *j)
 {
     for (size_t i = 0; i < j->n_processes; i++)
         process_free(j->processes[i]);
@@ -104,7 +104,7 @@ static void add_to_others(struct job *j)
     j->n_ended--;
 }
 
-static void forget(struct counting *p)
+static void drop_process(struct counting *p)
 {
     struct job *j = p->job;
     size_t i = 0;
@@ -129,7 +129,7 @@ static int end_process(void *context, const struct order_counts *counts,
     to->summary.lost_records = p->of->lost_records > to->summary.lost_records
                                    ? p->of->lost_records
                                    : to->summary.lost_records;
-    forget(p);
+    drop_process(p);
     if (++j->n_ended > AGGREGATE_KEPT)
         add_to_others(j);
     return rc;
@@ -287,7 +287,7 @@ int aggregate_write(const struct aggregate_settings *s, struct err *e)
     int rc = file_open(&f, "-", FILE_TRACE, e);
     if (rc == 0)
         rc = count_trace(j, &f.trace, e);
-    release(j);
+    release_job(j);
     free(j);
     file_close(&f);
     return rc;

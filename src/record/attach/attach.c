@@ -67,12 +67,12 @@ struct caller {
     uint64_t taken_ns;
 };
 
-static int gone(const struct caller *c, struct err *e)
+static int set_gone(const struct caller *c, struct err *e)
 {
     return remote_set_over(c->tracees->remote, e);
 }
 
-static size_t number_of(const struct tracees *t, pid_t tid)
+static size_t find_index(const struct tracees *t, pid_t tid)
 {
     size_t i = 0;
     while (i < t->n && t->all[i].tid != tid)
@@ -88,8 +88,8 @@ static int await_return(struct caller *c, struct err *e)
     while (clock_monotonic_ns() - start < CALL_NS) {
         size_t who;
         enum tracees_event event = tracees_next(t, &who);
-        if (t->gone || number_of(t, c->tid) == t->n)
-            return gone(c, e);
+        if (t->gone || find_index(t, c->tid) == t->n)
+            return set_gone(c, e);
         if (event == TRACEES_AT_TRAP && t->all[who].tid == c->tid)
             return 0;
         if (event != TRACEES_NOTHING)
@@ -99,13 +99,13 @@ static int await_return(struct caller *c, struct err *e)
                    (long)t->remote->pid);
 }
 
-static int call(struct caller *c, uint64_t function, const uint64_t arguments[6], uint64_t *result,
-                struct err *e)
+static int call_function(struct caller *c, uint64_t function, const uint64_t arguments[6],
+                         uint64_t *result, struct err *e)
 {
     struct user_regs_struct r = c->registers;
     uint64_t own = c->registers.rsp - RED_ZONE,
              sp = ((c->stack ? c->stack + STACK_BYTES / 2 : own) & ~63ull) - 8;
-    size_t i = number_of(c->tracees, c->tid);
+    size_t i = find_index(c->tracees, c->tid);
     r.rsp = sp;
     r.rip = function;
     r.rdi = arguments[0], r.rsi = arguments[1], r.rdx = arguments[2];
@@ -115,11 +115,11 @@ static int call(struct caller *c, uint64_t function, const uint64_t arguments[6]
     r.eflags &= ~0x500ull; // no single step; direction flag clear
     if (i == c->tracees->n || !remote_write(c->tracees->remote, sp, &c->tracees->trap->at, 8) ||
         ptrace(PTRACE_SETREGS, c->tid, 0, &r) < 0)
-        return gone(c, e);
+        return set_gone(c, e);
     tracees_continue(c->tracees, i);
     int rc = await_return(c, e);
     if (rc == 0 && ptrace(PTRACE_GETREGS, c->tid, 0, &r) < 0)
-        rc = gone(c, e);
+        rc = set_gone(c, e);
     *result = rc == 0 ? r.rax : 0;
     return rc;
 }
@@ -132,13 +132,13 @@ static int call_by_name(struct caller *c, const char *name, const uint64_t argum
     uint64_t function = own ? remote_last_function(r, name) : remote_function(r, name);
     if (!function)
         return err_set(e, -ENOTSUP, "%ld: has no function %s", (long)c->tracees->remote->pid, name);
-    return call(c, function, arguments, result, e);
+    return call_function(c, function, arguments, result, e);
 }
 
-static int put_text(struct caller *c, const char *text, struct err *e)
+static int write_text(struct caller *c, const char *text, struct err *e)
 {
     size_t n = strlen(text) + 1;
-    return n <= MAX_PATH && remote_write(c->tracees->remote, c->text, text, n) ? 0 : gone(c, e);
+    return n <= MAX_PATH && remote_write(c->tracees->remote, c->text, text, n) ? 0 : set_gone(c, e);
 }
 
 // Blocks all signals except faults and breakpoints while the thread is elsewhere than the program
@@ -155,7 +155,7 @@ static uint64_t mask_signals(pid_t tid)
     return mask;
 }
 
-static int take_stack(struct caller *c, struct err *e)
+static int map_stack(struct caller *c, struct err *e)
 {
     const uint64_t map[6] = {
         0, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0};
@@ -163,7 +163,7 @@ static int take_stack(struct caller *c, struct err *e)
     int rc = call_by_name(c, "__errno_location", no_arguments, &c->errno_at, e);
     if (rc == 0 &&
         !remote_read(c->tracees->remote, c->errno_at, &c->saved_errno, sizeof c->saved_errno))
-        rc = gone(c, e);
+        rc = set_gone(c, e);
     if (rc == 0)
         rc = call_by_name(c, "mmap", map, &at, e);
     if (rc == 0 && at == (uint64_t)-1)
@@ -177,10 +177,10 @@ static int take_stack(struct caller *c, struct err *e)
 }
 
 // Restores the thread, stopped.
-static void give_back(struct caller *c, struct attach_result *result)
+static void restore_caller(struct caller *c, struct attach_result *result)
 {
     uint64_t ignored, paused;
-    if (c->stack && number_of(c->tracees, c->tid) < c->tracees->n) {
+    if (c->stack && find_index(c->tracees, c->tid) < c->tracees->n) {
         const uint64_t unmap[6] = {c->stack, STACK_BYTES};
         c->stack = 0;
         call_by_name(c, "munmap", unmap, &ignored, NULL);
@@ -196,20 +196,20 @@ static void give_back(struct caller *c, struct attach_result *result)
     result->paused_ns = paused > result->paused_ns ? paused : result->paused_ns;
 }
 
-static int take(struct caller *c, struct tracees *t, size_t who, struct attach_result *result,
-                struct err *e)
+static int prepare_caller(struct caller *c, struct tracees *t, size_t who,
+                          struct attach_result *result, struct err *e)
 {
     *c = (struct caller){.tracees = t, .tid = t->all[who].tid, .taken_ns = clock_monotonic_ns()};
     c->xstate = (struct iovec){c->xstate_bytes, sizeof c->xstate_bytes};
     if (ptrace(PTRACE_GETREGS, c->tid, 0, &c->registers) < 0 ||
         ptrace(PTRACE_GETREGSET, c->tid, NT_X86_XSTATE, &c->xstate) < 0)
-        return gone(c, e);
+        return set_gone(c, e);
     if (!tracees_plant(t, t->trap, t->remote->entry))
         return err_set(e, -EACCES, "%ld: its code cannot be written to", (long)t->remote->pid);
     c->mask = mask_signals(c->tid);
-    int rc = take_stack(c, e);
+    int rc = map_stack(c, e);
     if (rc < 0)
-        give_back(c, result);
+        restore_caller(c, result);
     return rc;
 }
 
@@ -224,7 +224,7 @@ static bool is_called_from_libc(const struct tracees *t, pid_t tid)
 }
 
 // A blocking system call that the kernel restarts after an interruption.
-static bool waits(pid_t tid)
+static bool is_waiting(pid_t tid)
 {
     static const long calls[] = {
         SYS_read,       SYS_poll,          SYS_select,          SYS_pselect6,        SYS_ppoll,
@@ -262,13 +262,13 @@ static bool find_waiting_now(struct tracees *t, size_t *who)
 {
     if (!tracees_stop_all(t, STOP_NS))
         return false;
-    size_t leader = number_of(t, t->remote->pid);
-    if (leader < t->n && t->all[leader].state == TRACEE_STOPPED && waits(t->remote->pid)) {
+    size_t leader = find_index(t, t->remote->pid);
+    if (leader < t->n && t->all[leader].state == TRACEE_STOPPED && is_waiting(t->remote->pid)) {
         *who = leader;
         return true;
     }
     for (*who = 0; *who < t->n; ++*who) {
-        if (t->all[*who].state == TRACEE_STOPPED && waits(t->all[*who].tid))
+        if (t->all[*who].state == TRACEE_STOPPED && is_waiting(t->all[*who].tid))
             return true;
     }
     return false;
@@ -312,7 +312,7 @@ static int find_caller(struct caller *c, struct tracees *t, struct attach_result
             "%ld: no thread called malloc within %u s or waited in a system call that can be "
             "interrupted",
             (long)t->remote->pid, (unsigned)(ENTRY_NS / MS(1000)));
-    return take(c, t, who, result, e);
+    return prepare_caller(c, t, who, result, e);
 }
 
 static int copy_library(int from, int to)
@@ -326,8 +326,8 @@ static int copy_library(int from, int to)
     return (int)n;
 }
 
-static int fill(const struct caller *c, const char *path, int flags, const char *library,
-                struct err *e)
+static int write_library(const struct caller *c, const char *path, int flags, const char *library,
+                         struct err *e)
 {
     int from = open(library, O_RDONLY | O_CLOEXEC),
         to = open(path, flags | O_WRONLY | O_CLOEXEC, 0644), rc = 0;
@@ -361,7 +361,7 @@ static int explain_load(struct caller *c, struct err *e)
 static int load_file(struct caller *c, const char *path, struct err *e)
 {
     uint64_t handle = 0;
-    int rc = put_text(c, path, e);
+    int rc = write_text(c, path, e);
     if (rc == 0)
         rc = call_by_name(c, "dlopen", (const uint64_t[6]){c->text, RTLD_NOW}, &handle, e);
     return rc < 0 || handle ? rc : explain_load(c, e);
@@ -377,7 +377,7 @@ static int load_memory(struct caller *c, const char *library, struct err *e)
     size_t others = remote_count(c->tracees->remote, "heaptape_attach");
     char path[64 + sizeof OTHERS];
     uint64_t fd = 0, ignored;
-    int rc = put_text(c, SPOOL_ATTACHED_FILE, e);
+    int rc = write_text(c, SPOOL_ATTACHED_FILE, e);
     if (rc == 0)
         rc = call_by_name(c, "memfd_create", (const uint64_t[6]){c->text, MFD_CLOEXEC}, &fd, e);
     if (rc == 0 && (int)fd < 0)
@@ -386,7 +386,7 @@ static int load_memory(struct caller *c, const char *library, struct err *e)
     if (rc < 0)
         return rc;
     snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)c->tracees->remote->pid, (int)fd);
-    rc = fill(c, path, 0, library, e);
+    rc = write_library(c, path, 0, library, e);
     snprintf(path, sizeof path, SPOOL_ATTACHED_FD "%.*s%d",
              others < MAX_OTHERS ? 2 * (int)others : 0, OTHERS, (int)fd);
     if (rc == 0)
@@ -402,7 +402,7 @@ static int load_from_session(struct caller *c, const char *library, const char *
     char path[MAX_PATH], there[MAX_PATH + 32];
     snprintf(path, sizeof path, "%s/" SPOOL_ATTACHED_FILE, session_dir);
     snprintf(there, sizeof there, "/proc/%ld/root%s", (long)c->tracees->remote->pid, path);
-    int rc = fill(c, there, O_CREAT | O_EXCL, library, e);
+    int rc = write_library(c, there, O_CREAT | O_EXCL, library, e);
     if (rc == 0)
         rc = load_file(c, path, e);
     unlink(there);
@@ -415,7 +415,7 @@ static uint64_t thread_pointer(pid_t tid)
     return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 ? 0 : r.fs_base;
 }
 
-static struct leave_what inside_library(const struct caller *c, uint64_t state_offset)
+static struct leave_what describe_library(const struct caller *c, uint64_t state_offset)
 {
     struct remote *r = c->tracees->remote;
     return (struct leave_what){.state_offset = state_offset,
@@ -424,24 +424,24 @@ static struct leave_what inside_library(const struct caller *c, uint64_t state_o
                                    remote_object_of(r, remote_last_function(r, "heaptape_thread"))};
 }
 
-static int set_idle(const struct caller *c, uint64_t offset, struct err *e)
+static int copy_thread_state(const struct caller *c, uint64_t offset, struct err *e)
 {
     const struct tracees *t = c->tracees;
     struct spool_thread state;
     if (!remote_read(t->remote, offset + thread_pointer(c->tid), &state, sizeof state))
-        return gone(c, e);
+        return set_gone(c, e);
     for (size_t i = 0; i < t->n; i++) {
         uint64_t at = thread_pointer(t->all[i].tid);
         if (at && !remote_write(t->remote, at + offset + offsetof(struct spool_thread, state),
                                 &state.state, sizeof state.state))
-            return gone(c, e);
+            return set_gone(c, e);
     }
     return 0;
 }
 
 // Calls a function if all other threads leave the library.
-static int try_standing(struct caller *c, const struct leave_what *in, uint64_t most_ns,
-                        const char *name, bool *done, struct err *e)
+static int call_if_outside(struct caller *c, const struct leave_what *in, uint64_t most_ns,
+                           const char *name, bool *done, struct err *e)
 {
     uint64_t rc = 0;
     *done = false;
@@ -456,12 +456,12 @@ static int try_standing(struct caller *c, const struct leave_what *in, uint64_t 
         return err_set(e, -ENOTSUP, "%ld: was started with the library",
                        (long)c->tracees->remote->pid);
     *done = true;
-    return set_idle(c, in->state_offset, e);
+    return copy_thread_state(c, in->state_offset, e);
 }
 
 // Calls a function of the library while all other threads are stopped and not writing.
-static int call_standing(struct caller *c, const struct leave_what *in, const char *name,
-                         struct err *e)
+static int call_while_stopped(struct caller *c, const struct leave_what *in, const char *name,
+                              struct err *e)
 {
     struct tracees *t = c->tracees;
     bool done = false;
@@ -472,10 +472,10 @@ static int call_standing(struct caller *c, const struct leave_what *in, const ch
     for (uint64_t k = 1; rc == 0 && !done && clock_monotonic_ns() - start < CALL_NS; k *= 2) {
         bool stand = tracees_stop_all(t, k * STOP_NS);
         if (t->gone)
-            rc = gone(c, e);
+            rc = set_gone(c, e);
         else if (stand)
-            rc = try_standing(c, in, k * LEAVE_NS, name, &done, e);
-        tracees_continue_all(t, number_of(t, c->tid));
+            rc = call_if_outside(c, in, k * LEAVE_NS, name, &done, e);
+        tracees_continue_all(t, find_index(t, c->tid));
         if (!done)
             nanosleep(&(struct timespec){.tv_nsec = MS(1)}, NULL);
     }
@@ -497,23 +497,23 @@ static int end_recording(struct caller *c, struct err *e)
 {
     uint64_t ignored = 0, at = 0;
     int rc = call_by_name(c, "heaptape_thread", no_arguments, &at, e);
-    const struct leave_what in = inside_library(c, at - thread_pointer(c->tid));
+    const struct leave_what in = describe_library(c, at - thread_pointer(c->tid));
     // End recording in all threads at once, before the first patched location is restored.
     if (rc == 0)
-        rc = call_standing(c, &in, "heaptape_end", e);
+        rc = call_while_stopped(c, &in, "heaptape_end", e);
     if (rc == 0)
         rc = call_by_name(c, "heaptape_detach", (const uint64_t[6]){(uint64_t)getppid()}, &ignored,
                           e);
-    return rc < 0 ? rc : call_standing(c, &in, "heaptape_clear", e);
+    return rc < 0 ? rc : call_while_stopped(c, &in, "heaptape_clear", e);
 }
 
-static int join(struct caller *c, const struct attach_how *how, struct err *e)
+static int join_session(struct caller *c, const struct attach_how *how, struct err *e)
 {
     uint64_t error = 0, names = c->stack + STACK_BYTES / 2 + RED_ZONE;
-    int rc = put_text(c, how->session_dir, e);
+    int rc = write_text(c, how->session_dir, e);
     if (rc == 0 && how->names &&
         !remote_write(c->tracees->remote, names, how->names, sizeof *how->names))
-        rc = gone(c, e);
+        rc = set_gone(c, e);
     if (rc == 0)
         rc = call_by_name(c, "heaptape_attach",
                           (const uint64_t[6]){c->text, how->names ? names : 0}, &error, e);
@@ -542,17 +542,17 @@ static int begin_recording(struct caller *c, const struct attach_how *how,
     if (loaded && rc == 0)
         rc = end_recording(c, e);
     if (loaded && rc == 0)
-        rc = join(c, how, e);
+        rc = join_session(c, how, e);
     // A loaded library of another version cannot join the session and stays idle.
     if (loaded && rc != -EPROTO)
         return rc;
     rc = allowed->memfd ? load_memory(c, how->library, e)
                         : load_from_session(c, how->library, how->session_dir, e);
-    return rc < 0 ? rc : join(c, how, e);
+    return rc < 0 ? rc : join_session(c, how, e);
 }
 
 // In pieces, through the free part of the caller's stack.
-static int list_found(struct caller *c, const struct blocks *b, struct err *e)
+static int pass_blocks(struct caller *c, const struct blocks *b, struct err *e)
 {
     const size_t room = (STACK_BYTES / 2 - MAX_PATH - RED_ZONE) / sizeof *b->all;
     uint64_t at = c->stack + STACK_BYTES / 2 + RED_ZONE, error = 0;
@@ -561,13 +561,13 @@ static int list_found(struct caller *c, const struct blocks *b, struct err *e)
         n = b->n - i < room ? b->n - i : room;
         rc = remote_write(c->tracees->remote, at, b->all + i, n * sizeof *b->all)
                  ? call_by_name(c, "heaptape_list", (const uint64_t[6]){at, n}, &error, e)
-                 : gone(c, e);
+                 : set_gone(c, e);
     }
     return rc == 0 && (int)error ? err_set(e, -EPROTO, "nothing is recorded at the moment") : rc;
 }
 
-static int list_now(struct caller *c, const struct leave_what *in, uint64_t most_ns,
-                    struct attach_result *result, struct err *e)
+static int list_stopped(struct caller *c, const struct leave_what *in, uint64_t most_ns,
+                        struct attach_result *result, struct err *e)
 {
     struct blocks b = {0};
     struct user_regs_struct *threads = leave_all(c->tracees, in, most_ns);
@@ -575,7 +575,7 @@ static int list_now(struct caller *c, const struct leave_what *in, uint64_t most
                      : err_set(e, -EAGAIN, "its threads did not leave malloc in time");
     free(threads);
     if (rc == 0)
-        rc = list_found(c, &b, e);
+        rc = pass_blocks(c, &b, e);
     for (size_t i = 0; rc == 0 && i < b.n; i++)
         result->listed_bytes += b.all[i].size;
     result->listed_blocks += rc == 0 ? b.n : 0;
@@ -588,7 +588,7 @@ static int read_version(struct caller *c, char version[16], struct err *e)
     uint64_t at = 0;
     int rc = call_by_name(c, "gnu_get_libc_version", no_arguments, &at, e);
     version[15] = 0;
-    return rc == 0 && !remote_read(c->tracees->remote, at, version, 15) ? gone(c, e) : rc;
+    return rc == 0 && !remote_read(c->tracees->remote, at, version, 15) ? set_gone(c, e) : rc;
 }
 
 // On failure, recording continues without the list.
@@ -604,17 +604,17 @@ static void list_blocks(struct caller *c, struct attach_result *result)
     if (rc == 0)
         rc = call_by_name(c, "heaptape_thread", no_arguments, &at, &e);
     // No thread may be between changing the heap and recording the call.
-    struct leave_what in = inside_library(c, at - thread_pointer(c->tid));
+    struct leave_what in = describe_library(c, at - thread_pointer(c->tid));
     in.busy = UINT32_MAX;
     in.malloc = true;
     uint64_t k = 1;
     for (bool again = rc == 0; again;
          again = rc == -EAGAIN && clock_monotonic_ns() - start < LIST_NS && !t->gone) {
         rc = tracees_stop_all(t, k * STOP_NS) && !t->gone
-                 ? list_now(c, &in, k * LEAVE_NS, result, &e)
+                 ? list_stopped(c, &in, k * LEAVE_NS, result, &e)
                  : err_set(&e, -EAGAIN, "its threads cannot be stopped in time");
         k *= 2;
-        tracees_continue_all(t, number_of(t, c->tid));
+        tracees_continue_all(t, find_index(t, c->tid));
         if (rc == -EAGAIN)
             nanosleep(&(struct timespec){.tv_nsec = MS(1)}, NULL);
     }
@@ -662,7 +662,7 @@ static int check_patiently(pid_t pid, bool ends, struct err *e)
 }
 
 // Ends the recording by `owner` or by a recorder that has died; if `owner` is 0, any recording.
-static int end_own(struct caller *c, pid_t owner, struct err *e)
+static int end_recording_of(struct caller *c, pid_t owner, struct err *e)
 {
     uint64_t recorder = 0;
     int rc = owner ? find_recorder(c, &recorder, e) : 0;
@@ -673,7 +673,7 @@ static int end_own(struct caller *c, pid_t owner, struct err *e)
 }
 
 // Runs in the child. Without `how`, ends the recording of `owner`.
-static int run(pid_t pid, const struct attach_how *how, pid_t owner, struct attach_shared *s)
+static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct attach_shared *s)
 {
     struct remote r;
     struct tracees t;
@@ -703,10 +703,11 @@ static int run(pid_t pid, const struct attach_how *how, pid_t owner, struct atta
     if (rc == 0)
         rc = find_caller(&c, &t, &s->result, &s->error);
     if (rc == 0) {
-        rc = how ? begin_recording(&c, how, &allowed, &s->error) : end_own(&c, owner, &s->error);
+        rc = how ? begin_recording(&c, how, &allowed, &s->error)
+                 : end_recording_of(&c, owner, &s->error);
         if (rc == 0 && how && how->list_blocks)
             list_blocks(&c, &s->result);
-        give_back(&c, &s->result);
+        restore_caller(&c, &s->result);
     }
     tracees_release(&t);
     if (rc < 0 && remote_is_over(&r))
@@ -722,12 +723,12 @@ struct attach_task {
     pid_t owner;
 };
 
-// Like run, but waits for another heaptape that is attaching or detaching.
-static int run_patiently(const struct attach_task *task, struct attach_shared *s)
+// Like run_task, but waits for another heaptape that is attaching or detaching.
+static int run_task_patiently(const struct attach_task *task, struct attach_shared *s)
 {
     uint64_t start = clock_monotonic_ns();
     int rc;
-    while ((rc = run(task->pid, task->how, task->owner, s)) == -EAGAIN &&
+    while ((rc = run_task(task->pid, task->how, task->owner, s)) == -EAGAIN &&
            clock_monotonic_ns() - start < BUSY_NS) {
         s->error = (struct err){0};
         nanosleep(&(struct timespec){.tv_nsec = MS(5)}, NULL);
@@ -768,7 +769,7 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
         sigprocmask(SIG_SETMASK, &all, NULL);
         // A thread of the process is stopped meanwhile. Failure does not matter.
         setpriority(PRIO_PROCESS, 0, PRIO_MIN);
-        s->rc = run_patiently(task, s);
+        s->rc = run_task_patiently(task, s);
         _exit(0);
     }
     while (child > 0 && waitpid(child, &status, WNOHANG) == 0) {

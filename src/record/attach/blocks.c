@@ -86,12 +86,12 @@ struct heap_walk {
     uint64_t key; // shared by all blocks in thread caches
 };
 
-static int strange(const struct heap_walk *w, const char *what, uint64_t at)
+static int set_unexpected(const struct heap_walk *w, const char *what, uint64_t at)
 {
     return err_set(w->e, -ENOTSUP, "%s at 0x%llx is not as expected", what, (unsigned long long)at);
 }
 
-static uint64_t revealed(uint64_t at, uint64_t pointer)
+static uint64_t reveal_pointer(uint64_t at, uint64_t pointer)
 {
     return at >> 12 ^ pointer;
 }
@@ -151,7 +151,7 @@ static int find_main_arena(struct heap_walk *w)
         if (!has_empty_bin(a, at) || !has_bins(w->remote, a, at))
             continue;
         if (w->main_arena)
-            return strange(w, "a second main arena", at);
+            return set_unexpected(w, "a second main arena", at);
         w->main_arena = at;
     }
     return w->main_arena ? 0 : err_set(w->e, -ENOTSUP, "its main arena was not found");
@@ -212,21 +212,23 @@ static int walk_chunks(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t 
     uint64_t head[2], next[2] = {0};
     int rc = 0;
     if (!read_head(w, at, end, head))
-        return strange(w, "a heap", at);
+        return set_unexpected(w, "a heap", at);
     for (uint64_t size; rc == 0; at += size, memcpy(head, next, sizeof head)) {
         size = head[1] & ~SIZE_FLAGS;
         if (at == top)
-            return at + size == end && head[1] & PREV_INUSE ? 0 : strange(w, "the top chunk", at);
+            return at + size == end && head[1] & PREV_INUSE
+                       ? 0
+                       : set_unexpected(w, "the top chunk", at);
         if (!top && is_fencepost(w, at, end, head[1]))
             return 0;
         if (size < 32 || size % 16 || size > end - at || end - at - size < 16 ||
             !read_head(w, at + size, end, next))
-            return strange(w, "a chunk", at);
+            return set_unexpected(w, "a chunk", at);
         // Free chunks lack the arena flag.
         bool in_use = next[1] & PREV_INUSE;
         if (in_use ? (head[1] & (MMAPPED | NON_MAIN)) != flag
                    : next[0] != size || head[1] & MMAPPED)
-            return strange(w, in_use ? "a chunk in use" : "a free chunk", at);
+            return set_unexpected(w, in_use ? "a chunk in use" : "a free chunk", at);
         rc = in_use ? add_block(w, at + 16, size - 8) : 0;
     }
     return rc;
@@ -252,9 +254,9 @@ static int walk_heaps(struct heap_walk *w, uint64_t arena, const struct arena *a
         uint64_t start = at + sizeof h, top = i == 0 ? a->top : 0;
         if (!remote_read(w->remote, at, &h, sizeof h) || h.arena != arena || h.size > HEAP_MAX ||
             h.size < PAGE || h.size > h.mprotect_size || h.prev % HEAP_MAX)
-            return strange(w, "a heap", at);
+            return set_unexpected(w, "a heap", at);
         if (!h.prev && arena != start)
-            return strange(w, "the first heap of an arena", at);
+            return set_unexpected(w, "the first heap of an arena", at);
         start = h.prev ? start : (arena + sizeof *a + 15) & ~15ull;
         total += h.size;
         if (HT_GROW(&w->heaps, &w->heaps_capacity, w->n_heaps + 1) < 0)
@@ -266,7 +268,7 @@ static int walk_heaps(struct heap_walk *w, uint64_t arena, const struct arena *a
             return rc;
         at = h.prev;
     }
-    return total == a->system_mem ? 0 : strange(w, "the size of an arena", arena);
+    return total == a->system_mem ? 0 : set_unexpected(w, "the size of an arena", arena);
 }
 
 static int add_free(struct heap_walk *w, uint64_t block)
@@ -285,11 +287,11 @@ static int add_fastbins(struct heap_walk *w, const struct arena *a)
             if (at % 16 || w->n_free > w->to->n ||
                 !remote_read(w->remote, at, words, sizeof words) ||
                 (words[1] & ~SIZE_FLAGS) != 32 + 16ull * i)
-                return strange(w, "a fastbin's chunk", at);
+                return set_unexpected(w, "a fastbin's chunk", at);
             int rc = add_free(w, at + 16);
             if (rc < 0)
                 return rc;
-            at = revealed(at + 16, words[2]);
+            at = reveal_pointer(at + 16, words[2]);
         }
     }
     return 0;
@@ -301,13 +303,13 @@ static int by_address(const void *a, const void *b)
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
-static void sort(struct blocks *b)
+static void sort_blocks(struct blocks *b)
 {
     if (b->n)
         qsort(b->all, b->n, sizeof *b->all, by_address);
 }
 
-static const struct spool_block *block_at(const struct heap_walk *w, uint64_t address)
+static const struct spool_block *find_block(const struct heap_walk *w, uint64_t address)
 {
     const struct spool_block key = {.address = address};
     return bsearch(&key, w->to->all, w->to->n, sizeof key, by_address);
@@ -319,21 +321,21 @@ static bool follow_chain(struct heap_walk *w, const struct thread_cache *c, unsi
     uint64_t at = c->entries[i], words[2];
     unsigned n = 0;
     for (; at && n < c->counts[i]; n++) {
-        const struct spool_block *b = block_at(w, at);
+        const struct spool_block *b = find_block(w, at);
         if (!b || b->size != 24 + 16ull * i || !remote_read(w->remote, at, words, sizeof words) ||
             !words[1])
             return false;
         if (add && ((w->key && words[1] != w->key) || add_free(w, at) < 0))
             return false;
         w->key = add ? words[1] : w->key;
-        at = revealed(at, words[0]);
+        at = reveal_pointer(at, words[0]);
     }
     return !at && n == c->counts[i];
 }
 
 static bool follow_cache(struct heap_walk *w, uint64_t at, bool add)
 {
-    const struct spool_block *b = block_at(w, at);
+    const struct spool_block *b = find_block(w, at);
     struct thread_cache c;
     bool good = b && b->size == sizeof c + 8 && remote_read(w->remote, at, &c, sizeof c);
     for (unsigned i = 0; good && i < CACHED_SIZES; i++)
@@ -386,7 +388,7 @@ static int add_caches(struct heap_walk *w, const struct user_regs_struct *thread
 }
 
 // The chunk of an aligned block starts after its mapping. Returns the distance, or 0.
-static uint64_t aligned_within(const struct heap_walk *w, uint64_t at, uint64_t size)
+static uint64_t find_alignment_gap(const struct heap_walk *w, uint64_t at, uint64_t size)
 {
     uint64_t head[2];
     for (uint64_t align = 32; align < size; align *= 2) {
@@ -454,7 +456,7 @@ static int walk_mapping(struct heap_walk *w, struct mapped *m, uint64_t at, uint
             size = PAGE;
             continue;
         }
-        uint64_t lead = aligned_within(w, at, size);
+        uint64_t lead = find_alignment_gap(w, at, size);
         m->n++;
         m->bytes += size;
         int rc = add_block(w, at + lead + 16, size - lead - 16);
@@ -497,7 +499,7 @@ static int walk_arenas(struct heap_walk *w)
     struct arena a;
     for (unsigned i = 0; i < MAX_ARENAS; i++) {
         if (!remote_read(w->remote, at, &a, sizeof a) || !has_bins(w->remote, &a, at))
-            return strange(w, "an arena", at);
+            return set_unexpected(w, "an arena", at);
         if (a.mutex)
             return err_set(w->e, -EAGAIN, "its threads did not leave malloc in time");
         int rc = at == w->main_arena ? walk_main(w, &a) : walk_heaps(w, at, &a);
@@ -507,7 +509,7 @@ static int walk_arenas(struct heap_walk *w)
         if (rc < 0 || at == w->main_arena)
             return rc;
     }
-    return strange(w, "the ring of arenas", at);
+    return set_unexpected(w, "the ring of arenas", at);
 }
 
 bool blocks_is_malloc(struct remote *r, uint64_t address)
@@ -535,10 +537,10 @@ static int remove_free(struct heap_walk *w)
             b->all[n++] = b->all[i];
     }
     b->n = n;
-    return k == w->n_free ? 0 : strange(w, "a free block", w->free[k]);
+    return k == w->n_free ? 0 : set_unexpected(w, "a free block", w->free[k]);
 }
 
-static int walk(struct heap_walk *w, const struct user_regs_struct *threads, size_t n)
+static int walk_heap(struct heap_walk *w, const struct user_regs_struct *threads, size_t n)
 {
     int rc = read_data(w);
     if (rc == 0)
@@ -549,7 +551,7 @@ static int walk(struct heap_walk *w, const struct user_regs_struct *threads, siz
         rc = walk_arenas(w);
     if (rc == 0)
         rc = walk_mapped(w);
-    sort(w->to);
+    sort_blocks(w->to);
     if (rc == 0)
         rc = add_caches(w, threads, n);
     return rc < 0 ? rc : remove_free(w);
@@ -572,7 +574,7 @@ int blocks_find(struct blocks *b, struct remote *r, const struct user_regs_struc
     struct heap_walk w = {.to = b, .remote = r, .e = e};
     b->n = 0;
     w.window = malloc(WINDOW);
-    int rc = w.window ? walk(&w, threads, n) : -ENOMEM;
+    int rc = w.window ? walk_heap(&w, threads, n) : -ENOMEM;
     free(w.window);
     free(w.data);
     free(w.heaps);

@@ -96,94 +96,95 @@ struct examination {
     unsigned steps;
 };
 
-static uint32_t worse(uint32_t a, uint32_t b)
+static uint32_t most_restrictive(uint32_t a, uint32_t b)
 {
     // The kernel's order.
     return (int32_t)a < (int32_t)b ? a : b;
 }
 
-static struct value known(uint32_t number)
+static struct value known_value(uint32_t number)
 {
     return (struct value){number, true};
 }
 
-static struct value data_at(const struct filters_need *call, uint32_t offset)
+static struct value read_data(const struct filters_need *call, uint32_t offset)
 {
     const uint32_t args = offsetof(struct seccomp_data, args);
     uint32_t i = (offset - args) / 8;
     if (offset == offsetof(struct seccomp_data, nr))
-        return known((uint32_t)call->number);
+        return known_value((uint32_t)call->number);
     if (offset == offsetof(struct seccomp_data, arch))
-        return known(AUDIT_ARCH_X86_64);
+        return known_value(AUDIT_ARCH_X86_64);
     if (offset < args || i >= 6 || !(call->known & ARG(i)))
         return (struct value){0};
-    return known((uint32_t)(offset % 8 ? call->args[i] >> 32 : call->args[i]));
+    return known_value((uint32_t)(offset % 8 ? call->args[i] >> 32 : call->args[i]));
 }
 
-static struct value loaded(const struct examination *x, const struct registers *m,
-                           const struct sock_filter *f)
+static struct value load_value(const struct examination *x, const struct registers *m,
+                               const struct sock_filter *f)
 {
     switch (BPF_MODE(f->code)) {
     case BPF_ABS:
-        return data_at(x->call, f->k);
+        return read_data(x->call, f->k);
     case BPF_IMM:
-        return known(f->k);
+        return known_value(f->k);
     case BPF_MEM:
         return f->k < BPF_MEMWORDS ? m->memory[f->k] : (struct value){0};
     case BPF_LEN:
-        return known(sizeof(struct seccomp_data));
+        return known_value(sizeof(struct seccomp_data));
     }
     return (struct value){0};
 }
 
-static struct value operand(const struct registers *m, const struct sock_filter *f)
+static struct value read_operand(const struct registers *m, const struct sock_filter *f)
 {
-    return BPF_SRC(f->code) == BPF_X ? m->x : known(f->k);
+    return BPF_SRC(f->code) == BPF_X ? m->x : known_value(f->k);
 }
 
-static struct value computed(struct value a, struct value b, unsigned op)
+static struct value compute_value(struct value a, struct value b, unsigned op)
 {
     if (!a.known || (!b.known && op != BPF_NEG))
         return (struct value){0};
     switch (op) {
     case BPF_ADD:
-        return known(a.number + b.number);
+        return known_value(a.number + b.number);
     case BPF_SUB:
-        return known(a.number - b.number);
+        return known_value(a.number - b.number);
     case BPF_MUL:
-        return known(a.number * b.number);
+        return known_value(a.number * b.number);
     case BPF_DIV:
-        return known(b.number ? a.number / b.number : 0);
+        return known_value(b.number ? a.number / b.number : 0);
     case BPF_AND:
-        return known(a.number & b.number);
+        return known_value(a.number & b.number);
     case BPF_OR:
-        return known(a.number | b.number);
+        return known_value(a.number | b.number);
     case BPF_XOR:
-        return known(a.number ^ b.number);
+        return known_value(a.number ^ b.number);
     case BPF_LSH:
-        return known(b.number < 32 ? a.number << b.number : 0);
+        return known_value(b.number < 32 ? a.number << b.number : 0);
     case BPF_RSH:
-        return known(b.number < 32 ? a.number >> b.number : 0);
+        return known_value(b.number < 32 ? a.number >> b.number : 0);
     case BPF_NEG:
-        return known(-a.number);
+        return known_value(-a.number);
     }
     return (struct value){0};
 }
 
-static bool holds(uint32_t a, uint32_t b, unsigned op)
+static bool compare_values(uint32_t a, uint32_t b, unsigned op)
 {
     return op == BPF_JEQ ? a == b : op == BPF_JGT ? a > b : op == BPF_JGE ? a >= b : (a & b) != 0;
 }
 
 // All instructions except jumps and returns.
-static void step(const struct examination *x, struct registers *m, const struct sock_filter *f)
+static void execute_instruction(const struct examination *x, struct registers *m,
+                                const struct sock_filter *f)
 {
     switch (BPF_CLASS(f->code)) {
     case BPF_LD:
-        m->a = loaded(x, m, f);
+        m->a = load_value(x, m, f);
         break;
     case BPF_LDX:
-        m->x = loaded(x, m, f);
+        m->x = load_value(x, m, f);
         break;
     case BPF_ST:
     case BPF_STX:
@@ -191,7 +192,7 @@ static void step(const struct examination *x, struct registers *m, const struct 
             m->memory[f->k] = BPF_CLASS(f->code) == BPF_ST ? m->a : m->x;
         break;
     case BPF_ALU:
-        m->a = computed(m->a, operand(m, f), BPF_OP(f->code));
+        m->a = compute_value(m->a, read_operand(m, f), BPF_OP(f->code));
         break;
     case BPF_MISC:
         if (BPF_MISCOP(f->code) == BPF_TAX)
@@ -203,26 +204,27 @@ static void step(const struct examination *x, struct registers *m, const struct 
 }
 
 // Follows both branches of a jump that depends on unknown values.
-static uint32_t follow(struct examination *x, struct registers m, size_t at)
+static uint32_t interpret_program(struct examination *x, struct registers m, size_t at)
 {
     for (; at < x->n && x->steps > 0; at++) {
         const struct sock_filter *f = &x->program[at];
-        struct value b = operand(&m, f);
+        struct value b = read_operand(&m, f);
         x->steps--;
         if (BPF_CLASS(f->code) == BPF_RET) {
-            struct value v = BPF_RVAL(f->code) == BPF_A ? m.a : known(f->k);
+            struct value v = BPF_RVAL(f->code) == BPF_A ? m.a : known_value(f->k);
             return v.known ? v.number & SECCOMP_RET_ACTION_FULL : SECCOMP_RET_KILL_PROCESS;
         }
         if (BPF_CLASS(f->code) != BPF_JMP)
-            step(x, &m, f);
+            execute_instruction(x, &m, f);
         else if (BPF_OP(f->code) == BPF_JA)
             at += f->k;
         else if (m.a.known && b.known)
-            at += holds(m.a.number, b.number, BPF_OP(f->code)) ? f->jt : f->jf;
+            at += compare_values(m.a.number, b.number, BPF_OP(f->code)) ? f->jt : f->jf;
         else if (f->jt == f->jf)
             at += f->jt;
         else
-            return worse(follow(x, m, at + 1 + f->jt), follow(x, m, at + 1 + f->jf));
+            return most_restrictive(interpret_program(x, m, at + 1 + f->jt),
+                                    interpret_program(x, m, at + 1 + f->jf));
     }
     return SECCOMP_RET_KILL_PROCESS;
 }
@@ -231,7 +233,7 @@ uint32_t filters_action(const struct sock_filter *program, size_t n,
                         const struct filters_need *call)
 {
     struct examination x = {program, n, call, MAX_STEPS};
-    return follow(&x, (struct registers){known(0), known(0), {{0}}}, 0);
+    return interpret_program(&x, (struct registers){known_value(0), known_value(0), {{0}}}, 0);
 }
 
 static const char *action_name(uint32_t action)
@@ -270,7 +272,7 @@ static bool is_known(const struct programs *p, size_t own)
 }
 
 // Returns 1, 0 if the thread has fewer filters, or a negative errno.
-static int fetch(struct programs *p, pid_t tid, unsigned long i)
+static int fetch_filter(struct programs *p, pid_t tid, unsigned long i)
 {
     long n = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, i, NULL);
     size_t own = p->n, count = (size_t)n, bytes = sizeof count + count * sizeof(struct sock_filter);
@@ -287,13 +289,13 @@ static int fetch(struct programs *p, pid_t tid, unsigned long i)
     return 1;
 }
 
-static int fetch_all(struct programs *p, const struct tracees *t)
+static int fetch_filters(struct programs *p, const struct tracees *t)
 {
     int rc = 0;
     for (size_t k = 0; rc == 0 && k < t->n; k++) {
         unsigned long i = 0;
         if (t->all[k].state == TRACEE_STOPPED) {
-            while ((rc = fetch(p, t->all[k].tid, i)) > 0)
+            while ((rc = fetch_filter(p, t->all[k].tid, i)) > 0)
                 i++;
         }
         rc = rc == -EINVAL && i == 0 ? 0 : rc; // no filter
@@ -301,7 +303,8 @@ static int fetch_all(struct programs *p, const struct tracees *t)
     return rc;
 }
 
-static int judge(const struct programs *p, pid_t pid, struct filters_verdict *v, struct err *e)
+static int check_needs(const struct programs *p, pid_t pid, struct filters_verdict *v,
+                       struct err *e)
 {
     for (size_t k = 0; k < FILTERS_NEEDS; k++) {
         const struct filters_need *call = &filters_needs[k];
@@ -309,8 +312,8 @@ static int judge(const struct programs *p, pid_t pid, struct filters_verdict *v,
         for (size_t at = 0, n; at < p->n; at += n * sizeof(struct sock_filter)) {
             memcpy(&n, p->bytes + at, sizeof n);
             at += sizeof n;
-            action =
-                worse(action, filters_action((const struct sock_filter *)(p->bytes + at), n, call));
+            action = most_restrictive(
+                action, filters_action((const struct sock_filter *)(p->bytes + at), n, call));
         }
         if (action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG)
             continue;
@@ -414,12 +417,12 @@ int filters_check(struct tracees *t, struct filters_verdict *v, uint64_t *paused
                        (long)pid);
     uint64_t start = clock_monotonic_ns();
     int rc = tracees_stop_all(t, most_ns)
-                 ? fetch_all(&p, t)
+                 ? fetch_filters(&p, t)
                  : err_set(e, -EBUSY, "%ld: a thread cannot be stopped", (long)pid);
     tracees_continue_all(t, SIZE_MAX);
     *paused_ns = clock_monotonic_ns() - start;
     if (rc == 0)
-        rc = judge(&p, pid, v, e);
+        rc = check_needs(&p, pid, v, e);
     else if ((rc == -EACCES || rc == -EPERM) && has_own_filters(t))
         rc = try_in_child(pid, v, e);
     else if (rc == -EACCES || rc == -EPERM)

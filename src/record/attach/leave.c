@@ -20,8 +20,8 @@ static bool is_outside(struct remote *remote, const struct leave_what *in, pid_t
 }
 
 // Single-steps the thread, because it may rarely be outside and no other thread runs meanwhile.
-static bool leave(struct tracees *t, const struct leave_what *in, size_t who, uint64_t until_ns,
-                  uint64_t step_ns, struct user_regs_struct *r)
+static bool step_outside(struct tracees *t, const struct leave_what *in, size_t who,
+                         uint64_t until_ns, uint64_t step_ns, struct user_regs_struct *r)
 {
     bool known;
     while (!is_outside(t->remote, in, t->all[who].tid, r, &known)) {
@@ -39,7 +39,7 @@ struct user_regs_struct *leave_all(struct tracees *t, const struct leave_what *i
     struct user_regs_struct *all = calloc(n + 1, sizeof *all);
     bool good = all;
     for (size_t i = 0; good && i < n; i++)
-        good = leave(t, in, i, until, most_ns / STEPS, &all[i]);
+        good = step_outside(t, in, i, until, most_ns / STEPS, &all[i]);
     if (good)
         return all;
     free(all);

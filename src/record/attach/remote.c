@@ -140,8 +140,8 @@ static bool read_tables(const struct remote *r, const struct link_map *m, struct
            remote_read(r, o->hash, o->head, sizeof o->head) && o->head[0];
 }
 
-static bool is_called(const struct remote *r, const struct remote_object *o, const ElfW(Sym) * s,
-                      const char *name)
+static bool has_name(const struct remote *r, const struct remote_object *o, const ElfW(Sym) * s,
+                     const char *name)
 {
     char text[64];
     size_t n = strlen(name) + 1;
@@ -156,7 +156,7 @@ static uint64_t read_function(const struct remote *r, const struct remote_object
     ElfW(Sym) s;
     ElfW(Half) version = 0;
     if (!remote_read(r, o->symbols + i * sizeof s, &s, sizeof s) || s.st_shndx == SHN_UNDEF ||
-        ELF64_ST_TYPE(s.st_info) != STT_FUNC || !is_called(r, o, &s, name))
+        ELF64_ST_TYPE(s.st_info) != STT_FUNC || !has_name(r, o, &s, name))
         return 0;
     if (o->versions && !remote_read(r, o->versions + i * sizeof version, &version, sizeof version))
         version = 0;
@@ -383,7 +383,7 @@ void remote_close(struct remote *r)
 }
 
 // The first segment starts with the ELF header. Both 0 on failure.
-static struct remote_range range_of(const struct remote *r, uint64_t base)
+static struct remote_range find_range(const struct remote *r, uint64_t base)
 {
     struct remote_range range = {0};
     ElfW(Ehdr) h;
@@ -406,13 +406,14 @@ static bool is_within(struct remote_range range, uint64_t address)
 
 bool remote_is_libc(const struct remote *r, uint64_t address)
 {
-    return is_within(range_of(r, r->loader), address) || is_within(range_of(r, r->libc), address);
+    return is_within(find_range(r, r->loader), address) ||
+           is_within(find_range(r, r->libc), address);
 }
 
 struct remote_range remote_object_of(const struct remote *r, uint64_t function)
 {
     for (size_t i = 0; i < r->n_objects; i++) {
-        struct remote_range range = range_of(r, r->objects[i].base);
+        struct remote_range range = find_range(r, r->objects[i].base);
         if (is_within(range, function))
             return range;
     }

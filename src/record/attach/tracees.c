@@ -24,7 +24,7 @@ enum { NAP_NS = 500000 };
 
 enum { SEIZE_TRIES = 3 }; // if the kernel refuses for no visible reason
 
-static void nap(void)
+static void wait_for_event(void)
 {
     sigset_t child;
     sigemptyset(&child);
@@ -32,7 +32,7 @@ static void nap(void)
     sigtimedwait(&child, NULL, &(struct timespec){.tv_nsec = NAP_NS});
 }
 
-static struct tracee *find(struct tracees *t, pid_t tid)
+static struct tracee *find_tracee(struct tracees *t, pid_t tid)
 {
     for (size_t i = 0; i < t->n; i++) {
         if (t->all[i].tid == tid)
@@ -41,7 +41,7 @@ static struct tracee *find(struct tracees *t, pid_t tid)
     return NULL;
 }
 
-static struct tracee *add(struct tracees *t, pid_t tid)
+static struct tracee *add_tracee(struct tracees *t, pid_t tid)
 {
     if (HT_GROW(&t->all, &t->capacity, t->n + 1) < 0)
         return NULL;
@@ -50,7 +50,7 @@ static struct tracee *add(struct tracees *t, pid_t tid)
     return &t->all[t->n++];
 }
 
-static void drop(struct tracees *t, struct tracee *who)
+static void drop_tracee(struct tracees *t, struct tracee *who)
 {
     size_t i = (size_t)(who - t->all);
     t->n--;
@@ -70,7 +70,7 @@ static int explain_refusal(const struct tracees *t, pid_t tid, struct err *e)
 }
 
 // Returns 1 if attached, 0 if unnecessary, or a negative errno.
-static int seize(struct tracees *t, pid_t tid, struct err *e)
+static int seize_thread(struct tracees *t, pid_t tid, struct err *e)
 {
     const long options = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
                          PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXEC;
@@ -85,7 +85,7 @@ static int seize(struct tracees *t, pid_t tid, struct err *e)
             return err_set(e, rc, "%s", why.text);
         seized = ptrace(PTRACE_SEIZE, tid, 0, options) == 0;
     }
-    if (seized && !add(t, tid))
+    if (seized && !add_tracee(t, tid))
         return err_set(e, -ENOMEM, "out of memory");
     return seized;
 }
@@ -101,13 +101,13 @@ static int seize_new(struct tracees *t, struct err *e)
     DIR *tasks = opendir(path);
     if (!tasks)
         return err_set(e, -ESRCH, "%ld: no such process", (long)t->remote->pid);
-    if (!find(t, t->remote->pid))
-        found = seize(t, t->remote->pid, e);
+    if (!find_tracee(t, t->remote->pid))
+        found = seize_thread(t, t->remote->pid, e);
     while (found >= 0 && (d = readdir(tasks))) {
         pid_t tid = (pid_t)strtol(d->d_name, NULL, 10);
-        if (tid <= 0 || find(t, tid))
+        if (tid <= 0 || find_tracee(t, tid))
             continue;
-        int rc = seize(t, tid, e);
+        int rc = seize_thread(t, tid, e);
         found = rc < 0 ? rc : found + rc;
     }
     closedir(tasks);
@@ -143,7 +143,7 @@ void tracees_lift(struct tracees *t, struct attach_breakpoint *b)
         b->planted = 0;
 }
 
-static uint64_t pc_of(pid_t tid)
+static uint64_t get_pc(pid_t tid)
 {
     struct user_regs_struct r;
     return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 ? 0 : r.rip;
@@ -160,7 +160,7 @@ static void set_pc(pid_t tid, uint64_t pc)
 }
 
 // Any other stop consumes a requested one, so request it again.
-static void resume(struct tracee *who, int sig)
+static void resume_tracee(struct tracee *who, int sig)
 {
     who->state = TRACEE_RUNS;
     ptrace(PTRACE_CONT, who->tid, 0, sig);
@@ -169,7 +169,7 @@ static void resume(struct tracee *who, int sig)
 }
 
 // Removes the breakpoints that a forked child has inherited.
-static void repair(const struct tracees *t, pid_t child)
+static void remove_copied_breakpoints(const struct tracees *t, pid_t child)
 {
     const struct attach_breakpoint *const both[] = {t->entry, t->trap};
     char path[64];
@@ -192,13 +192,13 @@ static void release_child(struct tracees *t, pid_t parent, bool shares)
     int status;
     if (ptrace(PTRACE_GETEVENTMSG, parent, 0, &child) < 0)
         return;
-    struct tracee *known = find(t, (pid_t)child);
+    struct tracee *known = find_tracee(t, (pid_t)child);
     if (known)
-        drop(t, known);
+        drop_tracee(t, known);
     else if (waitpid((pid_t)child, &status, __WALL) != (pid_t)child || !WIFSTOPPED(status))
         return;
     if (!shares)
-        repair(t, (pid_t)child);
+        remove_copied_breakpoints(t, (pid_t)child);
     ptrace(PTRACE_DETACH, child, 0, 0);
 }
 
@@ -209,7 +209,7 @@ static void on_fork(struct tracees *t, struct tracee *who, bool shares)
     if (shares)
         tracees_lift(t, t->entry);
     release_child(t, parent, shares);
-    resume(find(t, parent), 0);
+    resume_tracee(find_tracee(t, parent), 0);
 }
 
 static void on_vfork_done(struct tracees *t, struct tracee *who)
@@ -217,14 +217,14 @@ static void on_vfork_done(struct tracees *t, struct tracee *who)
     t->vforks -= t->vforks > 0;
     if (!t->vforks && t->wanted)
         tracees_plant(t, t->entry, t->entry->at);
-    resume(who, 0);
+    resume_tracee(who, 0);
 }
 
 // The thread has hit a breakpoint or finished a step, but its SIGTRAP is pending because a
 // requested stop came first. After detaching, the signal would kill the process.
 static bool is_trapped(const struct tracees *t, const struct tracee *who)
 {
-    uint64_t pc = pc_of(who->tid);
+    uint64_t pc = get_pc(who->tid);
     bool behind =
         (t->entry->at && pc == t->entry->at + 1) || (t->trap->at && pc == t->trap->at + 1);
     return (behind || who->steps) &&
@@ -244,7 +244,7 @@ static enum tracees_event on_stop(struct tracees *t, struct tracee *who, int sig
         return TRACEES_NOTHING;
     }
     if (!who->interrupted) { // a new thread
-        resume(who, 0);
+        resume_tracee(who, 0);
         return TRACEES_NOTHING;
     }
     if (is_trapped(t, who)) { // the next stop is SIGTRAP
@@ -266,7 +266,7 @@ static void block_trap_again(pid_t tid)
 }
 
 // True for a single step. The program's own breakpoints have SI_KERNEL.
-static bool take_trap(struct tracee *who)
+static bool consume_trap(struct tracee *who)
 {
     siginfo_t info;
     bool step = who->steps && ptrace(PTRACE_GETSIGINFO, who->tid, 0, &info) == 0 &&
@@ -280,9 +280,9 @@ static bool take_trap(struct tracee *who)
 
 static enum tracees_event on_trap(struct tracees *t, struct tracee *who)
 {
-    uint64_t pc = pc_of(who->tid);
-    if (take_trap(who)) { // left over from an earlier step
-        resume(who, 0);
+    uint64_t pc = get_pc(who->tid);
+    if (consume_trap(who)) { // left over from an earlier step
+        resume_tracee(who, 0);
         return TRACEES_NOTHING;
     }
     who->state = TRACEE_STOPPED;
@@ -292,10 +292,10 @@ static enum tracees_event on_trap(struct tracees *t, struct tracee *who)
         set_pc(who->tid, t->entry->at);
         if (t->entry->planted)
             return TRACEES_AT_ENTRY;
-        resume(who, 0); // breakpoint removed meanwhile
+        resume_tracee(who, 0); // breakpoint removed meanwhile
         return TRACEES_NOTHING;
     }
-    resume(who, SIGTRAP); // the program's own
+    resume_tracee(who, SIGTRAP); // the program's own
     return TRACEES_NOTHING;
 }
 
@@ -311,7 +311,7 @@ static enum tracees_event on_status(struct tracees *t, struct tracee *who, int s
         on_vfork_done(t, who);
         return TRACEES_NOTHING;
     case PTRACE_EVENT_CLONE:
-        resume(who, 0);
+        resume_tracee(who, 0);
         return TRACEES_NOTHING;
     case PTRACE_EVENT_EXEC:
         // The memory now belongs to another program.
@@ -324,7 +324,7 @@ static enum tracees_event on_status(struct tracees *t, struct tracee *who, int s
     }
     if (sig == SIGTRAP)
         return on_trap(t, who);
-    resume(who, sig);
+    resume_tracee(who, sig);
     return TRACEES_NOTHING;
 }
 
@@ -337,15 +337,15 @@ static bool is_thread(const struct tracees *t, pid_t tid)
 
 static enum tracees_event on_report(struct tracees *t, pid_t tid, int status, size_t *who)
 {
-    struct tracee *it = find(t, tid);
+    struct tracee *it = find_tracee(t, tid);
     if (WIFEXITED(status) || WIFSIGNALED(status)) {
         if (it)
-            drop(t, it);
+            drop_tracee(t, it);
         t->gone |= tid == t->remote->pid || t->n == 0;
         return TRACEES_NOTHING;
     }
     bool is_new = !it;
-    it = it ? it : add(t, tid);
+    it = it ? it : add_tracee(t, tid);
     if (!it) {
         ptrace(PTRACE_DETACH, tid, 0, 0);
         return TRACEES_NOTHING;
@@ -366,13 +366,13 @@ enum tracees_event tracees_next(struct tracees *t, size_t *who)
     t->gone |= tid < 0;
     if (tid > 0)
         return on_report(t, tid, status, who);
-    nap();
+    wait_for_event();
     return TRACEES_NOTHING;
 }
 
 void tracees_continue(struct tracees *t, size_t who)
 {
-    resume(&t->all[who], 0);
+    resume_tracee(&t->all[who], 0);
 }
 
 bool tracees_step(struct tracees *t, size_t who, uint64_t most_ns)
@@ -387,11 +387,11 @@ bool tracees_step(struct tracees *t, size_t who, uint64_t most_ns)
         it->steps = ptrace(PTRACE_SINGLESTEP, tid, 0, sig) == 0;
         while ((got = waitpid(tid, &status, __WALL | WNOHANG)) == 0 &&
                clock_monotonic_ns() - start < most_ns)
-            nap();
+            wait_for_event();
         if (got != tid)
             return false;
         sig = WIFSTOPPED(status) && !(status >> 16) ? WSTOPSIG(status) : 0;
-        if (sig == SIGTRAP && take_trap(it)) {
+        if (sig == SIGTRAP && consume_trap(it)) {
             it->state = TRACEE_STOPPED;
             return true;
         }
@@ -410,7 +410,7 @@ void tracees_step_over(struct tracees *t, size_t who)
     if (planted)
         tracees_plant(t, t->entry, t->entry->at);
     if (stands)
-        resume(&t->all[who], 0);
+        resume_tracee(&t->all[who], 0);
 }
 
 void tracees_interrupt(struct tracees *t, size_t who)
@@ -421,7 +421,7 @@ void tracees_interrupt(struct tracees *t, size_t who)
     it->interrupted = ptrace(PTRACE_INTERRUPT, it->tid, 0, 0) == 0;
 }
 
-static bool all_stand(const struct tracees *t)
+static bool have_all_stopped(const struct tracees *t)
 {
     for (size_t i = 0; i < t->n; i++) {
         if (t->all[i].state == TRACEE_RUNS && t->all[i].interrupted)
@@ -435,7 +435,7 @@ bool tracees_pass_all(struct tracees *t, uint64_t most_ns)
     uint64_t start = clock_monotonic_ns();
     for (size_t i = 0; i < t->n; i++)
         tracees_interrupt(t, i);
-    while (!all_stand(t) && !t->gone) {
+    while (!have_all_stopped(t) && !t->gone) {
         size_t who;
         if (clock_monotonic_ns() - start >= most_ns)
             return false;
@@ -455,7 +455,7 @@ bool tracees_stop_all(struct tracees *t, uint64_t most_ns)
         for (size_t i = 0; i < t->n; i++)
             tracees_interrupt(t, i);
         in_time = clock_monotonic_ns() - start < most_ns;
-        if (all_stand(t) || t->gone || !in_time)
+        if (have_all_stopped(t) || t->gone || !in_time)
             return in_time;
         tracees_next(t, &who);
     }
@@ -465,7 +465,7 @@ void tracees_continue_all(struct tracees *t, size_t except)
 {
     for (size_t i = 0; i < t->n; i++) {
         if (i != except && t->all[i].state == TRACEE_STOPPED)
-            resume(&t->all[i], 0);
+            resume_tracee(&t->all[i], 0);
     }
 }
 
@@ -491,7 +491,7 @@ void tracees_release(struct tracees *t)
         now = clock_monotonic_ns();
     for (size_t i = 0; i < t->n; i++) {
         if (t->all[i].state == TRACEE_CHILD)
-            repair(t, t->all[i].tid);
+            remove_copied_breakpoints(t, t->all[i].tid);
         ptrace(PTRACE_DETACH, t->all[i].tid, 0, 0);
     }
     free(t->all);

@@ -22,7 +22,7 @@ enum {
 };
 
 // Opens the inner directory that holds the session of a recorder that ran as root.
-static void descend(struct drain *c)
+static void enter_inner_session(struct drain *c)
 {
     DIR *d =
         faccessat(c->dir_fd, SPOOL_SESSION_FILE, F_OK, 0) < 0 ? fdopendir(dup(c->dir_fd)) : NULL;
@@ -58,7 +58,7 @@ static int check_folder(const struct drain *c, struct err *e)
 static int open_session(struct drain *c, struct err *e)
 {
     struct stat st;
-    descend(c);
+    enter_inner_session(c);
     if (check_folder(c, e) < 0)
         return -EACCES;
     int fd = openat(c->dir_fd, SPOOL_SESSION_FILE, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -266,7 +266,7 @@ static int write_ends(struct collector *c, struct err *e)
     return rc < 0 ? rc : trace_write_end(&c->writer, end, 0, e);
 }
 
-static int take_segment(void *ctx, struct drain_spool *s, struct trace_segment *g, struct err *e)
+static int write_segment(void *ctx, struct drain_spool *s, struct trace_segment *g, struct err *e)
 {
     struct collector *c = ctx;
     int rc = c->in_batch ? 0 : trace_batch_begin(&c->writer, e);
@@ -292,7 +292,7 @@ int record_collect(const char *dir, const struct record_settings *settings, stru
                    struct record_result *result, struct err *e)
 {
     struct collector c = {.result = result};
-    const struct drain_sink sink = {.ctx = &c, .segment = take_segment};
+    const struct drain_sink sink = {.ctx = &c, .segment = write_segment};
     *result = (struct record_result){0};
     int rc = drain_open_finished(&c.drain, dir, e);
     if (rc < 0)

@@ -121,7 +121,7 @@ static void chunk_free(struct drain_spool *s, uint32_t index)
     drain_wake_waiters(s->header);
 }
 
-static int by_place(const void *a, const void *b)
+static int by_position(const void *a, const void *b)
 {
     const struct drain_candidate *x = a, *y = b;
     if (x->thread != y->thread)
@@ -176,7 +176,7 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
         s->drain_done += state == SPOOL_CHUNK_DONE;
     }
     if (n > 1)
-        qsort(c->candidates, n, sizeof *c->candidates, by_place);
+        qsort(c->candidates, n, sizeof *c->candidates, by_position);
     return (int64_t)n;
 }
 
@@ -290,7 +290,7 @@ static void check_spool(struct drain *c, struct drain_spool *s)
         spool_break(c, s, OVERWRITTEN);
 }
 
-static void look_at_requests(struct drain_spool *s)
+static void read_requests(struct drain_spool *s)
 {
     struct spool_control *k = &s->header->control;
     for (unsigned what = 0; what < SPOOL_REQUESTS; what++) {
@@ -305,7 +305,7 @@ static int drain_spool(struct drain *c, struct drain_spool *s, const struct drai
 {
     if (s->broken)
         return 0;
-    look_at_requests(s);
+    read_requests(s);
     int64_t n = drain_scan(c, s);
     int rc = n < 0 ? (int)n : drain_take_changes(s);
     if (rc == -EBADMSG)

@@ -143,7 +143,7 @@ bool drain_keep_spares(struct drain *c)
 }
 
 // `reserve`: number from 1; 0: the file holds one spool.
-static uint64_t offset_of(unsigned reserve)
+static uint64_t spool_offset(unsigned reserve)
 {
     return reserve ? spool_reserve_offset(reserve - 1) : 0;
 }
@@ -151,10 +151,10 @@ static uint64_t offset_of(unsigned reserve)
 // Makes the process stop writing instead of waiting for the recorder. Uses pwrite(2) because
 // address space may be lacking. drain_check_refused counts the events that the process writes until
 // it sees the flag.
-static void refuse(struct drain *c, int fd, const char *name, unsigned reserve)
+static void refuse_spool(struct drain *c, int fd, const char *name, unsigned reserve)
 {
     const uint32_t yes = 1;
-    uint64_t at = offset_of(reserve) + offsetof(struct spool_header, refused);
+    uint64_t at = spool_offset(reserve) + offsetof(struct spool_header, refused);
     if (pwrite(fd, &yes, sizeof yes, (off_t)at) != (ssize_t)sizeof yes)
         return;
     c->refused_pids[c->n_refused++ % DRAIN_REFUSED] =
@@ -167,7 +167,7 @@ static void refuse(struct drain *c, int fd, const char *name, unsigned reserve)
 static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
 {
     struct stat st;
-    uint64_t offset = offset_of(s->reserve);
+    uint64_t offset = spool_offset(s->reserve);
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return -EBADF;
     // A hard link may name a file of another user.
@@ -233,7 +233,7 @@ static struct drain_spool *spool_open(struct drain *c, const char *name, unsigne
     if (rc == 0)
         atomic_store_explicit(&s->header->adopted, 1, memory_order_relaxed);
     if (rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE)
-        refuse(c, fd, name, reserve);
+        refuse_spool(c, fd, name, reserve);
     else if (rc == -EBADF && !reserve)
         remove_other(c, name);
     else if (rc < 0)
@@ -263,7 +263,7 @@ static bool is_new_spool(const struct drain *c, const char *name)
 
 // Ends images of the same process that are older than another one's spool, found in either order.
 // Only a process that has the new spool mapped can have left the old one.
-static void supersede(struct drain *c, struct drain_spool *found)
+static void end_older_images(struct drain *c, struct drain_spool *found)
 {
     for (size_t i = 0; i < c->n_spools; i++) {
         struct drain_spool *s = c->spools[i];
@@ -290,7 +290,7 @@ static int discover_spool(struct drain *c, const char *name, unsigned reserve, s
     if (!s)
         return 0;
     c->spools[c->n_spools++] = s;
-    supersede(c, s);
+    end_older_images(c, s);
     return 1;
 }
 
@@ -427,7 +427,7 @@ static bool has_changed(struct drain *c)
 }
 
 // Returns the number of new spools, or a negative errno.
-static int look_through(struct drain *c, struct err *e)
+static int scan_directory(struct drain *c, struct err *e)
 {
     int fd = drain_open_file(c, ".", O_RDONLY | O_DIRECTORY), rc = 0, found = 0;
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -455,14 +455,14 @@ static int look_through(struct drain *c, struct err *e)
     return rc < 0 ? rc : found;
 }
 
-static int look(struct drain *c, struct err *e)
+static int scan_session(struct drain *c, struct err *e)
 {
     uint64_t now = clock_monotonic_ns();
     int rc = 0, found = 0;
     check_session(c);
     if ((!c->pending || now - c->pending_ns >= PENDING_NS) && has_changed(c)) {
         c->pending_ns = now;
-        rc = found = look_through(c, e);
+        rc = found = scan_directory(c, e);
     }
     for (size_t i = 0; i < c->n_reserves && rc >= 0; i++) {
         rc = discover_reserves(c, c->reserves[i], e);
@@ -473,11 +473,11 @@ static int look(struct drain *c, struct err *e)
 
 int drain_discover(struct drain *c, struct err *e)
 {
-    int found = look(c, e);
+    int found = scan_session(c, e);
     // This is the last scan, so wait for files that are not ready.
     for (unsigned i = 0; found >= 0 && c->stopped && c->pending && i < LAST_LOOKS; i++) {
         nanosleep(&(struct timespec){.tv_nsec = PENDING_NS}, NULL);
-        int more = look(c, e);
+        int more = scan_session(c, e);
         found = more < 0 ? more : found + more;
     }
     if (found > 0)
@@ -523,7 +523,7 @@ void drain_check_left(struct drain *c)
 }
 
 // Clears a reserve for reuse. If that fails, the reserve stays allocated.
-static void give_back(struct drain *c, const char *name, unsigned slot)
+static void clear_reserve(struct drain *c, const char *name, unsigned slot)
 {
     struct drain_reserves *r = NULL;
     for (size_t i = 0; i < c->n_reserves; i++)
@@ -554,7 +554,7 @@ void drain_drop(struct drain *c, size_t i)
     if (unseen && !c->attached)
         c->n_refused += atomic_load(&s->header->status) != SPOOL_CLOSED;
     else if (s->reserve && !c->attached)
-        give_back(c, s->name, s->reserve - 1);
+        clear_reserve(c, s->name, s->reserve - 1);
     else if (!c->attached)
         unlinkat(c->dir_fd, s->name, 0);
     spool_free(s);
@@ -634,7 +634,7 @@ void drain_count_unmapped(struct drain *c, struct drain_spool *s)
     if (fd < 0)
         return;
     s->unmapped = false;
-    s->lost_words += count_chunks(c, fd, offset_of(s->reserve), s->mapped_chunks);
+    s->lost_words += count_chunks(c, fd, spool_offset(s->reserve), s->mapped_chunks);
     close(fd);
 }
 
@@ -663,7 +663,7 @@ bool drain_is_refused(const struct drain *c, const char *name)
 static bool count_refused(struct drain *c, const struct drain_refused *r, bool at_end)
 {
     int fd = drain_open_file(c, r->name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
-    uint64_t offset = offset_of(r->reserve);
+    uint64_t offset = spool_offset(r->reserve);
     struct spool_count dropped[SPOOL_COUNTS];
     if (fd < 0) {
         c->refused_unknown = true;

@@ -201,7 +201,7 @@ static int write_piece(struct encoder *n, const struct encoder_bundle *p,
     return 0;
 }
 
-static uint64_t events_of(const struct encoder_piece *piece)
+static uint64_t count_events(const struct encoder_piece *piece)
 {
     return piece->kind == PIECE_SEGMENT ? piece->events : 0;
 }
@@ -213,7 +213,7 @@ static int write_bundle(struct encoder *n, struct encoder_bundle *p, struct err 
     for (size_t i = 0; i < p->n_pieces; i++) {
         if (rc == 0)
             rc = write_piece(n, p, &p->pieces[i], &samples, e);
-        n->left_out += rc < 0 || n->ended ? events_of(&p->pieces[i]) : 0;
+        n->left_out += rc < 0 || n->ended ? count_events(&p->pieces[i]) : 0;
     }
     // The next bundle reuses the words.
     if (rc == 0)
@@ -225,7 +225,7 @@ static int write_bundle(struct encoder *n, struct encoder_bundle *p, struct err 
     return rc;
 }
 
-static struct encoder_bundle *take(struct encoder *n)
+static struct encoder_bundle *take_bundle(struct encoder *n)
 {
     pthread_mutex_lock(&n->mutex);
     struct encoder_bundle *p = n->first;
@@ -235,7 +235,7 @@ static struct encoder_bundle *take(struct encoder *n)
     return p;
 }
 
-static void give_back(struct encoder *n, struct encoder_bundle *p)
+static void recycle_bundle(struct encoder *n, struct encoder_bundle *p)
 {
     pthread_mutex_lock(&n->mutex);
     p->next = n->spare;
@@ -247,7 +247,7 @@ static void give_back(struct encoder *n, struct encoder_bundle *p)
 bool encoder_work(struct encoder *n)
 {
     struct err e = {0};
-    struct encoder_bundle *p = take(n);
+    struct encoder_bundle *p = take_bundle(n);
     if (!p)
         return false;
     int rc = n->failed ? 0 : write_bundle(n, p, &e);
@@ -255,7 +255,7 @@ bool encoder_work(struct encoder *n)
         n->error = e;
         n->failed = rc;
     }
-    give_back(n, p);
+    recycle_bundle(n, p);
     return true;
 }
 
@@ -277,7 +277,7 @@ struct encoder *encoder_new(const struct encoder_settings *s, struct err *e)
     return n;
 }
 
-static void free_list(struct encoder_bundle *p)
+static void free_bundles(struct encoder_bundle *p)
 {
     while (p) {
         struct encoder_bundle *next = p->next;
@@ -290,9 +290,9 @@ void encoder_free(struct encoder *n)
 {
     if (!n)
         return;
-    free_list(n->open);
-    free_list(n->first);
-    free_list(n->spare);
+    free_bundles(n->open);
+    free_bundles(n->first);
+    free_bundles(n->spare);
     trace_writer_release(&n->writer);
     pthread_mutex_destroy(&n->mutex);
     free(n);
@@ -343,8 +343,8 @@ static struct encoder_bundle *open_bundle(struct encoder *n, size_t words, size_
     return p;
 }
 
-static struct encoder_piece *add(struct encoder *n, enum encoder_piece_kind kind, size_t samples,
-                                 struct err *e)
+static struct encoder_piece *add_piece(struct encoder *n, enum encoder_piece_kind kind,
+                                       size_t samples, struct err *e)
 {
     struct encoder_bundle *p = open_bundle(n, 0, samples, e);
     struct encoder_piece *piece = p ? bundle_add(p, kind) : NULL;
@@ -356,7 +356,7 @@ static struct encoder_piece *add(struct encoder *n, enum encoder_piece_kind kind
 static int put_process(struct encoder *n, enum encoder_piece_kind kind,
                        struct trace_process *process, struct err *e)
 {
-    struct encoder_piece *piece = add(n, kind, 0, e);
+    struct encoder_piece *piece = add_piece(n, kind, 0, e);
     if (piece)
         piece->process = *process;
     else
@@ -378,7 +378,7 @@ int encoder_put_process_end(struct encoder *n, struct trace_process *p, struct e
 int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, size_t count,
                         struct err *e)
 {
-    struct encoder_piece *piece = add(n, PIECE_SAMPLES, count, e);
+    struct encoder_piece *piece = add_piece(n, PIECE_SAMPLES, count, e);
     if (!piece)
         return -ENOMEM;
     memcpy(n->open->samples + n->open->n_samples, samples, count * sizeof *samples);
@@ -390,7 +390,7 @@ int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, s
 int encoder_put_names(struct encoder *n, uint32_t process, struct names *names, struct err *e)
 {
     struct names *owned = malloc(sizeof *owned);
-    struct encoder_piece *piece = owned ? add(n, PIECE_NAMES, 0, e) : NULL;
+    struct encoder_piece *piece = owned ? add_piece(n, PIECE_NAMES, 0, e) : NULL;
     if (piece) {
         *owned = *names;
         piece->names = owned;
@@ -405,7 +405,7 @@ int encoder_put_names(struct encoder *n, uint32_t process, struct names *names, 
 
 int encoder_put_pages(struct encoder *n, struct buf *payload, struct err *e)
 {
-    struct encoder_piece *piece = add(n, PIECE_PAGES, 0, e);
+    struct encoder_piece *piece = add_piece(n, PIECE_PAGES, 0, e);
     if (piece)
         piece->pages = *payload;
     else
@@ -416,7 +416,7 @@ int encoder_put_pages(struct encoder *n, struct buf *payload, struct err *e)
 
 int encoder_begin_batch(struct encoder *n, struct err *e)
 {
-    return add(n, PIECE_BEGIN_BATCH, 0, e) ? 0 : -ENOMEM;
+    return add_piece(n, PIECE_BEGIN_BATCH, 0, e) ? 0 : -ENOMEM;
 }
 
 uint64_t *encoder_room(struct encoder *n, uint32_t words, struct err *e)
@@ -430,7 +430,7 @@ int encoder_put_segment(struct encoder *n, struct trace_segment *g, struct encod
 {
     struct columns_records r = {.state = {g->epoch0, g->base0}};
     columns_scan(&n->scan, g->words, g->n_words, &r);
-    struct encoder_piece *piece = add(n, PIECE_SEGMENT, 0, e);
+    struct encoder_piece *piece = add_piece(n, PIECE_SEGMENT, 0, e);
     if (!piece)
         return -ENOMEM;
     uint64_t *to = n->open->words + n->open->n_words;
@@ -451,7 +451,7 @@ int encoder_put_segment(struct encoder *n, struct trace_segment *g, struct encod
 
 int encoder_end_batch(struct encoder *n, uint64_t watermark, struct err *e)
 {
-    struct encoder_piece *piece = add(n, PIECE_END_BATCH, 0, e);
+    struct encoder_piece *piece = add_piece(n, PIECE_END_BATCH, 0, e);
     if (!piece)
         return -ENOMEM;
     piece->watermark = watermark;
@@ -507,7 +507,7 @@ struct encoder_totals encoder_totals(const struct encoder *n)
     uint64_t left_out = n->left_out;
     for (const struct encoder_bundle *p = n->first; p; p = p->next) {
         for (size_t i = 0; i < p->n_pieces; i++)
-            left_out += events_of(&p->pieces[i]);
+            left_out += count_events(&p->pieces[i]);
     }
     return (struct encoder_totals){n->writer.events, n->batches, n->steps_down, left_out};
 }

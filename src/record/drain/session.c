@@ -112,7 +112,7 @@ static void make_reserves(const struct drain *c)
 
 // Registers session->recorder in this thread's robust futex list, see struct spool_recorder.
 // Replaces glibc's list, which heaptape does not use.
-static int hold(struct drain *c, struct err *e)
+static int register_recorder(struct drain *c, struct err *e)
 {
     struct spool_session *s = c->session;
     static _Thread_local struct robust_list_head head;
@@ -174,7 +174,7 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
     c->session->flags = flags;
     c->session->clock_kind = clock;
     c->session->stamp_shift = CODEC_STAMP_SHIFT;
-    rc = c->guard ? hold(c, e) : err_set(e, -ENOMEM, "out of memory");
+    rc = c->guard ? register_recorder(c, e) : err_set(e, -ENOMEM, "out of memory");
     __atomic_store_n(&c->session->magic, SPOOL_SESSION_MAGIC, __ATOMIC_RELEASE);
     return rc;
 }

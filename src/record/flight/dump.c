@@ -4,8 +4,8 @@
 
 // Writes the frames of the ring. Reads them with a second reader, which shares the processes of the
 // first one.
-static int put_ring(struct part *p, const struct flight_ring *ring, struct trace_reader *again,
-                    struct err *e)
+static int write_ring(struct part *p, const struct flight_ring *ring, struct trace_reader *again,
+                      struct err *e)
 {
     int rc = 0;
     for (size_t i = 0; rc >= 0 && i < ring->n; i++) {
@@ -38,7 +38,7 @@ int dump_write(const struct dump_source *from, struct output *out, struct dump_r
     frame_reader_init(&again.frames, from->reader->in, FRAME_MAGIC_TRACE, TRACE_VERSION);
     int rc = part_begin(&p, &start, out, e);
     if (rc == 0)
-        rc = put_ring(&p, from->ring, &again, e);
+        rc = write_ring(&p, from->ring, &again, e);
     if (rc == 0)
         rc = part_end(&p, again.saw_unrecorded ? &again.unrecorded : NULL, false);
     uint64_t end = p.end_stamp ? p.end_stamp : p.watermark;

@@ -32,19 +32,19 @@ _Noreturn static void execute(const char *command, const struct flight_file *fil
     _exit(127);
 }
 
-static void release(struct flight_file *file)
+static void release_file(struct flight_file *file)
 {
     free(file->path);
     free(file->trigger);
 }
 
 // Removes the oldest files whose command has ended. If all files are kept, only forgets them.
-static void keep(struct flight_files *f)
+static void remove_old_files(struct flight_files *f)
 {
     while (f->commanded && (!f->keep || f->n > f->keep)) {
         if (f->keep)
             unlink(f->files[0].path);
-        release(&f->files[0]);
+        release_file(&f->files[0]);
         memmove(f->files, f->files + 1, --f->n * sizeof *f->files);
         f->commanded--;
     }
@@ -62,7 +62,7 @@ static void run_next(struct flight_files *f)
         f->command_pid = pid > 0 ? pid : 0;
         f->commanded += pid <= 0;
     }
-    keep(f);
+    remove_old_files(f);
 }
 
 int flight_files_add(struct flight_files *f, const char *path, const char *trigger)
@@ -70,7 +70,7 @@ int flight_files_add(struct flight_files *f, const char *path, const char *trigg
     struct flight_file file = {strdup(path), trigger ? strdup(trigger) : NULL};
     if (!file.path || (trigger && !file.trigger) ||
         HT_GROW(&f->files, &f->capacity, f->n + 1) < 0) {
-        release(&file);
+        release_file(&file);
         return -ENOMEM;
     }
     f->files[f->n++] = file;
@@ -98,7 +98,7 @@ void flight_files_reap(struct flight_files *f, bool wait)
 void flight_files_release(struct flight_files *f)
 {
     for (size_t i = 0; i < f->n; i++)
-        release(&f->files[i]);
+        release_file(&f->files[i]);
     free(f->files);
     *f = (struct flight_files){0};
 }

@@ -64,7 +64,7 @@ int flight_check(const struct flight_settings *s, struct err *e)
     return rc;
 }
 
-static int write_to(struct flight *f, struct written *w)
+static int write_dump(struct flight *f, struct written *w)
 {
     struct output out;
     const struct dump_source from = {&f->reader, f->converter, &f->ring, f->why};
@@ -91,7 +91,7 @@ static void begin_dump(struct flight *f)
     f->writer = f->path && f->why ? fork() : -1;
     if (f->writer == 0) {
         signal(SIGUSR2, SIG_IGN);
-        f->written->rc = write_to(f, f->written);
+        f->written->rc = write_dump(f, f->written);
         _exit(0);
     }
     if (f->writer > 0)
@@ -129,7 +129,7 @@ static void end_dump(struct flight *f, int status)
     f->path = f->why = NULL;
 }
 
-static void reap(struct flight *f, bool wait)
+static void reap_writer(struct flight *f, bool wait)
 {
     int status;
     while (f->writer) {
@@ -142,7 +142,7 @@ static void reap(struct flight *f, bool wait)
 }
 
 // Feeds the oldest frame to the converter and drops it from the ring.
-static int pass_on(struct flight *f, struct err *e)
+static int feed_oldest(struct flight *f, struct err *e)
 {
     const struct ring_frame *oldest = flight_ring_at(&f->ring, 0);
     struct frame frame = oldest->frame;
@@ -158,7 +158,7 @@ static int pass_on(struct flight *f, struct err *e)
     return rc < 0 ? rc : 0;
 }
 
-static void see_samples(struct flight *f, const struct trace_item *item)
+static void check_samples(struct flight *f, const struct trace_item *item)
 {
     for (size_t i = 0; i < item->n_samples && !f->asked; i++) {
         const struct trace_sample *s = &item->samples[i];
@@ -166,7 +166,7 @@ static void see_samples(struct flight *f, const struct trace_item *item)
     }
 }
 
-static int see_end(struct flight *f, const struct frame *frame, struct err *e)
+static int check_process_end(struct flight *f, const struct frame *frame, struct err *e)
 {
     struct trace_process p = {0};
     int rc = fields_get_process(frame->data, frame->size, &p);
@@ -178,7 +178,7 @@ static int see_end(struct flight *f, const struct frame *frame, struct err *e)
 
 // Feeds PROCESS frames to the converter at once, because a fork child must be known before its
 // parent's events are converted.
-static int see(struct flight *f, struct frame *frame, struct err *e)
+static int examine_frame(struct flight *f, struct frame *frame, struct err *e)
 {
     struct trace_item item;
     bool events = frame->type == TRACE_EVENTS, announced = frame->type == TRACE_PROCESS;
@@ -195,17 +195,17 @@ static int see(struct flight *f, struct frame *frame, struct err *e)
         return 0;
     }
     if (ends)
-        return see_end(f, frame, e);
+        return check_process_end(f, frame, e);
     rc = trace_read_frame(&f->reader, frame, &item, e);
     if (rc > 0 && !announced)
-        see_samples(f, &item);
+        check_samples(f, &item);
     int fed = rc > 0 && announced ? convert_feed(f->converter, &item) : 0;
     return rc < 0 ? rc : fed < 0 ? err_set(e, fed, "%s: out of memory", f->reader.in->name) : 0;
 }
 
-static void see_outside(struct flight *f, uint64_t now_ns)
+static void check_surroundings(struct flight *f, uint64_t now_ns)
 {
-    reap(f, false);
+    reap_writer(f, false);
     flight_files_reap(&f->files, false);
     if (!f->asked && f->reader.n_processes)
         f->asked = watch_cgroup(&f->watch, f->reader.processes[0], now_ns, f->reason);
@@ -217,7 +217,7 @@ static void see_outside(struct flight *f, uint64_t now_ns)
 }
 
 // Returns 1, 0 at the end, or a negative errno.
-static int take(struct flight *f, struct err *e)
+static int handle_frame(struct flight *f, struct err *e)
 {
     struct frame frame;
     f->batch_ended = false;
@@ -225,33 +225,33 @@ static int take(struct flight *f, struct err *e)
     if (rc <= 0)
         return rc;
     uint64_t now_ns = clock_monotonic_ns();
-    see_outside(f, now_ns);
-    rc = see(f, &frame, e);
+    check_surroundings(f, now_ns);
+    rc = examine_frame(f, &frame, e);
     if (rc == 0 && frame.type != TRACE_PROCESS &&
         flight_ring_push(&f->ring, &frame, &f->stored, now_ns) < 0)
         rc = err_set(e, -ENOMEM, "%s: out of memory", f->reader.in->name);
     while (rc == 0 && flight_ring_is_over(&f->ring, now_ns))
-        rc = pass_on(f, e);
+        rc = feed_oldest(f, e);
     if (rc == 0 && f->asked && f->batch_ended && !f->writer)
         begin_dump(f);
     return rc < 0 ? rc : 1;
 }
 
-static void end(struct flight *f)
+static void end_flight(struct flight *f)
 {
-    reap(f, true);
+    reap_writer(f, true);
     if (signalled)
         snprintf(f->reason, sizeof f->reason, "requested");
     if (f->asked || signalled || watch_end(&f->watch, f->reason)) {
         begin_dump(f);
-        reap(f, true);
+        reap_writer(f, true);
     } else if (!f->dumps) {
         err_note(f->settings->note, "no dump was written: no trigger fired");
     }
     flight_files_reap(&f->files, true);
 }
 
-static int run(struct flight *f, struct err *e)
+static int run_flight(struct flight *f, struct err *e)
 {
     int rc = 1;
     f->converter = convert_new(&f->reader, &part_follow);
@@ -260,10 +260,10 @@ static int run(struct flight *f, struct err *e)
     if (!f->converter || f->written == MAP_FAILED)
         return err_set(e, -ENOMEM, "%s: out of memory", f->reader.in->name);
     while (rc > 0)
-        rc = take(f, e);
+        rc = handle_frame(f, e);
     bool nothing = !f->ring.n && !convert_watermark(f->converter);
     if (!nothing)
-        end(f);
+        end_flight(f);
     munmap(f->written, sizeof *f->written);
     if (f->failed && rc >= 0)
         return err_set(e, -EIO, "%llu of %llu dumps were not written",
@@ -272,7 +272,7 @@ static int run(struct flight *f, struct err *e)
     return nothing ? -ENODATA : rc == -ENODATA ? 0 : rc;
 }
 
-static void release(struct flight *f)
+static void release_flight(struct flight *f)
 {
     convert_free(f->converter);
     flight_ring_release(&f->ring);
@@ -307,8 +307,8 @@ int flight_run(const struct flight_settings *s, struct err *e)
         rc = trace_reader_open(&f->reader, &in, e);
     if (rc == 0) {
         watch_init(&f->watch, &s->triggers, &f->reader.session);
-        rc = run(f, e);
-        release(f);
+        rc = run_flight(f, e);
+        release_flight(f);
     }
     input_close(&in);
     free(f);

@@ -21,32 +21,33 @@ static int ignore_ops(void *context, const struct workload_thread_op *ops, size_
 }
 
 // Releases a process that has ended; a recording of days may have many.
-static int forget(void *context, const struct order_counts *counts,
-                  const struct workload_sites *sites)
+static int forget_process(void *context, const struct order_counts *counts,
+                          const struct workload_sites *sites)
 {
     (void)counts, (void)sites;
     trace_process_forget(context);
     return 0;
 }
 
-static int choose(void *context, const struct trace_process *p, struct convert_sink *sink)
+static int choose_process(void *context, const struct trace_process *p, struct convert_sink *sink)
 {
     (void)context;
-    *sink = (struct convert_sink){.ops = {.context = (void *)p, .ops = ignore_ops}, .done = forget};
+    *sink = (struct convert_sink){.ops = {.context = (void *)p, .ops = ignore_ops},
+                                  .done = forget_process};
     return 1;
 }
 
 // The PROCESS frame of a fork child arrives before its first call and some milliseconds after the
 // fork.
 const struct convert_options part_follow = {
-    .choose = choose, .find_forks = true, .lag_ns = 500000000};
+    .choose = choose_process, .find_forks = true, .lag_ns = 500000000};
 
 static int no_memory(struct part *part)
 {
     return err_set(part->e, -ENOMEM, "%s: out of memory", part->writer.frames.out->name);
 }
 
-static int know(struct part *part, size_t n)
+static int grow_tables(struct part *part, size_t n)
 {
     if (HT_GROW(&part->numbers, &part->numbers_capacity, n) < 0 ||
         HT_GROW(&part->shifts, &part->shifts_capacity, n) < 0 ||
@@ -70,12 +71,12 @@ static int number_process(void *context, const struct convert_unfinished *p)
     return 0;
 }
 
-static int number_all(struct part *part)
+static int number_processes(struct part *part)
 {
     const struct trace_session *s = &part->from->reader->session;
     uint64_t late = trace_stamps(s, LATE_NS);
     part->start = part->watermark = convert_watermark(part->from->converter);
-    int rc = know(part, part->from->reader->n_processes);
+    int rc = grow_tables(part, part->from->reader->n_processes);
     if (rc == 0)
         rc = convert_visit(part->from->converter, number_process, part);
     part->start = part->start > late && part->start - late > s->start_stamp ? part->start - late
@@ -126,7 +127,7 @@ int part_begin(struct part *part, const struct part_start *from, struct output *
 {
     *part = (struct part){.from = from, .e = e};
     trace_writer_init(&part->writer, out, from->codec, from->level);
-    int rc = number_all(part);
+    int rc = number_processes(part);
     if (rc == 0)
         rc = write_session(part);
     if (rc == 0)
@@ -151,7 +152,7 @@ static int end_batch(struct part *part, uint64_t watermark)
 static int put_process(struct part *part, const struct trace_process *p)
 {
     struct trace_process of = *p;
-    if (know(part, p->number + 1ull) < 0)
+    if (grow_tables(part, p->number + 1ull) < 0)
         return no_memory(part);
     of.number = part->numbers[p->number] = part->n++;
     return trace_write_process(&part->writer, &of, part->e);
@@ -172,7 +173,7 @@ static int put_events(struct part *part, const struct trace_item *item)
 }
 
 // Clears the totals of the whole process. A segment keeps them in `whole`, for joining segments.
-static int put_end_of(struct part *part, const struct trace_process *p)
+static int write_process_end(struct part *part, const struct trace_process *p)
 {
     struct trace_process of = *p;
     struct buf whole = {0};
@@ -207,7 +208,7 @@ int part_item(struct part *part, const struct trace_item *item)
     case TRACE_SAMPLES:
         return renumber_samples(&part->writer, item, part->numbers, part->e);
     case TRACE_PROCESS_END:
-        return put_end_of(part, item->process);
+        return write_process_end(part, item->process);
     case TRACE_NAMES:
         return renumber_names(&part->writer, item, part->numbers,
                               part->shifts[item->process->number], part->e);
@@ -230,7 +231,7 @@ int part_end(struct part *part, const struct trace_unrecorded *unrecorded, bool 
     int rc = part->in_batch ? end_batch(part, part->watermark) : 0;
     for (size_t i = 0; rc == 0 && i < part->known; i++) {
         if (part->numbers[i] != RENUMBER_NONE && !part->ended[i])
-            rc = put_end_of(part, part->from->reader->processes[i]);
+            rc = write_process_end(part, part->from->reader->processes[i]);
     }
     if (rc == 0 && unrecorded)
         rc = trace_write_unrecorded(&part->writer, unrecorded, part->e);

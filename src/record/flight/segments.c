@@ -27,12 +27,12 @@ struct segments {
     uint64_t begun_ns;
     // size of the segment's start, which repeats earlier data and lists live blocks
     uint64_t start_bytes;
-    int64_t owed_bytes; // new data due before segments may end, see owe
+    int64_t owed_bytes; // new data due before segments may end, see add_owed_bytes
     uint64_t touched;   // segments that others removed, replaced or truncated during writing
     struct flight_files files;
 };
 
-static bool exists(const char *path)
+static bool file_exists(const char *path)
 {
     return access(path, F_OK) == 0;
 }
@@ -41,7 +41,7 @@ int segments_check(const struct segments_settings *s, struct err *e)
 {
     char *path = flight_path(s->path, 1);
     int rc = path ? 0 : err_set(e, -ENOMEM, "%s: out of memory", s->path);
-    if (rc == 0 && exists(path) && !s->force)
+    if (rc == 0 && file_exists(path) && !s->force)
         rc = err_set(e, -EEXIST, "%s: exists; use -f to replace it", path);
     free(path);
     return rc;
@@ -55,7 +55,7 @@ static int no_memory(const struct segments *s, struct err *e)
 // Bounds the overhead: over all segments, repeated data may be at most a fifth of the new data, and
 // the lists of live blocks at most the size of the new data. Without this, small segments would
 // multiply the size of a recording.
-static void owe(struct segments *s)
+static void add_owed_bytes(struct segments *s)
 {
     enum { BLOCK_BYTES = 16, NEW_PER_REPEATED = 5 };
     uint64_t start = s->out.offset, live = s->part.snapshot.blocks * BLOCK_BYTES;
@@ -72,7 +72,7 @@ static int64_t new_bytes(const struct segments *s)
     return (int64_t)(s->out.offset - s->start_bytes);
 }
 
-static int begin(struct segments *s, struct err *e)
+static int begin_segment(struct segments *s, struct err *e)
 {
     s->start.segment++;
     s->path = flight_path(s->settings->path, s->start.segment);
@@ -86,12 +86,12 @@ static int begin(struct segments *s, struct err *e)
     s->open = true;
     s->begun_ns = clock_monotonic_ns();
     rc = part_begin(&s->part, &s->start, &s->out, e);
-    owe(s);
+    add_owed_bytes(s);
     return rc;
 }
 
 // Renames the finished segment. Without --force, an existing file is kept.
-static int publish(struct segments *s, struct err *e)
+static int publish_segment(struct segments *s, struct err *e)
 {
     int rc = renameat2(AT_FDCWD, s->unfinished, AT_FDCWD, s->path,
                        s->settings->force ? 0 : RENAME_NOREPLACE);
@@ -104,7 +104,7 @@ static int publish(struct segments *s, struct err *e)
     return flight_files_add(&s->files, s->path, NULL) < 0 ? no_memory(s, e) : 0;
 }
 
-static void forget(struct segments *s)
+static void release_segment(struct segments *s)
 {
     if (s->open)
         part_release(&s->part);
@@ -115,14 +115,14 @@ static void forget(struct segments *s)
 }
 
 // Reports a segment that others modified. The recording continues.
-static void see_touched(struct segments *s, struct err *e)
+static void report_touched(struct segments *s, struct err *e)
 {
     s->settings->note(e->text);
     s->touched++;
     e->text[0] = 0;
 }
 
-static int end(struct segments *s, bool continues, struct err *e)
+static int end_segment(struct segments *s, bool continues, struct err *e)
 {
     const struct trace_unrecorded *unrecorded =
         !continues && s->reader.saw_unrecorded ? &s->reader.unrecorded : NULL;
@@ -132,12 +132,12 @@ static int end(struct segments *s, bool continues, struct err *e)
     int closed = output_close(&s->out, true, rc == 0 ? e : NULL);
     bool touched = rc == 0 && closed == -ESTALE;
     if (touched)
-        see_touched(s, e);
+        report_touched(s, e);
     rc = rc < 0 ? rc : touched ? 0 : closed;
     // A segment that could not be kept has no file.
-    if (rc == 0 && !(touched && !exists(s->unfinished)))
-        rc = publish(s, e);
-    forget(s);
+    if (rc == 0 && !(touched && !file_exists(s->unfinished)))
+        rc = publish_segment(s, e);
+    release_segment(s);
     return rc;
 }
 
@@ -152,7 +152,7 @@ static bool is_over(const struct segments *s)
            (w->ns != UINT64_MAX && clock_monotonic_ns() - s->begun_ns >= w->ns);
 }
 
-static int put(struct segments *s, const struct trace_item *item, struct err *e)
+static int put_item(struct segments *s, const struct trace_item *item, struct err *e)
 {
     s->part.e = e;
     int rc = part_item(&s->part, item);
@@ -162,35 +162,35 @@ static int put(struct segments *s, const struct trace_item *item, struct err *e)
                        strerror(-fed));
     flight_files_reap(&s->files, false);
     if (rc == 0 && item->type == TRACE_EVENTS && item->batch_ends && is_over(s)) {
-        rc = end(s, true, e);
+        rc = end_segment(s, true, e);
         if (rc == 0)
-            rc = begin(s, e);
+            rc = begin_segment(s, e);
     }
     return rc;
 }
 
-static int run(struct segments *s, struct err *e)
+static int write_segments(struct segments *s, struct err *e)
 {
     struct trace_item item;
     uint64_t items = 0;
     s->converter = convert_new(&s->reader, &part_follow);
     s->start.reader = &s->reader;
     s->start.converter = s->converter;
-    int rc = s->converter ? begin(s, e) : no_memory(s, e), read = 1;
+    int rc = s->converter ? begin_segment(s, e) : no_memory(s, e), read = 1;
     while (rc == 0 && (read = trace_next(&s->reader, &item, e)) > 0) {
         items += item.type == TRACE_EVENTS;
-        rc = put(s, &item, e);
+        rc = put_item(s, &item, e);
     }
     if (rc == 0 && items == 0) {
         output_close(&s->out, false, NULL);
         unlink(s->unfinished);
-        forget(s);
+        release_segment(s);
         return -ENODATA;
     }
     // If the recorder was killed, the segment is complete, but the recording is not.
     if (rc == 0 && (read == 0 || read == -ENODATA))
-        rc = end(s, !s->reader.saw_end, e);
-    forget(s);
+        rc = end_segment(s, !s->reader.saw_end, e);
+    release_segment(s);
     flight_files_reap(&s->files, true);
     if (rc == 0 && s->touched)
         rc = err_set(
@@ -217,7 +217,7 @@ int segments_run(const struct segments_settings *settings, struct err *e)
     if (rc == 0)
         rc = trace_reader_open(&s->reader, &in, e);
     if (rc == 0) {
-        rc = run(s, e);
+        rc = write_segments(s, e);
         convert_free(s->converter);
         trace_reader_close(&s->reader);
     }

@@ -83,7 +83,7 @@ static int write_words(struct lane *l, const uint64_t *words, size_t n,
     return rc;
 }
 
-static int flush(struct lane *l)
+static int flush_words(struct lane *l)
 {
     uint32_t n = l->n;
     l->n = 0;
@@ -91,10 +91,10 @@ static int flush(struct lane *l)
     return write_words(l, l->words, n, &(struct codec_state){0});
 }
 
-static int put(struct lane *l, const struct event *ev)
+static int put_event(struct lane *l, const struct event *ev)
 {
     if (l->n + CODEC_MAX_RECORD_WORDS + CODEC_MAX_PREFIX_WORDS > BUFFER_WORDS) {
-        int rc = flush(l);
+        int rc = flush_words(l);
         if (rc < 0)
             return rc;
         l->state = (struct codec_state){0};
@@ -114,7 +114,7 @@ static int put_module(struct lane *l, const struct workload_module *m)
                              .text = text,
                              .text_bytes =
                                  n < (int)sizeof text ? (uint32_t)n : (uint32_t)sizeof text - 1};
-    return put(l, &ev);
+    return put_event(l, &ev);
 }
 
 // Stack frames must follow their module and precede later modules at the same addresses.
@@ -128,7 +128,7 @@ static int put_frames(struct lane *l, const struct site_table *t, size_t module)
             continue;
         const struct event ev = {
             .kind = HT_FRAME, .ptr = f->frame.address, .size = f->parent, .value = c->key};
-        rc = put(l, &ev);
+        rc = put_event(l, &ev);
     }
     return rc;
 }
@@ -161,7 +161,7 @@ static int put_block(void *context, const struct heap_block *b)
     struct event ev = {.kind = HT_PREEXISTING, .result = b->address, .size = b->size};
     ev.notes[HT_NOTE_SITE] = b->site;
     l->blocks += !b->size_unknown;
-    return b->size_unknown ? 0 : put(l, &ev);
+    return b->size_unknown ? 0 : put_event(l, &ev);
 }
 
 // Writes the first halves of reallocs whose second halves are pending.
@@ -170,14 +170,14 @@ static int put_pending(struct lane *l, const struct order_thread *t)
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < t->n_pending; i++) {
         const struct event ev = {.kind = HT_REALLOC_BEGIN, .ptr = t->pending[i].address};
-        rc = put(l, &ev);
+        rc = put_event(l, &ev);
     }
     return rc;
 }
 
 static int put_queue(struct lane *l, const struct merge_stream *s)
 {
-    int rc = flush(l);
+    int rc = flush_words(l);
     return rc < 0 ? rc : write_words(l, s->words + s->head, s->tail - s->head, &s->state);
 }
 
@@ -230,7 +230,7 @@ static int write_process(struct snapshot *to, struct lane *l, uint32_t number,
     if (rc == 0 && first)
         rc = write_stream(l, to, number, first);
     else if (rc == 0)
-        rc = flush(l);
+        rc = flush_words(l);
     if (rc == 0 && !first && l->next.first_word &&
         map_put(&to->shifts, trace_stream_key(number, 0, 0), l->next.first_word) < 0)
         rc = -ENOMEM;

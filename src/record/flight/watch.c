@@ -40,7 +40,7 @@ static int parse_growth(char *text, struct flight_triggers *t)
     return rc < 0 || t->growth_ns == 0 ? -EINVAL : 0;
 }
 
-static int parse_one(char *text, struct flight_triggers *t)
+static int parse_trigger(char *text, struct flight_triggers *t)
 {
     t->any = true;
     if (strncmp(text, "rss>", 4) == 0)
@@ -64,7 +64,7 @@ int flight_triggers_parse(const char *text, struct flight_triggers *t)
     int rc = copy ? 0 : -ENOMEM;
     *t = (struct flight_triggers){0};
     for (char *one; rc == 0 && (one = strsep(&rest, ","));)
-        rc = parse_one(one, t);
+        rc = parse_trigger(one, t);
     free(copy);
     return rc;
 }
@@ -82,7 +82,7 @@ void watch_release(struct watch *w)
 
 // Returns true if `value` exceeds the limit for the first time since it was below REARM_PERCENT of
 // it.
-static bool crosses(bool *above, uint64_t value, uint64_t limit)
+static bool crosses_limit(bool *above, uint64_t value, uint64_t limit)
 {
     bool crossed = !*above && value > limit;
     if (crossed || (*above && value < limit / 100 * REARM_PERCENT))
@@ -90,11 +90,11 @@ static bool crosses(bool *above, uint64_t value, uint64_t limit)
     return crossed;
 }
 
-static bool see_rss(const struct watch *w, struct watch_state *p, const struct trace_process *of,
-                    uint64_t rss, char *reason)
+static bool check_rss(const struct watch *w, struct watch_state *p, const struct trace_process *of,
+                      uint64_t rss, char *reason)
 {
     char bytes[32], limit[32];
-    if (!w->triggers->rss_bytes || !crosses(&p->above, rss, w->triggers->rss_bytes))
+    if (!w->triggers->rss_bytes || !crosses_limit(&p->above, rss, w->triggers->rss_bytes))
         return false;
     snprintf(reason, WATCH_REASON_BYTES, "rss>%s: process %u has %s",
              human_bytes(limit, w->triggers->rss_bytes), of->pid, human_bytes(bytes, rss));
@@ -110,8 +110,8 @@ static void drop_point(struct watch_state *p)
 
 // The first point is the newest one that is at least growth_ns old, if there is one. Points are at
 // least 1/31 of growth_ns apart.
-static bool see_growth(const struct watch *w, struct watch_state *p, const struct trace_process *of,
-                       uint64_t ns, uint64_t rss, char *reason)
+static bool check_growth(const struct watch *w, struct watch_state *p,
+                         const struct trace_process *of, uint64_t ns, uint64_t rss, char *reason)
 {
     const struct flight_triggers *t = w->triggers;
     char before[32], now[32], span[32];
@@ -139,27 +139,27 @@ bool watch_sample(struct watch *w, const struct trace_process *of, const struct 
     if (HT_EXTEND(&w->processes, &w->n, &w->capacity, of->number + 1ull) < 0)
         return false;
     struct watch_state *p = &w->processes[of->number];
-    return see_rss(w, p, of, s->rss_bytes, reason) ||
-           see_growth(w, p, of, trace_stamp_ns(w->session, s->stamp), s->rss_bytes, reason);
+    return check_rss(w, p, of, s->rss_bytes, reason) ||
+           check_growth(w, p, of, trace_stamp_ns(w->session, s->stamp), s->rss_bytes, reason);
 }
 
-static bool see_limit(struct watch *w, const struct proc_cgroup *c, char *reason)
+static bool check_limit(struct watch *w, const struct proc_cgroup *c, char *reason)
 {
     char used[32], limit[32];
     uint64_t percent = w->triggers->cgroup_percent;
     if (!percent || c->used == UINT64_MAX || c->limit == UINT64_MAX ||
-        !crosses(&w->above_limit, c->used, c->limit / 100 * percent))
+        !crosses_limit(&w->above_limit, c->used, c->limit / 100 * percent))
         return false;
     snprintf(reason, WATCH_REASON_BYTES, "cgroup>%llu%%: it uses %s of %s",
              (unsigned long long)percent, human_bytes(used, c->used), human_bytes(limit, c->limit));
     return true;
 }
 
-static bool see_pressure(struct watch *w, const struct proc_cgroup *c, char *reason)
+static bool check_pressure(struct watch *w, const struct proc_cgroup *c, char *reason)
 {
     uint64_t percent = w->triggers->pressure_percent;
     if (!percent || c->pressure == UINT64_MAX ||
-        !crosses(&w->above_pressure, c->pressure, 100 * percent))
+        !crosses_limit(&w->above_pressure, c->pressure, 100 * percent))
         return false;
     snprintf(reason, WATCH_REASON_BYTES,
              "pressure>%llu%%: in the last 10 s, tasks of the %s waited for memory for %.1f %%",
@@ -168,8 +168,8 @@ static bool see_pressure(struct watch *w, const struct proc_cgroup *c, char *rea
     return true;
 }
 
-static bool see_kills(const struct watch *w, struct watch_group *g, const struct proc_cgroup *c,
-                      char *reason)
+static bool check_kills(const struct watch *w, struct watch_group *g, const struct proc_cgroup *c,
+                        char *reason)
 {
     uint64_t before = g->oom_kills;
     if (c->oom_kills == UINT64_MAX)
@@ -183,11 +183,11 @@ static bool see_kills(const struct watch *w, struct watch_group *g, const struct
 
 bool watch_limits(struct watch *w, const struct proc_cgroup *c, char *reason)
 {
-    return see_kills(w, &w->group, c, reason) || see_limit(w, c, reason) ||
-           see_pressure(w, c, reason);
+    return check_kills(w, &w->group, c, reason) || check_limit(w, c, reason) ||
+           check_pressure(w, c, reason);
 }
 
-static bool look(struct watch *w, char *reason)
+static bool check_cgroup(struct watch *w, char *reason)
 {
     struct proc_cgroup c;
     proc_cgroup_read(w->group.lines, "/sys/fs/cgroup", "/proc/pressure", &c);
@@ -207,7 +207,7 @@ bool watch_cgroup(struct watch *w, const struct trace_process *p, uint64_t now_n
         memcpy(w->group.lines, lines, sizeof lines);
         w->group.oom_kills = UINT64_MAX;
     }
-    return look(w, reason);
+    return check_cgroup(w, reason);
 }
 
 void watch_process_end(struct watch *w, const struct trace_process *p)
@@ -227,18 +227,18 @@ static bool is_failure(const struct watch *w)
 
 // In version 1, an exiting process is listed in the root cgroup, so the previous cgroup counts its
 // kill.
-static bool look_at_left(struct watch *w, char *reason)
+static bool check_left_cgroup(struct watch *w, char *reason)
 {
     struct proc_cgroup c;
     proc_cgroup_read(w->left.lines, "/sys/fs/cgroup", NULL, &c);
-    return see_kills(w, &w->left, &c, reason);
+    return check_kills(w, &w->left, &c, reason);
 }
 
 bool watch_end(struct watch *w, char *reason)
 {
     const struct flight_triggers *t = w->triggers;
     int status = (int)w->exit_status;
-    if (t->oom && (look(w, reason) || (w->killed && look_at_left(w, reason))))
+    if (t->oom && (check_cgroup(w, reason) || (w->killed && check_left_cgroup(w, reason))))
         return true;
     // The first read may have come after the kill; and if the kernel does not count OOM kills, any
     // SIGKILL may be one.

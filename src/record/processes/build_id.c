@@ -16,7 +16,7 @@ enum {
     MOST_NOTE_BYTES = 1024, // read per segment
 };
 
-static char *hex(const uint8_t *bytes, size_t n)
+static char *format_hex(const uint8_t *bytes, size_t n)
 {
     char *text = malloc(2 * n + 1);
     for (size_t i = 0; text && i < n; i++)
@@ -34,13 +34,13 @@ static char *find_in_notes(const uint8_t *notes, size_t n)
             return NULL;
         if (h.n_type == NT_GNU_BUILD_ID && h.n_namesz == 4 && memcmp(notes + name, "GNU", 4) == 0 &&
             h.n_descsz && h.n_descsz <= MOST_BYTES)
-            return hex(notes + text, h.n_descsz);
+            return format_hex(notes + text, h.n_descsz);
         at = text + (((size_t)h.n_descsz + 3) & ~(size_t)3);
     }
     return NULL;
 }
 
-static char *find(int fd)
+static char *find_build_id(int fd)
 {
     Elf64_Ehdr h;
     Elf64_Phdr p;
@@ -95,7 +95,7 @@ char *build_id_of(const char *path)
         free(last.path);
         free(last.id);
         last.path = strdup(path);
-        last.id = fd >= 0 ? find(fd) : NULL;
+        last.id = fd >= 0 ? find_build_id(fd) : NULL;
         last.st = st;
         if (fd >= 0)
             close(fd);

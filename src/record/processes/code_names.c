@@ -73,7 +73,7 @@ void code_names_look(struct code_names *c, const uint64_t *words, uint32_t n)
 }
 
 // For a dump that was mapped after the process had recorded its mappings.
-static void look_at_maps(struct code_names *c, pid_t pid)
+static void find_mapped_dump(struct code_names *c, pid_t pid)
 {
     char path[32], *line = NULL, *name;
     size_t room = 0;
@@ -92,7 +92,7 @@ static void look_at_maps(struct code_names *c, pid_t pid)
 
 // Anyone can create a file in /tmp: it must belong to the process's user and be no older than the
 // process.
-static bool is_of(int fd, const struct code_names_process *p)
+static bool belongs_to_process(int fd, const struct code_names_process *p)
 {
     char path[64];
     struct stat file, process;
@@ -111,7 +111,7 @@ static bool is_of(int fd, const struct code_names_process *p)
 static int open_checked(const char *path, const struct code_names_process *p)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
-    if (fd < 0 || is_of(fd, p))
+    if (fd < 0 || belongs_to_process(fd, p))
         return fd;
     close(fd);
     return -1;
@@ -119,7 +119,7 @@ static int open_checked(const char *path, const struct code_names_process *p)
 
 // Tries the process's root directory, then the recorder's if both are the same namespace or the
 // process is unknown.
-static int open_of(const struct code_names_process *p, const char *path)
+static int open_in_process(const struct code_names_process *p, const char *path)
 {
     char there[4096];
     int fd = -1, n = p->visible_pid ? snprintf(there, sizeof there, "/proc/%ld/root%s",
@@ -136,12 +136,12 @@ static void open_files(struct code_names *c, const struct code_names_process *p)
 {
     char path[32];
     if (c->makes_code && !c->dump_path && p->visible_pid)
-        look_at_maps(c, p->visible_pid);
+        find_mapped_dump(c, p->visible_pid);
     snprintf(path, sizeof path, "/tmp/perf-%u.map", p->own_pid);
     if (c->map.fd < 0)
-        c->map.fd = open_of(p, path);
+        c->map.fd = open_in_process(p, path);
     if (c->dump.fd < 0 && c->dump_path)
-        c->dump.fd = open_of(p, c->dump_path);
+        c->dump.fd = open_in_process(p, c->dump_path);
 }
 
 // Parses a hexadecimal number and a space.
@@ -282,7 +282,7 @@ static int put_load(struct code_names *c, const uint8_t *at, size_t n)
     return rc < 0 ? rc : put_source(c, start, bytes, name, name_bytes);
 }
 
-static size_t wanted_of(uint32_t kind, uint32_t size)
+static size_t needed_bytes(uint32_t kind, uint32_t size)
 {
     size_t most = kind == DUMP_LOAD    ? DUMP_LOAD_BYTES + NAMES_TEXT_BYTES
                   : kind == DUMP_LINES ? PIECE_BYTES
@@ -303,7 +303,7 @@ static int put_record(struct code_names *c, uint32_t kind, const uint8_t *at, si
 }
 
 // Offset of the first record, or 0 if the header is incomplete or invalid.
-static uint64_t first_record(struct code_names *c, const uint8_t *at, size_t n)
+static uint64_t read_header(struct code_names *c, const uint8_t *at, size_t n)
 {
     if (n < DUMP_HEADER_BYTES)
         return 0;
@@ -323,10 +323,10 @@ static int read_dump(struct code_names *c)
     uint64_t done = 0, n = got > 0 ? (uint64_t)got : 0;
     int rc = got < 0 ? -ENOMEM : 0;
     if (c->dump.at == 0)
-        done = first_record(c, from, n);
+        done = read_header(c, from, n);
     while (rc == 0 && (c->dump.at || done) && done < n && n - done >= DUMP_RECORD_BYTES) {
         uint32_t kind = get_u32(from + done), size = get_u32(from + done + 4);
-        size_t wanted = wanted_of(kind, size);
+        size_t wanted = needed_bytes(kind, size);
         if (size < DUMP_RECORD_BYTES) {
             c->bad_lines++;
             c->dump.ended = true;

@@ -67,7 +67,7 @@ static bool find_segment(int fd, const Elf64_Ehdr *h, uint32_t type, uint64_t ad
 
 enum { MAX_DYNAMIC = 512, NAME_BYTES = 32 };
 
-static bool needs(int fd, const Elf64_Ehdr *h, const char *library)
+static bool needs_library(int fd, const Elf64_Ehdr *h, const char *library)
 {
     Elf64_Phdr at, strings;
     Elf64_Dyn dynamic[MAX_DYNAMIC];
@@ -120,7 +120,7 @@ static const char *explain_file(int fd, const char *head, size_t n)
     Elf64_Phdr interpreter;
     if (!find_segment(fd, &h, PT_INTERP, 0, &interpreter))
         return "is statically linked; its calls cannot be intercepted";
-    if (needs(fd, &h, "libasan.so") || needs(fd, &h, "libclang_rt.asan"))
+    if (needs_library(fd, &h, "libasan.so") || needs_library(fd, &h, "libclang_rt.asan"))
         return "uses AddressSanitizer, which aborts if another library is preloaded; "
                "set ASAN_OPTIONS=verify_asan_link_order=0";
     return NULL;
@@ -150,7 +150,7 @@ const char *record_explain(const char *program)
 
 // Reads a file of /proc/PID with one read(2), cut and terminated. Returns its size, or -1 if it
 // cannot be opened.
-static ssize_t read_of(pid_t pid, const char *name, char *to, size_t room)
+static ssize_t read_proc_file(pid_t pid, const char *name, char *to, size_t room)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
@@ -170,7 +170,7 @@ static int is_secure(pid_t pid)
         char text[4096];
         uint64_t pairs[512];
     } auxv;
-    ssize_t n = read_of(pid, "auxv", auxv.text, sizeof auxv.text);
+    ssize_t n = read_proc_file(pid, "auxv", auxv.text, sizeof auxv.text);
     for (ssize_t i = 0; i + 1 < n / (ssize_t)sizeof *auxv.pairs; i += 2) {
         if (auxv.pairs[i] == AT_SECURE)
             return auxv.pairs[i + 1] != 0;
@@ -189,7 +189,7 @@ static bool read_rights(pid_t pid, struct rights *r)
     char text[4096];
     unsigned real[2], effective[2];
     const char *uids, *gids, *caps;
-    if (read_of(pid, "status", text, sizeof text) < 0 || !(uids = strstr(text, "\nUid:")) ||
+    if (read_proc_file(pid, "status", text, sizeof text) < 0 || !(uids = strstr(text, "\nUid:")) ||
         !(gids = strstr(text, "\nGid:")) || !(caps = strstr(text, "\nCapEff:")) ||
         sscanf(uids, "\nUid: %u %u", &real[0], &effective[0]) != 2 ||
         sscanf(gids, "\nGid: %u %u", &real[1], &effective[1]) != 2 ||
@@ -215,8 +215,8 @@ static const char *explain_closed(pid_t pid)
 static const char *explain_policy(pid_t pid)
 {
     char text[256] = "";
-    if (read_of(pid, "attr/apparmor/current", text, sizeof text) <= 0)
-        read_of(pid, "attr/current", text, sizeof text);
+    if (read_proc_file(pid, "attr/apparmor/current", text, sizeof text) <= 0)
+        read_proc_file(pid, "attr/current", text, sizeof text);
     if (strstr(text, " ("))
         return "was started in secure mode by its AppArmor profile, which disables LD_PRELOAD";
     if (strchr(text, ':'))
@@ -262,7 +262,7 @@ static bool has_environment(pid_t pid)
         ENV_END = 48
     }; // env_end is field 51 of proc(5); the first field after the name is field 3
     char text[2048];
-    const char *at = read_of(pid, "stat", text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+    const char *at = read_proc_file(pid, "stat", text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
     for (unsigned i = 0; at && i <= ENV_END; i++)
         at = strchr(at + 1, ' ');
     return at && strtoull(at, NULL, 10) != 0;
@@ -273,7 +273,7 @@ static const char *explain_environment(pid_t pid, const char *dir, bool *seen)
 {
     static const size_t most = 4 << 20; // exec accepts 2 MiB by default
     char *text = malloc(most);
-    ssize_t n = text ? read_of(pid, "environ", text, most) : -1;
+    ssize_t n = text ? read_proc_file(pid, "environ", text, most) : -1;
     const char *why = NULL;
     *seen = n > 0;
     if (n > 0 || (n == 0 && has_environment(pid))) {
@@ -363,7 +363,7 @@ static bool is_followed(pid_t pid, const struct unrecorded_how *how)
     if (strcmp(how->follow, "all") == 0)
         return true;
     const char *line =
-        read_of(pid, "status", text, sizeof text) > 0 ? strstr(text, "\nPPid:") : NULL;
+        read_proc_file(pid, "status", text, sizeof text) > 0 ? strstr(text, "\nPPid:") : NULL;
     if (line && sscanf(line, "\nPPid: %ld", &parent) == 1 && parent == getpid())
         return true;
     snprintf(path, sizeof path, "/proc/%ld/exe", (long)pid);
@@ -377,7 +377,7 @@ void unrecorded_look_at(struct unrecorded_look *look, pid_t pid, const struct un
 {
     char name[64];
     *look = (struct unrecorded_look){.followed = true};
-    ssize_t n = read_of(pid, "comm", name, sizeof name);
+    ssize_t n = read_proc_file(pid, "comm", name, sizeof name);
     if (n > 0)
         snprintf(look->name, sizeof look->name, "%.*s", (int)strcspn(name, "\n"), name);
     const char *why = explain_process(look, pid, how);

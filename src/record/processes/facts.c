@@ -94,7 +94,7 @@ static char *header_string(const char *text, size_t room)
 }
 
 // Why recording stopped before the process ended, or NULL.
-static char *reason_of(const struct drain_spool *s)
+static char *copy_off_reason(const struct drain_spool *s)
 {
     if (s->broken)
         return strdup(s->broken);
@@ -152,7 +152,7 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
         .waits = s->broken ? 0 : atomic_load(&h->waits),
         .wait_ns = s->broken ? 0 : atomic_load(&h->wait_ns),
         .threads = s->broken ? 0 : atomic_load(&h->threads_numbered),
-        .off_reason = reason_of(s),
+        .off_reason = copy_off_reason(s),
     };
     add_cpu_time(p, s);
     p->malloc_in_use_bytes = s->broken ? 0 : atomic_load(&h->malloc_in_use_bytes);

@@ -35,7 +35,7 @@ struct pages_reading {
     char text[LINE_BYTES + TEXT_BYTES + 1]; // the start of a line, then the next piece
 };
 
-static int open_of(pid_t pid, const char *name)
+static int open_proc_file(pid_t pid, const char *name)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
@@ -45,7 +45,7 @@ static int open_of(pid_t pid, const char *name)
 
 static size_t read_text(pid_t pid, const char *name, char *text, size_t room)
 {
-    int fd = open_of(pid, name);
+    int fd = open_proc_file(pid, name);
     ssize_t n = fd < 0 ? 0 : read(fd, text, room - 1);
     if (fd >= 0)
         close(fd);
@@ -53,7 +53,8 @@ static size_t read_text(pid_t pid, const char *name, char *text, size_t room)
     return n > 0 ? (size_t)n : 0;
 }
 
-static enum trace_memory kind_of(const char *permissions, const char *name, const char *recording)
+static enum trace_memory classify_mapping(const char *permissions, const char *name,
+                                          const char *recording)
 {
     if (strcmp(name, "[heap]") == 0)
         return TRACE_MEMORY_HEAP;
@@ -133,7 +134,8 @@ static int begin_mapping(struct pages_reading *r, const char *line, unsigned lon
     char permissions[8] = "";
     int name_at = 0, rc = end_mapping(r);
     sscanf(line, "%*x-%*x %7s %*x %*s %*s %n", permissions, &name_at);
-    enum trace_memory kind = kind_of(permissions, name_at ? line + name_at : "", r->how->recording);
+    enum trace_memory kind =
+        classify_mapping(permissions, name_at ? line + name_at : "", r->how->recording);
     r->mapping = (struct trace_mapping){.start = start,
                                         .bytes = end - start,
                                         .kind = kind,
@@ -146,7 +148,7 @@ static int begin_mapping(struct pages_reading *r, const char *line, unsigned lon
 }
 
 // The first line of a mapping, or a line with one of its sizes.
-static int take_line(struct pages_reading *r, const char *line)
+static int parse_line(struct pages_reading *r, const char *line)
 {
     unsigned long long start, end, kib;
     if (line[0] >= 'A' && line[0] <= 'Z') {
@@ -167,13 +169,13 @@ static int take_line(struct pages_reading *r, const char *line)
 
 // Parses complete lines and moves the rest to the front, unless it is longer than any line. Returns
 // its size, or a negative errno.
-static ssize_t take_lines(struct pages_reading *r, size_t n)
+static ssize_t parse_lines(struct pages_reading *r, size_t n)
 {
     char *at = r->text, *end;
     r->text[n] = 0;
     while ((end = memchr(at, '\n', n - (size_t)(at - r->text)))) {
         *end = 0;
-        int rc = take_line(r, at);
+        int rc = parse_line(r, at);
         if (rc < 0)
             return rc;
         at = end + 1;
@@ -188,7 +190,7 @@ static int read_smaps(struct pages_reading *r, int fd)
 {
     ssize_t have = 0, got = 0;
     while (have >= 0 && (got = read(fd, r->text + have, TEXT_BYTES)) > 0) {
-        have = take_lines(r, (size_t)(have + got));
+        have = parse_lines(r, (size_t)(have + got));
         if (have >= 0 && clock_monotonic_ns() - r->began_ns > r->how->max_ns)
             return -ETIME;
     }
@@ -226,7 +228,7 @@ static void read_cgroup(struct trace_pages *p, pid_t pid)
 int proc_pages_read(struct trace_pages *p, pid_t pid, const struct proc_pages_how *how)
 {
     struct pages_reading *r = calloc(1, sizeof *r);
-    int fd = open_of(pid, "smaps"), pagemap = open_of(pid, "pagemap");
+    int fd = open_proc_file(pid, "smaps"), pagemap = open_proc_file(pid, "pagemap");
     int rc = !r ? -ENOMEM : fd < 0 ? fd : pagemap < 0 ? pagemap : 0;
     p->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     if (rc == 0) {

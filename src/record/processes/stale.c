@@ -40,7 +40,7 @@ static bool has_no_recorder(int fd)
 }
 
 // Returns true if the recorder of a session file lives, or a process uses the spool.
-static bool lives(int dir_fd, const char *name)
+static bool is_in_use(int dir_fd, const char *name)
 {
     int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
@@ -61,13 +61,13 @@ static bool is_dots(const char *name)
 }
 
 // Removes the contents of a directory, or returns true if a recorder or process uses one of them.
-static bool walk(int dir_fd, bool remove, unsigned depth)
+static bool walk_folder(int dir_fd, bool remove, unsigned depth)
 {
     DIR *d = fdopendir(dup(dir_fd));
     struct dirent *item;
     // Check the session first: while the lease on a spool is held, its recorder cannot open the
     // spool.
-    bool found = !remove && lives(dir_fd, SPOOL_SESSION_FILE);
+    bool found = !remove && is_in_use(dir_fd, SPOOL_SESSION_FILE);
     if (!d)
         return true;
     rewinddir(d);
@@ -76,9 +76,9 @@ static bool walk(int dir_fd, bool remove, unsigned depth)
             continue;
         int inner = open_folder(dir_fd, item->d_name);
         if (inner >= 0)
-            found = depth < MAX_DEPTH && walk(inner, remove, depth + 1);
+            found = depth < MAX_DEPTH && walk_folder(inner, remove, depth + 1);
         else
-            found = !remove && lives(dir_fd, item->d_name);
+            found = !remove && is_in_use(dir_fd, item->d_name);
         if (remove)
             unlinkat(dir_fd, item->d_name, inner >= 0 ? AT_REMOVEDIR : 0);
         if (inner >= 0)
@@ -111,7 +111,7 @@ static bool is_stale(int fd)
     if (fstat(fd, &st) < 0 || st.st_uid != geteuid())
         return false;
     bool begins = time(NULL) - st.st_ctime < BEGINNING_S && !has_session(fd, 1);
-    return !begins && !walk(fd, false, 0);
+    return !begins && !walk_folder(fd, false, 0);
 }
 
 void stale_sweep(const char *folder)
@@ -123,7 +123,7 @@ void stale_sweep(const char *folder)
             continue;
         int fd = open_folder(dirfd(d), item->d_name);
         if (fd >= 0 && is_stale(fd)) {
-            walk(fd, true, 0);
+            walk_folder(fd, true, 0);
             unlinkat(dirfd(d), item->d_name, AT_REMOVEDIR);
         }
         if (fd >= 0)
@@ -138,7 +138,7 @@ void stale_remove(const char *path)
     int fd = open_folder(AT_FDCWD, path);
     if (fd < 0)
         return;
-    walk(fd, true, 0);
+    walk_folder(fd, true, 0);
     close(fd);
     rmdir(path);
 }

@@ -107,7 +107,7 @@ static int64_t pass_run(struct drain_spool *s, struct drain_stream *l,
     return rc < 0 ? rc : run->n_words == n;
 }
 
-static int pass_some(struct drain_spool *s, struct drain_stream *l, struct trace_segment *g,
+static int pass_runs(struct drain_spool *s, struct drain_stream *l, struct trace_segment *g,
                      const struct drain_sink *sink, struct err *e)
 {
     struct codec_state state = {g->epoch0, g->base0};
@@ -147,7 +147,7 @@ int drain_pass_recorded(struct drain_spool *s, struct drain_stream *l, struct tr
                         const struct drain_sink *sink, struct err *e)
 {
     if (!all_recorded(s, l))
-        return pass_some(s, l, g, sink, e);
+        return pass_runs(s, l, g, sink, e);
     l->resizing = DRAIN_RESIZING_NONE;
     if (codec_tag_of(g->words[g->n_words - 1]) == HT_REALLOC_BEGIN)
         l->resizing = DRAIN_RESIZING_KEPT;

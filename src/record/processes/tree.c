@@ -105,9 +105,9 @@ static int next_event(int fd, struct proc_event *event)
 }
 
 // Passes the acknowledgement and forks, execs and exits of processes, so that other events do not
-// wake the thread. BPF loads words in network byte order. Without the filter, take_event drops the
-// other events.
-static void filter(int fd)
+// wake the thread. BPF loads words in network byte order. Without the filter, handle_event drops
+// them.
+static void attach_filter(int fd)
 {
     enum {
         WHAT = EVENT_AT + (int)offsetof(struct proc_event, what),
@@ -156,7 +156,7 @@ static bool subscribe(int fd)
     memcpy(m.bytes + EVENT_AT, &op, sizeof op);
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) < 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-    filter(fd);
+    attach_filter(fd);
     if (bind(fd, (const struct sockaddr *)&to, sizeof to) < 0 ||
         send(fd, &m, m.head.nlmsg_len, 0) < 0)
         return false;
@@ -168,7 +168,7 @@ static bool subscribe(int fd)
 }
 
 // Converts CLOCK_MONOTONIC to a stamp.
-static uint64_t stamp_of(const struct tree *t, uint64_t ns)
+static uint64_t to_stamp(const struct tree *t, uint64_t ns)
 {
     struct clock_point now = clock_point_take(t->clock);
     double since = (double)(now.ns - t->started.ns),
@@ -198,7 +198,7 @@ static bool add_member(struct tree *t, pid_t pid, bool forked, uint64_t from,
     return true;
 }
 
-static void leave(struct tree *t, struct tree_member *m, uint64_t now)
+static void mark_gone(struct tree *t, struct tree_member *m, uint64_t now)
 {
     m->gone = true;
     m->to = m->to ? m->to : now;
@@ -224,7 +224,7 @@ static void handle_fork(struct tree *t, pid_t parent, pid_t child, uint64_t stam
 {
     struct tree_member *of = find_member(t, parent), *before = find_member(t, child);
     if (before)
-        leave(t, before, stamp); // the pid was reused
+        mark_gone(t, before, stamp); // the pid was reused
     t->forks += of != NULL;
     // A child of the recorder runs heaptape until it executes the program.
     if (!of && parent == getpid() && !t->is_attached) {
@@ -243,7 +243,7 @@ static void handle_exec(struct tree *t, struct tree_image *image)
     if (!made)
         return;
     m->image->ran -= m->forked;
-    leave(t, m, image->from);
+    mark_gone(t, m, image->from);
     t->has_gaps |= !add_member(t, image->pid, false, image->from, made);
 }
 
@@ -268,7 +268,7 @@ static bool is_member(struct tree *t, pid_t pid)
     return found;
 }
 
-static void take_event(struct tree *t, const struct proc_event *event)
+static void handle_event(struct tree *t, const struct proc_event *event)
 {
     struct tree_image image = {0};
     pid_t pid = 0;
@@ -287,7 +287,7 @@ static void take_event(struct tree *t, const struct proc_event *event)
     // The kernel reports all processes of the machine, and each thread.
     if (!pid || (is_exec && !is_member(t, pid)))
         return;
-    uint64_t stamp = stamp_of(t, event->timestamp_ns);
+    uint64_t stamp = to_stamp(t, event->timestamp_ns);
     // Inspect the program now: it may end soon.
     if (is_exec) {
         image = (struct tree_image){.pid = pid, .from = stamp};
@@ -304,7 +304,7 @@ static void take_event(struct tree *t, const struct proc_event *event)
     pthread_mutex_unlock(&t->mutex);
 }
 
-static int receive(struct tree *t, struct proc_event *event)
+static int receive_event(struct tree *t, struct proc_event *event)
 {
     pthread_mutex_lock(&t->mutex);
     int rc = next_event(t->socket, event);
@@ -325,9 +325,9 @@ static void *listen_to_kernel(void *arg)
         poll(of, 2, -1);
         bool last = of[1].revents;
         int rc;
-        while ((rc = receive(t, &event)) != 0) {
+        while ((rc = receive_event(t, &event)) != 0) {
             if (rc > 0)
-                take_event(t, &event);
+                handle_event(t, &event);
             else if (rc != -EAGAIN)
                 t->has_gaps = true;
             if (rc < 0 && rc != -EAGAIN && rc != -ENOBUFS)
@@ -380,7 +380,7 @@ struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock, p
     return NULL;
 }
 
-static bool is_of(const struct tree_spool *s, const struct tree_member *m, bool by_file)
+static bool matches_member(const struct tree_spool *s, const struct tree_member *m, bool by_file)
 {
     if (s->stamp < m->from || (m->gone && s->stamp > m->to))
         return false;
@@ -391,11 +391,11 @@ static bool is_of(const struct tree_spool *s, const struct tree_member *m, bool 
 
 // Marks the spool's image as recorded. Compares executables if the process is known only by its pid
 // in another namespace.
-static bool match(struct tree *t, const struct tree_spool *s)
+static bool match_spool(struct tree *t, const struct tree_spool *s)
 {
     for (int by_file = 0; by_file < 2; by_file++) {
         for (size_t i = t->n_members; i-- > 0;) {
-            if (is_of(s, &t->members[i], by_file)) {
+            if (matches_member(s, &t->members[i], by_file)) {
                 t->members[i].image->recorded = true;
                 return true;
             }
@@ -424,7 +424,7 @@ static void match_spools(struct tree *t)
 {
     size_t n = 0;
     for (size_t i = 0; i < t->n_spools; i++) {
-        if (!match(t, &t->spools[i]) && t->settled - t->spools[i].settled < 2 * SETTLED)
+        if (!match_spool(t, &t->spools[i]) && t->settled - t->spools[i].settled < 2 * SETTLED)
             t->spools[n++] = t->spools[i];
     }
     t->n_spools = n;
@@ -435,14 +435,14 @@ static bool is_due(const struct tree *t, const struct tree_image *image)
     return image->live == 0 && t->settled - image->settled >= SETTLED;
 }
 
-static void settle(struct tree *t)
+static void forget_settled(struct tree *t)
 {
     size_t n = 0;
     for (size_t i = 0; i < t->n_members; i++) {
         struct tree_member *m = &t->members[i];
         // Other threads may still live after the main thread has exited.
         if (m->exiting && !m->gone && control_is_gone((uint32_t)m->pid))
-            leave(t, m, m->to);
+            mark_gone(t, m, m->to);
     }
     match_spools(t);
     for (size_t i = 0; i < t->n_members; i++) {
@@ -472,7 +472,7 @@ void tree_settle(struct tree *t)
     pthread_mutex_lock(&t->mutex);
     if (!is_behind(t)) {
         t->settled++;
-        settle(t);
+        forget_settled(t);
     }
     pthread_mutex_unlock(&t->mutex);
 }
@@ -535,7 +535,7 @@ int tree_has_survivor(struct tree *t)
     return -EAGAIN;
 }
 
-static void stop(struct tree *t)
+static void stop_thread(struct tree *t)
 {
     const uint64_t one = 1;
     if (t->socket < 0)
@@ -548,8 +548,8 @@ static void stop(struct tree *t)
 
 bool tree_finish(struct tree *t)
 {
-    stop(t);
-    settle(t);
+    stop_thread(t);
+    forget_settled(t);
     return !t->has_gaps;
 }
 
@@ -567,7 +567,7 @@ void tree_free(struct tree *t)
 {
     if (!t)
         return;
-    stop(t);
+    stop_thread(t);
     for (size_t i = 0; i < t->n_images; i++)
         free(t->images[i]);
     if (t->stop >= 0)

@@ -80,8 +80,8 @@ bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except)
     return false;
 }
 
-static struct unrecorded_process *find(const struct unrecorded *u, pid_t pid,
-                                       unsigned long long start)
+static struct unrecorded_process *find_process(const struct unrecorded *u, pid_t pid,
+                                               unsigned long long start)
 {
     for (size_t i = u->n; i-- > 0;) {
         struct unrecorded_process *p = &u->items[i];
@@ -144,9 +144,9 @@ static bool is_missed(pid_t pid, const struct unrecorded_look *seen)
     return library == LIBRARY_MISSING || (library == LIBRARY_UNKNOWN && seen->why[0]);
 }
 
-static void look_at(struct unrecorded *u, pid_t pid, pid_t program)
+static void examine_process(struct unrecorded *u, pid_t pid, pid_t program)
 {
-    struct unrecorded_process found = {0}, *known = find(u, pid, 0);
+    struct unrecorded_process found = {0}, *known = find_process(u, pid, 0);
     pid_t parent;
     // It did not belong to the session in earlier searches.
     if (known && !known->is_member) {
@@ -155,9 +155,9 @@ static void look_at(struct unrecorded *u, pid_t pid, pid_t program)
     }
     if (!read_stat(pid, &found, &parent))
         return;
-    struct unrecorded_process *p = find(u, pid, found.start);
+    struct unrecorded_process *p = find_process(u, pid, found.start);
     if (!p) {
-        const struct unrecorded_process *of = find(u, parent, 0);
+        const struct unrecorded_process *of = find_process(u, parent, 0);
         found.is_member = pid == program || (u->outer_pid && parent == u->outer_pid) ||
                           (of && of->is_member) || lifetime_is_of_session(pid, u->how.dir);
         if (HT_GROW(&u->items, &u->capacity, u->n + 1) < 0)
@@ -197,7 +197,7 @@ static pid_t find_outer_pid(void)
     return self != getpid() ? self : 0;
 }
 
-static void look(struct unrecorded *u, pid_t program)
+static void search_proc(struct unrecorded *u, pid_t program)
 {
     DIR *proc = opendir("/proc");
     struct dirent *d;
@@ -208,7 +208,7 @@ static void look(struct unrecorded *u, pid_t program)
     while (proc && (d = readdir(proc))) {
         pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
         if (pid > 0)
-            look_at(u, pid, program);
+            examine_process(u, pid, program);
     }
     if (proc)
         closedir(proc);
@@ -239,7 +239,7 @@ void unrecorded_look(struct unrecorded *u, pid_t program)
     u->forks = forks;
     if (u->due) {
         u->due--;
-        look(u, program);
+        search_proc(u, program);
     }
     u->next_ns = now + MIN_INTERVAL_NS + COST * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began);
 }
@@ -254,7 +254,7 @@ void unrecorded_match(struct unrecorded *u, const struct drain *c)
 {
     for (size_t i = 0; !u->tree && i < c->n_spools; i++) {
         const struct drain_spool *s = c->spools[i];
-        struct unrecorded_process *p = find(u, s->visible_pid, 0);
+        struct unrecorded_process *p = find_process(u, s->visible_pid, 0);
         // A new spool belongs to a later image than the missed one.
         if (p && p->images <= s->number) {
             p->images = s->number + 1;
@@ -263,7 +263,7 @@ void unrecorded_match(struct unrecorded *u, const struct drain *c)
     }
 }
 
-static int add(struct trace_unrecorded *to, const struct trace_missed *missed)
+static int add_missed(struct trace_unrecorded *to, const struct trace_missed *missed)
 {
     to->processes += 1 + missed->forks;
     return to->n < MAX_MISSED ? trace_unrecorded_add(to, missed) : 0;
@@ -298,11 +298,11 @@ static int add_refused(const struct drain_reserves *r, struct trace_unrecorded *
         char why[UNRECORDED_WHY_BYTES], name[SPOOL_NAME_BYTES + 1];
         explain_refusal(why, u);
         snprintf(name, sizeof name, "%.*s", SPOOL_NAME_BYTES, u->name);
-        rc = add(to, &(struct trace_missed){.pid = u->pid,
-                                            .name = name,
-                                            .why = why,
-                                            .calls = atomic_load(&u->count.calls),
-                                            .ns = UINT64_MAX});
+        rc = add_missed(to, &(struct trace_missed){.pid = u->pid,
+                                                   .name = name,
+                                                   .why = why,
+                                                   .calls = atomic_load(&u->count.calls),
+                                                   .ns = UINT64_MAX});
     }
     to->processes += refused > SPOOL_UNTRACED ? refused - SPOOL_UNTRACED : 0;
     return rc;
@@ -323,7 +323,7 @@ void unrecorded_count(const struct drain_reserves *n, struct record_result *resu
 }
 
 // Compares names too, because pids differ between namespaces.
-static bool has_said(const struct drain_reserves *r, const struct tree_image *image)
+static bool has_reported(const struct drain_reserves *r, const struct tree_image *image)
 {
     uint32_t refused = drain_untraced(r);
     for (uint32_t i = 0; i < refused && i < SPOOL_UNTRACED; i++) {
@@ -338,7 +338,7 @@ static bool has_said(const struct drain_reserves *r, const struct tree_image *im
 static bool is_known(const struct tree_image *image, const struct drain *c)
 {
     for (size_t i = 0; i < c->n_reserves; i++) {
-        if (has_said(c->reserves[i], image))
+        if (has_reported(c->reserves[i], image))
             return true;
     }
     return drain_has_refused(c, (uint32_t)image->pid);
@@ -383,14 +383,14 @@ static int add_image(const struct tree_image *image, bool unopened, uint64_t sta
         strcpy(why, "its spool could not be opened, or libheaptape.so never started in it");
     else
         explain_end(image, why);
-    return add(to, &(struct trace_missed){.pid = (uint32_t)image->pid,
-                                          .name = (char *)image->look.name,
-                                          .why = why,
-                                          .forks = image->ran > 1 ? image->ran - 1 : 0,
-                                          .calls = UINT64_MAX,
-                                          .ns = image->to
-                                                    ? clock_to_ns(image->to - image->from, stamp_hz)
-                                                    : UINT64_MAX});
+    return add_missed(
+        to, &(struct trace_missed){.pid = (uint32_t)image->pid,
+                                   .name = (char *)image->look.name,
+                                   .why = why,
+                                   .forks = image->ran > 1 ? image->ran - 1 : 0,
+                                   .calls = UINT64_MAX,
+                                   .ns = image->to ? clock_to_ns(image->to - image->from, stamp_hz)
+                                                   : UINT64_MAX});
 }
 
 static bool is_missed_image(const struct tree_image *image, struct unrecorded_clock clock)
@@ -430,11 +430,11 @@ int unrecorded_finish(struct unrecorded *u, const struct drain *c, struct unreco
         const struct unrecorded_process *p = &u->items[i];
         const char *why = p->seen.why[0] ? p->seen.why : "did not load libheaptape.so";
         if (p->missed)
-            rc = add(to, &(struct trace_missed){.pid = (uint32_t)p->pid,
-                                                .name = (char *)p->seen.name,
-                                                .why = (char *)why,
-                                                .calls = UINT64_MAX,
-                                                .ns = UINT64_MAX});
+            rc = add_missed(to, &(struct trace_missed){.pid = (uint32_t)p->pid,
+                                                       .name = (char *)p->seen.name,
+                                                       .why = (char *)why,
+                                                       .calls = UINT64_MAX,
+                                                       .ns = UINT64_MAX});
     }
     return rc;
 }

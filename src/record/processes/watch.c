@@ -45,7 +45,7 @@ static uint64_t max(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static void take_map(struct proc_watch *w)
+static void read_map(struct proc_watch *w)
 {
     const struct proc_pages_how how = {w->recording, MAX_NS};
     struct trace_pages p = {.process = w->number, .stamp = stamp_now(w)};
@@ -60,7 +60,7 @@ static void take_map(struct proc_watch *w)
                                  REST_WALL * (now - began_ns));
 }
 
-static void *work(void *arg)
+static void *serve_requests(void *arg)
 {
     struct proc_watch *w = arg;
     pthread_mutex_lock(&w->mutex);
@@ -70,7 +70,7 @@ static void *work(void *arg)
             continue;
         }
         pthread_mutex_unlock(&w->mutex);
-        take_map(w);
+        read_map(w);
         pthread_mutex_lock(&w->mutex);
         if (w->state == WATCH_ASKED)
             w->state = WATCH_DONE;
@@ -88,7 +88,7 @@ struct proc_watch *proc_watch_new(const char *recording, enum clock_kind clock)
     w->clock = clock;
     pthread_mutex_init(&w->mutex, NULL);
     pthread_cond_init(&w->asked, NULL);
-    if (pthread_create(&w->thread, NULL, work, w) == 0)
+    if (pthread_create(&w->thread, NULL, serve_requests, w) == 0)
         return w;
     pthread_cond_destroy(&w->asked);
     pthread_mutex_destroy(&w->mutex);
