@@ -1,5 +1,5 @@
 // Interface between libheaptape.so and `heaptape record --pid`, which loads the library into a
-// running process and calls these exported functions (src/capture/wrap/patch.c) in a thread of the
+// running process and calls these exported functions (src/capture/wrap/attach.c) in a thread of the
 // process:
 //
 //       int heaptape_attach(const char *session_dir, const struct spool_wrap *names)

@@ -6,7 +6,6 @@
 #include "capture/libc/objects.h"
 #include "capture/producer/producer.h"
 #include "capture/spool/attach.h"
-#include "capture/wrap/wrap.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -175,6 +174,8 @@ bool next_find(const char *symbol, void **to)
 
 size_t (*next_usable_size)(void *block);
 
+_Atomic bool next_operators_are_malloc;
+
 static void look_up_usable_size(const struct next_object *allocator)
 {
     struct next_object object;
@@ -226,7 +227,7 @@ static bool is_operator(unsigned kind)
 static size_t block_usable_size(unsigned kind, void *block)
 {
     if (next_is_arena_block(block) || next_is_foreign(kind) ||
-        (is_operator(kind) && !wrap_cxx_is_malloc()))
+        (is_operator(kind) && !next_operators_are_malloc))
         return 0;
     // malloc_usable_size of tcmalloc allocates an object at the first call.
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);

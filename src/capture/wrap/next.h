@@ -74,6 +74,10 @@ bool next_find(const char *symbol, void **to);
 // another object does.
 extern size_t (*next_usable_size)(void *block) __attribute__((visibility("hidden")));
 
+// True if blocks of the C++ operators come from the allocator that defines malloc. Set when the
+// operators are looked up (wrap_cxx.c).
+extern _Atomic bool next_operators_are_malloc __attribute__((visibility("hidden")));
+
 // Returns true if blocks of this kind do not come from the allocator in use, because it lacks the
 // function.
 bool next_is_foreign(unsigned kind);

@@ -1,12 +1,9 @@
-// Recording of a running program. Finds the calls of malloc functions through the loader's tables
-// of each object, and stores the addresses of the wrappers there. `heaptape record --pid` loads the
-// library into the process and calls the exported functions in a thread of the process
-// (src/record/attach/, src/capture/spool/attach.h).
+// Patches the objects of a running program: finds their calls of malloc functions through the
+// loader's tables and stores the addresses of the wrappers there.
+#include "capture/wrap/patch.h"
+
 #include "capture/libc/objects.h"
 #include "capture/producer/producer.h"
-#include "capture/spool/attach.h"
-#include "capture/wrap/next.h"
-#include "capture/wrap/wrap.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -37,6 +34,7 @@ static struct {
         void *wrapper, *real;
     } wrappers[MAX_WRAPPERS]; // the wrappers used so far
     size_t n_wrappers;
+    void *(*find_named)(const char *name);
 } patch;
 
 static _Atomic bool patching;
@@ -81,7 +79,7 @@ static bool leads_to_real(const struct object *o, const char *name, uintptr_t va
 
 static void *find_wrapper(const struct object *own, const char *name)
 {
-    void *named = wrap_find_named(name);
+    void *named = patch.find_named(name);
     return named ? named : object_find_function(own, name);
 }
 
@@ -211,7 +209,7 @@ static int count_object(struct dl_phdr_info *info, size_t size, void *count)
     return 0;
 }
 
-static bool names_are_called(const struct spool_wrap *names)
+bool patch_names_are_called(const struct spool_wrap *names)
 {
     struct name_count count = {.names = names};
     bool called = true;
@@ -243,7 +241,7 @@ static void patch_new_objects(void)
     atomic_store(&patching, false);
 }
 
-void wrap_check_objects(void)
+void patch_check_objects(void)
 {
     if (!atomic_load_explicit(&patched, memory_order_relaxed))
         return;
@@ -258,88 +256,24 @@ void wrap_check_objects(void)
     errno = saved_errno;
 }
 
-WRAPPER int heaptape_attach(const char *dir, const struct spool_wrap *names);
-int heaptape_attach(const char *dir, const struct spool_wrap *names)
+int patch_install(void *(*find_named)(const char *name))
 {
-    static bool forks_known;
-    uint32_t was = producer_enter(PRODUCER_MUTED);
-    if (names && !names_are_called(names)) {
-        producer_leave(was);
-        return ENOLINK;
-    }
-    next_resolve();
-    wrap_set_names(names);
+    patch.find_named = find_named;
     patch.n_wrappers = 0;
-    if (next_is_loaded("libstdc++.so") || next_is_loaded("libc++"))
-        wrap_cxx_resolve();
-    // If calls were recorded while only some of the slots are patched, a block could be allocated
-    // by a recorded call and freed by an unrecorded one, or vice versa.
-    int error = producer_attach_prepare();
-    if (!error)
-        error = patch_all();
-    if (!error)
-        error = producer_attach(dir);
-    if (error)
-        unpatch_all();
-    else
-        atomic_store(&patched, true);
-    if (!error && !forks_known) {
-        forks_known = true;
-        pthread_atfork(producer_before_fork, NULL, producer_after_fork);
-    }
-    producer_leave(was);
-    return error;
+    return patch_all();
 }
 
-WRAPPER int heaptape_end(void);
-int heaptape_end(void)
+void patch_start_checks(void)
 {
-    if (!next_is_injected())
-        return ENOTSUP;
-    producer_detach();
-    return 0;
+    atomic_store(&patched, true);
 }
 
-WRAPPER uint32_t heaptape_recorder(void);
-uint32_t heaptape_recorder(void)
+void patch_remove(void)
 {
-    return producer_recorder_pid();
-}
-
-WRAPPER int heaptape_detach(uint32_t by);
-int heaptape_detach(uint32_t by)
-{
-    producer_set_ended_by(by);
-    uint32_t was = producer_enter(PRODUCER_MUTED);
     atomic_store(&patched, false);
     // Another thread may be checking for new objects.
     while (atomic_exchange(&patching, true))
         syscall(SYS_sched_yield);
     unpatch_all();
     atomic_store(&patching, false);
-    producer_leave(was);
-    return 0;
-}
-
-WRAPPER int heaptape_clear(void);
-int heaptape_clear(void)
-{
-    return producer_clear();
-}
-
-WRAPPER int heaptape_list(const struct spool_block *blocks, size_t n);
-int heaptape_list(const struct spool_block *blocks, size_t n)
-{
-    return producer_record_preexisting(blocks, n);
-}
-
-_Static_assert(offsetof(struct producer_tls, thread) == offsetof(struct spool_thread, state) &&
-                   offsetof(struct producer_tls, busy) == offsetof(struct spool_thread, busy) &&
-                   (int)PRODUCER_WRITING == (int)SPOOL_THREAD_WRITING,
-               "what is shown of a thread is the start of what it has");
-
-WRAPPER const struct spool_thread *heaptape_thread(void);
-const struct spool_thread *heaptape_thread(void)
-{
-    return (const struct spool_thread *)&producer_tls;
 }

@@ -2,6 +2,7 @@
 #define HEAPTAPE_CAPTURE_WRAP_H
 
 #include "capture/producer/producer.h"
+#include "capture/spool/attach.h"
 #include "capture/wrap/next.h"
 
 // The version script exports a wrapper if its symbol is in the event table.
@@ -54,10 +55,6 @@ static inline void wrap_free(void *p)
 // Returns the error of a call that returned `p`: 0 if it succeeded, or if `size` is 0.
 uint8_t wrap_error(const void *p, size_t size);
 
-// In a program that heaptape attached to: checks now and then for newly loaded objects, whose calls
-// must be patched.
-void wrap_check_objects(void);
-
 // Sets the functions that are also wrapped under other names, or NULL.
 void wrap_set_names(const struct spool_wrap *names);
 
@@ -67,8 +64,5 @@ void *wrap_find_named(const char *name);
 // Finds the real C++ operators. The first call of an operator does the same; at startup no other
 // thread can hold the loader's lock.
 void wrap_cxx_resolve(void);
-
-// Returns true if blocks of the C++ operators come from the allocator that defines malloc.
-bool wrap_cxx_is_malloc(void);
 
 #endif

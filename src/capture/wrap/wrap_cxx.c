@@ -17,8 +17,6 @@
 #include <unwind.h>
 
 _Atomic enum wrap_operators wrap_operators;
-// With WRAP_OPERATORS_OWN: the object that defines malloc defines the operators, too.
-static bool own_is_malloc;
 
 // Real operators by kind, with any signature: a call passes three arguments. Surplus arguments are
 // in registers that the operator ignores in the ABIs of x86-64 and aarch64.
@@ -43,6 +41,7 @@ void wrap_cxx_resolve(void)
 {
     struct next_object object, allocator;
     enum wrap_operators kind_of = WRAP_OPERATORS_STANDARD;
+    bool same_object = false;
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         if (event_infos[kind].name && is_operator(event_infos[kind].symbol))
             next_find(event_infos[kind].symbol, &real[kind]);
@@ -60,9 +59,10 @@ void wrap_cxx_resolve(void)
             is_standard_library(object.path))
             producer_set_object(PRODUCER_IN_RUNTIME, object.start, object.end);
         next_resolve();
-        own_is_malloc = next_object_of((void *)next.malloc, &allocator) &&
-                        next_object_of(real[HT_NEW], &object) && allocator.start == object.start;
+        same_object = next_object_of((void *)next.malloc, &allocator) &&
+                      next_object_of(real[HT_NEW], &object) && allocator.start == object.start;
     }
+    next_operators_are_malloc = kind_of != WRAP_OPERATORS_OWN || same_object;
     atomic_store_explicit(&wrap_operators, kind_of, memory_order_release);
 }
 
@@ -74,11 +74,6 @@ static enum wrap_operators operators_known(void)
         now = atomic_load_explicit(&wrap_operators, memory_order_acquire);
     }
     return now;
-}
-
-bool wrap_cxx_is_malloc(void)
-{
-    return operators_known() != WRAP_OPERATORS_OWN || own_is_malloc;
 }
 
 // A call of operator new that may throw.
@@ -99,6 +94,7 @@ static void record_new(const struct call *c, const void *p)
                              .align = c->align,
                              .result = (uintptr_t)p,
                              .error = p ? 0 : wrap_error(NULL, 1)};
+    operators_known(); // the producer reads next_operators_are_malloc
     producer_record(&ev, c->caller);
 }
 
@@ -252,6 +248,7 @@ static void record_delete(enum event_kind kind, void *p, size_t size, size_t ali
                           const void *caller)
 {
     const struct event ev = {.kind = kind, .ptr = (uintptr_t)p, .size = size, .align = align};
+    operators_known(); // the producer reads next_operators_are_malloc
     producer_record(&ev, caller);
 }
 

@@ -1,0 +1,93 @@
+// Exported functions for `heaptape record --pid`, which loads the library into a running process
+// and calls them in a thread of the process (src/record/attach/). src/capture/spool/attach.h is
+// their contract.
+#include "capture/spool/attach.h"
+
+#include "capture/producer/producer.h"
+#include "capture/wrap/next.h"
+#include "capture/wrap/patch.h"
+#include "capture/wrap/wrap.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+
+WRAPPER int heaptape_attach(const char *dir, const struct spool_wrap *names);
+int heaptape_attach(const char *dir, const struct spool_wrap *names)
+{
+    static bool forks_known;
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    if (names && !patch_names_are_called(names)) {
+        producer_leave(was);
+        return ENOLINK;
+    }
+    next_resolve();
+    wrap_set_names(names);
+    if (next_is_loaded("libstdc++.so") || next_is_loaded("libc++"))
+        wrap_cxx_resolve();
+    // If calls were recorded while only some of the slots are patched, a block could be allocated
+    // by a recorded call and freed by an unrecorded one, or vice versa.
+    int error = producer_attach_prepare();
+    if (!error)
+        error = patch_install(wrap_find_named);
+    if (!error)
+        error = producer_attach(dir);
+    if (error)
+        patch_remove();
+    else
+        patch_start_checks();
+    if (!error && !forks_known) {
+        forks_known = true;
+        pthread_atfork(producer_before_fork, NULL, producer_after_fork);
+    }
+    producer_leave(was);
+    return error;
+}
+
+WRAPPER int heaptape_end(void);
+int heaptape_end(void)
+{
+    if (!next_is_injected())
+        return ENOTSUP;
+    producer_detach();
+    return 0;
+}
+
+WRAPPER uint32_t heaptape_recorder(void);
+uint32_t heaptape_recorder(void)
+{
+    return producer_recorder_pid();
+}
+
+WRAPPER int heaptape_detach(uint32_t by);
+int heaptape_detach(uint32_t by)
+{
+    producer_set_ended_by(by);
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    patch_remove();
+    producer_leave(was);
+    return 0;
+}
+
+WRAPPER int heaptape_clear(void);
+int heaptape_clear(void)
+{
+    return producer_clear();
+}
+
+WRAPPER int heaptape_list(const struct spool_block *blocks, size_t n);
+int heaptape_list(const struct spool_block *blocks, size_t n)
+{
+    return producer_record_preexisting(blocks, n);
+}
+
+_Static_assert(offsetof(struct producer_tls, thread) == offsetof(struct spool_thread, state) &&
+                   offsetof(struct producer_tls, busy) == offsetof(struct spool_thread, busy) &&
+                   (int)PRODUCER_WRITING == (int)SPOOL_THREAD_WRITING,
+               "what is shown of a thread is the start of what it has");
+
+WRAPPER const struct spool_thread *heaptape_thread(void);
+const struct spool_thread *heaptape_thread(void)
+{
+    return (const struct spool_thread *)&producer_tls;
+}
