@@ -139,7 +139,7 @@ P
 # refuses STATUS WHY: the last run has one line that says so, and nothing is recorded.
 refuses() {
   expect "status $1" [ "$status" -eq "$1" ]
-  expect "one line" [ "$stderr" = "heaptape: nothing is recorded by LD_PRELOAD alone: $2; use 'heaptape record'" ]
+  expect "one line" [ "$stderr" = "heaptape: cannot record with LD_PRELOAD alone: $2; use 'heaptape record'" ]
   expect "no file" [ -z "$(ls -- *.ht 2>/dev/null)" ]
 }
 
@@ -147,7 +147,7 @@ refuses() {
   cp "$library" elsewhere.so
   library=$PWD/elsewhere.so alone "" sh -c 'exit 3'
   [ "$status" -eq 3 ]
-  has "$stderr" "heaptape: nothing is recorded by LD_PRELOAD alone: heaptape was not found beside libheaptape.so; use 'heaptape record'"
+  has "$stderr" "heaptape: cannot record with LD_PRELOAD alone: cannot find heaptape next to libheaptape.so; use 'heaptape record'"
   # heaptape itself says what is wrong with its options.
   alone "--no-such-option" sh -c 'exit 3'
   expect "its status" [ "$status" -eq 3 ]
@@ -162,7 +162,7 @@ refuses() {
 @test "alone: not where the recorder would become the program's child" {
   unshare -rpf true 2>/dev/null || skip "no pid namespaces"
   run --separate-stderr timeout 120 unshare -rpf env HEAPTAPE_RECORD= LD_PRELOAD="$library" sh -c 'exit 3'
-  refuses 3 "the program inherits processes whose parents end, and the recorder would be one"
+  refuses 3 "the program adopts orphaned processes, so the recorder would become its child"
 }
 
 @test "alone: HEAPTAPE_STACKS chooses stacks, unless HEAPTAPE_RECORD does" {

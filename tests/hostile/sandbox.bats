@@ -29,7 +29,7 @@ setup_file() {
   [ "$status" -eq 0 ]
   [ "$output" = "alive
 alive" ]
-  has "$stderr" "the program has forbidden itself the time-stamp counter"
+  has "$stderr" "the program disabled the time-stamp counter"
   # Without a recording it is not read at all.
   LD_PRELOAD=$HEAPTAPE_BUILD/src/capture/libheaptape.so tsc
   LD_PRELOAD=$HEAPTAPE_BUILD/src/capture/libheaptape.so strict
@@ -60,5 +60,5 @@ alive" ]
   records manythreads 60 privileges
   [ "$status" -eq 0 ]
   has "$output" "60 threads"
-  has "$stderr" "its sandbox allows no memory for more threads"
+  has "$stderr" "the sandbox of the program leaves no memory for more threads"
 }

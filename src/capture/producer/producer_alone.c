@@ -59,7 +59,7 @@ static void format_number(char *to, uint64_t value)
 
 static bool print_failure(const char *what)
 {
-    static const char before[] = "heaptape: nothing is recorded by LD_PRELOAD alone: ",
+    static const char before[] = "heaptape: cannot record with LD_PRELOAD alone: ",
                       after[] = "; use 'heaptape record'\n";
     char line[512];
     size_t n = strlen(what), room = sizeof line - sizeof before - sizeof after;
@@ -240,7 +240,7 @@ static bool start_recorder(struct alone_start *s, struct producer_inherited *in)
 {
     int ends[2];
     if (syscall(SYS_pipe2, ends, O_CLOEXEC) < 0)
-        return print_failure("no descriptor is left");
+        return print_failure("cannot create a pipe");
     s->report = (int)syscall(SYS_fcntl, ends[1], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     syscall(SYS_close, ends[1]);
     strcpy(s->attach, SPOOL_ENV_ATTACH "=");
@@ -249,7 +249,7 @@ static bool start_recorder(struct alone_start *s, struct producer_inherited *in)
     format_number(s->attach + strlen(s->attach), (uint64_t)s->report);
     bool started = s->report >= 0 && start_detached(s);
     if (!started)
-        print_failure("no process can be started");
+        print_failure("cannot start a process");
     has_started = started && read_report(ends[0], in->dir, sizeof in->dir);
     if (!has_started)
         in->dir[0] = 0;
@@ -273,7 +273,7 @@ bool producer_alone_start(struct producer_inherited *in)
     struct alone_start *s = producer_mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE,
                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (s == MAP_FAILED)
-        return print_failure("no memory is left");
+        return print_failure("out of memory");
     bool found = find_heaptape(s->path, in->library, in->heaptape), started = false;
     syscall(SYS_prctl, PR_GET_CHILD_SUBREAPER, &is_subreaper, 0, 0, 0);
     s->keep = log_descriptor(find_variable("MALLOC_LOG"));
@@ -281,10 +281,10 @@ bool producer_alone_start(struct producer_inherited *in)
     if (found && is_heaptape(s->path))
         started = false;
     else if (!found)
-        print_failure("heaptape was not found beside libheaptape.so");
+        print_failure("cannot find heaptape next to libheaptape.so");
     else if (syscall(SYS_getpid) == 1 || is_subreaper)
         print_failure(
-            "the program inherits processes whose parents end, and the recorder would be one");
+            "the program adopts orphaned processes, so the recorder would become its child");
     else if (!set_environment(s))
         print_failure("the environment is too large");
     else

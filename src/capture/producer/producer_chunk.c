@@ -218,9 +218,9 @@ static const char *reason_to_stop(const struct producer_process *p, bool scarce,
         !atomic_load_explicit(&p->header->adopted, memory_order_relaxed))
         return "the recorder did not find its spool";
     if (scarce && waited_ns > SCARCE_WAIT_NS)
-        return "no space is left in the spool for a chunk per thread";
+        return "the spool has no space for a chunk per thread";
     if (waited_ns > SCARCE_WAIT_NS && threads_own_all(p))
-        return "its sandbox allows no memory for more threads";
+        return "the sandbox of the program leaves no memory for more threads";
     return NULL;
 }
 

@@ -97,7 +97,7 @@ void producer_disable(bool process)
         t->forbidden = 1;
         if (process)
             producer_process_off(producer_inherited.process,
-                                 "the program has forbidden itself the time-stamp counter");
+                                 "the program disabled the time-stamp counter");
     }
     producer_leave(was);
     producer_signals_restore(mask);
