@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Appends a text as a field, in quotes where it has to be. If `safe`, a text that a spreadsheet
-// would evaluate begins with an apostrophe, in quotes. 0 or -ENOMEM.
+// Appends a text as a field, quoted if necessary. With `safe`, quotes a text that a spreadsheet
+// would evaluate and prefixes it with an apostrophe. Returns 0 or -ENOMEM.
 int tables_csv_put(struct buf *b, const char *text, size_t n, bool safe);
 
 #endif

@@ -1,5 +1,6 @@
-// A table as Parquet: row groups in the order of the file, one page a column, compressed by zstd, with the smallest and
-// largest value of each, by which engines skip. https://parquet.apache.org/docs/file-format/
+// Writes a table as Parquet. Row groups are in the order of the file, with one page per column,
+// compressed with zstd. Each has the minimum and maximum of its columns, so that engines can skip
+// row groups. https://parquet.apache.org/docs/file-format/
 #include "base/bytes.h"
 #include "base/printable.h"
 #include "tables/export.h"
@@ -12,42 +13,42 @@
 #include <zstd.h>
 
 enum {
-    GROUP_ROWS = 122880,         // a unit of work of DuckDB
-    FIRST_ROWS = 960,            // memory for so many at first, and then twice as many
-    GROUP_TEXT_BYTES = 64 << 20, // texts of a column: a group with more ends earlier
+    GROUP_ROWS = 122880,         // DuckDB's unit of work
+    FIRST_ROWS = 960,            // initial capacity, doubled up to GROUP_ROWS
+    GROUP_TEXT_BYTES = 64 << 20, // limit of the texts of a column in a row group
     LEVEL = 1,
     MAX_NAMES = 256,
 };
 
-// Numbers of Parquet's enums.
+// Values of Parquet's enums.
 enum { TYPE_BOOLEAN = 0, TYPE_INT64 = 2, TYPE_BYTE_ARRAY = 6 };
 enum { OPTIONAL = 1, UTF8 = 0, CODEC_ZSTD = 6 };
 enum { PLAIN = 0, RLE = 3, DELTA_BINARY_PACKED = 5, RLE_DICTIONARY = 8 };
 enum { DATA_PAGE = 0, DICTIONARY_PAGE = 2 };
 
-// The values of a column in the row group under way.
+// Values of a column in the current row group.
 struct parquet_column {
     int64_t *integers; // TABLES_INTEGER, TABLES_BOOLEAN
-    uint8_t *names;    // TABLES_NAME: numbers in `dictionary`
+    uint8_t *names;    // TABLES_NAME: indexes in `dictionary`
     const char *dictionary[MAX_NAMES];
     unsigned n_names;
-    struct buf text; // TABLES_TEXT, as PLAIN has them
-    size_t n;        // values that are not NULL
-    // Of the chunk that was written last.
+    struct buf text; // TABLES_TEXT, in PLAIN encoding
+    size_t n;        // number of values that are not NULL
+    // The last chunk written.
     size_t raw_bytes, bytes;
-    uint64_t data_at, dictionary_at; // offsets in the file; 0: none
+    uint64_t data_at, dictionary_at; // offsets in the file; dictionary_at is 0 without a dictionary
     int encoding;
 };
 
 struct parquet {
     struct parquet_column columns[TABLES_MAX_COLUMNS];
-    uint32_t *present; // of each row
-    uint32_t integers; // columns that have them
-    size_t rows;       // of the group under way
-    size_t room;       // of all arrays, in rows
-    uint8_t *levels;   // for a column
+    uint32_t *present; // by row
+    uint32_t integers; // columns with `integers`
+    size_t rows;       // in the current group
+    size_t room;       // capacity of all arrays, in rows
+    uint8_t *levels;   // definition levels of a column
     uint64_t all_rows;
-    struct buf groups; // of the footer
+    struct buf groups; // row groups for the footer
     size_t n_groups;
     struct buf page, packed;
     ZSTD_CCtx *zstd;
@@ -70,7 +71,7 @@ static int grow_array(void *array, size_t rows, size_t item_bytes)
     return bigger ? 0 : -ENOMEM;
 }
 
-// Room for more rows, GROUP_ROWS at most.
+// Increases the capacity, up to GROUP_ROWS.
 static int grow(struct tables_output *o)
 {
     struct parquet *p = o->state;
@@ -119,7 +120,7 @@ static void parquet_release(struct tables_output *o)
     free(p);
 }
 
-// Names are few, and their texts are the program's own.
+// Returns the dictionary index of a name. Names are few and have static addresses.
 static uint8_t name_number(struct parquet_column *c, const char *name)
 {
     for (unsigned i = 0; i < c->n_names; i++) {
@@ -130,7 +131,8 @@ static uint8_t name_number(struct parquet_column *c, const char *name)
     return (uint8_t)c->n_names++;
 }
 
-// As PLAIN has it: a length and the text. Engines refuse what is no UTF-8: U+FFFD stands for such bytes.
+// Appends a text in PLAIN encoding: its length and its bytes. Replaces invalid UTF-8 by U+FFFD,
+// because engines reject it.
 static int put_text(struct buf *to, const char *text)
 {
     size_t n = strlen(text), from = to->size;
@@ -160,7 +162,7 @@ static int put_page(struct tables_output *o, struct parquet_column *c, int type,
         if (!p->zstd)
             return -ENOMEM;
         ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_compressionLevel, LEVEL);
-        // Every reader that decompresses the page verifies it.
+        // Readers verify the checksum when they decompress a page.
         ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_checksumFlag, 1);
     }
     if (buf_resize(&p->packed, room) < 0)
@@ -214,7 +216,7 @@ static int encode_values(struct parquet *p, struct parquet_column *c, enum table
                                   : 0;
 }
 
-// Writes the column of the row group: which values there are, with the bytes of that before it, and the values.
+// Writes a column of the row group: length and content of the definition levels, then the values.
 static int put_column(struct tables_output *o, struct parquet_column *c, enum tables_type type)
 {
     struct parquet *p = o->state;
@@ -238,7 +240,7 @@ static int put_column(struct tables_output *o, struct parquet_column *c, enum ta
     return rc < 0 ? rc : put_page(o, c, DATA_PAGE, p->rows, c->encoding);
 }
 
-// The smallest and the largest value.
+// Writes the numbers of NULLs, and minimum and maximum.
 static void put_statistics(struct parquet_thrift *t, const struct parquet *p,
                            const struct parquet_column *c, enum tables_type type)
 {
@@ -274,7 +276,7 @@ static int physical_type(enum tables_type type)
                                     : TYPE_BYTE_ARRAY;
 }
 
-// A ColumnChunk of the footer.
+// Writes a ColumnChunk of the footer.
 static void put_chunk(struct parquet_thrift *t, const struct parquet *p,
                       const struct parquet_column *c, const struct tables_column *column)
 {
@@ -304,7 +306,7 @@ static void put_chunk(struct parquet_thrift *t, const struct parquet *p,
     parquet_thrift_end(t, chunk);
 }
 
-// Writes the row group, and notes it for the footer.
+// Writes the row group and its entry in the footer.
 static int put_group(struct tables_output *o)
 {
     struct parquet *p = o->state;
@@ -335,7 +337,7 @@ static int put_group(struct tables_output *o)
     return t.failed ? -ENOMEM : tables_export_flush(o);
 }
 
-// Names and texts of a row.
+// Appends the names and texts of a row. Sets *full if the row group must end.
 static int put_texts(struct parquet *p, const struct tables_row *row, bool *full)
 {
     for (uint32_t left = row->present & ~p->integers; left; left &= left - 1) {
@@ -395,7 +397,7 @@ static void put_schema(struct parquet_thrift *t, const struct tables_definition 
     }
 }
 
-// The footer: what is where.
+// Writes the footer, which locates all row groups.
 static int parquet_end(struct tables_output *o)
 {
     struct parquet *p = o->state;
@@ -410,7 +412,7 @@ static int parquet_end(struct tables_output *o)
     if (p->groups.size)
         parquet_thrift_bytes(&t, p->groups.data, p->groups.size);
     parquet_thrift_binary(&t, 6, made_by, sizeof made_by - 1);
-    // The order of statistics: that of each type.
+    // column_orders: each column uses the order defined by its type.
     parquet_thrift_list(&t, 7, PARQUET_THRIFT_STRUCT, o->table->n_columns);
     for (unsigned i = 0; i < o->table->n_columns; i++) {
         int order = parquet_thrift_begin(&t);

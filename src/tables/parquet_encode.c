@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-// A block of deltas has four miniblocks, each with a width of its own.
+// A block of deltas consists of four miniblocks, each with its own bit width.
 enum {
     BLOCK = 128,
     MINIBLOCKS = 4,
@@ -18,7 +18,7 @@ static unsigned width_of(uint64_t v)
     return v ? 64 - (unsigned)__builtin_clzll(v) : 0;
 }
 
-// Packs 32 values of `width` bits, the lowest bits first. Returns the end.
+// Packs 32 values of `width` bits, least significant bits first. Returns the end.
 static uint8_t *pack(uint8_t *to, const uint64_t *values, unsigned width)
 {
     uint64_t word = 0;
@@ -33,7 +33,7 @@ static uint8_t *pack(uint8_t *to, const uint64_t *values, unsigned width)
             word = fill ? values[i] >> (width - fill) : 0;
         }
     }
-    // 32 values of a width are a multiple of 4 bytes.
+    // 32 values of equal width fill a multiple of 4 bytes.
     if (fill) {
         put_u32(to, (uint32_t)word);
         to += 4;
@@ -41,7 +41,8 @@ static uint8_t *pack(uint8_t *to, const uint64_t *values, unsigned width)
     return to;
 }
 
-// Up to 128 deltas; the rest are the smallest one, of which nothing is written in miniblocks that have none.
+// Encodes up to 128 deltas. Missing deltas are set to the minimum, so a miniblock without deltas
+// has width 0.
 static uint8_t *put_block(uint8_t *to, const int64_t *values, size_t n)
 {
     uint64_t deltas[BLOCK];

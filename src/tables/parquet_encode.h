@@ -4,13 +4,14 @@
 
 #include "base/buf.h"
 
-// DELTA_BINARY_PACKED. 0 or -ENOMEM.
+// DELTA_BINARY_PACKED. Returns 0 or -ENOMEM.
 int parquet_encode_delta(struct buf *to, const int64_t *values, size_t n);
 
-// The hybrid of RLE and bit packing, n ≥ 1 values below 2^width, 1 ≤ width ≤ 8: one run. 0 or -ENOMEM.
+// RLE / bit-packing hybrid, as a single run. n >= 1, values below 2^width, 1 <= width <= 8. Returns
+// 0 or -ENOMEM.
 int parquet_encode_hybrid(struct buf *to, const uint8_t *values, size_t n, unsigned width);
 
-// Bits, the lowest of a byte first. 0 or -ENOMEM.
+// One bit per value, least significant bit first. Returns 0 or -ENOMEM.
 int parquet_encode_bits(struct buf *to, const int64_t *values, size_t n);
 
 #endif

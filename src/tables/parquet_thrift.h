@@ -1,4 +1,4 @@
-// Thrift's compact protocol, as far as the headers of Parquet need it.
+// The part of Thrift's compact protocol that Parquet headers use.
 // https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 #ifndef HEAPTAPE_TABLES_PARQUET_THRIFT_H
 #define HEAPTAPE_TABLES_PARQUET_THRIFT_H
@@ -16,10 +16,10 @@ enum parquet_thrift_type {
     PARQUET_THRIFT_STRUCT = 12,
 };
 
-// A struct that is being written. {0} with `to` begins one; out of memory is kept until the end.
+// Writer of a struct. Initialize with zeros and `to`. `failed` is set when out of memory.
 struct parquet_thrift {
     struct buf *to;
-    int last_field; // of the struct under way
+    int last_field; // in the current struct
     bool failed;
 };
 
@@ -34,7 +34,7 @@ static inline void parquet_thrift_varint(struct parquet_thrift *t, uint64_t v)
     parquet_thrift_bytes(t, bytes, varint_put(bytes, v));
 }
 
-// Fields of a struct come in rising order, at most 15 apart.
+// Fields must be in ascending order, at most 15 apart.
 static inline void parquet_thrift_field(struct parquet_thrift *t, int field,
                                         enum parquet_thrift_type type)
 {
@@ -68,7 +68,8 @@ static inline void parquet_thrift_binary(struct parquet_thrift *t, int field, co
     parquet_thrift_element(t, bytes, n);
 }
 
-// The elements follow: of structs each from parquet_thrift_begin to parquet_thrift_end.
+// Begins a list; its elements follow. Elements that are structs are written between
+// parquet_thrift_begin and parquet_thrift_end.
 static inline void parquet_thrift_list(struct parquet_thrift *t, int field,
                                        enum parquet_thrift_type of, size_t n)
 {
@@ -79,7 +80,7 @@ static inline void parquet_thrift_list(struct parquet_thrift *t, int field,
         parquet_thrift_varint(t, n);
 }
 
-// A struct inside: what parquet_thrift_begin returned is for parquet_thrift_end.
+// Begins a nested struct. Pass the result to parquet_thrift_end.
 static inline int parquet_thrift_begin(struct parquet_thrift *t)
 {
     int outer = t->last_field;

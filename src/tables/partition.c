@@ -1,5 +1,5 @@
-// A table as one file for each process, in folders whose names say which: KEY=VALUE, as Hive names partitions and as other engines
-// read them. https://duckdb.org/docs/data/partitioning/hive_partitioning
+// A table as one file per process, in directories named KEY=VALUE, Hive's convention for
+// partitions. https://duckdb.org/docs/data/partitioning/hive_partitioning
 #include "tables/export.h"
 #include "workload/file.h"
 
@@ -13,10 +13,11 @@
 
 #define NS_PER_S 1000000000u
 
-// What engines read as NULL.
+// Read as NULL by engines.
 #define NO_VALUE "__HIVE_DEFAULT_PARTITION__"
 
-// Rows that all files together hold in memory: where many processes run at once, their row groups are smaller.
+// Maximum number of rows in memory for all files. If many processes run concurrently, row groups
+// are smaller.
 enum { MAX_BUFFERED_ROWS = 1 << 19 };
 
 struct partition_file {
@@ -26,16 +27,16 @@ struct partition_file {
 
 struct partitions {
     const struct tables_export_settings *settings;
-    struct file file;              // that is read
-    char *folder;                  // of this recording
-    struct partition_file **files; // by number of the process; NULL: not open
+    struct file file;              // input
+    char *folder;                  // directory of this recording
+    struct partition_file **files; // by process number; NULL: not open
     size_t n, capacity;
-    size_t last;     // that had a row
-    size_t buffered; // rows
+    size_t last;     // process of the last row
+    size_t buffered; // rows in memory
     struct err *e;
 };
 
-// As Hive has it: what could be mistaken for a part of a path is %XX.
+// Escapes a value as Hive does: characters with a meaning in paths become %XX.
 static void put_value(FILE *to, const char *value)
 {
     if (!value || !*value)
@@ -47,7 +48,7 @@ static void put_value(FILE *to, const char *value)
     }
 }
 
-// DIR/TABLE/host=HOST/recording=TIME. NULL when out of memory.
+// Returns DIR/TABLE/host=HOST/recording=TIME, or NULL when out of memory.
 static char *make_folder(const struct partitions *p)
 {
     const struct trace_session *s = &p->file.trace.reader.session;
@@ -71,7 +72,7 @@ static char *make_folder(const struct partitions *p)
     return folder;
 }
 
-// The table of processes has their pids itself, and one file.
+// The table of processes has a column pid and is a single file.
 static bool is_by_process(const struct partitions *p)
 {
     return p->settings->table != TABLES_TABLE_PROCESSES;
@@ -102,7 +103,7 @@ static int open_file(struct partitions *p, struct partition_file *f, uint32_t pr
     return rc < 0 ? rc : p->settings->format->begin(&f->output);
 }
 
-// Gives the file its name, if `whole`. 0 or a negative errno.
+// Closes a file, and gives it its name if `whole`. Returns 0 or a negative errno.
 static int close_file(struct partitions *p, size_t number, bool whole)
 {
     const struct tables_format *format = p->settings->format;
@@ -133,7 +134,7 @@ static int get_file(struct partitions *p, uint32_t process, struct partition_fil
     return *to ? open_file(p, *to, process) : -ENOMEM;
 }
 
-// Writes what most memory is used for.
+// Writes the rows of the file with most rows in memory.
 static int flush_largest(struct partitions *p)
 {
     struct tables_output *largest = NULL;
@@ -149,9 +150,9 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
 {
     struct partitions *p = context;
     struct partition_file *f;
-    // The first column of each table is the process.
+    // Column 0 of all tables is the process.
     uint32_t process = is_by_process(p) ? (uint32_t)row->values[0].integer : 0;
-    // Call sites come process by process.
+    // Rows of call sites are grouped by process.
     int rc = table == TABLES_TABLE_SITES && p->last != process ? close_file(p, p->last, true) : 0;
     rc = rc < 0 ? rc : get_file(p, process, &f);
     if (rc < 0)
@@ -163,7 +164,7 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
     return rc == 0 && p->buffered > MAX_BUFFERED_ROWS ? flush_largest(p) : rc;
 }
 
-// No more rows of events, blocks and samples of the process come.
+// Closes the file of a process after its last row of events, blocks or samples.
 static int end_process(void *context, const struct tables_facts *facts)
 {
     struct partitions *p = context;
@@ -191,7 +192,7 @@ int tables_partition(const char *from, const struct tables_export_settings *s, s
     struct tables_scan scan = {
         .row = put_row, .facts = end_process, .context = &p, .watch = s->watch};
     struct rlimit files;
-    // Each process that runs at a time has a file open.
+    // Each running process has an open file.
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)
         setrlimit(RLIMIT_NOFILE, &(struct rlimit){files.rlim_max, files.rlim_max});
     scan.of[s->table] =

@@ -8,17 +8,17 @@
 struct tables_block {
     uint64_t event, stamp, size, align, usable, address;
     uint32_t site, thread;
-    uint8_t kind; // 0: not known
+    uint8_t kind; // 0: unknown
     bool live, preexisting, size_known;
 };
 
-// An op, with what is known of it beyond.
+// An op with its context.
 struct source {
     const struct workload_op *op;
-    const struct order_call *call; // NULL: none
+    const struct order_call *call; // may be NULL
     uint64_t event;
     uint32_t thread;
-    const struct tables_block *freed; // NULL: none
+    const struct tables_block *freed; // may be NULL
 };
 
 void tables_process_release(struct tables_process *p)
@@ -90,7 +90,7 @@ bool tables_op_size(const struct workload_op *op, uint64_t *size)
     return fields & HT_F_SIZE && !(op->flags & WORKLOAD_SIZE_UNKNOWN);
 }
 
-// Columns of the file's contents that are 0 where there is nothing.
+// Sets a column whose value 0 means unknown.
 static void set_known(struct tables_row *row, uint32_t columns, unsigned column, uint64_t value)
 {
     if (columns >> column & 1 && value)
@@ -108,7 +108,7 @@ static int fill_text(struct tables_process *p, const struct workload_op *op, str
     return 0;
 }
 
-// The rarer columns.
+// Fills in the less common columns.
 static int fill_event_rest(struct tables_process *p, const struct source *s, uint32_t columns,
                            struct tables_row *row)
 {
@@ -190,7 +190,7 @@ static void fill_freed(const struct tables_process *p, const struct source *s, u
         tables_row_set_text(row, TABLES_BLOCK_FREE_KIND, event_infos[s->op->kind].name);
 }
 
-// `s`: what freed it; NULL: it is live at the end.
+// Fills in a block. `s` is the op that freed it, or NULL if it is live at the end.
 static void fill_block(const struct tables_process *p, const struct tables_block *b,
                        const struct source *s, uint32_t columns, struct tables_row *row)
 {

@@ -1,4 +1,4 @@
-// Reads a trace or workload once, and hands on the rows of the tables that are wanted.
+// Reads a trace or workload once, and emits the rows of the requested tables.
 #include "convert/convert.h"
 #include "convert/process.h"
 #include "tables/scan_private.h"
@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Memory of blocks is fetched so many ops before it is used.
+// Distance in ops at which memory of blocks is prefetched.
 enum { AHEAD = 16 };
 
-// A trace while it is read.
+// A scan of a trace.
 struct trace_scan {
     const struct tables_scan *scan;
     const struct trace_session *session;
     struct tables_process **processes;
     size_t n, capacity;
-    bool addresses; // columns that only the records of a trace have are wanted
+    bool addresses; // columns are requested that only traces have
 };
 
 static bool wants_rows(const struct tables_scan *s, enum tables_id table)
@@ -74,7 +74,7 @@ static int put_facts(const struct tables_process *p, const struct tables_facts *
     return p->scan->facts ? p->scan->facts(p->scan->context, facts) : 0;
 }
 
-// Arguments with spaces between them, in p->text.
+// Stores the arguments, separated by spaces, in p->text.
 static int put_command(struct tables_process *p, struct tables_row *row, const char *argv,
                        uint32_t bytes)
 {
@@ -93,7 +93,7 @@ static int put_command(struct tables_process *p, struct tables_row *row, const c
     return 0;
 }
 
-// What processes of traces and of workloads have.
+// Fills in the columns that traces and workloads have, and emits the row.
 static int put_process(struct tables_process *p, struct tables_row *row, const char *argv,
                        uint32_t argv_bytes)
 {
@@ -220,7 +220,7 @@ static int scan_trace(const struct tables_scan *s, struct trace_file *f, struct 
                                         columns_of(s, TABLES_TABLE_BLOCKS) & block_addresses};
     struct convert_result result = {0};
     struct trace_forks forks = {0};
-    // The end has the clock rate of the whole recording, by which workloads are converted.
+    // The tail has the clock rate measured over the whole recording, which conversions use.
     int rc = trace_file_read_tail(f, e);
     rc = rc < 0 ? rc : trace_forks_find(&forks, f, e);
     t.session = &f->reader.session;
@@ -254,7 +254,7 @@ static int put_workload_process(struct tables_process *p, const struct workload_
     return put_process(p, &row, h->argv, h->argv_bytes);
 }
 
-// What stands behind the ops.
+// Emits the tables that do not depend on ops.
 static int put_workload_rest(struct tables_process *p, const struct workload_header *h,
                              const struct workload_summary *sum,
                              const struct workload_sample *samples, size_t n,
@@ -274,7 +274,8 @@ static int put_workload_rest(struct tables_process *p, const struct workload_hea
     return rc;
 }
 
-// By the index at the end of the file, without its ops. -ESPIPE: that does not work.
+// Uses the index at the end of the file instead of its ops. Returns -ESPIPE if that is not
+// possible.
 static int scan_workload_end(struct tables_process *p, struct workload_reader *r)
 {
     struct err e = {0};
@@ -310,7 +311,7 @@ static int scan_workload_ops(struct tables_process *p, struct workload_file *f, 
             return failed;
         show_progress(p->scan, f->in.offset);
     }
-    // The rows of a file that is cut off are those that are there.
+    // A truncated file still has all rows up to that point.
     if (rc != -ENODATA)
         return rc;
     *cut = *e;

@@ -1,4 +1,4 @@
-// What the parts of a scan share.
+// Shared by the parts of a scan.
 #ifndef HEAPTAPE_TABLES_SCAN_PRIVATE_H
 #define HEAPTAPE_TABLES_SCAN_PRIVATE_H
 
@@ -12,46 +12,47 @@ struct tables_block;
 // A process whose ops are read.
 struct tables_process {
     const struct tables_scan *scan;
-    const struct trace_process *of; // of a trace; the reader's
+    const struct trace_process *of; // process of a trace; borrowed from the reader
     uint32_t number;
-    // Of its timestamps.
+    // For timestamps.
     bool has_times;
     uint64_t start_stamp, clock_hz;
     unsigned stamp_shift;
-    bool follows_blocks; // it keeps what is live
+    bool follows_blocks; // tracks live blocks in `live`
     uint64_t next_event, preexisting, threads, lost;
     struct tables_block *live; // by slot
     size_t n_live, live_capacity;
-    struct buf text; // of the row under way
+    struct buf text; // texts of the current row
 };
 
 void tables_process_release(struct tables_process *p);
 
-// The rows of an op; `call` is what the trace says beyond it, or NULL. 0 or a negative errno.
+// Emits the rows of an op. `call` has the addresses and notes of a trace, or is NULL. Returns 0 or
+// a negative errno.
 int tables_process_op(struct tables_process *p, uint32_t thread, const struct workload_op *op,
                       const struct order_call *call);
 
-// Fetches what tables_process_op will need of the op, soon.
+// Prefetches the memory that tables_process_op will access.
 void tables_process_prefetch(const struct tables_process *p, const struct workload_op *op);
 
-// The rows of blocks that are live after the last op.
+// Emits the rows of blocks that are live after the last op.
 int tables_process_end(struct tables_process *p);
 
-// The rows of its call sites; `exe` may be NULL.
+// Emits the rows of call sites. `exe` may be NULL.
 int tables_process_sites(struct tables_process *p, const struct workload_sites *sites,
                          const char *exe);
 
-// A time in a row.
+// Converts a stamp to time_ns of a row.
 int64_t tables_process_ns(const struct tables_process *p, uint64_t stamp);
 
-// The row if it meets the conditions of the table. 0 or a negative errno.
+// Emits the row if it meets the conditions of its table. Returns 0 or a negative errno.
 int tables_put_checked(const struct tables_scan *scan, enum tables_id table,
                        const struct tables_row *row);
 
-// Does the row meet all conditions?
+// True if the row meets all conditions.
 bool tables_row_meets(const struct tables_wanted *w, const struct tables_row *row);
 
-// Columns that the conditions need.
+// Returns the columns used by the conditions.
 uint32_t tables_condition_columns(const struct tables_wanted *w);
 
 static inline void tables_row_set(struct tables_row *row, unsigned column, uint64_t value)
@@ -60,7 +61,7 @@ static inline void tables_row_set(struct tables_row *row, unsigned column, uint6
     row->values[column].integer = value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }
 
-// NULL text: NULL.
+// A NULL text leaves the column NULL.
 static inline void tables_row_set_text(struct tables_row *row, unsigned column, const char *text)
 {
     row->present |= (uint32_t)(text != NULL) << column;

@@ -14,8 +14,8 @@ struct batch {
     size_t n;
     struct buf text;
     uint8_t tables[BATCH_ROWS]; // enum tables_id
-    struct tables_row
-        rows[BATCH_ROWS]; // a TABLES_TEXT is an offset into `text` until the batch is full
+    // Until the batch is full, a TABLES_TEXT is an offset into `text`.
+    struct tables_row rows[BATCH_ROWS];
 };
 
 struct tables_stream {
@@ -23,22 +23,23 @@ struct tables_stream {
     struct file *file;
     struct tables_scan how;
     struct tables_condition *conditions[TABLES_N]; // owned
-    uint32_t texts[TABLES_N];                      // columns whose texts are borrowed
+    uint32_t texts[TABLES_N]; // columns of type TABLES_TEXT, which are borrowed
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    // Under the mutex: batches[i % BATCHES] is the reader's for i from `read` to `written`.
+    // Protected by the mutex. Batches read to written - 1 (modulo BATCHES) belong to the reader.
     size_t read, written;
     bool over, stop;
     int rc;
     struct err e;
-    // Of the reader.
+    // Used by the reader.
     bool holds; // batches[read] is being read
     size_t at;
     struct batch batches[BATCHES];
 };
 
-// The batch is full, or the last one. 0, or -ECANCELED when the reader wants no more.
+// Passes a full batch, or the last batch, to the reader. Returns 0, or -ECANCELED if the reader has
+// stopped.
 static int hand_over(struct tables_stream *s)
 {
     struct batch *b = &s->batches[s->written % BATCHES];
@@ -132,7 +133,7 @@ static int copy_wanted(struct tables_stream *s, enum tables_id table)
     return 0;
 }
 
-// The thread inherits the mask: the program's signals go to its own threads.
+// Blocks all signals in the thread; it inherits the mask.
 static int start_thread(struct tables_stream *s)
 {
     sigset_t all, before;
@@ -164,7 +165,7 @@ struct tables_stream *tables_stream_start(const char *path, struct file *file,
     return s;
 }
 
-// The next row of the batch that is being read.
+// Returns the next row of the current batch.
 static int next_row(struct tables_stream *s, enum tables_id *table, const struct tables_row **row)
 {
     const struct batch *b = &s->batches[s->read % BATCHES];

@@ -1,5 +1,5 @@
-// The rows of a scan one by one: a thread scans the file ahead of its reader, by a bounded number of rows. The thread
-// handles no signals.
+// The rows of a scan as an iterator. A thread scans the file up to a bounded number of rows ahead
+// of the reader. The thread blocks all signals.
 #ifndef HEAPTAPE_TABLES_STREAM_H
 #define HEAPTAPE_TABLES_STREAM_H
 
@@ -7,17 +7,18 @@
 
 struct tables_stream;
 
-// Begins to scan `file` (tables_scan_file), or when it is NULL the file at `path`, both borrowed until the stop. Of *how, row
-// is not used, and `of` is copied with its conditions; facts is called in the thread that scans. NULL when out of memory.
+// Starts a scan of `file` (see tables_scan_file), or of the file at `path` if `file` is NULL. Both
+// are borrowed until tables_stream_stop. `how` is copied with its conditions; how->row is ignored,
+// and how->facts is called in the scanning thread. Returns NULL when out of memory.
 struct tables_stream *tables_stream_start(const char *path, struct file *file,
                                           const struct tables_scan *how);
 
-// The next row, borrowed until the next call: 1; 0 at the end; negative errno with the text set. *table, which may be NULL, is
-// the table that it is of.
+// Returns the next row, borrowed until the next call, and its table in *table, which may be NULL.
+// Returns 1, 0 at the end, or a negative errno with the text set.
 int tables_stream_next(struct tables_stream *s, enum tables_id *table,
                        const struct tables_row **row, struct err *e);
 
-// Ends the scan where it is. NULL: nothing.
+// Stops the scan and frees `s`, which may be NULL.
 void tables_stream_stop(struct tables_stream *s);
 
 #endif

@@ -1,5 +1,5 @@
-// A trace or workload as tables of rows: what `sql` and `export --table` read. The columns below are THE definition of the
-// tables; their contract, docs/reference/tables.md, is compared with it by a test.
+// A trace or workload as tables of rows, for `sql` and `export --table`. The columns below define
+// the tables. docs/reference/tables.md describes them; a test compares it with the columns.
 #ifndef HEAPTAPE_TABLES_TABLES_H
 #define HEAPTAPE_TABLES_TABLES_H
 
@@ -10,13 +10,13 @@
 #include <stdint.h>
 
 enum tables_type {
-    TABLES_INTEGER, // 64 bits, signed: larger values stand as the largest
+    TABLES_INTEGER, // 64 bits, signed; larger values are clamped
     TABLES_BOOLEAN, // 0 or 1
-    TABLES_NAME,    // text out of a table of the program's own
-    TABLES_TEXT,    // text out of the file
+    TABLES_NAME,    // text from a static table
+    TABLES_TEXT,    // text from the file
 };
 
-// X(SYMBOL, name, type, unit, meaning) for each column, in their order; a meaning says when the column is NULL.
+// X(SYMBOL, name, type, unit, meaning) per column, in order. Meanings say when a column is NULL.
 // clang-format off
 #define TABLES_EVENTS(X) \
     X(PROCESS, "process", INTEGER, "", "number of the process in the file, see processes") \
@@ -83,7 +83,7 @@ enum tables_type {
     X(RSS, "rss_bytes", INTEGER, "bytes", "resident memory of the process") \
     X(ANON, "anon_bytes", INTEGER, "bytes", "anonymous resident memory: heap and stacks")
 
-// The tables: X(SYMBOL, name, meaning).
+// All tables: X(SYMBOL, name, meaning).
 #define TABLES(X) \
     X(EVENTS, "events", "one row per event: a call of the malloc API, a start or exit of a thread, a mark") \
     X(BLOCKS, "blocks", "one row per block; a realloc that succeeds ends a row and begins another") \
@@ -125,13 +125,13 @@ struct tables_definition {
     unsigned n_columns;
 };
 
-// By enum tables_id.
+// by enum tables_id
 extern const struct tables_definition tables_definitions[TABLES_N];
 
-// "integer", "boolean", "text".
+// Returns "integer", "boolean" or "text".
 const char *tables_type_name(enum tables_type type);
 
-// The table of that name, or -1.
+// Returns the enum tables_id of the table, or -1.
 int tables_find(const char *name);
 
 union tables_value {
@@ -139,10 +139,11 @@ union tables_value {
     const char *text; // TABLES_NAME: static; TABLES_TEXT: borrowed until the callback returns
 };
 
-// Of the columns that were asked for, those that are not NULL have a bit in `present`; other values are undefined.
+// A row. Bit N of `present` is set if column N was requested and is not NULL; other values are
+// undefined.
 struct tables_row {
     uint32_t present;
-    uint8_t event_kind; // of a row of events for which the column is wanted: enum event_kind
+    uint8_t event_kind; // enum event_kind, in rows of events with the column kind
     union tables_value values[TABLES_MAX_COLUMNS];
 };
 
@@ -154,18 +155,18 @@ enum tables_comparison {
     TABLES_GREATER_EQUAL
 };
 
-// On an integer or boolean column; NULL meets none.
+// Condition on an integer or boolean column. NULL does not meet any condition.
 struct tables_condition {
     uint8_t column;
     uint8_t comparison; // enum tables_comparison
     int64_t value;
 };
 
-// What is wanted of a table.
+// The requested part of a table.
 struct tables_wanted {
     bool rows;
-    uint32_t columns;                          // a bit for each; the others are not computed
-    const struct tables_condition *conditions; // all are met by a row; borrowed
+    uint32_t columns;                          // bit set of columns; other columns are not computed
+    const struct tables_condition *conditions; // borrowed; a row must meet all conditions
     size_t n_conditions;
 };
 
@@ -174,40 +175,44 @@ struct file;
 struct workload_op;
 struct workload_sites;
 
-// What is known of a process when all its ops have come, beyond the rows. Borrowed.
+// Facts about a process after its last op. Borrowed.
 struct tables_facts {
     uint32_t process;
-    const char *exe; // NULL: not known
+    const char *exe; // NULL: unknown
     const struct workload_sites *sites;
-    const uint32_t *tids; // of the threads, by number; NULL: not known
-    uint64_t threads;     // of these
+    const uint32_t *tids; // tids by thread number; NULL: unknown
+    uint64_t threads;     // number of tids
 };
 
 struct tables_scan {
     struct tables_wanted of[TABLES_N];
-    // 0 or a negative errno, which ends the scan.
+    // Gets each row. Returns 0, or a negative errno that ends the scan.
     int (*row)(void *context, enum tables_id table, const struct tables_row *row);
-    // The same; NULL: not wanted.
+    // Gets the facts of each process. May be NULL. Returns as `row`.
     int (*facts)(void *context, const struct tables_facts *facts);
     void *context;
-    const struct convert_watch
-        *watch;      // progress, and a note where the file is cut off; NULL: nothing
-    struct err *cut; // message: where the file is cut off, which is no error; NULL: not wanted
+    // Shows progress, and notes where the file is truncated. May be NULL.
+    const struct convert_watch *watch;
+    // gets the position where the file is truncated, which is not an error; may be NULL
+    struct err *cut;
 };
 
-// Reads the trace or workload at `path` ("-": stdin) once, in memory bounded by live blocks, threads, and call sites. Rows
-// of blocks come when they end, and at the end those that are live; rows of sites, processes and samples in the order of
-// the file. 0, what `row` returned, or a negative errno with the text set.
+// Reads the trace or workload at `path` ("-" is stdin) once. Memory is bounded by the number of
+// live blocks, threads and call sites. Rows of blocks are emitted when the blocks end, and for live
+// blocks at the end; rows of sites, processes and samples in the order of the file. Returns 0, the
+// result of `row`, or a negative errno with the text set.
 int tables_scan(const char *path, const struct tables_scan *scan, struct err *e);
 
-// The same of a file at its first frame, opened by file_open with FILE_TRACE, FILE_WORKLOAD and
-// FILE_TRACE_TWICE; it stays the caller's to close.
+// The same for an open file at its first frame. The caller opens it by file_open with FILE_TRACE,
+// FILE_WORKLOAD and FILE_TRACE_TWICE, and closes it.
 int tables_scan_file(struct file *f, const struct tables_scan *scan, struct err *e);
 
-// The size of an op as rows of events have it. False: it has none, or it is not known.
+// Sets *size to the size of an op as in rows of events. Returns false if there is no size or it is
+// unknown.
 bool tables_op_size(const struct workload_op *op, uint64_t *size);
 
-// 0 if the file can be opened and is a trace or workload; else a negative errno with the text set.
+// Returns 0 if the file can be opened and is a trace or workload, else a negative errno with the
+// text set.
 int tables_check(const char *path, struct err *e);
 
 #endif

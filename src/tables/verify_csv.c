@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-// Returns true if the first line of the text has the names of the table's columns.
+// True if the text begins with the column names of the table.
 static bool is_header_of(const struct tables_definition *t, const char *text, size_t n)
 {
     for (unsigned i = 0; i < t->n_columns; i++) {
@@ -27,12 +27,12 @@ bool tables_is_csv(const uint8_t *text, size_t n)
     return false;
 }
 
-// Position of the next byte in a line.
+// State after the previous byte of a line.
 enum csv_state {
     CSV_BEGIN,  // at the start of a field
     CSV_PLAIN,  // inside a field without quotes
-    CSV_QUOTED, // inside a field with quotes
-    CSV_QUOTE,  // after a quote inside such a field
+    CSV_QUOTED, // inside a quoted field
+    CSV_QUOTE,  // after a quote inside a quoted field
     CSV_BAD,
 };
 

@@ -1,5 +1,5 @@
-// Reads the subset of Parquet that parquet.c writes: the footer, which lists the columns, and the pages,
-// which have checksums.
+// Verifies the subset of Parquet that parquet.c writes: the footer, which lists the columns, and
+// the pages, which have checksums.
 #include "base/bytes.h"
 #include "tables/parquet_thrift.h"
 #include "tables/verify.h"
@@ -13,14 +13,14 @@ enum { MAX_DEPTH = 16, TRUE = 1, FALSE = 2, I16 = 4, TAIL_BYTES = 8, SCRATCH_BYT
 
 struct verify {
     struct input *in;
-    uint64_t at, end; // offsets: of the next chunk, and of the footer
+    uint64_t at, end; // offsets of the next chunk and of the footer
     struct buf footer, chunk;
     ZSTD_DCtx *zstd;
     uint8_t *scratch;
     struct err *e;
 };
 
-// Description of a chunk in the footer.
+// A chunk as described in the footer.
 struct verify_chunk {
     uint64_t values, bytes, data_at, dictionary_at, codec;
 };
@@ -31,7 +31,7 @@ static int bad(const struct verify *v, const char *what, uint64_t at)
                    (unsigned long long)at);
 }
 
-// Reads the head of the next field of a struct. Returns false after the last field.
+// Reads the header of the next field of a struct. Returns false after the last field.
 static bool next_field(struct varint_source *s, unsigned *field, unsigned *type)
 {
     s->bad |= s->at >= s->end;
@@ -49,7 +49,7 @@ static uint64_t get_list(struct varint_source *s, unsigned *type)
     uint8_t head = s->bad ? 0 : *s->at++;
     *type = head & 15;
     uint64_t n = head >> 4 < 15 ? head >> 4 : varint_source_number(s);
-    // An element has at least one byte.
+    // Each element has at least one byte.
     s->bad |= n > (size_t)(s->end - s->at);
     return s->bad ? 0 : n;
 }
@@ -93,7 +93,7 @@ static uint64_t get_number(struct varint_source *s, unsigned type)
     return s->bad ? 0 : (uint64_t)value;
 }
 
-// Decompresses a page, which verifies its checksum, and compares the length.
+// Decompresses a page, which verifies its checksum, and checks its length.
 static int check_page(struct verify *v, const uint8_t *packed, size_t n, uint64_t raw_bytes,
                       uint64_t at)
 {

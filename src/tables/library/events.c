@@ -1,4 +1,4 @@
-// Events: rows of the table of events, one by one or in columns.
+// Events: rows of the table of events, as structs or in columns.
 #include "tables/library/library.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ static const uint8_t widths[LIBRARY_COLUMNS_N] = {
 };
 #undef COLUMN
 
-// The ids are the table's columns.
+// Column ids equal the columns of the table.
 _Static_assert((int)HEAPTAPE_COLUMN_TEXT == (int)TABLES_EVENT_TEXT &&
                    (int)HEAPTAPE_COLUMN_KNOWN == (int)TABLES_EVENT_COLUMNS,
                "the columns of the library are those of the table of events");
@@ -28,7 +28,7 @@ static uint64_t number(const struct tables_row *row, unsigned column, uint64_t o
     return row->present >> column & 1 ? (uint64_t)row->values[column].integer : otherwise;
 }
 
-// Keeps what ended the events, so that each further call returns it.
+// Stores the error, so that all further calls return it.
 static int fail(heaptape_trace *t, int rc)
 {
     t->over = true;
@@ -61,7 +61,7 @@ static int start(heaptape_trace *t, enum library_use use, uint32_t columns, stru
     return 0;
 }
 
-// The next row of events: 1; 0 at the end; negative errno with the text set.
+// Returns 1 with the next row of events, 0 at the end, or a negative errno with the text set.
 static int next_row(heaptape_trace *t, const struct tables_row **row)
 {
     enum tables_id table;
@@ -137,7 +137,7 @@ static void put(const heaptape_column *c, size_t at, const struct tables_row *ro
         ((uint8_t *)c->items)[at] = (uint8_t)value;
 }
 
-// The bits of the columns, or a negative errno with the text set.
+// Returns the bit set of the columns, or a negative errno with the text set.
 static int64_t check(const heaptape_column *columns, size_t n, size_t rows, struct err *e)
 {
     uint32_t all = 0;

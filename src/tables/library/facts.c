@@ -7,7 +7,7 @@
 
 static struct library_process *process_of(struct library_facts *f, uint32_t number)
 {
-    // Most often all have come, in order.
+    // Processes usually arrive in order.
     if (number < f->n && f->processes[number]->of.process == number)
         return f->processes[number];
     for (size_t i = f->n; i-- > 0;) {
@@ -29,7 +29,7 @@ static struct library_process *add_process(struct library_facts *f, uint32_t num
     return f->processes[f->n++] = p;
 }
 
-// In the thread that scans. The rows that the reader's thread adds come later, at the end of all processes' facts.
+// Runs in the scanning thread. The reader's thread adds the rows only after all facts.
 static int put_facts(void *context, const struct tables_facts *facts)
 {
     struct library_process *p = add_process(context, facts->process);
@@ -60,7 +60,7 @@ static uint64_t number(const struct tables_row *row, unsigned column)
     return row->present >> column & 1 ? (uint64_t)row->values[column].integer : HEAPTAPE_NONE64;
 }
 
-// A copy; NULL: none, or out of memory, which *rc then says.
+// Returns a copy of the text, or NULL for a NULL column. Sets *rc when out of memory.
 static const char *text(const struct tables_row *row, unsigned column, int *rc)
 {
     if (!(row->present >> column & 1))
@@ -126,7 +126,8 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
     return table == TABLES_TABLE_PROCESSES ? library_facts_row(context, row) : 0;
 }
 
-// The facts are there, by a pass of its own if need be. 0 or a negative errno with the text set.
+// Completes the facts, by a separate scan if necessary. Returns 0, or a negative errno with the
+// text set.
 static int complete(heaptape_trace *t)
 {
     struct err *e = library_begin(t);
@@ -166,7 +167,7 @@ int heaptape_trace_process(heaptape_trace *t, size_t i, const heaptape_process *
     return rc;
 }
 
-// The process of that number, when the facts are there. 0 or a negative errno with the text set.
+// Finds a process by number. Returns 0, or a negative errno with the text set.
 static int find(heaptape_trace *t, uint32_t number, struct library_process **p)
 {
     int rc = complete(t);
@@ -189,7 +190,7 @@ int heaptape_trace_thread(heaptape_trace *t, uint32_t process, uint32_t thread,
     return rc;
 }
 
-// The process of a call site, with its symbols.
+// Finds the process of a call site and loads its symbols.
 static int find_site(heaptape_trace *t, uint32_t process, uint32_t site, struct library_process **p)
 {
     int rc = find(t, process, p);

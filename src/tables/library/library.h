@@ -1,4 +1,4 @@
-// Inside of libheaptape-trace: the handle behind include/heaptape/trace.h, which is the contract.
+// Internals of libheaptape-trace. include/heaptape/trace.h is the contract.
 #ifndef HEAPTAPE_LIBRARY_LIBRARY_H
 #define HEAPTAPE_LIBRARY_LIBRARY_H
 
@@ -18,7 +18,7 @@ struct library_process {
     struct workload_sites sites;
     heaptape_thread *threads; // owned
     size_t n_threads;
-    struct symbols *symbols; // NULL: not asked for yet
+    struct symbols *symbols; // NULL: not loaded
 };
 
 struct library_facts {
@@ -31,16 +31,16 @@ struct heaptape_trace {
     struct err e;
     char *path;
     struct file file;
-    bool open, once; // once: it is a pipe
+    bool open, once; // once: the input is a pipe
     enum library_use use;
-    bool over;  // the end of the events has been handed on
-    int failed; // what ended them: every further call returns it
+    bool over;  // all events were returned
+    int failed; // result of the last event or op, which further calls return
     struct err failure, cut;
     struct tables_stream *stream;
-    uint32_t columns; // a bit for each that is read, by heaptape_column_id
+    uint32_t columns; // bit set of the columns that are read, by heaptape_column_id
     struct library_facts facts;
-    struct library_facts
-        coming; // of the events that are being read; the scanning thread's until its rows come
+    // Facts of the current scan. Owned by the scanning thread until it emits rows of processes.
+    struct library_facts coming;
     heaptape_event event;
     heaptape_op op;
     heaptape_frame frame;
@@ -51,22 +51,22 @@ struct heaptape_trace {
     struct buf text;
 };
 
-// Begins a call: forgets the text of the last error.
+// Begins a call: clears the last error.
 static inline struct err *library_begin(heaptape_trace *t)
 {
     t->e.text[0] = 0;
     return &t->e;
 }
 
-// Opens the file for use, again if it was read before. 0 or a negative errno with the text set.
+// Opens the file, if it is not open. Returns 0, or a negative errno with the text set.
 int library_open(heaptape_trace *t, struct err *e);
 
-// Prepares a scan: facts and rows of processes go to *to.
+// Prepares a scan that stores the facts and rows of processes in *to.
 void library_facts_scan(struct tables_scan *scan, struct library_facts *to);
 int library_facts_row(struct library_facts *f, const struct tables_row *row);
 void library_facts_release(struct library_facts *f);
 
-// They are complete, and become *f unless that is complete already.
+// Marks the facts in *from as complete, and moves them to *f unless *f is complete.
 void library_facts_move(struct library_facts *f, struct library_facts *from);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The columns of a table are as wide as these rows need; later ones may be wider.
+// Column widths are computed from the first rows; later rows may be wider.
 enum { WIDTH_ROWS = 1000, WIDTH_BYTES = 1 << 20 };
 
 static const char *value_text(sqlite3_stmt *s, int column, size_t *n)
@@ -77,7 +77,7 @@ static int csv_names(struct buf *row, sqlite3_stmt *s, bool safe)
     return rc;
 }
 
-// A number below zero is no text.
+// Negative numbers are not formulas.
 static int csv_values(struct buf *row, sqlite3_stmt *s, bool safe)
 {
     int rc = 0;
@@ -106,13 +106,13 @@ static int print_csv(sqlite3_stmt *s, bool safe, FILE *to)
     return rc < 0 ? SQLITE_NOMEM : step;
 }
 
-// A table: the first rows are kept until it is known how wide the columns are.
+// A table whose first rows are buffered to compute the column widths.
 struct output_table {
-    struct buf text; // cells, each ended by NUL, row by row; the first row has the names
+    struct buf text; // NUL-terminated cells in row order; the first row has the column names
     size_t rows;
     int columns;
     size_t *width;
-    bool *is_number; // so far no value was a text
+    bool *is_number; // no value so far was a text
 };
 
 static size_t characters(const char *text)

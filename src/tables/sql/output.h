@@ -6,7 +6,7 @@
 
 #include <sqlite3.h>
 
-// Runs the statement to its end. The last result of sqlite3_step, or SQLITE_NOMEM.
+// Runs the statement to completion. Returns the last result of sqlite3_step, or SQLITE_NOMEM.
 int sql_output(sqlite3_stmt *statement, const struct sql_settings *settings);
 
 #endif

@@ -10,17 +10,18 @@
 
 enum { VALUE_BYTES = 64 << 20 };
 
-// A query. Events and blocks are virtual tables; the others are small and are stored before the query runs, if it reads
-// them, in a temporary database that SQLite writes to a file when it grows.
+// A query. Events and blocks are virtual tables. The other tables are small. Before the query runs,
+// the tables that it reads are stored in a temporary database, which SQLite writes to disk when it
+// grows.
 struct sql {
     const struct sql_settings *settings;
     sqlite3 *db;
     struct sql_virtual events, blocks;
     bool *noted;
     struct err *e;
-    uint32_t columns[TABLES_N]; // that the query reads of a stored table
+    uint32_t columns[TABLES_N]; // columns of stored tables that the query reads
     bool reads[TABLES_N];
-    bool checks; // what statements may do is limited
+    bool checks; // statements are restricted
     // While a file is stored.
     const char *file;
     sqlite3_stmt *insert[TABLES_N];
@@ -40,7 +41,7 @@ static int execute(struct sql *q, char *statement)
     return rc == SQLITE_OK ? 0 : fail(q, -EIO);
 }
 
-// size_class(SIZE): the largest size of its class, where each power of two has four.
+// size_class(SIZE): the largest size in the same class, with four classes per power of two.
 static void size_class(sqlite3_context *to, int n, sqlite3_value **values)
 {
     (void)n;
@@ -49,7 +50,7 @@ static void size_class(sqlite3_context *to, int n, sqlite3_value **values)
         sqlite3_result_int64(to, (sqlite3_int64)size_classes_four_max((uint64_t)size));
 }
 
-// Functions of SQLite and of its shell that reach outside the database: files, programs, code.
+// True for functions of SQLite and its shell that access files, programs or code.
 static bool is_denied_function(const char *name)
 {
     static const char *const denied[] = {"load_extension", "fts3_tokenizer", "readfile",
@@ -61,7 +62,7 @@ static bool is_denied_function(const char *name)
     return false;
 }
 
-// Lets the query do nothing but read the tables, and notes which stored columns it reads.
+// Allows only reading the tables, and records which stored columns the query reads.
 static int authorize(void *context, int action, const char *a, const char *b, const char *c,
                      const char *d)
 {
@@ -75,7 +76,8 @@ static int authorize(void *context, int action, const char *a, const char *b, co
     if (action != SQLITE_READ)
         return SQLITE_DENY;
     int table = a ? tables_find(a) : -1;
-    // A name of WITH, or a virtual table of SQLite: the latter is refused when it declares its columns.
+    // A common table expression, or a virtual table of SQLite, which is refused when it declares
+    // its columns.
     if (table < 0)
         return SQLITE_OK;
     q->reads[table] = true;
@@ -102,7 +104,7 @@ static int create_tables(struct sql *q)
         rc = columns ? execute(q, sqlite3_mprintf("CREATE TABLE %s(%s)", name, columns)) : -ENOMEM;
         sqlite3_free(columns);
     }
-    // Joins find rows by them.
+    // For joins.
     rc = rc < 0 ? rc
                 : execute(q, sqlite3_mprintf("CREATE INDEX by_site ON sites(site, process%s)",
                                              many ? ", file" : ""));
@@ -111,7 +113,7 @@ static int create_tables(struct sql *q)
                                                many ? ", file" : ""));
 }
 
-// What the authorizer is not asked about: VACUUM attaches a file when it runs.
+// Sets limits that the authorizer cannot enforce: VACUUM attaches a file at run time.
 static void limit(const struct sql *q)
 {
     uint64_t most = q->settings->max_memory_bytes;
@@ -125,7 +127,7 @@ static void limit(const struct sql *q)
 
 static int open_database(struct sql *q)
 {
-    // Without a name: a file that is deleted when it is closed, and is written only when it does not fit the cache.
+    // A database without a name is a temporary file, used only if the data exceeds the cache.
     int rc = sqlite3_open("", &q->db);
     if (rc != SQLITE_OK)
         return q->db ? fail(q, -EIO) : err_set(q->e, -ENOMEM, "out of memory");
@@ -138,7 +140,7 @@ static int open_database(struct sql *q)
         sqlite3_create_function(q->db, "size_class", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
                                 size_class, NULL, NULL) != SQLITE_OK)
         return fail(q, -EIO);
-    // The first use of a virtual table declares it, which queries may not.
+    // The first use declares the virtual tables, which queries are not allowed to do.
     sqlite3_stmt *first = NULL;
     if (sqlite3_prepare_v2(q->db, "SELECT 1 FROM events, blocks", -1, &first, NULL) != SQLITE_OK)
         return fail(q, -EIO);
@@ -183,7 +185,7 @@ static int prepare_insert(struct sql *q, unsigned table)
     return rc == SQLITE_OK ? 0 : fail(q, -EIO);
 }
 
-// Stores the rows of the small tables that the query reads, in one scan of each file.
+// Stores the small tables that the query reads, with one scan per file.
 static int store_tables(struct sql *q)
 {
     struct tables_scan scan = {.row = store_row, .context = q};
@@ -208,7 +210,7 @@ static int store_tables(struct sql *q)
         rc = execute(q, sqlite3_mprintf("COMMIT"));
     for (unsigned i = 0; i < TABLES_N; i++)
         sqlite3_finalize(q->insert[i]);
-    q->checks = true; // SQLite prepares statements while the query runs, too
+    q->checks = true; // SQLite also prepares statements while the query runs
     return rc;
 }
 

@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A scan costs this much, and finds so many rows: far more than the other tables, so that it becomes the outer loop of a
-// join and is done once.
+// Cost and rows of a scan. They exceed those of all other tables, so that a scan becomes the outer
+// loop of a join and runs once.
 #define SCAN_COST 1e9
 #define SCAN_ROWS 10000000
-// A condition saves something of a scan, but another scan costs more.
+// Each condition reduces the cost by this factor, which is near 1 because a second scan costs more
+// than conditions save.
 #define CONDITION_SAVES 0.9
 
 enum { MAX_CONDITIONS = 16 };
@@ -18,7 +19,7 @@ enum { MAX_CONDITIONS = 16 };
 struct virtual_table {
     sqlite3_vtab base;
     const struct sql_virtual *of;
-    int shift; // of columns: 1 if `file` comes first
+    int shift; // number of columns before the table's own: 1 with `file`
 };
 
 struct virtual_cursor {
@@ -26,7 +27,7 @@ struct virtual_cursor {
     struct tables_condition conditions[MAX_CONDITIONS];
     struct tables_wanted wanted;
     const char *only_file; // owned; NULL: all files
-    size_t file;           // that is being read
+    size_t file;           // index of the current file
     struct tables_stream *stream;
     const struct tables_row *row; // NULL: at the end
     int64_t number;
@@ -79,7 +80,7 @@ static int disconnect_table(sqlite3_vtab *t)
     return SQLITE_OK;
 }
 
-// The comparison that a constraint is, or -1.
+// Returns the enum tables_comparison of a constraint, or -1.
 static int comparison_of(unsigned char op)
 {
     switch (op) {
@@ -97,8 +98,8 @@ static int comparison_of(unsigned char op)
     return -1;
 }
 
-// Writes the plan for filter_rows: the columns that are used, then the column and comparison of each argument. SQLite
-// checks the conditions again, so that an argument of another type can be left out there.
+// Writes the plan for filter_rows: the columns that are used, then column and comparison of each
+// argument. SQLite checks the conditions again, so filter_rows may ignore arguments of other types.
 static int best_index(sqlite3_vtab *vt, sqlite3_index_info *info)
 {
     const struct virtual_table *t = (const struct virtual_table *)vt;
@@ -114,7 +115,7 @@ static int best_index(sqlite3_vtab *vt, sqlite3_index_info *info)
         bool is_file = t->shift && c->iColumn == 0 && comparison == TABLES_EQUAL;
         bool is_number =
             c->iColumn >= t->shift && d->columns[column].type <= TABLES_BOOLEAN && comparison >= 0;
-        // IN would scan once for each of its values.
+        // IN would cause one scan per value.
         if (!c->usable || !(is_file || is_number) ||
             (comparison == TABLES_EQUAL && sqlite3_vtab_in(info, i, -1)))
             continue;
@@ -146,7 +147,7 @@ static void stop(struct virtual_cursor *c)
     c->row = NULL;
 }
 
-// c->stream stays NULL when out of memory.
+// If out of memory, c->stream is NULL.
 static void start(struct virtual_cursor *c, const struct sql_virtual *v)
 {
     struct tables_scan how = {.watch = sql_virtual_watch(v->settings, v->noted, c->file)};
@@ -171,7 +172,7 @@ static int fail(struct virtual_cursor *c, const char *text)
     return SQLITE_ERROR;
 }
 
-// The next row, out of the next file where one has ended.
+// Moves to the next row, if necessary in the next file.
 static int next_row(sqlite3_vtab_cursor *cursor)
 {
     struct virtual_cursor *c = (struct virtual_cursor *)cursor;
@@ -264,7 +265,7 @@ static int column_value(sqlite3_vtab_cursor *cursor, sqlite3_context *to, int nu
 
 int sql_virtual_add(sqlite3 *db, struct sql_virtual *v)
 {
-    // Without xCreate the module is a table of its own name.
+    // Without xCreate, the module can be used as a table without CREATE VIRTUAL TABLE.
     static const sqlite3_module module = {
         .xConnect = connect_table,
         .xBestIndex = best_index,

@@ -1,4 +1,4 @@
-// The large tables, events and blocks, as virtual tables of SQLite: nothing is stored, each scan reads the file.
+// Events and blocks as virtual tables of SQLite. They are not stored: each scan reads the file.
 #ifndef HEAPTAPE_SQL_VIRTUAL_H
 #define HEAPTAPE_SQL_VIRTUAL_H
 
@@ -7,22 +7,22 @@
 
 #include <sqlite3.h>
 
-// What the virtual tables share; all of it is borrowed until the connection is closed.
+// Context of a virtual table. Borrowed until the connection closes.
 struct sql_virtual {
     const struct sql_settings *settings;
-    struct err *e; // of a scan that failed
-    bool *noted;   // by file: its notes have been printed
+    struct err *e; // error of a failed scan
+    bool *noted;   // by file: notes were printed
     enum tables_id table;
 };
 
-// Adds the table of that context to the connection. A result of SQLite.
+// Adds the virtual table to the connection. Returns a result code of SQLite.
 int sql_virtual_add(sqlite3 *db, struct sql_virtual *v);
 
-// The columns of a table as SQL has them, "a INTEGER, b TEXT", with `file` first if there are several files; for
-// sqlite3_free. NULL when out of memory.
+// Returns the columns of a table in SQL, "a INTEGER, b TEXT", preceded by `file` if there are
+// several files. Free with sqlite3_free. Returns NULL when out of memory.
 char *sql_virtual_columns(const struct sql_settings *s, enum tables_id table);
 
-// Notes for a scan of the file: those of the settings, the first time.
+// Returns the watch of the settings for the first scan of a file, and NULL for further scans.
 const struct convert_watch *sql_virtual_watch(const struct sql_settings *s, bool *noted,
                                               size_t file);
 
