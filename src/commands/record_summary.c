@@ -167,7 +167,7 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
             "%s accepted no more data: the trace is cut off (keep what is whole with 'heaptape check --salvage')",
             out->name);
     else if (r->cut_off)
-        note("the output accepted no more data: it is cut off");
+        note("the output accepted no more data: it was cut off");
     if (verbose)
         note(
             "recorder: %.1f ns of CPU per event, %s, %s to cheaper compression; backpressure: threads waited %s for it",

@@ -333,15 +333,16 @@ static void note_counts(const struct export_job *j)
         return;
     if (j->added) {
         snprintf(text, sizeof text,
-                 "%llu addresses were allocated again without a free in between; frees were added",
+                 "%llu addresses were allocated twice without a free; frees were added",
                  (unsigned long long)j->added);
         watch->note(text);
     }
     if (j->left_out) {
-        snprintf(text, sizeof text,
-                 "%s holds one process: the others were not written (%swrite a file for each%s)",
-                 j->settings->format->name, j->settings->live ? "" : "choose one with --pid, or ",
-                 j->settings->live ? ": name it with -o" : " with %p in the name of the output");
+        snprintf(
+            text, sizeof text,
+            "%s holds one process: other processes were not written (%swrite one file per process%s)",
+            j->settings->format->name, j->settings->live ? "" : "choose one with --pid, or ",
+            j->settings->live ? ": name it with -o" : " with %p in the name of the output");
         watch->note(text);
     }
 }
@@ -418,7 +419,7 @@ static int put_sites(struct export_job *j, struct workload_reader *r, uint32_t p
     int rc = workload_read_sites(r, &sites, &none);
     if (rc == -ESPIPE && j->settings->watch && j->settings->watch->note)
         j->settings->watch->note(
-            "the stacks of call sites are not written: a workload has them at its end, and a pipe is read once");
+            "call stacks are not written: they are at the end of the workload, and a pipe cannot seek");
     // Ignore the error: the reader of the ops reports truncated and damaged files.
     rc = rc < 0 ? 0 : put_modules(j, &c, process, &sites);
     rc = rc < 0 ? rc : put_stacks(j, &c, process, &sites);

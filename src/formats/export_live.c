@@ -208,7 +208,7 @@ int export_live_finish(struct export_live *l, bool hurry, struct err *e)
         break;
     }
     if (cut_off)
-        rc = err_set(e, -ECANCELED, "the output accepts no data: it is cut off");
+        rc = err_set(e, -ECANCELED, "the output accepts no data: it was cut off");
     else if (WIFSIGNALED(status))
         rc = err_set(e, -EIO, "the process that writes the log was killed by signal %d",
                      WTERMSIG(status));

@@ -77,7 +77,7 @@ static const char *next_text(const struct heaptrack_import *h, const char **at, 
     if (h->version < 3)
         length = (uint64_t)(end - *at);
     if (length > (uint64_t)(end - *at))
-        return "a text as long as said";
+        return "a text of the given length";
     *text = *at;
     *n = (size_t)length;
     *at += length;

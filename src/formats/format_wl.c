@@ -620,7 +620,7 @@ static int release_blocked(struct wl_import *w)
         if (p->done || is_posted(w, p->sync))
             continue;
         int rc = import_bad(w->im, p->offset + p->at,
-                            "deadlock: sync %llu is never posted, and a thread waits for it",
+                            "deadlock: a thread waits for sync %llu, which is never posted,",
                             (unsigned long long)p->sync);
         if (rc == 0)
             rc = post(w, p->sync);

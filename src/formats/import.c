@@ -52,9 +52,10 @@ int import_keep(struct import *im, uint64_t bytes)
     im->kept += bytes;
     if (im->kept <= FIRST_KEPT + KEPT_FOR_EACH * size)
         return 0;
-    return err_set(im->e, -EFBIG, "%s: needs more memory than its size explains, at byte %llu%s",
-                   in->name, (unsigned long long)import_source_offset(&im->source),
-                   im->source.unpack ? " of what it decompresses to (decompress it first)" : "");
+    return err_set(im->e, -EFBIG,
+                   "%s: exceeds the memory limit for a file of this size, at byte %llu%s", in->name,
+                   (unsigned long long)import_source_offset(&im->source),
+                   im->source.unpack ? " of the decompressed data (decompress it first)" : "");
 }
 
 static uint64_t start_stamp(const struct import *im)

@@ -56,7 +56,7 @@ static void note_paths(const struct import *im, const struct convert_watch *watc
     if (!n || !watch || !watch->note)
         return;
     snprintf(text + n, sizeof text - n,
-             " (a workload cannot store those of each call; a trace can, see --trace)");
+             " (only a trace can store the path of each call, see --trace)");
     watch->note(text);
 }
 

@@ -178,9 +178,9 @@ static int check(struct partitions *p, const char *from, struct err *e)
 {
     int rc = file_open(&p->file, from, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, e);
     if (rc == 0 && p->file.kind == FILE_WORKLOAD)
-        rc = err_set(
-            e, -EINVAL,
-            "%s: is a workload, which does not have the host and the time of its recording", from);
+        rc =
+            err_set(e, -EINVAL,
+                    "%s: is a workload, which does not store host and time of the recording", from);
     p->folder = rc == 0 ? make_folder(p) : NULL;
     return rc < 0 ? rc : p->folder ? 0 : -ENOMEM;
 }

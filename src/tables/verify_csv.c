@@ -65,8 +65,8 @@ int tables_verify_csv(struct input *in, uint64_t *rows, struct err *e)
         for (ssize_t i = 0; i < n; i++, at++) {
             state = next_state(state, bytes[i]);
             if (state == CSV_BAD)
-                return err_set(e, -EBADMSG, "%s: a quote that is not expected, at byte %llu",
-                               in->name, (unsigned long long)at);
+                return err_set(e, -EBADMSG, "%s: unexpected quote, at byte %llu", in->name,
+                               (unsigned long long)at);
             fields += state == CSV_BEGIN && bytes[i] == ',';
             if (state != CSV_BEGIN || bytes[i] != '\n')
                 continue;

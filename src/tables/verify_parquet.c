@@ -111,7 +111,7 @@ static int check_page(struct verify *v, const uint8_t *packed, size_t n, uint64_
             break;
     }
     return left || from.pos != n || bytes != raw_bytes
-               ? bad(v, "a page of another length than its head says", at)
+               ? bad(v, "the length of a page differs from its header", at)
                : 0;
 }
 
@@ -130,7 +130,7 @@ static int check_pages(struct verify *v, uint64_t chunk_at)
                 skip(&s, type, 0);
         }
         if (s.bad || numbers[3] > (size_t)(s.end - s.at))
-            return bad(v, "the head of a page is invalid", at);
+            return bad(v, "invalid page header", at);
         rc = check_page(v, s.at, (size_t)numbers[3], numbers[2], at);
         s.at += numbers[3];
     }
@@ -238,7 +238,7 @@ static int check_footer(struct verify *v, uint64_t *rows)
     if (rc == 0 && (s.bad || s.at != s.end))
         rc = bad(v, "the footer is invalid", v->end + (uint64_t)(s.at - v->footer.data));
     if (rc == 0 && (v->at != v->end || all_rows != *rows))
-        rc = bad(v, "the footer lacks what comes before it", v->at);
+        rc = bad(v, "the footer does not describe all data before it", v->at);
     return rc;
 }
 

@@ -137,8 +137,9 @@ int feed_start(struct feed *f, struct err *e)
     f->pid = 0;
     f->lock = queue_lock(f->folder);
     int rc = f->lock < 0 ? f->lock : start(f);
-    return rc < 0 ? err_set(e, rc, "%s: the uploads cannot begin: %s", f->folder, strerror(-rc))
-                  : 0;
+    return rc < 0
+               ? err_set(e, rc, "%s: cannot start the upload process: %s", f->folder, strerror(-rc))
+               : 0;
 }
 
 // Starts a new process if the upload process has died.
@@ -151,7 +152,7 @@ static void restart(struct feed *f)
     f->told = -1;
     f->pid = 0;
     if (start(f) < 0)
-        f->upload.note("the process that uploads has ended, and another one cannot be started");
+        f->upload.note("the upload process has died and cannot be restarted");
 }
 
 static void say_dropped(void *feed, const char *path, uint64_t bytes)
@@ -175,7 +176,7 @@ void feed_added(void *feed)
     restart(f);
     // If the pipe is full, the process has unread notifications.
     if (f->told >= 0 && write(f->told, "", 1) < 0 && errno != EAGAIN)
-        f->upload.note("the process that uploads has ended");
+        f->upload.note("the upload process has died");
 }
 
 static void say_result(const struct feed *f, const struct queue *left)

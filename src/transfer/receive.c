@@ -108,11 +108,10 @@ static void say_address(const struct receive_server *r, int fd)
              r->settings->certificate ? "https" : "http", brackets ? "[" : "", host,
              brackets ? "]" : "", port);
     if (!r->settings->token_file && !is_local(&address))
-        err_note(r->settings->note,
-                 "there is no --token-file: everybody who can connect can upload");
+        err_note(r->settings->note, "without --token-file, everybody who can connect can upload");
     else if (!r->settings->certificate && !is_local(&address))
         err_note(r->settings->note,
-                 "there is no --certificate: tokens and recordings are not encrypted");
+                 "without --certificate, tokens and recordings are not encrypted");
 }
 
 // Returns the content of a PEM file as a string, which the caller frees, or NULL with the text set.
@@ -181,10 +180,9 @@ static int start(struct receive_server *r, int fd, struct err *e)
     if (r->daemon)
         return 0;
     if (r->certificate)
-        return err_set(e, -EINVAL,
-                       "%s, %s: the server does not start with this certificate and key",
+        return err_set(e, -EINVAL, "%s, %s: the server cannot start with this certificate and key",
                        r->settings->certificate, r->settings->key);
-    return err_set(e, -EIO, "the server does not start");
+    return err_set(e, -EIO, "the server cannot start");
 }
 
 // Raises the limit of open files. Returns the new limit.

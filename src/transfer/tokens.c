@@ -12,14 +12,15 @@ int tokens_read(const char *path, struct tokens *t, struct err *e)
     char *to = t->text;
     t->n = 0;
     if (n == -EFBIG)
-        return err_set(e, -EINVAL, "%s: tokens have %d bytes at most", path, TOKENS_FILE_BYTES);
+        return err_set(e, -EINVAL, "%s: expected a file of tokens of at most %d bytes", path,
+                       TOKENS_FILE_BYTES);
     if (n < 0)
         return (int)n;
     for (ssize_t i = 0, begin = 0; i <= n; i++) {
         bool ends =
             i == n || text[i] == '\n' || (text[i] == '\r' && (i + 1 == n || text[i + 1] == '\n'));
         if (!ends && (text[i] <= ' ' || text[i] > '~'))
-            return err_set(e, -EINVAL, "%s: expected a token in a line, at byte %zd", path, i);
+            return err_set(e, -EINVAL, "%s: expected one token per line, at byte %zd", path, i);
         if (!ends)
             continue;
         if (i > begin) {
@@ -30,7 +31,7 @@ int tokens_read(const char *path, struct tokens *t, struct err *e)
         }
         begin = i + 1;
     }
-    return t->n ? 0 : err_set(e, -EINVAL, "%s: has no token", path);
+    return t->n ? 0 : err_set(e, -EINVAL, "%s: contains no token", path);
 }
 
 // The number of steps depends only on the length of `given`.

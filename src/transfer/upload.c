@@ -62,7 +62,8 @@ char *upload_url(const char *text, struct err *e)
             e, -EINVAL,
             "the URL has a name or password, which 'ps' would show: put them into ~/.netrc or a token file");
     else if (strpbrk(text, "?#% \"'\\<>^`{|}"))
-        err_set(e, -EINVAL, "'%s': the URL of a folder has none of '?', '#', '%%' and space", text);
+        err_set(e, -EINVAL, "'%s': the URL of a folder must not contain '?', '#', '%%' or a space",
+                text);
     else if (asprintf(&url, "%s%s", text, text[strlen(text) - 1] == '/' ? "" : "/") < 0)
         url = NULL, err_set(e, -ENOMEM, "out of memory");
     return url;
@@ -270,7 +271,7 @@ static int try_file(struct upload *u, struct queue_file *f, const char *path,
     int lock = !folder ? -ENOMEM : alone ? queue_lock(folder) : 0;
     free(folder);
     if (lock == -EWOULDBLOCK) {
-        err_note(u->settings->note, "%s: is left to another process, which records or uploads it",
+        err_note(u->settings->note, "%s: skipped, because another process records or uploads it",
                  path);
         return add_refused(u, f->path) < 0 ? -ENOMEM : 1;
     }

@@ -140,7 +140,7 @@ mallocs_of() {
   skip_under_sanitizer
   for format in wl tcmalloc-replay mtrace android; do
     heaptape record -F "$format" -o - -- sh -c 'ls / >&2; :'
-    has "$stderr" "$format holds one process: the others were not written (write a file for each: name it with -o)"
+    has "$stderr" "$format holds one process: other processes were not written (write one file per process: name it with -o)"
     heaptape record -F "$format" -o - -- ls /nothing
     expect "no word of others" [ "${stderr#*others}" = "$stderr" ]
   done

@@ -141,7 +141,7 @@ children() {
   wait_until two_wait
   # Now this recording is uploaded by another process.
   run -1 "$HEAPTAPE" upload --wait 1 spool "http://127.0.0.1:$port/"
-  [[ "$output" == *"is left to another process"* ]]
+  [[ "$output" == *"skipped, because another process"* ]]
   writer=$(children $recorder)
   uploader=$(children "$writer")
   kill -9 $recorder "$writer" "$uploader"

@@ -158,7 +158,7 @@ END
   fails_with 1 "bad: cut off in the row at byte "
   sed '4s/,/,a"/' events.csv >bad
   heaptape check bad
-  fails_with 1 "bad: a quote that is not expected, at byte "
+  fails_with 1 "bad: unexpected quote, at byte "
 }
 
 @test "documents" {

@@ -135,7 +135,7 @@ END
   "$HEAPTAPE" stat -q --by site --format json b.htw | grep -q '"0x10010"\|/home/me/app'
   # Through a pipe the stacks come too late.
   cat a.htw | "$HEAPTAPE" export -F json -o c.json - 2>err
-  grep -q "the stacks of call sites are not written" err
+  grep -q "call stacks are not written" err
   [ "$(grep -c heaptape.stack c.json)" -eq 0 ]
 }
 

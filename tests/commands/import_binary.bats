@@ -145,7 +145,7 @@ PY
   # Two streams: R 1, W 2 and R 2, W 1.
   printf '\x08\x02\x09\x03\x0a\x02\x0b\x0b\x0b\x13\x01\x07\x01\x02\x01\x08\x06\x02\x01\x07\x02\x06\x01\x01' >dead.wl
   heaptape import -F wl -o out.htw dead.wl
-  fails_with 1 "dead.wl: deadlock: sync 1 is never posted, and a thread waits for it at byte 13"
+  fails_with 1 "dead.wl: deadlock: a thread waits for sync 1, which is never posted, at byte 13"
   heaptape import -k -F wl -o out.htw dead.wl
   [ "$status" -eq 0 ]
   has "$stderr" "invalid record"

@@ -120,7 +120,7 @@ t 1 9|a frame and the number of a call site
 i 2000 7|an address and the number of a module
 i 2000 1 9 9 9|the number of a function
 i 2000 1 1 9 9|the number of a file, and a line
-s 99 short|a text as long as said
+s 99 short|a text of the given length
 s|the length of a text
 c x|a time in ms
 m 1 x|the address of a module
@@ -196,9 +196,9 @@ for _ in range(120000):
 END
   [ "$(stat -c %s small.zst)" -lt 50000 ]
   heaptape import -F heaptrack -o y.htw small.zst
-  fails_with 1 "small.zst: needs more memory than its size explains, at byte" "decompress it first"
+  fails_with 1 "small.zst: exceeds the memory limit for a file of this size, at byte" "decompress it first"
   heaptape import -k -q -F heaptrack -o y.htw small.zst
-  fails_with 1 "small.zst: needs more memory than its size explains"
+  fails_with 1 "small.zst: exceeds the memory limit for a file of this size"
   # Of functions that were inlined into each other the innermost are kept.
   printf 'v 10400 3\ns 2 /a\ns 1 f\ni 1000 1%s\nt 1 0\na 10 1\n+ 0\n' "$(printf ' 2 1 1%.0s' {1..500})" >many
   heaptape import -q -F heaptrack -o many.htw many

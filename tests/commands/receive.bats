@@ -223,9 +223,9 @@ END
   local address
   echo token >tokens
   for address in 0.0.0.0 ''; do
-    run_receiver 'no --token-file: everybody' --listen "$address:0"
+    run_receiver 'without --token-file, everybody' --listen "$address:0"
     stop_receiver
-    run_receiver 'no --certificate: ' --listen "$address:0" --token-file tokens
+    run_receiver 'without --certificate, ' --listen "$address:0" --token-file tokens
     stop_receiver
   done
   start_receiver
@@ -354,5 +354,5 @@ not_incoming() {
   fails_with 1 "small.ht: is not a PEM file"
   printf -- '-----BEGIN CERTIFICATE-----\n' >bad.pem
   heaptape receive --dir up --listen 127.0.0.1:0 --certificate bad.pem --key bad.pem
-  fails_with 1 "bad.pem, bad.pem: the server does not start"
+  fails_with 1 "bad.pem, bad.pem: the server cannot start"
 }

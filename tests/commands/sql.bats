@@ -103,7 +103,7 @@ END
   heaptape sql a.ht 'SELECT nope FROM events'
   fails_with 2 "query: no such column: nope"
   heaptape sql a.ht 'SELECT 1; SELECT 2'
-  fails_with 2 'only one statement' '"SELECT 2"'
+  fails_with 2 'expected one statement' '"SELECT 2"'
   heaptape sql a.ht "ATTACH 'new.db' AS new"
   fails_with 2 "only SELECT"
   heaptape sql a.ht "DELETE FROM sites"

@@ -369,7 +369,7 @@ END
   wait_until sh -c '! flock -n spool/web1/redis-1 true'
   upload
   expect "status 1" [ "$status" -eq 1 ]
-  has "$stderr" "spool/web1/redis-1/1.ht: is left to another process"
+  has "$stderr" "spool/web1/redis-1/1.ht: skipped, because another process"
   diff -r kept/web1 spool/web1
   diff -r kept/web2 up/web2
   pkill -P "$holder"

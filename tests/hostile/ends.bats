@@ -59,7 +59,7 @@ stops_though_blocked() {
 @test "an output of another format that accepts no data" {
   skip_under_sanitizer
   stops_though_blocked --format logalloc
-  has "$(cat err)" "it is cut off"
+  has "$(cat err)" "it was cut off"
 }
 
 @test "^C is the program's while it runs, and the recorder's when only what it left behind runs" {

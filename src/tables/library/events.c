@@ -40,10 +40,10 @@ static int fail(heaptape_trace *t, int rc)
 static int start(heaptape_trace *t, enum library_use use, uint32_t columns, struct err *e)
 {
     if (t->use != LIBRARY_UNUSED && t->use != use)
-        return err_set(e, -EBUSY, "%s: is being read in another way: rewind it first",
+        return err_set(e, -EBUSY, "%s: is already being read by another function: rewind it first",
                        t->path ? t->path : "");
     if (t->use == use && t->columns != columns)
-        return err_set(e, -EINVAL, "%s: the columns are not those of the call before", t->path);
+        return err_set(e, -EINVAL, "%s: the columns differ from the previous call", t->path);
     if (t->use == use)
         return 0;
     int rc = library_open(t, e);
@@ -149,9 +149,9 @@ static int64_t check(const heaptape_column *columns, size_t n, size_t rows, stru
             return err_set(e, -EINVAL, "column %u has items of %u bytes, not %u", c->id,
                            widths[c->id], c->item_bytes);
         if (all >> c->id & 1)
-            return err_set(e, -EINVAL, "column %u is there twice", c->id);
+            return err_set(e, -EINVAL, "column %u is given twice", c->id);
         if (!c->items && rows)
-            return err_set(e, -EINVAL, "column %u has no place", c->id);
+            return err_set(e, -EINVAL, "column %u has no items", c->id);
         all |= 1u << c->id;
     }
     return all ? (int64_t)all : err_set(e, -EINVAL, "no column to read");

@@ -137,7 +137,7 @@ static int complete(heaptape_trace *t)
         return err_set(e, -EINVAL, "no path to open");
     if (t->once)
         return err_set(e, -EAGAIN,
-                       "%s: its processes and call sites are known when all events have been read",
+                       "%s: processes and call sites are available after all events have been read",
                        t->path);
     struct library_facts facts = {0};
     struct tables_scan scan = {.row = put_row};
@@ -183,8 +183,8 @@ int heaptape_trace_thread(heaptape_trace *t, uint32_t process, uint32_t thread,
     struct library_process *p;
     int rc = find(t, process, &p);
     if (rc == 0 && thread >= p->n_threads)
-        rc = err_set(&t->e, -EINVAL, "%s: process %u has no thread %u of which more is known",
-                     t->path, process, thread);
+        rc = err_set(&t->e, -EINVAL, "%s: no facts about thread %u of process %u", t->path, thread,
+                     process);
     if (rc == 0)
         *to = &p->threads[thread];
     return rc;

@@ -15,7 +15,8 @@ static int start(heaptape_trace *t, struct err *e)
     if (t->use == LIBRARY_OPS)
         return 0;
     if (t->use != LIBRARY_UNUSED)
-        return err_set(e, -EBUSY, "%s: is being read in another way: rewind it first", t->path);
+        return err_set(e, -EBUSY, "%s: is already being read by another function: rewind it first",
+                       t->path);
     int rc = library_open(t, e);
     if (rc < 0)
         return rc;

@@ -229,7 +229,7 @@ static int prepare(struct sql *q, sqlite3_stmt **to)
         return err_set(q->e, -EINVAL, "only SELECT statements can be run");
     rest += strspn(rest, " \t\r\n;");
     if (*rest)
-        return err_set(q->e, -EINVAL, "only one statement can be run: \"%.60s\" is left", rest);
+        return err_set(q->e, -EINVAL, "expected one statement, found a second: \"%.60s\"", rest);
     return 0;
 }
 
