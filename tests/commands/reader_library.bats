@@ -8,7 +8,7 @@ setup() {
   reader=$HEAPTAPE_PROGRAMS/read_library
   example | sed '/ 6100 /d' | "$HEAPTAPE_PROGRAMS/make_trace" a.ht
   "$HEAPTAPE" convert -q -p 100 -o a.htw a.ht
-  library=$(find "$HEAPTAPE_BUILD/src/library" -name 'libheaptape-trace.so.1')
+  library=$(find "$HEAPTAPE_BUILD/src/tables/library" -name 'libheaptape-trace.so.1')
 }
 
 # with_module ARGUMENT...: runs python3 with the module; the library has no sanitizer's runtime before it there.
