@@ -8,7 +8,8 @@
 void by_site_release(struct by_site *b)
 {
     free(b->sites);
-    free(b->slots);
+    live_blocks_release(&b->live);
+    free(b->parts_of);
     free(b->span.threads);
     free(b->levels);
     site_uses_release(&b->uses);
@@ -41,18 +42,12 @@ static struct by_site_totals *site_at(struct by_site *b, uint32_t site)
     return rc < 0 ? NULL : &b->sites[site];
 }
 
-static struct by_site_block *slot_at(struct by_site *b, uint32_t slot)
-{
-    int rc = HT_EXTEND(&b->slots, &b->n_slots, &b->slots_capacity, (size_t)slot + 1);
-    return rc < 0 ? NULL : &b->slots[slot];
-}
-
-static void count_span(struct by_site *b, const struct by_site_block *block, int by)
+static void count_span(struct by_site *b, const struct live_blocks_entry *block, int by)
 {
     struct by_site_totals *t = &b->sites[block->site];
-    struct usage_count *counts[] = {&b->span.all, &b->span.sizes[usage_size_class(block->bytes)],
+    struct usage_count *counts[] = {&b->span.all, &b->span.sizes[usage_size_class(block->size)],
                                     &b->span.threads[block->thread]};
-    uint64_t bytes = by < 0 ? -block->bytes : block->bytes;
+    uint64_t bytes = by < 0 ? -block->size : block->size;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         counts[i]->blocks += (uint64_t)by;
         counts[i]->bytes += bytes;
@@ -99,32 +94,42 @@ static void count_block(struct usage_count *c, uint64_t bytes)
     c->bytes += bytes;
 }
 
-static void release_part(struct by_site *b, const struct by_site_block *block, uint64_t stamp)
+static bool has_parts(const struct by_site *b)
 {
-    struct by_site_part *p = &b->parts[block->part - 1];
+    return b->detailed && !b->sample_bytes;
+}
+
+static void release_part(struct by_site *b, const struct live_blocks_entry *block, uint32_t part,
+                         uint64_t stamp)
+{
+    struct by_site_part *p = &b->parts[part - 1];
     bool timed = b->ns_per_stamp > 0;
-    double lived =
-        (double)(stamp > block->stamp ? stamp - block->stamp : 0) * (timed ? b->ns_per_stamp : 1);
+    uint64_t from = timed ? block->stamp : block->event, to = timed ? stamp : b->events;
+    double lived = (double)(to > from ? to - from : 0) * (timed ? b->ns_per_stamp : 1);
     const uint64_t *limits = timed ? by_site_lives_ns : by_site_lives_events;
     unsigned life = 0;
     while (life < BY_SITE_LIVES - 1 && lived > (double)limits[life])
         life++;
     note_part_peak(b, p);
     p->live.blocks--;
-    p->live.bytes -= block->bytes;
-    count_block(&p->freed[life], block->bytes);
+    p->live.bytes -= block->size;
+    count_block(&p->freed[life], block->size);
 }
 
-static int add_part(struct by_site *b, struct by_site_block *block, bool before)
+static int add_part(struct by_site *b, uint32_t slot, const struct live_blocks_entry *block,
+                    bool before)
 {
-    block->part = part_of(b, block->site, block->thread, usage_size_class(block->bytes));
-    if (!block->part)
+    if (HT_EXTEND(&b->parts_of, &b->n_parts_of, &b->parts_of_capacity, slot + 1ull) < 0)
         return -ENOMEM;
-    struct by_site_part *p = &b->parts[block->part - 1];
+    uint32_t part = part_of(b, block->site, block->thread, usage_size_class(block->size));
+    if (!part)
+        return -ENOMEM;
+    b->parts_of[slot] = part;
+    struct by_site_part *p = &b->parts[part - 1];
     note_part_peak(b, p);
-    count_block(&p->live, block->bytes);
+    count_block(&p->live, block->size);
     if (!before)
-        count_block(&p->all, block->bytes);
+        count_block(&p->all, block->size);
     return 0;
 }
 
@@ -215,42 +220,43 @@ int by_site_add(struct by_site *b, uint32_t site, uint64_t bytes, bool before)
     return 0;
 }
 
-static void release_block(struct by_site *b, struct by_site_block *block, uint64_t stamp)
+static void release_block(struct by_site *b, struct live_blocks_entry *block,
+                          const struct workload_op *op)
 {
-    if (!block->live)
-        return;
-    if (block->in_span && !b->span.over)
+    if (block->is_marked && !b->span.over)
         count_span(b, block, -1);
-    if (block->part)
-        release_part(b, block, stamp);
-    by_site_remove(b, block->site, block->bytes);
-    block->live = false;
+    if (has_parts(b))
+        release_part(b, block, b->parts_of[op->slot], op->stamp);
+    by_site_remove(b, block->site, block->size);
+    block->is_live = false;
 }
 
-static int add_block(struct by_site *b, struct by_site_block *block, uint32_t thread,
-                     const struct workload_op *op)
+static int add_block(struct by_site *b, uint32_t thread, const struct workload_op *op)
 {
     bool before = op->kind == HT_PREEXISTING;
     uint32_t site = by_site_of(op);
-    if (!site_at(b, site))
+    struct live_blocks_entry *block = live_blocks_at(&b->live, op->slot);
+    if (!block || !site_at(b, site))
         return -ENOMEM;
-    *block = (struct by_site_block){
-        .bytes = event_requested(op->kind, op->size, op->count),
-        .stamp = b->ns_per_stamp > 0 ? op->stamp : b->events,
+    *block = (struct live_blocks_entry){
+        .size = event_requested(op->kind, op->size, op->count),
+        .event = b->events,
+        .stamp = op->stamp,
         .site = site,
         .thread = thread,
-        .live = true,
-        .in_span = b->span.begun && !b->span.over && !before,
+        .is_live = true,
+        .is_preexisting = before,
+        .is_marked = b->span.begun && !b->span.over && !before,
     };
-    if (block->in_span) {
+    if (block->is_marked) {
         if (HT_EXTEND(&b->span.threads, &b->span.n_threads, &b->span.threads_capacity,
                       (size_t)thread + 1) < 0)
             return -ENOMEM;
         count_span(b, block, 1);
     }
-    if (b->detailed && !b->sample_bytes && add_part(b, block, before) < 0)
+    if (has_parts(b) && add_part(b, op->slot, block, before) < 0)
         return -ENOMEM;
-    return by_site_add(b, site, block->bytes, before);
+    return by_site_add(b, site, block->size, before);
 }
 
 static uint64_t pool_key(uint32_t pool, uint32_t site)
@@ -341,30 +347,23 @@ static int pool_op(struct by_site *b, const struct workload_op *op)
 
 int by_site_op(struct by_site *b, uint32_t thread, const struct workload_op *op)
 {
-    unsigned class = event_infos[op->kind].class;
     if (b->span.wanted && !b->span.over)
         follow_span(&b->span, op, b->events);
     if (op->kind != HT_PREEXISTING && b->events++ == b->next_cut && by_site_cut(b) < 0)
         return -ENOMEM;
     if (b->of_pools)
         return pool_op(b, op);
-    if (b->count_uses && site_uses_op(&b->uses, thread, op) < 0)
-        return -ENOMEM;
-    if (class > HT_CLASS_RESIZE || class == HT_CLASS_NONE || op->slot == WORKLOAD_NO_SLOT ||
-        op->flags & WORKLOAD_FAILED)
+    enum format_slot_use use = format_block_use(op);
+    if (use == FORMAT_SLOT_NONE)
         return 0;
-    struct by_site_block *block = slot_at(b, op->slot);
-    if (!block)
+    if (b->count_uses && site_uses_op(&b->uses, &b->live, b->events, thread, op) < 0)
         return -ENOMEM;
-    bool frees = class == HT_CLASS_FREE || op->flags & WORKLOAD_FREED;
-    if (frees && block->live)
-        b->sites[block->site].freed_blocks++;
-    release_block(
-        b, block,
-        b->ns_per_stamp > 0
-            ? op->stamp
-            : b->events); // of an ALLOC there is nothing in the slot, unless the workload is broken
-    return frees ? 0 : add_block(b, block, thread, op);
+    struct live_blocks_entry *block = live_blocks_find(&b->live, op->slot);
+    if (block) {
+        b->sites[block->site].freed_blocks += use == FORMAT_SLOT_FREED;
+        release_block(b, block, op);
+    }
+    return use == FORMAT_SLOT_FREED ? 0 : add_block(b, thread, op);
 }
 
 bool by_site_known(const struct workload_op *op)
@@ -378,13 +377,13 @@ int by_site_begin(struct by_site *b, const struct usage *before)
     struct by_site_totals *none = site_at(b, 0);
     b->first_event = before->events;
     int rc = none ? 0 : -ENOMEM;
-    for (size_t i = 0; rc == 0 && i < before->n_blocks; i++) {
-        const struct usage_block *block = &before->blocks[i];
+    for (size_t i = 0; rc == 0 && i < before->live_blocks.n; i++) {
+        const struct live_blocks_entry *block = &before->live_blocks.items[i];
         struct workload_op op = {.kind = HT_PREEXISTING,
                                  .slot = (uint32_t)i,
                                  .size = block->size,
-                                 .stamp = block->alloc_stamp};
-        if (block->alloc_event != USAGE_NOT_LIVE)
+                                 .stamp = block->stamp};
+        if (block->is_live)
             rc = by_site_op(b, block->thread, &op);
     }
     if (rc < 0 || before->peak.bytes <= b->peak_bytes)

@@ -35,13 +35,6 @@ struct by_site_totals {
     struct estimate allocated, peak, live;
 };
 
-struct by_site_block {
-    uint64_t bytes, stamp;
-    uint32_t site, thread;
-    uint32_t part; // its number + 1 in by_site.parts; 0: none
-    bool live, in_span;
-};
-
 // Blocks by how long they lived: up to 10 us, 1 ms, 100 ms, 10 s, longer; without timestamps, up to 16 events, 1,024, …
 enum { BY_SITE_LIVES = 5 };
 extern const uint64_t by_site_lives_ns[BY_SITE_LIVES - 1], by_site_lives_events[BY_SITE_LIVES - 1];
@@ -91,8 +84,7 @@ struct by_site {
     uint64_t sample_bytes;
     struct by_site_totals *sites; // by number; 0 is for calls whose site is not known
     size_t n_sites, sites_capacity;
-    struct by_site_block *slots;
-    size_t n_slots, slots_capacity;
+    struct live_blocks live; // marked: the block was allocated in the span
     uint64_t live_bytes, peak_bytes;
     uint64_t peaks; // how often live_bytes has been higher than ever before
     struct by_site_span span;
@@ -114,6 +106,8 @@ struct by_site {
     size_t flows_capacity;
     struct by_site_part *parts;
     size_t n_parts, parts_capacity;
+    uint32_t *parts_of; // by slot: the number + 1 of the part of the block
+    size_t n_parts_of, parts_of_capacity;
     struct map part_of; // site, thread and class → its number + 1
 };
 

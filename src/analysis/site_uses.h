@@ -18,12 +18,6 @@ struct site_use {
     uint64_t big_measured, big_unused; // bytes, by big_blocks_measure
 };
 
-struct site_uses_slot {
-    uint64_t size, event;
-    uint32_t site, thread;
-    bool live;
-};
-
 struct site_uses_thread {
     uint32_t slot; // of its last allocation
     bool is_last;  // which was its last op
@@ -33,16 +27,15 @@ struct site_uses_thread {
 struct site_uses {
     struct site_use *sites; // by number; 0 is for calls whose site is not known
     size_t n_sites, sites_capacity;
-    struct site_uses_slot *slots;
-    size_t n_slots, slots_capacity;
     struct site_uses_thread *threads;
     size_t n_threads, threads_capacity;
-    uint64_t events;
 };
 
 void site_uses_release(struct site_uses *u);
 
-// Counts an op of a thread. 0 or -ENOMEM.
-int site_uses_op(struct site_uses *u, uint32_t thread, const struct workload_op *op);
+// Counts an op of a thread for which format_block_use is not FORMAT_SLOT_NONE, before `live` changes. The op has the number
+// `event`. Returns 0 or -ENOMEM.
+int site_uses_op(struct site_uses *u, const struct live_blocks *live, uint64_t event,
+                 uint32_t thread, const struct workload_op *op);
 
 #endif

@@ -30,7 +30,7 @@ void usage_init(struct usage *u, struct usage_sums *sums, uint64_t start_stamp, 
 
 void usage_release(struct usage *u)
 {
-    free(u->blocks);
+    live_blocks_release(&u->live_blocks);
     free(u->threads);
     free(u->pairs);
     timeline_release(&u->by_event);
@@ -43,15 +43,6 @@ static inline unsigned span_class(uint64_t span)
 {
     unsigned class = span <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(span - 1);
     return class < USAGE_SPANS ? class : USAGE_SPANS - 1;
-}
-
-static int reserve_blocks(struct usage *u, uint32_t slot)
-{
-    if (HT_GROW(&u->blocks, &u->blocks_capacity, slot + 1ull) < 0)
-        return -ENOMEM;
-    for (; u->n_blocks <= slot; u->n_blocks++)
-        u->blocks[u->n_blocks] = (struct usage_block){.alloc_event = USAGE_NOT_LIVE};
-    return 0;
 }
 
 static int reserve_threads(struct usage *u, uint32_t thread)
@@ -124,7 +115,7 @@ struct usage_count usage_at_peak(const struct usage *u, unsigned class)
     return c->saved_at == u->peak.number ? c->peak : c->live;
 }
 
-static inline void add_live(struct usage *u, const struct usage_block *b)
+static inline void add_live(struct usage *u, const struct live_blocks_entry *b)
 {
     struct usage_count *c = change_class(u, b->size);
     c->blocks++;
@@ -134,7 +125,7 @@ static inline void add_live(struct usage *u, const struct usage_block *b)
     u->threads[b->thread].live_bytes += b->size;
 }
 
-static inline void remove_live(struct usage *u, const struct usage_block *b)
+static inline void remove_live(struct usage *u, const struct live_blocks_entry *b)
 {
     struct usage_count *c = change_class(u, b->size);
     c->blocks--;
@@ -204,14 +195,19 @@ static inline void count_request(struct usage *u, uint32_t thread, const struct 
 static int add_block(struct usage *u, uint32_t thread, const struct workload_op *op, uint64_t event)
 {
     uint64_t size = event_requested(op->kind, op->size, op->count);
-    bool unknown = op->kind == HT_PREEXISTING;
-    if (__builtin_expect(op->slot >= u->n_blocks, 0) && reserve_blocks(u, op->slot) < 0)
+    bool preexisting = op->kind == HT_PREEXISTING;
+    struct live_blocks_entry *b = live_blocks_at(&u->live_blocks, op->slot);
+    if (!b)
         return -ENOMEM;
-    struct usage_block *b = &u->blocks[op->slot];
-    if (__builtin_expect(b->alloc_event != USAGE_NOT_LIVE, 0)) // a broken workload
+    if (__builtin_expect(b->is_live, 0)) // a broken workload
         remove_live(u, b);
-    *b = (struct usage_block){size, event, u->last_stamp, thread, unknown};
-    if (!unknown)
+    *b = (struct live_blocks_entry){.size = size,
+                                    .event = event,
+                                    .stamp = u->last_stamp,
+                                    .thread = thread,
+                                    .is_live = true,
+                                    .is_preexisting = preexisting};
+    if (!preexisting)
         count_request(u, thread, op, size);
     add_live(u, b);
     note_peak(u, event);
@@ -219,7 +215,7 @@ static int add_block(struct usage *u, uint32_t thread, const struct workload_op 
 }
 
 // `thread` frees or resizes the block.
-static inline int count_use(struct usage *u, uint32_t thread, const struct usage_block *b)
+static inline int count_use(struct usage *u, uint32_t thread, const struct live_blocks_entry *b)
 {
     if (__builtin_expect(b->thread == thread, 1)) {
         u->threads[thread].local_frees++;
@@ -230,37 +226,29 @@ static inline int count_use(struct usage *u, uint32_t thread, const struct usage
     return count_pair(u, b->thread, thread, b->size);
 }
 
-static inline void count_life(struct usage *u, const struct usage_block *b, uint64_t event)
+static inline void count_life(struct usage *u, const struct live_blocks_entry *b, uint64_t event)
 {
     struct usage_sums *s = u->sums;
-    if (b->unknown_alloc)
+    if (b->is_preexisting)
         return;
-    unsigned life = span_class(event - b->alloc_event);
-    unsigned time =
-        span_class((uint64_t)((double)(u->last_stamp - b->alloc_stamp) * u->ns_per_stamp));
+    unsigned life = span_class(event - b->event);
+    unsigned time = span_class((uint64_t)((double)(u->last_stamp - b->stamp) * u->ns_per_stamp));
     s->lifetimes[life][usage_size_class(b->size)]++;
     s->lifetime_bytes[life] += b->size;
     s->times[time].blocks++;
     s->times[time].bytes += b->size;
 }
 
-// The live block of the slot; NULL when a broken workload uses one that is not.
-static inline struct usage_block *live_block(struct usage *u, uint32_t slot)
-{
-    struct usage_block *b = slot < u->n_blocks ? &u->blocks[slot] : NULL;
-    return b && b->alloc_event != USAGE_NOT_LIVE ? b : NULL;
-}
-
 static int release_block(struct usage *u, uint32_t thread, uint32_t slot, uint64_t event)
 {
-    struct usage_block *b = live_block(u, slot);
-    if (!b)
+    struct live_blocks_entry *b = live_blocks_find(&u->live_blocks, slot);
+    if (!b) // a broken workload
         return 0;
     int rc = count_use(u, thread, b);
     u->counts.frees++;
     count_life(u, b, event);
     remove_live(u, b);
-    b->alloc_event = USAGE_NOT_LIVE;
+    b->is_live = false;
     return rc;
 }
 
@@ -288,7 +276,7 @@ static void count_resize(struct usage_resizes *r, uint64_t from, uint64_t to, bo
 // A realloc that keeps its block: it goes on living, as the thread's own that did it.
 static int resize(struct usage *u, uint32_t thread, const struct workload_op *op, uint64_t event)
 {
-    struct usage_block *b = live_block(u, op->slot);
+    struct live_blocks_entry *b = live_blocks_find(&u->live_blocks, op->slot);
     uint64_t size = event_requested(op->kind, op->size, op->count);
     if (!b)
         return add_block(u, thread, op, event);
@@ -450,18 +438,12 @@ static inline int count(struct usage *u, uint32_t thread, const struct workload_
 // Blocks are looked up so many ops ahead: their table may be larger than the caches.
 enum { AHEAD = 8 };
 
-static inline void prefetch(const struct usage *u, uint32_t slot)
-{
-    if (slot < u->n_blocks)
-        __builtin_prefetch(&u->blocks[slot], 1);
-}
-
 int usage_ops(struct usage *u, const struct workload_thread_op *ops, size_t n)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
         if (i + AHEAD < n)
-            prefetch(u, ops[i + AHEAD].op.slot);
+            live_blocks_prefetch(&u->live_blocks, ops[i + AHEAD].op.slot);
         rc = reserve_threads(u, ops[i].thread);
         if (rc == 0)
             rc = count(u, ops[i].thread, &ops[i].op);
@@ -474,7 +456,7 @@ int usage_run(struct usage *u, uint32_t thread, const struct workload_op *ops, s
     int rc = reserve_threads(u, thread);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         if (i + AHEAD < n)
-            prefetch(u, ops[i + AHEAD].slot);
+            live_blocks_prefetch(&u->live_blocks, ops[i + AHEAD].slot);
         rc = count(u, thread, &ops[i]);
     }
     return rc;
@@ -494,12 +476,12 @@ static int finish_timeline(const struct usage *u, struct timeline *t)
 
 static void count_left(struct usage *u)
 {
-    for (size_t i = 0; i < u->n_blocks; i++) {
-        const struct usage_block *b = &u->blocks[i];
-        if (b->alloc_event == USAGE_NOT_LIVE)
+    for (size_t i = 0; i < u->live_blocks.n; i++) {
+        const struct live_blocks_entry *b = &u->live_blocks.items[i];
+        if (!b->is_live)
             continue;
         add_to(&u->sums->never_freed_sizes[usage_size_class(b->size)], b->size);
-        add_to(&u->sums->never_freed_ages[span_class(u->events - b->alloc_event)], b->size);
+        add_to(&u->sums->never_freed_ages[span_class(u->events - b->event)], b->size);
     }
 }
 

@@ -4,6 +4,7 @@
 #define HEAPTAPE_ANALYSIS_USAGE_H
 
 #include "analysis/frequent.h"
+#include "analysis/live_blocks.h"
 #include "analysis/timeline.h"
 #include "workload/workload.h"
 
@@ -56,15 +57,6 @@ struct usage_sums {
     uint64_t calloc_elements_max;
 };
 
-// A block; not live when alloc_event is USAGE_NOT_LIVE.
-struct usage_block {
-    uint64_t size, alloc_event, alloc_stamp;
-    uint32_t thread;
-    bool unknown_alloc; // preexisting: it was there before the first event
-};
-
-#define USAGE_NOT_LIVE UINT64_MAX
-
 struct usage_thread {
     uint64_t events, allocs, allocated_bytes;
     uint64_t local_frees, remote_frees; // blocks that it freed or resized: its own, those of others
@@ -97,8 +89,7 @@ struct usage {
     uint64_t start_stamp;
     double ns_per_stamp;
     bool started;
-    struct usage_block *blocks;
-    size_t n_blocks, blocks_capacity;
+    struct live_blocks live_blocks;
     struct usage_thread *threads;
     size_t n_threads, threads_capacity;
     struct usage_pair *pairs; // a hash table; empty: count.blocks is 0
