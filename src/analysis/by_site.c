@@ -382,7 +382,7 @@ int by_site_begin(struct by_site *b, const struct usage *before)
         struct workload_op op = {.kind = HT_PREEXISTING,
                                  .slot = (uint32_t)i,
                                  .size = block->size,
-                                 .stamp = block->stamp};
+                                 .stamp = before->start_stamp + block->stamp};
         if (block->is_live)
             rc = by_site_op(b, block->thread, &op);
     }

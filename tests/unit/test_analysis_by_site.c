@@ -3,6 +3,7 @@
 
 #include "unit.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static struct by_site sites;
@@ -249,6 +250,28 @@ static void test_flows_and_parts_are_of_each_op(void **state)
         assert_int_equal(lived[life], 0);
 }
 
+// Blocks that were allocated before the first call site keep the time of their allocation.
+static void test_lifetimes_begin_before_the_first_site(void **state)
+{
+    enum { START = 1000000000 };
+    struct usage_sums *sums = calloc(1, sizeof *sums);
+    struct usage before;
+    struct workload_op op = {.kind = HT_MALLOC, .size = 8, .stamp = START + 100};
+    (void)state;
+    assert_non_null(sums);
+    usage_init(&before, sums, START, 1);
+    assert_int_equal(usage_run(&before, 0, &op, 1), 0);
+    sites.detailed = true;
+    sites.ns_per_stamp = 1;
+    assert_int_equal(by_site_begin(&sites, &before), 0);
+    op = (struct workload_op){.kind = HT_FREE, .stamp = START + 100 + 20000};
+    assert_int_equal(by_site_op(&sites, 0, &op), 0);
+    assert_int_equal(sites.n_parts, 1);
+    assert_int_equal(sites.parts[0].freed[1].blocks, 1); // over 10 us, up to 1 ms
+    usage_release(&before);
+    free(sums);
+}
+
 // Blocks of pools, beside each block on its own.
 static void pools_are_the_sum_of_their_blocks(void **state)
 {
@@ -332,6 +355,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_span_by_site_thread_and_size, empty, release),
     cmocka_unit_test_setup_teardown(test_a_span_that_is_not_reached, empty, release),
     cmocka_unit_test_setup_teardown(test_flows_and_parts_are_of_each_op, empty, release),
+    cmocka_unit_test_setup_teardown(test_lifetimes_begin_before_the_first_site, empty, release),
 };
 
 UNIT_MAIN(tests)
