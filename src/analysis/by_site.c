@@ -88,12 +88,6 @@ static void note_part_peak(const struct by_site *b, struct by_site_part *p)
     p->seen_peak = b->peaks;
 }
 
-static void count_block(struct usage_count *c, uint64_t bytes)
-{
-    c->blocks++;
-    c->bytes += bytes;
-}
-
 static bool has_parts(const struct by_site *b)
 {
     return b->detailed && !b->sample_bytes;
@@ -113,7 +107,7 @@ static void release_part(struct by_site *b, const struct live_blocks_entry *bloc
     note_part_peak(b, p);
     p->live.blocks--;
     p->live.bytes -= block->size;
-    count_block(&p->freed[life], block->size);
+    usage_count_block(&p->freed[life], block->size);
 }
 
 static int add_part(struct by_site *b, uint32_t slot, const struct live_blocks_entry *block,
@@ -127,9 +121,9 @@ static int add_part(struct by_site *b, uint32_t slot, const struct live_blocks_e
     b->parts_of[slot] = part;
     struct by_site_part *p = &b->parts[part - 1];
     note_part_peak(b, p);
-    count_block(&p->live, block->size);
+    usage_count_block(&p->live, block->size);
     if (!before)
-        count_block(&p->all, block->size);
+        usage_count_block(&p->all, block->size);
     return 0;
 }
 

@@ -89,8 +89,7 @@ static int count_pair(struct usage *u, uint32_t from, uint32_t to, uint64_t byte
         return -ENOMEM;
     struct usage_pair *p = find_pair(u, from, to);
     if (!p->count.blocks && u->n_pairs == USAGE_MAX_PAIRS) {
-        u->other_pairs.blocks++;
-        u->other_pairs.bytes += bytes;
+        usage_count_block(&u->other_pairs, bytes);
         return 0;
     }
     u->n_pairs += !p->count.blocks;
@@ -117,11 +116,8 @@ struct usage_count usage_at_peak(const struct usage *u, unsigned class)
 
 static inline void add_live(struct usage *u, const struct live_blocks_entry *b)
 {
-    struct usage_count *c = change_class(u, b->size);
-    c->blocks++;
-    c->bytes += b->size;
-    u->live.blocks++;
-    u->live.bytes += b->size;
+    usage_count_block(change_class(u, b->size), b->size);
+    usage_count_block(&u->live, b->size);
     u->threads[b->thread].live_bytes += b->size;
 }
 
@@ -150,8 +146,7 @@ static void count_large(struct usage_sums *s, uint64_t size)
 {
     unsigned doubling = 63 - (unsigned)__builtin_clzll(size - 1);
     unsigned i = (doubling - 13) * 4 + ((size - 1) >> (doubling - 2) & 3);
-    s->large[i].blocks++;
-    s->large[i].bytes += size;
+    usage_count_block(&s->large[i], size);
     s->large_rounding_bytes +=
         (8 - size) & 15; // chunks are multiples of 16 bytes, 8 of them the header
     frequent_add(&s->frequent, size);
@@ -160,9 +155,7 @@ static void count_large(struct usage_sums *s, uint64_t size)
 static void count_align(struct usage_sums *s, uint64_t align, uint64_t size)
 {
     unsigned i = align ? 63 - (unsigned)__builtin_clzll(align) : 0;
-    struct usage_count *c = &s->aligns[i < USAGE_ALIGNS ? i : USAGE_ALIGNS - 1];
-    c->blocks++;
-    c->bytes += size;
+    usage_count_block(&s->aligns[i < USAGE_ALIGNS ? i : USAGE_ALIGNS - 1], size);
     if (align && !(align & (align - 1)))
         s->align_padding_bytes += -size & (align - 1);
 }
@@ -235,8 +228,7 @@ static inline void count_life(struct usage *u, const struct live_blocks_entry *b
     unsigned time = span_class((uint64_t)((double)(u->last_stamp - b->stamp) * u->ns_per_stamp));
     s->lifetimes[life][usage_size_class(b->size)]++;
     s->lifetime_bytes[life] += b->size;
-    s->times[time].blocks++;
-    s->times[time].bytes += b->size;
+    usage_count_block(&s->times[time], b->size);
 }
 
 static int release_block(struct usage *u, uint32_t thread, uint32_t slot, uint64_t event)
@@ -252,22 +244,16 @@ static int release_block(struct usage *u, uint32_t thread, uint32_t slot, uint64
     return rc;
 }
 
-static void add_to(struct usage_count *c, uint64_t bytes)
-{
-    c->blocks++;
-    c->bytes += bytes;
-}
-
 static void count_resize(struct usage_resizes *r, uint64_t from, uint64_t to, bool moved)
 {
     unsigned i = 0;
     if (to == from)
         r->same++;
     if (to < from)
-        add_to(moved ? &r->shrunk_moved : &r->shrunk_in_place, to);
+        usage_count_block(moved ? &r->shrunk_moved : &r->shrunk_in_place, to);
     if (to <= from)
         return;
-    add_to(moved ? &r->grown_moved : &r->grown_in_place, from);
+    usage_count_block(moved ? &r->grown_moved : &r->grown_in_place, from);
     while (i < USAGE_GROWTHS - 1 && (double)to > usage_growth_limits[i] * (double)from)
         i++;
     r->growths[i]++;
@@ -480,8 +466,8 @@ static void count_left(struct usage *u)
         const struct live_blocks_entry *b = &u->live_blocks.items[i];
         if (!b->is_live)
             continue;
-        add_to(&u->sums->never_freed_sizes[usage_size_class(b->size)], b->size);
-        add_to(&u->sums->never_freed_ages[span_class(u->events - b->event)], b->size);
+        usage_count_block(&u->sums->never_freed_sizes[usage_size_class(b->size)], b->size);
+        usage_count_block(&u->sums->never_freed_ages[span_class(u->events - b->event)], b->size);
     }
 }
 

@@ -31,6 +31,12 @@ struct usage_count {
     uint64_t blocks, bytes;
 };
 
+static inline void usage_count_block(struct usage_count *c, uint64_t bytes)
+{
+    c->blocks++;
+    c->bytes += bytes;
+}
+
 struct usage_resizes {
     uint64_t from_null, freed, failed, same;
     struct usage_count grown_in_place, grown_moved, shrunk_in_place,
