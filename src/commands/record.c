@@ -475,9 +475,9 @@ static int run_aggregate(const void *fields, void *settings)
                                            .rewrite_ns = o->aggregate_s * NS_PER_S,
                                            .period_ns = o->period_s * NS_PER_S,
                                            .note = note_aggregate};
+    s->codec = FRAME_CODEC_NONE; // the trace only passes through a pipe
     return record_to_reader(
-        o, settings,
-        &(struct pipe_reader){path, &how, .check = check_aggregate, .read = write_aggregate});
+        o, s, &(struct pipe_reader){path, &how, .check = check_aggregate, .read = write_aggregate});
 }
 
 static int check_flight(const void *settings, struct err *e)
@@ -536,9 +536,9 @@ static int run_segments(const void *fields, void *settings)
     const struct segments_settings how = segments_of(o, path);
     if (!strstr(path, "%n"))
         return usage_error(&cmd_record, "--segment needs %%n in FILE, the number of the segment");
+    s->codec = FRAME_CODEC_NONE; // the reader compresses the segments
     return record_to_reader(
-        o, settings,
-        &(struct pipe_reader){path, &how, .check = check_segments, .read = write_segments});
+        o, s, &(struct pipe_reader){path, &how, .check = check_segments, .read = write_segments});
 }
 
 struct upload_reader {
