@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-// How many eighths of so many cells.
+// Number of eighths of a cell to fill, at least 1 unless the share is 0.
 static size_t eighths(double of_one, size_t cells)
 {
     double exact = of_one * 8 * (double)cells;

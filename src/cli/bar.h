@@ -1,18 +1,18 @@
-// Small bars for tables on a terminal; of ASCII where the locale has no UTF-8.
+// Bars for tables on a terminal. They use ASCII if the locale is not UTF-8.
 #ifndef HEAPTAPE_CLI_BAR_H
 #define HEAPTAPE_CLI_BAR_H
 
 #include <stddef.h>
 
-// A cell takes at most 3 bytes of UTF-8.
 #define BAR_BYTES(cells) (3 * (cells) + 1)
 enum { BAR_LEVEL_BYTES = 4 };
 
-// A bar of at most `cells` characters, `of_one` (0 to 1) of them filled, to an eighth, in ASCII to a whole one; the
-// least is one of these, but for 0.
+// Writes a bar of up to `cells` characters into `text` (BAR_BYTES). `of_one`, from 0 to 1, is the
+// share to fill. The resolution is an eighth of a character, or a whole one in ASCII. A share above
+// 0 is never empty. Returns `text`.
 char *bar_text(char *text, size_t cells, double of_one);
 
-// One character, filled from below; 0 is a space.
+// Writes one character that is filled from below; a share of 0 is a space. Returns `text`.
 char *bar_level(char text[BAR_LEVEL_BYTES], double of_one);
 
 #endif

@@ -1,41 +1,40 @@
 #include "cli/command.h"
 
-// Every command, in the order of `heaptape help`; the first group is enough for a user's first hour.
-// COMMAND(record) is `cmd_record`, defined in ../commands/record.c, which meson.build lists.
-// clang-format off
-#define COMMANDS(HEADING, COMMAND) \
-    HEADING("Start here") \
-    COMMAND(record) \
-    COMMAND(stat) \
-    COMMAND(top) \
-    COMMAND(report) \
-    COMMAND(compare) \
-    COMMAND(advise) \
-    HEADING("Record") \
-    COMMAND(ctl) \
-    COMMAND(check) \
-    COMMAND(symbolize) \
-    COMMAND(corpus) \
-    HEADING("Look at recordings") \
-    COMMAND(diff) \
-    COMMAND(dump) \
-    COMMAND(sql) \
-    HEADING("Compare allocators") \
-    COMMAND(replay) \
-    COMMAND(allocators) \
-    COMMAND(reduce) \
-    COMMAND(matrix) \
-    HEADING("Exchange with other tools") \
-    COMMAND(import) \
-    COMMAND(export) \
-    COMMAND(anonymize) \
-    COMMAND(trace_run) \
-    HEADING("Services on many hosts") \
-    COMMAND(upload) \
-    COMMAND(receive) \
-    HEADING("More") \
-    COMMAND(convert) \
-    COMMAND(slice) \
+// All commands in the order of `heaptape help`. COMMAND(record) refers to `cmd_record` in
+// src/commands/record.c.
+#define COMMANDS(HEADING, COMMAND)                                                                 \
+    HEADING("Start here")                                                                          \
+    COMMAND(record)                                                                                \
+    COMMAND(stat)                                                                                  \
+    COMMAND(top)                                                                                   \
+    COMMAND(report)                                                                                \
+    COMMAND(compare)                                                                               \
+    COMMAND(advise)                                                                                \
+    HEADING("Record")                                                                              \
+    COMMAND(ctl)                                                                                   \
+    COMMAND(check)                                                                                 \
+    COMMAND(symbolize)                                                                             \
+    COMMAND(corpus)                                                                                \
+    HEADING("Look at recordings")                                                                  \
+    COMMAND(diff)                                                                                  \
+    COMMAND(dump)                                                                                  \
+    COMMAND(sql)                                                                                   \
+    HEADING("Compare allocators")                                                                  \
+    COMMAND(replay)                                                                                \
+    COMMAND(allocators)                                                                            \
+    COMMAND(reduce)                                                                                \
+    COMMAND(matrix)                                                                                \
+    HEADING("Exchange with other tools")                                                           \
+    COMMAND(import)                                                                                \
+    COMMAND(export)                                                                                \
+    COMMAND(anonymize)                                                                             \
+    COMMAND(trace_run)                                                                             \
+    HEADING("Services on many hosts")                                                              \
+    COMMAND(upload)                                                                                \
+    COMMAND(receive)                                                                               \
+    HEADING("More")                                                                                \
+    COMMAND(convert)                                                                               \
+    COMMAND(slice)                                                                                 \
     COMMAND(merge)
 // clang-format on
 

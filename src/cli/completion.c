@@ -7,14 +7,14 @@
 #include <ctype.h>
 #include <string.h>
 
-// What the table's names of arguments and operands stand for. Others, such as N, cannot be completed.
+// Kinds of values that can be completed, by the name of the argument or operand.
 enum { FILES = 1, FOLDERS = 2, ALLOCATORS = 4, PROCESSES = 8, PROGRAMS = 16 };
 static const struct completion_kind {
     const char *argument, *word;
     unsigned kind;
 } kinds[] = {
     {"A", "@files", FILES},
-    {"ALLOCATOR", "@allocators", ALLOCATORS | FILES}, // a library by its path, too
+    {"ALLOCATOR", "@allocators", ALLOCATORS | FILES}, // a name, or the path of a library
     {"B", "@files", FILES},
     {"DIR", "@folders", FOLDERS},
     {"FILE", "@files", FILES},
@@ -43,15 +43,15 @@ static bool has_upper(const char *word, size_t n)
     return false;
 }
 
-// Prints what an argument of the table, "PID|all", stands for as words, "@processes all". Returns the kinds among them.
-// `to` may be NULL.
+// Prints the completions of an argument such as "PID|all" as words, "@processes all". Returns the
+// kinds among them. `to` may be NULL.
 static unsigned put_words(FILE *to, const char *argument)
 {
     static const char between[] = " |[]";
     const char *gap = "";
     unsigned found = 0;
     for (const char *at = argument + strspn(argument, between); *at; at += strspn(at, between)) {
-        // What follows these belongs to the same argument: "DIR[:DIR...]", "FILE.wl", "VARIABLE=VALUE".
+        // Skips the rest of arguments such as "DIR[:DIR...]", "FILE.wl" and "VARIABLE=VALUE".
         size_t n = strcspn(at, between), word = strcspn(at, " |[].:=,");
         const struct completion_kind *kind = find_kind(at, word);
         if (kind && (found & kind->kind) != kind->kind) {
@@ -68,7 +68,7 @@ static unsigned put_words(FILE *to, const char *argument)
     return found;
 }
 
-// The operands before "--" of the first way to call a command.
+// Prints the completions of the operands before "--", for the command's first form.
 static unsigned put_operands(FILE *to, const struct command *c)
 {
     char text[128];
@@ -82,7 +82,7 @@ static unsigned put_operands(FILE *to, const struct command *c)
     return put_words(to, text);
 }
 
-// ' --output= --force': an option with a value ends in '='.
+// Prints ' --output= --force'. An option with a value ends in '='.
 static void bash_options(FILE *to, const struct option *options)
 {
     for (const struct option *o = options; o && o->name; o++) {
@@ -136,7 +136,7 @@ void completion_bash(FILE *to)
     fputs(")\n", to);
 }
 
-// Text between single quotes, where fish knows two characters of its own.
+// Prints text for single quotes in fish, which has two characters to escape.
 static void fish_text(FILE *to, const char *text)
 {
     for (; *text; text++) {
@@ -184,7 +184,7 @@ void completion_fish(FILE *to)
     }
 }
 
-// Text between single quotes in a specification of _arguments.
+// Prints text for single quotes in a specification of _arguments.
 static void zsh_text(FILE *to, const char *text)
 {
     for (; *text; text++) {
@@ -196,7 +196,7 @@ static void zsh_text(FILE *to, const char *text)
     }
 }
 
-// '(-o --output)'{-o+,--output=}'[help]:FILE: _heaptape_words @files'
+// Prints '(-o --output)'{-o+,--output=}'[help]:FILE: _heaptape_words @files'.
 static void zsh_option(FILE *to, const struct option *o)
 {
     const char *prefix = help_option_prefix(o), *equals = "", *short_equals = "";

@@ -1,20 +1,21 @@
-// The command table for the completion of bash, fish and zsh. What follows these parts in docs/completion is written by
-// hand.
+// Prints the command table for the completion of bash, fish and zsh. The code that uses it is in
+// docs/completion.
 //
-// A value or operand is a list of words: those that may stand there, and kinds of things: @files, @folders, @allocators,
+// A value or operand is a list of words. A word with @ is a kind: @files, @folders, @allocators,
 // @processes, @programs.
 #ifndef HEAPTAPE_CLI_COMPLETION_H
 #define HEAPTAPE_CLI_COMPLETION_H
 
 #include <stdio.h>
 
-// Arrays of the commands' options, of the values of options, and of the operands.
+// Prints arrays of options, of the values of options, and of operands.
 void completion_bash(FILE *to);
 
-// One `complete` for each command, option and list of operands.
+// Prints one `complete` for each command, option and list of operands.
 void completion_fish(FILE *to);
 
-// The array of commands, and a function _heaptape_NAME for each, which calls _arguments.
+// Prints the array of commands, and for each command a function _heaptape_NAME that calls
+// _arguments.
 void completion_zsh(FILE *to);
 
 #endif

@@ -7,7 +7,7 @@
 #include <ctype.h>
 #include <string.h>
 
-// Text of which scdoc must not take any character as its own.
+// Prints text with the characters escaped that scdoc interprets.
 static void put_text(FILE *to, const char *text)
 {
     for (; *text; text++) {
@@ -17,7 +17,7 @@ static void put_text(FILE *to, const char *text)
     }
 }
 
-// A clause of the tables as a paragraph, which text by hand can continue.
+// Prints a clause of the tables as a paragraph.
 static void put_sentence(FILE *to, const char *clause, const char *note)
 {
     fputc(toupper((unsigned char)*clause), to);
@@ -134,7 +134,7 @@ static const struct kind_row kind_rows[] = {HT_EVENT_TABLE(HT_X)};
 
 void generate_kinds(FILE *to)
 {
-    // In the order of the bits of HT_F_*.
+    // in the order of the HT_F_* bits
     static const char *const fields[] = {"ptr",    "size",  "count", "align",
                                          "result", "value", "text"};
     fputs(

@@ -1,4 +1,4 @@
-// Prints the command table as man pages and the event table in Markdown, for tools/generate.
+// Prints man pages from the command table and Markdown from the event table, for tools/generate.
 #ifndef HEAPTAPE_CLI_GENERATE_H
 #define HEAPTAPE_CLI_GENERATE_H
 
@@ -6,11 +6,12 @@
 
 #include <stdio.h>
 
-// Prints the outline of a command's man page in scdoc's language; of heaptape(1) when `c` is NULL.
-// docs/adding.md says which texts the page has by hand.
+// Prints the outline of a command's man page for scdoc, or of heaptape(1) if `c` is NULL.
+// See docs/adding.md for
+// the parts that are written by hand.
 void generate_man(FILE *to, const struct command *c);
 
-// The table of event kinds in Markdown.
+// Prints the table of event kinds in Markdown.
 void generate_kinds(FILE *to);
 
 #endif

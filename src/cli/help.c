@@ -18,7 +18,7 @@ void help_print_usage(FILE *to, const struct command *c)
     putc('\n', to);
 }
 
-// Prints words, broken at HELP_WIDTH; the cursor is at `column`, later lines begin at `indent`.
+// Prints text wrapped at HELP_WIDTH. The cursor is at `column`; further lines start at `indent`.
 static void print_wrapped(FILE *to, const char *text, size_t n, int indent, int column)
 {
     bool first = true;
@@ -51,7 +51,7 @@ const char *help_option_prefix(const struct option *o)
 
 void help_option_note(char *text, size_t size, const struct option *o)
 {
-    enum { WORTH_SHOWING = 1000000 }; // a larger limit is the type's, not the option's
+    enum { WORTH_SHOWING = 1000000 }; // a larger maximum comes from the type
     char range[64] = "";
     bool number = o->type == OPTION_NUMBER && o->max && o->max < WORTH_SHOWING;
     bool shown = o->fallback && *o->fallback && o->type != OPTION_FLAG;
@@ -75,8 +75,8 @@ int help_option_name(char *text, size_t size, const struct option *o)
                     o->bare ? "]" : "");
 }
 
-// Prints `text` from column `indent` on, after `column` columns of output; on the next line if these
-// are too many.
+// Prints `text` at column `indent`, on a new line if the cursor is beyond it. The cursor is at
+// `column`.
 static void print_beside(FILE *to, int column, int indent, const char *text)
 {
     if (column >= indent) {
@@ -105,7 +105,7 @@ static void print_options(FILE *to, const struct option *options)
     }
 }
 
-// One line for each form of the operands.
+// Prints one line for each form of the operands.
 static void print_forms(FILE *to, const struct command *c)
 {
     const char *lead = "usage", *at = c->operands ? c->operands : "", *end;

@@ -1,4 +1,4 @@
-// Usage lines and help texts, made from the command table.
+// Usage lines and help texts, printed from the command table.
 #ifndef HEAPTAPE_CLI_HELP_H
 #define HEAPTAPE_CLI_HELP_H
 
@@ -6,23 +6,23 @@
 
 #include <stdio.h>
 
-// "usage: heaptape record [options] …" as one line; of heaptape as a whole when `c` is NULL.
+// Prints "usage: heaptape record [options] ..." as one line, or heaptape's own usage if `c` is
+// NULL.
 void help_print_usage(FILE *to, const struct command *c);
 
-// The whole text of `heaptape CMD --help`: usage, options, words, examples. At most 70 lines of 80 columns, as tests/house
-// checks.
+// Prints the text of `heaptape COMMAND --help`. tests/house limits it to 70 lines of 80 columns.
 void help_print_command(FILE *to, const struct command *c);
 
-// The list of commands.
+// Prints the list of commands.
 void help_print_commands(FILE *to);
 
-// "-o, --output=FILE" into `text`; returns its length.
+// Writes "-o, --output=FILE" into `text` and returns its length.
 int help_option_name(char *text, size_t size, const struct option *o);
 
-// What stands before a name: "no-" for a flag that is on unless that is given, else "".
+// Returns "no-" for a flag that is on by default, else "".
 const char *help_option_prefix(const struct option *o);
 
-// " (1 to 19; default: 3)", or "".
+// Writes " (1 to 19; default: 3)" into `text`, or "".
 void help_option_note(char *text, size_t size, const struct option *o);
 
 #endif

@@ -1,19 +1,19 @@
-// Numbers for people.
+// Formats numbers for readers.
 #ifndef HEAPTAPE_CLI_HUMAN_H
 #define HEAPTAPE_CLI_HUMAN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// "1.2 GiB", "340 ns", "1 234 567" for tables and sentences, into `text`; return `text`.
+// Write "1.2 GiB", "340 ns" or "1 234 567" into `text` and return `text`.
 char *human_bytes(char text[32], uint64_t bytes);
 char *human_ns(char text[32], double ns);
 char *human_count(char text[32], uint64_t n);
 
-// Microseconds are "us" then: for terminals without UTF-8. Set before anything is printed.
+// Prints "us" for microseconds, for terminals without UTF-8. Set it before the first output.
 extern bool human_ascii;
 
-// "1 event", "2 000 events", into `text`; returns `text`.
+// Writes "1 event" or "2 000 events" into `text` and returns `text`.
 char *human_plural(char text[64], uint64_t n, const char *one, const char *many);
 
 #endif

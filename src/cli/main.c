@@ -78,7 +78,7 @@ static int run_command(const struct command *c, int argc, char **argv)
     return code;
 }
 
-// For tools/generate, not for people: `heaptape help --man [COMMAND]`, and these.
+// Internal operands of `heaptape help` for tools/generate, besides --man [COMMAND].
 static const struct generated {
     const char *option;
     void (*put)(FILE *to);
@@ -155,8 +155,9 @@ static int dispatch(int argc, char **argv)
     return c ? run_command(c, argc - 2, argv + 2) : unknown_command(word);
 }
 
-// A file must not get the number of a standard stream that was closed: messages would end up in it. The stand-ins close
-// themselves on exec, so that a traced program sees what heaptape was given. Writing to a standard output that was closed fails.
+// Opens /dev/null for each closed standard stream. Otherwise, the next file would get its number
+// and receive messages. The descriptors close on exec, so a traced program inherits closed streams.
+// Writing to a closed standard output fails.
 static void guard_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++) {

@@ -22,7 +22,7 @@ static bool is_selected(const struct command *c, const struct command_mode *m, c
     return false;
 }
 
-// Messages name a mode by its option or name. A mode without either is selected by other means than the command line.
+// Messages name a mode by its option or its name.
 static bool has_name(const struct command_mode *m)
 {
     return m->option || m->name;

@@ -19,17 +19,16 @@ const struct option options_common[] = {
     {0},
 };
 
-// A command line under parsing.
 struct parse {
     const struct command *command;
     void *fields;
     struct options_shared *common;
-    uint64_t given; // bits of the command's options that differ from their defaults
+    uint64_t given; // bit i: option i of the command differs from its default
     char **argv;
-    int argc, next; // argv[next] is the word after the one under work
+    int argc, next; // argv[next] is the next word to parse
 };
 
-// An option of the table together with the struct that its offset counts from.
+// An option, and the struct that holds its field.
 struct option_match {
     const struct option *option;
     void *base;
@@ -125,7 +124,7 @@ static int store_number(const struct option *o, uint64_t *field, const char *val
     return rc == 0 && (*field < o->min || (o->max && *field > o->max)) ? -ERANGE : rc;
 }
 
-// Stores `value` in the option's field. 0, or -EINVAL or -ERANGE.
+// Stores `value` in the option's field. Returns 0, -EINVAL or -ERANGE.
 static int store(const struct option *o, void *base, const char *value)
 {
     void *field = (char *)base + o->offset;
@@ -211,7 +210,8 @@ static int store_or_complain(struct parse *p, const struct option_match *f, cons
     return -1;
 }
 
-// Lists get their default only when nothing was given, so that what is given replaces it.
+// Sets the defaults of lists, or of all other options. Lists come after parsing, because given
+// values replace the default.
 static void set_defaults(const struct option *options, void *base, bool lists)
 {
     for (const struct option *o = options; o && o->name; o++) {
@@ -238,7 +238,7 @@ static bool find_in(const struct option *options, void *base, const char *name, 
     return false;
 }
 
-// A command's own options come first: it may give a common letter another meaning.
+// Searches the command's options first, so that they can override common ones.
 static bool find_long(const struct parse *p, const char *name, size_t n, struct option_match *f)
 {
     if (find_in(p->command->options, p->fields, name, n, f) ||
@@ -289,7 +289,7 @@ static const char *next_word(struct parse *p)
     return p->next < p->argc ? p->argv[p->next++] : NULL;
 }
 
-// `word` is what follows the two dashes.
+// Parses a long option. `word` is the text after the two dashes.
 static int parse_long(struct parse *p, const char *word)
 {
     struct option_match f;
@@ -312,7 +312,8 @@ static int parse_long(struct parse *p, const char *word)
     return store_or_complain(p, &f, value);
 }
 
-// `word` is what follows the dash: letters of flags, the last of which may be an option with a value.
+// Parses letters of flags. The last letter may be an option with a value. `word` is the text after
+// the dash.
 static int parse_letters(struct parse *p, const char *word)
 {
     struct option_match f;
@@ -336,7 +337,7 @@ static int parse_letters(struct parse *p, const char *word)
     return store_or_complain(p, &f, value);
 }
 
-// Returns the number of operands, now at the front of argv, or -1.
+// Parses all words and moves the operands to the front of argv. Returns their number, or -1.
 static int parse_words(struct parse *p)
 {
     int operands = 0;

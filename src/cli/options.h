@@ -1,4 +1,4 @@
-// Parses a command line by a command's option table.
+// Parses command lines by the option table of a command.
 #ifndef HEAPTAPE_CLI_OPTIONS_H
 #define HEAPTAPE_CLI_OPTIONS_H
 
@@ -8,34 +8,35 @@ enum { OPTIONS_MAX_BYTES = 1024 };
 
 enum options_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
-// What the options that every command has are parsed into.
+// Values of the options that every command has.
 struct options_shared {
     bool help;
     bool quiet;
     enum options_color color;
-    const struct command_mode *modes[COMMAND_MODES]; // selected rows
+    const struct command_mode *modes[COMMAND_MODES]; // selected rows of the command's mode tables
 };
 extern const struct option options_common[];
 
-// Fills `fields` (c->options_bytes of them) and `common` with the defaults and then with what argv[0..argc) says, and
-// moves the operands to the front of argv. Returns their number, or -1 after a usage error has been printed. Stops at
-// --help: what follows is not looked at.
+// Parses argv[0..argc) into `fields` (c->options_bytes) and `common`, which start with the
+// defaults, and moves the operands to the front of argv. Parsing stops after --help. Returns the
+// number of operands, or -1 after a usage error.
 int options_parse(const struct command *c, void *fields, struct options_shared *common, int argc,
                   char **argv);
 
 // Frees the lists in `fields`.
 void options_release(const struct command *c, void *fields);
 
-// "512", "64K", "16M" to bytes. 0, -EINVAL, or -ERANGE when it does not fit 64 bits.
+// Parses a size in bytes such as "512", "64K" or "16M". Returns 0, -EINVAL, or -ERANGE if the size
+// needs over 64 bits.
 int options_parse_size(const char *text, uint64_t *bytes);
 
-// Decimal digits only. As options_parse_size.
+// Parses decimal digits. Returns 0, -EINVAL, or -ERANGE if the number needs over 64 bits.
 int options_parse_number(const char *text, uint64_t *n);
 
-// The index of `word` among the words of "auto|always|never", or -1.
+// Returns the index of `word` in a list such as "auto|always|never", or -1.
 int options_parse_choice(const char *choices, const char *word);
 
-// OPTION_PARSED: "PID|all" to struct option_pid.
+// Parses "PID|all" into a struct option_pid, for OPTION_PARSED. Returns 0, -EINVAL or -ERANGE.
 int options_parse_pid(const char *text, void *field);
 
 #endif

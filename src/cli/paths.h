@@ -1,4 +1,4 @@
-// Finds heaptape's own files, wherever it was installed or built.
+// Finds heaptape's own files in a prefix or a build folder.
 #ifndef HEAPTAPE_CLI_PATHS_H
 #define HEAPTAPE_CLI_PATHS_H
 
@@ -6,16 +6,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// The absolute path of this executable. False where it cannot be known.
+// Writes the absolute path of this executable. Returns false if it is unknown.
 bool paths_self(char self[PATH_MAX]);
 
-// The absolute path of `name` (libheaptape.so, heaptape-replay, libheaptape-null.so, …) into out[size]: looked for relative
-// to this executable, so that a moved prefix and the build folder work; in $HEAPTAPE_LIBEXEC alone when that is set.
-// 0, -ENOENT when it is nowhere, -ENAMETOOLONG.
+// Writes the absolute path of a library or program such as libheaptape.so into out[size]. Searches
+// relative to this executable, so a prefix can move, or only in $HEAPTAPE_LIBEXEC if it is set.
+// Returns 0, -ENOENT or -ENAMETOOLONG.
 int paths_find(const char *name, char *out, size_t size);
 
-// The same of a file that does not depend on the architecture, such as corpus/index.json: in share/heaptape, or in the build
-// folder.
+// Like paths_find, for data such as corpus/index.json: in share/heaptape or the build folder.
 int paths_find_data(const char *name, char *out, size_t size);
 
 #endif

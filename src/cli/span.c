@@ -34,7 +34,7 @@ int span_parse(const char *text, uint64_t *ns)
             __builtin_add_overflow(whole, (uint64_t)(text[i] - '0'), &whole))
             return -ERANGE;
     }
-    // Below a nanosecond digits count for nothing.
+    // Digits below a nanosecond are ignored.
     for (size_t i = 0; i < parts && worth >= 10; i++) {
         worth /= 10;
         part += (uint64_t)(text[digits + 1 + i] - '0') * worth;

@@ -1,4 +1,4 @@
-// Finds the known word that a mistyped one was meant to be.
+// Finds the known word that is nearest to a mistyped one.
 #ifndef HEAPTAPE_CLI_SUGGEST_H
 #define HEAPTAPE_CLI_SUGGEST_H
 
@@ -7,15 +7,15 @@
 struct suggest {
     const char *word; // borrowed
     size_t n;
-    const char *best; // the nearest word offered, NULL while none is near enough
+    const char *best; // nearest word so far, or NULL
     unsigned distance;
 };
 
 void suggest_init(struct suggest *s, const char *word, size_t n);
 void suggest_offer(struct suggest *s, const char *known);
 
-// Optimal string alignment distance: insertions, deletions, changes and swaps of neighbours. Words longer than 63
-// bytes are far from everything.
+// Optimal string alignment distance: insertions, deletions, substitutions and transpositions.
+// Returns UINT_MAX if a word is longer than 63 bytes.
 unsigned suggest_distance(const char *a, size_t a_n, const char *b, size_t b_n);
 
 #endif

@@ -1,4 +1,4 @@
-// What the command line says: messages on stderr, figures for people.
+// Messages on standard error, and printable text.
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/help.h"
@@ -11,7 +11,7 @@
 
 struct cli_common cli_common;
 
-// One line, whatever the names in it hold; on a terminal broken at its width.
+// Prints one line with control characters escaped, wrapped at the width of a terminal.
 static void print_line(const char *fmt, va_list args)
 {
     char text[2048] = "heaptape: ", line[4096];
@@ -62,7 +62,7 @@ void error_text(const char *text)
     print_text("%s", text);
 }
 
-// A buffer for a text of so many bytes.
+// Returns one of 8 buffers in turn, resized.
 static char *text_buffer(size_t bytes)
 {
     static char *texts[8];
@@ -75,7 +75,7 @@ static char *text_buffer(size_t bytes)
 
 const char *cli_text(const char *text)
 {
-    size_t n = strlen(text), bytes = 4 * n + 1; // \xNN
+    size_t n = strlen(text), bytes = 4 * n + 1; // \xNN for each byte
     char *copy = text_buffer(bytes);
     printable_copy(copy, bytes, text, n);
     return copy;

@@ -13,13 +13,13 @@
 
 enum { MIN_COLUMNS = 20, INDENT = 4, LINE_BYTES = 4096 };
 
-// A line that has not ended yet.
+// The line that is not complete yet.
 static struct {
     FILE *to;
     unsigned columns;
     char line[LINE_BYTES];
     size_t n;
-    bool keeps; // does not break it
+    bool keeps; // print the line unbroken
 } wrap;
 
 static unsigned long terminal_columns(int fd)
@@ -58,7 +58,7 @@ bool wrap_is_utf8(void)
     return known;
 }
 
-// The bytes at `text` that make up one column: a character, with the escape sequences before it.
+// Returns the bytes of the first column of `text`: a character and the escape sequences before it.
 static size_t column_bytes(const char *text, size_t n)
 {
     size_t i = 0;
@@ -72,7 +72,8 @@ static size_t column_bytes(const char *text, size_t n)
     return i;
 }
 
-// How much of the text fits into `columns`: all of it, or as far as its last space that is not among those it begins with.
+// Returns the bytes that fit into `columns`: all, or those before the last space. Leading spaces
+// are no place to break.
 static size_t fitting(const char *text, size_t n, unsigned columns)
 {
     size_t at = 0, space = 0;

@@ -1,27 +1,27 @@
-// What the terminal can show.
+// Wraps output at the width of the terminal.
 #ifndef HEAPTAPE_CLI_WRAP_H
 #define HEAPTAPE_CLI_WRAP_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-// Columns of the terminal that standard output is, or as $COLUMNS says; 0: it is none.
+// Returns the columns of standard output, from $COLUMNS or the terminal, or 0 if it is not a
+// terminal.
 unsigned wrap_columns(void);
 
-// Does the user's locale have UTF-8?
+// Returns whether the locale uses UTF-8.
 bool wrap_is_utf8(void);
 
-// The same of the terminal that standard error is, whatever $COLUMNS says; 0: it is none.
+// Returns the columns of standard error, or 0 if it is not a terminal. Ignores $COLUMNS.
 unsigned wrap_error_columns(void);
 
-// Writes the text without a newline at its end; broken like wrap_lines() does, unless `columns` is 0.
+// Writes text without a final newline. Wraps it like wrap_lines(), unless `columns` is 0.
 void wrap_text(FILE *to, const char *text, size_t n, unsigned columns);
 
-// From now on, breaks lines on standard output that are longer than the terminal is wide, at a space; what goes on is
-// indented. For text that people read.
+// Wraps standard output at spaces from now on if it is a terminal. Continued lines are indented.
 void wrap_lines(void);
 
-// The next line is not broken: it is to be copied into a shell or a file.
+// Does not wrap the next line, because it will be copied to a shell or file.
 void wrap_keep_line(void);
 
 #endif
