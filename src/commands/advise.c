@@ -46,7 +46,7 @@ static const struct option options[] = {
     {0},
 };
 
-// The name of the recorded allocator, if it is one of the table and installed here.
+// Returns the name of the recorded allocator if the table has it and it is installed, else "glibc".
 static const char *recorded_name(const struct replay_session *s)
 {
     for (const struct allocator_info *i = allocator_infos; s->recorded_allocator && i->name; i++) {

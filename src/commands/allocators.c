@@ -21,13 +21,13 @@ static const struct option options[] = {
     {0},
 };
 
-// What is known of a row of the table on this machine.
+// An allocator of the table, as found on this machine.
 struct found {
     const struct allocator_info *info;
     bool available;
     char version[128];
     char *library;
-    struct err why; // when it is not available
+    struct err why; // if it is not available
 };
 
 static void probe(struct found *f, const struct replay_run_settings *s)

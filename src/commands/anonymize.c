@@ -49,12 +49,12 @@ struct anonymizing {
     const struct anonymize_options *options;
     struct workload_file in;
     struct workload_output to;
-    struct workload_sites sites; // of the copy
+    struct workload_sites sites; // call sites of the copy
     uint64_t start_stamp;        // of the source
-    uint64_t unit;               // of times, in stamps
+    uint64_t unit;               // rounding of timestamps
     uint64_t last_stamp;         // of the copy
     uint64_t marks, names, with_site;
-    uint32_t *slots; // of the copy, by those of the source, + 1; 0: not met
+    uint32_t *slots; // slot of the copy + 1 by slot of the source; 0: not seen yet
     size_t n_slots, slots_capacity;
     uint32_t slots_met;
     struct err *e;
@@ -78,8 +78,8 @@ static void round_op(struct workload_op *op)
         op->size = size_classes_four_max(op->size);
 }
 
-// Slots are numbered in the order of their first ops. Ops of threads with equal timestamps may be read in another order than
-// they were written.
+// Numbers slots in the order of their first ops. Ops of several threads with equal timestamps may
+// be read in another order than they were written.
 static int renumber_slot(struct anonymizing *a, uint32_t *slot)
 {
     if (*slot == WORKLOAD_NO_SLOT)
@@ -96,7 +96,7 @@ static int put_op(struct anonymizing *a, uint32_t thread, const struct workload_
 {
     struct workload_op op = *from;
     char mark[32];
-    // An op comes later than those that it depends on, also after rounding.
+    // Rounding must not move an op before its dependencies.
     op.stamp = stamp_of(a, op.stamp);
     if (op.stamp < a->last_stamp + (op.n_dependencies > 0))
         op.stamp = a->last_stamp + (op.n_dependencies > 0);
@@ -131,13 +131,13 @@ static int put_ops(struct anonymizing *a)
             progress_update(&progress, a->in.in.offset);
         rc = workload_next_op(a->in.reader, &thread, &op, a->e);
         if (rc > 0 && put_op(a, thread, op) < 0)
-            rc = -EIO; // as a->e says
+            rc = -EIO; // a->e has the error
     }
     progress_clear(&progress);
     return rc;
 }
 
-// The number of a frame of the source, with its name when it is new.
+// Returns the number of a frame of the source. Adds the frame's name if the frame is new.
 static uint64_t number_frame(struct anonymizing *a, struct map *numbers,
                              const struct workload_frame *f)
 {
@@ -153,7 +153,7 @@ static uint64_t number_frame(struct anonymizing *a, struct map *numbers,
     return ok ? number : 0;
 }
 
-// Frames become numbers, each an address in one module for all: the tree of callers stays as it was.
+// Replaces frames by numbers, which are addresses in one module. The call tree stays the same.
 static int number_sites(struct anonymizing *a)
 {
     const struct workload_sites *from = workload_reader_sites(a->in.reader);
@@ -166,7 +166,7 @@ static int number_sites(struct anonymizing *a)
         const struct workload_site *site = &from->sites[i];
         rc = HT_GROW(&frames, &capacity, site->n);
         for (uint32_t k = 0; rc == 0 && k < site->n; k++) {
-            // Where a call returns to is behind it.
+            // The return address is behind the call.
             frames[k] = (struct workload_frame){
                 number_frame(a, &numbers, &from->frames[site->first + k]) + 1, 1};
             rc = frames[k].address > 1 ? 0 : -ENOMEM;

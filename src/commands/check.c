@@ -38,9 +38,9 @@ static const struct option options[] = {
 struct totals {
     uint64_t frames, events;
     uint64_t processes;                 // of an aggregate
-    bool complete;                      // its writer finished it
+    bool complete;                      // the file was closed by its writer
     struct trace_unrecorded unrecorded; // of a trace
-    bool unproved; // the order of its ops could not be proved in proportion to its length
+    bool unproved; // proving the order of all ops would take too long for the file's size
     struct progress progress;
 };
 
@@ -88,7 +88,7 @@ static int check_workload(struct input *in, struct totals *t, struct err *e)
     return rc;
 }
 
-// Limit of a document, which is read into memory. The largest documents are lists of events.
+// Limit of a document. The largest ones are lists of events.
 enum { MAX_TEXT_BYTES = 256 << 20 };
 
 static int check_aggregate(struct input *in, struct totals *t, struct err *e)
@@ -138,8 +138,7 @@ static void print_intact(const char *name, const char *kind, const char *holds, 
                holds ? holds : "", human_bytes(text, bytes));
 }
 
-// Verifies a file without frames. Returns 1, 0 if the file has another kind, or a negative errno with
-// the text set.
+// Verifies a file without frames. Returns 1, 0 if the file has another format, or a negative errno.
 static int check_other(struct input *in, struct err *e)
 {
     char holds[64];
@@ -216,7 +215,7 @@ static int salvage(const struct check_options *o, const char *name)
     return EXIT_DONE;
 }
 
-// An intact trace may still lack processes.
+// Prints the processes that an intact trace lacks.
 static void print_unrecorded(const char *name, const struct trace_unrecorded *u)
 {
     uint64_t printed = 0;

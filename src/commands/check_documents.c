@@ -8,7 +8,8 @@
 
 enum { SCHEMA_VERSION = 2, MAX_KEYS = 4 };
 
-// A document has the first kind whose keys it has. Kinds with fewer keys come later.
+// The first kind whose keys are all in a document is the document's kind, so kinds with few keys
+// are last.
 static const struct document_kind {
     const char *kind;
     bool reported; // `report` reads documents of this kind
@@ -62,7 +63,7 @@ static int check_rows(const char *name, const struct json_value *v, struct err *
     return 0;
 }
 
-// Reads the document as `report` does.
+// Reads the document like `report`.
 static int check_reported(const char *name, const char *text, size_t n, struct err *e)
 {
     struct document d = {.mode = "report"};
@@ -83,7 +84,7 @@ static int check_document(const char *name, const struct json_value *v, const ch
     return kind->reported ? check_reported(name, text, n, e) : check_rows(name, v, e);
 }
 
-// Verifies events as dump and export write them: one object in each line.
+// Verifies events in JSON Lines, as dump and export write them.
 static int check_lines(const char *name, const char *text, size_t n,
                        struct check_documents_found *found, struct err *e)
 {
@@ -109,7 +110,7 @@ static int check_lines(const char *name, const char *text, size_t n,
     return 0;
 }
 
-// Returns true if the first line is an object and more lines follow.
+// Returns whether the text starts with an object on a line, followed by more lines.
 static bool are_lines(const char *text, size_t n)
 {
     struct json_value *v;

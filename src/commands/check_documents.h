@@ -1,4 +1,4 @@
-// Verifies the documents that heaptape writes: JSON (docs/reference/json.md) and the HTML report.
+// Verifies heaptape's JSON documents (docs/reference/json.md) and HTML reports.
 #ifndef HEAPTAPE_COMMANDS_CHECK_DOCUMENTS_H
 #define HEAPTAPE_COMMANDS_CHECK_DOCUMENTS_H
 
@@ -9,19 +9,19 @@
 #include <stdint.h>
 
 struct check_documents_found {
-    const char *kind; // name for messages, such as "statistics"; literal
-    uint64_t lines;   // number of lines of JSON Lines; 0 for a single document
+    const char *kind; // for messages, such as "statistics"; static
+    uint64_t lines;   // of JSON Lines, or 0
 };
 
-// Parses the text. Returns 0 and fills in *found, or returns a negative errno with the text set, which
-// begins with `name`: -EBADMSG, -ENODATA if the document is cut off, -EPROTO if heaptape writes no such
-// documents.
+// Parses a document. Returns 0 and fills in *found, or returns a negative errno: -EBADMSG, -ENODATA
+// if the document is cut off, -EPROTO if heaptape does not write such documents. Messages begin
+// with `name`.
 int check_documents_json(const char *name, const char *text, size_t n,
                          struct check_documents_found *found, struct err *e);
 
-// Returns true if the text begins as an HTML report does.
+// Returns whether the text starts like an HTML report.
 bool check_documents_is_page(const uint8_t *text, size_t n);
-// As check_documents_json, for an HTML report.
+// Like check_documents_json, for an HTML report.
 int check_documents_page(const char *name, const char *text, size_t n,
                          struct check_documents_found *found, struct err *e);
 

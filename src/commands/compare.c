@@ -32,7 +32,7 @@ static const struct option options[] = {
     {0},
 };
 
-// The program itself, when that is asked for.
+// Runs the program itself, if --real is given.
 static void run_real(struct replay_session *s, const struct replay_options *o)
 {
     struct err e = {0};
@@ -76,7 +76,7 @@ static int add_results(struct document *d, const struct replay_session *s, struc
     return rc;
 }
 
-// Standard input cannot be read again: the report then has the results alone.
+// Writes the HTML report. Standard input cannot be read twice, so its report has only the results.
 static void write_page(const struct replay_session *s, const struct replay_options *o)
 {
     struct document d = {.mode = "report", .watch = watch_begin("report")};
@@ -114,7 +114,7 @@ static int run(const void *fields, int argc, char **argv)
     if (o->allocators.n < 2 && !o->sweeps.n)
         return usage_error(&cmd_compare,
                            "give at least two allocators with -a, or a tunable with --sweep");
-    // Found out before the work, not after.
+    // Check before the replays, which take long.
     if (o->page && !o->force && page_exists(o->page))
         die(EXIT_FAILED, "%s: exists; use -f to replace it", o->page);
     return replay_options_run(&cmd_compare, o, argv[0], print);

@@ -42,7 +42,7 @@ static const struct option options[] = {
     {0},
 };
 
-// NAME.ht → NAME.htw, anything else → ANYTHING.htw. The caller frees it; NULL when out of memory.
+// Returns NAME.htw for NAME.ht and FILE.htw for other files, or NULL. The caller frees the name.
 static char *default_output(const char *trace)
 {
     size_t n = strlen(trace);

@@ -67,7 +67,7 @@ static _Noreturn void out_of_memory(void)
     die(EXIT_FAILED, "out of memory");
 }
 
-// The parts, one behind the other; for the caller to free.
+// Concatenates the strings. The caller frees the result.
 static char *join(const char *a, const char *b, const char *c)
 {
     char *text = NULL;
@@ -76,7 +76,7 @@ static char *join(const char *a, const char *b, const char *c)
     return text;
 }
 
-// Runs the command until it ends. The start of its standard output goes to `text`, the rest is dropped. Returns its exit status,
+// Runs a command and writes the start of its standard output to `text`. Returns the exit status,
 // 128 + N after signal N, or a negative errno.
 static int run_command(char *const *words, char *text, size_t size)
 {
@@ -126,7 +126,8 @@ static void find_data(const char *name, char path[PATH_MAX])
         die(EXIT_FAILED, "%s: not found where heaptape was installed: %s", name, strerror(-rc));
 }
 
-// The index of the folder, or that which came with heaptape. None is an empty one if `may_lack`.
+// Reads the index of the folder, or the index that is installed with heaptape. With `may_lack`, a
+// missing index is empty. Returns the path of the index, which the caller frees.
 static char *read_index(struct corpus_index *x, const char *folder, bool may_lack)
 {
     struct err e = {0};
@@ -149,8 +150,6 @@ static void expect_names(const struct corpus_index *x, const char *path, char **
             die(EXIT_FAILED, "%s: has no workload '%s'", path, names[i]);
     }
 }
-
-// list
 
 static int list(const struct corpus_options *o, char **names, size_t n)
 {
@@ -180,8 +179,6 @@ static int list(const struct corpus_options *o, char **names, size_t n)
     return EXIT_DONE;
 }
 
-// record
-
 static char *known(const char *text)
 {
     char *copy = *text ? strdup(text) : NULL;
@@ -208,7 +205,7 @@ static void add_machine(struct corpus_entry *c)
     c->page_bytes = known_number(m.page_bytes);
 }
 
-// What the workload says of itself.
+// Copies the figures of the workload's summary.
 static int add_workload(struct corpus_entry *c, const char *path, struct err *e)
 {
     struct file f;
@@ -237,7 +234,7 @@ static int add_workload(struct corpus_entry *c, const char *path, struct err *e)
     return rc;
 }
 
-// The lines that the driver printed: program, version, licence, checksum.
+// Stores the lines that the driver printed: program, version, licence, checksum.
 static int add_lines(struct corpus_entry *c, char *text)
 {
     char **const members[] = {&c->program, &c->version, &c->licence, &c->sha256};
@@ -259,7 +256,7 @@ struct recording {
     size_t recorded, skipped, failed;
 };
 
-// Adds the entry of a workload that the driver has written.
+// Adds the entry of a workload that the driver recorded.
 static int put_entry(struct recording *r, const char *name, char *text, struct err *e)
 {
     struct corpus_entry c = {.name = known(name), .size_percent = r->options->size};
@@ -282,7 +279,7 @@ static int put_entry(struct recording *r, const char *name, char *text, struct e
 
 static void record_one(struct recording *r, const char *name)
 {
-    enum { MISSING = 3 }; // of the driver
+    enum { MISSING = 3 }; // the driver's exit status
     char size[24], text[1024];
     struct err e = {0};
     snprintf(size, sizeof size, "%llu", (unsigned long long)r->options->size);
@@ -309,7 +306,7 @@ static void record_one(struct recording *r, const char *name)
     *(status == MISSING ? &r->skipped : &r->failed) += 1;
 }
 
-// The programs that have a script beside the driver, sorted. To be freed by globfree.
+// Finds the scripts in the driver's folder, sorted. The caller calls globfree.
 static void find_scripts(const char *driver, glob_t *found)
 {
     char pattern[PATH_MAX];
@@ -360,9 +357,7 @@ static int record(const struct corpus_options *o, char **names, size_t n)
     return r.recorded && !r.failed ? EXIT_DONE : EXIT_FAILED;
 }
 
-// run
-
-// The command line of 'heaptape matrix'. All words are owned, and it ends with NULL.
+// The command line of 'heaptape matrix', up to NULL. Owns the words.
 struct words {
     char **items;
     size_t n, capacity;
@@ -436,7 +431,8 @@ static void make_words(struct words *w, const struct corpus_options *o,
     add_word(w, results, "", "");
 }
 
-// The allocators of a matrix in the order of its list. To be freed; the names are borrowed.
+// Returns the allocators of a matrix in the order of its jobs. The caller frees the array; the
+// names are borrowed.
 static const char **list_allocators(const struct matrix *m, size_t *n)
 {
     const char **names = calloc(m->n_jobs + 1, sizeof *names);
@@ -453,7 +449,8 @@ static const char **list_allocators(const struct matrix *m, size_t *n)
     return names;
 }
 
-// Prints the rows of the workload of job `first`, and adds its results of one run to the page.
+// Prints the rows of the workload of job `first`, and adds the results of its first run to the
+// page.
 static int add_results(const struct matrix *m, size_t first, const char *const *names, size_t n,
                        struct document *page, struct err *e)
 {
@@ -468,7 +465,7 @@ static int add_results(const struct matrix *m, size_t first, const char *const *
             continue;
         char *path = matrix_path(m, i, false);
         rc = path ? document_add_result(&d, path, e) : -ENOMEM;
-        // The jobs of the first run stand side by side.
+        // The jobs of one run are consecutive.
         if (rc == 0 && i < first + n)
             rc = document_add_result(page, path, e);
         free(path);
@@ -479,7 +476,7 @@ static int add_results(const struct matrix *m, size_t first, const char *const *
     return rc;
 }
 
-// The table and the page.
+// Prints the table and writes the page.
 static int show_results(const char *results, const char *page_path)
 {
     struct matrix m = {0};

@@ -32,7 +32,7 @@ static const char *const verbs[VERBS] = {
     [VERB_STATUS] = "status",    [VERB_DETACH] = "detach", [VERB_DUMP] = "dump",
 };
 
-// VERBS if no verb has this name. glibc's word for resume is accepted, too.
+// Returns VERBS if the verb is unknown. Accepts glibc's word for resume.
 static int find_verb(const char *name)
 {
     int verb = 0;
@@ -128,7 +128,7 @@ static const char *explain(int error)
     }
 }
 
-// Also where the recorder has died.
+// Works without a recorder, too.
 static int detach(pid_t pid)
 {
     struct attach_result ignored = {0};
@@ -138,7 +138,7 @@ static int detach(pid_t pid)
     return EXIT_DONE;
 }
 
-// A recorder without --flight would be killed by the signal.
+// Checks that the recorder handles SIGUSR2, which would kill a recorder without --flight.
 static int dump(pid_t pid, const struct target *a)
 {
     pid_t recorder = (pid_t)a->control.session->recorder_pid;

@@ -33,7 +33,6 @@ static const struct option options[] = {
     {0},
 };
 
-// What is printed.
 struct diff_result {
     char **names;
     struct sites_diff_side totals[2];
@@ -47,7 +46,7 @@ static char *value_text(char text[32], uint64_t v, enum gate_metric metric)
     return gate_metrics[metric].is_bytes ? human_bytes(text, v) : human_count(text, v);
 }
 
-// "+1.2 MiB", "-3", "+0 B".
+// Writes "+1.2 MiB", "-3" or "+0 B".
 static char *by_text(char text[40], uint64_t a, uint64_t b, bool is_bytes)
 {
     char number[32];
@@ -85,7 +84,7 @@ static void print_site(const struct sites_diff_row *r)
 void command_print_sites(const struct sites_diff *d, uint64_t top)
 {
     uint64_t changed = 0;
-    // Where no stacks were recorded the totals say it all.
+    // Without stacks, a table of call sites would repeat the totals.
     if (d->n == 1 && strcmp(d->rows[0].function, "(unknown)") == 0)
         return;
     for (size_t i = 0; i < d->n; i++) {
@@ -101,7 +100,7 @@ void command_print_sites(const struct sites_diff *d, uint64_t top)
         printf("... %llu more call sites changed\n", (unsigned long long)(changed - top));
 }
 
-// "+1.2 KiB, +5.0 %".
+// Writes "+1.2 KiB, +5.0 %".
 static char *change_text(char text[80], uint64_t a, uint64_t b, enum gate_metric metric)
 {
     char by[40];
@@ -166,7 +165,8 @@ static void print_json(const struct diff_result *r)
     puts("");
 }
 
-// `special` with what stands for each of its characters; control characters are no XML and become spaces.
+// Prints text with each character of `special` replaced by its entry of `stands_for`, and control
+// characters, which XML does not allow, by spaces.
 static void put_escaped(FILE *to, const char *text, const char *special,
                         const char *const stands_for[])
 {

@@ -37,24 +37,24 @@ static const struct option options[] = {
 #define DUMP_NO_SLOT UINT64_MAX
 
 struct dump_line {
-    bool slots; // `ptr` and `result` are slots, DUMP_NO_SLOT for none; else addresses
-    bool timed; // stamp_ns is a time
+    bool slots; // `ptr` and `result` are slots or DUMP_NO_SLOT, not addresses
+    bool timed; // stamp_ns is valid
     uint32_t pid, tid;
-    uint32_t thread;   // number in its process
+    uint32_t thread;   // number within the process
     uint64_t stamp_ns; // since the start of the recording or process
     uint8_t kind, error;
     bool failed;
     uint64_t size, count, align, value, ptr, result;
-    const char *text; // not terminated
+    const char *text; // not NUL-terminated
     uint32_t text_bytes;
-    const uint64_t *notes; // HT_NOTES of them, or NULL
+    const uint64_t *notes; // HT_NOTES values, or NULL
     const struct workload_dependency *dependencies;
     uint32_t n_dependencies;
 };
 
 enum {
-    LINE_BYTES = 1024, // most of a line without its text and dependencies
-    ESCAPED_BYTES = 4, // most that a byte of text becomes
+    LINE_BYTES = 1024, // limit of a line without text and dependencies
+    ESCAPED_BYTES = 4, // longest form of a byte of text
     DEPENDENCY_BYTES = 48,
     BUFFER_BYTES = 1 << 16,
 };
@@ -71,13 +71,13 @@ static char *put_place(char *to, const struct dump_line *l, uint64_t place)
     return l->slots ? text_decimal(TEXT_PUT(to, "#"), place) : text_hex(TEXT_PUT(to, "0x"), place);
 }
 
-// A comma before all arguments but the first, which stands behind a parenthesis.
+// Puts a comma before each argument except the first.
 static char *put_comma(char *to)
 {
     return to[-1] == '(' ? to : TEXT_PUT(to, ", ");
 }
 
-// An argument that has a name of its own is printed with it.
+// Prints an argument, with its name if the name says more than the position.
 static char *put_argument(char *to, unsigned kind, unsigned field, uint64_t v)
 {
     const struct event_argument a = event_argument(kind, field);
@@ -97,7 +97,7 @@ static char *put_quoted(char *to, const char *text, size_t n)
 {
     *to++ = '"';
     for (size_t i = 0, length; i < n; i += length) {
-        // Up to a character that has a meaning in quotes.
+        // Quotes and backslashes are escaped below.
         for (length = 0; i + length < n && text[i + length] != '"' && text[i + length] != '\\';)
             length++;
         to += printable_copy(to, ESCAPED_BYTES * length + 1, text + i, length);
@@ -108,7 +108,6 @@ static char *put_quoted(char *to, const char *text, size_t n)
     return to;
 }
 
-// Does the call give a block up, and take one?
 static bool has_ptr(unsigned kind)
 {
     return event_infos[kind].fields & HT_F_PTR;
@@ -119,13 +118,13 @@ static bool has_result(unsigned kind)
     return event_infos[kind].fields & HT_F_RESULT;
 }
 
-// A call site's frames are its text.
+// The text of a call site is its frames.
 static uint64_t frame_at(const struct dump_line *l, uint32_t i)
 {
     return get_u64((const uint8_t *)l->text + 8 * (size_t)i);
 }
 
-// Without addresses those of mappings are unknown.
+// Returns whether addresses or slots are known. They are unknown for the mappings of a workload.
 static bool has_places(const struct dump_line *l)
 {
     return !l->slots || event_infos[l->kind].class <= HT_CLASS_RESIZE;
@@ -151,7 +150,7 @@ static char *put_arguments(char *to, const struct dump_line *l)
     return to;
 }
 
-// " path=thread_cache|unsorted_add": the bits that have no name as one number.
+// Prints " path=thread_cache|unsorted_add". Unknown bits are printed as one number.
 static char *put_path(char *to, uint64_t path)
 {
     const char *before = " path=";
@@ -169,13 +168,13 @@ static char *put_path(char *to, uint64_t path)
 static char *put_time(char *to, uint64_t ns)
 {
     to = text_decimal(to, ns / 1000000000);
-    // A leading 1 keeps the zeros; the point takes its place.
+    // A leading 1 keeps the zeros; the point overwrites it.
     char *end = text_decimal(to, 1000000 + ns / 1000 % 1000000);
     *to = '.';
     return end;
 }
 
-// The rest of a line that few have.
+// Prints notes and dependencies, which most lines lack.
 static char *put_rare(char *to, const struct dump_line *l)
 {
     for (unsigned i = 0; l->notes && i < HT_NOTES; i++) {
@@ -197,7 +196,7 @@ static char *put_rare(char *to, const struct dump_line *l)
     return to;
 }
 
-// "[pid tid] +12.345678 malloc(32) = 0x55…"
+// Appends "[pid tid] +12.345678 malloc(32) = 0x55...".
 static int dump_text(struct buf *out, const struct dump_line *l)
 {
     if (buf_reserve(out, LINE_BYTES + (size_t)l->text_bytes * ESCAPED_BYTES +
@@ -218,7 +217,7 @@ static int dump_text(struct buf *out, const struct dump_line *l)
     return 0;
 }
 
-// A JSON object on a line.
+// Appends a JSON object and a newline.
 static int dump_json(struct buf *out, struct format_json_heads *heads, const struct dump_line *l)
 {
     struct export_call c = {
@@ -252,10 +251,11 @@ struct dump {
     bool kinds[HT_KIND_LIMIT];
     bool json;
     struct format_json_heads heads;
-    struct buf out; // lines that stdout has not got yet
+    struct buf out; // not yet written
 };
 
-// A reader that closes the pipe (head) ends the dump quietly.
+// Writes the buffered lines. Returns -EPIPE if the reader closed the pipe, which ends the dump
+// silently.
 static int flush(void *context)
 {
     struct dump *d = context;
@@ -369,7 +369,7 @@ static int dump_workload(struct dump *d, struct workload_reader *r, struct err *
     return rc;
 }
 
-// Kinds that are not calls of the program are printed on request only.
+// Selects the kinds to print. Without --kind, these are the calls of the program.
 static int choose_kinds(struct dump *d)
 {
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)

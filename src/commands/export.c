@@ -12,9 +12,9 @@ extern const struct command cmd_export;
 
 #define CHOICES (&(FORMATS_TABLE(FORMATS_EXPORT_CHOICE) "|csv|parquet")[1])
 
-// A format of calls, or one of tables.
+// A format of calls or a format of tables; the other is NULL.
 struct export_cli_format {
-    const struct format *calls; // NULL: none
+    const struct format *calls;
     const struct tables_format *table;
 };
 
@@ -71,7 +71,7 @@ static bool is_parquet(const void *fields, int operands)
     return ((const struct export_cli_options *)fields)->format.table == &tables_parquet;
 }
 
-// Tables hold all processes and columns.
+// A table has all processes and columns.
 static const struct command_mode modes[] = {
     {.selects = is_csv, .name = "--format csv", .accepts = "table|partition|csv-safe"},
     {.selects = is_parquet, .name = "--format parquet", .accepts = "table|partition"},
@@ -129,7 +129,7 @@ static int run(const void *fields, int argc, char **argv)
         .output = o->output ? o->output : "-",
         .force = o->force,
         .stamps = o->timestamps,
-        // Progress would be written over the export itself.
+        // Progress would overwrite the export on a terminal.
         .watch = watch,
         .pid = (uint32_t)o->pid,
     };

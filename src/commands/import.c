@@ -48,7 +48,7 @@ static const struct option options[] = {
     {0},
 };
 
-// A trace holds all processes.
+// A trace has all processes.
 static const struct command_mode modes[] = {
     {.option = "trace"},
     {.accepts = "pid"},
@@ -63,7 +63,7 @@ static void print_result(const char *path, uint64_t bytes, const struct workload
              path, (unsigned long long)s->unmatched_frees, (unsigned long long)s->order_ambiguous);
 }
 
-// A trace, or the workload of one process.
+// Writes a trace, or the workload of one process.
 static int import_to(struct input *in, const char *to, unsigned flags, bool trace,
                      const struct import_settings *how, struct err *e)
 {

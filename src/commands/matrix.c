@@ -77,7 +77,7 @@ static int add_workload(struct matrix *m, const struct matrix_options *o, const 
     return rc;
 }
 
-// In turn, so that what a machine does beside affects all alike.
+// Adds the jobs run by run, so that other load on the machine affects all allocators alike.
 static int make(struct matrix *m, const struct matrix_options *o, const char *folder, struct err *e)
 {
     int rc = 0;
@@ -95,7 +95,7 @@ static void show_job(size_t number, size_t left, size_t of)
     note("job %zu: %zu of %zu", number, of - left + 1, of);
 }
 
-// The last line that a job wrote before it failed, or why it cannot be read.
+// Reads the last line that a failed job wrote, or the reason why it cannot be read.
 static void read_failure(const char *path, char *text, size_t size)
 {
     enum { LAST_BYTES = 4096 };
@@ -128,7 +128,7 @@ static void print_failure(const struct matrix *m, size_t number)
     free(path);
 }
 
-// The results of one workload, which is that of job `first`, pooled.
+// Prints the pooled results of the workload of job `first`.
 static void print_workload(const struct matrix *m, size_t first, bool across_machines)
 {
     struct document d = {.mode = "report"};

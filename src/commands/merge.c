@@ -43,7 +43,8 @@ struct merging {
     struct err *e;
 };
 
-// Shares of call sites are estimated with one sampling rate for the whole file, so all inputs must have the same.
+// Requires the same sampling of stacks in all inputs: a file has one sampling rate, from which
+// shares of call sites are estimated.
 static int check_sampling(const struct merging *j)
 {
     uint64_t first = workload_reader_header(j->in[0].reader)->stack_sample_bytes;
@@ -95,7 +96,6 @@ static int merge(struct merging *j, char **paths, size_t n)
     return rc;
 }
 
-// Two commands cannot read one standard input.
 static bool reads_stdin_twice(char **paths, int n)
 {
     int times = 0;

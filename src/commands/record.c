@@ -30,9 +30,9 @@
 
 extern const struct command cmd_record;
 
-enum { MAX_LEVEL = 19 }; // of zstd
+enum { MAX_LEVEL = 19 }; // zstd's
 
-// A segment that is uploaded, unless --segment is given.
+// Size and duration of an uploaded segment without --segment.
 enum { UPLOADED_BYTES = 64 << 20, UPLOADED_S = 600 };
 
 enum record_start { RECORD_NOW, RECORD_PAUSED };
@@ -51,13 +51,13 @@ struct record_options {
     uint64_t log_fd;
     const char *allocator;
     struct compression compression;
-    uint64_t aggregate_s, period_s; // 0: no aggregate
+    uint64_t aggregate_s, period_s; // aggregate_s 0: no aggregate
     struct flight_window flight;    // ns 0: no flight recording
     struct flight_triggers triggers;
-    struct flight_window segment; // ns 0: the trace is one file
+    struct flight_window segment; // ns 0: one file
     uint64_t keep;
     const char *on_dump, *on_segment;
-    const char *spool, *token_file, *s3; // of uploads
+    const char *spool, *token_file, *s3; // for uploads
     uint64_t spool_bytes, upload_wait_s, upload_timeout_s;
     const char *collect;
     uint64_t pid;
@@ -81,11 +81,12 @@ static int parse_stacks(const char *text, void *field)
     return spool_parse_stacks(text, field);
 }
 
-// OPTION_PARSED: "zstd:3" to codec and level.
+// For OPTION_PARSED: parses "zstd:3" into codec and level.
 static int parse_compression(const char *text, void *field)
 {
     struct compression *c = field;
-    int codec = options_parse_choice("none|lz4|zstd", text); // as enum frame_codec
+    // words in the order of enum frame_codec
+    int codec = options_parse_choice("none|lz4|zstd", text);
     uint64_t level = 1;
     int rc = 0;
     if (codec < 0)
@@ -189,8 +190,8 @@ static const struct option options[] = {
     {0},
 };
 
-// Returns whether a recording by --pid ended before its time. An end by `ctl detach` is early only if --duration asked for
-// another one.
+// Returns whether a recording by --pid ended too early. After `ctl detach`, it did only if
+// --duration was given.
 static bool is_cut(const struct record_settings *s, const struct record_result *r)
 {
     bool asked = r->ended_by && !s->attach.duration_ns;
@@ -214,7 +215,7 @@ static bool is_empty(const struct record_settings *s, const struct record_result
     return r->events == 0 && !r->cut_off && !(s->paused && r->processes);
 }
 
-// Closes the output and removes the file if it was created in place.
+// Closes the output. Removes the file if it was created in place.
 static void discard_output(struct output *out)
 {
     struct err ignored = {0};
@@ -231,8 +232,8 @@ static bool is_started_by_program(const struct record_settings *s)
     return s->attach.pid && s->attach.report >= 0;
 }
 
-// Returns the name of the output, without -o "heaptape.SUFFIX". Programs that start their recorder are often several, so the
-// default name has the process ID as well. Static.
+// Returns the name of the output; the default is "heaptape.SUFFIX". Programs that start their
+// recorder themselves are often several, so their default name also has the process ID. Static.
 static const char *output_name(const struct record_options *o, const struct record_settings *s,
                                const char *suffix)
 {
@@ -244,7 +245,8 @@ static const char *output_name(const struct record_options *o, const struct reco
     return o->output ? o->output : name;
 }
 
-// Prints the summary of a recording, or why the program could not start. Returns the exit code.
+// Prints the summary of a recording. Dies if the program could not start or no event was recorded.
+// Returns the exit code.
 static int report_result(const struct record_options *o, const struct record_settings *s,
                          const struct record_result *r, const struct output *out)
 {
@@ -343,7 +345,7 @@ static int record_to_format(const struct record_options *o, struct record_settin
     return code;
 }
 
-// Writes a trace, or the format that --format, --log-fd or an environment variable asks for.
+// Writes a trace, or another format if --format, --log-fd or an environment variable selects one.
 static int run_file(const void *fields, void *settings)
 {
     const struct record_options *o = fields;
@@ -363,14 +365,14 @@ static int run_file(const void *fields, void *settings)
 
 enum { NS_PER_S = 1000000000 };
 
-// A child process that reads the trace from a pipe while the program runs, and writes other files from it.
+// A child process that reads the trace from a pipe and writes other files while the program runs.
 struct pipe_reader {
     const char *path;
     const void *settings;
-    int (*check)(const void *settings, struct err *e); // before the program starts
-    int (*read)(const void *settings, struct err *e);  // in the child process
+    int (*check)(const void *settings, struct err *e); // called before the program starts
+    int (*read)(const void *settings, struct err *e);  // called in the child process
     bool forwards_usr2;                                // SIGUSR2 triggers a dump
-    bool uploads; // may run long after the recording: SIGINT, SIGTERM and SIGHUP end it then
+    bool uploads; // may outlast the recording; SIGINT, SIGTERM and SIGHUP end it then
 };
 
 static pid_t reader_pid;
@@ -385,7 +387,7 @@ static const struct sigaction forward = {.sa_handler = forward_signal, .sa_flags
 static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { END_SIGNALS = sizeof end_signals / sizeof *end_signals };
 
-// Forwards the signals that end heaptape to the reader. Ignored signals stay ignored.
+// Forwards the signals that would end heaptape to the reader. Ignored signals stay ignored.
 static void forward_end_signals(struct sigaction before[END_SIGNALS])
 {
     for (int i = 0; i < END_SIGNALS; i++) {
@@ -403,7 +405,8 @@ static void restore_end_signals(const struct sigaction before[END_SIGNALS])
     }
 }
 
-// Starts the reader. Dies on failure. SIGUSR2 stays blocked until both processes handle it; the reader unblocks it.
+// Starts the reader, or dies. SIGUSR2 stays blocked until both processes handle it; the reader
+// unblocks it.
 static void start_reader(const struct pipe_reader *to, struct export_live *live, struct output *out)
 {
     struct sigaction before;
@@ -417,7 +420,7 @@ static void start_reader(const struct pipe_reader *to, struct export_live *live,
         export_live_start_other(live, to->read, to->settings, out, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
     reader_pid = live->writer;
-    // PROGRAM inherits an ignored SIGUSR2, so it stays ignored.
+    // An ignored SIGUSR2 stays ignored, because PROGRAM inherits it.
     if (to->forwards_usr2 && sigaction(SIGUSR2, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(SIGUSR2, &forward, NULL);
     sigprocmask(SIG_UNBLOCK, &usr2, NULL);
@@ -640,7 +643,8 @@ static char **read_argv(pid_t pid)
     return argv;
 }
 
-// A program that was started with LD_PRELOAD=libheaptape.so alone starts its recorder and passes "PID:FD".
+// Reads "PID:FD" from a program that was started with LD_PRELOAD=libheaptape.so and has started
+// this recorder.
 static bool read_attach(struct record_attach *a)
 {
     const char *text = getenv(SPOOL_ENV_ATTACH);
@@ -695,10 +699,12 @@ static bool selects_started_by_program(const void *fields, int operands)
     return operands == 0 && !o->pid && !o->collect && read_attach(&ignored);
 }
 
-// Options of the other sources have no effect, as HEAPTAPE_RECORD may hold options for several programs.
+// HEAPTAPE_RECORD may hold options for several programs, so these have no effect instead of being
+// errors.
 #define SOURCE_OPTIONS "allocator|duration|walk|wrap"
 
-// The processes to record. `run` completes the settings; it returns 0, or the exit code after a usage error.
+// Selects the processes to record. `run` completes the settings and returns 0, or an exit code
+// after a usage error.
 static const struct command_mode sources[] = {
     {.selects = selects_started_by_program,
      .accepts = SOURCE_OPTIONS,
@@ -715,7 +721,7 @@ static bool selects_upload(const void *fields, int operands)
     return o->output && upload_is_url(o->output);
 }
 
-// The form of the recording. `run` records and returns the exit code.
+// Selects the form of the recording. `run` records and returns the exit code.
 static const struct command_mode outputs[] = {
     {.selects = selects_upload,
      .name = "-o URL",

@@ -29,7 +29,7 @@ static void print_unrecorded(bool verbose, const struct record_result *r)
         note("%s", limits);
 }
 
-// The texts of a fact, which a program may have written. Valid until the next call.
+// Printable texts of a fact, which come from the traced program. Valid until the next call.
 struct fact_texts {
     char process[4 * sizeof((struct record_fact *)0)->program + 32]; // "process 12 (NAME)"
     char text[4 * sizeof((struct record_fact *)0)->text];
@@ -42,7 +42,7 @@ static const struct fact_texts *fact_texts(const struct record_fact *f)
     char program[4 * sizeof f->program];
     char others[64];
     printable_copy(program, sizeof program, f->program, strlen(f->program));
-    // The name is lost with a spool that the program has truncated.
+    // If the program truncated its spool, its name is unknown.
     snprintf(t.process, sizeof t.process, program[0] ? "process %u (%s)" : "process %u", f->pid,
              program);
     printable_copy(t.text, sizeof t.text, f->text, strlen(f->text));
@@ -79,7 +79,7 @@ static void print_deepbound(const struct record_result *r)
     }
 }
 
-// Why records were lost, where no other line says so.
+// Returns why records were lost, or "" if another line says it.
 static const char *loss_cause(const struct record_result *r)
 {
     bool is_named = r->off.processes || r->untraced || r->unreadable || r->unopened ||

@@ -1,13 +1,13 @@
-// What `record` says at its end.
+// Messages of `record` after the recording.
 #ifndef HEAPTAPE_COMMANDS_RECORD_SUMMARY_H
 #define HEAPTAPE_COMMANDS_RECORD_SUMMARY_H
 
 #include "record/record.h"
 
-// What was recorded, and what is known to be missing. `out` is NULL when it was no trace.
+// Prints what was recorded and what is missing. `out` is NULL if the output is not a trace.
 void record_summary_print(bool verbose, const struct record_result *r, const struct output *out);
 
-// The reason why nothing of the program was recorded, as the text of *e.
+// Sets *e to the reason why no event was recorded.
 void record_summary_nothing(const char *program, const struct record_result *r, struct err *e);
 
 #endif

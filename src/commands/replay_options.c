@@ -29,7 +29,7 @@ struct each_swept {
     void *context;
 };
 
-// From the sweep number `i` on.
+// Adds the combinations of sweep `i` and later sweeps.
 static int add_swept(const struct each_swept *s, const char *spec, size_t i, struct err *e)
 {
     const struct option_list *sweeps = s->sweeps;
@@ -65,7 +65,7 @@ static void find_own(const char *name, char path[PATH_MAX])
         die(EXIT_FAILED, "%s: not found where heaptape was installed: %s", name, strerror(-rc));
 }
 
-// `guard` is heaptape's own: an allocator for checking, which no comparison includes unless it is named.
+// Adds an allocator. `guard` is heaptape's own checking allocator, which is only used by name.
 static int add_to_session(void *session, const char *spec, struct err *e)
 {
     static const char guard[] = "guard";
@@ -167,7 +167,7 @@ static int read_workload(struct replay_session *s, struct workload_file *w, cons
     return rc < 0 ? rc : replay_session_read(s, path, w, e);
 }
 
-// -a and LD_PRELOAD name an allocator each: the latter may be expected to be the one that is measured.
+// Warns if LD_PRELOAD names another allocator than -a, because users may expect it to be measured.
 static void note_preloaded(const struct replay_session *s, const struct option_list *allocators)
 {
     const char *preloaded = allocators->n ? allocator_preloaded() : NULL;
@@ -182,8 +182,8 @@ static void note_preloaded(const struct replay_session *s, const struct option_l
     free(path);
 }
 
-// An allocator under test may send signals, too: the line says from whom this one came. The signal then does what it does
-// by default.
+// Prints the sender, because an allocator under test may send signals, too, and restores the
+// default action.
 static void print_signal(int number, siginfo_t *info, void *context)
 {
     char digits[11], *digit = digits + sizeof digits;
@@ -250,7 +250,7 @@ int replay_options_run(const struct command *c, const struct replay_options *o, 
     int code = check_options(c, o);
     if (code != EXIT_DONE)
         return code;
-    // For the players, too, which are its children.
+    // The players inherit the CPUs.
     if (o->cpus.text && sched_setaffinity(0, sizeof o->cpus.set, &o->cpus.set) < 0)
         die(EXIT_FAILED, "--cpus %s: %s", o->cpus.text,
             errno == EINVAL ? "heaptape may run on none of them" : strerror(errno));

@@ -1,4 +1,4 @@
-// Options that replay and compare share.
+// Options and functions that the commands with replays share.
 #ifndef HEAPTAPE_COMMANDS_REPLAY_OPTIONS_H
 #define HEAPTAPE_COMMANDS_REPLAY_OPTIONS_H
 
@@ -16,25 +16,25 @@ struct replay_options {
     enum replay_threads threads;
     uint64_t stats_every, trim_every;
     bool internal_fragmentation;
-    double speed; // times the recorded pace; 0: as fast as it goes
+    double speed; // multiple of the recorded pace; 0: full speed
     struct replay_idle {
         uint64_t seconds;
         bool given;
     } idle;
     struct replay_cpus {
         cpu_set_t set;
-        const char *text; // NULL: all that it may run on
+        const char *text; // as given; NULL: no restriction
     } cpus;
     uint64_t timeout_seconds;
     uint64_t memory_bytes;
     bool latency, cache;
     bool verify;               // replay only
-    bool fragmentation;        // the same
+    bool fragmentation;        // replay only
     struct option_list sweeps; // compare only
-    const char *page;          // the same
-    bool force;                // the same
-    bool real;                 // the same
-    char *const *program;      // the same: with `real`, the operands behind the workload
+    const char *page;          // compare only
+    bool force;                // compare only
+    bool real;                 // compare only
+    char *const *program;      // compare only: operands after the workload
     bool json;
 };
 
@@ -80,34 +80,36 @@ enum { REPLAY_MAX_IDLE_SECONDS = 86400, REPLAY_MAX_TIMEOUT_SECONDS = 86400 };
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct replay_options, json)}
 // clang-format on
 
-// OPTION_PARSED: "max", "recorded", or "x" and a number, to a double.
+// For OPTION_PARSED: parses "max", "recorded" or "xN" into a double.
 int replay_parse_speed(const char *text, void *field);
 
-// OPTION_PARSED: up to REPLAY_MAX_IDLE_SECONDS, to a struct replay_idle.
+// For OPTION_PARSED: parses seconds up to REPLAY_MAX_IDLE_SECONDS into a struct replay_idle.
 int replay_parse_idle(const char *text, void *field);
 
-// OPTION_PARSED: numbers and ranges of CPUs, to a struct replay_cpus. The text is borrowed.
+// For OPTION_PARSED: parses numbers and ranges of CPUs into a struct replay_cpus, which borrows
+// `text`.
 int replay_parse_cpus(const char *text, void *field);
 
-// Runs what the options ask for on the workload at `path`, and calls `print` with the finished session. EXIT_USAGE if the
-// options contradict each other, else EXIT_DONE; dies when anything fails.
+// Replays the workload at `path` as the options say and calls `print` with the finished session.
+// Returns EXIT_DONE, or EXIT_USAGE if options contradict each other. Dies on other errors.
 int replay_options_run(const struct command *c, const struct replay_options *o, const char *path,
                        void (*print)(struct replay_session *s, const struct replay_options *o));
 
-// Is it VARIABLE= and something behind?
+// Returns whether the text is VARIABLE=VALUE.
 bool replay_is_sweep(const char *sweep);
 
-// Calls `add` with `spec` and each combination of the values of the sweeps. What it returns, when that is not 0.
+// Calls `add` with `spec` and each combination of values of the sweeps. Returns 0, or the first
+// other result of `add`.
 int replay_each_swept(const struct option_list *sweeps, const char *spec,
                       int (*add)(void *context, const char *spec, struct err *e), void *context,
                       struct err *e);
 
-// What every command that replays does first: finds heaptape-replay and libheaptape-null.so, whose paths are stored, and
-// sees to it that SIGTERM names its sender. Dies when they are not there.
+// Stores the paths of heaptape-replay and libheaptape-null.so, and arranges that a SIGTERM prints
+// its sender. Dies if a file is missing.
 void replay_prepare(char player[PATH_MAX], char null_library[PATH_MAX]);
 
-// Replays the workload at `path` on the allocators, in *s, which the caller releases; paths and quiet of the settings are
-// filled in. Dies when it fails.
+// Replays the workload at `path` on the allocators. Fills in the paths and `quiet` of *how. The
+// caller releases *s. Dies on errors.
 void replay_workload(struct replay_session *s, struct replay_settings *how,
                      const struct option_list *allocators, const struct option_list *sweeps,
                      const char *path);

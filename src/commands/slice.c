@@ -46,7 +46,7 @@ struct threads {
     size_t n;
 };
 
-// "0,3-5". False when it is no such list.
+// Parses "0,3-5". Returns false if the text is not a list.
 static bool parse_threads(struct threads *t, const char *text)
 {
     while (t->n < MAX_RANGES) {

@@ -69,8 +69,9 @@ static void on_timeout(int sig)
     _exit(EXIT_FAILED);
 }
 
-// A signal, because a scan without a match, the search for names of functions and the query itself all count. Nothing but output
-// is open for writing: temporary files of SQLite have no name.
+// Limits the run time by SIGALRM, since scans and symbol lookup count as well as the query. Exiting
+// in the handler is safe: only standard output is open for writing, and temporary files of SQLite
+// have no names.
 static void end_after(uint64_t seconds)
 {
     snprintf(timeout_text, sizeof timeout_text,

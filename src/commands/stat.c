@@ -129,14 +129,14 @@ static void print_share(const char *what, uint64_t n, uint64_t of)
     printf("  %-20s %15s  %5.1f %%\n", what, human_count(text, n), percent_of(n, of));
 }
 
-// The beginning of the command line: arguments end with NUL.
+// Prints the start of the command line. Arguments end with NUL.
 static void print_command(const struct file_stat_process *p)
 {
     enum { COMMAND_BYTES = 60 };
     uint32_t n = p->argv_bytes ? p->argv_bytes - 1 : 0;
     char command[COMMAND_BYTES];
     uint32_t cut = n < COMMAND_BYTES ? n : COMMAND_BYTES;
-    // No character is cut in two.
+    // Do not cut a UTF-8 character.
     while (n > cut && cut && (p->argv[cut] & 0xc0) == 0x80)
         cut--;
     for (uint32_t i = 0; i < cut; i++)
@@ -198,7 +198,7 @@ static void print_processes(const struct file_stat *s)
     }
 }
 
-// From one end of a period to the next: bin i is what was live after i of them.
+// Prints the growth per period. Bin i has the live bytes after i periods.
 static void print_growth(const struct file_stat *s)
 {
     char until[32], live[32], grown[32];
@@ -249,14 +249,14 @@ static void print_text(const struct file_stat *s, const union stat_figures *f)
     coverage_print(&s->coverage);
 }
 
-// Names of C++ templates go on for pages; the profiles have them whole.
+// Prints a name, shortened because names of C++ templates are long. Profiles have the whole name.
 static void print_name(const char *name, size_t max)
 {
     size_t n = printable_cut(name, max);
     printf("%.*s%s", (int)n, name, name[n] ? "..." : "");
 }
 
-// Then stacks stand below the figures of their call site.
+// Returns whether stacks are printed below the figures of their call site.
 static bool is_narrow(void)
 {
     enum { BOTH_COLUMNS = 120 };
@@ -264,7 +264,7 @@ static bool is_narrow(void)
     return columns && columns < BOTH_COLUMNS;
 }
 
-// `via`: the library function that it called, and that leads to the allocator; NULL: none.
+// `via` is the library function that the frame called on its way to the allocator, or NULL.
 static void print_frame(const struct symbol *s, bool first, const char *via)
 {
     enum { NAME_BYTES = 100, VIA_BYTES = 60 };
@@ -281,8 +281,8 @@ static void print_frame(const struct symbol *s, bool first, const char *via)
     }
 }
 
-// A stack begins with the program's own function: of the library functions that it called, the first is named beside it.
-// One that never comes to the program is printed whole.
+// Prints a stack from the program's own function on, with the first library function that it
+// called. If no frame belongs to the program, the whole stack is printed.
 static void print_stack(const struct file_stat *s, const struct workload_site *site)
 {
     const struct symbol *found = NULL;
@@ -310,7 +310,7 @@ static void print_range(const char *of, const struct estimate *e, uint64_t sampl
     printf("%s %s to %s", of, human_bytes(low, r.low), human_bytes(high, r.high));
 }
 
-// The first column is what the sites are sorted by, where it is not among the others.
+// Prints a call site. The sort key comes first, unless it is one of the other columns.
 static void print_site(const struct file_stat *s, uint32_t number, enum profile_weight weight)
 {
     char first[32], peak[32], end[32], bytes[32], allocs[32];
@@ -332,7 +332,7 @@ static void print_site(const struct file_stat *s, uint32_t number, enum profile_
     }
 }
 
-// What was allocated in the span and is live at its end, by thread and by size.
+// Prints the blocks that were allocated in the span and are live at its end, by thread and by size.
 static void print_span(const struct by_site_span *span)
 {
     char bytes[32], blocks[32], size[32];

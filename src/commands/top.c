@@ -18,9 +18,9 @@
 extern const struct command cmd_top;
 
 enum {
-    TICK_NS = 100000000, // between looks at the file: longer than the recorder takes for a batch
+    TICK_NS = 100000000, // between polls of the file; longer than the recorder needs for a batch
     TABLE_ROWS = 20,
-    FRAME_ROWS = 7, // lines around the table
+    FRAME_ROWS = 7, // lines besides the table
 };
 
 struct top_options {
@@ -59,7 +59,7 @@ struct top {
     struct follow follow;
     struct screen screen;
     bool terminal;
-    bool drawn_waiting; // at the last drawing, all had been read
+    bool drawn_waiting; // all data had been read at the last drawing
     uint64_t drawn_ns;
 };
 
@@ -68,7 +68,8 @@ static bool is_over(const struct top *t)
     return t->follow.state == FOLLOW_ENDED || t->follow.state == FOLLOW_CUT_OFF;
 }
 
-// Rates are those since the last drawing, where both are of a recording as it goes on; else those of all that was read.
+// Sets the interval of rates: the time since the last drawing if both drawings are up to date, else
+// the whole recording.
 static void cut(struct top *t, uint64_t now)
 {
     if (t->follow.path) {
@@ -103,7 +104,7 @@ static void draw(struct top *t)
         t->screen.by = t->follow.path || (l && l->rows[LIVE_SITES].n > 1) ? LIVE_SITES : LIVE_SIZES;
     if (screen_draw(&t->screen, &t->follow, t->terminal, to) < 0 || fclose(to) != 0)
         die(EXIT_FAILED, "out of memory");
-    // The last line has no end, which would move the others up.
+    // A newline after the last line would scroll the screen.
     if (t->terminal)
         printf("\033[H%.*s\033[J", (int)(n ? n - 1 : 0), text);
     else
@@ -136,10 +137,10 @@ static void run_batch(struct top *t)
         uint64_t now = clock_monotonic_ns(), tick = now + TICK_NS;
         read_on(t, tick);
         bool behind = t->follow.state == FOLLOW_READING;
-        // The first table waits for what the last batch has, which is counted when nothing comes behind it; where there is
-        // more to read, for an interval.
+        // The first table waits for the last batch, which is counted once no batch follows it, or
+        // for an interval if more data is unread.
         draw_ns = draw_ns ? draw_ns : behind ? now + interval_ns : tick;
-        // Of a complete file there is one table, at its end.
+        // A complete file has one table.
         if (is_over(t) || (now >= draw_ns && (!behind || follow_is_written(&t->follow)))) {
             cut(t, now);
             draw(t);
@@ -153,7 +154,7 @@ static void run_batch(struct top *t)
     }
 }
 
-// False: the user wants no more.
+// Returns false if the user quits.
 static bool handle_key(struct top *t, int key)
 {
     struct screen *s = &t->screen;
@@ -208,14 +209,14 @@ static void run_screen(struct top *t)
         } else if (key != TERMINAL_NONE) {
             draw(t);
         }
-        // Nothing comes any more but keys.
+        // Only keys can arrive now.
         uint64_t until = is_over(t) ? now + 3600 * 1000000000ull : tick < draw_ns ? tick : draw_ns;
         key = terminal_key(t->follow.state == FOLLOW_READING ? 0 : until);
     } while (handle_key(t, key));
     terminal_end();
 }
 
-// The trace that the recorder of a process writes. The first bytes come within a batch or two.
+// Finds the trace that a process's recorder writes. Its first bytes arrive within a batch or two.
 static void find_output(uint32_t pid, char path[TARGET_PATH_BYTES])
 {
     struct target a;
@@ -251,7 +252,7 @@ static int run(const void *fields, int argc, char **argv)
         find_output((uint32_t)pid, path);
         t.screen.pid = (uint32_t)pid;
     }
-    // A lease of ours that somebody breaks (follow.c).
+    // Another process may break the lease that follow.c has on the file.
     signal(SIGIO, SIG_IGN);
     if (follow_open(&t.follow, is_pid ? path : argv[0], &e) < 0)
         die(EXIT_FAILED, "%s", e.text);

@@ -28,7 +28,7 @@ static const struct option options[] = {
     {0},
 };
 
-// A number with commas, as trace_run writes them: 1,234,567.
+// Writes a number with commas, as trace_run does: 1,234,567.
 static const char *commas(char text[32], uint64_t v)
 {
     char digits[24], *to = text;
@@ -42,7 +42,7 @@ static const char *commas(char text[32], uint64_t v)
     return text;
 }
 
-// The calls that trace_run counts as one of its four. Sums are in cycles.
+// Calls of one of trace_run's four groups.
 struct sum {
     uint64_t calls;
     double cycles;
@@ -60,7 +60,7 @@ static struct sum sum_kinds(const struct replay_session *s, const uint8_t *kinds
     return sum;
 }
 
-// As there, of no calls it says one. Returns the sum of their times.
+// Prints a group. Like trace_run, prints a count of 0 as 1. Returns the sum of the cycles.
 static double print_calls(const char *name, int width, struct sum sum)
 {
     char mean[32], calls[32];
@@ -87,7 +87,7 @@ static void print_whole(const struct replay_session *s)
     printf("%s Kb Max Ideal RSS\n\n", commas(a, facts->peak_live_bytes >> 10));
 }
 
-// The widths are trace_run's.
+// Prints trace_run's summary with trace_run's widths.
 static void print_summary(const struct replay_session *s)
 {
     static const uint8_t mallocs[] = {HT_MALLOC,  HT_MEMALIGN,       HT_VALLOC,
@@ -104,7 +104,7 @@ static void print_summary(const struct replay_session *s)
     printf("Total call time: %s cycles\n", commas(total, (uint64_t)cycles));
 }
 
-// The workload of the wl file, in a file without a name that *out keeps open.
+// Converts the wl file to a workload in an unnamed file, which *out keeps open.
 static int make_workload(const char *path, struct output *out, struct err *e)
 {
     struct input in;
