@@ -632,11 +632,11 @@ static const struct {
 };
 
 // The rules in the order of the findings: those where a change may pay first.
-static void find(struct findings *f, const struct findings_input *in)
+static void apply_rules(struct findings *f, const struct findings_input *in)
 {
     f->n = 0;
     for (unsigned pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < FINDING_NAMES; i++) {
+        for (unsigned i = 0; i < FINDING_NAMES; i++) {
             struct findings_item item = {.rule = i, .name = rules[i].name, .act = rules[i].act};
             if (rules[i].act == (pass == 0) && rules[i].rule(in, &item))
                 f->items[f->n++] = item;
@@ -648,21 +648,21 @@ void findings_of_file(struct findings *f, const struct file_stat *s)
 {
     struct findings_stat stat;
     findings_stat_of_file(&stat, s);
-    find(f, &(struct findings_input){&stat, NULL, 0});
+    apply_rules(f, &(struct findings_input){&stat, NULL, 0});
 }
 
 void findings_of_json(struct findings *f, const struct json_value *stat)
 {
     struct findings_stat read;
     findings_stat_of_json(&read, stat);
-    find(f, &(struct findings_input){&read, NULL, 0});
+    apply_rules(f, &(struct findings_input){&read, NULL, 0});
 }
 
 void findings_of_results(struct findings *f, const struct json_value *const *results, size_t n)
 {
     struct findings_stat unknown;
     findings_stat_of_json(&unknown, NULL);
-    find(f, &(struct findings_input){&unknown, results, n});
+    apply_rules(f, &(struct findings_input){&unknown, results, n});
 }
 
 static bool comes_first(const struct findings_item *a, const struct findings_item *b)

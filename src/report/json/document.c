@@ -394,6 +394,24 @@ static void write_columns(struct json *j)
     json_end_array(j);
 }
 
+// The rows of the table of totals, by the table of the figures of stat.
+static void write_stat_figures(struct json *j)
+{
+    char path[STAT_FIGURES_PATH_BYTES];
+    json_put_array(j, "stat_figures");
+    for (unsigned i = 0; i < STAT_FIGURES; i++) {
+        const struct stat_figures_info *info = &stat_figures_infos[i];
+        if (!(info->shown & STAT_FIGURES_IN_PAGE))
+            continue;
+        json_begin_object(j);
+        json_put_string(j, "path", stat_figures_path(i, path));
+        json_put_string(j, "label", info->label);
+        json_put_string(j, "unit", figure_unit_name(info->unit));
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
 static void write_items(struct json *j, const struct document *d, bool results)
 {
     json_put_array(j, results ? "results" : "workloads");
@@ -465,6 +483,7 @@ char *document_text(const struct document *d)
     if (d->n_rows)
         diff_write(&j, d);
     write_columns(&j);
+    write_stat_figures(&j);
     bool bad = write_findings(&j, d) < 0;
     json_end_object(&j);
     bad |= ferror(j.to) != 0;

@@ -12,19 +12,12 @@ function growthTable(s) {
     : element('p.note', null, `No period of ${nsText(period)} was over.`);
 }
 
-function totalsTable(s) {
-  return table('totals', 'Totals', {figure: textColumn('figure'), value: 'value'}, [
-    ['peak live', bytesText(s.peak_live_bytes)], ['live at end', bytesText(s.live_at_end_bytes)], ['blocks live at end', countText(s.live_at_end_blocks)],
-    ['allocated', bytesText(s.requested_bytes)], ['events', countText(s.events)], ['threads', countText(s.threads)],
-    ['processes', countText(s.processes.length + s.other_processes)]]);
-}
-
 function growingSites(s) {
   const sites = s.call_sites ? s.call_sites.by_growth : [];
   return sites.length ? table('by-growth', 'Call sites that grew steadily', {growth: 'growth', end: 'live at end', allocs: 'allocations', site: textColumn('call site')},
     sites.map((x) => [bytesText(x.steady_growth_bytes), bytesText(x.live_at_end_bytes), countText(x.allocs), siteCell(x)])) : null;
 }
 
-function aggregateSections(w) {
-  return [section('growth', `Live bytes over time: ${w.name}`, totalsTable(w.stat), growthTable(w.stat), growingSites(w.stat)), sitesSection(w)];
+function aggregateSections(w, figures) {
+  return [section('growth', `Live bytes over time: ${w.name}`, totalsTable(w.stat, figures), growthTable(w.stat), growingSites(w.stat)), sitesSection(w)];
 }

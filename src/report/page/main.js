@@ -70,8 +70,8 @@ function build(data) {
     ...(single ? resultSections(results, workloads, data.figures) : []),
     chart ? memorySection(workloads, results) : null,
     ...(data.mode === 'diff' ? [] : workloads.map(addressMapSection)),
-    ...(data.mode === 'diff' && several ? [] : workloads.flatMap(usageSections)),
-    ...aggregates.flatMap(aggregateSections),
+    ...(data.mode === 'diff' && several ? [] : workloads.flatMap((w) => usageSections(w, data.stat_figures))),
+    ...aggregates.flatMap((w) => aggregateSections(w, data.stat_figures)),
     single ? findingsSection(found) : null,
   ].filter(Boolean);
   document.title = titleOf(data) + ' · heaptape';

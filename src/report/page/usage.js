@@ -230,6 +230,13 @@ function reallocFigure(s) {
     barTable('growth', 'Growth factors', {count: 'calls'}, factors));
 }
 
+// `figures` is heaptape's table of the figures of stat.
+function totalsTable(s, figures) {
+  const rows = figures.map((f) => [f, valueAt(s, f.path)]).filter(([, v]) => isNumber(v)).map(([f, v]) => [f.label, TEXT_OF[f.unit](v)]);
+  rows.push(['processes', countText(s.processes.length + (s.other_processes || 0))]);
+  return table('totals', 'Totals', {figure: textColumn('figure'), value: 'value'}, rows);
+}
+
 function callsTable(s) {
   const rows = Object.entries(s.calls).sort((a, b) => b[1].count - a[1].count).map(([name, c]) => [name, countText(c.count),
     percentText(share(c.count, s.events)), countText(c.failed), bytesText(c.bytes), bytesText(c.min_bytes), bytesText(c.mean_bytes),
@@ -291,10 +298,10 @@ function sitesSections(w, several) {
   return [w.profile ? icicleSection(w, several) : null, sitesSection(w)];
 }
 
-function usageSections(w) {
+function usageSections(w, figures) {
   const s = w.stat;
   return [
-    section('usage', 'Heap usage', callsTable(s), sizesFigure(s), roundingTable(s), details('Top sizes', topTable(s)),
+    section('usage', 'Heap usage', details('Totals', totalsTable(s, figures)), callsTable(s), sizesFigure(s), roundingTable(s), details('Top sizes', topTable(s)),
       lifetimesFigure(s), timesFigure(s), reallocFigure(s)),
     threadsSection(s),
   ];

@@ -1,0 +1,99 @@
+// The table of the figures of stat: each figure is read from the JSON where it is written.
+#include "report/stat_figures.h"
+
+#include "unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+// A value that tells the figures apart.
+static void number_figures(union stat_figures *f)
+{
+    for (unsigned i = 0; i < STAT_FIGURES; i++) {
+        enum stat_figures_form form = stat_figures_infos[i].form;
+        if (form == STAT_FIGURES_INTEGER || form == STAT_FIGURES_OPTIONAL)
+            f->integers[i] = 1000 + i;
+        else
+            f->numbers[i] = 1000 + i + 0.5;
+    }
+}
+
+// JSON of all members of a group, in the object that the path of the group's first figure names.
+static struct json_value *written(const union stat_figures *f, enum stat_figures_group group)
+{
+    struct json_value *root;
+    struct err e = {0};
+    char *text = NULL, path[STAT_FIGURES_PATH_BYTES];
+    size_t n, depth = 1;
+    unsigned first = 0;
+    while (stat_figures_infos[first].group != group)
+        first++;
+    struct json j = {.to = open_memstream(&text, &n)};
+    json_begin_object(&j);
+    stat_figures_path(first, path);
+    for (char *at = path, *dot; (dot = strchr(at, '.')); at = dot + 1, depth++) {
+        *dot = 0;
+        json_put_object(&j, at);
+    }
+    stat_figures_put(&j, f, group);
+    while (depth--)
+        json_end_object(&j);
+    fclose(j.to);
+    assert_int_equal(json_value_parse(&root, "stat", text, strlen(text), &e), 0);
+    free(text);
+    return root;
+}
+
+static void figures_are_read_where_they_are_written(void **state)
+{
+    union stat_figures f, read;
+    (void)state;
+    number_figures(&f);
+    for (unsigned i = 0; i < STAT_FIGURES; i++) {
+        struct json_value *root = written(&f, stat_figures_infos[i].group);
+        stat_figures_of_json(&read, root);
+        assert_true(stat_figures_value(&read, i) == stat_figures_value(&f, i));
+        for (unsigned k = 0; k < STAT_FIGURES; k++) {
+            char path[STAT_FIGURES_PATH_BYTES], other[STAT_FIGURES_PATH_BYTES];
+            assert_true(k == i || strcmp(stat_figures_path(i, path), stat_figures_path(k, other)));
+        }
+        json_value_free(root);
+    }
+}
+
+static void unknown_figures_are_null_or_absent(void **state)
+{
+    union stat_figures f;
+    (void)state;
+    stat_figures_of_json(&f, NULL);
+    for (unsigned i = 0; i < STAT_FIGURES; i++)
+        assert_true(isnan(stat_figures_value(&f, i)));
+    struct json_value *root = written(&f, STAT_FIGURES_LIVE);
+    assert_null(json_value_get(root, "usable_bytes"));
+    json_value_free(root);
+    root = written(&f, STAT_FIGURES_TIME);
+    assert_int_equal(json_value_kind(json_value_get(root, "cpu_ns")), JSON_VALUE_NULL);
+    json_value_free(root);
+}
+
+// Above 2^53 a double would round.
+static void integers_are_exact(void **state)
+{
+    union stat_figures f;
+    (void)state;
+    number_figures(&f);
+    f.requested_bytes = UINT64_MAX - 1;
+    struct json_value *root = written(&f, STAT_FIGURES_LIVE);
+    stat_figures_of_json(&f, root);
+    assert_true(f.requested_bytes == UINT64_MAX - 1);
+    json_value_free(root);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(figures_are_read_where_they_are_written),
+    cmocka_unit_test(unknown_figures_are_null_or_absent),
+    cmocka_unit_test(integers_are_exact),
+};
+
+UNIT_MAIN(tests)
