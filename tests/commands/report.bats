@@ -34,6 +34,17 @@ looks_right() {
   [ "${output:0:15}" = "<!DOCTYPE html>" ]
 }
 
+@test "report: the JSON of stat gives the figures and findings of its recording" {
+  make_workload
+  "$HEAPTAPE" stat --json a.htw >a.json
+  heaptape report -o a.html a.json
+  [ "$(data a.html "len(d['findings']) > 3 and d['findings'] == json.load(open('a.json'))['findings']")" = True ]
+  heaptape report --diff -o b.html a.htw a.json
+  [ "$(data b.html "len(d['diff']) > 15 and [r for r in d['diff'] if r['a'] != r['b'] and r['label'] != 'mean requested size']")" = "[]" ]
+  # Each row of the table of totals leads to a number, or to one that is not known.
+  [ "$(data a.html "[f['path'] for f in d['stat_figures'] if f['path'].split('.')[0] not in d['workloads'][0]['stat'] and f['path'] != 'usable_bytes']")" = "[]" ]
+}
+
 @test "report: the policy allows the page's own scripts and styles, and nothing else" {
   make_workload
   "$HEAPTAPE" report -o a.html a.htw
