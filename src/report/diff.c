@@ -14,10 +14,11 @@ struct figure {
     enum figure_better better;
 };
 
-// Calls that --diff counts of workloads.
+// Calls that --diff lists for workloads.
 static const enum event_kind diff_kinds[] = {HT_MALLOC, HT_CALLOC, HT_REALLOC, HT_FREE, HT_NEW};
 
-// Latencies of calls, which are no figures of a run: those of most calls in most programs.
+// Latencies of malloc and free. They are not in the table of figures, because a run has one for
+// each call.
 static const struct figure latency_figures[] = {
     {"malloc, mean", "calls.malloc.mean_ns", DIFF_NS, FIGURE_LESS},
     {"malloc, p99", "calls.malloc.p99_ns", DIFF_NS, FIGURE_LESS},
@@ -115,7 +116,8 @@ static int workload_rows(struct document *d)
     return rc;
 }
 
-// "glibc,MALLOC_ARENA_MAX=2"; what is cut ends in "…".
+// The name of an allocator with its tunables, "glibc,MALLOC_ARENA_MAX=2"; a name that does not fit
+// ends in "...".
 static void allocator_name(const struct document_item *item, char name[80])
 {
     const struct json_value *allocator = json_value_get(item->result, "allocator");
@@ -130,7 +132,8 @@ static void allocator_name(const struct document_item *item, char name[80])
         memcpy(name + 76, "...", sizeof "...");
 }
 
-// The first result of the other side of the same allocator, or, when `any`, of whatever one.
+// The first result of side 1 for the same allocator, or for any allocator if `any` is set. NULL if
+// there is no such result.
 static const struct document_item *partner(const struct document *d,
                                            const struct document_item *item, bool any)
 {
@@ -155,7 +158,7 @@ static size_t count_results(const struct document *d)
     return n;
 }
 
-// With one result a side these two are compared whatever their names: the question is then which allocator is better.
+// If each side has exactly one result, compares these two even if the allocators differ.
 static int result_rows(struct document *d)
 {
     bool any = count_results(d) == 2;

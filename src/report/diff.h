@@ -1,4 +1,4 @@
-// Two workloads or two results side by side.
+// Comparison of two workloads or of two sets of results.
 #ifndef HEAPTAPE_REPORT_DIFF_H
 #define HEAPTAPE_REPORT_DIFF_H
 
@@ -13,15 +13,15 @@ struct diff_row {
     const char *label;
     enum diff_unit unit;
     enum figure_better better;
-    double a, b; // NAN: not known
+    double a, b; // NAN: unknown
 };
 
-// Fills d->rows: compares what the document has with side 0 and side 1, the first workload of each and results of
-// allocators with the same name and tunables. Rows that neither side has are left out. 0, -ENOENT when there is nothing
-// that both sides have, -ENOMEM.
+// Fills d->rows with the figures of side 0 and side 1: the first workload of each side, and the
+// results of allocators with the same name and tunables. Leaves out rows that neither side has.
+// Returns 0, -ENOENT if no row is left, or -ENOMEM.
 int diff_rows(struct document *d);
 
-// The member "diff": the rows.
+// Writes the rows as the member "diff".
 void diff_write(struct json *j, const struct document *d);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// From which shares on something stands out.
+// Thresholds.
 #define GROWTH_SHARE       0.1   // of the bytes live at the end
 #define SHORT_SHARE        0.25  // of the freed blocks
 #define NEVER_SHARE        0.5   // of the peak
@@ -73,13 +73,13 @@ static const union stat_figures *figures_of(const struct findings_input *in)
     return &in->stat->figures;
 }
 
-// A figure of `stat` by its name, NAN if it is unknown.
+// A figure of `stat` by its name; NAN if unknown.
 #define FIGURE(in, name) stat_figures_value(figures_of(in), STAT_FIGURE_##name)
 
-// A line of the program, and by how much the sites that have it grow.
+// A source line, and the growth of all call sites that have it.
 struct findings_line {
     char text[FINDINGS_STAT_FRAME_BYTES];
-    double bytes, freed; // freed blocks; NAN: not known
+    double bytes, freed; // freed: number of freed blocks, NAN if unknown
 };
 
 static int by_growth(const void *a, const void *b)
@@ -191,7 +191,7 @@ static double value_of(const struct findings_stat_site *site, size_t value)
     return *(const double *)(const void *)((const char *)site + value);
 }
 
-// The first site of a list if its `value` is at least that share of `all`; else NULL.
+// Returns the first site of a list if its `value` is at least `least_share` of `all`, else NULL.
 static const struct findings_stat_site *first_site(const struct findings_input *in,
                                                    enum sites_json_list list, size_t value,
                                                    double all, double least_share)
@@ -263,7 +263,7 @@ static bool find_short_lived(const struct findings_input *in, struct findings_it
     return true;
 }
 
-// A site's part of what another finding is about.
+// Appends the call site with the largest share of `all`, if that share is at least SITE_SHARE.
 static bool find_part(const struct findings_input *in, struct findings_item *f,
                       enum sites_json_list list, size_t value, double all)
 {
@@ -481,7 +481,7 @@ static bool find_lost_records(const struct findings_input *in, struct findings_i
     return true;
 }
 
-// "process 12 (/usr/bin/x)", and how many others.
+// Appends "process 12 (/usr/bin/x)" and the number of other processes.
 static void say_process(struct findings_item *f, const struct findings_stat_process *p)
 {
     char others[64];
@@ -631,7 +631,7 @@ static const struct {
 #undef HT_X
 };
 
-// The rules in the order of the findings: those where a change may pay first.
+// Tries the rules with `act` first, then the others.
 static void apply_rules(struct findings *f, const struct findings_input *in)
 {
     f->n = 0;

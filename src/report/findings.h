@@ -1,4 +1,5 @@
-// Findings: what stands out in a recording or in results, as sentences. One table, for the terminal, JSON and the report.
+// Findings: sentences about what stands out in a recording or in results. The terminal, the JSON
+// and the HTML report show the same table.
 #ifndef HEAPTAPE_REPORT_FINDINGS_H
 #define HEAPTAPE_REPORT_FINDINGS_H
 
@@ -7,8 +8,9 @@
 #include "report/findings_stat.h"
 #include "report/json/json_value.h"
 
-// Each row is a sentence: name, whether a change may pay (act), when it is found. tools/generate copies the table into
-// docs/reference/report.md; tests/commands/findings.bats has for each row a case that has it and one that must not.
+// X(name, act: whether a change may pay, condition). tools/generate copies the table into
+// docs/reference/report.md. tests/commands/findings.bats has a positive and a negative case for
+// each row.
 // clang-format off
 #define HT_FINDINGS(X) \
     X(growth, true, "call sites with stacks: those whose live bytes grow steadily grow by at least 16 KiB and a tenth of what is live at the end") \
@@ -69,51 +71,52 @@ struct findings_item {
     const char *name;
     bool act;
     char text[FINDING_TEXT_BYTES];
-    char advice[FINDING_ADVICE_BYTES]; // "": none
+    char advice[FINDING_ADVICE_BYTES]; // "": no advice
 };
 
-// About 60 KiB.
+// ~70 KiB.
 struct findings {
     struct findings_item
-        items[FINDING_NAMES]; // those where a change may pay first, else in the order of the table
+        items[FINDING_NAMES]; // those with `act` first, each group in the order of the table
     size_t n;
 };
 
-// The findings of a file that was counted whole (FILE_STAT_ALL) or is an aggregate.
+// Finds the findings of a file that was counted whole (FILE_STAT_ALL) or is an aggregate.
 void findings_of_file(struct findings *f, const struct file_stat *s);
 
-// The findings of an object of `stat --json`, and of results, which are objects of replay or of compare's allocators. A
-// finding whose figures are missing is not made.
+// The same for an object of `stat --json`, and for n results, which are objects of replay or of the
+// allocators of compare. A rule whose figures are missing finds nothing.
 void findings_of_json(struct findings *f, const struct json_value *stat);
 void findings_of_results(struct findings *f, const struct json_value *const *results, size_t n);
 
-// Adds other findings in order.
+// Inserts the findings of `other` in order.
 void findings_merge(struct findings *f, const struct findings *other);
 
-// The member "findings".
+// Writes the member "findings".
 void findings_json(struct json *j, const struct findings *f);
 
 // Input of the rules.
 struct findings_input {
-    const struct findings_stat *stat; // all unknown where only results are judged
+    const struct findings_stat *stat; // all unknown if only results are judged
     const struct json_value *const *results;
     size_t n_results;
 };
 
-// A rule: false, or true with the sentence, and the advice if there is one. Those of results are in findings_results.c.
+// A rule. Returns whether its condition holds; if so, the text and the advice, if any, are appended
+// to *f. Rules about results are in findings_results.c.
 typedef bool findings_rule(const struct findings_input *in, struct findings_item *f);
 findings_rule findings_faster_allocator, findings_fastest_uses_more, findings_none_faster,
     findings_leanest, findings_fragmentation, findings_below_live, findings_below_live_cleared,
     findings_below_live_agrees, findings_recorded_more, findings_recorded_more_unmapped,
     findings_kept, findings_calls_matter, findings_calls_hardly_matter;
 
-// Appends to the sentence, and to the advice.
+// Append to the text or to the advice.
 void findings_say(struct findings_item *f, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void findings_advise(struct findings_item *f, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-// "3.2 %", "45 %"; into `text`, which is returned.
+// Formats a share as "3.2 %" or "45 %" into `text`, and returns it.
 char *findings_percent(char text[32], double share);
 
 #endif

@@ -1,4 +1,4 @@
-// Findings about replays: which allocator, and what its memory means.
+// Findings about replays: which allocator to choose, and what its memory figures mean.
 #include "report/findings.h"
 
 #include "cli/human.h"
@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAME_TIME     0.02 // a difference in wall time below this is not worth a change
-#define MORE_MEMORY   1.1  // of the first allocator's peak RSS: more is not recommended
+#define SAME_TIME     0.02 // smaller differences in wall time are ignored
+#define MORE_MEMORY   1.1  // limit of a recommendation: peak RSS over that of the first allocator
 #define FRAGMENTATION 1.25 // peak RSS over peak live bytes
-#define BELOW         0.95 // the same
-#define KEPT_SHARE    0.5  // of the peak RSS, after all blocks are freed
+#define BELOW         0.95 // peak RSS over peak live bytes
+#define KEPT_SHARE    0.5  // of the peak RSS, after all blocks have been freed
 #define CALLS_SHARE   0.05 // of the program's CPU time
 
 enum { NAME_BYTES = 160 };
@@ -41,7 +41,7 @@ static const struct json_value *interval_of(const struct json_value *result)
     return json_value_length(ci) == 2 ? ci : NULL;
 }
 
-// Without an interval nothing can be said about a difference.
+// A difference without an interval is not reported.
 static bool has_intervals(const struct findings_input *in)
 {
     for (size_t i = 1; i < in->n_results; i++) {
@@ -65,7 +65,8 @@ static bool is_lean(const struct findings_input *in, const struct json_value *re
            MORE_MEMORY * figure(in->results[0], "peak_rss_bytes");
 }
 
-// The fastest of the allocators that are faster than the first one, or of the lean ones among them; NULL: none.
+// The fastest allocator that is faster than the first one; if `lean`, of those with at most
+// MORE_MEMORY of its peak RSS. NULL if there is no such allocator.
 static const struct json_value *fastest(const struct findings_input *in, bool lean)
 {
     const struct json_value *best = NULL;
@@ -137,7 +138,7 @@ bool findings_leanest(const struct findings_input *in, struct findings_item *f)
     return true;
 }
 
-// Which results a sentence lists.
+// Selects the results that a sentence lists.
 typedef bool condition(const struct json_value *result);
 
 static bool is_fragmented(const struct json_value *r)
@@ -170,7 +171,7 @@ static const struct json_value *first_that(const struct findings_input *in, cond
     return NULL;
 }
 
-// "glibc 1.40, jemalloc 1.30": the values of those results.
+// Appends the selected results: "glibc 1.40, jemalloc 1.30".
 static void say_each(const struct findings_input *in, struct findings_item *f, condition *is_listed,
                      void (*say)(struct findings_item *f, const struct json_value *result))
 {
@@ -240,13 +241,14 @@ bool findings_below_live_cleared(const struct findings_input *in, struct finding
     return true;
 }
 
-// The recorded program's heap shows whether the replay's assumption about written pages is right.
+// The result has both figures: RSS below the live bytes, and the heap of the recorded program.
 static bool shows_recorded(const struct json_value *r)
 {
     return is_below(r) && !isnan(figure(r, "fidelity.rss.recorded_peak_bytes"));
 }
 
-// The result that shows it, if the recorded program held more, or else not; NULL: none, or not known.
+// The first result with a recorded heap, if that heap was at least BELOW of the live bytes (`more`)
+// or was not (!`more`). NULL if there is no such result.
 static const struct json_value *recorded(const struct findings_input *in, bool more)
 {
     const struct json_value *r = first_that(in, shows_recorded);
@@ -314,7 +316,7 @@ static bool knows_program(const struct json_value *r)
     return !isnan(figure(r, "fidelity.program.calls_share"));
 }
 
-// The calls' share of the program's CPU time, where the recording knows that.
+// Uses the lower bound of the time of the calls.
 bool findings_calls_matter(const struct findings_input *in, struct findings_item *f)
 {
     const struct json_value *r = first_that(in, knows_program);
@@ -330,7 +332,7 @@ bool findings_calls_matter(const struct findings_input *in, struct findings_item
     return true;
 }
 
-// A replay has no upper bound: there, caches are warm.
+// Uses the upper bound, which only the recording has: in a replay the caches are warm.
 bool findings_calls_hardly_matter(const struct findings_input *in, struct findings_item *f)
 {
     const struct json_value *r = first_that(in, knows_program);

@@ -35,7 +35,7 @@ static void set_frame(struct findings_stat_site *s, const char *function, const 
     s->has_frame = true;
 }
 
-// Adds a process to those with `text`, which is NULL in a process that is not one of them.
+// Counts the process if `text` is not NULL.
 static void count_process(struct findings_stat_process *p, uint64_t pid, const char *exe,
                           const char *text)
 {
@@ -45,7 +45,7 @@ static void count_process(struct findings_stat_process *p, uint64_t pid, const c
         *p = (struct findings_stat_process){1, pid, exe, text};
 }
 
-// A block occupies up to 16 bytes more of glibc's malloc than was requested.
+// A block occupies up to 16 bytes more in glibc's malloc than were requested.
 static void find_unexplained(struct findings_stat *f, uint64_t pid, const char *exe,
                              double in_use_bytes, double live_bytes, double live_blocks)
 {
@@ -58,7 +58,8 @@ static void find_unexplained(struct findings_stat *f, uint64_t pid, const char *
     f->in_use_bytes = in_use_bytes;
 }
 
-// The frame of a site: of the first SITES_JSON_FUNCTIONS functions the first outside of libraries.
+// Finds the first function outside of libraries among the first SITES_JSON_FUNCTIONS of the stack,
+// or else the innermost one.
 static void find_frame(struct findings_stat_site *to, const struct file_stat *s, uint32_t number)
 {
     const struct workload_site *site = sites_json_frames(&s->sites, number);

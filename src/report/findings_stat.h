@@ -1,4 +1,5 @@
-// What the findings need of a recording, from a file that was counted or from the JSON of `stat`.
+// Input of the findings about a recording. It is filled from a counted file or from the JSON of
+// `stat`.
 #ifndef HEAPTAPE_REPORT_FINDINGS_STAT_H
 #define HEAPTAPE_REPORT_FINDINGS_STAT_H
 
@@ -12,12 +13,13 @@ enum {
     FINDINGS_STAT_GROWTHS = 2,
 };
 
-// A size class; max_bytes is NAN for the last class.
+// Size class; max_bytes is NAN for the last one.
 struct findings_stat_size {
     double max_bytes, count, bytes, peak_blocks, peak_bytes;
 };
 
-// A call site by its first frame outside of libraries, or else by its innermost frame. NAN: unknown.
+// A call site, named by its first frame outside of libraries, or else by its innermost frame.
+// Unknown values are NAN.
 struct findings_stat_site {
     bool has_frame;
     char frame[FINDINGS_STAT_FRAME_BYTES]; // "render (server.cpp:44)"
@@ -28,11 +30,11 @@ struct findings_stat_site {
 #undef HT_X
 };
 
-// The first of n processes of a kind. Texts are borrowed from the file or the JSON and may be NULL.
+// The first of n processes. Texts are borrowed from the file or the JSON and may be NULL.
 struct findings_stat_process {
     size_t n;
     uint64_t pid;
-    const char *exe, *text; // text: why or by which object
+    const char *exe, *text; // text: the reason or the object
 };
 
 struct findings_stat {
@@ -50,18 +52,18 @@ struct findings_stat {
     size_t n_growing;
     struct findings_stat_site first[SITES_JSON_LIST_COUNT]; // the first site of each list
     struct findings_stat_process turned_off, own_malloc, deepbound;
-    // The process whose malloc had most bytes in use that no recorded block explains.
+    // The process whose malloc had the most bytes in use that recorded blocks do not explain.
     struct findings_stat_process unexplained;
     double unexplained_bytes, in_use_bytes;
-    struct findings_stat_process unrecorded; // the first in the list; exe is its name
-    double covered_bytes,
-        short_stack_bytes;          // allocated: of all stacks, of those that end too early
-    const char *short_stack_object; // where most of these end; NULL: unknown
+    struct findings_stat_process unrecorded; // the first in the list; `exe` is its name
+    double covered_bytes;                    // allocated bytes of all stacks
+    double short_stack_bytes;                // allocated bytes of stacks that end too early
+    const char *short_stack_object;          // where most of these stacks end; NULL: unknown
 };
 
 void findings_stat_of_file(struct findings_stat *f, const struct file_stat *s);
 
-// `stat` is an object of `stat --json`; NULL: all is unknown.
+// `stat` is an object of `stat --json`, or NULL: all values become unknown.
 void findings_stat_of_json(struct findings_stat *f, const struct json_value *stat);
 
 #endif

@@ -1,4 +1,4 @@
-// Limits on what may grow from one recording to another, as `diff --fail-on` has them.
+// Limits of `diff --fail-on`.
 #ifndef HEAPTAPE_REPORT_GATE_H
 #define HEAPTAPE_REPORT_GATE_H
 
@@ -7,7 +7,8 @@
 
 #include <regex.h>
 
-// Figures of two whole recordings or of call sites: X(name, member of struct sites_diff_side, is in bytes, label).
+// Figures of a recording or of call sites: X(name, member of struct sites_diff_side, whether it is
+// in bytes, label).
 #define GATE_METRICS(X)                                                                            \
     X(peak_live, peak_bytes, true, "live at peak")                                                 \
     X(end_live, end_bytes, true, "live at end")                                                    \
@@ -28,27 +29,29 @@ struct gate_metric_info {
 
 extern const struct gate_metric_info gate_metrics[GATE_METRIC_COUNT];
 
-// One --fail-on.
+// One argument of --fail-on.
 struct gate {
     const char *text; // borrowed
     enum gate_metric metric;
-    bool is_share, is_growth; // the limit is a share of a; an increase, else the value of b itself
+    // is_share: `limit` is a share of a. is_growth: it limits b - a, else b.
+    bool is_share, is_growth;
     double limit;
     bool has_sites;
-    regex_t sites; // functions whose call sites are added up
-    // After gate_check:
+    regex_t sites; // pattern of the functions whose call sites are summed
+    // Set by gate_check.
     uint64_t a, b;
     bool failed;
 };
 
-// Parses "[site:REGEX:]METRIC>[+]NUMBER[%|B|KiB|MiB|GiB]"; a share needs the "+". 0 or -EINVAL with the text set. To be
-// released after 0.
+// Parses "[site:REGEX:]METRIC>[+]NUMBER[%|B|KiB|MiB|GiB]"; a percentage needs the "+". Returns 0,
+// after which *g has to be released, or -EINVAL with the text set.
 int gate_parse(struct gate *g, const char *text, struct err *e);
 void gate_release(struct gate *g);
 
 uint64_t gate_value(const struct sites_diff_side *s, enum gate_metric metric);
 
-// Does b exceed the limit? `totals` are the whole recordings'. Without a site that matches, both are 0.
+// Sets a, b and `failed`. `totals` are those of the whole recordings. If no call site matches, a
+// and b are 0.
 void gate_check(struct gate *g, const struct sites_diff_side totals[2],
                 const struct sites_diff *sites);
 

@@ -61,7 +61,7 @@ uint32_t *profile_order(const struct by_site *b, enum profile_weight weight, siz
     return order;
 }
 
-// A semicolon parts functions and a line ends a stack.
+// Replaces ';' and line feeds, which separate functions and stacks.
 static int put_name(struct buf *to, const char *name)
 {
     int rc = 0;

@@ -1,5 +1,5 @@
-// profile.proto by hand: a message is a sequence of fields, each a varint of number and wire type (0 varint, 2 length and
-// bytes).
+// An encoder of profile.proto. A message is a sequence of fields; each field begins with a varint
+// of its number and wire type (0: varint, 2: length and bytes).
 #include "base/map.h"
 #include "base/printable.h"
 #include "base/seed.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
-// Numbers of the fields used, by message.
+// Field numbers, by message.
 enum {
     PROFILE_SAMPLE_TYPE = 1,
     PROFILE_SAMPLE = 2,
@@ -40,10 +40,11 @@ struct writer {
     struct buf *to;
     const struct workload_sites *sites;
     struct symbols *symbols;
-    struct map strings; // hash of the text → number + 1; a number's text is asked again
+    // hash of a text → number + 1; texts with the same hash follow at the next free keys
+    struct map strings;
     const char **texts; // by number; borrowed
     size_t n_texts, texts_capacity;
-    struct map functions; // name and file as numbers → id
+    struct map functions; // numbers of name and file → id
     struct map locations; // address → id
     int rc;
 };
@@ -70,18 +71,18 @@ static void put_bytes(struct writer *w, struct buf *to, unsigned field, const vo
         w->rc = -ENOMEM;
 }
 
-// Puts the message and empties it.
+// Appends the message and clears it.
 static void put_message(struct writer *w, unsigned field, struct buf *message)
 {
     put_bytes(w, w->to, field, message->data, message->size);
     message->size = 0;
 }
 
-// The number of a text, which stands in the table of strings from now on. Number 0 is "".
+// Returns the number of a text in the string table, and adds the text if it is new. Number 0 is "".
 static uint64_t string(struct writer *w, const char *text)
 {
     uint64_t hash = XXH3_64bits_withSeed(text, strlen(text), seed_random()), found;
-    // One after the other, where two texts have the same hash.
+    // Probes the next keys if two texts have the same hash.
     while ((found = map_get(&w->strings, hash)) && strcmp(w->texts[found - 1], text) != 0)
         hash++;
     if (found)

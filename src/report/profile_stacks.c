@@ -13,7 +13,8 @@ void profile_stacks_release(struct profile_stacks *t)
     *t = (struct profile_stacks){0};
 }
 
-// The first of an address's frames, which stand one after the other, the innermost first. -ENOMEM.
+// Returns the number of the first frame of an address, or -ENOMEM. Its *n frames are consecutive,
+// the innermost first.
 static int64_t frames_of(struct profile_stacks *t, struct symbols *symbols,
                          const struct workload_frame *f, size_t *n)
 {
@@ -45,7 +46,7 @@ static int push(struct profile_stacks *t, uint32_t *stack, uint32_t frame)
     return 0;
 }
 
-// Bytes of which no stack is known have a frame that says so.
+// The frame "(unknown)" of bytes without a stack.
 static int64_t unknown_frame(struct profile_stacks *t)
 {
     uint64_t first = map_get(&t->by_address, 0);

@@ -23,7 +23,8 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-// The innermost function of the program; of a stack that does not reach it, the innermost one. NULL: not known.
+// The innermost function of the program on the stack, or the innermost function if the stack does
+// not reach the program. NULL if unknown.
 static const struct symbol *own_function(const struct file_stat *s, uint32_t number)
 {
     static struct symbol first;
@@ -62,7 +63,7 @@ static void add_totals(struct sites_diff_side *to, const struct by_site_totals *
     to->calls += t->calls;
 }
 
-// One row for each stack; rows of the same place are joined when they are sorted.
+// Adds a row for each stack. sites_diff_match joins rows of the same place.
 int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *s)
 {
     for (uint32_t i = 0; s->symbols && i < s->by_site.n_sites; i++) {
@@ -71,7 +72,7 @@ int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *
         struct sites_diff_row *r;
         if (!t->calls && !t->peak_blocks && !t->live_blocks)
             continue;
-        // An address outside of objects is another one in each run.
+        // An address outside of all objects differs from run to run.
         bool is_place = own && (own->known || own->module[0]);
         r = is_place ? add_row(d, side, own->function,
                                base_name(own->file[0] ? own->file : own->module), own->line)
@@ -89,7 +90,7 @@ static const struct sites_diff_side *side_of(const struct sites_diff_row *r)
     return &r->sides[!r->sides[0].found];
 }
 
-// By function and file, then by side, then by line.
+// Orders by function and file, then by side, then by line.
 static int by_place(const void *x, const void *y)
 {
     const struct sites_diff_row *a = x, *b = y;
@@ -114,7 +115,7 @@ static bool same_function(const struct sites_diff_row *a, const struct sites_dif
     return strcmp(a->function, b->function) == 0 && strcmp(a->file, b->file) == 0;
 }
 
-// Joins row `from` into `to`, and empties it.
+// Adds row `from` to `to` and clears `from`.
 static void absorb(struct sites_diff_row *to, struct sites_diff_row *from)
 {
     for (unsigned side = 0; side < 2; side++) {
@@ -136,7 +137,7 @@ static void drop_empty(struct sites_diff *d)
     d->n = n;
 }
 
-// Rows of one place of one side are one.
+// Joins the rows of one side that have the same place.
 static void join_places(struct sites_diff *d)
 {
     for (size_t i = 0, next; i < d->n; i = next) {
@@ -146,8 +147,8 @@ static void join_places(struct sites_diff *d)
     drop_empty(d);
 }
 
-// Of one function the rows of side a come first, from `from` to `middle`, those of side b follow, up to `end`: first those of
-// the same line, then the others in order.
+// Matches the rows of one function: side a is [from, middle), side b is [middle, end). The first
+// round matches equal lines, the second the rest in order.
 static void match_function(struct sites_diff_row *rows, size_t from, size_t middle, size_t end)
 {
     for (unsigned round = 0; round < 2; round++) {

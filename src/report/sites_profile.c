@@ -7,14 +7,14 @@
 
 enum { MAX_SITES = 1000, PARTS_A_SITE = 8 };
 
-// The sites that are listed, in the order of their numbers; the others are added up.
+// The listed sites by ascending number. All others are summed.
 struct chosen {
     const struct sites_json *of;
     const struct by_site *totals;
     struct profile_stacks stacks;
     uint32_t *sites; // numbers
     size_t n;
-    uint32_t *index; // of the number in sites, + 1
+    uint32_t *index; // site number → place in `sites` + 1
 };
 
 static const enum profile_weight weights[] = {PROFILE_PEAK, PROFILE_LIVE, PROFILE_BYTES,
@@ -34,7 +34,7 @@ static int by_score(const void *a, const void *b)
                                  : (x->number > y->number) - (x->number < y->number);
 }
 
-// A site matters as much as its greatest share of any weight.
+// Scores a site by its largest share of any weight.
 static void score(const struct by_site *b, struct scored *all)
 {
     double sums[WEIGHTS] = {0};
@@ -60,7 +60,7 @@ static void chosen_release(struct chosen *c)
     free(c->index);
 }
 
-// The heaviest sites, up to `max`. 0 or -ENOMEM.
+// Selects the `max` sites with the highest score. Returns 0 or -ENOMEM.
 static int choose(struct chosen *c, const struct sites_json *n, size_t max)
 {
     struct scored *all = calloc(n->totals->n_sites + 1, sizeof *all);
@@ -95,7 +95,7 @@ static void put_frames(struct json *j, const struct profile_stacks *t)
     json_end_array(j);
 }
 
-// Each figure that a site has is a column.
+// Columns of the sites.
 static const struct {
     const char *key;
     size_t offset;
@@ -117,7 +117,7 @@ static uint64_t column_of(const struct by_site_totals *t, size_t column)
     return v;
 }
 
-// The last item of each column is that of all sites that are not listed.
+// Each column ends with the sum over the sites that are not listed.
 static void put_totals(struct json *j, const struct chosen *c)
 {
     json_put_array(j, "stacks");
@@ -143,7 +143,7 @@ static void put_totals(struct json *j, const struct chosen *c)
 enum flow { FLOW_LIVE, FLOW_BYTES, FLOW_CALLS, FLOWS };
 static const char *const flow_keys[FLOWS] = {"live_bytes", "allocated_bytes", "allocs"};
 
-// What a site had at the start of bin `bin`, or with bin == n_bins at the end.
+// The value of a site at the start of a bin, or at the end of the run for bin == n_bins.
 static uint64_t flow_at(const struct by_site *b, enum flow flow, size_t site, size_t bin)
 {
     const struct by_site_totals *t = &b->sites[site];
@@ -166,7 +166,7 @@ static uint64_t flow_of(const struct chosen *c, enum flow flow, size_t i, size_t
     return others;
 }
 
-// The changes from cut to cut: most are 0 and short.
+// Writes differences between bins: most of them are 0 and therefore short.
 static void put_flows(struct json *j, const struct chosen *c)
 {
     json_put_object(j, "flow");

@@ -1,8 +1,8 @@
-// THE table of the figures of `stat`: the numbers that describe a whole recording or one of its processes.
+// The table of the figures of `stat`: the numbers that describe a recording or one of its processes.
 //
-// A new figure is one row here and one line in stat_figures.c that computes it. The text of `stat`, its JSON and the
-// schema, the findings, `report --diff` and the page derive from the row. Lists (sizes, lifetimes, threads, call sites)
-// are no figures: usage_json.c and sites_json.c write them.
+// A new figure is one row here and one line in stat_figures.c that computes it. The text, JSON and
+// schema of `stat`, the findings, `report --diff` and the HTML report are derived from the row.
+// Lists (sizes, lifetimes, threads, call sites) are written by usage_json.c and sites_json.c.
 #ifndef HEAPTAPE_REPORT_STAT_FIGURES_H
 #define HEAPTAPE_REPORT_STAT_FIGURES_H
 
@@ -11,8 +11,8 @@
 #include "replay/figures.h"
 #include "report/json/json_value.h"
 
-// Where the JSON has figures: X(group, keys of the object that holds them, each followed by a dot). stat_json.c,
-// usage_json.c and sites_json.c write each group at its place.
+// Groups of figures: X(group, keys of the JSON object that holds them, each followed by a dot).
+// stat_json.c, usage_json.c and sites_json.c write each group at its place.
 // clang-format off
 #define STAT_FIGURES_GROUPS(X) \
     X(EVENTS, "") \
@@ -50,11 +50,11 @@
 //   name     member of union stat_figures
 //   key      in the JSON object of its group
 //   unit     COUNT, BYTES, NS, RATIO
-//   form     INTEGER; OPTIONAL: an integer that is left out of the JSON when it is unknown; NUMBER: a floating-point
-//            number; NULLABLE: a number that is null when it is unknown
+//   form     INTEGER; OPTIONAL: an integer that the JSON omits if unknown; NUMBER: a floating-point
+//            number; NULLABLE: a number that is null in the JSON if unknown
 //   group    of STAT_FIGURES_GROUPS
-//   shown    beside text and JSON: DIFF (report --diff), PAGE (table of totals in the HTML report)
-//   when     the text shows the figure if this figure is not 0; ALWAYS
+//   shown    besides text and JSON: DIFF (report --diff), PAGE (table of totals in the HTML report)
+//   when     a figure: the text omits this row if that figure is 0. ALWAYS: no condition
 //   better   for DIFF: LESS, NEITHER
 //   label    in report --diff and the HTML report
 //   text     label in the text of `stat`; NULL: not shown there
@@ -283,8 +283,8 @@ struct stat_figures_info {
 
 extern const struct stat_figures_info stat_figures_infos[STAT_FIGURES];
 
-// The figures of a file or of a process. `integers` and `numbers` overlap the members: a figure of the form INTEGER or
-// OPTIONAL is an integer, any other a number. Unknown: STAT_FIGURES_UNKNOWN, NAN.
+// The figures of a file or of a process. `integers` overlaps the members of the forms INTEGER and
+// OPTIONAL, `numbers` the others. Unknown values are STAT_FIGURES_UNKNOWN or NAN.
 #define STAT_FIGURES_UNKNOWN UINT64_MAX
 union stat_figures {
     struct {
@@ -301,19 +301,19 @@ union stat_figures {
     double numbers[STAT_FIGURES];
 };
 
-// The figures of a file, of a process in it, and of an object of `stat --json`. Figures that were not counted are
-// unknown.
+// Compute the figures of a file or a process, or read them from an object of `stat --json`. Figures
+// that were not counted become unknown.
 void stat_figures_of_file(union stat_figures *f, const struct file_stat *s);
 void stat_figures_of_summary(union stat_figures *f, const struct workload_summary *s);
 void stat_figures_of_json(union stat_figures *f, const struct json_value *stat);
 
-// A figure by its number, NAN if it is unknown.
+// Returns the value of a figure by its number, NAN if unknown.
 double stat_figures_value(const union stat_figures *f, unsigned figure);
 
 // Writes the members of a group into the open object.
 void stat_figures_put(struct json *j, const union stat_figures *f, enum stat_figures_group group);
 
-// Where the JSON of `stat` has the figure: "peak.bytes".
+// Writes the path of the figure in the JSON of `stat`, such as "peak.bytes", and returns it.
 enum { STAT_FIGURES_PATH_BYTES = 80 };
 char *stat_figures_path(unsigned figure, char path[STAT_FIGURES_PATH_BYTES]);
 
