@@ -85,6 +85,27 @@ static void test_an_unused_batch_is_released(void **state)
     assert_int_equal(pools[0].n, 0);
 }
 
+// The queue of batches does not grow as long as other threads take them.
+static void test_the_queue_stays_short(void **state)
+{
+    (void)state;
+    struct slot_table_batch *batch;
+    uint32_t entry;
+    for (unsigned i = 0; i < 2000; i++) {
+        assert_int_equal(slot_table_allocate_fresh(&table, &pools[0], &entry), 0);
+        assert_int_equal(slot_table_free(&pools[0], entry), 0);
+        assert_int_equal(slot_table_share(&table, &pools[0], 0, i), 0);
+        if (i >= 3) {
+            slot_table_pool_release(&pools[1]);
+            assert_int_equal(slot_table_allocate(&table, &pools[1], &entry, &batch), 0);
+            assert_int_equal(batch->position, i - 3);
+            free(batch);
+        }
+    }
+    assert_int_equal(table.n - table.first, 3);
+    assert_true(table.capacity <= 256);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, init, release)
 
 static const struct CMUnitTest tests[] = {
@@ -92,6 +113,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_the_entry_freed_last_is_reused_first),
     TEST(test_surplus_entries_are_shared),
     TEST(test_an_unused_batch_is_released),
+    TEST(test_the_queue_stays_short),
 };
 
 UNIT_MAIN(tests)
