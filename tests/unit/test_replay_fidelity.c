@@ -120,12 +120,13 @@ static void test_mappings(void **state)
     struct err e = {0};
     size_t n;
     const struct workload_sample samples[] = {{.stamp = 5, .anon_bytes = 9000},
-                                              {.stamp = 30, .anon_bytes = 7000}};
+                                              {.stamp = 30, .anon_bytes = 7000},
+                                              {.stamp = 50, .anon_bytes = 7000}};
     must(plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 64 << 20}, &e));
-    must(plan_set_samples(p, samples, 2, &e));
+    must(plan_set_samples(p, samples, 3, &e));
     put(p, 0,
         (struct workload_op){
-            .kind = HT_MMAP, .size = 4096, .text = "rw-p anonymous", .text_bytes = 14, .stamp = 1},
+            .kind = HT_MMAP, .size = 12288, .text = "rw-p anonymous", .text_bytes = 14, .stamp = 1},
         &e);
     put(p, 0,
         (struct workload_op){
@@ -133,10 +134,12 @@ static void test_mappings(void **state)
         &e);
     put(p, 0, (struct workload_op){.kind = HT_MALLOC, .size = 7, .stamp = 20}, &e);
     put(p, 0, (struct workload_op){.kind = HT_MUNMAP, .size = 4096, .stamp = 21}, &e);
+    put(p, 0, (struct workload_op){.kind = HT_MUNMAP, .size = 1 << 20, .stamp = 41}, &e);
     must(plan_finish(p, &e));
     const struct plan_recorded_sample *r = plan_recorded_samples(p, &n);
-    assert_true(n == 2 && r[0].mapped_bytes == 4096 && r[0].event == 0);
-    assert_true(r[1].mapped_bytes == 0 && r[1].event == 1 && r[1].live_bytes == 7);
+    assert_true(n == 3 && r[0].mapped_bytes == 12288 && r[0].event == 0);
+    assert_true(r[1].mapped_bytes == 8192 && r[2].mapped_bytes == 0 && r[1].event == 1 &&
+                r[1].live_bytes == 7);
     plan_free(p);
 }
 
@@ -171,6 +174,28 @@ static void test_the_same_allocator(void **state)
     assert_false(fidelity_same_allocator(NULL, "/b/libx.so"));
 }
 
+static void test_few_samples_are_not_compared(void **state)
+{
+    (void)state;
+    for (size_t n = 4; n <= 5; n++) {
+        struct workload_sample samples[5];
+        for (size_t i = 0; i < n; i++)
+            samples[i] =
+                (struct workload_sample){.stamp = 10000 * i, .anon_bytes = 1000 * i * BLOCK};
+        struct plan *p = make_plan(n, samples);
+        struct replay_run run = {.library = (char[]){"/a/libx.so"}};
+        struct replay_result result = {.runs = &run, .n_runs = 1};
+        const struct replay_session s = {
+            .plan = p, .has_samples = true, .recorded_allocator = run.library};
+        struct fidelity f = fidelity_of(&s, &result);
+        assert_int_equal(f.memory.samples, n);
+        assert_true((f.missing_reason == NULL) == (n == 5));
+        if (f.missing_reason)
+            assert_non_null(strstr(f.missing_reason, "too few samples"));
+        plan_free(p);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_the_live_curve),
     cmocka_unit_test(test_memory),
@@ -178,6 +203,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_overlap),
     cmocka_unit_test(test_a_program_that_does_not_use_what_it_has),
     cmocka_unit_test(test_the_same_allocator),
+    cmocka_unit_test(test_few_samples_are_not_compared),
 };
 
 UNIT_MAIN(tests)
