@@ -11,7 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SPIN_NS = 3000 }; // less than a sleep and a wake-up, about 5 µs
+enum {
+    SPIN_NS = 3000, // less than a sleep and a wake-up, about 5 µs
+    OUTLIER_NS = 10000,
+};
 
 // The memory shared with the player.
 struct shared {
@@ -176,25 +179,14 @@ static void find_means(struct replay_run *run)
     run->figures.mean_live_bytes = events > 0 ? live / events : 0;
 }
 
-// Returns the limit above which a call counts as an outlier. Interrupts and other programs delay
-// calls; one delay of some milliseconds would dominate the mean of a million calls. Of fewer than
-// 100 calls, the longest may be an outlier.
-static uint64_t outlier_ticks(const struct histogram *h, double ns_per_tick)
-{
-    enum { TIMES = 10, LEAST_NS = 10000 };
-    double count = (double)h->count, share = 0.99 * count <= count - 1 ? 0.99 : (count - 1) / count;
-    uint64_t limit = TIMES * histogram_quantile(h, share),
-             least = (uint64_t)(LEAST_NS / ns_per_tick);
-    return limit > least ? limit : least;
-}
-
 static void fill_call(struct replay_call *c, const struct histogram *h)
 {
     double ns_per_tick = 1e9 / (double)ticks_per_second();
     c->count = h->count;
     if (!h->count)
         return;
-    c->mean_ns = histogram_mean_up_to(h, outlier_ticks(h, ns_per_tick), &c->outliers) * ns_per_tick;
+    uint64_t limit = histogram_outlier_limit(h, (uint64_t)(OUTLIER_NS / ns_per_tick));
+    c->mean_ns = histogram_mean_up_to(h, limit, &c->outliers) * ns_per_tick;
     c->p50_ns = (double)histogram_quantile(h, 0.5) * ns_per_tick;
     c->p99_ns = (double)histogram_quantile(h, 0.99) * ns_per_tick;
     c->p999_ns = (double)histogram_quantile(h, 0.999) * ns_per_tick;

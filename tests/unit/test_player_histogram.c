@@ -84,6 +84,20 @@ static void test_mean_up_to_a_limit_counts_the_others(void **state)
     assert_true(histogram_mean_up_to(&(struct histogram){0}, 10, &outliers) == 0);
 }
 
+static void test_outliers_are_ten_times_the_99th_percentile(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 49; i++)
+        histogram_add(&h, 20);
+    histogram_add(&h, 100000);
+    assert_int_equal(histogram_outlier_limit(&h, 0), 200);
+    assert_int_equal(histogram_outlier_limit(&h, 300), 300);
+    for (unsigned i = 0; i < 150; i++)
+        histogram_add(&h, i < 149 ? 50 : 9999);
+    // 200 values, of which two are far above the 198th.
+    assert_int_equal(histogram_outlier_limit(&h, 0), 500);
+}
+
 static void test_merge_is_as_if_added_to_one(void **state)
 {
     (void)state;
@@ -110,6 +124,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_quantiles_of_large_numbers_are_within_1_6_percent, empty),
     cmocka_unit_test_setup(test_trimmed_mean_leaves_out_the_highest, empty),
     cmocka_unit_test_setup(test_mean_up_to_a_limit_counts_the_others, empty),
+    cmocka_unit_test_setup(test_outliers_are_ten_times_the_99th_percentile, empty),
     cmocka_unit_test_setup(test_merge_is_as_if_added_to_one, empty),
     cmocka_unit_test_setup(test_an_empty_one_says_0, empty),
 };

@@ -38,6 +38,14 @@ uint64_t histogram_quantile(const struct histogram *h, double share)
     return h->max;
 }
 
+uint64_t histogram_outlier_limit(const struct histogram *h, uint64_t min)
+{
+    enum { TIMES = 10 };
+    double count = (double)h->count, share = 0.99 * count <= count - 1 ? 0.99 : (count - 1) / count;
+    uint64_t limit = TIMES * histogram_quantile(h, share);
+    return limit > min ? limit : min;
+}
+
 double histogram_mean_up_to(const struct histogram *h, uint64_t limit, uint64_t *outliers)
 {
     unsigned last = histogram_bucket(limit);

@@ -47,6 +47,12 @@ uint64_t histogram_quantile(const struct histogram *h, double share);
 // outliers by interrupts and other programs. An empty histogram yields 0.
 double histogram_trimmed_mean(const struct histogram *h, double share);
 
+// Returns the limit above which a value counts as an outlier: `min`, or ten times the 99th
+// percentile if that is more. Of fewer than 100 values, the largest does not count for the
+// percentile. Interrupts and other programs delay calls; one delay of some milliseconds would
+// dominate the mean of a million calls.
+uint64_t histogram_outlier_limit(const struct histogram *h, uint64_t min);
+
 // Returns the mean of the values up to `limit`, and in *outliers the number of values above, both
 // to the accuracy of a bucket. Exact if no value is above. An empty histogram yields 0.
 double histogram_mean_up_to(const struct histogram *h, uint64_t limit, uint64_t *outliers);
