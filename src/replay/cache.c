@@ -14,7 +14,7 @@
 
 static const char suffix[] = ".htp";
 
-static bool is_ours(const struct stat *st)
+static bool is_private(const struct stat *st)
 {
     return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
@@ -36,7 +36,7 @@ static char *find_folder(void)
     // Access rights according to the XDG Base Directory Specification.
     if (folder && mkdir(folder, 0700) < 0 && errno == ENOENT && mkdir(parent, 0700) == 0)
         mkdir(folder, 0700);
-    if (folder && (lstat(folder, &st) < 0 || !S_ISDIR(st.st_mode) || !is_ours(&st))) {
+    if (folder && (lstat(folder, &st) < 0 || !S_ISDIR(st.st_mode) || !is_private(&st))) {
         free(folder);
         folder = NULL;
     }
@@ -90,7 +90,7 @@ void cache_release(struct cache *c)
 
 // Sets the key and path of the plan for these settings. They depend on the executable, because
 // another build may make another plan or use another layout.
-static bool locate(struct cache *c, const struct plan_settings *s)
+static bool set_plan_path(struct cache *c, const struct plan_settings *s)
 {
     struct stat heaptape;
     if (!c->folder || stat("/proc/self/exe", &heaptape) < 0)
@@ -120,12 +120,12 @@ static bool locate(struct cache *c, const struct plan_settings *s)
 bool cache_load(struct cache *c, struct plan **p, const char *name, const struct plan_settings *s)
 {
     struct stat st;
-    if (!locate(c, s))
+    if (!set_plan_path(c, s))
         return false;
     int fd = open(c->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return false;
-    int rc = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && is_ours(&st) ? 0 : -EPERM;
+    int rc = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && is_private(&st) ? 0 : -EPERM;
     if (rc == 0)
         rc = plan_load(p, name, s, &c->key, fd, NULL);
     if (rc == 0)

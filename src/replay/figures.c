@@ -47,7 +47,7 @@ const char *figure_better_name(enum figure_better better)
     return names[better];
 }
 
-void figures_take(union figures *f, const struct results_figures *measured)
+void figures_set_measured(union figures *f, const struct results_figures *measured)
 {
     const uint64_t values[FIGURES] = {
 #define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning)             \

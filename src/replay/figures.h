@@ -76,7 +76,7 @@ union figures {
 };
 
 // Sets the figures that the player measured, and all others to NAN.
-void figures_take(union figures *f, const struct results_figures *measured);
+void figures_set_measured(union figures *f, const struct results_figures *measured);
 
 // Sets the figures of origin PLAN and DERIVED. Requires the player's figures, mean_rss_bytes and
 // mean_live_bytes. Figures without a meaning in this run become NAN.

@@ -88,8 +88,8 @@ static int move_up(int fd)
     return fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, RESULTS_STREAM_FD + 1);
 }
 
-static int start(const char *player, const struct allocator *a, char **environment,
-                 const int fds[LAUNCH_FDS], pid_t *pid)
+static int spawn_player(const char *player, const struct allocator *a, char **environment,
+                        const int fds[LAUNCH_FDS], pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -160,7 +160,7 @@ int launch_player(const char *player, const struct allocator *a, const struct la
         rc = err_set_errno(e, "cannot prepare the player's start");
         goto out;
     }
-    rc = start(player, a, environment, fds, &pid);
+    rc = spawn_player(player, a, environment, fds, &pid);
     if (rc) {
         errno = rc;
         rc = err_set_errno(e, "%s", player);

@@ -30,7 +30,7 @@ char **replay_real_recorded(const struct replay_session *s)
 }
 
 // Returns the value of a line of /proc/PID/status, which is in kB.
-static uint64_t bytes_of(const char *status, const char *name)
+static uint64_t status_bytes(const char *status, const char *name)
 {
     const char *line = strstr(status, name);
     return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : 0;
@@ -43,8 +43,8 @@ static double highest_private(int fd, double so_far)
     char text[4096];
     ssize_t n = fd < 0 ? 0 : pread(fd, text, sizeof text - 1, 0);
     text[n > 0 ? n : 0] = 0;
-    uint64_t high = bytes_of(text, "VmHWM:"),
-             shared = bytes_of(text, "RssFile:") + bytes_of(text, "RssShmem:");
+    uint64_t high = status_bytes(text, "VmHWM:"),
+             shared = status_bytes(text, "RssFile:") + status_bytes(text, "RssShmem:");
     double bytes = high > shared ? (double)(high - shared) : 0;
     return bytes > so_far ? bytes : so_far;
 }
@@ -54,7 +54,8 @@ static double time_ns(const struct timeval *t)
     return (double)t->tv_sec * 1e9 + (double)t->tv_usec * 1e3;
 }
 
-static int start(const struct allocator *a, char *const argv[], char **environment, pid_t *pid)
+static int spawn_program(const struct allocator *a, char *const argv[], char **environment,
+                         pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
@@ -78,7 +79,7 @@ static int run_once(const struct allocator *a, char *const argv[], struct replay
     char **environment = launch_environment(a, "libc.so.6");
     if (!environment)
         return err_set(e, -ENOMEM, "out of memory");
-    int rc = start(a, argv, environment, &pid);
+    int rc = spawn_program(a, argv, environment, &pid);
     launch_environment_free(environment);
     if (rc)
         return err_set(e, -rc, "%s: %s", argv[0], strerror(rc));

@@ -118,9 +118,9 @@ static int stop_streaming(struct streaming *streaming, struct results *r, struct
 }
 
 // Starts the player and waits until it exits. The results are in `shared`.
-static int play(const struct plan *p, const struct allocator *a,
-                const struct replay_run_settings *set, struct shared *shared,
-                struct streaming *streaming, struct err *e)
+static int run_player(const struct plan *p, const struct allocator *a,
+                      const struct replay_run_settings *set, struct shared *shared,
+                      struct streaming *streaming, struct err *e)
 {
     struct launch_outcome s;
     struct watchdog watchdog;
@@ -214,7 +214,7 @@ static int copy_spans(struct replay_run *run, struct results *r, struct err *e)
     return 0;
 }
 
-static int copy_holds(struct replay_run *run, struct results *r, struct err *e)
+static int copy_snapshots(struct replay_run *run, struct results *r, struct err *e)
 {
     size_t bytes = r->snapshot_entries * RESULTS_SNAPSHOTS * sizeof *run->snapshots;
     if (!bytes)
@@ -251,7 +251,7 @@ static int copy_results(struct replay_run *run, const struct plan *p,
         .usable_bytes = r->usable_bytes,
         .checked_blocks = r->checked_blocks,
     };
-    figures_take(&run->figures, &r->figures);
+    figures_set_measured(&run->figures, &r->figures);
     snprintf(run->version, sizeof run->version, "%.*s", RESULTS_VERSION_BYTES - 1, r->version);
     run->library = strndup(r->found_library, RESULTS_PATH_BYTES);
     int rc = run->library ? copy_samples(run, r, e) : err_set(e, -ENOMEM, "out of memory");
@@ -266,7 +266,7 @@ static int copy_results(struct replay_run *run, const struct plan *p,
     if (rc == 0)
         rc = copy_spans(run, r, e);
     if (rc == 0)
-        rc = copy_holds(run, r, e);
+        rc = copy_snapshots(run, r, e);
     return rc == 0 && r->timed ? copy_calls(run, r, e) : rc;
 }
 
@@ -299,7 +299,7 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
         set_task(shared.results, s);
         shared.results->plan_at = plan_file_at(p);
         shared.results->plan_bytes = plan_own_bytes(p);
-        rc = play(p, a, s, &shared, streaming, e);
+        rc = run_player(p, a, s, &shared, streaming, e);
     }
     if (rc == 0)
         rc = copy_results(run, p, s, shared.results, e);
@@ -313,7 +313,7 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
     return rc;
 }
 
-void replay_run_take_memory(struct replay_run *run, struct replay_run *memory)
+void replay_run_move_memory(struct replay_run *run, struct replay_run *memory)
 {
     struct results_sample *samples = run->samples;
     size_t n = run->n_samples;
@@ -347,7 +347,7 @@ int replay_probe(const struct allocator *a, const struct replay_run_settings *s,
     int rc = shared_init(&shared, (const uint64_t[]){0, 0, 0, 0}, e);
     if (rc == 0) {
         shared.results->probe = 1;
-        rc = play(NULL, a, s, &shared, NULL, e);
+        rc = run_player(NULL, a, s, &shared, NULL, e);
     }
     if (rc == 0) {
         snprintf(version, 128, "%.127s", shared.results->version);

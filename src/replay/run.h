@@ -74,7 +74,7 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
 void replay_run_calibrate(void);
 
 // Copies the memory figures of `memory` to `run`, and swaps the samples. Release both.
-void replay_run_take_memory(struct replay_run *run, struct replay_run *memory);
+void replay_run_move_memory(struct replay_run *run, struct replay_run *memory);
 void replay_run_release(struct replay_run *run);
 
 // Loads the allocator into the player without a replay. Returns 0 if it provides malloc, with its

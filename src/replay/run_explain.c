@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 // Returns the first line of the output of the player and its allocator, or "".
-static void first_line(int fd, char *text, size_t size)
+static void read_first_line(int fd, char *text, size_t size)
 {
     ssize_t n = pread(fd, text, size - 1, 0);
     text[n > 0 ? n : 0] = 0;
@@ -23,8 +23,8 @@ static void first_line(int fd, char *text, size_t size)
 enum { WHERE_BYTES = 80, THREADS_BYTES = 400 };
 
 // Describes the op at a position of the plan.
-static void where(const struct run_explained *w, uint32_t thread, uint64_t position,
-                  char text[WHERE_BYTES])
+static void describe_place(const struct run_explained *w, uint32_t thread, uint64_t position,
+                           char text[WHERE_BYTES])
 {
     uint64_t op = UINT64_MAX;
     text[0] = 0;
@@ -56,8 +56,8 @@ static int explain_unusable(const struct run_explained *w, const struct allocato
     unsigned long long size = r->failed_size, block = r->failed_at;
     long long byte = (long long)(r->failed_wanted -
                                  r->failed_at); // may precede the block, in the allocator's header
-    where(w, r->failed_thread, r->failed_position, at);
-    where(w, r->other_thread, r->other_position, allocated);
+    describe_place(w, r->failed_thread, r->failed_position, at);
+    describe_place(w, r->other_thread, r->other_position, allocated);
     if (strcmp(at, allocated) == 0 || r->failed_kind == HT_PREEXISTING)
         return err_set(e, -EILSEQ,
                        "%s: unusable: %s of %llu bytes%s returned 0x%llx, whose byte %lld %s",
@@ -75,8 +75,8 @@ static int explain_violation(const struct run_explained *w, const struct allocat
                            ? "the end"
                            : event_infos[r->failed_kind % HT_KIND_LIMIT].name;
     unsigned long long size = r->failed_size, found = r->failed_at;
-    where(w, r->failed_thread, r->failed_position, at);
-    where(w, r->other_thread, r->other_position, other);
+    describe_place(w, r->failed_thread, r->failed_position, at);
+    describe_place(w, r->other_thread, r->other_position, other);
     switch ((enum results_violation)r->failed_violation) {
     case RESULTS_OVERLAP:
         return err_set(
@@ -118,7 +118,7 @@ int run_explain_failure(const struct run_explained *w, const struct allocator *a
     char at[WHERE_BYTES];
     const char *asked = a->library ? a->library : "libc",
                *kind = event_infos[r->failed_kind % HT_KIND_LIMIT].name;
-    where(w, r->failed_thread, r->failed_position, at);
+    describe_place(w, r->failed_thread, r->failed_position, at);
     switch ((enum results_status)r->status) {
     case RESULTS_WRONG_ALLOCATOR:
         return err_set(e, -ENOEXEC, "%s: malloc is not from %s, but from %s", a->name, asked,
@@ -183,7 +183,7 @@ static size_t describe_thread(const struct run_explained *w, uint64_t thread, bo
     if (waiting != (waits_for_thread || at.op == PLAN_NEXT_SEGMENT))
         return 0;
     bool is_threads = thread < w->watchdog->n_threads;
-    where(w, is_threads ? (uint32_t)thread : UINT32_MAX, at.position, place);
+    describe_place(w, is_threads ? (uint32_t)thread : UINT32_MAX, at.position, place);
     if (waits_for_thread)
         return (size_t)snprintf(text, size, "waiting for thread %llu%s",
                                 (unsigned long long)at.size, place);
@@ -234,7 +234,7 @@ int run_explain_death(const struct run_explained *w, const struct allocator *a,
                                          "during the replay", "after the replay"};
     char output[200], how[80];
     const char *when = phases[status < 4 ? status : 3];
-    first_line(s->output, output, sizeof output);
+    read_first_line(s->output, output, sizeof output);
     if (s->stuck)
         return err_set(e, -ETIMEDOUT, "%s: no progress for %llu s %s (see --timeout)%s", a->name,
                        (unsigned long long)w->watchdog->timeout_ns / 1000000000u, when, threads);

@@ -205,7 +205,7 @@ bool replay_session_needs_input(const struct replay_session *s)
 }
 
 // Returns the place for the result of the next run.
-static struct replay_run *place_for(struct replay_result *r, enum run_purpose purpose)
+static struct replay_run *run_for(struct replay_result *r, enum run_purpose purpose)
 {
     switch (purpose) {
     case RUN_MEASURED:
@@ -245,7 +245,7 @@ static int run_for_memory(struct replay_session *s, const struct replay_result *
     settings.idle_wait_ns = s->settings.idle_ns;
     int rc = replay_run(s->plan, &r->allocator, &settings, &memory, e);
     if (rc == 0)
-        replay_run_take_memory(run, &memory);
+        replay_run_move_memory(run, &memory);
     replay_run_release(&memory);
     return rc;
 }
@@ -270,7 +270,7 @@ static int run_once(struct replay_session *s, struct replay_result *r, enum run_
     };
     if (purpose == RUN_MEASURED && HT_GROW(&r->runs, &r->runs_capacity, r->n_runs + 1) < 0)
         return err_set(e, -ENOMEM, "out of memory");
-    struct replay_run *run = place_for(r, purpose);
+    struct replay_run *run = run_for(r, purpose);
     int rc = replay_run(s->plan, &r->allocator, &settings, run, e);
     if (rc == 0 && apart && !is_null)
         rc = run_for_memory(s, r, settings, run, e);
@@ -307,7 +307,7 @@ struct measure_ratio replay_session_ratio(const struct replay_session *s,
 }
 
 // The replay overhead of a run comes from the null allocator's run in the same round.
-static void sum_up(struct replay_result *r, const struct replay_result *null)
+static void summarize_result(struct replay_result *r, const struct replay_result *null)
 {
     const union figures *runs[MEASURE_MAX_RUNS];
     double walls[MEASURE_MAX_RUNS], peaks[MEASURE_MAX_RUNS];
@@ -368,22 +368,22 @@ int replay_session_run(struct replay_session *s, struct err *e)
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < s->n_results; i++)
-        sum_up(&s->results[i], &s->null);
+        summarize_result(&s->results[i], &s->null);
     return 0;
 }
 
-static double less(double ns, double overhead_ns)
+static double subtract(double ns, double overhead_ns)
 {
     return ns > overhead_ns ? ns - overhead_ns : 0;
 }
 
 static struct replay_call without_overhead(struct replay_call c, double overhead_ns)
 {
-    c.mean_ns = less(c.mean_ns, overhead_ns);
-    c.p50_ns = less(c.p50_ns, overhead_ns);
-    c.p99_ns = less(c.p99_ns, overhead_ns);
-    c.p999_ns = less(c.p999_ns, overhead_ns);
-    c.max_ns = less(c.max_ns, overhead_ns);
+    c.mean_ns = subtract(c.mean_ns, overhead_ns);
+    c.p50_ns = subtract(c.p50_ns, overhead_ns);
+    c.p99_ns = subtract(c.p99_ns, overhead_ns);
+    c.p999_ns = subtract(c.p999_ns, overhead_ns);
+    c.max_ns = subtract(c.max_ns, overhead_ns);
     return c;
 }
 

@@ -44,8 +44,8 @@ static int find_at(struct fragmentation *out, const struct plan_snapshot *h,
     return rc;
 }
 
-static int find(struct replay_result *r, const struct plan *p, const struct replay_run *run,
-                struct err *e)
+static int find_fragmentation(struct replay_result *r, const struct plan *p,
+                              const struct replay_run *run, struct err *e)
 {
     for (unsigned i = 0; i < PLAN_SNAPSHOTS; i++) {
         unsigned copy;
@@ -73,7 +73,7 @@ static int run_once(struct replay_session *s, const struct plan *p, struct repla
     if (rc < 0)
         return rc;
     progress_update(&s->progress, ++s->runs_done);
-    rc = find(r, p, &run, e);
+    rc = find_fragmentation(r, p, &run, e);
     replay_run_release(&run);
     return rc;
 }

@@ -32,7 +32,7 @@ static int measure(const struct judge *j, const struct plan *p, const struct con
     if (rc == 0 && c->needs & CONDITION_NEEDS_LATENCY)
         rc = replay(j, p, c, (struct replay_run_settings){.timed = true}, timed, e);
     if (rc == 0 && apart)
-        replay_run_take_memory(&run, &memory);
+        replay_run_move_memory(&run, &memory);
     f->figures = run.figures;
     f->calls = timed->calls;
     // The workload's own figures are those of any run.

@@ -20,8 +20,8 @@ struct pending_op {
     struct err *e;
 };
 
-__attribute__((format(printf, 2, 3))) static int bad(const struct pending_op *a, const char *fmt,
-                                                     ...)
+__attribute__((format(printf, 2, 3))) static int refuse_op(const struct pending_op *a,
+                                                           const char *fmt, ...)
 {
     char text[200];
     va_list ap;
@@ -58,7 +58,7 @@ static int need_slot(struct pending_op *a, struct plan_slot **slot)
     uint64_t n = (uint64_t)a->op->slot + 1;
     *slot = NULL;
     if (n > p->n_slots && n > p->memory_bytes / sizeof *p->slots)
-        return bad(
+        return refuse_op(
             a,
             "has slot %u: the table of slots does not fit into the memory allowed (try a larger --memory)",
             a->op->slot);
@@ -72,7 +72,7 @@ static int occupied_slot(struct pending_op *a, struct plan_slot **slot)
 {
     int rc = need_slot(a, slot);
     if (rc == 0 && !(*slot)->entry)
-        return bad(a, "uses slot %u, which holds no block", a->op->slot);
+        return refuse_op(a, "uses slot %u, which holds no block", a->op->slot);
     return rc;
 }
 
@@ -143,7 +143,7 @@ static int put_pace(struct pending_op *a, uint64_t stamp)
     double ns =
         stamp > p->first_stamp ? (double)(stamp - p->first_stamp) * p->settings.ns_per_stamp : 0;
     if (ns >= (double)(1ull << 55))
-        return p->settings.paced ? bad(a, "is more than a year later than the first one") : 0;
+        return p->settings.paced ? refuse_op(a, "is more than a year later than the first one") : 0;
     double step = (p->settings.paced ? PACE_STEP_NS : CLOCK_STEP_NS) / p->settings.ns_per_stamp;
     a->stream->pace_stamp = stamp + (uint64_t)step;
     return plan_put_pace(p, a->stream, (uint64_t)ns, a->e);
@@ -156,8 +156,8 @@ static int put_dependencies(struct pending_op *a)
         const struct workload_dependency *w = &a->op->dependencies[i];
         struct plan_stream *other = w->thread < p->n_streams ? p->streams[w->thread] : NULL;
         if (!other || w->op >= other->ops)
-            return bad(a, "depends on op %llu of thread %u, which does not come before it",
-                       (unsigned long long)w->op, w->thread);
+            return refuse_op(a, "depends on op %llu of thread %u, which does not come before it",
+                             (unsigned long long)w->op, w->thread);
         if (other == a->stream)
             continue;
         uint64_t position;
@@ -177,7 +177,7 @@ static int allocate_entry(struct pending_op *a, struct plan_slot *slot)
     if (slot_table_allocate(&a->plan->slot_table, &a->stream->pool, &slot->entry, &batch) < 0)
         return plan_no_memory(a->e);
     if (a->plan->slot_table.limit > a->plan->memory_bytes / 8)
-        return bad(
+        return refuse_op(
             a,
             "is one block too many: the slot table does not fit into the memory allowed (try a larger --memory)");
     int rc = 0;
@@ -217,8 +217,8 @@ static int set_size(struct pending_op *a, struct plan_slot *slot)
     struct plan *p = a->plan;
     uint64_t size = requested(a->op);
     if (size > PTRDIFF_MAX)
-        return bad(a, "requests %llu × %llu bytes, which no allocator has",
-                   (unsigned long long)a->op->count, (unsigned long long)a->op->size);
+        return refuse_op(a, "requests %llu × %llu bytes, which no allocator has",
+                         (unsigned long long)a->op->count, (unsigned long long)a->op->size);
     count_live(a, size - slot->size);
     slot->size = size;
     if (size > p->max_block_bytes)
@@ -403,7 +403,7 @@ static int add_allocation(struct pending_op *a)
     if (rc < 0)
         return rc;
     if (slot->entry)
-        return bad(a, "allocates into slot %u, which already holds a block", a->op->slot);
+        return refuse_op(a, "allocates into slot %u, which already holds a block", a->op->slot);
     rc = allocate_entry(a, slot);
     if (rc < 0)
         return rc;
@@ -504,7 +504,7 @@ static int add_preexisting(struct pending_op *a)
     if (rc < 0)
         return rc;
     if (slot->entry)
-        return bad(a, "allocates into slot %u, which already holds a block", a->op->slot);
+        return refuse_op(a, "allocates into slot %u, which already holds a block", a->op->slot);
     if (slot_table_allocate_fresh(&p->slot_table, &p->preexisting.pool, &slot->entry) < 0)
         return plan_no_memory(a->e);
     slot->size = a->op->flags & WORKLOAD_SIZE_UNKNOWN ? PLAN_UNKNOWN_SIZE : a->op->size;
@@ -589,7 +589,7 @@ static int add_by_class(struct pending_op *a)
     case HT_CLASS_HALF:
         break;
     }
-    return bad(a, "is of kind %u, which no workload has", a->op->kind);
+    return refuse_op(a, "is of kind %u, which no workload has", a->op->kind);
 }
 
 // Follows the recorded thread if one thread plays all ops. Their order satisfies all dependencies.
@@ -597,7 +597,8 @@ static int put_switch(struct pending_op *a, uint32_t thread)
 {
     struct plan *p = a->plan;
     if (thread >= PLAN_MAX_THREADS)
-        return bad(a, "is of thread %u: only %d threads can be replayed", thread, PLAN_MAX_THREADS);
+        return refuse_op(a, "is of thread %u: only %d threads can be replayed", thread,
+                         PLAN_MAX_THREADS);
     if (thread >= p->n_threads)
         p->n_threads = thread + 1;
     if (thread == p->current || a->op->kind == HT_PREEXISTING)

@@ -34,7 +34,7 @@ struct adding {
     size_t indexed, done;
 };
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t min_u64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -49,15 +49,15 @@ static size_t count_before_others(const struct plan *p, const struct plan_stream
         return 0;
     if (p->facts.one_thread && (thread != p->current || thread >= p->n_threads))
         return 0;
-    uint64_t most = least(n, PLAN_SAMPLE_EVENTS - s->unsampled_events);
+    uint64_t most = min_u64(n, PLAN_SAMPLE_EVENTS - s->unsampled_events);
     if (p->settings.trim_every)
-        most = p->facts.events < p->next_trim ? least(most, p->next_trim - p->facts.events) : 0;
+        most = p->facts.events < p->next_trim ? min_u64(most, p->next_trim - p->facts.events) : 0;
     if (p->settings.stats_every)
-        most = p->facts.events < p->next_stats ? least(most, p->next_stats - p->facts.events) : 0;
+        most = p->facts.events < p->next_stats ? min_u64(most, p->next_stats - p->facts.events) : 0;
     return most;
 }
 
-static struct adding begin(const struct plan *p, const struct plan_stream *s)
+static struct adding begin_adding(const struct plan *p, const struct plan_stream *s)
 {
     return (struct adding){
         .next = s->open ? plan_memory_at(s->memory, s->next) : NULL,
@@ -73,8 +73,8 @@ static struct adding begin(const struct plan *p, const struct plan_stream *s)
     };
 }
 
-static void end(struct plan *p, struct plan_stream *s, const struct adding *a,
-                const struct workload_op *ops)
+static void end_adding(struct plan *p, struct plan_stream *s, const struct adding *a,
+                       const struct workload_op *ops)
 {
     if (!a->done)
         return;
@@ -111,7 +111,8 @@ static inline uint64_t allocate_entry(const struct plan_stream *s, struct adding
 }
 
 // Sets the size of the slot's block.
-static inline void resize(struct plan_slot *slot, uint64_t size, uint64_t op, struct adding *a)
+static inline void resize_block(struct plan_slot *slot, uint64_t size, uint64_t op,
+                                struct adding *a)
 {
     a->live = plan_wrapping_add(a->live, (int64_t)(size - slot->size));
     a->bytes += size > slot->size ? size - slot->size : slot->size - size;
@@ -126,8 +127,8 @@ static inline void resize(struct plan_slot *slot, uint64_t size, uint64_t op, st
 
 // Writes the call of `op`, which has a slot. Returns false, without a change, if the call is not
 // plain.
-static inline bool add(const struct plan *p, struct plan_stream *s, const struct workload_op *op,
-                       struct adding *a)
+static inline bool add_call(const struct plan *p, struct plan_stream *s,
+                            const struct workload_op *op, struct adding *a)
 {
     struct plan_slot *slot = &p->slots[op->slot];
     uint64_t entry = slot->entry;
@@ -138,7 +139,7 @@ static inline bool add(const struct plan *p, struct plan_stream *s, const struct
             return false;
         *slot = (struct plan_slot){.entry = (uint32_t)entry,
                                    .free_kind = plain_calls[op->kind].freed_by};
-        resize(slot, op->size, p->added + a->done + 1, a);
+        resize_block(slot, op->size, p->added + a->done + 1, a);
         break;
     case FREES:
         if (!entry || op->flags || slot->size >> HT_BIG_SIZE_BITS ||
@@ -153,7 +154,7 @@ static inline bool add(const struct plan *p, struct plan_stream *s, const struct
         if (!entry || slot->size >> HT_BIG_SIZE_BITS || op->flags & ~WORKLOAD_MOVED)
             return false;
         a->next[1] = slot->size;
-        resize(slot, op->size, p->added + a->done + 1, a);
+        resize_block(slot, op->size, p->added + a->done + 1, a);
         break;
     default:
         return false;
@@ -169,14 +170,14 @@ size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread,
     size_t most = count_before_others(p, s, thread, n);
     uint64_t until =
         p->n_passed < p->n_recorded ? p->recorded[p->n_passed].sample.stamp : UINT64_MAX;
-    until = p->next_step ? least(until, p->next_step - 1) : 0;
+    until = p->next_step ? min_u64(until, p->next_step - 1) : 0;
     if (p->settings.ns_per_stamp > 0)
-        until = s->pace_stamp ? least(until, s->pace_stamp - 1) : 0;
+        until = s->pace_stamp ? min_u64(until, s->pace_stamp - 1) : 0;
     bool narrow = p->slot_table.limit <= 1u << PLAN_ENTRY_BITS;
     if (!most || !narrow ||
         HT_GROW(&s->index, &s->index_capacity, s->indexed + most / PLAN_INDEX_OPS + 1) < 0)
         return 0;
-    struct adding a = begin(p, s);
+    struct adding a = begin_adding(p, s);
     uint64_t since = s->ops - s->index_from;
     for (; a.done < most; a.done++) {
         const struct workload_op *op = &ops[a.done];
@@ -185,7 +186,7 @@ size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread,
         if (op->stamp > until || op->n_dependencies || op->slot >= p->n_slots ||
             op->size >> HT_BIG_SIZE_BITS || a.end - a.position < PLAN_MAX_OP_WORDS ||
             plan_section_is_full(p, p->coupling.calls + a.done, p->coupling.bytes + a.bytes) ||
-            !add(p, s, op, &a))
+            !add_call(p, s, op, &a))
             break;
         p->facts.by_kind[op->kind]++;
         if ((since + a.done) % PLAN_INDEX_OPS == 0)
@@ -194,6 +195,6 @@ size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread,
         a.position += words;
         a.next += words;
     }
-    end(p, s, &a, ops);
+    end_adding(p, s, &a, ops);
     return a.done;
 }

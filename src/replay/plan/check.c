@@ -180,7 +180,7 @@ static bool check_threads(struct checked *c)
     return true;
 }
 
-static struct checked begin(const struct plan *p, const uint64_t *words, uint64_t n)
+static struct checked checked_words(const struct plan *p, const uint64_t *words, uint64_t n)
 {
     const struct plan_header *h = (const struct plan_header *)p->memory.words;
     struct checked c = {.plan = p,
@@ -197,7 +197,7 @@ bool plan_check(const struct plan *p)
 {
     if (!check_facts(p, (const struct plan_header *)p->memory.words))
         return false;
-    struct checked c = begin(p, p->memory.words, p->memory.used);
+    struct checked c = checked_words(p, p->memory.words, p->memory.used);
     if (p->facts.streamed && !check_windows(&c))
         return false;
     c.started = calloc(p->n_streams + 1, 1);
@@ -210,7 +210,7 @@ bool plan_check(const struct plan *p)
 bool plan_check_window(const struct plan *p, const uint64_t *words, uint64_t w,
                        const struct plan_window_segment *segments)
 {
-    struct checked c = begin(p, words, p->windows[w].words);
+    struct checked c = checked_words(p, words, p->windows[w].words);
     uint64_t first = PLAN_FIRST_WINDOW + w * c.header->window_words;
     for (size_t i = 0; i < p->windows[w].segments; i++) {
         if (segments[i].thread >= p->n_streams || !p->streams[segments[i].thread] ||

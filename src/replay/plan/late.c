@@ -122,7 +122,7 @@ int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *
 }
 
 // Moves `bytes` of use to later, starting with the newest block.
-static void defer(struct plan *p, uint64_t bytes)
+static void defer_use(struct plan *p, uint64_t bytes)
 {
     for (size_t i = p->n_lates; i-- > 0 && bytes >= WORKLOAD_PAGE_BYTES;) {
         struct plan_late *l = &p->lates[i];
@@ -136,7 +136,7 @@ static void defer(struct plan *p, uint64_t bytes)
 }
 
 // Raises the pages that are due to `pages`. Returns the increase.
-static uint64_t use_to(struct plan *p, struct plan_late *l, uint64_t pages)
+static uint64_t raise_due(struct plan *p, struct plan_late *l, uint64_t pages)
 {
     uint64_t more = pages > l->due ? pages - l->due : 0;
     l->due += more;
@@ -144,12 +144,12 @@ static uint64_t use_to(struct plan *p, struct plan_late *l, uint64_t pages)
     return more;
 }
 
-static void use(struct plan *p, uint64_t bytes)
+static void apply_use(struct plan *p, uint64_t bytes)
 {
     for (size_t i = 0; i < p->n_lates && bytes >= WORKLOAD_PAGE_BYTES; i++) {
         struct plan_late *l = &p->lates[i];
         uint64_t most = most_pages(l), wanted = l->due + bytes / WORKLOAD_PAGE_BYTES;
-        bytes -= use_to(p, l, wanted < most ? wanted : most) * WORKLOAD_PAGE_BYTES;
+        bytes -= raise_due(p, l, wanted < most ? wanted : most) * WORKLOAD_PAGE_BYTES;
     }
 }
 
@@ -172,9 +172,9 @@ void plan_late_sample(struct plan *p, const struct workload_sample *sample)
     }
     was -= p->beside_heap;
     if (was > is)
-        use(p, (uint64_t)(was - is));
+        apply_use(p, (uint64_t)(was - is));
     else if (is - was > SLACK_BYTES + is / SLACK_PART)
-        defer(p, (uint64_t)(is - was));
+        defer_use(p, (uint64_t)(is - was));
     size_t n = 0;
     for (size_t i = 0; i < p->n_lates; i++) {
         struct plan_late *l = &p->lates[i];
@@ -191,7 +191,7 @@ void plan_late_step(struct plan *p, uint64_t stamp)
     for (size_t i = 0; i < p->n_lates; i++) {
         struct plan_late *l = &p->lates[i];
         for (; l->n_steps && l->steps->stamp <= stamp; l->n_steps--, l->steps++) {
-            use_to(p, l, most_pages(l));
+            raise_due(p, l, most_pages(l));
             l->sampled = true;
         }
         if (l->n_steps && l->steps->stamp < p->next_step)
@@ -202,7 +202,7 @@ void plan_late_step(struct plan *p, uint64_t stamp)
 void plan_late_use_all(struct plan *p)
 {
     for (size_t i = 0; i < p->n_lates; i++)
-        use_to(p, &p->lates[i], most_pages(&p->lates[i]));
+        raise_due(p, &p->lates[i], most_pages(&p->lates[i]));
 }
 
 struct plan_stream *plan_late_stream(const struct plan *p)

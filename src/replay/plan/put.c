@@ -9,7 +9,8 @@ int plan_no_memory(struct err *e)
 }
 
 // Reserves space like plan_stream_reserve(), in the next window if this one is full.
-static int reserve(struct plan *p, struct plan_stream *s, unsigned n, uint64_t **w, struct err *e)
+static int reserve_words(struct plan *p, struct plan_stream *s, unsigned n, uint64_t **w,
+                         struct err *e)
 {
     int rc = plan_stream_reserve(s, n, w, e);
     if (rc != -EAGAIN)
@@ -22,7 +23,7 @@ int plan_put_call(struct plan *p, struct plan_stream *s, const struct plan_call 
 {
     uint64_t *w;
     unsigned n = 0, extra = plan_extra_words(c->op);
-    int rc = reserve(p, s, PLAN_MAX_OP_WORDS, &w, e);
+    int rc = reserve_words(p, s, PLAN_MAX_OP_WORDS, &w, e);
     if (rc < 0)
         return rc;
     if (c->entry >> PLAN_ENTRY_BITS || c->size >> PLAN_SIZE_BITS) {
@@ -42,7 +43,7 @@ static int put_two_words(struct plan *p, struct plan_stream *s, const uint64_t w
                          struct err *e)
 {
     uint64_t *w;
-    int rc = reserve(p, s, 2, &w, e);
+    int rc = reserve_words(p, s, 2, &w, e);
     if (rc < 0)
         return rc;
     w[0] = words[0];
@@ -54,7 +55,7 @@ static int put_two_words(struct plan *p, struct plan_stream *s, const uint64_t w
 static int put_word(struct plan *p, struct plan_stream *s, uint64_t word, struct err *e)
 {
     uint64_t *w;
-    int rc = reserve(p, s, 1, &w, e);
+    int rc = reserve_words(p, s, 1, &w, e);
     if (rc < 0)
         return rc;
     *w = word;
@@ -106,7 +107,7 @@ int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan
                         uint64_t to, struct err *e)
 {
     uint64_t *w;
-    int rc = reserve(p, s, 3, &w, e);
+    int rc = reserve_words(p, s, 3, &w, e);
     if (rc < 0)
         return rc;
     w[0] = plan_word(PLAN_TOUCH_LATE, late->entry, to);

@@ -78,7 +78,7 @@ static int put_tail(struct buf *b, const struct plan *p)
     return rc < 0 ? rc : buf_put(b, p->samples, t.n_samples * sizeof *p->samples);
 }
 
-static int pad(struct output *out, struct err *e)
+static int pad_output(struct output *out, struct err *e)
 {
     static const char zeros[PLAN_FILE_STEP];
     uint64_t more = -out->offset % PLAN_FILE_STEP;
@@ -90,7 +90,7 @@ int plan_save(const struct plan *p, const struct plan_key *key, struct output *o
     struct buf tail = {0};
     struct saved_trailer t = {.magic = SAVED_MAGIC, .key = *key};
     uint64_t bytes = p->memory.used * 8;
-    int rc = put_tail(&tail, p) < 0 ? plan_no_memory(e) : pad(out, e);
+    int rc = put_tail(&tail, p) < 0 ? plan_no_memory(e) : pad_output(out, e);
     t.words_at = out->offset;
     t.words_hash = XXH3_64bits(p->memory.words, bytes);
     t.tail_at = t.words_at + bytes;
@@ -106,7 +106,7 @@ int plan_save(const struct plan *p, const struct plan_key *key, struct output *o
     return rc;
 }
 
-static int bad(const struct plan *p, const char *what, struct err *e)
+static int refuse_saved(const struct plan *p, const char *what, struct err *e)
 {
     return err_set(e, -EBADMSG, "%s: its saved plan: %s", p->name, what);
 }
@@ -126,14 +126,14 @@ static int read_trailer(struct plan *p, const struct plan_key *key, struct saved
                         uint64_t *end, struct err *e)
 {
     if (!get_trailer(p->memory.fd, t, end))
-        return bad(p, "cut off", e);
+        return refuse_saved(p, "cut off", e);
     if (t->magic != SAVED_MAGIC || t->hash != XXH3_64bits(t, offsetof(struct saved_trailer, hash)))
-        return bad(p, "no trailer", e);
+        return refuse_saved(p, "no trailer", e);
     if (key && memcmp(key, &t->key, sizeof *key) != 0)
-        return bad(p, "of another workload", e);
+        return refuse_saved(p, "of another workload", e);
     if (t->words_at % PLAN_FILE_STEP || t->words_at > t->tail_at || t->tail_at > *end ||
         *end - t->tail_at < sizeof(struct saved_tail))
-        return bad(p, "wrong sizes", e);
+        return refuse_saved(p, "wrong sizes", e);
     return 0;
 }
 
@@ -158,7 +158,7 @@ static bool split_tail(const struct saved_tail *t, const uint8_t *at, const uint
 }
 
 // Returns a copy of an array, also of an empty one. NULL: out of memory.
-static void *copied(const void *array, size_t n, size_t size)
+static void *copy_array(const void *array, size_t n, size_t size)
 {
     void *copy = calloc(n + 1, size);
     if (copy)
@@ -166,7 +166,7 @@ static void *copied(const void *array, size_t n, size_t size)
     return copy;
 }
 
-static int take_streams(struct plan *p, const struct saved_stream *saved, struct err *e)
+static int load_streams(struct plan *p, const struct saved_stream *saved, struct err *e)
 {
     p->streams = calloc(p->n_streams + 1, sizeof(struct plan_stream *));
     for (size_t i = 0; p->streams && i < p->n_streams; i++) {
@@ -195,17 +195,17 @@ static bool are_flags(const void *a, const void *b, const void *c, const void *d
             ~1) == 0;
 }
 
-static int take_tail(struct plan *p, const uint8_t *tail, size_t n, struct err *e)
+static int load_tail(struct plan *p, const uint8_t *tail, size_t n, struct err *e)
 {
     struct saved_tail t;
     struct saved_arrays a;
     const struct plan_facts *f = &((const struct saved_tail *)tail)->facts;
     if (!are_flags(&f->one_thread, &f->touch_zeroed, &f->streamed, &f->unproved))
-        return bad(p, "wrong flags", e);
+        return refuse_saved(p, "wrong flags", e);
     memcpy(&t, tail, sizeof t);
     if (!split_tail(&t, tail + sizeof t, tail + n, &a) || t.n_streams > PLAN_MAX_THREADS ||
         (t.n_samples && t.n_samples != t.facts.samples))
-        return bad(p, "wrong counts", e);
+        return refuse_saved(p, "wrong counts", e);
     p->facts = t.facts;
     p->first_stamp = t.first_stamp;
     p->last_stamp = t.last_stamp;
@@ -213,14 +213,14 @@ static int take_tail(struct plan *p, const uint8_t *tail, size_t n, struct err *
     p->n_recorded = p->n_passed = t.n_recorded;
     p->n_points = t.n_points;
     p->memory.used = p->memory.limit = p->memory.in_file = t.words;
-    p->recorded = copied(a.recorded, t.n_recorded, sizeof *a.recorded);
-    p->points = copied(a.points, t.n_points, sizeof *a.points);
-    p->windows = copied(a.windows, t.facts.windows, sizeof *a.windows);
-    p->samples = copied(a.samples, t.n_samples, sizeof *a.samples);
+    p->recorded = copy_array(a.recorded, t.n_recorded, sizeof *a.recorded);
+    p->points = copy_array(a.points, t.n_points, sizeof *a.points);
+    p->windows = copy_array(a.windows, t.facts.windows, sizeof *a.windows);
+    p->samples = copy_array(a.samples, t.n_samples, sizeof *a.samples);
     p->n_samples = t.n_samples;
     if (!p->recorded || !p->points || !p->windows || !p->samples)
         return plan_no_memory(e);
-    return take_streams(p, a.streams, e);
+    return load_streams(p, a.streams, e);
 }
 
 static int read_tail(struct plan *p, const struct saved_trailer *t, uint64_t end, struct err *e)
@@ -229,9 +229,9 @@ static int read_tail(struct plan *p, const struct saved_trailer *t, uint64_t end
     uint8_t *tail = malloc(n);
     int rc = tail ? plan_read_at(p, p->memory.fd, tail, n, t->tail_at, e) : plan_no_memory(e);
     if (rc == 0 && XXH3_64bits(tail, n) != t->tail_hash)
-        rc = bad(p, "checksum mismatch", e);
+        rc = refuse_saved(p, "checksum mismatch", e);
     if (rc == 0)
-        rc = take_tail(p, tail, n, e);
+        rc = load_tail(p, tail, n, e);
     free(tail);
     return rc;
 }
@@ -240,7 +240,7 @@ static int map_words(struct plan *p, const struct saved_trailer *t, struct err *
 {
     uint64_t bytes = t->tail_at - t->words_at;
     if (p->memory.used != bytes / 8 || bytes % 8 || bytes < sizeof(struct plan_header))
-        return bad(p, "wrong number of words", e);
+        return refuse_saved(p, "wrong number of words", e);
     if (bytes > p->memory_bytes)
         return err_set(e, -E2BIG, "%s: the plan does not fit into memory", p->name);
     void *at =
@@ -250,7 +250,7 @@ static int map_words(struct plan *p, const struct saved_trailer *t, struct err *
     p->memory.words = at;
     p->file_at = t->words_at;
     if (XXH3_64bits(at, bytes) != t->words_hash)
-        return bad(p, "checksum mismatch", e);
+        return refuse_saved(p, "checksum mismatch", e);
     return 0;
 }
 
@@ -274,7 +274,7 @@ int plan_load(struct plan **out, const char *name, const struct plan_settings *s
     if (rc == 0)
         rc = map_words(p, &t, e);
     if (rc == 0 && !plan_check(p))
-        rc = bad(p, "invalid ops", e);
+        rc = refuse_saved(p, "invalid ops", e);
     if (rc < 0) {
         // On failure, the descriptor stays the caller's.
         if (p->memory.words)
@@ -302,8 +302,8 @@ static bool is_window_good(const struct plan_window *w, const uint8_t *file, uin
 }
 
 // Verifies the mapped `file`, whose trailer begins at `end`.
-static int verify(const char *name, const struct saved_trailer *t, const uint8_t *file,
-                  uint64_t end, struct err *e)
+static int verify_checksums(const char *name, const struct saved_trailer *t, const uint8_t *file,
+                            uint64_t end, struct err *e)
 {
     struct saved_tail tail;
     struct saved_arrays a;
@@ -338,7 +338,7 @@ int plan_verify(const char *name, int fd, struct err *e)
     int rc = read_trailer(p, NULL, &t, &end, e);
     void *file = rc < 0 ? MAP_FAILED : mmap(NULL, end, PROT_READ, MAP_PRIVATE, fd, 0);
     if (file != MAP_FAILED) {
-        rc = verify(name, &t, file, end, e);
+        rc = verify_checksums(name, &t, file, end, e);
         munmap(file, end);
     } else if (rc == 0) {
         rc = err_set_errno(e, "%s", name);

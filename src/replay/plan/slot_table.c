@@ -25,7 +25,7 @@ void slot_table_pool_release(struct slot_table_pool *p)
     *p = (struct slot_table_pool){0};
 }
 
-static int append(struct slot_table_pool *p, const uint32_t *entries, size_t n)
+static int append_entries(struct slot_table_pool *p, const uint32_t *entries, size_t n)
 {
     int rc = HT_GROW(&p->free, &p->capacity, p->n + n);
     if (rc < 0)
@@ -54,7 +54,7 @@ int slot_table_allocate(struct slot_table *t, struct slot_table_pool *p, uint32_
     *batch = NULL;
     if (p->n == 0 && p->fresh == p->fresh_end && t->first < t->n) {
         struct slot_table_batch *b = t->shared[t->first];
-        int rc = append(p, b->entries, b->n);
+        int rc = append_entries(p, b->entries, b->n);
         if (rc < 0)
             return rc;
         t->first++;
@@ -69,12 +69,12 @@ int slot_table_allocate(struct slot_table *t, struct slot_table_pool *p, uint32_
 
 int slot_table_free(struct slot_table_pool *p, uint32_t entry)
 {
-    int rc = append(p, &entry, 1);
+    int rc = append_entries(p, &entry, 1);
     return rc < 0 ? rc : p->n >= SLOT_TABLE_SURPLUS;
 }
 
 // Drops the empty part at the start of the queue once it is half of the queue.
-static void compact(struct slot_table *t)
+static void compact_queue(struct slot_table *t)
 {
     if (t->first < 64 || t->first < t->n / 2)
         return;
@@ -89,7 +89,7 @@ int slot_table_share(struct slot_table *t, struct slot_table_pool *p, uint32_t f
     size_t n = p->n < SLOT_TABLE_BATCH ? p->n : SLOT_TABLE_BATCH;
     if (n == 0)
         return 0;
-    compact(t);
+    compact_queue(t);
     if (HT_GROW(&t->shared, &t->capacity, t->n + 1) < 0)
         return -ENOMEM;
     struct slot_table_batch *b = malloc(sizeof *b + n * sizeof *b->entries);

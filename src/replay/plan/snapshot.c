@@ -12,7 +12,7 @@ static bool is_past(const struct plan *p)
     return p->added > p->settings.snapshot_after_ops;
 }
 
-static int append(struct plan *p, struct plan_snapshot *s, uint32_t slot, struct err *e)
+static int append_block(struct plan *p, struct plan_snapshot *s, uint32_t slot, struct err *e)
 {
     if (HT_GROW(&s->blocks, &s->capacity, s->n + 1) < 0)
         return plan_no_memory(e);
@@ -39,8 +39,9 @@ int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_
                                  .site = format_op_site(op),
                                  .thread = thread};
     // The block was live at the snapshot, but its op comes later.
-    return before && p->has_snapshot ? append(p, &p->snapshots[PLAN_SNAPSHOT_PEAK], op->slot, e)
-                                     : 0;
+    return before && p->has_snapshot
+               ? append_block(p, &p->snapshots[PLAN_SNAPSHOT_PEAK], op->slot, e)
+               : 0;
 }
 
 static int collect_blocks(struct plan *p, unsigned which, struct err *e)
@@ -48,7 +49,7 @@ static int collect_blocks(struct plan *p, unsigned which, struct err *e)
     int rc = 0;
     p->snapshots[which].event = p->facts.events;
     for (size_t i = 0; rc == 0 && i < p->n_slots; i++)
-        rc = p->slots[i].entry ? append(p, &p->snapshots[which], (uint32_t)i, e) : 0;
+        rc = p->slots[i].entry ? append_block(p, &p->snapshots[which], (uint32_t)i, e) : 0;
     return rc;
 }
 

@@ -95,7 +95,7 @@ static int read_segments(struct streaming *s, const struct plan_window *w, struc
                         w->segments * sizeof *s->segments, w->at + w->words * 8, e);
 }
 
-static uint64_t *place_of(const struct streaming *s, uint64_t w)
+static uint64_t *window_at(const struct streaming *s, uint64_t w)
 {
     const struct plan_facts *f = &s->plan->facts;
     return (uint64_t *)((char *)s->head + f->streaming_bytes + w % PLAN_WINDOWS * f->window_bytes);
@@ -136,9 +136,9 @@ static int read_window(struct streaming *s, uint64_t w, uint64_t *words, struct 
     return rc;
 }
 
-static int fill(struct streaming *s, uint64_t w, struct err *e)
+static int fill_window(struct streaming *s, uint64_t w, struct err *e)
 {
-    uint64_t *words = place_of(s, w);
+    uint64_t *words = window_at(s, w);
     int rc = read_window(s, w, words, e);
     if (rc == 0)
         mark_samples(s, w, words);
@@ -146,7 +146,7 @@ static int fill(struct streaming *s, uint64_t w, struct err *e)
 }
 
 // Publishes the window to the threads that have ops in it.
-static void hand_over(struct streaming *s, uint64_t w)
+static void publish_window(struct streaming *s, uint64_t w)
 {
     size_t n = s->plan->windows[w].segments;
     atomic_store(&s->head->left[w % PLAN_WINDOWS], (uint32_t)n);
@@ -172,15 +172,15 @@ static void report_failure(struct streaming *s)
     }
 }
 
-static void *stream(void *arg)
+static void *run_decoder(void *arg)
 {
     struct streaming *s = arg;
     for (uint64_t w = 0; s->rc == 0 && w < s->plan->facts.windows; w++) {
         s->rc = wait_for_free_space(s, w);
         if (s->rc == 0)
-            s->rc = fill(s, w, &s->e);
+            s->rc = fill_window(s, w, &s->e);
         if (s->rc == 0)
-            hand_over(s, w);
+            publish_window(s, w);
     }
     if (s->rc < 0)
         report_failure(s);
@@ -217,7 +217,7 @@ static int start_thread(struct streaming *s, struct err *e)
     // The main thread handles signals.
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int rc = pthread_create(&s->thread, NULL, stream, s);
+    int rc = pthread_create(&s->thread, NULL, run_decoder, s);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc)
         return err_set(e, -rc, "cannot start the thread that streams the plan");
@@ -226,8 +226,8 @@ static int start_thread(struct streaming *s, struct err *e)
 }
 
 // Returns the thread's segment in s->segments, which belong to window `w`, or NULL.
-static const struct plan_window_segment *segment_of(const struct streaming *s, uint64_t w,
-                                                    uint32_t thread)
+static const struct plan_window_segment *find_segment(const struct streaming *s, uint64_t w,
+                                                      uint32_t thread)
 {
     for (size_t i = 0; i < s->plan->windows[w].segments; i++) {
         if (s->segments[i].thread == thread)
@@ -244,7 +244,7 @@ uint64_t plan_op_in_window(const struct plan *p, uint32_t thread, uint64_t posit
                                       ? UINT64_MAX
                                       : (position - PLAN_FIRST_WINDOW) * 8 / p->facts.window_bytes;
     if (m.words && w < p->facts.windows && read_window(&s, w, m.words, NULL) == 0) {
-        const struct plan_window_segment *g = segment_of(&s, w, thread);
+        const struct plan_window_segment *g = find_segment(&s, w, thread);
         m.words_at = first_word_of(p, w);
         if (g)
             op = plan_memory_op_at(&m, g->first, g->first_op, position);

@@ -67,17 +67,17 @@ static uint64_t jemalloc_number(const char *name)
     return mallctl(name, &value, &bytes, NULL, 0) == 0 ? value : RESULTS_UNKNOWN;
 }
 
-static size_t put(char *text, size_t size, size_t at, const char *more);
-static size_t put_number(char *text, size_t size, size_t at, unsigned n);
+static size_t append_text(char *text, size_t size, size_t at, const char *more);
+static size_t append_number(char *text, size_t size, size_t at, unsigned n);
 
 // Returns a figure of a bin. `before` and `behind` are the parts of its name around the number of
 // the bin.
 static uint64_t jemalloc_bin(const char *before, unsigned bin, const char *behind)
 {
     char name[80];
-    size_t at = put(name, sizeof name, 0, before);
-    at = put_number(name, sizeof name, at, bin);
-    put(name, sizeof name, at, behind);
+    size_t at = append_text(name, sizeof name, 0, before);
+    at = append_number(name, sizeof name, at, bin);
+    append_text(name, sizeof name, at, behind);
     return jemalloc_number(name);
 }
 
@@ -95,9 +95,9 @@ static uint64_t jemalloc_bins_unused(struct results_bin bins[RESULTS_BINS])
     uint64_t unused = 0;
     for (unsigned i = 0, n = jemalloc_unsigned("arenas.nbins"); i < n; i++) {
         char name[80];
-        size_t at = put(name, sizeof name, 0, "arenas.bin.");
-        at = put_number(name, sizeof name, at, i);
-        put(name, sizeof name, at, ".nregs");
+        size_t at = append_text(name, sizeof name, 0, "arenas.bin.");
+        at = append_number(name, sizeof name, at, i);
+        append_text(name, sizeof name, at, ".nregs");
         uint64_t slabs = jemalloc_bin("stats.arenas.4096.bins.", i, ".curslabs");
         uint64_t used = jemalloc_bin("stats.arenas.4096.bins.", i, ".curregs");
         uint64_t bytes = jemalloc_bin("arenas.bin.", i, ".size");
@@ -174,7 +174,7 @@ static void query_libc(struct results_stats *s)
 #endif
 }
 
-static void query(struct results_stats *s)
+static void query_stats(struct results_stats *s)
 {
     if (mallctl)
         query_jemalloc(s);
@@ -273,7 +273,7 @@ void player_stats(void)
         .dirty_bytes = RESULTS_UNKNOWN,
         .bin_unused_bytes = RESULTS_UNKNOWN,
     };
-    query(s);
+    query_stats(s);
 }
 
 void player_trim(void)
@@ -285,7 +285,7 @@ void player_trim(void)
         trim();
 }
 
-static size_t put(char *text, size_t size, size_t at, const char *more)
+static size_t append_text(char *text, size_t size, size_t at, const char *more)
 {
     while (*more && at + 1 < size)
         text[at++] = *more++;
@@ -293,7 +293,7 @@ static size_t put(char *text, size_t size, size_t at, const char *more)
     return at;
 }
 
-static size_t put_number(char *text, size_t size, size_t at, unsigned n)
+static size_t append_number(char *text, size_t size, size_t at, unsigned n)
 {
     char digits[12];
     size_t i = sizeof digits - 1;
@@ -302,7 +302,7 @@ static size_t put_number(char *text, size_t size, size_t at, unsigned n)
         digits[--i] = (char)('0' + n % 10);
         n /= 10;
     } while (n);
-    return put(text, size, at, digits + i);
+    return append_text(text, size, at, digits + i);
 }
 
 static bool jemalloc_version(char *text, size_t size)
@@ -312,7 +312,7 @@ static bool jemalloc_version(char *text, size_t size)
     *(void **)&mallctl = dlsym(RTLD_DEFAULT, "mallctl");
     if (!mallctl || mallctl("version", &version, &bytes, NULL, 0) != 0 || !version)
         return false;
-    put(text, size, 0, version);
+    append_text(text, size, 0, version);
     text[strcspn(text, "-")] = 0; // the hash of a commit follows
     return true;
 }
@@ -326,9 +326,9 @@ static bool tcmalloc_version(char *text, size_t size)
     if (!tc_version)
         return false;
     tc_version(&major, &minor, &patch);
-    size_t at = put_number(text, size, 0, (unsigned)major);
-    at = put(text, size, at, ".");
-    put_number(text, size, at, (unsigned)minor);
+    size_t at = append_number(text, size, 0, (unsigned)major);
+    at = append_text(text, size, at, ".");
+    append_number(text, size, at, (unsigned)minor);
     return true;
 }
 
@@ -340,11 +340,11 @@ static bool mimalloc_version(char *text, size_t size)
     if (!mi_version)
         return false;
     unsigned version = (unsigned)mi_version();
-    size_t at = put_number(text, size, 0, version / 100);
-    at = put(text, size, at, ".");
-    at = put_number(text, size, at, version / 10 % 10);
-    at = put(text, size, at, ".");
-    put_number(text, size, at, version % 10);
+    size_t at = append_number(text, size, 0, version / 100);
+    at = append_text(text, size, at, ".");
+    at = append_number(text, size, at, version / 10 % 10);
+    at = append_text(text, size, at, ".");
+    append_number(text, size, at, version % 10);
     return true;
 }
 
@@ -354,7 +354,7 @@ static bool libc_version(char *text, size_t size)
     if (!dladdr((void *)malloc, &of_malloc) || !dladdr((void *)gnu_get_libc_version, &of_libc) ||
         of_malloc.dli_fbase != of_libc.dli_fbase)
         return false;
-    put(text, size, 0, gnu_get_libc_version());
+    append_text(text, size, 0, gnu_get_libc_version());
     return true;
 }
 

@@ -21,7 +21,7 @@ static void *base_of(void *function)
     return dladdr(function, &info) ? info.dli_fbase : NULL;
 }
 
-static bool is_allocators(void *function)
+static bool is_from_allocator(void *function)
 {
     return function && base_of(function) == malloc_base;
 }
@@ -153,7 +153,7 @@ static void remember_library(void *function)
     }
 }
 
-static bool is_asked_for(void)
+static bool is_requested(void)
 {
     struct stat st;
     const struct results *r = player.results;
@@ -167,13 +167,13 @@ static bool is_asked_for(void)
 static void check_core(unsigned kind, void *direct)
 {
     player_functions[kind] = direct;
-    if (!is_allocators(direct)) {
+    if (!is_from_allocator(direct)) {
         remember_library(direct);
         player_fail(RESULTS_MIXED_ALLOCATOR, NULL, kind, 0, 0);
     }
 }
 
-static bool is_libcs(void *function)
+static bool is_from_libc(void *function)
 {
     return base_of(function) == base_of((void *)gnu_get_libc_version);
 }
@@ -181,10 +181,11 @@ static bool is_libcs(void *function)
 // Finds the function of a kind. libc's functions are used only with libc's malloc, except
 // reallocarray, which calls the realloc in use. Functions of the C++ library also call the malloc
 // and free in use.
-static void find(unsigned kind)
+static void find_function(unsigned kind)
 {
     void *function = dlsym(RTLD_DEFAULT, event_infos[kind].symbol);
-    if (function && kind != HT_REALLOCARRAY && is_libcs(function) && !is_allocators(function))
+    if (function && kind != HT_REALLOCARRAY && is_from_libc(function) &&
+        !is_from_allocator(function))
         function = NULL;
     player_functions[kind] = function;
 }
@@ -200,28 +201,28 @@ static void check_found(unsigned kind)
 // Finds posix_memalign and memalign. Each can replace the other and all other aligned allocation.
 static void find_aligned(void)
 {
-    find(HT_POSIX_MEMALIGN);
-    find(HT_MEMALIGN);
+    find_function(HT_POSIX_MEMALIGN);
+    find_function(HT_MEMALIGN);
     if (!player_functions[HT_POSIX_MEMALIGN] && player_functions[HT_MEMALIGN])
         player_functions[HT_POSIX_MEMALIGN] = own_posix_memalign;
 }
 
 bool player_is_libc(void)
 {
-    return is_libcs((void *)malloc);
+    return is_from_libc((void *)malloc);
 }
 
 void *player_own_function(const char *name)
 {
     void *function = dlsym(RTLD_DEFAULT, name);
-    return is_allocators(function) ? function : NULL;
+    return is_from_allocator(function) ? function : NULL;
 }
 
 void player_find_allocator(void)
 {
     malloc_base = base_of((void *)malloc);
     remember_library((void *)malloc);
-    if (!malloc_base || !is_asked_for() || dlsym(RTLD_DEFAULT, "malloc") != (void *)malloc)
+    if (!malloc_base || !is_requested() || dlsym(RTLD_DEFAULT, "malloc") != (void *)malloc)
         player_fail(RESULTS_WRONG_ALLOCATOR, NULL, 0, 0, 0);
     check_core(HT_MALLOC, (void *)malloc);
     check_core(HT_FREE, (void *)free);
@@ -256,7 +257,7 @@ void player_find_functions(void)
         if (!player.plan->by_kind[kind] || player_functions[kind])
             continue;
         if (kind != HT_POSIX_MEMALIGN)
-            find(kind);
+            find_function(kind);
         if (event_infos[kind].fields & HT_F_ALIGN && event_infos[kind].class == HT_CLASS_ALLOC)
             check_found(HT_POSIX_MEMALIGN);
         check_found(kind);

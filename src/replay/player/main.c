@@ -227,7 +227,7 @@ static void play_leftovers(void)
     r->figures.rss_after_idle_bytes = player_private_bytes();
 }
 
-static void begin_null_allocator(void)
+static void start_null_allocator(void)
 {
     if (!player.null_init)
         return;
@@ -263,7 +263,7 @@ int main(void)
     player_threads_init();
     if (player.plan->n_threads)
         player_thread_init(&main_thread, 0);
-    begin_null_allocator();
+    start_null_allocator();
     player_touch_own_pages();
     player_reset_peak();
     player.results->figures.baseline_rss_bytes = player_private_bytes();

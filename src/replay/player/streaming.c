@@ -35,7 +35,7 @@ static void leave_window(struct player_thread *t)
         syscall(SYS_futex, &streaming->freed, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-static bool spin(const struct plan_streaming_thread *shared, uint32_t next)
+static bool spin_until_filled(const struct plan_streaming_thread *shared, uint32_t next)
 {
     uint64_t begin = clock_ticks(player.results->clock);
     do {
@@ -51,9 +51,9 @@ static void wait_for_segment(struct player_thread *t, struct plan_streaming_thre
     uint64_t since = clock_monotonic_ns(), start = player.start_ns;
     // A decoder that waits for free space waits for slower threads, so this thread does too.
     bool is_decoder = !atomic_load(&player.streaming->decoder_sleeps);
-    if (!spin(shared, next)) {
+    if (!spin_until_filled(shared, next)) {
         while (atomic_load(&shared->filled) == next) {
-            // Pairs with hand_over().
+            // Pairs with publish_window().
             atomic_store(&shared->sleeps, 1);
             if (atomic_load(&shared->filled) == next)
                 futex_wait(&shared->filled, next);

@@ -68,8 +68,8 @@ void player_threads_init(void)
         pthread_mutex_init(&shards[i].lock, NULL);
 }
 
-static void init(struct player_thread *t, uint32_t number, uint32_t shard,
-                 struct player_latency *latencies)
+static void init_thread(struct player_thread *t, uint32_t number, uint32_t shard,
+                        struct player_latency *latencies)
 {
     *t = (struct player_thread){
         .number = number, .line = &player.lines[number], .shard = shard, .latencies = latencies};
@@ -79,7 +79,7 @@ static void init(struct player_thread *t, uint32_t number, uint32_t shard,
 
 void player_thread_init(struct player_thread *t, uint32_t number)
 {
-    init(t, number, 0, main_latencies);
+    init_thread(t, number, 0, main_latencies);
 }
 
 struct results_position *player_unthreaded_position(void)
@@ -147,7 +147,8 @@ void player_thread_exited(struct player_thread *t)
 
 // Creates a thread. pthread_create() allocates, for which the null allocator must return real
 // memory.
-static int create(pthread_t *id, const pthread_attr_t *attributes, void *(*body)(void *), void *arg)
+static int create_thread(pthread_t *id, const pthread_attr_t *attributes, void *(*body)(void *),
+                         void *arg)
 {
     if (player.null_real)
         player.null_real(true);
@@ -158,7 +159,7 @@ static int create(pthread_t *id, const pthread_attr_t *attributes, void *(*body)
 }
 
 // Pairs with player_join_all(): either this thread sees `joining`, or the joiner sees the change.
-static void tell_joiner(void)
+static void notify_joiner(void)
 {
     atomic_fetch_add(&exits, 1);
     if (atomic_load(&joining))
@@ -170,7 +171,7 @@ static void keep_thread(void)
     pthread_mutex_lock(&lock);
     kept++;
     pthread_mutex_unlock(&lock);
-    tell_joiner();
+    notify_joiner();
     while (!atomic_load_explicit(&over, memory_order_acquire))
         player_futex_wait(&over, 0);
     pthread_mutex_lock(&lock);
@@ -178,7 +179,7 @@ static void keep_thread(void)
     pthread_mutex_unlock(&lock);
 }
 
-static void *run(void *arg)
+static void *run_worker(void *arg)
 {
     struct worker *worker = arg;
     if (worker->at_start) {
@@ -194,7 +195,7 @@ static void *run(void *arg)
     worker->next = exited;
     exited = worker;
     pthread_mutex_unlock(&lock);
-    tell_joiner();
+    notify_joiner();
     return NULL;
 }
 
@@ -246,7 +247,7 @@ static _Noreturn void fail_to_start(const struct player_thread *parent, uint32_t
     player_failed(RESULTS_NO_THREAD, parent, 0, number, error);
 }
 
-static void start(const struct player_thread *parent, uint32_t number, bool at_start)
+static void start_worker(const struct player_thread *parent, uint32_t number, bool at_start)
 {
     pthread_attr_t attributes;
     pthread_mutex_lock(&lock);
@@ -255,11 +256,11 @@ static void start(const struct player_thread *parent, uint32_t number, bool at_s
     struct worker *worker = new_worker();
     if (!worker)
         fail_to_start(parent, number, errno);
-    init(&worker->thread, number, worker->thread.shard, worker->latencies);
+    init_thread(&worker->thread, number, worker->thread.shard, worker->latencies);
     worker->at_start = at_start;
     pthread_attr_init(&attributes);
     pthread_attr_setstack(&attributes, (char *)worker + WORKER_BYTES, STACK_BYTES);
-    int rc = create(&worker->id, &attributes, run, worker);
+    int rc = create_thread(&worker->id, &attributes, run_worker, worker);
     if (rc)
         fail_to_start(parent, number, rc);
     pthread_attr_destroy(&attributes);
@@ -268,14 +269,14 @@ static void start(const struct player_thread *parent, uint32_t number, bool at_s
 void player_start_thread(const struct player_thread *parent, uint32_t number)
 {
     if (player.threads[number].first_word)
-        start(parent, number, false);
+        start_worker(parent, number, false);
 }
 
 void player_start_threads(void)
 {
     for (uint32_t i = 1; i < player.plan->n_threads; i++) {
         if (player.threads[i].at_start && player.threads[i].first_word)
-            start(NULL, i, true);
+            start_worker(NULL, i, true);
     }
 }
 

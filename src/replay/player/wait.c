@@ -10,19 +10,20 @@
 #include <time.h>
 #include <unistd.h>
 
-static void futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+static void call_futex(_Atomic uint32_t *word, int op, uint32_t value,
+                       const struct timespec *timeout)
 {
     syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
 
 void player_futex_wait(_Atomic uint32_t *word, uint32_t value)
 {
-    futex(word, FUTEX_WAIT_PRIVATE, value, NULL);
+    call_futex(word, FUTEX_WAIT_PRIVATE, value, NULL);
 }
 
 void player_futex_wake(_Atomic uint32_t *word)
 {
-    futex(word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL);
+    call_futex(word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL);
 }
 
 void player_wait_init(void)
@@ -42,7 +43,7 @@ void player_wake(struct player_line *line)
     player_futex_wake(&line->sequence);
 }
 
-static void want(struct player_line *line, uint64_t position)
+static void lower_wanted(struct player_line *line, uint64_t position)
 {
     uint64_t wanted = atomic_load_explicit(&line->wanted, memory_order_relaxed);
     while (position < wanted &&
@@ -56,7 +57,7 @@ static bool is_satisfied(struct player_line *line, uint64_t position)
     return atomic_load_explicit(&line->progress, memory_order_acquire) >= position;
 }
 
-static bool spin(struct player_line *line, uint64_t position)
+static bool spin_until_satisfied(struct player_line *line, uint64_t position)
 {
     uint64_t begin = clock_ticks(player.results->clock);
     do {
@@ -76,18 +77,19 @@ static bool spin(struct player_line *line, uint64_t position)
 static void sleep_on(struct player_line *line, uint32_t sequence)
 {
     const struct timespec brief = {0, 100000};
-    futex(&line->sequence, FUTEX_WAIT_PRIVATE, sequence, player.can_membarrier ? NULL : &brief);
+    call_futex(&line->sequence, FUTEX_WAIT_PRIVATE, sequence,
+               player.can_membarrier ? NULL : &brief);
 }
 
 void player_wait_slow(struct player_waits *w, uint32_t thread, uint64_t position)
 {
     struct player_line *line = &player.lines[thread];
     w->blocked++;
-    if (spin(line, position))
+    if (spin_until_satisfied(line, position))
         return;
     for (;;) {
         uint32_t sequence = atomic_load_explicit(&line->sequence, memory_order_acquire);
-        want(line, position);
+        lower_wanted(line, position);
         // Pairs with publish(): either the publisher sees `wanted`, or this thread sees the
         // progress.
         if (player.can_membarrier)
