@@ -252,7 +252,7 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
         VERIFY_FREE(kind);                                                                         \
         char *new_ = CALL(kind, call, &bytes_);                                                    \
         if (UNLIKELY(!new_) && bytes_)                                                             \
-            player_no_block(t, kind, bytes_);                                                      \
+            player_refused(t, kind, bytes_);                                                       \
         else                                                                                       \
             fill_block(touch, t, (struct player_block){kind, entry, new_, had_, bytes_});          \
         slots[entry] = new_;                                                                       \
@@ -352,7 +352,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
 #define PLAY_ALLOCATE_NOTHROW(SYMBOL)                                                              \
     ALLOCATE(HT_##SYMBOL, size, 0, FUNCTION(HT_##SYMBOL, new_nothrow_function *)(size, &nothrow))
 
-// player_no_block() reads errno.
+// player_refused() reads errno.
 #define ALLOCATE_ALIGNED(SYMBOL, call)                                                             \
     do {                                                                                           \
         errno = 0;                                                                                 \
@@ -393,7 +393,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
         errno = 0;                                                                                 \
         slots[entry] = player_allocate_preexisting((unsigned)EXTRA(1), EXTRA(0), size);            \
         if (UNLIKELY(!slots[entry]) && size)                                                       \
-            player_no_block(t, HT_PREEXISTING, size);                                              \
+            player_refused(t, HT_PREEXISTING, size);                                               \
         else                                                                                       \
             fill_block(touch, t,                                                                   \
                        (struct player_block){HT_PREEXISTING, entry, slots[entry], 0, size});       \

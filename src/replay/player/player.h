@@ -66,7 +66,7 @@ struct player_thread {
         segments; // streamed plan: the thread's window, number of segments received
     uint64_t stalls, stall_ns, free_space_wait_ns;
     uint64_t calls;                       // calls made; valid at the end of a stream
-    uint64_t refused;                     // calls counted by player_no_block()
+    uint64_t refused;                     // calls counted by player_refused()
     struct player_seen seen[PLAYER_SEEN]; // by thread number modulo PLAYER_SEEN
 };
 
@@ -109,20 +109,20 @@ static inline uint64_t player_position(const struct player_thread *t)
     return t->at->base + (uint64_t)(player_pc(t) - player.words);
 }
 
-// Writes the reason to the results, with the position of `t`, and ends the process.
+// player.c: writes the reason to the results, with the position of `t`, and ends the process.
 _Noreturn void player_fail(enum results_status why, const struct player_thread *t, unsigned kind,
                            uint64_t size, int error);
 
 // The two halves of player_fail(). The first returns in only one thread, which may add to the
 // reason before the second.
-void player_failing(void);
-_Noreturn void player_failed(enum results_status why, const struct player_thread *t, unsigned kind,
-                             uint64_t size, int error);
+void player_claim_failure(void);
+_Noreturn void player_report_failure(enum results_status why, const struct player_thread *t,
+                                     unsigned kind, uint64_t size, int error);
 
 // Counts an aligned allocation that the allocator refused because of its arguments, and continues
 // without the block. Ends the process if the allocator is out of memory. Requires that errno was 0
 // before the call.
-void player_no_block(struct player_thread *t, unsigned kind, uint64_t size);
+void player_refused(struct player_thread *t, unsigned kind, uint64_t size);
 
 // Returns the alignment of the thread's current call.
 static inline uint64_t player_alignment(const struct player_thread *t)
@@ -139,7 +139,7 @@ static inline const uint64_t *player_first_word(const struct player_thread *t)
 // Maps zeroed, populated, shared memory. Ends the process on failure.
 void *player_map_shared(size_t bytes);
 
-// main.c: copies the slot table to snapshot RESULTS_SNAPSHOT_*. No thread may run.
+// Copies the slot table to snapshot RESULTS_SNAPSHOT_*. No thread may run.
 void player_snapshot(unsigned which);
 
 // functions.c: finds the functions that the plan needs. Ends the process if malloc is not from the
@@ -224,8 +224,8 @@ void player_trim(void);  // executes TRIM
 // executes SWITCH; exited: the previous thread has exited
 void player_switch(uint32_t thread, bool exited);
 
-// threads.c: threads and their figures.
-void player_threads_init(void);
+// threads.c: threads and their figures. `play` is player_play().
+void player_threads_init(void (*play)(struct player_thread *t, const uint64_t *from));
 void player_thread_init(struct player_thread *t, uint32_t number);
 void player_add_latencies(struct player_thread *t); // empties the thread's latencies
 void player_merge_latencies(void);                  // after all threads have exited

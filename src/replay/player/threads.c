@@ -37,6 +37,7 @@ struct shard {
 
 enum { SHARDS = 16 };
 
+static void (*play_stream)(struct player_thread *t, const uint64_t *from);
 static struct shard *shards; // if calls are timed
 static struct player_latency main_latencies[PLAYER_LATENCIES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -57,8 +58,9 @@ static void *map_shared(size_t bytes)
     return at == MAP_FAILED ? NULL : at;
 }
 
-void player_threads_init(void)
+void player_threads_init(void (*play)(struct player_thread *t, const uint64_t *from))
 {
+    play_stream = play;
     if (!player.results->timed)
         return;
     shards = map_shared(SHARDS * sizeof *shards);
@@ -187,7 +189,7 @@ static void *run_worker(void *arg)
             player_futex_wait(&released, 0);
     }
     player_thread_started(&worker->thread);
-    player_play(&worker->thread, player_first_word(&worker->thread));
+    play_stream(&worker->thread, player_first_word(&worker->thread));
     player_thread_exited(&worker->thread);
     if (player.threads[worker->thread.number].outlives)
         keep_thread();
@@ -242,9 +244,9 @@ static struct worker *new_worker(void)
 
 static _Noreturn void fail_to_start(const struct player_thread *parent, uint32_t number, int error)
 {
-    player_failing();
+    player_claim_failure();
     player.results->live_threads = unjoined - 1;
-    player_failed(RESULTS_NO_THREAD, parent, 0, number, error);
+    player_report_failure(RESULTS_NO_THREAD, parent, 0, number, error);
 }
 
 static void start_worker(const struct player_thread *parent, uint32_t number, bool at_start)

@@ -72,14 +72,14 @@ static _Noreturn void violated(enum results_violation what, const struct player_
                                unsigned kind, const struct verified_block *c, uint64_t at)
 {
     struct results *r = player.results;
-    player_failing();
+    player_claim_failure();
     r->failed_violation = what;
     r->failed_at = at;
     if (what != RESULTS_OVERLAP) { // set by find_other()
         r->other_thread = c->thread;
         r->other_position = c->position;
     }
-    player_failed(RESULTS_VIOLATION, t, kind, c->size, 0);
+    player_report_failure(RESULTS_VIOLATION, t, kind, c->size, 0);
 }
 
 static void on_fault(int signal_number, siginfo_t *info, void *context)
@@ -92,13 +92,13 @@ static void on_fault(int signal_number, siginfo_t *info, void *context)
         raise(signal_number);
         return;
     }
-    player_failing();
+    player_claim_failure();
     r->failed_violation = RESULTS_UNUSABLE;
     r->failed_at = (uintptr_t)c.block->block;
     r->failed_wanted = (uintptr_t)info->si_addr;
     r->other_thread = c.block->thread;
     r->other_position = c.block->position;
-    player_failed(RESULTS_VIOLATION, c.thread, c.kind, c.block->size, info->si_code);
+    player_report_failure(RESULTS_VIOLATION, c.thread, c.kind, c.block->size, info->si_code);
 }
 
 static struct leaf *leaf_of(uint64_t granule)
