@@ -198,6 +198,9 @@ assert d["overhead_ns_per_event"] * d["events"] < 0.2e9'
   "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed x5 --idle 1 w.htw >out.json
   json 'print(d["wall_ns"], d["max_lag_ns"])
 assert 0.098e9 <= d["wall_ns"] < 0.4e9 + 2 * d["max_lag_ns"] and d["speed"] == 5'
+  # No replay keeps a pace at which all calls are due at once.
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed x1000000 w.htw >out.json
+  json 'assert d["max_lag_ns"] > 0'
   # Without a pace nothing is waited for: the quickest of some runs is that which little has interrupted.
   "$HEAPTAPE" replay -q -r 20 --no-latency --json w.htw >out.json
   json 'least = min(r["wall_ns"] for r in d["runs"])

@@ -401,6 +401,25 @@ static void test_samples(void **state)
     check_samples(2 * PLAN_SAMPLES_WANTED * PLAN_SAMPLE_EVENTS, PLAN_SAMPLES_WANTED);
 }
 
+static void test_trims_come_after_every_second_call(void **state)
+{
+    (void)state;
+    struct plan *p;
+    struct err e = {0};
+    const struct plan_settings settings = {.memory_bytes = 64 << 20, .trim_every = 2};
+    assert_int_equal(plan_new(&p, "test.htw", &settings, &e), 0);
+    for (uint32_t i = 0; i < 5; i++)
+        add(p, 0, allocate(i, 1));
+    struct mapped m = finish(p);
+    uint64_t at = m.threads[0].first_word;
+    for (unsigned i = 0; i < 5; i++) {
+        if (i && i % 2 == 0)
+            assert_op(read_op(&m, &at), PLAN_TRIM);
+        assert_op(read_op(&m, &at), PLAN_MALLOC);
+    }
+    release(&m);
+}
+
 static void test_bad_workloads_are_refused(void **state)
 {
     (void)state;
@@ -467,6 +486,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_entries_pass_to_other_threads),
     cmocka_unit_test(test_threads_do_not_share_lines),
     cmocka_unit_test(test_samples),
+    cmocka_unit_test(test_trims_come_after_every_second_call),
     cmocka_unit_test(test_bad_workloads_are_refused),
     cmocka_unit_test(test_an_empty_workload_is_refused),
     cmocka_unit_test(test_too_little_memory),
