@@ -11,24 +11,24 @@
 #include <string.h>
 
 // Thresholds.
-#define GROWTH_SHARE       0.1   // of the bytes live at the end
-#define SHORT_SHARE        0.25  // of the freed blocks
-#define NEVER_SHARE        0.5   // of the peak
-#define MOVED_SHARE        0.5   // of growing reallocs
-#define COPIED_SHARE       0.01  // of requested bytes
-#define TOP_SHARE          0.5   // of requests have one of 5 sizes
-#define ROUNDING_SHARE     0.1   // of requested bytes
-#define ABOVE_SHARE        0.01  // of requested bytes
-#define REMOTE_SHARE       0.05  // of freed blocks
-#define LARGE_SHARE        0.5   // of requested bytes
-#define BIG_SHARE          0.1   // of requested bytes, in big blocks whose use was measured …
-#define UNUSED_SHARE       0.75  // … and of these
-#define SMALL_SHARE        0.3   // of requests
-#define SIZE_SHARE         0.5   // of the peak in one class of sizes
-#define ZEROED_SHARE       0.25  // of requested bytes
-#define SITE_SHARE         0.2   // of the peak, of short-lived blocks, of remote frees
-#define AMBIGUOUS_SHARE    0.001 // of events
-#define SHORT_STACKS_SHARE 0.01  // of allocated bytes
+#define GROWTH_SHARE       0.1   // share of the bytes live at the end
+#define SHORT_SHARE        0.25  // share of the freed blocks
+#define NEVER_SHARE        0.5   // share of the peak
+#define MOVED_SHARE        0.5   // share of growing reallocs
+#define COPIED_SHARE       0.01  // share of requested bytes
+#define TOP_SHARE          0.5   // share of requests, for five sizes
+#define ROUNDING_SHARE     0.1   // share of requested bytes
+#define ABOVE_SHARE        0.01  // share of requested bytes
+#define REMOTE_SHARE       0.05  // share of freed blocks
+#define LARGE_SHARE        0.5   // share of requested bytes
+#define BIG_SHARE          0.1   // share of requested bytes in big blocks whose use was measured
+#define UNUSED_SHARE       0.75  // unused share of these
+#define SMALL_SHARE        0.3   // share of requests
+#define SIZE_SHARE         0.5   // share of the peak in one class of sizes
+#define ZEROED_SHARE       0.25  // share of requested bytes
+#define SITE_SHARE         0.2   // share of the peak, of short-lived blocks, of remote frees
+#define AMBIGUOUS_SHARE    0.001 // share of events
+#define SHORT_STACKS_SHARE 0.01  // share of allocated bytes
 enum {
     GROWTH_BYTES = 16 << 10,
     REGROWN_BLOCKS = 10,

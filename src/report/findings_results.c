@@ -11,8 +11,8 @@
 #define MORE_MEMORY   1.1  // limit of a recommendation: peak RSS over that of the first allocator
 #define FRAGMENTATION 1.25 // peak RSS over peak live bytes
 #define BELOW         0.95 // peak RSS over peak live bytes
-#define KEPT_SHARE    0.5  // of the peak RSS, after all blocks have been freed
-#define CALLS_SHARE   0.05 // of the program's CPU time
+#define KEPT_SHARE    0.5  // share of the peak RSS that remains after all blocks have been freed
+#define CALLS_SHARE   0.05 // share of the program's CPU time
 
 enum { NAME_BYTES = 160 };
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define UNEXPLAINED_SHARE 0.1 // of the bytes that malloc had in use
+#define UNEXPLAINED_SHARE 0.1 // share of the bytes that malloc had in use
 
 static const char *base_name(const char *path)
 {

@@ -118,7 +118,7 @@ int document_add(struct document *d, const char *name, int side, const char *tex
     return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", name) : rc;
 }
 
-// JSON that is longer is not ours.
+// Limit of a file; heaptape writes no longer JSON.
 enum { MAX_JSON_BYTES = 256 << 20 };
 
 static int add_json(struct document *d, struct input *in, int side, struct err *e)
@@ -133,7 +133,7 @@ static int add_json(struct document *d, struct input *in, int side, struct err *
     return rc;
 }
 
-// Of several workloads each gets half of what is left.
+// Each workload gets half of the space that is left, because others may follow.
 static int add_profile(struct document *d, const struct file_stat *s, struct err *e)
 {
     struct document_item *item = &d->items[d->n_items - 1];
@@ -147,7 +147,7 @@ static int add_profile(struct document *d, const struct file_stat *s, struct err
     return 0;
 }
 
-// Nothing where the trace has no maps of pages.
+// Adds the map of addresses, if the trace has maps of pages.
 static int add_address_map(struct document *d, const char *path, struct err *e)
 {
     struct file f;
@@ -166,7 +166,7 @@ static int add_address_map(struct document *d, const char *path, struct err *e)
         if ((to && fclose(to) != 0) || rc == -ENOMEM)
             rc = err_set(e, -ENOMEM, "%s: out of memory", path);
         else
-            rc = 0; // what is wrong with the file has been said when it was counted
+            rc = 0; // file_stat has already reported faults of the file
         rss_map_release(m);
         file_close(&f);
     }
@@ -175,7 +175,7 @@ static int add_address_map(struct document *d, const char *path, struct err *e)
     return rc;
 }
 
-// Counts the figures and findings of *s, and writes its JSON.
+// Computes the figures and findings of *s, and its JSON.
 static int set_counted(struct document_stat *to, const struct file_stat *s)
 {
     size_t n = 0;
@@ -253,7 +253,7 @@ int document_add_result(struct document *d, const char *path, struct err *e)
 
 static void write_value(struct json *j, const struct json_value *v);
 
-// Items from the whole length, the first and the last one among them.
+// Writes at most `max` items at equal distances, with the first and the last one.
 static void write_spread(struct json *j, const struct json_value *v, size_t max)
 {
     size_t n = json_value_length(v), kept = n < max ? n : max;
@@ -263,7 +263,7 @@ static void write_spread(struct json *j, const struct json_value *v, size_t max)
     json_end_array(j);
 }
 
-// Of sorted lists the first items matter most.
+// Writes the first `max` items of a sorted list.
 static void write_first(struct json *j, const struct json_value *v, size_t max)
 {
     json_begin_array(j);
@@ -272,13 +272,13 @@ static void write_first(struct json *j, const struct json_value *v, size_t max)
     json_end_array(j);
 }
 
-// NAN where a row is not as it should be: it is neither less nor more than another.
+// Returns NAN for a malformed row; comparisons with NAN are false.
 static double value_at(const struct json_value *rows, size_t row, size_t column)
 {
     return json_value_number(json_value_at(json_value_at(rows, row), column));
 }
 
-// The rows of [from, to) where a column has its minimum and maximum, marked in `keep`.
+// Marks in `keep` the rows of [from, to) with the minimum and the maximum of a column.
 static void keep_extremes(const struct json_value *rows, size_t from, size_t to, size_t column,
                           bool *keep)
 {
@@ -292,8 +292,8 @@ static void keep_extremes(const struct json_value *rows, size_t from, size_t to,
 
 enum { RSS_COLUMN = 2, LIVE_COLUMN = 3 };
 
-// [event, ns, rss, live, virtual] rows: of each interval those with the minimum and maximum of RSS and live bytes, so that no peak is
-// lost.
+// Writes [event, ns, rss, live, virtual] rows. Of each interval, the rows with the minimum and
+// maximum of RSS and of live bytes are kept, so that no peak is lost.
 static void write_timeline(struct json *j, const struct json_value *rows)
 {
     size_t n = json_value_length(rows), stretches = DOCUMENT_POINTS / 4;
@@ -346,7 +346,7 @@ static void write_integer(struct json *j, const struct json_value *v)
         json_u64(j, json_value_u64(v));
 }
 
-// A value, without what would make a report too long.
+// Writes a value and shortens what would make a report too long.
 static void write_value(struct json *j, const struct json_value *v)
 {
     switch (json_value_kind(v)) {
@@ -374,7 +374,7 @@ static void write_value(struct json *j, const struct json_value *v)
     }
 }
 
-// The columns of the table of results, by the table of figures.
+// Writes the columns of the table of results, from the table of figures.
 static void write_columns(struct json *j)
 {
     json_put_array(j, "figures");
@@ -394,7 +394,7 @@ static void write_columns(struct json *j)
     json_end_array(j);
 }
 
-// The rows of the table of totals, by the table of the figures of stat.
+// Writes the rows of the table of totals, from the table of the figures of `stat`.
 static void write_stat_figures(struct json *j)
 {
     char path[STAT_FIGURES_PATH_BYTES];
@@ -441,7 +441,8 @@ static void write_items(struct json *j, const struct document *d, bool results)
     json_end_array(j);
 }
 
-// Of the first workload and all results; a comparison of two workloads has none.
+// Writes the findings of the first workload and of all results. A comparison of two workloads has
+// no findings.
 static int write_findings(struct json *j, const struct document *d)
 {
     const struct json_value **results = calloc(d->n_items + 1, sizeof *results);

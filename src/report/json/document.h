@@ -1,4 +1,5 @@
-// The data of a report: what `stat`, `replay` and `compare` print with --json, with long series shortened.
+// The data of an HTML report: the JSON of `stat`, `replay` and `compare`, with long series
+// shortened.
 #ifndef HEAPTAPE_REPORT_DOCUMENT_H
 #define HEAPTAPE_REPORT_DOCUMENT_H
 
@@ -6,64 +7,66 @@
 #include "report/json/json_value.h"
 
 enum {
-    DOCUMENT_POINTS = 600,               // of a replayed timeline: extremes are kept
-    DOCUMENT_STATS = 200,                // of the allocator's own statistics
-    DOCUMENT_GROUPS = 100,               // of threads and call sites, the first ones
-    DOCUMENT_ITEMS = 2000,               // of any other array or object
-    DOCUMENT_TEXT_BYTES = 4096,          // of a string
-    DOCUMENT_PROFILE_BYTES = 1536 << 10, // of the profiles of all workloads
+    DOCUMENT_POINTS = 600,               // rows of a replayed timeline; extremes are kept
+    DOCUMENT_STATS = 200,                // rows of the allocator's statistics
+    DOCUMENT_GROUPS = 100,               // threads or call sites
+    DOCUMENT_ITEMS = 2000,               // items of any other array or object
+    DOCUMENT_TEXT_BYTES = 4096,          // length of a string
+    DOCUMENT_PROFILE_BYTES = 1536 << 10, // profiles of all workloads together
 };
 
-// A workload: its figures and findings.
+// Figures and findings of a workload.
 struct document_stat {
     union stat_figures figures;
-    double calls[HT_KIND_LIMIT]; // NAN: unknown
+    double calls[HT_KIND_LIMIT]; // by kind; NAN: unknown
     struct findings found;
-    char *text; // the JSON of a file that was counted, shortened; owned
+    char *text; // shortened JSON of a counted file, else NULL; owned
 };
 
 // A workload, or the result of an allocator.
 struct document_item {
     char *name;                      // owned
-    int side;                        // 0 or 1 in a comparison of two, else 0
+    int side;                        // 0 or 1 in a comparison, else 0
     const struct json_value *file;   // NULL if the file was counted
-    const struct json_value *result; // in it; NULL: the file is of a workload
-    struct document_stat *stat;      // of a workload; owned
-    char *profile;                   // JSON of sites_profile; owned; NULL: there is none
-    char *address_map;               // JSON of rss_map_json; owned; NULL: there is none
+    const struct json_value *result; // within `file`; NULL for a workload
+    struct document_stat *stat;      // NULL for a result; owned
+    char *profile;                   // JSON of sites_profile, or NULL; owned
+    char *address_map;               // JSON of rss_map_json, or NULL; owned
 };
 
 struct convert_watch;
 struct diff_row;
 
-// docs/reference/json/report.schema.json describes the JSON. All zero but the mode is an empty one.
+// docs/reference/json/report.schema.json describes the JSON. Initialize to zero and set `mode`.
 struct document {
     const char *mode;                  // "report" or "diff"; borrowed
-    const struct convert_watch *watch; // shows how files are read, NULL: nothing
+    const struct convert_watch *watch; // shows progress; NULL: no progress
     struct json_value **files;
     size_t n_files, files_capacity;
     struct document_item *items;
     size_t n_items, items_capacity;
-    size_t profile_bytes;  // of all
-    struct diff_row *rows; // see diff.h
+    size_t profile_bytes;  // sum of the lengths of the profiles
+    struct diff_row *rows; // filled by diff_rows
     size_t n_rows, rows_capacity;
 };
 
 void document_release(struct document *d);
 
-// Adds what the JSON text holds: an object of `stat --json`, `replay --json` or `compare --json`. `name` is what the report
-// calls it. 0, -EPROTO when it is none of these, -ENODATA when it is cut off, -EBADMSG when it is no JSON, -ENOMEM.
+// Adds JSON text: an object of `stat --json`, `replay --json` or `compare --json`. `name` is its
+// name in the report. Returns 0, -EPROTO for other JSON, -ENODATA if the text is truncated,
+// -EBADMSG for invalid JSON, or -ENOMEM.
 int document_add(struct document *d, const char *name, int side, const char *text, size_t n,
                  struct err *e);
 
-// Adds the file at `path`: a trace or a workload, which is counted, or JSON as above. 0, the errors of document_add and of
-// file_stat, -ESPIPE for a trace or workload in a pipe.
+// Adds a file: a trace or workload, which is counted, or JSON as above. Returns 0, an error of
+// document_add or file_stat, or -ESPIPE for a trace or workload in a pipe.
 int document_add_file(struct document *d, const char *path, int side, struct err *e);
 
-// Adds the result of a job, which is JSON as above in a regular file. Also fails with the errors of input_open_regular.
+// Adds the result of a job: JSON as above in a regular file. Returns 0, or an error of document_add
+// or input_open_regular.
 int document_add_result(struct document *d, const char *path, struct err *e);
 
-// The document as one line of JSON, for the caller to free. NULL when out of memory.
+// Returns the document as one line of JSON, or NULL when out of memory. The caller frees the text.
 char *document_text(const struct document *d);
 
 #endif

@@ -6,23 +6,24 @@
 #include <math.h>
 #include <string.h>
 
-// json-c wants what it only reads not to be const.
+// json-c has no const parameters.
 static struct json_object *object(const struct json_value *v)
 {
     return (struct json_object *)(uintptr_t)v;
 }
 
 enum {
-    // json-c allocates these for an object with its table, for an array, and for each value.
+    // Memory that json-c allocates for an object with its table, for an array, and for each value.
     OBJECT_BYTES = 800,
     ARRAY_BYTES = 160,
     VALUE_BYTES = 96,
-    // A text may need FIRST_BYTES and this many for each of its bytes. Results and statistics need up to 17.
+    // Limit of the memory for a text: FIRST_BYTES, and BYTES_FOR_EACH for each byte of the text.
+    // Results and statistics need up to 17.
     BYTES_FOR_EACH = 32,
     FIRST_BYTES = 64 << 20,
 };
 
-// Returns where the values of the text need more memory than its length explains; `n` if they do not.
+// Returns the offset at which the values need more memory than the limit, or `n`.
 static size_t find_excess(const char *text, size_t n)
 {
     uint64_t left = FIRST_BYTES + BYTES_FOR_EACH * (uint64_t)n;

@@ -1,5 +1,6 @@
-// Profiles in JSON: speedscope's file format (file-format-spec.ts of github.com/jlfwong/speedscope) and the Firefox
-// Profiler's processed profile, version 48 (src/types/profile.js of github.com/firefox-devtools/profiler).
+// Writers of speedscope's file format (file-format-spec.ts of github.com/jlfwong/speedscope) and of
+// the Firefox Profiler's processed profile, version 48 (src/types/profile.js of
+// github.com/firefox-devtools/profiler).
 #include "report/profile.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ static const char *const weight_names[] = {
     [PROFILE_SPAN] = "allocated in the span and live at its end",
 };
 
-// Outermost first.
+// Writes the frames, the outermost first.
 static void put_stack(struct json *j, const struct profile_stacks *t, uint32_t stack)
 {
     uint32_t frames[4096], n = 0;
@@ -80,7 +81,7 @@ static void put_speedscope(struct json *j, const struct profile_stacks *t, const
     json_end_object(j);
 }
 
-// A column of n equal values; -1: null.
+// Writes n equal values; -1 is written as null.
 static void put_column(struct json *j, const char *key, size_t n, int64_t value)
 {
     json_put_array(j, key);
@@ -93,7 +94,7 @@ static void put_column(struct json *j, const char *key, size_t n, int64_t value)
     json_end_array(j);
 }
 
-// 0, 1, 2, …, each times `step`, from `first` on.
+// Writes n numbers in steps of `step`, beginning with `first`.
 static void put_numbers(struct json *j, const char *key, size_t n, uint64_t first, uint64_t step)
 {
     json_put_array(j, key);
@@ -122,7 +123,7 @@ static void put_lines(struct json *j, const char *key, const struct profile_stac
     json_end_array(j);
 }
 
-// Each frame has a function of its own; its name and file are strings 2 i and 2 i + 1.
+// Each frame has its own function, with the strings 2 i (name) and 2 i + 1 (file).
 static void put_functions(struct json *j, const struct profile_stacks *t)
 {
     size_t n = t->n_frames;
@@ -184,7 +185,7 @@ static void put_stacks(struct json *j, const struct profile_stacks *t)
     json_end_object(j);
 }
 
-// Times mean nothing here, but must grow: a call site is a millisecond.
+// The format requires increasing times: sites are one millisecond apart.
 static void put_samples(struct json *j, const struct profile_stacks *t, enum profile_weight weight)
 {
     json_put_object(j, "samples");

@@ -14,7 +14,7 @@ static bool continues_character(char c)
     return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-// The beginning of a function's name, or the end of a path.
+// Writes a name. If `brief`, keeps the beginning of a function name or the end of a path.
 static void put_name(struct json *j, const char *key, const char *text, bool path, bool brief)
 {
     size_t n = strlen(text);
@@ -161,10 +161,10 @@ void sites_json_span(struct json *j, const struct by_site_span *s)
     json_end_object(j);
 }
 
-// A weight of profiles, or else a count of site_use.
+// A weight of profiles, or a count of struct site_use.
 struct weight {
     enum profile_weight profile;
-    size_t use; // offset in struct site_use + 1; 0: none
+    size_t use; // offset in struct site_use + 1; 0: `profile` counts
 };
 
 #define PROFILE(weight)                                                                            \

@@ -1,4 +1,4 @@
-// Call sites as JSON, with the names of functions.
+// JSON of call sites, with function names.
 #ifndef HEAPTAPE_REPORT_SITES_JSON_H
 #define HEAPTAPE_REPORT_SITES_JSON_H
 
@@ -9,37 +9,38 @@
 #include "report/profile.h"
 #include "report/stat_figures.h"
 
-// All borrowed.
+// All members are borrowed.
 struct sites_json {
     const struct by_site *totals;
     const struct workload_sites *sites;
     struct symbols *symbols;
 };
 
-// Limits of a brief site: a report has to stay small.
+// Limits of a brief site, which keep reports small.
 enum {
     SITES_JSON_FUNCTIONS = 32,
     SITES_JSON_NAME_BYTES = 160,
 };
 
-// The frames of a site: none when it is not known, or was never defined.
+// Returns the frames of a site. n is 0 if the site is unknown or undefined.
 const struct workload_site *sites_json_frames(const struct workload_sites *sites, uint32_t number);
 
-// A function as an object, brief.
+// Writes a function as a brief object.
 void sites_json_function(struct json *j, const struct symbol *s);
 
-// A site as an object. When `brief`, with at most SITES_JSON_FUNCTIONS functions, whose names and files are cut to
-// SITES_JSON_NAME_BYTES.
+// Writes a site as an object. If `brief`, it has at most SITES_JSON_FUNCTIONS functions, and names
+// and paths are cut to SITES_JSON_NAME_BYTES.
 void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief);
 
-// The member "span": what was allocated in it and is live at its end, by thread and by size. Nothing where none was wanted.
+// Writes the member "span": blocks allocated in the span and live at its end, by thread and by
+// size. Writes nothing if no span was counted.
 void sites_json_span(struct json *j, const struct by_site_span *s);
 
-// The member "stack_coverage". Nothing where no call sites were recorded.
+// Writes the member "stack_coverage", if call sites were recorded.
 void sites_json_coverage(struct json *j, const struct coverage *c);
 
-// Lists of call sites, the heaviest first: X(key, what the sites are sorted by: a weight of profiles or a member of struct
-// site_use, how many are listed).
+// Lists of call sites, the heaviest first: X(key, sort key: PROFILE(weight) or USE(member of struct
+// site_use), maximal length).
 // clang-format off
 #define SITES_JSON_LISTS(X) \
     X(at_peak, PROFILE(PROFILE_PEAK), SITES_JSON_TOP) \
@@ -61,14 +62,14 @@ enum sites_json_list {
 
 enum { SITES_JSON_TOP = 20, SITES_JSON_TOP_USES = 3 };
 
-// Fills `top` with the numbers of the sites of a list. Returns how many there are; of equal sites the one with the lower
-// number comes first.
+// Fills `top` with the numbers of the sites of a list and returns their count. Among equal sites
+// the lower number comes first.
 size_t sites_json_list(const struct by_site *b, enum sites_json_list list,
                        uint32_t top[SITES_JSON_TOP]);
 
 extern const char *const sites_json_list_keys[SITES_JSON_LIST_COUNT];
 
-// Figures of a site about the use of its blocks: X(key in JSON, member of struct site_use).
+// Figures about the use of a site's blocks: X(key in JSON, member of struct site_use).
 #define SITES_JSON_USES(X)                                                                         \
     X(freed_blocks, freed)                                                                         \
     X(short_lived_blocks, short_lived)                                                             \
@@ -80,7 +81,7 @@ extern const char *const sites_json_list_keys[SITES_JSON_LIST_COUNT];
     X(big_block_measured_bytes, big_measured)                                                      \
     X(big_block_unused_bytes, big_unused)
 
-// The member "call_sites": the lists, brief.
+// Writes the member "call_sites": the lists, with brief sites.
 void sites_json_top(struct json *j, const struct sites_json *n, const union stat_figures *f);
 
 #endif

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-// Selects the items of an array of n: all, or max_items of the writer, the first and the last one among them.
+// Selects which of n items are written: all, or max_items of the writer at equal distances, with
+// the first and the last one.
 struct selection {
     size_t n, kept, at, taken; // `at`: number of the next item
 };
@@ -26,7 +27,7 @@ static bool is_selected(struct selection *s)
     return selected;
 }
 
-// Texts that each end in NUL.
+// Writes an array of texts, each of which ends in NUL.
 static void put_texts(struct json *j, const char *key, const char *texts, uint32_t bytes)
 {
     size_t n = 0;

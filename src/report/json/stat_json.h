@@ -1,4 +1,4 @@
-// The JSON documents of `stat`: docs/reference/json/ has their schemas.
+// JSON of `stat`. The schemas are in docs/reference/json/.
 #ifndef HEAPTAPE_REPORT_STAT_JSON_H
 #define HEAPTAPE_REPORT_STAT_JSON_H
 
@@ -7,12 +7,13 @@
 #include "report/findings.h"
 #include "report/stat_figures.h"
 
-// `stat --json`. `found`: the findings of the same file; NULL: left out. If j->max_items is set, arrays of processes,
-// texts and names are cut to as many items, taken from the whole length.
+// Writes the object of `stat --json`. `found` holds the findings of the same file; NULL: omits
+// them. If j->max_items is set, arrays of processes, texts and names are shortened to that many
+// items.
 void stat_json(struct json *j, const struct file_stat *s, const union stat_figures *f,
                const struct findings *found);
 
-// `stat --by site --format json`: n sites by their numbers.
+// Writes the object of `stat --by site --format json` with the n sites of `order`.
 void stat_json_sites(struct json *j, const struct file_stat *s, const uint32_t *order, size_t n);
 
 #endif

@@ -6,15 +6,17 @@
 #include "base/json.h"
 #include "report/stat_figures.h"
 
-// Figures that add up over processes: calls, sizes, lifetimes, realloc, alignment, blocks that are never freed. `peak` is the process
-// whose peak's composition goes with the sizes; NULL: none.
+// Writes what is summed over processes: calls, sizes, lifetimes, realloc, alignment, blocks that
+// are never freed. `peak` is the process whose live bytes at the peak are added to the sizes, or
+// NULL.
 void usage_json_sums(struct json *j, const struct usage_sums *s, const union stat_figures *f,
                      const struct usage *peak);
 
-// Figures of one process: threads, and remote frees by pairs of threads.
+// Writes what describes one process: threads, and remote frees by pairs of threads.
 void usage_json_process(struct json *j, const struct usage *u);
 
-// The member "timeline", by event and by time; with samples of the recorded process's memory.
+// Writes the member "timeline", by event and by time, with samples of the memory of the recorded
+// process.
 void usage_json_timeline(struct json *j, const struct usage *u, uint32_t pid,
                          const struct workload_sample *samples, size_t n_samples);
 

@@ -45,7 +45,7 @@ static void add_thread(struct usage_thread *to, const struct usage_thread *t)
     to->live_bytes += t->live_bytes;
 }
 
-// The fewest events that a thread needs to be among the TOP_THREADS.
+// The smallest number of events that fewer than TOP_THREADS threads exceed.
 static uint64_t min_events(const struct usage *u)
 {
     uint64_t low = 0, high = UINT64_MAX;
@@ -62,7 +62,8 @@ static uint64_t min_events(const struct usage *u)
     return low;
 }
 
-// Those with most events in the order of their numbers, and the others as one without a number.
+// Writes the threads with the most events by ascending number, and all others as one thread without
+// a number.
 static void print_threads(struct json *j, const struct usage *u)
 {
     struct usage_thread others = {0};
@@ -127,7 +128,7 @@ void usage_json_process(struct json *j, const struct usage *u)
     print_pairs(j, u);
 }
 
-// One array of a timeline: a field of each bin.
+// Writes a field of each bin as an array.
 static void print_column(struct json *j, const char *key, const struct timeline *t, size_t offset)
 {
     json_put_array(j, key);
@@ -205,7 +206,7 @@ static void print_axis(struct json *j, const struct usage *u, bool by_time)
     json_end_object(j);
 }
 
-// Samples of an interval become one with min, mean and max.
+// Samples of one interval, joined.
 struct sampled {
     uint64_t n, ns, min, max, sum, anon;
 };
