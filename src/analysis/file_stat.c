@@ -500,7 +500,7 @@ int file_stat_input(struct file_stat *s, struct input *in, enum file_stat_part p
     int rc = file_adopt(&f, in, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, e);
     if (rc == 0 && (part == FILE_STAT_ALL || part == FILE_STAT_REPORT) &&
         !(s->sums = calloc(1, sizeof *s->sums)))
-        rc = err_set(e, -ENOMEM, "%s: out of memory", path);
+        rc = err_no_memory(e, path);
     s->kind = f.kind == FILE_TRACE ? FILE_STAT_TRACE : FILE_STAT_WORKLOAD;
     if (rc == 0 && s->progress)
         s->progress->total = file_input(&f)->size_bytes;
@@ -509,7 +509,7 @@ int file_stat_input(struct file_stat *s, struct input *in, enum file_stat_part p
     if (s->progress)
         progress_clear(s->progress);
     if (rc == 0 && file_stat_finish(s) < 0)
-        rc = err_set(e, -ENOMEM, "%s: out of memory", path);
+        rc = err_no_memory(e, path);
     if (rc == 0 && s->cut.text[0] && watch && watch->note)
         watch->note(s->cut.text);
     file_close(&f);

@@ -31,6 +31,12 @@ int err_set_errno(struct err *e, const char *fmt, ...)
     return -saved;
 }
 
+int err_no_memory(struct err *e, const char *file)
+{
+    return file ? err_set(e, -ENOMEM, "%s: out of memory", file)
+                : err_set(e, -ENOMEM, "out of memory");
+}
+
 void err_note(void (*note)(const char *text), const char *fmt, ...)
 {
     char *text = NULL;

@@ -18,6 +18,10 @@ int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format
 // As err_set, and appends ": " and strerror(errno). Returns -errno (-EIO if errno is 0).
 int err_set_errno(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+// Describes a failed allocation: "FILE: out of memory", or "out of memory" if `file` is NULL.
+// Returns -ENOMEM.
+int err_no_memory(struct err *e, const char *file);
+
 // Calls `note` with a text of any length, as one with paths may be; with "out of memory" where there is no room for it.
 void err_note(void (*note)(const char *text), const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

@@ -117,7 +117,7 @@ ssize_t input_peek(struct input *in, size_t want, const uint8_t **bytes, struct 
         in->ahead.size = have;
         in->ahead_taken = 0;
         if (buf_reserve(&in->ahead, want - have) < 0)
-            return err_set(e, -ENOMEM, "%s: out of memory", in->name);
+            return err_no_memory(e, in->name);
         ssize_t n = read_full(in, in->offset + have, in->ahead.data + have, want - have, e);
         if (n < 0)
             return n;
@@ -168,7 +168,7 @@ int input_read_all(struct input *in, struct buf *to, size_t max, struct err *e)
     ssize_t n;
     do {
         if (buf_reserve(to, STEP) < 0)
-            return err_set(e, -ENOMEM, "%s: out of memory", in->name);
+            return err_no_memory(e, in->name);
         n = input_read(in, to->data + to->size, STEP, e);
         to->size += n > 0 ? (size_t)n : 0;
         if (to->size > max)
@@ -210,7 +210,7 @@ static int copy_all(struct input *in, struct output *to, struct err *e)
     enum { STEP = 1 << 18 };
     uint8_t *step = malloc(STEP);
     if (!step)
-        return err_set(e, -ENOMEM, "%s: out of memory", in->name);
+        return err_no_memory(e, in->name);
     ssize_t n;
     int rc = 0;
     while (rc == 0 && (n = input_read(in, step, STEP, e)) != 0)
@@ -299,7 +299,7 @@ static int output_open_file(struct output *out, const char *path, unsigned flags
     if ((exists || (flags & OUTPUT_ASIDE)) && !special) {
         if (asprintf(&out->aside, "%s.tmp-%ld", path, (long)getpid()) < 0) {
             out->aside = NULL;
-            return err_set(e, -ENOMEM, "%s: out of memory", path);
+            return err_no_memory(e, path);
         }
         target = out->aside;
         out->fd = open_nameless(path);

@@ -84,7 +84,7 @@ static int read_header(struct frame_reader *r, struct buf *stored, struct frame 
     uint64_t at = r->in->offset;
     const char *name = r->in->name;
     if (buf_resize(stored, FRAME_HEADER_BYTES) < 0)
-        return err_set(e, -ENOMEM, "%s: out of memory", name);
+        return err_no_memory(e, name);
     ssize_t n = input_read(r->in, stored->data, FRAME_HEADER_BYTES, e);
     if (n < 0)
         return (int)n;
@@ -114,7 +114,7 @@ static int read_payload(struct frame_reader *r, struct buf *stored, const struct
     const char *name = r->in->name;
     size_t payload = f->stored_bytes - FRAME_HEADER_BYTES;
     if (buf_resize(stored, f->stored_bytes) < 0)
-        return err_set(e, -ENOMEM, "%s: out of memory", name);
+        return err_no_memory(e, name);
     ssize_t n = input_read(r->in, stored->data + FRAME_HEADER_BYTES, payload, e);
     if (n < 0)
         return (int)n;
@@ -160,7 +160,7 @@ int frame_unpack(const struct buf *stored, struct buf *raw, void *zstd, const ch
     if (XXH3_64bits(payload, n) != get_u64(head + AT_PAYLOAD_HASH))
         return err_set(e, -EBADMSG, "%s: frame checksum does not match, at byte %llu", name, at);
     if (buf_resize(raw, get_u32(head + AT_RAW)) < 0)
-        return err_set(e, -ENOMEM, "%s: out of memory", name);
+        return err_no_memory(e, name);
     if (!decompress(head, payload, n, raw, zstd))
         return err_set(e, -EBADMSG, "%s: frame does not decompress, at byte %llu", name, at);
     f->data = raw->data ? raw->data : (const uint8_t *)"";
@@ -174,7 +174,7 @@ int frame_reader_unpack(struct frame_reader *r, const struct buf *stored, struct
     if (!r->zstd)
         r->zstd = ZSTD_createDCtx();
     if (!r->zstd)
-        return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
+        return err_no_memory(e, r->in->name);
     return frame_unpack(stored, &r->raw, r->zstd, r->in->name, f, e);
 }
 

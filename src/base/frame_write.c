@@ -192,11 +192,6 @@ static int hash_parts(struct frame_writer *w, const struct iovec *v, size_t n, u
     return 0;
 }
 
-static int no_memory(const struct frame_writer *w, struct err *e)
-{
-    return err_set(e, -ENOMEM, "%s: out of memory", w->out->name);
-}
-
 int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_part *parts,
                       size_t n, struct err *e)
 {
@@ -208,7 +203,7 @@ int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_p
                        w->out->name, raw_bytes);
     size_t room = compress_bound(w, parts, n, raw_bytes);
     if (buf_reserve(&w->stored, FRAME_HEADER_BYTES + room) < 0)
-        return no_memory(w, e);
+        return err_no_memory(e, w->out->name);
     uint8_t *head = w->stored.data, *payload = head + FRAME_HEADER_BYTES;
     size_t stored = compress_payload(w, parts, n, raw_bytes, payload, room), n_out = 1;
     struct iovec out[1 + MAX_PARTS] = {{head, FRAME_HEADER_BYTES}, {payload, stored}};
@@ -217,7 +212,7 @@ int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_p
     n_out += stored != 0;
     uint64_t hash;
     if (hash_parts(w, out + 1, n_out - 1, &hash) < 0)
-        return no_memory(w, e);
+        return err_no_memory(e, w->out->name);
     put_u32(head + AT_MAGIC, w->magic);
     head[AT_TYPE] = type;
     head[AT_CODEC] = (uint8_t)(stored ? w->codec : FRAME_CODEC_NONE);

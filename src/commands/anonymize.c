@@ -85,7 +85,7 @@ static int renumber_slot(struct anonymizing *a, uint32_t *slot)
     if (*slot == WORKLOAD_NO_SLOT)
         return 0;
     if (HT_EXTEND(&a->slots, &a->n_slots, &a->slots_capacity, (size_t)*slot + 1) < 0)
-        return err_set(a->e, -ENOMEM, "%s: out of memory", a->in.in.name);
+        return err_no_memory(a->e, a->in.in.name);
     if (!a->slots[*slot])
         a->slots[*slot] = ++a->slots_met;
     *slot = a->slots[*slot] - 1;
@@ -176,7 +176,7 @@ static int number_sites(struct anonymizing *a)
     }
     map_release(&numbers);
     free(frames);
-    return rc < 0 ? err_set(a->e, -ENOMEM, "%s: out of memory", a->in.in.name) : 0;
+    return rc < 0 ? err_no_memory(a->e, a->in.in.name) : 0;
 }
 
 static int put_end(struct anonymizing *a)

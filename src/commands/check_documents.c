@@ -101,7 +101,7 @@ static int check_lines(const char *name, const char *text, size_t n,
             rc = -EPROTO;
         json_value_free(v);
         if (rc == -ENOMEM)
-            return err_set(e, rc, "%s: out of memory", name);
+            return err_no_memory(e, name);
         if (rc < 0)
             return err_set(e, -EBADMSG, "%s: line %llu is no event in JSON, at byte %zu", name,
                            (unsigned long long)found->lines + 1, at);

@@ -71,7 +71,7 @@ static int add_results(struct document *d, const struct replay_session *s, struc
     if (to)
         replay_json_compare(&j, s);
     int rc = to && fclose(to) == 0 ? document_add(d, s->workload, 0, text, n, e)
-                                   : err_set(e, -ENOMEM, "%s: out of memory", s->workload);
+                                   : err_no_memory(e, s->workload);
     free(text);
     return rc;
 }

@@ -139,7 +139,7 @@ static void print_workload(const struct matrix *m, size_t first, bool across_mac
             matrix_state(m, i) != MATRIX_DONE)
             continue;
         char *path = matrix_path(m, i, false);
-        rc = path ? document_add_result(&d, path, &e) : err_set(&e, -ENOMEM, "out of memory");
+        rc = path ? document_add_result(&d, path, &e) : err_no_memory(&e, NULL);
         free(path);
     }
     if (rc == 0 && d.n_items) {

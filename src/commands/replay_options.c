@@ -41,7 +41,7 @@ static int add_swept(const struct each_swept *s, const char *spec, size_t i, str
         char *with = NULL;
         if (asprintf(&with, "%s,%.*s=%.*s", spec, (int)strcspn(sweep, "="), sweep,
                      (int)strcspn(value, ","), value) < 0)
-            return err_set(e, -ENOMEM, "out of memory");
+            return err_no_memory(e, NULL);
         rc = add_swept(s, with, i + 1, e);
         free(with);
         value = strchr(value, ',');
@@ -75,7 +75,7 @@ static int add_to_session(void *session, const char *spec, struct err *e)
         return replay_session_add(session, spec, e);
     find_own("libheaptape-guard.so", path);
     if (asprintf(&with, "%s%s", path, spec + n) < 0)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     int rc = replay_session_add(session, with, e);
     free(with);
     return rc;

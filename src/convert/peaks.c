@@ -221,7 +221,7 @@ static int list_peaks(struct peaks *p, const struct count *c, struct err *e)
                           .private_bytes = t->most_private > first ? t->most_private - first : 0};
     }
     if (!p->items)
-        return err_set(e, -ENOMEM, "%s: out of memory", c->trace->in.name);
+        return err_no_memory(e, c->trace->in.name);
     qsort(p->items, p->with_idle, sizeof *p->items, by_peak);
     p->estimated = c->step != 0;
     return 0;

@@ -143,7 +143,7 @@ static int open_target(struct conversion_target *t)
     struct conversion *j = t->job;
     t->path = j->files->pattern ? make_path(j, t->process->pid) : strdup(j->trace->in.name);
     if (!t->path)
-        return err_set(j->e, -ENOMEM, "%s: out of memory", j->trace->in.name);
+        return err_no_memory(j->e, j->trace->in.name);
     int rc = j->files->pattern ? output_open(&t->file, t->path, j->files->flags, j->e)
                                : output_open_unnamed(&t->file, j->e);
     return rc < 0 ? rc

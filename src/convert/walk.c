@@ -243,6 +243,6 @@ int walk_run(struct trace_reader *r, const struct walk_options *options, struct 
         rc = walk_settle(w);
     walk_free(w);
     if (rc == -ENOMEM)
-        err_set(e, rc, "%s: out of memory", r->in->name);
+        err_no_memory(e, r->in->name);
     return rc;
 }

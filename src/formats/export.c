@@ -67,7 +67,7 @@ int export_open(struct export *x, struct output *out, struct err *e)
     int rc = export_buffer_init(&x->out, out, e);
     x->state = calloc(1, f->state_bytes + 1);
     if (rc == 0 && !x->state)
-        rc = err_set(e, -ENOMEM, "%s: out of memory", out->name);
+        rc = err_no_memory(e, out->name);
     return rc == 0 && f->begin ? f->begin(x) : rc;
 }
 
@@ -138,7 +138,7 @@ int export_put(struct export *x, const struct export_call *original)
 
 int export_no_memory(struct export *x)
 {
-    return err_set(x->e, -ENOMEM, "%s: out of memory", x->out.out->name);
+    return err_no_memory(x->e, x->out.out->name);
 }
 
 int export_drop(struct export *x, const char *text)

@@ -25,7 +25,7 @@ struct export_writer {
 int export_buffer_init(struct export_buffer *s, struct output *out, struct err *e)
 {
     *s = (struct export_buffer){.out = out, .e = e, .data = malloc(EXPORT_BUFFER_BYTES)};
-    return s->data ? 0 : err_set(e, -ENOMEM, "%s: out of memory", out->name);
+    return s->data ? 0 : err_no_memory(e, out->name);
 }
 
 static void *write_buffers(void *arg)

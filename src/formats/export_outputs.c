@@ -57,7 +57,7 @@ int export_outputs_free_path(char **path, unsigned first, struct err *e)
     while (n || lstat(base, &st) == 0) {
         n += n == 0;
         if (asprintf(&numbered, "%s.%u", base, n++) < 0)
-            return err_set(e, -ENOMEM, "%s: out of memory", base);
+            return err_no_memory(e, base);
         if (lstat(numbered, &st) < 0) {
             *path = numbered;
             free(base);
@@ -140,7 +140,7 @@ static int open_folder(struct export_output *o, const struct export_settings *s,
     o->out.name = path;
     if (asprintf(&o->folder, "%s.tmp-%ld", path, (long)getpid()) < 0) {
         o->folder = NULL;
-        return err_set(e, -ENOMEM, "%s: out of memory", path);
+        return err_no_memory(e, path);
     }
     return mkdir(o->folder, 0700) < 0 ? err_set_errno(e, "%s: cannot create", o->folder) : 0;
 }
@@ -191,7 +191,7 @@ static int make_path(struct export_outputs *all, struct export_output *o, uint32
     const struct export_settings *s = all->settings;
     o->path = path_for(s->output, pid);
     if (!o->path)
-        return err_set(all->e, -ENOMEM, "out of memory");
+        return err_no_memory(all->e, NULL);
     return s->force && has_pid_mark(s) ? 0 : export_outputs_free_path(&o->path, first, all->e);
 }
 
@@ -238,11 +238,11 @@ static int close_one(struct export_outputs *all, size_t at, bool commit)
 static int open_new(struct export_outputs *o, size_t at, uint32_t pid)
 {
     if (HT_GROW(&o->all, &o->capacity, at + 1) < 0)
-        return err_set(o->e, -ENOMEM, "out of memory");
+        return err_no_memory(o->e, NULL);
     while (o->n <= at)
         o->all[o->n++] = NULL;
     o->all[at] = calloc(1, sizeof *o->all[at]);
-    return o->all[at] ? open_one(o, o->all[at], at, pid) : err_set(o->e, -ENOMEM, "out of memory");
+    return o->all[at] ? open_one(o, o->all[at], at, pid) : err_no_memory(o->e, NULL);
 }
 
 int export_outputs_get(struct export_outputs *o, uint32_t process, uint32_t pid, struct export **x)

@@ -218,16 +218,11 @@ struct ctf {
     size_t pending; // sum of the sizes of the packets
 };
 
-static int no_memory(struct export *x)
-{
-    return err_set(x->e, -ENOMEM, "%s: out of memory", x->folder);
-}
-
 static int open_in(struct export *x, const char *name, int flags)
 {
     char *path;
     if (asprintf(&path, "%s/%s", x->folder, name) < 0)
-        return no_memory(x);
+        return err_no_memory(x->e, x->folder);
     int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0600);
     int rc =
         fd < 0 ? err_set_errno(x->e, "%s: cannot %s", path, flags & O_CREAT ? "create" : "continue")
@@ -259,7 +254,7 @@ static int begin_ctf(struct export *x)
     if (rc == 0)
         rc = write_to(x, "metadata", 0, &text);
     else
-        rc = no_memory(x);
+        rc = err_no_memory(x->e, x->folder);
     buf_release(&text);
     return rc;
 }
@@ -362,7 +357,7 @@ static int put_ctf(struct export *x, const struct export_call *c)
     if (ev.kind == HT_FRAMES)
         return put_frames(x, c);
     if (!s)
-        return no_memory(x);
+        return err_no_memory(x->e, x->folder);
     ev.ptr = event_defines_sites(ev.kind) ? ev.ptr : export_address(x, ev.ptr);
     ev.result = export_address(x, ev.result);
     // Stamps must not decrease within a stream.
@@ -370,7 +365,7 @@ static int put_ctf(struct export *x, const struct export_call *c)
     ev.stamp = s->last_ns;
     size_t had = s->packet.size;
     if ((!had && begin_packet(s) < 0) || buf_reserve(&s->packet, CTF_EVENT_MAX_BYTES) < 0)
-        return no_memory(x);
+        return err_no_memory(x->e, x->folder);
     s->packet.size += put_event(s->packet.data + s->packet.size, &ev);
     f->pending += s->packet.size - had;
     int rc = 0;

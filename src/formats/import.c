@@ -42,7 +42,7 @@ struct import_process {
 
 int import_no_memory(struct import *im)
 {
-    return err_set(im->e, -ENOMEM, "%s: out of memory", im->source.in->name);
+    return err_no_memory(im->e, im->source.in->name);
 }
 
 int import_keep(struct import *im, uint64_t bytes)

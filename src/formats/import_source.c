@@ -127,7 +127,7 @@ int import_source_init(struct import_source *s, struct input *in, struct err *e)
     if (magic != LZ4_FRAME_MAGIC && magic != ZSTD_FRAME_MAGIC)
         return n < 0 ? (int)n : 0;
     s->unpack = unpack_new(in, magic == ZSTD_FRAME_MAGIC);
-    return s->unpack ? 0 : err_set(e, -ENOMEM, "%s: out of memory", in->name);
+    return s->unpack ? 0 : err_no_memory(e, in->name);
 }
 
 void import_source_release(struct import_source *s)
@@ -160,7 +160,7 @@ ssize_t import_source_fill(struct import_source *s, size_t want, struct err *e)
     if (import_source_left(s) >= want || s->ended)
         return (ssize_t)import_source_left(s);
     if (make_space(s, want) < 0)
-        return err_set(e, -ENOMEM, "%s: out of memory", s->in->name);
+        return err_no_memory(e, s->in->name);
     // Stop at `want`, so that the data in a pipe is processed while more is written.
     while (import_source_left(s) < want && !s->ended) {
         size_t space = s->capacity - s->end;

@@ -28,11 +28,6 @@ void streams_release(struct streams *s)
     *s = (struct streams){0};
 }
 
-static int no_memory(struct streams *s)
-{
-    return err_set(s->e, -ENOMEM, "out of memory");
-}
-
 // Appends the full chunk of stream `i` to the file.
 static int spill(struct streams *s, size_t i)
 {
@@ -41,7 +36,7 @@ static int spill(struct streams *s, size_t i)
         return rc;
     s->open = true;
     if (HT_GROW(&s->owners, &s->owners_capacity, s->n_owners + 1) < 0)
-        return no_memory(s);
+        return err_no_memory(s->e, NULL);
     s->owners[s->n_owners++] = (uint32_t)i;
     s->streams[i].n = 0;
     return output_write(&s->file, s->streams[i].buffer, CHUNK_BYTES, s->e);
@@ -50,7 +45,7 @@ static int spill(struct streams *s, size_t i)
 static int make_streams(struct streams *s, size_t n)
 {
     if (HT_GROW(&s->streams, &s->capacity, n) < 0)
-        return no_memory(s);
+        return err_no_memory(s->e, NULL);
     for (; s->n < n; s->n++)
         s->streams[s->n] = (struct stream){0};
     return 0;
@@ -61,7 +56,7 @@ static int grow(struct streams *s, struct stream *t)
     uint32_t capacity = t->capacity ? t->capacity * 2 : FIRST_BYTES;
     uint8_t *buffer = realloc(t->buffer, capacity);
     if (!buffer)
-        return no_memory(s);
+        return err_no_memory(s->e, NULL);
     t->buffer = buffer;
     t->capacity = capacity;
     return 0;
@@ -144,7 +139,7 @@ int streams_write(struct streams *s, struct export_buffer *to)
     size_t *first = calloc(s->n + 2, sizeof *first);
     uint32_t *order = first ? sort_chunks(s, first) : NULL;
     uint8_t *buffer = malloc(CHUNK_BYTES);
-    int rc = order && buffer ? 0 : no_memory(s);
+    int rc = order && buffer ? 0 : err_no_memory(s->e, NULL);
     for (size_t i = 0, at = 0; rc == 0 && i < s->n; i++) {
         const struct stream *t = &s->streams[i];
         for (uint64_t left = t->bytes - t->n; rc == 0 && left; left -= CHUNK_BYTES)

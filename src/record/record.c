@@ -98,7 +98,7 @@ static int put_process(struct recorder *r, const struct drain_spool *s, struct e
     r->result->processes++;
     unrecorded_spool(&r->unrecorded, s);
     if (facts_process(&p, s) < 0)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     uint64_t now = stamp_now(r);
     p.start_stamp = p.start_stamp < now ? p.start_stamp : now;
     struct trace_sample first = {.process = s->number, .stamp = p.start_stamp};
@@ -173,14 +173,14 @@ static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e
 {
     struct drain_spool *s = r->drain.spools[i];
     if (HT_GROW(&r->ended, &r->ended_capacity, r->n_ended + 1) < 0)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     struct ended_process *ended = &r->ended[r->n_ended];
     struct trace_process *p = &ended->facts;
     drain_count_unmapped(&r->drain, s);
     r->result->lost_is_bound |= s->broken || s->unmapped;
     r->result->ended_by = s->broken ? 0 : atomic_load(&s->header->ended_by);
     if (facts_process(p, s) < 0)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     r->n_ended++;
     uint64_t now = stamp_now(r);
     p->end_stamp = p->end_stamp && p->end_stamp < now ? p->end_stamp : now;
@@ -639,9 +639,7 @@ static int finish_unrecorded(struct recorder *r, struct err *e)
     const struct unrecorded_clock clock = {stamp_now(r), clock_hz_since(r->clock, r->started) >>
                                                              CODEC_STAMP_SHIFT};
     trace_unrecorded_release(to);
-    return unrecorded_finish(&r->unrecorded, &r->drain, clock, to) < 0
-               ? err_set(e, -ENOMEM, "out of memory")
-               : 0;
+    return unrecorded_finish(&r->unrecorded, &r->drain, clock, to) < 0 ? err_no_memory(e, NULL) : 0;
 }
 
 static int finish_trace(struct recorder *r, struct err *e)
@@ -702,7 +700,7 @@ static int begin_session(struct recorder *r, struct err *e)
 static int begin_encoder(struct recorder *r, struct err *e)
 {
     if (facts_session(&r->facts, r->clock, r->settings->argv) < 0)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     r->facts.start_stamp = r->started.ticks >> CODEC_STAMP_SHIFT;
     r->facts.stack_sample_bytes = r->settings->stacks.sample_bytes;
     r->facts.realtime_ns = r->realtime_ns;
@@ -781,7 +779,7 @@ int record_run(const struct record_settings *settings, struct output *out,
 {
     struct recorder *r = calloc(1, sizeof *r);
     if (!r)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     *result = (struct record_result){.lossy = settings->lossy};
     r->settings = settings;
     r->result = result;

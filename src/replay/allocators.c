@@ -179,7 +179,7 @@ static int find_by_path(struct allocator *a, struct err *e)
     if (rc < 0 || !name) {
         free(real);
         free(name);
-        return rc < 0 ? rc : err_set(e, -ENOMEM, "out of memory");
+        return rc < 0 ? rc : err_no_memory(e, NULL);
     }
     free(a->name);
     a->name = name;
@@ -199,11 +199,11 @@ static int add_tunable(struct allocator *a, const char *text, size_t n, struct e
                        a->name);
     char **grown = realloc(a->tunables, (a->n_tunables + 1) * sizeof *grown);
     if (!grown)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     a->tunables = grown;
     a->tunables[a->n_tunables] = strndup(text, n);
     if (!a->tunables[a->n_tunables])
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     a->n_tunables++;
     return 0;
 }
@@ -234,7 +234,7 @@ int allocator_parse(struct allocator *a, const char *spec, struct err *e)
         return err_set(e, -EINVAL, "'%s': an allocator's name or path is missing", spec);
     a->name = strndup(spec, n);
     if (!a->name)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     int rc = strchr(a->name, '/') ? find_by_path(a, e) : find_by_name(a, e);
     for (const char *at = spec + n; rc == 0 && *at == ',';) {
         size_t bytes = tunable_bytes(++at);

@@ -78,7 +78,7 @@ static int run_once(const struct allocator *a, char *const argv[], struct replay
     // The program may link with an allocator itself: preload libc to override it.
     char **environment = launch_environment(a, "libc.so.6");
     if (!environment)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     int rc = spawn_program(a, argv, environment, &pid);
     launch_environment_free(environment);
     if (rc)
@@ -115,7 +115,7 @@ int replay_real_run(struct replay_session *s, char *const argv[], struct err *e)
     for (size_t i = 0; i < s->n_results; i++) {
         s->results[i].real = calloc(s->settings.runs, sizeof *s->results[i].real);
         if (!s->results[i].real)
-            return err_set(e, -ENOMEM, "out of memory");
+            return err_no_memory(e, NULL);
     }
     for (size_t n = 0; n < s->settings.runs * s->n_results && rc == 0; n++) {
         struct replay_result *r = &s->results[n % s->n_results];

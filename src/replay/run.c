@@ -158,7 +158,7 @@ static int copy_samples(struct replay_run *run, const struct results *r, struct 
     run->n_samples = n < r->max_samples ? n : r->max_samples;
     run->samples = calloc(run->n_samples + 1, sizeof *run->samples);
     if (!run->samples)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     memcpy(run->samples, r->samples, run->n_samples * sizeof *run->samples);
     qsort(run->samples, run->n_samples, sizeof *run->samples, by_time);
     return 0;
@@ -200,7 +200,7 @@ static int copy_stats(struct replay_run *run, struct results *r, struct err *e)
     run->n_stats = n < r->max_stats ? n : r->max_stats;
     run->stats = calloc(run->n_stats + 1, sizeof *run->stats);
     if (!run->stats)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     memcpy(run->stats, results_all_stats(r), run->n_stats * sizeof *run->stats);
     return 0;
 }
@@ -209,7 +209,7 @@ static int copy_spans(struct replay_run *run, struct results *r, struct err *e)
 {
     run->spans = calloc(r->n_spans + 1, sizeof *run->spans);
     if (!run->spans)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     memcpy(run->spans, results_spans(r), r->n_spans * sizeof *run->spans);
     return 0;
 }
@@ -221,7 +221,7 @@ static int copy_snapshots(struct replay_run *run, struct results *r, struct err 
         return 0;
     run->snapshots = malloc(bytes);
     if (!run->snapshots)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     memcpy(run->snapshots, results_snapshots(r), bytes);
     run->snapshot_entries = r->snapshot_entries;
     return 0;
@@ -232,7 +232,7 @@ static int copy_calls(struct replay_run *run, const struct results *r, struct er
     run->calls = calloc(HT_KIND_LIMIT, sizeof *run->calls);
     run->sizes = calloc(RESULTS_SIZES, sizeof *run->sizes);
     if (!run->calls || !run->sizes)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     for (unsigned i = 0; i < RESULTS_SIZES; i++)
         fill_call(&run->sizes[i], &r->calls[RESULTS_KINDS + i]);
     for (unsigned kind = 0; kind < RESULTS_KINDS; kind++)
@@ -254,7 +254,7 @@ static int copy_results(struct replay_run *run, const struct plan *p,
     figures_set_measured(&run->figures, &r->figures);
     snprintf(run->version, sizeof run->version, "%.*s", RESULTS_VERSION_BYTES - 1, r->version);
     run->library = strndup(r->found_library, RESULTS_PATH_BYTES);
-    int rc = run->library ? copy_samples(run, r, e) : err_set(e, -ENOMEM, "out of memory");
+    int rc = run->library ? copy_samples(run, r, e) : err_no_memory(e, NULL);
     snprintf(run->trim_function, sizeof run->trim_function, "%.*s", RESULTS_NAME_BYTES - 1,
              r->trim_function);
     if (rc == 0) {
@@ -352,7 +352,7 @@ int replay_probe(const struct allocator *a, const struct replay_run_settings *s,
     if (rc == 0) {
         snprintf(version, 128, "%.127s", shared.results->version);
         *library = strndup(shared.results->found_library, RESULTS_PATH_BYTES);
-        rc = *library ? 0 : err_set(e, -ENOMEM, "out of memory");
+        rc = *library ? 0 : err_no_memory(e, NULL);
     }
     shared_release(&shared);
     return rc;

@@ -59,7 +59,7 @@ void replay_session_release(struct replay_session *s)
 int replay_session_add(struct replay_session *s, const char *spec, struct err *e)
 {
     if (HT_GROW(&s->results, &s->results_capacity, s->n_results + 1) < 0)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     struct replay_result *r = &s->results[s->n_results];
     *r = (struct replay_result){.trim_step = 1};
     int rc = allocator_parse(&r->allocator, spec, e);
@@ -269,7 +269,7 @@ static int run_once(struct replay_session *s, struct replay_result *r, enum run_
         .idle_wait_ns = is_null || apart || purpose != RUN_MEASURED ? 0 : set->idle_ns,
     };
     if (purpose == RUN_MEASURED && HT_GROW(&r->runs, &r->runs_capacity, r->n_runs + 1) < 0)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     struct replay_run *run = run_for(r, purpose);
     int rc = replay_run(s->plan, &r->allocator, &settings, run, e);
     if (rc == 0 && apart && !is_null)
@@ -331,7 +331,7 @@ static int prepare_null(struct replay_session *s, struct err *e)
     s->null.allocator.name = strdup("null");
     s->null.allocator.library = strdup(s->settings.null_library);
     if (!s->null.allocator.name || !s->null.allocator.library)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     return 0;
 }
 

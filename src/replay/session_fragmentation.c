@@ -52,7 +52,7 @@ static int find_fragmentation(struct replay_result *r, const struct plan *p,
         const struct plan_snapshot *h = plan_snapshots(p, i, &copy);
         const uint64_t *addresses = run->snapshots + copy * run->snapshot_entries;
         if (find_at(&r->fragmentation[i], h, addresses, run->snapshot_entries) < 0)
-            return err_set(e, -ENOMEM, "out of memory");
+            return err_no_memory(e, NULL);
         fragmentation_sort(&r->fragmentation[i]);
     }
     return 0;
@@ -86,7 +86,7 @@ static int read_sites(struct replay_session *s, struct err *e)
     if (rc < 0)
         return rc;
     s->symbols = symbols_new(&s->sites, workload_reader_header(s->input->reader)->exe);
-    return s->symbols ? 0 : err_set(e, -ENOMEM, "out of memory");
+    return s->symbols ? 0 : err_no_memory(e, NULL);
 }
 
 int replay_session_find_fragmentation(struct replay_session *s, struct err *e)

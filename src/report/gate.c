@@ -55,7 +55,7 @@ static int parse_sites(struct gate *g, const char *text, size_t n, struct err *e
 {
     char *pattern = NULL, why[128];
     if (asprintf(&pattern, "^(%.*s)", (int)n, text) < 0)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     int bad = regcomp(&g->sites, pattern, REG_EXTENDED | REG_NOSUB);
     free(pattern);
     if (!bad) {

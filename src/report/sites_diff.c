@@ -251,7 +251,7 @@ int sites_diff_files(struct sites_diff *d, struct sites_diff_side totals[2], cha
             break;
         totals[side] = totals_of(&s);
         if (sites_diff_add(d, side, &s) < 0)
-            rc = err_set(e, -ENOMEM, "%s: out of memory", paths[side]);
+            rc = err_no_memory(e, paths[side]);
         file_stat_release(&s);
     }
     sites_diff_match(d);

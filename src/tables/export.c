@@ -47,5 +47,5 @@ int tables_export(const char *from, const struct tables_export_settings *s, stru
     int closed = output_close(&o->out, rc == 0, e);
     buf_release(&o->text);
     rc = rc < 0 ? rc : closed;
-    return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", from) : rc;
+    return rc == -ENOMEM ? err_no_memory(e, from) : rc;
 }

@@ -206,5 +206,5 @@ int tables_partition(const char *from, const struct tables_export_settings *s, s
     free(p.files);
     free(p.folder);
     file_close(&p.file);
-    return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", from) : rc;
+    return rc == -ENOMEM ? err_no_memory(e, from) : rc;
 }

@@ -355,7 +355,7 @@ int tables_scan_file(struct file *f, const struct tables_scan *s, struct err *e)
         f->kind == FILE_TRACE ? scan_trace(s, &f->trace, e) : scan_workload(s, &f->workload, e);
     if (progress)
         progress_clear(progress);
-    return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", in->name) : rc;
+    return rc == -ENOMEM ? err_no_memory(e, in->name) : rc;
 }
 
 int tables_scan(const char *path, const struct tables_scan *s, struct err *e)
@@ -364,7 +364,7 @@ int tables_scan(const char *path, const struct tables_scan *s, struct err *e)
     int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, e);
     rc = rc < 0 ? rc : tables_scan_file(&f, s, e);
     file_close(&f);
-    return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", path) : rc;
+    return rc == -ENOMEM ? err_no_memory(e, path) : rc;
 }
 
 int tables_check(const char *path, struct err *e)

@@ -145,7 +145,7 @@ static int check_chunk(struct verify *v, const struct verify_chunk *c)
     if (at != v->at || c->bytes > v->end - v->at || c->data_at < at || c->data_at - at >= c->bytes)
         return bad(v, "the footer contradicts the order of columns", v->at);
     if (buf_resize(&v->chunk, (size_t)c->bytes) < 0)
-        return err_set(v->e, -ENOMEM, "%s: out of memory", v->in->name);
+        return err_no_memory(v->e, v->in->name);
     ssize_t n = input_read(v->in, v->chunk.data, (size_t)c->bytes, v->e);
     if (n < 0 || (uint64_t)n != c->bytes)
         return n < 0 ? (int)n : bad(v, "cut off", v->at);
@@ -258,7 +258,7 @@ static int read_footer(struct verify *v)
     v->at = 4;
     v->end = size - TAIL_BYTES - bytes;
     if (buf_resize(&v->footer, (size_t)bytes) < 0)
-        return err_set(v->e, -ENOMEM, "%s: out of memory", v->in->name);
+        return err_no_memory(v->e, v->in->name);
     rc = input_seek(v->in, v->end, v->e);
     n = rc < 0 ? rc : input_read(v->in, v->footer.data, (size_t)bytes, v->e);
     return n < 0 ? (int)n : input_seek(v->in, v->at, v->e);
@@ -269,8 +269,7 @@ int tables_verify_parquet(struct input *in, uint64_t *rows, struct err *e)
     struct verify v = {
         .in = in, .e = e, .zstd = ZSTD_createDCtx(), .scratch = malloc(SCRATCH_BYTES)};
     *rows = 0;
-    int rc =
-        v.zstd && v.scratch ? read_footer(&v) : err_set(e, -ENOMEM, "%s: out of memory", in->name);
+    int rc = v.zstd && v.scratch ? read_footer(&v) : err_no_memory(e, in->name);
     rc = rc < 0 ? rc : check_footer(&v, rows);
     buf_release(&v.footer);
     buf_release(&v.chunk);

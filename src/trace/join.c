@@ -49,11 +49,6 @@ struct join {
     struct err *e;
 };
 
-static int no_memory(const struct join *j)
-{
-    return err_set(j->e, -ENOMEM, "%s: out of memory", j->path);
-}
-
 static bool ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), m = strlen(end);
@@ -68,7 +63,7 @@ static int add_piece(struct join *j, const char *name)
     if (HT_GROW(&j->pieces, &j->pieces_capacity, j->n_pieces + 1) == 0)
         p = &j->pieces[j->n_pieces];
     if (!p || asprintf(&p->path, "%s/%s", j->path, name) < 0)
-        return no_memory(j);
+        return err_no_memory(j->e, j->path);
     j->n_pieces++;
     int rc = input_open_regular(&in, p->path, j->e);
     if (rc < 0)
@@ -129,7 +124,7 @@ static int put_process(struct join *j, const struct trace_process *p)
     size_t i = map_get(&j->by_start, key);
     if (HT_GROW(&j->numbers, &j->numbers_capacity, j->n_numbers + 1) < 0 ||
         HT_GROW(&j->processes, &j->processes_capacity, j->n_processes + 1) < 0)
-        return no_memory(j);
+        return err_no_memory(j->e, j->path);
     // Two with the same key are told apart by looking at all.
     for (i -= i > 0; i < j->n_processes && (j->processes[i].pid != p->pid ||
                                             j->processes[i].start_stamp != p->start_stamp);)
@@ -139,7 +134,7 @@ static int put_process(struct join *j, const struct trace_process *p)
         return 0;
     j->processes[j->n_processes++] = (struct joined){.pid = p->pid, .start_stamp = p->start_stamp};
     if (!map_get(&j->by_start, key) && map_put(&j->by_start, key, i + 1) < 0)
-        return no_memory(j);
+        return err_no_memory(j->e, j->path);
     of.number = (uint32_t)i;
     return trace_write_process(&j->writer, &of, j->e);
 }
@@ -149,7 +144,7 @@ static int pass_over(struct join *j, const struct trace_segment *s)
 {
     uint64_t key = trace_stream_key(s->process, s->thread, s->stream), end = map_get(&j->ends, key);
     uint64_t shift = (end ? end - 1 : 0) - (s->first_word + s->n_words);
-    return map_put(&j->shifts, key, shift + 1) < 0 ? no_memory(j) : 0;
+    return map_put(&j->shifts, key, shift + 1) < 0 ? err_no_memory(j->e, j->path) : 0;
 }
 
 static int put_segment(struct join *j, struct trace_segment s)
@@ -159,11 +154,13 @@ static int put_segment(struct join *j, struct trace_segment s)
     if (!shift) {
         shift = (end ? end - 1 : 0) + 1;
         if (map_put(&j->shifts, key, shift) < 0)
-            return no_memory(j);
+            return err_no_memory(j->e, j->path);
     }
     s.first_word += shift - 1;
     int rc = trace_batch_add(&j->writer, &s, j->e);
-    return rc == 0 && map_put(&j->ends, key, s.first_word + s.n_words + 1) < 0 ? no_memory(j) : rc;
+    return rc == 0 && map_put(&j->ends, key, s.first_word + s.n_words + 1) < 0
+               ? err_no_memory(j->e, j->path)
+               : rc;
 }
 
 static int end_batch(struct join *j, uint64_t watermark)

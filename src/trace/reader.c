@@ -15,16 +15,11 @@ static int corrupt(const struct trace_reader *r, const struct frame *f, const ch
                    (unsigned long long)f->offset);
 }
 
-static int no_memory(const struct trace_reader *r, struct err *e)
-{
-    return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
-}
-
 // The error of the field reader, as a text.
 static int check_fields(const struct trace_reader *r, const struct frame *f, int rc, struct err *e)
 {
     if (rc == -ENOMEM)
-        return no_memory(r, e);
+        return err_no_memory(e, r->in->name);
     return rc < 0 ? corrupt(r, f, "a field is invalid", e) : 0;
 }
 
@@ -65,10 +60,10 @@ void trace_reader_close(struct trace_reader *r)
 int trace_reader_add_process(struct trace_reader *r, struct trace_process **process, struct err *e)
 {
     if (HT_GROW(&r->processes, &r->processes_capacity, r->n_processes + 1) < 0)
-        return no_memory(r, e);
+        return err_no_memory(e, r->in->name);
     struct trace_process *p = calloc(1, sizeof *p);
     if (!p)
-        return no_memory(r, e);
+        return err_no_memory(e, r->in->name);
     p->number = (uint32_t)r->n_processes;
     r->processes[r->n_processes++] = p;
     *process = p;
@@ -111,7 +106,7 @@ static int read_samples(struct trace_reader *r, const struct frame *f, struct tr
     if (!get_varint(&at, end, &n) || n > (size_t)(end - at) / 4)
         return corrupt(r, f, "the number of samples is invalid", e);
     if (buf_resize(&r->samples, n * sizeof(struct trace_sample)) < 0)
-        return no_memory(r, e);
+        return err_no_memory(e, r->in->name);
     struct trace_sample *samples = (struct trace_sample *)(void *)r->samples.data;
     for (uint64_t i = 0; i < n; i++) {
         for (unsigned k = 0; k < 4; k++) {
@@ -138,7 +133,7 @@ static int read_table(struct trace_reader *r, const struct frame *f, size_t n, u
     if (n > (f->size - EVENTS_HEADER_BYTES) / EVENTS_SEGMENT_BYTES)
         return corrupt(r, f, "the number of segments is invalid", e);
     if (buf_resize(&r->segments, n * sizeof(struct trace_segment)) < 0)
-        return no_memory(r, e);
+        return err_no_memory(e, r->in->name);
     struct trace_segment *s = (struct trace_segment *)(void *)r->segments.data;
     *words = 0;
     for (size_t i = 0; i < n; i++, row += EVENTS_SEGMENT_BYTES) {
@@ -230,11 +225,11 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
     if (!r->columns) {
         r->columns = malloc(sizeof *r->columns);
         if (!r->columns)
-            return no_memory(r, e);
+            return err_no_memory(e, r->in->name);
         columns_init(r->columns);
     }
     if (buf_resize(&r->words, words * 8) < 0)
-        return no_memory(r, e);
+        return err_no_memory(e, r->in->name);
     size_t head = EVENTS_HEADER_BYTES + n * EVENTS_SEGMENT_BYTES;
     if (!read_words(r, (enum columns_transform)transform, f->data + head, f->size - head, n))
         return corrupt(r, f, "the records are invalid", e);

@@ -6,16 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int no_memory(const struct trace_writer *w, struct err *e)
-{
-    return err_set(e, -ENOMEM, "%s: out of memory", w->frames.out->name);
-}
-
 // A payload that cannot be read again: the reader does not look into it.
 static int failed(const struct trace_writer *w, int rc, struct err *e)
 {
     return rc == -ENOMEM
-               ? no_memory(w, e)
+               ? err_no_memory(e, w->frames.out->name)
                : err_set(e, rc, "%s: cannot be written: %s", w->frames.out->name, strerror(-rc));
 }
 
@@ -29,7 +24,8 @@ int renumber_samples(struct trace_writer *w, const struct trace_item *item, cons
         samples[n].process = numbers[item->samples[i].process];
         n += samples[n].process != RENUMBER_NONE;
     }
-    int rc = samples ? trace_write_samples(w, samples, n, e) : no_memory(w, e);
+    int rc =
+        samples ? trace_write_samples(w, samples, n, e) : err_no_memory(e, w->frames.out->name);
     free(samples);
     return rc;
 }

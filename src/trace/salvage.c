@@ -110,7 +110,7 @@ static int keep_names(struct salvage *s, const struct trace_item *item, struct e
     if (rc == 0)
         rc = trace_write_names(&s->writer, process, &names, e);
     else if (rc == -ENOMEM)
-        err_set(e, rc, "out of memory");
+        err_no_memory(e, NULL);
     else
         s->result->lost_frames++;
     names_release(&names);

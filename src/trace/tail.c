@@ -83,5 +83,5 @@ int trace_read_tail(struct input *in, struct trace_tail *t, struct err *e)
     frame_reader_release(&frames);
     if (rc < 0 || !is_end)
         trace_tail_release(t);
-    return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", in->name) : rc < 0 ? rc : is_end;
+    return rc == -ENOMEM ? err_no_memory(e, in->name) : rc < 0 ? rc : is_end;
 }

@@ -43,15 +43,10 @@ void trace_writer_restart(struct trace_writer *w)
     w->n_counts = 0;
 }
 
-static int no_memory(struct trace_writer *w, struct err *e)
-{
-    return err_set(e, -ENOMEM, "%s: out of memory", w->frames.out->name);
-}
-
 // Writes the payload as a frame when `rc`, the outcome of filling it in, is 0.
 static int write_payload(struct trace_writer *w, enum trace_frame type, int rc, struct err *e)
 {
-    return rc < 0 ? no_memory(w, e)
+    return rc < 0 ? err_no_memory(e, w->frames.out->name)
                   : frame_write(&w->frames, (uint8_t)type, w->payload.data, w->payload.size, e);
 }
 
@@ -65,7 +60,7 @@ int trace_write_process(struct trace_writer *w, const struct trace_process *p, s
 {
     struct trace_count *counts = w->counts;
     if (HT_GROW(&counts, &w->counts_capacity, p->number + 1ull) < 0)
-        return no_memory(w, e);
+        return err_no_memory(e, w->frames.out->name);
     w->counts = counts;
     for (; w->n_counts <= p->number; w->n_counts++)
         counts[w->n_counts] = (struct trace_count){.process = (uint32_t)w->n_counts};
@@ -137,7 +132,7 @@ int trace_write_samples(struct trace_writer *w, const struct trace_sample *sampl
     struct buf *b = &w->payload;
     b->size = 0;
     if (buf_reserve(b, (4 * n + 1) * VARINT_MAX_BYTES) < 0)
-        return no_memory(w, e);
+        return err_no_memory(e, w->frames.out->name);
     uint64_t before = 0;
     b->size += varint_put(b->data, n);
     for (size_t i = 0; i < n; i++) {
@@ -158,7 +153,7 @@ int trace_write_names(struct trace_writer *w, uint32_t process, const struct nam
     for (size_t entry = 0; rc == 0 && entry < names->n_entries;) {
         w->payload.size = 0;
         if (names_put(&w->payload, names, process, &entry) < 0)
-            return no_memory(w, e);
+            return err_no_memory(e, w->frames.out->name);
         rc = write_payload(w, TRACE_NAMES, 0, e);
     }
     return rc;
@@ -213,13 +208,13 @@ static int flush(struct trace_writer *w, bool last, struct err *e)
     if (rc == 0 && transform == EVENTS_COLUMNS)
         rc = columns_finish(w->columns, w->fast, b, parts + 1);
     if (rc < 0)
-        return no_memory(w, e);
+        return err_no_memory(e, w->frames.out->name);
     parts[0] = (struct frame_part){b->data, b->size, NULL};
     size_t n = transform == EVENTS_COLUMNS ? 1 + COLUMN_COUNT : 3;
     rc = frame_write_parts(&w->frames, TRACE_EVENTS, parts, n, e);
     w->scanned_words = 0;
     if (rc == 0 && !last)
-        rc = begin_frame(w) < 0 ? no_memory(w, e) : 0;
+        rc = begin_frame(w) < 0 ? err_no_memory(e, w->frames.out->name) : 0;
     return rc;
 }
 
@@ -294,11 +289,11 @@ int trace_batch_begin(struct trace_writer *w, struct err *e)
     if (!w->columns) {
         w->columns = malloc(sizeof *w->columns);
         if (!w->columns)
-            return no_memory(w, e);
+            return err_no_memory(e, w->frames.out->name);
         columns_init(w->columns);
     }
     w->batch_words = 0;
-    return begin_frame(w) < 0 ? no_memory(w, e) : 0;
+    return begin_frame(w) < 0 ? err_no_memory(e, w->frames.out->name) : 0;
 }
 
 int trace_batch_flush(struct trace_writer *w, struct err *e)
@@ -326,7 +321,7 @@ int trace_batch_add(struct trace_writer *w, struct trace_segment *s, struct err 
         }
         took = take_piece(w, s, left < room ? left : room);
         if (took < 0)
-            return no_memory(w, e);
+            return err_no_memory(e, w->frames.out->name);
     }
     w->batch_words += s->n_words;
     return 0;
@@ -354,7 +349,7 @@ int trace_batch_add_scanned(struct trace_writer *w, const struct trace_segment *
     w->batch_words += s->n_words;
     count_events(w, s->process, events);
     copied.n_words = 0;
-    return put_table(w, &copied, &before, &r) < 0 ? no_memory(w, e) : 0;
+    return put_table(w, &copied, &before, &r) < 0 ? err_no_memory(e, w->frames.out->name) : 0;
 }
 
 int trace_batch_end(struct trace_writer *w, uint64_t watermark, struct err *e)

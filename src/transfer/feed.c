@@ -34,7 +34,7 @@ static char *find_spool(const char *spool, struct err *e)
         return err_set(e, -ENOENT, "--spool is needed: neither XDG_STATE_HOME nor HOME is set"),
                NULL;
     if (n < 0)
-        return err_set(e, -ENOMEM, "out of memory"), NULL;
+        return err_no_memory(e, NULL), NULL;
     return path;
 }
 
@@ -66,7 +66,7 @@ int feed_init(struct feed *f, const char *spool, const char *url, const char *pr
     if (rc == 0 && (!f->name || asprintf(&f->folder, "%s/%s", f->spool, f->name) < 0 ||
                     asprintf(&f->url, "%s%s/", base, f->name) < 0 ||
                     asprintf(&f->pattern, "%s/%%n.ht", f->folder) < 0))
-        rc = err_set(e, -ENOMEM, "out of memory");
+        rc = err_no_memory(e, NULL);
     f->upload.folder = f->folder;
     f->upload.url = f->url;
     free(base);

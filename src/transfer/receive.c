@@ -118,8 +118,7 @@ static void say_address(const struct receive_server *r, int fd)
 static char *read_pem(const char *path, enum secret_kind kind, struct err *e)
 {
     char *text = calloc(1, PEM_BYTES + 1);
-    ssize_t n =
-        text ? secret_read(path, kind, text, PEM_BYTES, e) : err_set(e, -ENOMEM, "out of memory");
+    ssize_t n = text ? secret_read(path, kind, text, PEM_BYTES, e) : err_no_memory(e, NULL);
     if (n >= 0 && strstr(text, "-----BEGIN "))
         return text;
     err_set(e, -EINVAL, "%s: is not a PEM file", path);

@@ -65,7 +65,7 @@ char *upload_url(const char *text, struct err *e)
         err_set(e, -EINVAL, "'%s': the URL of a folder must not contain '?', '#', '%%' or a space",
                 text);
     else if (asprintf(&url, "%s%s", text, text[strlen(text) - 1] == '/' ? "" : "/") < 0)
-        url = NULL, err_set(e, -ENOMEM, "out of memory");
+        url = NULL, err_no_memory(e, NULL);
     return url;
 }
 
@@ -367,7 +367,7 @@ int upload_run(const struct upload_settings *s, struct upload_result *result, st
     catch_signals();
     u.request = s->calls->open(&how);
     if (!u.request)
-        return err_set(e, -ENOMEM, "%s: out of memory", s->url);
+        return err_no_memory(e, s->url);
     int rc = run(&u, e);
     if (rc == 0)
         rc = queue_read(&left, s->folder, e);

@@ -431,10 +431,10 @@ static int finish(struct merged_writing *w, struct workload_summary *s)
     }
     int rc = merged_sites(w->merged, &sites);
     if (rc < 0)
-        err_set(w->e, rc, "%s: out of memory", w->to.out->name);
+        err_no_memory(w->e, w->to.out->name);
     struct samples_residency residency = {0};
     if (rc == 0 && (rc = merged_residency(w->merged, &residency)) < 0)
-        err_set(w->e, rc, "%s: out of memory", w->to.out->name);
+        err_no_memory(w->e, w->to.out->name);
     workload_write_sites(w->to.writer, &sites);
     workload_write_residency(w->to.writer, &residency);
     if (rc == 0)
@@ -466,7 +466,7 @@ int merged_files_write(const struct merged_files *m, struct output *out, struct 
     for (size_t i = 0; inputs && i < m->n; i++)
         inputs[i] = (struct merged_input){m->in[i].reader, m->offsets_ns[i]};
     w.merged = inputs ? merged_new(inputs, m->n) : NULL;
-    int rc = w.merged ? write_all(&w, out, s) : err_set(e, -ENOMEM, "%s: out of memory", out->name);
+    int rc = w.merged ? write_all(&w, out, s) : err_no_memory(e, out->name);
     merged_free(w.merged);
     free(inputs);
     return rc;

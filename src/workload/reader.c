@@ -45,7 +45,7 @@ static int checked(struct workload_reader *r, const struct frame *f, int rc, con
                    struct err *e)
 {
     if (rc == -ENOMEM)
-        return err_set(e, rc, "%s: out of memory", r->in->name);
+        return err_no_memory(e, r->in->name);
     return rc < 0 ? bad_frame(r, f, what, e) : 0;
 }
 
@@ -69,7 +69,7 @@ int workload_reader_open(struct workload_reader **out, struct input *in, struct 
     struct workload_reader *r = calloc(1, sizeof *r);
     *out = NULL;
     if (!r)
-        return err_set(e, -ENOMEM, "%s: out of memory", in->name);
+        return err_no_memory(e, in->name);
     r->in = in;
     frame_reader_init(&r->frames, in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
     proof_init(&r->proof);
@@ -413,7 +413,7 @@ static int see_ops(struct workload_reader *r, const struct frame *f, struct err 
 {
     struct format_index *seen = &r->seen;
     if (HT_GROW(&seen->entries, &seen->capacity, seen->n + 1) < 0)
-        return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
+        return err_no_memory(e, r->in->name);
     struct format_index_entry *entry = &seen->entries[seen->n++];
     *entry = (struct format_index_entry){.offset = f->offset,
                                          .first_op = r->decode.ops_before - r->decode.n_ops,
@@ -442,7 +442,7 @@ static __attribute__((noinline)) int disproved(struct workload_reader *r, uint64
                                                struct err *e)
 {
     if (rc == -ENOMEM)
-        return err_set(e, rc, "%s: out of memory", r->in->name);
+        return err_no_memory(e, r->in->name);
     return err_set(e, rc, "%s: invalid frame: %s, at byte %llu", r->in->name, r->proof.why.text,
                    (unsigned long long)offset);
 }
@@ -596,7 +596,7 @@ static int heap_fill(struct workload_reader *r, struct err *e)
         return rc;
     proof_frame(&r->proof);
     if (HT_GROW(&r->heap, &r->heap_capacity, n) < 0)
-        return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
+        return err_no_memory(e, r->in->name);
     for (size_t i = 0; i < n; i++)
         r->heap[i] = (struct reader_run){runs[i].ops, runs[i].ops + runs[i].n_ops, runs[i].thread,
                                          runs[i].first_op};

@@ -93,7 +93,7 @@ static int place_residency(struct slicing *j)
         if (found && (rc = samples_residency_add(&j->residency, &r)) == 0)
             rc = place_steps(j, source, p);
         if (rc < 0)
-            err_set(j->e, rc, "%s: out of memory", j->in->in.name);
+            err_no_memory(j->e, j->in->in.name);
     }
     samples_residency_sort(&j->residency);
     samples_residency_release(&read);
@@ -106,7 +106,7 @@ static int bad_op(struct slicing *j, const struct workload_op *op, uint64_t numb
         return err_set(j->e, rc,
                        "%s: op %llu violates the rules of the workload format for slot %u",
                        j->in->in.name, (unsigned long long)number, op->slot);
-    return rc == -ENOMEM ? err_set(j->e, rc, "%s: out of memory", j->in->in.name) : rc;
+    return rc == -ENOMEM ? err_no_memory(j->e, j->in->in.name) : rc;
 }
 
 // Reads until the part is over. A pipe is read to its end, where the summary stands.
@@ -221,7 +221,7 @@ static int prepare(struct slicing *j)
     j->how.rebase = j->how.rebase && h->has_stamps;
     j->how.rebase_to = h->start_stamp;
     j->slice = slice_new(&j->how, &sink);
-    return j->slice ? 0 : err_set(j->e, -ENOMEM, "%s: out of memory", j->in->in.name);
+    return j->slice ? 0 : err_no_memory(j->e, j->in->in.name);
 }
 
 int slice_file(struct workload_file *in, struct output *out, const struct slice_file_options *o,

@@ -71,18 +71,13 @@ void workload_writer_free(struct workload_writer *w)
     free(w);
 }
 
-static int no_memory(struct workload_writer *w, struct err *e)
-{
-    return err_set(e, -ENOMEM, "%s: out of memory", w->out->name);
-}
-
 int workload_write_header(struct workload_writer *w, const struct workload_header *h, struct err *e)
 {
     w->has_stamps = h->has_stamps;
     w->encode.has_stamps = h->has_stamps;
     w->payload.size = 0;
     if (format_put_header(&w->payload, h) < 0)
-        return no_memory(w, e);
+        return err_no_memory(e, w->out->name);
     return frame_write(&w->frames, FORMAT_HEADER, w->payload.data, w->payload.size, e);
 }
 
@@ -91,7 +86,7 @@ static int write_frame(struct workload_writer *w, const struct encode_frame *f, 
     struct format_index *index = &w->index;
     if (HT_GROW(&index->entries, &index->capacity, index->n + 1) < 0 ||
         encode_pack(f, &w->ops_payload) < 0)
-        return no_memory(w, e);
+        return err_no_memory(e, w->out->name);
     struct format_index_entry *entry = &index->entries[index->n++];
     *entry = (struct format_index_entry){.offset = w->out->offset, .n_ops = f->n_ops};
     encode_stamps(f, &entry->first_stamp, &entry->last_stamp);
@@ -172,7 +167,7 @@ static int refuse(struct workload_writer *w, uint32_t thread, const struct workl
                   struct err *e)
 {
     if (rc == -ENOMEM)
-        return no_memory(w, e);
+        return err_no_memory(e, w->out->name);
     return err_set(e, rc, "%s: op %llu (%s of thread %u) violates the rules of the workload format",
                    w->out->name, (unsigned long long)count_ops(w),
                    event_infos[op->kind].name ? event_infos[op->kind].name : "no kind", thread);
@@ -219,7 +214,7 @@ int workload_write_samples(struct workload_writer *w, const struct workload_samp
 {
     for (size_t i = 0; i < n; i++) {
         if (samples_add(&w->samples, &s[i]) < 0)
-            return no_memory(w, e);
+            return err_no_memory(e, w->out->name);
     }
     return 0;
 }
@@ -242,7 +237,7 @@ static int put_residency(struct workload_writer *w, uint64_t *at, struct err *e)
         return 0;
     w->payload.size = 0;
     if (format_put_residency(&w->payload, w->residency->items, w->residency->n) < 0)
-        return no_memory(w, e);
+        return err_no_memory(e, w->out->name);
     return frame_write(&w->frames, FORMAT_RESIDENCY, w->payload.data, w->payload.size, e);
 }
 
@@ -254,7 +249,7 @@ static int put_steps(struct workload_writer *w, uint64_t *at, struct err *e)
         return 0;
     w->payload.size = 0;
     if (format_put_steps(&w->payload, w->residency->steps, w->residency->n_steps) < 0)
-        return no_memory(w, e);
+        return err_no_memory(e, w->out->name);
     return frame_write(&w->frames, FORMAT_STEPS, w->payload.data, w->payload.size, e);
 }
 
@@ -267,7 +262,7 @@ static int put_sites(struct workload_writer *w, uint64_t *at, struct err *e)
         w->payload.size = 0;
         rc = workload_sites_put(&w->payload, w->sites, &module, &site);
         if (rc < 0)
-            return no_memory(w, e);
+            return err_no_memory(e, w->out->name);
         rc = frame_write(&w->frames, FORMAT_SITES, w->payload.data, w->payload.size, e);
     }
     return rc;
@@ -278,11 +273,11 @@ static int put_names(struct workload_writer *w, struct err *e)
 {
     struct names used = {0};
     int rc = w->sites && w->sites->n_sites ? workload_sites_used_names(w->sites, &used) : 0;
-    rc = rc < 0 ? no_memory(w, e) : 0;
+    rc = rc < 0 ? err_no_memory(e, w->out->name) : 0;
     for (size_t entry = 0; rc == 0 && entry < used.n_entries;) {
         w->payload.size = 0;
         rc = names_put(&w->payload, &used, 0, &entry) < 0
-                 ? no_memory(w, e)
+                 ? err_no_memory(e, w->out->name)
                  : frame_write(&w->frames, FORMAT_NAMES, w->payload.data, w->payload.size, e);
     }
     names_release(&used);
@@ -298,7 +293,7 @@ static int put_samples(struct workload_writer *w, uint64_t *at, struct err *e)
         return 0;
     w->payload.size = 0;
     if (format_put_samples(&w->payload, w->samples.items, w->samples.n) < 0)
-        return no_memory(w, e);
+        return err_no_memory(e, w->out->name);
     return frame_write(&w->frames, FORMAT_SAMPLES, w->payload.data, w->payload.size, e);
 }
 
@@ -309,7 +304,7 @@ static int write_index(struct workload_writer *w, struct err *e)
     put_u64(trailer + 8, FORMAT_TRAILER_MAGIC);
     w->payload.size = 0;
     if (format_put_index(&w->payload, &w->index) < 0)
-        return no_memory(w, e);
+        return err_no_memory(e, w->out->name);
     int rc = frame_write(&w->frames, FORMAT_INDEX, w->payload.data, w->payload.size, e);
     return rc < 0 ? rc : output_write(w->out, trailer, sizeof trailer, e);
 }
@@ -337,7 +332,7 @@ int workload_write_end(struct workload_writer *w, const struct workload_summary 
     w->index.ops = count_ops(w);
     w->payload.size = 0;
     if (format_put_summary(&w->payload, &summary) < 0)
-        return no_memory(w, e);
+        return err_no_memory(e, w->out->name);
     rc = frame_write(&w->frames, FORMAT_SUMMARY, w->payload.data, w->payload.size, e);
     return rc < 0 ? rc : write_index(w, e);
 }
@@ -349,7 +344,7 @@ int workload_output_begin(struct workload_output *w, struct output *out, int lev
     summary_init(&w->counter);
     w->writer = workload_writer_new(out, level);
     if (!w->writer)
-        return err_set(e, -ENOMEM, "%s: out of memory", out->name);
+        return err_no_memory(e, out->name);
     w->encode = &w->writer->encode;
     return workload_write_header(w->writer, h, e);
 }
@@ -367,7 +362,7 @@ int workload_output_op(struct workload_output *w, uint32_t thread, const struct 
                        struct err *e)
 {
     if (summary_op(&w->counter, thread, op) < 0)
-        return err_set(e, -ENOMEM, "%s: out of memory", w->out->name);
+        return err_no_memory(e, w->out->name);
     return workload_write_op(w->writer, thread, op, e);
 }
 
@@ -375,7 +370,7 @@ int workload_output_ops(struct workload_output *w, const struct workload_thread_
                         struct err *e)
 {
     if (summary_ops(&w->counter, ops, n) < 0)
-        return err_set(e, -ENOMEM, "%s: out of memory", w->out->name);
+        return err_no_memory(e, w->out->name);
     return workload_write_ops(w->writer, ops, n, e);
 }
 

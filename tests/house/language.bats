@@ -53,7 +53,7 @@ copy_sources() {
   printf '\nIts blocks are given\nup with --callers.\n' >>copy/docs/man/heaptape-stat.1.scd
   finds docs/man/heaptape-stat.1.scd 'given up' --callers
   copy_sources
-  sed -i 's/"%s: out of memory"/"%s: no room for the "\n"births"/' copy/src/base/fio.c
+  sed -i 's/"%s: is a directory"/"%s: no room for the "\n"births"/' copy/src/base/fio.c
   language copy
   [ "$status" -eq 1 ]
   has "$output" "src/base/fio.c"

@@ -38,6 +38,17 @@ static void no_errno_is_an_io_error(void **state)
     (void)state;
 }
 
+static void failed_allocation_names_the_file(void **state)
+{
+    struct err e = {0};
+    assert_int_equal(err_no_memory(&e, "a.ht"), -ENOMEM);
+    assert_string_equal(e.text, "a.ht: out of memory");
+    memset(&e, 0, sizeof e);
+    assert_int_equal(err_no_memory(&e, NULL), -ENOMEM);
+    assert_string_equal(e.text, "out of memory");
+    (void)state;
+}
+
 static void long_text_is_cut_and_terminated(void **state)
 {
     struct err e = {0};
@@ -58,6 +69,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(first_text_wins),
     cmocka_unit_test(errno_is_appended),
     cmocka_unit_test(no_errno_is_an_io_error),
+    cmocka_unit_test(failed_allocation_names_the_file),
     cmocka_unit_test(long_text_is_cut_and_terminated),
 };
 UNIT_MAIN(tests)

@@ -52,11 +52,6 @@ uint64_t rss_sum(const struct rss *r)
     return sum;
 }
 
-static int no_memory(const struct rss_reading *r, struct err *e)
-{
-    return err_set(e, -ENOMEM, "%s: out of memory", r->file->in.name);
-}
-
 static int add_moment(struct rss_reading *r, struct moment m)
 {
     if (HT_GROW(&r->moments, &r->capacity, r->n + 1) < 0)
@@ -89,7 +84,7 @@ static int each_map(struct rss_reading *r,
     }
     frame_reader_release(&frames);
     if (rc == -ENOMEM)
-        return no_memory(r, e);
+        return err_no_memory(e, r->file->in.name);
     return trace_file_rewind(r->file, e);
 }
 
@@ -146,10 +141,10 @@ static int read_samples(struct rss_reading *r, struct err *e)
         for (size_t i = 0; item.type == TRACE_SAMPLES && i < item.n_samples; i++) {
             const struct trace_sample *s = &item.samples[i];
             if (add_moment(r, (struct moment){s->stamp, s->rss_bytes, s->process, 0}) < 0)
-                return no_memory(r, e);
+                return err_no_memory(e, r->file->in.name);
         }
     }
-    return rc == -ENOMEM ? no_memory(r, e) : trace_file_rewind(r->file, e);
+    return rc == -ENOMEM ? err_no_memory(e, r->file->in.name) : trace_file_rewind(r->file, e);
 }
 
 static int by_process(const void *a, const void *b)
@@ -292,7 +287,7 @@ static int read_blocks(struct rss_reading *r, struct convert_result *result, str
         rc = convert_run(&r->file->reader, &how, result, e);
     trace_forks_release(&forks);
     if (rc == 0 && take_moments(r, UINT64_MAX) < 0)
-        rc = no_memory(r, e);
+        rc = err_no_memory(e, r->file->in.name);
     if (rc == 0 && !r->at)
         rc =
             err_set(e, -ENODATA, "%s: the recording does not come to this point", r->file->in.name);
@@ -303,7 +298,7 @@ static int read_moments(struct rss_reading *r, struct convert_result *result, st
 {
     int rc = each_map(r, keep_spread, e);
     if (rc == 0 && r->wanted->begin(r->wanted->context, r->kept, r->n_kept) < 0)
-        rc = no_memory(r, e);
+        rc = err_no_memory(e, r->file->in.name);
     return rc < 0 ? rc : read_blocks(r, result, e);
 }
 
@@ -341,7 +336,7 @@ static int name_sites(struct rss_reading *r, struct err *e)
 {
     struct rss *to = r->to;
     if (to->sites.n_sites && !(to->symbols = symbols_new(&to->sites, to->exe)))
-        return no_memory(r, e);
+        return err_no_memory(e, r->file->in.name);
     return 0;
 }
 
@@ -350,7 +345,7 @@ static int finish(struct rss_reading *r, struct err *e)
     struct rss *to = r->to;
     to->time_ns = since_start_ns(r, r->at->stamp);
     if (rss_find(to, &r->heap) < 0)
-        return no_memory(r, e);
+        return err_no_memory(e, r->file->in.name);
     return fragmentation_has_sites(&to->pinned.by[FRAGMENTATION_BY_SITE]) ? name_sites(r, e) : 0;
 }
 

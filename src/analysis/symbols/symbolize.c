@@ -138,7 +138,7 @@ static int read_workload(struct symbolizing *j, struct workload_file *w)
     int rc = workload_read_sites(w->reader, &sites, j->e);
     if (rc == 0 && (HT_EXTEND(&j->names, &j->n, &j->capacity, 1) < 0 ||
                     name_all(j, &sites, workload_reader_header(w->reader)->exe, &j->names[0]) < 0))
-        rc = err_set(j->e, -ENOMEM, "%s: out of memory", w->in.name);
+        rc = err_no_memory(j->e, w->in.name);
     workload_sites_release(&sites);
     return rc;
 }

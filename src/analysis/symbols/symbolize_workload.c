@@ -21,18 +21,13 @@ struct copying {
     struct err *e;
 };
 
-static int no_memory(const struct copying *c)
-{
-    return err_set(c->e, -ENOMEM, "%s: out of memory", c->to.out->name);
-}
-
 static int put_names(struct copying *c)
 {
     int rc = 0;
     for (size_t entry = 0; rc == 0 && entry < c->names->n_entries;) {
         c->payload.size = 0;
         rc = names_put(&c->payload, c->names, 0, &entry) < 0
-                 ? no_memory(c)
+                 ? err_no_memory(c->e, c->to.out->name)
                  : frame_write(&c->to, FORMAT_NAMES, c->payload.data, c->payload.size, c->e);
     }
     c->named = true;
@@ -42,7 +37,7 @@ static int put_names(struct copying *c)
 static int bad(const struct copying *c, const struct frame *f, int rc, const char *what)
 {
     if (rc == -ENOMEM)
-        return no_memory(c);
+        return err_no_memory(c->e, c->to.out->name);
     return err_set(c->e, rc, "%s: invalid frame: %s, at byte %llu", c->from.in->name, what,
                    (unsigned long long)f->offset);
 }
@@ -58,7 +53,7 @@ static int copy_summary(struct copying *c, const struct frame *f)
     c->summary_at = c->to.out->offset;
     c->payload.size = 0;
     if (format_put_summary(&c->payload, &s) < 0)
-        return no_memory(c);
+        return err_no_memory(c->e, c->to.out->name);
     return frame_write(&c->to, FORMAT_SUMMARY, c->payload.data, c->payload.size, c->e);
 }
 
@@ -77,7 +72,7 @@ static int copy_index(struct copying *c, const struct frame *f)
     x.summary_offset = c->summary_at;
     c->payload.size = 0;
     rc = format_put_index(&c->payload, &x) < 0
-             ? no_memory(c)
+             ? err_no_memory(c->e, c->to.out->name)
              : frame_write(&c->to, FORMAT_INDEX, c->payload.data, c->payload.size, c->e);
     free(x.entries);
     return rc < 0 ? rc : output_write(c->to.out, trailer, sizeof trailer, c->e);

@@ -241,7 +241,7 @@ static int make_rows(struct advise *a, struct err *e)
     a->rows = calloc(a->n_rows, sizeof *a->rows);
     for (size_t i = 1; a->rows && i < a->n_rows; i++)
         a->rows[i].setting = &advise_settings[i - 1];
-    return a->rows ? 0 : err_set(e, -ENOMEM, "out of memory");
+    return a->rows ? 0 : err_no_memory(e, NULL);
 }
 
 static uint64_t turn_ns(const struct advise *a, size_t row)

@@ -68,7 +68,7 @@ static int read_text(struct corpus_entry *entry, const struct member *m, const s
     if (!text)
         return 0;
     *text_of(entry, m) = strdup(text);
-    return *text_of(entry, m) ? 0 : err_set(e, -ENOMEM, "out of memory");
+    return *text_of(entry, m) ? 0 : err_no_memory(e, NULL);
 }
 
 static int read_entry(struct corpus_entry *entry, const struct json_value *v, const char *path,
@@ -101,7 +101,7 @@ static int read_entries(struct corpus_index *x, const char *path, const struct j
         struct corpus_entry entry = {0};
         rc = read_entry(&entry, json_value_at(entries, i), path, i + 1, e);
         if (rc == 0 && (rc = corpus_index_put(x, &entry)) < 0)
-            err_set(e, rc, "out of memory");
+            err_no_memory(e, NULL);
         corpus_entry_release(&entry);
     }
     return rc;
@@ -213,7 +213,7 @@ int corpus_index_write(const struct corpus_index *x, const char *path, struct er
     if (f)
         corpus_index_print(x, NULL, 0, f);
     int rc = f && fclose(f) == 0 ? output_open(&out, path, OUTPUT_ASIDE | OUTPUT_FORCE, e)
-                                 : err_set(e, -ENOMEM, "out of memory");
+                                 : err_no_memory(e, NULL);
     if (rc == 0) {
         rc = output_write(&out, text, n, e);
         int closed = output_close(&out, rc == 0, e);

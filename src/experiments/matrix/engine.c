@@ -9,11 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, -ENOMEM, "out of memory");
-}
-
 static int run_local(const struct matrix *m, const struct matrix_how *how, const bool *wanted,
                      size_t n_wanted, struct err *e)
 {
@@ -101,7 +96,7 @@ static int run_parallel(const struct matrix *m, const struct matrix_how *how, co
         if (wanted[i])
             fprintf(f, "%zu\n", i + 1);
     }
-    int rc = f && fclose(f) == 0 ? run_command(words, text, n, 101, e) : no_memory(e);
+    int rc = f && fclose(f) == 0 ? run_command(words, text, n, 101, e) : err_no_memory(e, NULL);
     free(text);
     free(words);
     return rc;
@@ -163,7 +158,7 @@ static int run_slurm(const struct matrix *m, const struct matrix_how *how, const
         put_quoted(f, m->folder);
         putc('\n', f);
     }
-    int rc = f && fclose(f) == 0 ? run_command(words, script, n, 1, e) : no_memory(e);
+    int rc = f && fclose(f) == 0 ? run_command(words, script, n, 1, e) : err_no_memory(e, NULL);
     free(tasks);
     free(array);
     free(script);
@@ -176,7 +171,7 @@ int matrix_run_all(struct matrix *m, const struct matrix_how *how, bool again, s
     bool *wanted = calloc(m->n_jobs, sizeof *wanted);
     size_t n = 0;
     if (!wanted)
-        return no_memory(e);
+        return err_no_memory(e, NULL);
     for (size_t i = 0; i < m->n_jobs; i++) {
         enum matrix_state state = matrix_state(m, i + 1);
         wanted[i] = state == MATRIX_UNDONE || (again && state == MATRIX_FAILED);

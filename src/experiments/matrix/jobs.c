@@ -19,11 +19,6 @@
 
 enum { MAX_LIST_BYTES = 64 << 20 };
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, -ENOMEM, "out of memory");
-}
-
 void matrix_release(struct matrix *m)
 {
     for (size_t i = 0; i < m->n_jobs; i++) {
@@ -52,10 +47,10 @@ int matrix_add(struct matrix *m, const char *workload, const char *allocator, st
     if (rc < 0)
         return rc;
     if (HT_GROW(&m->jobs, &m->jobs_capacity, m->n_jobs + 1) < 0)
-        return no_memory(e);
+        return err_no_memory(e, NULL);
     struct matrix_job *j = &m->jobs[m->n_jobs++];
     *j = (struct matrix_job){strdup(workload), strdup(allocator)};
-    return j->workload && j->allocator ? 0 : no_memory(e);
+    return j->workload && j->allocator ? 0 : err_no_memory(e, NULL);
 }
 
 int matrix_add_option(struct matrix *m, const char *option, struct err *e)
@@ -64,9 +59,9 @@ int matrix_add_option(struct matrix *m, const char *option, struct err *e)
     if (rc < 0)
         return rc;
     if (HT_GROW(&m->options, &m->options_capacity, m->n_options + 1) < 0)
-        return no_memory(e);
+        return err_no_memory(e, NULL);
     m->options[m->n_options] = strdup(option);
-    return m->options[m->n_options++] ? 0 : no_memory(e);
+    return m->options[m->n_options++] ? 0 : err_no_memory(e, NULL);
 }
 
 static char *list_text(const struct matrix *m, size_t *n)
@@ -105,7 +100,7 @@ static int read_all(const char *path, struct buf *text, struct err *e)
     if (rc == 0 && (rc = buf_put_u8(text, 0)) == 0)
         text->size--;
     input_close(&in);
-    return rc == -ENOMEM ? no_memory(e) : rc;
+    return rc == -ENOMEM ? err_no_memory(e, NULL) : rc;
 }
 
 // Beside it first, so that others see all of it or nothing.
@@ -113,7 +108,7 @@ static int write_all(const char *path, const char *text, size_t n, struct err *e
 {
     char *beside = NULL;
     if (asprintf(&beside, "%s.%ld", path, (long)getpid()) < 0)
-        return no_memory(e);
+        return err_no_memory(e, NULL);
     FILE *f = fopen(beside, "wex");
     int rc = f ? 0 : err_set_errno(e, "%s", beside);
     if (f && fwrite(text, 1, n, f) != n)
@@ -139,7 +134,7 @@ int matrix_create(struct matrix *m, const char *folder, struct err *e)
     struct buf there = {0};
     struct err why = {0};
     char *text = list_text(m, &n), *path = list_path(m);
-    int rc = text && path ? read_all(path, &there, &why) : no_memory(&why);
+    int rc = text && path ? read_all(path, &there, &why) : err_no_memory(&why, NULL);
     if (rc == -ENOENT)
         rc = write_all(path, text, n, e);
     else if (rc < 0)
@@ -190,7 +185,7 @@ int matrix_open(struct matrix *m, const char *folder, struct err *e)
         return err_set_errno(e, "%s", folder);
     struct buf text = {0};
     char *path = list_path(m);
-    int rc = path ? read_all(path, &text, e) : no_memory(e);
+    int rc = path ? read_all(path, &text, e) : err_no_memory(e, NULL);
     if (rc == 0)
         rc = read_list(m, path, (char *)text.data, text.size, e);
     buf_release(&text);
@@ -297,7 +292,7 @@ static int settle(const struct matrix *m, size_t number, bool failed, const char
                   const char *err, struct err *e)
 {
     char *result = matrix_path(m, number, failed), *other = matrix_path(m, number, !failed);
-    int rc = result && other ? 0 : no_memory(e);
+    int rc = result && other ? 0 : err_no_memory(e, NULL);
     if (rc == 0 && rename(failed ? err : out, result) < 0)
         rc = err_set_errno(e, "%s", result);
     if (rc == 0 && !failed)
@@ -340,7 +335,7 @@ int matrix_run(const struct matrix *m, size_t number, const char *heaptape, stru
     if (asprintf(&err, "%s/.%zu.%s.%ld.err", m->folder, number, host, (long)getpid()) < 0)
         err = NULL;
     int rc = out && err && words ? run_job(m->jobs[number - 1].workload, words, out, err, e)
-                                 : no_memory(e);
+                                 : err_no_memory(e, NULL);
     bool failed = rc != 0;
     // What was interrupted has not failed: it is run again.
     bool interrupted =

@@ -236,7 +236,7 @@ int condition_parse(struct condition *c, const char *text, const char *allocator
     *c = (struct condition){.text = text, .comparison = colon ? colon + 1 : text};
     c->comparison += strspn(c->comparison, " ");
     if (!named)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     int rc = parse_kind(c, e);
     if (rc == 0 && allocator_parse(&c->allocator, named + strspn(named, " "), e) < 0)
         rc = -ENOENT;

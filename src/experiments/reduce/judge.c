@@ -133,7 +133,7 @@ static int run_command(const struct judge *j, const char *path, unsigned runs,
     char *command = command_for(j->command, path);
     int status = 0;
     if (!command)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     r->failed = (unsigned)j->n_conditions;
     for (r->shown = 0; r->shown < runs && status == 0; r->shown += status == 0)
         status = system(command);

@@ -165,7 +165,7 @@ static int reserve(struct reduce *r, const struct reduce_cut *cut, struct slice_
 {
     const struct reduce_blocks *b = &r->blocks;
     if (HT_GROW(&r->kept_threads, &r->kept_threads_capacity, b->threads + 1) < 0)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     memset(r->kept_threads, 0, b->threads);
     for (size_t i = 0; i < b->n; i++) {
         if (cut->blocks && !cut->blocks[i])

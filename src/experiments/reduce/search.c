@@ -10,7 +10,7 @@ static int reserve_blocks(struct reduce *r, struct err *e)
 {
     if (HT_GROW(&r->kept, &r->kept_capacity, r->blocks.n + 1) < 0 ||
         HT_GROW(&r->group_of, &r->group_of_capacity, r->blocks.n + 1) < 0)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     return 0;
 }
 
@@ -124,7 +124,7 @@ static int number_groups(struct chunks *chunks, enum reduce_dimension d, struct 
     if (rc < 0)
         return rc;
     chunks->groups = reduce_blocks_group(&r->blocks, d, r->group_of);
-    return chunks->groups || !r->blocks.n ? 0 : err_set(e, -ENOMEM, "out of memory");
+    return chunks->groups || !r->blocks.n ? 0 : err_no_memory(e, NULL);
 }
 
 // Leaves out chunks of groups, from half of all of them down to one. What shows it without a chunk goes on behind it.

@@ -162,12 +162,12 @@ int aggregate_input_stat(struct file_stat *s, struct input *in, struct err *e)
     struct stat_reading *r = calloc(1, sizeof *r);
     *s = (struct file_stat){.name = in->name, .kind = FILE_STAT_AGGREGATE, .part = FILE_STAT_SITES};
     if (!r)
-        return err_set(e, -ENOMEM, "%s: out of memory", s->name);
+        return err_no_memory(e, s->name);
     r->s = s;
     frame_reader_init(&r->frames, in, FRAME_MAGIC_AGGREGATE, AGGREGATE_VERSION);
     int rc = get_frames(r, e);
     if (rc == 0 && finish_stat(r, in) < 0)
-        rc = err_set(e, -ENOMEM, "%s: out of memory", s->name);
+        rc = err_no_memory(e, s->name);
     frame_reader_release(&r->frames);
     by_site_release(&r->by_site);
     workload_sites_release(&r->sites);

@@ -282,7 +282,7 @@ int aggregate_write(const struct aggregate_settings *s, struct err *e)
     struct job *j = calloc(1, sizeof *j);
     struct file f;
     if (!j)
-        return err_set(e, -ENOMEM, "%s: out of memory", s->path);
+        return err_no_memory(e, s->path);
     j->settings = s;
     int rc = file_open(&f, "-", FILE_TRACE, e);
     if (rc == 0)

@@ -760,7 +760,7 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
     sigset_t all;
     int status;
     if (s == MAP_FAILED)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     pid_t child = fork();
     if (child == 0) {
         // An ignored SIGCHLD is not delivered.

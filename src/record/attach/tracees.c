@@ -86,7 +86,7 @@ static int seize_thread(struct tracees *t, pid_t tid, struct err *e)
         seized = ptrace(PTRACE_SEIZE, tid, 0, options) == 0;
     }
     if (seized && !add_tracee(t, tid))
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     return seized;
 }
 

@@ -77,7 +77,7 @@ static int open_session(struct drain *c, struct err *e)
     c->flags = c->session->flags;
     c->guard = guard_new(p, sizeof *c->session);
     if (!c->guard)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     if (c->session->magic != SPOOL_SESSION_MAGIC || c->session->stamp_shift != CODEC_STAMP_SHIFT)
         return err_set(e, -EBADMSG, "%s/%s: is not a session file of this version of heaptape",
                        c->dir, SPOOL_SESSION_FILE);
@@ -109,7 +109,7 @@ int drain_open_finished(struct drain *c, const char *dir, struct err *e)
     c->dir = strdup(dir);
     c->copy = malloc(sizeof(uint64_t) * SPOOL_CHUNK_WORDS);
     c->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = c->dir && c->copy ? 0 : err_set(e, -ENOMEM, "out of memory");
+    int rc = c->dir && c->copy ? 0 : err_no_memory(e, NULL);
     if (rc == 0 && c->dir_fd < 0)
         rc = err_set_errno(e, "%s", dir);
     if (rc == 0)
@@ -191,7 +191,7 @@ int drain_finished(struct drain *c, const struct drain_sink *sink,
     for (size_t i = 0; i < c->n_spools && rc == 0; i++)
         rc = add_spool(c, c->spools[i], &all);
     if (rc < 0)
-        err_set(e, rc, "out of memory");
+        err_no_memory(e, NULL);
     if (all.n > 1)
         qsort(all.items, all.n, sizeof *all.items, by_stamp);
     for (size_t i = 0; i < all.n && rc == 0; i++) {
@@ -221,7 +221,7 @@ static int write_session(struct collector *c, struct err *e)
     enum clock_kind clock =
         session->clock_kind <= CLOCK_KIND_CNTVCT ? (enum clock_kind)session->clock_kind : 0;
     if (facts_session(&facts, clock, (char *[]){NULL}) < 0)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     facts.clock_hz = clock_hz(clock);
     facts.start_stamp = session->start_stamp;
     facts.stack_sample_bytes = session->depth ? session->sample_bytes : 0;
@@ -237,7 +237,7 @@ static int write_processes(struct collector *c, struct err *e)
     for (size_t i = 0; i < c->drain.n_spools && rc == 0; i++) {
         struct trace_process p;
         if (facts_process(&p, c->drain.spools[i]) < 0)
-            return err_set(e, -ENOMEM, "out of memory");
+            return err_no_memory(e, NULL);
         rc = trace_write_process(&c->writer, &p, e);
         trace_process_release(&p);
         c->result->processes++;
@@ -252,7 +252,7 @@ static int write_ends(struct collector *c, struct err *e)
     for (size_t i = 0; i < c->drain.n_spools && rc == 0; i++) {
         struct trace_process p;
         if (facts_process(&p, c->drain.spools[i]) < 0)
-            return err_set(e, -ENOMEM, "out of memory");
+            return err_no_memory(e, NULL);
         // The end of the process was not observed: its last epoch ends no later than this.
         if (!p.end_stamp)
             p.end_stamp =
@@ -299,7 +299,7 @@ int record_collect(const char *dir, const struct record_settings *settings, stru
         return rc;
     trace_writer_init(&c.writer, out, settings->codec, settings->level);
     c.last_epochs = calloc(c.drain.n_spools + 1, sizeof *c.last_epochs);
-    rc = c.last_epochs ? write_session(&c, e) : err_set(e, -ENOMEM, "out of memory");
+    rc = c.last_epochs ? write_session(&c, e) : err_no_memory(e, NULL);
     if (rc == 0)
         rc = write_processes(&c, e);
     if (rc == 0)

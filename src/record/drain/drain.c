@@ -251,7 +251,7 @@ int drain_take(struct drain *c, struct drain_spool *s, const struct drain_candid
     int rc;
     struct drain_stream *l = stream_find(s, k->thread, k->stream, k->first_word, &rc);
     if (rc == -ENOMEM)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     if (rc < 0 || k->first_word + drained > l->next + MAX_GAP_WORDS) {
         spool_break(c, s, OVERWRITTEN);
         return 0;

@@ -285,7 +285,7 @@ static void end_older_images(struct drain *c, struct drain_spool *found)
 static int discover_spool(struct drain *c, const char *name, unsigned reserve, struct err *e)
 {
     if (HT_GROW(&c->spools, &c->spools_capacity, c->n_spools + 1) < 0)
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     struct drain_spool *s = spool_open(c, name, reserve);
     if (!s)
         return 0;
@@ -326,7 +326,7 @@ static int open_reserves(struct drain *c, const char *name, struct err *e)
         free(r);
         c->unopened += fd < 0;
         c->pending |= fd < 0 || (S_ISREG(st.st_mode) && st.st_nlink == 1);
-        return whole && !r ? err_set(e, -ENOMEM, "out of memory") : 0;
+        return whole && !r ? err_no_memory(e, NULL) : 0;
     }
     strcpy(r->name, name);
     r->shared = at;

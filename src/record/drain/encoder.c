@@ -263,7 +263,7 @@ struct encoder *encoder_new(const struct encoder_settings *s, struct err *e)
 {
     struct encoder *n = calloc(1, sizeof *n);
     if (!n) {
-        err_set(e, -ENOMEM, "out of memory");
+        err_no_memory(e, NULL);
         return NULL;
     }
     n->settings = *s;
@@ -339,7 +339,7 @@ static struct encoder_bundle *open_bundle(struct encoder *n, size_t words, size_
     if (p)
         p->next = NULL;
     else
-        err_set(e, -ENOMEM, "out of memory");
+        err_no_memory(e, NULL);
     return p;
 }
 
@@ -349,7 +349,7 @@ static struct encoder_piece *add_piece(struct encoder *n, enum encoder_piece_kin
     struct encoder_bundle *p = open_bundle(n, 0, samples, e);
     struct encoder_piece *piece = p ? bundle_add(p, kind) : NULL;
     if (p && !piece)
-        err_set(e, -ENOMEM, "out of memory");
+        err_no_memory(e, NULL);
     return piece;
 }
 
@@ -400,7 +400,7 @@ int encoder_put_names(struct encoder *n, uint32_t process, struct names *names, 
         names_release(names);
     }
     *names = (struct names){0};
-    return piece ? 0 : err_set(e, -ENOMEM, "out of memory");
+    return piece ? 0 : err_no_memory(e, NULL);
 }
 
 int encoder_put_pages(struct encoder *n, struct buf *payload, struct err *e)

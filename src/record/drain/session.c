@@ -53,7 +53,7 @@ static int make_open_folder(struct drain *c, struct err *e)
     if (asprintf(&c->dir, "%s/%016llx%016llx", c->outer, (unsigned long long)name[0],
                  (unsigned long long)name[1]) < 0) {
         c->dir = NULL;
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     }
     if (chmod(c->outer, 0711) < 0 || mkdir(c->dir, 0700) < 0)
         return err_set_errno(e, "%s: cannot create", c->dir);
@@ -69,7 +69,7 @@ static int make_folders(struct drain *c, const char *root, struct err *e)
     stale_sweep(folder);
     if (asprintf(&c->outer, "%s/" STALE_PREFIX "XXXXXX", folder) < 0) {
         c->outer = NULL;
-        return err_set(e, -ENOMEM, "out of memory");
+        return err_no_memory(e, NULL);
     }
     if (!mkdtemp(c->outer)) {
         int rc = err_set_errno(e, "%s: cannot create", c->outer);
@@ -81,7 +81,7 @@ static int make_folders(struct drain *c, const char *root, struct err *e)
     if (geteuid() == 0)
         rc = make_open_folder(c, e);
     else if (!(c->dir = strdup(c->outer)))
-        rc = err_set(e, -ENOMEM, "out of memory");
+        rc = err_no_memory(e, NULL);
     if (rc < 0)
         return rc;
     c->dir_fd = open(c->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -174,7 +174,7 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
     c->session->flags = flags;
     c->session->clock_kind = clock;
     c->session->stamp_shift = CODEC_STAMP_SHIFT;
-    rc = c->guard ? register_recorder(c, e) : err_set(e, -ENOMEM, "out of memory");
+    rc = c->guard ? register_recorder(c, e) : err_no_memory(e, NULL);
     __atomic_store_n(&c->session->magic, SPOOL_SESSION_MAGIC, __ATOMIC_RELEASE);
     return rc;
 }
@@ -191,7 +191,7 @@ int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const cha
     drain_keep_spares(c);
     c->copy = malloc(sizeof(uint64_t) * SPOOL_CHUNK_WORDS);
     if (rc == 0 && !c->copy)
-        rc = err_set(e, -ENOMEM, "out of memory");
+        rc = err_no_memory(e, NULL);
     if (rc < 0)
         drain_close(c);
     return rc;

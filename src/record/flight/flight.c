@@ -59,7 +59,7 @@ int flight_check(const struct flight_settings *s, struct err *e)
         path ? output_check_aside(
                    path, s->force,
                    "but a dump must be, because it is written to a temporary file and renamed", e)
-             : err_set(e, -ENOMEM, "%s: out of memory", s->path);
+             : err_no_memory(e, s->path);
     free(path);
     return rc;
 }
@@ -229,7 +229,7 @@ static int handle_frame(struct flight *f, struct err *e)
     rc = examine_frame(f, &frame, e);
     if (rc == 0 && frame.type != TRACE_PROCESS &&
         flight_ring_push(&f->ring, &frame, &f->stored, now_ns) < 0)
-        rc = err_set(e, -ENOMEM, "%s: out of memory", f->reader.in->name);
+        rc = err_no_memory(e, f->reader.in->name);
     while (rc == 0 && flight_ring_is_over(&f->ring, now_ns))
         rc = feed_oldest(f, e);
     if (rc == 0 && f->asked && f->batch_ended && !f->writer)
@@ -258,7 +258,7 @@ static int run_flight(struct flight *f, struct err *e)
     f->written =
         mmap(NULL, sizeof *f->written, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (!f->converter || f->written == MAP_FAILED)
-        return err_set(e, -ENOMEM, "%s: out of memory", f->reader.in->name);
+        return err_no_memory(e, f->reader.in->name);
     while (rc > 0)
         rc = handle_frame(f, e);
     bool nothing = !f->ring.n && !convert_watermark(f->converter);
@@ -288,7 +288,7 @@ int flight_run(const struct flight_settings *s, struct err *e)
     struct flight *f = calloc(1, sizeof *f);
     struct input in;
     if (!f)
-        return err_set(e, -ENOMEM, "%s: out of memory", s->path);
+        return err_no_memory(e, s->path);
     sigset_t asks;
     sigaction(SIGUSR2, &action, NULL);
     sigemptyset(&asks);

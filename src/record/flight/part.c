@@ -42,11 +42,6 @@ static int choose_process(void *context, const struct trace_process *p, struct c
 const struct convert_options part_follow = {
     .choose = choose_process, .find_forks = true, .lag_ns = 500000000};
 
-static int no_memory(struct part *part)
-{
-    return err_set(part->e, -ENOMEM, "%s: out of memory", part->writer.frames.out->name);
-}
-
 static int grow_tables(struct part *part, size_t n)
 {
     if (HT_GROW(&part->numbers, &part->numbers_capacity, n) < 0 ||
@@ -81,7 +76,7 @@ static int number_processes(struct part *part)
         rc = convert_visit(part->from->converter, number_process, part);
     part->start = part->start > late && part->start - late > s->start_stamp ? part->start - late
                                                                             : s->start_stamp;
-    return rc < 0 ? no_memory(part) : 0;
+    return rc < 0 ? err_no_memory(part->e, part->writer.frames.out->name) : 0;
 }
 
 static int write_session(struct part *part)
@@ -94,7 +89,7 @@ static int write_session(struct part *part)
     s.start_stamp = part->start;
     s.dumped = from->dumped ? strdup(from->dumped) : NULL;
     int rc = s.dumped || !from->dumped ? trace_write_session(&part->writer, &s, part->e)
-                                       : no_memory(part);
+                                       : err_no_memory(part->e, part->writer.frames.out->name);
     free(s.dumped);
     return rc;
 }
@@ -153,7 +148,7 @@ static int put_process(struct part *part, const struct trace_process *p)
 {
     struct trace_process of = *p;
     if (grow_tables(part, p->number + 1ull) < 0)
-        return no_memory(part);
+        return err_no_memory(part->e, part->writer.frames.out->name);
     of.number = part->numbers[p->number] = part->n++;
     return trace_write_process(&part->writer, &of, part->e);
 }
@@ -190,7 +185,8 @@ static int write_process_end(struct part *part, const struct trace_process *p)
     int rc = part->from->segment && p->ended ? fields_put_process_end(&whole, p) : 0;
     of.whole = whole.data;
     of.whole_bytes = whole.size;
-    rc = rc < 0 ? no_memory(part) : trace_write_process_end(&part->writer, &of, part->e);
+    rc = rc < 0 ? err_no_memory(part->e, part->writer.frames.out->name)
+                : trace_write_process_end(&part->writer, &of, part->e);
     buf_release(&whole);
     return rc;
 }

@@ -40,16 +40,11 @@ static bool file_exists(const char *path)
 int segments_check(const struct segments_settings *s, struct err *e)
 {
     char *path = flight_path(s->path, 1);
-    int rc = path ? 0 : err_set(e, -ENOMEM, "%s: out of memory", s->path);
+    int rc = path ? 0 : err_no_memory(e, s->path);
     if (rc == 0 && file_exists(path) && !s->force)
         rc = err_set(e, -EEXIST, "%s: exists; use -f to replace it", path);
     free(path);
     return rc;
-}
-
-static int no_memory(const struct segments *s, struct err *e)
-{
-    return err_set(e, -ENOMEM, "%s: out of memory", s->settings->path);
 }
 
 // Bounds the overhead: over all segments, repeated data may be at most a fifth of the new data, and
@@ -78,7 +73,7 @@ static int begin_segment(struct segments *s, struct err *e)
     s->path = flight_path(s->settings->path, s->start.segment);
     if (!s->path || asprintf(&s->unfinished, "%s.part", s->path) < 0) {
         s->unfinished = NULL;
-        return no_memory(s, e);
+        return err_no_memory(e, s->settings->path);
     }
     int rc = output_open(&s->out, s->unfinished, s->settings->force ? OUTPUT_FORCE : 0, e);
     if (rc < 0)
@@ -101,7 +96,7 @@ static int publish_segment(struct segments *s, struct err *e)
         return err_set_errno(e, "%s: cannot be renamed to %s", s->unfinished, s->path);
     if (s->settings->published)
         s->settings->published(s->settings->context);
-    return flight_files_add(&s->files, s->path, NULL) < 0 ? no_memory(s, e) : 0;
+    return flight_files_add(&s->files, s->path, NULL) < 0 ? err_no_memory(e, s->settings->path) : 0;
 }
 
 static void release_segment(struct segments *s)
@@ -176,7 +171,7 @@ static int write_segments(struct segments *s, struct err *e)
     s->converter = convert_new(&s->reader, &part_follow);
     s->start.reader = &s->reader;
     s->start.converter = s->converter;
-    int rc = s->converter ? begin_segment(s, e) : no_memory(s, e), read = 1;
+    int rc = s->converter ? begin_segment(s, e) : err_no_memory(e, s->settings->path), read = 1;
     while (rc == 0 && (read = trace_next(&s->reader, &item, e)) > 0) {
         items += item.type == TRACE_EVENTS;
         rc = put_item(s, &item, e);
@@ -205,7 +200,7 @@ int segments_run(const struct segments_settings *settings, struct err *e)
     struct segments *s = calloc(1, sizeof *s);
     struct input in;
     if (!s)
-        return err_set(e, -ENOMEM, "%s: out of memory", settings->path);
+        return err_no_memory(e, settings->path);
     s->settings = settings;
     s->files = (struct flight_files){.keep = settings->keep,
                                      .command = settings->command,

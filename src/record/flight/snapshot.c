@@ -250,5 +250,5 @@ int snapshot_write(struct snapshot *to, uint32_t number, const struct order *o,
     int rc = l.words ? write_process(to, &l, number, o, notes) : -ENOMEM;
     to->blocks += l.blocks;
     free(l.words);
-    return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", to->writer->frames.out->name) : rc;
+    return rc == -ENOMEM ? err_no_memory(e, to->writer->frames.out->name) : rc;
 }

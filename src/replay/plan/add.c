@@ -38,13 +38,13 @@ static int need_stream(struct plan *p, uint64_t thread, struct plan_stream **s, 
         return err_set(e, -EBADMSG, "%s: thread %llu: only %d threads can be replayed", p->name,
                        (unsigned long long)thread, PLAN_MAX_THREADS);
     if (HT_EXTEND(&p->streams, &p->n_streams, &p->streams_capacity, thread + 1) < 0)
-        return plan_no_memory(e);
+        return err_no_memory(e, NULL);
     *s = p->streams[thread];
     if (*s)
         return 0;
     *s = p->streams[thread] = calloc(1, sizeof **p->streams);
     if (!*s)
-        return plan_no_memory(e);
+        return err_no_memory(e, NULL);
     (*s)->number = (uint32_t)thread;
     (*s)->memory = p->facts.streamed ? &p->ring : &p->memory;
     return 0;
@@ -63,7 +63,7 @@ static int need_slot(struct pending_op *a, struct plan_slot **slot)
             "has slot %u: the table of slots does not fit into the memory allowed (try a larger --memory)",
             a->op->slot);
     if (HT_EXTEND(&p->slots, &p->n_slots, &p->slots_capacity, n) < 0)
-        return plan_no_memory(a->e);
+        return err_no_memory(a->e, NULL);
     *slot = &p->slots[a->op->slot];
     return 0;
 }
@@ -125,7 +125,7 @@ static int put_sample(struct pending_op *a)
     if (rc < 0)
         return rc;
     if (HT_GROW(&p->samples, &p->samples_capacity, p->n_samples + 1) < 0)
-        return plan_no_memory(a->e);
+        return err_no_memory(a->e, NULL);
     p->samples[p->n_samples++] = a->stream->next - 2;
     a->stream->unsampled_events = 0;
     return plan_note_point(p, a->e);
@@ -175,7 +175,7 @@ static int allocate_entry(struct pending_op *a, struct plan_slot *slot)
 {
     struct slot_table_batch *batch;
     if (slot_table_allocate(&a->plan->slot_table, &a->stream->pool, &slot->entry, &batch) < 0)
-        return plan_no_memory(a->e);
+        return err_no_memory(a->e, NULL);
     if (a->plan->slot_table.limit > a->plan->memory_bytes / 8)
         return refuse_op(
             a,
@@ -193,7 +193,7 @@ static int share_entries(struct pending_op *a)
     uint64_t position;
     plan_stream_publish(a->stream, a->stream->ops - 1, &position);
     return slot_table_share(&a->plan->slot_table, &a->stream->pool, a->thread, position) < 0
-               ? plan_no_memory(a->e)
+               ? err_no_memory(a->e, NULL)
                : 0;
 }
 
@@ -202,7 +202,7 @@ static int free_entry(struct pending_op *a, struct plan_slot *slot)
     int surplus = slot_table_free(&a->stream->pool, slot->entry);
     slot->entry = 0;
     if (surplus < 0)
-        return plan_no_memory(a->e);
+        return err_no_memory(a->e, NULL);
     return surplus ? share_entries(a) : 0;
 }
 
@@ -292,7 +292,7 @@ static uint64_t expect_use(const struct plan_use *u, uint64_t size)
 
 static int put_late(struct pending_op *a, struct plan_slot *slot, const struct plan_late *late)
 {
-    return plan_late_allocated(a->plan, slot, late) < 0 ? plan_no_memory(a->e) : 0;
+    return plan_late_allocated(a->plan, slot, late) < 0 ? err_no_memory(a->e, NULL) : 0;
 }
 
 static int release_late(struct pending_op *a, struct plan_slot *slot)
@@ -316,7 +316,7 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
     struct plan_use *alike = &p->uses[zeroed][63 - __builtin_clzll(slot->size)],
                     *of_site = use_by_site(p, a->op, slot->size, zeroed);
     if (!of_site)
-        return plan_no_memory(a->e);
+        return err_no_memory(a->e, NULL);
     const struct plan_use *others = of_site->all.bytes ? of_site : alike;
     const struct workload_residency *r =
         p->residency ? samples_residency_find(p->residency, a->recorded, a->number) : NULL;
@@ -506,7 +506,7 @@ static int add_preexisting(struct pending_op *a)
     if (slot->entry)
         return refuse_op(a, "allocates into slot %u, which already holds a block", a->op->slot);
     if (slot_table_allocate_fresh(&p->slot_table, &p->preexisting.pool, &slot->entry) < 0)
-        return plan_no_memory(a->e);
+        return err_no_memory(a->e, NULL);
     slot->size = a->op->flags & WORKLOAD_SIZE_UNKNOWN ? PLAN_UNKNOWN_SIZE : a->op->size;
     if (slot->size > p->max_block_bytes)
         p->max_block_bytes = slot->size;
@@ -559,7 +559,7 @@ static int add_thread_exit(struct pending_op *a)
     if (a->plan->facts.one_thread)
         return rc;
     while (rc == 0 && pool->fresh < pool->fresh_end)
-        rc = slot_table_free(pool, pool->fresh++) < 0 ? plan_no_memory(a->e) : 0;
+        rc = slot_table_free(pool, pool->fresh++) < 0 ? err_no_memory(a->e, NULL) : 0;
     while (rc == 0 && pool->n)
         rc = share_entries(a);
     return rc;
@@ -703,7 +703,7 @@ static int number_ops(struct plan *p, uint32_t thread, size_t n, uint64_t *first
                        thread, PLAN_MAX_THREADS);
     if (HT_EXTEND(&p->op_numbers, &p->n_op_numbers, &p->op_numbers_capacity, (size_t)thread + 1) <
         0)
-        return plan_no_memory(e);
+        return err_no_memory(e, NULL);
     *first = p->op_numbers[thread];
     p->op_numbers[thread] += n;
     return 0;

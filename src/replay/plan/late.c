@@ -85,7 +85,7 @@ static int put_touch(struct plan *p, struct plan_late *l, uint64_t to, struct er
     l->touched = to;
     if (rc == 0 && map_put(&p->late_uses, l->entry,
                            (uint64_t)l->owner->number << OP_BITS | (l->owner->ops + 1)) < 0)
-        rc = plan_no_memory(e);
+        rc = err_no_memory(e, NULL);
     return rc;
 }
 

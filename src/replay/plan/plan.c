@@ -24,7 +24,7 @@ int plan_new(struct plan **out, const char *name, const struct plan_settings *se
 {
     struct plan *p = calloc(1, sizeof *p);
     if (!p)
-        return plan_no_memory(e);
+        return err_no_memory(e, NULL);
     p->name = name;
     p->settings = *settings;
     p->memory_bytes = settings->memory_bytes / (settings->streamed ? 2 : 1);

@@ -5,7 +5,7 @@
 
 int plan_no_memory(struct err *e)
 {
-    return err_set(e, -ENOMEM, "out of memory");
+    return err_no_memory(e, NULL);
 }
 
 // Reserves space like plan_stream_reserve(), in the next window if this one is full.
@@ -35,7 +35,7 @@ int plan_put_call(struct plan *p, struct plan_stream *s, const struct plan_call 
     }
     for (unsigned i = 0; i < extra; i++)
         w[n++] = c->extra[i];
-    return plan_stream_number(s, n) < 0 ? plan_no_memory(e) : 0;
+    return plan_stream_number(s, n) < 0 ? err_no_memory(e, NULL) : 0;
 }
 
 // Appends an op of two words that is not numbered.

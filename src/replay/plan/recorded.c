@@ -10,7 +10,7 @@ int plan_set_samples(struct plan *p, const struct workload_sample *samples, size
 {
     p->recorded = calloc(n + 1, sizeof *p->recorded);
     if (!p->recorded)
-        return plan_no_memory(e);
+        return err_no_memory(e, NULL);
     for (size_t i = 0; i < n; i++)
         p->recorded[i] = (struct plan_recorded_sample){.sample = samples[i]};
     p->n_recorded = n;
@@ -65,7 +65,7 @@ void plan_follow(struct plan *p, struct plan_span *span, const struct workload_o
 int plan_note_point(struct plan *p, struct err *e)
 {
     if (HT_GROW(&p->points, &p->points_capacity, p->n_points + 1) < 0)
-        return plan_no_memory(e);
+        return err_no_memory(e, NULL);
     p->points[p->n_points++] = (struct plan_live_point){p->facts.events, p->live};
     return 0;
 }

@@ -174,7 +174,7 @@ static int load_streams(struct plan *p, const struct saved_stream *saved, struct
             continue;
         struct plan_stream *s = p->streams[i] = calloc(1, sizeof *s);
         if (!s)
-            return plan_no_memory(e);
+            return err_no_memory(e, NULL);
         *s = (struct plan_stream){.memory = &p->memory,
                                   .number = (uint32_t)i,
                                   .first = saved[i].first,
@@ -184,7 +184,7 @@ static int load_streams(struct plan *p, const struct saved_stream *saved, struct
                                   .live_change = (int64_t)saved[i].live_change,
                                   .span = saved[i].span};
     }
-    return p->streams ? 0 : plan_no_memory(e);
+    return p->streams ? 0 : err_no_memory(e, NULL);
 }
 
 // Returns true if all four bytes are valid values of a bool.
@@ -227,7 +227,7 @@ static int read_tail(struct plan *p, const struct saved_trailer *t, uint64_t end
 {
     size_t n = end - t->tail_at;
     uint8_t *tail = malloc(n);
-    int rc = tail ? plan_read_at(p, p->memory.fd, tail, n, t->tail_at, e) : plan_no_memory(e);
+    int rc = tail ? plan_read_at(p, p->memory.fd, tail, n, t->tail_at, e) : err_no_memory(e, NULL);
     if (rc == 0 && XXH3_64bits(tail, n) != t->tail_hash)
         rc = refuse_saved(p, "checksum mismatch", e);
     if (rc == 0)
@@ -261,7 +261,7 @@ int plan_load(struct plan **out, const char *name, const struct plan_settings *s
     uint64_t end = 0;
     struct plan *p = calloc(1, sizeof *p);
     if (!p)
-        return plan_no_memory(e);
+        return err_no_memory(e, NULL);
     p->name = name;
     p->settings = *settings;
     p->settings.file = NULL;
@@ -332,7 +332,7 @@ int plan_verify(const char *name, int fd, struct err *e)
     uint64_t end = 0;
     struct plan *p = calloc(1, sizeof *p);
     if (!p)
-        return plan_no_memory(e);
+        return err_no_memory(e, NULL);
     p->name = name;
     p->memory.fd = fd;
     int rc = read_trailer(p, NULL, &t, &end, e);

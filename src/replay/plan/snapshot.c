@@ -15,7 +15,7 @@ static bool is_past(const struct plan *p)
 static int append_block(struct plan *p, struct plan_snapshot *s, uint32_t slot, struct err *e)
 {
     if (HT_GROW(&s->blocks, &s->capacity, s->n + 1) < 0)
-        return plan_no_memory(e);
+        return err_no_memory(e, NULL);
     const struct plan_allocation *a = &p->allocations[slot];
     s->blocks[s->n++] = (struct plan_snapshot_block){.size = p->slots[slot].size,
                                                      .allocated_at = a->at,
@@ -31,7 +31,7 @@ int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_
     bool before = op->kind == HT_PREEXISTING;
     size_t n = (size_t)op->slot + 1;
     if (HT_GROW(&p->allocations, &p->allocations_capacity, n) < 0)
-        return plan_no_memory(e);
+        return err_no_memory(e, NULL);
     if (n > p->n_allocations)
         p->n_allocations = n;
     p->allocations[op->slot] =

@@ -90,7 +90,7 @@ int plan_read_at(const struct plan *p, int fd, void *to, uint64_t bytes, uint64_
 static int read_segments(struct streaming *s, const struct plan_window *w, struct err *e)
 {
     if (HT_GROW(&s->segments, &s->segments_capacity, w->segments) < 0)
-        return plan_no_memory(e);
+        return err_no_memory(e, NULL);
     return plan_read_at(s->plan, plan_windows_fd(s->plan), s->segments,
                         w->segments * sizeof *s->segments, w->at + w->words * 8, e);
 }
@@ -258,7 +258,7 @@ int streaming_start(struct streaming **out, const struct plan *p, struct err *e)
 {
     struct streaming *s = calloc(1, sizeof *s);
     if (!s)
-        return plan_no_memory(e);
+        return err_no_memory(e, NULL);
     s->fd = -1;
     s->plan = p;
     int rc = map_streaming(s, e);

@@ -132,7 +132,7 @@ static int begin_segment(struct plan_stream *s, uint64_t at, struct err *e)
         if (!s->segments)
             s->segments = calloc(PLAN_WINDOWS, sizeof *s->segments);
         if (!s->segments || HT_GROW(&m->open, &m->open_capacity, m->n_open + 1) < 0)
-            return err_set(e, -ENOMEM, "out of memory");
+            return err_no_memory(e, NULL);
         m->open[m->n_open++] = s;
         s->segments[s->n_segments++ % PLAN_WINDOWS] =
             (struct plan_segment){.window = m->window, .first = at, .first_op = s->ops};

@@ -26,7 +26,7 @@ int plan_windows_new(struct plan *p, struct err *e)
     p->facts.window_bytes = plan_window_bytes(p->settings.memory_bytes);
     p->window_words = calloc(p->facts.window_bytes, 1);
     if (!p->window_words)
-        return plan_no_memory(e);
+        return err_no_memory(e, NULL);
     plan_memory_init_windows(&p->ring, p->window_words, p->facts.window_bytes / 8);
     return 0;
 }
@@ -36,7 +36,7 @@ static int write_segments(const struct plan *p, struct err *e)
     size_t n = p->ring.n_open;
     struct plan_window_segment *segments = calloc(n, sizeof *segments);
     if (!segments)
-        return plan_no_memory(e);
+        return err_no_memory(e, NULL);
     for (size_t i = 0; i < n; i++) {
         const struct plan_stream *s = p->ring.open[i];
         const struct plan_segment *g = &s->segments[(s->n_segments - 1) % PLAN_WINDOWS];
@@ -55,7 +55,7 @@ int plan_write_window(struct plan *p, struct err *e)
         return 0;
     plan_memory_close_window(m);
     if (HT_GROW(&p->windows, &p->windows_capacity, m->window + 1) < 0)
-        return plan_no_memory(e);
+        return err_no_memory(e, NULL);
     uint64_t bytes = (m->used - m->words_at) * 8;
     p->windows[m->window] = (struct plan_window){.at = p->settings.file->offset,
                                                  .words = m->used - m->words_at,

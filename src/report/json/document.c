@@ -111,11 +111,11 @@ int document_add(struct document *d, const char *name, int side, const char *tex
         rc = -ENOMEM;
     if (rc < 0) {
         json_value_free(file);
-        return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", name) : rc;
+        return rc == -ENOMEM ? err_no_memory(e, name) : rc;
     }
     d->files[d->n_files++] = file;
     rc = add_file(d, name, side, file, e);
-    return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", name) : rc;
+    return rc == -ENOMEM ? err_no_memory(e, name) : rc;
 }
 
 // Limit of a file; heaptape writes no longer JSON.
@@ -142,7 +142,7 @@ static int add_profile(struct document *d, const struct file_stat *s, struct err
     item->profile = sites_profile(&(struct sites_json){&s->by_site, &s->sites, s->symbols},
                                   (DOCUMENT_PROFILE_BYTES - d->profile_bytes) / 2);
     if (!item->profile)
-        return err_set(e, -ENOMEM, "%s: out of memory", item->name);
+        return err_no_memory(e, item->name);
     d->profile_bytes += strlen(item->profile);
     return 0;
 }
@@ -156,7 +156,7 @@ static int add_address_map(struct document *d, const char *path, struct err *e)
     size_t n;
     struct rss_map *m = malloc(sizeof *m);
     if (!m)
-        return err_set(e, -ENOMEM, "%s: out of memory", path);
+        return err_no_memory(e, path);
     int rc = file_open(&f, path, FILE_TRACE | FILE_TRACE_TWICE, e);
     if (rc == 0) {
         rc = rss_map_read(m, &f.trace, d->watch, &why);
@@ -164,7 +164,7 @@ static int add_address_map(struct document *d, const char *path, struct err *e)
         if (to)
             rss_map_json(&(struct json){.to = to}, m);
         if ((to && fclose(to) != 0) || rc == -ENOMEM)
-            rc = err_set(e, -ENOMEM, "%s: out of memory", path);
+            rc = err_no_memory(e, path);
         else
             rc = 0; // file_stat has already reported faults of the file
         rss_map_release(m);

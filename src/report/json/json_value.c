@@ -54,7 +54,7 @@ int json_value_parse(struct json_value **root, const char *name, const char *tex
     *root = NULL;
     if (!t || n > INT_MAX) {
         json_tokener_free(t);
-        return err_set(e, -ENOMEM, "%s: out of memory", name);
+        return err_no_memory(e, name);
     }
     size_t excess = find_excess(text, n);
     if (excess < n) {

@@ -32,7 +32,7 @@ static int write_page(struct output *out, const char *text, struct err *e)
     if (rc == 0)
         rc = buf_put(&b, page_tail, page_tail_bytes);
     if (rc < 0)
-        err_set(e, rc, "%s: out of memory", out->name);
+        err_no_memory(e, out->name);
     else if (b.size > PAGE_MAX_BYTES)
         rc = err_set(e, -EFBIG, "%s: the report would exceed 3 MiB; pass fewer results", out->name);
     else
@@ -52,7 +52,7 @@ int page_save(const struct document *d, const char *path, bool force, struct err
     struct output out;
     char *text = document_text(d);
     if (!text)
-        return err_set(e, -ENOMEM, "%s: out of memory", path);
+        return err_no_memory(e, path);
     int rc = output_open(&out, path, OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0), e);
     if (rc == 0) {
         rc = write_page(&out, text, e);

@@ -290,7 +290,7 @@ int pooled_print(const struct document *d, bool across_machines, struct err *e)
         print_cautions(d);
     }
     release(&p);
-    return rc == -ENOMEM ? err_set(e, rc, "out of memory") : rc;
+    return rc == -ENOMEM ? err_no_memory(e, NULL) : rc;
 }
 
 enum { LABEL_WIDTH = 11, FIGURE_WIDTH = 10, COLUMN_WIDTH = 20 };
@@ -341,5 +341,5 @@ int pooled_print_rows(const struct document *d, const char *label, const char *c
         label = "";
     }
     release(&p);
-    return rc == -ENOMEM ? err_set(e, rc, "out of memory") : rc;
+    return rc == -ENOMEM ? err_no_memory(e, NULL) : rc;
 }

@@ -56,7 +56,7 @@ static int begin(struct follow *f, struct err *e)
     if (f->walk)
         return 0;
     trace_reader_close(&f->reader);
-    return err_set(e, -ENOMEM, "%s: out of memory", f->in.name);
+    return err_no_memory(e, f->in.name);
 }
 
 int follow_open(struct follow *f, const char *path, struct err *e)
@@ -180,7 +180,7 @@ int follow_read(struct follow *f, uint64_t until_ns, struct err *e)
         rc = begin_anew(f, f->in.size_bytes, e);
     if (rc > 0)
         rc = read_frames(f, until_ns, e);
-    return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", f->in.name) : rc;
+    return rc == -ENOMEM ? err_no_memory(e, f->in.name) : rc;
 }
 
 uint64_t follow_time_ns(const struct follow *f)

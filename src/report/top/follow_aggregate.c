@@ -132,7 +132,7 @@ int follow_read_aggregate(struct follow *f, struct err *e)
     if (rc == 0 && counts.kind != FILE_STAT_AGGREGATE)
         rc = err_set(e, -EPROTO, "%s: is no aggregate any more", f->path);
     else if (rc == 0 && adopt(f, &counts) < 0)
-        rc = err_set(e, -ENOMEM, "%s: out of memory", f->path);
+        rc = err_no_memory(e, f->path);
     else
         return rc;
     file_stat_release(&counts);

@@ -55,7 +55,7 @@ static int start(heaptape_trace *t, enum library_use use, uint32_t columns, stru
         (struct tables_wanted){.rows = true, .columns = columns & ~(1u << HEAPTAPE_COLUMN_KNOWN)};
     t->stream = tables_stream_start(t->path, &t->file, &scan);
     if (!t->stream)
-        return err_set(e, -ENOMEM, "%s: out of memory", t->path);
+        return err_no_memory(e, t->path);
     t->use = use;
     t->columns = columns;
     return 0;

@@ -201,7 +201,7 @@ static int find_site(heaptape_trace *t, uint32_t process, uint32_t site, struct 
                        site);
     if (!(*p)->symbols)
         (*p)->symbols = symbols_new(&(*p)->sites, (*p)->of.exe);
-    return (*p)->symbols ? 0 : err_set(&t->e, -ENOMEM, "%s: out of memory", t->path);
+    return (*p)->symbols ? 0 : err_no_memory(&t->e, t->path);
 }
 
 static const char *or_null(const char *text)
@@ -252,7 +252,7 @@ int heaptape_trace_frame(heaptape_trace *t, uint32_t process, uint32_t site, siz
         const struct symbol *found;
         size_t n = symbols_of(p->symbols, at, &found);
         if (!n)
-            return err_set(&t->e, -ENOMEM, "%s: out of memory", t->path);
+            return err_no_memory(&t->e, t->path);
         if (i < n)
             return fill(t, &found[i], at->address, frame);
         i -= n;

@@ -36,7 +36,7 @@ int heaptape_trace_open(heaptape_trace **to, const char *path)
         return err_set(&t->e, -EINVAL, "no path to open");
     t->path = strdup(path);
     if (!t->path)
-        return err_set(&t->e, -ENOMEM, "%s: out of memory", path);
+        return err_no_memory(&t->e, path);
     t->once = strcmp(path, "-") == 0 ||
               (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
     return library_open(t, &t->e);

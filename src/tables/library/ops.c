@@ -86,7 +86,7 @@ int heaptape_trace_next_op(heaptape_trace *t, const heaptape_op **to)
         rc = fill(t, thread, op);
         if (rc == 0)
             return 1;
-        err_set(&t->e, rc, "%s: out of memory", t->path);
+        err_no_memory(&t->e, t->path);
     }
     t->over = true;
     t->failed = rc;

@@ -130,7 +130,7 @@ static int open_database(struct sql *q)
     // A database without a name is a temporary file, used only if the data exceeds the cache.
     int rc = sqlite3_open("", &q->db);
     if (rc != SQLITE_OK)
-        return q->db ? fail(q, -EIO) : err_set(q->e, -ENOMEM, "out of memory");
+        return q->db ? fail(q, -EIO) : err_no_memory(q->e, NULL);
     limit(q);
     sqlite3_set_authorizer(q->db, authorize, q);
     q->events = (struct sql_virtual){q->settings, q->e, q->noted, TABLES_TABLE_EVENTS};
@@ -237,7 +237,7 @@ int sql_run(const struct sql_settings *s, struct err *e)
 {
     struct sql q = {.settings = s, .e = e, .noted = calloc(s->n_files + 1, sizeof(bool))};
     sqlite3_stmt *statement = NULL;
-    int rc = q.noted ? open_database(&q) : err_set(e, -ENOMEM, "out of memory");
+    int rc = q.noted ? open_database(&q) : err_no_memory(e, NULL);
     for (size_t i = 0; rc == 0 && i < s->n_files; i++)
         rc = tables_check(s->files[i], e);
     rc = rc < 0 ? rc : prepare(&q, &statement);
