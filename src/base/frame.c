@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <lz4.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <xxhash.h>
 #include <zstd.h>
 
@@ -108,6 +109,14 @@ static int read_header(struct frame_reader *r, struct buf *stored, struct frame 
     return 1;
 }
 
+int frame_newer(const char *file, uint64_t offset, const char *writer, const char *what,
+                struct err *e)
+{
+    return err_set(e, -EPROTO, "%s: frame at byte %llu: %s: written by a newer heaptape%s%s%s?",
+                   file, (unsigned long long)offset, what, writer ? " (" : "", writer ? writer : "",
+                   writer ? ")" : "");
+}
+
 static int read_payload(struct frame_reader *r, struct buf *stored, const struct frame *f,
                         struct err *e)
 {
@@ -157,6 +166,11 @@ int frame_unpack(const struct buf *stored, struct buf *raw, void *zstd, const ch
     const uint8_t *head = stored->data, *payload = head + FRAME_HEADER_BYTES;
     size_t n = get_u32(head + AT_STORED);
     unsigned long long at = f->offset;
+    if (head[AT_CODEC] > FRAME_CODEC_ZSTD) {
+        char what[64];
+        snprintf(what, sizeof what, "codec %u of the payload is not known", head[AT_CODEC]);
+        return frame_newer(name, f->offset, NULL, what, e);
+    }
     if (XXH3_64bits(payload, n) != get_u64(head + AT_PAYLOAD_HASH))
         return err_set(e, -EBADMSG, "%s: frame checksum does not match, at byte %llu", name, at);
     if (buf_resize(raw, get_u32(head + AT_RAW)) < 0)

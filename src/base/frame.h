@@ -114,6 +114,12 @@ int frame_unpack(const struct buf *stored, struct buf *raw, void *zstd, const ch
 int frame_reader_unpack(struct frame_reader *r, const struct buf *stored, struct frame *f,
                         struct err *e);
 
+// Describes a frame at `offset` that holds something this version does not know, as
+// "FILE: frame at byte OFFSET: WHAT: written by a newer heaptape (WRITER)?". `writer` is the version that wrote the file,
+// NULL if the file does not name it. Returns -EPROTO.
+int frame_newer(const char *file, uint64_t offset, const char *writer, const char *what,
+                struct err *e);
+
 // Skips forward to the next intact frame header, for salvage: 1 found (frame_next reads it), 0 none, negative
 // errno. *skipped_bytes counts what was passed over.
 int frame_resync(struct frame_reader *r, uint64_t *skipped_bytes, struct err *e);

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     // Maximum length of a line without text and dependencies: 16 keys and 20-digit numbers.
@@ -253,6 +254,7 @@ static void json_export_release(struct export *x)
 struct scan {
     const char *at, *end;
     const char *bad;
+    char unknown[64]; // name of an event kind that this version does not know, or ""
 };
 
 // The keys of a line.
@@ -428,6 +430,9 @@ static void read_frames(struct scan *s, struct event *ev, char text[CODEC_MAX_TE
     ev->text_bytes = n < CODEC_MAX_TEXT_BYTES ? n : CODEC_MAX_TEXT_BYTES;
 }
 
+// Characters of the names of event kinds.
+#define KIND_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789_.,()[]"
+
 static void read_kind(struct scan *s, struct fields *f)
 {
     char name[64];
@@ -442,6 +447,8 @@ static void read_kind(struct scan *s, struct fields *f)
         kind = event_kind_by_name(name);
     }
     if (kind < 0) {
+        bool is_name = n && n < sizeof name && strspn(name, KIND_CHARACTERS) == n;
+        memcpy(s->unknown, is_name ? name : "", is_name ? n + 1 : 1);
         expected(s, "a kind of event");
         return;
     }
@@ -700,7 +707,7 @@ static int put_line(struct import *im, struct json_import *j, struct fields *f)
 static int read_line(struct import *im, struct text_line *line)
 {
     struct json_import *j = im->state;
-    struct scan s = {line->at, line->end, NULL};
+    struct scan s = {.at = line->at, .end = line->end};
     struct fields f = {0};
     skip_space(&s);
     if (s.at == s.end)
@@ -709,6 +716,9 @@ static int read_line(struct import *im, struct text_line *line)
         f = (struct fields){0};
         read_object(&s, &f, j->text);
     }
+    if (*s.unknown)
+        return import_bad_line(im, "event kind %s is not known: written by a newer heaptape?",
+                               s.unknown);
     if (!s.bad)
         s.bad = missing(&f);
     if (s.bad)

@@ -579,3 +579,46 @@ bool columns_get(const struct columns *c, struct columns_source *src, struct col
     }
     return at == r->words && (!notes || notes_are_good(c, r, words));
 }
+
+// Returns the kind if the record is of an unknown kind, or 0. `body` is the word without tag and stamp.
+static unsigned unknown_kind_of(unsigned tag, uint64_t body)
+{
+    unsigned kind = tag == CODEC_TAG_LONG ? body & 0xff : tag < HT_FIRST_NOTE ? tag : 0;
+    return event_is_unknown(kind) ? kind : 0;
+}
+
+static unsigned unknown_kind_of_words(const uint8_t *at, size_t n)
+{
+    for (size_t i = 0; i + WORD <= n;) {
+        uint64_t word = get_u64(at + i);
+        unsigned kind = unknown_kind_of(codec_tag_of(word), word >> CODEC_BODY_AT);
+        if (kind)
+            return kind;
+        i += (size_t)WORD * codec_record_words(word);
+    }
+    return 0;
+}
+
+unsigned columns_unknown_kind(enum columns_transform transform, const uint8_t *at, size_t n)
+{
+    struct columns_source src;
+    if (transform == EVENTS_WORDS)
+        return unknown_kind_of_words(at, n);
+    if (!columns_open(&src, transform, at, n))
+        return 0;
+    while (src.left[COLUMN_TAG]) {
+        unsigned tag = *take(&src, COLUMN_TAG, 1);
+        bool is_long = tag == CODEC_TAG_LONG, has_word = is_long || tag == CODEC_TAG_EPOCH ||
+                                                         tag == CODEC_TAG_BASE ||
+                                                         tag >= HT_FIRST_NOTE;
+        if (has_word && !src.left[COLUMN_WORDS])
+            return 0;
+        uint64_t body = has_word ? get_u64(take(&src, COLUMN_WORDS, 1)) : 0;
+        unsigned kind = unknown_kind_of(tag, body);
+        uint32_t more = is_long ? codec_record_words(tag | body << CODEC_BODY_AT) - 1 : 0;
+        if (kind || more > src.left[COLUMN_WORDS])
+            return kind;
+        take(&src, COLUMN_WORDS, more);
+    }
+    return 0;
+}

@@ -100,4 +100,7 @@ bool columns_get(const struct columns *c, struct columns_source *src, struct col
                  uint64_t *words);
 bool columns_ended(const struct columns_source *src);
 
+// Returns the first event kind that the event table lacks in the n bytes at `at`, which follow the table of segments, or 0.
+unsigned columns_unknown_kind(enum columns_transform transform, const uint8_t *at, size_t n);
+
 #endif

@@ -239,8 +239,9 @@ static int set_session(void *to, const struct tlv *f)
     struct trace_session *s = to;
     switch (f->tag) {
     case TRACE_F_CLOCK_KIND:
-        s->clock = (enum clock_kind)f->number;
-        return f->number <= CLOCK_KIND_CNTVCT ? 0 : -EBADMSG;
+        if (f->number <= CLOCK_KIND_CNTVCT)
+            s->clock = (enum clock_kind)f->number;
+        return 0;
     case TRACE_F_CLOCK_HZ:
         s->clock_hz = f->number;
         return 0;
@@ -430,7 +431,9 @@ static int set_unrecorded(void *to, const struct tlv *f)
 
 int fields_get_session(const uint8_t *at, size_t n, struct trace_session *s)
 {
-    return tlv_read(at, n, set_session, s);
+    int rc = tlv_read(at, n, set_session, s);
+    bool known = fields_number(at, n, TRACE_F_CLOCK_KIND, 0) <= CLOCK_KIND_CNTVCT;
+    return rc == 0 && !known ? -EPROTO : rc;
 }
 
 int fields_get_process(const uint8_t *at, size_t n, struct trace_process *p)

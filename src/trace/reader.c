@@ -6,13 +6,30 @@
 #include "trace/fields.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int corrupt(const struct trace_reader *r, const struct frame *f, const char *what,
                    struct err *e)
 {
+    // The checksum matched, so the frame is as its writer made it.
+    const char *writer = r->session.heaptape;
+    if (writer && strverscmp(writer, HEAPTAPE_VERSION) > 0) {
+        frame_newer(r->in->name, f->offset, writer, what, e);
+        return -EBADMSG;
+    }
     return err_set(e, -EBADMSG, "%s: %s, in the frame at byte %llu", r->in->name, what,
                    (unsigned long long)f->offset);
+}
+
+// Describes a number that this version does not know. Returns -EPROTO.
+static int unknown(const struct trace_reader *r, const struct frame *f, const char *what,
+                   unsigned number, struct err *e)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%s %u is not known", what, number);
+    return frame_newer(r->in->name, f->offset, r->session.heaptape, text, e);
 }
 
 // The error of the field reader, as a text.
@@ -21,6 +38,15 @@ static int check_fields(const struct trace_reader *r, const struct frame *f, int
     if (rc == -ENOMEM)
         return err_no_memory(e, r->in->name);
     return rc < 0 ? corrupt(r, f, "a field is invalid", e) : 0;
+}
+
+static int read_session(struct trace_reader *r, const struct frame *f, struct err *e)
+{
+    int rc = fields_get_session(f->data, f->size, &r->session);
+    if (rc == -EPROTO)
+        return unknown(r, f, "clock kind",
+                       (unsigned)fields_number(f->data, f->size, TRACE_F_CLOCK_KIND, 0), e);
+    return check_fields(r, f, rc, e);
 }
 
 int trace_reader_open(struct trace_reader *r, struct input *in, struct err *e)
@@ -34,7 +60,7 @@ int trace_reader_open(struct trace_reader *r, struct input *in, struct err *e)
     else if (rc > 0 && f.type != TRACE_SESSION)
         rc = corrupt(r, &f, "the first frame is not a session frame", e);
     else if (rc > 0)
-        rc = check_fields(r, &f, fields_get_session(f.data, f.size, &r->session), e);
+        rc = read_session(r, &f, e);
     if (rc < 0)
         trace_reader_close(r);
     return rc;
@@ -209,7 +235,7 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
     size_t n = get_u32(f->data + 20);
     unsigned transform = flags >> EVENTS_TRANSFORM_AT & 0xff;
     if (transform > EVENTS_COLUMNS)
-        return corrupt(r, f, "an events frame uses an unknown transform", e);
+        return unknown(r, f, "event transform", transform, e);
     uint64_t words = 0;
     int rc = read_table(r, f, n, &words, e);
     if (rc < 0)
@@ -231,8 +257,12 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
     if (buf_resize(&r->words, words * 8) < 0)
         return err_no_memory(e, r->in->name);
     size_t head = EVENTS_HEADER_BYTES + n * EVENTS_SEGMENT_BYTES;
-    if (!read_words(r, (enum columns_transform)transform, f->data + head, f->size - head, n))
-        return corrupt(r, f, "the records are invalid", e);
+    if (!read_words(r, (enum columns_transform)transform, f->data + head, f->size - head, n)) {
+        unsigned kind =
+            columns_unknown_kind((enum columns_transform)transform, f->data + head, f->size - head);
+        return kind ? unknown(r, f, "event kind", kind, e)
+                    : corrupt(r, f, "the records are invalid", e);
+    }
     item->segments = (const struct trace_segment *)(void *)r->segments.data;
     item->n_segments = n;
     return 0;

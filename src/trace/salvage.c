@@ -158,7 +158,7 @@ static int take_frame(struct salvage *s, const struct frame *f, struct err *e)
     if (rc < 0)
         return rc;
     rc = f->type == TRACE_SESSION ? 1 : trace_read_frame(&s->reader, f, &item, &why);
-    if (rc == -ENOMEM)
+    if (rc == -ENOMEM || rc == -EPROTO)
         return err_set(e, rc, "%s", why.text);
     if (rc < 0) {
         s->result->lost_frames++;

@@ -59,6 +59,10 @@ static int read_shapes(struct decode *d, const uint8_t *p, const char **what)
     for (uint32_t i = 0; i < d->n_shapes; i++, p += FORMAT_SHAPE_BYTES) {
         unsigned kind = p[0], flags = p[1] & FORMAT_OP_FLAGS;
         bool site = p[1] & FORMAT_SHAPE_SITE;
+        if (event_is_unknown(kind)) {
+            d->unknown_kind = kind;
+            return -EPROTO;
+        }
         if (p[1] & ~(FORMAT_OP_FLAGS | FORMAT_SHAPE_SITE | FORMAT_SHAPE_DEPENDENCIES |
                      FORMAT_SHAPE_NO_SLOT) ||
             (site && !format_has_site(kind)) ||
@@ -113,10 +117,13 @@ static int read_head(struct decode *d, const uint8_t *p, size_t n, const char **
     d->relative = get_u32(p + FORMAT_AT_FLAGS) & FORMAT_FLAG_RELATIVE_SLOTS;
     d->base_stamp = get_u64(p + FORMAT_AT_BASE_STAMP);
     if (d->n_ops == 0 || d->n_ops > FORMAT_MAX_OPS || n_blocks == 0 || n_blocks > d->n_ops ||
-        n_dependencies > FORMAT_MAX_DEPENDENCIES || get_u32(p + FORMAT_AT_FLAGS) & ~FORMAT_FLAGS ||
-        d->n_shapes > FORMAT_MAX_SHAPES ||
+        n_dependencies > FORMAT_MAX_DEPENDENCIES || d->n_shapes > FORMAT_MAX_SHAPES ||
         n < FORMAT_HEAD_BYTES + (size_t)FORMAT_SHAPE_BYTES * d->n_shapes)
         return bad(what, "invalid counts");
+    if (get_u32(p + FORMAT_AT_FLAGS) & ~FORMAT_FLAGS) {
+        *what = "a flag of the ops is not known";
+        return -EPROTO;
+    }
     if (get_u64(p + FORMAT_AT_FIRST_OP) != d->ops_before)
         return bad(what, "ops before it are missing");
     int rc = read_columns(d, p, n, what);

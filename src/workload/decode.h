@@ -29,7 +29,8 @@ struct decode {
     struct decode_thread *threads;
     size_t n_threads, threads_capacity;
     uint64_t slot_limit, ops_before, serial, blocks_before;
-    uint64_t max_site; // highest number of a call site that an op has
+    unsigned unknown_kind; // after -EPROTO: the kind that this version does not know
+    uint64_t max_site;     // highest number of a call site that an op has
     // Of the frame under work.
     struct workload_dependency *dependencies;
     size_t n_dependencies, dependencies_capacity;
@@ -47,7 +48,8 @@ struct decode {
 
 void decode_release(struct decode *d);
 
-// Fills in ops and runs from the payload; they point into it. 0, -ENOMEM, or -EBADMSG with *what saying what is wrong.
+// Fills in ops and runs from the payload; they point into it. Returns 0, -ENOMEM, -EBADMSG with the fault in *what, or
+// -EPROTO if a newer version wrote the frame, with `unknown_kind` set or the fault in *what.
 int decode_frame(struct decode *d, const uint8_t *payload, size_t n, const char **what);
 
 #endif

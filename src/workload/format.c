@@ -240,6 +240,15 @@ int format_get_summary(const uint8_t *at, size_t n, struct workload_summary *s)
     return tlv_read(at, n, get_summary_field, s);
 }
 
+unsigned format_unknown_kind(const struct workload_summary *s)
+{
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        if (s->by_kind[kind] && event_is_unknown(kind))
+            return kind;
+    }
+    return 0;
+}
+
 int format_put_samples(struct buf *b, const struct workload_sample *s, size_t n)
 {
     struct workload_sample last = {0};

@@ -188,6 +188,9 @@ int format_get_header(const uint8_t *at, size_t n, struct workload_header *h);
 int format_put_summary(struct buf *b, const struct workload_summary *s);
 int format_get_summary(const uint8_t *at, size_t n, struct workload_summary *s);
 
+// Returns the first event kind that the summary counts and the event table lacks, or 0.
+unsigned format_unknown_kind(const struct workload_summary *s);
+
 int format_put_samples(struct buf *b, const struct workload_sample *s, size_t n);
 // Appends to an array. 0, -EBADMSG, -ENOMEM.
 int format_get_samples(const uint8_t *at, size_t n, struct workload_sample **s, size_t *count,

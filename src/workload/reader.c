@@ -6,6 +6,7 @@
 #include "workload/proof.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct workload_reader {
@@ -47,6 +48,22 @@ static int checked(struct workload_reader *r, const struct frame *f, int rc, con
     if (rc == -ENOMEM)
         return err_no_memory(e, r->in->name);
     return rc < 0 ? bad_frame(r, f, what, e) : 0;
+}
+
+static int unknown_kind(struct workload_reader *r, const struct frame *f, unsigned kind,
+                        struct err *e)
+{
+    char what[64];
+    snprintf(what, sizeof what, "event kind %u is not known", kind);
+    return frame_newer(r->in->name, f->offset, NULL, what, e);
+}
+
+static int get_summary(struct workload_reader *r, const struct frame *f, struct workload_summary *s,
+                       struct err *e)
+{
+    int rc = checked(r, f, format_get_summary(f->data, f->size, s), "malformed summary", e);
+    unsigned kind = rc == 0 ? format_unknown_kind(s) : 0;
+    return kind ? unknown_kind(r, f, kind, e) : rc;
 }
 
 static int read_header(struct workload_reader *r, struct err *e)
@@ -186,7 +203,7 @@ static int read_summary_and_index(struct workload_reader *r, struct frame_reader
         rc = read_frame_at(r, frames, index->summary_offset, f, FORMAT_SUMMARY, e);
     *s = (struct workload_summary){0};
     if (rc == 0)
-        rc = checked(r, f, format_get_summary(f->data, f->size, s), "malformed summary", e);
+        rc = get_summary(r, f, s, e);
     return rc;
 }
 
@@ -433,7 +450,12 @@ static int decode_ops(struct workload_reader *r, const struct frame *f, struct e
     const char *what = "";
     if (r->has_summary)
         return bad_frame(r, f, "ops come after the summary", e);
-    int rc = checked(r, f, decode_frame(&r->decode, f->data, f->size, &what), what, e);
+    int rc = decode_frame(&r->decode, f->data, f->size, &what);
+    if (rc == -EPROTO && r->decode.unknown_kind)
+        return unknown_kind(r, f, r->decode.unknown_kind, e);
+    if (rc == -EPROTO)
+        return frame_newer(r->in->name, f->offset, NULL, what, e);
+    rc = checked(r, f, rc, what, e);
     return rc < 0 ? rc : see_ops(r, f, e);
 }
 
@@ -449,8 +471,7 @@ static __attribute__((noinline)) int disproved(struct workload_reader *r, uint64
 
 static int read_summary(struct workload_reader *r, const struct frame *f, struct err *e)
 {
-    int rc =
-        checked(r, f, format_get_summary(f->data, f->size, &r->summary), "malformed summary", e);
+    int rc = get_summary(r, f, &r->summary, e);
     if (rc < 0)
         return rc;
     r->has_summary = true;

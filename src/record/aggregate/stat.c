@@ -6,7 +6,9 @@
 #include "workload/format.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 // State of reading; the current process.
 struct stat_reading {
@@ -65,13 +67,18 @@ static int begin_process(struct stat_reading *r, const struct frame *f)
     return rc;
 }
 
+static int get_summary(const struct frame *f, struct workload_summary *s)
+{
+    int rc = format_get_summary(f->data, f->size, s);
+    return rc == 0 && format_unknown_kind(s) ? -EPROTO : rc;
+}
+
 static int get_sites(struct stat_reading *r, const struct frame *f)
 {
     uint32_t process;
     switch ((enum aggregate_frame)f->type) {
     case AGGREGATE_SUMMARY:
-        return format_get_summary(f->data, f->size,
-                                  &r->s->processes[r->s->n_processes - 1].summary);
+        return get_summary(f, &r->s->processes[r->s->n_processes - 1].summary);
     case AGGREGATE_PERIODS:
         // Sites before this frame would have a different number of levels.
         return r->by_site.n_sites ? -EBADMSG
@@ -101,7 +108,8 @@ static int get_frame(struct stat_reading *r, const struct frame *f)
     case AGGREGATE_PROCESS:
         return begin_process(r, f);
     case AGGREGATE_OTHERS:
-        return aggregate_get_others(f->data, f->size, &r->n_others, &r->others);
+        rc = aggregate_get_others(f->data, f->size, &r->n_others, &r->others);
+        return rc == 0 && format_unknown_kind(&r->others) ? -EPROTO : rc;
     case AGGREGATE_UNRECORDED:
         return fields_get_unrecorded(f->data, f->size, &r->s->unrecorded);
     case AGGREGATE_END:
@@ -118,22 +126,42 @@ static int get_frame(struct stat_reading *r, const struct frame *f)
     return 0; // from a later version
 }
 
+// Describes why the frame could not be read. Returns `rc`, which is -EPROTO if the frame has an event kind that this version
+// does not know.
+static int refuse_frame(const struct stat_reading *r, const struct frame *f, int rc, struct err *e)
+{
+    const struct file_stat *s = r->s;
+    const char *writer = s->session.heaptape;
+    char what[64];
+    unsigned kind = format_unknown_kind(&r->others);
+    if (!kind && s->n_processes)
+        kind = format_unknown_kind(&s->processes[s->n_processes - 1].summary);
+    if (rc == -ENOMEM)
+        return err_no_memory(e, s->name);
+    snprintf(what, sizeof what, "event kind %u is not known", kind);
+    if (rc == -EPROTO)
+        return frame_newer(s->name, f->offset, writer, what, e);
+    if (writer && strverscmp(writer, HEAPTAPE_VERSION) > 0)
+        return frame_newer(s->name, f->offset, writer, "is not understood", e);
+    return err_set(e, rc, "%s: is damaged in frame %llu at byte %llu", s->name,
+                   (unsigned long long)f->sequence, (unsigned long long)f->offset);
+}
+
 static int get_frames(struct stat_reading *r, struct err *e)
 {
     struct frame f;
     int rc = frame_next(&r->frames, &f, e);
-    if (rc > 0 &&
-        (f.type != AGGREGATE_SESSION || fields_get_session(f.data, f.size, &r->s->session) < 0 ||
-         !r->s->session.clock_hz))
+    int got = rc > 0 ? fields_get_session(f.data, f.size, &r->s->session) : 0;
+    if (got == -EPROTO)
+        return frame_newer(r->s->name, f.offset, r->s->session.heaptape,
+                           "the clock of the session is not known", e);
+    if (rc > 0 && (f.type != AGGREGATE_SESSION || got < 0 || !r->s->session.clock_hz))
         return err_set(e, -EBADMSG, "%s: the first frame is not a SESSION frame", r->s->name);
     r->s->stack_sample_bytes = r->s->session.stack_sample_bytes;
     while (rc > 0 && !r->over && (rc = frame_next(&r->frames, &f, e)) > 0) {
         rc = get_frame(r, &f);
         if (rc < 0)
-            return err_set(
-                e, rc,
-                rc == -ENOMEM ? "%s: out of memory" : "%s: is damaged in frame %llu at byte %llu",
-                r->s->name, (unsigned long long)f.sequence, (unsigned long long)f.offset);
+            return refuse_frame(r, &f, rc, e);
         rc = 1;
     }
     if (rc == 0)

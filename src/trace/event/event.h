@@ -104,6 +104,12 @@ struct event_argument event_argument(unsigned kind, unsigned field);
 // The kind of that name, or -1.
 int event_kind_by_name(const char *name);
 
+// True for a wire number that a later version may have given to a kind: 0 to 3 are never kinds.
+static inline bool event_is_unknown(unsigned kind)
+{
+    return kind > 3 && !event_infos[kind].name;
+}
+
 // Is it counted as an event? HALF and META records are not.
 static inline bool event_counts(unsigned kind)
 {

@@ -1,0 +1,89 @@
+load ../helper
+
+bats_require_minimum_version 1.5.0
+
+# Files that a later version of heaptape wrote (newer.c): each reader says so, and what it does not know.
+
+golden=$HEAPTAPE_SOURCE/tests/golden
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return
+  "$HEAPTAPE_PROGRAMS/make_trace" words.ht <<'END'
+process 100 prog
+0 100 malloc size=24 result=0x10000
+0 200 mark text=here
+0 300 free ptr=0x10000
+round
+end
+END
+}
+
+# newer_than_this PART IN OUT TEXT COMMAND...: the command refuses OUT with one line that has the text.
+newer_than_this() {
+  local part=$1 in=$2 out=$3 text=$4
+  shift 4
+  "$HEAPTAPE_PROGRAMS/newer" "$part" "$in" "$out"
+  heaptape "$@"
+  fails_with 1 "$out: frame at byte " ": $text: written by a newer heaptape"
+}
+
+# refused_trace PART IN TEXT: by each reader of traces.
+refused_trace() {
+  local text="$3: written by a newer heaptape (99.0.0)?" command
+  for command in check stat 'stat --by site' 'convert -f -o n.htw' 'report -f -o n.html' 'export -F json -f -o n.json' \
+    'export -F csv -t events -f -o n.csv' replay 'anonymize -f -o n2.ht'; do
+    # shellcheck disable=SC2086
+    newer_than_this "$1" "$2" n.ht "$3" $command n.ht
+    has "$stderr" "$text"
+  done
+  heaptape dump n.ht
+  expect "status 1" [ "$status" -eq 1 ]
+  has "$stderr" "$text"
+  heaptape check --salvage -f -o n3.ht n.ht
+  fails_with 1 "$text"
+  run "$HEAPTAPE_PROGRAMS/read_library" events n.ht
+  expect "the library refuses it" [ "$status" -ne 0 ]
+  has "$output" "$text"
+}
+
+@test "newer: an event kind, in words and in columns" {
+  "$HEAPTAPE_PROGRAMS/newer" none words.ht none.ht || true
+  heaptape check none.ht
+  expect "status 0" [ "$status" -eq 0 ]
+  refused_trace kind "$golden/trace-1.ht" "event kind 25 is not known"
+  refused_trace kind "$golden/stacks-3.ht" "event kind 25 is not known"
+  refused_trace long words.ht "event kind 200 is not known"
+  refused_trace long "$golden/stacks-3.ht" "event kind 200 is not known"
+}
+
+@test "newer: transforms, clocks and records that no version knows" {
+  refused_trace transform words.ht "event transform 3 is not known"
+  newer_than_this clock words.ht n.ht "clock kind 3 is not known" check n.ht
+  newer_than_this nonsense "$golden/trace-1.ht" n.ht "the records are invalid" check n.ht
+  newer_than_this nonsense "$golden/stacks-3.ht" n.ht "the records are invalid" check n.ht
+}
+
+@test "newer: fields and frames that can be skipped" {
+  for part in field frame; do
+    "$HEAPTAPE_PROGRAMS/newer" $part words.ht n.ht || true
+    heaptape stat --brief n.ht
+    expect "$part: status 0" [ "$status" -eq 0 ]
+  done
+}
+
+@test "newer: workloads" {
+  "$HEAPTAPE" convert -q -o a.htw words.ht
+  for command in check stat 'report -f -o n.html' 'export -F json -f -o n.json' replay dump; do
+    # shellcheck disable=SC2086
+    newer_than_this kind a.htw n.htw "event kind 25 is not known" $command n.htw
+  done
+  newer_than_this flag a.htw n.htw "a flag of the ops is not known" check n.htw
+}
+
+@test "newer: aggregates" {
+  for part in 'count:event kind 25 is not known' 'clock:the clock of the session is not known' \
+    'nonsense:is not understood'; do
+    newer_than_this "${part%%:*}" "$golden/aggregate-1.hta" n.hta "${part#*:}" stat n.hta
+    has "$stderr" "(99.0.0)?"
+  done
+}
