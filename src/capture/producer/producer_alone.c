@@ -47,16 +47,6 @@ static const char *find_variable(const char *name)
     return NULL;
 }
 
-static void format_number(char *to, uint64_t value)
-{
-    char digits[24], *d = digits + sizeof digits - 1;
-    *d = 0;
-    do
-        *--d = (char)('0' + value % 10);
-    while (value /= 10);
-    strcpy(to, d);
-}
-
 static bool print_failure(const char *what)
 {
     static const char before[] = "heaptape: cannot record with LD_PRELOAD alone: ",
@@ -80,7 +70,7 @@ static bool find_heaptape(char path[CALLED], const char *library, const char *in
     int fd = (int)syscall(SYS_openat, AT_FDCWD, library, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return false;
-    format_number(link + strlen(link), (uint64_t)fd);
+    producer_append_number(link + strlen(link), link + sizeof link, (uint64_t)fd);
     long n = syscall(SYS_readlinkat, AT_FDCWD, link, real, sizeof real - 64);
     syscall(SYS_close, fd);
     if (n <= 0)
@@ -243,10 +233,10 @@ static bool start_recorder(struct alone_start *s, struct producer_inherited *in)
         return print_failure("cannot create a pipe");
     s->report = (int)syscall(SYS_fcntl, ends[1], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     syscall(SYS_close, ends[1]);
-    strcpy(s->attach, SPOOL_ENV_ATTACH "=");
-    format_number(s->attach + strlen(s->attach), (uint64_t)syscall(SYS_getpid));
-    strcat(s->attach, ":");
-    format_number(s->attach + strlen(s->attach), (uint64_t)s->report);
+    char *end = s->attach + sizeof s->attach;
+    char *at = producer_append(s->attach, end, SPOOL_ENV_ATTACH "=");
+    at = producer_append_number(at, end, (uint64_t)syscall(SYS_getpid));
+    producer_append_number(producer_append(at, end, ":"), end, (uint64_t)s->report);
     bool started = s->report >= 0 && start_detached(s);
     if (!started)
         print_failure("cannot start a process");

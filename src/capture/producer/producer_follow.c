@@ -22,7 +22,7 @@ static bool match_set(const char **at, char c)
     return found != negated;
 }
 
-// Own implementation, because fnmatch(3) may allocate.
+// Not fnmatch(3), which may allocate.
 bool producer_glob(const char *pattern, const char *text)
 {
     const char *star = NULL, *resume = NULL;

@@ -122,6 +122,9 @@ void producer_signals_restore(uint64_t mask);
 // the text did not fit or `at` was NULL.
 char *producer_append(char *at, const char *end, const char *text);
 
+// Appends a decimal number in the same way.
+char *producer_append_number(char *at, const char *end, uint64_t value);
+
 // producer_map.c
 
 // Maps *to, zero also in a fork child, unless *to is set. Returns NULL if there is no memory, or

@@ -44,16 +44,6 @@ size_t producer_read_file(const char *path, char *to, size_t room)
     return n > 0 ? (size_t)n : 0;
 }
 
-static char *append_number(char *at, const char *end, uint64_t value)
-{
-    char digits[24], *d = digits + sizeof digits - 1;
-    *d = 0;
-    do
-        *--d = (char)('0' + value % 10);
-    while (value /= 10);
-    return producer_append(at, end, d);
-}
-
 static const char *env_value(const char *entry, const char *name)
 {
     size_t n = strlen(name);
@@ -150,8 +140,8 @@ static void map_reserves(struct producer_inherited *in)
 {
     char name[64] = "";
     struct stat st;
-    append_number(producer_append(name, name + sizeof name, SPOOL_RESERVES_FILE),
-                  name + sizeof name, geteuid());
+    producer_append_number(producer_append(name, name + sizeof name, SPOOL_RESERVES_FILE),
+                           name + sizeof name, geteuid());
     int fd = open_shared(in->dir, name, O_RDWR | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT) {
         fd = open_shared(in->dir, name, O_RDWR | O_CREAT | O_EXCL);
@@ -208,7 +198,7 @@ static void make_session(const char *dir)
         return;
     char *at = producer_append(producer_append(producer_append(own, end, dir), end, "/."), end,
                                SPOOL_SESSION_FILE);
-    if (!append_number(producer_append(at, end, "-"), end, (uint64_t)syscall(SYS_getpid)))
+    if (!producer_append_number(producer_append(at, end, "-"), end, (uint64_t)syscall(SYS_getpid)))
         return;
     int fd = open_raw(own, O_RDWR | O_CREAT | O_EXCL);
     if (fd < 0)
@@ -240,9 +230,10 @@ static bool name_spool(const struct producer_inherited *in, uint32_t n, const ch
                        char *path)
 {
     const char *end = path + PATH_ROOM;
-    char *at =
-        append_number(producer_append(producer_append(path, end, in->dir), end, "/"), end, in->pid);
-    return producer_append(append_number(producer_append(at, end, "-"), end, n), end, suffix);
+    char *at = producer_append_number(
+        producer_append(producer_append(path, end, in->dir), end, "/"), end, in->pid);
+    return producer_append(producer_append_number(producer_append(at, end, "-"), end, n), end,
+                           suffix);
 }
 
 // Creates the file of a spool under a name that the recorder ignores. Other images of the process

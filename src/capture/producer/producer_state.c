@@ -36,3 +36,13 @@ char *producer_append(char *at, const char *end, const char *text)
         *at = 0;
     return at;
 }
+
+char *producer_append_number(char *at, const char *end, uint64_t value)
+{
+    char digits[24], *d = digits + sizeof digits - 1;
+    *d = 0;
+    do
+        *--d = (char)('0' + value % 10);
+    while (value /= 10);
+    return producer_append(at, end, d);
+}
