@@ -8,24 +8,25 @@
 #include <string.h>
 
 enum {
-    MAX_HELD = 1 << 20, // ops of all threads, some 200 bytes each: then what waits longest goes on
+    // held ops, about 200 bytes each; above it, a free is added for the oldest
+    MAX_HELD = 1 << 20,
     NONE = 0xffffffff,
 };
 
-// In `live`: the block is from before the recording.
+// Flag in `live`: the block existed before the recording.
 #define EARLIER (1ull << 33)
 
-// An op that waits, or the one that has just come.
+// A held op, or the op that has just arrived.
 struct op {
     struct addressed_call call;
     uint64_t arrival;
     uint32_t slot;
-    bool added, skipped; // see order_call; `skipped`: it is done already
+    bool added, skipped; // added: see order_call; skipped: already emitted
     uint32_t n_dependencies;
     struct workload_dependency dependencies[ORDER_MAX_DEPENDENCIES];
 };
 
-// An op that waits and will allocate this queue's address. They do so in the order in which they came.
+// A held op that will allocate the address of this queue. Queues are in order of arrival.
 struct addressed_ticket {
     uint64_t arrival;
     uint32_t thread, next;
@@ -36,13 +37,13 @@ struct addressed_wait {
     uint32_t thread;
 };
 
-// Threads that wait for an op of the same thread, and those that are to be tried again, are chained by `next`.
+// Threads that wait for the same thread, and threads to retry, are linked by `next`.
 struct addressed_thread {
-    struct op *ops; // those that wait, from ops[first] on
+    struct op *ops; // held ops, from ops[first]
     size_t first, n, capacity;
-    uint64_t done;    // ops that are out
-    uint64_t address; // that its first op waits for; 0: none
-    uint32_t waiters; // the first thread that waits for an op of this one, or NONE
+    uint64_t done;    // emitted ops
+    uint64_t address; // awaited by the first held op, or 0
+    uint32_t waiters; // first thread that waits for an op of this thread, or NONE
     uint32_t next;
 };
 
@@ -103,7 +104,7 @@ static struct op make_op(const struct workload_op *from, const struct order_call
     return op;
 }
 
-// The address that the op frees, and the one that it allocates; 0: none.
+// Returns the address that the op frees, or 0.
 static uint64_t released(const struct op *op)
 {
     return op->call.failed || event_infos[op->call.ev.kind].class == HT_CLASS_POOL
@@ -123,14 +124,14 @@ static bool is_block(const struct op *op)
     return class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
 }
 
-// The address that the op can have only once it is free; 0: none.
+// Returns the address that must be free before the op is emitted, or 0.
 static uint64_t wanted(const struct op *op)
 {
     uint64_t address = op->skipped ? 0 : allocated(op);
     return address == released(op) ? 0 : address;
 }
 
-// The first ticket for the address, NULL when there is none.
+// Returns the first ticket of the address, or NULL.
 static const struct addressed_ticket *first_ticket(const struct addressed *a, uint64_t address)
 {
     uint64_t queue = a->held ? map_get(&a->queues, address) : 0;
@@ -153,7 +154,7 @@ static int add_ticket(struct addressed *a, uint64_t address, uint32_t thread, ui
     return map_put(&a->queues, address, (uint64_t)at << 32 | (queue ? (uint32_t)queue : at));
 }
 
-// The first one's.
+// Removes the first ticket of the address.
 static int remove_ticket(struct addressed *a, uint64_t address)
 {
     uint64_t queue = map_get(&a->queues, address);
@@ -166,7 +167,7 @@ static int remove_ticket(struct addressed *a, uint64_t address)
     return 0;
 }
 
-// Can the op come now? 1; 0 when its thread is to be tried again later; -ENOMEM.
+// Returns 1 if the op can be emitted, 0 if its thread was queued to be retried, or -ENOMEM.
 static int is_due(struct addressed *a, uint32_t number, const struct op *op)
 {
     for (uint32_t i = 0; i < op->n_dependencies; i++) {
@@ -188,7 +189,7 @@ static int is_due(struct addressed *a, uint32_t number, const struct op *op)
     return 0;
 }
 
-// Chains the threads of `chain` before `to`.
+// Prepends the threads of `chain` to `to`.
 static void chain_join(struct addressed *a, uint32_t *to, uint32_t chain)
 {
     while (chain != NONE) {
@@ -199,7 +200,7 @@ static void chain_join(struct addressed *a, uint32_t *to, uint32_t chain)
     }
 }
 
-// The address is free: the op that wants it first is tried again.
+// Marks the address as free and schedules the thread whose op is first in its queue.
 static void address_freed(struct addressed *a, uint64_t address, uint32_t *ready)
 {
     map_remove(&a->live, address);
@@ -212,7 +213,8 @@ static void address_freed(struct addressed *a, uint64_t address, uint32_t *ready
     *ready = first->thread;
 }
 
-// Of a block that has lost its address to another, a free says nothing and a realloc only allocates: 1 when it is left out.
+// If another block took over the address, drops the free and turns a realloc into a malloc. Returns
+// 1 if the op is dropped.
 static int leave_out(const struct addressed *a, struct op *op)
 {
     uint64_t block = op->call.ev.ptr ? map_get(&a->live, op->call.ev.ptr) : 0;
@@ -223,7 +225,7 @@ static int leave_out(const struct addressed *a, struct op *op)
     return !op->call.ev.result;
 }
 
-// A block that a fork child has of its parent: the line of its allocation.
+// Emits the allocation of a block that a fork child inherited.
 static int put_inherited(struct addressed *a, struct op *op)
 {
     struct event *ev = &op->call.ev;
@@ -255,7 +257,7 @@ static int put_block(struct addressed *a, struct op *op, uint32_t *ready)
     return a->put(a->context, &op->call);
 }
 
-// The op is the thread's next one.
+// Emits the next op of the thread.
 static int put_op(struct addressed *a, struct addressed_thread *t, struct op *op, uint32_t *ready)
 {
     int rc = op->skipped    ? 0
@@ -267,14 +269,14 @@ static int put_op(struct addressed *a, struct addressed_thread *t, struct op *op
     return rc;
 }
 
-// Does the op still wait? Those of its thread go on in turn.
+// Returns true if the op is still held. Ops of a thread are released in order.
 static bool still_waits(const struct addressed *a, const struct addressed_wait *w)
 {
     const struct addressed_thread *t = a->threads[w->thread];
     return t->n && t->ops[t->first].arrival <= w->arrival;
 }
 
-// Notes that the op waits. Notes of ops that have gone on are dropped when they are more than those that wait.
+// Appends to `waits`, after dropping stale entries if they outnumber the held ops.
 static int note_wait(struct addressed *a, uint32_t number, uint64_t arrival)
 {
     enum { FEW = 1024 };
@@ -319,7 +321,7 @@ static int hold(struct addressed *a, uint32_t number, struct op *op)
     return wanted(op) ? add_ticket(a, wanted(op), number, op->arrival) : 0;
 }
 
-// Puts out the waiting ops of a thread, up to one that waits on.
+// Emits held ops of a thread until one must wait.
 static int run(struct addressed *a, uint32_t number, uint32_t *ready)
 {
     struct addressed_thread *t = a->threads[number];
@@ -355,8 +357,8 @@ static int run_ready(struct addressed *a, uint32_t ready)
     return 0;
 }
 
-// The thread of the op that came first of those that wait. What it waits for is an address: ops, threads and tickets are
-// in the order in which they came.
+// Returns the thread of the oldest held op, or NONE. That op waits for an address: dependencies and
+// tickets always name ops that arrived earlier.
 static uint32_t oldest(struct addressed *a)
 {
     for (; a->n_waits; a->first_wait++, a->n_waits--) {
@@ -367,7 +369,7 @@ static uint32_t oldest(struct addressed *a)
     return NONE;
 }
 
-// Adds the free that the oldest waiting op waits for.
+// Adds the free that the oldest held op waits for.
 static int add_free(struct addressed *a)
 {
     uint32_t ready = NONE, number = oldest(a);
@@ -388,7 +390,8 @@ static int add_free(struct addressed *a)
     return rc < 0 ? rc : run_ready(a, ready);
 }
 
-// The free of a lost block, put out by the thread whose allocation waits for it: it comes at once, in no one's turn.
+// Emits the free of a lost block at once, ahead of held ops: its thread has an allocation that
+// waits for it.
 static int put_lost(struct addressed *a, struct op *op, uint32_t *ready)
 {
     if ((uint32_t)(map_get(&a->live, op->call.ev.ptr) - 1) != op->slot)

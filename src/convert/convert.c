@@ -11,20 +11,19 @@
 // The fork that a process began with.
 struct fork {
     struct trace_fork of;
-    bool
-        taken; // the parent has come so far: `heap` is what the child begins with, until it gets it
+    bool taken; // the parent was ordered up to the fork: `heap` is complete
     struct heap heap;
 };
 
-// One that is not wanted is ordered up to its last fork, without a sink.
+// An unwanted process is ordered without a sink, up to its last fork.
 struct process {
     struct convert_sink sink;
-    struct order *order;     // NULL: left out, or finished
-    bool wanted, fed, ended; // ended: nothing of it comes any more
-    uint64_t end_watermark;  // when its end came
-    bool may_fork;           // in ways that are not among `children` yet
-    struct fork *fork;       // until it has got its heap; NULL: it begins with an empty one
-    struct fork **children;  // by stamp; those from next_fork on are still to come
+    struct order *order;     // NULL: skipped or finished
+    bool wanted, fed, ended; // ended: no more events will come
+    uint64_t end_watermark;  // watermark at the end of the process
+    bool may_fork;           // forks that are not in `children` may follow
+    struct fork *fork;       // NULL: begins with an empty heap, or has received its heap
+    struct fork **children;  // by stamp; from next_fork on not reached yet
     size_t next_fork, forks, children_capacity;
     struct heap_notes notes;
 };
@@ -33,25 +32,24 @@ enum { MARKS = 32 };
 
 struct converter {
     struct trace_reader *reader;
-    struct trace_ahead *ahead; // reads it, when that is another thread's work
+    struct trace_ahead *ahead; // decodes in another thread; NULL: not used
     const struct convert_options *options;
     struct order_options order;
     struct process **processes; // NULL: finished
     size_t n, capacity;
-    uint32_t
-        *open; // processes that are converted and have not ended, in the order in which they came
+    uint32_t *open; // unfinished processes in order of appearance
     size_t n_open, open_capacity;
-    uint32_t *due; // those that have ended and are to be finished
+    uint32_t *due; // ended processes that must be finished
     size_t n_due, due_capacity;
-    struct fork *forks;      // that were known before, by child
+    struct fork *forks;      // options->forks, by child
     struct fork **by_parent; // the same by parent and stamp
     size_t n_forks;
-    struct trace_forks_finder finder; // of the others
-    uint64_t watermark;               // of the batch before
-    uint64_t lag, limit;              // stamps: options.lag_ns; up to which all is put out
-    uint64_t marks[MARKS]; // watermarks of the last `lag`, and one before it, the oldest first
+    struct trace_forks_finder finder; // with find_forks
+    uint64_t watermark;               // of the last complete batch
+    uint64_t lag, limit;              // in stamps: options.lag_ns, and the bound of emitted ops
+    uint64_t marks[MARKS]; // recent watermarks, oldest first; the first is at least `lag` old
     size_t n_marks;
-    uint64_t end_stamp; // that the trace states; 0: it has not yet
+    uint64_t end_stamp; // as stated by the trace; 0: not read yet
 };
 
 static int by_parent(const void *a, const void *b)
@@ -92,7 +90,7 @@ static struct fork *fork_of(const struct converter *c, uint32_t child)
     return low < c->n_forks && c->forks[low].of.child == child ? &c->forks[low] : NULL;
 }
 
-// The first fork in by_parent of a parent from this one on.
+// Returns the index in by_parent of the first fork whose parent is `parent` or later.
 static size_t first_fork(const struct converter *c, uint64_t parent)
 {
     size_t low = 0, high = c->n_forks;
@@ -122,7 +120,7 @@ static int add_child(struct process *parent, struct fork *f)
     return 0;
 }
 
-// The forks of the process that were known before.
+// Adds the forks that were known before the conversion.
 static int add_known(const struct converter *c, struct process *p, uint32_t number)
 {
     int rc = 0;
@@ -132,7 +130,7 @@ static int add_known(const struct converter *c, struct process *p, uint32_t numb
     return rc;
 }
 
-// Is the process a fork of one that is being converted?
+// Finds the fork that the process began with, if its parent is being converted.
 static int find_fork(struct converter *c, struct process *to, const struct trace_process *p)
 {
     struct trace_fork found;
@@ -147,7 +145,7 @@ static int find_fork(struct converter *c, struct process *to, const struct trace
     return add_child(parent, to->fork);
 }
 
-// The child has it, or needs it no more.
+// Call when the child has received its heap or does not need it.
 static void fork_release(const struct converter *c, struct process *child)
 {
     struct fork *f = child->fork;
@@ -215,7 +213,7 @@ static int push_due(struct converter *c, uint32_t process)
     return 0;
 }
 
-// Hands the heaps at forks up to `limit`, a watermark, to the children.
+// Copies the heaps of forks up to `limit`, a watermark, for the children.
 static int pass_forks(struct converter *c, struct process *p, uint64_t limit)
 {
     int rc = 0;
@@ -232,8 +230,8 @@ static int pass_forks(struct converter *c, struct process *p, uint64_t limit)
     return rc;
 }
 
-// Gives the process the heap that it begins with. 1; 0 when the parent has not come so far; negative errno. A process without
-// events needs none.
+// Adds the inherited blocks to the process. Returns 1 if the process can be ordered, 0 if its
+// parent has not reached the fork, or a negative errno. A process without events needs no heap.
 static int begin_heap(const struct converter *c, struct process *p)
 {
     struct fork *f = p->fork;
@@ -280,7 +278,7 @@ static int process_finish(struct converter *c, struct process *p)
     return rc;
 }
 
-// One that waits for its parent comes again when the parent has passed the fork.
+// A process that waits for its parent becomes due again when the parent has passed the fork.
 static int finish_due(struct converter *c)
 {
     int rc = 0;
@@ -295,7 +293,7 @@ static int finish_due(struct converter *c)
     return rc;
 }
 
-// Nothing of an ended process comes after its end.
+// Requires that no more events of the process will come.
 static int process_finish_now(struct converter *c, uint32_t process)
 {
     if (!c->processes[process])
@@ -315,7 +313,7 @@ static int process_end(struct converter *c, uint32_t process)
     return 0;
 }
 
-// Up to where is put out when all has been fed that the watermark promises?
+// Returns the highest stamp that may be emitted once everything below `watermark` was fed.
 static uint64_t limit_of(struct converter *c, uint64_t watermark)
 {
     if (!c->lag)
@@ -344,9 +342,9 @@ static int show_so_far(struct converter *c)
     return rc;
 }
 
-// All that an event up to the watermark of the batch before depends on has been published before it, so it stands in
-// that batch or, where its stream was read earlier than the event's, in this one (docs/design/convert.md). A parent comes
-// before its children.
+// Everything that an event up to the previous watermark depends on was published before that event,
+// so it is in the previous batch or, if its stream was read earlier, in this batch
+// (docs/design/convert.md). Parents are advanced before their children.
 static int batch_end(struct converter *c, uint64_t watermark)
 {
     size_t n = c->n_open;
@@ -386,7 +384,7 @@ static int feed_events(struct converter *c, const struct trace_item *item)
     return item->batch_ends ? batch_end(c, item->watermark) : 0;
 }
 
-// Runs of samples of one process.
+// Passes on runs of samples of the same process.
 static int feed_samples(struct converter *c, const struct trace_item *item)
 {
     for (size_t i = 0, n; i < item->n_samples; i += n) {
@@ -519,7 +517,7 @@ int convert_visit(struct converter *c,
     return rc;
 }
 
-// The end of the trace, which may have come too early.
+// Finishes all processes. The trace may be cut off.
 static int finish(struct converter *c, struct convert_result *result)
 {
     int rc = 0;

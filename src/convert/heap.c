@@ -48,7 +48,7 @@ void heap_release(struct heap *h)
     *h = (struct heap){0};
 }
 
-// The ids of sites by their numbers, to be freed by the caller. NULL when out of memory.
+// Returns the ids of sites by number, to be freed by the caller, or NULL when out of memory.
 static uint64_t *site_ids(const struct order *o)
 {
     uint64_t *ids = calloc(o->sites.numbers.n + 1, sizeof *ids);
@@ -71,7 +71,7 @@ static int take_sites(struct heap *h, const struct order *o)
     return workload_sites_copy_modules(&h->modules, &o->sites.all);
 }
 
-// Does a later block have the address?
+// Returns true if a later block has the same address.
 static bool is_replaced(const struct order *o, uint32_t slot)
 {
     bool later = true;
@@ -120,7 +120,7 @@ int heap_take(struct heap *h, struct order *parent, const struct heap_notes *not
 {
     int rc = order_settle(parent, stamp);
     h->stamp = stamp;
-    // Up to there an allocation counts as one before the fork.
+    // Allocations up to this stamp count as before the fork.
     h->limit = stamp + parent->options.skid;
     if (rc == 0)
         rc = heap_each(parent, notes, take_block, h);

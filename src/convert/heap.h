@@ -1,13 +1,13 @@
-// The heap that a fork child begins with: the blocks that were live in its parent at the fork, at the same addresses.
+// Heap of a fork child: the blocks that were live in the parent at the fork, at the same addresses.
 #ifndef HEAPTAPE_CONVERT_HEAP_H
 #define HEAPTAPE_CONVERT_HEAP_H
 
 #include "convert/order/order.h"
 
-// How the block of a slot was allocated: what the order does not keep.
+// How the block of a slot was allocated; the order does not store it.
 struct heap_note {
     uint64_t size, stamp;
-    uint32_t site; // the order's number of its call site, 0: not known
+    uint32_t site; // number in the order; 0: unknown
     uint8_t kind, align_log2;
     bool size_unknown;
 };
@@ -20,46 +20,47 @@ struct heap_notes {
 
 void heap_notes_release(struct heap_notes *h);
 
-// Takes note of the parent's ops. 0 or -ENOMEM.
+// Stores how the ops allocated their blocks. Returns 0 or -ENOMEM.
 int heap_note_ops(struct heap_notes *h, const struct workload_thread_op *ops, size_t n);
 
 struct heap_block {
     uint64_t address, size;
-    uint64_t stamp; // of its allocation
-    uint64_t site;  // its id in the trace, 0: not known
+    uint64_t stamp; // stamp of the allocation
+    uint64_t site;  // id in the trace; 0: unknown
     uint8_t kind, align_log2;
     bool size_unknown;
 };
 
-// A stack frame that sites are made of, by its id in the trace.
+// Stack frame of a call site, by its id in the trace.
 struct heap_frame {
     uint64_t id, parent;
     struct workload_frame frame;
 };
 
-// All zero is empty. Independent of the order that it was taken from.
+// All zero is empty. Does not refer to the order that it was copied from.
 struct heap {
-    uint64_t stamp, limit; // of the fork, and of the last allocations before it
+    uint64_t stamp, limit; // stamps of the fork and of the last allocation before it
     struct heap_block *blocks;
     size_t n_blocks, blocks_capacity;
     struct heap_frame *frames;
     size_t n_frames, frames_capacity;
-    struct workload_sites modules; // that the frames lie in, without any site
+    struct workload_sites modules; // modules of the frames, without sites
 };
 
 void heap_release(struct heap *h);
 
-// Puts out what the parent has done up to a fork, and takes what is live then into the empty heap. All events up to the stamp
-// and the skid behind it have been fed. If more has been put out, blocks that were freed since are missing. 0 or a negative
-// errno, which may be the sink's.
+// Emits the ops of the parent up to the fork and copies its live blocks into the empty heap.
+// Requires that all events up to `stamp` plus the skid were fed. Blocks that the parent has freed
+// in ops already emitted are missing. Returns 0, or a negative errno, which may come from the sink.
 int heap_take(struct heap *h, struct order *parent, const struct heap_notes *notes, uint64_t stamp);
 
-// The blocks of an order that are live by what it has put out; those of a realloc that is under way are. 0, or what `visit`
-// returned that is not 0, which ends it; -ENOMEM.
+// Visits the blocks that are live after the emitted ops, including blocks with a pending realloc.
+// Stops when `visit` returns a value other than 0, and returns it. Returns 0 or -ENOMEM.
 int heap_each(const struct order *o, const struct heap_notes *notes,
               int (*visit)(void *context, const struct heap_block *b), void *context);
 
-// The child's first ops: the blocks, as PREEXISTING, by the thread that the fork began with. 0 or a negative errno.
+// Adds the blocks to the child as PREEXISTING ops of its first thread. Returns 0, or a negative
+// errno.
 int heap_give(const struct heap *h, struct order *child);
 
 #endif

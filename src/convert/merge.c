@@ -70,7 +70,7 @@ void merge_put_back(struct merge *m, struct merge_stream *s)
         merge_put_aside(m, s);
         return;
     }
-    // merge_feed made room for every stream.
+    // merge_feed reserved room for every stream.
     if (s->at == MERGE_NOT_IN_HEAP)
         place(m, m->n_heap++, s);
     sift_up(m, s);
@@ -109,7 +109,7 @@ static struct merge_stream *stream_of(struct merge *m, const struct trace_segmen
     return at ? m->streams[at - 1] : stream_new(m, s, key);
 }
 
-// Makes room for `n` words and the two that set the state.
+// Reserves room for `n` words and two words that set the codec state.
 static int make_room(struct merge_stream *s, size_t n)
 {
     size_t left = s->tail - s->head;

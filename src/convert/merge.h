@@ -1,5 +1,5 @@
-// Merges the streams of a trace (one or two a thread) by stamp. A stream's words are queued as the batches are read;
-// the caller removes records from the queues in the order of stamps.
+// Merges the streams of a trace (one or two per thread) by stamp. Words are queued per stream as
+// batches are read; the caller removes the records in stamp order.
 #ifndef HEAPTAPE_CONVERT_MERGE_H
 #define HEAPTAPE_CONVERT_MERGE_H
 
@@ -16,39 +16,40 @@ struct merge_stream {
     struct codec_state state; // before words[head]
     uint64_t *words;
     size_t head, tail, capacity;
-    uint64_t stamp;         // of the next record, while in the heap
-    size_t at;              // place in the heap, or MERGE_NOT_IN_HEAP
-    struct codec_state fed; // after the last word queued
-    uint64_t next_word;     // of the stream
-    size_t ahead; // the first word that order_overtakes has not seen; below head: words[head] …
-    struct codec_state ahead_state; // … and the state before it
-    void *user;                     // the caller's, as is
-    bool forced;                    // this: the next record is not to be put aside again
-    bool held;                      // this: it is put aside, and stays out of the heap
+    uint64_t stamp;         // stamp of the next record, while in the heap
+    size_t at;              // index in the heap, or MERGE_NOT_IN_HEAP
+    struct codec_state fed; // after the last queued word
+    uint64_t next_word;     // number in the stream of the next word
+    size_t ahead; // first word not yet seen by order_overtakes; if below head: words[head]
+    struct codec_state ahead_state; // before words[ahead]
+    void *user;                     // for the caller
+    bool forced;                    // for the caller: do not set the next record aside again
+    bool held;                      // for the caller: set aside, stays out of the heap
 };
 
 struct merge {
-    struct merge_stream **heap; // by stamp; streams that have records and are not put aside
+    struct merge_stream **heap; // by stamp: streams with records that are not set aside
     size_t n_heap, heap_capacity;
     struct merge_stream **streams;
     size_t n_streams, streams_capacity;
-    struct map by_place; // process, thread, stream → index in streams + 1
+    struct map by_place; // process, thread and stream → index in streams + 1
     uint64_t lost_words; // missing between segments
 };
 
 void merge_release(struct merge *m);
 
-// Queues a copy of the segment's words. `*stream` is where; its `user` is NULL when it is new. One that is not in the
-// heap stays out of it: merge_put_back is the caller's to call. 0 or -ENOMEM.
+// Queues a copy of the segment's words and sets *stream, with `user` NULL if the stream is new.
+// Does not add the stream to the heap: call merge_put_back. Returns 0 or -ENOMEM.
 int merge_feed(struct merge *m, const struct trace_segment *s, struct merge_stream **stream);
 
-// The stream with the smallest stamp, NULL when the heap is empty.
+// Returns the stream with the smallest stamp, or NULL if the heap is empty.
 static inline struct merge_stream *merge_top(const struct merge *m)
 {
     return m->n_heap ? m->heap[0] : NULL;
 }
 
-// The smallest stamp of the others: the top one may go on until its stamp is above. UINT64_MAX when there is no other.
+// Returns the second smallest stamp, or UINT64_MAX. The top stream can be read up to this stamp
+// without a change of the heap.
 static inline uint64_t merge_second(const struct merge *m)
 {
     uint64_t a = m->n_heap > 1 ? m->heap[1]->stamp : UINT64_MAX;
@@ -59,17 +60,17 @@ static inline uint64_t merge_second(const struct merge *m)
 // Removes the stream from the heap.
 void merge_put_aside(struct merge *m, struct merge_stream *s);
 
-// Puts the stream to where its next record belongs, after records were allocated from it or after it was put aside; an
-// empty one leaves the heap until it is fed.
+// Moves the stream to the place of its next record after records were removed or the stream was set
+// aside. An empty stream leaves the heap.
 void merge_put_back(struct merge *m, struct merge_stream *s);
 
-// The same for a stream in the heap whose `stamp` is that of its next record, and greater than before.
+// As merge_put_back, for a stream in the heap whose `stamp` was updated and has increased.
 void merge_sift_down(struct merge *m, struct merge_stream *s);
 
-// Frees the queue, which is empty, until the stream is fed again.
+// Frees the queue of a stream, which must be empty. The stream can be fed again.
 void merge_forget(struct merge_stream *s);
 
-// The word of the record behind notes, which stand before it.
+// Returns the first word of the record after its notes.
 static inline uint64_t merge_behind_notes(const struct merge_stream *s)
 {
     size_t at = s->head;
@@ -78,7 +79,8 @@ static inline uint64_t merge_behind_notes(const struct merge_stream *s)
     return s->words[at];
 }
 
-// Moves over words that only change the state to the next record and sets its stamp. False at the end of the queue.
+// Skips words that only change the codec state and sets `stamp` to that of the next record. Returns
+// false at the end of the queue.
 static inline bool merge_peek(struct merge_stream *s)
 {
     while (s->head < s->tail) {

@@ -10,31 +10,32 @@
 #include <stdlib.h>
 
 enum {
-    MOST_BLOCKS = 1 << 18, // that are known at a time: 8 MiB
-    SIZE_BITS = 40,        // of a block's value; the number of its process is above
+    MOST_BLOCKS = 1 << 18, // known at a time: 8 MiB
+    SIZE_BITS = 40,        // of a value in `blocks`; the process number is above
 };
 
 #define ANY        UINT32_MAX
 #define NEARLY_ALL 0.75
 
-// Of a process, by its number.
+// Figures of a process.
 struct tally {
     uint32_t pid;
     uint64_t live, blocks, peak, events;
-    uint64_t first_private, most_private; // first_private: + 1; 0: no sample has come
+    uint64_t first_private, most_private; // first_private: + 1; 0: no sample yet
     bool ended;
 };
 
-// A block is known if its size is more than `step` times a number from 0 to 1 that depends on its address alone. One that is
-// smaller than the step counts as if it were as large: it stands for those that are not known.
+// If more than MOST_BLOCKS blocks are live, only a sample of the small ones is known. A block is
+// known if its size exceeds `step` times a number in [0, 1) derived from its address. A known block
+// smaller than `step` is counted with `step` bytes.
 struct count {
     struct tally *tallies;
     size_t n, capacity;
     struct map blocks;
     uint64_t step, seed;
-    uint32_t pid;       // 0: of all
-    uint32_t only, but; // numbers of images, or ANY
-    uint64_t enough;    // the walk ends where a peak is as high
+    uint32_t pid;       // 0: all
+    uint32_t only, but; // image numbers, or ANY
+    uint64_t enough;    // the walk stops at a peak this high
     struct trace_file *trace;
     struct progress *progress;
 };
@@ -73,7 +74,7 @@ static void subtract(const struct count *c, struct tally *from, uint64_t value)
     from->blocks -= bytes / size_of(value);
 }
 
-// Leaves those of processes that run and that the step lets in.
+// Rebuilds `blocks` without blocks of ended processes and blocks that `step` excludes.
 static int thin_out(struct count *c)
 {
     struct map old = c->blocks;
@@ -121,7 +122,7 @@ static int add_block(struct count *c, const struct walk_call *call)
     uint64_t most = (1ull << SIZE_BITS) - 1, key = key_of(call, ev->result),
              size = event_requested(ev->kind, ev->size, ev->count);
     size = size < most ? size : most;
-    remove_block(c, of, key); // its release was not seen
+    remove_block(c, of, key); // The free of the previous block was not seen.
     if (!size || !is_known(c, key, size) || call->process->number >> (64 - SIZE_BITS))
         return 0;
     uint64_t value = (uint64_t)call->process->number << SIZE_BITS | size;
@@ -133,7 +134,7 @@ static int add_block(struct count *c, const struct walk_call *call)
     return rc == 0 && c->blocks.n > MOST_BLOCKS ? make_room(c) : rc;
 }
 
-// NULL when out of memory.
+// Returns NULL when out of memory.
 static struct tally *tally_of(struct count *c, const struct trace_process *p)
 {
     if (p->number >= c->n && HT_EXTEND(&c->tallies, &c->n, &c->capacity, p->number + 1ull) < 0)
@@ -244,7 +245,7 @@ static void release_count(struct count *c)
     map_release(&c->blocks);
 }
 
-// 0, also where the walk has seen enough.
+// Returns 0 also if the walk stopped early.
 static int walk(struct count *c, struct err *e)
 {
     const struct walk_options how = {.call = count_call,
@@ -279,7 +280,7 @@ void peaks_release(struct peaks *p)
     *p = (struct peaks){0};
 }
 
-// The pids of the first processes, for a message.
+// Sets an error that lists the first pids.
 static int no_process(const struct trace_file *t, uint32_t pid, struct err *e)
 {
     char pids[200] = "";
@@ -294,8 +295,8 @@ static int no_process(const struct trace_file *t, uint32_t pid, struct err *e)
                    t->in.name, pid, pids);
 }
 
-// By the counts at the end of the file: how many images may be meant. *most is the one with most events; *part, which
-// share of all their events it has.
+// Returns the number of images that match `pid`, from the counts at the end of the file. *most is
+// the image with most events, *part its share of all their events.
 static size_t count_candidates(const struct trace_file *t, uint32_t pid,
                                const struct trace_count **most, double *part)
 {
@@ -322,8 +323,9 @@ static uint64_t highest(const struct count *c)
     return peak;
 }
 
-// The image that makes nearly all calls, as of `env PROGRAM` or `sh -c PROGRAM`, is read only until it has as many live bytes
-// as any other one ever had: the frames that are its alone need not be decoded before.
+// If one image makes nearly all calls, as with `env PROGRAM` or `sh -c PROGRAM`, reads the other
+// images first, then this image only until its live bytes exceed their highest peak. Frames that
+// only this image has are not decoded in the first pass.
 static int walk_others_first(struct count *c, const struct trace_count *most, struct err *e)
 {
     c->but = most->process;

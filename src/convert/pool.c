@@ -25,7 +25,7 @@ void pool_release(struct pool *p)
     *p = (struct pool){0};
 }
 
-// Sorts in falling order, byte by byte from the lowest; `spare` has room for as many.
+// Radix sort in descending order; `spare` has room for `n` slots.
 static void sort_slots(uint32_t *slots, uint32_t *spare, size_t n)
 {
     for (unsigned shift = 0; shift < 32; shift += 8) {
@@ -43,8 +43,9 @@ static void sort_slots(uint32_t *slots, uint32_t *spare, size_t n)
     }
 }
 
-// Moves the `n` lowest slots to the shared pool. They are put in order, the lowest number on top: blocks allocated in a
-// row then have slots in a row, and where they are freed in a row too, the workload is shorter by nearly all of that.
+// Moves the `n` lowest slots to the shared pool, sorted so that the lowest number is on top.
+// Consecutive allocations then get consecutive slots, which compress well if the blocks are also
+// freed in that order.
 static int share(struct pool *p, struct pool_shared *shared, size_t n, uint32_t thread, uint64_t op)
 {
     struct pool_batch *b = malloc(sizeof *b + n * sizeof *b->slots);

@@ -80,7 +80,7 @@ int convert_process_done(void *context, const struct order_counts *counts,
     order_summarise(counts, s);
     s->recorded_from = c->process->recorded_from;
     s->recorded_to = c->process->recorded_to;
-    // Of a process that was recorded in part, the rest of its CPU time is not told apart.
+    // CPU time outside the recorded part is unknown.
     s->cpu_ns = c->process->recorded_to ? 0 : c->process->cpu_ns;
     s->recording_ns = clock_to_ns(c->process->recording_ticks, c->clock_hz);
     s->calls_min_ns = s->cpu_ns ? clock_to_ns(c->process->call_min_ticks, c->clock_hz) : 0;
@@ -91,31 +91,32 @@ int convert_process_done(void *context, const struct order_counts *counts,
     return rc < 0 ? rc : workload_write_end(c->to.writer, s, c->e);
 }
 
-// A conversion of one process to an output, or of all to files.
+// Conversion of one process to `out`, or of all processes to files.
 struct conversion {
     struct trace_file *trace;
     const struct convert_settings *settings;
-    uint32_t process;                  // the one
-    struct output *out;                // its output; NULL: all, to
-    const struct convert_files *files; // these
-    struct map images;                 // by pid: how many of its images have a file
+    uint32_t process;                  // if out is set
+    struct output *out;                // NULL: convert_each
+    const struct convert_files *files; // of convert_each
+    struct map images;                 // pid → images that have a file
     struct trace_forks forks;
     struct conversion_target **targets;
     size_t n_targets, capacity;
     struct err *e;
 };
 
-// A process image, and its file from the first op on.
+// A process image. Its file is opened at the first op.
 struct conversion_target {
     struct conversion *job;
     const struct trace_process *process;
-    char *path; // of its file; NULL: no op has come
+    char *path; // NULL: no op yet
     bool complete;
     struct output file;
     struct convert_process of;
 };
 
-// The name of the pid's next file; the caller frees it. NULL when out of memory.
+// Returns the name of the next file of the pid, to be freed by the caller, or NULL when out of
+// memory.
 static char *make_path(struct conversion *j, uint32_t pid)
 {
     const char *pattern = j->files->pattern, *at = strstr(pattern, "%p"), *ending = "";
@@ -163,7 +164,7 @@ static struct workload_output *output_of(void *context)
     return convert_process_output(&t->of);
 }
 
-// Samples from before the first call of a process are dropped where files are opened by then only.
+// Drops samples that precede the first op if the file is not open yet.
 static int put_samples(void *context, const struct trace_sample *samples, size_t n)
 {
     struct conversion_target *t = context;
@@ -241,7 +242,7 @@ static __attribute__((format(printf, 2, 3))) void tell(const struct conversion *
     j->settings->watch->note(text);
 }
 
-// Closes what an error has left open. The number of files.
+// Closes files that an error left open. Returns the number of files.
 static size_t release_targets(struct conversion *j)
 {
     size_t files = 0;
@@ -260,7 +261,7 @@ static size_t release_targets(struct conversion *j)
     return files;
 }
 
-// Of children of clone(2), and in older traces.
+// Forks by clone(2), and forks in old traces, have no recorded time.
 static void tell_unseen_forks(const struct conversion *j)
 {
     size_t unseen = 0;
@@ -307,7 +308,7 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
     trace_forks_keep(&j.forks, j.process);
     if (rc == 0)
         rc = run(&j);
-    // The counts are those of the end of the trace, which nobody has compared with the rest.
+    // The counts at the end of the trace are not verified.
     if (rc == 0 && !j.n_targets)
         rc = err_set(e, -EBADMSG,
                      "%s: the end counts events of process %u, which is not in the trace",

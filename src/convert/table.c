@@ -9,9 +9,9 @@
 
 enum {
     FIRST_BUCKETS = 128,
-    // Up to here it duplicates and is kept half empty: all of it fits the L2 cache.
+    // Up to this size the table doubles and stays at most half full: it fits the L2 cache.
     SMALL_BUCKETS = 1 << 12,
-    AHEAD = 8, // buckets whose slots are on their way while the table grows
+    AHEAD = 8, // buckets to prefetch slots for while growing
 };
 
 void table_release(struct table *t)
@@ -20,8 +20,9 @@ void table_release(struct table *t)
     *t = (struct table){0};
 }
 
-// Puts the slot's address where it belongs among the buckets from `first` on, whose cells are in their new places. False,
-// and nothing is changed, if it belongs before them or finds no room up to the end.
+// Inserts the address of the slot, considering only the buckets from `first` on, which are already
+// rebuilt. Returns false without a change if the home bucket is before `first` or no bucket up to
+// the last has room.
 static bool put_from(struct table *t, const struct table_block *slots, uint32_t slot, size_t first)
 {
     uint64_t hash = table_hash(t, slots[slot].address);
@@ -39,9 +40,10 @@ static bool put_from(struct table *t, const struct table_block *slots, uint32_t 
     return true;
 }
 
-// Spreads the cells of the first `n` buckets over all. Buckets keep their order, so that only the addresses, in the slots,
-// are all over memory; and a bucket's cells move back to later buckets, so that going down from the last one there is room
-// for them. Those few that stood behind their bucket near the start, or find no room at the end, are put in last.
+// Distributes the cells of the first `n` buckets over all buckets, from the last to the first.
+// Growing keeps the order of buckets and only moves cells to later buckets, so there is room for
+// most of them, and memory is accessed sequentially except for the addresses. Cells that wrapped
+// around, or find no room up to the last bucket, are inserted at the end.
 static int spread(struct table *t, const struct table_block *slots, size_t n)
 {
     uint32_t *left = NULL;

@@ -1,7 +1,7 @@
-// Which slot the live block at an address has: a hash table of buckets of one cache line, so that looking an address up
-// takes one miss for it, another for the slot, and hardly a branch that the processor cannot foretell. A block costs 8 to
-// 12 bytes here. A cell holds 16 bits of the address's hash; the address itself stands in the slot, where a match is
-// verified. An address may be in the table more than once.
+// Hash table from the address of a live block to its slot. Buckets are cache lines, so a lookup
+// costs one cache miss for the bucket and one for the slot, with hardly any mispredicted branch. A
+// cell holds 16 bits of the hash; a match is verified against the address in the slot. A block
+// takes 8 to 12 bytes. An address may be in the table more than once.
 #ifndef HEAPTAPE_CONVERT_TABLE_H
 #define HEAPTAPE_CONVERT_TABLE_H
 
@@ -14,10 +14,10 @@
 
 #define TABLE_NONE SIZE_MAX
 
-// What is known of a slot's block. 16 bytes: it is one of the two things that cost memory by live block.
+// Block of a slot. Kept at 16 bytes because memory use grows with live blocks.
 struct table_block {
     uint64_t address; // 0: no live block
-    uint64_t last;    // thread << TABLE_OP_BITS | op: its last use
+    uint64_t last;    // last use: thread << TABLE_OP_BITS | op
 };
 
 enum { TABLE_OP_BITS = 40, TABLE_MAX_THREADS = 1 << 24 };
@@ -26,21 +26,22 @@ enum { TABLE_CELLS = 10, TABLE_BUCKET_BYTES = 64 };
 
 struct table_bucket {
     uint16_t tags[TABLE_CELLS]; // 0: empty
-    uint32_t passed; // cells in later buckets that belong here or before, but found no room
+    uint32_t passed;            // cells in later buckets whose home is this or an earlier bucket
     uint32_t slots[TABLE_CELLS];
 };
 _Static_assert(sizeof(struct table_bucket) == TABLE_BUCKET_BYTES, "a bucket is a cache line");
 
-// A cell's number is that of its bucket * TABLE_CELLS + its place there.
+// Cells are numbered bucket * TABLE_CELLS + index in the bucket.
 struct table {
     struct table_bucket *buckets;
-    size_t n, n_buckets, limit; // cells in use, buckets, cells from which on it has to grow
-    uint64_t seed; // of base/seed.h: a trace may have been made so that its addresses collide
+    size_t n, n_buckets, limit; // used cells, buckets, used cells at which the table must grow
+    uint64_t seed;              // secret, from base/seed.h: addresses may be chosen to collide
 };
 
 void table_release(struct table *t);
 
-// Makes it bigger; its addresses are those of the slots. 0 or -ENOMEM. Call before table_put.
+// Enlarges the table; reads the addresses from `slots`. Call before table_put if n has reached
+// limit. Returns 0 or -ENOMEM.
 int table_grow(struct table *t, const struct table_block *slots);
 
 static inline uint64_t table_hash(const struct table *t, uint64_t address)
@@ -75,7 +76,7 @@ static inline __attribute__((always_inline)) void table_prefetch(const struct ta
     __builtin_prefetch(&t->buckets[table_home(t, table_hash(t, address))], 1);
 }
 
-// One bit for each cell that has the tag.
+// Returns a mask of the cells that have the tag.
 static inline unsigned table_match(const struct table_bucket *b, uint16_t tag)
 {
     const unsigned all = (1u << TABLE_CELLS) - 1;
@@ -93,8 +94,8 @@ static inline unsigned table_match(const struct table_bucket *b, uint16_t tag)
 #endif
 }
 
-// The next cell that holds the address: in the bucket, of whose cells those in `mask` are left to look at, or one behind.
-// `left` buckets at most. TABLE_NONE when there is none.
+// Returns the next cell that holds the address, or TABLE_NONE. Searches the cells of `bucket` in
+// `mask`, then the following buckets.
 static inline size_t table_seek(const struct table *t, const struct table_block *slots,
                                 uint64_t address, size_t bucket, unsigned mask)
 {
@@ -118,14 +119,14 @@ static inline size_t table_find(const struct table *t, const struct table_block 
     return table_seek(t, slots, address, table_home(t, table_hash(t, address)), ~0u);
 }
 
-// The next one behind a cell that holds the address.
+// Returns the next cell after `cell` that holds the address, or TABLE_NONE.
 static inline size_t table_find_next(const struct table *t, const struct table_block *slots,
                                      uint64_t address, size_t cell)
 {
     return table_seek(t, slots, address, cell / TABLE_CELLS, ~0u << (cell % TABLE_CELLS) << 1);
 }
 
-// There is room: table_grow was called when n had reached limit.
+// Requires n < limit.
 static inline void table_put(struct table *t, uint64_t address, uint32_t slot)
 {
     uint64_t hash = table_hash(t, address);

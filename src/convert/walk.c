@@ -8,28 +8,28 @@
 
 enum { PENDING = 4 };
 
-// The reallocs under way in a stream: addresses of their release halves.
+// Pending reallocs of a stream: addresses from their release halves.
 struct pending {
     uint64_t ptr[PENDING];
     unsigned n;
-    bool ended;                // the thread is over
-    struct merge_stream *next; // of the process
+    bool ended;                // the thread has exited
+    struct merge_stream *next; // next stream of the process
 };
 
-// A process has ended; its last calls may still wait to be handed on.
+// A process that has ended. Its last calls may still be queued.
 struct ended {
     uint32_t process;
-    unsigned batches; // since
+    unsigned batches; // batches since the end
 };
 
 struct walk {
     struct trace_reader *reader;
     const struct walk_options *options;
     struct merge merge;
-    uint64_t watermark; // of the batch before
+    uint64_t watermark; // previous batch
     struct ended *ended;
     size_t n_ended, ended_capacity;
-    struct merge_stream **first; // stream of each process; NULL: none
+    struct merge_stream **first; // by process; may be NULL
     size_t n_first, first_capacity;
 };
 
@@ -91,7 +91,7 @@ static int advance(struct walk *w, uint64_t limit)
     return rc;
 }
 
-// Threads whose end was not recorded.
+// Frees the queues of threads whose exit was not recorded.
 static void forget_streams(struct walk *w, uint32_t process)
 {
     struct merge_stream *s = process < w->n_first ? w->first[process] : NULL;
@@ -101,7 +101,7 @@ static void forget_streams(struct walk *w, uint32_t process)
     }
 }
 
-// All calls of a process that has ended have been handed on two batches later.
+// Forgets processes that ended two batches ago: all of their calls were visited.
 static int forget_ended(struct walk *w)
 {
     size_t kept = 0;

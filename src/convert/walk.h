@@ -1,4 +1,4 @@
-// The calls of a trace as they were recorded, all processes and threads in the order of their stamps.
+// Visits the recorded calls of all processes and threads of a trace in stamp order.
 #ifndef HEAPTAPE_CONVERT_WALK_H
 #define HEAPTAPE_CONVERT_WALK_H
 
@@ -8,40 +8,42 @@
 struct walk_call {
     const struct trace_process *process;
     uint32_t thread, tid;
-    const struct event
-        *event; // of a realloc, `ptr` is that of its release half, which is no call of its own
+    const struct event *event; // ptr of a realloc is copied from its release half
 };
 
 struct walk_options {
-    // 0, or a negative errno, which ends the walk; borrowed until it returns.
+    // Returns 0, or a negative errno, which ends the walk. `call` is borrowed.
     int (*call)(void *context, const struct walk_call *call);
-    // Is the process wanted? NULL: all are.
+    // Selects processes. NULL: all.
     bool (*wants)(void *context, const struct trace_process *p);
-    // All that can be handed on so far has been: for readers of a trace that is still written. 0 or a negative
-    // errno. NULL: not wanted.
+    // Called when all calls that can be visited so far were visited, for traces that are still
+    // being written. Returns 0, or a negative errno. May be NULL.
     int (*pause)(void *context);
-    // All calls of the process have been handed on. 0 or a negative errno. NULL: not wanted.
+    // Called after the last call of a process. Returns 0, or a negative errno. May be NULL.
     int (*ended)(void *context, const struct trace_process *p);
-    // A sample of a process's memory, where it stands in the trace. 0 or a negative errno. NULL: not wanted.
+    // Called for each memory sample, in trace order. Returns 0, or a negative errno. May be NULL.
     int (*sample)(void *context, const struct trace_sample *sample);
-    // Hand on the release halves of reallocs too, when they come: until its second half the block is neither here nor there.
+    // Also visit the release halves of reallocs. Between the halves the block is not live.
     bool halves;
     void *context;
 };
 
-// A walk whose caller reads the frames: of a trace that is still written. Reader and options are borrowed. NULL when out of
-// memory.
+// Walk for callers that read the frames themselves, as of a trace that is still being written. `r`
+// and `options` are borrowed. Returns NULL when out of memory.
 struct walk *walk_new(struct trace_reader *r, const struct walk_options *options);
 void walk_free(struct walk *w);
 
-// Takes what trace_next gave. 0 or a negative errno, which may be the callbacks'; without a text.
+// Adds an item from trace_next. Returns 0, or a negative errno without a text, which may come from
+// a callback.
 int walk_feed(struct walk *w, const struct trace_item *item);
 
-// Hands on all that has been fed: at the end, and where nothing has come for longer than a batch takes.
+// Visits all calls that were fed. Call at the end of the trace, or after a pause longer than a
+// batch.
 int walk_settle(struct walk *w);
 
-// Reads all of the trace, in memory that does not depend on its length. 0 or a negative errno with the text set, unless
-// `call` returned it. When the recording was cut off, `*cut` holds the message; its text is empty else.
+// Visits the whole trace, in memory that does not depend on its length. If the recording is cut
+// off, *cut describes where; otherwise its text is empty. Returns 0, or a negative errno; *e is set
+// unless `call` returned it.
 int walk_run(struct trace_reader *r, const struct walk_options *options, struct err *cut,
              struct err *e);
 
