@@ -141,13 +141,13 @@ int order_depend(struct order *o, struct order_thread *t, uint32_t thread, uint6
     return 0;
 }
 
-// The thread's first op waits for its creation.
+// The first op of a thread depends on its creation.
 static int emit_first(struct order *o, struct order_thread *t)
 {
     return t->creator == ORDER_NO_THREAD ? 0 : order_depend(o, t, t->creator, t->creation);
 }
 
-// The stamp of an op that is out, or a later one of its thread where it is too long ago to be remembered.
+// Returns the stamp of an emitted op, or of the oldest op of the thread whose stamp is stored.
 static uint64_t stamp_of(const struct order_thread *t, uint64_t op)
 {
     if (!t->recent)
@@ -156,7 +156,7 @@ static uint64_t stamp_of(const struct order_thread *t, uint64_t op)
     return t->recent[(op > oldest ? op : oldest) % ORDER_RECENT];
 }
 
-// Where a stamp contradicts a dependency, the stamp is corrected.
+// Raises the stamp above the stamps of the dependencies and attaches the dependencies to the op.
 static void stamp_after_dependencies(struct order *o, struct workload_op *op)
 {
     for (uint32_t i = 0; i < o->n_dependencies; i++) {
@@ -185,7 +185,7 @@ int order_flush(struct order *o)
     return rc;
 }
 
-// Completes the op: its number, stamp and dependencies.
+// Sets the number, stamp and dependencies of the op.
 static inline int complete(struct order *o, struct order_thread *t, struct workload_op *op)
 {
     if (__builtin_expect(t->next_op == 0, 0)) {
@@ -274,7 +274,7 @@ int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uin
     return ORDER_HELD;
 }
 
-// Puts the held stream back, alone.
+// Puts one held stream back.
 static void put_back(struct order *o, size_t i)
 {
     struct merge_stream *s = o->held[i].stream;
@@ -283,7 +283,7 @@ static void put_back(struct order *o, size_t i)
     merge_put_back(&o->merge, s);
 }
 
-// Puts the held stream back, and with it the other streams of its thread when it was the last one that kept them.
+// Puts a held stream back, and the other streams of its thread if no other hold remains.
 static void unhold(struct order *o, size_t i)
 {
     struct order_held h = o->held[i];
@@ -298,7 +298,7 @@ static void unhold(struct order *o, size_t i)
     }
 }
 
-// Nothing waits any longer.
+// Releases all held streams.
 static void unhold_all(struct order *o)
 {
     while (o->n_held) {
@@ -313,7 +313,7 @@ static void unhold_all(struct order *o)
 
 void order_wake(struct order *o, enum order_hold why, uint64_t address)
 {
-    // One only, the first by stamp: what it does decides about the others.
+    // Only the stream with the smallest stamp: its records decide about the others.
     if (!order_afford(o, o->n_held)) {
         unhold_all(o);
         return;
@@ -332,7 +332,7 @@ void order_wake(struct order *o, enum order_hold why, uint64_t address)
     order_deadline(o);
 }
 
-// The awaited record has not come: the stream's next record is processed as it is.
+// The awaited record did not arrive: the next record is processed without it.
 static int expire_held(struct order *o, size_t i)
 {
     o->held[i].stream->forced = true;
@@ -361,7 +361,7 @@ int order_expire(struct order *o, uint64_t now)
     return 0;
 }
 
-// A stream that is held at a stamp up to this one, not for another of its thread. n_held: none is.
+// Returns the index of a stream held at a stamp up to `stamp` for its own record, or n_held.
 static size_t held_up_to(const struct order *o, uint64_t stamp)
 {
     size_t i = 0;

@@ -1,4 +1,4 @@
-// Which block an address means.
+// Finds the block that an address means.
 #include "base/pages.h"
 #include "convert/order/order_private.h"
 
@@ -14,7 +14,7 @@ static uint64_t last_op(const struct table_block *s)
     return s->last & ((1ull << TABLE_OP_BITS) - 1);
 }
 
-// A use of the block: the op under work waits for the use before.
+// Makes the current op depend on the previous use of the block.
 static inline int use_block(struct order *o, struct order_thread *t, uint32_t slot)
 {
     const struct table_block *s = &o->slots[slot];
@@ -50,7 +50,7 @@ int order_slot_allocate(struct order *o, struct order_thread *t, uint32_t *slot)
     return 0;
 }
 
-// The op under work has freed the slot's block.
+// Frees the slot of the block that the current op frees.
 static int slot_release(struct order *o, struct order_thread *t, uint32_t slot)
 {
     o->slots[slot].address = 0;
@@ -62,7 +62,7 @@ static int slot_release(struct order *o, struct order_thread *t, uint32_t slot)
     return rc;
 }
 
-// Is the duplicate a later block of this address?
+// Returns the duplicate in this slot, or NULL.
 static struct order_duplicate *duplicate_of(struct order *o, uint32_t slot)
 {
     for (size_t i = 0; i < o->n_duplicates; i++) {
@@ -79,7 +79,7 @@ static void duplicate_forget(struct order *o, struct order_duplicate *d)
     order_deadline(o);
 }
 
-// The oldest duplicate of the address; NULL when it has one block at most.
+// Returns the oldest duplicate of the address, or NULL.
 static struct order_duplicate *duplicate_first(struct order *o, uint64_t address)
 {
     for (size_t i = 0; i < o->n_duplicates; i++) {
@@ -89,7 +89,7 @@ static struct order_duplicate *duplicate_first(struct order *o, uint64_t address
     return NULL;
 }
 
-// The cell of the address's oldest block, which is no duplicate.
+// Returns the cell of the oldest block of the address, which is not a duplicate.
 static size_t oldest_cell(struct order *o, uint64_t address)
 {
     size_t i = table_find(&o->table, o->slots, address);
@@ -98,7 +98,7 @@ static size_t oldest_cell(struct order *o, uint64_t address)
     return i;
 }
 
-// The cell of the block that this thread itself used last, of several of the address; TABLE_NONE when it used none.
+// Returns the cell of the block of this address that the thread used last, or TABLE_NONE.
 static size_t own_cell(struct order *o, const struct order_thread *t, uint64_t address)
 {
     size_t best = TABLE_NONE, i = table_find(&o->table, o->slots, address);
@@ -112,7 +112,8 @@ static size_t own_cell(struct order *o, const struct order_thread *t, uint64_t a
     return best;
 }
 
-// Was the block allocated so shortly before the duplicate that their stamps do not prove which came first?
+// Returns true if the stamps of the block and of the duplicate are too close to prove which was
+// allocated first.
 static bool too_close(const struct order *o, uint32_t slot, const struct order_duplicate *d)
 {
     const struct order_thread *t = order_numbered(o, last_thread(&o->slots[slot]));
@@ -123,7 +124,7 @@ static bool too_close(const struct order *o, uint32_t slot, const struct order_d
     return stamp + o->options.skid > d->stamp;
 }
 
-// The cell of the duplicate.
+// Returns the cell of the duplicate.
 static size_t duplicate_cell(struct order *o, const struct order_duplicate *d)
 {
     size_t i = table_find(&o->table, o->slots, d->address);
@@ -132,8 +133,9 @@ static size_t duplicate_cell(struct order *o, const struct order_duplicate *d)
     return i;
 }
 
-// Which of the address's blocks does the free by this thread mean? One that it has allocated itself: when it did, all
-// blocks before were gone. Else the oldest, unless another thread's free of that one is only stamped later.
+// Chooses the block of the address that a free means. If the thread allocated one of the blocks, it
+// is that one: all earlier blocks were gone by then. Otherwise it is the oldest, unless another
+// thread's free of the oldest has a later stamp.
 static size_t choose(struct order *o, const struct merge_stream *s, uint64_t stamp,
                      uint64_t address)
 {
@@ -158,8 +160,8 @@ static size_t choose(struct order *o, const struct merge_stream *s, uint64_t sta
     return oldest;
 }
 
-// The oldest block of the duplicate's address is lost: its free never came. It is freed by the thread that allocated the
-// address next, so that the workload stays valid.
+// The free of the oldest block is lost. The thread that allocated the address next frees it, so
+// that the workload stays valid.
 int order_duplicate_lost(struct order *o, size_t i)
 {
     struct order_duplicate d = o->duplicates[i];
@@ -186,11 +188,12 @@ static int duplicate_begin(struct order *o, const struct order_thread *t, uint64
         address, stamp, deadline < stamp ? UINT64_MAX - 1 : deadline, slot, t->number};
     o->counts.repaired++;
     order_deadline(o);
-    // Not before the new one is among them: it may be of the same address, whose oldest block is the one that is none.
+    // Only after the insertion: the new duplicate may be of the address whose oldest block is
+    // freed.
     return o->n_duplicates > ORDER_MAX_DUPLICATES ? order_duplicate_lost(o, 0) : 0;
 }
 
-// Binds the address to the slot, whose block the op under work allocates. *duplicated: it has another block already.
+// Inserts the block that the current op allocates. *duplicated is set if the address has a block.
 static inline int bind(struct order *o, struct order_thread *t, uint64_t address, uint32_t slot,
                        bool *duplicated)
 {
@@ -203,7 +206,7 @@ static inline int bind(struct order *o, struct order_thread *t, uint64_t address
     return 0;
 }
 
-// Once the allocation at the address is out: a second block of it, and streams that wait for it.
+// Handles a second block of the address, and streams that wait for the allocation.
 static int after_allocation(struct order *o, struct order_thread *t, uint64_t stamp,
                             uint64_t address, uint32_t slot, bool duplicated)
 {
@@ -235,8 +238,8 @@ int order_allocate(struct order *o, struct order_thread *t, struct workload_op *
     return after_allocation(o, t, stamp, address, slot, duplicated);
 }
 
-// A block from before the trace began, as large as can be used of it, if that is known. Its slot is a new one: the
-// block is there from the start.
+// Emits a block from before the recording, with its usable size if known. It gets a new slot
+// because it is live from the start.
 static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, uint64_t address,
                        uint32_t *slot)
 {
@@ -273,12 +276,12 @@ int order_inherit(struct order *o, struct order_thread *t, struct workload_op *o
 int order_listed(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
 {
     int rc = address ? order_thread_name(o, t) : 0;
-    op->value = HT_MALLOC |
-                op->value << 8; // as if the function were known; the site is what the record says
+    op->value = HT_MALLOC | op->value << 8; // the function is unknown; value << 8 is the site
     return rc < 0 || !address ? rc : order_inherit(o, t, op, address);
 }
 
-// Finds the block that the thread frees and unbinds it from its address. 0, ORDER_HELD or a negative errno.
+// Finds the block that the thread frees and removes it from the table. Returns 0, ORDER_HELD, or a
+// negative errno.
 static inline int unbind(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address,
                          uint32_t *slot)
 {
@@ -323,7 +326,7 @@ int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, 
     if (rc)
         return rc;
     if (t->n_pending == ORDER_PENDING) {
-        // The innermost ones were left by longjmp and the like; their blocks stay where they are, for good.
+        // The innermost reallocs were abandoned, as by longjmp; their blocks stay live.
         memmove(t->pending, t->pending + 1, (ORDER_PENDING - 1) * sizeof *t->pending);
         t->n_pending--;
     }
@@ -338,7 +341,7 @@ static uint32_t kib(uint64_t bytes)
 
 int order_note_residency(struct order *o, const struct workload_op *op, uint64_t ptr)
 {
-    // With two blocks at an address it would have to be guessed whose it is.
+    // With two blocks at the address, the owner is ambiguous.
     size_t i = o->n_duplicates ? TABLE_NONE : table_find(&o->table, o->slots, ptr);
     bool is_step = op->kind != HT_RESIDENCY;
     if (i == TABLE_NONE || (!is_step && (op->align > op->count || op->value > op->align)))
@@ -358,7 +361,7 @@ int order_note_residency(struct order *o, const struct workload_op *op, uint64_t
             return 0;
         return samples_residency_add_step(&o->residency, &step);
     }
-    // Where the first page that belongs to the block alone is used, so is what comes before it.
+    // If the first page that only this block has is used, so is the part before it.
     uint64_t before = op->value ? -ptr & (WORKLOAD_PAGE_BYTES - 1) : 0;
     const struct workload_residency r = {.op = last_op(&b),
                                          .thread = last_thread(&b),
@@ -378,7 +381,7 @@ static int resize_of_null(struct order *o, struct order_thread *t, struct worklo
     return order_emit(o, t, op);
 }
 
-// The block lives on: how much of it is used belongs to the op that allocated it.
+// The block stays live: its residency belongs to the op that allocated it.
 static int note_failed_resize(struct order *o, uint32_t slot, uint64_t last)
 {
     uint64_t origin = map_get(&o->failed_resizes, last);

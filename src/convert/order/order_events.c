@@ -1,4 +1,4 @@
-// From records to ops.
+// Turns records into ops.
 #include "base/buf.h"
 #include "convert/order/order_fast.h"
 #include "convert/order/order_private.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The first segment of a stream has come. A thread that its creator has named is open with its first stream.
+// Called for the first segment of a stream. Opens the thread with its first stream.
 static int lane_begin(struct order *o, struct merge_stream *s)
 {
     struct order_thread *t = order_thread_get(o, s->thread);
@@ -33,9 +33,9 @@ static int lane_begin(struct order *o, struct merge_stream *s)
     return 0;
 }
 
-// Records of the segment that belong before what is out already: their thread was preempted between stamping and
-// storing them. What depends on them was stamped later than that, so it is not out yet; but their place in the whole is
-// a later one than their stamp says.
+// Counts records of the segment that precede emitted ops: their thread was preempted between
+// stamping and storing them. Ops that depend on them have later stamps and were not emitted yet, so
+// only their position differs from their stamp.
 static uint64_t count_late(const struct order *o, const struct trace_segment *s)
 {
     struct codec_state state = {s->epoch0, s->base0};
@@ -92,7 +92,7 @@ static int thread_start(struct order *o, struct merge_stream *s, struct workload
 {
     struct order_thread *t = s->user;
     bool created = t->creator != ORDER_NO_THREAD;
-    // Recorders that saw the creation name the thread that did it.
+    // If the creation was recorded, the start record names the creating thread.
     if (!created && t->next_op == 0 && op->value != ORDER_NO_THREAD && !s->forced &&
         o->open_threads > 1)
         return order_hold(o, s, ORDER_HOLD_START, op->stamp, s->thread);
@@ -125,7 +125,7 @@ static int do_thread(struct order *o, struct merge_stream *s, struct workload_op
     return order_emit(o, s->user, op);
 }
 
-// Records about the recording.
+// Handles records about the recording.
 static int do_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
 {
     if (op->kind == HT_LOST) {
@@ -139,7 +139,7 @@ static int do_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
     return event_defines_sites(op->kind) ? site_table_define(&o->sites, &site) : 0;
 }
 
-// One record, decoded: `op` but for slot, flags and dependencies; `ptr` and `result` as the record has them.
+// Handles one decoded record. `op` lacks slot, flags and dependencies.
 static inline int do_record(struct order *o, struct merge_stream *s, struct workload_op *op,
                             uint64_t ptr, uint64_t result)
 {
@@ -221,12 +221,12 @@ static int do_long(struct order *o, struct merge_stream *s, unsigned *words)
     return rc;
 }
 
-// The one-word forms, which nearly all records have.
+// Handles one-word records, the most common form.
 static inline int do_word(struct order *o, struct merge_stream *s, uint64_t word)
 {
     unsigned tag = codec_tag_of(word);
     const struct event_info *info = &event_infos[tag];
-    // Where it is wanted when nothing comes between.
+    // Decode in place: usually this is the next op to be emitted.
     struct workload_op *op = &o->out[o->n_out].op;
     *op = (struct workload_op){.stamp = s->stamp, .slot = WORKLOAD_NO_SLOT, .kind = (uint8_t)tag};
     if (info->form == HT_FORM_PLAIN)
@@ -237,14 +237,14 @@ static inline int do_word(struct order *o, struct merge_stream *s, uint64_t word
     return do_record(o, s, op, address, address);
 }
 
-// Is it a record of one word and no note?
+// Returns true for a one-word record without notes.
 static inline bool is_word(uint64_t word)
 {
     const uint32_t others = 1u << CODEC_TAG_LONG | UINT32_MAX << HT_FIRST_NOTE;
     return !(others >> codec_tag_of(word) & 1);
 }
 
-// Puts out the stream's records up to a stamp of `bound`. 0, ORDER_HELD or a negative errno.
+// Emits records of the stream up to stamp `bound`. Returns 0, ORDER_HELD, or a negative errno.
 static int run(struct order *o, struct merge_stream *s, uint64_t bound)
 {
     const struct order_thread *t = s->user;
@@ -284,7 +284,7 @@ int order_advance(struct order *o, uint64_t limit)
         uint64_t now = due ? s->stamp : limit, bound = merge_second(&o->merge);
         int rc = 0;
         bound = bound < limit ? bound : limit;
-        // One deadline at a time: what it lets go comes before the next.
+        // One deadline at a time: the streams that it releases come before the next.
         if (o->next_deadline < now)
             rc = order_expire(o, o->next_deadline);
         else if (due)

@@ -1,5 +1,5 @@
-// Blocks of the program's own pools. What a pool hands out lies in blocks and mappings that are recorded themselves, so it has
-// no slots; but the ops that release it say how much that is, and of which call site.
+// Blocks of the program's pools. Pool blocks lie in blocks and mappings that are recorded
+// separately and have no slots. The ops that free them get their size and call site from here.
 #include "convert/order/order_private.h"
 
 #include "base/buf.h"
@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// 0 stands for no block. Blocks that are not used are chained by `next`.
+// Index 0 means no block. Free entries are linked by `next`.
 struct order_pool_block {
     uint64_t address, size, site;
-    uint32_t pool; // its number
+    uint32_t pool; // number of the pool
     uint32_t next, before;
 };
 
@@ -23,7 +23,7 @@ void order_pools_release(struct order_pools *p)
     *p = (struct order_pools){0};
 }
 
-// The number of the pool at this address, from 1 on. 0: out of memory.
+// Returns the number of the pool at this address, from 1, or 0 when out of memory.
 static uint32_t pool_number(struct order_pools *p, uint64_t address)
 {
     uint64_t number = map_get(&p->numbers, address);
@@ -75,7 +75,7 @@ static void remove_block(struct order_pools *p, uint32_t at)
     p->unused = at;
 }
 
-// Ends the block at this address, if there is one, and says in the op what is known of it.
+// Removes the block at this address, if known, and copies its facts to the op.
 static void release(struct order_pools *p, uint64_t address, struct workload_op *op)
 {
     uint32_t at = (uint32_t)map_get(&p->by_address, address);
@@ -93,7 +93,7 @@ static int allocate(struct order *o, struct order_thread *t, struct workload_op 
     struct order_pools *p = &o->pools;
     int rc = 0;
     if (map_get(&p->by_address, address)) {
-        // The one that was there went back without a call.
+        // The previous block was freed without a recorded call.
         struct workload_op gone = {
             .kind = HT_POOL_FREE, .stamp = op->stamp, .slot = WORKLOAD_NO_SLOT};
         release(p, address, &gone);

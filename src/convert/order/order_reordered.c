@@ -1,13 +1,14 @@
-// Frees with stamps that are too early. The counter is read before the call, but the processor reads it as soon as it
-// can: while it still waits for the cache line through which another thread hands the block over. So the free by a
-// thread that did not allocate the block can seem to precede the free of the block that the address had before, if that
-// free, the allocation after it and the hand-over all happened within the depth of the reordering. Two frees of one
-// address then stand closer than that, and the other records of the threads at this address show which was first.
+// Frees with stamps that are too early. The CPU may read the counter while it still waits for the
+// cache line through which another thread passed the block. A free by a thread that did not
+// allocate the block can then seem to precede the free of the previous block at the address, if
+// that free, the next allocation and the transfer all happened within the depth of the reordering.
+// Two frees of an address are then closer than that depth, and other records of these threads at
+// the address show which was first.
 #include "convert/order/order_fast.h"
 
 enum { MAX_DEPTH = 64 };
 
-// Goes through the records of a stream that name an address.
+// Iterates over the records of a stream that name an address.
 struct cursor {
     struct order *order;
     const struct merge_stream *stream;
@@ -41,7 +42,7 @@ static bool is_release(const struct event *ev, uint64_t address)
     return ev->ptr == address && (class == HT_CLASS_FREE || class == HT_CLASS_HALF);
 }
 
-// A failed realloc gets its block back.
+// A failed realloc keeps its block.
 static bool is_allocation(const struct event *ev, uint64_t address)
 {
     unsigned class = event_infos[ev->kind].class;
@@ -49,7 +50,8 @@ static bool is_allocation(const struct event *ev, uint64_t address)
     return taken == address && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE);
 }
 
-// The streams that have records up to the limit: how many are in o->due. None if their number cannot be afforded.
+// Stores the streams with records up to the limit in o->due. Returns their number, or 0 if the
+// steps are used up.
 static size_t due_streams(struct order *o, uint64_t limit)
 {
     const struct merge *m = &o->merge;
@@ -70,16 +72,17 @@ static size_t due_streams(struct order *o, uint64_t limit)
     return order_afford(o, o->n_held) ? n : 0;
 }
 
-// Of two frees: `a`, which is under work, by `thread`, and `b`, by `other`.
+// Two frees of an address: `a`, the current one, by `thread`, and `b` by `other`.
 struct pair {
     const struct order_thread *thread, *other;
-    uint64_t a, b; // b is UINT64_MAX when there is none
-    // The first allocation whose block b could mean if a was first, and a if b was. UINT64_MAX: none.
+    uint64_t a, b; // b: UINT64_MAX if not found
+    // Stamp of the first allocation whose block b can mean if a was first, and vice versa.
+    // UINT64_MAX: not found.
     uint64_t for_b, for_a;
 };
 
-// The first free of the address by another thread, of a block that is live now or was allocated by a third thread, not
-// of one that the freeing thread allocates before.
+// Finds the first free of the address by another thread that frees a block which is live now or was
+// allocated by a third thread, rather than its own allocation.
 static void find_other(struct order *o, struct pair *p, uint64_t address, uint64_t limit)
 {
     size_t n = due_streams(o, limit);
@@ -103,7 +106,7 @@ static void see_allocation(struct pair *p, bool can_be_b, bool can_be_a, uint64_
         p->for_a = stamp;
 }
 
-// A block that a thread allocates after its own free cannot be the one that it freed.
+// A block that a thread allocates after its own free is not the block that it freed.
 static void see_allocations(struct order *o, struct pair *p, const struct merge_stream *s,
                             uint64_t address)
 {
@@ -117,8 +120,8 @@ static void see_allocations(struct order *o, struct pair *p, const struct merge_
     }
 }
 
-// Allocations that are done: the address has their blocks beside the oldest one. False when `other` did one: its free
-// means it.
+// Considers the emitted allocations: newer blocks of the address. Returns false if `other` made
+// one, because then its free means that block.
 static bool see_duplicates(const struct order *o, struct pair *p, uint64_t address)
 {
     for (size_t i = 0; i < o->n_duplicates; i++) {
@@ -132,7 +135,7 @@ static bool see_duplicates(const struct order *o, struct pair *p, uint64_t addre
     return true;
 }
 
-// By how much the stamps must be early if the records came in this order.
+// Returns by how much stamps must be early if the records happened in this order.
 static uint64_t too_early(uint64_t give, uint64_t take, uint64_t second_release)
 {
     uint64_t taken = take > give ? take : give;
@@ -155,7 +158,7 @@ static bool overtakes(struct order *o, struct pair *p, uint64_t address)
     uint64_t as_stamped = too_early(p->a, p->for_b, p->b);
     if (!as_stamped)
         return false;
-    // Either could be. The stamps that have to be wrong by less are the better guess.
+    // Both orders are possible. Prefer the one with the smaller stamp error.
     o->counts.ambiguous++;
     return too_early(p->b, p->for_a, p->a) < as_stamped;
 }
@@ -172,7 +175,7 @@ static void note_coming(struct order *o, uint64_t stamp, uint64_t address)
         *latest = stamp + (*latest == stamp);
 }
 
-// Notes the stream's frees up to the limit that have not been seen yet.
+// Adds the frees of the stream up to the limit that were not read ahead yet.
 static void see_ahead(struct order *o, struct merge_stream *s, uint64_t limit)
 {
     if (s->ahead < s->head) {
@@ -197,12 +200,13 @@ static void see_ahead(struct order *o, struct merge_stream *s, uint64_t limit)
     }
 }
 
-// False: no other free of the address has a stamp from this one to the skid later. Each record is looked at once.
+// Returns false if no other free of the address has a stamp from `stamp` to the skid later. Each
+// record is read ahead once.
 static bool may_be_freed_again(struct order *o, uint64_t stamp, uint64_t address)
 {
-    enum { SKIDS_AHEAD = 1 }; // seen at a time beyond what is asked for
+    enum { SKIDS_AHEAD = 1 }; // read this far beyond the limit
     uint64_t limit = stamp + o->options.skid, to = limit + SKIDS_AHEAD * o->options.skid;
-    // Only then are records not older than what is under work.
+    // Held records are older than the current one.
     if (o->n_held || to < stamp)
         return true;
     if (limit > o->seen_ahead) {
@@ -223,7 +227,7 @@ bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t sta
     return later;
 }
 
-// Does a thread other than `by` allocate at the address up to the limit?
+// Returns true if a thread other than `by` allocates at the address up to the limit.
 static bool is_allocated(struct order *o, uint32_t by, uint64_t address, uint64_t limit)
 {
     size_t n = due_streams(o, limit);
