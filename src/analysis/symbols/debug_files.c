@@ -17,11 +17,12 @@
 #define SYSTEM_PATH ":.debug:/usr/lib/debug"
 
 enum {
-    // Compressed sections may grow to FIRST_BYTES and this many bytes for each byte of the file. Compilers need 10 at most.
+    // Limits of decompressed sections: FIRST_BYTES, plus this many bytes for each byte of the file.
+    // Compilers need at most 10.
     FIRST_BYTES = 16 << 20,
     BYTES_FOR_EACH = 32,
-    // How large an LZMA section becomes is known only when it is decompressed. It holds the names of functions, and needs
-    // about a 30th of a file.
+    // The decompressed size of an LZMA section is unknown, so its compressed size is limited. The
+    // section holds function names and is about 1/30 of a file.
     FIRST_LZMA_BYTES = 64 << 10,
     LZMA_PART = 16,
 };
@@ -36,7 +37,7 @@ int debug_files_set_folders(const char *folders)
     char *list = NULL, *longer, *name, *at = folders ? strdup(folders) : NULL, *copy = at;
     int rc = !folders || copy ? 0 : -ENOMEM;
     while (rc == 0 && (name = strsep(&at, ":"))) {
-        // To libdw a relative folder is one beside each file.
+        // libdw treats relative folders as relative to each file.
         char *absolute = *name ? realpath(name, NULL) : NULL;
         if (absolute && asprintf(&longer, "%s:%s", list ? list : SYSTEM_PATH, absolute) < 0)
             rc = -ENOMEM;
@@ -54,7 +55,8 @@ int debug_files_set_folders(const char *folders)
     return rc;
 }
 
-// The decompressed size of a section that binutils compressed before ELF had a flag for it.
+// Returns the decompressed size of a .zdebug section, the format before ELF had a compression flag,
+// or 0.
 static uint64_t zdebug_bytes(Elf *elf, Elf_Scn *section, size_t names, const GElf_Shdr *header)
 {
     const char *name = elf_strptr(elf, names, header->sh_name);
@@ -90,7 +92,7 @@ static bool has_bounded_sections(Elf *elf, uint64_t bytes)
         if (gelf_getshdr(at, &header) && header.sh_flags & SHF_COMPRESSED)
             fits = gelf_getchdr(at, &compressed) && subtract(&left, compressed.ch_size);
     }
-    // The names of sections may be in a compressed one.
+    // Section names may themselves be compressed, so check the flags first.
     if (!fits || elf_getshdrstrndx(elf, &names) < 0)
         return fits;
     for (Elf_Scn *at = NULL; fits && (at = elf_nextscn(elf, at));) {
@@ -117,7 +119,7 @@ int debug_files_open(const char *name)
     if (fd < 0)
         return fd == -EINVAL && !S_ISDIR(st.st_mode) ? refuse(name) : -1;
     elf_version(EV_CURRENT);
-    // libdw decompresses files that are not ELF files.
+    // libdw also decompresses files that are not ELF files.
     Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
     bool good =
         elf && elf_kind(elf) == ELF_K_ELF && has_bounded_sections(elf, (uint64_t)st.st_size);
@@ -128,7 +130,8 @@ int debug_files_open(const char *name)
     return refuse(name);
 }
 
-// Returns true if libdw would open a file by this name that it must not read. A missing file does no harm.
+// Returns true if libdw would open a file by this name that it must not read. A missing file does
+// no harm.
 static bool is_refused(const char *name)
 {
     struct stat st;
@@ -148,8 +151,8 @@ static bool is_refused_in(const char *folder, size_t folder_bytes, const char *b
     return n < 0 || (size_t)n >= sizeof text || is_refused(text);
 }
 
-// Returns the next element of libdw's path, NULL at the end. An element is "" (beside the file), relative (below the
-// folder of the file) or absolute.
+// Returns the next element of libdw's path, or NULL at the end. An element is "" (next to the
+// file), relative (below the folder of the file) or absolute.
 static const char *next_element(const char **at, size_t *n)
 {
     const char *element = *at;
@@ -166,7 +169,7 @@ bool debug_files_id_is_safe(const uint8_t *id, size_t n, const char *ending)
     const char *element, *at = debug_files_path;
     size_t bytes, used = 0;
     if (n < 3 || n > 64)
-        return true; // libdw does not use it
+        return true; // libdw ignores such IDs
     for (size_t i = 0; i < n; i++)
         used += (size_t)sprintf(name + used, i == 1 ? "/%02x" : "%02x", id[i]);
     strcpy(name + used, ending);
@@ -177,8 +180,8 @@ bool debug_files_id_is_safe(const uint8_t *id, size_t n, const char *ending)
     return true;
 }
 
-// Returns true if any file that libdw may open for the name is refused: beside `file`, and in each folder by the
-// folders of `file` from the whole of them down to none.
+// Returns true if any file that libdw may open for the name is refused: next to `file`, and in each
+// folder below every trailing part of the path of `file`.
 static bool is_name_refused(const char *file, const char *name)
 {
     const char *slash = strrchr(file, '/'), *element, *at = debug_files_path;
@@ -239,10 +242,10 @@ static bool is_any_refused(Dwfl_Module *module, const char *file, const char *li
 int debug_files_find(Dwfl_Module *module, void **user_data, const char *name, Dwarf_Addr base,
                      const char *file, const char *link, GElf_Word crc, char **found)
 {
-    // A shared file is named without a checksum.
+    // Links to shared files have no checksum.
     bool is_shared = link && !crc;
     if (!file || is_any_refused(module, file, link, is_shared)) {
-        // Without the shared file libdw would open it when it is needed.
+        // Otherwise libdw opens the shared file when it is needed.
         if (is_shared)
             *user_data = module;
         errno = 0;

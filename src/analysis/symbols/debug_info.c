@@ -9,15 +9,15 @@
 #include <stdlib.h>
 
 enum {
-    MAX_RANGES = 1 << 22, // of a file: more are no debugging information of a program
-    MAX_DEPTH = 256,      // of DIEs
+    MAX_RANGES = 1 << 22, // per file; more are not plausible
+    MAX_DEPTH = 256,      // nesting of DIEs
 };
 
-// Code from `low` up to `high`. Of a function, a unit or a symbol.
+// Code in [low, high) of a function, unit or symbol.
 struct range {
     uint64_t low, high;
-    uint64_t reach; // the highest `high` of this and all before it
-    unsigned rank;  // of several at one place the highest is found
+    uint64_t reach; // largest `high` up to this entry
+    unsigned rank;  // among equal `low`, the highest rank is found
     union {
         Dwarf_Off function;
         size_t unit;
@@ -31,8 +31,8 @@ struct ranges {
 };
 
 struct unit {
-    Dwarf_Die die;   // what stands in the file
-    Dwarf_Die split; // with -gsplit-dwarf that of the .dwo file; else the same
+    Dwarf_Die die;   // in the file itself
+    Dwarf_Die split; // with -gsplit-dwarf in the .dwo file; otherwise equal to `die`
     struct ranges functions;
     bool read;
 };
@@ -46,8 +46,8 @@ struct debug_info {
     struct ranges by_unit;
     bool symbols_read;
     struct ranges sized,
-        labels;  // symbols; those without a size reach up to the end of their section
-    size_t left; // of MAX_RANGES
+        labels;  // symbols with a size, and without: up to the end of the section
+    size_t left; // remaining part of MAX_RANGES
 };
 
 struct debug_info *debug_info_new(Dwfl_Module *file)
@@ -78,7 +78,7 @@ static int by_low(const void *a, const void *b)
         return x->low < y->low ? -1 : 1;
     if (x->rank != y->rank)
         return x->rank < y->rank ? -1 : 1;
-    // The smaller one is found first.
+    // The smaller range is found first.
     return (x->high < y->high) - (x->high > y->high);
 }
 
@@ -93,7 +93,7 @@ static void sort(struct ranges *r)
     }
 }
 
-// How many begin at the address or before it.
+// Returns how many ranges begin at or before the address.
 static size_t count_until(const struct ranges *r, uint64_t address)
 {
     size_t from = 0, to = r->n;
@@ -107,7 +107,7 @@ static size_t count_until(const struct ranges *r, uint64_t address)
     return from;
 }
 
-// The range that holds the address; of several the one that begins last.
+// Returns the range that contains the address and begins last, or NULL.
 static const struct range *find(const struct ranges *r, uint64_t address)
 {
     for (size_t i = count_until(r, address); i > 0 && r->list[i - 1].reach > address; i--) {
@@ -117,7 +117,7 @@ static const struct range *find(const struct ranges *r, uint64_t address)
     return NULL;
 }
 
-// Adds the code of a DIE. Linkers leave functions that they dropped at address 0, where no file has code.
+// Adds the code of a DIE. Skips address 0, which linkers leave in functions that they removed.
 static void add(struct debug_info *d, struct ranges *to, Dwarf_Die *die, struct range r)
 {
     Dwarf_Addr base;
@@ -132,8 +132,8 @@ static void add(struct debug_info *d, struct ranges *to, Dwarf_Die *die, struct 
     }
 }
 
-// In a walk from the outside in, each DIE stands behind all before it, unless the file is broken: *last is the last one's
-// place. Both are false at the end.
+// In a preorder walk the offsets increase unless the file is corrupt. *last is the offset of the
+// previous DIE.
 static bool is_later(Dwarf_Die *die, Dwarf_Off *last)
 {
     Dwarf_Off offset = dwarf_dieoffset(die);
@@ -196,7 +196,7 @@ static void read_units(struct debug_info *d)
     sort(&d->by_unit);
 }
 
-// The unit that the address lies in: by the units' own ranges, else by .debug_aranges.
+// Returns the unit at the address, by the ranges of units or else by .debug_aranges.
 static struct unit *unit_at(struct debug_info *d, uint64_t address)
 {
     if (!d->read)
@@ -217,8 +217,8 @@ static bool is_block(int tag)
            tag == DW_TAG_with_stmt;
 }
 
-// Goes from a function down to the innermost one that was inlined there, and puts them outermost first. True: something
-// below it holds the address.
+// Appends the functions that were inlined at the address, outermost first. Returns true if a child
+// of `parent` contains the address.
 static bool descend(Dwarf_Die *parent, struct debug_info_place *place, unsigned depth,
                     Dwarf_Off *last)
 {
@@ -234,7 +234,7 @@ static bool descend(Dwarf_Die *parent, struct debug_info_place *place, unsigned 
         holds = dwarf_haspc(&die, place->address) > 0;
         if (holds && !block && place->n < sizeof place->functions / sizeof *place->functions)
             place->functions[place->n++] = die;
-        // A block without code of its own may have some in what stands in it.
+        // A block without an address range may still contain DIEs that have one.
         bool open = block && !dwarf_hasattr(&die, DW_AT_ranges) && dwarf_lowpc(&die, &low) != 0;
         if ((holds || open) && (descend(&die, place, depth + 1, last) || holds))
             return true;
@@ -321,6 +321,6 @@ const char *debug_info_symbol(struct debug_info *d, uint64_t address)
         return r->symbol;
     r = find(&d->labels, address);
     size_t before = count_until(&d->sized, address);
-    // A function that begins behind the label ends what the label names.
+    // A sized function that begins after the label ends the label.
     return r && (!before || d->sized.list[before - 1].low <= r->low) ? r->symbol : NULL;
 }

@@ -1,6 +1,7 @@
-// Which functions the code at an address belongs to, inlined ones too, by a file's debugging information. Its own index,
-// since libdw finds units by .debug_aranges alone, which clang and rustc do not write, and its dwarf_getscopes fails where
-// a function was inlined from another unit or into a part that was split off.
+// Finds the functions at a code address, including inlined ones, in the debugging information of a
+// file. Has its own index because libdw finds units only by .debug_aranges, which clang and rustc
+// do not write, and because dwarf_getscopes fails for functions inlined from another unit or into a
+// split part.
 #ifndef HEAPTAPE_DEBUG_DEBUG_INFO_H
 #define HEAPTAPE_DEBUG_DEBUG_INFO_H
 
@@ -11,12 +12,12 @@
 
 struct debug_info;
 
-// Reads nothing yet; the file is borrowed. NULL when out of memory.
+// Borrows the file and reads nothing yet. Returns NULL when out of memory.
 struct debug_info *debug_info_new(Dwfl_Module *file);
 void debug_info_free(struct debug_info *d);
 
-// The unit of the address's source, NULL if none is known, the address as the file has it, and the
-// functions, the innermost first: all but the last were inlined into the next one.
+// unit: NULL if unknown. address: as in the file. functions: innermost first; each is inlined into
+// the next.
 struct debug_info_place {
     Dwarf_Die *unit;
     uint64_t address;
@@ -24,11 +25,11 @@ struct debug_info_place {
     Dwarf_Die functions[64];
 };
 
-// Of an address in the process.
+// Looks up an address of the process.
 void debug_info_find(struct debug_info *d, uint64_t address, struct debug_info_place *place);
 
-// The name of the symbol that an address in the process lies in; NULL if there is none. libdw's dwfl_module_addrinfo reads all
-// symbols for each address.
+// Returns the symbol that contains an address of the process, or NULL. Replaces
+// dwfl_module_addrinfo of libdw, which reads all symbols for every lookup.
 const char *debug_info_symbol(struct debug_info *d, uint64_t address);
 
 #endif

@@ -1,9 +1,9 @@
-// Readable names of C++ and Rust functions. Names come from files, so time and memory are bounded.
+// Demangles C++ and Rust names. Names come from files, so time and memory are bounded.
 #ifndef HEAPTAPE_DEBUG_DEMANGLE_H
 #define HEAPTAPE_DEBUG_DEMANGLE_H
 
-// Returns the name for the caller to free. NULL if it is not mangled, or too large in its readable form, or when out of
-// memory.
+// Returns the demangled name, to be freed by the caller, or NULL if `name` is not mangled, its
+// demangled form is too large, or memory is exhausted.
 char *demangle_new(const char *name);
 
 #endif

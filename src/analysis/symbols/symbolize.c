@@ -18,14 +18,14 @@ enum { LEVEL = 3 };
 struct symbolizing {
     struct symbolize_result *result;
     const struct convert_watch *watch;
-    struct names *names; // by number of the process image; of a workload one
+    struct names *names; // by process number; one entry for a workload
     size_t n, capacity;
-    struct symbolized_process *processes; // of a trace, the last one first
+    struct symbolized_process *processes; // of a trace, most recent first
     uint64_t sites;
     struct err *e;
 };
 
-// A process of a trace while it is read.
+// A process of the trace that is being read.
 struct symbolized_process {
     struct symbolizing *job;
     struct symbolized_process *next;
@@ -57,7 +57,7 @@ static int name_frame(struct symbolizing *j, struct symbols *symbols,
     return add_name(to, f, found, n);
 }
 
-// Names all addresses of the stacks.
+// Looks up all addresses of the stacks.
 static int name_all(struct symbolizing *j, const struct workload_sites *sites, const char *exe,
                     struct names *to)
 {
@@ -143,7 +143,7 @@ static int read_workload(struct symbolizing *j, struct workload_file *w)
     return rc;
 }
 
-// All frames but the names, which stand behind the frame of their process.
+// Copies all frames but the names, which are written after the frame of their process.
 static int copy_trace(struct symbolizing *j, struct input *in, struct output *out)
 {
     struct frame_reader from;
@@ -161,7 +161,7 @@ static int copy_trace(struct symbolizing *j, struct input *in, struct output *ou
     }
     frame_reader_release(&from);
     trace_writer_release(&to);
-    return rc == -ENODATA ? 0 : rc; // cut off, as has been said
+    return rc == -ENODATA ? 0 : rc; // cut off, as was reported before
 }
 
 static int write_copy(struct symbolizing *j, struct file *f, const char *path, bool force)

@@ -15,7 +15,7 @@ struct copying {
     struct frame_writer to;
     struct buf payload;
     const struct names *names;
-    bool named;          // the names are written
+    bool named;          // the names were written
     uint64_t samples_at; // in the copy
     uint64_t summary_at;
     struct err *e;
@@ -42,7 +42,7 @@ static int bad(const struct copying *c, const struct frame *f, int rc, const cha
                    (unsigned long long)f->offset);
 }
 
-// It says where the samples are, which stand behind the names.
+// The summary holds the offset of the samples, which follow the names.
 static int copy_summary(struct copying *c, const struct frame *f)
 {
     struct workload_summary s = {0};
@@ -57,7 +57,7 @@ static int copy_summary(struct copying *c, const struct frame *f)
     return frame_write(&c->to, FORMAT_SUMMARY, c->payload.data, c->payload.size, c->e);
 }
 
-// The ops stand where they did; the summary does not.
+// Ops keep their offsets; the summary moves.
 static int copy_index(struct copying *c, const struct frame *f)
 {
     uint8_t trailer[FORMAT_TRAILER_BYTES];

@@ -19,13 +19,13 @@
 
 enum { MAX_INLINED = 64 };
 
-// What is known of a module's file.
+// File of a module.
 struct module {
     bool opened;
-    bool own;   // the program's
-    Dwfl *dwfl; // NULL: there is no usable file
+    bool own;   // belongs to the program
+    Dwfl *dwfl; // NULL: no usable file
     Dwfl_Module *file;
-    struct debug_info *debug; // of it; NULL: out of memory
+    struct debug_info *debug; // NULL: out of memory
 };
 
 struct symbols_found {
@@ -35,9 +35,9 @@ struct symbols_found {
 
 struct symbols {
     const struct workload_sites *sites;
-    struct names_index names; // that the file holds
+    struct names_index names; // stored in the trace or workload
     struct module *modules;
-    size_t n_modules;      // sites may get more later
+    size_t n_modules;      // at symbols_new; `sites` may grow later
     struct map by_address; // module and address → index in `found` + 1
     struct symbols_found *found;
     size_t n_found, found_capacity;
@@ -55,8 +55,8 @@ void symbols_debug_dirs(const char *dirs)
     debug_files_set_folders(dirs);
 }
 
-// A server that does not answer holds nobody up for long; what the user has set stays. In seconds: for the first 100 KiB,
-// and for a whole file.
+// Limits the delay by an unresponsive server, in seconds: for the first 100 KiB and for a whole
+// file. Settings of the user have priority.
 static void bound_downloads(void)
 {
     if (getenv("DEBUGINFOD_URLS") && *getenv("DEBUGINFOD_URLS")) {
@@ -104,7 +104,7 @@ void symbols_free(struct symbols *s)
     free(s);
 }
 
-// Keeps a text that came from malloc, which may be NULL. "" when out of memory.
+// Takes ownership of an allocated text. Returns "" if `text` is NULL or memory is exhausted.
 static const char *keep(struct symbols *s, char *text)
 {
     if (!text || HT_GROW(&s->texts, &s->texts_capacity, s->n_texts + 1) < 0) {
@@ -114,9 +114,9 @@ static const char *keep(struct symbols *s, char *text)
     return s->texts[s->n_texts++] = text;
 }
 
-// Where the file is loaded, less the addresses that it has itself. Where no segment of it can have been mapped so, it is
-// another file. The segments of a file with debugging information alone are empty, and objcopy changes their offsets: in
-// the file that ran they are as far apart as in memory.
+// Finds the load address minus the address in the file. Fails if no executable segment can have
+// been mapped as recorded: the file is another one. Segments of debug files are empty and objcopy
+// changes their offsets, so their offsets are derived from their addresses.
 static bool find_bias(Elf *elf, const struct workload_module *m, uint64_t *bias)
 {
     size_t n = 0;
@@ -146,7 +146,7 @@ static bool has_build_id(Dwfl_Module *file, const char *digits)
     GElf_Addr at, bias;
     char text[3];
     if (!*digits)
-        return true; // nothing is known that could differ
+        return true; // nothing to compare
     dwfl_module_getelf(file, &bias);
     int n = dwfl_module_build_id(file, &id, &at);
     if (n <= 0 || (size_t)n * 2 != strlen(digits))
@@ -159,7 +159,7 @@ static bool has_build_id(Dwfl_Module *file, const char *digits)
     return true;
 }
 
-// Reads the debugging information, if there is any. Returns false if the file names another file that is refused.
+// Reads the debugging information, if any. Returns false if the file refers to a refused file.
 static bool is_whole(Dwfl_Module *file)
 {
     void **refused = NULL;
@@ -177,7 +177,8 @@ static Dwfl *begin(void)
     return dwfl_begin(&callbacks);
 }
 
-// Opens a file as the module's; the descriptor is taken over. False: it is not the one that ran, or cannot be read.
+// Opens a file for the module and owns the descriptor. Returns false if the file is not the one
+// that was recorded or cannot be read.
 static bool open_fd(struct module *to, const struct workload_module *m, const char *path, int fd)
 {
     Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
@@ -210,7 +211,7 @@ static bool open_file(struct module *to, const struct workload_module *m, const 
     return fd >= 0 && open_fd(to, m, path, fd);
 }
 
-// By its build id in a folder: the file itself, or its debugging information.
+// Looks in a folder for the file or its debugging information by build ID.
 static bool open_by_id(struct module *to, const struct workload_module *m, const char *dir,
                        int dir_bytes)
 {
@@ -226,8 +227,8 @@ static bool open_by_id(struct module *to, const struct workload_module *m, const
     return false;
 }
 
-// In one of the folders that were given, as copied from the machine that recorded. A name alone says too little of a file
-// without a build id.
+// Looks in a folder of the user, which may be a copy from the recorded machine. Without a build ID,
+// the name alone does not identify a file.
 static bool open_in_dir(struct module *to, const struct workload_module *m, const char *dir,
                         int dir_bytes)
 {
@@ -241,7 +242,7 @@ static bool open_in_dir(struct module *to, const struct workload_module *m, cons
     return m->build_id[0] && open_file(to, m, path);
 }
 
-// By build id alone, as libdw finds files: from debuginfod's servers.
+// Queries debuginfod by build ID, through libdw.
 static bool open_from_server(struct module *to, const struct workload_module *m)
 {
     uint8_t id[64];
@@ -289,7 +290,7 @@ static void open_module(struct module *to, const struct workload_module *m)
         open_from_server(to, m);
 }
 
-// The demangler has the short name of the strings of the old ABI only.
+// The demangler abbreviates strings of the old ABI only.
 static void shorten_strings(char *name)
 {
     static const char whole[] =
@@ -320,7 +321,7 @@ static const char *name_of(struct symbols *s, Dwarf_Die *die)
     return name ? demangled(s, name) : NULL;
 }
 
-// Where the function of an inlined call was called.
+// Sets the location from which an inlined function was called.
 static void call_place(Dwarf_Die *die, Dwarf_Files *files, size_t n_files, struct symbol *to)
 {
     Dwarf_Attribute attribute;
@@ -336,8 +337,8 @@ static void call_place(Dwarf_Die *die, Dwarf_Files *files, size_t n_files, struc
         to->line = (int)number;
 }
 
-// The functions that an address belongs to, innermost first, into s->scratch, whose first element has file and line already.
-// 0: their names are not known.
+// Collects the functions at an address into s->scratch, innermost first; scratch[0] already has
+// file and line. Returns 0 if a name is unknown.
 static size_t find_inlined(struct symbols *s, struct debug_info_place *place)
 {
     Dwarf_Files *files = NULL;
@@ -355,7 +356,7 @@ static size_t find_inlined(struct symbols *s, struct debug_info_place *place)
     return n;
 }
 
-// An address without a name: the object and the offset in its file, which are the same in every run.
+// Formats an address without a name as object and file offset, which are the same in every run.
 static const char *object_offset(struct symbols *s, const struct workload_frame *f)
 {
     const struct workload_module *m = f->module ? &s->sites->modules[f->module - 1] : NULL;
@@ -380,7 +381,7 @@ static const char *place_in_source(Dwfl_Module *file, const struct debug_info_pl
     return dwarf_linesrc(line, NULL, NULL);
 }
 
-// What is known of an address in a module that has a file.
+// Looks up an address in a module that has a file.
 static size_t find_in_file(struct symbols *s, const struct module *m, uint64_t address)
 {
     struct debug_info_place place = {0};
@@ -399,7 +400,7 @@ static size_t find_in_file(struct symbols *s, const struct module *m, uint64_t a
     return 1;
 }
 
-// A text of the file that nothing in it can harm.
+// Returns the text, escaped if it is not printable.
 static const char *printable(struct symbols *s, const char *text)
 {
     size_t n = strlen(text), i = 0, length;
@@ -425,7 +426,7 @@ static int add_found(struct symbols *s, uint64_t key, size_t n, const char *modu
     return 0;
 }
 
-// As the file has it.
+// Looks up the stored names.
 static size_t find_named(struct symbols *s, const struct names_entry *e)
 {
     const struct names *names = &s->sites->names;
@@ -445,7 +446,7 @@ static size_t find_in_module(struct symbols *s, const struct workload_frame *f)
     struct module *file = f->module ? &s->modules[f->module - 1] : NULL;
     if (file && !file->opened)
         open_module(file, m);
-    // The call stands before the address that it returns to.
+    // The return address is after the call.
     if (file && file->dwfl)
         return find_in_file(s, file, f->address - 1);
     s->missing++;
@@ -468,7 +469,7 @@ static int find(struct symbols *s, const struct workload_frame *f)
         s->scratch[0] = (struct symbol){.function = object_offset(s, f), .file = ""};
         n = 1;
     }
-    // What a compiler made while the program ran is the program's.
+    // Code generated at run time belongs to the program.
     bool own = made ? s->scratch[0].known : s->modules[f->module - 1].own;
     return add_found(s, workload_sites_key(f), n,
                      f->module ? s->sites->modules[f->module - 1].path : "", own);
@@ -489,12 +490,12 @@ static bool begins_with(const char *text, size_t n, const char *start)
     return n >= strlen(start) && memcmp(text, start, strlen(start)) == 0;
 }
 
-// The name of a function without the return type before it and the parameters behind it: "f" of "int f<char>(int)".
+// Returns the name without return type and parameters: "f" for "int f<char>(int)".
 static const char *bare_name(const char *function, size_t *n)
 {
     const char *start = function, *at = function;
     unsigned depth = 0;
-    // "operator new", "operator<<".
+    // Stop at "operator new", "operator<<".
     for (; *at && !(depth == 0 && *at == '(' && at > start); at++) {
         if (strncmp(at, "operator", 8) == 0 && depth == 0)
             break;
@@ -516,7 +517,7 @@ bool symbols_is_library(const char *function)
         "__cxxabiv1::",
         "operator new",
         "operator delete",
-        // Rust, with its mangled allocator functions
+        // Rust, including its mangled allocator functions
         "alloc::",
         "core::",
         "hashbrown::",

@@ -1,6 +1,7 @@
-// Names of code addresses: those that the trace or workload holds, and by libdw those of the recorded modules' files, if
-// they are still the ones that ran, or of where debug files are kept (folders given; .build-id folders of the system;
-// debuginfod, if DEBUGINFOD_URLS is set).
+// Names of code addresses. Sources are the names stored in the trace or workload, then the files of
+// the recorded modules if their build IDs match, found at their recorded paths, in the debug
+// folders of the user, in .build-id folders of the system, or through debuginfod if DEBUGINFOD_URLS
+// is set.
 #ifndef HEAPTAPE_ANALYSIS_SYMBOLS_H
 #define HEAPTAPE_ANALYSIS_SYMBOLS_H
 
@@ -10,52 +11,55 @@
 
 struct symbols;
 
-// Where an address lies. Texts are borrowed until symbols_free.
+// Location of an address. Texts are borrowed until symbols_free.
 struct symbol {
-    const char *
-        function; // demangled; OBJECT+0xOFFSET in its file if it is not known, or the address outside of objects
-    const char *file; // of the source, "" when it is not known
+    const char *function; // demangled; if unknown, OBJECT+0xOFFSET or the address
+    const char *file;     // source file; "" if unknown
     int line;
-    const char *module; // path, "" when it lay in none
-    bool known;         // a function was found
-    bool
-        library; // of the allocator, of a language's own library (std::, Rust's alloc), or in a system library
+    const char *module; // path; "" if outside of modules
+    bool known;         // the function is known
+    bool library;       // allocator, language runtime (std::, Rust's alloc) or system library
 };
 
-// What a text says behind the function: the source, or else the object, which an OBJECT+0xOFFSET names already. Else "".
+// Returns the location to print after the function: the source file, or the object unless
+// `function` already names it, or "".
 const char *symbols_file(const struct symbol *s);
 
-// Folders where the recorded files or their debug files are looked for first, parted by colons: by build id as
-// DIR/.build-id/xx/yyy and yyy.debug, by their recorded path below DIR, by their name in DIR. Borrowed; for all symbols
-// that are made from then on. NULL: none.
+// Sets folders to search first, separated by colons. A file is found by build ID as
+// DIR/.build-id/xx/yyy or yyy.debug, by its recorded path below DIR, or by its name in DIR.
+// Borrowed; applies to all later symbols_new. May be NULL.
 void symbols_debug_dirs(const char *dirs);
 
-// The sites are borrowed; `exe`, which may be NULL, is the recorded program's executable. NULL when out of memory.
+// Borrows the sites. `exe` is the executable of the recorded program or NULL. Returns NULL when out
+// of memory.
 struct symbols *symbols_new(const struct workload_sites *sites, const char *exe);
 void symbols_free(struct symbols *s);
 
-// The functions of a frame, the innermost one first: several where calls were inlined. 0 when out of memory.
+// Returns the number of functions at a frame and sets *found, innermost first; calls that were
+// inlined add functions. Returns 0 when out of memory.
 size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struct symbol **found);
 
-// The innermost function of the stack of a call site outside of libraries; where there is none the innermost one. False:
-// none is known, or `s` is NULL. The site's modules were known when `s` was made.
+// Finds the innermost function of a call site that is not in a library, or else the innermost
+// function. The modules of the site must have been known to symbols_new. Returns false if the site
+// has no stack or `s` is NULL.
 bool symbols_site(struct symbols *s, const struct workload_sites *sites, uint64_t number,
                   struct symbol *to);
 
-// The same as a text, with where it is. NULL: none is known.
+// As symbols_site, formatted with the location. Returns NULL if the site has no stack.
 enum { SYMBOLS_FUNCTION_BYTES = 200 };
 const char *symbols_site_function(struct symbols *s, const struct workload_sites *sites,
                                   uint64_t site, char text[SYMBOLS_FUNCTION_BYTES]);
 
-// Is a function, by its name, one of a language's own library, or of the allocator? Where inlined functions are not known,
-// the line is theirs, so it does not tell.
+// Returns true if the name belongs to a language runtime or an allocator. Where inlined functions
+// are unknown, the source line may also be theirs.
 bool symbols_is_library(const char *function);
 
-// Modules that have no usable file: how many of the frames asked for lay in such, and the first one's path; NULL: none.
+// Returns how many of the looked up frames are in modules without a usable file, and sets *path to
+// the first such module or NULL.
 uint64_t symbols_missing(const struct symbols *s, const char **path);
 
-// Calls `note` with a line about the first file that was refused, if any was: a pipe or a device with the name of a debug
-// file, or a file whose compressed sections are out of proportion.
+// Calls `note` with a line about the first refused file, if any: a pipe or device named like a
+// debug file, or a file that decompresses to a disproportionate size.
 void symbols_note_refused(void (*note)(const char *text));
 
 #endif
