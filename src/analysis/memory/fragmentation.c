@@ -6,11 +6,11 @@
 #include <stdlib.h>
 
 struct placed_block {
-    uint64_t address, bytes; // at least 1
+    uint64_t address, bytes; // bytes: at least 1
     uint32_t groups[FRAGMENTATION_GROUPINGS];
 };
 
-// The part of a block in the current page.
+// Part of a block in the current page.
 struct block_part {
     const struct placed_block *block;
     uint64_t bytes;
@@ -19,7 +19,7 @@ struct block_part {
 struct finding {
     struct fragmentation *out;
     const struct fragmentation_heap *heap;
-    struct map index[FRAGMENTATION_GROUPINGS]; // number of a key's group + 1
+    struct map index[FRAGMENTATION_GROUPINGS]; // key → number of the group + 1
     struct placed_block *blocks;
     size_t n;
     uint64_t page;
@@ -89,8 +89,8 @@ static void share(struct finding *f, const struct block_part *p, uint64_t bytes)
     }
 }
 
-// The page is complete: what is free in it is shared out in proportion to what each block has of it. Shares are differences
-// of rounded sums, so nothing is lost.
+// Attributes the free bytes of a complete sparse page to its blocks, in proportion to their bytes
+// in the page. Shares are differences of rounded sums, so they add up exactly.
 static void end_page(struct finding *f)
 {
     uint64_t page_bytes = f->out->page_bytes, live = 0, before = 0, shared = 0;
@@ -122,13 +122,13 @@ static int add_piece(struct finding *f, const struct placed_block *b, uint64_t p
     return 0;
 }
 
-// Of a big block only the first and the last page can be mostly free.
+// Only the first and the last page of a large block can be sparse.
 static int lay_out(struct finding *f, const struct placed_block *b)
 {
     uint64_t page_bytes = f->out->page_bytes, end = b->address + b->bytes - 1;
     uint64_t first = b->address / page_bytes, last = end / page_bytes;
     if (end < b->address)
-        return 0; // no allocator's address
+        return 0; // not a plausible address
     if (first == last)
         return add_piece(f, b, first, b->bytes);
     int rc = add_piece(f, b, first, page_bytes - b->address % page_bytes);

@@ -1,4 +1,4 @@
-// Fragmentation: the live blocks that pin sparse pages.
+// Fragmentation: live blocks that pin sparse pages.
 #ifndef HEAPTAPE_FRAGMENTATION_FRAGMENTATION_H
 #define HEAPTAPE_FRAGMENTATION_FRAGMENTATION_H
 
@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Groupings of blocks. A group's key: of SIZE 0 for no bytes, and n for 2^(n-1) to 2^n - 1; of AGE n for
-// 10^n to 10^(n+1) - 1 calls made since its allocation, but 0 from none on; of THREAD the number of the thread that allocated
-// it; of SITE the number of the call site.
+// Groupings of blocks. Keys of groups: SIZE n for 2^(n-1) to 2^n - 1 bytes, and 0 for 0 bytes; AGE
+// n for 10^n to 10^(n+1) - 1 calls since the allocation, 0 for fewer than 10; THREAD the number of
+// the allocating thread; SITE the number of the call site.
 enum fragmentation_by {
     FRAGMENTATION_BY_SIZE,
     FRAGMENTATION_BY_AGE,
@@ -17,26 +17,26 @@ enum fragmentation_by {
     FRAGMENTATION_GROUPINGS
 };
 
-#define FRAGMENTATION_UNKNOWN      UINT64_MAX // the thread of a preexisting block
+#define FRAGMENTATION_UNKNOWN      UINT64_MAX // thread of a preexisting block
 
 #define FRAGMENTATION_BEFORE_START UINT64_MAX
 
 struct fragmentation_block {
-    uint64_t address, bytes; // what it takes of its pages; of 0 bytes it takes one
+    uint64_t address, bytes; // occupied memory; bytes 0 counts as 1
     uint64_t size;           // requested
-    uint64_t
-        allocated_at; // calls before it was allocated or last resized; FRAGMENTATION_BEFORE_START: it existed at the start
-    uint64_t site;    // number of the call site of that call, 0: not known
+    uint64_t allocated_at;   // number of calls before; FRAGMENTATION_BEFORE_START: preexisting
+    uint64_t site;           // number of the call site of that call, 0: unknown
     uint32_t thread;
 };
 
-// The live blocks at one moment. Sorted by fragmentation_find.
+// Live blocks at one moment. fragmentation_find sorts them.
 struct fragmentation_heap {
-    uint64_t event; // calls made before
+    uint64_t event; // number of calls before
     uint64_t page_bytes;
     struct fragmentation_block *blocks;
     size_t n;
-    // Does the page with this number, address / page_bytes, count? Called for sparse pages only. NULL: all do.
+    // Returns true if the page with this number, address / page_bytes, counts. Called for sparse
+    // pages only. NULL: all pages count.
     bool (*counts)(const void *context, uint64_t page);
     const void *context;
 };
@@ -44,9 +44,9 @@ struct fragmentation_heap {
 struct fragmentation_group {
     uint64_t key;
     uint64_t blocks, live_bytes;
-    uint64_t sparse_pages;   // that a block of the group lies in
-    uint64_t stranded_bytes; // its share of what is free in these
-    uint64_t latest_page;    // counted
+    uint64_t sparse_pages;   // that hold a block of the group
+    uint64_t stranded_bytes; // share of the free bytes in these pages
+    uint64_t latest_page;    // page counted last
 };
 
 struct fragmentation_groups {
@@ -55,26 +55,26 @@ struct fragmentation_groups {
 };
 
 struct fragmentation {
-    uint64_t event; // calls made before
+    uint64_t event; // number of calls before
     uint64_t page_bytes;
     uint64_t blocks, live_bytes; // requested
-    uint64_t pages;              // that a live block lies in, or a part of one
-    uint64_t sparse_pages;       // of these, less than half of which is live
-    uint64_t stranded_bytes;     // free in those
+    uint64_t pages;              // that hold a part of a live block
+    uint64_t sparse_pages;       // less than half of it is live
+    uint64_t stranded_bytes;     // free in sparse pages
     struct fragmentation_groups by[FRAGMENTATION_GROUPINGS];
 };
 
-// *out is to be released in any case. 0 or -ENOMEM.
+// Returns 0 or -ENOMEM. Release *out in either case.
 int fragmentation_find(struct fragmentation *out, const struct fragmentation_heap *h);
 void fragmentation_release(struct fragmentation *h);
 
-// Sorts the groups: those of sizes and ages by key, the others by stranded bytes, most first.
+// Sorts groups of sizes and ages by key, other groups by stranded bytes, largest first.
 void fragmentation_sort(struct fragmentation *h);
 
-// Without call sites all blocks are of site 0.
+// Returns false if all blocks have site 0, because no call sites were recorded.
 bool fragmentation_has_sites(const struct fragmentation_groups *g);
 
-// The first and the last size or age of a group of that key.
+// First and last size or age of the group with this key.
 void fragmentation_size_range(uint64_t key, uint64_t range[2]);
 void fragmentation_age_range(uint64_t key, uint64_t range[2]);
 

@@ -19,7 +19,7 @@ static void put_group_key(struct json *j, enum fragmentation_by grouping, uint64
     }
 }
 
-// All borrowed.
+// Borrowed.
 struct fragmentation_names {
     struct symbols *symbols;
     const struct workload_sites *sites;

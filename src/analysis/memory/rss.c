@@ -12,7 +12,7 @@
 struct moment {
     uint64_t stamp, rss_bytes;
     uint32_t process;
-    uint32_t frame; // number among those of its type
+    uint32_t frame; // index among the frames of its type
 };
 
 struct rss_reading {
@@ -22,15 +22,15 @@ struct rss_reading {
     struct rss_heap heap;
     struct moment *moments;
     size_t n, capacity;
-    uint32_t process;         // the one that is looked at
-    struct slice_point point; // as a stamp, where it is a time
-    const struct moment *at;  // the one that was chosen; NULL: the point has not come
-    bool over;                // the blocks are those of that moment
+    uint32_t process;         // chosen process
+    struct slice_point point; // as a stamp if it was a time
+    const struct moment *at;  // chosen moment; NULL: the point was not reached yet
+    bool over;                // the blocks of the chosen moment are complete
     uint64_t start_stamp;     // of the process
     const struct rss_moments *wanted;
-    struct trace_pages kept[RSS_MOMENTS]; // for these
+    struct trace_pages kept[RSS_MOMENTS]; // the maps for `wanted`
     size_t n_kept, taken;
-    struct progress *progress; // NULL: none
+    struct progress *progress; // may be NULL
 };
 
 void rss_release(struct rss *r)
@@ -60,8 +60,8 @@ static int add_moment(struct rss_reading *r, struct moment m)
     return 0;
 }
 
-// Calls `take` with each map, which it may keep by leaving an empty one, until it returns 1 or an error. Damage ends it as
-// the end of the file does.
+// Calls `take` with each map until it returns 1 or an error. `take` keeps a map by leaving an empty
+// one. Corruption is treated as the end of the file.
 static int each_map(struct rss_reading *r,
                     int (*take)(struct rss_reading *r, struct trace_pages *p, uint32_t frame),
                     struct err *e)
@@ -108,7 +108,8 @@ static int keep_chosen(struct rss_reading *r, struct trace_pages *p, uint32_t fr
     return 1;
 }
 
-// Is this the frame of one of the moments from all of the run?
+// Returns true if the frame is one of up to RSS_MOMENTS spread over the run, or the one with the
+// highest RSS.
 static bool is_spread(const struct rss_reading *r, uint32_t frame)
 {
     const struct moment *most = r->moments;
@@ -131,7 +132,7 @@ static int keep_spread(struct rss_reading *r, struct trace_pages *p, uint32_t fr
     return 0;
 }
 
-// Older traces have samples of RSS alone, as have processes that ended before a map of theirs was taken.
+// Traces by old versions, and processes that ended before their first map, have only RSS samples.
 static int read_samples(struct rss_reading *r, struct err *e)
 {
     struct trace_item item;
@@ -155,7 +156,7 @@ static int by_process(const void *a, const void *b)
     return x->stamp < y->stamp ? -1 : x->stamp > y->stamp;
 }
 
-// Keeps the moments of the process with most RSS, in their order.
+// Keeps the moments of the process with the highest RSS, sorted by stamp.
 static void choose_process(struct rss_reading *r)
 {
     const struct moment *most = r->moments;
@@ -174,7 +175,7 @@ static void choose_process(struct rss_reading *r)
     r->n = kept;
 }
 
-// The first at or after the stamp; if there is none, the last one.
+// Returns the first moment at or after the stamp, or else the last moment.
 static const struct moment *first_from(struct rss_reading *r, uint64_t stamp)
 {
     for (size_t i = 0; i < r->n; i++) {
@@ -205,7 +206,7 @@ static uint64_t since_start_ns(const struct rss_reading *r, uint64_t stamp)
     return clock_to_ns(since << s->stamp_shift, s->clock_hz);
 }
 
-// The wanted moments before the stamp.
+// Passes the wanted moments before the stamp to the caller.
 static int take_moments(struct rss_reading *r, uint64_t stamp)
 {
     int rc = 0;
@@ -331,7 +332,7 @@ static int read_all(struct rss_reading *r, struct convert_result *result, struct
     return rc;
 }
 
-// What has been read so far: who the sites are.
+// Prepares the names of the call sites.
 static int name_sites(struct rss_reading *r, struct err *e)
 {
     struct rss *to = r->to;

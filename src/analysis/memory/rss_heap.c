@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { GLIBC_MAPPED_AT = 16 }; // where the blocks begin that glibc has mapped, in their first page
+enum { GLIBC_MAPPED_AT = 16 }; // offset in the first page of blocks that glibc mapped
 
 void rss_heap_release(struct rss_heap *heap)
 {
@@ -66,7 +66,7 @@ bool rss_heap_is_glibc_heap(const struct rss_heap *heap, uint64_t address)
     return map_get(&heap->heaps, address / RSS_GLIBC_HEAP_BYTES + 1) != 0;
 }
 
-// What glibc would not map by itself lies in a heap.
+// Blocks that glibc does not map individually are in a heap.
 static int note_heap(struct rss_heap *heap, const struct rss_block *b)
 {
     uint64_t number = b->address / RSS_GLIBC_HEAP_BYTES + 1;
@@ -93,7 +93,7 @@ static int put_block(struct rss_heap *heap, struct rss_block *b,
     };
     uint64_t bytes = b->size ? b->size : 1, end = b->address + bytes - 1;
     if (!b->address || end < b->address) {
-        b->address = 0; // no allocator's
+        b->address = 0; // not a plausible address
         return 0;
     }
     int rc = note_heap(heap, b);

@@ -66,7 +66,7 @@ static void put_arenas(struct json *j, const struct rss *r)
     json_end_array(j);
 }
 
-// Null where it is not known.
+// Writes null if the value is unknown.
 static void put_known(struct json *j, const char *key, uint64_t n, bool known)
 {
     json_key(j, key);

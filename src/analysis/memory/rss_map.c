@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Pages, from the first to before the last.
+// Pages [first, end).
 struct span {
     uint64_t first, end;
 };
@@ -19,7 +19,7 @@ struct spans {
 
 enum { MIN_ROW_PAGES = 16 };
 
-// Where blocks may be.
+// Returns true if the mapping may hold blocks.
 static bool is_heap(const struct trace_mapping *m)
 {
     return m->kind == TRACE_MEMORY_HEAP || (m->kind == TRACE_MEMORY_ANONYMOUS && !m->after_file);
@@ -44,11 +44,12 @@ static int by_first(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-// The rows of so many pages that hold a page of the sorted spans; RSS_MAP_ROWS + 1 when there are more.
+// Finds the rows of `row_pages` pages that overlap the sorted spans. Returns their number, or
+// RSS_MAP_ROWS + 1 if there are too many.
 static size_t find_rows(struct rss_map *m, const struct spans *s, uint64_t row_pages,
                         uint64_t page_bytes)
 {
-    uint64_t next = 0; // row that none before has
+    uint64_t next = 0; // first row after those found
     m->n_rows = 0;
     for (size_t i = 0; i < s->n; i++) {
         uint64_t first = s->of[i].first / row_pages, last = (s->of[i].end - 1) / row_pages;
@@ -62,7 +63,7 @@ static size_t find_rows(struct rss_map *m, const struct spans *s, uint64_t row_p
     return m->n_rows;
 }
 
-// The smallest rows of which there are not too many.
+// Chooses the smallest row size with at most RSS_MAP_ROWS rows.
 static int begin(void *context, const struct trace_pages *maps, size_t n)
 {
     struct rss_map *m = context;
@@ -80,7 +81,7 @@ static int begin(void *context, const struct trace_pages *maps, size_t n)
     return rc;
 }
 
-// What is looked at in one moment, by address: pages, the blocks in them, the rows.
+// Pass over one moment in address order: pages, blocks and rows.
 struct sweep {
     struct rss_map *map;
     const struct rss *rss;
@@ -118,7 +119,7 @@ static void count_pages(struct sweep *s)
     }
 }
 
-// The blocks that begin in a row pin what is free in its sparse pages.
+// Finds the call sites of blocks that begin in a row and pin its sparse pages.
 static int find_pins(struct sweep *s, struct rss_map_cell *cell, size_t from, size_t to)
 {
     struct fragmentation found;
@@ -170,7 +171,7 @@ static int take(void *context, const struct rss *r, const struct rss_heap *heap,
     return rc;
 }
 
-// Rows that have never held a block are not the heap's.
+// Drops rows that have never held a block.
 static void drop_others(struct rss_map *m)
 {
     size_t kept = 0;
@@ -210,7 +211,7 @@ static void put_cells(struct json *j, const struct rss_map *m, const char *key, 
     json_end_array(j);
 }
 
-// [site, stranded bytes] of each.
+// Writes pairs of site and stranded bytes.
 static void put_pins(struct json *j, const struct rss_map_cell *cell)
 {
     json_begin_array(j);
@@ -247,7 +248,7 @@ static int by_bytes(const void *a, const void *b)
                                 : x->site > y->site;
 }
 
-// Adds up what each site pins, by its number.
+// Sums the stranded bytes of each site.
 static void add_pins(const struct rss_map *m, struct pinning *sites, uint64_t n)
 {
     for (size_t row = 0; row < m->n_rows; row++) {

@@ -1,4 +1,4 @@
-// Where the memory of a recorded process is occupied, and what pins it: ranges of addresses by moments of the run.
+// Map of memory over time: occupied memory and pinning call sites, by address range and moment.
 #ifndef HEAPTAPE_RSS_MAP_H
 #define HEAPTAPE_RSS_MAP_H
 
@@ -6,17 +6,17 @@
 #include "base/json.h"
 
 enum {
-    RSS_MAP_ROWS = 64,   // ranges of addresses
-    RSS_MAP_PINS = 3,    // call sites of a cell
-    RSS_MAP_SITES = 150, // with their names: those that pin most in all
+    RSS_MAP_ROWS = 64,   // address ranges
+    RSS_MAP_PINS = 3,    // call sites per cell
+    RSS_MAP_SITES = 150, // call sites with names, by stranded bytes
 };
 
 struct rss_map_cell {
     uint64_t resident_bytes,
-        occupied_bytes; // occupied: of these, by live blocks with their headers and rounding
-    uint64_t sparse_pages, stranded_bytes; // as struct fragmentation has them
+        occupied_bytes; // occupied: by live blocks including headers and rounding
+    uint64_t sparse_pages, stranded_bytes; // as in struct fragmentation
     uint64_t sites[RSS_MAP_PINS],
-        pins[RSS_MAP_PINS]; // those with most stranded bytes; pins 0: there is none
+        pins[RSS_MAP_PINS]; // by stranded bytes; unused entries have pins 0
 };
 
 struct rss_map_moment {
@@ -24,22 +24,22 @@ struct rss_map_moment {
 };
 
 struct rss_map {
-    struct rss rss;     // the process, its call sites, and how many maps there are: 0: none
-    uint64_t row_bytes; // of a row
-    uint64_t addresses[RSS_MAP_ROWS]; // where they begin
-    bool held[RSS_MAP_ROWS];          // has it ever held a block?
+    struct rss rss;     // the process and its call sites; maps is 0 if there are no maps
+    uint64_t row_bytes; // size of a row
+    uint64_t addresses[RSS_MAP_ROWS]; // starts of the rows
+    bool held[RSS_MAP_ROWS];          // the row has ever held a block
     size_t n_rows, n_moments;
     struct rss_map_moment moments[RSS_MOMENTS];
     struct rss_map_cell cells[RSS_MAP_ROWS][RSS_MOMENTS];
 };
 
-// Reads the trace, which must have been opened to be read twice, for the process with most RSS. *m is to be released in any
-// case. 0, or the errors of rss_read.
+// Reads the process with the highest RSS from a trace that was opened to be read twice. Returns 0,
+// or an error as rss_read. Release *m in either case.
 int rss_map_read(struct rss_map *m, struct trace_file *t, const struct convert_watch *watch,
                  struct err *e);
 void rss_map_release(struct rss_map *m);
 
-// As docs/reference/json/report.schema.json has it: `address_map`.
+// Writes `address_map` of docs/reference/json/report.schema.json.
 void rss_map_json(struct json *j, const struct rss_map *m);
 
 #endif
