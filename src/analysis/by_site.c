@@ -25,7 +25,7 @@ void by_site_release(struct by_site *b)
 const uint64_t by_site_lives_ns[] = {10000, 1000000, 100000000, 10000000000};
 const uint64_t by_site_lives_events[] = {16, 1 << 10, 1 << 16, 1 << 22};
 
-// Before a site's live blocks change: what they were at the last peak is what they have been since then.
+// Call before the live blocks of a site change: they have been constant since the last peak.
 static void note_peak(const struct by_site *b, struct by_site_totals *t)
 {
     if (t->seen_peak == b->peaks)
@@ -56,7 +56,7 @@ static void count_span(struct by_site *b, const struct live_blocks_entry *block,
     t->span_bytes += bytes;
 }
 
-// Before the op is counted.
+// Call before the op is counted.
 static void follow_span(struct by_site_span *s, const struct workload_op *op, uint64_t events)
 {
     if (!s->begun)
@@ -65,7 +65,7 @@ static void follow_span(struct by_site_span *s, const struct workload_op *op, ui
         s->over |= slice_point_reached(&s->to, op, events);
 }
 
-// The part that an allocation belongs to: its number + 1. 0: out of memory.
+// Returns the part number + 1 of an allocation, or 0 when out of memory.
 static uint32_t part_of(struct by_site *b, uint32_t site, uint32_t thread, unsigned class)
 {
     uint64_t key = ((uint64_t)site << 24 | (thread & 0xffffff)) << 6 | (class + 1),
@@ -151,7 +151,7 @@ static void join_bins(struct by_site *b)
     b->bin_events *= 2;
 }
 
-// Bin i holds the levels after i times bin_events.
+// Bin i holds the levels after i * bin_events.
 int by_site_cut(struct by_site *b)
 {
     b->bin_events += !b->bin_events;
@@ -258,7 +258,7 @@ static uint64_t pool_key(uint32_t pool, uint32_t site)
     return (uint64_t)pool << 32 | site;
 }
 
-// NULL: out of memory.
+// Returns NULL when out of memory.
 static struct by_site_pool_part *add_pool_part(struct by_site_pools *p, uint32_t pool,
                                                uint32_t site)
 {
@@ -274,7 +274,7 @@ static struct by_site_pool_part *add_pool_part(struct by_site_pools *p, uint32_t
     return part;
 }
 
-// The live blocks of the site in the pool; NULL: it never had any there.
+// Returns the live blocks of the site in the pool, or NULL if it never had any.
 static struct by_site_pool_part *pool_part(const struct by_site_pools *p, uint32_t pool,
                                            uint32_t site)
 {
@@ -296,7 +296,7 @@ static int pool_alloc(struct by_site *b, uint32_t pool, uint32_t site, uint64_t 
     return by_site_add(b, site, bytes, false);
 }
 
-// Of a block that is not known nothing is taken out.
+// Ignores unknown blocks.
 static void pool_free(struct by_site *b, uint32_t pool, uint32_t site, uint64_t bytes)
 {
     struct by_site_pool_part *part = pool_part(&b->pools, pool, site);
@@ -329,7 +329,7 @@ static void pool_reset(struct by_site *b, uint32_t pool)
 static int pool_op(struct by_site *b, const struct workload_op *op)
 {
     uint32_t site = by_site_of(op),
-             pool = (uint32_t)op->align; // converters give no number over this
+             pool = (uint32_t)op->align; // pool numbers fit
     if (op->kind == HT_POOL_ALLOC && !(op->flags & WORKLOAD_FAILED))
         return pool_alloc(b, pool, site, op->size);
     if (op->kind == HT_POOL_FREE)

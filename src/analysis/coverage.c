@@ -19,7 +19,8 @@ static bool begins_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-// Where distributions keep libraries: Filesystem Hierarchy Standard 3.0, 3.9 and 4.6, and the stores of Nix and Guix.
+// Library folders of the Filesystem Hierarchy Standard 3.0 (3.9, 4.6) and the stores of Nix and
+// Guix.
 static bool is_in_system(const char *path)
 {
     static const char *const folders[] = {
@@ -38,7 +39,8 @@ bool coverage_is_own(const struct workload_module *m, const char *exe)
     if (path[0] != '/' || begins_with(path, "/memfd:") || begins_with(path, "/dev/") ||
         begins_with(name, "/libheaptape"))
         return false;
-    // A program that the loader was asked to start has the loader as its executable, which lies among the libraries.
+    // If a program was started through the dynamic loader, `exe` is the loader, which is in a
+    // library folder.
     const char *slash = exe ? strrchr(exe, '/') : NULL;
     size_t folder = slash && !begins_with(slash, "/ld-") ? (size_t)(slash - exe) + 1 : 0;
     if (folder && (size_t)(name - path) + 1 == folder && memcmp(path, exe, folder) == 0)
@@ -80,7 +82,7 @@ static int add_to_object(struct coverage *c, const char *path, const struct cove
     return 0;
 }
 
-// Where the walk ended.
+// Returns the object of the outermost address of the stack.
 static const char *end_of(const struct workload_sites *sites, const struct workload_site *site)
 {
     uint32_t module = site->n ? sites->frames[site->first + site->n - 1].module : 0;
@@ -88,7 +90,7 @@ static const char *end_of(const struct workload_sites *sites, const struct workl
     return !site->n ? "[no stack]" : *path ? path : "[code without a file]";
 }
 
-// Does the stack come from the dynamic loader, as that of a library's constructor does?
+// Returns true if the stack begins in the dynamic loader, as in constructors of libraries.
 static bool is_of_loader(const struct workload_sites *sites, const struct workload_site *site)
 {
     const char *name = strrchr(end_of(sites, site), '/');
@@ -110,9 +112,9 @@ int coverage_add(struct coverage *c, const struct by_site *b, const struct workl
 {
     static const struct workload_site none;
     bool *own =
-        calloc(sites->n_modules + 1, sizeof *own); // by number; 0 is for addresses in no module
+        calloc(sites->n_modules + 1, sizeof *own); // by module number; 0: outside of modules
     int rc = own ? 0 : -ENOMEM;
-    bool began = false; // sites are numbered as they come
+    bool began = false; // sites are numbered in order of appearance
     for (size_t i = 0; own && i < sites->n_modules; i++)
         own[i + 1] = coverage_is_own(&sites->modules[i], exe);
     for (size_t i = 0; rc == 0 && i < b->n_sites; i++) {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Where the clock of the file is known.
+// Resolves the span. Requires the clock of the file.
 static void set_span(const struct file_stat *s, struct by_site *b, uint64_t start_stamp,
                      uint64_t hz, unsigned shift)
 {
@@ -20,10 +20,10 @@ static void set_span(const struct file_stat *s, struct by_site *b, uint64_t star
     slice_point_resolve(&b->span.to, start_stamp, hz, shift);
 }
 
-// The statistics of one process while the trace is read.
+// Statistics of one process while the trace is read.
 struct file_stat_counter {
     struct file_stat *file;
-    size_t process; // in file
+    size_t process; // index in `file`
     struct summary_counter summary;
     struct usage usage;
     struct workload_sample *samples;
@@ -86,8 +86,9 @@ static int add_process(struct file_stat *s, uint32_t pid, const char *argv, uint
     return 0;
 }
 
-// Ops `stride` bytes apart, of one thread or each with its own. Beside `usage` nothing is done before the first one with a call site: hardly any file has them.
-// To be called before the ops are in `usage`; NULL: the sites alone are counted.
+// Counts ops that are `stride` bytes apart: workload_op of `thread`, or workload_thread_op. With
+// `usage`, skips ops before the first call site, which hardly any file has, and then starts from
+// `usage`, which must not include these ops yet.
 static int count_sites(struct by_site *b, const struct usage *usage, uint32_t thread,
                        const struct workload_op *ops, size_t stride, size_t n)
 {
@@ -132,7 +133,8 @@ static int count_samples(void *context, const struct trace_sample *samples, size
     return 0;
 }
 
-// Is it more than what is kept, as peaks_choose chooses? Inherited blocks do not count.
+// Returns true if the process has a higher peak than the kept process, as in peaks_choose.
+// Inherited blocks do not count.
 static bool is_larger(const struct workload_summary *p, const struct workload_summary *kept)
 {
     int64_t peak = (int64_t)(p->peak_live_bytes - p->preexisting_bytes),
@@ -140,7 +142,7 @@ static bool is_larger(const struct workload_summary *p, const struct workload_su
     return peak != other ? peak > other : p->events > kept->events;
 }
 
-// Keeps the usage and the call sites of the process with the highest peak of live bytes.
+// Keeps usage and call sites if the process has the highest peak of live bytes so far.
 static void keep_usage(struct file_stat *s, struct file_stat_counter *c)
 {
     const struct workload_summary *of = &s->processes[c->process].summary;
@@ -163,13 +165,13 @@ static void keep_usage(struct file_stat *s, struct file_stat_counter *c)
     c->sites = (struct workload_sites){0};
 }
 
-// What stacks cover, of a process whose sites, if it has any, are these.
+// Counts the coverage of the stacks of a process.
 static int cover(struct file_stat *s, const struct file_stat_process *p, struct by_site *b,
                  const struct workload_sites *sites)
 {
     const struct coverage_bytes none = {p->summary.requested_bytes, p->summary.peak_live_bytes,
                                         p->summary.live_at_end_bytes};
-    // The sites of a workload that is cut off are lost.
+    // A workload that is cut off has lost its sites.
     if (s->part == FILE_STAT_BRIEF || (b->n_sites && !sites->n_sites))
         return 0;
     by_site_finish(b);
@@ -236,7 +238,7 @@ static void show_progress(void *context, uint64_t offset)
         progress_update(s->progress, offset);
 }
 
-// Of the recording, or of the part of it in which its processes were recorded.
+// Returns the duration of the recording, or of its recorded part.
 static uint64_t trace_duration_ns(const struct trace_reader *r, uint64_t end_stamp)
 {
     uint64_t from = UINT64_MAX, to = 0;
@@ -263,7 +265,7 @@ static uint64_t workload_duration_ns(const struct workload_header *h,
     return h->has_stamps && to > from ? clock_to_ns((to - from) << h->stamp_shift, h->clock_hz) : 0;
 }
 
-// They outlive the reader.
+// Moves facts out of the reader, which is released first.
 static void keep_facts(struct file_stat *s, struct trace_reader *r)
 {
     s->session = r->session;
@@ -276,7 +278,8 @@ static void keep_facts(struct file_stat *s, struct trace_reader *r)
     }
 }
 
-// Threads that have not ended, and threads of traces by versions that recorded no name at their end, are named by the recorder.
+// Sets the names that the recorder stored for threads without a name at their exit: running
+// threads, and all threads of old traces.
 static void name_threads(struct file_stat *s)
 {
     const struct trace_process *p =
@@ -297,7 +300,7 @@ static void name_threads(struct file_stat *s)
 void file_stat_set_facts(struct workload_summary *s, const struct trace_process *facts,
                          uint64_t clock_hz)
 {
-    // The losses that the recorder reports include processes without any event.
+    // The recorder also counts losses of processes without events.
     s->lost_records = facts->lost_records > s->lost_records ? facts->lost_records : s->lost_records;
     s->cpu_ns = facts->recorded_to ? 0 : facts->cpu_ns;
     s->recording_ns = clock_to_ns(facts->recording_ticks, clock_hz);
@@ -364,8 +367,8 @@ static int keep_samples(struct file_stat *s, const struct workload_reader *r)
     return s->samples ? 0 : -ENOMEM;
 }
 
-// Reads all ops, and the summary unless *sum has it already. Of a file that is cut off they are those
-// that are there.
+// Reads all ops, and the summary unless *sum was read before. If the file is cut off, the counted
+// ops replace the summary.
 static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_summary,
                     struct workload_summary *sum, struct err *e)
 {
@@ -422,7 +425,7 @@ static int stat_workload(struct file_stat *s, struct workload_file *w, struct er
     return rc;
 }
 
-// Names are looked for only when they are printed.
+// Prepares the lookup of names, which happens when they are printed.
 static int finish_sites(struct file_stat *s)
 {
     by_site_finish(&s->by_site);

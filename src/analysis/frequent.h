@@ -1,4 +1,4 @@
-// The most frequent of a stream of numbers, in constant memory.
+// Most frequent values of a stream, in constant memory.
 #ifndef HEAPTAPE_ANALYSIS_FREQUENT_H
 #define HEAPTAPE_ANALYSIS_FREQUENT_H
 
@@ -7,15 +7,16 @@
 
 enum {
     FREQUENT_SLOTS = 4096, // a power of two
-    FREQUENT_MAX = 3072,   // numbers kept
+    FREQUENT_MAX = 3072,   // values kept
 };
 
 struct frequent_entry {
     uint64_t value, count; // count 0: empty
 };
 
-// Misra and Gries' summary (1982), made smaller by the median of its counts when it is full (Anderson et al. 2017). All
-// zero is an empty one. A count is too low by at most `missed`, which stays 0 up to FREQUENT_MAX different numbers.
+// Misra-Gries summary (1982), reduced by the median count when full (Anderson et al. 2017). All
+// zero is empty. Counts are too low by at most `missed`, which is 0 for up to FREQUENT_MAX distinct
+// values.
 struct frequent {
     size_t n;
     uint64_t missed;
@@ -24,7 +25,7 @@ struct frequent {
 
 void frequent_add(struct frequent *f, uint64_t value);
 
-// Copies all entries, in no order, into to[FREQUENT_MAX]. Returns how many.
+// Copies all entries, unordered, into to[FREQUENT_MAX]. Returns their number.
 size_t frequent_entries(const struct frequent *f, struct frequent_entry *to);
 
 #endif

@@ -1,4 +1,4 @@
-// The live blocks of a workload, by slot.
+// Table of live blocks by slot, for passes over the ops of a workload in a valid total order.
 #ifndef HEAPTAPE_ANALYSIS_LIVE_BLOCKS_H
 #define HEAPTAPE_ANALYSIS_LIVE_BLOCKS_H
 
@@ -9,7 +9,7 @@
 
 struct live_blocks_entry {
     uint64_t size;         // requested bytes
-    uint64_t event, stamp; // of its allocation, as the owner of the table counts them
+    uint64_t event, stamp; // of the allocation, in the units of the table's owner
     uint32_t thread;
     uint32_t site : 24; // 0: unknown
     bool is_live : 1;

@@ -48,7 +48,8 @@ size_t measure_median_index(const double *values, size_t n)
     return 0;
 }
 
-// SplitMix64 (Steele, Lea, Flood 2014): good enough to draw indices, and the same everywhere.
+// SplitMix64 (Steele, Lea, Flood 2014): sufficient for drawing indices, and the same on every
+// platform.
 static uint64_t next_random(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;

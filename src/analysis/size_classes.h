@@ -1,14 +1,14 @@
-// Internal fragmentation by the size classes of allocators, from counts of sizes.
+// Internal fragmentation by the size classes of allocators, computed from counts of sizes.
 #ifndef HEAPTAPE_ANALYSIS_SIZE_CLASSES_H
 #define HEAPTAPE_ANALYSIS_SIZE_CLASSES_H
 
 #include "analysis/usage.h"
 
-// Sizes over `the class before's` up to max_bytes, which use max_bytes each.
+// Sizes above the previous class, up to max_bytes. Each block takes max_bytes.
 struct size_class {
-    uint64_t max_bytes; // UINT64_MAX: no limit
+    uint64_t max_bytes; // UINT64_MAX: unlimited
     struct usage_count count;
-    uint64_t internal_fragmentation_bytes; // over the requested bytes
+    uint64_t internal_fragmentation_bytes; // beyond the requested bytes
 };
 
 enum { SIZE_CLASSES_MAX = 256 };
@@ -16,35 +16,36 @@ enum { SIZE_CLASSES_MAX = 256 };
 struct size_classes {
     size_t n;
     uint64_t internal_fragmentation_bytes;
-    struct size_class classes[SIZE_CLASSES_MAX]; // without empty ones
+    struct size_class classes[SIZE_CLASSES_MAX]; // non-empty classes
 };
 
-// As glibc's malloc has them on 64 bits: chunks are multiples of 16 bytes, 32 at least, 8 bytes of them the header
-// (malloc/malloc.c, request2size). Sizes over 1,032, the largest that its thread cache keeps, are counted in powers of two,
-// with the internal fragmentation of multiples of 16 bytes.
+// Size classes of glibc malloc on 64 bits: chunks are multiples of 16 bytes, at least 32, including
+// an 8-byte header (malloc/malloc.c, request2size). Sizes above 1,032, the largest in the thread
+// cache, are grouped by powers of two, with the internal fragmentation of multiples of 16 bytes.
 void size_classes_glibc(const struct usage_sums *s, struct size_classes *c);
 
-// Four for each power of two, 16 bytes apart below 128 and a first one of 8: as jemalloc has them (jemalloc(3), "Size
-// classes").
+// Size classes of jemalloc (jemalloc(3), "Size classes"): four per power of two, 16 bytes apart
+// below 128, and a class of 8.
 void size_classes_four(const struct usage_sums *s, struct size_classes *c);
 
-// The largest size of the class of `size`, of these; `size` itself where that is above all numbers.
+// Returns the largest size in the jemalloc class of `size`, or `size` if that overflows.
 uint64_t size_classes_four_max(uint64_t size);
 
-// What a request of this size adds to reach its class, if it is above 128 bytes and above the next smaller class by no more
-// than 16 bytes and an eighth of the distance between the two; else 0.
+// Returns the bytes that a request wastes if it exceeds the next smaller class by at most 16 bytes
+// and an eighth of the class distance, or 0. Only for sizes above 128 bytes.
 uint64_t size_classes_above(uint64_t size);
 
-// Powers of two from 8 on: usage_size_class. Without internal fragmentation; all USAGE_CLASSES.
+// Counts by powers of two from 8 (usage_size_class), without internal fragmentation, in all
+// USAGE_CLASSES.
 void size_classes_two(const struct usage_sums *s, struct usage_count counts[USAGE_CLASSES]);
 
-// A size and how often it was requested.
+// A size and its number of requests.
 struct size_classes_top_size {
     uint64_t size, count;
 };
 
-// The `max` sizes with most requests, or with most requested bytes, in falling order. Returns how many; 0 when out of
-// memory.
+// Stores the `max` sizes with the most requests, or the most requested bytes, in descending order.
+// Returns their number, or 0 when out of memory.
 size_t size_classes_top(const struct usage_sums *s, bool by_bytes, struct size_classes_top_size *to,
                         size_t max);
 

@@ -35,7 +35,7 @@ void timeline_counts_add(struct timeline_counts *c, const struct timeline_counts
     c->stamp_bytes += more->stamp_bytes;
 }
 
-// Two neighbours become one: what holds at the end is the later one's.
+// Merges two neighbours; values at the end come from the later bin.
 static void join(struct timeline_bin *to, const struct timeline_bin *a,
                  const struct timeline_bin *b)
 {

@@ -1,4 +1,5 @@
-// What happened over a run, in a bounded number of bins of equal width: when they are full, each two become one.
+// Timeline of a run with a bounded number of bins of equal width. When the bins are full,
+// neighbours are merged.
 #ifndef HEAPTAPE_ANALYSIS_TIMELINE_H
 #define HEAPTAPE_ANALYSIS_TIMELINE_H
 
@@ -10,30 +11,31 @@ enum {
     TIMELINE_GROUPS = 8, // of block sizes
 };
 
-// What is counted from one moment on.
+// Counts since some moment.
 struct timeline_counts {
-    uint64_t min_bytes, max_bytes;   // live, at the beginning and after each event
-    uint64_t min_blocks, max_blocks; // the same
+    uint64_t min_bytes, max_bytes;   // live, initially and after each event
+    uint64_t min_blocks, max_blocks; // live, initially and after each event
     uint64_t events, allocs, frees, allocated_bytes;
-    double event_bytes, stamp_bytes; // sums over events, and over stamps, of the bytes live
+    double event_bytes, stamp_bytes; // live bytes summed over events and over stamps
 };
 
 struct timeline_bin {
     struct timeline_counts counts;
     uint64_t end_bytes, end_blocks;
-    uint64_t end_event, end_stamp;    // how far the other axis was
-    uint64_t groups[TIMELINE_GROUPS]; // live bytes at the end of it
+    uint64_t end_event, end_stamp;    // position on the other axis
+    uint64_t groups[TIMELINE_GROUPS]; // live bytes at the end
 };
 
-// The axis is in events, or in stamps since the start. All zero is an empty timeline with bins of width 1.
+// The axis counts events, or stamps since the start. All zero is an empty timeline with bins of
+// width 1.
 struct timeline {
     struct timeline_bin *bins;
-    size_t n, capacity;       // whole bins, at most TIMELINE_BINS
-    unsigned width_shift;     // a bin is 2^this wide
-    struct timeline_bin open; // the one that grows
+    size_t n, capacity;       // closed bins, at most TIMELINE_BINS
+    unsigned width_shift;     // width of a bin is 2^width_shift
+    struct timeline_bin open; // the current bin
 };
 
-// Where the open bin ends.
+// Returns the end of the open bin.
 static inline uint64_t timeline_end(const struct timeline *t)
 {
     return (uint64_t)(t->n + 1) << t->width_shift;
@@ -42,11 +44,11 @@ static inline uint64_t timeline_end(const struct timeline *t)
 void timeline_counts_init(struct timeline_counts *c, uint64_t bytes, uint64_t blocks);
 void timeline_counts_add(struct timeline_counts *c, const struct timeline_counts *more);
 
-// The open bin, filled in, is at its end: the next one begins. When the array is full, bins
-// are joined instead and it stays open. 0 or -ENOMEM.
+// Closes the open bin, which must be filled in. If the array is full, merges bins instead and keeps
+// the bin open. Returns 0 or -ENOMEM.
 int timeline_close(struct timeline *t);
 
-// Joins bins until the one at `at` is at most the last.
+// Merges bins until `at` is in the last bin or before.
 void timeline_reach(struct timeline *t, uint64_t at);
 
 void timeline_release(struct timeline *t);

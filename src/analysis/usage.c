@@ -8,8 +8,8 @@
 
 const double usage_growth_limits[USAGE_GROWTHS - 1] = {1.125, 1.25, 1.5, 1.75, 2, 3, 4, 8};
 
-// Up to 32 bytes, 256, 2 KiB, 16 KiB, 128 KiB, 1 MiB, 32 MiB, and more: glibc's thread cache ends at 1 KiB and its
-// threshold for mmap moves between 128 KiB and 32 MiB.
+// Up to 32 bytes, 256, 2 KiB, 16 KiB, 128 KiB, 1 MiB, 32 MiB, and larger: the thread cache of glibc
+// ends at 1 KiB, and its threshold for mmap moves between 128 KiB and 32 MiB.
 const unsigned usage_group_last[TIMELINE_GROUPS] = {2, 5, 8, 11, 14, 17, 22, USAGE_CLASSES - 1};
 
 static const uint8_t group_of[USAGE_CLASSES] = {0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5,
@@ -38,7 +38,7 @@ void usage_release(struct usage *u)
     *u = (struct usage){0};
 }
 
-// 0 up to 1, n up to 2^n.
+// Returns 0 for spans up to 1, n for spans up to 2^n.
 static inline unsigned span_class(uint64_t span)
 {
     unsigned class = span <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(span - 1);
@@ -97,7 +97,7 @@ static int count_pair(struct usage *u, uint32_t from, uint32_t to, uint64_t byte
     return 0;
 }
 
-// To be called before a class changes.
+// Call before a class changes.
 static inline struct usage_count *change_class(struct usage *u, uint64_t size)
 {
     struct usage_class *c = &u->classes[usage_size_class(size)];
@@ -148,7 +148,7 @@ static void count_large(struct usage_sums *s, uint64_t size)
     unsigned i = (doubling - 13) * 4 + ((size - 1) >> (doubling - 2) & 3);
     usage_count_block(&s->large[i], size);
     s->large_rounding_bytes +=
-        (8 - size) & 15; // chunks are multiples of 16 bytes, 8 of them the header
+        (8 - size) & 15; // glibc chunks: multiples of 16 bytes, 8 of them header
     frequent_add(&s->frequent, size);
 }
 
@@ -192,7 +192,7 @@ static int add_block(struct usage *u, uint32_t thread, const struct workload_op 
     struct live_blocks_entry *b = live_blocks_at(&u->live_blocks, op->slot);
     if (!b)
         return -ENOMEM;
-    if (__builtin_expect(b->is_live, 0)) // a broken workload
+    if (__builtin_expect(b->is_live, 0)) // corrupt workload
         remove_live(u, b);
     *b = (struct live_blocks_entry){.size = size,
                                     .event = event,
@@ -207,7 +207,7 @@ static int add_block(struct usage *u, uint32_t thread, const struct workload_op 
     return 0;
 }
 
-// `thread` frees or resizes the block.
+// Counts a free or resize of the block by `thread`.
 static inline int count_use(struct usage *u, uint32_t thread, const struct live_blocks_entry *b)
 {
     if (__builtin_expect(b->thread == thread, 1)) {
@@ -234,7 +234,7 @@ static inline void count_life(struct usage *u, const struct live_blocks_entry *b
 static int release_block(struct usage *u, uint32_t thread, uint32_t slot, uint64_t event)
 {
     struct live_blocks_entry *b = live_blocks_find(&u->live_blocks, slot);
-    if (!b) // a broken workload
+    if (!b) // corrupt workload
         return 0;
     int rc = count_use(u, thread, b);
     u->counts.frees++;
@@ -259,7 +259,7 @@ static void count_resize(struct usage_resizes *r, uint64_t from, uint64_t to, bo
     r->growths[i]++;
 }
 
-// A realloc that keeps its block: it goes on living, as the thread's own that did it.
+// Counts a realloc of a live block: the block keeps its age and now belongs to `thread`.
 static int resize(struct usage *u, uint32_t thread, const struct workload_op *op, uint64_t event)
 {
     struct live_blocks_entry *b = live_blocks_find(&u->live_blocks, op->slot);
@@ -326,7 +326,7 @@ static inline int use(struct usage *u, uint32_t thread, const struct workload_op
     return 0;
 }
 
-// What the open bin knows only at its end.
+// Sets the fields of a bin whose end was reached.
 static void fill_end(const struct usage *u, struct timeline_bin *b, uint64_t stamp)
 {
     b->end_bytes = u->live.bytes;
@@ -340,7 +340,7 @@ static void fill_end(const struct usage *u, struct timeline_bin *b, uint64_t sta
 
 static void flush_counts(struct usage *u)
 {
-    // The first bins start at the level of the first counts, not at 0.
+    // The first bins begin at the level of the first counts, not at 0.
     if (u->events == u->counts.events)
         u->by_event.open.counts = u->by_time.open.counts =
             (struct timeline_counts){UINT64_MAX, 0, UINT64_MAX, 0};
@@ -349,13 +349,13 @@ static void flush_counts(struct usage *u)
     timeline_counts_init(&u->counts, u->live.bytes, u->live.blocks);
 }
 
-// The level that has been since the last op up to `stamp`, in the bin by time.
+// Adds the live bytes since the last op, weighted by the stamps up to `stamp`.
 static inline void weigh(const struct usage *u, struct timeline_counts *c, uint64_t stamp)
 {
     c->stamp_bytes += (double)u->live.bytes * (double)(stamp - u->last_stamp);
 }
 
-// The next op is event u->events, at `stamp`: one of the timelines has come to an end of a bin, or both.
+// Closes bins before event u->events at `stamp`, in one timeline or both.
 static int cut(struct usage *u, uint64_t stamp)
 {
     int rc = 0;
@@ -385,7 +385,7 @@ static void start(struct usage *u, uint64_t stamp)
         u->start_stamp = stamp;
 }
 
-// Ends of bins must not overflow, whatever a broken file says.
+// Keeps ends of bins from overflowing on corrupt input.
 #define MAX_STAMP (1ull << 62)
 
 static inline int count(struct usage *u, uint32_t thread, const struct workload_op *op)
@@ -394,7 +394,7 @@ static inline int count(struct usage *u, uint32_t thread, const struct workload_
         start(u, op->stamp);
     if (__builtin_expect(op->kind == HT_PREEXISTING, 0)) {
         int rc = use(u, thread, op, u->events);
-        if (!u->events) // what was there before the first event is where the timelines start
+        if (!u->events) // blocks before the first event are the initial level
             timeline_counts_init(&u->counts, u->live.bytes, u->live.blocks);
         return rc;
     }
@@ -421,7 +421,7 @@ static inline int count(struct usage *u, uint32_t thread, const struct workload_
     return rc;
 }
 
-// Blocks are looked up so many ops ahead: their table may be larger than the caches.
+// Prefetch distance in ops: the table may exceed the caches.
 enum { AHEAD = 8 };
 
 int usage_ops(struct usage *u, const struct workload_thread_op *ops, size_t n)
@@ -448,7 +448,7 @@ int usage_run(struct usage *u, uint32_t thread, const struct workload_op *ops, s
     return rc;
 }
 
-// Closes a timeline's last bin, which may be narrower than the others.
+// Closes the last bin of a timeline, which may be narrower than the others.
 static int finish_timeline(const struct usage *u, struct timeline *t)
 {
     fill_end(u, &t->open, u->last_stamp);
