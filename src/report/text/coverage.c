@@ -12,8 +12,9 @@
 enum {
     TOP_OBJECTS = 8,
     NOTED_OBJECTS = 3,
-    NOTED_PERMILLE = 10, // of the bytes: smaller gaps are no reason to look further
-    // Larger traces are not read again after a recording: about three seconds of CPU time (40 M events/s, 2 to 3 bytes each).
+    NOTED_PERMILLE = 10, // smaller gaps are not reported
+    // Larger traces are not read again after a recording. 256 MiB take about three seconds of CPU
+    // time (40 M events/s of 2 to 3 bytes).
     MAX_NOTED_BYTES = 256 << 20,
 };
 
@@ -59,7 +60,7 @@ void coverage_print(const struct coverage *c)
         printf("... %zu more objects\n", c->n_objects - TOP_OBJECTS);
 }
 
-// "99.8 % of allocated bytes"; ends the text where there are none.
+// Appends "99.8 % of allocated bytes"; appends nothing if `all` is 0.
 static void add_share(char *text, size_t room, const char *of, uint64_t reached, uint64_t all)
 {
     size_t n = strlen(text);
@@ -69,7 +70,7 @@ static void add_share(char *text, size_t room, const char *of, uint64_t reached,
                  permille % 10, of);
 }
 
-// Shares of the bytes in `part`, of allocated bytes and those that are live at the peak and at the end.
+// Appends the shares of `part` in allocated bytes and in bytes live at the peak and at the end.
 static void add_shares(char *text, size_t room, const struct coverage_bytes *part,
                        const struct coverage_bytes *all)
 {
@@ -85,13 +86,14 @@ static void note_reached(const struct coverage *c)
     note("stacks reach the program's own code for %s%s", reached,
          c->sample_bytes ? " (estimated from sampled stacks)" : "");
     add_shares(loading, sizeof loading, &c->loading, &c->all);
-    // The dynamic loader calls constructors: no code of the program can be in their stacks.
+    // The dynamic loader calls constructors, so their stacks cannot contain code of the program.
     if (coverage_permille(c->loading.allocated, c->all.allocated))
         note("constructors of libraries allocated %s, before the program's first allocation",
              loading);
 }
 
-// Returns 1000 times the share of bytes whose stacks end early, of the measure in which it is highest.
+// Returns 1000 times the share of bytes whose stacks end early: of allocated bytes, or of bytes
+// live at the peak if that is higher.
 static unsigned gap_permille(const struct coverage *c, const struct coverage_bytes *gaps)
 {
     unsigned permille = coverage_permille(gaps->allocated, c->all.allocated);

@@ -1,14 +1,14 @@
-// What share of bytes has a stack that reaches the program, in words.
+// Text about the share of bytes whose stacks reach the program's own code.
 #ifndef HEAPTAPE_PRINT_COVERAGE_H
 #define HEAPTAPE_PRINT_COVERAGE_H
 
 #include "analysis/coverage.h"
 
-// As a table, for `stat`.
+// Prints the table of `stat`.
 void coverage_print(const struct coverage *c);
 
-// For a recording with stacks: reads the trace at `path`, and prints a line on stderr if stacks of 1 % of the bytes end before the
-// program's own code. `verbose`: also the shares of the others.
+// Reads the trace at `path` again and prints a note if the stacks of at least 1 % of the bytes end
+// before the program's own code. If `verbose`, prints the shares in any case.
 void coverage_note(const char *path, bool verbose);
 
 #endif

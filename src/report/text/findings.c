@@ -7,7 +7,7 @@
 
 enum { LINE_COLUMNS = 80, INDENT = 2 };
 
-// Bytes of the first word, and the columns it takes.
+// Returns the length of the first word in bytes, and its width in *columns.
 static size_t next_word(const char *text, size_t *columns)
 {
     size_t n = strcspn(text, " ");
@@ -17,7 +17,8 @@ static size_t next_word(const char *text, size_t *columns)
     return n;
 }
 
-// Goes on at `column`, in lines of LINE_COLUMNS. Names of functions are from the file.
+// Prints words from `column` on, in lines of LINE_COLUMNS, and returns the next column. Function
+// names come from the file, so only printable characters are written.
 static size_t print_words(const char *text, size_t column)
 {
     while (*text) {

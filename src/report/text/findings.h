@@ -4,7 +4,7 @@
 
 #include "report/findings.h"
 
-// A paragraph each, those where a change may pay marked with an asterisk; nothing if there are none.
+// Prints a paragraph for each finding. An asterisk marks those where a change may pay.
 void findings_print(const struct findings *f);
 
 #endif

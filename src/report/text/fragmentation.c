@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// All borrowed.
+// Both members are borrowed.
 struct fragmentation_labels {
     struct symbols *symbols;
     const struct workload_sites *sites;
@@ -45,7 +45,7 @@ static int by_stranded(const void *a, const void *b)
                                                    : 0;
 }
 
-// The groups with the most stranded bytes.
+// Prints the groups with the most stranded bytes.
 static void print_groups(const struct fragmentation_labels *l,
                          const struct fragmentation_groups *all, enum fragmentation_by grouping)
 {

@@ -13,12 +13,12 @@
 
 enum { NAME_BYTES = 120 };
 
-// All runs on an allocator with the same tunables, of the same build.
+// All runs on one build of an allocator with the same tunables.
 struct pooled_group {
     char name[NAME_BYTES];              // "glibc,MALLOC_ARENA_MAX=2"
-    const struct json_value *allocator; // of its first file
+    const struct json_value *allocator; // from its first file
     size_t n_files, n_runs;
-    double *values; // FIGURES of each run; NAN those that no ratio is made of
+    double *values; // FIGURES values for each run; NAN if the figure has no ratio
 };
 
 struct pooled {
@@ -26,7 +26,8 @@ struct pooled {
     size_t n, capacity;
 };
 
-// What two results must have in common, or their times and memory are not of the same thing.
+// Members that must be equal in two results, because otherwise their times and memory are not
+// comparable.
 static const char *const machine_keys[] = {
     "architecture", "cpu_model", "cores",        "memory_bytes",
     "page_bytes",   "kernel",    "cpu_governor", "transparent_hugepages",
@@ -87,7 +88,8 @@ static void name_allocator(const struct json_value *allocator, char name[NAME_BY
     }
 }
 
-// The group of an allocator; a new one where there is none yet. Another build of it is another allocator: its name tells.
+// Returns the group of an allocator, or adds one; NULL when out of memory. A second build of an
+// allocator gets its build ID in the name.
 static struct pooled_group *find_group(struct pooled *p, const struct json_value *allocator)
 {
     char name[NAME_BYTES];
@@ -112,7 +114,7 @@ static struct pooled_group *find_group(struct pooled *p, const struct json_value
     return g;
 }
 
-// Are the runs in [at, n_runs), those of a file that was added last, there before as well?
+// Whether the runs from `at` on, which are those of the last file, repeat earlier runs.
 static bool is_twice(const struct pooled_group *g, size_t at)
 {
     size_t n = g->n_runs - at;
@@ -216,7 +218,7 @@ static const char *median_text(const struct pooled_group *g, size_t figure, char
                                                      : human_ns(text, median);
 }
 
-// With its colour.
+// Writes the ratio and returns its colour.
 static enum cli_color ratio_text(const struct pooled_group *base, const struct pooled_group *g,
                                  size_t figure, char text[64])
 {
@@ -241,7 +243,7 @@ static void print_row(const struct pooled *p, const struct pooled_group *g, size
            color ? cli_color(CLI_PLAIN) : "");
 }
 
-// What may have disturbed times, in the files that say so.
+// Prints conditions recorded in the files that may have disturbed the times.
 static void print_cautions(const struct document *d)
 {
     const char *governor = NULL;

@@ -1,18 +1,19 @@
-// Results of 'replay --json' and 'compare --json' of one workload, put together.
+// Tables of pooled results of `replay --json` and `compare --json` of one workload.
 #ifndef HEAPTAPE_PRINT_POOLED_H
 #define HEAPTAPE_PRINT_POOLED_H
 
 #include "report/json/document.h"
 
-// Prints the medians of all runs of each allocator, and their ratios to the allocator of the first file with intervals,
-// and what is known to have disturbed times. Runs of different machines are mixed only if `across_machines`.
-// -EINVAL, with the text set, when a file is no such result, when two of them cannot be compared (and what differs), or when
-// the same runs are there twice; -ENOMEM.
+// Prints the median of all runs of each allocator, the ratios to the allocator of the first file
+// with intervals, and conditions that may have disturbed the times. Runs of different machines are
+// pooled only if `across_machines`. Returns 0, -EINVAL with the text set if a file is not such a
+// result, if two results are not comparable or if runs occur twice, or -ENOMEM.
 int pooled_print(const struct document *d, bool across_machines, struct err *e);
 
-// A table of several workloads, with a column for each allocator: its head, then the rows of the workload `label`, of which *d
-// has all results. A row has the median of names[0] and the ratios of the others to it. Names are those of matrix jobs; "-"
-// stands for one without results. Errors as above.
+// A table of several workloads with a column for each allocator. pooled_print_head prints the head.
+// pooled_print_rows prints the rows of the workload `label` from all its results in *d: the median
+// of names[0], and the ratios of the others to names[0]. The names are those of matrix jobs; "-"
+// marks an allocator without results. Returns as pooled_print.
 void pooled_print_head(const char *const *names, size_t n);
 int pooled_print_rows(const struct document *d, const char *label, const char *const *names,
                       size_t n, struct err *e);

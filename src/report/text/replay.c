@@ -43,7 +43,7 @@ void replay_print_workload(const struct replay_session *s)
             "; time is that of threads as fast as they can, memory that of threads as close as recorded");
     printf("\n");
     print_preexisting(s, f);
-    // In small workloads the blocks that are big decide nothing.
+    // Big blocks with less than a tenth of the live bytes hardly change the memory.
     if (s->settings.touch != RESULTS_TOUCH_PAGE || f->big_bytes < f->peak_live_bytes / 10)
         return;
     if (!f->big_known_bytes)
@@ -106,7 +106,7 @@ static const char *const group_names[FIGURE_GROUPS] = {
     [FIGURE_DECODER] = "decoder",   [FIGURE_DEPENDENCIES] = "dependencies",
 };
 
-// "memory       peak RSS 12 MiB, …", without a newline.
+// Prints "memory       peak RSS 12 MiB, …" without a newline.
 static void print_group(const struct replay_result *r, enum figure_group group)
 {
     char text[32];
@@ -141,13 +141,14 @@ static void print_counters(const struct replay_result *r)
     printf("\n");
 }
 
-// From this share of stalls on the decoder limits the replay.
+// The decoder limits a replay if at least 5 % of the time are stalls.
 static const char *limit_text(double stall_share)
 {
     return stall_share >= 0.05 ? ": decoding limited the replay; give more --memory" : "";
 }
 
-// By so much more is live in the replay only if threads run ahead: what was counted late is less.
+// A higher peak in the replay is reported from this excess on. Only threads that run ahead cause
+// more; differences in sampling are smaller.
 #define PEAK_LIVE_TOLERANCE 0.5
 
 static void print_fidelity_live(const struct fidelity_live *l)
@@ -169,7 +170,7 @@ static void print_fidelity_live(const struct fidelity_live *l)
             "", l->peak_ratio);
 }
 
-// Before what may not be relied on, and in the heads of its columns.
+// Marks figures that may not be relied on, and the heads of their columns.
 #define FAR_MARK "! "
 
 static const char *far_text(const struct fidelity *f)
@@ -198,7 +199,7 @@ static void print_fidelity_memory(const struct fidelity *f)
         printf("; it includes the program's own mappings and stacks (record --maps)\n");
 }
 
-// Malloc's share of the program's CPU time.
+// Prints malloc's share of the program's CPU time.
 static void print_program(const struct replay_session *s)
 {
     const struct program_time p = program_time(s);
@@ -232,7 +233,8 @@ static void print_fidelity(const struct replay_session *s, const struct replay_r
     print_program(s);
 }
 
-// Of the allocator that the workload was recorded on, or else of the first one.
+// Returns the fidelity of the allocator on which the workload was recorded, or else of the first
+// one.
 static struct fidelity recorded_fidelity(const struct replay_session *s, size_t *row)
 {
     for (*row = 0; *row < s->n_results; (*row)++) {
@@ -255,7 +257,7 @@ static void print_fidelity_line(const struct fidelity *f, const char *allocator)
                f->is_far ? "; the memory of the other rows may be off as much" : "");
 }
 
-// A column of the table of statistics; those that the allocator does not report are left out.
+// A column of the table of statistics. Columns that the allocator does not report are omitted.
 struct stats_column {
     const char *label;
     size_t at;
@@ -268,7 +270,7 @@ static uint64_t stats_value(const struct results_stats *s, const struct stats_co
     return value;
 }
 
-// Where the unused bytes of the last row are.
+// Prints which bins of the last row have unused bytes.
 static void print_bins(const struct results_stats *s)
 {
     char size[32], unused[32];
@@ -393,7 +395,7 @@ void replay_print_verified(const struct replay_result *r)
         printf("%s refused %s\n", cli_text(r->allocator.name), refused);
 }
 
-// The kind of allocation with the most calls: the table shows its tail latency.
+// Returns the kind of allocation with the most calls; the table shows its tail latency.
 static unsigned main_kind(const struct plan_facts *facts)
 {
     unsigned best = HT_MALLOC;
@@ -420,7 +422,7 @@ static char *ratio_text(char text[64], const struct measure_ratio *r, bool is_fi
 
 enum { NAME_BYTES = 64, LEAST_NAME_WIDTH = 16 };
 
-// "glibc", or "glibc,MALLOC_ARENA_MAX=2".
+// Writes "glibc" or "glibc,MALLOC_ARENA_MAX=2".
 static void row_name(const struct allocator *a, char text[NAME_BYTES])
 {
     size_t n = printable_copy(text, NAME_BYTES, a->name, strlen(a->name));
@@ -430,7 +432,8 @@ static void row_name(const struct allocator *a, char text[NAME_BYTES])
     }
 }
 
-// What each allocator would make of the program, if it did all else as before.
+// Prints the predicted CPU time of the program with each allocator, if all other code took the same
+// time.
 static void print_program_ratios(const struct replay_session *s)
 {
     const struct program_time p = program_time(s);
@@ -478,8 +481,9 @@ static int column_width(const struct figure_info *info, bool is_marked)
     return width > FIGURE_WIDTH ? (int)width : FIGURE_WIDTH;
 }
 
-// The columns of a table that fit into the terminal's width: figures from `first` up to `end`; FIGURES is the latency of
-// the most frequent call. The name of an allocator that leaves no room for the widest column has a line of its own.
+// Columns of a table that fit into the width of the terminal: figures [first, end). FIGURES is the
+// latency of the most frequent call. If a name leaves no room for the widest column, it has its own
+// line.
 struct band {
     size_t first, end;
     int name_width;
@@ -496,7 +500,7 @@ static void band_init(struct band *b, const struct replay_session *s, bool is_ma
         b->name_width = LEAST_NAME_WIDTH;
 }
 
-// Is there another band?
+// Advances to the next band. Returns false after the last one.
 static bool band_next(struct band *b)
 {
     unsigned columns = wrap_columns();
@@ -571,7 +575,7 @@ static void print_row(const struct replay_session *s, size_t row, const struct b
     printf("\n");
 }
 
-// The highest share of stalls of all allocators.
+// Prints the highest share of stalls of all allocators.
 static void print_stalls(const struct replay_session *s)
 {
     double max = 0;
@@ -620,7 +624,9 @@ static const struct {
     const char *label;
     enum figure_unit unit;
     size_t
-        replayed; // the figure of the replay that predicts it; FIGURES: none, since a replay has only the calls
+        // figure of the replay that predicts it; FIGURES: not predicted, because a replay has only
+        // the calls
+        replayed;
 } real_figures[REAL_FIGURES] = {
     [REAL_WALL] = {"wall time", FIGURE_NS, FIGURES},
     [REAL_CPU] = {"CPU time", FIGURE_NS, FIGURE_cpu_ns},
@@ -649,7 +655,7 @@ static const char *difference_text(char text[64], enum figure_unit unit, double 
     return text;
 }
 
-// Less than a hundredth is no difference, whatever the interval: few runs have a narrow one by chance.
+// Less than 1 % counts as no difference, because few runs can have a narrow interval by chance.
 static const char *verdict_of(const struct measure_ratio *ratio, double real, double replayed)
 {
     if ((measure_has_interval(ratio) && measure_is_same(ratio)) || fabs(ratio->ratio - 1) < 0.01)
@@ -657,7 +663,7 @@ static const char *verdict_of(const struct measure_ratio *ratio, double real, do
     return (real < 0) == (replayed < 0) ? "predicted" : "NOT predicted";
 }
 
-// What the allocator changes, really and in the replay.
+// Compares the change from the first allocator in the program and in the replay.
 static void print_prediction(const struct replay_session *s, const struct replay_result *r)
 {
     const struct replay_result *first = s->results;

@@ -1,4 +1,4 @@
-// What the resident memory of a process is made up of, as text.
+// Text about the composition of a process's resident memory.
 #ifndef HEAPTAPE_PRINT_RSS_H
 #define HEAPTAPE_PRINT_RSS_H
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// A program chooses its name itself, and a file what it says.
+// Programs choose their names and files may be forged, so only printable characters are written.
 static void put_text(FILE *to, const char *text)
 {
     printable_print(to, text, strlen(text));

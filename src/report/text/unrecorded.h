@@ -1,13 +1,15 @@
-// The processes that were not recorded, in words.
+// Text about processes that were not recorded.
 #ifndef HEAPTAPE_PRINT_UNRECORDED_H
 #define HEAPTAPE_PRINT_UNRECORDED_H
 
 #include "trace/trace.h"
 
-// "process 12 (sh) was not recorded: …": a line without its end, which the caller frees. NULL when out of memory.
+// Returns the line "process 12 (sh) was not recorded: …" without a newline, or NULL when out of
+// memory. The caller frees it.
 char *unrecorded_line(const struct trace_missed *m);
 
-// What the list leaves out. NULL: nothing, or nothing is known of it. The text is static.
+// Returns a static text about processes that the list may miss, or NULL if it is complete or its
+// completeness is unknown.
 const char *unrecorded_limits(const struct trace_unrecorded *u);
 
 #endif

@@ -8,13 +8,14 @@
 
 enum {
     MOST_PROCESSES = 3,
-    PROGRAM_BYTES = 4 * 72, // of the command line, which some programs overwrite as one text
+    PROGRAM_BYTES =
+        4 * 72, // length of the name; some programs overwrite their arguments with one text
     CHUNK_EXTRA_BYTES =
-        16, // what a block takes of glibc's malloc besides what was requested: 8 to 24, and 32 at least
+        16, // overhead of a block in glibc's malloc: 8 to 24 bytes, with a minimum chunk of 32
     MAX_NOTED_BYTES = 256 << 20, // larger traces are not read again
 };
 
-// What a process had, and how much of it lay in recorded blocks.
+// Memory of a process, and how much of it was in recorded blocks.
 struct unseen {
     const struct trace_process *process;
     uint64_t had, recorded;
@@ -25,7 +26,7 @@ static uint64_t missing(const struct unseen *u)
     return u->had > u->recorded ? u->had - u->recorded : 0;
 }
 
-// False: the process called nothing past the recorder, or nothing is known of its memory.
+// Returns false if all calls of the process were recorded or its memory is unknown.
 static bool find_unseen(struct unseen *u, const struct trace_process *p, const struct peak *peak)
 {
     *u = (struct unseen){p, 0, 0};
@@ -39,7 +40,7 @@ static bool find_unseen(struct unseen *u, const struct trace_process *p, const s
     return u->had != 0;
 }
 
-// Keeps those that miss most, in order.
+// Inserts `u` into the list of processes with the most unrecorded memory, in descending order.
 static void keep(struct unseen *most, const struct unseen *u)
 {
     for (unsigned i = 0; i < MOST_PROCESSES; i++) {

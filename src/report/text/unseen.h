@@ -1,8 +1,8 @@
-// How much memory of the processes whose calls were not all recorded the recording does not explain.
+// Notes about memory of processes whose calls were not all recorded.
 #ifndef HEAPTAPE_PRINT_UNSEEN_H
 #define HEAPTAPE_PRINT_UNSEEN_H
 
-// Notes for the trace that was recorded to `path`, which is read again; nothing where it is no regular file.
+// Reads the trace at `path` again, if it is a regular file, and prints its notes.
 void unseen_note(const char *path);
 
 #endif

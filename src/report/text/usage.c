@@ -217,7 +217,7 @@ static void print_threads(const struct usage *u)
         printf("%8s %zu more threads (--json prints up to 64)\n", "...", n - TOP_THREADS);
 }
 
-// The live level as a row of small bars, a character for some bins.
+// Prints the live bytes over the run as a row of bars; each character covers some bins.
 static void print_level(const struct usage *u)
 {
     const struct timeline *t = &u->by_event;

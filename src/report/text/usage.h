@@ -1,10 +1,10 @@
-// The part of the text of `stat` behind the totals.
+// The sections of the text of `stat` that follow the totals.
 #ifndef HEAPTAPE_PRINT_USAGE_H
 #define HEAPTAPE_PRINT_USAGE_H
 
 #include "analysis/file_stat.h"
 
-// Prints nothing when only the totals were counted.
+// Prints nothing if only the totals were counted.
 void usage_print(const struct file_stat *s);
 
 #endif

@@ -1,17 +1,18 @@
-// How a command shows what a library works on: a line of progress and notes, on stderr.
+// Progress and notes of libraries on standard error.
 #ifndef HEAPTAPE_PRINT_WATCH_H
 #define HEAPTAPE_PRINT_WATCH_H
 
 #include "convert/process.h"
 
-// Progress of `what` ("import"), and notes. Static; the progress is that of the last call.
+// Starts the progress line of `what` ("import"). Returns a static watch with this line and notes.
 const struct convert_watch *watch_begin(const char *what);
 const struct convert_watch *watch_conversion(void);
 
-// Notes without progress.
+// Returns a static watch with notes and without progress.
 const struct convert_watch *watch_notes(void);
 
-// The process's program, for a message: as its command line names it, printable. Returns `text`.
+// Writes the name of a process's program into `text` and returns it: its first argument, or else
+// its executable. The name is printable.
 const char *watch_program(const struct trace_process *p, char *text, size_t room);
 
 #endif
