@@ -41,7 +41,7 @@ static void forget(struct follow *f)
     *f = (struct follow){.in = f->in};
 }
 
-// At the first frame.
+// Opens the reader when the file has its first frame.
 static int begin(struct follow *f, struct err *e)
 {
     int rc = trace_reader_open(&f->reader, &f->in, e);
@@ -107,7 +107,8 @@ static int take(struct follow *f, const struct trace_item *item)
     return rc < 0 ? rc : walk_feed(f->walk, item);
 }
 
-// The kernel grants a read lease only if nobody has; who opens the file meanwhile breaks it.
+// The kernel grants a read lease only if no process has the file open for writing. A process that
+// opens the file in the meantime breaks the lease.
 bool follow_is_written(const struct follow *f)
 {
     const struct input *in = &f->in;
@@ -117,7 +118,8 @@ bool follow_is_written(const struct follow *f)
     return false;
 }
 
-// Everything in the file has been read. What waits for a later batch is counted when none has come since the last time.
+// Called when the whole file has been read. If no batch came since the last call, counts the calls
+// that wait for a later batch.
 static int reach_end(struct follow *f, bool nothing_new)
 {
     bool over = f->reader.saw_end || (nothing_new && !follow_is_written(f));
@@ -130,7 +132,8 @@ static int reach_end(struct follow *f, bool nothing_new)
     return walk_settle(f->walk);
 }
 
-// The recording was reset (heaptape ctl): 1 when there is a first frame again.
+// Starts again after the recording was reset (heaptape ctl). Returns 1 if there is a first frame, 0
+// if not yet, or a negative errno.
 static int begin_anew(struct follow *f, uint64_t size_bytes, struct err *e)
 {
     forget(f);
@@ -150,7 +153,7 @@ static int read_frames(struct follow *f, uint64_t until_ns, struct err *e)
         uint64_t at = f->in.offset;
         int rc = trace_next(&f->reader, &item, e);
         if (rc == 0 || rc == -ENODATA) {
-            // Of the last frame a part may be written.
+            // The last frame may be incomplete: read it again next time.
             rc = input_seek(&f->in, at, e);
             return rc < 0 ? rc : reach_end(f, nothing_new);
         }

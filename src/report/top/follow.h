@@ -1,5 +1,5 @@
-// Reads a trace that a recorder is still writing, frame by frame, and counts what is live in each process; or an aggregate,
-// each time that it is rewritten.
+// Follows a trace while it is recorded, frame by frame, or an aggregate each time it is rewritten,
+// and counts what is live in each process.
 #ifndef HEAPTAPE_TOP_FOLLOW_H
 #define HEAPTAPE_TOP_FOLLOW_H
 
@@ -8,41 +8,42 @@
 #include "trace/reader.h"
 
 enum follow_state {
-    FOLLOW_READING, // there is more in the file
-    FOLLOW_WAITING, // all that is written has been read
+    FOLLOW_READING, // the file has more data
+    FOLLOW_WAITING, // all data has been read
     FOLLOW_ENDED,   // the recording has ended
-    FOLLOW_CUT_OFF, // it has not, but nobody writes the file any more
+    FOLLOW_CUT_OFF, // no END frame, but no process has the file open for writing
 };
 
 struct follow {
     struct input in;
     struct trace_reader reader;
-    struct walk *walk; // NULL: the file has no first frame yet
+    struct walk *walk; // NULL until the file has its first frame
     struct walk_options how;
     enum follow_state state;
     bool settled;
-    uint64_t stamp;      // up to which the recording is read: of the last watermark, or of the end
-    struct live **lives; // by number of the process
+    uint64_t stamp;      // end of the range that has been read: the last watermark, or the end
+    struct live **lives; // by process number
     size_t n_lives, capacity;
-    // Of an aggregate:
-    const char *path;        // NULL: it is a trace
-    struct file_stat counts; // as read last, on which the lives stand
+    // Only for an aggregate:
+    const char *path;        // NULL for a trace
+    struct file_stat counts; // result of the last reading; `lives` refers to it
     uint64_t read_ino, read_ns;
-    double interval_s; // of which the rates are; 0: of the whole recording
+    double interval_s; // interval of the rates; 0: the whole recording
 };
 
-// Opens the trace or aggregate at `path`, which must outlive *f. 0 or a negative errno with the text set; *f can be closed in either case.
+// Opens the trace or aggregate at `path`, which must outlive *f. Returns 0, or a negative errno
+// with the text set; *f can be closed in either case.
 int follow_open(struct follow *f, const char *path, struct err *e);
 void follow_close(struct follow *f);
 
-// Reads what is there until `until_ns` on the monotonic clock, and sets the state. A recording that was reset begins anew. 0
-// or a negative errno with the text set.
+// Reads new data until `until_ns` on the monotonic clock and sets the state. If the recording was
+// reset, starts again. Returns 0, or a negative errno with the text set.
 int follow_read(struct follow *f, uint64_t until_ns, struct err *e);
 
-// Has anybody the file open for writing? True where that cannot be found out.
+// Whether a process has the file open for writing; true if unknown.
 bool follow_is_written(const struct follow *f);
 
-// Since the start of the recording, up to where it is read.
+// Returns the time from the start of the recording to the end of what has been read.
 uint64_t follow_time_ns(const struct follow *f);
 
 #endif

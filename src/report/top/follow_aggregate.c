@@ -31,7 +31,7 @@ static void set_total(struct live *l, const struct workload_summary *s)
     l->peak_bytes = (double)s->peak_live_bytes;
 }
 
-// The call sites of the process that the file has them of, which become those of *l.
+// Moves the call sites to *l, whose process is the one for which the file has call sites.
 static int move_sites(struct live *l, struct file_stat *s)
 {
     struct live_rows *rows = &l->rows[LIVE_SITES];
@@ -47,7 +47,7 @@ static int move_sites(struct live *l, struct file_stat *s)
     return 0;
 }
 
-// What the rows were at the last reading. A site keeps its number.
+// Sets the values of the last reading. Sites keep their numbers.
 static void set_cuts(struct live *l, const struct live *before)
 {
     struct live_rows *rows = &l->rows[LIVE_SITES];
@@ -74,7 +74,8 @@ static void release(struct live **lives, size_t n)
     free(lives);
 }
 
-// The processes of `counts`, with what the ones before were.
+// Creates the lives of the processes in `counts`, with the values of their predecessors as cuts.
+// Returns NULL when out of memory.
 static struct live **make_lives(const struct follow *f, struct file_stat *counts, double seconds)
 {
     struct live **lives = calloc(counts->n_processes + 1, sizeof(struct live *));

@@ -52,7 +52,8 @@ void live_end(struct live *l)
     l->running = 0;
 }
 
-// The index of a thread by its number in the trace, and its row. False when out of memory.
+// Finds or adds the thread and its row by its number in the trace. Returns false when out of
+// memory.
 static bool find_thread(struct live *l, const struct walk_call *c, uint32_t *index)
 {
     if (l->n_threads && l->last_number == c->thread) {
@@ -75,7 +76,8 @@ static bool find_thread(struct live *l, const struct walk_call *c, uint32_t *ind
     return true;
 }
 
-// The number of the call's site; 0: none is recorded. False when out of memory.
+// Finds or adds the call site and its row; *site is 0 if no site was recorded. Returns false when
+// out of memory.
 static bool find_site(struct live *l, const struct event *ev, uint32_t *site)
 {
     uint64_t id = ev->notes[HT_NOTE_SITE];
@@ -102,7 +104,7 @@ static void change_row(struct live_row *r, enum change what, double blocks, doub
     r->now[LIVE_FREES] += what == WENT ? blocks : what == CAME_BACK ? -blocks : 0;
 }
 
-// Where stacks are sampled, a block that has one stands for several of its call site.
+// If stacks are sampled, a block with a stack represents several blocks of its call site.
 static void change_site(struct live *l, enum change what, const struct live_block *b)
 {
     struct estimate e = {0};
@@ -124,7 +126,7 @@ static void change(struct live *l, enum change what, const struct live_block *b)
         l->peak_bytes = l->total.now[LIVE_BYTES];
 }
 
-// The block at an address, `at` in the map.
+// Removes a block. `at` is its value in the map of addresses.
 static void remove_block(struct live *l, uint64_t address, uint64_t at)
 {
     struct live_block *b = &l->blocks[at - 1];
@@ -134,7 +136,7 @@ static void remove_block(struct live *l, uint64_t address, uint64_t at)
     map_remove(&l->addresses, address);
 }
 
-// No block is known at the address.
+// Adds a block at an address without a known block.
 static int add_block(struct live *l, enum change what, uint64_t address, const struct live_block *b)
 {
     struct live_rows *sizes = &l->rows[LIVE_SIZES];
@@ -159,7 +161,8 @@ static int allocate(struct live *l, const struct event *ev, uint32_t thread)
     uint64_t at = map_get(&l->addresses, ev->result);
     if (!find_site(l, ev, &b.site))
         return -ENOMEM;
-    // The free of that block has a later stamp although it was first.
+    // The timestamp of the previous block's free is later than this one, although the free happened
+    // first.
     if (at) {
         remove_block(l, ev->result, at);
         b.owed_until = ev->stamp + l->skid;

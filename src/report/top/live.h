@@ -1,7 +1,9 @@
-// What of a process's blocks is live now, and what it allocates, by call site, size and thread. Calls are counted one by one
-// as they were recorded, in memory that depends on live blocks, call sites and threads alone.
+// Live blocks and allocations of a process, by call site, size and thread. Calls are counted in the
+// order in which they were recorded; the memory depends only on the number of live blocks, call
+// sites and threads.
 //
-// Timestamps decide the order of calls: the few that contradict each other (docs/design/convert.md) are not sorted out.
+// Timestamps decide the order. The few that contradict each other (docs/design/convert.md) are not
+// resolved.
 #ifndef HEAPTAPE_TOP_LIVE_H
 #define HEAPTAPE_TOP_LIVE_H
 
@@ -12,13 +14,13 @@
 
 enum live_by { LIVE_SITES, LIVE_SIZES, LIVE_THREADS, LIVE_VIEWS };
 
-// Figures of a row: live bytes and blocks, and what has come and gone since the start.
+// Figures of a row: live bytes and blocks, and totals since the start.
 enum live_figure { LIVE_BYTES, LIVE_BLOCKS, LIVE_ALLOCS, LIVE_ALLOCATED, LIVE_FREES, LIVE_FIGURES };
 
 struct live_row {
     double now[LIVE_FIGURES];
-    double cut[LIVE_FIGURES];   // what it was at the last cut, and
-    double per_s[LIVE_FIGURES]; // by how much it changed each second between the last two
+    double cut[LIVE_FIGURES];   // at the last cut
+    double per_s[LIVE_FIGURES]; // change per second between the last two cuts
 };
 
 struct live_rows {
@@ -29,24 +31,26 @@ struct live_rows {
 struct live_block {
     uint64_t size;
     uint64_t
-        owed_until; // up to this stamp a free of the address means the block that was there before; 0: none was
+        // a free of the address up to this stamp belongs to the previous block; 0: there was no
+        // previous block
+        owed_until;
     uint32_t site, thread;
 };
 
 struct live_site {
     uint64_t id; // in the trace
-    char *name;  // NULL: not looked up
+    char *name;  // NULL: not looked up yet
     bool known;
-    uint32_t looked_up; // live.names_known then
+    uint32_t looked_up; // value of live.names_known at the last lookup
 };
 
 enum { LIVE_NAME_BYTES = 16 };
 
 struct live_thread {
     uint32_t tid;
-    char name[LIVE_NAME_BYTES]; // as recorded, not printable; "": not recorded yet
+    char name[LIVE_NAME_BYTES]; // as recorded, unfiltered; "": not recorded yet
     bool ended;
-    // Between the halves of a realloc: the block, if it was known.
+    // Between the two halves of a realloc: the block, if it is known.
     bool resizes, resizes_known;
     uint64_t resized;
     struct live_block resized_block;
@@ -54,48 +58,48 @@ struct live_thread {
 
 struct live {
     const struct trace_process *process; // borrowed
-    uint64_t sample_bytes;               // of call sites, 0: all are recorded
-    uint64_t skid; // the most by which a timestamp is assumed to be early, in stamps
+    uint64_t sample_bytes;               // of call sites; 0: all stacks are recorded
+    uint64_t skid;                       // largest assumed error of a timestamp, in stamps
     struct live_row total;
     double peak_bytes;
-    uint64_t rss_bytes; // as sampled last, 0: never
-    struct live_rows
-        rows[LIVE_VIEWS]; // by number of the site; by usage_size_class; by thread in `threads`
+    uint64_t rss_bytes;                // last sample; 0: no sample
+    struct live_rows rows[LIVE_VIEWS]; // by site number; by usage_size_class; by index in `threads`
     struct live_thread *threads;
     size_t n_threads, threads_capacity, running;
-    // Inside.
-    struct map thread_numbers; // of the trace + 1 → index + 1
+    // Private.
+    struct map thread_numbers; // number in the trace + 1 → index + 1
     uint32_t last_number, last_thread;
-    struct map addresses; // → index in blocks + 1
+    struct map addresses; // address → index in blocks + 1
     struct live_block *blocks;
     size_t n_blocks, blocks_capacity;
-    uint64_t free_block; // + 1; the next one is in `size`
+    uint64_t free_block; // index + 1 of the first free block; its `size` holds the next one
     struct site_table sites;
-    struct live_site *names; // by number of the site
+    struct live_site *names; // by site number
     size_t n_names, names_capacity;
     struct symbols *symbols;
     size_t symbols_modules;
-    uint32_t names_known; // grows when there is more to look up names in
+    uint32_t names_known; // increases when new names have arrived
 };
 
-// NULL when out of memory. `p` is borrowed.
+// Returns NULL when out of memory. `p` is borrowed.
 struct live *live_new(const struct trace_session *s, const struct trace_process *p);
 void live_free(struct live *l);
 
-// A call of the process, as walk_options.call with halves. 0 or -ENOMEM.
+// Counts a call of the process, as walk_options.call with halves. Returns 0 or -ENOMEM.
 int live_call(struct live *l, const struct walk_call *c);
 
-// Adds names of code, the payload of a NAMES frame. 0, -EBADMSG, -ENOMEM.
+// Adds the function names in the payload of a NAMES frame. Returns 0, -EBADMSG or -ENOMEM.
 int live_names(struct live *l, const uint8_t *at, size_t n);
 
-// Nothing more comes of the process: forgets where its blocks are, not what they add up to.
+// Frees the addresses of the blocks after the last call of the process. The totals stay.
 void live_end(struct live *l);
 
-// Begins a new interval and sets the rates: those of the last one, which took so many seconds, or, if `whole`, of all that has
-// been counted. Of 0 seconds there are none.
+// Ends an interval of `seconds` and sets the rates: over this interval, or over the whole count if
+// `whole`. The rates are 0 if `seconds` is 0.
 void live_cut(struct live *l, double seconds, bool whole);
 
-// Name of a call site, printable: where in the source, and the function. Borrowed until the process is freed.
+// Returns the printable name of a call site: its place in the source and its function. Borrowed
+// until live_free.
 const char *live_site_name(struct live *l, size_t site);
 
 #endif

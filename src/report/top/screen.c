@@ -15,7 +15,7 @@ struct live *screen_process(const struct screen *s, const struct follow *f)
     struct live *best = NULL;
     for (size_t i = 0; i < f->n_lives; i++) {
         struct live *l = f->lives[i];
-        // Of the images of a process, the last one.
+        // Of several images of a process, prefer the last one.
         bool better =
             s->pid ? l->process->pid == s->pid : !best || l->peak_bytes > best->peak_bytes;
         best = better ? l : best;
@@ -36,7 +36,7 @@ void screen_next_process(struct screen *s, const struct follow *f)
     }
 }
 
-// Writes a line, cut to the width. It holds no escape sequences.
+// Writes a line, cut to the width. The text contains no escape sequences.
 static void put_line(const struct screen *s, bool terminal, FILE *to, const char *text)
 {
     size_t n = strlen(text), at = 0;
@@ -74,7 +74,7 @@ static char *count(char text[32], double n)
     return human_count(text, rounded(n));
 }
 
-// "+1.2 MiB", "-340 B", "0 B".
+// Formats "+1.2 MiB", "-340 B" or "0 B".
 static char *growth(char text[33], double n)
 {
     char size[32];
@@ -83,7 +83,8 @@ static char *growth(char text[33], double n)
     return text;
 }
 
-// RSS of a process that runs here: the recording has that of a while ago. 0: it does not.
+// Returns the current RSS if the process runs on this host, because the last sample is older; 0 if
+// it does not run here.
 static uint64_t rss_now(const struct trace_process *p)
 {
     char path[64], exe[4096];
@@ -131,7 +132,7 @@ static void put_head(const struct screen *s, const struct follow *f, const struc
         grows[33], over[64];
     uint64_t resident = rss_now(l->process);
     resident = resident ? resident : l->rss_bytes;
-    bool counted = !f->path; // an aggregate does not say which threads have ended
+    bool counted = !f->path; // an aggregate does not record which threads have exited
     put(s, terminal, to, "live %s in %s, peak %s; RSS %s%s%s",
         bytes(live, l->total.now[LIVE_BYTES]),
         human_plural(blocks, rounded(l->total.now[LIVE_BLOCKS]), "block", "blocks"),
@@ -146,7 +147,7 @@ static void put_head(const struct screen *s, const struct follow *f, const struc
         put(s, terminal, to, "one of %zu processes (p: the next)", f->n_lives);
 }
 
-// Which row the table has at a line.
+// A line of the table and its sort key.
 struct screen_line {
     double key;
     size_t row;
@@ -168,14 +169,15 @@ static double key_of(const struct live_row *r, enum screen_sort sort)
     return keys[sort];
 }
 
-// Is the row one of its kind? Stacks may not be recorded, and of sampled ones most calls have none.
+// Whether a row belongs into the table. Row 0 holds calls without a stack: most calls, if stacks
+// are sampled.
 static bool is_shown(const struct screen *s, const struct live *l, size_t row)
 {
     return l->rows[s->by].items[row].now[LIVE_ALLOCS] > 0 &&
            !(s->by == LIVE_SITES && row == 0 && l->sample_bytes);
 }
 
-// The lines of the table, sorted; for the caller to free. NULL when out of memory.
+// Returns the sorted lines of the table, or NULL when out of memory. The caller frees them.
 static struct screen_line *find_lines(const struct screen *s, const struct live *l, size_t *n)
 {
     const struct live_rows *rows = &l->rows[s->by];
@@ -190,7 +192,7 @@ static struct screen_line *find_lines(const struct screen *s, const struct live 
     return lines;
 }
 
-// As in /proc for a thread whose name the recording does not have yet.
+// Reads the name of a running thread from /proc if the recording does not have it yet.
 static void read_thread_name(const struct live *l, const struct live_thread *t,
                              char name[LIVE_NAME_BYTES])
 {
@@ -241,7 +243,7 @@ static void put_row(const struct screen *s, struct live *l, size_t row, bool ter
         row_name(s, l, row, name));
 }
 
-// The column that the table is sorted by is marked.
+// Marks the column by which the table is sorted.
 static void put_columns(const struct screen *s, bool terminal, FILE *to)
 {
     static const char *const heads[SCREEN_SORTS] = {"live", "blocks", "growth/s", "allocs/s",

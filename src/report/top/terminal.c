@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// The alternate screen without a cursor and without wrapping; and back.
+// Enter and leave the alternate screen, without cursor and line wrapping.
 static const char enter[] = "\033[?1049h\033[?25l\033[?7l\033[H\033[2J",
                   leave[] = "\033[0m\033[?7h\033[?25h\033[?1049l";
 static const int ending[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP, SIGPIPE,
@@ -34,7 +34,7 @@ static void put(const char *text, size_t n)
     }
 }
 
-// Only calls that a signal handler may make, as terminal_end.
+// Like terminal_end, calls only functions that are safe in a signal handler.
 static void set(void)
 {
     struct termios t = before;
@@ -57,7 +57,7 @@ void terminal_end(void)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
 }
 
-// The default action, which the handler has taken the place of (SA_RESETHAND), follows when it returns.
+// SA_RESETHAND has restored the default action, which follows when the handler returns.
 static void end_by(int signal)
 {
     terminal_end();
@@ -70,7 +70,8 @@ static void stop(int signal)
     (void)signal;
     terminal_end();
     raise(SIGSTOP);
-    // Continued: in the background the terminal is not ours, and setting it stops the program again.
+    // After SIGCONT in the background the terminal belongs to another job; setting it stops this
+    // program again.
     set();
     resized = 1;
     errno = error;
@@ -90,7 +91,7 @@ void terminal_begin(void)
     atexit(terminal_end);
     for (unsigned i = 0; i < N_ENDING; i++) {
         struct sigaction old;
-        // What the parent ignores (nohup) stays ignored.
+        // Signals that the parent ignores (nohup) stay ignored.
         if (sigaction(ending[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(ending[i], &ends, NULL);
     }
@@ -99,12 +100,12 @@ void terminal_begin(void)
     set();
 }
 
-// What was typed and is not taken yet.
+// Input that has not been returned as keys yet.
 static char typed[64];
 static size_t n_typed;
 
-// The next key of what was typed: of escape sequences "\033[A" to "\033[D", and "\033O…" of terminals in application mode; at
-// any other the rest is dropped.
+// Removes the next key from the input. Known escape sequences are "\033[A" to "\033[D", and
+// "\033O…" of terminals in application mode; others are dropped with the rest of the input.
 static int take_key(void)
 {
     static const int arrows[] = {TERMINAL_UP, TERMINAL_DOWN, TERMINAL_RIGHT, TERMINAL_LEFT};
@@ -131,7 +132,7 @@ int terminal_key(uint64_t until_ns)
         uint64_t now = clock_monotonic_ns(), left = until_ns > now ? until_ns - now : 0;
         struct timespec wait = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
         struct pollfd of = {.fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN};
-        // A signal that comes between the look at the flag and the wait ends the wait.
+        // Signals are blocked between the test of the flag and ppoll, so that none is missed.
         sigfillset(&all);
         sigprocmask(SIG_SETMASK, &all, &mask);
         int ready = resized ? -1 : ppoll(&of, 1, &wait, &mask);
@@ -144,7 +145,7 @@ int terminal_key(uint64_t until_ns)
             return TERMINAL_NONE;
         ssize_t n = ready > 0 ? read(STDIN_FILENO, typed, sizeof typed) : 0;
         n_typed = n > 0 ? (size_t)n : 0;
-        // The terminal is gone: there are no keys any more.
+        // The terminal is closed.
         if (ready > 0 && n <= 0)
             has_keys = false;
     }

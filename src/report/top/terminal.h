@@ -1,4 +1,4 @@
-// The terminal while `top` has it: keys without Enter, and a screen that is put back at every exit.
+// The terminal in raw mode with an alternate screen, which is restored at every exit.
 #ifndef HEAPTAPE_TOP_TERMINAL_H
 #define HEAPTAPE_TOP_TERMINAL_H
 
@@ -14,16 +14,17 @@ enum terminal_key {
     TERMINAL_RESIZED
 };
 
-// From now on, until terminal_end or the end of the program: a signal that ends it does so as it would have, once the
-// terminal is as it was. Standard output is a terminal; without a terminal on standard input there are no keys.
+// Sets up the terminal until terminal_end or the end of the program. Standard output must be a
+// terminal; if standard input is not, there are no keys. A signal that terminates the program
+// restores the terminal first and then has its usual effect.
 void terminal_begin(void);
 void terminal_end(void);
 
-// Waits for a key: its character or an enum terminal_key. TERMINAL_NONE when `until_ns` on the monotonic clock has come;
-// TERMINAL_RESIZED when the screen is to be drawn anew.
+// Waits for a key and returns its character or an enum terminal_key: TERMINAL_NONE at `until_ns` on
+// the monotonic clock, TERMINAL_RESIZED if the screen has to be drawn again.
 int terminal_key(uint64_t until_ns);
 
-// The size; 80 columns and 24 rows where the terminal does not know.
+// Returns the size, 80 columns and 24 rows if unknown.
 void terminal_size(unsigned *columns, unsigned *rows);
 
 #endif
