@@ -1,4 +1,4 @@
-// Charts that are tables: each row has its bar and its numbers, so that they can be read, printed and copied.
+// Charts as tables: each row has a bar and its numbers, which can be read, printed and copied.
 
 function bar(of, series) {
   const b = element('span.bar');
@@ -7,7 +7,7 @@ function bar(of, series) {
   return b;
 }
 
-// The heads of the rows and the cells beside their bars: columns is {name: title}.
+// Heads of rows, and the cells next to their bars. columns: {name: title}.
 function rowHead(r) {
   return element('th', {scope: 'row', 'data-column': 'label'}, r.label);
 }
@@ -20,8 +20,8 @@ function numberHeads(columns) {
   return Object.values(columns).map((title) => element('th.number', {scope: 'col'}, title));
 }
 
-// columns: {name: title}, rows: {label, values: [number], texts: [string], first: true where a new group begins}; a bar for each value, each column to its own
-// scale when `apart`.
+// columns: {name: title}. rows: {label, values: [number], texts: [string], first: true at the start
+// of a group}. Each value has a bar; if `apart` is set, each column has its own scale.
 function barTable(name, caption, columns, rows, apart) {
   const all = Math.max(...rows.flatMap((r) => r.values), 0);
   const max = Object.keys(columns).map((_, i) => (apart ? Math.max(...rows.map((r) => r.values[i]), 0) : all) || 1);
@@ -38,7 +38,8 @@ function at(e, left, width) {
   return e;
 }
 
-// first: the title of the labels. rows: {label, series, value, low, high, texts}: a bar, and the interval as a line across its end.
+// first: title of the labels. rows: {label, series, value, low, high, texts}. The interval is a
+// line across the end of the bar.
 function intervalTable(name, caption, first, columns, rows) {
   const max = Math.max(...rows.map((r) => Math.max(r.value, r.high || 0)), 0) || 1;
   const body = rows.map((r) => {
@@ -52,7 +53,7 @@ function intervalTable(name, caption, first, columns, rows) {
     element('th.track', {scope: 'col', 'aria-hidden': 'true'}, ''), numberHeads(columns)], body);
 }
 
-// rows: {label, series, marks: [value…], texts}: from the first to the last mark on a scale of powers of ten.
+// rows: {label, series, marks: [value…], texts}. A bar spans the marks on a logarithmic scale.
 function spreadTable(name, caption, first, columns, rows) {
   const values = rows.flatMap((r) => r.marks.filter((v) => v > 0));
   const low = Math.floor(Math.log10(Math.max(Math.min(...values, 10), 1)));

@@ -1,6 +1,7 @@
-// Elements are made here and nowhere else; text is only ever set as text, so that names in a file stay names.
+// All elements are created here. Text is only set as text, never as HTML, because names come from
+// the recorded file.
 
-// Children may be elements, text, numbers, arrays of these, or null.
+// Children are elements, texts, numbers, null, or arrays of them.
 function append(to, child) {
   if (Array.isArray(child)) {
     child.forEach((c) => append(to, c));
@@ -10,7 +11,8 @@ function append(to, child) {
   return to;
 }
 
-// element('p.note', {id: 'x', onclick: f}, children…): classes after the dots, attributes, listeners.
+// element('p.note', {id: 'x', onclick: f}, children…): classes follow the dots; attributes include
+// listeners.
 function element(what, attributes, ...children) {
   const [tag, ...classes] = what.split('.');
   const e = document.createElement(tag);
@@ -29,7 +31,7 @@ function element(what, attributes, ...children) {
 
 let figures = 0;
 
-// A figure with its title, and a note below it that explains how to read it.
+// A figure with a title and a note on how to read it.
 function figure(title, note, ...children) {
   figures++;
   const id = 'figure-' + figures;
@@ -39,7 +41,7 @@ function figure(title, note, ...children) {
 
 const sections = new Map();
 
-// Of several workloads each has its own.
+// Each of several workloads has its own section of a name.
 function section(name, title, ...children) {
   const n = (sections.get(name) || 0) + 1;
   sections.set(name, n);
@@ -47,19 +49,20 @@ function section(name, title, ...children) {
   return element('section', {id, 'aria-labelledby': id + '-title'}, element('h2', {id: id + '-title'}, title), children);
 }
 
-// A column of text; others are of numbers, which are right-aligned.
+// A column of text. Other columns hold numbers, which are right-aligned.
 function textColumn(title) {
   return {title, text: true};
 }
 
-// A table that can be found by its name, and scrolls by itself. Its cells have data-column.
+// A table with a name and its own scroll box. Cells have data-column.
 function tableOf(name, classes, caption, head, body) {
   return element('div.scroll', {tabindex: 0, role: 'region', 'aria-label': caption},
     element('table' + classes, {'data-table': name}, element('caption', null, caption),
       element('thead', null, element('tr', null, head)), element('tbody', null, body)));
 }
 
-// columns: {name: title or textColumn(title)}; each row is its cells in the same order, the first one its head.
+// columns: {name: title or textColumn(title)}. A row is an array of cells in the same order; the
+// first cell is its head.
 function table(name, caption, columns, rows) {
   const all = Object.entries(columns).map(([column, c]) => ({column, title: c.text ? c.title : c, number: c.text ? '' : '.number'}));
   return tableOf(name, '', caption, all.map((c) => element('th' + c.number, {scope: 'col'}, c.title)),
@@ -71,7 +74,7 @@ function details(summary, ...children) {
   return element('details', null, element('summary', null, summary), children);
 }
 
-// The colour of series `i`, as the style has it for light, dark or print.
+// The colour of series `i` in the current style (light, dark or print).
 function colour(i) {
   return getComputedStyle(document.documentElement).getPropertyValue('--s' + (i % 8)).trim();
 }

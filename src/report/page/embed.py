@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""embed.py OUT.c PAGE.html STYLE.css... SCRIPT.js...: the page with styles and scripts in place, as C arrays.
+"""embed.py OUT.c PAGE.html STYLE.css... SCRIPT.js...: writes the page with its styles and scripts as C arrays.
 
-PAGE.html has markers: @POLICY@ in a meta element, @STYLE@, @SCRIPTS@, and @DATA@, where it is cut in two. Each style and script
-becomes an element of its own; the policy allows exactly these, by their SHA-256. Files of heaptape's own are one script, so that
-they share their names; those outside the folder of PAGE.html are libraries and come first.
+PAGE.html has the markers @POLICY@ (in a meta element), @STYLE@, @SCRIPTS@ and @DATA@; @DATA@ splits the page into
+two arrays. Styles and libraries get one element each. Libraries are the scripts outside the folder of PAGE.html and
+come first. Heaptape's own scripts are joined into one element, because they share their names. The policy allows
+these elements only, by their SHA-256.
 """
 import base64
 import hashlib
@@ -37,7 +38,7 @@ def main():
     scripts = [f for f in files if f.endswith(".js")]
     own = [f for f in scripts if os.path.dirname(os.path.abspath(f)) == folder]
     texts = [read(f) for f in scripts if f not in own] + [own_script([read(f) for f in own])]
-    # A source map would be fetched.
+    # Browsers would fetch the source map.
     texts = ["\n".join(l for l in t.split("\n") if not l.startswith("//# sourceMappingURL")) for t in texts]
     for text in styles + texts:
         if "</script" in text.lower() or "</style" in text.lower():

@@ -1,13 +1,14 @@
 // Fragmentation: the live blocks that pin sparse pages.
 
-const MOST_GROUPS = 20; // of threads and of call sites that are shown
+const MOST_GROUPS = 20; // limit for threads and for call sites
 
 function rangeText(from, to, text) {
-  // What is as great as that has no limit.
+  // A limit of this size means no limit.
   return !isNumber(to) || to > 2 ** 62 ? `${text(from)} and more` : !from ? `up to ${text(to)}` : from === to ? text(to) : `${text(from)} to ${text(to)}`;
 }
 
-// Call sites are named if they are among the heaviest ones of the workload, and that is the one replayed.
+// Names a call site if it is among the heaviest ones of the workload. The workload must be the one
+// that was replayed.
 function siteName(workload, number) {
   const c = workload && workload.stat.call_sites;
   const site = c && [...c.at_peak, ...c.at_end].find((x) => x.site === number && x.frames.length);
@@ -27,7 +28,7 @@ function fragmentationRow(label, first, values) {
   return {label, first, values, texts: [bytesText(values[0]), bytesText(values[1]), countText(values[2])]};
 }
 
-// All blocks are in the groups of sizes; of threads and sites there can be more than are shown.
+// The size groups contain all blocks. Threads and call sites may be cut off.
 function fragmentationRows(h, workload) {
   const all = FRAGMENTATION_VALUES.map((key) => sum((h.by_size || []).map((r) => r[key])));
   return Object.entries(FRAGMENTATION_LABELS).flatMap(([by, label]) => {

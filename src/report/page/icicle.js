@@ -1,13 +1,15 @@
-// The stacks of call sites as an icicle: callers above, callees below, as wide as what they allocated or hold.
+// The stacks of call sites as an icicle: callers above, callees below. The width is the selected
+// weight.
 
-const LEAST_WIDTH = 0.0015; // of what is shown: narrower functions are left out
+const LEAST_WIDTH = 0.0015; // share of the visible width; narrower functions are omitted
 const FUNCTIONS_IN_TABLE = 30;
 
 function node(parent, frame) {
   return {parent, frame, children: new Map(), depth: parent ? parent.depth + 1 : 0, value: 0, self: 0};
 }
 
-// One child for each function, from whatever line it is called. Without libraries, a stack of nothing else keeps its outermost function.
+// A node has one child for each function, whatever the line of the call. If libraries are folded, a
+// stack with library frames only keeps its outermost function.
 function treeOf(sites, fold) {
   const root = node(null, {function: 'all', file: '', line: 0, module: '', library: false});
   const leaves = sites.map((site) => {
@@ -38,7 +40,7 @@ function setValues(tree, values) {
   });
 }
 
-// 0 to 4, the same for each function of a module.
+// A shade from 0 to 4, which is stable for each function.
 function shadeOf(frame) {
   let hash = 0;
   for (const c of frame.function) {
@@ -160,7 +162,7 @@ class Icicle {
       `${percentText(share(n.value, this.tree.root.value))}${n.self && n.self !== n.value ? `; itself ${unit(n.self)}` : ''}`;
   }
 
-  // The sum of what has a match in its stack.
+  // Sums the stacks that contain a match.
   find() {
     const total = (n) => (this.matches(n) ? n.value : sum([...n.children.values()].map(total)));
     const value = this.word ? total(this.tree.root) : 0;
@@ -173,7 +175,7 @@ class Icicle {
     this.rove(n, true);
   }
 
-  // One function can be reached by Tab; arrows go on from there.
+  // Tab reaches one function; the arrow keys move from there.
   rove(n, focus) {
     this.focus = n;
     this.items.forEach((i) => {
@@ -204,7 +206,7 @@ class Icicle {
     event.preventDefault();
   }
 
-  // Functions with all that they call; one that calls itself counts once.
+  // Lists functions with their callees. A recursive function counts once.
   asTable() {
     const unit = TEXT_OF[WEIGHTS[this.weight].unit];
     const totals = new Map();

@@ -1,14 +1,16 @@
-// Charts of lines over events or time, by dygraphs. All of a page share their axis, one crosshair and one selection: those of the
-// whole run shade it, the others zoom to it.
+// Line charts over events or time, drawn by dygraphs. All charts of a page share the axis, a
+// crosshair and a selection. Charts of the whole run shade the selection; the others zoom to it.
 
 const DASHES = [null, [7, 3], [2, 3], [9, 3, 2, 3], [12, 4], [4, 4], [9, 2, 2, 2, 2, 2], [1, 3]];
 const TABLE_ROWS = 24;
 const charts = [];
 
-// dygraphs' own legend sets style attributes, which the page's policy forbids; there is one of our own.
+// The legend of dygraphs sets style attributes, which the policy of the page forbids, so the page
+// has its own.
 Dygraph.PLUGINS = Dygraph.PLUGINS.filter((p) => p !== Dygraph.Plugins.Legend);
 
-// Series with points [x, y] of their own, as dygraphs' rows [x, y of each or null]; the last point at an x counts.
+// Merges series with their own points [x, y] into rows [x, y of each series or null]. Of several
+// points at one x the last one counts.
 function merge(series) {
   const rows = new Map();
   series.forEach((s, i) => s.points.forEach(([x, y]) => {
@@ -20,7 +22,7 @@ function merge(series) {
   return [...rows.entries()].sort((a, b) => a[0] - b[0]).map(([x, ys]) => [x, ...ys]);
 }
 
-// The value of a series at or before row `i`.
+// The value of a series at row `i`, or the last one before.
 function valueBefore(rows, i, column) {
   while (i >= 0 && rows[i][column] === null) {
     i--;
@@ -33,7 +35,8 @@ function seriesColour(s) {
 }
 
 class Lines {
-  // {title, note, unit, from: (axis) => series or null, stacked, zero, whole: shows the whole run}; series: {name, points, colour, dash, hidden}
+  // options: {title, note, unit, from: (axis) => series or null, stacked, zero, whole: shows the
+  // whole run}. series: {name, points, colour, dash, hidden}.
   constructor(options) {
     this.options = options;
     this.box = element('div.lines', {tabindex: 0, role: 'group', 'aria-roledescription': 'chart',
@@ -118,7 +121,7 @@ class Lines {
     }));
   }
 
-  // Writes the values at a row.
+  // Shows the values of a row in the legend.
   showValues(row) {
     this.row = row;
     const y = TEXT_OF[this.options.unit];
@@ -130,13 +133,13 @@ class Lines {
     this.readout.textContent = this.axis === 'ns' ? `at ${nsText(x)}` : `at event ${countText(x)}`;
   }
 
-  // The crosshair at the row nearest to `x`.
+  // Moves the crosshair to the row nearest to `x`.
   showAt(x) {
     if (this.graph) {
       const row = nearestRow(this.rows, x);
       const [low, high] = this.graph.xAxisRange();
       this.showValues(row);
-      // Of a row that is not drawn dygraphs knows no place.
+      // dygraphs has no position for a row outside of the drawn range.
       if (this.rows[row][0] >= low && this.rows[row][0] <= high) {
         this.graph.setSelection(row);
       } else {
@@ -145,7 +148,7 @@ class Lines {
     }
   }
 
-  // No crosshair: the legend has the values at the end.
+  // Removes the crosshair. The legend then shows the values at the end.
   rest() {
     if (this.graph) {
       this.graph.clearSelection();
@@ -178,7 +181,7 @@ class Lines {
     event.preventDefault();
   }
 
-  // What of the run is shown; null: all.
+  // The visible range; null: the whole run.
   window() {
     return isSelected() && !this.options.whole ? [selection.from, selection.to] : null;
   }
@@ -195,7 +198,7 @@ class Lines {
     this.graph.updateOptions({});
   }
 
-  // The span that is being selected, or in a chart of the whole run the selected one.
+  // Shades the span that is being selected, or the selection in a chart of the whole run.
   drawShade(canvas, area, graph) {
     const range = this.shaded || (this.options.whole && isSelected() ? [selection.from, selection.to] : null);
     if (range) {
@@ -224,7 +227,7 @@ class Lines {
     }
   }
 
-  // A click of a few pixels selects nothing.
+  // A drag of a few pixels selects nothing.
   release(event) {
     const pressed = this.pressed;
     this.pressed = null;
@@ -235,7 +238,7 @@ class Lines {
     }
   }
 
-  // Makes the selection as many times as long, around the crosshair if it is in it.
+  // Scales the selection by `factor`, around the crosshair if it is inside.
   resize(factor) {
     const [min, max] = [this.rows[0][0], this.rows[this.rows.length - 1][0]];
     const [low, high] = isSelected() ? [selection.from, selection.to] : [min, max];
@@ -277,7 +280,7 @@ function nearestRow(rows, x) {
   return low > 0 && x - rows[low - 1][0] < rows[low][0] - x ? low - 1 : low;
 }
 
-// One crosshair for all charts; `from` has its own already.
+// Moves the crosshair of all charts except `from`, which has moved its own.
 let showing = false;
 
 function showAt(x, from) {
@@ -295,7 +298,7 @@ function showAt(x, from) {
   showing = false;
 }
 
-// Draws all charts over events or time ('ns').
+// Draws all charts over 'events' or time ('ns').
 function drawLines(axis) {
   setAxis(axis);
   document.documentElement.dataset.drawn = matchMedia('(prefers-color-scheme: dark) and (not print)').matches ? 'dark' : 'light';

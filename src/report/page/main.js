@@ -2,7 +2,7 @@
 
 const UNKNOWN = '(not recorded)';
 
-// The command line of the process that the timeline is of.
+// The command line of the process whose timeline is shown.
 function wordsOf(s) {
   const p = s.processes.find((x) => x.pid === (s.timeline || s.growth).pid) || s.processes[0];
   return p && p.argv.length ? p.argv : [p && p.exe ? p.exe : UNKNOWN];
@@ -87,7 +87,7 @@ function axisNow() {
   return chosen ? chosen.value : 'events';
 }
 
-// Shown instead of the report when the data do not have the form that stat, replay and compare write.
+// Replaces the report if the data do not have the form that stat, replay and compare write.
 function showError(error) {
   document.getElementById('main').replaceChildren(element('p', null, `The data of this report cannot be shown: ${error.message}.`));
   throw error;
@@ -103,8 +103,8 @@ function start() {
   } catch (error) {
     showError(error);
   }
-  // Canvases do not follow the style by themselves. One that is drawn while Chromium prints comes out empty: paper gets those of
-  // the screen, and page.css inverts dark ones.
+  // A canvas does not follow a change of the style, and a canvas drawn while Chromium prints stays
+  // empty. Paper therefore gets the charts of the screen; page.css inverts dark ones.
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => matchMedia('print').matches || drawLines(axisNow()));
   performance.mark('drawn');
   document.documentElement.dataset.ready = 'yes';

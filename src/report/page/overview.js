@@ -1,4 +1,5 @@
-// The top of a report of one workload: what, when and where; the heap over time; what to do; the heaviest call sites.
+// The top of a report of one workload: facts, figures, the heap over time, findings, and the
+// heaviest call sites.
 
 const TOP_FINDINGS = 3;
 const TOP_SITES = 5;
@@ -40,7 +41,7 @@ function tilesOf(s) {
     tile('Threads', countText(s.threads), s.remote_frees ? `${shortText(s.remote_frees)} remote frees` : null));
 }
 
-// The heaviest sites at the peak; of a selected span those that grew most.
+// The heaviest call sites at the peak, or those that grew most in the selected span.
 function topSites(w) {
   const box = element('div');
   followSelection(() => {

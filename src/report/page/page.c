@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// Appends text that stands inside a script element: no "<" may be in it, which in JSON is only ever part of a string.
+// Appends text for a script element. "<" is escaped; in JSON it only occurs in strings.
 static int put_escaped(struct buf *b, const char *text)
 {
     while (*text) {

@@ -1,4 +1,5 @@
-// One HTML file that shows a document: style, scripts and data are in it, and a policy that forbids everything else.
+// The HTML report: one file with style, scripts and data, and a policy that forbids everything
+// else.
 #ifndef HEAPTAPE_REPORT_PAGE_H
 #define HEAPTAPE_REPORT_PAGE_H
 
@@ -6,11 +7,11 @@
 
 enum { PAGE_MAX_BYTES = 3 << 20 };
 
-// Is there a file that page_save would have to replace?
+// Whether `path` is a file that page_save would replace.
 bool page_exists(const char *path);
 
-// Writes the page to `path`, over an existing one only with `force`. 0; -EFBIG when it would be longer than
-// PAGE_MAX_BYTES; other negative errno; the text is set.
+// Writes the page to `path`; replaces an existing file only if `force`. Returns 0, -EFBIG if the
+// page would exceed PAGE_MAX_BYTES, or another negative errno, with the text set.
 int page_save(const struct document *d, const char *path, bool force, struct err *e);
 
 #endif

@@ -1,4 +1,4 @@
-// The page without its data, made of src/report/page/ by embed.py when heaptape is built.
+// The page without its data, which embed.py generates from src/report/page/ during the build.
 #ifndef HEAPTAPE_REPORT_PAGE_PARTS_H
 #define HEAPTAPE_REPORT_PAGE_PARTS_H
 

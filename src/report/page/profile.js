@@ -1,8 +1,8 @@
-// Call sites with all that the report knows of them: `w.profile`, see docs/reference/json/report.schema.json.
+// Call sites from `w.profile`; docs/reference/json/report.schema.json describes it.
 
 const NO_FRAME = {function: '(other call sites)', file: '', line: 0, module: '', library: false};
 
-// Frames of each site, the innermost first; the last site is all others together.
+// The frames of each site, the innermost first. The last site is the sum of all unlisted ones.
 function sitesOf(profile) {
   if (!profile.list) {
     const path = (stack) => {
@@ -18,7 +18,7 @@ function sitesOf(profile) {
   return profile.list;
 }
 
-// The sums of the changes in a flow, from cut to cut.
+// Running sums of the changes in a flow.
 function flowOf(profile, key) {
   profile.sums = profile.sums || {};
   profile.sums[key] = profile.sums[key] || profile.flow[key].map((changes) => {
@@ -36,7 +36,7 @@ function nearestIndex(values, v) {
   return best;
 }
 
-// The cuts nearest to the selection.
+// The indices of the events of the flow that are nearest to the selection.
 function selectedCuts(w) {
   const events = w.profile.flow.events;
   const last = events.length - 1;
@@ -52,7 +52,8 @@ function cutsText(w) {
   return `${xText(from)} to ${xText(to)}`;
 }
 
-// What sites are weighed by: of the span where one is selected. `of` gives the value of a site.
+// Weights of call sites, for the selected span if there is one. `of` returns the function that maps
+// a site to its value.
 const WEIGHTS = {
   peak: {text: 'At the peak', unit: 'bytes', of: (p) => (i) => p.live_at_peak_bytes[i]},
   end: {text: 'At the end', unit: 'bytes', of: (p, [, to]) => (i) => flowOf(p, 'live_bytes')[i][to]},

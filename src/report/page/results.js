@@ -5,7 +5,7 @@ function allocatorName(item) {
   return [a.name || '?', ...(a.tunables || [])].join(',');
 }
 
-// "glibc", or with the file it came from when there are several of that name.
+// "glibc", with file and number if several results have that name.
 function resultNames(results) {
   const names = results.map(allocatorName);
   return names.map((n, i) => (names.filter((m) => m === n).length > 1 ? `${n} (${results[i].name} ${i + 1})` : n));
@@ -26,13 +26,13 @@ function valueAt(r, path) {
   return path.split('.').reduce((v, key) => (v ? v[key] : undefined), r);
 }
 
-// Is it the best value of the column, where there is a choice?
+// Whether `v` is the best of several values in its column.
 function isBest(v, f, results) {
   const values = results.map((item) => valueAt(item.result, f.path)).filter(isNumber);
   return f.better && values.length > 1 && v === (f.better === 'less' ? Math.min : Math.max)(...values);
 }
 
-// `figures` is heaptape's table of figures; each has a column, and one for its ratio.
+// `figures` is the table of figures of replay. Each has a column, and one for its ratio.
 function resultTable(results, names, figures) {
   const columns = {allocator: textColumn('allocator')};
   for (const f of figures) {
@@ -50,7 +50,7 @@ function resultTable(results, names, figures) {
   return table('results', 'Medians over the runs of each allocator; ratios to the first one', columns, rows);
 }
 
-// Any object as text: "a: 1, b: 2".
+// Any value as text: "a: 1, b: 2".
 function plain(v) {
   if (v === null || typeof v !== 'object') {
     return isNumber(v) ? (Number.isInteger(v) ? countText(v) : v.toPrecision(4)) : String(v);
@@ -58,7 +58,7 @@ function plain(v) {
   return (Array.isArray(v) ? v.map(plain) : Object.entries(v).map(([k, x]) => `${k}: ${plain(x)}`)).join(', ');
 }
 
-// Figures whose keys end in their unit.
+// A table of figures; the unit is the end of the key.
 function keyed(object) {
   const rows = Object.entries(object).map(([key, v]) => {
     const unit = key.endsWith('_bytes') ? 'bytes' : key.endsWith('_ns') ? 'ns' : null;
@@ -68,7 +68,7 @@ function keyed(object) {
   return rows;
 }
 
-// The fidelity that replay reports, in words; other shapes of it as they are.
+// The fidelity as a sentence. Values of unexpected form are printed as they are.
 function fidelityLine(f) {
   if (typeof f !== 'object') {
     return String(f);
@@ -102,7 +102,7 @@ function fidelity(results, names) {
     'program’s private memory minus what it had at the start and, with record --maps, minus its own mappings. docs/reference/figures.md explains the limits.'));
 }
 
-// Of which run each figure is: a workload with threads is replayed twice for them.
+// The runs that the figures describe: a workload with threads is replayed in two ways.
 const HOW_REPLAYED = {
   coupled: 'Memory is that of runs whose threads stay as close to each other as recorded',
   real: 'Memory and time are those of threads that run as fast as their dependencies allow',
@@ -147,7 +147,7 @@ function wallTimes(results, names) {
   intervalTable('wall-time', 'Wall time', 'allocator', {median: 'median', range: 'all runs', ratio: 'ratio [95\u00a0%]'}, rows));
 }
 
-// One in a thousand needs a thousand.
+// A quantile of 1/1000 needs 1,000 calls.
 const LEAST_CALLS = 1000;
 
 function callRows(results, names) {

@@ -1,4 +1,4 @@
-// The one selection of time: brushed in a chart, followed by all that depends on time.
+// The selected span of the run. Charts set it; everything that depends on time follows.
 
 const selection = {axis: 'events', from: null, to: null, followers: [], workloads: []};
 
@@ -6,20 +6,20 @@ function isSelected() {
   return selection.from !== null;
 }
 
-// `from` null: the whole run.
+// `from` null selects the whole run.
 function select(from, to) {
   selection.from = from === null || from === to ? null : Math.min(from, to);
   selection.to = selection.from === null ? null : Math.max(from, to);
   selection.followers.forEach((f) => f());
 }
 
-// Calls f now, and after each change.
+// Calls f now and after each change.
 function followSelection(f) {
   selection.followers.push(f);
   f();
 }
 
-// Straight lines between known points: xs rising.
+// Linear interpolation between points with increasing xs.
 function between(xs, ys, x) {
   let i = xs.findIndex((v) => v >= x);
   if (i < 0) {
@@ -40,7 +40,7 @@ function axisAt(s, event, axis) {
   return axis === 'ns' && t ? between(t.end_event, t.end_ns, event) : event;
 }
 
-// Charts are over events or time from now on: the selection stays where it was.
+// Switches the axis of the charts and converts the selection.
 function setAxis(axis) {
   const s = selection.workloads.length ? selection.workloads[0].stat : null;
   const place = (x) => (s && x !== null ? axisAt(s, eventAt(s, x), axis) : null);
@@ -56,7 +56,7 @@ function selectionText() {
   return isSelected() ? `${xText(selection.from)} to ${xText(selection.to)}` : 'the whole run';
 }
 
-// POINT of `stat --from`.
+// The POINT of `stat --from`.
 function pointOf(x) {
   return selection.axis === 'ns' ? `${(x / 1e9).toPrecision(6)}s` : String(Math.round(x));
 }
@@ -65,7 +65,7 @@ function quoted(word) {
   return /^[\w./:=@%+-]+$/.test(word) ? word : `'${word.replace(/'/g, "'\\''")}'`;
 }
 
-// Says what is selected; stays in sight while something is.
+// Describes the selection; the bar stays visible while a span is selected.
 function selectionBar(workloads) {
   const text = element('span');
   const exact = element('code');

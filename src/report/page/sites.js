@@ -11,7 +11,7 @@ function frameText(f) {
   return f.function + (place ? ` (${place})` : '');
 }
 
-// The innermost frame outside of libraries; the first one when there is none.
+// The innermost frame outside of libraries, or the innermost one if all frames are in libraries.
 function ownFrame(frames) {
   return frames.find((f) => f.function && !f.library) || frames[0];
 }
@@ -34,7 +34,7 @@ function sitesTable(name, caption, sites, which, all) {
     countText(site[which + '_blocks']), countText(site.allocs), siteCell(site)]));
 }
 
-// What the stacks explain; nothing where that is not known.
+// Shares of bytes whose stacks reach the program; empty if unknown.
 function coverageText(c) {
   const part = (of, key) => Math.floor(1000 * share(of[key], c.all[key])) / 10;
   const parts = (of) => [['allocated_bytes', 'allocated bytes'], ['live_at_peak_bytes', 'bytes live at the peak'], ['live_at_end_bytes', 'bytes live at the end']]

@@ -1,7 +1,8 @@
-// The table of call sites: sorted by a column, filtered by thread, size, lifetime and name; of the selected span.
+// The table of call sites of the selected span: sorted by a column, filtered by thread, size,
+// lifetime and name.
 
 const SITES_AT_FIRST = 25;
-const CELL = {site: 0, thread: 1, size: 2, allocs: 3, allocated: 4, peak: 6, end: 8, lives: 9}; // of profile.parts; even: blocks before
+const CELL = {site: 0, thread: 1, size: 2, allocs: 3, allocated: 4, peak: 6, end: 8, lives: 9}; // indices in a row of profile.parts; the blocks of `peak` and `end` stand one place before their bytes
 
 function lifeText(p, life) {
   const text = p.lifetime_unit === 'ns' ? nsText : (v) => `${shortText(v)} events`;
@@ -74,13 +75,14 @@ class SiteTable {
     this.draw();
   }
 
-  // Figures of the whole site, of the selected span.
+  // Figures of a site in the selected span.
   whole(site) {
     const of = (weight) => WEIGHTS[weight].of(this.p, this.cuts)(site.index);
     return {peak: of('peak'), end: of('end'), growth: of('growth'), allocated: of('allocated'), allocs: of('allocs')};
   }
 
-  // Figures of the blocks that the filters let through: of the whole run. Of lifetimes it is not known when blocks were live.
+  // Figures of the blocks that pass the filters, over the whole run. With a filter by lifetime it
+  // is unknown when the blocks were live.
   filtered(parts) {
     const life = this.filter.life;
     const of = (cell) => sum(parts.map((part) => part[cell]));

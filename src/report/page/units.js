@@ -1,4 +1,4 @@
-// Numbers with units, as text. Bytes are in powers of 1,024, counts and times in powers of 1,000.
+// Formats numbers with units. Bytes use powers of 1,024, counts and times powers of 1,000.
 
 const NONE = '–';
 
@@ -6,7 +6,7 @@ function isNumber(v) {
   return typeof v === 'number' && Number.isFinite(v);
 }
 
-// Three digits: 1.23, 12.3, 123.
+// Three significant digits: 1.23, 12.3, 123.
 function threeDigits(v) {
   const size = Math.abs(v);
   return v.toFixed(size >= 99.95 || size === 0 ? 0 : size >= 9.995 ? 1 : 2);
@@ -34,7 +34,7 @@ function countText(v) {
   return isNumber(v) ? String(Math.round(v)).replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f') : NONE;
 }
 
-// Short, for axes: 12.3 M.
+// Short form for axes: 12.3 M.
 function shortText(v) {
   return isNumber(v) ? scaled(v, 1000, ['', 'k', 'M', 'G', 'T', 'P']).trim() : NONE;
 }
@@ -60,7 +60,8 @@ const TEXT_OF = {
   events: (v) => shortText(v), byte_rate: (v) => bytesText(v) + '/s',
 };
 
-// "up to 8 B", "33 to 64 B", "over 8 GiB": sizes above the maximum of one class up to that of this one, null when it has none.
+// "up to 8 B", "33 to 64 B", "over 8 GiB": the sizes of a class. `before` is the limit of the class
+// below; a `max` of null means no limit.
 function classText(max, before) {
   if (max === null || max === undefined) {
     return 'over ' + bytesText(before);

@@ -1,10 +1,11 @@
-// Heap usage of the program, and the charts over its run.
+// Heap usage of the program, and charts over its run.
 
 function binMiddle(ends, i) {
   return (ends[i] + (i ? ends[i - 1] : 0)) / 2;
 }
 
-// The minimum and the maximum of each bin as two points; the one nearer to the point before comes first.
+// The minimum and the maximum of each bin as two points. The value nearer to the previous point
+// comes first.
 function extremesOf(ends, low, high) {
   const points = [];
   let last = 0;
@@ -31,7 +32,7 @@ function livePoints(s, axis) {
   return t ? extremesOf(endsOf(s, axis), t.min_bytes, t.max_bytes) : [];
 }
 
-// A replay's samples at the recorded program's event, or at the time that it was at this event.
+// Samples of a replay at the event of the recorded program, or at the time of that event.
 function replayPoints(s, item, axis, value) {
   const rows = (item.result.timeline || []).filter((r) => Array.isArray(r) && r.length >= 4 && isNumber(value(r)));
   if (axis !== 'ns') {
@@ -50,8 +51,8 @@ function recordedPoints(s, axis, column) {
   return samples.map((sample) => [place(sample[0]), sample[column]]);
 }
 
-// The recorded program's own memory. Where RSS, which has its code and libraries in it, would press the
-// other lines down, it is hidden at first.
+// Memory of the recorded program. RSS includes code and libraries; if it would flatten the other
+// lines, it is hidden at first.
 function recordedSeries(w, of, axis) {
   const s = w.stat;
   const rss = Math.max(...(s.timeline.rss_ns_min_mean_max_anon || []).map((r) => r[3]), 0);
@@ -61,7 +62,8 @@ function recordedSeries(w, of, axis) {
   ];
 }
 
-// Did threads interleave so differently from the recorded ones that the live bytes of the replay are another curve?
+// Whether the live bytes of a replay differ so much from the recorded ones that they need their own
+// line.
 function hasOwnLive(item) {
   const live = (item.result.fidelity || {}).live;
   return Boolean(live) && live.max_difference_bytes > 0.02 * item.result.peak_live_bytes;
@@ -89,7 +91,7 @@ function fragmentationSeries(workloads, results, names, axis) {
   return results.map((item, i) => {
     const w = workloads.find((x) => x.side === item.side) || workloads[0];
     const peak = Math.max(...(item.result.timeline || []).map((r) => r[3] || 0), 1);
-    // The quotient means nothing where hardly anything is live.
+    // The ratio is meaningless while hardly any bytes are live.
     const value = (r) => (r[3] >= peak / 100 ? r[2] / r[3] : NaN);
     return {name: names[i], points: replayPoints(w && w.stat, item, axis, value), colour: i};
   });
@@ -167,7 +169,7 @@ function freedBlocks(s) {
   return sum(s.lifetimes.by_events.map((l) => l.count));
 }
 
-// Empty classes are left out: the one below is half as large.
+// Empty classes are omitted. The class below a class is half as large.
 function classBefore(classes, i) {
   const max = classes[i].max_bytes;
   return max === null ? 8 * 2 ** 30 : max > 8 ? max / 2 : 0;
@@ -230,7 +232,7 @@ function reallocFigure(s) {
     barTable('growth', 'Growth factors', {count: 'calls'}, factors));
 }
 
-// `figures` is heaptape's table of the figures of stat.
+// `figures` is the table of figures of stat.
 function totalsTable(s, figures) {
   const rows = figures.map((f) => [f, valueAt(s, f.path)]).filter(([, v]) => isNumber(v)).map(([f, v]) => [f.label, TEXT_OF[f.unit](v)]);
   rows.push(['processes', countText(s.processes.length + (s.other_processes || 0))]);
