@@ -39,7 +39,7 @@ static bool is_present(const struct advise *a, const struct advise_setting *s)
            strcmp(present->name, s->allocator) == 0;
 }
 
-// Why a setting need not be tried, NULL: it is to be.
+// Returns why a setting is not tried, or NULL if it is.
 static const char *useless(const struct advise *a, const struct advise_setting *s)
 {
     const struct replay_session *session = a->session;
@@ -84,7 +84,8 @@ static int add_allocator(struct advise *a, struct advise_row *r, struct err *e)
     return rc;
 }
 
-// The first run of a setting, if there is time for one that takes as long as the longest so far.
+// Runs a setting for the first time, if the time left suffices for a run as long as the longest one
+// so far.
 static void try_row(struct advise *a, struct advise_row *r, uint64_t end_ns, uint64_t longest_ns)
 {
     const char *reason = useless(a, r->setting);
@@ -99,7 +100,8 @@ static void try_row(struct advise *a, struct advise_row *r, uint64_t end_ns, uin
     r->first_ns = clock_monotonic_ns() - before_ns;
 }
 
-// The runs that are compared: not the first one, which decided what is repeated.
+// Collects the runs to compare. The first run is excluded if there are others, because it selected
+// which settings are repeated.
 static size_t values_of(const struct advise *a, const struct advise_row *r,
                         enum advise_figure figure, double *values)
 {
@@ -189,8 +191,9 @@ size_t advise_rank(const struct advise *a, enum advise_figure figure,
     return n + 1;
 }
 
-// The rows to repeat ADVISE_MIN_ROUNDS times in `left_ns`: the best ones by each figure, then the second best, and so on.
-// How many.
+// Chooses the rows to repeat: those that can be repeated ADVISE_MIN_ROUNDS times in `left_ns`,
+// beginning with the best row by each figure, then the second best, and so on. Returns their
+// number.
 static size_t choose(const struct advise *a, uint64_t left_ns, bool *chosen)
 {
     const struct advise_row **order = calloc(a->n_rows * ADVISE_FIGURES, sizeof *order);

@@ -1,8 +1,8 @@
-// Which allocator and which settings would help a workload: replays on those of a table, within a budget of time.
+// Finds allocators and settings that improve a workload, by replays within a budget of time.
 //
-// Each setting is replayed once first, in the order of the table, for half of the budget, of which each group of settings has
-// its part: what one does not use is for the next ones. The best ones by each figure
-// are then repeated in turn with the present setting, and only these repetitions are compared.
+// First, each setting of a table is replayed once, in half of the budget. Each group of settings
+// has a share of this half; unused time passes to the next groups. Then the best settings by each
+// figure are repeated in turn with the present setting. Only the repetitions are compared.
 #ifndef HEAPTAPE_ADVISE_ADVISE_H
 #define HEAPTAPE_ADVISE_ADVISE_H
 
@@ -11,12 +11,13 @@
 #include "replay/session.h"
 
 enum {
-    ADVISE_MIN_ROUNDS = 6, // without which nothing is said of a difference
+    ADVISE_MIN_ROUNDS = 6, // fewer repetitions allow no verdict
     ADVISE_MAX_ROUNDS = 9,
 };
 
-// The figures that are compared, in the order of --rank; less is better. Rows of: the figure of replay/player/figures_table.h, the
-// key of its ratio in JSON, the head of its column, its name. tools/generate makes a schema of them.
+// The figures that are compared, in the order of --rank; less is better. X(enumerator, figure of
+// replay/player/figures_table.h, key of its ratio in JSON, head of its column, name).
+// tools/generate makes a schema of the rows.
 // clang-format off
 #define ADVISE_FIGURE_TABLE(X) \
     X(CPU, cpu_ns, "cpu_ratio", "CPU time", "CPU time") \
@@ -34,84 +35,88 @@ enum advise_figure {
 };
 
 struct advise_figure_info {
-    size_t figure; // FIGURE_* of figures.h
+    size_t figure; // FIGURE_* of replay/figures.h
     const char *ratio, *head, *name;
 };
 extern const struct advise_figure_info advise_figures[ADVISE_FIGURES];
 
 struct advise_row {
     const struct advise_setting *setting; // NULL: the present setting
-    size_t result;                        // its number in the session, if it was tried
+    size_t result;                        // index of its result in the session, if tried
     bool tried;
-    uint64_t first_ns;         // what its first run took, the start of the player included
-    struct err missing_reason; // why it was not tried
+    uint64_t first_ns;         // duration of the first run, including the start of the player
+    struct err missing_reason; // why the row was not tried
 };
 
 struct advise {
-    struct replay_session *session; // borrowed; its first result is the present setting
-    struct advise_row *rows;        // the present setting, then those of the table
+    struct replay_session *session; // borrowed; result 0 is the present setting
+    struct advise_row *rows;        // the present setting, then the settings of the table
     size_t n_rows;
-    uint64_t trim_interval; // calls between two TRIM ops of the plan; 0: there are none
+    uint64_t trim_interval; // calls between two TRIM ops of the plan; 0: no TRIM ops
     uint64_t budget_ns, spent_ns;
-    unsigned rounds; // repetitions after the first run of each
+    unsigned rounds; // repetitions after the first run
 };
 
-// Until when after the start a setting of the group may be tried first: each group has its share of half of the budget, and
-// its first setting may use what is left of all.
+// Returns the latest time after the start at which a setting of the group may be tried first. The
+// first setting of a group may use all of the half of the budget; the others only the share of the
+// groups up to theirs.
 uint64_t advise_turn_ns(uint64_t budget_ns, enum advise_group group, bool is_first);
 
-// Calls between two trims of the setting that trims most often, for a workload of so many: 1, 2 or 5 times a power of
-// 10; 0 where it is too short for it.
+// Returns the calls between two trims, for the setting that trims most often: 1, 2 or 5 times a
+// power of 10, or 0 if the workload is too short.
 uint64_t advise_trim_interval(uint64_t events);
 
-// Does what the budget allows, from `start_ns` of CLOCK_MONOTONIC on. The session has read its workload, with
-// settings.trim_every of `trim_interval`, and has one allocator, the present one. A setting whose replay fails is a row with
-// a reason. 0, or a negative errno when the present setting cannot be replayed. *a is to be released in any case, before the
-// session.
+// Makes the replays that the budget allows, from `start_ns` of CLOCK_MONOTONIC on. The session must
+// have read its workload, with settings.trim_every of `trim_interval`, and must have one allocator,
+// the present one. A setting whose replay fails gets a reason. Returns 0, or a negative errno if
+// the present setting cannot be replayed. The caller releases *a in any case, before the session.
 int advise_run(struct advise *a, uint64_t start_ns, struct err *e);
 void advise_release(struct advise *a);
 
-// The value of a row that was tried: the median of the repetitions, or of the first run if it was not repeated. NAN: not
-// known.
+// Returns the median of the repetitions of a row that was tried, or the value of its first run if
+// it was not repeated. NAN if unknown.
 double advise_value(const struct advise *a, const struct advise_row *r, enum advise_figure figure);
 
-// That row against the present setting. Without repetitions the ratio alone.
+// Returns the ratio to the present setting, with an interval if the row was repeated.
 struct measure_ratio advise_ratio(const struct advise *a, const struct advise_row *r,
                                   enum advise_figure figure);
 
-// Is the difference more than noise? Every repetition of one is above every one of the other, and the medians are further
-// apart than the values of either are, and than a hundredth of the present: of six repetitions, equal ones look so in one of a thousand cases. −1: less than
-// at present, 1: more, 0: cannot be said.
+// Returns -1 if the row is below the present setting by more than noise, 1 if it is above, and 0
+// otherwise. The difference is noise unless the values of both do not overlap and the medians
+// differ by more than the range of either and by at least 1 % of the present median. With six
+// repetitions, equal settings appear different in one of a thousand cases.
 int advise_verdict(const struct advise *a, const struct advise_row *r, enum advise_figure figure);
 int advise_verdict_of(const double *values, size_t n, const double *present, size_t n_present);
 
-// The row with the lowest value of a figure among those that are better than at present by more than noise, and
-// if `cheap`, do not take more CPU time by more than noise; NULL: none.
+// Returns the row with the lowest value of a figure among those below the present setting by more
+// than noise. If `cheap`, rows that take more CPU time by more than noise are excluded. NULL if no
+// row is left.
 const struct advise_row *advise_best(const struct advise *a, enum advise_figure figure, bool cheap);
 
-// Share of the bytes that are resident at the end at present, and are not in live blocks, that the setting returns; NAN if
-// there are none.
+// Returns the share that a setting returns of the bytes outside of live blocks that are resident at
+// the end at present. NAN if there are no such bytes.
 double advise_returned_share(const struct advise *a, const struct advise_row *r);
 
-// The rows that were tried, the lowest value of `figure` first and the present setting at the head. `order` has room for
-// n_rows; how many there are.
+// Sorts the rows that were tried by `figure`, lowest first, with the present setting at the head.
+// `order` has room for n_rows. Returns the number of rows.
 size_t advise_rank(const struct advise *a, enum advise_figure figure,
                    const struct advise_row **order);
 
-// "jemalloc,MALLOC_CONF=narenas:1", "glibc, malloc_trim(0) every 200 000 calls".
+// Writes the name of a row: "jemalloc,MALLOC_CONF=narenas:1", "glibc, malloc_trim(0) every 200 000
+// calls".
 enum { ADVISE_NAME_BYTES = 160, ADVISE_DEPLOY_BYTES = 4600 };
 char *advise_name(const struct advise *a, const struct advise_row *r, char text[ADVISE_NAME_BYTES]);
 
-// What to set, if that is all: "LD_PRELOAD=… MALLOC_CONF=…" or "" where nothing is to be set. NULL: the program has to
-// call something, or whoever starts it; advise_deploy says what.
+// Writes the environment of a row, "LD_PRELOAD=… MALLOC_CONF=…", or "" for none. Returns NULL if
+// the setting needs a call; advise_deploy describes the call.
 char *advise_environment(const struct advise *a, const struct advise_row *r,
                          char text[ADVISE_DEPLOY_BYTES]);
 
-// What to do to get the setting, as a sentence without a full stop, or the environment.
+// Writes how to deploy the setting, as a sentence without a full stop, or the environment.
 char *advise_deploy(const struct advise *a, const struct advise_row *r,
                     char text[ADVISE_DEPLOY_BYTES]);
 
-// The document that docs/reference/json/advise.schema.json describes.
+// Writes the document of docs/reference/json/advise.schema.json.
 void advise_json(struct json *j, const struct advise *a, enum advise_figure rank);
 
 #endif

@@ -18,7 +18,8 @@ static char *value_text(char text[32], enum advise_figure f, double v)
     return f == ADVISE_CPU ? human_ns(text, v) : human_bytes(text, (uint64_t)v);
 }
 
-// "50.5 MiB" in the first row; below "0.27", "~0.98" where that may be noise.
+// Prints "50.5 MiB" in the first row, and ratios below: "0.27", or "~0.98" if the difference may be
+// noise.
 static void print_cell(const struct advise *a, const struct advise_row *r, enum advise_figure f)
 {
     char text[48], value[32];
@@ -52,7 +53,8 @@ static void print_table(const struct advise *a, enum advise_figure rank)
     free(order);
 }
 
-// The figures from `first` on that a row is the best for, as "mean RSS, RSS at the end"; "" if one before has printed it.
+// Writes the figures from `first` on for which a row is the best: "mean RSS, RSS at the end".
+// Writes "" if a figure before `first` has printed the row.
 static void best_for(const struct advise *a, const struct advise_row *r, bool cheap,
                      enum advise_figure first, char text[96])
 {
@@ -101,7 +103,7 @@ static void print_best(const struct advise *a, const struct advise_row *r, const
     printf("  deploy: %s\n", cli_text(advise_deploy(a, r, deploy)));
 }
 
-// The best rows, or those among the cheap ones that are not the best of all.
+// Prints the best rows; with `cheap`, the best cheap rows that are not the best of all.
 static bool print_bests(const struct advise *a, bool cheap)
 {
     bool found = false;
@@ -142,7 +144,8 @@ static void print_not_tried(const struct advise *a)
     }
 }
 
-// What allocators keep for a while shrinks in the program's own time.
+// Warns if the replay was much faster than the program, because allocators release cached memory
+// after a time.
 static void print_pace(const struct advise *a)
 {
     const struct replay_session *s = a->session;

@@ -1,4 +1,4 @@
-// The result of advise as text.
+// Text of the result of advise.
 #ifndef HEAPTAPE_PRINT_ADVISE_H
 #define HEAPTAPE_PRINT_ADVISE_H
 

@@ -2,7 +2,7 @@
 #ifndef HEAPTAPE_ADVISE_SETTINGS_H
 #define HEAPTAPE_ADVISE_SETTINGS_H
 
-// In the order in which they are tried: a group costs a user more to deploy than the one before it.
+// In the order of the trials: each group is more expensive to deploy than the group before.
 enum advise_group {
     ADVISE_ALLOCATOR,
     ADVISE_TRIM,
@@ -12,26 +12,27 @@ enum advise_group {
     ADVISE_GROUPS
 };
 
-// What a setting needs to have an effect, or to be measured; bits.
+// Conditions for an effect, or for measuring the effect; bits.
 enum advise_needs {
     ADVISE_NEEDS_THREADS = 1, // several threads
-    ADVISE_NEEDS_PACE = 2,    // the recorded pace, since memory is returned after a time
-    ADVISE_NEEDS_HUGE = 4,    // a kernel that has transparent huge pages for those who ask: madvise
-    ADVISE_NEEDS_HUGE_ALWAYS = 8, // one that has them for everybody: always
+    ADVISE_NEEDS_PACE = 2, // a replay at the recorded pace, because memory is returned after a time
+    ADVISE_NEEDS_HUGE = 4, // a kernel with transparent huge pages on request (madvise)
+    ADVISE_NEEDS_HUGE_ALWAYS = 8, // a kernel with transparent huge pages for all programs (always)
 };
 
 struct advise_setting {
     enum advise_group group;
-    const char *allocator;   // of allocator_infos
-    const char *environment; // VARIABLE=VALUE,… as allocator_parse has it; "": none
+    const char *allocator;   // a name of allocator_infos
+    const char *environment; // VARIABLE=VALUE,… as for allocator_parse; "": none
     unsigned
-        trim_step; // the program calls malloc_trim after so many times advise_trim_interval calls; 0: never
+        // the program calls malloc_trim every trim_step * advise_trim_interval calls; 0: never
+        trim_step;
     unsigned needs;
-    // The program, or who starts it, calls prctl(PR_SET_THP_DISABLE), which children inherit.
+    // The program or its parent calls prctl(PR_SET_THP_DISABLE), which children inherit.
     int huge_pages_off;
 };
 
-// Ended by a row without an allocator.
+// Ends with a row without an allocator.
 extern const struct advise_setting advise_settings[];
 
 // "allocator", "trim", …

@@ -1,4 +1,4 @@
-// The names of settings, and how to get them.
+// Names of settings, and how to deploy them.
 #include "experiments/advise/advise.h"
 
 #include <stdarg.h>
@@ -60,7 +60,7 @@ char *advise_environment(const struct advise *a, const struct advise_row *r,
     return text;
 }
 
-// "every 200 000 calls, about every 40 ms as recorded".
+// Writes "every 200 000 calls, about every 40 ms as recorded".
 static size_t put_trim(const struct advise *a, const struct advise_row *r, char *text)
 {
     const struct plan *plan = a->session->plan;

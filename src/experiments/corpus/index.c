@@ -11,7 +11,7 @@
 
 enum { MAX_BYTES = 16 << 20, MAX_NAME = 100 };
 
-// The keys of an entry, and where they are in the struct.
+// A key of an entry and its offset in the struct.
 struct member {
     const char *key;
     bool in_machine;
@@ -46,7 +46,7 @@ void corpus_index_release(struct corpus_index *x)
     *x = (struct corpus_index){0};
 }
 
-// A name is a file name, too.
+// Names of entries are file names, too.
 static bool is_name(const char *name)
 {
     return *name && strlen(name) <= MAX_NAME &&

@@ -1,6 +1,8 @@
-// The index of a corpus: which workloads it has, of what they are, and where they were recorded.
+// The index of a corpus: its workloads, their programs, and the machines on which they were
+// recorded.
 //
-// A JSON file, docs/reference/json/corpus.schema.json. It is written whole, aside, so that it is valid at any time.
+// The index is a JSON file (docs/reference/json/corpus.schema.json). A new version is written to a
+// temporary file and renamed, so the index is valid at any time.
 #ifndef HEAPTAPE_CORPUS_INDEX_H
 #define HEAPTAPE_CORPUS_INDEX_H
 
@@ -11,7 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-// X(member, in "machine"): the keys of an entry. Texts may be null only in the machine, and there all of them.
+// Keys of an entry: X(member, whether it is in "machine"). Only the texts of the machine may be
+// null.
 #define CORPUS_TEXTS(X)                                                                            \
     X(name, 0)                                                                                     \
     X(program, 0)                                                                                  \
@@ -43,7 +46,7 @@ struct corpus_entry {
 #undef CORPUS_NUMBER
 };
 
-// All zero is an empty one.
+// All zero is an empty index.
 struct corpus_index {
     struct corpus_entry *entries; // sorted by name
     size_t n, capacity;
@@ -52,23 +55,24 @@ struct corpus_index {
 void corpus_entry_release(struct corpus_entry *entry);
 void corpus_index_release(struct corpus_index *x);
 
-// Reads the file into the empty *x. 0, -ENOENT where there is none, -EBADMSG or -ENODATA where it is no index (the text says at
-// which byte or in which entry), another negative errno; the text is set.
+// Reads the file into the empty *x. Returns 0, -ENOENT if there is no file, -EBADMSG or -ENODATA
+// for an invalid index (the text names the byte or the entry), or another negative errno, with the
+// text set.
 int corpus_index_read(struct corpus_index *x, const char *path, struct err *e);
 
-// Replaces the entry of the same name, or adds it; *entry is moved. 0 or -ENOMEM.
+// Moves *entry into the index and replaces an entry of the same name. Returns 0 or -ENOMEM.
 int corpus_index_put(struct corpus_index *x, struct corpus_entry *entry);
 
-// NULL: there is none.
+// Returns NULL if there is no entry of this name.
 const struct corpus_entry *corpus_index_find(const struct corpus_index *x, const char *name);
 
-// Is `name` one of the `n` names, or n 0, which stands for all?
+// Whether `name` is one of the n names. n = 0 selects all names.
 bool corpus_index_wants(const char *const *names, size_t n, const char *name);
 
-// The document, of the `n` names alone unless n is 0.
+// Writes the document with the selected entries.
 void corpus_index_print(const struct corpus_index *x, const char *const *names, size_t n, FILE *to);
 
-// The document into a file. 0 or a negative errno with the text set.
+// Writes the document into a file. Returns 0, or a negative errno with the text set.
 int corpus_index_write(const struct corpus_index *x, const char *path, struct err *e);
 
 #endif

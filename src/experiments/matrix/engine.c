@@ -26,8 +26,8 @@ static int run_local(const struct matrix *m, const struct matrix_how *how, const
     return 0;
 }
 
-// Runs the command with this text on its standard input. 0, or a negative errno with the text set; `most` is the highest exit
-// status that is no failure of the engine itself.
+// Runs the command with this text on its standard input. Exit statuses up to `most` are no failure
+// of the engine. Returns 0, or a negative errno with the text set.
 static int run_command(char *const *words, const char *text, size_t n, int most, struct err *e)
 {
     int ends[2], status = 0;
@@ -46,7 +46,7 @@ static int run_command(char *const *words, const char *text, size_t n, int most,
         close(ends[1]);
         return err_set(e, -rc, "%s: %s", words[0], strerror(rc));
     }
-    // It may end before it has read all.
+    // The command may exit before it has read everything.
     void (*before)(int) = signal(SIGPIPE, SIG_IGN);
     for (ssize_t put; n && (put = write(ends[1], text, n)) > 0; n -= (size_t)put)
         text += put;
@@ -63,7 +63,7 @@ static int run_command(char *const *words, const char *text, size_t n, int most,
                : 0;
 }
 
-// `first`, the engine's options, `last`. NULL: out of memory.
+// Joins `first`, the options of the engine and `last`. Returns NULL when out of memory.
 static char **command(const struct matrix_how *how, const char *const *first,
                       const char *const *last)
 {
@@ -82,8 +82,8 @@ static char **command(const struct matrix_how *how, const char *const *first,
     return (char **)words;
 }
 
-// GNU parallel: a number a line. One job at a time on each host, unless its options say otherwise; an exit status of up to 101
-// says that jobs failed.
+// Runs GNU parallel, which reads one job number per line. Without other options it runs one job at
+// a time on each host. Exit statuses up to 101 count the failed jobs.
 static int run_parallel(const struct matrix *m, const struct matrix_how *how, const bool *wanted,
                         struct err *e)
 {
@@ -102,7 +102,7 @@ static int run_parallel(const struct matrix *m, const struct matrix_how *how, co
     return rc;
 }
 
-// In single quotes for the shell.
+// Writes a text in single quotes for the shell.
 static void put_quoted(FILE *f, const char *text)
 {
     putc('\'', f);
@@ -115,7 +115,7 @@ static void put_quoted(FILE *f, const char *text)
     putc('\'', f);
 }
 
-// "1-4,7".
+// Writes job numbers as "1-4,7".
 static char *ranges(const struct matrix *m, const bool *wanted)
 {
     char *text = NULL;
@@ -136,8 +136,8 @@ static char *ranges(const struct matrix *m, const bool *wanted)
     return f && fclose(f) == 0 ? text : NULL;
 }
 
-// Slurm: a job array whose tasks have nodes of their own unless the options say otherwise; waits until all have ended. sbatch
-// passes on the highest exit status of the tasks.
+// Runs a job array of Slurm and waits for its end. Without other options each task has its own
+// node. sbatch returns the highest exit status of the tasks.
 static int run_slurm(const struct matrix *m, const struct matrix_how *how, const bool *wanted,
                      struct err *e)
 {

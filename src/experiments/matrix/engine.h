@@ -1,4 +1,4 @@
-// Who runs the jobs of a matrix: this process, GNU parallel or Slurm.
+// Engines that run the jobs of a matrix: this process, GNU parallel or Slurm.
 #ifndef HEAPTAPE_MATRIX_ENGINE_H
 #define HEAPTAPE_MATRIX_ENGINE_H
 
@@ -9,15 +9,16 @@ enum matrix_engine { MATRIX_LOCAL, MATRIX_PARALLEL, MATRIX_SLURM };
 
 struct matrix_how {
     enum matrix_engine engine;
-    const char *heaptape;       // path of the program, the same on all hosts
-    const char *const *options; // for the engine's command
+    const char *heaptape;       // path of the program, equal on all hosts
+    const char *const *options; // options for the command of the engine
     size_t n_options;
     void (*started)(size_t number, size_t undone,
-                    size_t of); // before each job, with MATRIX_LOCAL; NULL: not wanted
+                    size_t of); // called before each job with MATRIX_LOCAL; may be NULL
 };
 
-// Runs all jobs that are neither done nor failed; with `again`, the failed ones too. Whether they succeed is in their files: 0, or
-// a negative errno with the text set where the engine itself fails.
+// Runs all jobs that are neither done nor failed; with `again`, also the failed jobs. Returns 0
+// even if jobs fail, which their files show, or a negative errno with the text set if the engine
+// fails.
 int matrix_run_all(struct matrix *m, const struct matrix_how *how, bool again, struct err *e);
 
 #endif

@@ -87,7 +87,7 @@ static char *list_path(const struct matrix *m)
     return asprintf(&path, "%s/jobs", m->folder) < 0 ? NULL : path;
 }
 
-// Reads the whole list of jobs and appends a NUL, which does not count.
+// Reads a whole file and appends a NUL that is not counted.
 static int read_all(const char *path, struct buf *text, struct err *e)
 {
     struct input in;
@@ -103,7 +103,7 @@ static int read_all(const char *path, struct buf *text, struct err *e)
     return rc == -ENOMEM ? err_no_memory(e, NULL) : rc;
 }
 
-// Beside it first, so that others see all of it or nothing.
+// Writes a temporary file and renames it, so that readers see all of it or nothing.
 static int write_all(const char *path, const char *text, size_t n, struct err *e)
 {
     char *beside = NULL;
@@ -215,7 +215,8 @@ enum matrix_state matrix_state(const struct matrix *m, size_t number)
                                   : MATRIX_UNDONE;
 }
 
-// heaptape replay --json -r 1 -a ALLOCATOR OPTION... WORKLOAD. NULL: out of memory.
+// Returns the command line "heaptape replay --json -r 1 -a ALLOCATOR OPTION... WORKLOAD", or NULL
+// when out of memory.
 static char **command_of(const struct matrix *m, const struct matrix_job *job, const char *heaptape)
 {
     char *const first[] = {(char *)heaptape, "replay", "--json", "-q", "-r", "1", "-a",
@@ -231,7 +232,7 @@ static char **command_of(const struct matrix *m, const struct matrix_job *job, c
     return words;
 }
 
-static volatile sig_atomic_t running, signalled; // pid of the replay; the signal that is to end it
+static volatile sig_atomic_t running, signalled; // pid of the replay; the signal to forward
 
 static void pass_on(int number)
 {
@@ -240,7 +241,8 @@ static void pass_on(int number)
         kill((pid_t)running, number);
 }
 
-// Signals that end this process end the replay, whose files are then removed. What the caller ignores stays ignored.
+// Forwards signals that end this process to the replay, whose files are removed afterwards. Signals
+// that the caller ignores stay ignored.
 static void pass_signals_on(bool begin, struct sigaction before[2])
 {
     static const int numbers[2] = {SIGINT, SIGTERM};
@@ -254,21 +256,22 @@ static void pass_signals_on(bool begin, struct sigaction before[2])
     }
 }
 
-// Its outputs are in these files. The wait status, or a negative errno with the text set.
+// Runs a command with its outputs in these files. Returns the wait status, or a negative errno with
+// the text set.
 static int spawn(char **words, const char *out, const char *err, struct err *e)
 {
     posix_spawn_file_actions_t files;
     struct sigaction before[2];
     pid_t pid;
     int status = 0, flags = O_WRONLY | O_CREAT | O_EXCL;
-    // Left by a run that was killed.
+    // Remove files of a run that was killed.
     unlink(out);
     unlink(err);
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out, flags, 0666);
     posix_spawn_file_actions_addopen(&files, STDERR_FILENO, err, flags, 0666);
-    // Before there are files that a signal would leave behind.
+    // Set the handlers before there are files that a signal would leave behind.
     signalled = 0;
     pass_signals_on(true, before);
     int rc = posix_spawn(&pid, words[0], &files, NULL, words, environ);
@@ -287,7 +290,7 @@ static int spawn(char **words, const char *out, const char *err, struct err *e)
     return status;
 }
 
-// From here on the job is done, or has failed.
+// Renames the output, which makes the job done or failed.
 static int settle(const struct matrix *m, size_t number, bool failed, const char *out,
                   const char *err, struct err *e)
 {
@@ -302,8 +305,8 @@ static int settle(const struct matrix *m, size_t number, bool failed, const char
     return rc;
 }
 
-// Runs a job. A workload that cannot be opened, or not at once, fails as it would in the replay. Returns the wait status,
-// or a negative errno with the text set.
+// Runs a job. If the workload cannot be opened at once, writes the error as the replay would.
+// Returns the wait status, or a negative errno with the text set.
 static int run_job(const char *workload, char **words, const char *out, const char *err,
                    struct err *e)
 {
@@ -329,7 +332,7 @@ int matrix_run(const struct matrix *m, size_t number, const char *heaptape, stru
     char host[256] = "", *out = NULL, *err = NULL,
          **words = command_of(m, &m->jobs[number - 1], heaptape);
     gethostname(host, sizeof host - 1);
-    // Several hosts may share the folder.
+    // The names contain the host, because several hosts may share the folder.
     if (asprintf(&out, "%s/.%zu.%s.%ld.out", m->folder, number, host, (long)getpid()) < 0)
         out = NULL;
     if (asprintf(&err, "%s/.%zu.%s.%ld.err", m->folder, number, host, (long)getpid()) < 0)
@@ -337,7 +340,7 @@ int matrix_run(const struct matrix *m, size_t number, const char *heaptape, stru
     int rc = out && err && words ? run_job(m->jobs[number - 1].workload, words, out, err, e)
                                  : err_no_memory(e, NULL);
     bool failed = rc != 0;
-    // What was interrupted has not failed: it is run again.
+    // An interrupted job has not failed and runs again later.
     bool interrupted =
         rc > 0 && WIFSIGNALED(rc) && (WTERMSIG(rc) == SIGINT || WTERMSIG(rc) == SIGTERM);
     if (interrupted)

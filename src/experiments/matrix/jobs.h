@@ -1,7 +1,8 @@
-// The replays of a matrix: which workload on which allocator, in files that engines on several hosts can share.
+// The jobs of a matrix: replays of workloads on allocators, in a folder that several hosts can
+// share.
 //
-// The folder holds `jobs`, which is written once, and for job N either N.json, what `replay --json` printed, or N.err, what it
-// said when it failed. What is not there has not been done.
+// The folder has the file `jobs`, which is written once. A job N that is done has N.json, the
+// output of `replay --json`; a job that failed has N.err, the error output.
 #ifndef HEAPTAPE_MATRIX_JOBS_H
 #define HEAPTAPE_MATRIX_JOBS_H
 
@@ -14,11 +15,11 @@ struct matrix_job {
     char *workload, *allocator; // owned; the path is absolute
 };
 
-// All zero is an empty one.
+// All zero is an empty matrix.
 struct matrix {
     char *folder;            // absolute; owned
-    struct matrix_job *jobs; // numbered from 1
-    char **options;          // of each replay; owned
+    struct matrix_job *jobs; // job numbers start at 1
+    char **options;          // options of each replay; owned
     size_t n_jobs, n_options;
     size_t jobs_capacity, options_capacity;
 };
@@ -27,25 +28,27 @@ enum matrix_state { MATRIX_UNDONE, MATRIX_DONE, MATRIX_FAILED };
 
 void matrix_release(struct matrix *m);
 
-// Adds a job, or an option of all replays, before the list is written. 0 or a negative errno with the text set: -EINVAL for a
-// text with a tab or a newline.
+// Add a job or an option of all replays, before matrix_create. Return 0, or a negative errno with
+// the text set: -EINVAL for a text with a tab or a newline.
 int matrix_add(struct matrix *m, const char *workload, const char *allocator, struct err *e);
 int matrix_add_option(struct matrix *m, const char *option, struct err *e);
 
-// Makes the folder unless it is there, and writes the list of jobs. The list of jobs that are there already must be the same:
-// else -EEXIST. 0 or a negative errno with the text set.
+// Creates the folder, if missing, and writes the list of jobs. Returns 0, -EEXIST if the folder has
+// another list, or another negative errno, with the text set.
 int matrix_create(struct matrix *m, const char *folder, struct err *e);
 
-// Reads the list into the empty *m. 0 or a negative errno with the text set: -ENOENT where there is none, -EBADMSG.
+// Reads the list into the empty *m. Returns 0, -ENOENT if there is no list, -EBADMSG, or another
+// negative errno, with the text set.
 int matrix_open(struct matrix *m, const char *folder, struct err *e);
 
 enum matrix_state matrix_state(const struct matrix *m, size_t number);
 
-// The path of the job's result, or of what it said when it failed. For the caller to free; NULL: out of memory.
+// Returns the path of the result of a job, or of its error output if `failed`. NULL when out of
+// memory. The caller frees the path.
 char *matrix_path(const struct matrix *m, size_t number, bool failed);
 
-// Runs job `number` by the program `heaptape`, unless it is done. 1: it failed, and its .err says why; 0, also where it is done
-// already; or a negative errno with the text set.
+// Runs a job with the program `heaptape`, unless the job is done. Returns 0 if it is done, 1 if it
+// failed (its .err has the reason), or a negative errno with the text set.
 int matrix_run(const struct matrix *m, size_t number, const char *heaptape, struct err *e);
 
 #endif

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// The blocks that slots hold while the workload is read.
+// Slot → block, while the workload is read.
 struct slots {
     uint32_t *blocks;
     size_t n, capacity;
@@ -87,7 +87,7 @@ static uint64_t key_of(const struct reduce_block *b, enum reduce_dimension d)
 
 struct group {
     uint64_t ops;
-    uint32_t number; // as they came
+    uint32_t number; // in the order of appearance
 };
 
 static int by_ops(const void *a, const void *b)
@@ -101,7 +101,7 @@ static int by_ops(const void *a, const void *b)
 size_t reduce_blocks_group(const struct reduce_blocks *b, enum reduce_dimension d,
                            uint32_t *group_of)
 {
-    struct map numbers = {0}; // of groups + 1
+    struct map numbers = {0}; // key of a group → number + 1
     struct group *groups = NULL;
     uint32_t *ranks = NULL;
     size_t n = 0, capacity = 0;

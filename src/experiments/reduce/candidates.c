@@ -16,7 +16,7 @@
 
 enum { PATH_BYTES = 64 };
 
-// How another descriptor of the file is opened, whose position is its own.
+// Path under which the file can be opened again, with a separate position.
 static void path_of(int fd, char path[PATH_BYTES])
 {
     snprintf(path, PATH_BYTES, "/proc/%d/fd/%d", (int)getpid(), fd);
@@ -40,7 +40,7 @@ static int make_part(int source, struct output *out, const struct slice_options 
     return rc;
 }
 
-// In the process of the candidate.
+// Runs in the process of the candidate.
 static void judge(const struct candidates *c, struct candidate *item,
                   const struct slice_options *part, struct candidate_report *r)
 {
@@ -72,8 +72,8 @@ void candidates_release(struct candidates *c)
     c->reports = NULL;
 }
 
-// A group of its own: the terminal's signals do not end replays, which would look like crashes of the allocator. What
-// allocators and commands print is not wanted hundreds of times.
+// Creates a process group, so that signals of the terminal do not end replays, which would look
+// like crashes of the allocator. Drops the output of allocators and commands.
 static void become_candidate(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -122,7 +122,7 @@ int candidates_start(struct candidates *c, const struct slice_options *part, siz
     return 0;
 }
 
-// It has ended, or is to end. Whatever it started ends with it.
+// Kills the process group of a candidate, with all that it started, and waits for the candidate.
 static int reap(struct candidates *c, struct candidate *item)
 {
     int status = 0;

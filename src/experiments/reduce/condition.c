@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A comparison is evaluated while it is parsed. Without figures it is only checked, and `needs` collected.
+// The parser evaluates a comparison while it reads. Without figures it checks the syntax and
+// collects `needs`.
 struct parser {
     const char *at;
-    const struct condition_figures *figures; // NULL: only check
+    const struct condition_figures *figures; // NULL: check only
     unsigned needs;
-    double dividend_bytes; // lowest
+    double dividend_bytes; // the lowest one
     unsigned depth;
     bool failed;
 };
@@ -31,7 +32,7 @@ static const struct {
              {"B", 1, true},        {"ns", 1, false},      {"us", 1e3, false},
              {"ms", 1e6, false},    {"s", 1e9, false}};
 
-// Quantiles that a call's time has: its name, where it is, and how many calls make it known.
+// Quantiles of the time of a call: name, offset, and the number of calls that they need.
 static const struct {
     const char *name;
     size_t offset;
@@ -85,7 +86,7 @@ static bool is_name(const char *full, const char *text, size_t n, const char *un
     return strncmp(full, text, n) == 0 && (!full[n] || strcmp(full + n, unit) == 0);
 }
 
-// "malloc.p999": the time of a call.
+// Parses "malloc.p999", the time of a call.
 static struct quantity parse_call(struct parser *p, const char *text, size_t n)
 {
     const char *dot = memchr(text, '.', n);
@@ -110,7 +111,7 @@ static struct quantity parse_call(struct parser *p, const char *text, size_t n)
     return (struct quantity){*(const double *)((const char *)call + quantiles[q].offset), false};
 }
 
-// The name of a figure, without its unit if one likes: peak_rss is peak_rss_bytes.
+// Parses the name of a figure; its unit is optional (peak_rss for peak_rss_bytes).
 static struct quantity parse_figure(struct parser *p)
 {
     const char *text = p->at;
@@ -258,7 +259,7 @@ bool condition_compare(const struct condition *c, const struct condition_figures
     double most = fabs(seen->right) * c->margin,
            more = greater ? seen->left - seen->right : seen->right - seen->left;
     seen->margin = seen->right != 0 ? more / fabs(seen->right) : 0;
-    // What is not known makes `more` NAN, which is neither.
+    // Unknown figures make `more` NAN, and all comparisons false.
     bool holds = r == GREATER || r == LESS ? more > most : more >= most;
     return holds && !(greater && seen->dividend_bytes < c->floor_bytes);
 }

@@ -18,7 +18,8 @@ static int replay(const struct judge *j, const struct plan *p, const struct cond
     return replay_run(p, &c->allocator, &with, run, e);
 }
 
-// Replays as often as the figures of the comparison need it, and adds them up in *f. `timed` keeps the calls' times.
+// Makes the replays that the comparison needs and merges their figures in *f. `timed` receives the
+// times of the calls.
 static int measure(const struct judge *j, const struct plan *p, const struct condition *c,
                    struct condition_figures *f, struct replay_run *timed, struct err *e)
 {
@@ -35,7 +36,7 @@ static int measure(const struct judge *j, const struct plan *p, const struct con
         replay_run_move_memory(&run, &memory);
     f->figures = run.figures;
     f->calls = timed->calls;
-    // The workload's own figures are those of any run.
+    // Figures of the plan are equal in all runs.
     for (size_t i = 0; rc == 0 && apart && i < FIGURES; i++) {
         if (figure_infos[i].origin == FIGURE_PLAN)
             f->figures.values[i] = memory.figures.values[i];
@@ -65,7 +66,8 @@ static bool compare(const struct judge *j, const struct plan *p, const struct co
     return holds;
 }
 
-// Does the replay fail as the condition says? What the input showed is not known when it is judged itself.
+// Whether the replay fails as the condition requires. While the input itself is judged, any failure
+// of the kind counts.
 static bool fails(const struct judge *j, const struct plan *p, const struct condition *c,
                   struct condition_seen *seen, struct judge_report *r)
 {
@@ -86,7 +88,7 @@ static bool fails(const struct judge *j, const struct plan *p, const struct cond
                                    c->expected.wait_status == seen->wait_status));
 }
 
-// The conditions from the first on, up to one that does not hold.
+// Checks the conditions in order and stops at the first one that does not hold.
 static bool hold_all(const struct judge *j, const struct plan *p, struct judge_report *r)
 {
     for (r->failed = 0; r->failed < j->n_conditions; r->failed++) {
@@ -106,7 +108,7 @@ static bool hold_all(const struct judge *j, const struct plan *p, struct judge_r
     return true;
 }
 
-// The command with `path` for each %f. NULL: out of memory.
+// Returns the command with each %f replaced by `path`, or NULL when out of memory.
 static char *command_for(const char *command, const char *path)
 {
     char *text = NULL;
@@ -184,8 +186,9 @@ int judge_workload(const struct judge *j, const char *path, unsigned runs, struc
     return j->command ? run_command(j, path, runs, r, e) : 0;
 }
 
-// By how much a comparison must hold in a candidate, where it does in the input: as a part of the right side. The search
-// would else go on to where one replay in two shows it. RSS differs by pages from run to run.
+// Margins that a comparison must keep in a candidate if the input has them, as a share of the right
+// side. Without a margin the search would end where one replay in two holds. RSS differs by some
+// pages from run to run.
 static const double TIME_MARGIN = 0.1, MEMORY_MARGIN = 0.01;
 
 void judge_expect(struct judge *j, const struct judge_report *input, uint64_t floor_bytes)

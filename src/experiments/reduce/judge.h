@@ -1,4 +1,4 @@
-// Says whether a workload shows what a reduction is to keep: by replays, or by a command.
+// Judges by replays or by a command whether a workload still meets the conditions of a reduction.
 #ifndef HEAPTAPE_REDUCE_JUDGE_H
 #define HEAPTAPE_REDUCE_JUDGE_H
 
@@ -6,30 +6,33 @@
 
 struct judge {
     const char *player, *null_library; // paths of heaptape-replay and libheaptape-null.so; borrowed
-    struct condition conditions[CONDITION_MAX]; // all have to hold
+    struct condition conditions[CONDITION_MAX]; // all must hold
     size_t n_conditions;
     const char *
-        command; // a shell command that has to exit with 0, with %f for the path of the workload; NULL: none
-    uint64_t timeout_ns; // without progress; 0: never
+        // shell command that must exit with 0; %f is the path of the workload; NULL: no command
+        command;
+    uint64_t timeout_ns; // limit of a replay without progress; 0: no limit
 };
 
-// What was seen of a workload.
+// Observed values of a workload.
 struct judge_report {
-    bool holds;      // in each of `runs`
-    unsigned shown;  // runs in which it held
-    unsigned failed; // the condition that did not hold, n_conditions: the command
+    bool holds;      // all conditions held in all `runs`
+    unsigned shown;  // number of runs in which they held
+    unsigned failed; // index of the condition that did not hold; n_conditions: the command
     struct condition_seen seen[CONDITION_MAX];
-    char text[300]; // what was measured of the condition that did not hold, or of the last one
+    char text[300]; // measured values of the condition that did not hold, or of the last one
 };
 
-// Replays the workload at `path` up to `runs` times, and stops at the first one in which a condition does not hold. 0, or
-// a negative errno with the text set if the workload cannot be replayed.
+// Replays the workload at `path` up to `runs` times; stops at the first run in which a condition
+// does not hold. Returns 0, or a negative errno with the text set if the workload cannot be
+// replayed.
 int judge_workload(const struct judge *j, const char *path, unsigned runs, struct judge_report *r,
                    struct err *e);
 
-// What the input has shown has to stay: its kind of violation or death, of its quotients of bytes a dividend of
-// `floor_bytes`, or of half of its own where that is less, and between both sides of a comparison a tenth for times and a
-// hundredth for memory, or half of its own margin where that is less.
+// Sets what later candidates must keep from the input: the violation or the wait status; in
+// quotients of bytes a dividend of `floor_bytes`, or of half the dividend of the input if that is
+// less; and a difference between the sides of a comparison of 10 % for times and 1 % for memory, or
+// of half the difference of the input if that is less.
 void judge_expect(struct judge *j, const struct judge_report *input, uint64_t floor_bytes);
 
 #endif

@@ -41,11 +41,11 @@ static bool is_stopped(struct reduce *r)
 {
     bool late = r->settings.end_ns && clock_monotonic_ns() >= r->settings.end_ns;
     r->stopped |= late || *r->settings.interrupted;
-    // What was found is still confirmed after the budget.
+    // A part that was found is confirmed even after the budget.
     return *r->settings.interrupted || (r->stopped && !r->is_confirming);
 }
 
-// Waits for a candidate, and shows how far it is. As candidates_wait, and -ECANCELED when it is to stop.
+// Waits for a candidate and shows the progress. Returns as candidates_wait, or -ECANCELED to stop.
 static int wait_for_one(struct reduce *r, const struct candidate_report **report, size_t *tag,
                         struct output *out)
 {
@@ -68,7 +68,7 @@ static int duplicate(struct input *to, const struct input *from, struct err *e)
     return to->fd < 0 ? err_set_errno(e, "%s: cannot be read again", from->name) : 0;
 }
 
-// Reads what blocks the part has.
+// Reads the blocks of the current part.
 static int count_blocks(struct reduce *r, struct err *e)
 {
     struct workload_file w = {.in.fd = -1};
@@ -85,7 +85,7 @@ static int count_blocks(struct reduce *r, struct err *e)
     return rc;
 }
 
-// Makes *in the part under work, which takes it over.
+// Makes *in the current part; *in is moved.
 static int set_part(struct reduce *r, struct input *in, struct err *e)
 {
     input_close(&r->part);
@@ -103,7 +103,8 @@ static int adopt(struct reduce *r, struct output *out, struct err *e)
     return rc < 0 ? rc : set_part(r, &in, e);
 }
 
-// Judges the part under work itself, so many times. 1, 0, or a negative errno, -ECANCELED when it is to stop.
+// Judges the current part with `runs` replays. Returns 1 if the conditions hold, 0 if not,
+// -ECANCELED to stop, or another negative errno.
 static int judge_part(struct reduce *r, unsigned runs, struct candidate_report *judged,
                       struct err *e)
 {

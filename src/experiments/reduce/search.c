@@ -1,4 +1,4 @@
-// The cuts that are tried, and in which order.
+// The cuts of a reduction and their order.
 #include "experiments/reduce/reduce.h"
 
 #include "base/buf.h"
@@ -20,7 +20,8 @@ static void show(struct reduce *r, const char *how)
              (unsigned long long)r->blocks.events, (unsigned long long)r->input.events, how);
 }
 
-// Spans: the last half of the events, or the blocks that are freed in the first half; then a quarter, and so on.
+// Spans: the last half of the events, or the blocks that are freed in the first half; then a
+// quarter, and so on.
 enum { SPAN_HALVINGS = 5 };
 
 static bool make_span(void *context, size_t i, struct reduce_cut *c)
@@ -37,17 +38,18 @@ static bool make_span(void *context, size_t i, struct reduce_cut *c)
     return n < r->blocks.n;
 }
 
-// Samples of the blocks: half of them, or three quarters, in runs of different lengths and at random.
+// Samples of the blocks: a half or three quarters of them, in runs of different lengths or at
+// random.
 static const struct sample {
-    uint64_t step;         // blocks in a run; 0: chosen at random
-    unsigned of, left_out; // the run with this number of so many is left out
+    uint64_t step;         // blocks in a run; 0: random blocks
+    unsigned of, left_out; // drops run number `left_out` of each `of` runs
 } samples[] = {
     {0, 2, 0},   {0, 2, 1},   {2, 2, 0},    {2, 2, 1},    {16, 2, 0}, {16, 2, 1},
     {256, 2, 0}, {256, 2, 1}, {4096, 2, 0}, {4096, 2, 1}, {0, 4, 0},  {0, 4, 1},
     {1, 2, 0},   {1, 2, 1},   {0, 8, 0},    {0, 8, 1},
 };
 
-// A hash: the same blocks each time (Steele, Lea and Flood's splitmix64).
+// A hash that selects the same blocks each time (splitmix64 of Steele, Lea and Flood).
 static uint64_t scatter(uint64_t i)
 {
     i += 0x9e3779b97f4a7c15u;
@@ -69,10 +71,10 @@ static bool make_sample(void *context, size_t i, struct reduce_cut *c)
     return n > 0 && n < r->blocks.n;
 }
 
-// Groups of blocks: chunk number i of them is left out.
+// Groups of blocks in chunks; a cut drops chunk number i.
 struct chunks {
     struct reduce *r;
-    size_t groups, length; // in groups
+    size_t groups, length; // groups in a chunk
 };
 
 static bool make_chunk(void *context, size_t i, struct reduce_cut *c)
@@ -86,7 +88,7 @@ static bool make_chunk(void *context, size_t i, struct reduce_cut *c)
     return chunks->groups > 1;
 }
 
-// Without ops that have no block: those of threads, too, or only the others.
+// Drops ops without a block: with i = 0 also thread ops.
 static bool make_without_others(void *context, size_t i, struct reduce_cut *c)
 {
     const struct reduce *r = context;
@@ -95,14 +97,14 @@ static bool make_without_others(void *context, size_t i, struct reduce_cut *c)
     return r->blocks.others > 0 || (i == 0 && r->blocks.thread_ops > 0);
 }
 
-// After a step in which something was found, or not: `found` and whether the search has to go on, or a negative errno.
+// Confirms the part after a step. Returns whether the search has to continue, or a negative errno.
 static int finish_step(struct reduce *r, int found, struct err *e)
 {
     int rc = reduce_confirm(r, e);
     return rc < 0 ? rc : found || !rc;
 }
 
-// Tries the cuts from the first on, until none shows it. 1 when one did.
+// Tries the cuts from the first on until none holds. Returns 1 if at least one did.
 static int repeat(struct reduce *r, reduce_make *make, size_t n, const char *how, struct err *e)
 {
     int rc = 0, found = 0;
@@ -127,7 +129,8 @@ static int number_groups(struct chunks *chunks, enum reduce_dimension d, struct 
     return chunks->groups || !r->blocks.n ? 0 : err_no_memory(e, NULL);
 }
 
-// Leaves out chunks of groups, from half of all of them down to one. What shows it without a chunk goes on behind it.
+// Drops chunks of groups, from half of all groups down to single groups. After a chunk was dropped,
+// the search continues behind it.
 static int leave_out(struct reduce *r, enum reduce_dimension d, const char *how, struct err *e)
 {
     struct chunks chunks = {.r = r};
