@@ -84,7 +84,7 @@ struct findings {
 // Finds the findings of a file that was counted whole (FILE_STAT_ALL) or is an aggregate.
 void findings_of_file(struct findings *f, const struct file_stat *s);
 
-// The same for an object of `stat --json`, and for n results, which are objects of replay or of the
+// The same for an object of `stat --json`, and for n results, which are objects of replay or
 // allocators of compare. A rule whose figures are missing finds nothing.
 void findings_of_json(struct findings *f, const struct json_value *stat);
 void findings_of_results(struct findings *f, const struct json_value *const *results, size_t n);

@@ -1,4 +1,4 @@
-// Findings about replays: which allocator to choose, and what its memory figures mean.
+// Findings about replays: choice of an allocator, and its memory figures.
 #include "report/findings.h"
 
 #include "cli/human.h"

@@ -50,7 +50,7 @@ void gate_release(struct gate *g);
 
 uint64_t gate_value(const struct sites_diff_side *s, enum gate_metric metric);
 
-// Sets a, b and `failed`. `totals` are those of the whole recordings. If no call site matches, a
+// Sets a, b and `failed`. `totals` describes the whole recordings. If no call site matches, a
 // and b are 0.
 void gate_check(struct gate *g, const struct sites_diff_side totals[2],
                 const struct sites_diff *sites);

@@ -8,14 +8,14 @@
 #include "base/json.h"
 #include "base/map.h"
 
-// The figure by which a profile weighs the sites.
+// Figures that can be the weight of a site in a profile.
 enum profile_weight {
     PROFILE_PEAK, // bytes live at the peak of the process
     PROFILE_LIVE, // bytes live at the end of the recording
     PROFILE_BYTES,
     PROFILE_CALLS,
     PROFILE_GROWTH, // by_site_totals.growth_bytes
-    PROFILE_SPAN,   // bytes allocated in the span and live at its end
+    PROFILE_SPAN,   // allocated in the span and not freed in the span
 };
 
 uint64_t profile_weigh(const struct by_site_totals *t, enum profile_weight weight);

@@ -24,8 +24,8 @@ struct reduce_blocks {
     uint64_t threads;    // number of thread numbers
 };
 
-// Reads a workload to its end. Returns 0, or a negative errno with the text set. The caller
-// releases *b in any case.
+// Reads a whole workload. Returns 0, or a negative errno with the text set. The caller
+// releases *b, also after an error.
 int reduce_blocks_read(struct reduce_blocks *b, struct workload_reader *r, struct err *e);
 void reduce_blocks_release(struct reduce_blocks *b);
 

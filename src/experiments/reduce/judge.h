@@ -17,15 +17,14 @@ struct judge {
 // Observed values of a workload.
 struct judge_report {
     bool holds;      // all conditions held in all `runs`
-    unsigned shown;  // number of runs in which they held
+    unsigned shown;  // number of runs that met all conditions
     unsigned failed; // index of the condition that did not hold; n_conditions: the command
     struct condition_seen seen[CONDITION_MAX];
     char text[300]; // measured values of the condition that did not hold, or of the last one
 };
 
-// Replays the workload at `path` up to `runs` times; stops at the first run in which a condition
-// does not hold. Returns 0, or a negative errno with the text set if the workload cannot be
-// replayed.
+// Replays the workload at `path` up to `runs` times; stops at the first run that violates a
+// condition. Returns 0, or a negative errno with the text set if the workload cannot be replayed.
 int judge_workload(const struct judge *j, const char *path, unsigned runs, struct judge_report *r,
                    struct err *e);
 

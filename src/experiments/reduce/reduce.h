@@ -13,10 +13,10 @@
 
 #include <signal.h>
 
-enum { REDUCE_CONFIRMATIONS = 10 }; // replays of the final part, all of which must hold
+enum { REDUCE_CONFIRMATIONS = 10 }; // replays of the final part; all must hold
 
 struct reduce_settings {
-    unsigned runs;        // replays of each candidate, all of which must hold
+    unsigned runs;        // replays of each candidate; all must hold
     unsigned jobs;        // candidates judged in parallel, up to CANDIDATES_MAX
     uint64_t floor_bytes; // for judge_expect
     uint64_t end_ns;      // end of the budget on CLOCK_MONOTONIC; 0: no limit
@@ -46,7 +46,8 @@ struct reduce {
     bool is_confirming;
 };
 
-// Borrows the workload and the judge until reduce_release. The caller releases *r in any case.
+// Borrows the workload and the judge until reduce_release. The caller releases *r, also after an
+// error.
 void reduce_init(struct reduce *r, const struct reduce_settings *settings, struct judge *j);
 void reduce_release(struct reduce *r);
 

@@ -292,7 +292,7 @@ static void keep_extremes(const struct json_value *rows, size_t from, size_t to,
 
 enum { RSS_COLUMN = 2, LIVE_COLUMN = 3 };
 
-// Writes [event, ns, rss, live, virtual] rows. Of each interval, the rows with the minimum and
+// Writes [event, ns, rss, live, virtual] rows. In each interval, the rows with the minimum and
 // maximum of RSS and of live bytes are kept, so that no peak is lost.
 static void write_timeline(struct json *j, const struct json_value *rows)
 {

@@ -1,4 +1,4 @@
-// JSON values, parsed by json-c. This header hides json-c, whose names collide with those of the
+// JSON values, parsed by json-c. This header hides json-c, because its names collide with the
 // writer in base/json.h.
 #ifndef HEAPTAPE_REPORT_JSON_VALUE_H
 #define HEAPTAPE_REPORT_JSON_VALUE_H

@@ -32,8 +32,8 @@ void sites_json_function(struct json *j, const struct symbol *s);
 // and paths are cut to SITES_JSON_NAME_BYTES.
 void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief);
 
-// Writes the member "span": blocks allocated in the span and live at its end, by thread and by
-// size. Writes nothing if no span was counted.
+// Writes the member "span": blocks allocated in the span and live at the end of the span, by thread
+// and by size. Writes nothing if no span was counted.
 void sites_json_span(struct json *j, const struct by_site_span *s);
 
 // Writes the member "stack_coverage", if call sites were recorded.

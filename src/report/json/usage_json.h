@@ -6,13 +6,13 @@
 #include "base/json.h"
 #include "report/stat_figures.h"
 
-// Writes what is summed over processes: calls, sizes, lifetimes, realloc, alignment, blocks that
+// Writes the sums over all processes: calls, sizes, lifetimes, realloc, alignment, blocks that
 // are never freed. `peak` is the process whose live bytes at the peak are added to the sizes, or
 // NULL.
 void usage_json_sums(struct json *j, const struct usage_sums *s, const union stat_figures *f,
                      const struct usage *peak);
 
-// Writes what describes one process: threads, and remote frees by pairs of threads.
+// Writes the figures of one process: threads, and remote frees by pairs of threads.
 void usage_json_process(struct json *j, const struct usage *u);
 
 // Writes the member "timeline", by event and by time, with samples of the memory of the recorded

@@ -8,7 +8,7 @@
 void coverage_print(const struct coverage *c);
 
 // Reads the trace at `path` again and prints a note if the stacks of at least 1 % of the bytes end
-// before the program's own code. If `verbose`, prints the shares in any case.
+// before the program's own code. If `verbose`, always prints the shares.
 void coverage_note(const char *path, bool verbose);
 
 #endif

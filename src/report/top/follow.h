@@ -1,5 +1,5 @@
 // Follows a trace while it is recorded, frame by frame, or an aggregate each time it is rewritten,
-// and counts what is live in each process.
+// and counts the live blocks of each process.
 #ifndef HEAPTAPE_TOP_FOLLOW_H
 #define HEAPTAPE_TOP_FOLLOW_H
 
@@ -43,7 +43,7 @@ int follow_read(struct follow *f, uint64_t until_ns, struct err *e);
 // Whether a process has the file open for writing; true if unknown.
 bool follow_is_written(const struct follow *f);
 
-// Returns the time from the start of the recording to the end of what has been read.
+// Returns the time from the start of the recording to the end of the data that has been read.
 uint64_t follow_time_ns(const struct follow *f);
 
 #endif

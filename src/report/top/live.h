@@ -1,6 +1,6 @@
 // Live blocks and allocations of a process, by call site, size and thread. Calls are counted in the
-// order in which they were recorded; the memory depends only on the number of live blocks, call
-// sites and threads.
+// order of the recording; the memory depends only on the number of live blocks, call sites and
+// threads.
 //
 // Timestamps decide the order. The few that contradict each other (docs/design/convert.md) are not
 // resolved.

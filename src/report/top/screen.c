@@ -243,7 +243,7 @@ static void put_row(const struct screen *s, struct live *l, size_t row, bool ter
         row_name(s, l, row, name));
 }
 
-// Marks the column by which the table is sorted.
+// Marks the sort column.
 static void put_columns(const struct screen *s, bool terminal, FILE *to)
 {
     static const char *const heads[SCREEN_SORTS] = {"live", "blocks", "growth/s", "allocs/s",

@@ -132,7 +132,7 @@ int terminal_key(uint64_t until_ns)
         uint64_t now = clock_monotonic_ns(), left = until_ns > now ? until_ns - now : 0;
         struct timespec wait = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
         struct pollfd of = {.fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN};
-        // Signals are blocked between the test of the flag and ppoll, so that none is missed.
+        // Signals are blocked between the test of the flag and ppoll, so that no signal is missed.
         sigfillset(&all);
         sigprocmask(SIG_SETMASK, &all, &mask);
         int ready = resized ? -1 : ppoll(&of, 1, &wait, &mask);
