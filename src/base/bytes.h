@@ -1,4 +1,4 @@
-// Little-endian loads and stores at any alignment. Malloc-free: capture may include it.
+// Little-endian loads and stores at any alignment. Does not allocate: capture includes this header.
 #ifndef HEAPTAPE_BASE_BYTES_H
 #define HEAPTAPE_BASE_BYTES_H
 

@@ -1,15 +1,16 @@
-// The clocks of a trace. Malloc-free and lock-free: capture may include it.
+// Clocks of a trace. Does not allocate or lock: capture includes this header.
 #ifndef HEAPTAPE_BASE_CLOCK_H
 #define HEAPTAPE_BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
-// Which counter stamps come from. Wire values of the trace format: never renumber.
+// Counter that stamps are read from. Wire values of the trace format.
 enum clock_kind {
-    CLOCK_KIND_MONOTONIC = 0, // CLOCK_MONOTONIC in nanoseconds: where no invariant counter exists
-    CLOCK_KIND_TSC = 1,       // x86-64 rdtsc, invariant and synchronised between CPUs
-    CLOCK_KIND_CNTVCT = 2,    // aarch64 cntvct_el0
+    // CLOCK_MONOTONIC in nanoseconds, used where no invariant counter exists
+    CLOCK_KIND_MONOTONIC = 0,
+    CLOCK_KIND_TSC = 1,    // x86-64 rdtsc, invariant and synchronised between CPUs
+    CLOCK_KIND_CNTVCT = 2, // aarch64 cntvct_el0
 };
 
 static inline uint64_t clock_ns(clockid_t id)
@@ -24,10 +25,12 @@ static inline uint64_t clock_monotonic_ns(void)
     return clock_ns(CLOCK_MONOTONIC);
 }
 
-// Builtins stand for instructions of x86-64 here and elsewhere: <x86intrin.h> costs each file that includes it 0.3 s.
+// <x86intrin.h> would add 0.3 s to each compilation, so x86-64 instructions are builtins here and
+// elsewhere.
 
-// The raw counter, not ordered with the instructions round it (3 ns against 16 with lfence): it may be read before an
-// earlier load has got its cache line. The converter repairs what that disturbs.
+// Reads the counter without ordering it against the surrounding instructions, which takes 3 ns
+// instead of 16 ns with lfence. The counter may be read before an earlier load has received its
+// cache line; the converter repairs the resulting order.
 static inline uint64_t clock_counter(void)
 {
 #if defined(__x86_64__)
@@ -41,48 +44,46 @@ static inline uint64_t clock_counter(void)
 #endif
 }
 
-// The raw counter, read after all that a branch before it depended on is known (aarch64) or after all earlier loads
-// (x86-64).
+// Reads the counter after all earlier loads (x86-64), or after all earlier branches are resolved
+// (aarch64).
 static inline uint64_t clock_counter_ordered(void)
 {
 #if defined(__x86_64__)
-    __builtin_ia32_lfence(); // rdtscp costs as much
+    __builtin_ia32_lfence(); // rdtscp takes as long
 #elif defined(__aarch64__)
     __asm__ volatile("isb" ::: "memory");
 #endif
     return clock_counter();
 }
 
-// The clock in ticks of `kind`.
 static inline uint64_t clock_ticks(enum clock_kind kind)
 {
     return kind == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : clock_counter();
 }
 
-// The best clock of this machine: the counter when the kernel itself trusts it to be invariant and the same
-// on all CPUs
-// (/sys/devices/system/clocksource), CLOCK_MONOTONIC else. HEAPTAPE_CLOCK=monotonic forces the latter, for
-// tests.
+// Returns the counter if the kernel trusts it to be invariant and synchronized between CPUs
+// (/sys/devices/system/clocksource), else CLOCK_KIND_MONOTONIC. HEAPTAPE_CLOCK=monotonic forces the
+// latter, for tests.
 enum clock_kind clock_best(void);
 
-// Ticks a second of `kind`, from the kernel's own calibration where readable, else measured against
-// CLOCK_MONOTONIC over some milliseconds.
+// Returns the ticks per second of `kind`: reads cntfrq_el0 on aarch64, measures for 20 ms on
+// x86-64.
 uint64_t clock_hz(enum clock_kind kind);
 
-// One moment on both clocks. The counter and CLOCK_MONOTONIC are read some tens of ns apart at most.
+// Readings of both clocks, at most some tens of ns apart.
 struct clock_point {
     uint64_t ticks, ns;
 };
 struct clock_point clock_point_take(enum clock_kind kind);
 
-// Ticks a second of `kind`, from how far it got since `start`. Waits until CLOCK_POINTS_NS have passed since then; the
-// relative error is about 50 ns over the distance.
+// Returns the ticks per second of `kind`, measured since `start`. Waits until CLOCK_POINTS_NS have
+// passed since then. The relative error is about 50 ns divided by the elapsed time.
 #define CLOCK_POINTS_NS 1000000u
 uint64_t clock_hz_since(enum clock_kind kind, struct clock_point start);
 
 const char *clock_kind_name(enum clock_kind kind);
 
-// Ticks to nanoseconds without overflow.
+// Converts ticks to nanoseconds without overflow. Returns 0 if `hz` is 0.
 static inline uint64_t clock_to_ns(uint64_t ticks, uint64_t hz)
 {
     return hz ? (uint64_t)((unsigned __int128)ticks * 1000000000u / hz) : 0;

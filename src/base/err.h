@@ -1,28 +1,29 @@
-// The one way a library function says what went wrong.
+// Error messages of library functions.
 #ifndef HEAPTAPE_BASE_ERR_H
 #define HEAPTAPE_BASE_ERR_H
 
 #include <stddef.h>
 
-// Text of an error: what file, what is wrong, at which byte, without the program's name, a newline or a full
-// stop. The caller owns it; an empty text means that nothing was said.
+// Message of an error: the file, the fault and the byte offset, without the program's name, a
+// newline or a final full stop. Owned by the caller. An empty text means no message.
 struct err {
     char text[600];
 };
 
-// Writes the text and returns `code`, a negative errno, so that `return err_set(e, -EINVAL, "…")` reads as
-// one step. `e` may be NULL. The first text wins: a later, more general one does not hide what really
-// happened.
+// Formats the message and returns `code`, a negative errno, so that callers can write `return
+// err_set(e, -EINVAL, "…")`. `e` may be NULL. An existing message is kept, because the first one is
+// the most specific.
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-// As err_set, and appends ": " and strerror(errno). Returns -errno (-EIO if errno is 0).
+// Like err_set, with ": " and strerror(errno) appended. Returns -errno, or -EIO if errno is 0.
 int err_set_errno(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 // Describes a failed allocation: "FILE: out of memory", or "out of memory" if `file` is NULL.
 // Returns -ENOMEM.
 int err_no_memory(struct err *e, const char *file);
 
-// Calls `note` with a text of any length, as one with paths may be; with "out of memory" where there is no room for it.
+// Formats a message of any length and passes it to `note`. If memory runs out, the message is "out
+// of memory".
 void err_note(void (*note)(const char *text), const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -14,7 +14,7 @@
 
 int input_regular_fd(const char *path, struct stat *st)
 {
-    // Opening a device may have effects, and opening a pipe waits for its writer.
+    // Opening a device can have side effects, and opening a pipe blocks until it has a writer.
     if (stat(path, st) < 0)
         return -errno;
     if (!S_ISREG(st->st_mode))
@@ -22,14 +22,14 @@ int input_regular_fd(const char *path, struct stat *st)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return -errno;
-    // Another file may have this name by now.
+    // Another file may have been given this name since.
     if (fstat(fd, st) == 0 && S_ISREG(st->st_mode))
         return fd;
     close(fd);
     return -EINVAL;
 }
 
-// Checks what was opened, and closes it if it cannot be an input.
+// Checks the type of an opened file and closes it if it cannot be an input.
 static int check_type(struct input *in, const struct stat *st, struct err *e)
 {
     int rc = 0;
@@ -111,7 +111,7 @@ ssize_t input_peek(struct input *in, size_t want, const uint8_t **bytes, struct 
 {
     size_t have = in->ahead.size - in->ahead_taken;
     if (have < want) {
-        // Without this, scanning a long file by peek and read would keep all of it.
+        // Otherwise a scan of a long file by peek and read would keep the whole file.
         if (in->ahead_taken)
             memmove(in->ahead.data, in->ahead.data + in->ahead_taken, have);
         in->ahead.size = have;
@@ -187,7 +187,7 @@ int input_seek(struct input *in, uint64_t offset, struct err *e)
     return 0;
 }
 
-// An unnamed file for copies. File systems without O_TMPFILE get a name that is removed at once.
+// Opens an unnamed file for a copy. Without O_TMPFILE, creates a file and removes its name at once.
 static int open_unnamed(struct err *e)
 {
     const char *dir = getenv("TMPDIR");
@@ -258,7 +258,8 @@ int input_from_output(struct input *in, struct output *out, const char *name, st
     return rc;
 }
 
-// A file in the folder of `path` that has no name yet. -1 where that cannot be had.
+// Opens an unnamed file in the folder of `path`. Returns the descriptor, or -1 if that is not
+// possible.
 static int open_nameless(const char *path)
 {
     char folder[4096];
@@ -275,7 +276,7 @@ static int give_name(int fd, const char *path)
 {
     char at[64];
     snprintf(at, sizeof at, "/proc/self/fd/%d", fd);
-    unlink(path); // left by a process of the same number
+    unlink(path); // left by a process with the same PID
     return linkat(AT_FDCWD, at, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
 }
 
@@ -286,7 +287,7 @@ static int output_open_file(struct output *out, const char *path, unsigned flags
     bool exists = stat(path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))
         return err_set(e, -EISDIR, "%s: is a directory", path);
-    // A descriptor of its own is the caller's choice, whatever it is.
+    // A descriptor passed by name is used as it is.
     bool own = strncmp(path, "/proc/self/fd/", 14) == 0 || strncmp(path, "/dev/fd/", 8) == 0;
     bool special = exists && (!S_ISREG(st.st_mode) || (own && (flags & OUTPUT_FORCE)));
     if (exists && !special && !(flags & OUTPUT_FORCE))
@@ -308,9 +309,9 @@ static int output_open_file(struct output *out, const char *path, unsigned flags
             return 0;
     }
     if (out->aside)
-        unlink(target); // left by a process of the same number
-    // Between the stat above and here somebody may have made the file, or a link: O_EXCL keeps the promise not to
-    // replace it.
+        unlink(target); // left by a process with the same PID
+    // Another process may have created the file or a link since the stat above. O_EXCL makes sure
+    // that an existing file is not replaced.
     int how = special ? O_TRUNC : O_CREAT | O_EXCL;
     out->fd = open(target, (out->aside ? O_RDWR : O_WRONLY) | O_CLOEXEC | how, 0600);
     if (out->fd < 0)
@@ -334,13 +335,13 @@ int output_open(struct output *out, const char *path, unsigned flags, struct err
         free(out->aside);
         out->aside = NULL;
     } else {
-        // `upload` leaves a file alone that is not whole.
+        // `upload` skips files that are locked: they are not complete.
         flock(out->fd, LOCK_SH | LOCK_NB);
     }
     return rc;
 }
 
-// Notes how long the file was if others truncated it.
+// Updates left_bytes if another process truncated the file.
 static void see_size(struct output *out)
 {
     struct stat st;
@@ -362,7 +363,7 @@ static ssize_t write_parts(const struct output *out, const struct iovec *parts, 
     return w;
 }
 
-// Of a write that returned `w`: 1 to try again, 0, or a negative errno.
+// Checks the result of a write. Returns 1 to retry, 0 on success, or a negative errno.
 static int check_write(const struct output *out, ssize_t w, struct err *e)
 {
     if (w <= 0 && output_cancelled)
@@ -421,7 +422,7 @@ int output_write(struct output *out, const void *bytes, size_t n, struct err *e)
     return 0;
 }
 
-// Takes `done` bytes off the front; returns the parts that are used up.
+// Drops the first `done` bytes. Returns the number of parts that are used up.
 static size_t skip_parts(struct iovec *parts, size_t n, size_t done)
 {
     size_t i = 0;
@@ -465,7 +466,7 @@ int output_restart(struct output *out, struct err *e)
     return 0;
 }
 
-// 0 or a negative errno, of the last one.
+// Creates all folders of the path. Returns 0, or a negative errno, of the last one.
 static int make_all(char *path)
 {
     for (char *slash = path; (slash = strchr(slash + 1, '/'));) {
@@ -482,7 +483,7 @@ int output_make_folder(const char *folder, struct err *e)
     struct stat st;
     char *path = strdup(folder);
     int rc = path ? -ENOENT : -ENOMEM;
-    // Another process may remove a folder that is empty in between.
+    // Another process may remove an empty folder meanwhile.
     for (int i = 0; i < TRIES && rc == -ENOENT; i++)
         rc = make_all(path);
     if (rc == 0 && stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
@@ -502,7 +503,7 @@ int output_check_aside(const char *path, bool force, const char *why, struct err
     return rc < 0 ? rc : output_close(&out, false, e);
 }
 
-// Writes a path that opens the file again, also without a name.
+// Formats a path that opens the file again, even without a name.
 static const char *own_path(const struct output *out, char at[static 64])
 {
     snprintf(at, 64, "/proc/self/fd/%d", out->fd);
@@ -515,7 +516,7 @@ static bool leads_to(const char *path, const struct stat *st)
     return lstat(path, &named) == 0 && named.st_ino == st->st_ino && named.st_dev == st->st_dev;
 }
 
-// Returns the path at which the file is now, to be freed, or NULL.
+// Returns the current path of the file, to be freed, or NULL.
 static char *find_name(const struct output *out, const struct stat *st)
 {
     char at[64], *name = calloc(1, PATH_MAX);
@@ -534,7 +535,7 @@ static int copy_bytes(int from, int to)
     errno = step ? 0 : ENOMEM;
     while (n > 0 && (n = copy_file_range(from, NULL, to, NULL, 1 << 30, 0)) > 0)
         ;
-    // Between some file systems it fails.
+    // copy_file_range(2) fails between some file systems.
     for (n = n < 0 ? 1 : n; n > 0 && (n = read(from, step, STEP)) > 0 && written >= 0;) {
         for (ssize_t done = 0; done < n && written >= 0; done += written)
             written = write(to, step + done, (size_t)(n - done));
@@ -544,7 +545,7 @@ static int copy_bytes(int from, int to)
     return rc;
 }
 
-// Copies the file to `path`, which must not exist: a removed file cannot be linked again.
+// Copies the file to `path`, which must not exist. A removed file cannot be linked again.
 static int copy_to(const struct output *out, const char *path)
 {
     char at[64];
@@ -568,7 +569,7 @@ static int put_at(const struct output *out, const char *path)
     return errno == EEXIST ? -errno : copy_to(out, path);
 }
 
-// Creates the folder of `path` again if it was removed.
+// Creates the file at `path` again, and its folder if that was removed.
 static int put_again(const struct output *out, const char *path)
 {
     int rc = put_at(out, path);
@@ -581,7 +582,8 @@ static int put_again(const struct output *out, const char *path)
     return rc;
 }
 
-// Puts the file at `path`, or beside the file that replaced it. Returns 0 and the path, to be freed, or a negative errno.
+// Keeps the file at `path`, or next to the file that replaced it. Returns 0 with the path, to be
+// freed, or a negative errno.
 static int keep(const struct output *out, const char *path, bool replaced, char **at)
 {
     *at = replaced ? NULL : strdup(path);
@@ -619,8 +621,9 @@ static int say_lost_name(const struct output *out, const char *path, bool replac
     return err_set(e, -ESTALE, "%s: %s while it was written; %s", out->name, what, rest);
 }
 
-// Checks before the end of an output that `path` still leads to its file, which has all bytes. If not, keeps what can be kept, and
-// returns -ESTALE with the text set. *kept: the file is at `path`, also if it had to be put there again.
+// Checks before closing that `path` still refers to the file and that no bytes are missing.
+// Otherwise keeps the data where possible, sets *kept if the file is at `path`, and returns -ESTALE
+// with the text set.
 static int check_name(const struct output *out, const char *path, bool *kept, struct err *e)
 {
     struct stat mine, named;

@@ -1,4 +1,4 @@
-// Files, pipes and "-" as sequential input and output, with byte offsets for messages.
+// Sequential input and output on files, pipes and "-", with byte offsets for messages.
 #ifndef HEAPTAPE_BASE_FIO_H
 #define HEAPTAPE_BASE_FIO_H
 
@@ -12,118 +12,130 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-// A sequential reader. All zero but fd = -1 is closed.
+// Sequential reader. Closed if fd is -1 and all else is zero.
 struct input {
     int fd;
     bool owns_fd;
-    const char *name;    // as messages say it; borrowed from the caller of input_open
-    uint64_t offset;     // of the next byte that input_read gives
-    uint64_t size_bytes; // of a regular file, 0 when unknown (pipe)
-    struct buf ahead;    // bytes that input_peek has read and input_read has not given yet
+    const char *name;    // name for messages, borrowed from the caller of input_open
+    uint64_t offset;     // offset of the next byte that input_read returns
+    uint64_t size_bytes; // size of a regular file, 0 if unknown (pipe)
+    // bytes read by input_peek; those from ahead_taken on were not returned by input_read yet
+    struct buf ahead;
     size_t ahead_taken;
 };
 
-// Opens a file or pipe that the user named; "-" is stdin, named "(stdin)". Refuses a directory, a device and an empty
-// regular file with a clear text. Waits for the writer of a named pipe. `path` must outlive the input.
+// Opens a file or pipe named by the user; "-" is stdin, named "(stdin)". Rejects directories,
+// devices and empty regular files. Blocks until a named pipe has a writer. `path` must outlive the
+// input.
 int input_open(struct input *in, const char *path, struct err *e);
 
-// Opens a file whose name was read from a file or a folder, and never waits: refuses all but regular files with a clear
-// text, and empty files.
+// Opens a file whose name was read from a file or folder. Never blocks: rejects all but regular
+// files, and empty files.
 int input_open_regular(struct input *in, const char *path, struct err *e);
 
-// The same for a reader that needs a descriptor. Returns it, or a negative errno: -EINVAL if this is no regular file. On
-// success *st describes the file.
+// Opens a regular file without blocking. Returns the descriptor and fills in *st, or returns a
+// negative errno, -EINVAL if the file is not regular.
 int input_regular_fd(const char *path, struct stat *st);
 void input_close(struct input *in);
 
-// Looks at up to `want` bytes without consuming them (want ≤ 64 KiB). Returns how many there are, fewer only
-// at the end, or a negative errno. *bytes is borrowed until the next call.
+// Reads up to `want` ≤ 64 KiB bytes without consuming them. Returns the number of bytes, less than
+// `want` only at the end of the input, or a negative errno. *bytes is borrowed until the next call.
 ssize_t input_peek(struct input *in, size_t want, const uint8_t **bytes, struct err *e);
 
-// Reads until `want` bytes are there or the input ends. Returns the bytes read, or a negative errno.
+// Reads `want` bytes, or less if the input ends. Returns the number of bytes, or a negative errno.
 ssize_t input_read(struct input *in, void *to, size_t want, struct err *e);
 
-// Reads what is there, up to `most` bytes, and waits only when there is nothing: 0 at the end.
+// Reads the available bytes, at most `most`. Blocks only if none are available. Returns the number
+// of bytes, 0 at the end of the input, or a negative errno.
 ssize_t input_read_some(struct input *in, void *to, size_t most, struct err *e);
 
-// Appends all that is left to *to. 0, -EFBIG without a text when that makes it longer than `max` bytes, or a negative errno with
-// the text set.
+// Appends the rest of the input to *to. Returns 0, a negative errno with the text set, or -EFBIG
+// without a text if *to would exceed `max` bytes.
 int input_read_all(struct input *in, struct buf *to, size_t max, struct err *e);
 
-// Moves to an absolute offset. -ESPIPE on a pipe.
+// Moves to an absolute offset. Returns 0, or a negative errno, -ESPIPE on a pipe.
 int input_seek(struct input *in, uint64_t offset, struct err *e);
 
-// What cannot be read twice (a pipe) is copied, from where it stands, into a file without a name in $TMPDIR or /tmp and
-// read from there; offsets then count from the copy's start. A regular file is left as it is.
+// Copies the rest of a pipe to an unnamed file in $TMPDIR or /tmp and continues there; offsets then
+// count from the start of the copy. Leaves a regular file unchanged. Returns 0, or a negative
+// errno.
 int input_make_seekable(struct input *in, struct err *e);
 
-// Flags of output_open.
 enum {
-    OUTPUT_FORCE = 1, // replace an existing file, no sooner than output_commit or output_close
-    // For forms that are not valid when cut off: write a file without a name, or NAME.tmp-PID where the file system has no
-    // such thing, and give it its name in output_close. A file without a name leaves nothing behind, however the program
-    // ends. It can be read, too.
+    OUTPUT_FORCE = 1, // replace an existing file, in output_commit or output_close at the earliest
+    // Write an unnamed file, or NAME.tmp-PID if the file system has no unnamed files, and name it
+    // in output_close. For formats that are invalid when cut off. An unnamed file disappears
+    // however the program ends. The file can also be read.
     OUTPUT_ASIDE = 2,
-    // For what others read while it grows: the first byte replaces an existing file, and without any it stays.
+    // Replace an existing file when the first byte is written; without a byte, keep the file. For
+    // files that others read while they grow.
     OUTPUT_GROWS = 4,
 };
 
-// A sequential writer, unbuffered: callers write whole frames. All zero but fd = -1 is closed.
+// Sequential writer without a buffer: callers write whole frames. Closed if fd is -1 and all else
+// is zero.
 struct output {
     int fd;
     bool owns_fd;
     const char *name;
     uint64_t offset;     // bytes written so far
-    uint64_t write_ns;   // how long output_write_parts took for them
-    char *aside;         // temporary path, NULL when written in place
-    bool unnamed;        // nothing stands at that path yet
-    bool grows;          // the first byte gives it its name
-    bool follows;        // a regular file that this output made
-    bool truncated;      // by others, …
-    uint64_t left_bytes; // … to so many at least once
+    uint64_t write_ns;   // time spent in output_write_parts
+    char *aside;         // temporary path, or NULL if the output is written in place
+    bool unnamed;        // the file at `aside` has no name yet
+    bool grows;          // the first byte names the file
+    bool follows;        // the file is regular and was created by this output
+    bool truncated;      // another process truncated the file
+    uint64_t left_bytes; // smallest size seen after a truncation
 };
 
-// Opens `path` for writing; "-" is stdout, named "(stdout)", and refused when it is a terminal. Without
-// OUTPUT_FORCE an existing regular file is refused with "exists; use -f to replace it"; devices, fifos and
-// sockets (/dev/null, a named pipe) are written to as they are. Nothing is written through a symbolic link to a regular
-// file. A new file is its owner's alone: traces and workloads hold a program's arguments and addresses.
+// Opens `path` for writing; "-" is stdout, named "(stdout)", and rejected if it is a terminal.
+// Without OUTPUT_FORCE, an existing regular file is rejected with "exists; use -f to replace it".
+// Devices, fifos and sockets (/dev/null, a named pipe) are written in place. Never writes through a
+// symbolic link to a regular file. Creates files with mode 0600, because traces and workloads hold
+// a program's arguments and addresses. Returns 0, or a negative errno.
 int output_open(struct output *out, const char *path, unsigned flags, struct err *e);
 
-// A file without a name in $TMPDIR or /tmp, for what is written once and then read.
+// Opens an unnamed file in $TMPDIR or /tmp that is written once and then read with
+// input_from_output.
 int output_open_unnamed(struct output *out, struct err *e);
 
-// Reads from the start what was written to an unnamed file, which *in takes over; `name` is for messages, borrowed. *out
-// is closed in either case.
+// Moves an unnamed file from *out to *in, which reads it from the start. `name` is for messages and
+// borrowed. Closes *out even after an error. Returns 0, or a negative errno.
 int input_from_output(struct input *in, struct output *out, const char *name, struct err *e);
 
-// Set by a signal handler: the write that the signal interrupts, and every one after it, fails with -ECANCELED.
+// Set by a signal handler: the interrupted write and all later writes of the thread fail with
+// -ECANCELED.
 extern _Thread_local volatile sig_atomic_t output_cancelled;
 
-// Of the thread: is it in a write, and how many have written something?
+// Nonzero while the thread is in a write; number of its writes that wrote something.
 extern _Thread_local volatile sig_atomic_t output_writing, output_writes;
 
-// Writes all of it. On error the file keeps what was written before.
+// Writes all n bytes. An error leaves the bytes written before in the file. Returns 0, or a
+// negative errno.
 int output_write(struct output *out, const void *bytes, size_t n, struct err *e);
 
-// As output_write, of several pieces with one writev(2) where it takes them all. The array is used up.
+// Like output_write, for several pieces with one writev(2) if possible. Modifies the array.
 int output_write_parts(struct output *out, struct iovec *parts, size_t n, struct err *e);
 
-// Gives the file its name now, where an existing one is to be replaced: what was written is worth to be kept from here on.
+// Names the file now if it replaces an existing one. Returns 0, or a negative errno.
 int output_commit(struct output *out, struct err *e);
 
-// Throws away what was written to a regular file of its own. -ESPIPE for anything else.
+// Truncates a regular file created by this output. Returns 0, or a negative errno, -ESPIPE for
+// anything else.
 int output_restart(struct output *out, struct err *e);
 
-// Makes the folder and those above it that are missing, for its owner alone. 0 or a negative errno with the text set.
+// Creates the folder and its missing parents with mode 0700. Returns 0, or a negative errno with
+// the text set.
 int output_make_folder(const char *folder, struct err *e);
 
-// Can `path` be written aside later on? -EINVAL, with a text that ends in `why`, unless it is a regular file or free; a
-// negative errno with the text of output_open. Nothing is left there.
+// Checks that `path` can be opened with OUTPUT_ASIDE later, and leaves nothing there. Returns 0,
+// -EINVAL with a text that ends in `why` if `path` exists and is not a regular file, or a negative
+// errno of output_open.
 int output_check_aside(const char *path, bool force, const char *why, struct err *e);
 
-// Finishes: renames what was written aside. When `commit` is false, what was written aside is removed
-// instead. Returns -ESTALE if the name of the file does not lead to it any more, or bytes of it are missing: what can be kept is
-// kept, and the text says where.
+// Closes the output. With `commit`, renames a file written aside; without it, removes that file.
+// Returns 0, -ESTALE if the name no longer refers to the file or bytes of it are missing, or
+// another negative errno. After -ESTALE the text says where the data is kept, if it can be kept.
 int output_close(struct output *out, bool commit, struct err *e);
 
 #endif

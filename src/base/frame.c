@@ -39,7 +39,7 @@ static bool header_intact(const uint8_t *head)
     return XXH3_64bits(head, AT_HEADER_HASH) == get_u64(head + AT_HEADER_HASH);
 }
 
-// Is this header one that the reader can go on with? 0 or a negative errno with the text set.
+// Checks a header. Returns 0, or a negative errno with the text set.
 static int check_header(struct frame_reader *r, const uint8_t *head, uint64_t at, struct err *e)
 {
     unsigned long long where = at;
@@ -79,7 +79,7 @@ static void describe(struct frame *f, const uint8_t *head, uint64_t offset)
     };
 }
 
-// The header alone, which stands in `stored` then. As frame_next.
+// Reads a header into `stored`. Returns as frame_next does.
 static int read_header(struct frame_reader *r, struct buf *stored, struct frame *f, struct err *e)
 {
     uint64_t at = r->in->offset;

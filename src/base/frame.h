@@ -1,4 +1,4 @@
-// Frames: the self-contained, checksummed, compressed pieces that traces and workloads are made of.
+// Frames: checksummed, compressed, self-contained pieces of traces, workloads and aggregates.
 // Layout: docs/reference/trace-format.md, "Frames".
 #ifndef HEAPTAPE_BASE_FRAME_H
 #define HEAPTAPE_BASE_FRAME_H
@@ -10,17 +10,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// First four bytes of every frame: say the file's kind.
+// First four bytes of each frame, by type of file.
 #define FRAME_MAGIC_TRACE     0x31725448u // "HTr1"
 #define FRAME_MAGIC_WORKLOAD  0x31775448u // "HTw1"
 #define FRAME_MAGIC_AGGREGATE 0x31615448u // "HTa1"
 
 enum {
     FRAME_HEADER_BYTES = 40,
-    FRAME_MAX_RAW_BYTES = 16 << 20, // what a reader must be ready to allocate, and the most it does
+    FRAME_MAX_RAW_BYTES = 16 << 20, // limit of a writer, and the most that a reader allocates
 };
 
-// How a payload is stored. Wire values.
+// Compression of a payload. Wire values.
 enum frame_codec { FRAME_CODEC_NONE = 0, FRAME_CODEC_LZ4 = 1, FRAME_CODEC_ZSTD = 2 };
 
 struct frame_writer {
@@ -32,51 +32,53 @@ struct frame_writer {
     uint64_t next_sequence;
     void *zstd;        // ZSTD_CCtx
     void *hash;        // XXH3_state_t
-    struct buf stored; // header and compressed payload of the frame under work
-    struct buf joined; // parts of it that are compressed together
+    struct buf stored; // header and compressed payload of the current frame
+    struct buf joined; // parts that are compressed together
 };
 
-// `level` is zstd's; other codecs ignore it.
+// `level` is a zstd level; other codecs ignore it.
 void frame_writer_init(struct frame_writer *w, struct output *out, uint32_t magic, uint16_t version,
                        enum frame_codec codec, int level);
 void frame_writer_release(struct frame_writer *w);
 
-// Compresses and writes one frame with a single write(2). A payload that does not shrink is stored as it is.
-// `raw_bytes` ≤ FRAME_MAX_RAW_BYTES.
+// Compresses the payload and writes one frame with a single write(2). Stores a payload that does
+// not shrink uncompressed. Requires raw_bytes ≤ FRAME_MAX_RAW_BYTES. Returns 0, or a negative
+// errno.
 int frame_write(struct frame_writer *w, uint8_t type, const void *raw, size_t raw_bytes,
                 struct err *e);
 
-// What is known of the parts of one sort, from frame to frame. All zero knows nothing yet.
+// How well parts of one type compressed in earlier frames. Initially zero.
 struct frame_hint {
-    uint8_t frames; // since the methods were tried
-    uint8_t method; // frame_write.c's
-    // The caller's.
-    bool fast; // at fast levels time counts more than some percent of size
-    bool far;  // what repeats does so far apart
+    uint8_t frames; // frames since all methods were tried
+    uint8_t method; // enum method of frame_write.c
+    // Set by the caller.
+    bool fast; // at fast levels, prefer speed to a few percent of size
+    bool far;  // matches are far apart
 };
 
-// A piece of a payload.
+// Part of a payload.
 struct frame_part {
     const void *bytes;
     size_t size;
-    struct frame_hint *hint; // NULL: patterns are looked for
+    struct frame_hint *hint; // NULL: search for matches
 };
 
-// As frame_write, of up to 64 parts in a row, which are not copied together when that can be helped. Parts of unlike
-// statistics compress better apart.
+// Like frame_write, for a payload of up to 64 parts, which are not copied into one buffer if
+// possible. Parts with different statistics compress better separately.
 int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_part *parts,
                       size_t n, struct err *e);
 
-// Writes a frame as frame_read_stored, or frame_next in the reader's `stored`, has read it, as the next one. What is in `stored` is changed.
+// Writes a frame read by frame_read_stored, or by frame_next into the reader's `stored`, with the
+// next sequence number. Modifies `stored`. Returns 0, or a negative errno.
 int frame_write_stored(struct frame_writer *w, struct buf *stored, struct err *e);
 
-// One frame as read. `data` is decompressed and verified, borrowed until the next call.
+// Frame read from a file. `data` is decompressed, verified and borrowed until the next call.
 struct frame {
     uint8_t type;
     uint16_t version;
     enum frame_codec codec;
     uint64_t sequence;
-    uint64_t offset;     // of its header in the file
+    uint64_t offset;     // offset of the header in the file
     size_t stored_bytes; // header and payload
     const uint8_t *data;
     size_t size;
@@ -91,40 +93,42 @@ struct frame_reader {
     struct buf stored, raw;
 };
 
-// Frames of another magic or of a version above `max_version` are refused.
+// The reader rejects frames with another magic or a version above `max_version`.
 void frame_reader_init(struct frame_reader *r, struct input *in, uint32_t magic,
                        uint16_t max_version);
 void frame_reader_release(struct frame_reader *r);
 
-// The next frame: 1; 0 at a clean end; -ENODATA when the file ends inside a frame (cut off); -EBADMSG when a
-// checksum, a length or the order of frames is wrong (corrupt); -EPROTO when it is no such file or of a later
-// version; other negative errno. The text names the offset.
+// Reads the next frame. Returns 1, or 0 at the end of the file. Errors: -ENODATA if the file ends
+// inside a frame, -EBADMSG if a checksum, a length or a sequence number is wrong, -EPROTO if the
+// file is of another type or was written by a newer heaptape, other negative errno. The text names
+// the offset.
 int frame_next(struct frame_reader *r, struct frame *f, struct err *e);
 
-// The next frame of this type; the payloads of those between are passed over unread. The input is a regular file.
+// Reads the next frame of this type and skips the payloads of the frames before it. The input must
+// be a regular file. Returns as frame_next does.
 int frame_next_of(struct frame_reader *r, uint8_t type, struct frame *f, struct err *e);
 
-// As frame_next in two steps, so that a pipeline can unpack in another thread: read gives header and stored
-// payload in `stored` (owned by the caller, reused), unpack verifies and decompresses into `raw`; `zstd` is
-// the caller's ZSTD_DCtx.
+// frame_next in two steps, so that another thread can decompress. frame_read_stored reads header
+// and payload into `stored`, which the caller owns and reuses. frame_unpack verifies the payload
+// and decompresses it into `raw`; `zstd` is the caller's ZSTD_DCtx.
 int frame_read_stored(struct frame_reader *r, struct buf *stored, struct frame *f, struct err *e);
 int frame_unpack(const struct buf *stored, struct buf *raw, void *zstd, const char *name,
                  struct frame *f, struct err *e);
-// The second step in the reader's own storage.
+// Like frame_unpack, with the buffers of the reader.
 int frame_reader_unpack(struct frame_reader *r, const struct buf *stored, struct frame *f,
                         struct err *e);
 
-// Describes a frame at `offset` that holds something this version does not know, as
-// "FILE: frame at byte OFFSET: WHAT: written by a newer heaptape (WRITER)?". `writer` is the version that wrote the file,
-// NULL if the file does not name it. Returns -EPROTO.
+// Describes a frame that contains something unknown: "FILE: frame at byte OFFSET: WHAT: written by
+// a newer heaptape (WRITER)?". `writer` is the version that wrote the file, or NULL if the file
+// does not contain it. Returns -EPROTO.
 int frame_newer(const char *file, uint64_t offset, const char *writer, const char *what,
                 struct err *e);
 
-// Skips forward to the next intact frame header, for salvage: 1 found (frame_next reads it), 0 none, negative
-// errno. *skipped_bytes counts what was passed over.
+// Skips to the next intact frame header, for salvage. Returns 1 if frame_next can read it, 0 if
+// there is no further header, or a negative errno. Adds the skipped bytes to *skipped_bytes.
 int frame_resync(struct frame_reader *r, uint64_t *skipped_bytes, struct err *e);
 
-// Does this look like a file of frames of `magic`? For telling kinds of files apart by their first bytes.
+// Returns 1 if the bytes start with this magic.
 int frame_magic_at(const uint8_t *bytes, size_t n, uint32_t magic);
 
 #endif

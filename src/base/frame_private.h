@@ -1,8 +1,8 @@
-// Shared by the two halves of the frame code.
+// Shared by frame.c and frame_write.c.
 #ifndef HEAPTAPE_BASE_FRAME_PRIVATE_H
 #define HEAPTAPE_BASE_FRAME_PRIVATE_H
 
-// Byte offsets in the header; docs/reference/trace-format.md.
+// Byte offsets in a header: docs/reference/trace-format.md.
 enum {
     AT_MAGIC = 0,
     AT_TYPE = 4,

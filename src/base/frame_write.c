@@ -3,7 +3,8 @@
 #include "base/bytes.h"
 #include "base/frame_private.h"
 
-// ZSTD_c_literalCompressionMode, below. Where a library does not know it, frames are bigger or slower, not wrong.
+// For ZSTD_c_literalCompressionMode. If the library does not have this parameter, frames are larger
+// or slower to write, but valid.
 #define ZSTD_STATIC_LINKING_ONLY
 #include <errno.h>
 #include <lz4.h>
@@ -14,19 +15,19 @@
 
 enum {
     MAX_PARTS = 64,
-    // Parts from this size on are compressed by themselves: the statistics of one are not those of the next.
+    // Parts of at least this size are compressed separately, because their statistics differ.
     OWN_PART_BYTES = 8192,
-    FAST_LEVEL = 2, // up to here speed is what is asked for
-    // Where looking for patterns saves less than this it is left out: it takes some 2 ns a byte where there are hardly any,
-    // Huffman's code 0.9.
+    FAST_LEVEL = 2, // up to this level, prefer speed
+    // Use matches only if they save more than this: the search takes about 2 ns per byte where
+    // matches are rare, Huffman coding 0.9 ns.
     WORTH_PERCENT = 3,
     FAST_PERCENT = 16,
-    FAST_RAW_PERCENT = 16, // nor is there a code at all where it saves less than this
-    SMALL_LEVEL = 7,       // from here on size is what is asked for
-    HINT_FRAMES = 32,      // after so many the methods are tried again
+    FAST_RAW_PERCENT = 16, // store the part uncompressed if Huffman coding saves less
+    SMALL_LEVEL = 7,       // from this level on, prefer size
+    HINT_FRAMES = 32,      // try all methods again after this many frames
 };
 
-// How a part is compressed: with patterns and Huffman's code, with the code alone, or not.
+// Compression of a part: matches and Huffman coding, Huffman coding only, or none.
 enum method { METHOD_PATTERNS, METHOD_PLAIN, METHOD_RAW };
 
 void frame_writer_init(struct frame_writer *w, struct output *out, uint32_t magic, uint16_t version,
@@ -45,7 +46,7 @@ void frame_writer_release(struct frame_writer *w)
     *w = (struct frame_writer){0};
 }
 
-// The parts as one run of bytes. False when out of memory.
+// Joins the parts into one. Returns false if memory runs out.
 static bool join(struct frame_writer *w, const struct frame_part *parts, size_t n,
                  struct frame_part *all)
 {
@@ -61,15 +62,15 @@ static bool join(struct frame_writer *w, const struct frame_part *parts, size_t 
     return true;
 }
 
-// `near`: at fast levels, what repeats farther back need not be found.
+// With `near`, fast levels may miss distant matches.
 static void set_parameters(ZSTD_CCtx *z, int level, bool near, enum method method)
 {
     ZSTD_CCtx_reset(z, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, level);
-    // The table fits the L1 cache; what it forgets costs 2 % of size.
+    // The hash table fits the L1 cache, at a cost of 2 % of size.
     if (level <= FAST_LEVEL && near && method == METHOD_PATTERNS)
         ZSTD_CCtx_setParameter(z, ZSTD_c_hashLog, 11);
-    // The search for matches is skipped by taking the longest possible steps.
+    // Large negative levels skip most of the match search.
     ZSTD_paramSwitch_e literals = method == METHOD_PLAIN ? ZSTD_ps_enable : ZSTD_ps_disable;
     if (method != METHOD_PATTERNS &&
         !ZSTD_isError(ZSTD_CCtx_setParameter(z, ZSTD_c_literalCompressionMode, literals)))
@@ -93,7 +94,7 @@ static enum method choose(const struct frame_writer *w, const struct frame_part 
     return fast && plain > part->size / 100 * (100 - FAST_RAW_PERCENT) ? METHOD_RAW : METHOD_PLAIN;
 }
 
-// In the method that did best for this sort of part. Every now and then all are tried.
+// Compresses with the best method of earlier frames. Tries all methods every HINT_FRAMES frames.
 static size_t compress_by_hint(struct frame_writer *w, const struct frame_part *part, uint8_t *to,
                                size_t room)
 {
@@ -110,7 +111,7 @@ static size_t compress_by_hint(struct frame_writer *w, const struct frame_part *
     return compress_part(w, h->method, part, to, room);
 }
 
-// The parts as one zstd frame; 0 when out of memory.
+// Compresses the parts as one zstd frame. Returns the size, or 0 if memory runs out.
 static size_t compress_joined(struct frame_writer *w, const struct frame_part *parts, size_t n,
                               uint8_t *to, size_t room, bool many)
 {
@@ -121,7 +122,8 @@ static size_t compress_joined(struct frame_writer *w, const struct frame_part *p
     return ZSTD_compress2(w->zstd, to, room, all.bytes, all.size);
 }
 
-// One zstd frame after the other; a decompressor takes them as one. The bytes written, 0 when it failed.
+// Compresses the parts as consecutive zstd frames, which decompressors read as one. Returns the
+// size, or 0 on failure.
 static size_t compress_zstd(struct frame_writer *w, const struct frame_part *parts, size_t n,
                             uint8_t *to, size_t room)
 {
@@ -160,7 +162,7 @@ static size_t compress_bound(const struct frame_writer *w, const struct frame_pa
     return 0;
 }
 
-// Bytes written to `to`, or 0 when the payload is better stored as it is.
+// Compresses the payload. Returns the size, or 0 if compression does not shrink it or fails.
 static size_t compress_payload(struct frame_writer *w, const struct frame_part *parts, size_t n,
                                size_t raw_bytes, uint8_t *to, size_t room)
 {
@@ -178,7 +180,7 @@ static size_t compress_payload(struct frame_writer *w, const struct frame_part *
     return got < raw_bytes ? got : 0;
 }
 
-// 0 or -ENOMEM.
+// Hashes the parts. Returns 0 or -ENOMEM.
 static int hash_parts(struct frame_writer *w, const struct iovec *v, size_t n, uint64_t *hash)
 {
     if (!w->hash)

@@ -1,4 +1,5 @@
-// The hash of a symbol's name in DT_GNU_HASH tables of ELF objects. Malloc-free and lock-free: capture may include it.
+// Hash of a symbol name in DT_GNU_HASH tables of ELF objects. Does not allocate or lock: capture
+// includes this header.
 #ifndef HEAPTAPE_BASE_GNU_HASH_H
 #define HEAPTAPE_BASE_GNU_HASH_H
 

@@ -60,7 +60,7 @@ void json_end_array(struct json *j)
     end(j, ']');
 }
 
-// The character at `s`, of two or three bytes.
+// Decodes the character of two or three bytes at `s`.
 static unsigned code_point(const unsigned char *s, size_t n)
 {
     return n == 2 ? (s[0] & 0x1fu) << 6 | (s[1] & 0x3fu)

@@ -1,4 +1,4 @@
-// Writes JSON to a stdio stream, with commas and escapes right by construction.
+// Writes JSON to a stdio stream and inserts commas and escapes.
 #ifndef HEAPTAPE_BASE_JSON_H
 #define HEAPTAPE_BASE_JSON_H
 
@@ -6,13 +6,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
-// {0} with `to` set is a writer at the start of a document. Nesting is at most 63 deep.
+// JSON writer. Initialize with {.to = stream}. Nesting is limited to 63 levels.
 struct json {
     FILE *to;
-    uint64_t has_item; // one bit a level: an item came before
+    uint64_t has_item; // bit per level: the level has an item
     unsigned depth;
     bool after_key;
-    bool pretty;           // newline and two spaces a level; else one line
+    bool pretty;           // newline and two spaces per level, else one line
     size_t max_text_bytes; // a longer text becomes "(too long)"; 0: no limit
     size_t max_items;      // for callers that shorten long arrays; 0: no limit
 };
@@ -22,10 +22,10 @@ void json_end_object(struct json *j);
 void json_begin_array(struct json *j);
 void json_end_array(struct json *j);
 
-// Inside an object, before each value.
+// Writes the key of the next value in an object.
 void json_key(struct json *j, const char *key);
 
-// Values. Bytes that are no UTF-8 become U+FFFD. A number that is not finite becomes null.
+// Write a value. Bytes that are not UTF-8 become U+FFFD; numbers that are not finite become null.
 void json_string(struct json *j, const char *text);
 void json_string_n(struct json *j, const char *text, size_t n);
 void json_u64(struct json *j, uint64_t v);
@@ -35,14 +35,15 @@ void json_bool(struct json *j, bool v);
 void json_null(struct json *j);
 void json_hex(struct json *j, uint64_t v); // an address as a string: "0x7f…"
 
-// Key and value in one; an object or array is still to be filled and ended.
+// Write a key and a value. Objects and arrays are left open.
 void json_put_object(struct json *j, const char *key);
 void json_put_array(struct json *j, const char *key);
-void json_put_string(struct json *j, const char *key, const char *text); // NULL text: null
+// writes null if text is NULL
+void json_put_string(struct json *j, const char *key, const char *text);
 void json_put_u64(struct json *j, const char *key, uint64_t v);
 void json_put_double(struct json *j, const char *key, double v);
 void json_put_bool(struct json *j, const char *key, bool v);
 void json_put_raw(struct json *j, const char *key,
-                  const char *json); // a value that is JSON already
+                  const char *json); // `json` is written unchanged
 
 #endif

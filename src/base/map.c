@@ -17,7 +17,8 @@ static size_t home(const struct map *m, uint64_t key)
     return ((uint64_t)(product >> 64) ^ (uint64_t)product) & (m->capacity - 1);
 }
 
-// The key's cell, or the empty one where it belongs. There is always an empty one.
+// Returns the key's cell, or the empty cell where the key belongs. The map always has an empty
+// cell.
 static struct map_cell *find(const struct map *m, uint64_t key)
 {
     size_t i = home(m, key);
@@ -70,7 +71,7 @@ void map_remove(struct map *m, uint64_t key)
     struct map_cell *empty = m->capacity ? find(m, key) : NULL;
     if (!empty || !empty->value)
         return;
-    // Cells behind it move up unless they would come before their home.
+    // Move the following cells up, unless a cell would end before its home.
     for (size_t i = (size_t)(empty - m->cells + 1) & (m->capacity - 1); m->cells[i].value;
          i = (i + 1) & (m->capacity - 1)) {
         size_t at = (size_t)(empty - m->cells),

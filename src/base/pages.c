@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 enum {
-    HUGE_BYTES = 2 << 20, // of a huge page, on x86-64 and mostly on aarch64
+    HUGE_BYTES = 2 << 20, // size of a huge page on x86-64 and usually on aarch64
     FIRST_BYTES = 64 << 10,
 };
 
@@ -15,7 +15,7 @@ static size_t whole_pages(size_t bytes)
     return (bytes + unit - 1) / unit * unit;
 }
 
-// Address space for `bytes`, which begins where a huge page may; nothing can be read or written there yet.
+// Reserves address space that starts at a huge page boundary, without access.
 static void *aligned_space(size_t bytes)
 {
     uint8_t *at = mmap(NULL, bytes + HUGE_BYTES, PROT_NONE,
@@ -50,7 +50,7 @@ void pages_free(void *pages, size_t bytes)
         munmap(pages, whole_pages(bytes));
 }
 
-// Huge pages stay whole when they are moved, because both places are aligned to them.
+// Both addresses are aligned to huge pages, so mremap does not split these.
 void *pages_grow(void *pages, size_t had, size_t want)
 {
     size_t from = whole_pages(had), to = whole_pages(want);

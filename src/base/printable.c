@@ -23,7 +23,8 @@ size_t printable_utf8(const char *text, size_t n)
     return overlong || beyond ? 0 : want;
 }
 
-// Of U+2028 to U+202E and U+2066 to U+2069, which end lines and turn the direction of text.
+// Returns true for U+2028 to U+202E and U+2066 to U+2069, which end lines or change the direction
+// of text.
 static bool turns_text(const unsigned char *s)
 {
     bool lines = s[1] == 0x80 && s[2] >= 0xa8 && s[2] <= 0xae;

@@ -16,7 +16,7 @@ void progress_init(struct progress *p, const char *what, const char *unit, uint6
     p->start_ns = p->shown_ns = clock_monotonic_ns();
 }
 
-// "999", "12.3 M": three digits and the prefix, a step of 1,000 each. Returns whether there is a prefix.
+// Formats three digits and an SI prefix: "999", "12.3 M". Returns true if there is a prefix.
 static bool print_scaled(double v, char text[32])
 {
     static const char prefixes[] = "kMGTPE";
@@ -45,7 +45,7 @@ void progress_text(const struct progress *p, uint64_t done, uint64_t elapsed_ns,
 {
     char count[32], rate[32], left[32] = "";
     double per_second = elapsed_ns ? (double)done * 1e9 / (double)elapsed_ns : 0;
-    // A unit of one letter joins the prefix: "12.3 MB", "12.3 M events".
+    // A one-letter unit follows the prefix without a space: "12.3 MB", but "12.3 M events".
     const char *gap = print_scaled((double)done, count) && !p->unit[1] ? "" : " ";
     print_scaled(per_second, rate);
     if (!p->total || !done) {

@@ -1,4 +1,4 @@
-// The progress of a long job: one line on stderr, on a terminal only.
+// Progress of a long job: one line on stderr, only on a terminal.
 #ifndef HEAPTAPE_BASE_PROGRESS_H
 #define HEAPTAPE_BASE_PROGRESS_H
 
@@ -8,23 +8,23 @@
 
 struct progress {
     const char *what; // "convert a.ht"; borrowed
-    const char *unit; // what is counted: "events", or "B" for bytes; borrowed
-    uint64_t total;   // 0 when unknown: no percentage, no time left
+    const char *unit; // counted unit: "events", or "B" for bytes; borrowed
+    uint64_t total;   // 0 if unknown: no percentage and no time left
     uint64_t start_ns, shown_ns;
     bool enabled, shown;
 };
 
-// Shows nothing when `quiet` or when stderr is no terminal.
+// Disables the line if `quiet` or if stderr is not a terminal.
 void progress_init(struct progress *p, const char *what, const char *unit, uint64_t total,
                    bool quiet);
 
-// `done` of total so far. Writes at most 10 times a second; call it as often as once in a millisecond of work.
+// Updates the line, at most 10 times per second. Cheap enough to call every millisecond.
 void progress_update(struct progress *p, uint64_t done);
 
-// Removes the line: before a message, and at the end.
+// Removes the line, before a message and after the job.
 void progress_clear(struct progress *p);
 
-// The line after `elapsed_ns`, into `text`: "convert a.ht: 12.3 M events, 45 %, 3.2 M/s, 12 s left".
+// Formats the line after `elapsed_ns`: "convert a.ht: 12.3 M events, 45 %, 3.2 M/s, 12 s left".
 void progress_text(const struct progress *p, uint64_t done, uint64_t elapsed_ns, char *text,
                    size_t size);
 

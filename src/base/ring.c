@@ -43,7 +43,7 @@ void ring_drain(struct ring *r)
     pthread_mutex_unlock(&r->lock);
 }
 
-// Changes the ring and tells both sides.
+// Changes the ring under its lock and wakes both threads.
 #define MOVE(r, change)                                                                            \
     do {                                                                                           \
         pthread_mutex_lock(&(r)->lock);                                                            \

@@ -1,5 +1,5 @@
-// What two threads that work one after the other on the same things share: places in a ring, filled by one and emptied by
-// the other. Which thing stands in a place is theirs; the ring says whose it is.
+// Ring of places shared by two threads, a producer that fills places and a consumer that empties
+// them. The ring passes only the numbers of places; the caller owns their contents.
 #ifndef HEAPTAPE_BASE_RING_H
 #define HEAPTAPE_BASE_RING_H
 
@@ -9,29 +9,32 @@
 struct ring {
     pthread_mutex_t lock;
     pthread_cond_t moved;
-    unsigned n, filled, emptied; // places; how many times one was filled and emptied
-    bool over, stopped;          // nothing more is filled; nothing more is emptied
+    unsigned n, filled, emptied; // number of places; how often a place was filled and emptied
+    bool over, stopped;          // the producer ended; the consumer ended
 };
 
 void ring_init(struct ring *r, unsigned n);
 void ring_release(struct ring *r);
 
-// Waits for an empty place and gives its number; -1 once stopped. ring_fill hands it over.
+// Blocks until a place is empty and returns its number, or -1 after ring_stop. ring_fill passes the
+// place to the consumer.
 int ring_wait_empty(struct ring *r);
 void ring_fill(struct ring *r);
 
-// Waits for a full place and gives its number; -1 when all are empty and nothing more comes. ring_empty gives it back.
+// Blocks until a place is full and returns its number, or -1 if all are empty after ring_over.
+// ring_empty returns the place to the producer.
 int ring_wait_full(struct ring *r);
 void ring_empty(struct ring *r);
 
-// Waits until all places are empty, or the ring is stopped.
+// Blocks until all places are empty or ring_stop was called.
 void ring_drain(struct ring *r);
 
-// The filling side fills nothing more. The emptying side empties nothing more.
+// End the producer's and the consumer's side.
 void ring_over(struct ring *r);
 void ring_stop(struct ring *r);
 
-// Processors that this process may run on: with one only, threads that hand work on gain nothing.
+// Returns the number of CPUs in the affinity mask of the process. A pipeline does not help on one
+// CPU.
 unsigned ring_cpus(void);
 
 #endif

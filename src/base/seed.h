@@ -1,4 +1,5 @@
-// A random number for hash tables whose keys come from files: nobody can choose keys that meet in one place.
+// Random seed for hash tables whose keys come from files, so that nobody can choose keys that
+// collide.
 #ifndef HEAPTAPE_BASE_SEED_H
 #define HEAPTAPE_BASE_SEED_H
 
@@ -6,8 +7,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-// Odd, and the same at each call in a process. From the 16 random bytes that the kernel gives to each process
-// (getauxval(3), AT_RANDOM), which needs neither a system call nor a descriptor.
+// Returns an odd number that is constant in a process. Uses the 16 random bytes that the kernel
+// passes to each process (AT_RANDOM in getauxval(3)), which needs no system call and no descriptor.
 static inline uint64_t seed_random(void)
 {
     uint64_t seed = 0;

@@ -1,5 +1,5 @@
-// Tagged fields: varint tag, varint length, bytes. How frames that are no event columns hold their facts, so
-// that a reader skips what it does not know.
+// Tagged fields: varint tag, varint length, bytes. Frames other than events consist of such fields,
+// and readers skip unknown tags.
 #ifndef HEAPTAPE_BASE_TLV_H
 #define HEAPTAPE_BASE_TLV_H
 
@@ -7,28 +7,28 @@
 
 #include <stdint.h>
 
-// Append a field. 0 or -ENOMEM. Numbers are varints.
+// Append a field. Numbers are varints. Return 0 or -ENOMEM.
 int tlv_put_bytes(struct buf *b, unsigned tag, const void *bytes, size_t n);
-int tlv_put_string(struct buf *b, unsigned tag, const char *text); // NULL: nothing is written
+int tlv_put_string(struct buf *b, unsigned tag, const char *text); // no field if text is NULL
 int tlv_put_u64(struct buf *b, unsigned tag, uint64_t v);
 
-// One field as read; `bytes` is borrowed from the input.
+// Field read from a payload; `bytes` is borrowed.
 struct tlv {
     unsigned tag;
     const uint8_t *bytes;
     size_t size;
-    uint64_t number; // the bytes as one varint, 0 when they are none
+    uint64_t number; // value of the bytes as one varint, or 0
 };
 
-// Takes the field at *at and moves on: 1, 0 at the end, -EBADMSG when the field does not fit.
+// Reads the field at *at and advances. Returns 1, 0 at the end, or -EBADMSG if the field does not
+// fit.
 int tlv_next(const uint8_t **at, const uint8_t *end, struct tlv *field);
 
-// Calls `set` with each field of the n bytes at `at`, until it returns a negative errno. 0, that errno, or -EBADMSG when the
-// fields do not fit.
+// Calls `set` for each field in the n bytes at `at` and stops if `set` returns a negative errno.
+// Returns 0, that errno, or -EBADMSG if a field does not fit.
 int tlv_read(const uint8_t *at, size_t n, int (*set)(void *to, const struct tlv *field), void *to);
 
-// A copy of the field's bytes as a C string, cut at the first NUL; the caller frees it. NULL when out of
-// memory.
+// Copies the bytes as a C string up to the first NUL, to be freed. Returns NULL if memory runs out.
 char *tlv_string(const struct tlv *field);
 
 #endif

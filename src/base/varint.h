@@ -1,4 +1,5 @@
-// Variable-length integers: LEB128, 7 bits a byte, least significant first; and zigzag for signed values.
+// Variable-length integers: LEB128 with 7 bits per byte, least significant first, and zigzag
+// encoding of signed values.
 #ifndef HEAPTAPE_BASE_VARINT_H
 #define HEAPTAPE_BASE_VARINT_H
 
@@ -8,7 +9,7 @@
 
 enum { VARINT_MAX_BYTES = 10 };
 
-// Writes `v` at `out`, which has room for VARINT_MAX_BYTES; returns the bytes written, 1 to 10.
+// Encodes `v` at `out`, which has space for VARINT_MAX_BYTES bytes. Returns the length, 1 to 10.
 static inline size_t varint_put(uint8_t *out, uint64_t v)
 {
     size_t n = 0;
@@ -20,7 +21,7 @@ static inline size_t varint_put(uint8_t *out, uint64_t v)
     return n;
 }
 
-// Reads from [in, end); returns the bytes used, or 0 when the input is cut off or over-long.
+// Decodes a number in [in, end). Returns the length, or 0 if the number is cut off or over-long.
 static inline size_t varint_get(const uint8_t *in, const uint8_t *end, uint64_t *v)
 {
     uint64_t r = 0;
@@ -36,13 +37,13 @@ static inline size_t varint_get(const uint8_t *in, const uint8_t *end, uint64_t 
     return 0;
 }
 
-// What is read one after the other: whoever reads asks once, at the end or before a number is used, whether all was well.
+// Sequential decoder. Callers check `bad` once, after the last read or before they use a number.
 struct varint_source {
     const uint8_t *at, *end;
-    bool bad; // something was cut off, over-long or longer than it may be
+    bool bad; // a number or text was cut off or too long
 };
 
-// The next number; 0 once something was bad.
+// Returns the next number, or 0 if `bad`.
 static inline uint64_t varint_source_number(struct varint_source *from)
 {
     uint64_t v = 0;
@@ -52,8 +53,8 @@ static inline uint64_t varint_source_number(struct varint_source *from)
     return v;
 }
 
-// The next text: its length, at most `most`, then its bytes. Borrowed from the input and not ended by a NUL; *n is 0 once
-// something was bad.
+// Returns the next text: its length, at most `most`, then its bytes. The text is borrowed and has
+// no NUL. *n is 0 if `bad`.
 static inline const char *varint_source_text(struct varint_source *from, size_t most, size_t *n)
 {
     uint64_t bytes = varint_source_number(from);
