@@ -200,7 +200,7 @@ static int open_unnamed(struct err *e)
     snprintf(path, sizeof path, "%s/heaptape-XXXXXX", dir);
     fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
-        return err_set_errno(e, "%s: cannot make a temporary file", dir);
+        return err_set_errno(e, "%s: cannot create a temporary file", dir);
     unlink(path);
     return fd;
 }
@@ -253,7 +253,7 @@ int input_from_output(struct input *in, struct output *out, const char *name, st
     *out = (struct output){.fd = -1};
     if (lseek(in->fd, 0, SEEK_SET) >= 0)
         return 0;
-    int rc = err_set_errno(e, "%s: cannot read the copy of it", name);
+    int rc = err_set_errno(e, "%s: cannot read the temporary copy", name);
     input_close(in);
     return rc;
 }
@@ -388,7 +388,7 @@ static int leave_unnamed(struct output *out, struct err *e)
 static int take_name(struct output *out, struct err *e)
 {
     if (rename(out->aside, out->name) < 0)
-        return err_set_errno(e, "%s: cannot rename to it", out->name);
+        return err_set_errno(e, "%s: cannot rename the temporary file", out->name);
     free(out->aside);
     out->aside = NULL;
     return 0;
@@ -458,9 +458,9 @@ int output_restart(struct output *out, struct err *e)
 {
     struct stat st;
     if (!out->owns_fd || fstat(out->fd, &st) < 0 || !S_ISREG(st.st_mode))
-        return err_set(e, -ESPIPE, "%s: is no regular file", out->name);
+        return err_set(e, -ESPIPE, "%s: is not a regular file", out->name);
     if (ftruncate(out->fd, 0) < 0 || lseek(out->fd, 0, SEEK_SET) < 0)
-        return err_set_errno(e, "%s: cannot empty it", out->name);
+        return err_set_errno(e, "%s: cannot truncate", out->name);
     out->offset = 0;
     out->truncated = false;
     return 0;
@@ -498,7 +498,7 @@ int output_check_aside(const char *path, bool force, const char *why, struct err
     struct output out;
     if (strcmp(path, "-") == 0 ||
         (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
-        return err_set(e, -EINVAL, "%s: is no regular file, %s", path, why);
+        return err_set(e, -EINVAL, "%s: is not a regular file, %s", path, why);
     int rc = output_open(&out, path, OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0), e);
     return rc < 0 ? rc : output_close(&out, false, e);
 }

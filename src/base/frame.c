@@ -63,7 +63,8 @@ static int check_header(struct frame_reader *r, const uint8_t *head, uint64_t at
                        name, get_u16(head + AT_VERSION), r->max_version, where);
     if (get_u32(head + AT_RAW) > FRAME_MAX_RAW_BYTES ||
         get_u32(head + AT_STORED) > get_u32(head + AT_RAW))
-        return err_set(e, -EBADMSG, "%s: frame lengths are impossible, at byte %llu", name, where);
+        return err_set(e, -EBADMSG, "%s: frame header has invalid lengths, at byte %llu", name,
+                       where);
     return 0;
 }
 
@@ -103,8 +104,8 @@ static int read_header(struct frame_reader *r, struct buf *stored, struct frame 
         return rc;
     describe(f, stored->data, at);
     if (f->sequence != r->next_sequence)
-        return err_set(e, -EBADMSG, "%s: frame %llu stands where frame %llu is due, at byte %llu",
-                       name, (unsigned long long)f->sequence, (unsigned long long)r->next_sequence,
+        return err_set(e, -EBADMSG, "%s: found frame %llu, expected frame %llu, at byte %llu", name,
+                       (unsigned long long)f->sequence, (unsigned long long)r->next_sequence,
                        (unsigned long long)at);
     return 1;
 }

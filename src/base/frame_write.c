@@ -201,7 +201,7 @@ int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_p
     for (size_t i = 0; i < n; i++)
         raw_bytes += parts[i].size;
     if (raw_bytes > FRAME_MAX_RAW_BYTES || n > MAX_PARTS)
-        return err_set(e, -E2BIG, "%s: a frame of %zu bytes is over the format's limit",
+        return err_set(e, -E2BIG, "%s: a frame of %zu bytes exceeds the limit of the format",
                        w->out->name, raw_bytes);
     size_t room = compress_bound(w, parts, n, raw_bytes);
     if (buf_reserve(&w->stored, FRAME_HEADER_BYTES + room) < 0)

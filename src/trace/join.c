@@ -76,7 +76,7 @@ static int add_piece(struct join *j, const char *name)
     }
     input_close(&in);
     return rc == 0 && !p->number
-               ? err_set(j->e, -EPROTO, "%s: is no segment of a recording", p->path)
+               ? err_set(j->e, -EPROTO, "%s: is not a segment of a recording", p->path)
                : rc;
 }
 
@@ -106,12 +106,12 @@ static int find_pieces(struct join *j)
     for (size_t i = 1; i < j->n_pieces; i++) {
         const struct piece *p = &j->pieces[i];
         if (p->recording_ns != p[-1].recording_ns || p->number == p[-1].number)
-            return err_set(j->e, -EBADMSG, "%s: is of another recording than %s", p->path,
+            return err_set(j->e, -EBADMSG, "%s: belongs to another recording than %s", p->path,
                            p[-1].path);
         if (p->number != p[-1].number + 1)
             return err_set(
                 j->e, -EBADMSG,
-                "%s: segment %llu of the recording is missing (those behind it can be read in a folder of their own)",
+                "%s: segment %llu of the recording is missing (move the later segments to another folder to read them)",
                 j->path, (unsigned long long)p[-1].number + 1);
     }
     return 0;

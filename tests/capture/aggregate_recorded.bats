@@ -159,7 +159,7 @@ fill" ]
   heaptape record --aggregate --format mtrace true
   usage_fails "--aggregate cannot be combined with"
   heaptape record --aggregate -o - true
-  fails_with 125 "-: is no regular file"
+  fails_with 125 "-: is not a regular file"
   : >a.hta
   heaptape record --aggregate -o a.hta true
   fails_with 125 "a.hta: exists"

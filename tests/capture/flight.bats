@@ -235,5 +235,5 @@ is_between() {
     [[ "${lines[0]}" == "heaptape: "* ]]
   done
   run -125 "$HEAPTAPE" record --flight 1M -o - -- true
-  [[ "$output" == *"is no regular file"* ]]
+  [[ "$output" == *"is not a regular file"* ]]
 }

@@ -104,7 +104,7 @@ refuse() {
   segment "$golden/trace-1.ht" 1
   [ "$(ls s | wc -l)" -ge 3 ]
   mv s/2.ht two
-  refuse "s: segment 2 of the recording is missing (those behind it can be read in a folder of their own)"
+  refuse "s: segment 2 of the recording is missing (move the later segments to another folder to read them)"
   mkdir behind
   cp s/[3-9]*.ht behind
   "$HEAPTAPE" check -q behind/3.ht
@@ -114,7 +114,7 @@ refuse() {
   [[ "$output" == "heaptape: s/2.ht: "*"cut off"* ]]
   [ "${#lines[@]}" -eq 1 ]
   cp "$golden/stacks-1.ht" s/2.ht
-  refuse "s/2.ht: is no segment of a recording"
+  refuse "s/2.ht: is not a segment of a recording"
   rm s/*
   refuse "s: is a directory without segments of a recording (NAME.ht)"
 }
