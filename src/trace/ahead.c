@@ -4,13 +4,13 @@
 
 #include <stdlib.h>
 
-enum { PLACES = 3 }; // items: one in use, one ready, one being read
+enum { PLACES = 3 }; // items: in use, ready, being read
 
 struct place {
     struct trace_item item;
     int rc;
     struct err e;
-    struct buf words, segments, samples; // what the item points to
+    struct buf words, segments, samples; // storage of the item
 };
 
 struct trace_ahead {
@@ -18,7 +18,7 @@ struct trace_ahead {
     struct ring ring;
     pthread_t thread;
     struct place places[PLACES];
-    bool in_use; // the place given last is not given back yet
+    bool in_use; // the caller still uses the last place
 };
 
 static void swap(struct buf *a, struct buf *b)
@@ -28,7 +28,7 @@ static void swap(struct buf *a, struct buf *b)
     *b = c;
 }
 
-// The item's storage is the place's, and the reader goes on with what the place had.
+// Moves the storage of the item to the place and gives the reader the old storage of the place.
 static void take_storage(struct place *p, struct trace_reader *r)
 {
     swap(&p->words, &r->words);
@@ -48,7 +48,7 @@ static void *read_ahead(void *of)
         bool last = p->rc <= 0;
         bool alone = !last && p->item.type != TRACE_EVENTS && p->item.type != TRACE_SAMPLES;
         ring_fill(&a->ring);
-        // Processes are the reader's; they change with such an item only.
+        // The item changes the reader's processes: pause until the caller has used it.
         if (alone)
             ring_drain(&a->ring);
         if (last)

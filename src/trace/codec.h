@@ -1,13 +1,14 @@
-// Records: the words that a thread writes for each event, and how to read them back. Malloc-free and inline: the capture
-// library and the importers encode with the same functions. Layout: docs/reference/trace-format.md, "Records".
+// Records: the words that a thread writes for each event. Inline and without allocation: the
+// capture library and the importers use the same functions. Layout: docs/reference/trace-format.md,
+// "Records".
 //
 //   bits     0-4   5-18    19-34   35-63
 //   SIZED    tag   stamp   size    (address - base) / 8, 29 bits
 //   PLAIN    tag   stamp   address / 8, 45 bits
-//   EPOCH    tag   epoch: the stamp's bits above the 14 that each record holds, 59 bits
+//   EPOCH    tag   epoch: bits of the stamp above the 14 in each record, 59 bits
 //   BASE     tag   base / 8, 59 bits
-//   LONG     tag   stamp   kind 19-26, words 27-34, error 35-42, text bytes 43-53; then that many whole words
-//   NOTE     tag   value, 59 bits: belongs to the record after it
+//   LONG     tag   stamp   kind 19-26, words 27-34, error 35-42, text bytes 43-53; then the words
+//   NOTE     tag   value of the next record, 59 bits
 #ifndef HEAPTAPE_TRACE_CODEC_H
 #define HEAPTAPE_TRACE_CODEC_H
 
@@ -18,11 +19,11 @@
 #include <string.h>
 
 enum codec_tag {
-    CODEC_TAG_HOLE = 0, // never written: the end of what a killed thread left
+    CODEC_TAG_HOLE = 0, // never written: end of the words of a killed thread
     CODEC_TAG_EPOCH = 1,
     CODEC_TAG_BASE = 2,
     CODEC_TAG_LONG = 3,
-    // 4 to 27: the kind of that wire number, in its one-word form; from HT_FIRST_NOTE on: notes
+    // 4 to 27: one-word form of the kind with this wire number; from HT_FIRST_NOTE on: notes
 };
 
 enum {
@@ -36,12 +37,13 @@ enum {
     CODEC_REL_AT = CODEC_BODY_AT + CODEC_SIZE_BITS,
     CODEC_NOTE_BITS = 64 - CODEC_TAG_BITS,
     CODEC_ADDRESS_SHIFT =
-        3, // addresses count in 8 bytes: jemalloc and tcmalloc align the smallest blocks to 8
+        3, // addresses are in units of 8 bytes, the smallest alignment of jemalloc and tcmalloc
 
-    // Stamps count 2^4 ticks (6 ns at 2.6 GHz): finer ones cost bytes and are below what plain rdtsc orders.
+    // Unit of stamps: 2^4 ticks (6 ns at 2.6 GHz). A finer unit takes more space and is below the
+    // precision of rdtsc without a fence.
     CODEC_STAMP_SHIFT = 4,
 
-    CODEC_LOWEST_BASE = 4096, // no block lies below it
+    CODEC_LOWEST_BASE = 4096, // blocks are above this address
 
     CODEC_LONG_KIND_AT = 19,
     CODEC_LONG_WORDS_AT = 27,
@@ -49,9 +51,9 @@ enum {
     CODEC_LONG_TEXT_AT = 43,
     CODEC_MAX_TEXT_BYTES = 1024,
     CODEC_MAX_LONG_WORDS =
-        1 + 6 + CODEC_MAX_TEXT_BYTES / 8,  // head, numbers, text: the longest record
-    CODEC_MAX_PREFIX_WORDS = 2 + HT_NOTES, // EPOCH, BASE and notes, which may precede a record
-    CODEC_MAX_RECORD_WORDS = HT_NOTES + CODEC_MAX_LONG_WORDS, // with its notes
+        1 + 6 + CODEC_MAX_TEXT_BYTES / 8,  // head, numbers and text of the longest record
+    CODEC_MAX_PREFIX_WORDS = 2 + HT_NOTES, // EPOCH, BASE and notes before a record
+    CODEC_MAX_RECORD_WORDS = HT_NOTES + CODEC_MAX_LONG_WORDS, // longest record with its notes
 };
 
 _Static_assert(CODEC_REL_AT + CODEC_REL_BITS == 64, "a SIZED record is one word");
@@ -64,8 +66,8 @@ static inline uint64_t codec_mask(unsigned bits)
     return (1ull << bits) - 1;
 }
 
-// The address as the 29-bit field wants it. Out of range (≥ 2^29) when it is below the base, too far above
-// it, or not a multiple of 8: the rotation carries the low bits to the top.
+// Returns the address as a 29-bit field. The result is 2^29 or more if the address is below the
+// base, too far above it, or not a multiple of 8: the rotation moves the low bits to the top.
 static inline uint64_t codec_relative(uint64_t address, uint64_t base)
 {
     uint64_t d = address - base;
@@ -82,14 +84,15 @@ static inline uint64_t codec_epoch(uint64_t stamp)
     return stamp >> CODEC_STAMP_BITS;
 }
 
-// The caller has checked that size and rel fit and that the stamp is of the current epoch.
+// Encodes a SIZED record. Requires that size and rel fit and that the stamp is in the current
+// epoch.
 static inline uint64_t codec_sized(unsigned tag, uint64_t stamp, uint64_t size, uint64_t rel)
 {
     return tag | (stamp & codec_mask(CODEC_STAMP_BITS)) << CODEC_STAMP_AT | size << CODEC_BODY_AT |
            rel << CODEC_REL_AT;
 }
 
-// `address` is a multiple of 8 below 2^48.
+// Encodes a PLAIN record. Requires a multiple of 8 below 2^48 as address.
 static inline uint64_t codec_plain(unsigned tag, uint64_t stamp, uint64_t address)
 {
     return tag | (stamp & codec_mask(CODEC_STAMP_BITS)) << CODEC_STAMP_AT |
@@ -106,21 +109,21 @@ static inline uint64_t codec_base_record(uint64_t base)
     return CODEC_TAG_BASE | base >> CODEC_ADDRESS_SHIFT << CODEC_TAG_BITS;
 }
 
-// `value` is below 2^59.
+// Encodes a note. Requires a value below 2^59.
 static inline uint64_t codec_note(enum event_note note, uint64_t value)
 {
     return (HT_FIRST_NOTE + (unsigned)note) | value << CODEC_TAG_BITS;
 }
 
-// Words that a LONG record of this event takes, its head included.
+// Returns the words of the LONG record of this event, including the head.
 static inline unsigned codec_long_words(const struct event *ev)
 {
     unsigned fields = event_infos[ev->kind].fields & ~HT_F_TEXT;
     return 1 + (unsigned)__builtin_popcount(fields) + (ev->text_bytes + 7) / 8;
 }
 
-// Writes the LONG record: any kind, any values, text of up to CODEC_MAX_TEXT_BYTES. Returns the words
-// written. The stamp must be of the current epoch; ev->stamp is not read.
+// Writes a LONG record, which holds any kind, any values and up to CODEC_MAX_TEXT_BYTES bytes of
+// text. Returns the number of words. Requires a stamp in the current epoch; ignores ev->stamp.
 static inline unsigned codec_put_long_at(uint64_t *w, uint64_t stamp, const struct event *ev)
 {
     unsigned fields = event_infos[ev->kind].fields, n = 1;
@@ -147,28 +150,31 @@ static inline unsigned codec_put_long(uint64_t *w, const struct event *ev)
     return codec_put_long_at(w, ev->stamp, ev);
 }
 
-// The number of a call site: of a return address in front of the site that its caller is, which is 0 where there is none.
+// Returns the number of a call site: a hash of a return address and the site of its caller, 0 for
+// none.
 #define CODEC_SITE_FACTOR 0xd6e8feb86659fd93u
 static inline uint64_t codec_site(uint64_t outer, uint64_t address)
 {
     return (outer * CODEC_SITE_FACTOR + address) & codec_mask(CODEC_NOTE_BITS);
 }
 
-// What the next record of a stream of words depends on. A segment of a trace gives its first values.
+// State of a stream of words that records depend on. A segment of a trace contains its initial
+// values.
 struct codec_state {
     uint64_t epoch;
     uint64_t base; // address, a multiple of 8
 };
 
-// Centres the window of 4 GiB on the address: heaps grow both ways from where they are first seen. A base is never 0, so
-// that NULL is not in the window.
+// Returns the base of a window of 4 GiB centered on the address, because heaps grow in both
+// directions. A base is never 0, so NULL is never in the window.
 static inline uint64_t codec_base_for(uint64_t address)
 {
     const uint64_t half = 1ull << (CODEC_REL_BITS + CODEC_ADDRESS_SHIFT - 1);
     return address > half + CODEC_LOWEST_BASE ? (address - half) & ~7ull : CODEC_LOWEST_BASE;
 }
 
-// Moves the base so that the address is in its window. False when no SIZED record can hold it.
+// Moves the base if the address is not in its window. Returns false if no SIZED record can hold the
+// address.
 static inline bool codec_put_base(struct codec_state *st, uint64_t **w, uint64_t address)
 {
     if (address && codec_relative(address, st->base) >> CODEC_REL_BITS == 0)
@@ -189,15 +195,15 @@ static inline uint64_t *codec_put_notes(uint64_t *w, const struct event *ev)
     return w;
 }
 
-// Can a SIZED calloc have this count, in a note unless it is 1?
+// Returns true if a SIZED calloc can hold this count; a count other than 1 needs a note.
 static inline bool codec_count_fits(uint64_t count)
 {
     return count && count >> CODEC_NOTE_BITS == 0;
 }
 
-// Writes the event in the shortest form that holds it, after the EPOCH, BASE and notes that it needs, and moves the state.
-// There is room for codec_long_words(ev) + CODEC_MAX_PREFIX_WORDS words. Returns the end of the words written; ev->stamp
-// is not read.
+// Writes the event in the shortest form, after the necessary EPOCH, BASE and notes, and updates the
+// state. Requires space for codec_long_words(ev) + CODEC_MAX_PREFIX_WORDS words. Returns the end of
+// the written words. Ignores ev->stamp.
 static inline uint64_t *codec_put(struct codec_state *st, uint64_t *w, uint64_t stamp,
                                   const struct event *ev)
 {
@@ -230,19 +236,20 @@ static inline unsigned codec_tag_of(uint64_t word)
     return word & codec_mask(CODEC_TAG_BITS);
 }
 
-// The stamp of a record that is neither EPOCH nor BASE, in its epoch.
+// Returns the stamp of a record other than EPOCH and BASE.
 static inline uint64_t codec_stamp(uint64_t epoch, uint64_t word)
 {
     return epoch << CODEC_STAMP_BITS | (word >> CODEC_STAMP_AT & codec_mask(CODEC_STAMP_BITS));
 }
 
-// Words that the record starting with `word` takes, 1 to 256. A note counts apart from its record.
+// Returns the words of the record that starts with `word`, 1 to 256. A note is a record of one
+// word.
 static inline unsigned codec_record_words(uint64_t word)
 {
     return codec_tag_of(word) == CODEC_TAG_LONG ? 1 + (word >> CODEC_LONG_WORDS_AT & 0xff) : 1;
 }
 
-// Reads the notes before a record. Their number; -1 when no record follows them.
+// Decodes the notes before a record. Returns their number, or -1 if no record follows.
 static inline int codec_get_notes(const uint64_t *w, uint64_t left, struct event *ev)
 {
     int n = 0;
@@ -276,9 +283,9 @@ static inline bool codec_get_long(const uint64_t *w, unsigned words, struct even
     return true;
 }
 
-// Decodes the record at `w` with its notes, of which `left` words are there. Returns the words used and fills `*ev`, with
-// ev->kind 0 for an EPOCH or BASE record, which only moves the state; 0 when no record can stand there
-// (corrupt or cut off).
+// Decodes the record at `w` with its notes; `left` words are available. Returns the number of words
+// and fills in *ev; ev->kind is 0 for EPOCH and BASE, which only change the state. Returns 0 if the
+// words are corrupt or cut off.
 static inline unsigned codec_get(struct codec_state *st, const uint64_t *w, uint64_t left,
                                  struct event *ev)
 {

@@ -4,16 +4,17 @@
 
 #include <errno.h>
 
-// Records are taken apart in blocks whose scratch stays in the L1 cache.
+// Records are split in blocks whose buffers fit the L1 cache.
 enum { BLOCK = 1024, PLANES = 6, WORD = 8 };
 
-// A vector register of any processor.
+// Vector register of any processor.
 #define BYTES16 uint8_t __attribute__((vector_size(16)))
 
 struct columns_block {
     uint32_t records, n_stamps, n_sized, n_plain, n_notes;
     uint16_t stamps[BLOCK];
-    // Taking apart: whole words, of `plain` less the base. Putting together: bits 19 to 63, of `plain` less the base.
+    // While splitting: whole words; `plain` relative to the base. While merging: bits 19 to 63;
+    // `plain` relative to the base.
     uint64_t sized[BLOCK], plain[BLOCK];
 };
 
@@ -81,7 +82,8 @@ void columns_clear(struct columns *c)
         c->column[i].size = 0;
 }
 
-// Words of the LONG record at `w`, of which `left` are there; 0 when there is none.
+// Returns the words of the LONG record at `w`, or 0 if the record is invalid; `left` words are
+// available.
 static uint32_t long_words(const uint64_t *w, uint32_t left)
 {
     uint32_t words = codec_record_words(w[0]);
@@ -94,7 +96,7 @@ static bool long_counts(uint64_t head)
     return event_counts(head >> CODEC_LONG_KIND_AT & 0xff);
 }
 
-// A note and its record are not parted.
+// Returns true if the notes at `w` are followed by a record.
 static bool is_followed(const struct columns *c, const uint64_t *w, uint32_t left)
 {
     uint32_t notes = 1;
@@ -106,7 +108,8 @@ static bool is_followed(const struct columns *c, const uint64_t *w, uint32_t lef
     return form <= COLUMNS_PLAIN || (form == COLUMNS_LONG && long_words(w + notes, left - notes));
 }
 
-// Moves the state over the record at `w`, which is none of the hot forms. Its words, 0 when it is no record.
+// Updates the state for the record at `w`, which is neither SIZED nor PLAIN. Returns its words, or
+// 0 if the record is invalid.
 static uint32_t scan_rare(const struct columns *c, const uint64_t *w, uint32_t left,
                           struct columns_records *r)
 {
@@ -163,7 +166,8 @@ static void put_tag(struct columns *c, unsigned tag)
     b->data[b->size++] = (uint8_t)tag;
 }
 
-// Puts the innermost site that the LONG record at `w` defines into *defined, if it is a HT_FRAMES.
+// Sets *defined to the innermost site defined by the LONG record at `w`, if the record is
+// HT_FRAMES.
 static void note_defined(const uint64_t *w, uint32_t words, uint64_t *defined)
 {
     struct event ev = {.kind = HT_FRAMES};
@@ -175,16 +179,16 @@ static void note_defined(const uint64_t *w, uint32_t words, uint64_t *defined)
         *defined = codec_site(*defined, get_u64((const uint8_t *)ev.text + WORD * n));
 }
 
-// The number of a site that has just been defined follows from the definition: it stands as 0, and 0 as that number. The same
-// exchange gives the numbers back.
+// Swaps the site that was just defined and 0. The number of the site follows from its definition,
+// and 0 compresses better. Applied again, restores the value.
 static uint64_t exchange_site(unsigned tag, uint64_t value, uint64_t defined)
 {
     bool is_either = tag == HT_FIRST_NOTE + HT_NOTE_SITE && (value == defined || value == 0);
     return is_either ? value ^ defined : value;
 }
 
-// Most of the others, where call sites are recorded or blocks lie far apart: a BASE, or a note before a hot record. False: it is
-// none of these.
+// Fast path for the most frequent rare records: a BASE, or a note before a hot record. Returns
+// false for other records.
 static bool split_short(struct columns *c, unsigned form, const uint64_t *w, uint32_t left,
                         struct columns_records *r)
 {
@@ -197,7 +201,7 @@ static bool split_short(struct columns *c, unsigned form, const uint64_t *w, uin
     return true;
 }
 
-// As scan_rare, and stores what does not fit the block.
+// Like scan_rare, and appends the words that are not in the block.
 static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, uint32_t left,
                            struct columns_records *r)
 {
@@ -205,7 +209,7 @@ static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, 
     uint32_t words = scan_rare(c, w, left, r);
     if (words == 0)
         return 0;
-    // As differences these are nearly always the same small numbers.
+    // Differences of epochs are nearly always the same small numbers.
     if (form == COLUMNS_EPOCH)
         put_word(c, (r->state.epoch - before.epoch) & codec_mask(64 - CODEC_TAG_BITS));
     else if (form == COLUMNS_LONG)
@@ -219,7 +223,8 @@ static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, 
     return words;
 }
 
-// Sorts hot records from w[0..n) into the block, to which they fit; returns how many until another comes.
+// Copies hot records from w[0..n) to the block, which has space for n. Returns their number; stops
+// at the first other record.
 static uint32_t sort_hot(const struct columns *c, struct columns_block *b, const uint64_t *w,
                          uint32_t n, uint64_t base)
 {
@@ -232,7 +237,7 @@ static uint32_t sort_hot(const struct columns *c, struct columns_block *b, const
         unsigned tag = codec_tag_of(word);
         if (__builtin_expect(!(hot >> tag & 1), 0))
             break;
-        // One of the two is written over by the next record: cheaper than a branch that is never foreseen.
+        // Writes both and keeps one: cheaper than a branch that is mispredicted.
         to_sized[n_sized] = word;
         to_plain[i - n_sized] = word - less;
         n_sized += sized >> tag & 1;
@@ -242,7 +247,7 @@ static uint32_t sort_hot(const struct columns *c, struct columns_block *b, const
     return i;
 }
 
-// Tags and stamps of hot records.
+// Appends tags and stamps of hot records.
 static void split_heads(struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n)
 {
     uint8_t *restrict tags = c->column[COLUMN_TAG].data + c->column[COLUMN_TAG].size;
@@ -257,7 +262,7 @@ static void split_heads(struct columns *c, struct columns_block *b, const uint64
     b->n_stamps += n;
 }
 
-// How many of n hot records count as events: nearly all kinds do.
+// Returns the number of hot records that count as events. Nearly all kinds do.
 static uint32_t count_hot(const struct columns *c, const uint8_t *tags, uint32_t n)
 {
     uint32_t others = 0;
@@ -269,7 +274,8 @@ static uint32_t count_hot(const struct columns *c, const uint8_t *tags, uint32_t
     return n - others;
 }
 
-// Takes records until the block is full or w ends; returns the words taken. *more is false when no record follows.
+// Splits records until the block is full or w ends. Returns the number of words. Sets *more to
+// false if no record follows.
 static uint32_t split(struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n,
                       struct columns_records *r, bool *more)
 {
@@ -307,8 +313,9 @@ static uint8_t *extend(struct columns *c, unsigned column, uint32_t n)
     return at;
 }
 
-// Interleaves the bytes of the first half with those of the second. Of 16 words, four turns make a row of each byte's
-// place, and three more make the words again: each turn moves the bits of a byte's position in the 128 up by one.
+// Interleaves the bytes of both halves of 128 bytes, which rotates the 7 bits of a byte's position
+// by one. For 16 words of 8 bytes, four turns sort the bytes into planes, and three more restore
+// the words.
 static inline void turn(BYTES16 *a)
 {
     BYTES16 b[8];
@@ -321,7 +328,7 @@ static inline void turn(BYTES16 *a)
     memcpy(a, b, sizeof b);
 }
 
-// The bodies of words.
+// Appends the bodies of the words, one column per byte.
 static void put_planes(struct columns *c, unsigned column, const uint64_t *w, uint32_t n)
 {
     uint8_t *to[PLANES];
@@ -424,7 +431,8 @@ bool columns_ended(const struct columns_source *src)
     return true;
 }
 
-// Counts of a block of tags, and whether all its columns have that many; the columns move on in get_*.
+// Counts the forms of a block of tags. Returns false if a tag is invalid or a column is too short.
+// The columns advance in get_*.
 static bool count_block(const struct columns *c, const struct columns_source *src,
                         struct columns_block *b)
 {
@@ -491,7 +499,8 @@ static void get_stamps(struct columns_source *src, struct columns_block *b)
     src->stamp = stamp;
 }
 
-// Puts an EPOCH, BASE or LONG record or a note to `to`, which has room for `room` words. Its words, 0 when it is none.
+// Decodes an EPOCH, BASE or LONG record or a note to `to`, which has space for `room` words.
+// Returns its words, or 0 if the record is invalid.
 static uint32_t merge_rare(const struct columns *c, struct columns_source *src, unsigned tag,
                            uint64_t *to, uint32_t room, struct columns_records *r)
 {
@@ -506,7 +515,7 @@ static uint32_t merge_rare(const struct columns *c, struct columns_source *src, 
     else
         to[0] = tag | exchange_site(tag, word, src->defined) << CODEC_TAG_BITS;
     if (form == COLUMNS_NOTE)
-        return 1; // columns_get looks at what follows
+        return 1; // columns_get checks the record that follows
     uint32_t words = codec_record_words(to[0]);
     if (words > room || words - 1 > src->left[COLUMN_WORDS])
         return 0;
@@ -516,7 +525,7 @@ static uint32_t merge_rare(const struct columns *c, struct columns_source *src, 
     return scan_rare(c, to, words, r);
 }
 
-// The words of a block whose columns are expanded; 0 when it holds a wrong record.
+// Merges the columns of a block into words. Returns their number, or 0 if a record is invalid.
 static uint32_t merge(const struct columns *c, struct columns_source *src,
                       const struct columns_block *b, uint64_t *to, uint32_t room,
                       struct columns_records *r)
@@ -548,7 +557,7 @@ static uint32_t merge(const struct columns *c, struct columns_source *src,
     return at;
 }
 
-// Is each note followed by its record?
+// Returns true if each note is followed by a record.
 static bool notes_are_good(const struct columns *c, const struct columns_records *r,
                            const uint64_t *words)
 {
@@ -580,7 +589,7 @@ bool columns_get(const struct columns *c, struct columns_source *src, struct col
     return at == r->words && (!notes || notes_are_good(c, r, words));
 }
 
-// Returns the kind if the record is of an unknown kind, or 0. `body` is the word without tag and stamp.
+// Returns the kind if it is unknown, or 0. `body` is the word without tag and stamp.
 static unsigned unknown_kind_of(unsigned tag, uint64_t body)
 {
     unsigned kind = tag == CODEC_TAG_LONG ? body & 0xff : tag < HT_FIRST_NOTE ? tag : 0;

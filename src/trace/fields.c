@@ -220,7 +220,7 @@ static int set_string(char **to, const struct tlv *field)
     return 0;
 }
 
-// Texts that each end in NUL, so that a C string would be the first.
+// Copies texts that are each terminated by NUL. Adds a NUL, so that the first is a C string.
 static int set_texts(char **to, uint32_t *bytes, const struct tlv *field)
 {
     char *text = malloc(field->size + 1);

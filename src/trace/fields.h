@@ -1,4 +1,4 @@
-// SESSION, PROCESS and PROCESS_END facts as tagged fields. Inside src/trace only.
+// Tagged fields of SESSION, PROCESS, PROCESS_END and UNRECORDED frames. Private to src/trace.
 #ifndef HEAPTAPE_TRACE_FIELDS_H
 #define HEAPTAPE_TRACE_FIELDS_H
 
@@ -9,26 +9,26 @@
 
 #include <stddef.h>
 
-// Append the fields. 0 or -ENOMEM.
+// Append the fields. Return 0 or -ENOMEM.
 int fields_put_session(struct buf *b, const struct trace_session *s);
 int fields_put_process(struct buf *b, const struct trace_process *p);
 int fields_put_process_end(struct buf *b, const struct trace_process *p);
 int fields_put_unrecorded(struct buf *b, const struct trace_unrecorded *u);
 
-// Fill in from a frame's bytes; unknown tags are skipped. 0, -EBADMSG or -ENOMEM. What was there before and has no
-// field stays.
+// Read the fields of a frame and skip unknown tags. Members without a field are unchanged. Return
+// 0, -EBADMSG, -ENOMEM, or -EPROTO if the clock is unknown.
 int fields_get_session(const uint8_t *at, size_t n, struct trace_session *s);
 int fields_get_process(const uint8_t *at, size_t n, struct trace_process *p);
 int fields_get_unrecorded(const uint8_t *at, size_t n, struct trace_unrecorded *u);
 
-// The number of the process that a PROCESS or PROCESS_END frame is about; UINT32_MAX when it does not say.
+// Returns the process number in a PROCESS or PROCESS_END frame, or UINT32_MAX.
 uint32_t fields_process_number(const uint8_t *at, size_t n);
 
-// One number field; `fallback` when there is none.
+// Returns the number in the first field with this tag, or `fallback`.
 uint64_t fields_number(const uint8_t *at, size_t n, unsigned tag, uint64_t fallback);
 
-// Takes the next of a process's thread names: *at is moved on, `name` is not terminated. False at the end, and where the
-// bytes are no names.
+// Reads the next thread name and advances *at. `name` is not terminated. Returns false at the end
+// or if the bytes are invalid.
 bool fields_next_name(const uint8_t **at, const uint8_t *end, uint64_t *tid, const char **name,
                       size_t *bytes);
 

@@ -1,4 +1,4 @@
-// A trace that is read more than once. file_open of workload/file.h opens it by its path.
+// Trace that can be read several times. Opened by path with file_open of workload/file.h.
 #ifndef HEAPTAPE_TRACE_FILE_H
 #define HEAPTAPE_TRACE_FILE_H
 
@@ -9,22 +9,25 @@
 struct trace_file {
     struct input in;
     struct trace_reader reader;
-    bool open; // reader is
-    // The end of the file, once it was read: the reader's session then has the clock rate of the whole recording.
+    bool open; // `reader` is open
+    // End of the file, if read. The session of the reader then has the clock rate of the whole
+    // recording.
     struct trace_tail tail;
     bool tail_read;
 };
 
-// Opens a trace on an input that stands at its first byte; *in is moved into *t. If it is to be read `twice`, a pipe is
-// first copied to a temporary file. 0 or negative errno with the text set. *t can be closed in either case.
+// Opens a trace at the start of an input; moves *in into *t. With `twice`, copies a pipe to a
+// temporary file first. Returns 0, or a negative errno with the text set. Call trace_file_close
+// also after an error.
 int trace_file_adopt(struct trace_file *t, struct input *in, bool twice, struct err *e);
 
 void trace_file_close(struct trace_file *t);
 
-// Starts again at the first frame.
+// Restarts at the first frame. Returns 0, or a negative errno.
 int trace_file_rewind(struct trace_file *t, struct err *e);
 
-// Reads the end of a regular file and starts again; does nothing for a pipe.
+// Reads the end of a regular file and restarts. Does nothing for a pipe. Returns 0, or a negative
+// errno.
 int trace_file_read_tail(struct trace_file *t, struct err *e);
 
 #endif

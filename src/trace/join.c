@@ -17,13 +17,13 @@ struct piece {
     uint64_t number, recording_ns;
 };
 
-// A process of the whole.
+// Process of the joined trace.
 struct joined {
     uint32_t pid;
     uint64_t start_stamp;
     bool ended;
-    uint64_t recorded_from;    // that its first segment says; 0: it began to be recorded there
-    struct trace_process last; // as its last segment ends it
+    uint64_t recorded_from;    // from the first segment of the process; 0: recorded from its start
+    struct trace_process last; // end of the process in its last segment
 };
 
 struct join {
@@ -32,15 +32,15 @@ struct join {
     size_t n_pieces, pieces_capacity;
     struct joined *processes;
     size_t n_processes, processes_capacity;
-    struct map by_start; // of processes, by start_stamp and pid: index + 1
-    struct map ends;     // of streams of the whole: words so far + 1
+    struct map by_start; // processes by start_stamp and pid: index + 1
+    struct map ends;     // streams of the joined trace: words so far + 1
     struct trace_writer writer;
-    // Of the segment under work.
+    // Current segment.
     struct trace_reader reader;
-    uint32_t *numbers; // of its processes in the whole
+    uint32_t *numbers; // numbers of its processes in the joined trace
     size_t n_numbers, numbers_capacity;
-    struct map shifts; // by stream of the whole: what is to be added to the numbers of words, + 1
-    bool repeats;      // what comes stands in the segment before, too
+    struct map shifts; // by stream of the joined trace: offset added to word indices, + 1
+    bool repeats;      // the current frames repeat the end of the previous segment
     bool in_batch;
     uint64_t watermark;
     bool continues; // another segment follows
@@ -125,7 +125,7 @@ static int put_process(struct join *j, const struct trace_process *p)
     if (HT_GROW(&j->numbers, &j->numbers_capacity, j->n_numbers + 1) < 0 ||
         HT_GROW(&j->processes, &j->processes_capacity, j->n_processes + 1) < 0)
         return err_no_memory(j->e, j->path);
-    // Two with the same key are told apart by looking at all.
+    // Processes with the same key are found by a linear search.
     for (i -= i > 0; i < j->n_processes && (j->processes[i].pid != p->pid ||
                                             j->processes[i].start_stamp != p->start_stamp);)
         i = map_get(&j->by_start, key) ? i + 1 : j->n_processes;
@@ -139,7 +139,7 @@ static int put_process(struct join *j, const struct trace_process *p)
     return trace_write_process(&j->writer, &of, j->e);
 }
 
-// The words of the segment before are not written again, but counted.
+// Counts words that were already in the previous segment, without writing them.
 static int pass_over(struct join *j, const struct trace_segment *s)
 {
     uint64_t key = trace_stream_key(s->process, s->thread, s->stream), end = map_get(&j->ends, key);
@@ -185,13 +185,14 @@ static int put_events(struct join *j, const struct trace_item *item)
     return rc;
 }
 
-// Where the process has ended, the segment holds what the recorder said of it. Else another segment may follow.
+// If the process ended, the segment contains the PROCESS_END of the whole recording. Otherwise
+// another segment may follow.
 static int put_process_end(struct join *j, const struct trace_process *p)
 {
     uint32_t number = j->numbers[p->number];
     struct joined *of = &j->processes[number];
     struct trace_process whole = {.number = number, .ended = 1};
-    // It is in the next segment, too, when not all of it had been put in order.
+    // The next segment repeats the end if some events were not ordered yet.
     if (of->ended)
         return 0;
     trace_process_release(&of->last);
@@ -223,7 +224,7 @@ static int put_item(struct join *j, const struct trace_item *item)
     case TRACE_SAMPLES:
         return renumber_samples(&j->writer, item, j->numbers, j->e);
     case TRACE_NAMES:
-        // In the whole, the modules of a fork child are its own alone.
+        // In the joined trace, a fork child has only its own modules.
         return j->repeats ? 0
                           : renumber_names(&j->writer, item, j->numbers,
                                            -item->process->inherited_modules, j->e);
@@ -273,7 +274,7 @@ static int put_piece(struct join *j, size_t i)
     int read = 1;
     while (rc == 0 && (read = trace_next(&j->reader, &item, j->e)) > 0)
         rc = put_item(j, &item);
-    // The last one may be cut off, or still be written.
+    // The last segment may be cut off or still being written.
     if (rc == 0 && read < 0 && (read != -ENODATA || i + 1 < j->n_pieces))
         rc = read;
     if (rc == 0 && !j->saw_end && i + 1 < j->n_pieces)
@@ -286,7 +287,7 @@ static int put_piece(struct join *j, size_t i)
     return rc;
 }
 
-// Of a recording that goes on, what there is has no end, like one that is cut off.
+// Leaves a recording without an end if it still runs, like one that was cut off.
 static int put_end(struct join *j)
 {
     int rc = 0;

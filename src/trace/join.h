@@ -1,13 +1,14 @@
-// The segments of a recording (record --segment) as the one trace that they are pieces of.
+// Joins the segments of a recording (record --segment) into one trace.
 #ifndef HEAPTAPE_TRACE_JOIN_H
 #define HEAPTAPE_TRACE_JOIN_H
 
 #include "base/fio.h"
 
-// Puts the segments in the folder `path`, the files NAME.ht and NAME.ht.part, together in a file without a name in $TMPDIR or
-// /tmp, which *in reads; its name is `path`, borrowed. The first segments may have been removed: then the trace begins with
-// the blocks that were live. 0 or a negative errno with the text set: -EBADMSG when a segment is missing in between, or of
-// another recording; -EISDIR when there is none.
+// Joins the segments NAME.ht and NAME.ht.part in the folder `path` into an unnamed file in $TMPDIR
+// or /tmp, opened as *in, with the borrowed `path` as name. If the first segments were removed, the
+// trace starts with the blocks that were live. Returns 0, or a negative errno with the text set:
+// -EBADMSG if a segment is missing or belongs to another recording, -EISDIR if the folder has no
+// segments.
 int trace_join(struct input *in, const char *path, struct err *e);
 
 #endif

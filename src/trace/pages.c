@@ -8,11 +8,11 @@
 #include <stdlib.h>
 
 enum {
-    MAX_PAYLOAD = 8 << 20, // half of what a frame may hold
-    AFTER_FILE = 1,        // a flag of a mapping
+    MAX_PAYLOAD = 8 << 20, // half of the limit of a frame
+    AFTER_FILE = 1,        // flag of a mapping
 };
 #define MAX_PAGE_BYTES (1u << 20)
-#define ADDRESS_LIMIT  (1ull << 57) // of user space with five levels of page tables
+#define ADDRESS_LIMIT  (1ull << 57) // user address space with five-level page tables
 
 void trace_pages_release(struct trace_pages *p)
 {
@@ -47,7 +47,7 @@ int trace_pages_add_run(struct trace_pages *p, uint64_t first, uint64_t n)
     return 0;
 }
 
-// The numbers of a frame that stand for themselves.
+// Fields with a single number.
 struct pages_number {
     unsigned tag;
     size_t offset;
@@ -130,7 +130,7 @@ int trace_pages_put(struct buf *b, const struct trace_pages *p)
     return rc;
 }
 
-// The next of the field's varints, at most `max`.
+// Reads the next varint. Returns false if it is invalid or above `max`.
 static bool get(const uint8_t **at, const uint8_t *end, uint64_t max, uint64_t *v)
 {
     size_t n = varint_get(*at, end, v);

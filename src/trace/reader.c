@@ -13,7 +13,7 @@
 static int corrupt(const struct trace_reader *r, const struct frame *f, const char *what,
                    struct err *e)
 {
-    // The checksum matched, so the frame is as its writer made it.
+    // The checksum matched, so the frame is as its writer wrote it.
     const char *writer = r->session.heaptape;
     if (writer && strverscmp(writer, HEAPTAPE_VERSION) > 0) {
         frame_newer(r->in->name, f->offset, writer, what, e);
@@ -23,7 +23,7 @@ static int corrupt(const struct trace_reader *r, const struct frame *f, const ch
                    (unsigned long long)f->offset);
 }
 
-// Describes a number that this version does not know. Returns -EPROTO.
+// Describes a number unknown to this version. Returns -EPROTO.
 static int unknown(const struct trace_reader *r, const struct frame *f, const char *what,
                    unsigned number, struct err *e)
 {
@@ -32,7 +32,7 @@ static int unknown(const struct trace_reader *r, const struct frame *f, const ch
     return frame_newer(r->in->name, f->offset, r->session.heaptape, text, e);
 }
 
-// The error of the field reader, as a text.
+// Converts an error of the field reader.
 static int check_fields(const struct trace_reader *r, const struct frame *f, int rc, struct err *e)
 {
     if (rc == -ENOMEM)
@@ -128,7 +128,7 @@ static int read_samples(struct trace_reader *r, const struct frame *f, struct tr
 {
     const uint8_t *at = f->data, *end = at + f->size;
     uint64_t n, stamp = 0, v[4];
-    // A sample takes at least four bytes.
+    // A sample has at least four bytes.
     if (!get_varint(&at, end, &n) || n > (size_t)(end - at) / 4)
         return corrupt(r, f, "the number of samples is invalid", e);
     if (buf_resize(&r->samples, n * sizeof(struct trace_sample)) < 0)
@@ -151,7 +151,7 @@ static int read_samples(struct trace_reader *r, const struct frame *f, struct tr
     return 0;
 }
 
-// Fills in the segments from their table; *words is the sum of their words.
+// Reads the table of segments. Sets *words to the sum of their words.
 static int read_table(struct trace_reader *r, const struct frame *f, size_t n, uint64_t *words,
                       struct err *e)
 {
@@ -190,7 +190,8 @@ static bool scan_words(const struct columns *c, const uint64_t *words, struct co
     return r->words == n && r->records == records;
 }
 
-// Gives the segments their words: `body` follows the table. False if they contradict the table.
+// Decodes the words of the segments; `body` follows the table. Returns false if the words
+// contradict the table.
 static bool read_words(struct trace_reader *r, enum columns_transform transform,
                        const uint8_t *body, size_t n, size_t n_segments)
 {
@@ -240,7 +241,7 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
     int rc = read_table(r, f, n, &words, e);
     if (rc < 0)
         return rc;
-    // Even in columns each word takes a byte or more.
+    // A word has at least one byte, even in columns.
     if (words > EVENTS_MAX_WORDS || words > f->size)
         return corrupt(r, f, "an events frame holds too many words", e);
     item->batch = get_u64(f->data);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A payload that cannot be read again: the reader does not look into it.
+// Describes a payload that cannot be decoded; the reader has not checked it.
 static int failed(const struct trace_writer *w, int rc, struct err *e)
 {
     return rc == -ENOMEM
@@ -44,7 +44,7 @@ int renumber_names(struct trace_writer *w, const struct trace_item *item, const 
     return rc;
 }
 
-// Field by field: what this version does not know of a map, or cannot read, is not its matter.
+// Copies field by field, so that unknown or invalid fields are kept.
 int renumber_pages(struct trace_writer *w, const struct trace_item *item, const uint32_t *numbers,
                    struct err *e)
 {

@@ -10,7 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// A number further than this from those known is no process whose frame was lost, but nonsense.
+// A process number that exceeds the known ones by more is invalid, not a process whose frame was
+// lost.
 enum { MOST_UNKNOWN = 65536, LEVEL = 3 };
 
 struct salvage {
@@ -19,7 +20,7 @@ struct salvage {
     struct trace_salvaged *result;
     uint64_t kept_bytes;
     uint64_t watermark, end_stamp, clock_hz;
-    uint64_t latest; // process end or watermark
+    uint64_t latest; // latest watermark or end of a process
     bool begun, in_batch;
 };
 
@@ -36,7 +37,7 @@ static int begin(struct salvage *s, const struct frame *f, struct err *e)
     return trace_write_session(&s->writer, session, e);
 }
 
-// Stands in for the PROCESS frames that were lost: up to `number`, not with it.
+// Adds a process for each lost PROCESS frame with a number below `number`.
 static int add_unknown(struct salvage *s, uint64_t number, struct err *e)
 {
     int rc = 0;
@@ -50,7 +51,7 @@ static int add_unknown(struct salvage *s, uint64_t number, struct err *e)
     return rc;
 }
 
-// The greatest process number in the table of an EVENTS frame, plus one.
+// Returns the highest process number in the table of an EVENTS frame + 1.
 static uint64_t processes_of_events(const struct frame *f)
 {
     uint64_t most = 0;
@@ -128,7 +129,7 @@ static int keep(struct salvage *s, const struct trace_item *item, struct err *e)
         return keep_events(s, item, e);
     case TRACE_PROCESS_END:
         saw_stamp(s, item->process->end_stamp);
-        // The end of its last batch may be lost, and stands before the end of the process.
+        // The end of the last batch may be lost. It belongs before the end of the process.
         if (s->in_batch && end_batch(s, s->watermark, e) < 0)
             return -EIO;
         return trace_write_process_end(&s->writer, item->process, e);
@@ -169,12 +170,14 @@ static int take_frame(struct salvage *s, const struct frame *f, struct err *e)
     return f->type == TRACE_SESSION || rc == 0 ? 0 : keep(s, &item, e);
 }
 
-// Goes to the next intact header from `at` on, where frame number `due` should have been. As frame_resync.
+// Skips to the next intact header from `at` on, where frame number `due` was expected. Returns as
+// frame_resync does.
 static int go_on(struct salvage *s, uint64_t at, uint64_t due, uint64_t *last, struct err *e)
 {
     struct frame_reader *frames = &s->reader.frames;
     uint64_t skipped = 0;
-    // A frame out of turn is whole; when it is none it is not to be found again.
+    // A frame with an unexpected number is intact and is found at `at`. If decoding fails there
+    // again, continue after it.
     uint64_t from = at == *last ? at + 1 : at;
     int rc = input_seek(frames->in, from, e);
     if (rc == 0)

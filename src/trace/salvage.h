@@ -1,4 +1,4 @@
-// What is whole in a damaged trace, as a trace of its own.
+// Salvages the intact frames of a damaged trace into a new trace.
 #ifndef HEAPTAPE_TRACE_SALVAGE_H
 #define HEAPTAPE_TRACE_SALVAGE_H
 
@@ -8,16 +8,17 @@
 #include <stdint.h>
 
 struct trace_salvaged {
-    uint64_t frames, events;    // kept
-    uint64_t lost_frames;       // known by the gaps in the sequence, or that hold wrong records
-    uint64_t lost_bytes;        // of the file, in no frame that was kept
-    uint32_t unknown_processes; // whose PROCESS frame was lost: nothing but their number is known
-    bool session_lost;          // times are then in units of 2^4 ns
-    bool end_lost;              // what came behind the last frame is not known
+    uint64_t frames, events;    // frames and events kept
+    uint64_t lost_frames;       // found by gaps in the sequence, or with invalid records
+    uint64_t lost_bytes;        // bytes in no kept frame
+    uint32_t unknown_processes; // processes without a PROCESS frame: only the number is known
+    bool session_lost;          // timestamps then use a unit of 2^4 ns
+    bool end_lost;              // frames after the last one may be missing
 };
 
-// Copies all intact frames of `in`, a regular file at its start, to `out`. 0 when there is one at least, else a negative
-// errno. The result has every event that is in an intact frame, and an END that counts these.
+// Copies the intact frames of `in`, a regular file at offset 0, to `out`, and appends an END frame
+// with their totals. Returns 0 if there is an intact frame, else a negative errno; -EPROTO if a
+// newer heaptape wrote the file.
 int trace_salvage(struct input *in, struct output *out, struct trace_salvaged *result,
                   struct err *e);
 

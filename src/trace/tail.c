@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// An END frame is this long at most, or is not found: counts of some thousand processes.
+// Limit of the END frame, enough for the counts of some thousand processes. A longer frame is not
+// found.
 enum { TAIL_BYTES = 65536 };
 
 static bool get_count(const uint8_t **at, const uint8_t *end, struct trace_count *c)
@@ -39,7 +40,7 @@ static int get_counts(const struct tlv *f, struct trace_tail *t)
     return 0;
 }
 
-// *is_end: the frame is the END frame, and *t says what it holds. 0 or -ENOMEM.
+// Sets *is_end and fills in *t if the frame is END. Returns 0 or -ENOMEM.
 static int read_frame(struct frame_reader *frames, bool *is_end, struct trace_tail *t)
 {
     struct frame f;
@@ -77,7 +78,7 @@ int trace_read_tail(struct input *in, struct trace_tail *t, struct err *e)
     if (rc < 0)
         return rc;
     frame_reader_init(&frames, in, FRAME_MAGIC_TRACE, TRACE_VERSION);
-    // Bytes that look like a frame and are none end the search: then nothing is known of the end.
+    // Bytes that look like a frame header but are not end the search, and the totals are unknown.
     while (rc >= 0 && !is_end && (rc = frame_resync(&frames, &skipped, e)) > 0)
         rc = read_frame(&frames, &is_end, t);
     frame_reader_release(&frames);

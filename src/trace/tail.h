@@ -1,4 +1,4 @@
-// What the end of a trace says of the whole, without reading the rest.
+// Reads the totals at the end of a trace without the rest of the file.
 #ifndef HEAPTAPE_TRACE_TAIL_H
 #define HEAPTAPE_TRACE_TAIL_H
 
@@ -14,13 +14,13 @@ struct trace_count {
 };
 
 struct trace_tail {
-    struct trace_count *counts; // by process; NULL when the recorder did not count
+    struct trace_count *counts; // by process; NULL if not recorded
     size_t n;
-    uint64_t clock_hz; // as measured over the whole recording; 0: not given
+    uint64_t clock_hz; // clock rate measured over the whole recording, or 0
 };
 
-// Reads the END frame of a regular file. Leaves the position anywhere. 1; 0 when the trace was cut off; negative errno.
-// What *t holds is to be released in the first case.
+// Reads the END frame of a regular file and leaves the position undefined. Returns 1, 0 if the
+// trace was cut off, or a negative errno. After 1, call trace_tail_release.
 int trace_read_tail(struct input *in, struct trace_tail *t, struct err *e);
 void trace_tail_release(struct trace_tail *t);
 

@@ -10,10 +10,8 @@
 #include <stdlib.h>
 
 enum {
-    FRAME_WORDS =
-        1
-        << 17, // 1 MiB of records: what follows in the pipeline stays in cache, what zstd sees is enough
-    LONGEST_RECORD_WORDS = 256 + HT_NOTES, // that a head can state, and notes
+    FRAME_WORDS = 1 << 17, // 1 MiB of records: fits the cache, and is large enough for zstd
+    LONGEST_RECORD_WORDS = 256 + HT_NOTES, // longest record that a head can describe, with notes
 };
 
 void trace_writer_init(struct trace_writer *w, struct output *out, enum frame_codec codec,
@@ -43,7 +41,7 @@ void trace_writer_restart(struct trace_writer *w)
     w->n_counts = 0;
 }
 
-// Writes the payload as a frame when `rc`, the outcome of filling it in, is 0.
+// Writes the payload as a frame, unless encoding it failed with `rc`.
 static int write_payload(struct trace_writer *w, enum trace_frame type, int rc, struct err *e)
 {
     return rc < 0 ? err_no_memory(e, w->frames.out->name)
@@ -167,7 +165,7 @@ int trace_write_pages(struct trace_writer *w, const uint8_t *at, size_t n, struc
 
 static enum columns_transform transform_of(const struct trace_writer *w)
 {
-    // Columns exist for what compresses them.
+    // Columns only help compression.
     return w->frames.codec == FRAME_CODEC_NONE ? EVENTS_WORDS : EVENTS_COLUMNS;
 }
 
@@ -218,7 +216,7 @@ static int flush(struct trace_writer *w, bool last, struct err *e)
     return rc;
 }
 
-// Does the piece go on where the last row of the table ends?
+// Returns true if the words continue the last row of the table.
 static bool continues_row(const struct trace_writer *w, const uint32_t names[4],
                           uint64_t first_word, const struct codec_state *before)
 {
@@ -258,8 +256,8 @@ static void count_events(struct trace_writer *w, uint32_t process, uint64_t even
         w->counts[process].events += events;
 }
 
-// Takes the next records of w[0..n), of a segment of which n_words have been taken, as far as the frame has room. The
-// words taken, 0 when no record stands there, or a negative errno.
+// Appends records of w[0..n) to the frame while they fit; s->n_words words were appended before.
+// Returns the number of words, 0 if the next word is not a record, or a negative errno.
 static int64_t take_piece(struct trace_writer *w, struct trace_segment *s, uint32_t n)
 {
     struct codec_state before = {s->epoch_end, s->base_end};
@@ -337,7 +335,7 @@ int trace_batch_add_scanned(struct trace_writer *w, const struct trace_segment *
     int rc = 0;
     if (transform_of(w) != EVENTS_WORDS || w->words.size || s->n_words > w->frame_words)
         return trace_batch_add(w, &copied, e);
-    // A frame is one run of words.
+    // The words of a frame must be contiguous.
     if ((w->scanned_words && s->words != w->scanned + w->scanned_words) ||
         words_taken(w) + s->n_words > w->frame_words)
         rc = trace_batch_flush(w, e);

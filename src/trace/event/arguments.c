@@ -1,4 +1,4 @@
-// Names of arguments. Apart from event.c, since the capture library has no use for them.
+// Names of arguments. Not in event.c, because the capture library does not use them.
 #include "trace/event/event.h"
 
 #define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...) [wire] = {__VA_ARGS__},

@@ -1,31 +1,34 @@
-// THE table of event kinds. Enum, names, field masks, codec, dump, import look-up, wrapper lists, the kind table in
-// docs/reference/trace-format.md and a round-trip test for every row are derived from it. Malloc-free.
+// The table of event kinds. The enum, names, field masks, codec, dump, import, wrapper lists, the
+// table in docs/reference/trace-format.md and a round-trip test for each row are derived from it.
+// Does not allocate.
 //
 // HT_EVENT_TABLE(X) calls X(wire, SYMBOL, name, symbol, class, stamp, form, fields) for each kind:
-//   wire    number in files, never reused. 4 to 27 may have a one-word form, whose tag is this number; 0 to 3 are the
-//           codec's own tags (src/trace/codec.h), 28 to 31 those of the notes below.
-//           Calls that the player makes are below 64; its own ops have the numbers from there on (src/replay/plan/ops.h)
-//   SYMBOL  of enum event_kind, after HT_
-//   name    in dump, JSON and import
-//   symbol  the function that the capture library wraps, as the linker knows it; "" when the kind is no function's
-//   class   of enum event_class, after HT_CLASS_
-//   stamp   BEFORE, AFTER or BOTH the real call: a release is stamped before it, an allocation after it
-//   form    of the one-word record: SIZED (16-bit size, 29-bit address relative to the base), PLAIN (45-bit address) or
-//           NONE. HT_CALLOC's size is that of one element, and its word stands for a count of 1 or has the note count
-//   fields  what a record of this kind holds, HT_F_*
-//   ...     the arguments among them that are not named as their field is, or are signed: .size, .count, .align or
-//           .value = HT_NAMED or HT_SIGNED
+//   wire    number in files, never reused. 4 to 27 can have a one-word form with this tag;
+//           0 to 3 are tags of the codec (src/trace/codec.h), 28 to 31 tags of the notes below.
+//           Calls made by the player are below 64, its other ops above (src/replay/plan/ops.h)
+//   SYMBOL  name in enum event_kind after HT_
+//   name    name in dump, JSON and import
+//   symbol  function wrapped by the capture library, as the linker names it, or ""
+//   class   name in enum event_class after HT_CLASS_
+//   stamp   BEFORE, AFTER or BOTH: when the timestamp is taken. A free is stamped before the real
+//           call, an allocation after it
+//   form    one-word record: SIZED (16-bit size, 29-bit address relative to the base), PLAIN
+//           (45-bit address) or NONE. In a one-word calloc, size is that of one element; count is 1
+//           or in the note count
+//   fields  HT_F_* of a record
+//   ...     names of arguments that differ from the names of their fields, and signed arguments:
+//           .size, .count, .align or .value = HT_NAMED or HT_SIGNED
 #ifndef HEAPTAPE_EVENT_EVENT_TABLE_H
 #define HEAPTAPE_EVENT_EVENT_TABLE_H
 
-// Fields, in the order in which a long record holds them.
+// Fields in the order of a LONG record.
 #define HT_F_PTR                                                                                   \
     0x01u // address released or named: free's pointer, realloc's old one, munmap's address
-#define HT_F_SIZE            0x02u // requested bytes (calloc, reallocarray: of one element)
-#define HT_F_COUNT           0x04u // elements
+#define HT_F_SIZE            0x02u // requested bytes; calloc, reallocarray: bytes of one element
+#define HT_F_COUNT           0x04u // number of elements
 #define HT_F_ALIGN           0x08u // requested alignment
-#define HT_F_RESULT          0x10u // address returned, 0 when the call failed
-#define HT_F_VALUE           0x20u // a number whose meaning the kind gives
+#define HT_F_RESULT          0x10u // address returned, 0 if the call failed
+#define HT_F_VALUE           0x20u // number whose meaning depends on the kind
 #define HT_F_TEXT            0x40u // bytes of text
 
 #define HT_ALLOCATES         (HT_F_SIZE | HT_F_RESULT)
@@ -104,20 +107,19 @@
       .count = HT_NAMED("used_bytes"), .value = HT_NAMED("age"))
 // clang-format on
 
-// Notes: numbers that a record may have besides its fields, each in a word of its own before the record, when they were
-// asked for. HT_NOTE_TABLE(X) calls X(tag, SYMBOL, name): the word's tag, 28 to 31, the symbol after HT_NOTE_, the name in
+// Notes: optional numbers of a record, each in a word before the record. HT_NOTE_TABLE(X) calls
+// X(tag, SYMBOL, name): tag of the word, 28 to 31 and never reused, symbol after HT_NOTE_, name in
 // dump and JSON.
-// Tags are never reused either.
-//   count   of a SIZED calloc, unless it is 1: events have it as their count and not as a note, so it has no name
-//   site    call site of an allocation, also from a pool: the number that a heaptape.frames, heaptape.frame or heaptape.stack defines
-//   usable  malloc_usable_size of the block: of an allocated one after the call, of a freed one before it
-//   path    how glibc's malloc served the call: a bit for each event_path; only imported (mtrace)
-// clang-format off
-#define HT_NOTE_TABLE(X) \
-    X( 28, COUNT,                   "") \
-    X( 29, PATH,                    "path") \
-    X( 30, SITE,                    "site") \
-    X( 31, USABLE,                  "usable")
+//   count   elements of a SIZED calloc if not 1; decoded into event.count, so without a name
+//   site    call site of an allocation or pool allocation: a number defined by a heaptape.frames,
+//           heaptape.frame or heaptape.stack
+//   usable  malloc_usable_size of the block: after an allocation, before a free
+//   path    how glibc's malloc served the call, one bit per event_path; only imported (mtrace)
+#define HT_NOTE_TABLE(X)                                                                           \
+    X(28, COUNT, "")                                                                               \
+    X(29, PATH, "path")                                                                            \
+    X(30, SITE, "site")                                                                            \
+    X(31, USABLE, "usable")
 // clang-format on
 
 #endif
