@@ -43,7 +43,7 @@ static const uint8_t nearest[HT_KIND_LIMIT] = {
     [HT_PREEXISTING] = HT_MALLOC,
 };
 
-static bool writes(const struct format_export *f, unsigned kind)
+static bool has_kind(const struct format_export *f, unsigned kind)
 {
     if (!f->kinds)
         return event_counts(kind) || event_defines_sites(kind) || kind == HT_RESIDENCY;
@@ -60,7 +60,7 @@ int export_open(struct export *x, struct output *out, struct err *e)
     x->e = e;
     for (unsigned kind = 1; kind < HT_KIND_LIMIT; kind++) {
         unsigned as = event_infos[kind].name ? kind : 0;
-        while (as && !writes(f, as))
+        while (as && !has_kind(f, as))
             as = nearest[as];
         x->as[kind] = (uint8_t)as;
     }

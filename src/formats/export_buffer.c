@@ -88,20 +88,20 @@ void export_buffer_release(struct export_buffer *s)
     *s = (struct export_buffer){0};
 }
 
-static void take_failure(struct export_buffer *s)
+static void copy_failure(struct export_buffer *s)
 {
     if (s->writer->failed && !s->failed)
         s->failed = err_set(s->e, s->writer->failed, "%s", s->writer->err.text);
 }
 
-static void hand_over(struct export_buffer *s)
+static void pass_buffer(struct export_buffer *s)
 {
     struct export_writer *w = s->writer;
     w->buffers[w->filling].n = s->n;
     ring_fill(&w->ring);
     int next = ring_wait_empty(&w->ring);
     if (next < 0) {
-        take_failure(s);
+        copy_failure(s);
         return;
     }
     w->filling = (unsigned)next;
@@ -113,7 +113,7 @@ static void write_full(struct export_buffer *s)
     if (s->failed || !s->n)
         return;
     if (s->writer)
-        hand_over(s);
+        pass_buffer(s);
     else
         s->failed = output_write(s->out, s->data, s->n, s->e);
 }
@@ -132,7 +132,7 @@ int export_buffer_flush(struct export_buffer *s)
     s->n = 0;
     if (s->writer && !s->failed) {
         ring_drain(&s->writer->ring);
-        take_failure(s);
+        copy_failure(s);
     }
     return s->failed;
 }

@@ -23,7 +23,7 @@ static const char mtrace_default[] = "/tmp/mtrace.out.%p";
 
 // Parses MALLOC_LOG as logalloc does. Returns a file descriptor from 1 to 9,999, 0 for no log, or
 // -1 for a file name.
-static int descriptor_of(const char *text)
+static int parse_descriptor(const char *text)
 {
     int fd = 0;
     for (; *text; text++) {
@@ -40,7 +40,7 @@ static int descriptor_of(const char *text)
 static bool use_malloc_log(struct export_live_target *t)
 {
     const char *log = getenv("MALLOC_LOG");
-    int fd = log && *log ? descriptor_of(log) : 0;
+    int fd = log && *log ? parse_descriptor(log) : 0;
     if (fd == 0)
         return false;
     t->format = formats_find("logalloc");
@@ -66,7 +66,7 @@ static bool use_file(struct export_live_target *t, const char *variable, const c
     return true;
 }
 
-static bool is(const struct export_live_target *t, const char *name)
+static bool is_format(const struct export_live_target *t, const char *name)
 {
     return !t->format || strcmp(t->format->name, name) == 0;
 }
@@ -77,15 +77,15 @@ int export_live_complete(struct export_live_target *t)
         t->format = formats_find("logalloc");
     if (t->output || t->fd > 0)
         return 0;
-    if ((is(t, "logalloc") && use_malloc_log(t)) ||
-        (is(t, "mtrace") && use_file(t, "MTRACE_CTL_FILE", "mtrace", mtrace_default)) ||
-        (is(t, "tcmalloc") && use_file(t, "TCMALLOC_TRACE_OUTPUT", "tcmalloc", NULL)))
+    if ((is_format(t, "logalloc") && use_malloc_log(t)) ||
+        (is_format(t, "mtrace") && use_file(t, "MTRACE_CTL_FILE", "mtrace", mtrace_default)) ||
+        (is_format(t, "tcmalloc") && use_file(t, "TCMALLOC_TRACE_OUTPUT", "tcmalloc", NULL)))
         return 0;
     if (!t->format) {
         t->output = "heaptape.ht";
         return 0;
     }
-    if (is(t, "mtrace")) {
+    if (is_format(t, "mtrace")) {
         t->output = mtrace_default;
         return 0;
     }
@@ -113,7 +113,7 @@ static _Noreturn void write_all(int (*write)(const void *, struct err *), const 
 }
 
 // Releases an output that the writer now owns, without completing it.
-static void forget(struct output *out)
+static void release_output(struct output *out)
 {
     if (out->owns_fd && out->fd >= 0)
         close(out->fd);
@@ -179,7 +179,7 @@ int export_live_start(struct export_live *l, const struct export_settings *s, st
     if (rc < 0)
         output_close(&opened, false, NULL);
     else
-        forget(&opened);
+        release_output(&opened);
     return rc;
 }
 

@@ -121,7 +121,7 @@ int export_outputs_prepare(const struct export_settings *s, struct output *out, 
                                     : open_plain(out, s, s->output, e);
 }
 
-static int take_opened(struct export_output *o, const struct export_settings *s, struct err *e)
+static int open_file(struct export_output *o, const struct export_settings *s, struct err *e)
 {
     if (o->path || !s->opened || s->opened->fd < 0)
         return open_plain(&o->out, s, o->path ? o->path : s->output, e);
@@ -211,7 +211,7 @@ static int open_one(struct export_outputs *all, struct export_output *o, size_t 
     if (export_outputs_are_many(s) && !is_opened)
         rc = make_path(all, o, pid, !in_place && !has_pid_mark(s) && number ? 1 : 0);
     if (rc == 0)
-        rc = s->format->export.folder ? open_folder(o, s, e) : take_opened(o, s, e);
+        rc = s->format->export.folder ? open_folder(o, s, e) : open_file(o, s, e);
     o->x.folder = o->folder;
     return rc < 0 ? rc : export_open(&o->x, &o->out, e);
 }

@@ -95,7 +95,7 @@ static int put_waits(struct export *x, const struct export_call *call)
     return rc;
 }
 
-static uint64_t align_of(const struct event *ev)
+static uint64_t posix_align(const struct event *ev)
 {
     uint64_t align = export_power_of_two(ev->align);
     return align > MIN_ALIGN ? align : MIN_ALIGN;
@@ -113,7 +113,7 @@ static void print_call(const struct event *ev, char text[MAX_CALL_BYTES])
         break;
     case HT_MEMALIGN:
         snprintf(text, MAX_CALL_BYTES, "a%" PRIu64 ",%" PRIu64 ",%" PRIu64, ev->result,
-                 align_of(ev), ev->size);
+                 posix_align(ev), ev->size);
         break;
     case HT_FREE:
         snprintf(text, MAX_CALL_BYTES, ev->ptr ? "f%" PRIu64 : "n", ev->ptr);
@@ -137,7 +137,7 @@ static int put_before(struct export *x, const struct event *ev)
 
 // Counts a call that is left out, because dependencies refer to calls by their number in the
 // workload.
-static int skip(struct export *x, const struct export_call *call)
+static int skip_call(struct export *x, const struct export_call *call)
 {
     struct c_export *c = x->state;
     size_t stream = call->thread + 1ull;
@@ -161,7 +161,7 @@ static int c_put(struct export *x, const struct export_call *call)
         c->highest = call->ev.result;
     if (rc == 0 && call->ev.kind == HT_PREEXISTING) {
         rc = put_before(x, &call->ev);
-        return rc == 0 ? skip(x, call) : rc;
+        return rc == 0 ? skip_call(x, call) : rc;
     }
     if (rc == 0)
         rc = put_waits(x, call);
@@ -250,7 +250,7 @@ const struct format format_c = {
             .state_bytes = sizeof(struct c_export),
             .begin = c_begin,
             .put = c_put,
-            .drop = skip,
+            .drop = skip_call,
             .end = c_end,
             .release = c_release,
         },

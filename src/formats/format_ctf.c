@@ -269,7 +269,7 @@ static struct ctf_stream *stream_new(struct ctf *f, const struct export_call *c,
     return map_put(&f->by_thread, key, f->n) < 0 ? NULL : s;
 }
 
-static struct ctf_stream *stream_of(struct ctf *f, const struct export_call *c)
+static struct ctf_stream *get_stream(struct ctf *f, const struct export_call *c)
 {
     uint64_t key = (uint64_t)c->pid << 32 | c->thread;
     uint64_t at = map_get(&f->by_thread, key);
@@ -352,7 +352,7 @@ static int put_frames(struct export *x, const struct export_call *c)
 static int put_ctf(struct export *x, const struct export_call *c)
 {
     struct ctf *f = x->state;
-    struct ctf_stream *s = stream_of(f, c);
+    struct ctf_stream *s = get_stream(f, c);
     struct event ev = c->ev;
     if (ev.kind == HT_FRAMES)
         return put_frames(x, c);

@@ -45,7 +45,7 @@ struct heaptrack_import {
 };
 
 // Parses a space and a number.
-static bool next(const char **at, uint64_t *v)
+static bool parse_field(const char **at, uint64_t *v)
 {
     const char *p = *at;
     if (!text_match(&p, ' ') || !text_parse_hex(&p, v))
@@ -55,10 +55,10 @@ static bool next(const char **at, uint64_t *v)
 }
 
 // Parses a space and a number up to `most`.
-static bool next_index(const char **at, size_t most, uint64_t *v)
+static bool parse_index(const char **at, size_t most, uint64_t *v)
 {
     const char *p = *at;
-    if (!next(&p, v) || *v > most)
+    if (!parse_field(&p, v) || *v > most)
         return false;
     *at = p;
     return true;
@@ -66,11 +66,11 @@ static bool next_index(const char **at, size_t most, uint64_t *v)
 
 // Parses a space and a text. In format 3, the length of the text precedes it. Returns NULL, or a
 // description of the expected text.
-static const char *next_text(const struct heaptrack_import *h, const char **at, const char *end,
-                             const char **text, size_t *n)
+static const char *parse_text(const struct heaptrack_import *h, const char **at, const char *end,
+                              const char **text, size_t *n)
 {
     uint64_t length;
-    if (h->version >= 3 && !next(at, &length))
+    if (h->version >= 3 && !parse_field(at, &length))
         return "the length of a text";
     if (!text_match(at, ' '))
         return "a space";
@@ -84,7 +84,7 @@ static const char *next_text(const struct heaptrack_import *h, const char **at, 
     return NULL;
 }
 
-static int put(struct import *im, struct event ev)
+static int put_event(struct import *im, struct event ev)
 {
     const struct heaptrack_import *h = im->state;
     ev.stamp = h->ns;
@@ -100,22 +100,22 @@ static int put_module(struct import *im, const char *path, size_t n, uint64_t st
     text[0] = ' '; // empty build id
     memcpy(text + 1, path, n);
     h->n_modules++;
-    return put(im, (struct event){.kind = HT_MODULE,
-                                  .ptr = start,
-                                  .size = bytes,
-                                  .value = offset,
-                                  .text = text,
-                                  .text_bytes = (uint32_t)n + 1});
+    return put_event(im, (struct event){.kind = HT_MODULE,
+                                        .ptr = start,
+                                        .size = bytes,
+                                        .value = offset,
+                                        .text = text,
+                                        .text_bytes = (uint32_t)n + 1});
 }
 
 static int read_version(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
     uint64_t program;
-    if (!next(&line->at, &program))
+    if (!parse_field(&line->at, &program))
         return text_bad(im, line, "the version of heaptrack");
     h->version = program == 0x10200;
-    if (line->at < line->end && !next_index(&line->at, LAST_VERSION, &h->version))
+    if (line->at < line->end && !parse_index(&line->at, LAST_VERSION, &h->version))
         return text_bad(im, line, "the version of the format, at most 3");
     return 0;
 }
@@ -151,7 +151,7 @@ static int read_string(struct import *im, struct text_line *line)
     struct heaptrack_import *h = im->state;
     const char *text = NULL, *expected;
     size_t n = 0;
-    expected = next_text(h, &line->at, line->end, &text, &n);
+    expected = parse_text(h, &line->at, line->end, &text, &n);
     if (expected)
         return text_bad(im, line, expected);
     int rc = import_keep(im, sizeof *h->strings + n);
@@ -170,7 +170,7 @@ static int read_exe(struct import *im, struct text_line *line)
 {
     const char *text = NULL, *expected;
     size_t n = 0;
-    expected = next_text(im->state, &line->at, line->end, &text, &n);
+    expected = parse_text(im->state, &line->at, line->end, &text, &n);
     return expected ? text_bad(im, line, expected) : keep_exe(im, text, n);
 }
 
@@ -183,19 +183,19 @@ static int read_mapping(struct import *im, struct text_line *line)
     uint64_t base, start, bytes;
     size_t n = 0;
     h->is_raw = true;
-    expected = next_text(h, &line->at, line->end, &path, &n);
+    expected = parse_text(h, &line->at, line->end, &path, &n);
     if (expected)
         return text_bad(im, line, expected);
     if (n == 1 && *path == '-' && line->at == line->end)
         return 0;
-    if (!next(&line->at, &base))
+    if (!parse_field(&line->at, &base))
         return text_bad(im, line, "the address of a module");
     if (n == 1 && *path == 'x' && im->exe) {
         path = im->exe;
         n = strlen(path);
     }
     while (line->at < line->end) {
-        if (!next(&line->at, &start) || !next(&line->at, &bytes))
+        if (!parse_field(&line->at, &start) || !parse_field(&line->at, &bytes))
             return text_bad(im, line, "the address and size of a segment");
         int rc = put_module(im, path, n, base + start, bytes, start);
         if (rc < 0)
@@ -204,7 +204,7 @@ static int read_mapping(struct import *im, struct text_line *line)
     return 0;
 }
 
-static const struct heaptrack_string *string_of(const struct heaptrack_import *h, uint64_t number)
+static const struct heaptrack_string *get_string(const struct heaptrack_import *h, uint64_t number)
 {
     static const struct heaptrack_string none;
     return number ? &h->strings[number - 1] : &none;
@@ -214,8 +214,8 @@ static const struct heaptrack_string *string_of(const struct heaptrack_import *h
 static int name_function(struct import *im, uint64_t address, const uint64_t triple[3])
 {
     const struct heaptrack_import *h = im->state;
-    const struct heaptrack_string *function = string_of(h, triple[0]),
-                                  *file = string_of(h, triple[1]);
+    const struct heaptrack_string *function = get_string(h, triple[0]),
+                                  *file = get_string(h, triple[1]);
     const char *texts = (const char *)h->texts.data;
     char text[20];
     int n = snprintf(text, sizeof text, "0x%llx", (unsigned long long)address);
@@ -231,7 +231,7 @@ static int read_frame(struct import *im, struct text_line *line)
     struct heaptrack_import *h = im->state;
     uint64_t address, path, triple[3];
     int rc = 0;
-    if (!next(&line->at, &address) || !next_index(&line->at, h->n_strings, &path))
+    if (!parse_field(&line->at, &address) || !parse_index(&line->at, h->n_strings, &path))
         return text_bad(im, line, "an address and the number of a module");
     struct heaptrack_string *of = path ? &h->strings[path - 1] : NULL;
     if (of && !of->module && h->n_modules < UINT16_MAX - 1) {
@@ -247,10 +247,10 @@ static int read_frame(struct import *im, struct text_line *line)
     for (unsigned n = 0; n == 0 || (rc == 0 && line->at < line->end); n++) {
         // If the function or the file is unknown, the remaining numbers are missing.
         memset(triple, 0, sizeof triple);
-        if (line->at < line->end && !next_index(&line->at, h->n_strings, &triple[0]))
+        if (line->at < line->end && !parse_index(&line->at, h->n_strings, &triple[0]))
             return text_bad(im, line, "the number of a function");
-        if (line->at < line->end &&
-            (!next_index(&line->at, h->n_strings, &triple[1]) || !next(&line->at, &triple[2])))
+        if (line->at < line->end && (!parse_index(&line->at, h->n_strings, &triple[1]) ||
+                                     !parse_field(&line->at, &triple[2])))
             return text_bad(im, line, "the number of a file, and a line");
         // Keep only the innermost functions.
         if (n >= NAMES_FUNCTIONS)
@@ -271,22 +271,22 @@ static int read_site(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
     uint64_t frame, outer;
-    if (!next(&line->at, &frame) || !next_index(&line->at, h->n_sites, &outer))
+    if (!parse_field(&line->at, &frame) || !parse_index(&line->at, h->n_sites, &outer))
         return text_bad(im, line, "a frame and the number of a call site");
     if (!h->is_raw && (frame == 0 || frame > h->n_frames))
         return text_bad(im, line, "the number of a frame");
     h->n_sites++;
-    return put(im, (struct event){.kind = HT_FRAME,
-                                  .ptr = h->is_raw ? frame : h->frames[frame - 1],
-                                  .size = outer,
-                                  .value = h->n_sites});
+    return put_event(im, (struct event){.kind = HT_FRAME,
+                                        .ptr = h->is_raw ? frame : h->frames[frame - 1],
+                                        .size = outer,
+                                        .value = h->n_sites});
 }
 
 static int read_info(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
     uint64_t size, site;
-    if (!next(&line->at, &size) || !next_index(&line->at, h->n_sites, &site))
+    if (!parse_field(&line->at, &size) || !parse_index(&line->at, h->n_sites, &site))
         return text_bad(im, line, "a size and the number of a call site");
     int rc = import_keep(im, sizeof *h->infos);
     if (rc < 0)
@@ -298,7 +298,7 @@ static int read_info(struct import *im, struct text_line *line)
     return 0;
 }
 
-static uint64_t address_of(uint32_t block)
+static uint64_t block_address(uint32_t block)
 {
     return text_slot_address(block + 1ull);
 }
@@ -307,10 +307,10 @@ static int put_alloc(struct import *im, uint64_t size, uint64_t site, uint64_t r
 {
     struct event ev = {.kind = HT_MALLOC, .size = size, .result = result};
     ev.notes[HT_NOTE_SITE] = site;
-    return put(im, ev);
+    return put_event(im, ev);
 }
 
-static int allocate(struct import *im, struct heaptrack_info *info)
+static int allocate_block(struct import *im, struct heaptrack_info *info)
 {
     struct heaptrack_import *h = im->state;
     uint32_t block = h->unused;
@@ -323,20 +323,20 @@ static int allocate(struct import *im, struct heaptrack_info *info)
     }
     h->older[block] = info->newest;
     info->newest = block;
-    return put_alloc(im, info->size, info->site, address_of(block));
+    return put_alloc(im, info->size, info->site, block_address(block));
 }
 
 // The file does not identify the block that is freed: free the newest.
-static int release(struct import *im, struct heaptrack_info *info)
+static int free_block(struct import *im, struct heaptrack_info *info)
 {
     struct heaptrack_import *h = im->state;
     uint32_t block = info->newest;
     if (block == NO_BLOCK) // allocated before heaptrack was attached
-        return put(im, (struct event){.kind = HT_FREE, .ptr = text_slot_address(1ull << 40)});
+        return put_event(im, (struct event){.kind = HT_FREE, .ptr = text_slot_address(1ull << 40)});
     info->newest = h->older[block];
     h->older[block] = h->unused;
     h->unused = block;
-    return put(im, (struct event){.kind = HT_FREE, .ptr = address_of(block)});
+    return put_event(im, (struct event){.kind = HT_FREE, .ptr = block_address(block)});
 }
 
 static bool has_addresses(const struct heaptrack_import *h)
@@ -349,25 +349,25 @@ static int read_alloc(struct import *im, struct text_line *line)
     struct heaptrack_import *h = im->state;
     uint64_t first, site, block;
     if (has_addresses(h)) {
-        if (!next(&line->at, &first) || !next_index(&line->at, h->n_sites, &site) ||
-            !next(&line->at, &block))
+        if (!parse_field(&line->at, &first) || !parse_index(&line->at, h->n_sites, &site) ||
+            !parse_field(&line->at, &block))
             return text_bad(im, line, "a size, the number of a call site, and an address");
         return put_alloc(im, first, site, block);
     }
-    if (!next(&line->at, &first) || first >= h->n_infos)
+    if (!parse_field(&line->at, &first) || first >= h->n_infos)
         return text_bad(im, line, "the number of an allocation");
-    return allocate(im, &h->infos[first]);
+    return allocate_block(im, &h->infos[first]);
 }
 
 static int read_free(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
     uint64_t of;
-    if (!next(&line->at, &of))
+    if (!parse_field(&line->at, &of))
         return text_bad(im, line, "an allocation or an address");
     if (has_addresses(h))
-        return put(im, (struct event){.kind = HT_FREE, .ptr = of});
-    return of < h->n_infos ? release(im, &h->infos[of])
+        return put_event(im, (struct event){.kind = HT_FREE, .ptr = of});
+    return of < h->n_infos ? free_block(im, &h->infos[of])
                            : text_bad(im, line, "the number of an allocation");
 }
 
@@ -375,7 +375,7 @@ static int read_time(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
     uint64_t ms;
-    if (!next(&line->at, &ms) || ms > UINT64_MAX / 4000000)
+    if (!parse_field(&line->at, &ms) || ms > UINT64_MAX / 4000000)
         return text_bad(im, line, "a time in ms");
     h->ns = ms * 1000000 > h->ns ? ms * 1000000 : h->ns;
     return 0;

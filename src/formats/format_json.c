@@ -284,7 +284,7 @@ struct json_import {
 
 #define KEY_OF_NUMBER(number) (1ull << 33 | (number))
 
-static void *expected(struct scan *s, const char *what)
+static void *set_expected(struct scan *s, const char *what)
 {
     if (!s->bad)
         s->bad = what;
@@ -297,68 +297,68 @@ static void skip_space(struct scan *s)
         s->at++;
 }
 
-static bool match(struct scan *s, char c)
+static bool match_char(struct scan *s, char c)
 {
     skip_space(s);
     return text_match(&s->at, c);
 }
 
-static bool want(struct scan *s, char c, const char *what)
+static bool expect_char(struct scan *s, char c, const char *what)
 {
-    return match(s, c) || expected(s, what);
+    return match_char(s, c) || set_expected(s, what);
 }
 
 // Finds the bytes between quotes, with their escapes.
-static bool quoted(struct scan *s, const char **text, size_t *n)
+static bool scan_string(struct scan *s, const char **text, size_t *n)
 {
-    if (!want(s, '"', "a string"))
+    if (!expect_char(s, '"', "a string"))
         return false;
     *text = s->at;
     while (s->at < s->end && *s->at != '"')
         s->at += *s->at == '\\' ? 2 : 1;
     if (s->at >= s->end) {
         s->at = s->end;
-        return expected(s, "the end of a string");
+        return set_expected(s, "the end of a string");
     }
     *n = (size_t)(s->at++ - *text);
     return true;
 }
 
-static uint64_t number(struct scan *s)
+static uint64_t scan_number(struct scan *s)
 {
     uint64_t v = 0;
     skip_space(s);
     if (!text_parse_number(&s->at, &v))
-        expected(s, *s->at >= '0' && *s->at <= '9' ? "a number of 64 bits" : "a whole number");
+        set_expected(s, *s->at >= '0' && *s->at <= '9' ? "a number of 64 bits" : "a whole number");
     return v;
 }
 
-static uint64_t signed_number(struct scan *s)
+static uint64_t scan_signed(struct scan *s)
 {
     skip_space(s);
-    return text_match(&s->at, '-') ? -number(s) : number(s);
+    return text_match(&s->at, '-') ? -scan_number(s) : scan_number(s);
 }
 
-static uint64_t address(struct scan *s)
+static uint64_t scan_address(struct scan *s)
 {
     uint64_t v = 0;
-    if (want(s, '"', "an address, \"0x…\"") &&
+    if (expect_char(s, '"', "an address, \"0x…\"") &&
         !(text_parse_address(&s->at, &v) && text_match(&s->at, '"')))
-        expected(s, "an address, \"0x…\"");
+        set_expected(s, "an address, \"0x…\"");
     return v;
 }
 
 // Parses a block: an address, a slot, or null. A slot becomes a unique address.
-static uint64_t block(struct scan *s)
+static uint64_t scan_block(struct scan *s)
 {
     skip_space(s);
     if (*s->at == '"')
-        return address(s);
+        return scan_address(s);
     if (TEXT_MATCH(&s->at, "null"))
         return 0;
-    uint64_t slot = number(s);
+    uint64_t slot = scan_number(s);
     if (slot >= WORKLOAD_NO_SLOT)
-        expected(s, "a slot below 4294967295");
+        set_expected(s, "a slot below 4294967295");
     return (slot + 1) << 4;
 }
 
@@ -403,7 +403,7 @@ static void read_text(struct scan *s, struct event *ev, char text[CODEC_MAX_TEXT
 {
     const char *from;
     size_t n;
-    if (!quoted(s, &from, &n))
+    if (!scan_string(s, &from, &n))
         return;
     char *to = text;
     for (const char *end = from + n; from < end && to < text + CODEC_MAX_TEXT_BYTES - 3;)
@@ -416,16 +416,16 @@ static void read_text(struct scan *s, struct event *ev, char text[CODEC_MAX_TEXT
 static void read_frames(struct scan *s, struct event *ev, char text[CODEC_MAX_TEXT_BYTES])
 {
     uint32_t n = 0;
-    if (!want(s, '[', "an array") || match(s, ']'))
+    if (!expect_char(s, '[', "an array") || match_char(s, ']'))
         return;
     do {
-        uint64_t frame = address(s);
+        uint64_t frame = scan_address(s);
         if (n + sizeof frame <= CODEC_MAX_TEXT_BYTES)
             memcpy(text + n, &frame, sizeof frame);
         n += sizeof frame;
-    } while (!s->bad && match(s, ','));
+    } while (!s->bad && match_char(s, ','));
     if (!s->bad)
-        want(s, ']', "a comma or the end of the array");
+        expect_char(s, ']', "a comma or the end of the array");
     ev->text = text;
     ev->text_bytes = n < CODEC_MAX_TEXT_BYTES ? n : CODEC_MAX_TEXT_BYTES;
 }
@@ -438,7 +438,7 @@ static void read_kind(struct scan *s, struct fields *f)
     char name[64];
     const char *text;
     size_t n;
-    if (!quoted(s, &text, &n))
+    if (!scan_string(s, &text, &n))
         return;
     int kind = -1;
     if (n < sizeof name) {
@@ -449,7 +449,7 @@ static void read_kind(struct scan *s, struct fields *f)
     if (kind < 0) {
         bool is_name = n && n < sizeof name && strspn(name, KIND_CHARACTERS) == n;
         memcpy(s->unknown, is_name ? name : "", is_name ? n + 1 : 1);
-        expected(s, "a kind of event");
+        set_expected(s, "a kind of event");
         return;
     }
     f->ev.kind = (uint8_t)kind;
@@ -465,18 +465,18 @@ static void skip_value(struct scan *s)
     do {
         skip_space(s);
         if (s->at == s->end) {
-            expected(s, "a value");
+            set_expected(s, "a value");
             return;
         }
         if (*s->at == '"') {
-            if (!quoted(s, &text, &n))
+            if (!scan_string(s, &text, &n))
                 return;
             continue;
         }
         depth += *s->at == '[' || *s->at == '{';
         if (*s->at == ']' || *s->at == '}') {
             if (!depth) {
-                expected(s, "a value");
+                set_expected(s, "a value");
                 return;
             }
             depth--;
@@ -485,7 +485,7 @@ static void skip_value(struct scan *s)
     } while (s->at < s->end && (depth || (*s->at != ',' && *s->at != '}')));
 }
 
-static bool is(const char *key, size_t n, const char *name)
+static bool is_key(const char *key, size_t n, const char *name)
 {
     return strlen(name) == n && memcmp(key, name, n) == 0;
 }
@@ -493,9 +493,9 @@ static bool is(const char *key, size_t n, const char *name)
 static bool read_note(struct scan *s, struct event *ev, const char *key, size_t n)
 {
     for (unsigned i = 0; i < HT_NOTES; i++) {
-        if (i == HT_NOTE_COUNT || !is(key, n, event_note_names[i]))
+        if (i == HT_NOTE_COUNT || !is_key(key, n, event_note_names[i]))
             continue;
-        ev->notes[i] = number(s);
+        ev->notes[i] = scan_number(s);
         return true;
     }
     return false;
@@ -513,13 +513,13 @@ static bool read_argument(struct scan *s, struct event *ev, const char *key, siz
                {&own->align, &ev->align},
                {&own->value, &ev->value}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (!all[i].argument->name || !is(key, n, all[i].argument->name))
+        if (!all[i].argument->name || !is_key(key, n, all[i].argument->name))
             continue;
         skip_space(s);
         if (TEXT_MATCH(&s->at, "null"))
             *all[i].value = HT_NO_THREAD;
         else
-            *all[i].value = all[i].argument->is_signed ? signed_number(s) : number(s);
+            *all[i].value = all[i].argument->is_signed ? scan_signed(s) : scan_number(s);
         return true;
     }
     return false;
@@ -530,36 +530,36 @@ static void read_value(struct scan *s, struct fields *f, const char *key, size_t
     struct event *ev = &f->ev;
     if (event_infos[ev->kind].class > HT_CLASS_RESIZE && read_argument(s, ev, key, n))
         return;
-    if (is(key, n, "kind")) {
+    if (is_key(key, n, "kind")) {
         read_kind(s, f);
-    } else if (is(key, n, "pid")) {
-        f->pid = number(s);
+    } else if (is_key(key, n, "pid")) {
+        f->pid = scan_number(s);
         f->has_pid = true;
-    } else if (is(key, n, "tid")) {
-        f->tid = number(s);
+    } else if (is_key(key, n, "tid")) {
+        f->tid = scan_number(s);
         f->has_tid = true;
-    } else if (is(key, n, "time_ns")) {
-        ev->stamp = number(s);
+    } else if (is_key(key, n, "time_ns")) {
+        ev->stamp = scan_number(s);
         f->has_stamp = true;
-    } else if (is(key, n, "size")) {
-        ev->size = number(s);
-    } else if (is(key, n, "count")) {
-        ev->count = number(s);
-    } else if (is(key, n, "align")) {
-        ev->align = number(s);
-    } else if (is(key, n, "ptr") || is(key, n, "old_ptr")) {
-        ev->ptr = block(s);
-    } else if (is(key, n, "result")) {
-        ev->result = block(s);
-    } else if (is(key, n, "error")) {
-        ev->error = (uint8_t)number(s);
+    } else if (is_key(key, n, "size")) {
+        ev->size = scan_number(s);
+    } else if (is_key(key, n, "count")) {
+        ev->count = scan_number(s);
+    } else if (is_key(key, n, "align")) {
+        ev->align = scan_number(s);
+    } else if (is_key(key, n, "ptr") || is_key(key, n, "old_ptr")) {
+        ev->ptr = scan_block(s);
+    } else if (is_key(key, n, "result")) {
+        ev->result = scan_block(s);
+    } else if (is_key(key, n, "error")) {
+        ev->error = (uint8_t)scan_number(s);
         f->has_error = true;
-    } else if (is(key, n, "text")) {
+    } else if (is_key(key, n, "text")) {
         read_text(s, ev, text);
-    } else if (is(key, n, "frames")) {
+    } else if (is_key(key, n, "frames")) {
         read_frames(s, ev, text);
-    } else if (is(key, n, "thread")) {
-        f->thread = number(s);
+    } else if (is_key(key, n, "thread")) {
+        f->thread = scan_number(s);
         f->has_thread = true;
     } else if (!read_note(s, ev, key, n)) {
         skip_value(s);
@@ -570,17 +570,17 @@ static void read_object(struct scan *s, struct fields *f, char *text)
 {
     const char *key;
     size_t n;
-    if (!want(s, '{', "an object, {…}") || match(s, '}'))
+    if (!expect_char(s, '{', "an object, {…}") || match_char(s, '}'))
         return;
     do {
-        if (!quoted(s, &key, &n) || !want(s, ':', "a colon"))
+        if (!scan_string(s, &key, &n) || !expect_char(s, ':', "a colon"))
             return;
         read_value(s, f, key, n, text);
-    } while (!s->bad && match(s, ','));
-    if (!s->bad && want(s, '}', "a comma or the end of the object")) {
+    } while (!s->bad && match_char(s, ','));
+    if (!s->bad && expect_char(s, '}', "a comma or the end of the object")) {
         skip_space(s);
         if (s->at < s->end)
-            expected(s, "the end of the line");
+            set_expected(s, "the end of the line");
     }
 }
 
@@ -688,7 +688,7 @@ static int find_key(struct import *im, struct json_import *j, struct fields *f, 
     return rc;
 }
 
-static int put_line(struct import *im, struct json_import *j, struct fields *f)
+static int put_fields(struct import *im, struct json_import *j, struct fields *f)
 {
     struct event *ev = &f->ev;
     uint64_t key;
@@ -724,7 +724,7 @@ static int read_line(struct import *im, struct text_line *line)
     if (s.bad)
         return import_bad_line(im, "expected %s at character %zu", s.bad,
                                (size_t)(s.at - line->at) + 1);
-    return put_line(im, j, &f);
+    return put_fields(im, j, &f);
 }
 
 static void json_import_release(struct import *im)

@@ -57,7 +57,7 @@ static struct munged_process *process_new(struct munged_log *m, uint64_t pid)
     return p;
 }
 
-static struct munged_process *process_of(struct munged_log *m, uint64_t pid)
+static struct munged_process *get_process(struct munged_log *m, uint64_t pid)
 {
     if (m->last && m->last_pid == pid)
         return m->last;
@@ -142,7 +142,7 @@ static int live_add(struct munged_live *l, uint64_t slot, uint64_t lines)
 static int name_blocks(struct munged_log *m, struct text_call *call, uint64_t lines)
 {
     struct event *ev = &call->event;
-    struct munged_process *p = process_of(m, call->pid);
+    struct munged_process *p = get_process(m, call->pid);
     if (!p)
         return -ENOMEM;
     if (ev->ptr && !live_remove(&p->live, text_slot_of(ev->ptr)))
@@ -209,7 +209,7 @@ static inline uint64_t slots_get(const struct munged_slots *s, uint64_t block)
     return map_get(&s->by_block, block);
 }
 
-static uint64_t thread_of(struct munged_process *p, uint32_t tid)
+static uint64_t number_thread(struct munged_process *p, uint32_t tid)
 {
     uint64_t number = map_get(&p->threads, tid + 1ull);
     if (number)
@@ -237,7 +237,7 @@ static int number_blocks(struct munged_slots *s, struct event *ev)
 }
 
 // Drops a call and names it by its line in a raw log.
-static int drop(struct export *x, const struct export_call *c, const char *why)
+static int drop_call(struct export *x, const struct export_call *c, const char *why)
 {
     char line[TEXT_EXPORT_LINE + 100], *to = line;
     struct event ev = export_event(x, &c->ev);
@@ -248,11 +248,11 @@ static int drop(struct export *x, const struct export_call *c, const char *why)
 
 static int put_munged(struct export *x, const struct export_call *c)
 {
-    struct munged_process *p = process_of(x->state, c->pid);
-    uint64_t thread = p ? thread_of(p, c->tid) : 0;
+    struct munged_process *p = get_process(x->state, c->pid);
+    uint64_t thread = p ? number_thread(p, c->tid) : 0;
     struct event ev = c->ev;
     if (c->failed)
-        return drop(x, c, "its result is NULL");
+        return drop_call(x, c, "its result is NULL");
     // A result that is already live gets a new number, so an added free is not needed.
     if (c->added)
         return 0;
@@ -263,7 +263,7 @@ static int put_munged(struct export *x, const struct export_call *c)
     }
     int rc = thread ? number_blocks(&p->slots, &ev) : -ENOMEM;
     if (rc == 0)
-        return drop(x, c, "its block was never allocated");
+        return drop_call(x, c, "its block was never allocated");
     if (rc < 0)
         return export_no_memory(x);
     char *to = (char *)export_buffer_reserve(&x->out, TEXT_EXPORT_LINE);

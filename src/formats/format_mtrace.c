@@ -77,7 +77,7 @@ static uint64_t usable_bytes(uint64_t chunk, uint64_t block)
 }
 
 // Returns the usable size of the block allocated or freed, or 0 if the record does not have it.
-static uint64_t usable(const uint8_t *at, size_t record_bytes, const struct event *ev)
+static uint64_t get_usable(const uint8_t *at, size_t record_bytes, const struct event *ev)
 {
     if (record_bytes == OLD_RECORD_BYTES)
         return 0;
@@ -87,7 +87,7 @@ static uint64_t usable(const uint8_t *at, size_t record_bytes, const struct even
 }
 
 // Decodes a record. Returns 1, 0 if the record is not an event, or -EBADMSG for an unknown type.
-static int decode(const uint8_t *at, size_t record_bytes, struct event *ev)
+static int decode_record(const uint8_t *at, size_t record_bytes, struct event *ev)
 {
     uint64_t ptr1 = get_u64(at + AT_PTR1);
     *ev = (struct event){.result = get_u64(at + AT_PTR2), .size = get_u64(at + AT_SIZE)};
@@ -132,12 +132,12 @@ static int decode(const uint8_t *at, size_t record_bytes, struct event *ev)
 static int read_record(struct import *im, const uint8_t *at)
 {
     struct event ev;
-    int rc = decode(at, im->record_bytes, &ev);
+    int rc = decode_record(at, im->record_bytes, &ev);
     if (rc < 0)
         rc = import_bad(im, import_source_offset(&im->source),
                         "expected a record of type 0 to 8 or 255, found %u", at[AT_TYPE]);
     if (rc > 0) {
-        ev.notes[HT_NOTE_USABLE] = usable(at, im->record_bytes, &ev);
+        ev.notes[HT_NOTE_USABLE] = get_usable(at, im->record_bytes, &ev);
         ev.notes[HT_NOTE_PATH] = get_u32(at + AT_TYPE) >> TYPE_BITS;
         for (unsigned i = 0; i < HT_PATHS; i++)
             im->paths[i] += ev.notes[HT_NOTE_PATH] >> i & 1;
@@ -182,7 +182,8 @@ static uint64_t chunk_of_result(const struct export_call *c, bool glibc)
 
 // Derives malloc's path from the chunks before and after the call: whether they are mappings, and
 // whether a realloc moved the block. Only for glibc with usable sizes.
-static uint64_t path_of(const struct export_call *c, bool glibc, uint64_t before, uint64_t after)
+static uint64_t derive_path(const struct export_call *c, bool glibc, uint64_t before,
+                            uint64_t after)
 {
     const struct event *ev = &c->ev;
     bool was_mapped = before & CHUNK_IS_MAPPED, is_mapped = after & CHUNK_IS_MAPPED;
@@ -223,7 +224,7 @@ static void put_record(struct export *x, uint32_t tid, uint32_t type, const uint
 }
 
 // trace2wl ignores the low 3 bits of thread numbers.
-static uint32_t tid_of(const struct export_call *c)
+static uint32_t unique_tid(const struct export_call *c)
 {
     return (c->thread + 1) << 3;
 }
@@ -234,7 +235,7 @@ static int mtrace_begin(struct export *x)
     return 0;
 }
 
-static enum mtrace_type type_of(const struct event *ev)
+static enum mtrace_type mtrace_type_of(const struct event *ev)
 {
     switch (ev->kind) {
     case HT_MALLOC:
@@ -264,7 +265,7 @@ static int mtrace_put(struct export *x, const struct export_call *c)
              after = chunk_of_result(c, glibc);
     uint64_t words[5] = {export_address(x, ev->ptr), export_address(x, ev->result), size, ev->align,
                          after & ~CHUNK_IS_MAPPED};
-    enum mtrace_type type = type_of(ev);
+    enum mtrace_type type = mtrace_type_of(ev);
     if (type == MTRACE_FREE || (type == MTRACE_REALLOC && !c->failed)) {
         before = remove_chunk(x, ev->ptr);
         if (type == MTRACE_FREE && !before && glibc && ev->notes[HT_NOTE_USABLE])
@@ -275,7 +276,8 @@ static int mtrace_put(struct export *x, const struct export_call *c)
         words[0] = ev->error;
     if (type == MTRACE_VALLOC)
         words[3] = PAGE_BYTES;
-    put_record(x, tid_of(c), type | (uint32_t)path_of(c, glibc, before, after) << TYPE_BITS, words);
+    put_record(x, unique_tid(c), type | (uint32_t)derive_path(c, glibc, before, after) << TYPE_BITS,
+               words);
     return ev->result ? set_chunk(x, ev->result, after) : 0;
 }
 

@@ -135,7 +135,8 @@ static void free_token(struct tcmalloc_thread *s, uint64_t delta, struct event *
 
 // Decodes the event with type `type`, first number `word` and second number `more`. The kind of the
 // result is 0 if the item is not an event.
-static struct event event_of(struct tcmalloc_thread *s, unsigned type, uint64_t word, uint64_t more)
+static struct event decode_event(struct tcmalloc_thread *s, unsigned type, uint64_t word,
+                                 uint64_t more)
 {
     struct event ev = {0};
     switch (type) {
@@ -199,14 +200,14 @@ static inline int read_event(struct tcmalloc_import *t, const uint8_t *at, size_
         return import_bad(im, import_source_offset(&im->source),
                           "expected the token range of thread %llu before its first allocation",
                           (unsigned long long)s->id);
-    struct event ev = event_of(s, type, word, more);
+    struct event ev = decode_event(s, type, word, more);
     if (!ev.kind)
         return 0;
     ev.stamp = stamp_now(t);
     return import_put(im, 1, s->id, &ev);
 }
 
-static int cut_off(struct tcmalloc_import *t, const char *what)
+static int report_cut(struct tcmalloc_import *t, const char *what)
 {
     return import_cut_off(t->im, import_source_offset(&t->im->source), what);
 }
@@ -220,7 +221,7 @@ static int read_events(struct tcmalloc_import *t)
     while (t->left) {
         ssize_t n = import_source_want(s, ITEM_BYTES, t->im->e);
         if (n <= 0)
-            return n < 0 ? (int)n : lost ? 1 : cut_off(t, "a buffer") ?: 1;
+            return n < 0 ? (int)n : lost ? 1 : report_cut(t, "a buffer") ?: 1;
         size_t use = (uint64_t)n < t->left ? (size_t)n : (size_t)t->left;
         int rc = 0;
         if (!lost) {
@@ -257,7 +258,7 @@ static int skip_text(struct tcmalloc_import *t, uint64_t bytes)
     while (bytes) {
         ssize_t n = import_source_want(s, 1, t->im->e);
         if (n <= 0)
-            return n < 0 ? (int)n : cut_off(t, "a text") ?: 1;
+            return n < 0 ? (int)n : report_cut(t, "a text") ?: 1;
         size_t use = (uint64_t)n < bytes ? (size_t)n : (size_t)bytes;
         s->at += use;
         bytes -= use;
@@ -278,7 +279,7 @@ static int thread_dies(struct tcmalloc_import *t, uint64_t id, uint64_t ts)
 }
 
 // Returns how many numbers an item of the outer level has, or 0 for an unknown type.
-static unsigned numbers_of(unsigned type)
+static unsigned count_numbers(unsigned type)
 {
     switch (type) {
     case TCMALLOC_END:
@@ -320,18 +321,18 @@ static int read_item(struct tcmalloc_import *t)
     const uint8_t *at = s->data + s->at;
     size_t used = get_number(at, (size_t)n, &v[0]);
     unsigned type = (v[0] & 7) == TCMALLOC_LONG ? v[0] & 0xff : v[0] & 7;
-    if (used && !numbers_of(type))
+    if (used && !count_numbers(type))
         return import_bad(
                    t->im, import_source_offset(s),
                    "expected a buffer, thread death, barrier, text or end record, found type %u",
                    type)
                    ?: 1;
-    for (unsigned i = 1; used && i < numbers_of(type); i++) {
+    for (unsigned i = 1; used && i < count_numbers(type); i++) {
         size_t more = get_number(at + used, (size_t)n - used, &v[i]);
         used = more ? used + more : 0;
     }
     if (!used)
-        return cut_off(t, "an item") ?: 1;
+        return report_cut(t, "an item") ?: 1;
     s->at += used;
     return do_item(t, type, v);
 }
@@ -404,7 +405,7 @@ static uint64_t thread_id(uint32_t thread)
     return thread + 1ull;
 }
 
-static void flush(struct export *x)
+static void flush_buffer(struct export *x)
 {
     struct tcmalloc_export *t = x->state;
     if (!t->events.size)
@@ -431,7 +432,7 @@ static int put_event(struct export *x, uint64_t first, bool two, uint64_t second
 }
 
 // Assigns the thread's next token to the block.
-static int give_token(struct export *x, struct tcmalloc_writer *w, uint64_t block)
+static int assign_token(struct export *x, struct tcmalloc_writer *w, uint64_t block)
 {
     struct tcmalloc_export *t = x->state;
     int rc = 0;
@@ -471,7 +472,7 @@ static int put_call(struct export *x, struct tcmalloc_writer *w, const struct ev
     uint64_t freed = ev->ptr ? freed_change(x, w, ev->ptr) : 0;
     if (ev->kind == HT_FREE)
         return put_event(x, freed << TCMALLOC_TYPE_BITS | TCMALLOC_FREE, false, 0);
-    int rc = give_token(x, w, ev->result);
+    int rc = assign_token(x, w, ev->result);
     if (rc < 0)
         return rc;
     // A realloc of 0 bytes would only free.
@@ -487,7 +488,7 @@ static int put_call(struct export *x, struct tcmalloc_writer *w, const struct ev
 static void put_death(struct export *x, uint32_t thread)
 {
     struct tcmalloc_export *t = x->state;
-    flush(x);
+    flush_buffer(x);
     uint8_t *to = export_buffer_reserve(&x->out, 2 * (size_t)TCMALLOC_NUMBER_BYTES);
     to = put_number(to, thread_id(thread) << TCMALLOC_LONG_TYPE_BITS | TCMALLOC_DEATH);
     to = put_number(to, t->ts);
@@ -509,7 +510,7 @@ static int tcmalloc_put(struct export *x, const struct export_call *c)
     if (HT_EXTEND(&t->threads, &t->n, &t->capacity, c->thread + 1ull) < 0)
         return export_no_memory(x);
     if (t->thread != c->thread || t->events.size >= MAX_BUFFER_BYTES)
-        flush(x);
+        flush_buffer(x);
     t->thread = c->thread;
     t->calls += NO_TIME_STEP;
     t->ts = (x->facts.has_stamps ? c->ev.stamp >> TCMALLOC_CPU_BITS : t->calls)
@@ -522,7 +523,7 @@ static int tcmalloc_put(struct export *x, const struct export_call *c)
 
 static int tcmalloc_end(struct export *x)
 {
-    flush(x);
+    flush_buffer(x);
     uint8_t *to = export_buffer_reserve(&x->out, TCMALLOC_NUMBER_BYTES);
     export_buffer_commit(&x->out, put_number(to, TCMALLOC_END));
     return 0;

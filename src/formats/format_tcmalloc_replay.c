@@ -34,7 +34,7 @@ static uint64_t address(uint64_t reg)
     return (reg + 1) << 4;
 }
 
-static struct event event_of(unsigned type, uint64_t reg, uint64_t second, uint64_t third)
+static struct event decode_event(unsigned type, uint64_t reg, uint64_t second, uint64_t third)
 {
     switch (type) {
     case INSTRUCTION_MALLOC:
@@ -76,7 +76,7 @@ static int read_instruction(struct import *im, const uint8_t *at)
         im->has_times = im->has_times || !im->events;
         return 0;
     }
-    struct event ev = event_of(type, reg, second, third);
+    struct event ev = decode_event(type, reg, second, third);
     ev.stamp = r->ts;
     return import_put(im, 1, r->thread, &ev);
 }

@@ -55,7 +55,7 @@ static uint8_t *put_varint(uint8_t *to, uint64_t v)
     return to;
 }
 
-static struct wl_thread *thread_of(struct export *x, uint32_t thread)
+static struct wl_thread *get_thread(struct export *x, uint32_t thread)
 {
     struct wl_export *w = x->state;
     if (HT_GROW(&w->threads, &w->capacity, thread + 1ull) < 0)
@@ -77,7 +77,7 @@ static int put_sync(struct wl_export *w, uint32_t thread, enum wl_op op)
 static int put_dependency(struct export *x, uint32_t thread, const struct workload_dependency *d)
 {
     struct wl_export *w = x->state;
-    struct wl_thread *self = thread_of(x, thread > d->thread ? thread : d->thread);
+    struct wl_thread *self = get_thread(x, thread > d->thread ? thread : d->thread);
     if (!self)
         return export_no_memory(x);
     self = &w->threads[thread];
@@ -99,7 +99,7 @@ static int put_dependencies(struct export *x, uint32_t thread,
     return rc;
 }
 
-static enum wl_op op_of(const struct event *ev)
+static enum wl_op choose_op(const struct event *ev)
 {
     switch (ev->kind) {
     case HT_CALLOC:
@@ -131,7 +131,7 @@ static uint8_t *put_operands(uint8_t *to, enum wl_op op, const struct event *ev)
 static int wl_put(struct export *x, const struct export_call *c)
 {
     struct wl_export *w = x->state;
-    struct wl_thread *self = thread_of(x, c->thread);
+    struct wl_thread *self = get_thread(x, c->thread);
     if (!self)
         return export_no_memory(x);
     int rc = self->n_dependencies
@@ -146,7 +146,7 @@ static int wl_put(struct export *x, const struct export_call *c)
     self->ops++;
     if (c->ev.result > w->highest)
         w->highest = c->ev.result;
-    enum wl_op op = op_of(&c->ev);
+    enum wl_op op = choose_op(&c->ev);
     uint8_t bytes[OP_BYTES] = {(uint8_t)op};
     return streams_put(&w->streams, c->thread, bytes,
                        (size_t)(put_operands(bytes + 1, op, &c->ev) - bytes));
@@ -155,7 +155,7 @@ static int wl_put(struct export *x, const struct export_call *c)
 // Passes the dependencies of a dropped call to the thread's next call.
 static int wl_drop(struct export *x, const struct export_call *c)
 {
-    struct wl_thread *self = thread_of(x, c->thread);
+    struct wl_thread *self = get_thread(x, c->thread);
     if (!self)
         return export_no_memory(x);
     self->ops++;
@@ -411,7 +411,7 @@ static int begin_players(struct wl_import *w)
 }
 
 // Reads the next op of the stream into the window, unless the file ends before.
-static int fill(struct wl_import *w, struct wl_player *p)
+static int fill_window(struct wl_import *w, struct wl_player *p)
 {
     if (!p->bytes)
         p->bytes = malloc(w->window_bytes);
@@ -449,7 +449,7 @@ static bool is_posted(const struct wl_import *w, uint64_t sync)
 }
 
 // Posts a sync and wakes the players that wait for it.
-static int post(struct wl_import *w, uint64_t sync)
+static int post_sync(struct wl_import *w, uint64_t sync)
 {
     size_t had = w->posted_bytes;
     if (HT_GROW(&w->posted, &w->posted_bytes, sync / 8 + 1) < 0)
@@ -497,7 +497,7 @@ static const struct op_info op_infos[] = {
     [WL_POSIX_MEMALIGN] = {3, 1, HT_POSIX_MEMALIGN},
 };
 
-static struct event event_of(unsigned op, const uint64_t v[3])
+static struct event make_event(unsigned op, const uint64_t v[3])
 {
     const struct op_info *info = &op_infos[op];
     struct event ev = {.kind = info->kind, .size = info->operands ? v[info->operands - 1] : 0};
@@ -514,7 +514,7 @@ static struct event event_of(unsigned op, const uint64_t v[3])
 
 // Decodes the op at the start of the window. Returns 1 with *bytes set. Returns 0 or a negative
 // errno for an invalid op, after which the rest of the stream cannot be decoded.
-static int decode(struct wl_import *w, struct wl_player *p, uint64_t v[3], size_t *bytes)
+static int decode_op(struct wl_import *w, struct wl_player *p, uint64_t v[3], size_t *bytes)
 {
     const uint8_t *at = p->bytes + p->at;
     size_t n = p->n - p->at, used = 1;
@@ -558,27 +558,27 @@ static int do_op(struct wl_import *w, struct wl_player *p, unsigned op, const ui
     case WL_NOP:
         return 0;
     case WL_SYNC_W:
-        return post(w, v[0]);
+        return post_sync(w, v[0]);
     case WL_SYNC_R:
         return wait_for(w, p, v[0]);
     }
-    struct event ev = event_of(op, v);
+    struct event ev = make_event(op, v);
     return import_put(w->im, 1, (uint64_t)(p - w->players) + 1, &ev);
 }
 
 // Executes one op. Returns 0, 1 if the player is blocked, or a negative errno.
-static int step(struct wl_import *w, struct wl_player *p)
+static int do_next_op(struct wl_import *w, struct wl_player *p)
 {
     uint64_t v[3] = {0};
     size_t bytes = 0;
-    int rc = p->n - p->at < OP_BYTES ? fill(w, p) : 0;
+    int rc = p->n - p->at < OP_BYTES ? fill_window(w, p) : 0;
     if (rc < 0)
         return rc;
     if (p->at < p->n && p->bytes[p->at] == WL_DONE) {
         end_player(p);
         return 0;
     }
-    rc = decode(w, p, v, &bytes);
+    rc = decode_op(w, p, v, &bytes);
     if (rc <= 0) {
         end_player(p);
         return rc;
@@ -600,7 +600,7 @@ static int play_pass(struct wl_import *w)
         int rc = 0;
         p->pass_end += p->pass_bytes;
         while (rc == 0 && !p->done && p->offset + p->at < p->pass_end)
-            rc = step(w, p);
+            rc = do_next_op(w, p);
         if (rc < 0)
             return rc;
         if (rc == 0 && !p->done)
@@ -623,14 +623,14 @@ static int release_blocked(struct wl_import *w)
                             "deadlock: a thread waits for sync %llu, which is never posted,",
                             (unsigned long long)p->sync);
         if (rc == 0)
-            rc = post(w, p->sync);
+            rc = post_sync(w, p->sync);
         if (rc < 0)
             return rc;
     }
     return 0;
 }
 
-static int play(struct wl_import *w)
+static int play_all(struct wl_import *w)
 {
     int rc = 0;
     while (rc == 0 && w->n_ready) {
@@ -649,7 +649,7 @@ static int wl_import(struct import *im)
     if (rc == 0 && w.n)
         rc = begin_players(&w);
     if (rc == 0 && w.n)
-        rc = play(&w);
+        rc = play_all(&w);
     for (size_t i = 0; i < w.n; i++)
         free(w.players[i].bytes);
     free(w.players);

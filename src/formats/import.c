@@ -63,7 +63,7 @@ static uint64_t start_stamp(const struct import *im)
     return im->has_times && im->from_start ? 0 : im->stamp;
 }
 
-static int begin(struct import *im)
+static int begin_session(struct import *im)
 {
     struct trace_session s = {.clock = CLOCK_KIND_MONOTONIC,
                               .clock_hz = 1000000000,
@@ -221,7 +221,7 @@ static void put_record(struct import_thread *t, struct event *ev)
 }
 
 // Sets the error of a failed call that has neither result nor error.
-static void complete(struct event *ev)
+static void complete_error(struct event *ev)
 {
     unsigned class = event_infos[ev->kind].class;
     if (ev->result || ev->error)
@@ -270,7 +270,7 @@ static int put_other(struct import *im, struct import_thread *t, struct event *e
 
 static int count_block(struct import *im, struct event *ev)
 {
-    complete(ev);
+    complete_error(ev);
     im->live += ev->result != 0;
     im->live -= ev->ptr && im->live && !ev->error;
     if (im->live <= im->peak_live)
@@ -296,7 +296,7 @@ int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event
     im->stamp = has_time ? ev.stamp : im->stamp + 1;
     ev.stamp = im->stamp;
     if (__builtin_expect(!im->begun, 0))
-        rc = begin(im);
+        rc = begin_session(im);
     if (rc == 0 && (!im->last || im->last_tid != tid || im->last_pid != pid))
         rc = find_thread(im, pid, tid);
     if (rc < 0)
@@ -318,7 +318,7 @@ int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event
     return im->words >= BATCH_WORDS ? end_batch(im) : 0;
 }
 
-static int bad(struct import *im, const char *where, const char *fmt, va_list args)
+static int report_bad(struct import *im, const char *where, const char *fmt, va_list args)
 {
     char what[400], line[sizeof(struct err) + 16];
     vsnprintf(what, sizeof what, fmt, args);
@@ -341,7 +341,7 @@ int import_bad(struct import *im, uint64_t offset, const char *fmt, ...)
     va_list args;
     snprintf(where, sizeof where, "at byte %llu", (unsigned long long)offset);
     va_start(args, fmt);
-    int rc = bad(im, where, fmt, args);
+    int rc = report_bad(im, where, fmt, args);
     va_end(args);
     return rc;
 }
@@ -352,7 +352,7 @@ int import_bad_line(struct import *im, const char *fmt, ...)
     va_list args;
     snprintf(where, sizeof where, "in line %llu", (unsigned long long)im->source.line);
     va_start(args, fmt);
-    int rc = bad(im, where, fmt, args);
+    int rc = report_bad(im, where, fmt, args);
     va_end(args);
     return rc;
 }

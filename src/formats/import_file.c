@@ -61,8 +61,8 @@ static void note_paths(const struct import *im, const struct convert_watch *watc
 }
 
 // Runs the import; `finish` completes the output.
-static int run(struct import_job *j, struct input *in, struct import_sink sink,
-               int (*finish)(struct import_job *j))
+static int run_import(struct import_job *j, struct input *in, struct import_sink sink,
+                      int (*finish)(struct import_job *j))
 {
     const struct convert_watch *watch = j->settings->convert.watch;
     struct import im = {
@@ -124,9 +124,9 @@ static int finish_trace(struct import_job *j)
 static int write_trace(struct import_job *j, struct input *in, enum frame_codec codec, int level)
 {
     trace_writer_init(&j->writer, j->out, codec, level);
-    int rc =
-        run(j, in, (struct import_sink){j, write_session, write_process, write_batch, write_names},
-            finish_trace);
+    int rc = run_import(
+        j, in, (struct import_sink){j, write_session, write_process, write_batch, write_names},
+        finish_trace);
     trace_writer_release(&j->writer);
     return rc;
 }
@@ -199,7 +199,7 @@ static int finish_workload(struct import_job *j)
 static int write_workload(struct import_job *j, struct input *in, struct workload_summary *summary)
 {
     j->process = (struct convert_process){.settings = &j->convert, .source = in->name, .e = j->e};
-    int rc = run(
+    int rc = run_import(
         j, in, (struct import_sink){j, begin_session, begin_process, order_batch, order_all_names},
         finish_workload);
     *summary = j->process.summary;

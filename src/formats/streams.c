@@ -29,7 +29,7 @@ void streams_release(struct streams *s)
 }
 
 // Appends the full chunk of stream `i` to the file.
-static int spill(struct streams *s, size_t i)
+static int write_chunk(struct streams *s, size_t i)
 {
     int rc = s->open ? 0 : output_open_unnamed(&s->file, s->e);
     if (rc < 0)
@@ -51,7 +51,7 @@ static int make_streams(struct streams *s, size_t n)
     return 0;
 }
 
-static int grow(struct streams *s, struct stream *t)
+static int grow_buffer(struct streams *s, struct stream *t)
 {
     uint32_t capacity = t->capacity ? t->capacity * 2 : FIRST_BYTES;
     uint8_t *buffer = realloc(t->buffer, capacity);
@@ -66,7 +66,9 @@ static int put_slowly(struct streams *s, size_t i, const uint8_t *from, size_t n
 {
     while (n) {
         struct stream *t = &s->streams[i];
-        int rc = t->n < t->capacity ? 0 : t->n == CHUNK_BYTES ? spill(s, i) : grow(s, t);
+        int rc = t->n < t->capacity    ? 0
+                 : t->n == CHUNK_BYTES ? write_chunk(s, i)
+                                       : grow_buffer(s, t);
         if (rc < 0)
             return rc;
         size_t space = t->capacity - t->n, part = n < space ? n : space;
