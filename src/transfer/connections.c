@@ -29,7 +29,7 @@ void connections_release(struct connections *all)
     pthread_mutex_destroy(&all->lock);
 }
 
-static void append(struct connections_list *list, struct connection *c)
+static void append_connection(struct connections_list *list, struct connection *c)
 {
     TAILQ_INSERT_TAIL(&list->head, c, link);
     list->n++;
@@ -43,19 +43,20 @@ static void remove_from_list(struct connection *c)
 }
 
 // A closing connection stays in its list.
-static void move(const struct connections *all, struct connection *c, struct connections_list *to)
+static void move_connection(const struct connections *all, struct connection *c,
+                            struct connections_list *to)
 {
     if (c->list == &all->closing)
         return;
     remove_from_list(c);
-    append(to, c);
+    append_connection(to, c);
 }
 
 // Wakes the thread that serves the connection; it reads the end of the stream.
 static void shut_down(struct connections *all, struct connection *c)
 {
     shutdown(c->fd, SHUT_RDWR);
-    move(all, c, &all->closing);
+    move_connection(all, c, &all->closing);
 }
 
 // Keeps only the network of an IPv6 address, because a user usually has a whole /64 network.
@@ -103,7 +104,7 @@ struct connection *connections_add(struct connections *all, int fd, const struct
         shut_down(all, oldest);
     while (all->waiting.n >= all->max_waiting)
         shut_down(all, TAILQ_FIRST(&all->waiting.head));
-    append(&all->waiting, c);
+    append_connection(&all->waiting, c);
     pthread_mutex_unlock(&all->lock);
     return c;
 }
@@ -125,7 +126,7 @@ int connections_begin_upload(struct connections *all, struct connection *c, uint
     bool full = all->uploads.n >= CONNECTIONS_UPLOADS ||
                 count_address(&all->uploads, c, &oldest) >= CONNECTIONS_ADDRESS_UPLOADS;
     if (!full) {
-        move(all, c, &all->uploads);
+        move_connection(all, c, &all->uploads);
         c->begun_ns = now_ns;
         c->bytes = 0;
         c->deadline_ns = now_ns + CONNECTIONS_IDLE_S * NS_PER_S;
@@ -158,11 +159,11 @@ void connections_wait(struct connections *all, struct connection *c, unsigned se
 {
     pthread_mutex_lock(&all->lock);
     c->deadline_ns = now_ns + seconds * NS_PER_S;
-    move(all, c, &all->waiting);
+    move_connection(all, c, &all->waiting);
     pthread_mutex_unlock(&all->lock);
 }
 
-static void expire(struct connections *all, struct connections_list *list, uint64_t now_ns)
+static void expire_list(struct connections *all, struct connections_list *list, uint64_t now_ns)
 {
     struct connection *next;
     for (struct connection *c = TAILQ_FIRST(&list->head); c; c = next) {
@@ -175,7 +176,7 @@ static void expire(struct connections *all, struct connections_list *list, uint6
 void connections_expire(struct connections *all, uint64_t now_ns)
 {
     pthread_mutex_lock(&all->lock);
-    expire(all, &all->waiting, now_ns);
-    expire(all, &all->uploads, now_ns);
+    expire_list(all, &all->waiting, now_ns);
+    expire_list(all, &all->uploads, now_ns);
     pthread_mutex_unlock(&all->lock);
 }

@@ -96,7 +96,7 @@ static void close_others(int a, int b)
     close_range((unsigned)high + 1, ~0u, 0);
 }
 
-static _Noreturn void upload(const struct feed *f, int added)
+static _Noreturn void run_uploads(const struct feed *f, int added)
 {
     struct upload_settings how = f->upload;
     struct upload_result result;
@@ -110,7 +110,7 @@ static _Noreturn void upload(const struct feed *f, int added)
     _exit(0);
 }
 
-static int start(struct feed *f)
+static int start_process(struct feed *f)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
@@ -118,7 +118,7 @@ static int start(struct feed *f)
     f->pid = fork();
     if (f->pid == 0) {
         close(ends[1]);
-        upload(f, ends[0]);
+        run_uploads(f, ends[0]);
     }
     int rc = f->pid < 0 ? -errno : 0;
     f->pid = f->pid < 0 ? 0 : f->pid;
@@ -136,14 +136,14 @@ int feed_start(struct feed *f, struct err *e)
     f->told = -1;
     f->pid = 0;
     f->lock = queue_lock(f->folder);
-    int rc = f->lock < 0 ? f->lock : start(f);
+    int rc = f->lock < 0 ? f->lock : start_process(f);
     return rc < 0
                ? err_set(e, rc, "%s: cannot start the upload process: %s", f->folder, strerror(-rc))
                : 0;
 }
 
 // Starts a new process if the upload process has died.
-static void restart(struct feed *f)
+static void restart_process(struct feed *f)
 {
     if (f->pid && waitpid(f->pid, NULL, WNOHANG) == 0)
         return;
@@ -151,11 +151,11 @@ static void restart(struct feed *f)
         close(f->told);
     f->told = -1;
     f->pid = 0;
-    if (start(f) < 0)
+    if (start_process(f) < 0)
         f->upload.note("the upload process has died and cannot be restarted");
 }
 
-static void say_dropped(void *feed, const char *path, uint64_t bytes)
+static void report_dropped(void *feed, const char *path, uint64_t bytes)
 {
     struct feed *f = feed;
     if (queue_is_in(path, f->name)) {
@@ -171,15 +171,15 @@ void feed_added(void *feed)
     struct feed *f = feed;
     struct err e = {0};
     f->added_files++;
-    if (queue_limit(f->spool, f->name, f->limit, say_dropped, f, &e) < 0)
+    if (queue_limit(f->spool, f->name, f->limit, report_dropped, f, &e) < 0)
         f->upload.note(e.text);
-    restart(f);
+    restart_process(f);
     // If the pipe is full, the process has unread notifications.
     if (f->told >= 0 && write(f->told, "", 1) < 0 && errno != EAGAIN)
         f->upload.note("the upload process has died");
 }
 
-static void say_result(const struct feed *f, const struct queue *left)
+static void report_result(const struct feed *f, const struct queue *left)
 {
     const struct upload_settings *u = &f->upload;
     char files[64], bytes[32];
@@ -249,7 +249,7 @@ void feed_end(struct feed *f)
     if (queue_read(&left, f->folder, &e) < 0)
         f->upload.note(e.text);
     else if (f->added_files)
-        say_result(f, &left);
+        report_result(f, &left);
     queue_release(&left);
     if (f->lock >= 0)
         close(f->lock);

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static int add(struct queue *q, char *path, const struct stat *st)
+static int add_file(struct queue *q, char *path, const struct stat *st)
 {
     if (HT_GROW(&q->files, &q->capacity, q->n + 1) < 0) {
         free(path);
@@ -43,7 +43,7 @@ static int read_entry(struct queue *q, int folder, const char *prefix, const cha
     if (asprintf(&path, "%s%s%s", prefix, name, trace ? "" : "/") < 0)
         return -ENOMEM;
     if (trace)
-        return add(q, path, &st);
+        return add_file(q, path, &st);
     int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     int rc = fd >= 0 ? read_folder(q, fd, path, depth + 1) : errno == ENOENT ? 0 : -errno;
     free(path);
@@ -69,7 +69,7 @@ static int read_folder(struct queue *q, int fd, const char *prefix, int depth)
     return rc;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_paths(const void *a, const void *b)
 {
     return strverscmp(((const struct queue_file *)a)->path, ((const struct queue_file *)b)->path);
 }
@@ -81,7 +81,7 @@ int queue_read(struct queue *q, const char *folder, struct err *e)
         return err_set_errno(e, "%s", folder);
     int rc = read_folder(q, fd, "", 1);
     if (q->n)
-        qsort(q->files, q->n, sizeof *q->files, compare);
+        qsort(q->files, q->n, sizeof *q->files, compare_paths);
     return rc < 0 ? err_set(e, rc, "%s: %s", folder, strerror(-rc)) : 0;
 }
 
@@ -125,7 +125,7 @@ int queue_hold(int fd)
 }
 
 // Returns true if the file was removed.
-static bool drop(int folder, const char *path)
+static bool drop_file(int folder, const char *path)
 {
     int fd = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     bool removed = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(folder, path, 0) == 0;
@@ -148,7 +148,7 @@ static bool drop_left(int fd, const char *spool, const char *path)
         return false;
     *strrchr(folder, '/') = 0;
     int lock = queue_lock(folder);
-    bool dropped = lock >= 0 && drop(fd, path);
+    bool dropped = lock >= 0 && drop_file(fd, path);
     if (lock >= 0)
         close(lock);
     if (dropped)
@@ -184,7 +184,7 @@ static void keep_segments(struct queue *q)
 static int compare_times(const void *a, const void *b)
 {
     const struct queue_file *f = a, *g = b;
-    return f->time_ns == g->time_ns ? compare(a, b) : f->time_ns < g->time_ns ? -1 : 1;
+    return f->time_ns == g->time_ns ? compare_paths(a, b) : f->time_ns < g->time_ns ? -1 : 1;
 }
 
 int queue_limit(const char *spool, const char *own, uint64_t limit,
@@ -203,7 +203,7 @@ int queue_limit(const char *spool, const char *own, uint64_t limit,
     for (size_t i = 0; rc == 0 && i < q.n && q.bytes > limit; i++) {
         const struct queue_file *f = &q.files[i];
         bool is_own = queue_is_in(f->path, own);
-        if (f->path == last || !(is_own ? drop(fd, f->path) : drop_left(fd, spool, f->path)))
+        if (f->path == last || !(is_own ? drop_file(fd, f->path) : drop_left(fd, spool, f->path)))
             continue;
         q.bytes -= f->bytes;
         dropped(context, f->path, f->bytes);

@@ -24,7 +24,7 @@
 enum { THREADS = 4, PEM_BYTES = 1 << 20, CLOSING = 256, MAX_DESCRIPTORS = 8192 };
 
 // Splits "HOST:PORT", "[::1]:PORT" or ":PORT" in place. Returns 0 or -EINVAL.
-static int split(char *text, char **host, char **port)
+static int split_address(char *text, char **host, char **port)
 {
     char *colon = strrchr(text, ':');
     size_t n = colon ? (size_t)(colon - text) : 0;
@@ -68,7 +68,7 @@ static int open_socket(const char *listens, struct err *e)
     char text[NI_MAXHOST + NI_MAXSERV], *host, *port;
     int fd = -1;
     snprintf(text, sizeof text, "%s", listens);
-    if (strlen(listens) >= sizeof text || split(text, &host, &port) < 0)
+    if (strlen(listens) >= sizeof text || split_address(text, &host, &port) < 0)
         return err_set(e, -EINVAL, "--listen %.64s: expected HOST:PORT or [ADDRESS]:PORT", listens);
     int rc = getaddrinfo(host, port, &hints, &found);
     if (rc != 0)
@@ -93,7 +93,7 @@ static bool is_local(const struct sockaddr_storage *address)
     return address->ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
-static void say_address(const struct receive_server *r, int fd)
+static void note_address(const struct receive_server *r, int fd)
 {
     struct sockaddr_storage address;
     socklen_t bytes = sizeof address;
@@ -151,7 +151,7 @@ static void ignore_message(void *context, const char *format, va_list args)
     (void)args;
 }
 
-static int start(struct receive_server *r, int fd, struct err *e)
+static int start_server(struct receive_server *r, int fd, struct err *e)
 {
     struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, r->certificate},
                                    {MHD_OPTION_HTTPS_MEM_KEY, 0, r->key},
@@ -211,9 +211,9 @@ static int serve(struct receive_server *r, struct err *e)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     int fd = open_socket(r->settings->listen, e);
-    int rc = fd < 0 ? fd : start(r, fd, e);
+    int rc = fd < 0 ? fd : start_server(r, fd, e);
     if (rc == 0) {
-        say_address(r, fd);
+        note_address(r, fd);
         while (sigtimedwait(&ends, NULL, &(struct timespec){.tv_sec = 1}) < 0)
             connections_expire(&r->connections, clock_monotonic_ns());
         MHD_stop_daemon(r->daemon); // also closes the socket

@@ -72,8 +72,8 @@ struct framing {
     bool bad_name;
 };
 
-static enum MHD_Result see_field(void *context, enum MHD_ValueKind kind, const char *name,
-                                 const char *value)
+static enum MHD_Result note_field(void *context, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
 {
     struct framing *f = context;
     (void)kind;
@@ -120,8 +120,8 @@ static bool check_framing(const struct framing *f, const char *version, struct r
 }
 
 // Opens the file, or sets the status for refusing the request.
-static void begin(struct receive_server *r, struct MHD_Connection *c, const char *method,
-                  const char *path, struct receive_request *q, const struct framing *f)
+static void begin_upload(struct receive_server *r, struct MHD_Connection *c, const char *method,
+                         const char *path, struct receive_request *q, const struct framing *f)
 {
     uint64_t bytes = f->length ? strtoull(f->length, NULL, 10) : 0;
     if (!is_allowed(r, c)) {
@@ -164,7 +164,7 @@ static void add_body(struct receive_server *r, struct receive_request *q, const 
     }
 }
 
-static void finish(struct receive_server *r, const char *path, struct receive_request *q)
+static void finish_upload(struct receive_server *r, const char *path, struct receive_request *q)
 {
     enum store_result result;
     if (q->status)
@@ -181,8 +181,8 @@ static void finish(struct receive_server *r, const char *path, struct receive_re
         refuse(q, MHD_HTTP_CONFLICT, "another file has this name");
 }
 
-static void say_answer(const struct receive_server *r, struct MHD_Connection *c, const char *path,
-                       const struct receive_request *q)
+static void note_answer(const struct receive_server *r, struct MHD_Connection *c, const char *path,
+                        const struct receive_request *q)
 {
     char host[NI_MAXHOST] = "?";
     const union MHD_ConnectionInfo *info =
@@ -199,8 +199,8 @@ static void say_answer(const struct receive_server *r, struct MHD_Connection *c,
              q->status);
 }
 
-static enum MHD_Result answer(struct receive_server *r, struct MHD_Connection *c, const char *path,
-                              const struct receive_request *q)
+static enum MHD_Result send_answer(struct receive_server *r, struct MHD_Connection *c,
+                                   const char *path, const struct receive_request *q)
 {
     char text[160], retry[16], digest[DIGEST_DIGITS + 1];
     snprintf(retry, sizeof retry, "%d", RETRY_S);
@@ -223,7 +223,7 @@ static enum MHD_Result answer(struct receive_server *r, struct MHD_Connection *c
         MHD_add_response_header(response, "Retry-After", retry);
     if (q->closes)
         MHD_add_response_header(response, "Connection", "close");
-    say_answer(r, c, path, q);
+    note_answer(r, c, path, q);
     connections_wait(&r->connections, q->connection, CONNECTIONS_HEAD_S, clock_monotonic_ns());
     enum MHD_Result rc = MHD_queue_response(c, q->status, response);
     MHD_destroy_response(response);
@@ -281,16 +281,16 @@ static enum MHD_Result on_head(struct receive_server *r, struct MHD_Connection *
                                const char *method, const char *version, struct receive_request *q)
 {
     struct framing f = {0};
-    MHD_get_connection_values(c, MHD_HEADER_KIND, see_field, &f);
+    MHD_get_connection_values(c, MHD_HEADER_KIND, note_field, &f);
     q->begun = true;
     if (has_nul(q, path, version))
         refuse_framing(q, MHD_HTTP_BAD_REQUEST, "the path has a NUL");
     else if (check_framing(&f, version, q))
-        begin(r, c, method, path, q, &f);
+        begin_upload(r, c, method, path, q, &f);
     if (!q->status)
         return MHD_YES;
     connections_wait(&r->connections, q->connection, CONNECTIONS_HEAD_S, clock_monotonic_ns());
-    return is_answered_now(c, q) ? answer(r, c, path, q) : MHD_YES;
+    return is_answered_now(c, q) ? send_answer(r, c, path, q) : MHD_YES;
 }
 
 enum MHD_Result receive_on_request(void *receiver, struct MHD_Connection *c, const char *path,
@@ -311,8 +311,8 @@ enum MHD_Result receive_on_request(void *receiver, struct MHD_Connection *c, con
         // skipped.
         return q->body_bytes > r->settings->max_bytes + DRAINED_BYTES ? MHD_NO : MHD_YES;
     }
-    finish(r, path, q);
-    return answer(r, c, path, q);
+    finish_upload(r, path, q);
+    return send_answer(r, c, path, q);
 }
 
 void receive_on_completed(void *receiver, struct MHD_Connection *c, void **request,

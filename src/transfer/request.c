@@ -41,21 +41,22 @@ struct request {
     char error[CURL_ERROR_SIZE];
 };
 
-static const char *variable(const char *name)
+static const char *get_variable(const char *name)
 {
     const char *value = getenv(name);
     return value && *value ? value : NULL;
 }
 
-static int check(const struct request_settings *s, struct err *e)
+static int check_settings(const struct request_settings *s, struct err *e)
 {
     struct tokens tokens;
-    const char *authorities = variable("CURL_CA_BUNDLE");
+    const char *authorities = get_variable("CURL_CA_BUNDLE");
     if (s->token_file && tokens_read(s->token_file, &tokens, e) < 0)
         return -EINVAL;
     if (authorities && access(authorities, R_OK) < 0)
         return err_set_errno(e, "%s (CURL_CA_BUNDLE)", authorities);
-    if (s->s3_region && (!variable("AWS_ACCESS_KEY_ID") || !variable("AWS_SECRET_ACCESS_KEY")))
+    if (s->s3_region &&
+        (!get_variable("AWS_ACCESS_KEY_ID") || !get_variable("AWS_SECRET_ACCESS_KEY")))
         return err_set(e, -EINVAL,
                        "--s3 needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment");
     return 0;
@@ -204,7 +205,7 @@ static int add_header(struct curl_slist **headers, const char *name, const char 
 static int add_headers(const struct request *r, struct curl_slist **headers, struct err *e)
 {
     const struct request_settings *s = r->settings;
-    const char *session = variable("AWS_SESSION_TOKEN");
+    const char *session = get_variable("AWS_SESSION_TOKEN");
     char bearer[TOKENS_FILE_BYTES + 16];
     struct tokens tokens;
     int rc = add_header(headers, "Content-Type", "application/octet-stream");
@@ -229,7 +230,7 @@ static CURLcode set_up(struct request *r, const char *url, bool put, struct curl
     const struct request_settings *s = r->settings;
     CURL *c = r->curl;
     char provider[128];
-    const char *authorities = variable("CURL_CA_BUNDLE");
+    const char *authorities = get_variable("CURL_CA_BUNDLE");
     CURLcode rc = CURLE_OK;
     curl_easy_reset(c); // keeps connections
 #define SET(option, value) rc = rc ? rc : curl_easy_setopt(c, option, value)
@@ -264,8 +265,8 @@ static CURLcode set_up(struct request *r, const char *url, bool put, struct curl
     if (s->s3_region) {
         snprintf(provider, sizeof provider, "aws:amz:%s:s3", s->s3_region);
         SET(CURLOPT_AWS_SIGV4, provider);
-        SET(CURLOPT_USERNAME, variable("AWS_ACCESS_KEY_ID"));
-        SET(CURLOPT_PASSWORD, variable("AWS_SECRET_ACCESS_KEY"));
+        SET(CURLOPT_USERNAME, get_variable("AWS_ACCESS_KEY_ID"));
+        SET(CURLOPT_PASSWORD, get_variable("AWS_SECRET_ACCESS_KEY"));
     } else if (!s->token_file) {
         SET(CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
     }
@@ -318,7 +319,7 @@ static void drop_time(char *text)
         memmove(at, end + sizeof behind - 1, strlen(end + sizeof behind - 1) + 1);
 }
 
-static void explain(struct request *r, CURLcode rc, struct request_result *result)
+static void explain_failure(struct request *r, CURLcode rc, struct request_result *result)
 {
     const struct request_settings *s = r->settings;
     char text[CURL_ERROR_SIZE];
@@ -338,7 +339,8 @@ static void explain(struct request *r, CURLcode rc, struct request_result *resul
 }
 
 // Sends one request: PUT of the file, or HEAD.
-static void perform(struct request *r, const char *url, bool put, struct request_result *result)
+static void send_request(struct request *r, const char *url, bool put,
+                         struct request_result *result)
 {
     struct curl_slist *headers = NULL;
     struct err e = {0};
@@ -361,7 +363,7 @@ static void perform(struct request *r, const char *url, bool put, struct request
     if (rc == CURLE_OK)
         read_answer(r, result);
     else
-        explain(r, rc, result);
+        explain_failure(r, rc, result);
     // A server may respond and close the connection before it has read the whole body.
     if (rc == CURLE_SEND_ERROR || rc == CURLE_RECV_ERROR) {
         long status = 0;
@@ -413,7 +415,7 @@ static void compare_size(struct request *r, const char *url, struct request_resu
 {
     struct request_result head;
     curl_off_t bytes = -1;
-    perform(r, url, false, &head);
+    send_request(r, url, false, &head);
     curl_easy_getinfo(r->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &bytes);
     if (!head.status)
         distrust(result, "the server answered %ld, but not to HEAD: %.150s", result->status,
@@ -437,13 +439,13 @@ static void disconnect(struct request *r)
     r->curl = fresh;
 }
 
-static void put(struct request *r, const char *url, int fd, uint64_t bytes,
-                struct request_result *result)
+static void put_file(struct request *r, const char *url, int fd, uint64_t bytes,
+                     struct request_result *result)
 {
     r->fd = fd;
     r->bytes = bytes;
     digest_restart(r->digest);
-    perform(r, url, true, result);
+    send_request(r, url, true, result);
     if (!is_success(result->status))
         return;
     int same = compare_digest(r);
@@ -459,5 +461,5 @@ static void put(struct request *r, const char *url, int fd, uint64_t bytes,
     }
 }
 
-TRANSFER_EXPORT const struct request_calls request_calls = {check, open_request, put,
+TRANSFER_EXPORT const struct request_calls request_calls = {check_settings, open_request, put_file,
                                                             close_request};

@@ -156,7 +156,8 @@ static int is_same(const struct store_file *f, int folder, const char *name)
 }
 
 // Renames without replacing an existing file. Returns 0, -EEXIST, or another negative errno.
-static int move(const struct store *s, const struct store_file *f, int folder, const char *name)
+static int move_file(const struct store *s, const struct store_file *f, int folder,
+                     const char *name)
 {
     if (renameat2(s->incoming, f->name, folder, name, RENAME_NOREPLACE) == 0)
         return 0;
@@ -166,8 +167,8 @@ static int move(const struct store *s, const struct store_file *f, int folder, c
     return -errno;
 }
 
-static int commit(const struct store *s, struct store_file *f, const char *path,
-                  enum store_result *result)
+static int commit_file(const struct store *s, struct store_file *f, const char *path,
+                       enum store_result *result)
 {
     const char *name;
     if (fsync(f->fd) < 0)
@@ -175,7 +176,7 @@ static int commit(const struct store *s, struct store_file *f, const char *path,
     int folder = open_parent(s->folder, path, &name);
     if (folder < 0)
         return folder;
-    int rc = move(s, f, folder, name), same = 0;
+    int rc = move_file(s, f, folder, name), same = 0;
     *result = STORE_NEW;
     if (rc == -EEXIST) {
         same = is_same(f, folder, name);
@@ -193,7 +194,7 @@ int store_commit(const struct store *s, struct store_file *f, const char *path,
                  enum store_result *result)
 {
     // Release reserved space that was not used.
-    int rc = ftruncate(f->fd, (off_t)f->bytes) < 0 ? -errno : commit(s, f, path, result);
+    int rc = ftruncate(f->fd, (off_t)f->bytes) < 0 ? -errno : commit_file(s, f, path, result);
     if (rc < 0) {
         store_abort(s, f);
         return rc;

@@ -71,7 +71,7 @@ char *upload_url(const char *text, struct err *e)
 
 // Returns the URL of a file, which the caller frees. Escapes all characters except unreserved ones
 // and slashes.
-static char *url_of(const struct upload *u, const char *path)
+static char *make_url(const struct upload *u, const char *path)
 {
     static const char hex[] = "0123456789ABCDEF";
     const char *base = u->settings->url;
@@ -94,7 +94,7 @@ static char *url_of(const struct upload *u, const char *path)
 
 // Reads the pipe until it is empty. The end of the pipe is the end of the recording, from which on
 // the time is limited and signals are handled.
-static void see_added(struct upload *u)
+static void read_added(struct upload *u)
 {
     char told[256];
     ssize_t n = 1;
@@ -109,17 +109,17 @@ static void see_added(struct upload *u)
 
 static bool is_over(struct upload *u)
 {
-    see_added(u);
+    read_added(u);
     if (u->added < 0 && (signalled || clock_monotonic_ns() >= u->deadline_ns))
         u->over = true;
     return u->over;
 }
 
 // Called during a request. Returns true to abort it.
-static bool ends(void *context)
+static bool is_aborted(void *context)
 {
     struct upload *u = context;
-    see_added(u);
+    read_added(u);
     // In `upload`, a request may take longer than the wait for an unreachable server.
     bool bounded = u->settings->added >= 0;
     return u->added < 0 && (signalled || (bounded && clock_monotonic_ns() >= u->deadline_ns));
@@ -144,7 +144,7 @@ static void wait_for_file(struct upload *u)
 {
     struct pollfd fd = {u->added, POLLIN, 0};
     poll(&fd, 1, 1000);
-    see_added(u);
+    read_added(u);
 }
 
 // The delay doubles with each failure, and is random so that clients do not retry simultaneously.
@@ -181,7 +181,7 @@ static int add_refused(struct upload *u, const char *path)
 }
 
 // True for failures that concern only this file.
-static bool is_of_file(long status)
+static bool concerns_file(long status)
 {
     return status == 400 || status == 409 || status == 413 || status == 415 || status == 422;
 }
@@ -192,7 +192,7 @@ static bool is_temporary(const struct request_result *r)
                      : !r->permanent;
 }
 
-static void see_success(struct upload *u, const struct queue_file *f)
+static void note_success(struct upload *u, const struct queue_file *f)
 {
     u->result->files++;
     u->result->bytes += f->bytes;
@@ -207,9 +207,10 @@ static void see_success(struct upload *u, const struct queue_file *f)
 }
 
 // Returns 1 to continue with the next file, 0 after a wait, or a negative errno.
-static int see_failure(struct upload *u, const struct queue_file *f, const struct request_result *r)
+static int handle_failure(struct upload *u, const struct queue_file *f,
+                          const struct request_result *r)
 {
-    if (is_of_file(r->status)) {
+    if (concerns_file(r->status)) {
         err_note(u->settings->note, "%s: %s; the file stays where it is", f->path, r->text);
         return add_refused(u, f->path) < 0 ? -ENOMEM : 1;
     }
@@ -244,7 +245,7 @@ static int try_open_file(struct upload *u, struct queue_file *f, int fd, const c
                          struct request_result *r)
 {
     struct stat st;
-    char *url = url_of(u, f->path);
+    char *url = make_url(u, f->path);
     int rc = url ? queue_hold(fd) : -ENOMEM;
     if (rc == 0 && fstat(fd, &st) < 0)
         rc = -errno;
@@ -278,7 +279,7 @@ static int try_file(struct upload *u, struct queue_file *f, const char *path,
     int fd = lock < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     int rc = lock < 0 ? lock : fd < 0 ? -errno : try_open_file(u, f, fd, path, r);
     if (rc == 1)
-        see_success(u, f);
+        note_success(u, f);
     if (rc == -EBUSY) {
         err_note(u->settings->note, "%s: is being written; the file stays where it is", path);
         rc = add_refused(u, f->path) < 0 ? -ENOMEM : 1;
@@ -303,8 +304,8 @@ static int upload_file(struct upload *u, struct queue_file *f)
     int rc = try_file(u, f, path, &r);
     free(path);
     // An aborted request is not a failure.
-    if (rc == 0 && !ends(u))
-        rc = see_failure(u, f, &r);
+    if (rc == 0 && !is_aborted(u))
+        rc = handle_failure(u, f, &r);
     return rc;
 }
 
@@ -327,7 +328,7 @@ static int upload_all(struct upload *u, bool *tried, struct err *e)
     return rc < 0 ? rc : 0;
 }
 
-static int run(struct upload *u, struct err *e)
+static int run_uploads(struct upload *u, struct err *e)
 {
     bool tried;
     int rc = 0;
@@ -359,7 +360,7 @@ int upload_run(const struct upload_settings *s, struct upload_result *result, st
                                          .s3_region = s->s3_region,
                                          .timeout_s = s->timeout_s,
                                          .timeout_option = s->timeout_option,
-                                         .ends = ends,
+                                         .ends = is_aborted,
                                          .context = &u};
     *result = (struct upload_result){0};
     u.deadline_ns = s->added < 0 ? clock_monotonic_ns() + s->wait_ns : UINT64_MAX;
@@ -368,7 +369,7 @@ int upload_run(const struct upload_settings *s, struct upload_result *result, st
     u.request = s->calls->open(&how);
     if (!u.request)
         return err_no_memory(e, s->url);
-    int rc = run(&u, e);
+    int rc = run_uploads(&u, e);
     if (rc == 0)
         rc = queue_read(&left, s->folder, e);
     result->left_files = left.n;

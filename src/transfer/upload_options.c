@@ -16,7 +16,7 @@ int upload_options_parse_s3(const char *text, void *field)
                : 0;
 }
 
-static const char *region_of(const char *s3)
+static const char *choose_region(const char *s3)
 {
     const char *region = *s3 ? s3 : getenv("AWS_REGION");
     region = region && *region ? region : getenv("AWS_DEFAULT_REGION");
@@ -25,7 +25,7 @@ static const char *region_of(const char *s3)
 
 int upload_options_complete(struct upload_settings *s, const char *s3, struct err *e)
 {
-    s->s3_region = s3 ? region_of(s3) : NULL;
+    s->s3_region = s3 ? choose_region(s3) : NULL;
     if (s3 && (!s->s3_region || upload_options_parse_s3(s->s3_region, &s->s3_region) < 0))
         return err_set(e, -EINVAL, "--s3 needs a region: --s3=REGION or AWS_REGION");
     if (s3 && s->token_file)
