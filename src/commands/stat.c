@@ -413,8 +413,7 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
              s->processes[s->of_usage].argv ? s->processes[s->of_usage].argv : "unknown program",
              s->n_processes);
     if (o->from && !s->by_site.span.begun)
-        die(EXIT_FAILED, "%s: --from %s: the recording does not come to this point", s->name,
-            o->from);
+        die(EXIT_FAILED, "%s: --from %s: the recording ends before this point", s->name, o->from);
     if (o->to && strncmp(o->to, "mark:", 5) == 0 && !s->by_site.span.over)
         die(EXIT_FAILED, "%s: --to %s: there is no such mark after the start of the span", s->name,
             o->to);

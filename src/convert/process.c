@@ -270,8 +270,8 @@ static void tell_unseen_forks(const struct conversion *j)
     if (unseen)
         tell(
             j,
-            "when %zu of %zu forks took place was not recorded: their children are taken to have the blocks that were "
-            "live in the parent at the child's first call",
+            "the time of %zu of %zu forks was not recorded: their children are assumed to inherit the "
+            "blocks that were live in the parent at the child's first call",
             unseen, j->forks.n);
 }
 
@@ -311,7 +311,7 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
     // The counts at the end of the trace are not verified.
     if (rc == 0 && !j.n_targets)
         rc = err_set(e, -EBADMSG,
-                     "%s: the end counts events of process %u, which is not in the trace",
+                     "%s: the counts at the end name process %u, which is not in the trace",
                      t->in.name, j.process);
     if (rc == 0)
         *summary = j.targets[0]->of.summary;
@@ -338,9 +338,7 @@ int convert_each(struct trace_file *t, const struct convert_files *files,
         complete += j.targets[i]->complete;
     size_t n = release_targets(&j);
     if (rc < 0 && complete)
-        tell(
-            &j,
-            "%zu workloads of processes that ended before the error are complete; others are not written",
-            complete);
+        tell(&j, "wrote the workloads of %zu processes that ended before the error, no others",
+             complete);
     return rc == 0 && !n ? err_set(e, -ENOENT, "%s: the trace contains no events", t->in.name) : rc;
 }

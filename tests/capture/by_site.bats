@@ -361,7 +361,7 @@ of_site() {
   has "$(sed -n 1p text)" "bytes in span       blocks live at peak"
   grep -E '^<= +128 B +97\.6 KiB +999$' text
   heaptape stat --by site --from 3600s g.htw
-  fails_with 1 "--from 3600s: the recording does not come to this point"
+  fails_with 1 "--from 3600s: the recording ends before this point"
   heaptape stat --by site --to mark:never g.htw
   fails_with 1 "--to mark:never: there is no such mark"
   heaptape stat --by site --from x g.htw

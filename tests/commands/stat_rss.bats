@@ -81,7 +81,7 @@ mapping 0x7f0000100000 2 library 1+1" "" "files=8192 stack=4096 shared=12288 rec
   [ "$(rss "r['time_ns'], r['is_after_point']" --at 0.0000055s)" = "(5000, False)" ]
   says "There is no map of pages at or after this point: this is the last one[.]" --at 0.0000055s
   heaptape stat --rss --at mark:never a.ht
-  fails_with 1 "does not come to this point"
+  fails_with 1 "ends before this point"
 }
 
 @test "stat --rss: glibc's heaps by their addresses, and blocks that it mapped" {

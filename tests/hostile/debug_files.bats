@@ -37,10 +37,10 @@ refused() {
   mkdir -p "$(dirname "$file")"
   rm -f "$file" && mkfifo "$file"
   shows "$pattern" "$@"
-  has "$stderr" "$(basename "$file") is not read: it is not a regular ELF file"
+  has "$stderr" "$(basename "$file"): not a regular ELF file"
   rm -f "$file" && ln -s /dev/zero "$file"
   shows "$pattern" "$@"
-  has "$stderr" "$(basename "$file") is not read: it is not a regular ELF file"
+  has "$stderr" "$(basename "$file"): not a regular ELF file"
   rm -f "$file"
 }
 
@@ -97,7 +97,7 @@ with_section() {
 @test "a compressed section that is out of proportion is not decompressed" {
   with_section --compress-debug-sections=zlib
   shows "0x"
-  has "$stderr" "/p is not read: it is not a regular ELF file, or its compressed sections are too large"
+  has "$stderr" "/p: not a regular ELF file, or its compressed sections are too large"
   with_section --compress-debug-sections=zlib-gnu
   shows "0x"
   has "$stderr" "its compressed sections are too large"
@@ -106,7 +106,7 @@ with_section() {
   # In a separate file, too.
   with_link
   shows "0x"
-  has "$stderr" "p.dbg is not read"
+  has "$stderr" "p.dbg: not a regular ELF file"
   # Those of compilers are read.
   recorded -g -gz
   shows "main (p.c:2)"

@@ -178,7 +178,7 @@ static void the_time_of_the_fork_is_not_known(void **state)
     (void)state;
     make_late_child(0);
     convert_all();
-    assert_non_null(strstr(notes, "when 1 of 1 forks took place was not recorded"));
+    assert_non_null(strstr(notes, "the time of 1 of 1 forks was not recorded"));
     assert_int_equal(summaries[1].preexisting_blocks, 2);
     assert_int_equal(summaries[1].preexisting_bytes, 4300);
     assert_int_equal(summaries[1].unmatched_frees, 0);

@@ -290,8 +290,7 @@ static int read_blocks(struct rss_reading *r, struct convert_result *result, str
     if (rc == 0 && take_moments(r, UINT64_MAX) < 0)
         rc = err_no_memory(e, r->file->in.name);
     if (rc == 0 && !r->at)
-        rc =
-            err_set(e, -ENODATA, "%s: the recording does not come to this point", r->file->in.name);
+        rc = err_set(e, -ENODATA, "%s: the recording ends before this point", r->file->in.name);
     return rc;
 }
 

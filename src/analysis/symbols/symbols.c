@@ -551,10 +551,9 @@ void symbols_note_refused(void (*note)(const char *text))
     char text[PATH_MAX + 200];
     if (!debug_files_refused[0])
         return;
-    snprintf(
-        text, sizeof text,
-        "%s is not read: it is not a regular ELF file, or its compressed sections are too large",
-        debug_files_refused);
+    snprintf(text, sizeof text,
+             "ignored %s: not a regular ELF file, or its compressed sections are too large",
+             debug_files_refused);
     note(text);
 }
 
