@@ -26,7 +26,7 @@ struct by_site_totals {
         peak_bytes;                   // when most bytes were live over all sites
     uint64_t live_blocks, live_bytes; // at the end of the pass
     uint64_t freed_blocks; // without resized blocks; if sites are sampled, an estimate with them
-    uint64_t seen_peak;    // peak that the two figures above refer to
+    uint64_t seen_peak;    // number of the peak in peak_blocks and peak_bytes
     uint64_t span_blocks, span_bytes; // allocated in the span and live at its end
     // Steady growth: eight times the median growth in the eighths of the run, or 0 if the site
     // shrank. A burst affects one eighth and leaves the median at 0; a leak affects all.
@@ -67,7 +67,7 @@ struct by_site_span {
 struct by_site_pool_part {
     uint64_t blocks, bytes;
     struct estimate live; // if sites are sampled
-    size_t next;          // index + 1 of the next part of this pool, or 0
+    size_t next;          // index of the next part of this pool, or 0
     uint32_t site;
 };
 
