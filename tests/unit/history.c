@@ -4,7 +4,8 @@
 
 #define GROW(items, capacity, want) assert_int_equal(HT_GROW(items, capacity, want), 0)
 
-// The slot must be alive, or free for a take; it then stands for another block or none.
+// Checks that the slot is live, or free if the op allocates, and updates the slot's block. Returns
+// the size that identifies the block, or 0.
 static uint64_t check_slot(struct history *h, const struct workload_op *op)
 {
     unsigned class = event_infos[op->kind].class;
@@ -233,7 +234,7 @@ struct order_counts history_finish(struct history *h)
 
 bool history_before(const struct history *h, size_t a, size_t b)
 {
-    // Reached: ops of each thread below this number happen before b.
+    // Ops of thread t numbered less than below[t] happen before b.
     uint64_t below[64] = {0};
     below[h->ops[b].thread] = h->ops[b].number + 1;
     for (size_t i = b + 1; i-- > 0;) {

@@ -1,4 +1,4 @@
-// Names of the ops of a plan, for the messages of failed tests.
+// Names of plan ops for the messages of failed tests.
 #ifndef HEAPTAPE_TESTS_PLAN_OP_NAME_H
 #define HEAPTAPE_TESTS_PLAN_OP_NAME_H
 

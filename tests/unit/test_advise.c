@@ -1,4 +1,4 @@
-// What advise may claim of a difference, and the intervals at which it trims.
+// Tests the verdicts of advise and its trim intervals.
 #include "experiments/advise/advise.h"
 #include "unit.h"
 
@@ -11,7 +11,7 @@ static void a_clear_difference(void **state)
                  fast[] = {10.2, 9.9, 10.0, 10.1, 9.8, 10};
     assert_int_equal(advise_verdict_of(fast, 6, now, 6), -1);
     assert_int_equal(advise_verdict_of(now, 6, fast, 6), 1);
-    assert_int_equal(advise_verdict_of(fast, 5, now, 6), 0); // too few
+    assert_int_equal(advise_verdict_of(fast, 5, now, 6), 0); // too few runs
     assert_int_equal(advise_verdict_of(fast, 6, now, 5), 0);
 }
 
@@ -24,12 +24,12 @@ static void what_overlaps_or_is_near_is_no_difference(void **state)
                  hardly_less[] = {99.5, 99.5, 99.5, 99.5, 99.5, 99.5};
     assert_int_equal(advise_verdict_of(overlaps, 6, now, 6), 0);
     assert_int_equal(advise_verdict_of(near, 6, now, 6),
-                     0); // apart, but by less than either spreads
+                     0); // the difference is smaller than the spread of either side
     assert_int_equal(advise_verdict_of(hardly_less, 6, even, 6), 0);
     assert_int_equal(advise_verdict_of(even, 6, even, 6), 0);
 }
 
-// Times of a machine where one run in five is disturbed.
+// Run time on a machine that disturbs one run in five.
 static double draw(uint64_t *seed)
 {
     *seed = *seed * 6364136223846793005u + 1442695040888963407u;
@@ -53,7 +53,7 @@ static void equal_settings_look_different_in_one_of_a_thousand(void **state)
     assert_true(different <= TIMES / 1000);
 }
 
-// A kind cannot use up the time of those after it, but what it leaves is theirs.
+// A kind is limited to its share of the time. Unused time goes to the kinds after it.
 static void each_kind_gets_its_turn(void **state)
 {
     (void)state;
@@ -75,7 +75,7 @@ static void intervals_of_trims(void **state)
     assert_int_equal(advise_trim_interval(0), 0);
 }
 
-// An allocator alone comes before any setting of one.
+// The allocator without settings precedes its settings.
 static void the_table_is_ordered(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// What call sites grow by, and what they allocate in a span.
+// Tests the growth of call sites and their allocations in a span.
 #include "analysis/by_site.h"
 
 #include "unit.h"
@@ -46,8 +46,8 @@ static void mark(const char *text)
     assert_int_equal(by_site_op(&sites, 0, &op), 0);
 }
 
-// A leak of a few bytes at a time beside a burst that stays and is larger, a cache that fills up at the start, a sawtooth
-// that ends high, and what shrinks.
+// Sites: a slow leak, a larger burst that stays, a cache that fills at the start, a sawtooth that
+// ends high, and a site that shrinks.
 static void test_a_leak_grows_and_a_burst_does_not(void **state)
 {
     enum { LEAK = 1, BURST, FILLS, SAW, SHRINKS, STEPS = 20000 };
@@ -78,8 +78,8 @@ static void test_a_leak_grows_and_a_burst_does_not(void **state)
     assert_int_equal(t[SHRINKS].growth_bytes, 0);
 }
 
-// A leak is before a cache that grows more but is not full, of whose blocks one is replaced now and then, and before what
-// levels off; a leak among blocks that are freed counts still.
+// A leak ranks before a cache that grows more but replaces blocks, and before growth that levels
+// off. A leak mixed with freed blocks still counts.
 static void test_the_order_by_growth(void **state)
 {
     enum { LEAK = 1, CACHE, LEVELS, MIXED, STEPS = 20000 };
@@ -107,7 +107,7 @@ static void test_the_order_by_growth(void **state)
     assert_true(ranks[MIXED] > ranks[LEAK]);
 }
 
-// A block that is resized is not freed.
+// A realloc does not count as a free.
 static void test_resized_blocks_are_not_freed(void **state)
 {
     struct workload_op op = {.kind = HT_REALLOC, .size = 20, .value = 1};
@@ -131,21 +131,22 @@ static void test_short_runs_have_no_more_growth_than_is_live(void **state)
     assert_true(sites.sites[1].growth_bytes <= 150);
 }
 
-// What is allocated before the span, or freed in it, or allocated behind it does not count; what is freed behind it does.
+// Counts blocks that are allocated in the span and still live at its end, even if they are freed
+// later.
 static void test_span_by_site_thread_and_size(void **state)
 {
     (void)state;
     sites.span = (struct by_site_span){
         .wanted = true, .from = {SLICE_AT_MARK, 0, "warm"}, .to = {SLICE_AT_EVENT, 9, NULL}};
-    uint32_t before = add(0, 1, 100), resized = add(0, 1, 8); // 0, 1
-    mark("cold");                                             // 2
-    mark("warm");                                             // 3
-    add(1, 1, 20);                                            // 4
-    uint32_t kept = add(2, 2, 300), freed = add(2, 2, 5);     // 5, 6
-    drop(freed);                                              // 7
+    uint32_t before = add(0, 1, 100), resized = add(0, 1, 8); // events 0, 1
+    mark("cold");                                             // event 2
+    mark("warm");                                             // event 3
+    add(1, 1, 20);                                            // event 4
+    uint32_t kept = add(2, 2, 300), freed = add(2, 2, 5);     // events 5, 6
+    drop(freed);                                              // event 7
     struct workload_op grow = {.kind = HT_REALLOC, .slot = resized, .size = 70, .value = 3};
-    assert_int_equal(by_site_op(&sites, 1, &grow), 0); // 8
-    drop(kept);                                        // 9
+    assert_int_equal(by_site_op(&sites, 1, &grow), 0); // event 8
+    drop(kept);                                        // event 9
     add(1, 1, 9000);
     drop(before);
     by_site_finish(&sites);
@@ -174,7 +175,8 @@ static void test_a_span_that_is_not_reached(void **state)
     assert_int_equal(sites.sites[1].span_blocks, 0);
 }
 
-// Beside the count, kept by hand: what each site had after each event, and each block's part.
+// Compares with reference counts: the totals of each site after each event, and the contribution of
+// each block.
 static void test_flows_and_parts_are_of_each_op(void **state)
 {
     enum { EVENTS = 5000, SITES = 4, THREADS = 3 };
@@ -250,7 +252,7 @@ static void test_flows_and_parts_are_of_each_op(void **state)
         assert_int_equal(lived[life], 0);
 }
 
-// Blocks that were allocated before the first call site keep the time of their allocation.
+// Blocks allocated before the first call site keep their allocation time.
 static void test_lifetimes_begin_before_the_first_site(void **state)
 {
     enum { START = 1000000000 };
@@ -267,12 +269,12 @@ static void test_lifetimes_begin_before_the_first_site(void **state)
     op = (struct workload_op){.kind = HT_FREE, .stamp = START + 100 + 20000};
     assert_int_equal(by_site_op(&sites, 0, &op), 0);
     assert_int_equal(sites.n_parts, 1);
-    assert_int_equal(sites.parts[0].freed[1].blocks, 1); // over 10 us, up to 1 ms
+    assert_int_equal(sites.parts[0].freed[1].blocks, 1); // over 10 µs, up to 1 ms
     usage_release(&before);
     free(sums);
 }
 
-// Blocks of pools, beside each block on its own.
+// Compares pools with a separate count of their blocks.
 static void pools_are_the_sum_of_their_blocks(void **state)
 {
     enum { POOLS = 5, POOL_SITES = 4, MAX_BLOCKS = 2000 };

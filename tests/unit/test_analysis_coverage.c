@@ -1,4 +1,4 @@
-// Which stacks reach the program, and where the others end.
+// Tests which stacks reach the program, and where incomplete stacks end.
 #include "analysis/coverage.h"
 #include "base/bytes.h"
 
@@ -75,7 +75,7 @@ static void shares(void **state)
     add_module(&sites, 0x10000, "00 /home/me/app");
     add_module(&sites, 0x20000, "00 /usr/lib/libstdc++.so.6");
     add_module(&sites, 0x30000, " ");
-    add_site(&sites, 1, 0x20010, 0x10010); // the program, through a library
+    add_site(&sites, 1, 0x20010, 0x10010); // reaches the program through a library
     add_site(&sites, 2, 0x20010, 0x20020);
     add_site(&sites, 3, 0x20010, 0x30020);
     add_site(&sites, 4, 0x20010, 0x90000);
@@ -108,7 +108,8 @@ static void shares(void **state)
     workload_sites_release(&sites);
 }
 
-// A constructor's stack that comes from the loader, before and after the program's first; and one that ends in a library.
+// Stacks that start in the loader, before and after the first stack of the program, and a stack
+// that ends in a library.
 static void loading(void **state)
 {
     struct workload_sites sites = {0};

@@ -1,4 +1,4 @@
-// Intervals of sampled sums, by drawing samples of allocations whose sums are known.
+// Checks the confidence intervals of sampled sums by sampling allocations with known sums.
 #include "analysis/estimate.h"
 #include "unit.h"
 
@@ -18,7 +18,7 @@ static double uniform(void)
     return (double)((x ^ x >> 31) >> 11) * 0x1p-53;
 }
 
-// Sites from 5 KiB to 500 MiB in all, of blocks from 16 bytes to some MiB.
+// Sites with 5 KiB to 500 MiB in total and blocks of 16 bytes to a few MiB.
 static uint64_t size_of(unsigned site, unsigned i)
 {
     uint64_t least = 16ull << (site % 12);
@@ -72,7 +72,7 @@ static void test_intervals_hold_the_truth(void **unused)
     assert_true(fabs(sum / sum_truth - 1) < 0.02);
 }
 
-// Intervals that are too wide would hold anything.
+// Guards against intervals that always hold because they are too wide.
 static void test_intervals_are_narrow(void **unused)
 {
     (void)unused;
@@ -81,7 +81,7 @@ static void test_intervals_are_narrow(void **unused)
         estimate_add(&e, 1000, RATE);
     struct estimate_range r = estimate_bytes(&e, RATE);
     assert_true((double)r.low > e.bytes * 0.88 && (double)r.high < e.bytes * 1.13);
-    // What is sampled for certain is exact.
+    // Blocks that are sampled with certainty have an exact sum.
     e = (struct estimate){0};
     estimate_add(&e, (uint64_t)RATE << 10, RATE);
     r = estimate_bytes(&e, RATE);

@@ -1,4 +1,4 @@
-// The statistics of a file, for each part of them that can be asked for: of a workload whose ops are known.
+// Tests each optional part of a file's statistics on a workload with known ops.
 #include "analysis/file_stat.h"
 #include "workload/writer.h"
 
@@ -21,7 +21,8 @@ static void put(struct workload_output *w, uint8_t kind, uint32_t slot, uint64_t
     assert_int_equal(workload_output_op(w, 0, &op, &e), 0);
 }
 
-// Three blocks, of which one is freed; two have call sites, unless `sites` is NULL.
+// Writes a workload with three blocks, one of them freed. If `sites` is not NULL, two blocks have
+// call sites.
 static void write_workload(const struct workload_sites *sites)
 {
     struct output out;
@@ -97,7 +98,7 @@ static void check_sites(const struct by_site *b)
     assert_int_equal(b->sites[2].live_bytes, 8);
 }
 
-// The sites begin behind the first op, which is then in the usage already.
+// The sites start after the first op, so the usage already includes that op.
 static void sites_are_the_same_alone(void **state)
 {
     struct workload_sites sites = {0};

@@ -40,8 +40,8 @@ static void test_equal_input_gives_equal_output(void **state)
     assert_memory_equal(&x, &y, sizeof x);
 }
 
-// Of 200 pairs of samples of one distribution, about 5 % may be called different; medians of few values vary in steps,
-// so some more.
+// Of 200 pairs of samples from one distribution, about 5 % may be called different. The limit is
+// higher because medians of few values vary in steps.
 static void test_the_interval_covers(void **state)
 {
     (void)state;
@@ -59,7 +59,7 @@ static void test_the_interval_covers(void **state)
     assert_true(different <= 20);
 }
 
-// Fewer than five runs have no interval: neither a difference nor none can be claimed.
+// With fewer than five runs, neither a difference nor its absence can be claimed.
 static void test_few_runs_have_no_interval(void **state)
 {
     (void)state;

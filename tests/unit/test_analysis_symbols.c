@@ -1,4 +1,4 @@
-// Which functions are those of a library.
+// Tests which functions belong to a library.
 #include "analysis/symbols/symbols.h"
 
 #include "unit.h"

@@ -1,4 +1,5 @@
-// What stat counts: the sketch of sizes, the bins of timelines, and the peak's composition.
+// Tests the counters of stat: the sketch of sizes, the bins of timelines, and the composition of
+// the peak.
 #include "analysis/frequent.h"
 #include "analysis/timeline.h"
 #include "analysis/usage.h"
@@ -29,7 +30,7 @@ static void frequent_is_exact_for_few(void **state)
     free(f);
 }
 
-// A tenth of all is one value, the others come once.
+// One value makes up a tenth of the input; the others occur once.
 static void frequent_finds_the_frequent(void **state)
 {
     enum { ALL = 200000 };
@@ -119,7 +120,7 @@ static void peak_keeps_its_composition(void **state)
     free(sums);
 }
 
-// Ops that no writer of ours writes must not do harm.
+// Ops that heaptape never writes must not cause harm.
 static void broken_ops_are_harmless(void **state)
 {
     struct usage_sums *sums = calloc(1, sizeof *sums);

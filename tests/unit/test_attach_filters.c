@@ -1,4 +1,4 @@
-// What a filter of system calls does, with arguments that are known and such that are not.
+// Tests the evaluation of seccomp filters with known and unknown arguments.
 #include "unit.h"
 
 #include "record/attach/filters.h"
@@ -41,7 +41,7 @@ static void test_calls_by_number(void **state)
     assert_int_equal(filters_action(f, LENGTH(f), &other), SECCOMP_RET_ALLOW);
 }
 
-// As of MemoryDenyWriteExecute.
+// The filter of systemd's MemoryDenyWriteExecute.
 static void test_an_argument_that_is_known(void **state)
 {
     (void)state;
@@ -51,7 +51,7 @@ static void test_an_argument_that_is_known(void **state)
     assert_int_equal(action_of(f, LENGTH(f)), SECCOMP_RET_ALLOW);
     f[1].k = PROT_READ;
     assert_int_equal(action_of(f, LENGTH(f)), SECCOMP_RET_KILL_PROCESS);
-    f[0].k = OFFSET(args[2]) + 4; // its upper half
+    f[0].k = OFFSET(args[2]) + 4; // upper half of the argument
     assert_int_equal(action_of(f, LENGTH(f)), SECCOMP_RET_ALLOW);
 }
 
@@ -106,7 +106,7 @@ static void test_an_invalid_program_kills(void **state)
     assert_int_equal(action_of(NULL, 0), SECCOMP_RET_KILL_PROCESS);
 }
 
-// Each test of an unknown argument doubles the ways through it.
+// Each branch on an unknown argument doubles the number of paths.
 static void test_a_program_of_too_many_ways_kills(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ static void test_a_program_of_too_many_ways_kills(void **state)
 
 enum { BODY = 50, JUMPS_AT_MOST = 3 };
 
-// A program of any instructions, that allows the call or fails it by what is in its accumulator at the end.
+// Writes a random program that allows or fails the call depending on the final accumulator.
 static size_t make_program(struct sock_filter *f, uint64_t *seed)
 {
     static const uint16_t codes[] = {
@@ -155,7 +155,7 @@ static size_t make_program(struct sock_filter *f, uint64_t *seed)
     return n;
 }
 
-// Makes the call under the filter.
+// Runs the call under the filter and returns true if the kernel fails it.
 static bool kernel_fails(const struct sock_filter *f, size_t n, const struct filters_need *call)
 {
     int status = 0;
@@ -174,7 +174,7 @@ static bool kernel_fails(const struct sock_filter *f, size_t n, const struct fil
     return WEXITSTATUS(status);
 }
 
-// Random programs: the kernel is the judge.
+// Compares random programs with the kernel.
 static void test_as_the_kernel_follows_it(void **state)
 {
     uint64_t seed = 17;
@@ -189,7 +189,7 @@ static void test_as_the_kernel_follows_it(void **state)
         bool fails = kernel_fails(f, n, &call);
         assert_int_equal(filters_action(f, n, &call),
                          fails ? SECCOMP_RET_ERRNO : SECCOMP_RET_ALLOW);
-        // Without the arguments, the worse of all that may be.
+        // With unknown arguments, the result must be the worst possible action.
         call.known = 0;
         uint32_t any = filters_action(f, n, &call);
         assert_true(!fails || any == SECCOMP_RET_ERRNO);

@@ -1,4 +1,4 @@
-// The threads and objects of another process: none is missed.
+// Checks that the list of another process's threads and objects is complete.
 #include "unit.h"
 
 #include "record/attach/tracees.h"
@@ -47,7 +47,7 @@ static void test_each_thread_is_seized_whatever_failed_before(void **state)
     struct remote r;
     pid_t child = start(rest);
     assert_int_equal(remote_open(&r, child, &error), 0);
-    errno = ESRCH; // as a recorder leaves it that has found another process ended
+    errno = ESRCH; // simulates a recorder that saw another process exit
     assert_int_equal(tracees_seize(&t, &r, breakpoints, &error), 0);
     assert_int_equal(t.n, 1);
     tracees_release(&t);
@@ -70,7 +70,8 @@ static void *load(const char *name)
     return dlopen(path, RTLD_NOW);
 }
 
-// The paths are of the same length: where the loader had the first object's map, it puts the second's.
+// Both paths have the same length, so the loader reuses the address of the first object's link_map
+// for the second.
 static void load_two(void)
 {
     void *first = load("libservice_library.so");

@@ -7,7 +7,7 @@ static void ticks_become_nanoseconds(void **state)
     assert_int_equal(clock_to_ns(0, 1000), 0);
     assert_int_equal(clock_to_ns(2596, 2596000000u), 1000);
     assert_int_equal(clock_to_ns(5, 0), 0);
-    // A year of ticks at 3 GHz times 10^9 does not fit 64 bits.
+    // A year of ticks at 3 GHz times 10^9 overflows 64 bits.
     assert_true(clock_to_ns(3000000000u * 31536000ull, 3000000000u) == 31536000000000000ull);
     (void)state;
 }
@@ -22,7 +22,7 @@ static void best_clock_can_be_forced(void **state)
     (void)state;
 }
 
-// The counter, by its own rate, agrees with the clock of the system within a percent.
+// The measured rate agrees with the system clock to 1 %.
 static void rate_agrees_with_the_system_clock(void **state)
 {
     enum clock_kind kind = clock_best();
@@ -35,7 +35,7 @@ static void rate_agrees_with_the_system_clock(void **state)
     (void)state;
 }
 
-// Asked at once, it waits until there is a distance to measure over.
+// A call right after the start waits until the interval is long enough to measure.
 static void rate_since_a_point(void **state)
 {
     struct clock_point start = clock_point_take(CLOCK_KIND_MONOTONIC);

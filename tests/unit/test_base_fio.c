@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// A folder for each test, and the paths in it.
+// A temporary folder and a path in it.
 struct folder {
     char path[64], file[96];
 };
@@ -29,7 +29,7 @@ static int remove_folder(void **state)
 {
     struct folder *f = *state;
     unlink(f->file);
-    int rc = rmdir(f->path); // fails when a test left a file behind
+    int rc = rmdir(f->path); // fails if the test left a file behind
     free(f);
     return rc;
 }
@@ -90,7 +90,7 @@ static void only_files_and_pipes_are_inputs(void **state)
     assert_int_equal(input_open_regular(&in, f->path, &e), -EISDIR);
     assert_int_equal(input_open_regular(&in, f->file, &e), -ENOENT);
     assert_int_equal(mkfifo(f->file, 0600), 0);
-    // A writer would be waited for.
+    // Opening a FIFO without these flags would block until a writer appears.
     assert_int_equal(input_open_regular(&in, f->file, &e), -EINVAL);
     assert_int_equal(input_regular_fd(f->file, &st), -EINVAL);
     int writer = open(f->file, O_RDWR);
@@ -134,7 +134,7 @@ static void peek_then_read_gives_each_byte_once(void **state)
     assert_int_equal(in.fd, -1);
 }
 
-// Scanning by peek and read must not keep what has been read.
+// Scanning by peek and read must not accumulate data that was already read.
 static void scanning_keeps_memory_bounded(void **state)
 {
     struct input in;
@@ -230,7 +230,7 @@ static void full_device_is_reported(void **state)
     struct output out;
     struct err e = {0};
     assert_int_equal(output_open(&out, "/dev/full", OUTPUT_ASIDE, &e),
-                     0); // a device is written as it is
+                     0); // a device is written in place
     assert_null(out.aside);
     assert_int_equal(output_write(&out, "abc", 3, &e), -ENOSPC);
     assert_string_equal(e.text, "/dev/full: cannot write at byte 0: No space left on device");

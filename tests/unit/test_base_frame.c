@@ -14,14 +14,14 @@ enum { N_FRAMES = 5, VERSION = 3 };
 
 static const size_t sizes[N_FRAMES] = {0, 1, 100, 5000, 300};
 
-// Bytes that compress, different in every frame.
+// Fills `to` with compressible bytes that differ for each frame.
 static void fill(uint8_t *to, unsigned frame)
 {
     for (size_t i = 0; i < sizes[frame]; i++)
         to[i] = (uint8_t)(i / 64 + frame * 31);
 }
 
-// A file in memory: what is written to it can be changed and read back.
+// Opens a file in memory that the test can modify.
 static int memory_file(void)
 {
     int fd = memfd_create("frames", MFD_CLOEXEC);
@@ -55,7 +55,8 @@ static struct input input_of(const struct buf *file, size_t size)
     return (struct input){.fd = fd, .owns_fd = true, .name = "m"};
 }
 
-// Reads until something else than a frame comes and returns that; every frame given must be the one that was written.
+// Reads frames until the end or an error and compares each with the written frame. Returns the
+// final return code.
 static int read_all(const struct buf *file, size_t size, unsigned *frames, struct err *e)
 {
     struct input in = input_of(file, size);
@@ -121,7 +122,7 @@ static void what_does_not_shrink_is_stored_as_it_is(void **state)
 static void flips_are_found(enum frame_codec codec)
 {
     struct buf file = write_frames(codec);
-    size_t step = codec == FRAME_CODEC_NONE ? 37 : 1; // 45,000 flips are enough
+    size_t step = codec == FRAME_CODEC_NONE ? 37 : 1; // samples about 45,000 bit flips
     for (size_t bit = 0; bit < 8 * file.size; bit += step) {
         struct err e = {0};
         unsigned frames;
@@ -168,7 +169,7 @@ static void resync_finds_the_frames_after_damage(void **state)
 {
     struct buf file = write_frames(FRAME_CODEC_LZ4);
     size_t second = FRAME_HEADER_BYTES;
-    file.data[second + 20] ^= 1; // the second frame's header
+    file.data[second + 20] ^= 1; // header of the second frame
     struct input in = input_of(&file, file.size);
     struct frame_reader r;
     struct frame f;
@@ -177,7 +178,7 @@ static void resync_finds_the_frames_after_damage(void **state)
     assert_int_equal(frame_next(&r, &f, NULL), 1);
     assert_int_equal(frame_next(&r, &f, NULL), -EBADMSG);
     assert_int_equal(frame_resync(&r, &skipped, NULL), 1);
-    assert_int_equal(skipped, 1); // the payload of the frame whose header was read already
+    assert_int_equal(skipped, 1); // payload of a frame whose header was already read
     for (unsigned i = 2; i < N_FRAMES; i++) {
         assert_int_equal(frame_next(&r, &f, NULL), 1);
         assert_int_equal(f.type, i + 1);
@@ -198,7 +199,7 @@ static void resync_crosses_much_garbage(void **state)
     buf_resize(&file, GARBAGE);
     for (size_t i = 0; i < GARBAGE; i++)
         file.data[i] = (uint8_t)unit_random(&random);
-    put_u32(file.data + 70000, FRAME_MAGIC_TRACE); // a magic without an intact header
+    put_u32(file.data + 70000, FRAME_MAGIC_TRACE); // a magic number without an intact header
     buf_put(&file, frames.data, frames.size);
     struct input in = input_of(&file, file.size);
     struct frame_reader r;
@@ -257,17 +258,17 @@ static void frame_over_the_limit_is_not_written(void **state)
     (void)state;
 }
 
-// The linker leads calls of realloc here.
+// The linker option --wrap redirects realloc to __wrap_realloc.
 void *__real_realloc(void *p, size_t size);
 void *__wrap_realloc(void *p, size_t size);
-static unsigned failing_realloc; // this call from now on fails; 0: none
+static unsigned failing_realloc; // number of the first call that fails; 0 disables failures
 
 void *__wrap_realloc(void *p, size_t size)
 {
     return failing_realloc && --failing_realloc == 0 ? NULL : __real_realloc(p, size);
 }
 
-// A frame for which memory is short is refused, or stored in another way: never as something else.
+// Without memory, a frame is rejected or stored uncompressed, but never stored wrong.
 static void short_memory(enum frame_codec codec, unsigned failing)
 {
     uint8_t bytes[600];

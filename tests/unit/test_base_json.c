@@ -60,7 +60,8 @@ static void strings_are_escaped(void **state)
 
 static void broken_utf8_becomes_replacement(void **state)
 {
-    // lone continuation, lone start, over-long '/', surrogate, beyond U+10FFFF, cut off at the end
+    // Invalid UTF-8: lone continuation, lone start, overlong '/', surrogate, beyond U+10FFFF,
+    // truncated.
     static const struct {
         const char *in, *out;
     } cases[] = {
@@ -96,7 +97,7 @@ static void numbers_that_are_not_finite_are_null(void **state)
     (void)state;
 }
 
-// Random documents, with random bytes as strings, must be what another reader calls JSON.
+// Writes a random document with random bytes in its strings; json-c must be able to parse it.
 static void write_random(struct json *j, uint64_t *random, unsigned depth)
 {
     char bytes[24];

@@ -6,7 +6,7 @@
 
 enum { KEYS = 512, STEPS = 200000 };
 
-// Against an array of all keys' values.
+// Compares the map with an array indexed by key.
 static void what_was_put_and_not_removed_is_there(void **state)
 {
     struct map m = {0};
@@ -14,7 +14,7 @@ static void what_was_put_and_not_removed_is_there(void **state)
     size_t n = 0;
     (void)state;
     for (int i = 0; i < STEPS; i++) {
-        // Keys in groups whose homes are close to each other, 0 among them.
+        // Keys come in groups with neighbouring hash positions and include 0.
         uint64_t k = unit_random(&seed) % KEYS, key = k % 8 ? k << 4 : k << 40;
         if (unit_random(&seed) % 3) {
             n += want[k] == 0;
@@ -44,7 +44,7 @@ static void an_empty_map_has_nothing(void **state)
     map_release(&m);
 }
 
-// The number whose product with `odd`, which is odd, is 1: each step doubles the bits that are right.
+// Returns the inverse of an odd number modulo 2^64. Each step doubles the number of correct bits.
 static uint64_t inverse(uint64_t odd)
 {
     uint64_t x = odd;
@@ -53,8 +53,9 @@ static uint64_t inverse(uint64_t odd)
     return x;
 }
 
-// Keys whose products with the usual multiplier of such tables differ in the low bits alone, and keys that differ in the
-// high bits alone: with a multiplier that everybody knows each put passes all those before, 20,000,000,000 steps.
+// Keys whose products with the usual multiplier differ only in the low bits, or that differ only in
+// the high bits. With a fixed multiplier, every put would probe all earlier keys: 20,000,000,000
+// steps.
 static void keys_that_were_chosen_to_collide_do_not(void **state)
 {
     enum { CHOSEN = 200000, CPU_SECONDS = 5 };

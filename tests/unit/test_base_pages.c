@@ -9,7 +9,7 @@ static void arrays_grow_with_what_they_hold(void **state)
 {
     uint64_t *items = NULL;
     size_t capacity = 0;
-    // Through sizes below, at and above that of a huge page.
+    // Grows through sizes below, at and above a huge page.
     for (size_t want = 1; want < 3000000; want = want * 3 + 1) {
         size_t had = capacity;
         assert_int_equal(HT_PAGES_GROW(&items, &capacity, want), 0);

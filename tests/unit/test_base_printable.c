@@ -1,4 +1,4 @@
-// What of a file's text reaches a terminal.
+// Tests how text from a file is made safe for a terminal.
 #include "base/printable.h"
 
 #include "unit.h"

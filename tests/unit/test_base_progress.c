@@ -30,7 +30,7 @@ static void line_has_count_share_rate_and_time_left(void **state)
     (void)state;
 }
 
-// What a run of updates over 0.35 s writes to a stderr that is `fd`.
+// Runs updates over 0.35 s with stderr redirected to `fd`.
 static void run(int fd, bool quiet)
 {
     struct progress p;
@@ -82,7 +82,7 @@ static void few_lines_on_a_terminal_and_none_left(void **state)
     size_t n = drain(master, text, sizeof text), lines = 0;
     for (const char *at = text; (at = strstr(at, "\rjob: ")); at++)
         lines++;
-    // One in 100 ms: a busy machine may stretch the 0.35 s, not shrink them.
+    // One line per 100 ms. A busy machine may stretch the 0.35 s, but not shorten them.
     assert_true(lines >= 3);
     assert_true(n > 4 && memcmp(text + n - 4, "\r\033[K", 4) == 0);
     close(terminal);

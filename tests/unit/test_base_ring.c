@@ -7,8 +7,8 @@ enum { PLACES = 3, NUMBERS = 20000 };
 struct line {
     struct ring ring;
     unsigned places[PLACES];
-    unsigned until;         // numbers to fill in
-    unsigned taken, refuse; // how many were taken; from which one on none is
+    unsigned until;         // numbers to produce
+    unsigned taken, refuse; // numbers consumed; the number at which the consumer stops
 };
 
 static void *fill(void *of)
@@ -42,7 +42,7 @@ static struct line run(unsigned until, unsigned refuse)
     ring_init(&l.ring, PLACES);
     assert_int_equal(pthread_create(&thread, NULL, fill, &l), 0);
     empty(&l);
-    // The other side does not wait for ever, whichever ends first.
+    // Neither side blocks forever, whichever stops first.
     assert_int_equal(pthread_join(thread, NULL), 0);
     ring_release(&l.ring);
     return l;

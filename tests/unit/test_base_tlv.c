@@ -64,7 +64,7 @@ static void random_bytes_end(void **state)
     uint64_t random = 3;
     for (int round = 0; round < 20000; round++) {
         size_t n = unit_random(&random) % 40;
-        uint8_t *bytes = malloc(n + 1); // of exact size, for the address sanitizer
+        uint8_t *bytes = malloc(n + 1); // exact size, so that AddressSanitizer detects overreads
         bytes = realloc(bytes, n ? n : 1);
         for (size_t i = 0; i < n; i++)
             bytes[i] = (uint8_t)unit_random(&random) & (round & 1 ? 0x07 : 0xff);

@@ -30,7 +30,7 @@ static void over_long_is_refused(void **state)
 {
     uint64_t v = 5;
     uint8_t bytes[11] = {0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02, 0};
-    assert_int_equal(varint_get(bytes, bytes + sizeof bytes, &v), 0); // bit 64
+    assert_int_equal(varint_get(bytes, bytes + sizeof bytes, &v), 0); // sets bit 64
     bytes[9] = 0x80;
     assert_int_equal(varint_get(bytes, bytes + sizeof bytes, &v), 0); // an eleventh byte
     bytes[9] = 0x01;

@@ -1,5 +1,5 @@
-// The producer's half of the spool against the real drain: what a process records is what the drain hands on. The
-// producer runs in a fork child, the drain here.
+// Tests the producer of the spool together with the drain: the drain must deliver exactly the
+// recorded events. The producer runs in a child process.
 #include "base/clock.h"
 #include "capture/producer/producer_private.h"
 #include "record/drain/drain.h"
@@ -16,21 +16,21 @@
 
 enum { THREADS = 5, DEADLINE_S = 120, MANY_THREADS = PRODUCER_MAX_THREADS };
 
-// What the drain handed on: in each thread's main stream blocks 0, 1, 2, …
+// Events delivered by the drain. The main stream of each thread has the blocks 0, 1, 2, …
 struct seen {
     uint64_t blocks[THREADS + 1], in_handlers, lost, starts, wrong, gaps, words[THREADS + 1];
 };
 
-// Shared with the producer: what it has recorded in its handlers.
+// Shared with the producer: number of events recorded in signal handlers.
 static _Atomic uint64_t *in_handlers;
 
-// Threads after the first have a place each; of very many the last has the last.
+// Each thread has its own entry; MANY_THREADS maps to the last entry.
 static uint32_t place_of(const struct trace_segment *g)
 {
     return g->thread == MANY_THREADS ? THREADS : g->thread;
 }
 
-// Some lie far from the others, some are of several elements.
+// Some addresses are far apart, and some blocks have several elements.
 static struct event block_of(uint64_t i)
 {
     bool counted = i % 5 == 4;
@@ -86,7 +86,7 @@ static int see(void *ctx, struct drain_spool *s, struct trace_segment *g, struct
     return 0;
 }
 
-// As the wrapper of malloc does it.
+// Records a block the way the wrapper of malloc does.
 static void put_block(uint64_t i)
 {
     const struct event ev = block_of(i);
@@ -105,7 +105,7 @@ static void put_blocks(uint64_t n)
         put_block(i);
 }
 
-// Forks a producer of the session.
+// Forks a producer for the session.
 static pid_t begin(const struct drain *c)
 {
     pid_t child = fork();
@@ -131,7 +131,7 @@ static struct drain open_session(uint32_t flags)
     return c;
 }
 
-// Drains until the spool has ended. Returns the most chunks that were in use.
+// Drains until the spool has ended. Returns the maximum number of chunks in use.
 static uint32_t drain_all(struct drain *c, struct seen *seen, pid_t child)
 {
     const struct drain_sink sink = {.ctx = seen, .segment = see};
@@ -159,7 +159,7 @@ static uint32_t drain_all(struct drain *c, struct seen *seen, pid_t child)
     return chunks;
 }
 
-// The child ends within the deadline, whatever becomes of its records.
+// The child must exit successfully; alarm() enforces the deadline.
 static void wait_for(pid_t child)
 {
     int status;
@@ -170,7 +170,7 @@ static void wait_for(pid_t child)
 static void one_thread(void **state)
 {
     (void)state;
-    // Around the ends of chunks, too.
+    // Includes sizes around the ends of chunks.
     const uint64_t sizes[] = {0, 1, 100, 8181, 8182, 8183, 8184, 8185, 16368, 100000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct drain c = open_session(0);
@@ -249,7 +249,8 @@ static void run_unannounced(uint64_t blocks)
     pthread_join(thread, NULL);
 }
 
-// Those that have no state are counted; when one is free again, the next thread is recorded, whatever its number.
+// Events of threads without a state are counted as lost. Once a state is free again, the next
+// thread is recorded, whatever its number.
 static void more_threads_than_states(void **state)
 {
     (void)state;
@@ -321,12 +322,12 @@ static uint32_t releaser_at(uint64_t address)
     return (uint16_t)atomic_load(producer_release_at(address));
 }
 
-// What a free leaves for those of other threads: nothing as long as there are none.
+// A free publishes a release word for other threads only while there are other threads.
 static void frees_of_several_threads(void **state)
 {
     (void)state;
     const uint64_t address = 1 << 20,
-                   unaligned = address + (1 << 16) + 1; // that takes the slow path
+                   unaligned = address + (1 << 16) + 1; // requires the slow path
     struct drain c = open_session(0);
     struct seen seen = {0};
     pid_t child = begin(&c);
@@ -344,7 +345,8 @@ static void frees_of_several_threads(void **state)
             releaser_at(address) != producer_tls.releaser ||
             releaser_at(unaligned) != producer_tls.releaser)
             _exit(4);
-        // Another thread's, of the same moment: the fence, and what the thread itself leaves.
+        // A release by another thread at the same moment: both the fence and the thread's own
+        // release apply.
         uint32_t other = producer_release_word(clock_counter(), producer_tls.releaser + 1);
         atomic_store(producer_release_at(address), other);
         release(address);
@@ -358,7 +360,7 @@ static void frees_of_several_threads(void **state)
     drain_close(&c);
 }
 
-// Handlers interrupt the writing of records: none is lost or torn.
+// Signal handlers interrupt the recording of events; every event must arrive intact.
 static void a_signal_handler(void **state)
 {
     (void)state;
@@ -388,7 +390,7 @@ static void a_signal_handler(void **state)
     drain_close(&c);
 }
 
-// Nothing is drained until the process has ended: what has no room is counted, to the record.
+// Drains only after the process has exited. Every event that did not fit must be counted.
 static void lossy(void **state)
 {
     (void)state;
@@ -414,7 +416,8 @@ static void lossy(void **state)
     drain_close(&c);
 }
 
-// When the recorder stops, what the process has recorded and goes on to call is counted, to the record.
+// After the recorder stops, every event that the process has recorded or records later must be
+// counted.
 static void left_by_a_recorder_that_stops(void **state)
 {
     (void)state;
@@ -483,7 +486,7 @@ static void a_refused_spool(void **state)
     drain_close(&c);
 }
 
-// In time, or killed: the program goes on by itself.
+// The recorder stops or is killed; the program must continue.
 static void a_recorder_that_is_gone(void **state)
 {
     (void)state;
@@ -509,7 +512,7 @@ static void a_recorder_that_is_gone(void **state)
             put_blocks(3000000);
             finish();
         }
-        usleep(50000); // by then it waits; if not, it sees the end later
+        usleep(50000); // usually waiting by now; otherwise the end is detected later
         assert_int_equal(waitpid(child, NULL, WNOHANG), 0);
         if (killed)
             kill(recorder, SIGKILL);
@@ -531,7 +534,7 @@ static size_t resident_pages(const void *at, size_t bytes)
     return n;
 }
 
-// The table of sites takes memory as they become more, and loses few, and none while there is room.
+// The table of sites grows with their number. It loses few sites, and none before it is full.
 static void sites_take_memory_as_they_come(void **unused)
 {
     struct producer_sites *sites = mmap(NULL, sizeof *sites, PROT_READ | PROT_WRITE,

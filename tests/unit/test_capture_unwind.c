@@ -1,4 +1,4 @@
-// The walk by unwind tables against libgcc's, from inside all kinds of frames.
+// Compares the unwinder with libgcc's backtrace() in all kinds of frames.
 #include "capture/unwind/unwind.h"
 #include "trace/codec.h"
 #include "unit.h"
@@ -13,7 +13,8 @@ static struct unwind_memory memory;
 static unsigned compared, known;
 static bool in_handler;
 
-// The code that a signal has interrupted is at theirs, and before ours.
+// For the code that a signal interrupted, libgcc reports the address itself and heaptape the
+// address minus 1.
 static void compare_codes(const struct unwind_stack *ours, void *const *theirs)
 {
     unsigned interrupted = 0;
@@ -34,7 +35,7 @@ static void compare_sites(const struct unwind_stack *s)
     }
 }
 
-// Compares the walk from its caller on.
+// Compares both stacks, starting at the caller.
 static __attribute__((noinline)) void compare(void)
 {
     struct unwind_stack stack;
@@ -45,7 +46,7 @@ static __attribute__((noinline)) void compare(void)
     struct unwind_cursor c = {.from = {(uintptr_t)caller, (uintptr_t)(frame + 2), frame[0]},
                               .low = (uintptr_t)frame,
                               .high = (uintptr_t)frame + (4 << 20)};
-    // The stack's end is above the environment.
+    // The stack ends above the environment.
     if (c.high > (uintptr_t)environ)
         c.high = (uintptr_t)environ & ~(uintptr_t)7;
     while (first < all && theirs[first] != caller)
@@ -74,7 +75,7 @@ static __attribute__((noinline)) void leaf(int n)
     sink += n;
 }
 
-// Its rule does not fit into an entry.
+// The unwind rule of this frame does not fit into a cache entry.
 static __attribute__((noinline)) void with_big_frame(int n)
 {
     volatile char room[2 << 20];
@@ -91,7 +92,7 @@ static __attribute__((noinline)) void with_alloca(int n)
     sink += room[n % 16];
 }
 
-// Its caller's frame is none that was met before.
+// Calls with_big_frame from a frame that the cache has not seen.
 static __attribute__((noinline)) void at_another_place(int n)
 {
     volatile char *room = __builtin_alloca((size_t)n * 64 + 16);
@@ -145,15 +146,15 @@ static void test_frames(void **state)
         at_another_place(round);
         deep(100);
     }
-    // deeper than what is asked for
+    // deeper than the limit
     deep(200);
     deep(10);
     assert_in_range(compared, 500, UINT32_MAX);
-    // Most stacks of the later rounds are those of the first.
+    // Most stacks of the later rounds must come from the cache.
     assert_in_range(known, compared / 4, compared);
 }
 
-// Through libc, which has no frame pointers.
+// Unwinds through qsort of libc, which has no frame pointers.
 static void test_through_libc(void **state)
 {
     (void)state;
@@ -175,7 +176,7 @@ static void test_signal(void **state)
     }
 }
 
-// What lies beyond the stack is not read, and what is no code leads nowhere.
+// The unwinder must not read beyond the stack or follow addresses outside code.
 static void test_bounds(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// The walk by unwind tables that loop, lie or were damaged: bounded, without a fault. And by those of libraries that are
-// loaded where others were.
+// Walks unwind tables that loop, lie or are damaged: the walk must end without a fault. Also walks
+// libraries that are loaded at the addresses of earlier ones.
 #include "capture/unwind/unwind.h"
 #include "trace/codec.h"
 #include "unit.h"
@@ -18,7 +18,7 @@ static struct unwind_memory memory;
 static unsigned walks, complete;
 static struct unwind_stack last, truth;
 
-// Walks from its caller on, without memory and with it.
+// Walks from the caller, without and with a cache.
 static __attribute__((noinline)) void walk(void)
 {
     const uintptr_t *frame = __builtin_frame_address(0);
@@ -45,7 +45,7 @@ static void begin(void)
     walks = complete = 0;
 }
 
-// A function with a lie for a table, which calls `walk`. Its frame has 40 bytes.
+// Defines a function with a wrong unwind table that calls `walk`. Its frame has 40 bytes.
 #define LIAR(name, lie)                                                                            \
     void name(void (*call)(void));                                                                 \
     __asm__(".text\n.type " #name ", @function\n" #name ": .cfi_startproc\n sub $40, %rsp\n" lie   \
@@ -53,10 +53,11 @@ static void begin(void)
             "\n")
 
 LIAR(own_caller, ".cfi_def_cfa_offset 0");
-LIAR(below_itself, ".cfi_escape 0x13, 0x40"); // def_cfa_offset_sf: 512 bytes below it
+// def_cfa_offset_sf: the CFA is 512 bytes below the frame.
+LIAR(below_itself, ".cfi_escape 0x13, 0x40");
 LIAR(far_above, ".cfi_def_cfa_offset 0x7ffffff8");
 LIAR(odd, ".cfi_def_cfa_offset 45");
-LIAR(by_data, ".cfi_def_cfa %rbp, 16"); // rbp is what the caller has in it
+LIAR(by_data, ".cfi_def_cfa %rbp, 16"); // rbp still has the caller's value
 LIAR(no_such_register, ".cfi_escape 0x0c, 99, 16");
 LIAR(fp_far_above,
      ".cfi_def_cfa_offset 48\n .cfi_escape 0x05, 6, 0xff, 0xff, 0x7f");      // offset_extended
@@ -78,7 +79,7 @@ static void test_lies(void **state)
 {
     (void)state;
     begin();
-    // Twice: what was kept of a lie is no truth.
+    // The second round checks that a wrong rule in the cache does no harm.
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < sizeof liars / sizeof *liars; i++)
             liars[i](walk);
@@ -112,7 +113,8 @@ static void *call_library(const char *path, bool again)
     return symbol;
 }
 
-// The same addresses, other tables: as libgcc has it, and with the frames of the library that is there.
+// After another library was loaded at the same addresses, the walk must match libgcc and the new
+// library's tables.
 static void check_truth(void)
 {
     void *theirs[UNWIND_DEPTH];
@@ -121,7 +123,7 @@ static void check_truth(void)
     walk();
     while (first < all && theirs[first] != caller)
         first++;
-    // `last` begins in this function.
+    // last.codes[0] is in this function.
     assert_int_equal(last.n - 1, all - first);
     for (uint32_t i = 1; i < last.n; i++)
         assert_int_equal(last.codes[i], (uintptr_t)theirs[first + (int)i - 1]);
@@ -148,11 +150,11 @@ static void test_reused_addresses(void **state)
         nested(check_truth);
         dlclose(handle);
     }
-    // The kernel puts the second where the first was.
+    // The kernel usually maps the second library at the address of the first.
     assert_in_range(reused, 10, 19);
 }
 
-// The bytes of .eh_frame_hdr and .eh_frame in the file, which the linker puts one behind the other.
+// Finds .eh_frame_hdr and .eh_frame in the file. The linker places them next to each other.
 static void find_tables(const uint8_t *file, size_t *from, size_t *to)
 {
     Elf64_Ehdr elf;
@@ -169,7 +171,7 @@ static void find_tables(const uint8_t *file, size_t *from, size_t *to)
     }
 }
 
-// Some bytes of the tables are others: random ones, zeros, or all ones.
+// Overwrites some bytes of the tables with random values, zeros or ones.
 static void damage(uint8_t *tables, size_t n, uint64_t *random)
 {
     for (uint64_t left = 1 + unit_random(random) % 4; left > 0; left--) {
@@ -215,7 +217,7 @@ static void test_damaged(void **state)
     print_message("# %u libraries, %u walks, %u complete\n", loaded, walks, complete);
     assert_int_equal(walks, 2 * loaded);
     assert_int_equal(loaded, DAMAGED);
-    // Most damage is elsewhere than in the rules of these functions, and some is not.
+    // Most damage does not touch the rules of these functions, but some does.
     assert_in_range(complete, 1, walks - 1);
 }
 

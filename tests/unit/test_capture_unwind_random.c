@@ -1,8 +1,9 @@
-// Walks of made-up stacks that change a little from one to the next, with what is kept of earlier walks and without.
+// Walks synthetic stacks that change slightly from one walk to the next, with and without the
+// cache.
 #include "capture/unwind/unwind.h"
 #include "unit.h"
 
-// Code that is never run, and where its caller's frame is.
+// Code that never runs, with the unwind rule `table`.
 #define CODE(name, table)                                                                          \
     extern const char name[];                                                                      \
     __asm__(".text\n.globl " #name "\n.type " #name ", @function\n" #name                          \
@@ -15,7 +16,7 @@ CODE(saves_fp, ".cfi_def_cfa %rsp, 24\n .cfi_offset %rbp, -16");
 CODE(by_fp, ".cfi_def_cfa %rbp, 16\n .cfi_offset %rbp, -16");
 CODE(by_fp_far, ".cfi_def_cfa %rbp, 40");
 CODE(loses_fp, ".cfi_def_cfa %rsp, 16\n .cfi_register %rbp, %rbx");
-// The CFA is what lies at rbp - 8, and the frame pointer where rbp points.
+// The CFA is stored at rbp - 8, and the caller's frame pointer at rbp.
 CODE(aligned, ".cfi_escape 0x0f, 3, 0x76, 0x78, 0x06\n .cfi_escape 0x10, 6, 2, 0x76, 0");
 CODE(with_many_calls, ".skip 4096, 0x90\n .cfi_def_cfa %rsp, 16");
 CODE(outermost, ".cfi_undefined %rip");
@@ -30,7 +31,7 @@ static uint64_t random_below(uint64_t n)
     return unit_random(&state) % n;
 }
 
-// What may lie on a stack: mostly return addresses, else frame pointers.
+// Returns a random stack word: usually a return address, otherwise a frame pointer.
 static uint64_t random_word(void)
 {
     const char *const code[] = {by_sp, by_sp,     by_sp_far, saves_fp, saves_fp,
@@ -71,12 +72,12 @@ static void test_same(void **unused)
         }
         frames += anew.n;
     }
-    // Not all end at once, and most have been there before.
+    // Guards against walks that all end at once, or that never hit the cache.
     assert_in_range(frames, 2 * WALKS, UINT64_MAX);
     assert_in_range(known, WALKS / 2, WALKS);
 }
 
-// A quarter as many rules as there is room for are nearly all kept, though their places are random.
+// The cache keeps nearly all rules while it is a quarter full, although their slots are random.
 static void test_rules_are_kept(void **unused)
 {
     enum { CALLS = UNWIND_RULES / 4 };

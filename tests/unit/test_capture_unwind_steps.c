@@ -1,5 +1,5 @@
-// The walk from every instruction that code runs through, against libunwind's: functions with hand-written tables, a signal's
-// frame, and libc's own functions. The processor's trap flag stops behind each instruction.
+// Compares the unwinder with libunwind at every executed instruction of functions with hand-written
+// tables, of a signal frame, and of libc functions. The trap flag of the CPU single-steps the code.
 #include "capture/unwind/unwind.h"
 #include "trace/codec.h"
 #include "unit.h"
@@ -17,7 +17,7 @@
 enum {
     TRAP_FLAG = 0x100,
     ALTERNATE_BYTES = 1 << 17,
-    RED_ZONE_BYTES = 128, // below the stack pointer; behind `leave`, tables have registers there
+    RED_ZONE_BYTES = 128, // below the stack pointer; after `leave`, the tables find registers there
 };
 
 #define FUNCTION(name, body)                                                                       \
@@ -31,7 +31,7 @@ enum {
 FUNCTION(step_on, "pushfq\n .cfi_adjust_cfa_offset 8\n orq $0x100, (%rsp)\n"
                   "popfq\n .cfi_adjust_cfa_offset -8\n nop\n ret");
 
-// Without a frame, with data below the stack pointer.
+// Has no frame, but data below the stack pointer.
 FUNCTION(leaf,
          "mov %rdi, -8(%rsp)\n lea 1(%rdi), %rax\n mov %rax, -16(%rsp)\n mov -8(%rsp), %rax\n ret");
 
@@ -40,7 +40,7 @@ FUNCTION(framed, "push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset %rbp, -16\n"
                  "sub $24, %rsp\n mov %rdi, %rbx\n call leaf\n mov %rbx, %rax\n"
                  "mov -8(%rbp), %rbx\n leave\n .cfi_def_cfa %rsp, 8\n ret");
 
-// The frame pointer holds data.
+// Uses the frame pointer for data.
 FUNCTION(
     spilled,
     "push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset %rbp, -16\n"
@@ -49,25 +49,25 @@ FUNCTION(
     "add $40, %rsp\n .cfi_def_cfa_offset 24\n pop %rbx\n .cfi_def_cfa_offset 16\n"
     "pop %rbp\n .cfi_def_cfa_offset 8\n ret");
 
-// Two epilogues, of which the first is in the middle.
+// Has two epilogues, the first in the middle of the function.
 FUNCTION(early,
          "push %rbx\n .cfi_def_cfa_offset 16\n .cfi_offset %rbx, -16\n mov %rdi, %rbx\n"
          "test $1, %dil\n jz 1f\n .cfi_remember_state\n pop %rbx\n .cfi_def_cfa_offset 8\n ret\n"
          "1: .cfi_restore_state\n call spilled\n pop %rbx\n .cfi_def_cfa_offset 8\n ret");
 
-// alloca: n bytes.
+// Allocates n bytes with alloca.
 FUNCTION(
     roomy,
     "push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset %rbp, -16\n"
     "mov %rsp, %rbp\n .cfi_def_cfa_register %rbp\n lea 15(%rdi), %rax\n and $-16, %rax\n sub %rax, %rsp\n"
     "call spilled\n leave\n .cfi_def_cfa %rsp, 8\n ret");
 
-// A tail call: behind the jump this function has no frame.
+// Makes a tail call: the frame is gone before the jump.
 FUNCTION(tail,
          "push %rbx\n .cfi_def_cfa_offset 16\n .cfi_offset %rbx, -16\n mov %rdi, %rbx\n call leaf\n"
          "mov %rbx, %rdi\n pop %rbx\n .cfi_def_cfa_offset 8\n .cfi_restore %rbx\n jmp framed");
 
-// Realigns its stack as compilers do, by way of r10.
+// Realigns the stack through r10, as compilers do.
 FUNCTION(
     realigned,
     "lea 8(%rsp), %r10\n .cfi_def_cfa %r10, 0\n and $-64, %rsp\n push -8(%r10)\n push %rbp\n"
@@ -75,7 +75,7 @@ FUNCTION(
     "sub $56, %rsp\n call spilled\n mov -8(%rbp), %r10\n .cfi_def_cfa %r10, 0\n"
     "leave\n .cfi_restore %rbp\n lea -8(%r10), %rsp\n .cfi_def_cfa %rsp, 8\n ret");
 
-// Handles a signal, stepped itself: the kernel clears the flag.
+// Handles a signal and steps itself, because the kernel clears the flag.
 FUNCTION(
     handle,
     "push %rbx\n .cfi_def_cfa_offset 16\n .cfi_offset %rbx, -16\n call step_on\n mov $16, %edi\n call roomy\n"
@@ -86,7 +86,8 @@ static volatile sig_atomic_t stepping;
 static volatile unsigned steps, frames, known, ended, different;
 static char what_differs[256];
 
-// Does the code return from a signal handler? unw_is_signal_frame knows only frames that have no table.
+// Returns true if the code returns from a signal handler. unw_is_signal_frame recognizes only
+// frames without a table.
 static bool is_restorer(uint64_t pc)
 {
     static const uint8_t rt_sigreturn[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5};
@@ -95,7 +96,8 @@ static bool is_restorer(uint64_t pc)
            memcmp((const void *)(pc - syscall_at), rt_sigreturn, sizeof rt_sigreturn) == 0;
 }
 
-// From the interrupted instruction outwards, as struct unwind_stack has it.
+// Walks with libunwind from the interrupted instruction outwards and stores the codes as in struct
+// unwind_stack.
 static uint32_t walk_theirs(ucontext_t *from, uint64_t *codes)
 {
     unw_cursor_t cursor;
@@ -112,7 +114,7 @@ static uint32_t walk_theirs(ucontext_t *from, uint64_t *codes)
     return n;
 }
 
-// Where the CFA is in r10 a walk ends: it must not go on with something else.
+// While r10 holds the CFA, the walk must end instead of continuing with a wrong frame.
 static bool may_end(const struct unwind_stack *s)
 {
     return s->n == 1 && s->codes[0] > (uintptr_t)realigned &&
@@ -175,7 +177,7 @@ static int set_up(void **state)
     struct sigaction trap = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     struct sigaction usr1 = {.sa_handler = (void (*)(int))(uintptr_t)handle};
     unwind_memory_init(&memory);
-    // Theirs is keyed by addresses alone, of calls and of interrupted instructions alike.
+    // libunwind's cache does not distinguish the address of a call from an interrupted instruction.
     unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_NONE);
     return sigaltstack(&stack, NULL) || sigaction(SIGTRAP, &trap, NULL) ||
            sigaction(SIGUSR1, &usr1, NULL);
@@ -212,7 +214,7 @@ static void libc_functions(void)
     items[0] += (int)strtol(text, NULL, 10);
 }
 
-// Twice, so that what is kept of the first time is used in the second.
+// Steps twice, so that the second pass uses the rules cached by the first.
 static void step_through(void (*what)(void), unsigned least)
 {
     steps = frames = known = ended = different = 0;
@@ -235,7 +237,7 @@ static void test_own_functions(void **state)
 {
     (void)state;
     step_through(own_functions, 200);
-    // 6 instructions of `realigned`, walked to twice, in each of two rounds.
+    // 6 instructions of `realigned`, walked twice in each of two rounds.
     assert_in_range(ended, 1, 40);
 }
 

@@ -92,9 +92,9 @@ const struct command_row cli_command_rows[] = {{0}};
 static struct fields got;
 static struct options_shared common;
 static char *words[16];
-static char said[2048]; // on stderr by the last parse
+static char said[2048]; // text on stderr of the last parse
 
-// Splits `line` at spaces and parses it; returns what options_parse returns.
+// Splits `line` at spaces and parses it. Returns the result of options_parse.
 static int parse(const struct command *c, const char *line)
 {
     static char copy[256];

@@ -45,7 +45,8 @@ static void what_is_nowhere_is_not_found(void **state)
     assert_int_equal(paths_find("none.so", out, sizeof out), -ENOENT);
     setenv("HEAPTAPE_LIBEXEC", "none", 1);
     assert_int_equal(paths_find("libheaptape.so", out, sizeof out), -ENOENT);
-    setenv("HEAPTAPE_LIBEXEC", "", 1); // as if unset: not relative to the current folder
+    // An empty variable counts as unset, not as the current folder.
+    setenv("HEAPTAPE_LIBEXEC", "", 1);
     assert_int_equal(paths_find("none.so", out, sizeof out), -ENOENT);
     (void)state;
 }

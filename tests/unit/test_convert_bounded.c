@@ -1,5 +1,5 @@
-// Traces made so that each search for what contradicting stamps mean goes through all that is queued. Every search is
-// paid for by the words of the trace: the time grows with its length, not with the square of it.
+// Traces in which each search for the meaning of contradictory stamps scans all queued records. The
+// words of the trace bound the total search, so the time grows linearly with its length.
 #include "convert/addressed.h"
 #include "convert/order/order.h"
 #include "trace/codec.h"
@@ -10,8 +10,9 @@
 #include <time.h>
 
 enum {
+    // CPU limit of each case: 0.1 to 0.5 s are needed with the bound, over a minute without it.
     CPU_SECONDS = 10
-}; // of each case: 0.1 to 0.5 are needed, and without the bound far over a minute
+};
 
 struct stream {
     struct codec_state state;
@@ -59,7 +60,8 @@ static struct order_counts finish(struct order *o)
     return c;
 }
 
-// Each free by thread 1 might come before one of thread 2, which does 100,000 other things at nearly the same moment.
+// Each free by thread 1 could precede a free of thread 2, which has 100,000 other records at nearly
+// the same time.
 static void frees_among_records_of_a_moment(void **state)
 {
     enum { N = 100000 };
@@ -83,7 +85,8 @@ static void frees_among_records_of_a_moment(void **state)
     (void)state;
 }
 
-// 30,000 threads wait for an allocation of the address that they free; each of 250,000 allocations might be it.
+// 30,000 threads free an address whose allocation is missing; each of 250,000 allocations could be
+// the missing one.
 static void many_threads_wait(void **state)
 {
     enum { THREADS = 30000, N = 250000 };
@@ -98,14 +101,15 @@ static void many_threads_wait(void **state)
         put(s, HT_MALLOC, 200, (THREADS + i) << 8);
     feed(o, 0, s);
     struct order_counts c = finish(o);
-    // The blocks that were not there make an op each.
+    // Each unknown block adds one op.
     assert_int_equal(n_ops, 2 * THREADS + N);
     assert_int_equal(c.unmatched, THREADS);
     free(s);
     (void)state;
 }
 
-// Live blocks whose addresses collide in a table with the usual multiplier: each would pass all those before.
+// Live blocks whose addresses collide in a table with the usual multiplier, so that each insertion
+// would probe all earlier ones.
 static void addresses_chosen_to_collide(void **state)
 {
     enum { ADDRESSES = 250000, CHOSEN_BITS = 13 };
@@ -128,8 +132,8 @@ static void addresses_chosen_to_collide(void **state)
 }
 
 struct freed {
-    uint8_t kinds[4096]; // by slot: of the call that allocated its block
-    uint8_t by_first;    // of the block that the second thread frees
+    uint8_t kinds[4096]; // by slot: kind of the call that allocated the block
+    uint8_t by_first;    // kind of the call that allocated the block freed by the second thread
 };
 
 static int see_freed(void *context, const struct workload_thread_op *ops, size_t n)
@@ -144,8 +148,8 @@ static int see_freed(void *context, const struct workload_thread_op *ops, size_t
     return 0;
 }
 
-// Thread 1 frees the block that the last thread allocates after it has freed the one that the address had before; the
-// stamp is too early. 1,000 threads have records at that moment, and the one that decides is the last of them.
+// Thread 1 frees a block at an address that the last thread allocates again, with a stamp that is
+// too early. 1,000 threads have records at that time, and only the last of them decides the order.
 static void no_stream_is_left_out(void **state)
 {
     enum { THREADS = 1000 };
@@ -182,7 +186,8 @@ static int count_calls(void *context, const struct addressed_call *c)
     return 0;
 }
 
-// Each of 60,000 threads waits for an address that is never freed. For each of them a free is added.
+// Each of 60,000 threads waits for an address that is never freed. The converter adds a free for
+// each.
 static void many_threads_wait_for_addresses(void **state)
 {
     enum { THREADS = 60000 };

@@ -1,4 +1,5 @@
-// Fork children begin with the blocks that were live in their parent, wherever their frames stand in the trace.
+// A fork child starts with the blocks that were live in its parent, wherever the frames of the two
+// are in the trace.
 #include "convert/process.h"
 #include "trace/codec.h"
 #include "trace/writer.h"
@@ -111,7 +112,7 @@ static void convert_all(void)
     file_close(&f);
 }
 
-// The same of one process, which must not depend on what else is converted.
+// The conversion of one process must not depend on the other processes converted with it.
 static void one_is_the_same(uint32_t pid, uint32_t number)
 {
     struct err e = {0};
@@ -130,7 +131,7 @@ static void one_is_the_same(uint32_t pid, uint32_t number)
     file_close(&f);
 }
 
-// The child's first event comes behind the end of its parent, in the trace and in time.
+// The first event of the child follows the end of the parent, both in the trace and in time.
 static void make_late_child(uint64_t fork_stamp)
 {
     struct output out;
@@ -185,7 +186,8 @@ static void the_time_of_the_fork_is_not_known(void **state)
     one_is_the_same(101, 1);
 }
 
-// Images of one pid; the child of the first one, and its child: all are read, and end, before the events of their parents.
+// Several images share one pid. The child of the first image and the grandchild are read, and end,
+// before their parents have events.
 static void a_chain_among_images_of_one_pid(void **state)
 {
     struct output out;
@@ -206,7 +208,7 @@ static void a_chain_among_images_of_one_pid(void **state)
                                             .forked_from = 101,
                                             .forked_from_start = 60,
                                             .fork_stamp = 80});
-    // Of a process that is not in the trace.
+    // Process 4 is forked from a process that is not in the trace.
     put_process(&w, &(struct trace_process){.number = 4,
                                             .pid = 103,
                                             .start_stamp = 90,

@@ -1,4 +1,4 @@
-// Histories made by hand, each with one difficulty.
+// Hand-written histories, each with one difficulty.
 #include "convert/order/order_private.h"
 
 #include "history.h"
@@ -45,7 +45,7 @@ static void block_freed_by_another_thread_waits(void **state)
     struct order_counts c = history_finish(&h);
     check_counts(c, 0, 0, 0);
     assert_int_equal(c.dependencies_needed, 2);
-    // Waiting for the second take implies the first.
+    // The dependency on the second allocation implies the first.
     assert_int_equal(c.dependencies, 1);
     assert_int_equal(h.ops[2].op.n_dependencies, 1);
     assert_int_equal(h.ops[2].dependencies[0].op, 1);
@@ -54,7 +54,7 @@ static void block_freed_by_another_thread_waits(void **state)
     (void)state;
 }
 
-// Thread 1 gets P after thread 0's free of it, but its stamp is early.
+// Thread 1 allocates P after thread 0's free, but with a stamp that is too early.
 static void inverted_reuse(void **state)
 {
     struct history h;
@@ -70,7 +70,7 @@ static void inverted_reuse(void **state)
     (void)state;
 }
 
-// The same, and thread 1 is through with P before thread 0's free comes up.
+// As above, but thread 1 also frees P before thread 0's free is processed.
 static void inverted_reuse_of_short_life(void **state)
 {
     struct history h;
@@ -86,7 +86,8 @@ static void inverted_reuse_of_short_life(void **state)
     (void)state;
 }
 
-// Thread 2 frees both, of which thread 1 took the second early: the older one is meant first.
+// Thread 2 frees both blocks. Thread 1's allocation is stamped early, so the first free is of the
+// older block.
 static void inverted_reuse_freed_by_a_third(void **state)
 {
     struct history h;
@@ -102,7 +103,7 @@ static void inverted_reuse_freed_by_a_third(void **state)
     (void)state;
 }
 
-// Two takes of P that no give and no thread tells apart.
+// Two allocations of P whose order follows from no free and no thread.
 static void undecided_order_is_told(void **state)
 {
     struct history h;
@@ -116,7 +117,7 @@ static void undecided_order_is_told(void **state)
     (void)state;
 }
 
-// A free whose stamp comes before that of the take.
+// A free is stamped before the allocation of its block.
 static void early_give_waits_for_its_take(void **state)
 {
     struct history h;
@@ -135,7 +136,8 @@ static void early_give_waits_for_its_take(void **state)
     (void)state;
 }
 
-// Thread 0 frees P, gets it again and hands it to thread 1, whose free is stamped while it still waits for the hand-over.
+// Thread 0 frees P, allocates P again and hands the block to thread 1. Thread 1's free is stamped
+// before the hand-over.
 static void give_stamped_before_the_takers_own(void **state)
 {
     struct history h;
@@ -155,7 +157,7 @@ static void give_stamped_before_the_takers_own(void **state)
     (void)state;
 }
 
-// The same where neither of the two has taken the block.
+// As above, but neither thread allocated the block.
 static void give_stamped_before_another_ones(void **state)
 {
     struct history h;
@@ -173,7 +175,7 @@ static void give_stamped_before_another_ones(void **state)
     (void)state;
 }
 
-// And where the take between the two is stamped before both.
+// As above, but the allocation between the frees is stamped before both.
 static void early_give_and_early_take(void **state)
 {
     struct history h;
@@ -185,13 +187,14 @@ static void early_give_and_early_take(void **state)
     history_free(&h, 2, 5000, P);
     history_free(&h, 1, 5020, P);
     struct order_counts c = history_finish(&h);
-    // The takes of both blocks are one thread's, so the frees could be the other way batch.
+    // One thread allocated both blocks, so the frees could also be swapped.
     assert_true(c.ambiguous > 0);
     history_release(&h);
     (void)state;
 }
 
-// Which of the two frees was first is open, and told; the guess is what the stamps are less wrong for.
+// The order of the frees is undecided and must be reported. The guess minimizes the error of the
+// stamps.
 static void undecided_gives_are_told(void **state)
 {
     struct history h;
@@ -208,7 +211,7 @@ static void undecided_gives_are_told(void **state)
     (void)state;
 }
 
-// Two frees that are close, but by what their threads do with the address not in doubt.
+// Two frees are close in time, but their threads' uses of the address decide the order.
 static void close_gives_in_their_order(void **state)
 {
     struct history h;
@@ -241,7 +244,7 @@ static void unmatched_free_becomes_a_block_from_before(void **state)
     const struct history_op *made = &h.ops[history_find(&h, 0, 2) - 1];
     unit_assert_kind(made->op.kind, HT_PREEXISTING);
     assert_int_equal(made->op.flags, WORKLOAD_SIZE_UNKNOWN);
-    // It is there from the start, so nothing can have used its slot before.
+    // The block exists from the start, so its slot cannot have been used before.
     assert_int_not_equal(made->op.slot, h.ops[0].op.slot);
     const struct history_op *moved = &h.ops[history_find(&h, 0, 3)];
     unit_assert_kind(moved->op.kind, HT_REALLOC);
@@ -258,7 +261,7 @@ static void listed_block_is_there_from_the_start(void **state)
     history_malloc(&h, 0, 10, 32, P);
     history_put(&h, 0,
                 &(struct event){.kind = HT_PREEXISTING, .stamp = 20, .size = 64, .result = Q});
-    // One whose allocation was recorded before the list was made.
+    // A block whose allocation was recorded before the list was made.
     history_put(&h, 0,
                 &(struct event){.kind = HT_PREEXISTING, .stamp = 30, .size = 40, .result = P});
     history_free(&h, 0, 40, Q);
@@ -292,13 +295,14 @@ static void listed_block_has_the_call_site_of_its_note(void **state)
     check_counts(history_finish(&h), 0, 0, 0);
     const struct workload_op *listed = &h.ops[history_find(&h, 0, 1) - 1].op;
     unit_assert_kind(listed->kind, HT_PREEXISTING);
-    // Sites are numbered in the order in which they are named.
+    // Sites are numbered in the order of their first use.
     assert_int_equal(listed->value, HT_MALLOC | 2 << 8);
     history_release(&h);
     (void)state;
 }
 
-// In a process of one thread nobody else can have taken or given: nothing is waited for.
+// In a process with one thread, no other thread can have allocated or freed: the order does not
+// wait.
 static void one_thread_never_waits(void **state)
 {
     struct history h;
@@ -314,7 +318,7 @@ static void one_thread_never_waits(void **state)
     (void)state;
 }
 
-// The free of the block at P is missing: past the window it is closed.
+// The free of the block at P is missing. After the window, the order adds it.
 static void lost_give(void **state)
 {
     struct history h;
@@ -334,7 +338,8 @@ static void lost_give(void **state)
     (void)state;
 }
 
-// More blocks of one address than the converter keeps apart: the oldest goes, not the one that has just come.
+// More lost frees at one address than the converter distinguishes: it drops the oldest block, not
+// the newest.
 static void very_many_lost_frees(void **state)
 {
     struct history h;
@@ -345,7 +350,7 @@ static void very_many_lost_frees(void **state)
     for (uint64_t i = 0; i < 100; i++)
         history_free(&h, 1, 200 + i, P);
     struct order_counts c = history_finish(&h);
-    // The first of the frees are those of the oldest blocks, in their order.
+    // The first frees belong to the oldest blocks, in order.
     uint64_t lost = 0;
     for (size_t i = 0; i < h.n_ops && lost < c.unmatched; i++) {
         if (h.ops[i].op.kind == HT_FREE)
@@ -378,7 +383,7 @@ static void realloc_keeps_its_slot(void **state)
     (void)state;
 }
 
-// While thread 0's realloc moves its block, thread 1 gets the old address.
+// While thread 0's realloc moves its block, thread 1 allocates at the old address.
 static void realloc_races_with_reuse(void **state)
 {
     struct history h;
@@ -395,7 +400,7 @@ static void realloc_races_with_reuse(void **state)
     (void)state;
 }
 
-// The same with the reuse stamped before the realloc began.
+// As above, but the allocation is stamped before the realloc began.
 static void realloc_races_with_inverted_reuse(void **state)
 {
     struct history h;
@@ -422,13 +427,13 @@ static void failed_realloc_gives_the_address_back(void **state)
     struct order_counts c = history_finish(&h);
     check_counts(c, 0, 0, 0);
     assert_int_equal(h.ops[2].block, 32);
-    // The failed call looked at the block: it must not be given up before.
+    // The failed call used the block, so the free must come after it.
     assert_true(history_before(&h, 1, 2));
     history_release(&h);
     (void)state;
 }
 
-// A signal handler's stream and the thread's own are one thread in the workload.
+// The stream of a signal handler and the main stream are one thread in the workload.
 static void streams_are_one_thread(void **state)
 {
     struct history h;
@@ -448,7 +453,7 @@ static void streams_are_one_thread(void **state)
     (void)state;
 }
 
-// While one stream of a thread is held, the other does not overtake it.
+// While one stream of a thread is blocked, the other must not overtake it.
 static void lanes_are_held_together(void **state)
 {
     struct history h;
@@ -466,7 +471,7 @@ static void lanes_are_held_together(void **state)
     (void)state;
 }
 
-// Thread 0's free was published in the second batch, thread 1's take after it in the first.
+// Thread 1's allocation follows thread 0's free, but was published in an earlier batch.
 static void later_batch_earlier_stamp(void **state)
 {
     struct history h;
@@ -484,7 +489,7 @@ static void later_batch_earlier_stamp(void **state)
     (void)state;
 }
 
-// Nothing with a stamp above the watermark comes out before the end.
+// Records above the watermark are emitted only at the end.
 static void watermark_holds_back(void **state)
 {
     struct history h;
@@ -506,7 +511,7 @@ static void thread_waits_for_its_creation(void **state)
     struct history h;
     history_init(&h);
     history_malloc(&h, 0, 10, 32, P);
-    // The start is stamped before the creation; numbers of the trace need not be dense.
+    // The start is stamped before the creation. Thread numbers of the trace need not be dense.
     history_put(&h, 5, &(struct event){.kind = HT_THREAD_START, .stamp = 90, .value = 0});
     history_put(&h, 0, &(struct event){.kind = HT_THREAD_CREATE, .stamp = 100, .value = 5});
     history_free(&h, 5, 200, P);
@@ -519,17 +524,18 @@ static void thread_waits_for_its_creation(void **state)
     unit_assert_kind(h.ops[2].op.kind, HT_THREAD_START);
     assert_int_equal(h.ops[2].op.value, 0);
     assert_true(history_before(&h, 1, 2));
-    // The creation implies the take before it.
+    // The dependency on the creation implies the allocation before it.
     assert_int_equal(c.dependencies, 1);
     assert_int_equal(c.dependencies_needed, 2);
     history_release(&h);
     (void)state;
 }
 
-// One thread allocates, another frees: slots come back through the shared pool, and an op that gets one depends on its free.
+// One thread allocates, another frees: slots return through the shared pool, and an op that reuses
+// a slot depends on the free.
 static void slots_come_back_to_the_producer(void **state)
 {
-    enum { BLOCKS = 12000 }; // some times what a thread keeps for itself
+    enum { BLOCKS = 12000 }; // several times the number of slots that a thread keeps
     struct history h;
     history_init(&h);
     uint64_t stamp = 1000;
@@ -587,7 +593,8 @@ static void lost_words_are_counted(void **state)
     (void)state;
 }
 
-// What a live block had in use, at the time of the records and as long before as they say; an age before all time says nothing.
+// Memory in use of a live block, at the times of the records and at the given age before them. An
+// age before time 0 is ignored.
 static void steps_of_residency(void **state)
 {
     struct history h;
@@ -628,7 +635,7 @@ static void steps_of_residency(void **state)
     (void)state;
 }
 
-// A block that begins 3,000 bytes before a page: they are used if the page is.
+// A block that begins 3,000 bytes before a page: these bytes count as used if the next page is.
 static void what_of_a_block_lies_before_its_first_page(void **state)
 {
     enum { AT = P + 4096 - 3000, BYTES = 64 << 10 };
@@ -656,7 +663,7 @@ static void what_of_a_block_lies_before_its_first_page(void **state)
     (void)state;
 }
 
-// Steps of search that are left after 300 blocks that another thread frees, from this time on.
+// Returns the search steps left after 300 blocks that another thread frees, starting at `from`.
 static uint64_t steps_left(uint64_t from)
 {
     struct history h;

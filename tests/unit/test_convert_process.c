@@ -1,4 +1,5 @@
-// Processes of a trace become workloads: one on an output, each in a file, or one opened on the way.
+// Converts processes of a trace to workloads: one process to an output, each process to a file, or
+// a process opened directly.
 #include "convert/open.h"
 #include "trace/codec.h"
 #include "trace/writer.h"
@@ -41,7 +42,7 @@ static void keep_choice(const struct trace_reader *r, uint32_t process, size_t n
 
 static const struct convert_watch watch = {.note = keep_note, .chosen = keep_choice};
 
-// `n` allocations of the process, and a free of what is at `freed` unless that is 0.
+// Adds `n` allocations of the process, and a free of `freed` unless that is 0.
 static void put_events(struct trace_writer *w, uint32_t process, unsigned n, uint64_t freed)
 {
     uint64_t words[64] = {0};
@@ -58,7 +59,8 @@ static void put_events(struct trace_writer *w, uint32_t process, unsigned n, uin
     assert_int_equal(trace_write_batch(w, 100 * (process + 1), &s, 1, &e), 0);
 }
 
-// Processes 100 with two events, 200 with four, and 200 again with one. Without an end it is cut off.
+// Writes processes 100 (two events), 200 (four events) and a second 200 (one event). Without `end`
+// the trace is truncated.
 static void make_trace(uint64_t freed, bool end)
 {
     struct output out;
@@ -85,7 +87,8 @@ static void make_trace(uint64_t freed, bool end)
     notes[0] = written[0] = 0;
 }
 
-// Process 100 makes 40 blocks of 8 bytes, of which all live if it `keeps` them, else one at a time; process 200 has two of 50.
+// Process 100 allocates 40 blocks of 8 bytes. If `keeps`, all stay live, otherwise one at a time.
+// Process 200 has two blocks of 50 bytes.
 static void make_unequal_trace(bool keeps)
 {
     struct output out;
@@ -156,7 +159,8 @@ static void the_process_with_the_highest_peak(void **state)
     assert_int_equal(peak.end_blocks, 4);
 }
 
-// The one that makes nearly all calls is not read through to be chosen, and is not chosen for that.
+// The process with nearly all calls is not read completely to make the choice, and its number of
+// calls does not decide.
 static void of_processes_with_unequal_counts(void **state)
 {
     static const struct convert_watch watches = {.note = keep_note, .chosen = keep_peaks};
@@ -278,7 +282,7 @@ static void a_trace_is_opened_as_a_workload(void **state)
         assert_int_equal(workload_file_rewind(&w, &e), 0);
     }
     workload_file_close(&w);
-    // What stands in it is no segment of a recording.
+    // The folder's contents are not segments of a recording.
     assert_int_equal(convert_open(&w, folder, &(struct convert_open_options){0}, &e), -EPROTO);
     workload_file_close(&w);
 }

@@ -1,44 +1,44 @@
-// Random programs with a true order of their own: what they record is disturbed as a CPU and a recorder disturb it (stamps
-// of takes too early, records published late, batches cut anywhere), and the order must still tell every block apart and
-// keep every dependency between threads.
+// Random programs with a known order. Their records are distorted as CPUs and recorders do: stamps
+// of allocations are too early, records are published late, batches are cut anywhere. The order
+// must still identify every block and keep every dependency between threads.
 #include "history.h"
 
 #include <stdio.h>
 
 enum {
     STEPS = 4000,
-    ADDRESSES = 24, // few, so that they are used again soon by any thread
+    ADDRESSES = 24, // few, so that any thread soon reuses them
 };
 
-// How what was recorded is disturbed.
+// Distortions of the records.
 struct disturb {
-    uint64_t early_ns;       // by which a take's stamp may be early …
-    unsigned early_permille; // … of so many of them
-    bool early_gives;        // and that of a give by another thread than the taker
-    uint64_t hand_over_ns;   // that pass at least before another thread frees a block
-    uint64_t late_ns;        // by which a record may be published late …
-    unsigned late_percent;   // … of so many
-    bool
-        shuffled; // the recorder reads the streams of a batch in any order, some of them more than once
-    bool loses,
-        cut_off; // words of a stream are lost; the recording ends in the middle, elsewhere in each stream
+    uint64_t early_ns;       // maximum by which an allocation's stamp is early
+    unsigned early_permille; // share of early stamps
+    bool early_gives;        // also for frees by another thread than the owner
+    uint64_t hand_over_ns;   // minimum time before another thread frees a block
+    uint64_t late_ns;        // maximum delay of publishing a record
+    unsigned late_percent;   // share of delayed records
+    // The recorder reads the streams of a batch in random order, some of them several times.
+    bool shuffled;
+    bool loses;   // words of a stream are lost
+    bool cut_off; // the recording ends in the middle, at a different place in each stream
 };
 
 struct block {
-    uint64_t id; // its size, which no other has
+    uint64_t id; // unique size of the block
     uint64_t address;
-    uint64_t taken; // when
+    uint64_t taken; // time of the allocation
     uint32_t taker;
-    uint32_t last_thread; // who took or resized it last …
-    uint64_t last_op;     // … with which op
+    uint32_t last_thread; // last thread that allocated or resized it
+    uint64_t last_op;     // number of that op
 };
 
-// What a thread did, in its order.
+// A call of a thread, in program order.
 struct call {
-    uint64_t block; // id, 0 for none
+    uint64_t block; // id, or 0
     uint8_t kind, flags;
-    uint32_t after_thread; // that used the block before …
-    uint64_t after_op;     // … with this op; HISTORY_THREADS as thread: nobody, or itself
+    uint32_t after_thread; // thread that used the block before
+    uint64_t after_op;     // number of that op; thread HISTORY_THREADS means no other thread
 };
 
 struct program {
@@ -46,17 +46,17 @@ struct program {
     uint64_t seed;
     struct history h;
     bool lost;
-    uint64_t now, watermark,
-        passed; // the watermark of the last batch, and up to where ops were asked for
-    uint64_t unfed[HISTORY_THREADS][STEPS]; // stamps of records that were published and not fed yet
+    uint64_t now, watermark;                // watermark of the last batch
+    uint64_t passed;                        // highest watermark for which ops were emitted
+    uint64_t unfed[HISTORY_THREADS][STEPS]; // stamps of published records not yet fed
     size_t n_unfed[HISTORY_THREADS];
-    uint64_t late; // records that were fed after what was stamped later had been asked for
+    uint64_t late; // records fed after a later stamp was emitted
     unsigned n_threads;
-    uint64_t stamps[HISTORY_THREADS]; // last one written
-    uint64_t busy
-        [HISTORY_THREADS]; // until when the thread is preempted, after stamping and before publishing
-    struct event unpublished[HISTORY_THREADS]; // kind 0: none
-    uint64_t effect_free[HISTORY_THREADS];     // address that is free once the record is out
+    uint64_t stamps[HISTORY_THREADS]; // last stamp written
+    // End of the preemption of the thread between stamping and publishing.
+    uint64_t busy[HISTORY_THREADS];
+    struct event unpublished[HISTORY_THREADS]; // kind 0: no record
+    uint64_t effect_free[HISTORY_THREADS]; // address that becomes free once the record is published
     struct block blocks[ADDRESSES];
     size_t n_blocks;
     uint64_t free[ADDRESSES];
@@ -84,8 +84,8 @@ static void publish(struct program *p, unsigned t)
     p->busy[t] = 0;
 }
 
-// Stamps and writes a record; now and then the thread is preempted between the two. `frees` is what the call makes free
-// after that. `foreign`: it gives up a block that another thread has taken.
+// Stamps and writes a record; the thread may be preempted in between. `frees` is the address that
+// becomes free afterwards. `foreign` means that another thread allocated the block.
 static void record(struct program *p, unsigned t, struct event ev, uint64_t frees, bool foreign)
 {
     bool may_be_early =
@@ -120,7 +120,7 @@ static void call(struct program *p, unsigned t, unsigned kind, unsigned flags, s
 
 static void step_take(struct program *p, unsigned t)
 {
-    // The address that became free last, as caches do, or any.
+    // Prefers the last freed address, as thread caches do.
     size_t i = pick(p, 3) ? p->n_free - 1 : pick(p, p->n_free);
     struct block *b = &p->blocks[p->n_blocks++];
     *b = (struct block){.id = p->next_id++,
@@ -133,7 +133,8 @@ static void step_take(struct program *p, unsigned t)
     record(p, t, (struct event){.kind = HT_MALLOC, .size = b->id, .result = b->address}, 0, false);
 }
 
-// May the thread know the block by now? Not while its taker has not returned from the call.
+// Returns true if the thread can have the block: another thread's block only after its allocation
+// has returned.
 static bool in_reach(const struct program *p, unsigned t, const struct block *b)
 {
     return b->taker == t || (!p->busy[b->taker] && p->now >= b->taken + p->how->hand_over_ns);
@@ -159,7 +160,7 @@ static void step_resize(struct program *p, unsigned t, struct block *b)
     history_put(&p->h, t,
                 &(struct event){.kind = HT_REALLOC_BEGIN, .stamp = p->stamps[t], .ptr = from});
     uint64_t to = moves ? p->free[--p->n_free] : from;
-    // From here another thread may get the old address, before the call returns.
+    // From now on, another thread can get the old address, although the call has not returned.
     if (moves)
         p->free[p->n_free++] = from;
     if (!fails)
@@ -209,7 +210,7 @@ static void feed(struct program *p, unsigned t)
     history_feed(&p->h, t, 0);
 }
 
-// Reads a stream, or loses what is new in it.
+// Reads a stream, or drops its new records.
 static void read_stream(struct program *p, unsigned t)
 {
     if (p->how->loses && !p->lost && p->h.n_ops > 500 && pick(p, 20) == 0)
@@ -218,7 +219,8 @@ static void read_stream(struct program *p, unsigned t)
         feed(p, t);
 }
 
-// A batch as the recorder reads it: the watermark first, then stream by stream while the threads go on.
+// Cuts a batch like the recorder: reads the watermark first, then each stream while the threads
+// continue.
 static void batch_cut(struct program *p)
 {
     uint64_t watermark = p->now;
@@ -239,7 +241,7 @@ static void batch_cut(struct program *p)
             step(p);
         }
     }
-    // As the converter does: one batch behind.
+    // Stays one batch behind, like the converter.
     history_watermark(&p->h, p->watermark);
     p->passed = p->watermark;
     p->watermark = watermark;
@@ -263,7 +265,7 @@ static void check_call(const struct program *p, const size_t *index, unsigned t,
                  (unsigned long long)c->after_op);
 }
 
-// Every thread's calls came out in its order, each with the block it had in truth.
+// Checks that the calls of every thread were emitted in order, each with its true block.
 static void check(const struct program *p, const uint32_t *number)
 {
     size_t *index = calloc((size_t)HISTORY_THREADS * STEPS * 4, sizeof *index);
@@ -292,7 +294,7 @@ static void program_init(struct program *p, const struct disturb *how, uint64_t 
     history_init(&p->h);
     for (unsigned t = 0; t < p->n_threads; t++) {
         p->calls[t] = calloc(STEPS * 4, sizeof *p->calls[t]);
-        // So that threads have the same numbers in the workload.
+        // Gives the threads the same numbers in the workload.
         history_malloc(&p->h, t, 1000 + t, 60000 + t, 0x900000 + 64 * t);
         p->calls[t][p->n_calls[t]++] = (struct call){60000 + t, HT_MALLOC, 0, HISTORY_THREADS, 0};
     }
@@ -302,7 +304,7 @@ static void program_init(struct program *p, const struct disturb *how, uint64_t 
     }
 }
 
-// What the runs of one kind came to.
+// Sums over the runs of one kind.
 struct outcome {
     unsigned runs, told, repaired, lost;
     uint64_t late, dependencies, dependencies_needed;
@@ -327,7 +329,8 @@ static void finish(struct program *p, struct outcome *out)
     assert_int_equal(c.lost > 0, p->lost);
     if (!p->how->loses && !p->how->cut_off)
         assert_int_equal(c.late, p->late);
-    // The workload is valid in any case: history.c looks at each op. Beyond that, what is not told has to be true.
+    // history.c has already checked every op. If the order reported no doubt, the ops must also be
+    // true.
     if (c.ambiguous || c.unmatched || c.lost)
         out->told++;
     else
@@ -362,7 +365,7 @@ static struct outcome run_programs(const struct disturb *how, uint64_t seeds)
     return out;
 }
 
-// Blocks are handed over more slowly than stamps are disturbed: all can be proved.
+// Hand-over takes longer than the distortion of stamps: the order can be proved.
 static void early_takes(void **state)
 {
     static const struct disturb how = {.early_ns = 1000,
@@ -372,7 +375,7 @@ static void early_takes(void **state)
                                        .late_percent = 1};
     struct outcome out = run_programs(&how, 300);
     assert_int_equal(out.told, 0);
-    // Or the test disturbs nothing.
+    // Guards against a test that distorts nothing.
     assert_true(out.repaired > out.runs * 9 / 10);
     assert_true(out.dependencies > 0 && out.dependencies < out.dependencies_needed);
     (void)state;
@@ -392,7 +395,7 @@ static void published_late_and_shuffled(void **state)
     (void)state;
 }
 
-// Blocks go from thread to thread at once. Now and then a stamp is early by more than that takes.
+// Blocks are handed over immediately. A few stamps are early by more than the hand-over takes.
 static void handed_over_at_once(void **state)
 {
     static const struct disturb how = {.early_ns = 1000,

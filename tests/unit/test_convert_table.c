@@ -1,4 +1,5 @@
-// The table of live addresses: what was put in is found again however it grows, and nothing stays when all is removed.
+// Tests the table of live addresses: it finds every inserted address at any size and is empty after
+// all are removed.
 #include "convert/table.h"
 
 #include "unit.h"
@@ -9,7 +10,7 @@ enum { BLOCKS = 60000 };
 
 struct filled {
     struct table table;
-    struct table_block *slots; // slots[i] is that of the i-th address
+    struct table_block *slots; // slots[i] belongs to the i-th address
     uint32_t n;
 };
 
@@ -75,7 +76,7 @@ static void it_grows_when_it_is_full(void **state)
     empty(&f);
 }
 
-// With this seed an address is the place, in 2^32nds of the table.
+// With this seed, the hash of an address is the address, in units of 2^-32 of the table.
 static void fill_ends(struct filled *f, uint32_t n)
 {
     f->table.seed = 1ull << 32;

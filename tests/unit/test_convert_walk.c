@@ -1,4 +1,5 @@
-// The calls of a trace in the order of their stamps, and in one in which addresses alternate.
+// Tests the calls of a trace in the order of stamps, and in an order that alternates allocations
+// and frees of each address.
 #include "convert/addressed.h"
 #include "convert/convert.h"
 #include "convert/walk.h"
@@ -21,7 +22,7 @@ struct history {
     uint64_t words[THREADS][64];
     uint32_t n[THREADS];
     uint64_t first[THREADS];
-    char text[2000]; // of the calls that came out
+    char text[2000]; // emitted calls
 };
 
 static void begin(struct history *h)
@@ -74,7 +75,7 @@ static void end_batch(struct history *h, uint64_t watermark)
                                   .first_word = h->first[t],
                                   .n_words = h->n[t],
                                   .words = h->words[t]};
-        // Words are cut into segments where a thread has some.
+        // Starts a new segment for each thread that has words.
         if (s.n_words)
             assert_int_equal(trace_batch_add(&h->writer, &s, &e), 0);
         h->first[t] += h->n[t];
@@ -123,8 +124,8 @@ static int choose(void *context, const struct trace_process *p, struct convert_s
     return 1;
 }
 
-// Reads what was written; the calls must be these, in the order of their stamps, or with `window_ns` in the converter's.
-// How many frees were added.
+// Reads the written trace. The calls must equal `want`: in order of stamps, or in the converter's
+// order if `window_ns` is not 0. Returns the number of added frees.
 static uint64_t expect(struct history *h, uint64_t window_ns, const char *want)
 {
     struct err e = {0}, cut;
@@ -152,7 +153,7 @@ static uint64_t expect(struct history *h, uint64_t window_ns, const char *want)
     return added;
 }
 
-// Thread 1 takes what thread 0 gives; its stamp is early.
+// Thread 1 allocates the block freed by thread 0, with a stamp that is too early.
 static void put_early_take(struct history *h)
 {
     begin(h);

@@ -1,4 +1,5 @@
-// Readable names of C++ and Rust functions, and names that would need exponential time or memory.
+// Tests readable names of C++ and Rust functions, and names that would need exponential time or
+// memory.
 #include "analysis/symbols/demangle.h"
 
 #include "unit.h"
@@ -34,7 +35,7 @@ static void names_are_readable(void **unused)
     expect_readable("", NULL);
 }
 
-// Appends the substitution number `i`.
+// Appends the reference to substitution `i`.
 static char *put_substitution(char *to, unsigned i)
 {
     static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -47,7 +48,7 @@ static char *put_substitution(char *to, unsigned i)
     return to;
 }
 
-// A chain of types, each with two arguments of the one before.
+// Appends a chain of types, each with the previous one as two arguments.
 static char *put_doubling(char *to, unsigned template, unsigned n)
 {
     to = stpcpy(to, "1aIiiE");
@@ -66,7 +67,8 @@ static void what_doubles_is_not_printed(void **unused)
     char name[1000], *at;
     strcpy(put_doubling(stpcpy(name, "_Z1f"), 0, 60), "");
     expect_readable(name, NULL);
-    // The return type is printed first, so that a pack is searched before anything is printed.
+    // The demangler prints the return type first, so it expands the pack before it has printed
+    // anything.
     at = put_substitution(stpcpy(put_doubling(stpcpy(name, "_Z1fI"), 1, 60), "EDp"), 60);
     strcpy(at, "v");
     expect_readable(name, NULL);

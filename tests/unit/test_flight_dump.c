@@ -1,4 +1,5 @@
-// Dumps of a flight recording against the trace that it was fed: the blocks that they begin with, and the calls after them.
+// Compares dumps of a flight recording with the trace of the same events: the listed blocks, and
+// the calls after them.
 #include "cli/command.h"
 #include "convert/walk.h"
 #include "record/flight/flight.h"
@@ -14,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// The options that are parsed here are those of no command.
+// The test parses options without any command.
 const struct command *const cli_commands[] = {NULL};
 const struct command_row cli_command_rows[] = {{0}};
 
@@ -27,18 +28,18 @@ enum {
     WORDS = 1 << 14
 };
 
-// A place for a block, as a process sees it.
+// A slot for a block, as the process sees it.
 struct place {
     bool live;
     uint64_t size, site;
 };
 
 struct thread {
-    struct codec_state state, before; // `before` the words that are not written yet
+    struct codec_state state, before; // `before` is the state before the words not yet written
     uint64_t words[WORDS];
     uint32_t n;
     uint64_t first;
-    unsigned resizes; // place + 1 of the block that it reallocates; 0: it does not
+    unsigned resizes; // slot + 1 of the block in a pending realloc, 0 without one
 };
 
 struct sim {
@@ -87,7 +88,7 @@ static void step(struct sim *s, unsigned p, unsigned t)
         allocate(s, p, t, place, HT_MALLOC);
     } else if (at->live && unit_random(&s->random) % 3 == 0) {
         put(s, p, t, (struct event){.kind = HT_REALLOC_BEGIN, .ptr = address_of(place)});
-        at->live = false; // its size stays: nobody else gets the place meanwhile
+        at->live = false; // the size stays: no other thread gets the slot meanwhile
         of->resizes = place + 1;
     } else if (at->live) {
         put(s, p, t, (struct event){.kind = HT_FREE, .ptr = address_of(place)});
@@ -121,7 +122,8 @@ static void batch(struct sim *s)
     assert_int_equal(trace_batch_end(&s->writer, watermark, &e), 0);
 }
 
-// A fork of the process before, while that has no realloc under way; its frame comes some batches later.
+// Forks the last process after its pending reallocs have ended. The frame of the child is written
+// some batches later.
 static void fork_process(struct sim *s)
 {
     struct err e = {0};
@@ -217,7 +219,8 @@ static void allocates(struct place *p, const struct event *ev)
         p[(ev->result - 0x10000) / 64] = (struct place){true, ev->size, ev->notes[HT_NOTE_SITE]};
 }
 
-// The blocks after the first n calls of a process. A child begins with its parent's at the fork, which is before its calls.
+// Computes the live blocks after the first n events of a process. A child inherits the blocks of
+// its parent at the time of the fork, before its first event.
 static void blocks_after(const struct seen *s, size_t n, unsigned process, uint64_t fork_stamp,
                          struct place *blocks)
 {
@@ -246,7 +249,7 @@ static void dump(struct sim *s, const char *path, uint64_t bytes)
     close(before);
 }
 
-// How many blocks the dump lists.
+// Returns the number of blocks that the dump lists.
 static size_t check_dump(const struct seen *whole, const struct seen *part, const uint64_t *forks)
 {
     static struct place want[PROCESSES][PLACES], listed[PROCESSES][PLACES];
@@ -266,7 +269,8 @@ static size_t check_dump(const struct seen *whole, const struct seen *part, cons
         assert_true(a->result == b->result && a->notes[HT_NOTE_SITE] == b->notes[HT_NOTE_SITE]);
     }
     for (unsigned p = 0; p < PROCESSES; p++) {
-        // Of a child whose fork is in the dump nothing is listed: it has what its parent has.
+        // For a child whose fork is in the dump, no blocks are listed: it inherits the blocks of
+        // its parent.
         bool forked_later = forks[p] && cut < whole->n && forks[p] > whole->events[cut].stamp;
         if (!forked_later)
             blocks_after(whole, cut, p, forks[p], want[p]);

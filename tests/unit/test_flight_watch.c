@@ -1,11 +1,11 @@
-// What asks for a dump of a flight recording.
+// Tests the triggers that dump a flight recording.
 #include "cli/command.h"
 #include "record/flight/watch.h"
 #include "unit.h"
 
 #include <string.h>
 
-// The options that are parsed here are those of no command.
+// The test parses options without any command.
 const struct command *const cli_commands[] = {NULL};
 const struct command_row cli_command_rows[] = {{0}};
 
@@ -62,7 +62,7 @@ static void test_parse(void **state)
     assert_true(t.any && t.oom && t.failure && !t.exit);
 }
 
-// Once when it is crossed, and again when the memory was well below it.
+// Fires when the RSS crosses the limit, and again only after the RSS was well below it.
 static void test_rss(void **state)
 {
     struct flight_triggers t;
@@ -84,10 +84,10 @@ static void test_growth(void **state)
     struct flight_triggers t;
     struct watch w = watch_of("rss+20%/60s", &t);
     (void)state;
-    // It starts, which is no growth of something that ran for a while.
+    // Growth during startup does not fire.
     for (uint64_t s = 0; s < 60; s++)
         assert_false(sees(&w, s, 10 * s));
-    // As fast as before, but from 600 MiB on 60 s are less than a fifth.
+    // The same rate, but above 600 MiB the growth of 60 s is less than a fifth.
     for (uint64_t s = 125; s < 300; s++)
         assert_false(sees(&w, s, 600));
     unsigned seen = 0;
@@ -110,7 +110,8 @@ static void test_growth_says(void **state)
     watch_release(&w);
 }
 
-// The end, by the status of the program: -1, nothing is known of it.
+// Returns true if the exit of the program with `status` fires the triggers; status -1 is an unknown
+// status.
 static bool ends(const char *text, int status)
 {
     struct flight_triggers t = {0};
@@ -121,7 +122,7 @@ static bool ends(const char *text, int status)
     struct trace_process p = {.has_exit_status = status >= 0,
                               .exit_status = (uint64_t)(status >= 0 ? status : 0)};
     watch_process_end(&w, &p);
-    // One of the program's children ends.
+    // A child of the program exits.
     watch_process_end(&w, &(struct trace_process){0});
     reason[0] = 0;
     bool seen = watch_end(&w, reason);
@@ -172,7 +173,7 @@ static void test_pressure(void **state)
     assert_true(watch_limits(&w, &c, reason));
     assert_non_null(strstr(reason, "tasks of the host waited"));
     watch_release(&w);
-    // Not asked for.
+    // The trigger is not set.
     w = watch_of("oom", &t);
     assert_false(watch_limits(&w, &c, reason));
     watch_release(&w);

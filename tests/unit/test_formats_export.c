@@ -1,4 +1,5 @@
-// Exports of a trace of two processes: one output, one per process, what the format cannot hold, and a live one.
+// Exports a trace of two processes: to one output, to one file per process, with events that the
+// format cannot hold, and live.
 #include "formats/export_file.h"
 #include "formats/export_live.h"
 #include "formats/import_file.h"
@@ -38,7 +39,7 @@ static const char *path_of(const char *name)
     return path;
 }
 
-// The trace in the folder.
+// Writes the trace to the folder.
 static int set_up(void **unused)
 {
     (void)unused;
@@ -63,7 +64,7 @@ static int tear_down(void **unused)
     return rmdir(folder);
 }
 
-// The text of a file of the folder, which is removed.
+// Returns the text of a file in the folder and removes the file.
 static char *take_file(const char *name)
 {
     static char text[4096];
@@ -130,7 +131,7 @@ static void a_place_for_the_pid_makes_a_file_per_process(void **unused)
     assert_int_equal(export_file(path_of("a.ht"), &s, &e), 0);
     assert_string_equal(take_file("out.5"), "5: malloc 0x1000 32\n5: free 0x1000\n");
     assert_string_equal(take_file("out.6"), "6: memalign 0x2000 4096 64\n");
-    // What was lost in any of them.
+    // The note sums the losses of all processes.
     assert_int_equal(n_notes, 1);
     assert_string_equal(notes[0], "android cannot store valloc (1): written as memalign");
 }

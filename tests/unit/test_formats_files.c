@@ -1,5 +1,5 @@
-// Every format of the registry: what it writes it reads again, and whatever else it is given it refuses with a text, or
-// counts.
+// For every format of the registry: what heaptape writes can be read again, and any other input is
+// counted or rejected with an error text.
 #include "formats/export.h"
 #include "formats/import.h"
 
@@ -14,7 +14,7 @@
 
 static uint64_t state;
 
-// What came out of an import.
+// Totals of an import.
 struct seen {
     uint64_t events, segments, processes;
     uint64_t kinds[HT_KIND_LIMIT];
@@ -35,7 +35,7 @@ static int take_process(void *context, const struct trace_process *p)
     return 0;
 }
 
-// Every record is whole, of a known kind, and not later than the watermark.
+// Checks that every record is complete, of a known kind, and not later than the watermark.
 static int take_round(void *context, struct trace_segment *segments, size_t n, uint64_t watermark)
 {
     struct seen *seen = context;
@@ -67,7 +67,7 @@ static int memory_file(const void *bytes, size_t n)
     return fd;
 }
 
-// Imports the bytes: 0 or a negative errno, which then has a text that names the input.
+// Imports the bytes. Returns 0, or a negative errno with an error text that names the input.
 static int read_bytes(const struct format *f, const void *bytes, size_t n, bool keep_going,
                       struct seen *seen)
 {
@@ -92,7 +92,7 @@ static int read_bytes(const struct format *f, const void *bytes, size_t n, bool 
 struct sample {
     uint8_t *bytes;
     size_t n;
-    struct export x; // what was left out
+    struct export x; // holds the counts of skipped events
 };
 
 static void put(struct export *x, uint32_t thread, struct event ev)
@@ -105,7 +105,7 @@ static void put(struct export *x, uint32_t thread, struct event ev)
     assert_int_equal(export_put(x, &c), 0);
 }
 
-// Something of everything that several formats have.
+// Exports events that several formats share.
 static void put_calls(struct export *x)
 {
     for (uint64_t i = 1; i <= 20; i++)
@@ -121,7 +121,7 @@ static void put_calls(struct export *x)
         put(x, 0, (struct event){.kind = HT_FREE, .ptr = i});
 }
 
-// What the format's exporter writes.
+// Returns the output of the format's exporter.
 static struct sample write_sample(const struct format *f)
 {
     struct err e = {0};
@@ -143,7 +143,7 @@ static bool goes_both_ways(const struct format *f)
     return formats_is_read(f) && f->export.put;
 }
 
-// A row of the table and its struct agree on what is read and what is written.
+// The table row of a format agrees with the functions in its struct.
 static void test_directions(void **unused)
 {
     (void)unused;
@@ -177,7 +177,7 @@ static void test_round_trip(void **unused)
     }
 }
 
-// Reads pieces and garbled copies of a valid file.
+// Reads prefixes and damaged copies of a valid file.
 static void garble(const struct format *f, const uint8_t *bytes, size_t n)
 {
     struct seen seen;
@@ -189,7 +189,7 @@ static void garble(const struct format *f, const uint8_t *bytes, size_t n)
         for (unsigned k = 0; k <= i % 5; k++)
             copy[unit_random(&state) % n] = (uint8_t)unit_random(&state);
         read_bytes(f, copy, n, keep_going, &seen);
-        // A run of one byte: huge counts, holes, endless numbers.
+        // Overwrites a range with one byte: huge counts, holes, endless numbers.
         size_t from = unit_random(&state) % n;
         memset(copy + from, (int)(uint8_t[]){0, 0xff, 0x80, '9'}[i / 2 % 4],
                n - from < 200 ? n - from : 200);
@@ -210,7 +210,7 @@ static void test_garbled(void **unused)
     }
 }
 
-// Formats that are only read: their real files.
+// Formats without an exporter are tested with real files.
 static void test_garbled_files(void **unused)
 {
     static const char *const files[][2] = {{"tcmalloc", "three.lz4"},
@@ -248,7 +248,7 @@ static void test_random(void **unused)
     }
 }
 
-// Every line of a text format cut at every place, with blanks behind it.
+// Truncates every line of a text format at every byte and appends blanks.
 static void test_cut_lines(void **unused)
 {
     static const char *const samples[][2] = {

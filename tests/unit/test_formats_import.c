@@ -1,4 +1,5 @@
-// Imports of files of several processes: into a trace, the workload of one, and a workload each; what is skipped is noted.
+// Imports files with several processes: to a trace, to the workload of one process, and to one
+// workload per process. Skipped events are noted.
 #include "convert/peaks.h"
 #include "formats/import_file.h"
 
@@ -15,7 +16,7 @@ static const char two_processes[] =
     "{\"kind\":\"malloc\",\"pid\":6,\"tid\":6,\"size\":64,\"result\":\"0x1000\"}\n"
     "{\"kind\":\"free\",\"pid\":5,\"tid\":5,\"ptr\":\"0x1000\"}\n";
 
-// What watch.note, watch.chosen and files.written got.
+// Arguments of watch.note, watch.chosen and files.written.
 static char notes[10][300];
 static unsigned n_notes, n_chosen;
 static uint32_t chosen_pid;
@@ -140,7 +141,8 @@ static void a_trace_has_all_processes(void **unused)
     trace_file_close(&t);
 }
 
-// The one road of a format with one process, which needs no trace in between, and the other, which a pid asks for.
+// A format with one process is converted directly. A pid forces the conversion through a trace;
+// both results must be equal.
 static void both_roads_make_the_same(void **unused)
 {
     (void)unused;

@@ -1,4 +1,4 @@
-// Lines of the text formats, right and wrong.
+// Tests valid and invalid lines of the text formats.
 #include "formats/export_buffer.h"
 #include "formats/logalloc.h"
 #include "formats/text.h"
@@ -100,7 +100,7 @@ static void every_function_is_understood(void **state)
 struct wrong {
     enum line_format format;
     const char *line;
-    size_t at; // where the error is seen
+    size_t at; // offset of the error
     const char *expected;
 };
 
@@ -155,8 +155,8 @@ static void what_is_wrong_is_named(void **state)
     }
 }
 
-// Bytes of a right line are replaced, added and left out: whatever comes, the parser stays within the line. Each line stands
-// at the end of memory of its own, so that a sanitizer sees a step beyond what may be read of it.
+// Replaces, inserts and removes bytes of a valid line. The parser must stay within the line, which
+// ends at the end of its own allocation so that AddressSanitizer detects overreads.
 static void mutations_stay_within_the_line(void **state)
 {
     uint64_t seed = 6;
@@ -200,7 +200,7 @@ static void numbers_come_out_as_they_went_in(void **state)
     };
     uint64_t seed = 1;
     (void)state;
-    // All groups of four digits, then some of each length.
+    // All groups of four digits, then random numbers of each length.
     for (uint64_t i = 0; i < 30000; i++) {
         uint64_t v = i < 10000   ? i * 10001
                      : i < 10008 ? edges[i - 10000]

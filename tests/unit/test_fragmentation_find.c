@@ -30,18 +30,18 @@ static void test_pages(void **state)
     (void)state;
     find((struct fragmentation_block[]){{.size = 100}}, (uint64_t[]){AT + 50}, 1);
     expect(1, 1, PAGE - 100);
-    // Half of a page is enough.
+    // Half a page counts as sparse.
     find((struct fragmentation_block[]){{.size = PAGE / 2}}, (uint64_t[]){AT}, 1);
     expect(1, 0, 0);
-    // Over the edge of two pages: 10 bytes in one, 90 in the other.
+    // A block across two pages: 10 bytes in one, 90 in the other.
     find((struct fragmentation_block[]){{.size = 100}}, (uint64_t[]){AT - 10}, 1);
     expect(2, 2, 2 * PAGE - 100);
-    // A big one: only its last page is mostly free.
+    // Only the last page of a large block is sparse.
     find((struct fragmentation_block[]){{.size = 5 * PAGE + 1}}, (uint64_t[]){AT}, 1);
     expect(6, 1, PAGE - 1);
     find((struct fragmentation_block[]){{.size = 5 * PAGE}}, (uint64_t[]){AT}, 1);
     expect(5, 0, 0);
-    // No bytes take one.
+    // A block of 0 bytes occupies one page, except at address 0.
     find((struct fragmentation_block[]){{.size = 0}}, (uint64_t[]){AT}, 1);
     expect(1, 1, PAGE - 1);
     assert_int_equal(found.live_bytes, 0);
@@ -50,7 +50,7 @@ static void test_pages(void **state)
     assert_int_equal(found.blocks, 0);
 }
 
-// Three blocks of one page that do not divide it: nothing is lost by rounding.
+// Three blocks share a page that their sizes do not divide: rounding must not lose bytes.
 static void test_shares(void **state)
 {
     (void)state;
@@ -70,9 +70,9 @@ static void test_shares(void **state)
         sum += g->groups[i].stranded_bytes;
     }
     assert_int_equal(sum, PAGE - 21);
-    assert_int_equal(g->groups[0].key, 2); // the one that holds most
+    assert_int_equal(g->groups[0].key, 2); // the thread that pins most is first
     g = &found.by[FRAGMENTATION_BY_AGE];
-    assert_int_equal(g->n, 2); // 0 calls, and 10 and 99
+    assert_int_equal(g->n, 2); // ages of 0, 10 and 99 calls
     assert_int_equal(g->groups[0].blocks, 1);
     assert_int_equal(g->groups[1].blocks, 2);
     assert_int_equal(g->groups[1].sparse_pages, 1);
@@ -87,7 +87,7 @@ static void test_from_before(void **state)
     assert_int_equal(found.by[FRAGMENTATION_BY_AGE].groups[0].key, 2); // all 100 calls
 }
 
-// What no right allocator does must not bring anything out of step.
+// Results that a correct allocator never returns must not corrupt the counts.
 static void test_wrong_allocator(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// Threads that are kept close: plans are played by a scheduler that prefers one thread as long as it can go on.
+// Tests the coupling of threads: a scheduler plays plans and prefers one thread while it can run.
 #include "replay/plan/file.h"
 #include "replay/plan/ops.h"
 #include "replay/plan/plan.h"
@@ -14,7 +14,8 @@ struct scheduled {
     const struct plan_header *header;
     const struct plan_thread *threads;
     bool coupled;
-    uint64_t at[MAX_THREADS], progress[MAX_THREADS]; // at 0: not started, or stopped
+    // `at` is 0 before the start and after the stop.
+    uint64_t at[MAX_THREADS], progress[MAX_THREADS];
     uint64_t sizes[MAX_ENTRIES];
     int64_t live, peak;
 };
@@ -27,7 +28,7 @@ static void allocate_entry(struct scheduled *s, uint64_t entry, uint64_t size)
     s->peak = s->live > s->peak ? s->live : s->peak;
 }
 
-// One op of the thread: false if it must wait, or has stopped.
+// Runs one op of the thread. Returns false if the thread must wait or has stopped.
 static bool step(struct scheduled *s, uint32_t thread)
 {
     const uint64_t *w = s->words + s->at[thread];
@@ -47,8 +48,8 @@ static bool step(struct scheduled *s, uint32_t thread)
     return true;
 }
 
-// The highest sum of live bytes when thread `first` runs whenever it can, then the one behind it, and so on. All threads
-// must come to their end.
+// Returns the peak of the live bytes if thread `first` runs whenever possible, then the thread
+// after it, and so on. All threads must finish.
 static uint64_t play(const struct plan *p, bool coupled, uint32_t first)
 {
     static struct scheduled s;
@@ -79,7 +80,7 @@ static struct plan *new_plan(void)
     return p;
 }
 
-// An op of the thread, which depends on another thread's op if `on` is not NULL.
+// Adds an op of the thread. If `on` is not NULL, the op depends on another thread's op.
 static void add(struct plan *p, uint32_t thread, struct workload_op op,
                 const struct workload_dependency *on)
 {
@@ -97,7 +98,7 @@ static void finish(struct plan *p)
         fail_msg("%s", e.text);
 }
 
-// Thread 0 allocates, thread 1 frees: at most BOUND blocks were in the queue.
+// Thread 0 allocates, thread 1 frees: at most BOUND blocks are in the queue.
 static void test_a_bounded_queue(void **state)
 {
     (void)state;
@@ -121,7 +122,8 @@ static void test_a_bounded_queue(void **state)
     plan_free(p);
 }
 
-// Threads that each use blocks of their own and never wait for each other: at any time one of them had all the memory.
+// The threads use their own blocks and never wait for each other. At any time, one of them holds
+// all the memory.
 static void test_phases(void **state)
 {
     (void)state;
@@ -143,7 +145,8 @@ static void test_phases(void **state)
     plan_free(p);
 }
 
-// Of one thread's pause, samples of the memory tell: what the other one does after it comes after all that was done before.
+// Only the memory samples show the pause of a thread: the ops of the other thread after the pause
+// must follow all ops before it.
 static void test_a_pause(void **state)
 {
     (void)state;
@@ -167,7 +170,7 @@ static void test_a_pause(void **state)
     }
 }
 
-// No thread waits for ever, whatever threads do, and whichever is preferred.
+// No thread waits forever, whatever the threads do and whichever is preferred.
 static void test_all_threads_end(void **state)
 {
     (void)state;
@@ -183,7 +186,7 @@ static void test_all_threads_end(void **state)
         for (unsigned i = 1; i < SAMPLES; i++)
             samples[i].stamp = samples[i - 1].stamp + (uint64_t)(rand() % 3 * (rand() % 20));
         assert_int_equal(plan_set_samples(p, samples, SAMPLES, &e), 0);
-        for (uint32_t i = 1; i < n; i += 2) { // the others are there from the start
+        for (uint32_t i = 1; i < n; i += 2) { // the other threads exist from the start
             add(p, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .value = i}, NULL);
             done[0]++;
         }

@@ -1,4 +1,5 @@
-// Big blocks that the program used later than it allocated them: where the plan touches their pages.
+// Tests where the plan touches the pages of large blocks that the program used after their
+// allocation.
 #include "plan_op_name.h"
 #include "replay/plan/build.h"
 #include "unit.h"
@@ -14,7 +15,8 @@ struct case_of {
     struct workload_residency block;
 };
 
-// Of the first op of thread 0 all is used. The samples, in MiB, are taken at 10, 20, 30, ...
+// Starts a case. The block of thread 0's first op is used completely. The samples (in MiB) have the
+// stamps 10, 20, 30, …
 static void begin(struct case_of *c, size_t n, const unsigned *mib, bool one_thread)
 {
     struct workload_sample samples[8];
@@ -43,12 +45,13 @@ static void add(struct case_of *c, uint32_t thread, uint64_t stamp, struct workl
 
 static struct workload_op small(uint32_t slot)
 {
-    return (struct workload_op){.kind = HT_MALLOC, .slot = slot}; // of 0 bytes
+    return (struct workload_op){.kind = HT_MALLOC, .slot = slot}; // allocates 0 bytes
 }
 
 static const struct workload_op big = {.kind = HT_MALLOC, .slot = 1, .size = SIZE};
 
-// The calls of the thread, its samples, waits and touches: of these the pages that are used by then.
+// Compares the thread's calls, samples, waits and touches with `expected`. A touch shows the number
+// of pages used after it.
 static void ops_are(struct case_of *c, uint32_t thread, const char *expected)
 {
     char text[1000] = "";
@@ -121,7 +124,8 @@ static void test_or_before_its_thread_exits(void **state)
     ops_are(&c, 0, "malloc SAMPLE TOUCH 0 malloc SAMPLE LATE 0-16384 SKIPPED ");
 }
 
-// No further sample says when the rest is used. In a part of a program, that may be behind the part.
+// No later sample shows when the rest is used. In a part of a program, the rest may be used after
+// the part.
 static void test_or_after_the_last_sample(void **state)
 {
     (void)state;
@@ -138,7 +142,7 @@ static void test_or_after_the_last_sample(void **state)
     }
 }
 
-// A program may go on for long after its last call.
+// A program may run long after its last call.
 static void test_or_after_the_last_call(void **state)
 {
     (void)state;
@@ -160,7 +164,8 @@ static void test_a_program_that_uses_its_block_at_once(void **state)
 {
     (void)state;
     struct case_of c;
-    // The second sample lacks less than what a sample may lack; the third less than there was: the allocator kept it.
+    // The second sample is short by less than the tolerance. The third is below the earlier memory:
+    // the allocator kept the memory.
     begin(&c, 3, (const unsigned[]){1, 64, 10}, false);
     add(&c, 0, 5, small(0));
     add(&c, 0, 12, big);
@@ -179,7 +184,7 @@ static void test_without_samples(void **state)
     ops_are(&c, 0, "malloc TOUCH 16384 malloc free ");
 }
 
-// The thread that frees the block waits until the thread that allocated it has touched it for the last time.
+// The freeing thread waits until the allocating thread has touched the block for the last time.
 static void test_another_thread_frees(void **state)
 {
     (void)state;
@@ -197,8 +202,8 @@ static void test_another_thread_frees(void **state)
     ops_are(&c, 0, "malloc SAMPLE TOUCH 0 malloc LATE 0-8192 SAMPLE malloc ");
 }
 
-// The samples show that the whole block was used before the other thread freed it: nothing is left for that thread to
-// touch, and its free still waits.
+// The samples show that the whole block was used before the other thread freed it. That thread has
+// no pages left to touch, but its free still waits.
 static void test_another_thread_frees_what_was_used(void **state)
 {
     (void)state;
@@ -239,7 +244,8 @@ static void test_all_threads_in_one(void **state)
         "LATE 8192-16384 free ");
 }
 
-// Of 66,000 bytes 15 or 16 pages belong to the block alone, by its address: 15 that were used may be all.
+// Depending on its address, a block of 66,000 bytes has 15 or 16 pages to itself: 15 used pages may
+// be all.
 static void test_a_block_that_is_used_as_a_whole(void **state)
 {
     (void)state;
@@ -253,7 +259,8 @@ static void test_a_block_that_is_used_as_a_whole(void **state)
     }
 }
 
-// Where the block was measured while it lived, the samples do not have to show how much was used until then.
+// For a block measured while it was live, the use at each step does not have to appear in the
+// samples.
 static void test_steps(void **state)
 {
     (void)state;
@@ -290,7 +297,7 @@ static void test_samples_do_not_say_more_than_steps(void **state)
     ops_are(&c, 0, "malloc SAMPLE TOUCH 100 malloc SAMPLE SAMPLE malloc LATE 100-16384 free ");
 }
 
-// Until the step of 8,192 pages, the samples have 0 and 16 MiB more than before the block.
+// Before the step of 8,192 pages, the samples exceed those before the block by 0 and 16 MiB.
 static void test_samples_say_what_is_between_steps(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// Random workloads of several threads with big blocks that are used late: no thread may touch a block outside its life, in any
-// order that the plan's dependencies allow.
+// Random workloads of several threads with large blocks that are used late. In any order that the
+// plan's dependencies allow, no thread may touch a block before its allocation or after its free.
 #include "play.h"
 #include "replay/plan/build.h"
 #include "unit.h"
@@ -23,7 +23,7 @@ struct made {
     uint64_t last_stamp;
 };
 
-// The last op on the block of a slot.
+// The last op on the block in a slot.
 struct made_slot {
     bool holds;
     uint32_t thread;
@@ -44,7 +44,7 @@ static uint64_t any_size(void)
     return sizes[below(5)];
 }
 
-// A measured block, of which the program used all in the end.
+// Adds the measurements of a block that the program used completely in the end.
 static void add_residency(struct made *m, const struct made_op *o, uint64_t number)
 {
     uint32_t kib = (uint32_t)(o->op.size >> 10);

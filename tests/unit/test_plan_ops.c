@@ -27,7 +27,7 @@ static void test_fields_of_a_word(void **state)
     }
 }
 
-// Every op fits into the space reserved for it, and a wide one has two words more than a narrow one.
+// Every op fits into its reserved space, and a wide op has two more words than a narrow one.
 static void test_lengths(void **state)
 {
     (void)state;
@@ -63,7 +63,7 @@ static void test_extra_words_of_calls(void **state)
     assert_int_equal(plan_extra_words(PLAN_PREEXISTING), 2);
 }
 
-// Calls count in op numbers, and op numbers lead to words.
+// Each call has an op number, and op numbers map to words.
 static void test_calls_are_numbered(void **state)
 {
     (void)state;

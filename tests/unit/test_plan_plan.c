@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-// A finished plan, mapped as the player maps it.
+// A finished plan, mapped like in the player.
 struct mapped {
     struct plan *plan;
     const uint64_t *words;
@@ -79,12 +79,12 @@ static void release(struct mapped *m)
     plan_free(m->plan);
 }
 
-// An op as the player reads it.
+// An op decoded like in the player.
 struct read_op {
     enum plan_op op;
     bool publish, wide;
     uint64_t entry, size, extra[2];
-    uint64_t end; // number of the word behind it
+    uint64_t end; // index of the word after the op
 };
 
 static struct read_op read_op(const struct mapped *m, uint64_t *at)
@@ -141,7 +141,7 @@ static void test_usual_calls_are_one_word(void **state)
     assert_int_equal(d.entry, a.entry);
     assert_true(a.entry > 0 && a.entry != b.entry && b.entry != c.entry);
     assert_int_equal(again.entry,
-                     a.entry); // the entry freed last, which is in the cache, is reused first
+                     a.entry); // the cache reuses the last freed entry first
     struct read_op count = read_op(&m, &at), stop = read_op(&m, &at);
     assert_op(count, PLAN_COUNT);
     assert_op(stop, PLAN_STOP);
@@ -223,7 +223,8 @@ static void test_skipped_ops(void **state)
     release(&m);
 }
 
-// Thread 1 depends on every hundredth op of thread 0, which is many chunks ahead and has ops of all lengths in between.
+// Thread 1 depends on every hundredth op of thread 0, which is many chunks ahead and has ops of all
+// lengths in between.
 static void test_only_dependencies_publish(void **state)
 {
     (void)state;
@@ -255,7 +256,7 @@ static void test_only_dependencies_publish(void **state)
         assert_op(s, PLAN_FREE);
     }
     assert_int_equal(plan_facts(m.plan)->dependencies, OPS / 100);
-    assert_true(others <= 2); // for which thread 1 waits to stay close
+    assert_true(others <= 2); // coupling makes thread 1 wait for these
     release(&m);
 }
 
@@ -265,10 +266,10 @@ static void test_threads_started_by_threads(void **state)
     struct plan *p = new_plan();
     add(p, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .value = 1});
     add(p, 1, allocate(0, 1));
-    add(p, 2, allocate(1, 1)); // started by no thread: there from the start
+    add(p, 2, allocate(1, 1)); // not started by a thread: exists from the start
     add(p, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .value = 2});
     add(p, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .value = 1});
-    add(p, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .value = 3}); // does nothing
+    add(p, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .value = 3}); // has no effect
     struct mapped m = finish(p);
     uint64_t at = m.threads[0].first_word;
     struct read_op s = read_op(&m, &at);
@@ -282,7 +283,7 @@ static void test_threads_started_by_threads(void **state)
     release(&m);
 }
 
-// A preexisting block that turns up late, in a slot that another block had first.
+// A preexisting block that is listed late, in a slot that another block used before.
 static void test_preexisting_blocks_have_entries_of_their_own(void **state)
 {
     (void)state;
@@ -307,8 +308,8 @@ static void test_preexisting_blocks_have_entries_of_their_own(void **state)
     release(&m);
 }
 
-// Thread 1 frees what thread 0 allocates: the slot table must not grow with that, and thread 0 may reuse an entry that
-// thread 1 has freed only after a dependency.
+// Thread 1 frees the blocks of thread 0. The slot table must not grow, and thread 0 may reuse an
+// entry freed by thread 1 only after a dependency.
 static void test_entries_pass_to_other_threads(void **state)
 {
     (void)state;
@@ -343,7 +344,7 @@ static void test_entries_pass_to_other_threads(void **state)
     release(&m);
 }
 
-// Two threads never use entries of the same cache line.
+// Two threads never use entries in the same cache line.
 static void test_threads_do_not_share_lines(void **state)
 {
     (void)state;
@@ -382,7 +383,7 @@ static void check_samples(uint32_t n_events, uint64_t samples_wanted)
         if (s.op != PLAN_SAMPLE && s.op != PLAN_COUNT)
             continue;
         samples += s.op == PLAN_SAMPLE;
-        // The count has 56 bits, which the fields of a call overlay.
+        // The count has 56 bits, which overlap the fields of a call.
         events += (s.size << 32 | s.entry << 8) >> 8;
         live += (int64_t)s.extra[0];
     }

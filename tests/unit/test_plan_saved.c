@@ -1,4 +1,5 @@
-// Plans in files: what is loaded is what was saved, and no word in it makes the player go where it must not.
+// Tests plans in files: a loaded plan equals the saved one, and no word in a file can lead the
+// player out of bounds.
 #include "replay/plan/file.h"
 #include "replay/plan/ops.h"
 #include "replay/plan/saved.h"
@@ -23,7 +24,7 @@ static struct plan *new_plan(void)
     return p;
 }
 
-// Saves the plan and loads it.
+// Saves the plan and loads it again.
 static int reload(const struct plan *p, const struct plan_key *k, struct plan **out)
 {
     struct output file;
@@ -69,7 +70,7 @@ static void test_another_key_is_refused(void **state)
     plan_free(p);
 }
 
-// The number of the first word of thread `thread` from `at` on with this op.
+// Returns the index of the first word of `thread` with this op.
 static uint64_t find(const uint64_t *words, uint32_t thread, enum plan_op op)
 {
     const struct plan_header *h = (const struct plan_header *)words;
@@ -102,7 +103,7 @@ static void test_hostile_words_are_refused(void **state)
     const uint64_t entries = 1 << 20;
     refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_MALLOC, entries, 1));
     refuse(0, PLAN_MALLOC, 0,
-           plan_word(PLAN_FREE_SIZED, 1, 1)); // a kind that the header does not name
+           plan_word(PLAN_FREE_SIZED, 1, 1)); // a kind that is missing in the header
     refuse(0, PLAN_MALLOC, 0, plan_word((enum plan_op)127, 1, 1));
     refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_NEXT_SEGMENT, 0, 0));
     refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_SNAPSHOT, 0, 0));
@@ -115,10 +116,10 @@ static void test_hostile_words_are_refused(void **state)
     refuse(0, PLAN_JUMP, 0, (uint64_t)PLAN_JUMP | ~0ull << 8);
     refuse(0, PLAN_START_THREAD, 0, plan_word(PLAN_START_THREAD, 0, 2));
     refuse(0, PLAN_START_THREAD, 0, plan_word(PLAN_START_THREAD, 0, 0));
-    refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_START_THREAD, 0, 1)); // twice
+    refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_START_THREAD, 0, 1)); // starts the thread twice
     refuse(1, PLAN_WAIT, 0, plan_word(PLAN_WAIT, 0, 2));
     refuse(UINT32_MAX, PLAN_STOP, 0, plan_word(PLAN_PREEXISTING, entries, 64));
-    refuse(UINT32_MAX, PLAN_STOP, 1, 3); // alignment
+    refuse(UINT32_MAX, PLAN_STOP, 1, 3); // an invalid alignment
     refuse(UINT32_MAX, PLAN_STOP, 2, HT_FREE);
 }
 
@@ -126,7 +127,7 @@ static void test_hostile_headers_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(struct plan_header) / 8; i++) {
-        // Kinds that are called besides need no check; touch_zeroed is a flag of its own.
+        // The counts by kind may differ. touch_zeroed is a separate flag.
         bool counts = i * 8 >= offsetof(struct plan_header, by_kind) &&
                       i * 8 < offsetof(struct plan_header, ring_at);
         if (counts)

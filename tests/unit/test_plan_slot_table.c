@@ -50,7 +50,8 @@ static void test_the_entry_freed_last_is_reused_first(void **state)
     assert_int_equal(allocate(&pools[0]), a);
 }
 
-// Entries that are shared come with the position that the other thread must wait for, and all of them come back.
+// Each shared entry has the position for which the other thread must wait, and all of the entries
+// are reused.
 static void test_surplus_entries_are_shared(void **state)
 {
     (void)state;
@@ -72,7 +73,7 @@ static void test_surplus_entries_are_shared(void **state)
         free(batch);
     }
     assert_int_equal(table.limit, limit);
-    // The pool is empty and nothing is shared: a new cache line.
+    // With an empty pool and no shared entries, the pool gets a new cache line.
     assert_int_equal(allocate(&pools[1]), limit);
 }
 
@@ -85,7 +86,7 @@ static void test_an_unused_batch_is_released(void **state)
     assert_int_equal(pools[0].n, 0);
 }
 
-// The queue of batches does not grow as long as other threads take them.
+// The queue of batches does not grow while other threads consume it.
 static void test_the_queue_stays_short(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// Windows of a streamed plan: which ops they hold, and what the decoder makes of them.
+// Tests the windows of a streamed plan: their ops, and their decoding.
 #include "replay/plan/build.h"
 #include "replay/plan/saved.h"
 #include "replay/plan/streaming.h"
@@ -66,7 +66,7 @@ static uint64_t first_word(const struct plan *p, uint64_t window)
     return PLAN_FIRST_WINDOW + window * (plan_facts(p)->window_bytes / 8);
 }
 
-// Streams a plan of at most PLAN_WINDOWS windows as a whole, and maps the result at *head.
+// Streams a whole plan of at most PLAN_WINDOWS windows and maps the result at *head.
 static int stream(const struct plan *p, struct plan_streaming **head, size_t *bytes)
 {
     struct streaming *s;
@@ -82,11 +82,11 @@ static int stream(const struct plan *p, struct plan_streaming **head, size_t *by
     return rc;
 }
 
-// A thread without ops in a window has no op there, whatever lies behind the window's segments.
+// A thread without ops in a window has no position there, whatever follows the window's segments.
 static void test_ops_at_positions(void **state)
 {
     (void)state;
-    mallopt(M_PERTURB, 0xff); // fills memory with zeros, the number of the thread that is missing
+    mallopt(M_PERTURB, 0xff); // fills freed memory with 0, the number of the missing thread
     struct plan *p = new_plan(LARGE);
     for (uint32_t i = 1; i <= MANY_THREADS; i++)
         add_pairs(p, i, 2, 100);
@@ -97,7 +97,7 @@ static void test_ops_at_positions(void **state)
     assert_int_equal(p->windows[0].segments, MANY_THREADS);
     uint64_t windows = plan_facts(p)->windows;
     assert_true(p->windows_capacity > windows);
-    p->windows[windows] = p->windows[0]; // unused memory, which must not count as a window
+    p->windows[windows] = p->windows[0]; // unused memory that must not count as a window
     assert_int_equal(plan_op_at(p, 0, first_word(p, 0) + 10), UINT64_MAX);
     assert_int_equal(plan_op_at(p, 1, first_word(p, 0) + 3), 2);
     assert_true(plan_op_at(p, 1, first_word(p, 1) + 100) > 1000);
@@ -110,7 +110,7 @@ static void test_ops_at_positions(void **state)
     mallopt(M_PERTURB, 0);
 }
 
-// Six samples before every op: windows are full, and some begin with a sample.
+// Six samples before every op fill the windows, so that some windows begin with a sample.
 static void test_every_sample_is_streamed(void **state)
 {
     (void)state;
@@ -142,7 +142,7 @@ static void test_every_sample_is_streamed(void **state)
     plan_free(p);
 }
 
-// Replaces the first word of a plan's second window, whose checksum stays right.
+// Replaces the first word of the second window and updates the checksum.
 static void damage(struct plan *p, uint64_t word)
 {
     struct plan_window *w = &p->windows[1];
@@ -154,7 +154,7 @@ static void damage(struct plan *p, uint64_t word)
     free(words);
 }
 
-// Only a plan from a file is checked while it is streamed.
+// Streaming checks the words only of plans from a file.
 static void test_windows_of_a_saved_plan_are_checked(void **state)
 {
     (void)state;
@@ -184,7 +184,8 @@ static void test_windows_of_a_saved_plan_are_checked(void **state)
     }
 }
 
-// A dependency on an op of a complete window waits until the thread leaves the window, unless it must have.
+// A dependency on an op of a complete window waits until the thread leaves the window, unless the
+// op must be finished already.
 static void test_positions_in_complete_windows(void **state)
 {
     (void)state;

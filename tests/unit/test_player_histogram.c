@@ -19,7 +19,7 @@ static void test_buckets_are_dense_and_narrow(void **state)
         assert_true(bucket == before || bucket == before + 1);
         before = bucket;
     }
-    // Lower ends of neighbouring buckets differ by 1/64 of the value at most.
+    // Lower bounds of adjacent buckets differ by at most 1/64 of the value.
     for (unsigned shift = 7; shift < HISTOGRAM_VALUE_BITS; shift++) {
         uint64_t v = 1ull << shift;
         assert_int_equal(histogram_bucket(v + v / 64 - 1), histogram_bucket(v));
@@ -94,7 +94,7 @@ static void test_outliers_are_ten_times_the_99th_percentile(void **state)
     assert_int_equal(histogram_outlier_limit(&h, 300), 300);
     for (unsigned i = 0; i < 150; i++)
         histogram_add(&h, i < 149 ? 50 : 9999);
-    // 200 values, of which two are far above the 198th.
+    // 200 values, two of them far above the 198th.
     assert_int_equal(histogram_outlier_limit(&h, 0), 500);
 }
 

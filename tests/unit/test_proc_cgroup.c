@@ -48,7 +48,7 @@ static void test_version_2(void **state)
     put("/a", "memory.max", "5000\n");
     proc_cgroup_read("0::/a/b\n", root, root, &c);
     assert_int_equal(c.used, 1000);
-    assert_int_equal(c.limit, 5000); // that of the one above
+    assert_int_equal(c.limit, 5000); // the limit of the parent
     assert_true(c.oom_kills == UINT64_MAX);
     put("/a/b", "memory.events", "low 0\noom 7\noom_kill 3\n");
     put("/a/b", "memory.max", "3000\n");
@@ -70,13 +70,13 @@ static void test_version_1(void **state)
     put("/memory", "memory.limit_in_bytes", "9223372036854771712\n");
     proc_cgroup_read("5:cpu,cpuacct:/x\n4:memory:/a\n0::/\n", root, root, &c);
     assert_int_equal(c.used, 2000);
-    assert_true(c.limit == UINT64_MAX); // there is none
+    assert_true(c.limit == UINT64_MAX); // no limit
     put("/memory/a", "memory.limit_in_bytes", "7000\n");
     proc_cgroup_read("4:hugetlb,memory:/a\n", root, root, &c);
     assert_int_equal(c.limit, 7000);
 }
 
-// The path is that of the host, and what is mounted is the cgroup itself.
+// The path is relative to the host, but the mounted root is the cgroup of the container.
 static void test_container(void **state)
 {
     (void)state;

@@ -16,7 +16,7 @@ static void look(void)
     assert_int_equal(proc_pages_read(&found, getpid(), &how), 0);
 }
 
-// How many of the pages from `at` on the map has as resident.
+// Returns the number of resident pages in the list among the `pages` pages from `at`.
 static uint64_t resident(const char *at, uint64_t pages)
 {
     uint64_t first = (uintptr_t)at / found.page_bytes, n = 0;
@@ -28,7 +28,7 @@ static uint64_t resident(const char *at, uint64_t pages)
     return n;
 }
 
-// Alone between two pages that may not be used.
+// Maps pages between two guard pages.
 static char *map(uint64_t pages)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -57,7 +57,7 @@ static void test_runs(void **state)
     munmap(at, 1000 * page);
 }
 
-// Pages of the mapping at `at` that are resident, as the kernel counts them.
+// Returns the number of resident pages of the mapping, as counted by the kernel.
 static unsigned long count_pages(const char *at)
 {
     char line[256], start[32];
@@ -75,7 +75,8 @@ static unsigned long count_pages(const char *at)
     return kib * 1024 / (unsigned long)sysconf(_SC_PAGESIZE);
 }
 
-// The page of zeros that a read maps is nobody's. Some kernels have none, and each read makes a page.
+// Reads map the shared zero page, which is not counted. Some kernels have no zero page and allocate
+// a page for each read.
 static void test_zeros(void **state)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -102,7 +103,7 @@ static void test_sums(void **state)
         sum += found.runs[i].n * found.page_bytes;
     for (unsigned kind = 0; kind < TRACE_MEMORY_KINDS; kind++)
         sum += found.rss_of[kind];
-    // What it allocates itself while it looks.
+    // The tolerance covers allocations of the measurement.
     assert_true(sum + (1 << 20) > found.rss_bytes && sum < found.rss_bytes + (1 << 20));
     assert_true(found.rss_of[TRACE_MEMORY_FILE] > 0 && found.rss_of[TRACE_MEMORY_STACK] > 0);
     assert_true(found.pss_bytes > 0 && found.pss_bytes <= found.rss_bytes);

@@ -1,4 +1,4 @@
-// The recorder's half of the spool against producers written here, in processes of their own.
+// Tests the drain of the spool with producers implemented here, each in its own process.
 #include "base/clock.h"
 #include "capture/spool/control.h"
 #include "record/drain/drain.h"
@@ -18,7 +18,7 @@
 
 enum { CHUNKS = 8, LANE_WORDS = 3 };
 
-// What a producer process knows.
+// State of a producer process.
 struct producer {
     const struct spool_session *session;
     struct spool_header *header;
@@ -52,7 +52,7 @@ static void producer_open(struct producer *p, const char *dir, const char *name)
     wake_recorder(p);
 }
 
-// Pops a free chunk, or a fresh one; waits for one.
+// Pops a free chunk or allocates a fresh one; waits while both are missing.
 static uint32_t take_chunk(struct producer *p)
 {
     struct spool_header *h = p->header;
@@ -82,13 +82,13 @@ static struct spool_chunk *own_chunk(struct producer *p, uint32_t index, uint32_
                                      uint64_t first_word)
 {
     struct spool_chunk *c = &p->chunks[index];
-    c->start = UINT32_MAX - 100 * 8 + 1; // wraps
+    c->start = UINT32_MAX - 100 * 8 + 1; // wraps around
     publish(c, 0);
     c->thread = thread;
     c->tid = 1000 + thread;
     c->stream = 0;
     c->first_word = first_word;
-    c->epoch0 = first_word; // told apart by it
+    c->epoch0 = first_word; // identifies the chunk
     c->base0 = 8;
     atomic_store(&c->state, SPOOL_CHUNK_OWNED);
     return c;
@@ -99,7 +99,7 @@ static uint64_t word_number(uint64_t i, uint32_t thread)
     return codec_plain(HT_FREE, i, (i * 8 + thread) << 3);
 }
 
-// `n` words of one thread, chunk after chunk. The last chunk stays OWNED.
+// Writes `n` words of one thread into consecutive chunks. The last chunk stays OWNED.
 static void produce(struct producer *p, uint32_t thread, uint64_t n)
 {
     struct spool_chunk *c = NULL;
@@ -117,11 +117,11 @@ static void produce(struct producer *p, uint32_t thread, uint64_t n)
     }
 }
 
-// What the sink saw.
+// Words received by the sink.
 struct seen {
     uint64_t words[2], gaps, wrong;
     uint64_t taken;
-    uint32_t take; // words that the sink pretends to be records, of each segment
+    uint32_t take; // maximum of words that the sink accepts as records, per segment
 };
 
 static int see(void *ctx, struct drain_spool *s, struct trace_segment *g, struct err *e)
@@ -143,7 +143,7 @@ static int see(void *ctx, struct drain_spool *s, struct trace_segment *g, struct
     return 0;
 }
 
-// Drains until every spool has ended; returns what the spool said was lost.
+// Drains until every spool has ended. Returns the number of lost events reported by the spool.
 static uint64_t drain_all(struct drain *c, struct seen *seen, pid_t child)
 {
     const struct drain_sink sink = {.ctx = seen, .segment = see};
@@ -207,7 +207,7 @@ static void every_word_survives_sigkill(void **state)
     }
 }
 
-// Two chunks of ten words of one stream, of which nothing is published yet.
+// Opens two chunks of one stream with ten words each and publishes none of the words.
 static void open_two_chunks(struct producer *p, const struct drain *c, struct spool_chunk **first,
                             struct spool_chunk **second)
 {
@@ -221,7 +221,8 @@ static void open_two_chunks(struct producer *p, const struct drain *c, struct sp
     }
 }
 
-// The second chunk of a stream is seen before the first: it waits a batch, and is not lost.
+// The drain sees the second chunk of a stream before the first. It must wait one batch instead of
+// reporting a loss.
 static void a_chunk_out_of_turn_waits(void **state)
 {
     (void)state;
@@ -250,7 +251,8 @@ static void a_chunk_out_of_turn_waits(void **state)
     close_session(&c);
 }
 
-// Its last word and the first ones of its successor are seen before its owner says that it is done: nothing is lost.
+// The drain sees the last word of a chunk and the first words of the next before the owner marks
+// the chunk DONE. Nothing may be lost.
 static void a_chunk_that_is_done_late(void **state)
 {
     (void)state;
@@ -277,7 +279,7 @@ static void a_chunk_that_is_done_late(void **state)
     close_session(&c);
 }
 
-// A chunk that never comes is a gap, noticed one batch later and counted.
+// A missing chunk is detected one batch later and counted as a gap.
 static void a_missing_chunk_is_counted(void **state)
 {
     (void)state;
@@ -305,7 +307,7 @@ static void a_missing_chunk_is_counted(void **state)
     close_session(&c);
 }
 
-// Words that are no record spoil the rest of their chunk, and no other.
+// Words that are not records invalidate the rest of their chunk, but no other chunk.
 static void a_broken_chunk_is_counted(void **state)
 {
     (void)state;
@@ -325,7 +327,7 @@ static void a_broken_chunk_is_counted(void **state)
     close_session(&c);
 }
 
-// A program that writes all over its spool: the recorder neither crashes nor hangs.
+// A program overwrites its spool with random bytes: the recorder must neither crash nor hang.
 static void a_scribbled_spool_does_no_harm(void **state)
 {
     (void)state;
@@ -337,7 +339,7 @@ static void a_scribbled_spool_does_no_harm(void **state)
             struct producer p;
             uint64_t random = seed;
             producer_open(&p, c.dir, "1-0.spool");
-            // More than the spool holds: from here on the recorder has it.
+            // More than the spool holds, so the recorder must have opened it by now.
             produce(&p, 0, (CHUNKS + 1) * SPOOL_CHUNK_WORDS);
             for (int i = 0; i < 20000; i++) {
                 uint64_t r = unit_random(&random);
@@ -355,7 +357,7 @@ static void a_scribbled_spool_does_no_harm(void **state)
     }
 }
 
-// Files that are no spools, and one whose process ended before it was seen.
+// Files that are not spools, and a spool whose process exited before the drain saw it.
 static void odd_files_are_left_alone(void **state)
 {
     (void)state;
@@ -384,7 +386,7 @@ static void odd_files_are_left_alone(void **state)
     close_session(&c);
 }
 
-// Between its folder and its session a recorder has nothing that says that it lives.
+// A recorder that has created its folder, but not yet its session, has no sign of life.
 static void a_recorder_that_begins_is_not_swept(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// Groups of blocks.
+// Tests the groups of blocks.
 #include "experiments/reduce/blocks.h"
 
 #include "unit.h"

@@ -1,4 +1,4 @@
-// Conditions: what is one, and when it holds.
+// Tests the syntax of conditions and their evaluation.
 #include "experiments/reduce/judge.h"
 
 #include "unit.h"
@@ -60,7 +60,7 @@ static void what_is_not_known(void **state)
     (void)state;
     assert_false(holds("cycles > 0", 0, CONDITION_NEEDS_TIME));
     assert_false(holds("cycles < 1", 0, CONDITION_NEEDS_TIME));
-    // A thousand calls are needed, and there are 999.
+    // p999 needs a thousand calls, and there are 999.
     assert_false(holds("malloc.p999 > 1ns", 0, CONDITION_NEEDS_LATENCY));
     assert_true(holds("malloc.max > 79us", 0, CONDITION_NEEDS_LATENCY));
     assert_false(holds("free.mean >= 0", 0, CONDITION_NEEDS_LATENCY));
@@ -82,7 +82,7 @@ static void the_margin_is_between_the_sides(void **state)
         const char *text;
         double margin;
         bool holds;
-        double seen; // margin
+        double seen; // the margin
     } cases[] = {
         {"malloc.p99 > 4us", 0, true, 0.25},     {"malloc.p99 > 4us", 0.24, true, 0.25},
         {"malloc.p99 > 4us", 0.25, false, 0.25}, {"malloc.p99 >= 4us", 0.25, true, 0.25},

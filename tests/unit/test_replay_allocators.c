@@ -22,7 +22,7 @@ static void test_tunables(void **state)
     (void)state;
     struct allocator a;
     struct err e = {0};
-    // A comma in a value is part of it unless VARIABLE= follows.
+    // A comma in a value is part of the value unless VARIABLE= follows.
     assert_int_equal(allocator_parse(&a, "glibc,MALLOC_ARENA_MAX=1,CONF=narenas:2,dirty:0,X=", &e),
                      0);
     assert_int_equal(a.n_tunables, 3);

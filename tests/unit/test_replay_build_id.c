@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// An ELF file with one segment of notes: the build ID de ad be ef.
+// An ELF file with one segment of notes and the build ID deadbeef.
 struct file {
     ElfW(Ehdr) header;
     ElfW(Phdr) segment;
@@ -73,7 +73,7 @@ static void test_no_such_file(void **state)
     assert_string_equal(text, "");
 }
 
-// Cut off anywhere.
+// The file is truncated at any byte.
 static void test_short_files(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static void test_lengths_that_lie(void **state)
     f.note.h.n_namesz = UINT32_MAX - 3;
     assert_string_equal(build_id_of(&f, sizeof f), "");
     f = good();
-    f.note.h.n_type = NT_GNU_ABI_TAG; // the note after it begins behind the end
+    f.note.h.n_type = NT_GNU_ABI_TAG; // the next note would begin beyond the end
     f.note.h.n_descsz = 3;
     assert_string_equal(build_id_of(&f, sizeof f), "");
     f = good();
@@ -127,7 +127,7 @@ static void test_no_elf_of_ours(void **state)
     assert_string_equal(build_id_of(&f, sizeof f), "");
 }
 
-// Each byte of the file in turn is anything else; what comes out is a text that fits.
+// Changes each byte of the file. The result must be a text that fits.
 static void test_any_byte_changed(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void test_any_byte_changed(void **state)
     }
 }
 
-// An ID that is longer than the text has room for.
+// An ID that is longer than the buffer of the text.
 static void test_a_long_id(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@ static void must(int rc)
     assert_int_equal(rc, 0);
 }
 
-// A plan of one thread that takes CALLS blocks, one each 10 stamps.
+// Makes a plan of one thread that allocates CALLS blocks, one every 10 stamps.
 static struct plan *make_plan(size_t n_samples, const struct workload_sample *samples)
 {
     struct plan *p;
@@ -44,7 +44,8 @@ static void test_the_live_curve(void **state)
     plan_free(p);
 }
 
-// 1,000 bytes that are no heap; the program's memory was 10 % over its live bytes, the replay's is 20 %.
+// 1,000 bytes are not heap. The program's memory exceeds its live bytes by 10 %, the replay's by 20
+// %.
 static void test_memory(void **state)
 {
     (void)state;
@@ -77,7 +78,7 @@ static void test_memory(void **state)
     plan_free(p);
 }
 
-// Of 16 samples `lacking` say that the program had only `percent` of its live bytes.
+// In `lacking` of 16 samples, the program's memory is only `percent` of its live bytes.
 static bool is_touched(unsigned lacking, unsigned percent)
 {
     enum { SAMPLES = 16 };
@@ -98,8 +99,8 @@ static void test_a_program_that_does_not_use_what_it_has(void **state)
 {
     (void)state;
     assert_true(is_touched(0, 0));
-    assert_true(is_touched(16, 90)); // an eighth may be lacking …
-    assert_true(is_touched(2, 50));  // … and more in one sample of eight
+    assert_true(is_touched(16, 90)); // an eighth may be missing …
+    assert_true(is_touched(2, 50));  // … or more in one of eight samples
     assert_false(is_touched(3, 50));
     assert_false(is_touched(16, 85));
     struct plan *p = make_plan(0, NULL);
@@ -112,7 +113,7 @@ static void put(struct plan *p, uint32_t thread, struct workload_op op, struct e
     must(plan_add_ops(p, thread, &op, 1, e));
 }
 
-// What the program maps itself is no heap.
+// Mappings by the program itself are not heap.
 static void test_mappings(void **state)
 {
     (void)state;
@@ -143,7 +144,8 @@ static void test_mappings(void **state)
     plan_free(p);
 }
 
-// Thread 0 from 0 to 100, thread 1 from 50 to 60; the replay has thread 1 for half of the time.
+// Thread 0 runs from 0 to 100, thread 1 from 50 to 60. In the replay, thread 1 runs for half of the
+// time.
 static void test_overlap(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// The table of figures: what it says of each, and how runs are summarized.
+// Tests the table of figures: the description of each figure, and the summary of runs.
 #include "replay/figures.h"
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-// Malloc's share of a recorded program's CPU time, and what it would be on another allocator.
+// Tests the share of malloc in a program's CPU time and the prediction for another allocator.
 #include "replay/program.h"
 #include "unit.h"
 
@@ -6,8 +6,8 @@
 
 #define MS 1000000.0
 
-// A session of a program with so much CPU time, of which recording took a part: replayed on its own allocator, whose runs take
-// 130 ms, on another one in 80 ms, and on the null allocator in 30 ms.
+// A session of a program. The CPU time includes the time of recording. Replays take 130 ms on the
+// program's own allocator, 80 ms on another, and 30 ms on the null allocator.
 struct fixture {
     struct replay_session session;
     struct replay_result results[2];
@@ -62,7 +62,7 @@ static void the_recorded_allocator_need_not_be_the_first(void **state)
     assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 400.0 / 350) < 1e-9);
 }
 
-// A short program pays for the libraries that an allocator brings.
+// The prediction includes the time to load the libraries of an allocator.
 static void the_load_of_an_allocator(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void the_load_of_an_allocator(void **state)
     assert_true(isnan(program_load_ns(s, &f.results[1])));
 }
 
-// What the program writes to its big blocks is not the calls', but depends on the allocator, too.
+// First touches of large blocks are not part of the calls, but depend on the allocator.
 static void the_first_use_of_big_blocks(void **state)
 {
     (void)state;
@@ -99,12 +99,13 @@ static void the_first_use_of_big_blocks(void **state)
                 fabs(program_calls_ns(s, &f.results[1]) - 40 * MS) < 2);
     assert_true(program_ratio(s, &t, &f.results[0]) == 1);
     assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 350.0 / 400) < 1e-6);
-    // Timed, the calls took twice as long; what the program does with its blocks is as in replay.
+    // Measured in the program, the calls took twice as long; the use of the blocks takes as long as
+    // in replay.
     s->calls_min_ns = (uint64_t)(120 * MS);
     s->calls_max_ns = (uint64_t)(130 * MS);
     t = program_time(s);
     assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 330.0 / 400) < 1e-6);
-    // Half of it and more: what is left of the program cannot be told.
+    // If touches take half of the time or more, the rest of the program cannot be estimated.
     for (unsigned i = 0; i < 3; i++)
         f.runs[0][i].figures.cpu_ns = 300 * MS;
     for (unsigned i = 0; i < 3; i++)
@@ -120,7 +121,7 @@ static void the_first_use_of_big_blocks(void **state)
     assert_true(isnan(program_ratio(s, &t, &f.results[1])) && t.share > 0.2);
     for (unsigned i = 0; i < 3; i++)
         f.runs[0][i].figures.cpu_ns = 130 * MS;
-    // All of it: no calls are left.
+    // If touches take all of the time, no time is left for calls.
     for (unsigned i = 0; i < 3; i++)
         f.runs[0][i].figures.touch_ns = 200 * MS;
     assert_true(program_calls_ns(s, &f.results[0]) == 0);
@@ -129,7 +130,8 @@ static void the_first_use_of_big_blocks(void **state)
     assert_true(t.share == 0 && fabs(program_ratio(s, &t, &f.results[1]) - 350.0 / 400) < 1e-6);
 }
 
-// Page faults on the other allocator: of 400 ms on the recorded one, which has none, they make 650 and 850.
+// The recorded allocator has no page faults. On the other allocator, page faults raise the 400 ms
+// to 650 and 850 ms.
 static void mostly_page_faults_on_another_allocator(void **state)
 {
     (void)state;
@@ -148,7 +150,8 @@ static void mostly_page_faults_on_another_allocator(void **state)
     }
 }
 
-// Timed in the program, calls find colder caches than in replay: the share is at least the greater of the two.
+// Calls measured in the program have colder caches than in replay: the share is at least the
+// greater of the two.
 static void timed_calls(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// Settings and allocators of a session; tests/commands/replay*.bats run them.
+// Tests settings and allocators of a session. tests/commands/replay*.bats run sessions.
 #include "replay/json.h"
 #include "unit.h"
 

@@ -1,4 +1,5 @@
-// The document of a report: what is taken in, what is shortened, and the comparison of two sides.
+// Tests the document of a report: accepted files, shortened series, and the comparison of two
+// sides.
 #include "report/diff.h"
 
 #include "unit.h"
@@ -14,7 +15,7 @@ static int add(struct document *d, int side, const char *text)
     return document_add(d, "x.json", side, text, strlen(text), &e);
 }
 
-// The document's own JSON.
+// Parses the document's JSON.
 static struct json_value *written(const struct document *d)
 {
     struct json_value *root;
@@ -60,8 +61,7 @@ static void what_is_none_of_them(void **state)
     document_release(&d);
 }
 
-// Numbers at the ends of their ranges, and text with what a script element must not hold, come out as they went in.
-// A text of `n` times `item` between `first` and `last`.
+// Returns `first`, `n` times `item`, and `last` as one text.
 static char *repeat(const char *first, const char *item, const char *last, size_t n)
 {
     char *text = malloc(strlen(first) + n * strlen(item) + strlen(last) + 1), *at;
@@ -88,7 +88,7 @@ static void memory_is_in_proportion_to_the_text(void **state)
         assert_null(root);
         free(text);
     }
-    // Numbers of a long series, and what stands in a string.
+    // A long series of numbers, and a long string.
     char *text = repeat("[", "12.5,", "1]", 600000);
     assert_int_equal(json_value_parse(&root, "x.json", text, strlen(text), &e), 0);
     assert_int_equal(json_value_length(root), 600001);
@@ -123,7 +123,7 @@ static void values_are_kept(void **state)
     document_release(&d);
 }
 
-// A list of `n` rows [i, i, rss, live] whose greatest RSS stands at row `at`.
+// A list of `n` rows [i, i, rss, live] with the peak RSS in row `at`.
 static void timelines_keep_their_peak(void **state)
 {
     enum { ROWS = 20000, AT = 7777 };

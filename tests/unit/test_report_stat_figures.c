@@ -1,4 +1,4 @@
-// The table of the figures of stat: each figure is read from the JSON where it is written.
+// Tests the table of stat's figures: each figure is read from its path in the JSON.
 #include "report/stat_figures.h"
 
 #include "unit.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// A value that tells the figures apart.
+// Sets each figure to a different value.
 static void number_figures(union stat_figures *f)
 {
     for (unsigned i = 0; i < STAT_FIGURES; i++) {
@@ -19,7 +19,7 @@ static void number_figures(union stat_figures *f)
     }
 }
 
-// JSON of all members of a group, in the object that the path of the group's first figure names.
+// Writes the JSON of all members of a group into the object of the group's first figure.
 static struct json_value *written(const union stat_figures *f, enum stat_figures_group group)
 {
     struct json_value *root;

@@ -1,4 +1,4 @@
-// What is live, counted call by call.
+// Tests the live figures of top, updated call by call.
 #include "report/top/live.h"
 
 #include "unit.h"
@@ -53,19 +53,19 @@ static void blocks_come_and_go(void **state)
     take(l, 10, 0x1000, 100);
     take(l, 20, 0x2000, 5000);
     give(l, 30, 0x1000);
-    give(l, 40, 0x9000); // from before the recording
+    give(l, 40, 0x9000); // allocated before the recording
     give(l, 50, 0);
     expect_live(l, 1, 5000);
     assert_int_equal((int)l->peak_bytes, 5100);
     assert_int_equal((int)l->total.now[LIVE_ALLOCS], 2);
     assert_int_equal((int)l->total.now[LIVE_FREES], 1);
-    // The thread that allocated it owns a block, whoever frees it.
+    // A block belongs to the thread that allocated it, whichever thread frees it.
     assert_int_equal((int)l->rows[LIVE_THREADS].items[0].now[LIVE_BLOCKS], 1);
     assert_int_equal((int)l->rows[LIVE_THREADS].items[1].now[LIVE_FREES], 0);
     live_free(l);
 }
 
-// The free of the block before, at the same address, may have the later stamp, if by no more than the skid.
+// The free of the previous block at the address may have a later stamp, by at most the skid.
 static void an_early_stamp(void **state)
 {
     struct live *l = begin();
@@ -76,7 +76,7 @@ static void an_early_stamp(void **state)
     expect_live(l, 1, 200);
     give(l, 5600, 0x1000);
     expect_live(l, 0, 0);
-    // Later than that, its free was lost.
+    // Beyond the skid, the free of the previous block is considered lost.
     take(l, 10000, 0x1000, 100);
     take(l, 15000, 0x1000, 200);
     give(l, 17000, 0x1000);
@@ -102,25 +102,25 @@ static void reallocs(void **state)
     (void)state;
     take(l, 10, 0x1000, 100);
     begin_resize(l, 20, 0x1000);
-    // Another thread gets the address before the realloc returns.
+    // Another thread allocates at the address before the realloc returns.
     call(l, 1, &(struct event){.kind = HT_MALLOC, .stamp = 30, .size = 40, .result = 0x1000});
     end_resize(l, 40, 0x1000, 0x3000, 300);
     expect_live(l, 2, 340);
-    // It fails: the block is as before.
+    // The realloc fails and the block is unchanged.
     begin_resize(l, 50, 0x3000);
     end_resize(l, 60, 0x3000, 0, 1 << 30);
     expect_live(l, 2, 340);
     assert_int_equal((int)l->total.now[LIVE_FREES], 1);
-    // To nothing.
+    // A realloc to size 0 frees the block.
     begin_resize(l, 70, 0x3000);
     end_resize(l, 80, 0x3000, 0, 0);
     expect_live(l, 1, 40);
-    // Of NULL, and of an unknown block.
+    // A realloc of NULL, and of an unknown block.
     end_resize(l, 90, 0, 0x4000, 7);
     begin_resize(l, 100, 0x5000);
     end_resize(l, 110, 0x5000, 0x5000, 8);
     expect_live(l, 3, 55);
-    // Without a first half.
+    // The first half of the realloc is missing.
     end_resize(l, 120, 0x4000, 0x6000, 9);
     expect_live(l, 3, 57);
     live_free(l);
@@ -148,7 +148,7 @@ static void rates(void **state)
     live_free(l);
 }
 
-// Memory does not grow with calls: places of freed blocks are used again.
+// Memory does not grow with the number of calls: slots of freed blocks are reused.
 static void memory_is_bounded(void **state)
 {
     struct live *l = begin();
@@ -166,7 +166,8 @@ static void memory_is_bounded(void **state)
     live_free(l);
 }
 
-// Stacks of one allocation per 1,000 bytes: the figures of sites are estimates, all others exact.
+// With stacks of one allocation per 1,000 bytes, the figures of sites are estimates; all others are
+// exact.
 static void sampled_sites(void **state)
 {
     const struct trace_session sampled = {.clock_hz = 1000000000, .stack_sample_bytes = 1000};
@@ -180,7 +181,7 @@ static void sampled_sites(void **state)
     assert_int_equal((int)l->total.now[LIVE_BYTES], 10000);
     assert_int_equal((int)l->rows[LIVE_SITES].n, 2);
     assert_int_equal((int)l->rows[LIVE_SITES].items[0].now[LIVE_ALLOCS], 0);
-    // Ten in the sample, each for 1 / (1 - exp(-10 / 1000)) = 100.5.
+    // Ten sampled blocks, each with the weight 1 / (1 - exp(-10 / 1000)) = 100.5.
     assert_int_equal((int)l->rows[LIVE_SITES].items[1].now[LIVE_BLOCKS], 1005);
     assert_int_equal((int)l->rows[LIVE_SITES].items[1].now[LIVE_BYTES], 10050);
     assert_string_equal(live_site_name(l, 0), "(unknown)");

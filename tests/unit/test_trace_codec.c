@@ -2,13 +2,13 @@
 
 #include "unit_event.h"
 
-// One round trip each for every row of the event table, driven by it.
+// One round trip for every row of the event table.
 
 enum { EPOCH = 5, STAMP = EPOCH << CODEC_STAMP_BITS | 0x2a5b };
 static const uint64_t BASE = 0x7f1234560008;
 
-// Not inlined: gcc 12 takes the branches for longer records, which the word's value rules out, for reads past an array of
-// one word.
+// noinline: gcc 12 warns about the branches for longer records as reads past an array of one word,
+// although the word's value excludes them.
 static __attribute__((noinline)) unsigned decode(struct codec_state *st, const uint64_t *w,
                                                  uint64_t left, struct event *ev)
 {
@@ -92,7 +92,7 @@ static void one_word_form_of(unsigned kind)
     }
 }
 
-// The state of each generated test is its wire number.
+// The state of each generated test is a wire number.
 static void kind_round_trips(void **state)
 {
     unsigned kind = (unsigned)(uintptr_t)*state;
@@ -101,7 +101,7 @@ static void kind_round_trips(void **state)
     one_word_form_of(kind);
 }
 
-// Encodes and decodes: the words used, what precedes the record included.
+// Encodes and decodes the event. Returns the number of words, including the prefix.
 static unsigned put_round_trip(struct codec_state *writer, struct codec_state *reader,
                                const struct event *ev)
 {
@@ -186,11 +186,11 @@ static void the_shortest_form_is_put(void **state)
         {{.kind = HT_MALLOC, .stamp = STAMP, .size = 24, .error = 12}, 3},
         {{.kind = HT_MALLOC, .stamp = STAMP, .size = 24, .result = BASE, .notes[HT_NOTE_SITE] = 5},
          2},
-        {{.kind = HT_MALLOC, .stamp = STAMP, .size = 24, .result = 0x5555deadbee8}, 2}, // BASE
+        {{.kind = HT_MALLOC, .stamp = STAMP, .size = 24, .result = 0x5555deadbee8}, 2}, // sets BASE
         {{.kind = HT_MALLOC, .stamp = STAMP, .size = 24, .result = 0x5555deadbee8 - 4096},
-         1}, // in the window below it
+         1}, // in the window below BASE
         {{.kind = HT_FREE, .stamp = STAMP + (1 << CODEC_STAMP_BITS), .ptr = 0x5555deadbee8},
-         2}, // EPOCH
+         2}, // sets EPOCH
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         unsigned n = put_round_trip(&writer, &reader, &cases[i].ev);
@@ -282,7 +282,8 @@ static void what_no_kind_has_is_refused(void **state)
     (void)state;
 }
 
-// Never reads past the words that are there: each round's array is of exact size, for the address sanitizer.
+// Must not read past the given words: the array of each round has the exact size, so that
+// AddressSanitizer detects overreads.
 static void random_words_are_survived(void **state)
 {
     uint64_t random = 5;
@@ -291,7 +292,7 @@ static void random_words_are_survived(void **state)
         uint64_t *words = malloc(n * sizeof *words), sum = 0;
         for (size_t i = 0; i < n; i++) {
             words[i] = unit_random(&random);
-            // Half of them LONG, half of those of a plausible length.
+            // Half of the words are LONG, and half of those have a plausible length.
             if (round & 1)
                 words[i] = (words[i] & ~codec_mask(5)) | CODEC_TAG_LONG;
             if (round & 2)

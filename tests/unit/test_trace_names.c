@@ -1,4 +1,4 @@
-// Names of code addresses, in memory and as the payload of frames.
+// Tests the names of code addresses, in memory and as payloads of frames.
 #include "trace/names.h"
 
 #include "unit.h"
@@ -74,7 +74,7 @@ static void there_and_back(void **state)
     assert_int_equal(names_get(b.data, b.size, &back, &process), 0);
     assert_int_equal(process, 5);
     check(&back);
-    // Each text is kept once.
+    // Each text is stored once.
     assert_int_equal(back.texts.size, n.texts.size);
     assert_int_equal(names_copy(&copy, &n, 0), 0);
     check(&copy);
@@ -101,7 +101,7 @@ static void modules_are_shifted(void **state)
     names_release(&copy);
 }
 
-// A payload has an end, and none of a million names is lost over it.
+// Payloads are limited in size; a large number of names must survive the split.
 static void many(void **state)
 {
     enum { MANY = 100000 };
@@ -115,7 +115,7 @@ static void many(void **state)
     memset(text, 'x', sizeof text);
     for (unsigned i = 0; i < MANY; i++) {
         assert_int_equal(names_begin(&n, 0, i * 16u, 16), 0);
-        memcpy(text, &i, sizeof i); // not printable, and NUL ends it
+        memcpy(text, &i, sizeof i); // unprintable bytes; a NUL ends the text
         text[0] |= 1, text[1] |= 1, text[2] |= 1, text[3] |= 1;
         assert_int_equal(names_function(&n, text, sizeof text, "", 0, i), 0);
     }
@@ -136,7 +136,8 @@ static void many(void **state)
     names_release(&back);
 }
 
-// Whatever a payload holds, it is refused or read; and texts longer than the format allows are cut when they are added.
+// Any payload is either rejected or read. Texts longer than the format's limit are truncated when
+// they are added.
 static void bad_payloads(void **state)
 {
     static char text[NAMES_TEXT_BYTES + 10];

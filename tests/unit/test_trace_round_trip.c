@@ -1,4 +1,5 @@
-// Traces written and read back: all kinds, both transforms, batches bigger than a frame, and damaged files.
+// Writes traces and reads them again: all kinds, both transforms, batches larger than a frame, and
+// damaged files.
 #include "trace/codec.h"
 #include "trace/columns.h"
 #include "trace/reader.h"
@@ -20,18 +21,18 @@ static uint64_t random_u64(void)
     return unit_random(&seed);
 }
 
-// A growing stream of one stream, as a thread would write it.
+// A growing stream of records, as a thread writes them.
 struct stream {
     struct codec_state state;
     uint64_t stamp;
     uint64_t *words;
     uint32_t n;
     uint64_t events;
-    uint64_t site; // that was defined last
-    bool golden;   // as the golden file's writer made it
+    uint64_t site; // last defined site
+    bool golden;   // encode like the writer of the golden file
 };
 
-// These have got a text since.
+// These kinds had no text when the golden file was written.
 static bool had_no_text(unsigned kind)
 {
     return kind == HT_MMAP || kind == HT_THREAD_END;
@@ -75,7 +76,7 @@ static void put_long(struct stream *s, unsigned kind, uint32_t text_bytes)
 
 static void put_short(struct stream *s, unsigned kind)
 {
-    // In the order in which the golden file's writer had them.
+    // The order of the golden file's writer.
     if (event_infos[kind].form == HT_FORM_SIZED) {
         uint64_t relative = random_u64() & codec_mask(CODEC_REL_BITS);
         put(s, codec_sized(kind, s->stamp, random_u64() & 0xffff, relative));
@@ -102,7 +103,7 @@ static void fill_all_kinds(struct stream *s)
     }
 }
 
-// A site, which may have been defined right before, or that is none.
+// Writes a call with a site: a new one, an earlier one, or an invalid one.
 static void put_site(struct stream *s, uint64_t r)
 {
     const uint64_t addresses[] = {r >> 20, 0x402000, 0x7f0000001234};
@@ -153,7 +154,7 @@ static struct stream stream_new(void)
     return s;
 }
 
-// A trace under work, in a file that only memory holds.
+// A trace that is being written to a file in memory.
 struct fixture {
     int fd;
     char path[64];
@@ -206,7 +207,7 @@ static struct trace_segment whole(const struct stream *s, uint64_t epoch0, uint6
                                   .words = s->words};
 }
 
-// Does the segment consist of records with their notes?
+// Returns true if the segment consists of complete records with their notes.
 static bool is_whole(const struct trace_segment *g)
 {
     struct codec_state state = {g->epoch0, g->base0};
@@ -217,7 +218,7 @@ static bool is_whole(const struct trace_segment *g)
     return at == g->n_words;
 }
 
-// Reads the file and checks that the stream's words are the stream's, state and order too.
+// Reads the file and compares words, codec state and order with the stream.
 static void check_file(const struct fixture *f, const struct stream *s, uint32_t frame_words)
 {
     struct input in;
@@ -296,7 +297,7 @@ static void test_round_trip(void **state)
     }
 }
 
-// Takes the stream's next records, at most `most` words, as scanned: `g` is what stood before them.
+// Adds the next records of `g`, at most `most` words, as scanned columns, and advances `g`.
 static void add_scanned(struct fixture *f, const struct columns *c, struct trace_segment *g,
                         uint32_t most)
 {
@@ -313,7 +314,7 @@ static void add_scanned(struct fixture *f, const struct columns *c, struct trace
     piece.base_end = r.state.base;
     assert_int_equal(trace_batch_add_scanned(&f->w, &piece, r.events, &f->e), 0);
     assert_int_equal(trace_batch_flush(&f->w, &f->e), 0);
-    // What is flushed may be written over.
+    // After the flush, the writer must not use the words anymore.
     memset(copy, 0, r.words * sizeof *copy);
     free(copy);
     g->words += r.words;
@@ -323,7 +324,8 @@ static void add_scanned(struct fixture *f, const struct columns *c, struct trace
     g->base0 = r.state.base;
 }
 
-// Scanned segments are read back as others are, whether their words are copied (columns) or not.
+// Scanned segments are read back like others, whether the writer copies their words (columns) or
+// not.
 static void test_scanned(void **state)
 {
     (void)state;
@@ -358,7 +360,7 @@ static void test_empty_batch(void **state)
     round_trip(&s, 0, FRAME_CODEC_ZSTD, 700);
 }
 
-// Words that are no record cut the segment, and what came before is kept.
+// An invalid word ends the segment; the records before it are kept.
 static void test_bad_words(void **state)
 {
     (void)state;
@@ -374,7 +376,7 @@ static void test_bad_words(void **state)
         fill_random(&s, 3000);
         uint32_t good = s.n;
         s.words[s.n] = bad[i / 2];
-        // A note stands right before its record.
+        // A note is followed by its record.
         s.words[s.n + 1] = bad[i / 2] == HT_FIRST_NOTE + HT_NOTE_USABLE
                                ? codec_epoch_record(1)
                                : codec_plain(HT_FREE, 1, 8);
@@ -436,7 +438,7 @@ static void test_fields(void **state)
     discard(&f);
 }
 
-// Reads a file to its end or first error and returns the events given; every word is touched.
+// Reads a file to the end or the first error and touches every word. Returns the number of events.
 static uint64_t read_all(const char *path, int *rc)
 {
     struct input in;
@@ -499,7 +501,8 @@ static void make_small(struct fixture *f, enum frame_codec codec)
     free(s.words);
 }
 
-// A file with a flipped bit or a missing end is an error or "not ended", never taken as whole.
+// A file with a flipped bit or a missing end is an error or "not ended", but never accepted as
+// complete.
 static void test_damage(void **state)
 {
     (void)state;
@@ -526,7 +529,8 @@ static void test_damage(void **state)
     }
 }
 
-// Copies the frames of f->path to `to`, each with some bytes of its payload changed before the checksum is taken.
+// Copies the frames of f->path to `to` and changes some bytes of each payload before its checksum
+// is computed.
 static void mutate(const struct fixture *f, const char *to, uint64_t at)
 {
     struct input in;
@@ -547,7 +551,7 @@ static void mutate(const struct fixture *f, const char *to, uint64_t at)
             payload[(at * 7 + writer.next_sequence) % n] = (uint8_t)random_u64();
         else if (n)
             n -= 1 + at % n;
-        // The header of an events frame is where the counts are.
+        // The head of an events frame contains the counts.
         if (frame.type == TRACE_EVENTS && n > 200 && at & 1)
             payload[at / 2 % 200] ^= (uint8_t)(1u << random_u64() % 8);
         assert_int_equal(frame_write(&writer, frame.type, payload, n, &e), 0);
@@ -558,7 +562,8 @@ static void mutate(const struct fixture *f, const char *to, uint64_t at)
     input_close(&in);
 }
 
-// What no checksum catches: a hostile writer. The reader may accept or refuse, but not crash (run it under ASan).
+// Simulates a hostile writer with correct checksums. The reader may accept or reject the file, but
+// must not crash (AddressSanitizer detects overreads).
 static void test_hostile(void **state)
 {
     (void)state;
@@ -586,7 +591,7 @@ static void golden_path(char path[4096])
     snprintf(path, 4096, "%s/tests/golden/trace-1.ht", source ? source : "..");
 }
 
-// Kinds in the golden file. Later kinds are not added: the file stays as it is.
+// Kinds in the golden file. Later kinds are not added, because the file must not change.
 static const uint8_t golden_kinds[] = {HT_MALLOC,
                                        HT_FREE,
                                        HT_CALLOC,
@@ -638,7 +643,7 @@ static const uint8_t golden_kinds[] = {HT_MALLOC,
                                        HT_LOST,
                                        HT_PREEXISTING};
 
-// The golden file holds a batch of each codec with a record of each kind.
+// The golden file has a batch for each codec with a record of each kind.
 static struct stream golden_stream(enum frame_codec codec)
 {
     seed = 2026 + codec;
@@ -667,7 +672,8 @@ static void write_golden(const char *path)
     discard(&f);
 }
 
-// Name of the first field that differs, or "record" if one of them cannot be decoded or has other words.
+// Returns the name of the first differing field, or "record" if a record is invalid or the words
+// differ.
 static const char *differing_field(const struct event *a, const struct event *b)
 {
     bool same_text = a->text_bytes == b->text_bytes &&
@@ -694,7 +700,7 @@ static const char *name_of(const struct event *ev)
     "The format has changed. If that is intended, give it a new version, keep this file under "    \
     "another name, and run HEAPTAPE_WRITE_GOLDEN=1 tools/test trace_round_trip test_golden"
 
-// Fails with the first record of the file that differs from the stream that wrote it.
+// Fails with the first record of the file that differs from the stream.
 static void check_golden(const char *path, unsigned batch, const struct trace_segment *g,
                          const struct stream *s)
 {
@@ -715,7 +721,8 @@ static void check_golden(const char *path, unsigned batch, const struct trace_se
         fail_msg("%s: batch %u: has %u words, expected %u. " ACCEPT, path, batch, g->n_words, s->n);
 }
 
-// A file of the first writer of version 1 stays readable. HEAPTAPE_WRITE_GOLDEN=1 writes the file again.
+// A file by the first writer of version 1 must stay readable. HEAPTAPE_WRITE_GOLDEN=1 writes the
+// file again.
 static void test_golden(void **state)
 {
     (void)state;

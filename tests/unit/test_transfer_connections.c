@@ -47,7 +47,7 @@ static void add(struct peer *p, const char *address, uint64_t now_ns)
     assert_non_null(p->c);
 }
 
-// Returns true if the peer finds the end of the connection.
+// Returns true if the peer's end of the connection is closed.
 static bool is_shut(const struct peer *p)
 {
     char byte;
@@ -95,7 +95,7 @@ static void test_upload_times(void **state)
         assert_int_equal(is_shut(&slow), t >= CONNECTIONS_IDLE_S);
         assert_false(is_shut(&quick));
     }
-    // Writing the file to the disk may take longer.
+    // After the upload has ended, writing to the disk may take longer.
     connections_finish(&all, quick.c);
     connections_expire(&all, 100000 * S);
     assert_false(is_shut(&quick));
@@ -126,7 +126,8 @@ static void test_waiting_of_address(void **state)
         leave(&peers[i]);
 }
 
-// Adds connections from addresses that `format` makes of i * step. Returns how many are shut down.
+// Adds connections from addresses made of `format` and i * step. Returns the number of connections
+// that were shut down.
 static int count_shut(const char *format, unsigned step)
 {
     struct peer peers[MANY];
@@ -138,7 +139,7 @@ static int count_shut(const char *format, unsigned step)
     }
     for (int i = 0; i < MANY; i++) {
         n += is_shut(&peers[i]);
-        // The last is the newest.
+        // The newest connection must stay open.
         assert_false(i == MANY - 1 && is_shut(&peers[i]));
     }
     for (int i = 0; i < MANY; i++)
@@ -152,7 +153,7 @@ static void test_addresses(void **state)
     assert_int_equal(count_shut("2001:db8:0:%x::1", 1), 0);
     assert_int_equal(count_shut("2001:db8:0:1::%x", 1), MANY - CONNECTIONS_ADDRESS_WAITING);
     assert_int_equal(count_shut("::ffff:10.0.%u.1", 0), MANY - CONNECTIONS_ADDRESS_WAITING);
-    // A process that may open few files.
+    // A process with a low limit of open files.
     connections_release(&all);
     connections_init(&all, 2 * CONNECTIONS_UPLOADS + 164);
     assert_int_equal(count_shut("2001:db8:0:%x::1", 1), MANY - 100);
@@ -172,7 +173,7 @@ static void test_uploads(void **state)
         assert_int_equal(connections_begin_upload(&all, peers[i].c, 0),
                          i % 100 < CONNECTIONS_ADDRESS_UPLOADS ? 0 : -EBUSY);
     }
-    // A slot is free when an upload has ended.
+    // A slot is free after an upload has ended.
     connections_wait(&all, peers[0].c, CONNECTIONS_IDLE_S, 0);
     assert_int_equal(connections_begin_upload(&all, peers[99].c, 0), 0);
     assert_int_equal(connections_begin_upload(&all, peers[0].c, 0), -EBUSY);

@@ -32,7 +32,7 @@ static void test_md5(void **state)
         size_t n = strlen(known[i].text), half = n / 2;
         digest_restart(d);
         digest_add(d, known[i].text, half);
-        digest_md5(d, text); // without an effect on what follows
+        digest_md5(d, text); // does not change the state
         digest_add(d, known[i].text + half, n - half);
         digest_md5(d, text);
         assert_string_equal(text, known[i].md5);
@@ -40,7 +40,7 @@ static void test_md5(void **state)
     digest_free(d);
 }
 
-// Values of xxhsum -H2.
+// Expected values by xxhsum -H2.
 static void test_xxh3(void **state)
 {
     char text[DIGEST_DIGITS + 1];

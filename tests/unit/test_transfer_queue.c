@@ -51,7 +51,7 @@ static void put(const char *path, size_t bytes)
     close(fd);
 }
 
-// The paths and sizes as one text.
+// Compares the queue with `want`, a list of paths and sizes.
 static void has(const char *want, uint64_t bytes)
 {
     struct queue q = {0};
@@ -104,14 +104,14 @@ static void test_limit(void **state)
     put("h/p-20260102T030405Z-7/10.ht", 10);
     assert_int_equal(queue_limit(root, "h/p-20260102T030405Z-7", 40, on_dropped, NULL, &e), 0);
     assert_string_equal(dropped, "");
-    // One that is being uploaded stays.
+    // A file that is being uploaded is kept.
     int fd = open(name_of("h/p-20260102T030405Z-7/1.ht"), O_RDONLY);
     assert_int_equal(queue_hold(fd), 0);
     assert_int_equal(queue_limit(root, "h/p-20260102T030405Z-7", 39, on_dropped, NULL, &e), 0);
     assert_string_equal(dropped, "h/p-20260102T030405Z-7/2.ht:10 ");
     close(fd);
     fd = open(name_of("h/p-20260102T030405Z-7/1.ht"), O_RDONLY);
-    // The last one stays, however large it is.
+    // The last file is kept, whatever its size.
     assert_int_equal(queue_limit(root, "h/p-20260102T030405Z-7", 0, on_dropped, NULL, &e), 0);
     assert_string_equal(
         dropped,
@@ -121,7 +121,7 @@ static void test_limit(void **state)
     close(fd);
 }
 
-// Sets how many seconds ago a file was written.
+// Sets the age of a file in seconds.
 static void set_age(const char *path, int seconds)
 {
     const struct timespec then = {.tv_sec = time(NULL) - seconds};
@@ -138,7 +138,7 @@ static void test_limit_of_all(void **state)
     put("h/own-20260102T030405Z-7/1.ht", 10);
     put("h/own-20260102T030405Z-7/2.ht", 10);
     put("h/new-20260102T030405Z-7/1.ht", 10);
-    // Files of others, which only happen to be there.
+    // Files that do not belong to the queue.
     put("h/own/9.ht", 1000);
     put("mine.ht", 1000);
     put("h/left-20260102T030405Z-7/mine.ht", 1000);
@@ -148,7 +148,7 @@ static void test_limit_of_all(void **state)
     set_age("h/new-20260102T030405Z-7/1.ht", 10);
     int lock = queue_lock(name_of("h/runs-20260102T030405Z-7"));
     assert_true(lock >= 0);
-    // Of others, only what no process has; the oldest of all first.
+    // Only files of other recordings without a running process may be removed, the oldest first.
     assert_int_equal(queue_limit(root, "h/own-20260102T030405Z-7", 40, on_dropped, NULL, &e), 0);
     assert_string_equal(dropped, "h/left-20260102T030405Z-7/1.ht:10 ");
     assert_int_equal(queue_limit(root, "h/own-20260102T030405Z-7", 0, on_dropped, NULL, &e), 0);

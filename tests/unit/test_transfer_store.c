@@ -44,7 +44,7 @@ static int put(const char *path, const char *text, enum store_result *result)
     return rc;
 }
 
-// What the file below the root has.
+// Checks the content of a file below the root.
 static void has(const char *path, const char *text)
 {
     char name[256], content[256] = "";
@@ -89,7 +89,7 @@ static void test_reserved(void **state)
     enum store_result result;
     struct stat st;
     (void)state;
-    // More was announced than came.
+    // More bytes were announced than sent.
     assert_int_equal(store_begin(&store, &f, 1 << 20), 0);
     assert_int_equal(store_write(&f, "abc", 3), 0);
     int fd = dup(f.fd);
@@ -115,7 +115,7 @@ static void test_abort(void **state)
     store_abort(&store, &f);
 }
 
-// Links that somebody made in the folder lead nowhere.
+// Symbolic links in the folder must not be followed.
 static void test_links(void **state)
 {
     enum store_result result;
@@ -162,7 +162,7 @@ static void test_open(void **state)
     snprintf(folder, sizeof folder, "%s/s", root);
     assert_int_equal(store_open(&other, folder, &e), -EBUSY);
     assert_non_null(strstr(e.text, "another receiver"));
-    // What was unfinished when a receiver was killed is removed by the next one, and nothing else.
+    // After a receiver was killed, the next receiver removes the unfinished files and no others.
     assert_int_equal(store_begin(&store, &f, 0), 0);
     digest_free(f.digest);
     close(f.fd);

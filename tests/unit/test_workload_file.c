@@ -1,4 +1,4 @@
-// What kind a file is, and the messages when it is of another.
+// Tests the detection of file kinds and the messages for wrong kinds.
 #include "trace/writer.h"
 #include "workload/file.h"
 #include "workload/writer.h"
@@ -12,7 +12,7 @@
 
 enum { ANY = FILE_TRACE | FILE_WORKLOAD };
 
-// A file with these bytes, as an input.
+// Returns an input with these bytes.
 static struct input input_of(const void *bytes, size_t n)
 {
     struct input in = {
@@ -29,7 +29,7 @@ static void sniffs(const void *bytes, size_t n, unsigned accept, int want, const
     uint8_t first = 0;
     assert_int_equal(file_sniff(&in, accept, &e), want);
     assert_string_equal(e.text, text);
-    // It is still there to be read.
+    // The detection must not consume bytes.
     if (n) {
         assert_int_equal(input_read(&in, &first, 1, &e), 1);
         assert_int_equal(first, *(const uint8_t *)bytes);
@@ -62,7 +62,7 @@ static void another_kind_is_refused(void **state)
     sniffs("text", 4, FILE_TRACE, -EPROTO, "f: is not a heaptape trace, at byte 0");
 }
 
-// Writes a file of that kind to `path`.
+// Writes a file of the given kind to `path`.
 static void make(const char *path, unsigned kind)
 {
     struct output out;

@@ -1,5 +1,5 @@
-// Payloads that passed their checksum and are wrong all the same: whatever stands in them is refused or is a valid piece
-// of a workload, and nothing is read or allocated out of bounds.
+// Feeds payloads with correct checksums and wrong contents: each is rejected or is a valid piece of
+// a workload, without out-of-bounds reads or allocations.
 #include "workload/decode.h"
 #include "workload/encode.h"
 #include "workload/file.h"
@@ -22,7 +22,7 @@ static void add(struct encode *x, uint32_t thread, struct workload_op op)
     assert_int_equal(encode_op(x, thread, &op), 0);
 }
 
-// A frame with something of everything.
+// Encodes a frame that contains every kind of content.
 static void fill(struct encode *x, bool has_stamps)
 {
     static const struct workload_dependency wait = {0, 1};
@@ -83,7 +83,7 @@ static void decode_one(const uint8_t *bytes, size_t n, bool has_stamps, size_t *
 {
     struct decode d = {.has_stamps = has_stamps};
     const char *what = NULL;
-    // Of its exact size, so that a sanitizer sees each byte read past the end.
+    // Exact size, so that AddressSanitizer detects overreads.
     uint8_t *copy = malloc(n ? n : 1);
     memcpy(copy, bytes, n);
     int rc = decode_frame(&d, copy, n, &what);
@@ -102,7 +102,7 @@ static void mutate(uint8_t *bytes, size_t n)
 {
     static const uint8_t odd[] = {0, 1, 0x7f, 0x80, 0xfe, 0xff};
     for (uint64_t i = 1 + pick(3); i-- > 0;) {
-        // The head decides most.
+        // Changes in the head affect most of the frame.
         size_t at = pick(2) ? pick(FORMAT_HEAD_BYTES + 24) : pick(n);
         if (at >= n)
             continue;
@@ -131,7 +131,7 @@ static void mutations(bool has_stamps)
         mutate(bytes, n);
         decode_one(bytes, n, has_stamps, &accepted);
     }
-    // Many changes of sizes and slots are no contradiction; those of counts are.
+    // Many changes of sizes and slots stay valid; changes of counts do not.
     assert_true(accepted > 100 && accepted < 40000);
     accepted = 0;
     for (size_t cut = 0; cut < n; cut++)
@@ -164,7 +164,7 @@ static void two_frames_continue(void **unused)
     add(&x, 0, (struct workload_op){.kind = HT_FREE, .stamp = 1 << 20, .slot = 0});
     encode_end_frame(&x, &f);
     assert_int_equal(encode_pack(&f, &p), 0);
-    // Twice the same piece, and one without what comes before it.
+    // A piece twice, and a piece without the preceding one.
     struct decode alone = {.has_stamps = true};
     assert_int_equal(decode_frame(&alone, p.bytes.data, p.bytes.size, &what), -EBADMSG);
     assert_int_equal(decode_frame(&d, p.bytes.data, p.bytes.size, &what), 0);
@@ -178,7 +178,8 @@ static void two_frames_continue(void **unused)
     (void)unused;
 }
 
-// What reading a workload of these ops says, "" if all is well. Its summary is that of the ops but for the peak.
+// Reads a workload of these ops. Returns the error text, or "". The summary matches the ops except
+// for the peak.
 static const char *read_ops(const struct workload_thread_op *ops, size_t n, uint64_t more_peak)
 {
     static struct err e;
@@ -261,11 +262,12 @@ static void uses_are_ordered(void **unused)
     const struct workload_thread_op early[] = {OP(0, HT_MALLOC, 0), OP(0, HT_MALLOC, 1),
                                                AFTER(1, HT_FREE, 1, 0, 0)};
     const struct workload_thread_op direct[] = {OP(0, HT_MALLOC, 0), AFTER(1, HT_FREE, 0, 0, 0)};
-    // Through thread 1: thread 2 depends on its op 1, which comes after the free that depends on thread 0.
+    // Ordered through thread 1: thread 2 depends on op 1 of thread 1, which follows the free that
+    // depends on thread 0.
     const struct workload_thread_op through[] = {OP(0, HT_MALLOC, 0), OP(0, HT_MALLOC, 1),
                                                  AFTER(1, HT_FREE, 1, 0, 1), OP(1, HT_MALLOC, 1),
                                                  AFTER(2, HT_FREE, 0, 1, 1)};
-    // Thread 2 depends on an op of thread 1 from before it knew of thread 0.
+    // Thread 2 depends on an op of thread 1 that precedes thread 1's dependency on thread 0.
     const struct workload_thread_op before[] = {OP(0, HT_MALLOC, 0), OP(1, HT_MALLOC, 1),
                                                 AFTER(1, HT_FREE, 0, 0, 0), OP(1, HT_MALLOC, 0),
                                                 AFTER(2, HT_FREE, 0, 1, 0)};

@@ -1,10 +1,11 @@
-// Several workloads' files become one.
+// Tests merging the files of several workloads.
 #include "workload/merged.h"
 #include "workload/writer.h"
 
 #include "unit.h"
 
-// `blocks` allocations, one each microsecond from `start` on, and their summary with one repaired event.
+// Opens a workload with `blocks` allocations, one every microsecond from `start` on. Its summary
+// has one repaired event.
 static void open_source(struct workload_file *w, uint64_t start, unsigned blocks, bool has_stamps)
 {
     struct output out;
@@ -28,7 +29,7 @@ static void open_source(struct workload_file *w, uint64_t start, unsigned blocks
     assert_int_equal(workload_file_adopt(w, &in, &e), 0);
 }
 
-// Merges 3 and 5 blocks; the second workload begins `offset_ns` after the first.
+// Merges 3 and 5 blocks. The second workload begins `offset_ns` after the first.
 static struct workload_summary merge(uint64_t offset_ns, bool has_stamps)
 {
     struct workload_file in[2], result;

@@ -1,4 +1,5 @@
-// What the writer is given, the reader gives back, whatever the file is cut into; and broken files are refused.
+// Writes workloads and reads them again with files cut into pieces of any size. Broken files are
+// rejected.
 #include "workload/reader.h"
 #include "workload/summary.h"
 #include "workload/writer.h"
@@ -19,14 +20,14 @@ static uint64_t random_next(void)
     return unit_random(&random_state);
 }
 
-// A random but valid workload in total order, kept to compare with.
+// A random valid workload in total order, kept for the comparison.
 struct history {
     struct workload_op *ops;
     uint32_t *threads;
-    struct workload_dependency *dependencies; // one an op
+    struct workload_dependency *dependencies; // one per op
     size_t n;
     uint64_t next_op[THREADS], stamp;
-    uint32_t *live, *dead; // slots
+    uint32_t *live, *dead; // slot numbers
     size_t n_live, n_dead;
     uint32_t slots;
 };
@@ -40,7 +41,7 @@ static uint32_t take_slot(struct history *h)
 
 static uint32_t give_slot(struct history *h)
 {
-    // Young ones die first, as in programs.
+    // Young blocks are freed first, as in most programs.
     size_t back = random_next() % 3 ? random_next() % 8 : random_next() % h->n_live;
     size_t i = back < h->n_live ? h->n_live - 1 - back : 0;
     uint32_t slot = h->live[i];
@@ -104,7 +105,7 @@ static void random_other(struct workload_op *op)
 static void random_op(struct history *h)
 {
     struct workload_op *op = &h->ops[h->n];
-    // Threads appear one after another.
+    // Threads appear over time.
     uint32_t known = h->n / 100 + 1 < THREADS ? (uint32_t)(h->n / 100 + 1) : THREADS;
     uint32_t thread = (uint32_t)(random_next() % known);
     *op = (struct workload_op){.slot = WORKLOAD_NO_SLOT};
@@ -208,7 +209,7 @@ static void same_op(const struct workload_op *a, const struct workload_op *b, bo
         assert_int_equal(a->stamp, b->stamp);
 }
 
-// What the ops make, and numbers that no op shows.
+// Returns the summary of the ops, with counts that do not come from ops.
 static struct workload_summary summary_of(const struct history *h)
 {
     struct summary_counter c;
@@ -222,7 +223,7 @@ static struct workload_summary summary_of(const struct history *h)
     return s;
 }
 
-// Ops come back in the very order in which they were written: their stamps differ all.
+// Reads the ops and compares them with the written order, which unique stamps determine.
 static void read_back(const struct history *h, bool has_stamps, const struct workload_summary *s)
 {
     struct err e = {0};
@@ -305,7 +306,8 @@ static void empty_round_trip(void **state)
     (void)state;
 }
 
-// Reads all of a file of these bytes. The number of ops before the end or the error, which is in *rc.
+// Reads a file with these bytes. Returns the number of ops before the end or the error, and the
+// result in *rc.
 static size_t read_bytes(const uint8_t *bytes, size_t n, int *rc)
 {
     struct err e = {0};
@@ -427,7 +429,7 @@ static void writer_keeps_the_rules(void **state)
     same_time.stamp = 10;
     assert_int_equal(write_one(&same_time, 1), -EINVAL);
     assert_int_equal(write_one(&ok, 0), -EINVAL); // waits for itself
-    assert_int_equal(write_one(&ok, 2), -EINVAL); // thread 1 is not known
+    assert_int_equal(write_one(&ok, 2), -EINVAL); // waits for an unknown thread
     early.stamp = 9;
     early.n_dependencies = 0;
     assert_int_equal(write_one(&early, 0), -EINVAL);

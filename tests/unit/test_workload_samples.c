@@ -1,4 +1,4 @@
-// However many samples come, few are kept, in their order, and none of the lows and highs is lost.
+// Tests the reduction of samples: few are kept, in order, including all minima and maxima.
 #include "workload/samples.h"
 
 #include "unit.h"
@@ -36,7 +36,7 @@ static bool has(const struct samples *s, uint64_t stamp)
     return false;
 }
 
-// A spike down every 100,000 and one up every 130,000 stand out of noise.
+// Noise with a downward spike every 100,000 and an upward spike every 130,000 samples.
 static uint64_t spiky(uint64_t i)
 {
     return i % 100000 == 99 ? 1 : i % 130000 == 777 ? 1u << 30 : 1000000 + i * 7919 % 1000;
@@ -80,7 +80,7 @@ static void all_equal(void **state)
     (void)state;
 }
 
-// Steps are kept of the blocks that were used further after the first one.
+// Only blocks whose use grew after the first step keep their steps.
 static void steps_of_late_blocks(void **state)
 {
     static const struct workload_residency blocks[] = {

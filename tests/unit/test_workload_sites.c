@@ -27,7 +27,7 @@ static void fill(struct workload_sites *s)
     define(s, 2, (uint64_t[]){0x10010, 0x40fff, 0x41000}, 3);
     module(s, 0x10000, "ffff /bin/two, loaded where one was");
     define(s, 3, (uint64_t[]){0x10010}, 1);
-    define(s, 2, (uint64_t[]){1}, 1); // known
+    define(s, 2, (uint64_t[]){1}, 1); // an existing site
 }
 
 static void check_filled(const struct workload_sites *s)
@@ -66,7 +66,7 @@ static void round_trip(void **state)
     buf_release(&b);
 }
 
-// More than one frame holds.
+// More sites than fit into one frame.
 static void many(void **state)
 {
     (void)state;

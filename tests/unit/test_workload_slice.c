@@ -1,4 +1,4 @@
-// Parts of a workload's file: what is in them, and what cannot be one.
+// Tests parts of workload files: their content, and invalid ranges.
 #include "workload/slice.h"
 #include "workload/writer.h"
 
@@ -9,7 +9,8 @@
 
 enum { BLOCKS = 4 };
 
-// Blocks 0 to 3 are allocated, a mark is set, and they are freed: one event each microsecond from 100 us on.
+// Opens a workload that allocates blocks 0 to 3, sets a mark and frees the blocks: one event every
+// microsecond from 100 µs on.
 static void open_source(struct workload_file *w, bool has_stamps)
 {
     struct output out;
@@ -36,7 +37,7 @@ static void open_source(struct workload_file *w, bool has_stamps)
     assert_int_equal(workload_file_adopt(w, &in, &e), 0);
 }
 
-// Slices and reads the part back; the sum over its events is in *s.
+// Extracts the part and reads it back. *s is the summary of its events.
 static int slice(struct slice_options part, bool has_stamps, struct workload_summary *s,
                  struct err *e)
 {
@@ -70,7 +71,7 @@ static void by_events(void **state)
         slice((struct slice_options){{SLICE_AT_EVENT, 2, NULL}, {SLICE_AT_EVENT, 6, NULL}}, true,
               &s, &e),
         0);
-    // Two allocations, the mark, one free; two blocks were there.
+    // Two allocations, the mark and a free; two preexisting blocks.
     assert_int_equal(s.events, 4);
     assert_int_equal(s.preexisting_blocks, 2);
     assert_int_equal(s.by_kind[HT_FREE], 1);
@@ -82,7 +83,7 @@ static void by_times_and_marks(void **state)
     struct workload_summary s;
     struct err e = {0};
     (void)state;
-    // Times count from the start, in ns.
+    // Times are in ns from the start.
     assert_int_equal(
         slice((struct slice_options){{SLICE_AT_TIME, 1000, NULL}, {SLICE_AT_MARK, 0, "warm"}}, true,
               &s, &e),
@@ -119,7 +120,7 @@ static void by_blocks(void **state)
     struct workload_summary s;
     struct err e = {0};
     (void)state;
-    // Two blocks with all of their calls, and the mark.
+    // All calls of two blocks, and the mark.
     assert_int_equal(slice((struct slice_options){.choice = &choice}, true, &s, &e), 0);
     assert_int_equal(s.events, 5);
     assert_int_equal(s.by_kind[HT_MALLOC], 2);
@@ -130,7 +131,7 @@ static void by_blocks(void **state)
     choice.n_blocks = 1;
     assert_int_equal(slice((struct slice_options){.choice = &choice}, true, &s, &e), 0);
     assert_int_equal(s.events, 2);
-    // With a span: the blocks that are live where it begins, of those that are chosen.
+    // With a span: the chosen blocks that are live at its start.
     choice.n_blocks = BLOCKS;
     assert_int_equal(
         slice((struct slice_options){{SLICE_AT_EVENT, 2, NULL}, .choice = &choice}, true, &s, &e),

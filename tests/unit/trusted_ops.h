@@ -1,4 +1,4 @@
-// Each kind of op that the player's own code trusts.
+// One op of each kind for which the player trusts the plan.
 #ifndef HEAPTAPE_TESTS_TRUSTED_OPS_H
 #define HEAPTAPE_TESTS_TRUSTED_OPS_H
 

@@ -1,4 +1,4 @@
-// What every unit test includes: cmocka and the headers that it wants before it.
+// Included by every unit test: cmocka and the headers that it requires.
 #ifndef HEAPTAPE_TESTS_UNIT_H
 #define HEAPTAPE_TESTS_UNIT_H
 
@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-// A pseudo-random sequence, the same in every run (splitmix64).
+// Returns the next number of a deterministic pseudo-random sequence (splitmix64).
 static inline uint64_t unit_random(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -21,7 +21,7 @@ static inline uint64_t unit_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-// An argument is a pattern: only tests whose names match it run.
+// An argument is a pattern of test names to run.
 #define UNIT_MAIN(tests)                                                                           \
     int main(int argc, char **argv)                                                                \
     {                                                                                              \

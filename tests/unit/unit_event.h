@@ -1,4 +1,4 @@
-// Assertions about events, whose messages name the kinds.
+// Assertions about events with messages that name the kinds.
 #ifndef HEAPTAPE_TESTS_UNIT_EVENT_H
 #define HEAPTAPE_TESTS_UNIT_EVENT_H
 

@@ -1,5 +1,6 @@
-// A library for test_capture_unwind_hostile: built with one and with another FRAME_BYTES it has other tables for the same
-// addresses. Its functions call what they are given, in frames of several kinds.
+// A library for test_capture_unwind_hostile. Built with two values of FRAME_BYTES, its two versions
+// have different unwind tables for the same addresses. Its functions call their argument from
+// frames of several kinds.
 #define TEXT(x)  #x
 #define VALUE(x) TEXT(x)
 #define BYTES    VALUE(FRAME_BYTES)
@@ -9,7 +10,7 @@ void library_plain(void (*call)(void));
 void library_pointed(void (*call)(void));
 void library_nested(void (*call)(void));
 
-// `sub` has a 4-byte operand in both libraries.
+// `sub` has a 4-byte operand in both versions.
 __asm__(
     ".text\n.globl library_plain\n.type library_plain, @function\n"
     "library_plain: .cfi_startproc\n .byte 0x48, 0x81, 0xec\n .long " BYTES
