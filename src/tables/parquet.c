@@ -72,7 +72,7 @@ static int grow_array(void *array, size_t rows, size_t item_bytes)
 }
 
 // Increases the capacity, up to GROUP_ROWS.
-static int grow(struct tables_output *o)
+static int grow_arrays(struct tables_output *o)
 {
     struct parquet *p = o->state;
     size_t room = p->room ? 2 * p->room : FIRST_ROWS;
@@ -357,7 +357,7 @@ static int parquet_row(struct tables_output *o, const struct tables_row *row)
 {
     struct parquet *p = o->state;
     bool full = false;
-    if (p->rows == p->room && grow(o) < 0)
+    if (p->rows == p->room && grow_arrays(o) < 0)
         return -ENOMEM;
     for (uint32_t left = row->present & p->integers; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctz(left);

@@ -13,13 +13,13 @@ enum {
     BLOCK_BYTES = VARINT_MAX_BYTES + MINIBLOCKS + BLOCK * 8
 };
 
-static unsigned width_of(uint64_t v)
+static unsigned bit_width(uint64_t v)
 {
     return v ? 64 - (unsigned)__builtin_clzll(v) : 0;
 }
 
 // Packs 32 values of `width` bits, least significant bits first. Returns the end.
-static uint8_t *pack(uint8_t *to, const uint64_t *values, unsigned width)
+static uint8_t *pack_miniblock(uint8_t *to, const uint64_t *values, unsigned width)
 {
     uint64_t word = 0;
     unsigned fill = 0;
@@ -60,8 +60,8 @@ static uint8_t *put_block(uint8_t *to, const int64_t *values, size_t n)
         uint64_t *at = deltas + (size_t)m * MINIBLOCK, all = 0;
         for (unsigned i = 0; i < MINIBLOCK; i++)
             all |= at[i] -= (uint64_t)min;
-        widths[m] = (uint8_t)width_of(all);
-        to = pack(to, at, widths[m]);
+        widths[m] = (uint8_t)bit_width(all);
+        to = pack_miniblock(to, at, widths[m]);
     }
     return to;
 }

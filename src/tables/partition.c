@@ -174,7 +174,7 @@ static int end_process(void *context, const struct tables_facts *facts)
                : close_file(p, facts->process, true);
 }
 
-static int check(struct partitions *p, const char *from, struct err *e)
+static int open_input(struct partitions *p, const char *from, struct err *e)
 {
     int rc = file_open(&p->file, from, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, e);
     if (rc == 0 && p->file.kind == FILE_WORKLOAD)
@@ -197,7 +197,7 @@ int tables_partition(const char *from, const struct tables_export_settings *s, s
         setrlimit(RLIMIT_NOFILE, &(struct rlimit){files.rlim_max, files.rlim_max});
     scan.of[s->table] =
         (struct tables_wanted){.rows = true, .columns = (1u << table->n_columns) - 1};
-    int rc = check(&p, from, e);
+    int rc = open_input(&p, from, e);
     rc = rc < 0 ? rc : tables_scan_file(&p.file, &scan, e);
     for (size_t i = 0; i < p.n; i++) {
         int closed = close_file(&p, i, rc == 0);

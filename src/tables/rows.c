@@ -42,7 +42,7 @@ uint32_t tables_condition_columns(const struct tables_wanted *w)
     return columns;
 }
 
-static bool meets(const struct tables_condition *c, int64_t value)
+static bool meets_condition(const struct tables_condition *c, int64_t value)
 {
     switch ((enum tables_comparison)c->comparison) {
     case TABLES_EQUAL:
@@ -63,7 +63,7 @@ bool tables_row_meets(const struct tables_wanted *w, const struct tables_row *ro
 {
     for (size_t i = 0; i < w->n_conditions; i++) {
         const struct tables_condition *c = &w->conditions[i];
-        if (!(row->present >> c->column & 1) || !meets(c, row->values[c->column].integer))
+        if (!(row->present >> c->column & 1) || !meets_condition(c, row->values[c->column].integer))
             return false;
     }
     return true;

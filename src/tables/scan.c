@@ -25,7 +25,7 @@ static bool wants_rows(const struct tables_scan *s, enum tables_id table)
     return s->of[table].rows;
 }
 
-static uint32_t columns_of(const struct tables_scan *s, enum tables_id table)
+static uint32_t get_columns(const struct tables_scan *s, enum tables_id table)
 {
     const struct tables_wanted *w = &s->of[table];
     return w->rows ? w->columns | tables_condition_columns(w) : 0;
@@ -36,9 +36,9 @@ static bool wants_ops(const struct tables_scan *s)
     return wants_rows(s, TABLES_TABLE_EVENTS) || wants_rows(s, TABLES_TABLE_BLOCKS);
 }
 
-static struct tables_process process_of(const struct tables_scan *s)
+static struct tables_process make_process(const struct tables_scan *s)
 {
-    bool freed = columns_of(s, TABLES_TABLE_EVENTS) >> TABLES_EVENT_FREED_BLOCK & 1;
+    bool freed = get_columns(s, TABLES_TABLE_EVENTS) >> TABLES_EVENT_FREED_BLOCK & 1;
     return (struct tables_process){.scan = s,
                                    .follows_blocks = freed || wants_rows(s, TABLES_TABLE_BLOCKS)};
 }
@@ -189,7 +189,7 @@ static int choose_process(void *context, const struct trace_process *from,
     if (!p)
         return -ENOMEM;
     t->processes[t->n++] = p;
-    *p = process_of(t->scan);
+    *p = make_process(t->scan);
     p->of = from;
     p->number = from->number;
     p->has_times = !t->session->order_only;
@@ -216,8 +216,8 @@ static int scan_trace(const struct tables_scan *s, struct trace_file *f, struct 
         1 << TABLES_EVENT_USABLE | 1 << TABLES_EVENT_ADDRESS | 1 << TABLES_EVENT_FREED_ADDRESS;
     const uint32_t block_addresses = 1 << TABLES_BLOCK_USABLE | 1 << TABLES_BLOCK_ADDRESS;
     struct trace_scan t = {.scan = s,
-                           .addresses = columns_of(s, TABLES_TABLE_EVENTS) & event_addresses ||
-                                        columns_of(s, TABLES_TABLE_BLOCKS) & block_addresses};
+                           .addresses = get_columns(s, TABLES_TABLE_EVENTS) & event_addresses ||
+                                        get_columns(s, TABLES_TABLE_BLOCKS) & block_addresses};
     struct convert_result result = {0};
     struct trace_forks forks = {0};
     // The tail has the clock rate measured over the whole recording, which conversions use.
@@ -322,7 +322,7 @@ static int scan_workload_ops(struct tables_process *p, struct workload_file *f, 
 static int scan_workload(const struct tables_scan *s, struct workload_file *f, struct err *e)
 {
     const struct workload_header *h = workload_reader_header(f->reader);
-    struct tables_process p = process_of(s);
+    struct tables_process p = make_process(s);
     struct err cut = {0};
     p.has_times = h->has_stamps;
     p.start_stamp = h->start_stamp;

@@ -40,7 +40,7 @@ struct tables_stream {
 
 // Passes a full batch, or the last batch, to the reader. Returns 0, or -ECANCELED if the reader has
 // stopped.
-static int hand_over(struct tables_stream *s)
+static int pass_batch(struct tables_stream *s)
 {
     struct batch *b = &s->batches[s->written % BATCHES];
     for (size_t i = 0; b->text.size && i < b->n; i++) {
@@ -79,7 +79,7 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
                 return -ENOMEM;
         }
     }
-    return ++b->n == BATCH_ROWS ? hand_over(s) : 0;
+    return ++b->n == BATCH_ROWS ? pass_batch(s) : 0;
 }
 
 static int put_facts(void *context, const struct tables_facts *facts)
@@ -88,7 +88,7 @@ static int put_facts(void *context, const struct tables_facts *facts)
     return s->how.facts(s->how.context, facts);
 }
 
-static void *scan(void *context)
+static void *run_scan(void *context)
 {
     struct tables_stream *s = context;
     struct tables_scan how = s->how;
@@ -97,7 +97,7 @@ static void *scan(void *context)
     how.context = s;
     int rc = s->file ? tables_scan_file(s->file, &how, &s->e) : tables_scan(s->path, &how, &s->e);
     if (rc == 0 && s->batches[s->written % BATCHES].n)
-        rc = hand_over(s);
+        rc = pass_batch(s);
     pthread_mutex_lock(&s->mutex);
     s->rc = rc;
     s->over = true;
@@ -139,7 +139,7 @@ static int start_thread(struct tables_stream *s)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&s->thread, NULL, scan, s);
+    int rc = pthread_create(&s->thread, NULL, run_scan, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return -rc;
 }

@@ -25,7 +25,7 @@ struct verify_chunk {
     uint64_t values, bytes, data_at, dictionary_at, codec;
 };
 
-static int bad(const struct verify *v, const char *what, uint64_t at)
+static int set_bad(const struct verify *v, const char *what, uint64_t at)
 {
     return err_set(v->e, -EBADMSG, "%s: %s, at byte %llu", v->in->name, what,
                    (unsigned long long)at);
@@ -54,7 +54,7 @@ static uint64_t get_list(struct varint_source *s, unsigned *type)
     return s->bad ? 0 : n;
 }
 
-static void skip(struct varint_source *s, unsigned type, unsigned depth)
+static void skip_value(struct varint_source *s, unsigned type, unsigned depth)
 {
     unsigned field = 0, of;
     size_t n;
@@ -72,11 +72,11 @@ static void skip(struct varint_source *s, unsigned type, unsigned depth)
         return;
     case PARQUET_THRIFT_LIST:
         for (uint64_t left = get_list(s, &of); left && !s->bad; left--)
-            skip(s, of, depth + 1);
+            skip_value(s, of, depth + 1);
         return;
     case PARQUET_THRIFT_STRUCT:
         while (next_field(s, &field, &of))
-            skip(s, of, depth + 1);
+            skip_value(s, of, depth + 1);
         return;
     default:
         s->bad = true;
@@ -105,13 +105,13 @@ static int check_page(struct verify *v, const uint8_t *packed, size_t n, uint64_
         ZSTD_outBuffer to = {v->scratch, SCRATCH_BYTES, 0};
         left = ZSTD_decompressStream(v->zstd, &to, &from);
         if (ZSTD_isError(left))
-            return bad(v, ZSTD_getErrorName(left), at);
+            return set_bad(v, ZSTD_getErrorName(left), at);
         bytes += to.pos;
         if (bytes > raw_bytes || (left && from.pos == n && to.pos < to.size))
             break;
     }
     return left || from.pos != n || bytes != raw_bytes
-               ? bad(v, "the length of a page differs from its header", at)
+               ? set_bad(v, "the length of a page differs from its header", at)
                : 0;
 }
 
@@ -127,10 +127,10 @@ static int check_pages(struct verify *v, uint64_t chunk_at)
             if (field <= 3)
                 numbers[field] = get_number(&s, type);
             else
-                skip(&s, type, 0);
+                skip_value(&s, type, 0);
         }
         if (s.bad || numbers[3] > (size_t)(s.end - s.at))
-            return bad(v, "invalid page header", at);
+            return set_bad(v, "invalid page header", at);
         rc = check_page(v, s.at, (size_t)numbers[3], numbers[2], at);
         s.at += numbers[3];
     }
@@ -141,14 +141,14 @@ static int check_chunk(struct verify *v, const struct verify_chunk *c)
 {
     uint64_t at = c->dictionary_at ? c->dictionary_at : c->data_at;
     if (c->codec != 6)
-        return bad(v, "a column that is not compressed by zstd: not written by heaptape", at);
+        return set_bad(v, "a column that is not compressed by zstd: not written by heaptape", at);
     if (at != v->at || c->bytes > v->end - v->at || c->data_at < at || c->data_at - at >= c->bytes)
-        return bad(v, "the footer contradicts the order of columns", v->at);
+        return set_bad(v, "the footer contradicts the order of columns", v->at);
     if (buf_resize(&v->chunk, (size_t)c->bytes) < 0)
         return err_no_memory(v->e, v->in->name);
     ssize_t n = input_read(v->in, v->chunk.data, (size_t)c->bytes, v->e);
     if (n < 0 || (uint64_t)n != c->bytes)
-        return n < 0 ? (int)n : bad(v, "cut off", v->at);
+        return n < 0 ? (int)n : set_bad(v, "cut off", v->at);
     v->at += c->bytes;
     return check_pages(v, at);
 }
@@ -166,7 +166,7 @@ static void get_meta(struct varint_source *s, struct verify_chunk *c)
         if (to)
             *to = get_number(s, type);
         else
-            skip(s, type, 0);
+            skip_value(s, type, 0);
     }
 }
 
@@ -178,7 +178,7 @@ static struct verify_chunk get_chunk(struct varint_source *s)
         if (field == 3 && type == PARQUET_THRIFT_STRUCT)
             get_meta(s, &c);
         else
-            skip(s, type, 0);
+            skip_value(s, type, 0);
     }
     return c;
 }
@@ -195,7 +195,7 @@ static int check_columns(struct verify *v, struct varint_source *s, uint64_t *va
             return 0;
         *values = i ? *values : c.values;
         rc = c.values == *values ? check_chunk(v, &c)
-                                 : bad(v, "columns of different lengths", v->at);
+                                 : set_bad(v, "columns of different lengths", v->at);
     }
     return rc;
 }
@@ -211,10 +211,10 @@ static int check_group(struct verify *v, struct varint_source *s, uint64_t *rows
         else if (field == 3)
             group_rows = get_number(s, type);
         else
-            skip(s, type, 0);
+            skip_value(s, type, 0);
     }
     *rows += group_rows;
-    return rc == 0 && !s->bad && group_rows != values ? bad(v, "a wrong number of rows", v->at)
+    return rc == 0 && !s->bad && group_rows != values ? set_bad(v, "a wrong number of rows", v->at)
                                                       : rc;
 }
 
@@ -232,13 +232,13 @@ static int check_footer(struct verify *v, uint64_t *rows)
             for (; rc == 0 && n && !s.bad; n--)
                 rc = check_group(v, &s, rows);
         } else {
-            skip(&s, type, 0);
+            skip_value(&s, type, 0);
         }
     }
     if (rc == 0 && (s.bad || s.at != s.end))
-        rc = bad(v, "the footer is invalid", v->end + (uint64_t)(s.at - v->footer.data));
+        rc = set_bad(v, "the footer is invalid", v->end + (uint64_t)(s.at - v->footer.data));
     if (rc == 0 && (v->at != v->end || all_rows != *rows))
-        rc = bad(v, "the footer does not describe all data before it", v->at);
+        rc = set_bad(v, "the footer does not describe all data before it", v->at);
     return rc;
 }
 
@@ -247,14 +247,14 @@ static int read_footer(struct verify *v)
 {
     uint8_t tail[TAIL_BYTES] = {0};
     uint64_t size = v->in->size_bytes;
-    int rc = size < 4 + TAIL_BYTES ? bad(v, "cut off", size)
+    int rc = size < 4 + TAIL_BYTES ? set_bad(v, "cut off", size)
                                    : input_seek(v->in, size - TAIL_BYTES, v->e);
     ssize_t n = rc < 0 ? rc : input_read(v->in, tail, sizeof tail, v->e);
     if (n < 0)
         return (int)n;
     uint64_t bytes = get_u32(tail);
     if (memcmp(tail + 4, "PAR1", 4) != 0 || bytes > size - 4 - TAIL_BYTES)
-        return bad(v, "cut off: it does not end in the length of a footer", size);
+        return set_bad(v, "cut off: it does not end in the length of a footer", size);
     v->at = 4;
     v->end = size - TAIL_BYTES - bytes;
     if (buf_resize(&v->footer, (size_t)bytes) < 0)

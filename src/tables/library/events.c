@@ -23,13 +23,13 @@ _Static_assert((int)HEAPTAPE_COLUMN_OPERATION == (int)TABLES_EVENT_KIND &&
                    (int)HEAPTAPE_COLUMN_FREED_BLOCK == (int)TABLES_EVENT_FREED_BLOCK,
                "the columns of the library are those of the table of events");
 
-static uint64_t number(const struct tables_row *row, unsigned column, uint64_t otherwise)
+static uint64_t get_number(const struct tables_row *row, unsigned column, uint64_t otherwise)
 {
     return row->present >> column & 1 ? (uint64_t)row->values[column].integer : otherwise;
 }
 
 // Stores the error, so that all further calls return it.
-static int fail(heaptape_trace *t, int rc)
+static int keep_failure(heaptape_trace *t, int rc)
 {
     t->over = true;
     t->failed = rc;
@@ -37,7 +37,7 @@ static int fail(heaptape_trace *t, int rc)
     return rc;
 }
 
-static int start(heaptape_trace *t, enum library_use use, uint32_t columns, struct err *e)
+static int start_events(heaptape_trace *t, enum library_use use, uint32_t columns, struct err *e)
 {
     if (t->use != LIBRARY_UNUSED && t->use != use)
         return err_set(e, -EBUSY, "%s: is already being read by another function: rewind it first",
@@ -75,37 +75,37 @@ static int next_row(heaptape_trace *t, const struct tables_row **row)
             return 1;
         rc = library_facts_row(&t->coming, *row);
         if (rc < 0)
-            return fail(t, err_set(&t->e, rc, "%s: out of memory", t->path));
+            return keep_failure(t, err_set(&t->e, rc, "%s: out of memory", t->path));
     }
     if (rc < 0)
-        return fail(t, rc);
+        return keep_failure(t, rc);
     library_facts_move(&t->facts, &t->coming);
     if (t->cut.text[0])
-        return fail(t, err_set(&t->e, -ENODATA, "%s", t->cut.text));
+        return keep_failure(t, err_set(&t->e, -ENODATA, "%s", t->cut.text));
     t->over = true;
     return 0;
 }
 
-static void fill(heaptape_event *e, const struct tables_row *row)
+static void fill_event(heaptape_event *e, const struct tables_row *row)
 {
     *e = (heaptape_event){
-        .time_ns = number(row, TABLES_EVENT_TIME, 0),
-        .event = number(row, TABLES_EVENT_EVENT, 0),
-        .size = number(row, TABLES_EVENT_SIZE, 0),
-        .count = number(row, TABLES_EVENT_COUNT, 0),
-        .align = number(row, TABLES_EVENT_ALIGN, 0),
-        .usable_size = number(row, TABLES_EVENT_USABLE, 0),
-        .address = number(row, TABLES_EVENT_ADDRESS, 0),
-        .freed_address = number(row, TABLES_EVENT_FREED_ADDRESS, 0),
-        .freed_block = number(row, TABLES_EVENT_FREED_BLOCK, HEAPTAPE_NONE64),
+        .time_ns = get_number(row, TABLES_EVENT_TIME, 0),
+        .event = get_number(row, TABLES_EVENT_EVENT, 0),
+        .size = get_number(row, TABLES_EVENT_SIZE, 0),
+        .count = get_number(row, TABLES_EVENT_COUNT, 0),
+        .align = get_number(row, TABLES_EVENT_ALIGN, 0),
+        .usable_size = get_number(row, TABLES_EVENT_USABLE, 0),
+        .address = get_number(row, TABLES_EVENT_ADDRESS, 0),
+        .freed_address = get_number(row, TABLES_EVENT_FREED_ADDRESS, 0),
+        .freed_block = get_number(row, TABLES_EVENT_FREED_BLOCK, HEAPTAPE_NONE64),
         .text = row->present >> TABLES_EVENT_TEXT & 1 ? row->values[TABLES_EVENT_TEXT].text : NULL,
         .known = row->present,
-        .process = (uint32_t)number(row, TABLES_EVENT_PROCESS, 0),
-        .thread = (uint32_t)number(row, TABLES_EVENT_THREAD, 0),
-        .site = (uint32_t)number(row, TABLES_EVENT_SITE, 0),
+        .process = (uint32_t)get_number(row, TABLES_EVENT_PROCESS, 0),
+        .thread = (uint32_t)get_number(row, TABLES_EVENT_THREAD, 0),
+        .site = (uint32_t)get_number(row, TABLES_EVENT_SITE, 0),
         .operation = row->event_kind,
-        .failed = (uint8_t)number(row, TABLES_EVENT_FAILED, 0),
-        .error = (uint8_t)number(row, TABLES_EVENT_ERROR, 0),
+        .failed = (uint8_t)get_number(row, TABLES_EVENT_FAILED, 0),
+        .error = (uint8_t)get_number(row, TABLES_EVENT_ERROR, 0),
     };
 }
 
@@ -113,22 +113,22 @@ int heaptape_trace_next_event(heaptape_trace *t, const heaptape_event **e)
 {
     const struct tables_row *row;
     const uint32_t all = (1u << TABLES_EVENT_COLUMNS) - 1;
-    int rc = start(t, LIBRARY_EVENTS, all, library_begin(t));
+    int rc = start_events(t, LIBRARY_EVENTS, all, library_begin(t));
     rc = rc < 0 ? rc : next_row(t, &row);
     if (rc > 0) {
-        fill(&t->event, row);
+        fill_event(&t->event, row);
         *e = &t->event;
     }
     return rc;
 }
 
-static void put(const heaptape_column *c, size_t at, const struct tables_row *row)
+static void put_item(const heaptape_column *c, size_t at, const struct tables_row *row)
 {
     uint64_t value = c->id == HEAPTAPE_COLUMN_KNOWN       ? row->present
                      : c->id == HEAPTAPE_COLUMN_OPERATION ? row->event_kind
                      : c->id == HEAPTAPE_COLUMN_FREED_BLOCK
-                         ? number(row, TABLES_EVENT_FREED_BLOCK, HEAPTAPE_NONE64)
-                         : number(row, c->id, 0);
+                         ? get_number(row, TABLES_EVENT_FREED_BLOCK, HEAPTAPE_NONE64)
+                         : get_number(row, c->id, 0);
     if (c->item_bytes == sizeof(uint64_t))
         ((uint64_t *)c->items)[at] = value;
     else if (c->item_bytes == sizeof(uint32_t))
@@ -138,7 +138,7 @@ static void put(const heaptape_column *c, size_t at, const struct tables_row *ro
 }
 
 // Returns the bit set of the columns, or a negative errno with the text set.
-static int64_t check(const heaptape_column *columns, size_t n, size_t rows, struct err *e)
+static int64_t check_columns(const heaptape_column *columns, size_t n, size_t rows, struct err *e)
 {
     uint32_t all = 0;
     for (size_t i = 0; i < n; i++) {
@@ -162,13 +162,13 @@ int64_t heaptape_trace_read_columns(heaptape_trace *t, const heaptape_column *co
 {
     const struct tables_row *row;
     size_t got = 0;
-    int64_t wanted = check(columns, n, rows, library_begin(t));
-    int rc = wanted < 0 ? (int)wanted : start(t, LIBRARY_COLUMNS, (uint32_t)wanted, &t->e);
+    int64_t wanted = check_columns(columns, n, rows, library_begin(t));
+    int rc = wanted < 0 ? (int)wanted : start_events(t, LIBRARY_COLUMNS, (uint32_t)wanted, &t->e);
     if (rc < 0)
         return rc;
     for (rc = 1; got < rows && (rc = next_row(t, &row)) > 0; got++) {
         for (size_t i = 0; i < n; i++)
-            put(&columns[i], got, row);
+            put_item(&columns[i], got, row);
     }
     return rc < 0 && !got ? rc : (int64_t)got;
 }

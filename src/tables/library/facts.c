@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct library_process *process_of(struct library_facts *f, uint32_t number)
+static struct library_process *get_process(struct library_facts *f, uint32_t number)
 {
     // Processes usually arrive in order.
     if (number < f->n && f->processes[number]->of.process == number)
@@ -19,7 +19,7 @@ static struct library_process *process_of(struct library_facts *f, uint32_t numb
 
 static struct library_process *add_process(struct library_facts *f, uint32_t number)
 {
-    struct library_process *p = process_of(f, number);
+    struct library_process *p = get_process(f, number);
     if (p)
         return p;
     p = HT_GROW(&f->processes, &f->capacity, f->n + 1) < 0 ? NULL : calloc(1, sizeof *p);
@@ -55,13 +55,13 @@ void library_facts_scan(struct tables_scan *scan, struct library_facts *to)
         (struct tables_wanted){.rows = true, .columns = (1u << TABLES_PROCESS_COLUMNS) - 1};
 }
 
-static uint64_t number(const struct tables_row *row, unsigned column)
+static uint64_t get_number(const struct tables_row *row, unsigned column)
 {
     return row->present >> column & 1 ? (uint64_t)row->values[column].integer : HEAPTAPE_NONE64;
 }
 
 // Returns a copy of the text, or NULL for a NULL column. Sets *rc when out of memory.
-static const char *text(const struct tables_row *row, unsigned column, int *rc)
+static const char *copy_text(const struct tables_row *row, unsigned column, int *rc)
 {
     if (!(row->present >> column & 1))
         return NULL;
@@ -72,25 +72,25 @@ static const char *text(const struct tables_row *row, unsigned column, int *rc)
 
 int library_facts_row(struct library_facts *f, const struct tables_row *row)
 {
-    struct library_process *p = add_process(f, (uint32_t)number(row, TABLES_PROCESS_PROCESS));
+    struct library_process *p = add_process(f, (uint32_t)get_number(row, TABLES_PROCESS_PROCESS));
     int rc = 0;
     if (!p)
         return -ENOMEM;
     if (p->has_row)
         return 0;
     p->has_row = true;
-    p->of.pid = (uint32_t)number(row, TABLES_PROCESS_PID);
-    p->of.parent_pid = number(row, TABLES_PROCESS_PARENT_PID);
-    p->of.forked_from = number(row, TABLES_PROCESS_FORKED_FROM);
-    p->of.exe = text(row, TABLES_PROCESS_EXE, &rc);
-    p->of.command = text(row, TABLES_PROCESS_COMMAND, &rc);
-    p->of.allocator = text(row, TABLES_PROCESS_ALLOCATOR, &rc);
-    p->of.start_time_ns = number(row, TABLES_PROCESS_START_TIME);
-    p->of.end_time_ns = number(row, TABLES_PROCESS_END_TIME);
-    p->of.exit_status = number(row, TABLES_PROCESS_EXIT_STATUS);
-    p->of.events = number(row, TABLES_PROCESS_EVENTS);
-    p->of.threads = number(row, TABLES_PROCESS_THREADS);
-    p->of.lost_records = number(row, TABLES_PROCESS_LOST);
+    p->of.pid = (uint32_t)get_number(row, TABLES_PROCESS_PID);
+    p->of.parent_pid = get_number(row, TABLES_PROCESS_PARENT_PID);
+    p->of.forked_from = get_number(row, TABLES_PROCESS_FORKED_FROM);
+    p->of.exe = copy_text(row, TABLES_PROCESS_EXE, &rc);
+    p->of.command = copy_text(row, TABLES_PROCESS_COMMAND, &rc);
+    p->of.allocator = copy_text(row, TABLES_PROCESS_ALLOCATOR, &rc);
+    p->of.start_time_ns = get_number(row, TABLES_PROCESS_START_TIME);
+    p->of.end_time_ns = get_number(row, TABLES_PROCESS_END_TIME);
+    p->of.exit_status = get_number(row, TABLES_PROCESS_EXIT_STATUS);
+    p->of.events = get_number(row, TABLES_PROCESS_EVENTS);
+    p->of.threads = get_number(row, TABLES_PROCESS_THREADS);
+    p->of.lost_records = get_number(row, TABLES_PROCESS_LOST);
     return rc;
 }
 
@@ -128,7 +128,7 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
 
 // Completes the facts, by a separate scan if necessary. Returns 0, or a negative errno with the
 // text set.
-static int complete(heaptape_trace *t)
+static int complete_facts(heaptape_trace *t)
 {
     struct err *e = library_begin(t);
     if (t->facts.complete)
@@ -153,13 +153,13 @@ static int complete(heaptape_trace *t)
 
 int64_t heaptape_trace_processes(heaptape_trace *t)
 {
-    int rc = complete(t);
+    int rc = complete_facts(t);
     return rc < 0 ? rc : (int64_t)t->facts.n;
 }
 
 int heaptape_trace_process(heaptape_trace *t, size_t i, const heaptape_process **process)
 {
-    int rc = complete(t);
+    int rc = complete_facts(t);
     if (rc == 0 && i >= t->facts.n)
         rc = err_set(&t->e, -EINVAL, "%s: has %zu processes", t->path, t->facts.n);
     if (rc == 0)
@@ -168,12 +168,12 @@ int heaptape_trace_process(heaptape_trace *t, size_t i, const heaptape_process *
 }
 
 // Finds a process by number. Returns 0, or a negative errno with the text set.
-static int find(heaptape_trace *t, uint32_t number, struct library_process **p)
+static int find_process(heaptape_trace *t, uint32_t number, struct library_process **p)
 {
-    int rc = complete(t);
+    int rc = complete_facts(t);
     if (rc < 0)
         return rc;
-    *p = process_of(&t->facts, number);
+    *p = get_process(&t->facts, number);
     return *p ? 0 : err_set(&t->e, -EINVAL, "%s: has no process %u", t->path, number);
 }
 
@@ -181,7 +181,7 @@ int heaptape_trace_thread(heaptape_trace *t, uint32_t process, uint32_t thread,
                           const heaptape_thread **to)
 {
     struct library_process *p;
-    int rc = find(t, process, &p);
+    int rc = find_process(t, process, &p);
     if (rc == 0 && thread >= p->n_threads)
         rc = err_set(&t->e, -EINVAL, "%s: no facts about thread %u of process %u", t->path, thread,
                      process);
@@ -193,7 +193,7 @@ int heaptape_trace_thread(heaptape_trace *t, uint32_t process, uint32_t thread,
 // Finds the process of a call site and loads its symbols.
 static int find_site(heaptape_trace *t, uint32_t process, uint32_t site, struct library_process **p)
 {
-    int rc = find(t, process, p);
+    int rc = find_process(t, process, p);
     if (rc < 0)
         return rc;
     if (!site || site > (*p)->sites.n_sites)
@@ -209,8 +209,8 @@ static const char *or_null(const char *text)
     return text && text[0] ? text : NULL;
 }
 
-static int fill(heaptape_trace *t, const struct symbol *s, uint64_t address,
-                const heaptape_frame **frame)
+static int fill_frame(heaptape_trace *t, const struct symbol *s, uint64_t address,
+                      const heaptape_frame **frame)
 {
     t->frame = (heaptape_frame){
         .function = s->function,
@@ -236,7 +236,7 @@ int heaptape_trace_site(heaptape_trace *t, uint32_t process, uint32_t site,
     const struct workload_site *of = &p->sites.sites[site - 1];
     if (!of->n || !symbols_site(p->symbols, &p->sites, site, &s))
         return 0;
-    return fill(t, &s, p->sites.frames[of->first].address, frame);
+    return fill_frame(t, &s, p->sites.frames[of->first].address, frame);
 }
 
 int heaptape_trace_frame(heaptape_trace *t, uint32_t process, uint32_t site, size_t i,
@@ -254,7 +254,7 @@ int heaptape_trace_frame(heaptape_trace *t, uint32_t process, uint32_t site, siz
         if (!n)
             return err_no_memory(&t->e, t->path);
         if (i < n)
-            return fill(t, &found[i], at->address, frame);
+            return fill_frame(t, &found[i], at->address, frame);
         i -= n;
     }
     return 0;

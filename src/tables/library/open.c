@@ -16,7 +16,7 @@ int library_open(heaptape_trace *t, struct err *e)
     return rc;
 }
 
-static void stop(heaptape_trace *t)
+static void stop_reading(heaptape_trace *t)
 {
     tables_stream_stop(t->stream);
     t->stream = NULL;
@@ -46,7 +46,7 @@ void heaptape_trace_close(heaptape_trace *t)
 {
     if (!t)
         return;
-    stop(t);
+    stop_reading(t);
     library_facts_release(&t->facts);
     library_facts_release(&t->coming);
     buf_release(&t->text);
@@ -64,7 +64,7 @@ int heaptape_trace_rewind(heaptape_trace *t)
     if (!t->path)
         return err_set(e, -EINVAL, "no path to open");
     if (t->use != LIBRARY_UNUSED)
-        stop(t);
+        stop_reading(t);
     library_facts_release(&t->facts);
     library_facts_release(&t->coming);
     t->n_threads = 0;

@@ -10,7 +10,7 @@ static uint64_t op_ns(const struct workload_header *h, uint64_t stamp)
     return h->has_stamps ? clock_to_ns(since << h->stamp_shift, h->clock_hz) : HEAPTAPE_NONE64;
 }
 
-static int start(heaptape_trace *t, struct err *e)
+static int start_ops(heaptape_trace *t, struct err *e)
 {
     if (t->use == LIBRARY_OPS)
         return 0;
@@ -37,7 +37,7 @@ static int fill_dependencies(heaptape_trace *t, const struct workload_op *op)
     return 0;
 }
 
-static int fill(heaptape_trace *t, uint32_t thread, const struct workload_op *op)
+static int fill_op(heaptape_trace *t, uint32_t thread, const struct workload_op *op)
 {
     unsigned class = event_infos[op->kind].class;
     bool has_site = class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE;
@@ -73,7 +73,7 @@ int heaptape_trace_next_op(heaptape_trace *t, const heaptape_op **to)
 {
     const struct workload_op *op;
     uint32_t thread;
-    int rc = start(t, library_begin(t));
+    int rc = start_ops(t, library_begin(t));
     if (rc < 0)
         return rc;
     if (t->over) {
@@ -83,7 +83,7 @@ int heaptape_trace_next_op(heaptape_trace *t, const heaptape_op **to)
     rc = workload_next_op(t->file.workload.reader, &thread, &op, &t->e);
     if (rc > 0) {
         *to = &t->op;
-        rc = fill(t, thread, op);
+        rc = fill_op(t, thread, op);
         if (rc == 0)
             return 1;
         err_no_memory(&t->e, t->path);

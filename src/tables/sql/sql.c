@@ -27,18 +27,18 @@ struct sql {
     sqlite3_stmt *insert[TABLES_N];
 };
 
-static int fail(struct sql *q, int code)
+static int set_error(struct sql *q, int code)
 {
     if (sqlite3_errcode(q->db) == SQLITE_NOMEM && q->settings->max_memory_bytes)
         return err_set(q->e, -ENOMEM, "the query needs more memory than --max-memory");
     return err_set(q->e, code, "%s", sqlite3_errmsg(q->db));
 }
 
-static int execute(struct sql *q, char *statement)
+static int execute_statement(struct sql *q, char *statement)
 {
     int rc = statement ? sqlite3_exec(q->db, statement, NULL, NULL, NULL) : SQLITE_NOMEM;
     sqlite3_free(statement);
-    return rc == SQLITE_OK ? 0 : fail(q, -EIO);
+    return rc == SQLITE_OK ? 0 : set_error(q, -EIO);
 }
 
 // size_class(SIZE): the largest size in the same class, with four classes per power of two.
@@ -101,20 +101,24 @@ static int create_tables(struct sql *q)
         if (!is_stored(i))
             continue;
         char *columns = sql_virtual_columns(q->settings, (enum tables_id)i);
-        rc = columns ? execute(q, sqlite3_mprintf("CREATE TABLE %s(%s)", name, columns)) : -ENOMEM;
+        rc = columns ? execute_statement(q, sqlite3_mprintf("CREATE TABLE %s(%s)", name, columns))
+                     : -ENOMEM;
         sqlite3_free(columns);
     }
     // For joins.
-    rc = rc < 0 ? rc
-                : execute(q, sqlite3_mprintf("CREATE INDEX by_site ON sites(site, process%s)",
-                                             many ? ", file" : ""));
+    rc =
+        rc < 0
+            ? rc
+            : execute_statement(q, sqlite3_mprintf("CREATE INDEX by_site ON sites(site, process%s)",
+                                                   many ? ", file" : ""));
     return rc < 0 ? rc
-                  : execute(q, sqlite3_mprintf("CREATE INDEX by_process ON processes(process%s)",
-                                               many ? ", file" : ""));
+                  : execute_statement(
+                        q, sqlite3_mprintf("CREATE INDEX by_process ON processes(process%s)",
+                                           many ? ", file" : ""));
 }
 
 // Sets limits that the authorizer cannot enforce: VACUUM attaches a file at run time.
-static void limit(const struct sql *q)
+static void set_limits(const struct sql *q)
 {
     uint64_t most = q->settings->max_memory_bytes;
     sqlite3_limit(q->db, SQLITE_LIMIT_ATTACHED, 0);
@@ -130,8 +134,8 @@ static int open_database(struct sql *q)
     // A database without a name is a temporary file, used only if the data exceeds the cache.
     int rc = sqlite3_open("", &q->db);
     if (rc != SQLITE_OK)
-        return q->db ? fail(q, -EIO) : err_no_memory(q->e, NULL);
-    limit(q);
+        return q->db ? set_error(q, -EIO) : err_no_memory(q->e, NULL);
+    set_limits(q);
     sqlite3_set_authorizer(q->db, authorize, q);
     q->events = (struct sql_virtual){q->settings, q->e, q->noted, TABLES_TABLE_EVENTS};
     q->blocks = (struct sql_virtual){q->settings, q->e, q->noted, TABLES_TABLE_BLOCKS};
@@ -139,11 +143,11 @@ static int open_database(struct sql *q)
         sql_virtual_add(q->db, &q->blocks) != SQLITE_OK ||
         sqlite3_create_function(q->db, "size_class", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
                                 size_class, NULL, NULL) != SQLITE_OK)
-        return fail(q, -EIO);
+        return set_error(q, -EIO);
     // The first use declares the virtual tables, which queries are not allowed to do.
     sqlite3_stmt *first = NULL;
     if (sqlite3_prepare_v2(q->db, "SELECT 1 FROM events, blocks", -1, &first, NULL) != SQLITE_OK)
-        return fail(q, -EIO);
+        return set_error(q, -EIO);
     sqlite3_finalize(first);
     return create_tables(q);
 }
@@ -167,7 +171,7 @@ static int store_row(void *context, enum tables_id table, const struct tables_ro
     }
     int rc = sqlite3_step(s);
     sqlite3_reset(s);
-    return rc == SQLITE_DONE ? 0 : fail(q, -EIO);
+    return rc == SQLITE_DONE ? 0 : set_error(q, -EIO);
 }
 
 static int prepare_insert(struct sql *q, unsigned table)
@@ -182,7 +186,7 @@ static int prepare_insert(struct sql *q, unsigned table)
     int rc = statement ? sqlite3_prepare_v2(q->db, statement, -1, &q->insert[table], NULL)
                        : SQLITE_NOMEM;
     sqlite3_free(statement);
-    return rc == SQLITE_OK ? 0 : fail(q, -EIO);
+    return rc == SQLITE_OK ? 0 : set_error(q, -EIO);
 }
 
 // Stores the small tables that the query reads, with one scan per file.
@@ -200,21 +204,21 @@ static int store_tables(struct sql *q)
         rc = prepare_insert(q, i);
     }
     if (rc == 0 && any)
-        rc = execute(q, sqlite3_mprintf("BEGIN"));
+        rc = execute_statement(q, sqlite3_mprintf("BEGIN"));
     for (size_t f = 0; rc == 0 && any && f < q->settings->n_files; f++) {
         q->file = q->settings->files[f];
         scan.watch = sql_virtual_watch(q->settings, q->noted, f);
         rc = tables_scan(q->file, &scan, q->e);
     }
     if (rc == 0 && any)
-        rc = execute(q, sqlite3_mprintf("COMMIT"));
+        rc = execute_statement(q, sqlite3_mprintf("COMMIT"));
     for (unsigned i = 0; i < TABLES_N; i++)
         sqlite3_finalize(q->insert[i]);
     q->checks = true; // SQLite also prepares statements while the query runs
     return rc;
 }
 
-static int prepare(struct sql *q, sqlite3_stmt **to)
+static int prepare_query(struct sql *q, sqlite3_stmt **to)
 {
     const char *rest = NULL;
     q->checks = true;
@@ -222,7 +226,7 @@ static int prepare(struct sql *q, sqlite3_stmt **to)
     if (rc == SQLITE_AUTH)
         return err_set(q->e, -EINVAL, "only SELECT statements can be run");
     if (rc != SQLITE_OK)
-        return fail(q, -EINVAL);
+        return set_error(q, -EINVAL);
     if (!*to)
         return err_set(q->e, -EINVAL, "the query is empty");
     if (!sqlite3_stmt_readonly(*to))
@@ -240,10 +244,10 @@ int sql_run(const struct sql_settings *s, struct err *e)
     int rc = q.noted ? open_database(&q) : err_no_memory(e, NULL);
     for (size_t i = 0; rc == 0 && i < s->n_files; i++)
         rc = tables_check(s->files[i], e);
-    rc = rc < 0 ? rc : prepare(&q, &statement);
+    rc = rc < 0 ? rc : prepare_query(&q, &statement);
     rc = rc < 0 ? rc : store_tables(&q);
     if (rc == 0 && sql_output(statement, s) != SQLITE_DONE)
-        rc = e->text[0] ? -EIO : fail(&q, -EIO);
+        rc = e->text[0] ? -EIO : set_error(&q, -EIO);
     sqlite3_finalize(statement);
     sqlite3_close(q.db);
     free(q.noted);

@@ -81,7 +81,7 @@ static int disconnect_table(sqlite3_vtab *t)
 }
 
 // Returns the enum tables_comparison of a constraint, or -1.
-static int comparison_of(unsigned char op)
+static int convert_comparison(unsigned char op)
 {
     switch (op) {
     case SQLITE_INDEX_CONSTRAINT_EQ:
@@ -111,7 +111,7 @@ static int best_index(sqlite3_vtab *vt, sqlite3_index_info *info)
     sqlite3_str_appendf(plan, "%llx", (unsigned long long)info->colUsed);
     for (int i = 0; i < info->nConstraint && n < MAX_CONDITIONS; i++) {
         const struct sqlite3_index_constraint *c = &info->aConstraint[i];
-        int column = c->iColumn - t->shift, comparison = comparison_of(c->op);
+        int column = c->iColumn - t->shift, comparison = convert_comparison(c->op);
         bool is_file = t->shift && c->iColumn == 0 && comparison == TABLES_EQUAL;
         bool is_number =
             c->iColumn >= t->shift && d->columns[column].type <= TABLES_BOOLEAN && comparison >= 0;
@@ -140,7 +140,7 @@ static int open_cursor(sqlite3_vtab *t, sqlite3_vtab_cursor **to)
     return SQLITE_OK;
 }
 
-static void stop(struct virtual_cursor *c)
+static void stop_scan(struct virtual_cursor *c)
 {
     tables_stream_stop(c->stream);
     c->stream = NULL;
@@ -148,7 +148,7 @@ static void stop(struct virtual_cursor *c)
 }
 
 // If out of memory, c->stream is NULL.
-static void start(struct virtual_cursor *c, const struct sql_virtual *v)
+static void start_scan(struct virtual_cursor *c, const struct sql_virtual *v)
 {
     struct tables_scan how = {.watch = sql_virtual_watch(v->settings, v->noted, c->file)};
     how.of[v->table] = c->wanted;
@@ -158,13 +158,13 @@ static void start(struct virtual_cursor *c, const struct sql_virtual *v)
 static int close_cursor(sqlite3_vtab_cursor *cursor)
 {
     struct virtual_cursor *c = (struct virtual_cursor *)cursor;
-    stop(c);
+    stop_scan(c);
     free((char *)c->only_file);
     sqlite3_free(c);
     return SQLITE_OK;
 }
 
-static int fail(struct virtual_cursor *c, const char *text)
+static int set_error(struct virtual_cursor *c, const char *text)
 {
     struct virtual_table *t = (struct virtual_table *)c->base.pVtab;
     sqlite3_free(t->base.zErrMsg);
@@ -182,16 +182,16 @@ static int next_row(sqlite3_vtab_cursor *cursor)
     while (c->file < s->n_files) {
         if (!c->only_file || strcmp(c->only_file, s->files[c->file]) == 0) {
             if (!c->stream)
-                start(c, v);
+                start_scan(c, v);
             if (!c->stream)
                 return SQLITE_NOMEM;
             int rc = tables_stream_next(c->stream, NULL, &c->row, v->e);
             if (rc < 0)
-                return fail(c, v->e->text);
+                return set_error(c, v->e->text);
             if (rc > 0)
                 return SQLITE_OK;
         }
-        stop(c);
+        stop_scan(c);
         c->file++;
     }
     return SQLITE_OK;
@@ -204,7 +204,7 @@ static int filter_rows(sqlite3_vtab_cursor *cursor, int number, const char *plan
     const struct virtual_table *t = (const struct virtual_table *)cursor->pVtab;
     char *at;
     (void)number;
-    stop(c);
+    stop_scan(c);
     free((char *)c->only_file);
     c->only_file = NULL;
     c->file = 0;
