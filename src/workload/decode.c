@@ -35,8 +35,8 @@ static int reserve(struct decode *d, size_t n_ops, size_t n_blocks, size_t n_dep
     return 0;
 }
 
-// Threads named by this frame for the first time are at most as many as its ops, and so are new slots: what is
-// allocated for them is in proportion to the file.
+// New threads and slots of a frame are limited by its ops, so that allocations are proportional to
+// the file.
 static int read_limits(struct decode *d, const uint8_t *p, const char **what)
 {
     uint64_t n_ops = get_u32(p + FORMAT_AT_OPS), slots = get_u32(p + FORMAT_AT_SLOT_LIMIT);
@@ -81,7 +81,7 @@ static int read_shapes(struct decode *d, const uint8_t *p, const char **what)
     return 0;
 }
 
-// Points the columns into the payload.
+// Sets the columns to their parts of the payload.
 static int read_columns(struct decode *d, const uint8_t *p, size_t n, const char **what)
 {
     const uint8_t *at = p + FORMAT_HEAD_BYTES + (size_t)FORMAT_SHAPE_BYTES * d->n_shapes,
@@ -89,7 +89,7 @@ static int read_columns(struct decode *d, const uint8_t *p, size_t n, const char
     for (unsigned c = 0; c < FORMAT_COLUMNS; c++) {
         size_t values = get_u32(p + FORMAT_AT_COLUMNS + 8 * c),
                rest = get_u32(p + FORMAT_AT_COLUMNS + 8 * c + 4);
-        size_t extra = c == FORMAT_COLUMN_BLOCKS ? d->n_ops : 0; // shapes stand behind the blocks
+        size_t extra = c == FORMAT_COLUMN_BLOCKS ? d->n_ops : 0; // shapes follow the blocks
         if (values + rest + extra > (size_t)(end - at))
             return bad(what, "columns longer than the frame");
         d->columns[c] = (struct planes){at, at + values, at + values, at + values + rest};
@@ -159,12 +159,12 @@ static int read_block(struct decode *d, uint32_t i, size_t ops_taken, uint64_t *
     return 0;
 }
 
-// What nearly every op of a run changes, where the compiler can keep it in registers.
+// State that nearly every op of a run changes, in registers.
 struct decode_run {
     struct planes allocated, used, size, allocated_time, time;
-    uint32_t *history, *freed; // slots used, slots freed up
+    uint32_t *history, *freed; // slots used; slots freed
     uint32_t n_history, n_freed;
-    uint32_t last_taken, last_used; // slots last named by number
+    uint32_t last_taken, last_used; // slots last encoded by number
 };
 
 static inline struct decode_run run_begin(const struct decode *d)
@@ -260,8 +260,8 @@ static bool get_more(struct decode *d, unsigned fields, struct workload_op *op)
     return !(fields & HT_F_TEXT) || get_text(d, op);
 }
 
-// The threads and numbers of the ops that an op depends on. Whether those point back is checked when all stamps are
-// known.
+// Decodes the dependencies of an op. dependencies_point_back checks them after all stamps are
+// decoded.
 static bool get_dependencies(struct decode *d, struct workload_op *op, uint32_t thread)
 {
     struct planes *p = &d->columns[FORMAT_COLUMN_DEPENDENCY];
@@ -339,13 +339,13 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
     return NULL;
 }
 
-// Without stamps the column says in which order the threads run, and an op's number in the total order stands
-// for its stamp.
+// Without stamps, the column is the order in which the threads run. The stamp of an op is then its
+// number in the total order.
 static const char *number_ops(struct decode *d)
 {
     struct planes *p = &d->columns[FORMAT_COLUMN_TIME];
     uint64_t at = d->ops_before, end = at + d->n_ops;
-    uint32_t *allocated = d->freed; // per run; free again once the runs are decoded
+    uint32_t *allocated = d->freed; // per run; d->freed is unused after the runs are decoded
     memset(allocated, 0, d->n_runs * sizeof *allocated);
     while (at < end) {
         uint64_t run, n;
@@ -360,8 +360,8 @@ static const char *number_ops(struct decode *d)
     return NULL;
 }
 
-// An op's stamp is above that of each op it depends on: so order by stamp is a valid total order, and no two ops wait
-// for each other.
+// Returns true if the stamp of each op is above the stamps of the ops that it depends on. The order
+// by stamp is then a valid total order, and no two ops wait for each other.
 static bool dependencies_point_back(const struct decode *d)
 {
     for (size_t i = 0; i < d->n_waiting; i++) {

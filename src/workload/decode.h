@@ -1,4 +1,4 @@
-// Unpacks the payload of an OPS frame into runs of ops, and checks all of it.
+// Decodes and checks the payload of an OPS frame.
 #ifndef HEAPTAPE_WORKLOAD_DECODE_H
 #define HEAPTAPE_WORKLOAD_DECODE_H
 
@@ -7,13 +7,13 @@
 
 struct decode_thread {
     uint64_t next_op, last_stamp;
-    uint64_t dependency_op; // last waited for …
-    uint64_t wait_block;    // … by the block of this serial
-    uint64_t run_serial;    // of the frame in which it last had a run …
-    uint32_t run;           // … and which
+    uint64_t dependency_op; // last op depended on …
+    uint64_t wait_block;    // … in the block with this serial
+    uint64_t run_serial;    // serial of the frame with its last run …
+    uint32_t run;           // … and index of the run
 };
 
-// A shape with what follows from it.
+// Shape of a frame with derived facts.
 struct decode_shape {
     uint8_t kind, flags, error, fields, use;
     bool dependencies;
@@ -25,21 +25,21 @@ struct decode {
     size_t n_runs, runs_capacity;
     struct workload_op *ops;
     size_t n_ops, ops_capacity;
-    // Between frames.
+    // State that is kept between frames.
     struct decode_thread *threads;
     size_t n_threads, threads_capacity;
     uint64_t slot_limit, ops_before, serial, blocks_before;
-    unsigned unknown_kind; // after -EPROTO: the kind that this version does not know
-    uint64_t max_site;     // highest number of a call site that an op has
-    // Of the frame under work.
+    unsigned unknown_kind; // set with -EPROTO
+    uint64_t max_site;     // highest call site number in the ops so far
+    // Current frame.
     struct workload_dependency *dependencies;
     size_t n_dependencies, dependencies_capacity;
     uint32_t *waiting; // indices of ops with dependencies
     size_t n_waiting, waiting_capacity;
-    uint32_t *history, *freed; // of the block under work: slots used, slots freed up
+    uint32_t *history, *freed; // current block: slots used, slots freed
     size_t history_capacity, freed_capacity;
     uint32_t age_codes, n_shapes;
-    bool relative; // slots freed up or resized by number are differences
+    bool relative; // codes of slots by number are differences
     uint64_t base_stamp;
     struct decode_shape shapes[FORMAT_MAX_SHAPES];
     struct planes columns[FORMAT_COLUMNS];
@@ -48,8 +48,8 @@ struct decode {
 
 void decode_release(struct decode *d);
 
-// Fills in ops and runs from the payload; they point into it. Returns 0, -ENOMEM, -EBADMSG with the fault in *what, or
-// -EPROTO if a newer version wrote the frame, with `unknown_kind` set or the fault in *what.
+// Decodes ops and runs; they point into the payload. Returns 0, -ENOMEM, -EBADMSG with the fault in
+// *what, or -EPROTO if a newer version wrote the frame, with `unknown_kind` or *what set.
 int decode_frame(struct decode *d, const uint8_t *payload, size_t n, const char **what);
 
 #endif

@@ -27,7 +27,8 @@ static void column_release(struct encode_column *c)
     *c = (struct encode_column){0};
 }
 
-// Room for `want` values. The rest has room for the longest ones, which hardly any memory is used for.
+// Reserves space for `want` values. The second plane has space for the longest values; untouched
+// pages take no memory.
 static int column_reserve(struct encode_column *c, size_t capacity, size_t want)
 {
     size_t capacities[2] = {capacity, capacity * PLANES_MAX_REST + (capacity ? PLANES_SLACK : 0)};
@@ -87,7 +88,7 @@ void encode_release(struct encode *x)
     encode_init(x);
 }
 
-// kind, flags and error of the shape as one number.
+// Returns kind, flags and error of the shape as one number.
 static inline uint32_t shape_key(const struct workload_op *op)
 {
     bool no_slot = op->slot == WORKLOAD_NO_SLOT && event_infos[op->kind].class <= HT_CLASS_RESIZE;
@@ -98,7 +99,7 @@ static inline uint32_t shape_key(const struct workload_op *op)
     return encode_key(op->kind, flags, op->error);
 }
 
-// Makes the shape of an op that is valid. Its index, -EAGAIN, -EINVAL.
+// Adds the shape of a valid op. Returns its index, -EAGAIN or -EINVAL.
 static int shape_add(struct encode *x, const struct workload_op *op, uint32_t key)
 {
     bool no_slot = op->slot == WORKLOAD_NO_SLOT;
@@ -131,12 +132,12 @@ static __attribute__((noinline)) int shape_seek(struct encode *x, const struct w
     return i;
 }
 
-// Index of the op's shape, made when it is new; -EAGAIN when there is no room, -EINVAL.
+// Returns the index of the op's shape, which is added if it is new, or -EAGAIN or -EINVAL.
 static inline int shape_find(struct encode *x, const struct workload_op *op)
 {
     uint32_t key = shape_key(op);
     uint16_t *cached = &x->shape_cache[encode_shape_place(key)];
-    // The key of a shape that is not there is no op's.
+    // An unused shape has a key that no op can have.
     return __builtin_expect(x->frame.shapes[*cached].key == key, 1)
                ? *cached
                : shape_seek(x, op, key, cached);
@@ -180,7 +181,7 @@ static int block_begin(struct encode *x, uint32_t thread)
     return 0;
 }
 
-// Makes the thread known. Numbers are dense: a new one is the next.
+// Adds the thread if it is new. Thread numbers are dense.
 static int thread_meet(struct encode *x, uint64_t thread)
 {
     if (thread < x->n_threads)
@@ -203,7 +204,8 @@ static int slot_meet(struct encode *x, uint32_t slot)
     return 0;
 }
 
-// May the op depend on that one? It has been added, and its stamp is smaller where both are of this frame.
+// Returns true if the op may depend on `on`: that op was appended, and its stamp is lower if both
+// are in this frame.
 static bool dependency_valid(const struct encode *x, uint32_t thread, const struct workload_op *op,
                              const struct workload_dependency *wait)
 {
@@ -244,7 +246,7 @@ static int put_text(struct encode *x, struct encode_block *b, const struct workl
                : 0;
 }
 
-// The fields that few kinds have.
+// Appends the fields of rare kinds.
 static int put_more(struct encode *x, struct encode_block *b, const struct workload_op *op,
                     unsigned fields)
 {
@@ -281,14 +283,14 @@ static int put_switch(struct encode *x, uint32_t block)
     return words_put(&x->frame.switches, block) | words_put(&x->frame.switches, 1) ? -ENOMEM : 0;
 }
 
-// Makes the op's thread known, and the one it creates, and begins the thread's block.
+// Adds the threads of the op and of a thread.create, and starts a block.
 static int thread_begin(struct encode *x, uint32_t thread)
 {
     int rc = thread_meet(x, thread);
     return rc < 0 || x->threads[thread].block != ENCODE_NO_BLOCK ? rc : block_begin(x, thread);
 }
 
-// What few ops have.
+// Appends the rare parts of an op.
 static int put_rare(struct encode *x, struct encode_block *b, const struct workload_op *op,
                     unsigned fields)
 {
@@ -324,7 +326,7 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
         return rc;
     if (fields & HT_F_SIZE)
         encode_put(&b->sizes, op->size);
-    // put_rare may have met a thread and moved the array.
+    // put_rare may add a thread, which can move the array.
     t = &x->threads[thread];
     if (x->has_stamps)
         encode_put(use == FORMAT_SLOT_ALLOCATED ? &b->allocated_times : &b->times,
@@ -336,7 +338,7 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
     return 0;
 }
 
-// Converts a block's dependencies to the form of the file: differences to the last one for the same thread.
+// Converts the dependencies of a block to differences from the last one on the same thread.
 static void code_dependencies(struct encode *x, struct encode_block *b)
 {
     for (size_t i = 0; i < b->dependencies.n;) {
@@ -365,7 +367,7 @@ void encode_stamps(const struct encode_frame *f, uint64_t *first, uint64_t *last
     }
 }
 
-// Empties a frame. Blocks keep their storage, unless many threads have been the busiest one in turn.
+// Clears a frame. Blocks keep their storage unless many threads have been the busiest one.
 static void frame_clear(struct encode_frame *f)
 {
     size_t kept = 0;

@@ -1,4 +1,4 @@
-// Collects ops by thread and packs them into the payload of an OPS frame.
+// Collects ops by thread and encodes the payload of an OPS frame.
 #ifndef HEAPTAPE_WORKLOAD_ENCODE_H
 #define HEAPTAPE_WORKLOAD_ENCODE_H
 
@@ -7,11 +7,12 @@
 #include "workload/format.h"
 #include "workload/planes.h"
 
-// Ages that a slot's code can name: small ones, because a slot number is as short as a great age. A power of two.
+// Number of ages that code a slot, a power of two. A larger age would be as long as a slot number.
 enum { ENCODE_AGE_CODES = 64, ENCODE_NO_BLOCK = 0xffffffff, ENCODE_NO_KEY = 0xffffffff };
 
 enum {
-    // Ops of a frame. Twice as many save 1 % of the bytes and put the reader's ops out of the L2 cache.
+    // Ops per frame. Twice as many would save 1 % of the bytes, but the reader's ops would no
+    // longer fit the L2 cache.
     ENCODE_FRAME_OPS = 1 << 16,
     ENCODE_FRAME_TEXT_BYTES = 1 << 20,
     ENCODE_FRAME_WAIT_VALUES = 1 << 18,
@@ -24,14 +25,14 @@ _Static_assert(ENCODE_FRAME_OPS - 1 <= UINT16_MAX,
 
 enum { ENCODE_MAX_PARTS = 4 + 2 * FORMAT_COLUMNS }; // head, shapes, texts
 
-// A slot freed up or resized that no age names stands in encode_block.used as itself with this bit: how it is written
-// is decided for the whole frame.
+// Set in encode_block.used for a slot without a short age. Its code is chosen when the whole frame
+// is known.
 #define ENCODE_BY_NUMBER (1ull << 63)
 
-// A column of one block as it grows, in its two planes. There is room for a value of each op.
+// Column of a block in two planes, with space for one value per op.
 struct encode_column {
     uint8_t *first, *rest;
-    uint8_t *first_at, *rest_at; // where the next value goes
+    uint8_t *first_at, *rest_at; // positions of the next value
 };
 
 static inline size_t encode_values(const struct encode_column *c)
@@ -39,49 +40,49 @@ static inline size_t encode_values(const struct encode_column *c)
     return (size_t)(c->first_at - c->first);
 }
 
-// A growable array of numbers.
+// Growing array of numbers.
 struct encode_words {
     uint64_t *at;
     size_t n, capacity;
 };
 
-// The ops of one thread in the frame under work.
+// Ops of one thread in the current frame.
 struct encode_block {
     uint32_t thread;
     uint32_t n_ops, n_used;
     uint64_t first_op;
-    size_t capacity; // of each of the next eight
+    size_t capacity; // capacity of each of the following eight arrays
     uint8_t *shapes;
     uint64_t *stamps;
-    uint64_t *used;  // codes of slots freed up or resized
-    uint32_t *freed; // slots freed up and not allocated again, last one on top
+    uint64_t *used;  // codes of slots freed or resized
+    uint32_t *freed; // stack of slots freed and not allocated again
     struct encode_column allocated, sizes, allocated_times, times;
     uint32_t n_freed;
-    uint32_t uses;                     // allocations and reallocs so far
-    uint32_t last_explicit;            // slot
-    uint32_t serial;                   // distinguishes blocks of all frames
-    uint32_t recent[ENCODE_AGE_CODES]; // slots of the last uses, by their number
+    uint32_t uses;                     // number of allocations and reallocs
+    uint32_t last_explicit;            // slot last encoded by number
+    uint32_t serial;                   // unique among the blocks of all frames
+    uint32_t recent[ENCODE_AGE_CODES]; // slots of the last uses, indexed by the number of the use
     struct encode_words more, texts;
-    struct encode_words dependencies; // as they stand in the file once the frame is allocated
+    struct encode_words dependencies; // in the form of the file after encode_end_frame
     struct buf text;
 };
 
 struct encode_thread {
     uint64_t next_op, last_stamp;
-    uint64_t dependency_op; // last waited for …
-    uint32_t wait_serial;   // … by the block of this serial
+    uint64_t dependency_op; // last op depended on …
+    uint32_t wait_serial;   // … in the block with this serial
     uint32_t block;         // index in the frame, or ENCODE_NO_BLOCK
 };
 
-// A shape of the frame, with what follows from it.
+// Shape of a frame with derived facts.
 struct encode_shape {
     uint32_t key;   // kind | flags << 8 | error << 16, or ENCODE_NO_KEY
     uint8_t fields; // HT_F_*
     uint8_t use;    // enum format_slot_use
-    bool simple;    // has a slot, no dependencies, and no field but the size
+    bool simple;    // has a slot, no dependencies and at most the field size
 };
 
-// The ops of one frame. All that is needed to write them is in here, so that another thread can do it.
+// Ops of a frame. Contains all data for encode_pack, so that another thread can call it.
 struct encode_frame {
     bool has_stamps;
     uint32_t n_ops, n_shapes, n_blocks;
@@ -89,9 +90,9 @@ struct encode_frame {
     struct encode_shape shapes[FORMAT_MAX_SHAPES];
     struct encode_block *blocks;
     size_t blocks_capacity;
-    struct encode_words switches; // without stamps: block, ops in a row
-    // Filled in by encode_end_frame:
-    uint64_t first_op; // number of its first op in the total order
+    struct encode_words switches; // without stamps: pairs of block and number of consecutive ops
+    // Set by encode_end_frame.
+    uint64_t first_op; // number of the first op in the total order
     size_t slot_limit, thread_limit;
 };
 
@@ -99,40 +100,40 @@ void encode_frame_release(struct encode_frame *f);
 
 struct encode {
     bool has_stamps;
-    struct encode_frame frame; // under work
-    uint16_t shape_cache[256]; // hash of a shape's key → its index
+    struct encode_frame frame; // current frame
+    uint16_t shape_cache[256]; // hash of the key of a shape → its index
     struct encode_thread *threads;
     size_t n_threads, threads_capacity;
-    uint16_t *slots; // number of the slot's last use in the block that used it last
+    uint16_t *slots; // by slot: number of its last use in the block that used it last
     size_t n_slots, slots_capacity;
     uint32_t serial;
-    uint32_t last_block; // of the op before
-    uint64_t ops;        // in all frames before
+    uint32_t last_block; // block of the previous op
+    uint64_t ops;        // number of ops in earlier frames
 };
 
 void encode_init(struct encode *x);
 void encode_release(struct encode *x);
 
-// Adds an op. -EAGAIN when the frame has no room for another shape, -EINVAL when the op breaks a rule of the format,
-// -ENOMEM. After the latter two the frame is good for nothing.
+// Appends an op. Returns 0, -EAGAIN if the frame has no space for another shape, -EINVAL if the op
+// breaks a rule of the format, or -ENOMEM. The frame is unusable after the latter two.
 int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op);
 
-// Ends the frame under work, which becomes *done. The next one takes over the storage of what *done was before: all
-// zero, or a frame that has been written.
+// Ends the current frame and moves it to *done. The next frame reuses the storage of *done, which
+// must be zero or a frame that was written.
 void encode_end_frame(struct encode *x, struct encode_frame *done);
 
-// A payload, and where it is cut into parts of unlike statistics: planes, above all.
+// Payload with its parts. Parts, mainly planes, have different statistics.
 struct encode_payload {
     struct buf bytes;
     struct frame_part parts[ENCODE_MAX_PARTS]; // point into bytes
     size_t n_parts;
-    struct frame_hint hints[1 + 2 * FORMAT_COLUMNS]; // of the planes, and of the shapes
+    struct frame_hint hints[1 + 2 * FORMAT_COLUMNS]; // hints for the planes and the shapes
 };
 
-// The payload of a frame that encode_end_frame ended. 0 or -ENOMEM.
+// Encodes a frame ended by encode_end_frame. Returns 0 or -ENOMEM.
 int encode_pack(const struct encode_frame *f, struct encode_payload *payload);
 
-// Fetches what encode_op will need of the slot.
+// Prefetches data of the slot for encode_op.
 static inline __attribute__((always_inline)) void encode_prefetch(const struct encode *x,
                                                                   uint32_t slot)
 {
@@ -151,7 +152,7 @@ static inline __attribute__((always_inline)) void encode_put(struct encode_colum
     planes_put(&c->first_at, &c->rest_at, v);
 }
 
-// kind, flags and error of a shape as one number, and where the index of the shape is remembered.
+// Return kind, flags and error of a shape as one number, and its index in the cache of shapes.
 static inline uint32_t encode_key(unsigned kind, uint32_t flags, unsigned error)
 {
     return kind | flags << 8 | error << 16;
@@ -173,8 +174,8 @@ static inline uint64_t encode_allocated(struct encode_block *b, uint32_t slot)
     return code;
 }
 
-// How many uses ago `slot` was used in the block, when its last use was the block's number `use`; else itself. That it
-// was this block's use is seen by what the block remembers.
+// Returns the age of the last use of `slot` in the block, or ENCODE_BY_NUMBER with the slot. `use`
+// is the number of the last use; it is valid only if the block still remembers the slot there.
 static inline uint64_t encode_used(const struct encode_block *b, uint32_t use, uint32_t slot)
 {
     uint32_t age = b->uses - 1 - use;
@@ -188,7 +189,7 @@ static inline void encode_remember(struct encode_block *b, uint16_t *use, uint32
     b->recent[*use % ENCODE_AGE_CODES] = slot;
 }
 
-// Names the slot, which is known.
+// Appends the code of a known slot.
 static inline __attribute__((always_inline)) void
 encode_slot(struct encode *x, struct encode_block *b, uint32_t slot, unsigned use)
 {
@@ -202,8 +203,8 @@ encode_slot(struct encode *x, struct encode_block *b, uint32_t slot, unsigned us
         encode_remember(b, &x->slots[slot], slot);
 }
 
-// Of a simple op that can be added by encode_simple, the shape; NULL where encode_op is needed: for any other op, for the
-// first one of a thread, slot or block, and where there is no room.
+// Returns the shape of an op that encode_simple can append. Returns NULL if encode_op is necessary:
+// for ops that are not simple, the first op of a thread, slot or block, and if the frame is full.
 static inline __attribute__((always_inline)) const struct encode_shape *
 encode_simple_shape(const struct encode *x, uint32_t thread, const struct workload_op *op)
 {
@@ -215,12 +216,12 @@ encode_simple_shape(const struct encode *x, uint32_t thread, const struct worklo
         return NULL;
     const struct encode_thread *t = &x->threads[thread];
     const struct encode_block *b = &x->frame.blocks[t->block];
-    // Where there are no stamps, encode_op notes each switch to another block.
+    // Without stamps, encode_op records each switch between blocks.
     bool follows = x->has_stamps ? op->stamp >= t->last_stamp : t->block == x->last_block;
     return b->n_ops && b->n_ops < b->capacity && follows ? shape : NULL;
 }
 
-// Adds a simple op, as encode_op does, in the loops that nearly all ops pass. `use` is the shape's.
+// Appends a simple op. Fast path for nearly all ops. `use` is shape->use.
 static inline __attribute__((always_inline)) void encode_simple(struct encode *x, uint32_t thread,
                                                                 const struct encode_shape *shape,
                                                                 unsigned use,
@@ -242,7 +243,7 @@ static inline __attribute__((always_inline)) void encode_simple(struct encode *x
     x->frame.n_ops++;
 }
 
-// The smallest and the greatest stamp of its ops.
+// Return the lowest and highest stamp of the frame.
 void encode_stamps(const struct encode_frame *f, uint64_t *first, uint64_t *last);
 
 #endif

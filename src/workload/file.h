@@ -1,4 +1,4 @@
-// Opens files: the one place that finds out whether a file is a trace or a workload.
+// Opens traces, workloads and JSON documents and detects their type.
 //
 //     struct file f;
 //     int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD, e);
@@ -6,7 +6,7 @@
 //     if (rc == 0 && f.kind == FILE_WORKLOAD) … f.workload.reader …
 //     file_close(&f);
 //
-// A command that wants a workload, and converts a trace into one, calls convert_open (convert/open.h).
+// Commands that need a workload and also accept a trace call convert_open (convert/open.h).
 #ifndef HEAPTAPE_WORKLOAD_FILE_H
 #define HEAPTAPE_WORKLOAD_FILE_H
 
@@ -14,16 +14,15 @@
 #include "trace/file.h"
 #include "workload/reader.h"
 
-// Kinds of file, and how to open them.
+// Types of files, and flags of file_open.
 enum {
     FILE_TRACE = 1,
     FILE_WORKLOAD = 2,
-    FILE_JSON = 4, // begins with "{" as the output of --json does
-    FILE_TWICE =
-        8, // it is going to be read again from the start: a pipe is first copied to a temporary file
-    FILE_TRACE_TWICE = 16, // if it is a trace
-    FILE_AGGREGATE = 32,   // for file_sniff alone: record/aggregate/stat.h reads it
-    FILE_REGULAR = 64,     // refused unless regular: its name was read from a file or folder
+    FILE_JSON = 4,  // starts with "{", like the output of --json
+    FILE_TWICE = 8, // will be read again from the start: copy a pipe to a temporary file first
+    FILE_TRACE_TWICE = 16, // like FILE_TWICE, for traces only
+    FILE_AGGREGATE = 32,   // only for file_sniff; record/aggregate/stat.h reads aggregates
+    FILE_REGULAR = 64, // reject other than regular files: the name was read from a file or folder
 };
 
 struct workload_file {
@@ -32,34 +31,35 @@ struct workload_file {
 };
 
 struct file {
-    unsigned kind;                 // one of FILE_TRACE, FILE_WORKLOAD, FILE_JSON
-    struct trace_file trace;       // the one of that kind is open
-    struct workload_file workload; //
+    unsigned kind;                 // FILE_TRACE, FILE_WORKLOAD or FILE_JSON
+    struct trace_file trace;       // open if `kind` is FILE_TRACE
+    struct workload_file workload; // open if `kind` is FILE_WORKLOAD
     struct input json;             // at its first byte
 };
 
-// As input_open; of a folder, the trace whose segments are in it (trace/join.h).
+// Like input_open. Opens a folder with segments as their joined trace (trace/join.h).
 int file_open_input(struct input *in, const char *path, struct err *e);
 
-// Opens the file at `path` (file_open_input), which must outlive *f, if it is of one of the kinds in `accept`. 0 or negative
-// errno with the text set, -EPROTO if it is of another kind. *f can be closed in either case.
+// Opens the file at `path` if its type is in `accept`. `path` must outlive *f. Returns 0, or a
+// negative errno with the text set, -EPROTO for other types. Call file_close also after an error.
 int file_open(struct file *f, const char *path, unsigned accept, struct err *e);
 void file_close(struct file *f);
 
-// The same with an input that stands at its first byte, which is moved into *f or closed.
+// Like file_open, for an input at its first byte, which is moved to *f or closed.
 int file_adopt(struct file *f, struct input *in, unsigned accept, struct err *e);
 
-// What is read, for its size and the position in it.
+// Returns the input, for its size and position.
 const struct input *file_input(const struct file *f);
 
-// The kind of an input that stands at its first byte and stays there: one of those in `accept`, or a negative errno
-// with the text set.
+// Returns the type of an input at its first byte if `accept` contains it, or a negative errno with
+// the text set. Does not consume bytes.
 int file_sniff(struct input *in, unsigned accept, struct err *e);
 
-// Opens a workload on an input that stands at its first byte; *in is moved into *w. *w can be closed in either case.
+// Opens a workload on an input at its first byte; moves *in to *w. Call workload_file_close also
+// after an error.
 int workload_file_adopt(struct workload_file *w, struct input *in, struct err *e);
 
-// Reads on from the start, with a new reader. -ESPIPE if the input cannot be read twice.
+// Restarts with a new reader. Returns 0, or a negative errno, -ESPIPE for a pipe.
 int workload_file_rewind(struct workload_file *w, struct err *e);
 
 void workload_file_close(struct workload_file *w);

@@ -120,7 +120,7 @@ int format_get_header(const uint8_t *at, size_t n, struct workload_header *h)
     return tlv_read(at, n, get_header_field, h);
 }
 
-// The summary's fields that are one number each, by tag.
+// Returns the member of a field with a single number, or NULL.
 static uint64_t *summary_number(struct workload_summary *s, unsigned tag)
 {
     switch (tag) {
@@ -357,7 +357,7 @@ int format_put_steps(struct buf *b, const struct workload_residency_step *s, siz
     return 0;
 }
 
-// Do they stand in the order of thread, op and stamp?
+// Returns true if the steps are sorted by thread, op and stamp.
 static bool is_step_in_order(const struct workload_residency_step *last,
                              const struct workload_residency_step *s)
 {

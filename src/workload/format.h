@@ -1,4 +1,4 @@
-// The workload's wire format, as writer and reader share it. The contract is docs/reference/workload-format.md.
+// Wire format of workloads, shared by writer and reader: docs/reference/workload-format.md.
 #ifndef HEAPTAPE_WORKLOAD_FORMAT_H
 #define HEAPTAPE_WORKLOAD_FORMAT_H
 
@@ -13,14 +13,14 @@
 // Frame types. Wire values.
 enum format_frame {
     FORMAT_HEADER = 1,    // fields; always the first frame
-    FORMAT_OPS = 2,       // a window of the total order
-    FORMAT_SAMPLES = 3,   // the recorded program's memory
+    FORMAT_OPS = 2,       // window of the total order
+    FORMAT_SAMPLES = 3,   // memory of the recorded program
     FORMAT_SUMMARY = 4,   // fields
     FORMAT_SITES = 6,     // call sites
-    FORMAT_NAMES = 7,     // of addresses in call sites
-    FORMAT_RESIDENCY = 8, // of big blocks
-    FORMAT_STEPS = 9,     // of their residency
-    FORMAT_INDEX = 5, // where the OPS frames are; always the last frame, followed by the trailer
+    FORMAT_NAMES = 7,     // names of addresses in call sites
+    FORMAT_RESIDENCY = 8, // residency of big blocks
+    FORMAT_STEPS = 9,     // steps of that residency
+    FORMAT_INDEX = 5,     // positions of the OPS frames; always the last frame, before the trailer
 };
 
 #define FORMAT_TRAILER_MAGIC 0x31646e4577744848ull // "HHtwEnd1"
@@ -28,13 +28,13 @@ enum format_frame {
 enum {
     FORMAT_TRAILER_BYTES = 16, // u64 offset of the INDEX frame, u64 FORMAT_TRAILER_MAGIC
 
-    FORMAT_MAX_OPS = 1 << 17,          // of a frame: bounds what a reader allocates
-    FORMAT_MAX_DEPENDENCIES = 1 << 20, // values in the column of dependencies
-    FORMAT_MAX_SHAPES = 256,           // of a frame
-    FORMAT_MAX_TEXT = 4096,            // bytes of one text
+    FORMAT_MAX_OPS = 1 << 17,          // limit per frame, which bounds the reader's memory
+    FORMAT_MAX_DEPENDENCIES = 1 << 20, // limit of values in the column of dependencies
+    FORMAT_MAX_SHAPES = 256,           // limit per frame
+    FORMAT_MAX_TEXT = 4096,            // limit per text
 };
 
-// Tags of the fields of HEADER and SUMMARY frames. Wire values, one number space, never reused.
+// Tags of the fields of HEADER and SUMMARY frames. Wire values in one number space, never reused.
 enum format_field {
     FORMAT_F_CLOCK_HZ = 1,
     FORMAT_F_STAMP_SHIFT = 2,
@@ -80,57 +80,57 @@ enum format_field {
     FORMAT_F_LAST_NUMBER = FORMAT_F_RESIDENCY_STEPS_AT,
 };
 
-// Columns of an OPS frame, in the order in which they stand there.
+// Columns of an OPS frame in wire order.
 enum format_column {
     FORMAT_COLUMN_BLOCKS,
-    FORMAT_COLUMN_ALLOCATED, // slots of ops that allocate one
-    FORMAT_COLUMN_USED,      // slots of the other ops that have one
+    FORMAT_COLUMN_ALLOCATED, // slots of ops that allocate
+    FORMAT_COLUMN_USED,      // slots of other ops
     FORMAT_COLUMN_SIZE,
     FORMAT_COLUMN_MORE,
     FORMAT_COLUMN_ALLOCATED_TIME, // stamps of ops that allocate a slot
-    FORMAT_COLUMN_TIME,           // of the others; without stamps: the total order
+    FORMAT_COLUMN_TIME,           // stamps of other ops; without stamps: the total order
     FORMAT_COLUMN_DEPENDENCY,
     FORMAT_COLUMN_TEXT,
     FORMAT_COLUMNS,
 };
 
-// Byte offsets in the head of an OPS frame's payload; numbers are little-endian.
+// Byte offsets in the head of an OPS payload. Numbers are little-endian.
 enum {
-    FORMAT_AT_FIRST_OP = 0,      // u64: number of the frame's first op in the total order
-    FORMAT_AT_BASE_STAMP = 8,    // u64: that the blocks' first stamps count from
+    FORMAT_AT_FIRST_OP = 0,      // u64: number of the first op in the total order
+    FORMAT_AT_BASE_STAMP = 8,    // u64: base of the blocks' first stamps
     FORMAT_AT_OPS = 16,          // u32
     FORMAT_AT_BLOCKS = 20,       // u32
-    FORMAT_AT_SLOT_LIMIT = 24,   // u32: no slot named so far is as high
-    FORMAT_AT_THREAD_LIMIT = 28, // u32: no thread named so far is as high
-    FORMAT_AT_AGE_CODES = 32,    // u32: codes of freed slots that are ages
+    FORMAT_AT_SLOT_LIMIT = 24,   // u32: all slots so far are below
+    FORMAT_AT_THREAD_LIMIT = 28, // u32: all threads so far are below
+    FORMAT_AT_AGE_CODES = 32,    // u32: number of codes that are ages
     FORMAT_AT_SHAPES = 36,       // u32
     FORMAT_AT_TEXT_BYTES = 40,   // u32
     FORMAT_AT_FLAGS = 44,        // u32: FORMAT_FLAG_*
-    FORMAT_AT_COLUMNS = 48,      // for each column u32 values, u32 bytes in the plane of the rest
+    FORMAT_AT_COLUMNS = 48,      // per column: u32 values, u32 bytes in the second plane
     FORMAT_HEAD_BYTES = FORMAT_AT_COLUMNS + 8 * FORMAT_COLUMNS,
     FORMAT_SHAPE_BYTES = 3, // kind, flags, error
 };
 
 enum {
-    FORMAT_FLAG_RELATIVE_SLOTS =
-        1,            // slots freed or resized, where no age names them, are differences
-    FORMAT_FLAGS = 1, // all there are
+    FORMAT_FLAG_RELATIVE_SLOTS = 1, // codes of slots by number are differences
+    FORMAT_FLAGS = 1,               // all known flags
 
-    FORMAT_BLOCK_VALUES = 4, // of a row of the table of blocks: thread, first op, ops, first stamp
+    // values per row of the table of blocks: thread, first op, ops, first stamp
+    FORMAT_BLOCK_VALUES = 4,
 
-    // A shape's flags: those of enum workload's ops, and
-    FORMAT_SHAPE_SITE = 0x20, // `value` is there, and is the op's call site
+    // Flags of a shape: WORKLOAD_* and the following.
+    FORMAT_SHAPE_SITE = 0x20, // `value` is present and is the call site
     FORMAT_SHAPE_DEPENDENCIES = 0x40,
     FORMAT_SHAPE_NO_SLOT = 0x80,
-    FORMAT_OP_FLAGS = 0x1f, // WORKLOAD_*
+    FORMAT_OP_FLAGS = 0x1f, // mask of WORKLOAD_*
 };
 
-// What an op does with its slot.
+// Effect of an op on its slot.
 enum format_slot_use {
     FORMAT_SLOT_NONE,
     FORMAT_SLOT_ALLOCATED,
     FORMAT_SLOT_FREED,
-    FORMAT_SLOT_KEEP, // a realloc of a block that lives on
+    FORMAT_SLOT_KEEP, // realloc that keeps the slot
 };
 
 static inline enum format_slot_use format_slot_use(unsigned kind, unsigned flags)
@@ -156,13 +156,14 @@ static inline enum format_slot_use format_block_use(const struct workload_op *op
                : format_slot_use(op->kind, op->flags);
 }
 
-// The fields of an op of this kind, HT_F_*: those of its record, and of a preexisting block how it was allocated.
+// Returns the fields HT_F_* of ops of this kind. A preexisting block also has the fields of its
+// allocation.
 static inline uint8_t format_op_fields(unsigned kind)
 {
     return event_infos[kind].fields | (kind == HT_PREEXISTING ? HT_F_ALIGN | HT_F_VALUE : 0);
 }
 
-// May ops of this kind have a call site?
+// Returns true if ops of this kind can have a call site.
 static inline bool format_has_site(unsigned kind)
 {
     unsigned class = event_infos[kind].class;
@@ -170,10 +171,10 @@ static inline bool format_has_site(unsigned kind)
            kind == HT_POOL_ALLOC || kind == HT_POOL_FREE;
 }
 
-// May ops of this kind have these WORKLOAD_* flags, and no slot where they say so?
+// Returns true if ops of this kind can have these WORKLOAD_* flags, and no slot if `no_slot`.
 bool format_flags_valid(unsigned kind, unsigned flags, bool no_slot);
 
-// The number of the op's call site, 0 for none.
+// Returns the number of the op's call site, or 0.
 static inline uint64_t format_op_site(const struct workload_op *op)
 {
     if (op->kind == HT_PREEXISTING)
@@ -181,47 +182,48 @@ static inline uint64_t format_op_site(const struct workload_op *op)
     return format_has_site(op->kind) ? op->value : 0;
 }
 
-// Facts as fields of a HEADER or SUMMARY frame. put: 0 or -ENOMEM. get: 0, -EBADMSG, -ENOMEM; what it filled in is
-// to be released either way.
+// Encode and decode the fields of HEADER and SUMMARY frames. put returns 0 or -ENOMEM. get returns
+// 0, -EBADMSG or -ENOMEM; release the result also after an error.
 int format_put_header(struct buf *b, const struct workload_header *h);
 int format_get_header(const uint8_t *at, size_t n, struct workload_header *h);
 int format_put_summary(struct buf *b, const struct workload_summary *s);
 int format_get_summary(const uint8_t *at, size_t n, struct workload_summary *s);
 
-// Returns the first event kind that the summary counts and the event table lacks, or 0.
+// Returns the first unknown event kind that the summary counts, or 0.
 unsigned format_unknown_kind(const struct workload_summary *s);
 
 int format_put_samples(struct buf *b, const struct workload_sample *s, size_t n);
-// Appends to an array. 0, -EBADMSG, -ENOMEM.
+// Appends to an array. Returns 0, -EBADMSG or -ENOMEM.
 int format_get_samples(const uint8_t *at, size_t n, struct workload_sample **s, size_t *count,
                        size_t *capacity);
 
 int format_put_residency(struct buf *b, const struct workload_residency *r, size_t n);
-// The same, for an array that is empty. Each is of a later op than the one before.
+// Fills an empty array, sorted by op. Returns 0, -EBADMSG or -ENOMEM.
 int format_get_residency(const uint8_t *at, size_t n, struct workload_residency **r, size_t *count,
                          size_t *capacity);
 
-// Of each op they are in the order of their stamps. They are added to those of `l`, which has none.
+// Fills the empty steps of *l, sorted by op and stamp. Returns 0, -EBADMSG or -ENOMEM.
 int format_put_steps(struct buf *b, const struct workload_residency_step *s, size_t n);
 int format_get_steps(const uint8_t *at, size_t n, struct samples_residency *l);
 
-// What the index knows of an OPS frame.
+// Entry of the index for an OPS frame.
 struct format_index_entry {
-    uint64_t offset;   // of the frame in the file
-    uint64_t first_op; // of the total order
+    uint64_t offset;   // offset of the frame in the file
+    uint64_t first_op; // number in the total order
     uint64_t n_ops;
     uint64_t first_stamp, last_stamp;
 };
 
 struct format_index {
     uint64_t summary_offset;
-    uint64_t ops; // of the whole file
+    uint64_t ops; // ops in the file
     struct format_index_entry *entries;
     size_t n, capacity;
 };
 
 int format_put_index(struct buf *b, const struct format_index *x);
-// `entries` is the caller's to free, also after an error. 0, -EBADMSG, -ENOMEM.
+// Decodes an index. The caller frees `entries`, also after an error. Returns 0, -EBADMSG or
+// -ENOMEM.
 int format_get_index(const uint8_t *at, size_t n, struct format_index *x);
 
 #endif

@@ -12,27 +12,28 @@
 
 enum { NO_NUMBER = 0xffffffff };
 
-// A thread of the merged workload.
+// Thread of the merged workload.
 struct merged_thread {
     uint64_t last_stamp;
 };
 
-// Numbers of an input's threads or slots in the merged workload.
+// Maps thread or slot numbers of an input to numbers in the merged workload.
 struct merged_numbers {
-    uint32_t *at; // NO_NUMBER: none yet
+    uint32_t *at; // NO_NUMBER: not mapped yet
     size_t n, capacity;
 };
 
 struct merged_source {
     struct workload_reader *reader;
-    uint64_t hz;                  // stamps a second
-    uint64_t first_stamp, offset; // of the input in its own units; in those of the merged one
+    uint64_t hz; // stamps per second
+    // first stamp in units of the input; offset in units of the merged workload
+    uint64_t first_stamp, offset;
     uint64_t op_number;
-    uint32_t thread;                      // of `op`
-    const struct workload_op *op;         // the next one; NULL at the end
-    uint64_t stamp;                       // of it, in the merged workload
-    struct merged_numbers threads, slots; // the reader bounds these numbers by what it has read
-    struct map sites; // where site numbers are checked only at the end, by SITES
+    uint32_t thread;                      // thread of `op`
+    const struct workload_op *op;         // next op, NULL at the end
+    uint64_t stamp;                       // stamp of `op` in the merged workload
+    struct merged_numbers threads, slots; // the reader limits these numbers
+    struct map sites; // a map, because site numbers are checked only when SITES is read
 };
 
 struct merged {
@@ -40,7 +41,7 @@ struct merged {
     struct merged_source *sources;
     size_t n_sources;
     bool begun;
-    struct merged_source *last; // whose op was returned last: it has to move on
+    struct merged_source *last; // source of the last op, which must be advanced
     struct merged_thread *threads;
     size_t n_threads, threads_capacity;
     uint32_t n_slots, n_sites;
@@ -62,7 +63,7 @@ static uint64_t scale(uint64_t stamps, uint64_t to_hz, uint64_t from_hz)
     return (uint64_t)((unsigned __int128)stamps * to_hz / from_hz);
 }
 
-// The command lines one behind the other. 0 or -ENOMEM.
+// Joins the command lines. Returns 0 or -ENOMEM.
 static int join_argv(struct workload_header *to, const struct merged_input *inputs, size_t n)
 {
     struct buf b = {0};
@@ -77,7 +78,7 @@ static int join_argv(struct workload_header *to, const struct merged_input *inpu
     return rc;
 }
 
-// The text that all inputs have, NULL where they differ.
+// Sets *to to the text if all inputs have the same, else to NULL.
 static int common_text(char **to, const struct merged_input *inputs, size_t n, size_t offset)
 {
     const char *first = NULL;
@@ -152,7 +153,7 @@ const struct workload_header *merged_header(const struct merged *m)
     return &m->header;
 }
 
-// Reads the source's next op and says where it belongs.
+// Reads the next op of the source and computes its stamp.
 static int advance(struct merged *m, struct merged_source *s, struct err *e)
 {
     int rc = workload_next_op(s->reader, &s->thread, &s->op, e);
@@ -166,20 +167,21 @@ static int advance(struct merged *m, struct merged_source *s, struct err *e)
     }
     if (!s->op_number++)
         s->first_stamp = s->op->stamp;
-    // An op of an earlier stamp than the first one may come later, but not before the start.
+    // A later op may have a lower stamp than the first one, but must not start before it.
     uint64_t since = s->op->stamp > s->first_stamp ? s->op->stamp - s->first_stamp : 0;
     s->stamp = m->sources[0].first_stamp + s->offset + scale(since, m->hz, s->hz);
     return 0;
 }
 
-// The number in the merged workload of the thread whose op is next; a new one gets the highest.
+// Returns the number of the next op's thread in the merged workload, the highest number if the
+// thread is new.
 static uint32_t thread_number(const struct merged_source *s)
 {
     return s->thread < s->threads.n ? s->threads.at[s->thread] : NO_NUMBER;
 }
 
-// The source whose op is next; NULL at the end of all. Equal stamps go by thread, as the reader has them, so that the peak
-// in the summary is that which is read.
+// Returns the source with the next op, or NULL at the end. Equal stamps are ordered by thread, as
+// in the reader, so that the peak in the summary equals the peak of a reader.
 static struct merged_source *choose(struct merged *m)
 {
     struct merged_source *best = NULL;
@@ -235,7 +237,7 @@ static int number_slot(struct merged *m, struct merged_source *s, uint32_t *slot
     return 0;
 }
 
-// The op's call site, where it has one.
+// Renumbers the call site of an op.
 static int number_site(struct merged *m, struct merged_source *s, struct workload_op *op)
 {
     unsigned shift = op->kind == HT_PREEXISTING ? 8 : 0;
@@ -249,13 +251,13 @@ static int number_site(struct merged *m, struct merged_source *s, struct workloa
     return 0;
 }
 
-// A thread that the op names by its number in the source.
+// Renumbers the thread named by a thread.create or thread.start.
 static int number_named(struct merged *m, struct merged_source *s, struct workload_op *op)
 {
     uint32_t named = op->value < NO_NUMBER ? (uint32_t)op->value : NO_NUMBER;
     if (op->kind != HT_THREAD_CREATE && op->kind != HT_THREAD_START)
         return 0;
-    // The creator of a thread has acted before, or is not known.
+    // The creator of a thread has ops before, or is unknown.
     if (op->kind == HT_THREAD_START &&
         (named >= s->threads.n || s->threads.at[named] == NO_NUMBER)) {
         op->value = NO_NUMBER;
@@ -266,8 +268,8 @@ static int number_named(struct merged *m, struct merged_source *s, struct worklo
     return rc;
 }
 
-// Copies the dependencies. The op's stamp, which a coarser clock may have made equal to that of an op it depends on, is
-// put above it.
+// Renumbers the dependencies. Raises the stamp of the op above theirs, because a coarser clock can
+// make stamps equal.
 static int number_dependencies(struct merged *m, struct merged_source *s, struct workload_op *op)
 {
     if (HT_GROW(&m->dependencies, &m->dependencies_capacity, op->n_dependencies) < 0)
@@ -298,7 +300,7 @@ static int convert(struct merged *m, struct merged_source *s, uint32_t *thread)
         rc = number_slot(m, s, &op->slot);
     if (rc == 0 && op->value && (op->kind == HT_PREEXISTING || format_has_site(op->kind)))
         rc = number_site(m, s, op);
-    // Pools of different sources are different ones.
+    // Pools of different sources are different.
     if (event_infos[op->kind].class == HT_CLASS_POOL)
         op->align = op->align * m->n_sources + (size_t)(s - m->sources);
     if (rc == 0 && op->n_dependencies)
@@ -354,7 +356,7 @@ int merged_sites(const struct merged *m, struct workload_sites *to)
     return rc;
 }
 
-// A thread's ops keep their numbers.
+// Ops keep their numbers within their thread.
 int merged_residency(const struct merged *m, struct samples_residency *to)
 {
     int rc = 0;
@@ -374,8 +376,6 @@ int merged_residency(const struct merged *m, struct samples_residency *to)
     return rc;
 }
 
-// Files.
-
 struct merged_writing {
     const struct merged_files *files;
     struct merged *merged;
@@ -391,7 +391,7 @@ static uint64_t bytes_read(const struct merged_files *m)
     return n;
 }
 
-// 0 when one of them is a pipe.
+// Returns the size of all files, or 0 if one is a pipe.
 static uint64_t bytes_to_read(const struct merged_files *m)
 {
     uint64_t n = 0;

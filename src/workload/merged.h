@@ -1,5 +1,6 @@
-// Several workloads as one: their threads run side by side, their blocks are apart. Ops come out in the order of their
-// stamps, each workload's counted from its own first op. Memory depends on the slots and threads of the workloads.
+// Merges workloads: their threads run in parallel, their blocks are separate. Ops are merged by
+// stamp relative to the first op of their workload. Memory depends on the number of slots and
+// threads.
 #ifndef HEAPTAPE_WORKLOAD_MERGED_H
 #define HEAPTAPE_WORKLOAD_MERGED_H
 
@@ -8,40 +9,40 @@
 
 struct merged_input {
     struct workload_reader *reader; // borrowed, at its first op
-    uint64_t offset_ns;             // how long its first op comes after the merged workload's start
+    uint64_t offset_ns;             // start of its first op after the start of the merged workload
 };
 
 struct merged; // opaque
 
-// `n` ≥ 1 inputs. The clock is that of the first one. Where one of them has no stamps, the merged one has none: then
-// they alternate op by op. NULL when out of memory.
+// Merges n ≥ 1 inputs. Uses the clock of the first one. If an input has no stamps, the merged
+// workload has no stamps, and the inputs alternate op by op. Returns NULL if memory runs out.
 struct merged *merged_new(const struct merged_input *inputs, size_t n);
 void merged_free(struct merged *m);
 
-// Of the merged workload, borrowed: argv holds those of all inputs, with "+" between them.
+// Returns the header, borrowed. argv joins the command lines of all inputs with "+".
 const struct workload_header *merged_header(const struct merged *m);
 
-// The next op in a valid total order, borrowed until the next call. 1, 0 at the end, negative errno as of
-// workload_next_op, and -EOVERFLOW when there are more slots or threads than have numbers.
+// Returns the next op in a valid total order, borrowed until the next call. Returns 1, 0 at the
+// end, or a negative errno as workload_next_op does, -EOVERFLOW if slot or thread numbers run out.
 int merged_next(struct merged *m, uint32_t *thread, const struct workload_op **op, struct err *e);
 
-// The call sites of all inputs, whose ops have all been read. *to is the caller's to release. 0 or -ENOMEM.
+// Merges the call sites of all inputs, after all ops were read. The caller releases *to. Returns 0
+// or -ENOMEM.
 int merged_sites(const struct merged *m, struct workload_sites *to);
 
-// The same of the residency of blocks, sorted.
+// Merges the residency of all inputs, sorted. Otherwise like merged_sites.
 int merged_residency(const struct merged *m, struct samples_residency *to);
 
 struct merged_files {
     struct workload_file *in;   // n ≥ 1, at their first ops
-    const uint64_t *offsets_ns; // how long each one's first op comes after the start
+    const uint64_t *offsets_ns; // start of the first op of each input
     size_t n;
-    int level; // zstd's
-    struct progress
-        *progress; // initialised; its total is set to the size of the files. NULL: not wanted
+    int level;                 // zstd level
+    struct progress *progress; // initialized, or NULL; the total is set to the size of the files
 };
 
-// Writes the merged workload to `out`, which stays the caller's to close; *s is its summary. 0 or a negative errno with the
-// text set.
+// Writes the merged workload to `out`, which the caller closes. *s is its summary. Returns 0, or a
+// negative errno with the text set.
 int merged_files_write(const struct merged_files *m, struct output *out, struct workload_summary *s,
                        struct err *e);
 

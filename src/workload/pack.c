@@ -1,18 +1,18 @@
-// The payload of an OPS frame, column by column.
+// Encodes the payload of an OPS frame, column by column.
 #include "base/varint.h"
 #include "workload/encode.h"
 #include "workload/planes.h"
 
 #include <errno.h>
 
-// Where the payload stands. There is room for all of it.
+// Position in the payload, which has space for the whole frame.
 struct pack {
     uint8_t *start, *at;
-    uint8_t *first, *rest; // of the column under work
+    uint8_t *first, *rest; // planes of the current column
     uint8_t *rest_start;
     uint64_t base_stamp;
     struct encode_payload *payload;
-    uint8_t *part; // where the part under work begins
+    uint8_t *part; // start of the current part
 };
 
 // Ends a part.
@@ -80,7 +80,8 @@ static void pack_shapes(struct pack *p, const struct encode_frame *f)
     cut(p, p->at, &p->payload->hints[2 * FORMAT_COLUMNS]);
 }
 
-// The code of a slot that no age names: itself, or its distance from the one before of that sort.
+// Returns the code of a slot without an age: its number, or its distance from the previous such
+// slot.
 static inline uint64_t code_by_number(uint64_t slot, uint64_t *last, bool relative)
 {
     uint64_t code = relative ? zigzag_put((int64_t)(slot - *last)) : slot;
@@ -93,8 +94,8 @@ static inline unsigned bits_of(uint64_t v)
     return 64 - (unsigned)__builtin_clzll(v | 1);
 }
 
-// Blocks freed in an order that has to do with the one in which they were allocated are near each other; of those freed
-// at random the distance is longer than the number.
+// Returns true if distances between slots are shorter than their numbers. Typical for blocks that
+// are freed in an order related to the order of allocation, not for random frees.
 static bool relative_is_shorter(const struct encode_frame *f)
 {
     uint64_t by_number = 0, by_distance = 0;
@@ -112,7 +113,7 @@ static bool relative_is_shorter(const struct encode_frame *f)
     return by_distance < by_number;
 }
 
-// One column that the blocks hold as it will stand.
+// Appends a column that the blocks hold in its final form.
 static void pack_column(struct pack *p, const struct encode_frame *f, enum format_column column,
                         size_t member)
 {
@@ -163,7 +164,7 @@ static const struct encode_words *words_of(const struct encode_block *b, size_t 
     return (const struct encode_words *)(const void *)((const uint8_t *)b + member);
 }
 
-// One column of numbers that the blocks keep as they are.
+// Appends a column of numbers.
 static void pack_words(struct pack *p, const struct encode_frame *f, enum format_column column,
                        size_t member)
 {
@@ -216,7 +217,7 @@ static void pack_head(struct pack *p, const struct encode_frame *f)
     cut(p, p->at, NULL);
 }
 
-// No more values than this stand in all columns together.
+// Upper bound of the number of values in all columns.
 static size_t values_bound(const struct encode_frame *f)
 {
     size_t n = (size_t)f->n_blocks * FORMAT_BLOCK_VALUES + f->dependency_values + f->switches.n;

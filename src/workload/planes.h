@@ -1,5 +1,6 @@
-// Integers in two planes of bytes: the first byte of each value in one, its further bytes in the other, so that the
-// entropy coder behind sees bytes of one meaning side by side. Layout: docs/reference/workload-format.md, "Columns".
+// Integers in two planes of bytes: the first byte of each value, and its further bytes, so that the
+// entropy coder finds bytes of the same kind together. Layout: docs/reference/workload-format.md,
+// "Columns".
 #ifndef HEAPTAPE_WORKLOAD_PLANES_H
 #define HEAPTAPE_WORKLOAD_PLANES_H
 
@@ -10,23 +11,24 @@
 #include <stdint.h>
 
 enum {
-    PLANES_MAX_REST = 8, // further bytes of one value
-    PLANES_SLACK = 8,    // bytes past the rest plane that planes_put may scribble on
+    PLANES_MAX_REST = 8, // limit of further bytes of a value
+    PLANES_SLACK = 8,    // bytes after the second plane that planes_put may overwrite
 };
 
-// Further bytes of `v`: the least k for which 7 - k bits of the first byte and 8 k bits hold it.
+// Returns the number of further bytes of `v`: the lowest k for which 7 - k bits of the first byte
+// and 8 k bits hold the value.
 static inline unsigned planes_rest_bytes(uint64_t v)
 {
     unsigned bits = 64 - (unsigned)__builtin_clzll(v | 1), k = (bits - 1) / 7;
     return k > 8 ? 8 : k;
 }
 
-// Writes the first byte at `*first` and the others at `*rest`, and moves both on. `*rest` has room for
-// PLANES_SLACK bytes.
+// Writes the first byte at *first and the others at *rest, and advances both. *rest must have
+// PLANES_SLACK bytes of space.
 static inline __attribute__((always_inline)) void planes_put(uint8_t **first, uint8_t **rest,
                                                              uint64_t v)
 {
-    // Whether a value needs one byte or two cannot be foretold: without a branch.
+    // The size is not predictable, so one and two bytes share a path without a branch.
     if (__builtin_expect(v < 0x4000, 1)) {
         unsigned two = v >= 0x80;
         *(*first)++ = (uint8_t)(two ? 0x80 | v >> 8 : v);
@@ -40,7 +42,7 @@ static inline __attribute__((always_inline)) void planes_put(uint8_t **first, ui
     *rest += k;
 }
 
-// Where reading of a column stands.
+// Position in a column.
 struct planes {
     const uint8_t *first, *first_end;
     const uint8_t *rest, *rest_end;
@@ -64,7 +66,7 @@ static inline bool planes_get_rest(struct planes *p, unsigned a, uint64_t *v)
     return true;
 }
 
-// The next value: false when the column is at its end.
+// Reads the next value. Returns false at the end of the column.
 static inline bool planes_get(struct planes *p, uint64_t *v)
 {
     if (p->first == p->first_end)

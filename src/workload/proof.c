@@ -11,31 +11,33 @@
 
 enum {
     OP_BITS = 40,
-    // Of 16 bytes. The older half is forgotten beyond that: what a thread had learnt by then counts as learnt before.
+    // Limit of stored dependencies of 16 bytes. Beyond the limit, the older half of each thread is
+    // dropped. A dependency on an op in that half then counts as a dependency on all ops that its
+    // thread depends on so far.
     MAX_REMEMBERED = 1 << 22,
-    // Pairs of threads of which one knows the other, of 32 bytes at most: 1,000 threads that all know each other.
+    // Limit of pairs of ordered threads, at most 32 bytes each: enough for 1,000 threads that are
+    // all ordered with each other.
     MAX_KNOWN = 1 << 20,
-    // Steps allowed for each op, and at the start. A file that needs more was made to.
+    // Limit of steps per op, and for the start. Only a hostile file needs more.
     STEPS_PER_OP = 64,
     FIRST_STEPS = 1 << 22,
 };
 
-// An op of the thread that waited for op number `on` of another one, and so for all that this one had waited for.
+// Dependency of op `op` on op number `on` of another thread.
 struct proof_dependency {
-    uint64_t op : OP_BITS, thread : 64 - OP_BITS; // the other one
+    uint64_t op : OP_BITS, thread : 64 - OP_BITS; // thread: the other thread
     uint64_t on;
 };
 
 struct proof_thread {
-    struct map
-        after; // other thread + 1 → how many of its ops have come before the thread's next op
-    struct proof_dependency *learnt; // by op
+    struct map after; // other thread + 1 → number of its ops that come before the thread's next op
+    struct proof_dependency *learnt; // sorted by op
     size_t n, capacity;
-    uint64_t forgotten; // ops below this may have learnt what is no longer in `learnt`
+    uint64_t forgotten; // dependencies of ops below this may have been dropped
     bool began;
 };
 
-// Ops of a thread whose dependencies another one has learnt: [from, to).
+// Ops [from, to) of a thread. Their dependencies are still to be added to another thread.
 struct proof_range {
     uint32_t thread;
     uint64_t from, to;
@@ -53,7 +55,7 @@ void proof_want_order(struct proof *p)
     p->counter.two_words = 1;
 }
 
-// What only the proof of the order needs.
+// Frees the data that only the proof of the order uses.
 static void release_order(struct proof *p)
 {
     for (size_t i = 0; i < p->n_threads; i++) {
@@ -83,11 +85,11 @@ static uint64_t allocated(const struct proof *p)
                : sum;
 }
 
-// What the frame under work adds to the bounds of the peak.
+// Updates the bounds of the peak after a frame.
 static void end_frame(struct proof *p)
 {
     uint64_t highest;
-    // A sum at its maximum no longer tells how much a frame allocates.
+    // A saturated sum does not show how much a frame allocates.
     bool unknown = allocated(p) == UINT64_MAX;
     if (unknown ||
         __builtin_add_overflow(p->frame_live, allocated(p) - p->frame_allocated, &highest))
@@ -117,7 +119,7 @@ static int push(struct proof *p, uint32_t thread, uint64_t from, uint64_t to)
     return 0;
 }
 
-// Thread number `to` knows from now on that the first `n` ops of `thread` have come before.
+// Records that the first `n` ops of `thread` come before the next op of thread `to`.
 static int know(struct proof *p, uint32_t to, uint32_t thread, uint64_t n)
 {
     struct map *after = &p->threads[to].after;
@@ -130,7 +132,7 @@ static int know(struct proof *p, uint32_t to, uint32_t thread, uint64_t n)
     return push(p, thread, before, n);
 }
 
-// The first of the thread's dependencies of an op from number `op` on.
+// Returns the index of the first dependency of an op with number `op` or higher.
 static size_t first_learnt(const struct proof_thread *t, uint64_t op)
 {
     size_t low = 0, high = t->n;
@@ -156,7 +158,7 @@ static int know_all(struct proof *p, uint32_t to, const struct proof_thread *of)
     return rc;
 }
 
-// And what these ops knew, and so on.
+// Adds the dependencies of these ops, and transitively theirs.
 static int know_ranges(struct proof *p, uint32_t to)
 {
     int rc = 0;
@@ -205,7 +207,7 @@ static int learn(struct proof *p, uint32_t thread, uint64_t number, struct workl
     return rc < 0 ? rc : know_ranges(p, thread);
 }
 
-// A thread that has done nothing yet starts when it is created. Thread 0 is there from the start.
+// A thread without ops starts when it is created. Thread 0 exists from the start.
 static int create(struct proof *p, uint32_t thread, uint64_t number, const struct workload_op *op)
 {
     if (op->value == 0 || op->value > UINT32_MAX - 1 || op->flags & WORKLOAD_FAILED)
@@ -228,8 +230,8 @@ static inline uint64_t *last_use(struct proof *p, uint32_t slot)
     return &p->counter.slots[2 * (size_t)slot + 1];
 }
 
-// The op as a slot's last use. A block from before the start needs no order with what comes after: it is there before any
-// thread is.
+// Returns the op as last use of a slot. A preexisting block needs no order with later uses, because
+// it exists before all threads.
 static inline uint64_t use_by(uint32_t thread, uint64_t number, const struct workload_op *op)
 {
     return op->kind == HT_PREEXISTING ? 0 : (uint64_t)thread << OP_BITS | (number + 1);
@@ -304,7 +306,7 @@ int proof_run(struct proof *p, const struct workload_run *run, size_t readable)
     int n = summary_run(&p->counter, run->thread, run->ops, run->n_ops, readable);
     if (n < 0)
         return n;
-    // The one that contradicts has no slot to be looked at.
+    // An op that contradicts has no slot to check.
     int rc = p->order ? prove_order(p, run, (size_t)n - p->counter.contradicted) : 0;
     if (rc == 0 && p->counter.contradicted)
         rc = bad_slot(p, run->thread, run->first_op + (uint64_t)n - 1, &run->ops[n - 1]);
@@ -318,10 +320,11 @@ static int differs(struct proof *p, const char *name, uint64_t said, const char 
                    (unsigned long long)said, make, (unsigned long long)counted);
 }
 
-// How a number of the summary grows with the ops.
+// How a number in the summary changes as ops are added.
 enum growth { GROWS, FALLS, VARIES };
 
-// May the whole file have said number if the ops so far, or all of them, make the counted one?
+// Returns true if the summary's number is possible when the ops so far, or all ops, add up to
+// `counted`.
 static bool fits(enum growth growth, bool all, uint64_t said, uint64_t counted)
 {
     if (all)
@@ -355,7 +358,7 @@ static int prove_summary(struct proof *p, bool has_stamps, const struct workload
                    HT_X(last_stamp, GROWS)};
 #undef HT_X
     struct workload_summary counted = summary_result(&p->counter);
-    // Older files count all blocks from before the start as unmatched.
+    // Old files count all preexisting blocks as unmatched.
     if (!s->preexisting_blocks) {
         counted.unmatched_frees += counted.preexisting_blocks;
         counted.preexisting_blocks = counted.preexisting_bytes = 0;

@@ -15,22 +15,22 @@ struct workload_reader {
     struct workload_header header;
     struct workload_summary summary;
     bool has_summary, at_end;
-    struct workload_sample *samples, *found_samples; // of the stream; found by the index
+    struct workload_sample *samples, *found_samples; // read from the stream; read through the index
     size_t n_samples, samples_capacity;
     struct workload_sites sites;
     struct decode decode;
-    struct format_index seen; // what the index must say
+    struct format_index seen; // expected contents of the index
     uint64_t samples_at, sites_at, residency_at, residency_steps_at;
     struct samples_residency residency;
-    // Of workload_next_op: the runs that still have ops, as a binary heap by next stamp and thread.
+    // Runs with remaining ops of workload_next_op, as a binary heap by next stamp and thread.
     struct reader_run {
         const struct workload_op *at, *end;
         uint32_t thread;
-        uint64_t number; // of *at in its thread
+        uint64_t number; // number of *at in its thread
     } * heap;
     size_t n_heap, heap_capacity;
-    struct workload_run next; // ops of its first run that are proved and not handed out yet
-    bool in_order;            // ops are handed out in their total order, so that they can be proved
+    struct workload_run next; // checked ops of the first run that were not returned yet
+    bool in_order;            // ops are returned in their total order, so they can be checked
     struct proof proof;
 };
 
@@ -41,7 +41,7 @@ static int bad_frame(struct workload_reader *r, const struct frame *f, const cha
                    (unsigned long long)f->offset);
 }
 
-// What a format_get_* or decode returned, as an error of the frame.
+// Converts the result of a decoder to an error of the frame.
 static int checked(struct workload_reader *r, const struct frame *f, int rc, const char *what,
                    struct err *e)
 {
@@ -151,7 +151,7 @@ const struct workload_sites *workload_reader_sites(const struct workload_reader 
     return &r->sites;
 }
 
-// Reads the intact frame that begins at `offset`, of type `type`.
+// Reads the frame of type `type` at `offset`.
 static int read_frame_at(struct workload_reader *r, struct frame_reader *frames, uint64_t offset,
                          struct frame *f, unsigned type, struct err *e)
 {
@@ -187,7 +187,7 @@ static int read_trailer(struct workload_reader *r, uint64_t *index_offset, struc
     return 0;
 }
 
-// *index is the caller's to free, also after an error; f is that of the summary.
+// Reads summary and index. The caller frees *index, also after an error. *f is the summary's frame.
 static int read_summary_and_index(struct workload_reader *r, struct frame_reader *frames,
                                   struct workload_summary *s, struct format_index *index,
                                   struct frame *f, struct err *e)
@@ -218,7 +218,7 @@ static int read_summary_frame(struct workload_reader *r, struct frame_reader *fr
     return rc;
 }
 
-// Reads frames beside the stream, which goes on where it stood.
+// Calls `read` with a second frame reader and restores the position of the stream.
 static int read_beside(struct workload_reader *r,
                        int (*read)(struct workload_reader *r, struct frame_reader *frames, void *to,
                                    struct err *e),
@@ -318,7 +318,7 @@ static int get_names(struct workload_reader *r, const struct frame *f, struct wo
     return checked(r, f, names_get(f->data, f->size, &s->names, &process), "malformed names", e);
 }
 
-// Those behind the call sites, of which the first is in *f.
+// Reads the frames of names after the call sites; the first one is in *f.
 static int read_names_frames(struct workload_reader *r, struct frame_reader *frames,
                              struct frame *f, struct workload_sites *s, struct err *e)
 {
@@ -332,7 +332,7 @@ static int read_names_frames(struct workload_reader *r, struct frame_reader *fra
     return rc;
 }
 
-// All frames of call sites, which follow each other.
+// Reads all frames of call sites, which are consecutive.
 static int read_sites_frames(struct workload_reader *r, struct frame_reader *frames, void *to,
                              struct err *e)
 {
@@ -360,7 +360,8 @@ int workload_read_sites(struct workload_reader *r, struct workload_sites *s, str
     return read_beside(r, read_sites_frames, s, e);
 }
 
-// Does the index name the frames of ops that were read? It stands in the frame at `at`.
+// Checks the entries of the index, which is in the frame at `at`, against the frames that were
+// read.
 static int check_entries(struct workload_reader *r, uint64_t at, const struct format_index *index,
                          struct err *e)
 {
@@ -389,7 +390,8 @@ static int check_index(struct workload_reader *r, const struct frame *f,
     return check_entries(r, f->offset, index, e);
 }
 
-// Has any op read so far a call site that is not among `n`, as the frame at `at` says?
+// Checks that the call sites of all ops so far are among the `n` of the file. `at` is the offset
+// for messages.
 static int check_site(struct workload_reader *r, uint64_t n, uint64_t at, struct err *e)
 {
     if (r->decode.max_site <= n)
@@ -400,7 +402,7 @@ static int check_site(struct workload_reader *r, uint64_t n, uint64_t at, struct
                    (unsigned long long)at);
 }
 
-// The index has come: the trailer and the end of the file must follow.
+// Reads index, trailer and end of the file.
 static int read_end(struct workload_reader *r, const struct frame *f, struct err *e)
 {
     struct format_index index = {0};
@@ -425,7 +427,7 @@ static int read_end(struct workload_reader *r, const struct frame *f, struct err
     return 0;
 }
 
-// Notes what the index must say of the frame.
+// Records the expected index entry of the frame.
 static int see_ops(struct workload_reader *r, const struct frame *f, struct err *e)
 {
     struct format_index *seen = &r->seen;
@@ -459,7 +461,7 @@ static int decode_ops(struct workload_reader *r, const struct frame *f, struct e
     return rc < 0 ? rc : see_ops(r, f, e);
 }
 
-// What a proof found, as an error of the frame.
+// Converts the result of a check to an error of the frame.
 static __attribute__((noinline)) int disproved(struct workload_reader *r, uint64_t offset, int rc,
                                                struct err *e)
 {
@@ -525,7 +527,7 @@ int workload_reader_check_part(struct workload_reader *r, struct err *e)
     return rc < 0 ? rc : back;
 }
 
-// Reads on to the next frame of ops: 1; 0 at the end; negative errno.
+// Reads up to the next frame of ops. Returns 1, 0 at the end, or a negative errno.
 static int next_ops(struct workload_reader *r, struct err *e)
 {
     while (!r->at_end) {
@@ -627,7 +629,7 @@ static int heap_fill(struct workload_reader *r, struct err *e)
     return 1;
 }
 
-// How many of the first reader_run's ops come before any of another's.
+// Returns the number of ops of the first run that come before the ops of all other runs.
 static size_t run_length(const struct workload_reader *r)
 {
     struct reader_run top = r->heap[0];
@@ -641,7 +643,7 @@ static size_t run_length(const struct workload_reader *r)
     return (size_t)(top.at - r->heap[0].at);
 }
 
-// Makes the next ops of the total order r->next, proved.
+// Sets r->next to the next ops of the total order, after checking them.
 static int advance(struct workload_reader *r, struct err *e)
 {
     if (!r->n_heap) {

@@ -11,14 +11,15 @@ void samples_release(struct samples *s)
     *s = (struct samples){0};
 }
 
-// What is kept is the heap's own low and high, where they are equal the process's.
+// Compares heap sizes, and resident sizes if these are equal.
 static bool is_less(const struct workload_sample *a, const struct workload_sample *b)
 {
     return a->anon_bytes != b->anon_bytes ? a->anon_bytes < b->anon_bytes
                                           : a->rss_bytes < b->rss_bytes;
 }
 
-// The lowest and the highest of `n` samples, in the order in which they stand, to `to`, which may be among them.
+// Copies the lowest and the highest of `n` samples, in their order, to `to`, which may overlap
+// `from`.
 static void keep_extremes(const struct workload_sample *from, size_t n, struct workload_sample *to)
 {
     size_t low = 0, high = 0;
@@ -135,7 +136,7 @@ static void sort_steps(struct samples_residency *l)
     for (size_t i = 0; i < l->n_steps; i += n) {
         const struct workload_residency_step first = l->steps[i];
         const struct workload_residency *r = samples_residency_find(l, first.thread, first.op);
-        // A part of a page may be in the figures of the block's end, and is in none of a step.
+        // The final figure may include part of a page, which steps never do.
         bool is_late = r && first.used / WORKLOAD_PAGE_KIB < r->used / WORKLOAD_PAGE_KIB;
         for (n = 0;
              i + n < l->n_steps && compare_step_ops(&l->steps[i + n], first.thread, first.op) == 0;

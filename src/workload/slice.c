@@ -68,7 +68,7 @@ bool slice_point_reached(const struct slice_point *p, const struct workload_op *
     case SLICE_AT_EVENT:
         return op->kind != HT_PREEXISTING && events >= p->number;
     case SLICE_AT_STAMP:
-    case SLICE_AT_TIME: // slice_point_resolve has made it a stamp
+    case SLICE_AT_TIME: // converted to a stamp by slice_point_resolve
         return op->stamp >= p->number;
     case SLICE_AT_MARK:
         return op->kind == HT_MARK && op->text_bytes == strlen(p->mark) &&
@@ -90,7 +90,7 @@ static struct slice_slot *slot_get(struct slice *s, uint32_t slot)
     return &s->slots[slot];
 }
 
-// The op just put out has allocated or resized the block of *slot.
+// Calls the sink for the block of *slot, which the last op allocated or resized.
 static int place(const struct slice *s, uint32_t thread, const struct slice_slot *slot)
 {
     const struct slice_thread *t = &s->threads[thread];
@@ -100,11 +100,11 @@ static int place(const struct slice *s, uint32_t thread, const struct slice_slot
                           (struct workload_dependency){t->number, t->next_op - 1});
 }
 
-// The source's thread `thread` puts the block of *slot into the part, where it is from the start.
+// Emits the block of *slot as preexisting in thread `thread` of the source.
 static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *slot,
                            uint64_t stamp)
 {
-    // A slot of its own: another block had, or will have, the one that this block had in the source.
+    // A new slot number, because the old slot may hold other blocks in the part.
     slot->number = s->next_slot++;
     slot->last_thread = SLICE_NO_NUMBER;
     slot->state = SLICE_INSIDE;
@@ -123,7 +123,7 @@ static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *
     return rc < 0 ? rc : place(s, thread, slot);
 }
 
-// What the block in the slot becomes by the op: known also while it is outside.
+// Updates the block of the slot, also if the op is outside the part.
 static void note_block(const struct slice *s, uint32_t thread, struct slice_slot *slot,
                        const struct workload_op *op)
 {
@@ -138,7 +138,7 @@ static void note_block(const struct slice *s, uint32_t thread, struct slice_slot
     slot->align_log2 = align ? (uint8_t)__builtin_ctzll(align) : 0;
 }
 
-// The op of a thread that does not belong to the part, or before it begins.
+// Handles an op of a dropped thread, or before the start of the part.
 static int use_outside(struct slice *s, uint32_t thread, struct slice_slot *slot,
                        const struct workload_op *op)
 {
@@ -162,7 +162,7 @@ static int use_outside(struct slice *s, uint32_t thread, struct slice_slot *slot
         break;
     }
     if (slot->state == SLICE_INSIDE) {
-        // It lives on in the part, in the slot that it has there.
+        // The block stays live in its slot of the part.
         slot->number = slot->last_thread = SLICE_NO_NUMBER;
         s->counts.left++;
     } else if (s->begun && slot->own) {
@@ -175,17 +175,17 @@ static int use_outside(struct slice *s, uint32_t thread, struct slice_slot *slot
     return 0;
 }
 
-// The block, or what had the slot before, was used last by another thread of the part: that comes first.
+// Adds a dependency on the last use of the slot by another thread of the part.
 static int wait_for_last(struct slice *s, uint32_t thread, const struct slice_slot *slot)
 {
     if (slot->last_thread == SLICE_NO_NUMBER || slot->last_thread == thread)
         return 0;
     s->needed += slot->state == SLICE_INSIDE;
-    // The dependencies of the source cover it already, unless they lead through ops that are left out.
+    // Implied by the dependencies of the source, unless these lead through dropped ops.
     return s->has_gaps ? slice_depend(s, thread, slot->last_thread, slot->last_op) : 0;
 }
 
-// The op belongs to the part: its slot gets the part's number. Comes before slice_keep_dependencies.
+// Renumbers the slot of an op of the part. Call before slice_keep_dependencies.
 static int use_inside(struct slice *s, uint32_t thread, struct slice_slot *slot,
                       struct workload_op *op)
 {
@@ -212,7 +212,7 @@ static int use_inside(struct slice *s, uint32_t thread, struct slice_slot *slot,
     return 0;
 }
 
-// The thread that a THREAD_CREATE or THREAD_START names: in the part's numbers. 1; 0 when the op is not of the part.
+// Renumbers the thread of a THREAD_CREATE or THREAD_START. Returns 1, or 0 if the op is dropped.
 static int name_thread(struct slice *s, uint32_t thread, struct workload_op *op)
 {
     uint32_t other = op->value < SLICE_NO_NUMBER ? (uint32_t)op->value : SLICE_NO_NUMBER;
@@ -237,7 +237,7 @@ static bool is_chosen_thread(const struct slice_choice *c, uint64_t thread)
     return thread < c->n_threads && c->threads[thread];
 }
 
-// Does an op without a block belong to the part?
+// Returns true if an op without a block belongs to the part.
 static bool is_chosen(const struct slice_choice *c, uint32_t thread, const struct workload_op *op)
 {
     if (!c)
@@ -279,14 +279,14 @@ static void begin(struct slice *s, const struct workload_op *op)
     s->rebase = s->options.rebase ? s->options.rebase_to - op->stamp : 0;
 }
 
-// Does the op use its slot by the rules of the format?
+// Returns true if the op follows the rules of the format for its slot.
 static bool slot_valid(const struct slice_slot *slot, const struct workload_op *op)
 {
     return (slot->state == SLICE_EMPTY) ==
            (format_slot_use(op->kind, op->flags) == FORMAT_SLOT_ALLOCATED);
 }
 
-// A block that is not chosen stands in its slot until it is freed, and all its ops are left out.
+// Drops the ops of a block that is not chosen, up to its free.
 static int use_dropped(struct slice *s, uint32_t thread, struct slice_slot *slot,
                        enum format_slot_use use)
 {
@@ -295,7 +295,7 @@ static int use_dropped(struct slice *s, uint32_t thread, struct slice_slot *slot
     return s->begun && s->threads[thread].wanted ? slice_drop(s, thread) : 0;
 }
 
-// Is the block that the op uses, or allocates, left out of the part?
+// Returns true if the block of the op is dropped.
 static bool is_dropped(struct slice *s, struct slice_slot *slot, enum format_slot_use use)
 {
     const struct slice_choice *c = s->options.choice;
@@ -332,7 +332,7 @@ int slice_op(struct slice *s, uint32_t thread, const struct workload_op *op)
             return use_dropped(s, thread, slot, use);
     }
     if (op->kind == HT_PREEXISTING && slot) {
-        // It is there from the start, of any part of the workload: it comes into this one when it is used.
+        // A preexisting block of the source is emitted when the part first uses it.
         slot->state = SLICE_OUTSIDE;
         slot->own = t->wanted;
         note_block(s, thread, slot, op);

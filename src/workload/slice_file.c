@@ -1,4 +1,4 @@
-// Cuts the part out of a workload's file: its ops, samples and call sites, and its summary.
+// Extracts part of a workload file: ops, samples, call sites, and a new summary.
 #include "base/buf.h"
 #include "workload/slice.h"
 #include "workload/writer.h"
@@ -6,30 +6,30 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// An op of the part whose block's residency is that of an op of the source.
+// Op of the part that needs the residency of an op of the source.
 struct placement {
     struct workload_dependency from, to;
 };
 
 enum {
     MAX_PLACEMENTS = 1 << 20
-}; // that are kept until the source's residency is known, which stands at its end
+}; // limit of placements, which are kept until the residency at the end of the source is read
 
 struct slicing {
     struct workload_file *in;
     struct slice_options how;
     struct workload_output to;
-    struct workload_summary source; // of the whole workload
+    struct workload_summary source; // summary of the whole workload
     struct slice *slice;
     struct slice_counts counts;
-    struct placement *placements; // of big blocks, as far as they are kept
+    struct placement *placements; // placements of big blocks, limited
     size_t n_placements, placements_capacity;
     struct samples_residency residency;
     struct progress *progress;
     struct err *e;
 };
 
-// Times count from the program's start, as `dump` shows them.
+// Times count from the start of the program, as in `dump`.
 static int resolve_point(struct slice_point *p, const struct workload_header *h, const char *name,
                          struct err *e)
 {
@@ -109,7 +109,7 @@ static int bad_op(struct slicing *j, const struct workload_op *op, uint64_t numb
     return rc == -ENOMEM ? err_no_memory(j->e, j->in->in.name) : rc;
 }
 
-// Reads until the part is over. A pipe is read to its end, where the summary stands.
+// Reads up to the end of the part, and a pipe up to the summary at the end of the file.
 static int read_ops(struct slicing *j)
 {
     bool seekable = j->in->in.size_bytes, over = false;
@@ -166,7 +166,8 @@ static int end(struct slicing *j, const struct workload_summary *s)
     return rc;
 }
 
-// A part lasts from where it begins to where it ends. Edges that it shares with the source are the source's.
+// Sets the recorded interval of the part. Where the part starts or ends with the source, the
+// source's interval is used.
 static void set_recorded(const struct slicing *j, const struct slice_counts *c,
                          struct workload_summary *s)
 {
@@ -176,7 +177,7 @@ static void set_recorded(const struct slicing *j, const struct slice_counts *c,
     s->recorded_to = j->source.recorded_to;
     if (!from && !to && !j->how.n_threads && !j->how.choice)
         return;
-    // 0 in recorded_to means that nothing is missing.
+    // recorded_to 0: recorded to the end
     if (from || !j->source.recorded_to)
         s->recorded_from = (from ? c->first_stamp : j->source.first_stamp) + by;
     if (to || !j->source.recorded_to)
@@ -197,7 +198,7 @@ static int finish(struct slicing *j)
     if (workload_reader_summary(j->in->reader))
         j->source = *workload_reader_summary(j->in->reader);
     struct workload_summary s = workload_output_summary(&j->to);
-    // Where in the source they happened is not recorded: so they are upper bounds here.
+    // The source does not record where these events were, so its totals are upper bounds.
     s.order_repaired = j->source.order_repaired;
     s.order_ambiguous = j->source.order_ambiguous;
     s.lost_records = j->source.lost_records;

@@ -1,4 +1,4 @@
-// Inside of slices: the threads of the part, and how ops get their numbers, stamps and dependencies.
+// Internals of slices: threads of the part, and the numbers, stamps and dependencies of ops.
 #ifndef HEAPTAPE_WORKLOAD_SLICE_PRIVATE_H
 #define HEAPTAPE_WORKLOAD_SLICE_PRIVATE_H
 
@@ -6,48 +6,48 @@
 
 enum { SLICE_NO_NUMBER = 0xffffffff };
 
-// From op `from` of the source on, the numbers in the part are this much higher (modulo 2^64) than in the source.
+// From op `from` of the source on, numbers in the part are higher by this (modulo 2^64).
 struct slice_shift {
     uint64_t from, by;
 };
 
-// A thread of the source.
+// Thread of the source.
 struct slice_thread {
     bool known, wanted;
-    uint32_t number;  // in the part; SLICE_NO_NUMBER: not named yet
-    uint64_t read;    // ops of the source that have come
-    uint64_t next_op; // in the part
+    uint32_t number;  // number in the part, or SLICE_NO_NUMBER
+    uint64_t read;    // ops read from the source
+    uint64_t next_op; // next op in the part
     uint64_t last_stamp;
     bool created;               // its creation is in the part
-    bool in_part;               // has ops in it
-    struct slice_shift *shifts; // the first one for its first op in the part
+    bool in_part;               // has ops in the part
+    struct slice_shift *shifts; // the first one starts at its first op in the part
     size_t n_shifts, shifts_capacity;
-    struct workload_dependency *
-        waited; // per thread of the part the highest op waited for; used where threads are left out
+    struct workload_dependency
+        *waited; // highest op depended on, by thread of the part; used if threads are dropped
     size_t n_waited, waited_capacity;
 };
 
-// What a slot of the source holds.
+// State of a slot of the source.
 enum slice_state {
     SLICE_EMPTY,
-    SLICE_OUTSIDE, // a block that the part does not have yet
-    SLICE_INSIDE,  // a block of the part
+    SLICE_OUTSIDE, // holds a block that is not in the part yet
+    SLICE_INSIDE,  // holds a block of the part
 };
 
 struct slice_slot {
     uint64_t size;
     struct workload_dependency from; // op of the source that allocated or last resized the block
-    uint64_t last_op;                // of the part, that used it last …
-    uint32_t last_thread; // … and the source's number of whose it is; SLICE_NO_NUMBER: none yet
-    uint32_t number;      // in the part; SLICE_NO_NUMBER: none yet
-    uint32_t site;        // call site, 0: not known
-    uint8_t state;        // enum slice_state
-    uint8_t allocated_by; // kind of call; 0: not known
-    uint8_t align_log2;   // 0: none was asked for
+    uint64_t last_op;                // last op of the part that used the slot …
+    uint32_t last_thread;            // … and its thread in the source, or SLICE_NO_NUMBER
+    uint32_t number;                 // number in the part, or SLICE_NO_NUMBER
+    uint32_t site;                   // call site, 0: unknown
+    uint8_t state;                   // enum slice_state
+    uint8_t allocated_by;            // kind of call, 0: unknown
+    uint8_t align_log2;              // 0: no alignment requested
     bool unknown_size;
-    bool own;     // allocated, before the part began, by a thread that belongs to it
-    bool dropped; // the block does not belong to the part by slice_options.choice
-    bool stale;   // a thread outside resized it: what the part knows as its size is an earlier one
+    bool own;     // allocated before the part by a thread of the part
+    bool dropped; // dropped by slice_options.choice
+    bool stale;   // resized by a dropped thread: the size in the part is outdated
 };
 
 struct slice {
@@ -59,38 +59,39 @@ struct slice {
     size_t n_threads, threads_capacity;
     struct slice_slot *slots; // by number in the source
     size_t n_slots, slots_capacity;
-    struct slice_slot *left; // blocks from before that a thread outside has freed unused
+    struct slice_slot *left; // preexisting blocks that a dropped thread freed unused
     size_t n_left, left_capacity;
-    uint64_t n_blocks; // of the source that have come
+    uint64_t n_blocks; // blocks of the source so far
     bool begun, over;
     bool
-        has_gaps; // ops inside the part are left out: the source's dependencies may lead through them
-    uint32_t next_thread, next_slot; // numbers in the part
-    uint32_t some_thread;            // of the source, that has ops in the part
+        // ops inside the part are dropped: dependencies of the source may lead through them
+        has_gaps;
+    uint32_t next_thread, next_slot; // next numbers in the part
+    uint32_t some_thread;            // thread of the source with ops in the part
     uint64_t events, ops_out;
     uint64_t rebase;                          // added to stamps
-    size_t needed;                            // what the op under work depends on
-    struct workload_dependency *dependencies; // of it
+    size_t needed;                            // number of dependencies of the current op
+    struct workload_dependency *dependencies; // dependencies of the current op
     size_t n_dependencies, dependencies_capacity;
 };
 
-// Makes the thread known. NULL when out of memory; good until the next call.
+// Adds the thread if it is new. Returns NULL if memory runs out. Valid until the next call.
 struct slice_thread *slice_thread_get(struct slice *s, uint32_t thread);
 
-// The thread's number in the part, which it gets now unless it has one.
+// Returns the number of the thread in the part and assigns one if necessary.
 uint32_t slice_thread_number(struct slice *s, uint32_t thread);
 
-// Adds a dependency on an op of the part to the op under work, unless it is implied. 0 or -ENOMEM.
+// Adds a dependency on an op of the part to the current op, unless implied. Returns 0 or -ENOMEM.
 int slice_depend(struct slice *s, uint32_t thread, uint32_t on, uint64_t op);
 
-// Adds those dependencies of the source's op that point into the part. 0 or -ENOMEM.
+// Adds the dependencies of the source's op that are in the part. Returns 0 or -ENOMEM.
 int slice_keep_dependencies(struct slice *s, uint32_t thread, const struct workload_op *op);
 
-// The source's op that the thread has just read is not put out. 0 or -ENOMEM.
+// Drops the last op read from the thread. Returns 0 or -ENOMEM.
 int slice_drop(struct slice *s, uint32_t thread);
 
-// Puts out an op of the thread with the dependencies of the op under work; its stamp is one of the source's. `extra`:
-// it is no op of the source. 0 or a negative errno.
+// Emits an op of the thread with the dependencies of the current op; the stamp is one of the
+// source. `extra`: the op is not in the source. Returns 0, or a negative errno.
 int slice_emit(struct slice *s, uint32_t thread, struct workload_op *op, bool extra);
 
 #endif

@@ -47,7 +47,8 @@ static int shift_add(struct slice_thread *t, uint64_t from, uint64_t by)
     return 0;
 }
 
-// Ops of the source from number `from` on are numbered so that `from` is the thread's next op. 0 or -ENOMEM.
+// Adds a shift so that op `from` of the source becomes the next op of the thread. Returns 0 or
+// -ENOMEM.
 static int number_from(struct slice_thread *t, uint64_t from)
 {
     uint64_t by = t->next_op - from;
@@ -60,7 +61,8 @@ static int number_from(struct slice_thread *t, uint64_t from)
     return shift_add(t, from, by);
 }
 
-// The number in the part of the source's op, or of the last one before it that is in the part. False when there is none.
+// Finds the number in the part of the source's op, or of the last op before that is in the part.
+// Returns false if no such op exists.
 static bool number_of(const struct slice_thread *t, uint64_t op, uint64_t *number)
 {
     size_t below = 0, above = t->n_shifts;
@@ -74,7 +76,7 @@ static bool number_of(const struct slice_thread *t, uint64_t op, uint64_t *numbe
     if (!below)
         return false;
     *number = op + t->shifts[below - 1].by;
-    // An op left out has no number of its own: what follows it has, in the next shift.
+    // A dropped op has no number. The next op starts the next shift.
     if (below < t->n_shifts) {
         uint64_t next = t->shifts[below].from + t->shifts[below].by;
         if (*number >= next)
@@ -83,7 +85,8 @@ static bool number_of(const struct slice_thread *t, uint64_t op, uint64_t *numbe
     return *number < t->next_op;
 }
 
-// The highest op of thread `on` waited for, which is 0 in a new row; NULL when out of memory.
+// Returns the highest op of thread `on` that was depended on, initially 0, or NULL if memory runs
+// out.
 static struct workload_dependency *waited_row(struct slice_thread *t, uint32_t on, bool *added)
 {
     *added = false;
@@ -133,11 +136,11 @@ int slice_keep_dependencies(struct slice *s, uint32_t thread, const struct workl
 int slice_drop(struct slice *s, uint32_t thread)
 {
     struct slice_thread *t = &s->threads[thread];
-    // One that has nothing in the part yet begins with its next op.
+    // A thread without ops in the part starts with its next op.
     return t->in_part ? number_from(t, t->read) : 0;
 }
 
-// In the part's numbers, and the stamp above those of all that is waited for.
+// Renumbers an op. Raises its stamp above the stamps of the ops that it depends on.
 static void complete_dependencies(struct slice *s, struct workload_op *op)
 {
     for (size_t i = 0; i < s->n_dependencies; i++) {
@@ -167,7 +170,7 @@ int slice_emit(struct slice *s, uint32_t thread, struct workload_op *op, bool ex
     s->ops_out++;
     s->some_thread = thread;
     s->n_dependencies = 0;
-    // What comes between moves the op under work on.
+    // Ops inserted before shift the current op.
     if (extra && number_from(t, t->read - 1) < 0)
         return -ENOMEM;
     return s->sink.op(s->sink.context, number, op);

@@ -1,4 +1,4 @@
-// Statistics of a workload in one pass over its ops in a valid total order.
+// Statistics of a workload in one pass over its ops in total order.
 #ifndef HEAPTAPE_WORKLOAD_SUMMARY_H
 #define HEAPTAPE_WORKLOAD_SUMMARY_H
 
@@ -13,17 +13,18 @@ enum {
     SUMMARY_THREAD_BITS = 23,
 };
 
-// A slot: size of its block in the low SUMMARY_SIZE_BITS bits, above them the thread that allocated it, and in the
-// uppermost bit whether it holds one. Sizes of 1 TiB and more count
-// as 1 TiB less a byte in what is live (8 bytes a slot, not 16).
+// Slot in 8 bytes: size of the block in the low SUMMARY_SIZE_BITS bits, then the allocating thread,
+// and in the highest bit whether the slot holds a block. Blocks of 1 TiB or more count as 1 TiB
+// less one byte in live bytes.
 struct summary_counter {
-    struct workload_summary summary; // as far as it grows op by op; summary_result frees the whole
+    // members that are updated per op; summary_result computes the others
+    struct workload_summary summary;
     uint64_t first_stamp;
     uint64_t *slots;
     size_t n_slots, capacity;
-    unsigned two_words; // 1: each slot is followed by a word of the caller's, at first 0
+    unsigned two_words; // 1: each slot is followed by a word for the caller, initially 0
     uint64_t live_bytes, live_blocks, preexisting_bytes;
-    bool contradicted; // an op allocated into a slot that held a block, or used one that held none
+    bool contradicted; // an op allocated into an allocated slot or used a free slot
 };
 
 static const uint64_t SUMMARY_SIZE_MASK = (1ull << SUMMARY_SIZE_BITS) - 1,
@@ -39,7 +40,7 @@ static inline bool summary_known(const struct summary_counter *s, uint32_t slot)
     return (size_t)slot << s->two_words < s->capacity;
 }
 
-// Fetches what summary_op will need of the slot.
+// Prefetches the slot for summary_op.
 static inline __attribute__((always_inline)) void summary_prefetch(const struct summary_counter *s,
                                                                    uint32_t slot)
 {
@@ -47,7 +48,7 @@ static inline __attribute__((always_inline)) void summary_prefetch(const struct 
         __builtin_prefetch(summary_slot(s, slot), 1);
 }
 
-// The parts of summary_op. The slot is known.
+// Parts of summary_op, for a known slot.
 static inline void summary_see(struct summary_counter *s, const struct workload_op *op)
 {
     if (__builtin_expect(op->stamp < s->first_stamp, 0))
@@ -57,7 +58,7 @@ static inline void summary_see(struct summary_counter *s, const struct workload_
     s->summary.by_kind[op->kind]++;
 }
 
-// Adds what was requested; the sum stays at its maximum.
+// Adds requested bytes, limited to UINT64_MAX.
 static inline void summary_request(uint64_t *sum, uint64_t size)
 {
     *sum = *sum > UINT64_MAX - size ? UINT64_MAX : *sum + size;
@@ -93,22 +94,22 @@ static inline void summary_free(struct summary_counter *s, uint32_t thread, uint
 void summary_init(struct summary_counter *s);
 void summary_release(struct summary_counter *s);
 
-// What was counted: all but order_*, dependencies_needed, lost_records and usable_*.
+// Returns the totals: all members but order_*, dependencies_needed, lost_records and usable_*.
 struct workload_summary summary_result(const struct summary_counter *s);
 
-// Counts an op. 0 or -ENOMEM.
+// Counts an op. Returns 0 or -ENOMEM.
 int summary_op(struct summary_counter *s, uint32_t thread, const struct workload_op *op);
 
-// The same for several, which saves waiting for memory.
+// Like summary_op, for several ops, with prefetching.
 int summary_ops(struct summary_counter *s, const struct workload_thread_op *ops, size_t n);
 
-// Counts the next `n` ops of a thread, up to one that contradicts those before: how many, that one included, or -ENOMEM.
-// `readable` of them are there to be read.
+// Counts up to `n` ops of a thread and stops after one that contradicts earlier ops. Returns the
+// number of counted ops, including that one, or -ENOMEM. `readable` ops can be prefetched.
 int summary_run(struct summary_counter *s, uint32_t thread, const struct workload_op *ops, size_t n,
                 size_t readable);
 
-// Adds up summaries of several processes. Peaks add up too, although they may have been at different times: the sum is
-// an upper bound.
+// Adds up summaries of several processes. The sum of peaks is an upper bound, because they can be
+// at different times.
 void summary_add(struct workload_summary *to, const struct workload_summary *more);
 
 #endif

@@ -9,26 +9,26 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Frames that are full and being written.
+// Full frames that are being written.
 enum { FRAMES_BEHIND = 2 };
 
 struct workload_writer {
     struct frame_writer frames;
     struct output *out;
-    struct encode encode; // the frame under work
+    struct encode encode; // current frame
     struct format_index index;
     struct buf payload;
     struct encode_payload ops_payload;
     struct samples samples;
     bool has_stamps;
     const struct workload_sites *sites;        // borrowed, or NULL
-    const struct samples_residency *residency; // the same
-    // A thread that writes full frames while the next one fills, when there is a processor for it.
+    const struct samples_residency *residency; // borrowed, or NULL
+    // Thread that writes full frames while the next one is filled, if a CPU is available.
     struct encode_frame full[FRAMES_BEHIND];
     struct ring ring;
     pthread_t thread;
-    bool threaded, alone; // the thread runs; it need not be tried
-    int rc;               // what its writing came to; set before the ring is stopped
+    bool threaded, alone; // the thread runs; one thread is enough
+    int rc;               // result of the thread, set before the ring is stopped
     struct err e;
 };
 
@@ -121,14 +121,14 @@ static void thread_begin(struct workload_writer *w)
         ring_release(&w->ring);
 }
 
-// The thread has failed: return its error.
+// Returns the error of the failed thread.
 static int failed_behind(struct workload_writer *w, struct err *e)
 {
     thread_end(w);
     return err_set(e, w->rc, "%s", w->e.text);
 }
 
-// The frame under work is full.
+// Passes the full current frame on.
 static int flush(struct workload_writer *w, struct err *e)
 {
     if (!w->encode.frame.n_ops)
@@ -157,7 +157,7 @@ static int drain_frames(struct workload_writer *w, struct err *e)
     return w->rc < 0 ? failed_behind(w, e) : 0;
 }
 
-// Written and pending.
+// Returns the number of ops, written and pending.
 static uint64_t count_ops(const struct workload_writer *w)
 {
     return w->encode.ops + w->encode.frame.n_ops;
@@ -229,7 +229,7 @@ void workload_write_residency(struct workload_writer *w, const struct samples_re
     w->residency = l;
 }
 
-// Its offset in *at; 0 when nothing is known.
+// Writes the residency. Sets *at to its offset, or to 0 without residency.
 static int put_residency(struct workload_writer *w, uint64_t *at, struct err *e)
 {
     *at = w->residency && w->residency->n ? w->out->offset : 0;
@@ -241,7 +241,7 @@ static int put_residency(struct workload_writer *w, uint64_t *at, struct err *e)
     return frame_write(&w->frames, FORMAT_RESIDENCY, w->payload.data, w->payload.size, e);
 }
 
-// The same of its steps.
+// Writes the steps of residency. Sets *at like write_residency.
 static int put_steps(struct workload_writer *w, uint64_t *at, struct err *e)
 {
     *at = w->residency && w->residency->n_steps ? w->out->offset : 0;
@@ -268,7 +268,7 @@ static int put_sites(struct workload_writer *w, uint64_t *at, struct err *e)
     return rc;
 }
 
-// Directly behind the sites, where readers look for them.
+// Names follow the call sites, where readers expect them.
 static int put_names(struct workload_writer *w, struct err *e)
 {
     struct names used = {0};
@@ -284,7 +284,7 @@ static int put_names(struct workload_writer *w, struct err *e)
     return rc;
 }
 
-// Their offset in *at; 0 when there are none.
+// Writes the samples. Sets *at to their offset, or to 0 without samples.
 static int put_samples(struct workload_writer *w, uint64_t *at, struct err *e)
 {
     samples_finish(&w->samples);
@@ -312,7 +312,7 @@ static int write_index(struct workload_writer *w, struct err *e)
 int workload_write_end(struct workload_writer *w, const struct workload_summary *s, struct err *e)
 {
     struct workload_summary summary = *s;
-    w->alone |= count_ops(w) < ENCODE_FRAME_OPS; // one frame only: no thread for it
+    w->alone |= count_ops(w) < ENCODE_FRAME_OPS; // a single frame needs no thread
     int rc = flush(w, e);
     if (rc == 0)
         rc = drain_frames(w, e);

@@ -10,59 +10,60 @@
 
 struct workload_writer; // opaque
 
-// `out` is borrowed. `level` is zstd's. NULL when out of memory.
+// `out` is borrowed. `level` is a zstd level. Returns NULL if memory runs out.
 struct workload_writer *workload_writer_new(struct output *out, int level);
 void workload_writer_free(struct workload_writer *w);
 
 int workload_write_header(struct workload_writer *w, const struct workload_header *h,
                           struct err *e);
 
-// Appends an op to its thread. Ops are appended in a valid total order; the writer cuts them into frames. What
-// `op` points to is copied.
+// Appends an op to its thread. Ops must be in a valid total order. Copies the data of the op.
+// Returns 0, or a negative errno.
 int workload_write_op(struct workload_writer *w, uint32_t thread, const struct workload_op *op,
                       struct err *e);
 
-// The same for several, which saves waiting for memory.
+// Like workload_write_op, for several ops, with prefetching.
 int workload_write_ops(struct workload_writer *w, const struct workload_thread_op *ops, size_t n,
                        struct err *e);
 
-// Samples, in order of time. They are kept, thinned where they are very many (workload/samples.h), and stand in one frame
-// before the summary.
+// Appends samples in order of time. They are thinned beyond a limit (workload/samples.h) and
+// written before the summary.
 int workload_write_samples(struct workload_writer *w, const struct workload_sample *s, size_t n,
                            struct err *e);
 
-// The call sites that the ops name, with the names of their addresses that are known; borrowed until workload_write_end, which writes them.
+// Sets the call sites of the ops, with the names of their addresses; borrowed until
+// workload_write_end.
 void workload_write_sites(struct workload_writer *w, const struct workload_sites *s);
 
-// The residency of blocks, sorted; borrowed until workload_write_end, which writes it.
+// Sets the sorted residency of blocks; borrowed until workload_write_end.
 void workload_write_residency(struct workload_writer *w, const struct samples_residency *l);
 
-// Writes what is pending, the sites, the samples, the summary and the index.
+// Writes pending ops, call sites, samples, summary and index. Returns 0, or a negative errno.
 int workload_write_end(struct workload_writer *w, const struct workload_summary *s, struct err *e);
 
-// A workload that is written op by op, with the summary that its ops make. Samples, call sites and the end are written to
-// `writer` directly.
+// Workload that is written op by op together with its summary. Samples, call sites and the end are
+// written to `writer` directly.
 struct workload_output {
     struct output *out; // borrowed
     struct workload_writer *writer;
-    struct encode *encode; // the writer's
+    struct encode *encode; // owned by `writer`
     struct summary_counter counter;
 };
 
-// Begins the workload on `out`, which stays the caller's to close. `level` is zstd's. 0 or negative errno with the text
-// set. *w can be released in either case.
+// Starts a workload on `out`, which the caller closes. `level` is a zstd level. Returns 0, or a
+// negative errno with the text set. Release *w also after an error.
 int workload_output_begin(struct workload_output *w, struct output *out, int level,
                           const struct workload_header *h, struct err *e);
 void workload_output_release(struct workload_output *w);
 
-// The next op of the total order, or several, which saves waiting for memory. What they point to is borrowed until the
-// call returns.
+// Append one or several ops in total order; several are prefetched. The data is borrowed until the
+// return.
 int workload_output_op(struct workload_output *w, uint32_t thread, const struct workload_op *op,
                        struct err *e);
 int workload_output_ops(struct workload_output *w, const struct workload_thread_op *ops, size_t n,
                         struct err *e);
 
-// The counts so far, without those of the conversion (summary_result).
+// Returns the totals so far, without the members that only a converter can set.
 struct workload_summary workload_output_summary(const struct workload_output *w);
 
 #endif
