@@ -83,7 +83,7 @@ static uint32_t collect_frames(const struct site_table *t, uint64_t id,
     for (size_t i; n < MAX_FRAMES && (i = map_get(&t->frame_numbers, id));
          id = t->frames[i - 1].parent)
         frames[n++] = t->frames[i - 1].frame;
-    *outer = n < MAX_FRAMES ? id : 0;
+    *outer = n < MAX_FRAMES && id >= CODEC_GENERATIONS ? id : 0;
     return n;
 }
 

@@ -153,6 +153,11 @@ static inline unsigned codec_put_long(uint64_t *w, const struct event *ev)
 // Returns the number of a call site: a hash of a return address and the site of its caller, 0 for
 // none.
 #define CODEC_SITE_FACTOR 0xd6e8feb86659fd93u
+
+// The site of "no caller" is a number below this one: how often code of the process had been
+// replaced by other code at the same address. Equal addresses before and after that are different
+// sites.
+#define CODEC_GENERATIONS 4096u
 static inline uint64_t codec_site(uint64_t outer, uint64_t address)
 {
     return (outer * CODEC_SITE_FACTOR + address) & codec_mask(CODEC_NOTE_BITS);

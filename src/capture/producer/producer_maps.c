@@ -1,6 +1,7 @@
 // Parses /proc/self/maps, and reads the build IDs of the mapped files.
 #include "capture/producer/producer_private.h"
 #include "capture/producer/producer_site.h"
+#include "capture/unwind/unwind.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -120,15 +121,33 @@ bool producer_maps_has(const struct producer_sites *sites, uint64_t address)
     return i < sites->n_ranges && sites->ranges[i].start <= address;
 }
 
+static bool is_same_code(const struct producer_range *a, const struct producer_range *b)
+{
+    return a->file == b->file && a->bias == b->bias;
+}
+
+static uint64_t hash_range(const struct producer_range *r)
+{
+    uint64_t x = r->start * 0x9e3779b97f4a7c15u + r->file * 0xbf58476d1ce4e5b9u + r->bias;
+    return (x ^ x >> 29) * 0x94d049bb133111ebu;
+}
+
 // Inserts the range, replacing ranges that it overlaps. Returns false if the range is known or
-// there is no space.
-static bool add_range(struct producer_sites *sites, const struct producer_range *r)
+// there is no space. Adds the change of the configuration to *change if the code of a file was replaced.
+static bool add_range(struct producer_sites *sites, const struct producer_range *r,
+                      uint64_t *change)
 {
     uint32_t first = range_index(sites, r->start), last = first;
-    while (last < sites->n_ranges && sites->ranges[last].start < r->end)
-        last++;
-    if (last == first + 1 && memcmp(&sites->ranges[first], r, sizeof *r) == 0)
+    for (; last < sites->n_ranges && sites->ranges[last].start < r->end; last++) {
+        const struct producer_range *old = &sites->ranges[last];
+        if (old->file && !is_same_code(old, r))
+            *change += hash_range(r) - hash_range(old);
+    }
+    struct producer_range *old = &sites->ranges[first];
+    if (last == first + 1 && old->start == r->start && old->end == r->end && is_same_code(old, r)) {
+        old->scan = r->scan;
         return false;
+    }
     if (sites->n_ranges - (last - first) >= PRODUCER_MAX_RANGES)
         return false;
     memmove(&sites->ranges[first + 1], &sites->ranges[last], (sites->n_ranges - last) * sizeof *r);
@@ -214,17 +233,74 @@ static uint32_t describe_mapping(struct producer_sites *sites, const struct prod
     return at + (uint32_t)(path < room ? path : room);
 }
 
+// Publishes the bounds of the files that the last scan did not find.
+static void publish_gone(const struct producer_sites *sites)
+{
+    uint64_t start = 0, end = 0;
+    for (uint32_t i = 0; i < sites->n_ranges; i++) {
+        const struct producer_range *r = &sites->ranges[i];
+        if (!r->file || r->scan == sites->scans)
+            continue;
+        start = end ? start : r->start;
+        end = r->end;
+    }
+    atomic_store_explicit(&unwind_gone_start, start, memory_order_relaxed);
+    atomic_store_explicit(&unwind_gone_bytes, end - start, memory_order_relaxed);
+}
+
+// Returns a number that no configuration of this process or its parents has, up to the limit.
+static uint32_t next_generation(void)
+{
+    producer_inherited.generations += producer_inherited.generations < CODEC_GENERATIONS - 1;
+    return producer_inherited.generations;
+}
+
+static void use_generation(uint32_t generation)
+{
+    atomic_store_explicit(&unwind_generation, generation, memory_order_relaxed);
+    atomic_fetch_add_explicit(&unwind_age, 1, memory_order_release);
+}
+
+void producer_maps_start(struct producer_sites *sites)
+{
+    uint32_t first = next_generation();
+    sites->configurations[0] = (struct producer_configuration){0, first};
+    sites->n_configurations = 1;
+    use_generation(first);
+}
+
+// Selects the generation of the configuration, so that sites of replaced code differ from sites of
+// the code that replaced it. Code that returns to its place gets its sites again.
+static void change_configuration(struct producer_sites *sites, uint64_t change)
+{
+    struct producer_configuration *all = sites->configurations;
+    uint32_t i = 0, was = atomic_load_explicit(&unwind_generation, memory_order_relaxed);
+    if (!sites->n_configurations)
+        all[sites->n_configurations++] = (struct producer_configuration){0, was};
+    sites->configuration += change;
+    while (i < sites->n_configurations && all[i].sum != sites->configuration)
+        i++;
+    if (i == sites->n_configurations) {
+        i = i < PRODUCER_CONFIGURATIONS ? sites->n_configurations++ : i - 1;
+        all[i] = (struct producer_configuration){sites->configuration, next_generation()};
+    }
+    use_generation(all[i].generation);
+}
+
 void producer_maps_scan(struct producer_sites *sites, struct producer_process *p,
                         struct producer_thread *t, struct producer_stream *stream)
 {
     struct lines l;
     struct producer_mapping m;
+    uint64_t change = 0;
     if (!lines_open(&l, sites))
         return;
+    sites->scans++;
     for (char *line; (line = lines_next(&l));) {
         parse_mapping(line, &m);
-        struct producer_range r = {m.start, m.end, m.inode ^ m.device << 20 ^ m.offset << 40};
-        if (!m.executable || !add_range(sites, &r))
+        struct producer_range r = {m.start, m.end, m.inode ^ m.device << 32, m.start - m.offset,
+                                   sites->scans};
+        if (!m.executable || !add_range(sites, &r, &change))
             continue;
         const struct event ev = {.kind = HT_MODULE,
                                  .ptr = m.start,
@@ -234,6 +310,8 @@ void producer_maps_scan(struct producer_sites *sites, struct producer_process *p
                                  .text_bytes = describe_mapping(sites, &m)};
         producer_stream_put(p, t, stream, &ev);
     }
-    sites->scans++;
     syscall(SYS_close, l.fd);
+    publish_gone(sites);
+    if (change)
+        change_configuration(sites, change);
 }

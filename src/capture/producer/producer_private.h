@@ -103,7 +103,8 @@ struct producer_inherited {
     bool filtered; // system calls are filtered: a fork child cannot start a recording
     bool sandbox;  // the program is building a sandbox: nothing is measured any more
     bool attached; // heaptape attached to the running program, or to an ancestor that forked it
-    uint32_t recording; // enum spool_recording: initial state of a spool
+    uint32_t recording;   // enum spool_recording: initial state of a spool
+    uint32_t generations; // the highest value of unwind_generation so far
     char allocator[512];
     uint32_t end_key; // pthread_key_t, if end_key_made
     uint32_t end_key_made;

@@ -211,6 +211,35 @@ static inline void check_unloaded(struct producer_thread *t)
         unwind_check_unloaded();
 }
 
+// Scans the mappings if objects were unloaded since the last scan, or if a walk found code where an
+// object was unloaded: the same addresses may belong to other code now.
+static void check_replaced(struct producer_process *p, struct producer_thread *t,
+                           struct producer_stream *stream, bool found_gone)
+{
+    struct producer_sites *sites = producer_inherited.sites;
+    uint32_t age = atomic_load_explicit(&unwind_age, memory_order_acquire);
+    if (!producer_unlikely(found_gone ||
+                           atomic_load_explicit(&sites->age, memory_order_relaxed) != age) ||
+        atomic_exchange_explicit(&sites->scanning, 1, memory_order_acquire))
+        return;
+    bool starts = !atomic_load_explicit(&sites->age, memory_order_relaxed) && age > 1;
+    if (starts)
+        producer_maps_start(sites);
+    else if (sites->n_ranges)
+        producer_maps_scan(sites, p, t, stream);
+    atomic_store_explicit(&sites->age, age + starts, memory_order_relaxed);
+    atomic_store_explicit(&sites->scanning, 0, memory_order_release);
+}
+
+static bool is_any_gone(const struct unwind_stack *stack)
+{
+    for (uint32_t i = 0; i < stack->n; i++) {
+        if (unwind_is_gone(stack->codes[i]))
+            return true;
+    }
+    return false;
+}
+
 bool producer_put_calloc(uint64_t count, uint64_t size, uint64_t address, const void *caller,
                          const void *frame)
 {
@@ -257,13 +286,14 @@ bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint6
     uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | producer_odd_block(count, size);
     bool done = false;
     // A base, two notes and the record.
-    if (!odd && t->unwind && producer_has_room(w, 4)) {
+    if (!odd && t->unwind && producer_has_room(w, 4) &&
+        t->unwind->age == atomic_load_explicit(&unwind_age, memory_order_relaxed)) {
         struct unwind_cursor c = {.from = {at[1], (uintptr_t)(at + 2), at[0]}, .memory = t->unwind};
         c.low = c.from.sp;
         c.high = t->stack_high;
         check_unloaded(t);
         uint64_t id = unwind_walk_site(&c, producer_depth);
-        bool seen = is_seen(id);
+        bool seen = is_seen(id) && !t->unwind->found_gone;
         t->undefined = !seen;
         done = seen && codec_put_base(&stream->state, &w, address);
         producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITH_STACK;
@@ -407,7 +437,7 @@ static void define_stack(struct producer_process *p, struct producer_thread *t,
         forget_older(sites);
     while (fresh < stack->n && !is_seen(stack->sites[fresh]))
         fresh++;
-    uint64_t outer = fresh < stack->n ? stack->sites[fresh] : 0;
+    uint64_t outer = fresh < stack->n ? stack->sites[fresh] : stack->generation;
     n = fresh;
     if (locked && !all_in_mappings(sites, stack, fresh)) {
         if (is_worth_a_scan(sites))
@@ -431,6 +461,7 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
     struct unwind_stack stack;
     _Static_assert((int)UNWIND_DEPTH == (int)SPOOL_MAX_DEPTH, "a walk is what can be asked for");
     struct unwind_cursor c = {.from = {.pc = (uintptr_t)caller, .fp = (uintptr_t)frame}};
+    check_replaced(p, t, stream, false);
     uintptr_t at = producer_depth > 1 ? wrapper_frame(t, (uintptr_t)frame, (uintptr_t)caller) : 0;
     if (at) {
         c.from.sp = c.low = at + 2 * sizeof(uintptr_t);
@@ -439,12 +470,19 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
         c.memory = thread_memory(t, stream);
         check_unloaded(t);
         uint64_t id = c.memory && !t->undefined ? unwind_walk_site(&c, producer_depth) : 0;
-        if (id && is_seen(id))
+        if (id && is_seen(id) && !c.memory->found_gone)
             return id;
         t->undefined = false;
     }
     if (at || !walk_copies(p, t, stream, &c.from, &stack))
         unwind_walk(&c, at ? producer_depth : 1, &stack);
+    if (c.memory)
+        c.memory->found_gone = false;
+    if (producer_unlikely(is_any_gone(&stack))) {
+        check_replaced(p, t, stream, true);
+        if (at || !walk_copies(p, t, stream, &c.from, &stack))
+            unwind_walk(&c, at ? producer_depth : 1, &stack);
+    }
     if (!is_seen(stack.sites[0]))
         define_stack(p, t, stream, &stack);
     return stack.sites[0];

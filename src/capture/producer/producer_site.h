@@ -38,13 +38,22 @@ enum {
     PRODUCER_SEEN_FIRST = 1 << 10, // initial size
     PRODUCER_SEEN_LINE = 8,        // entries of a cache line; an ID may be in any of them
     // Executable mappings; addresses in others are recorded without their file.
+    PRODUCER_CONFIGURATIONS = 256,
     PRODUCER_MAX_RANGES = 2048,
 };
 
 // A range of executable memory.
 struct producer_range {
     uint64_t start, end;
-    uint64_t identity; // identifies the file and the mapped part of it
+    uint64_t file; // identifies the file; 0: no file
+    uint64_t bias; // start minus the offset in the file
+    uint32_t scan; // the last scan that found the mapping
+};
+
+// A set of replaced ranges, and the value of unwind_generation for it.
+struct producer_configuration {
+    uint64_t sum;
+    uint32_t generation;
 };
 
 enum {
@@ -59,6 +68,10 @@ struct producer_sites {
     _Atomic uint32_t restarts; // spool_header.restarts when the definitions known here were written
     uint32_t n_ranges;
     uint32_t scans, misses; // scans of the mappings; addresses found in no mapping
+    _Atomic uint32_t age;   // unwind_age when unloaded objects were last searched
+    uint32_t n_configurations;
+    uint64_t configuration; // sum of the current configuration
+    struct producer_configuration configurations[PRODUCER_CONFIGURATIONS];
     struct producer_range ranges[PRODUCER_MAX_RANGES]; // in ascending order
     // Buffers, because a thread's stack may be small.
     char lines[PRODUCER_LINES_BYTES], text[CODEC_MAX_TEXT_BYTES];
@@ -139,6 +152,10 @@ bool producer_maps_find(struct producer_sites *sites, uint64_t address, struct p
 
 // Returns true if the address lies in a known executable mapping.
 bool producer_maps_has(const struct producer_sites *sites, uint64_t address);
+
+// Starts a generation of sites in a process that unloaded objects before its first site, or whose
+// parent did: the mappings at that time are unknown. Increments unwind_age.
+void producer_maps_start(struct producer_sites *sites);
 
 // Reads the mappings and records new executable ones in the stream.
 void producer_maps_scan(struct producer_sites *sites, struct producer_process *p,

@@ -9,7 +9,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-_Atomic uint32_t unwind_age = 1;
+_Atomic uint32_t unwind_age = 1, unwind_generation;
+_Atomic uint64_t unwind_gone_start, unwind_gone_bytes;
 
 enum {
     SLOT_LOST = UNWIND_SLOT_LOST * WORD,
@@ -102,13 +103,15 @@ static inline uint32_t entry_rule(uint64_t entry, uint64_t tag)
     return rule >> KEPT_BITS ? 0 : extend_rule(rule);
 }
 
-static __attribute__((noinline)) uint32_t find_other_rule(uint64_t *set, uint64_t tag, uint64_t pc)
+static __attribute__((noinline)) uint32_t find_other_rule(struct unwind_memory *m, uint64_t *set,
+                                                          uint64_t tag, uint64_t pc)
 {
     unsigned i = 1;
     while (i < RULES_A_SET && !entry_rule(set[i], tag))
         i++;
     uint64_t entry = i < RULES_A_SET ? set[i] : 0;
     uint32_t rule = entry ? entry_rule(entry, tag) : unwind_find_rule(pc - 1);
+    m->found_gone |= !entry && unwind_is_gone(pc);
     // The rule of a frame larger than 1 MiB does not fit into an entry.
     if (!entry && extend_rule(rule) != rule)
         return rule;
@@ -129,7 +132,7 @@ static inline uint32_t find_rule(struct unwind_memory *m, uint64_t pc)
              tag = key & ((1ull << TAG_BITS) - 1);
     uint64_t *set = &m->rules[(key >> TAG_BITS) * RULES_A_SET];
     uint32_t rule = entry_rule(set[0], tag);
-    return rule ? rule : find_other_rule(set, tag, pc);
+    return rule ? rule : find_other_rule(m, set, tag, pc);
 }
 
 // Finds the caller's registers. Returns false if there is no caller or it cannot be found.
@@ -175,12 +178,15 @@ void unwind_drop_frames(struct unwind_memory *m)
 {
     memset(m->frames, 0, sizeof m->frames);
     memset(m->path, 0, sizeof m->path);
+    m->path[0].site = m->generation;
     m->path_n = 0;
 }
 
 void unwind_memory_init(struct unwind_memory *m)
 {
-    m->age = atomic_load_explicit(&unwind_age, memory_order_relaxed);
+    m->age = atomic_load_explicit(&unwind_age, memory_order_acquire);
+    m->generation = atomic_load_explicit(&unwind_generation, memory_order_relaxed);
+    m->path[0].site = m->generation;
     // Differs from the word at that address.
     m->words[0] = (struct unwind_word){(const uint64_t *)&m->words[0].at, 0};
     // The word below its sp differs from its pc.
@@ -429,6 +435,8 @@ walk_frames(struct unwind_cursor *c, uint32_t max, bool notes, struct path_walk 
             break;
         f = p;
     }
+    if (!walk->known)
+        hash += m->generation * power;
     walk->n = max - left;
     walk->ended = walk->known || f->way == WAY_END || f->way == WAY_BROKEN;
     return hash & codec_mask(CODEC_NOTE_BITS);
@@ -487,7 +495,9 @@ void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
         }
         to->n = n;
     }
-    uint64_t site = 0;
+    to->generation = c->memory ? c->memory->generation
+                               : atomic_load_explicit(&unwind_generation, memory_order_relaxed);
+    uint64_t site = to->generation;
     for (uint32_t i = to->n; i-- > 0;)
         to->sites[i] = site = codec_site(site, to->codes[i]);
 }

@@ -91,10 +91,11 @@ struct unwind_memory {
     _Alignas(64) uint64_t rules[UNWIND_RULES]; // see unwind.c
     // The last frame is the caller of frames whose caller cannot be guessed.
     _Alignas(64) struct unwind_frame frames[UNWIND_FRAMES + 1];
-    uint32_t age;
+    uint32_t age, generation; // unwind_age and unwind_generation
     uint32_t made; // frames made so far; new frames alternate between the entries of a set
     uint32_t path_n;
     bool far;                                   // the last walk left the path for many frames
+    bool found_gone;                            // a walk found code where an object was unloaded
     struct unwind_place path[UNWIND_DEPTH + 1]; // from the outermost frame, at index 1, inwards
     // From the outermost frame inwards; words[0] is a sentinel.
     struct unwind_word words[1 + 2 * UNWIND_DEPTH];
@@ -119,7 +120,7 @@ struct unwind_cursor {
 // stack from there outwards (codec_site). For code interrupted by a signal, the address is the
 // instruction's plus 1, so the byte before the address always belongs to the call.
 struct unwind_stack {
-    uint32_t n;
+    uint32_t n, generation;
     uint64_t codes[UNWIND_DEPTH], sites[UNWIND_DEPTH];
 };
 
@@ -157,6 +158,20 @@ static inline bool unwind_read_word(const struct unwind_cursor *c, uint64_t at, 
 // Grows when objects are unloaded: older rules may belong to code of another object. Incremented by
 // the wrapper of dlclose and by unwind_check_unloaded.
 extern _Atomic uint32_t unwind_age __attribute__((visibility("hidden")));
+
+// The site of the caller of outermost frames (CODEC_GENERATIONS). Increment unwind_age after it.
+extern _Atomic uint32_t unwind_generation __attribute__((visibility("hidden")));
+
+// Bounds of the addresses of unloaded objects whose sites are known.
+extern _Atomic uint64_t unwind_gone_start __attribute__((visibility("hidden")));
+extern _Atomic uint64_t unwind_gone_bytes __attribute__((visibility("hidden")));
+
+// Returns true if an object that was unloaded may have contained the address.
+static inline bool unwind_is_gone(uint64_t pc)
+{
+    return pc - atomic_load_explicit(&unwind_gone_start, memory_order_relaxed) <
+           atomic_load_explicit(&unwind_gone_bytes, memory_order_relaxed);
+}
 
 // Detects objects that were unloaded without a call of the wrapped dlclose, as libc does for its
 // own objects. Locks the loader's lock, so call it rarely.
