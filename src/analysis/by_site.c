@@ -137,7 +137,7 @@ static uint64_t level_of(const struct by_site *b, const struct by_site_totals *t
     return b->sample_bytes ? (uint64_t)t->live.bytes : t->live_bytes;
 }
 
-static void join_bins(struct by_site *b)
+static void merge_bins(struct by_site *b)
 {
     for (size_t i = 0; i < b->n_levels; i++) {
         for (size_t k = 0; k < BY_SITE_BINS / 2; k++)
@@ -169,7 +169,7 @@ int by_site_cut(struct by_site *b)
         }
     }
     if (++b->n_bins == BY_SITE_BINS)
-        join_bins(b);
+        merge_bins(b);
     b->next_cut = b->n_bins * b->bin_events;
     return 0;
 }

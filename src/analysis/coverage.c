@@ -63,7 +63,7 @@ static struct coverage_object *object_of(struct coverage *c, const char *path)
     return &c->objects[c->n_objects++];
 }
 
-static void add(struct coverage_bytes *to, const struct coverage_bytes *more)
+static void add_bytes(struct coverage_bytes *to, const struct coverage_bytes *more)
 {
     to->allocated += more->allocated;
     to->at_peak += more->at_peak;
@@ -77,13 +77,14 @@ static int add_to_object(struct coverage *c, const char *path, const struct cove
     struct coverage_object *o = object_of(c, path);
     if (!o)
         return -ENOMEM;
-    add(&o->bytes, bytes);
+    add_bytes(&o->bytes, bytes);
     o->sites++;
     return 0;
 }
 
 // Returns the object of the outermost address of the stack.
-static const char *end_of(const struct workload_sites *sites, const struct workload_site *site)
+static const char *outermost_path(const struct workload_sites *sites,
+                                  const struct workload_site *site)
 {
     uint32_t module = site->n ? sites->frames[site->first + site->n - 1].module : 0;
     const char *path = module ? sites->modules[module - 1].path : "";
@@ -93,12 +94,12 @@ static const char *end_of(const struct workload_sites *sites, const struct workl
 // Returns true if the stack begins in the dynamic loader, as in constructors of libraries.
 static bool is_of_loader(const struct workload_sites *sites, const struct workload_site *site)
 {
-    const char *name = strrchr(end_of(sites, site), '/');
+    const char *name = strrchr(outermost_path(sites, site), '/');
     return name && (begins_with(name, "/ld-") || begins_with(name, "/ld.so"));
 }
 
-static bool reaches(const struct workload_sites *sites, const struct workload_site *site,
-                    const bool *own)
+static bool reaches_program(const struct workload_sites *sites, const struct workload_site *site,
+                            const bool *own)
 {
     for (uint32_t i = 0; i < site->n; i++) {
         if (own[sites->frames[site->first + i].module])
@@ -121,15 +122,15 @@ int coverage_add(struct coverage *c, const struct by_site *b, const struct workl
         const struct by_site_totals *t = &b->sites[i];
         const struct workload_site *site = i && i <= sites->n_sites ? &sites->sites[i - 1] : &none;
         const struct coverage_bytes bytes = {t->bytes, t->peak_bytes, t->live_bytes};
-        bool reached = reaches(sites, site, own);
+        bool reached = reaches_program(sites, site, own);
         began |= reached;
-        add(&c->all, &bytes);
+        add_bytes(&c->all, &bytes);
         if (reached)
-            add(&c->reached, &bytes);
+            add_bytes(&c->reached, &bytes);
         else if (!began && is_of_loader(sites, site))
-            add(&c->loading, &bytes);
+            add_bytes(&c->loading, &bytes);
         else
-            rc = add_to_object(c, end_of(sites, site), &bytes);
+            rc = add_to_object(c, outermost_path(sites, site), &bytes);
     }
     c->known = true;
     c->sample_bytes = b->sample_bytes;
@@ -139,7 +140,7 @@ int coverage_add(struct coverage *c, const struct by_site *b, const struct workl
 
 int coverage_add_unknown(struct coverage *c, const struct coverage_bytes *bytes)
 {
-    add(&c->all, bytes);
+    add_bytes(&c->all, bytes);
     return add_to_object(c, "[no stack]", bytes);
 }
 

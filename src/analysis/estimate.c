@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-static void add(struct estimate *e, uint64_t size, uint64_t sample_bytes, int sign)
+static void add_weighted(struct estimate *e, uint64_t size, uint64_t sample_bytes, int sign)
 {
     double p = -expm1(-(double)size / (double)sample_bytes), bytes = (double)size / p;
     if (!size)
@@ -19,12 +19,12 @@ static void add(struct estimate *e, uint64_t size, uint64_t sample_bytes, int si
 
 void estimate_add(struct estimate *e, uint64_t size, uint64_t sample_bytes)
 {
-    add(e, size, sample_bytes, 1);
+    add_weighted(e, size, sample_bytes, 1);
 }
 
 void estimate_remove(struct estimate *e, uint64_t size, uint64_t sample_bytes)
 {
-    add(e, size, sample_bytes, -1);
+    add_weighted(e, size, sample_bytes, -1);
 }
 
 void estimate_subtract(struct estimate *e, const struct estimate *part)

@@ -166,8 +166,8 @@ static void keep_usage(struct file_stat *s, struct file_stat_counter *c)
 }
 
 // Counts the coverage of the stacks of a process.
-static int cover(struct file_stat *s, const struct file_stat_process *p, struct by_site *b,
-                 const struct workload_sites *sites)
+static int count_coverage(struct file_stat *s, const struct file_stat_process *p, struct by_site *b,
+                          const struct workload_sites *sites)
 {
     const struct coverage_bytes none = {p->summary.requested_bytes, p->summary.peak_live_bytes,
                                         p->summary.live_at_end_bytes};
@@ -194,7 +194,7 @@ static int count_done(void *context, const struct order_counts *counts,
     if (rc == 0 && c->by_site.n_sites)
         rc = workload_sites_copy_all(&c->sites, sites);
     if (rc == 0)
-        rc = cover(c->file, p, &c->by_site, sites);
+        rc = count_coverage(c->file, p, &c->by_site, sites);
     if (rc == 0)
         keep_usage(c->file, c);
     p->counter = NULL;
@@ -352,7 +352,7 @@ static int count_all(struct file_stat *s, struct workload_reader *r, struct err 
         if (s->sums && failed == 0)
             failed = usage_run(&s->usage, thread, ops, n);
         if (failed < 0)
-            return err_set(e, failed, "%s: out of memory", s->name);
+            return err_no_memory(e, s->name);
         show_progress(s, s->in->offset);
     }
     return rc;
@@ -399,7 +399,7 @@ static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_sum
     if (rc == 0 && s->by_site.n_sites)
         rc = workload_sites_copy_all(&s->sites, workload_reader_sites(r));
     if (rc == 0)
-        rc = cover(s, &s->processes[0], &s->by_site, &s->sites);
+        rc = count_coverage(s, &s->processes[0], &s->by_site, &s->sites);
     return rc < 0 ? rc : keep_samples(s, r);
 }
 
@@ -408,7 +408,7 @@ static int stat_workload(struct file_stat *s, struct workload_file *w, struct er
     const struct workload_header *h = workload_reader_header(w->reader);
     int rc = add_process(s, h->pid, h->argv, h->argv_bytes, h->exe);
     if (rc < 0)
-        return err_set(e, rc, "%s: out of memory", s->name);
+        return err_no_memory(e, s->name);
     struct workload_summary *sum = &s->processes[0].summary;
     struct err ignored = {0};
     rc = workload_read_summary(w->reader, sum, &ignored);
@@ -450,7 +450,7 @@ int file_stat_keep_sites(struct file_stat *s, struct by_site *b, struct workload
 {
     struct file_stat_counter c = {
         .file = s, .process = s->n_processes - 1, .by_site = *b, .sites = *sites};
-    int rc = cover(s, &s->processes[c.process], &c.by_site, &c.sites);
+    int rc = count_coverage(s, &s->processes[c.process], &c.by_site, &c.sites);
     keep_usage(s, &c);
     *b = c.by_site;
     *sites = c.sites;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 // Returns the entry of the value, or the empty entry to use for it.
-static struct frequent_entry *find(struct frequent *f, uint64_t value)
+static struct frequent_entry *find_entry(struct frequent *f, uint64_t value)
 {
     // Fibonacci hashing (Knuth): the top bits of the product are mixed best.
     size_t i = (size_t)(value * 0x9e3779b97f4a7c15u >> 52) & (FREQUENT_SLOTS - 1);
@@ -21,7 +21,7 @@ static int by_count(const void *a, const void *b)
 }
 
 // Subtracts the median from all counts and drops the values that reach 0, at least half.
-static void shrink(struct frequent *f)
+static void shrink_counts(struct frequent *f)
 {
     struct frequent_entry kept[FREQUENT_MAX];
     size_t n = frequent_entries(f, kept);
@@ -33,21 +33,22 @@ static void shrink(struct frequent *f)
     for (size_t i = n / 2; i < n; i++) {
         if (kept[i].count == median)
             continue;
-        *find(f, kept[i].value) = (struct frequent_entry){kept[i].value, kept[i].count - median};
+        *find_entry(f, kept[i].value) =
+            (struct frequent_entry){kept[i].value, kept[i].count - median};
         f->n++;
     }
 }
 
 void frequent_add(struct frequent *f, uint64_t value)
 {
-    struct frequent_entry *at = find(f, value);
+    struct frequent_entry *at = find_entry(f, value);
     if (at->count) {
         at->count++;
         return;
     }
     if (f->n == FREQUENT_MAX) {
-        shrink(f);
-        at = find(f, value);
+        shrink_counts(f);
+        at = find_entry(f, value);
     }
     *at = (struct frequent_entry){value, 1};
     f->n++;

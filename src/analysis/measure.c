@@ -19,7 +19,7 @@ static double median_in_place(double *values, size_t n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-static size_t at_most(size_t n)
+static size_t limit_runs(size_t n)
 {
     return n < MEASURE_MAX_RUNS ? n : MEASURE_MAX_RUNS;
 }
@@ -27,7 +27,7 @@ static size_t at_most(size_t n)
 double measure_median(const double *values, size_t n)
 {
     double copy[MEASURE_MAX_RUNS];
-    n = at_most(n);
+    n = limit_runs(n);
     if (n)
         memcpy(copy, values, n * sizeof *values);
     return median_in_place(copy, n);
@@ -36,7 +36,7 @@ double measure_median(const double *values, size_t n)
 size_t measure_median_index(const double *values, size_t n)
 {
     double copy[MEASURE_MAX_RUNS];
-    n = at_most(n);
+    n = limit_runs(n);
     if (n == 0)
         return 0;
     memcpy(copy, values, n * sizeof *values);
@@ -71,8 +71,8 @@ struct measure_ratio measure_ratio(const double *a, size_t n_a, const double *b,
     static double ratios[MEASURE_RESAMPLES];
     struct measure_ratio r = {0};
     uint64_t state = 1;
-    n_a = at_most(n_a);
-    n_b = at_most(n_b);
+    n_a = limit_runs(n_a);
+    n_b = limit_runs(n_b);
     double below = measure_median(b, n_b);
     if (n_a == 0 || below == 0)
         return r;

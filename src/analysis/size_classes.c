@@ -46,7 +46,8 @@ uint64_t size_classes_above(uint64_t size)
 }
 
 // Adds to the last class, or appends a class if `max` differs. Call with increasing sizes.
-static void add(struct size_classes *c, uint64_t max, struct usage_count count, uint64_t added)
+static void add_class(struct size_classes *c, uint64_t max, struct usage_count count,
+                      uint64_t added)
 {
     if (!count.blocks)
         return;
@@ -62,7 +63,7 @@ static void add(struct size_classes *c, uint64_t max, struct usage_count count, 
     c->internal_fragmentation_bytes += added;
 }
 
-static struct usage_count exact(const struct usage_sums *s, uint64_t size)
+static struct usage_count exact_count(const struct usage_sums *s, uint64_t size)
 {
     return (struct usage_count){s->exact[size], s->exact[size] * size};
 }
@@ -72,11 +73,11 @@ void size_classes_glibc(const struct usage_sums *s, struct size_classes *c)
     *c = (struct size_classes){0};
     for (uint64_t size = 0; size <= USAGE_EXACT; size++) {
         uint64_t usable = glibc_usable(size);
-        add(c, size <= TCACHE_MAX ? usable : power_above(size), exact(s, size),
-            s->exact[size] * (usable - size));
+        add_class(c, size <= TCACHE_MAX ? usable : power_above(size), exact_count(s, size),
+                  s->exact[size] * (usable - size));
     }
     for (unsigned i = 0; i < USAGE_LARGE; i++)
-        add(c, power_above(large_max(i)), s->large[i], 0);
+        add_class(c, power_above(large_max(i)), s->large[i], 0);
     // Not counted by class.
     c->internal_fragmentation_bytes += s->large_rounding_bytes;
 }
@@ -85,13 +86,14 @@ void size_classes_four(const struct usage_sums *s, struct size_classes *c)
 {
     *c = (struct size_classes){0};
     for (uint64_t size = 0; size <= USAGE_EXACT; size++)
-        add(c, size_classes_four_max(size), exact(s, size),
-            s->exact[size] * (size_classes_four_max(size) - size));
+        add_class(c, size_classes_four_max(size), exact_count(s, size),
+                  s->exact[size] * (size_classes_four_max(size) - size));
     for (unsigned i = 0; i < USAGE_LARGE; i++)
-        add(c, large_max(i), s->large[i], s->large[i].blocks * large_max(i) - s->large[i].bytes);
+        add_class(c, large_max(i), s->large[i],
+                  s->large[i].blocks * large_max(i) - s->large[i].bytes);
 }
 
-static void sum(struct usage_count *to, struct usage_count more)
+static void add_count(struct usage_count *to, struct usage_count more)
 {
     to->blocks += more.blocks;
     to->bytes += more.bytes;
@@ -102,9 +104,9 @@ void size_classes_two(const struct usage_sums *s, struct usage_count counts[USAG
     for (unsigned i = 0; i < USAGE_CLASSES; i++)
         counts[i] = (struct usage_count){0};
     for (uint64_t size = 0; size <= USAGE_EXACT; size++)
-        sum(&counts[usage_size_class(size)], exact(s, size));
+        add_count(&counts[usage_size_class(size)], exact_count(s, size));
     for (unsigned i = 0; i < USAGE_LARGE; i++)
-        sum(&counts[usage_size_class(large_max(i))], s->large[i]);
+        add_count(&counts[usage_size_class(large_max(i))], s->large[i]);
 }
 
 static int by_count(const void *a, const void *b)

@@ -36,20 +36,20 @@ void timeline_counts_add(struct timeline_counts *c, const struct timeline_counts
 }
 
 // Merges two neighbours; values at the end come from the later bin.
-static void join(struct timeline_bin *to, const struct timeline_bin *a,
-                 const struct timeline_bin *b)
+static void merge_bins(struct timeline_bin *to, const struct timeline_bin *a,
+                       const struct timeline_bin *b)
 {
     struct timeline_bin both = *b;
     timeline_counts_add(&both.counts, &a->counts);
     *to = both;
 }
 
-static void join_all(struct timeline *t)
+static void merge_all_bins(struct timeline *t)
 {
     for (size_t i = 0; i + 1 < t->n; i += 2)
-        join(&t->bins[i / 2], &t->bins[i], &t->bins[i + 1]);
+        merge_bins(&t->bins[i / 2], &t->bins[i], &t->bins[i + 1]);
     if (t->n % 2)
-        join(&t->open, &t->bins[t->n - 1], &t->open);
+        merge_bins(&t->open, &t->bins[t->n - 1], &t->open);
     t->n /= 2;
     t->width_shift++;
 }
@@ -57,7 +57,7 @@ static void join_all(struct timeline *t)
 int timeline_close(struct timeline *t)
 {
     if (t->n == TIMELINE_BINS) {
-        join_all(t);
+        merge_all_bins(t);
         return 0;
     }
     if (HT_GROW(&t->bins, &t->capacity, t->n + 1) < 0)
@@ -70,7 +70,7 @@ int timeline_close(struct timeline *t)
 void timeline_reach(struct timeline *t, uint64_t at)
 {
     while (at >> t->width_shift > TIMELINE_BINS)
-        join_all(t);
+        merge_all_bins(t);
 }
 
 void timeline_release(struct timeline *t)

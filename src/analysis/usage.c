@@ -260,7 +260,8 @@ static void count_resize(struct usage_resizes *r, uint64_t from, uint64_t to, bo
 }
 
 // Counts a realloc of a live block: the block keeps its age and now belongs to `thread`.
-static int resize(struct usage *u, uint32_t thread, const struct workload_op *op, uint64_t event)
+static int resize_block(struct usage *u, uint32_t thread, const struct workload_op *op,
+                        uint64_t event)
 {
     struct live_blocks_entry *b = live_blocks_find(&u->live_blocks, op->slot);
     uint64_t size = event_requested(op->kind, op->size, op->count);
@@ -285,8 +286,8 @@ void usage_name_thread(struct usage_thread *t, const char *name, size_t n)
     t->name[n] = 0;
 }
 
-static int use_resize(struct usage *u, uint32_t thread, const struct workload_op *op,
-                      uint64_t event)
+static int apply_resize(struct usage *u, uint32_t thread, const struct workload_op *op,
+                        uint64_t event)
 {
     struct usage_resizes *r = &u->sums->resizes;
     r->from_null += !!(op->flags & WORKLOAD_FROM_NULL);
@@ -299,11 +300,11 @@ static int use_resize(struct usage *u, uint32_t thread, const struct workload_op
     if (op->flags & WORKLOAD_FREED)
         return release_block(u, thread, op->slot, event);
     return op->flags & WORKLOAD_FROM_NULL ? add_block(u, thread, op, event)
-                                          : resize(u, thread, op, event);
+                                          : resize_block(u, thread, op, event);
 }
 
-static inline int use(struct usage *u, uint32_t thread, const struct workload_op *op,
-                      uint64_t event)
+static inline int apply_op(struct usage *u, uint32_t thread, const struct workload_op *op,
+                           uint64_t event)
 {
     switch (event_infos[op->kind].class) {
     case HT_CLASS_ALLOC:
@@ -317,7 +318,7 @@ static inline int use(struct usage *u, uint32_t thread, const struct workload_op
         u->sums->null_frees++;
         return 0;
     case HT_CLASS_RESIZE:
-        return use_resize(u, thread, op, event);
+        return apply_resize(u, thread, op, event);
     case HT_CLASS_THREAD:
         if (op->kind == HT_THREAD_END)
             usage_name_thread(&u->threads[thread], op->text, op->text_bytes);
@@ -350,13 +351,13 @@ static void flush_counts(struct usage *u)
 }
 
 // Adds the live bytes since the last op, weighted by the stamps up to `stamp`.
-static inline void weigh(const struct usage *u, struct timeline_counts *c, uint64_t stamp)
+static inline void add_stamp_bytes(const struct usage *u, struct timeline_counts *c, uint64_t stamp)
 {
     c->stamp_bytes += (double)u->live.bytes * (double)(stamp - u->last_stamp);
 }
 
 // Closes bins before event u->events at `stamp`, in one timeline or both.
-static int cut(struct usage *u, uint64_t stamp)
+static int close_bins(struct usage *u, uint64_t stamp)
 {
     int rc = 0;
     flush_counts(u);
@@ -367,7 +368,7 @@ static int cut(struct usage *u, uint64_t stamp)
     timeline_reach(&u->by_time, stamp);
     for (uint64_t end; rc == 0 && stamp >= (end = timeline_end(&u->by_time));) {
         if (end > u->last_stamp) {
-            weigh(u, &u->by_time.open.counts, end);
+            add_stamp_bytes(u, &u->by_time.open.counts, end);
             u->last_stamp = end;
         }
         fill_end(u, &u->by_time.open, end);
@@ -378,7 +379,7 @@ static int cut(struct usage *u, uint64_t stamp)
     return rc;
 }
 
-static void start(struct usage *u, uint64_t stamp)
+static void set_start(struct usage *u, uint64_t stamp)
 {
     u->started = true;
     if (!u->start_stamp || u->start_stamp > stamp)
@@ -388,12 +389,12 @@ static void start(struct usage *u, uint64_t stamp)
 // Keeps ends of bins from overflowing on corrupt input.
 #define MAX_STAMP (1ull << 62)
 
-static inline int count(struct usage *u, uint32_t thread, const struct workload_op *op)
+static inline int count_op(struct usage *u, uint32_t thread, const struct workload_op *op)
 {
     if (!u->started)
-        start(u, op->stamp);
+        set_start(u, op->stamp);
     if (__builtin_expect(op->kind == HT_PREEXISTING, 0)) {
-        int rc = use(u, thread, op, u->events);
+        int rc = apply_op(u, thread, op, u->events);
         if (!u->events) // blocks before the first event are the initial level
             timeline_counts_init(&u->counts, u->live.bytes, u->live.blocks);
         return rc;
@@ -404,12 +405,12 @@ static inline int count(struct usage *u, uint32_t thread, const struct workload_
     if (__builtin_expect(stamp > MAX_STAMP, 0))
         stamp = MAX_STAMP;
     if (__builtin_expect(u->events >= u->next_event || stamp >= u->next_stamp, 0) &&
-        cut(u, stamp) < 0)
+        close_bins(u, stamp) < 0)
         return -ENOMEM;
     struct timeline_counts *c = &u->counts;
-    weigh(u, c, stamp);
+    add_stamp_bytes(u, c, stamp);
     u->last_stamp = stamp;
-    int rc = use(u, thread, op, u->events++);
+    int rc = apply_op(u, thread, op, u->events++);
     u->sums->kinds[op->kind].calls++;
     u->threads[thread].events++;
     c->events++;
@@ -432,7 +433,7 @@ int usage_ops(struct usage *u, const struct workload_thread_op *ops, size_t n)
             live_blocks_prefetch(&u->live_blocks, ops[i + AHEAD].op.slot);
         rc = reserve_threads(u, ops[i].thread);
         if (rc == 0)
-            rc = count(u, ops[i].thread, &ops[i].op);
+            rc = count_op(u, ops[i].thread, &ops[i].op);
     }
     return rc;
 }
@@ -443,7 +444,7 @@ int usage_run(struct usage *u, uint32_t thread, const struct workload_op *ops, s
     for (size_t i = 0; rc == 0 && i < n; i++) {
         if (i + AHEAD < n)
             live_blocks_prefetch(&u->live_blocks, ops[i + AHEAD].slot);
-        rc = count(u, thread, &ops[i]);
+        rc = count_op(u, thread, &ops[i]);
     }
     return rc;
 }

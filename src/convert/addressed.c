@@ -105,14 +105,14 @@ static struct op make_op(const struct workload_op *from, const struct order_call
 }
 
 // Returns the address that the op frees, or 0.
-static uint64_t released(const struct op *op)
+static uint64_t freed_address(const struct op *op)
 {
     return op->call.failed || event_infos[op->call.ev.kind].class == HT_CLASS_POOL
                ? 0
                : op->call.ev.ptr;
 }
 
-static uint64_t allocated(const struct op *op)
+static uint64_t allocated_address(const struct op *op)
 {
     unsigned class = event_infos[op->call.ev.kind].class;
     return class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE ? op->call.ev.result : 0;
@@ -125,10 +125,10 @@ static bool is_block(const struct op *op)
 }
 
 // Returns the address that must be free before the op is emitted, or 0.
-static uint64_t wanted(const struct op *op)
+static uint64_t wanted_address(const struct op *op)
 {
-    uint64_t address = op->skipped ? 0 : allocated(op);
-    return address == released(op) ? 0 : address;
+    uint64_t address = op->skipped ? 0 : allocated_address(op);
+    return address == freed_address(op) ? 0 : address;
 }
 
 // Returns the first ticket of the address, or NULL.
@@ -181,7 +181,7 @@ static int is_due(struct addressed *a, uint32_t number, const struct op *op)
         before->waiters = number;
         return 0;
     }
-    uint64_t address = wanted(op);
+    uint64_t address = wanted_address(op);
     const struct addressed_ticket *first = address ? first_ticket(a, address) : NULL;
     if (!address || ((!first || first->arrival == op->arrival) && !map_get(&a->live, address)))
         return 1;
@@ -215,7 +215,7 @@ static void address_freed(struct addressed *a, uint64_t address, uint32_t *ready
 
 // If another block took over the address, drops the free and turns a realloc into a malloc. Returns
 // 1 if the op is dropped.
-static int leave_out(const struct addressed *a, struct op *op)
+static int drop_lost(const struct addressed *a, struct op *op)
 {
     uint64_t block = op->call.ev.ptr ? map_get(&a->live, op->call.ev.ptr) : 0;
     op->call.earlier = block & EARLIER;
@@ -226,7 +226,7 @@ static int leave_out(const struct addressed *a, struct op *op)
 }
 
 // Emits the allocation of a block that a fork child inherited.
-static int put_inherited(struct addressed *a, struct op *op)
+static int emit_inherited(struct addressed *a, struct op *op)
 {
     struct event *ev = &op->call.ev;
     ev->kind = ev->align ? HT_MEMALIGN : HT_MALLOC;
@@ -236,20 +236,20 @@ static int put_inherited(struct addressed *a, struct op *op)
                                                               : a->put(a->context, &op->call);
 }
 
-static int put_block(struct addressed *a, struct op *op, uint32_t *ready)
+static int emit_block(struct addressed *a, struct op *op, uint32_t *ready)
 {
     if (op->added && op->call.ev.kind == HT_PREEXISTING && (uint8_t)op->call.ev.value)
-        return put_inherited(a, op);
+        return emit_inherited(a, op);
     if (op->added && op->call.ev.kind == HT_PREEXISTING) {
         uint64_t block = map_get(&a->live, op->call.ev.ptr),
                  flag = block ? block & EARLIER : EARLIER;
         return map_put(&a->live, op->call.ev.ptr, flag | (op->slot + 1ull));
     }
-    if (leave_out(a, op))
+    if (drop_lost(a, op))
         return 0;
     op->call.added = op->added;
     a->broken += op->added;
-    uint64_t gone = released(op), come = allocated(op);
+    uint64_t gone = freed_address(op), come = allocated_address(op);
     if (gone)
         address_freed(a, gone, ready);
     if (come && map_put(&a->live, come, op->slot + 1ull) < 0)
@@ -258,10 +258,10 @@ static int put_block(struct addressed *a, struct op *op, uint32_t *ready)
 }
 
 // Emits the next op of the thread.
-static int put_op(struct addressed *a, struct addressed_thread *t, struct op *op, uint32_t *ready)
+static int emit_op(struct addressed *a, struct addressed_thread *t, struct op *op, uint32_t *ready)
 {
     int rc = op->skipped    ? 0
-             : is_block(op) ? put_block(a, op, ready)
+             : is_block(op) ? emit_block(a, op, ready)
                             : a->put(a->context, &op->call);
     t->done++;
     chain_join(a, ready, t->waiters);
@@ -299,7 +299,7 @@ static int note_wait(struct addressed *a, uint32_t number, uint64_t arrival)
     return 0;
 }
 
-static int hold(struct addressed *a, uint32_t number, struct op *op)
+static int hold_op(struct addressed *a, uint32_t number, struct op *op)
 {
     struct addressed_thread *t = a->threads[number];
     if (t->first > t->n && t->first + t->n == t->capacity) {
@@ -318,20 +318,20 @@ static int hold(struct addressed *a, uint32_t number, struct op *op)
     a->held++;
     if (note_wait(a, number, op->arrival) < 0)
         return -ENOMEM;
-    return wanted(op) ? add_ticket(a, wanted(op), number, op->arrival) : 0;
+    return wanted_address(op) ? add_ticket(a, wanted_address(op), number, op->arrival) : 0;
 }
 
 // Emits held ops of a thread until one must wait.
-static int run(struct addressed *a, uint32_t number, uint32_t *ready)
+static int emit_held(struct addressed *a, uint32_t number, uint32_t *ready)
 {
     struct addressed_thread *t = a->threads[number];
     int rc = 1;
     while (t->n && (rc = is_due(a, number, &t->ops[t->first])) > 0) {
         struct op op = t->ops[t->first++];
-        rc = wanted(&op) ? remove_ticket(a, wanted(&op)) : 0;
+        rc = wanted_address(&op) ? remove_ticket(a, wanted_address(&op)) : 0;
         t->n--;
         a->held--;
-        rc = rc < 0 ? rc : put_op(a, t, &op, ready);
+        rc = rc < 0 ? rc : emit_op(a, t, &op, ready);
         free((char *)op.call.ev.text);
         if (rc < 0)
             return rc;
@@ -344,13 +344,13 @@ static int run(struct addressed *a, uint32_t number, uint32_t *ready)
     return 0;
 }
 
-static int run_ready(struct addressed *a, uint32_t ready)
+static int emit_ready(struct addressed *a, uint32_t ready)
 {
     while (ready != NONE) {
         uint32_t number = ready;
         ready = a->threads[number]->next;
         a->threads[number]->next = NONE;
-        int rc = run(a, number, &ready);
+        int rc = emit_held(a, number, &ready);
         if (rc < 0)
             return rc;
     }
@@ -359,7 +359,7 @@ static int run_ready(struct addressed *a, uint32_t ready)
 
 // Returns the thread of the oldest held op, or NONE. That op waits for an address: dependencies and
 // tickets always name ops that arrived earlier.
-static uint32_t oldest(struct addressed *a)
+static uint32_t oldest_thread(struct addressed *a)
 {
     for (; a->n_waits; a->first_wait++, a->n_waits--) {
         const struct addressed_wait *w = &a->waits[a->first_wait];
@@ -372,7 +372,7 @@ static uint32_t oldest(struct addressed *a)
 // Adds the free that the oldest held op waits for.
 static int add_free(struct addressed *a)
 {
-    uint32_t ready = NONE, number = oldest(a);
+    uint32_t ready = NONE, number = oldest_thread(a);
     if (number == NONE || !a->threads[number]->address)
         return -EBADMSG;
     const struct addressed_thread *t = a->threads[number];
@@ -387,36 +387,36 @@ static int add_free(struct addressed *a)
     a->broken++;
     address_freed(a, address, &ready);
     int rc = a->put(a->context, &c);
-    return rc < 0 ? rc : run_ready(a, ready);
+    return rc < 0 ? rc : emit_ready(a, ready);
 }
 
 // Emits the free of a lost block at once, ahead of held ops: its thread has an allocation that
 // waits for it.
-static int put_lost(struct addressed *a, struct op *op, uint32_t *ready)
+static int emit_lost_free(struct addressed *a, struct op *op, uint32_t *ready)
 {
     if ((uint32_t)(map_get(&a->live, op->call.ev.ptr) - 1) != op->slot)
         return 0;
     op->skipped = true;
-    return put_block(a, op, ready);
+    return emit_block(a, op, ready);
 }
 
-static int take(struct addressed *a, uint32_t number, struct op *op)
+static int add_op(struct addressed *a, uint32_t number, struct op *op)
 {
     uint32_t ready = NONE;
     struct addressed_thread *t = thread_get(a, number);
     if (!t)
         return -ENOMEM;
     op->arrival = a->arrived++;
-    int rc = t->n && op->added && op->call.ev.kind == HT_FREE ? put_lost(a, op, &ready) : 0;
+    int rc = t->n && op->added && op->call.ev.kind == HT_FREE ? emit_lost_free(a, op, &ready) : 0;
     bool first = !t->n;
     if (rc == 0)
         rc = first ? is_due(a, number, op) : 0;
     if (rc > 0)
-        rc = put_op(a, t, op, &ready);
+        rc = emit_op(a, t, op, &ready);
     else if (rc == 0)
-        rc = hold(a, number, op);
+        rc = hold_op(a, number, op);
     if (rc == 0 && ready != NONE)
-        rc = run_ready(a, ready);
+        rc = emit_ready(a, ready);
     return rc == 0 && a->held > MAX_HELD ? add_free(a) : rc;
 }
 
@@ -429,7 +429,7 @@ int addressed_take(void *context, const struct workload_thread_op *ops,
         map_prefetch(&a->live, calls[i].ptr ? calls[i].ptr : calls[i].result);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct op op = make_op(&ops[i].op, &calls[i]);
-        rc = take(context, ops[i].thread, &op);
+        rc = add_op(context, ops[i].thread, &op);
     }
     return rc;
 }

@@ -518,7 +518,7 @@ int convert_visit(struct converter *c,
 }
 
 // Finishes all processes. The trace may be cut off.
-static int finish(struct converter *c, struct convert_result *result)
+static int finish_all(struct converter *c, struct convert_result *result)
 {
     int rc = 0;
     for (size_t i = 0; result->cut_off && i < c->n; i++) {
@@ -542,7 +542,7 @@ int convert_run(struct trace_reader *r, const struct convert_options *options,
     int rc = convert_items(c, result, e);
     trace_ahead_stop(c->ahead);
     if (rc == 0)
-        rc = finish(c, result);
+        rc = finish_all(c, result);
     convert_free(c);
     return rc < 0 ? err_set(e, rc, "%s: cannot convert: %s", r->in->name, strerror(-rc)) : 0;
 }

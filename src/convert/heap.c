@@ -57,7 +57,7 @@ static uint64_t *site_ids(const struct order *o)
     return ids;
 }
 
-static int take_sites(struct heap *h, const struct order *o)
+static int copy_sites_from(struct heap *h, const struct order *o)
 {
     if (o->sites.n_frames && HT_GROW(&h->frames, &h->frames_capacity, o->sites.n_frames) < 0)
         return -ENOMEM;
@@ -105,7 +105,7 @@ int heap_each(const struct order *o, const struct heap_notes *notes,
     return rc;
 }
 
-static int take_block(void *context, const struct heap_block *b)
+static int copy_block(void *context, const struct heap_block *b)
 {
     struct heap *h = context;
     if (b->stamp > h->limit)
@@ -123,11 +123,11 @@ int heap_take(struct heap *h, struct order *parent, const struct heap_notes *not
     // Allocations up to this stamp count as before the fork.
     h->limit = stamp + parent->options.skid;
     if (rc == 0)
-        rc = heap_each(parent, notes, take_block, h);
-    return rc < 0 ? rc : take_sites(h, parent);
+        rc = heap_each(parent, notes, copy_block, h);
+    return rc < 0 ? rc : copy_sites_from(h, parent);
 }
 
-static int give_sites(const struct heap *h, struct order *o)
+static int copy_sites_to(const struct heap *h, struct order *o)
 {
     int rc = workload_sites_copy_modules(&o->sites.all, &h->modules);
     o->inherited_modules = (uint32_t)o->sites.all.n_modules;
@@ -137,7 +137,7 @@ static int give_sites(const struct heap *h, struct order *o)
     return rc;
 }
 
-static int give_block(const struct heap *h, struct order *o, struct order_thread *t,
+static int emit_block(const struct heap *h, struct order *o, struct order_thread *t,
                       const struct heap_block *b)
 {
     uint32_t site = b->site ? site_table_number(&o->sites, b->site) : 0;
@@ -155,8 +155,8 @@ int heap_give(const struct heap *h, struct order *child)
     struct order_thread *t = order_thread_get(child, 0);
     int rc = t ? order_thread_name(child, t) : -ENOMEM;
     if (rc == 0)
-        rc = give_sites(h, child);
+        rc = copy_sites_to(h, child);
     for (size_t i = 0; rc == 0 && i < h->n_blocks; i++)
-        rc = give_block(h, child, t, &h->blocks[i]);
+        rc = emit_block(h, child, t, &h->blocks[i]);
     return rc;
 }

@@ -17,7 +17,7 @@ void merge_release(struct merge *m)
     *m = (struct merge){0};
 }
 
-static void place(struct merge *m, size_t i, struct merge_stream *s)
+static void place_stream(struct merge *m, size_t i, struct merge_stream *s)
 {
     m->heap[i] = s;
     s->at = i;
@@ -27,10 +27,10 @@ static void sift_up(struct merge *m, struct merge_stream *s)
 {
     size_t i = s->at;
     while (i && s->stamp < m->heap[(i - 1) / 2]->stamp) {
-        place(m, i, m->heap[(i - 1) / 2]);
+        place_stream(m, i, m->heap[(i - 1) / 2]);
         i = (i - 1) / 2;
     }
-    place(m, i, s);
+    place_stream(m, i, s);
 }
 
 void merge_sift_down(struct merge *m, struct merge_stream *s)
@@ -44,10 +44,10 @@ void merge_sift_down(struct merge *m, struct merge_stream *s)
             child++;
         if (m->heap[child]->stamp >= s->stamp)
             break;
-        place(m, i, m->heap[child]);
+        place_stream(m, i, m->heap[child]);
         i = child;
     }
-    place(m, i, s);
+    place_stream(m, i, s);
 }
 
 void merge_put_aside(struct merge *m, struct merge_stream *s)
@@ -59,7 +59,7 @@ void merge_put_aside(struct merge *m, struct merge_stream *s)
     struct merge_stream *last = m->heap[--m->n_heap];
     if (last == s)
         return;
-    place(m, i, last);
+    place_stream(m, i, last);
     sift_up(m, last);
     merge_sift_down(m, last);
 }
@@ -72,7 +72,7 @@ void merge_put_back(struct merge *m, struct merge_stream *s)
     }
     // merge_feed reserved room for every stream.
     if (s->at == MERGE_NOT_IN_HEAP)
-        place(m, m->n_heap++, s);
+        place_stream(m, m->n_heap++, s);
     sift_up(m, s);
     merge_sift_down(m, s);
 }

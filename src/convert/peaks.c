@@ -55,21 +55,21 @@ static uint64_t size_of(uint64_t value)
     return value & ((1ull << SIZE_BITS) - 1);
 }
 
-static uint64_t weight(const struct count *c, uint64_t value)
+static uint64_t weight_of(const struct count *c, uint64_t value)
 {
     return size_of(value) > c->step ? size_of(value) : c->step;
 }
 
-static void add(const struct count *c, struct tally *to, uint64_t value)
+static void add_to_tally(const struct count *c, struct tally *to, uint64_t value)
 {
-    uint64_t bytes = weight(c, value);
+    uint64_t bytes = weight_of(c, value);
     to->live += bytes;
     to->blocks += bytes / size_of(value);
 }
 
-static void subtract(const struct count *c, struct tally *from, uint64_t value)
+static void subtract_from_tally(const struct count *c, struct tally *from, uint64_t value)
 {
-    uint64_t bytes = weight(c, value);
+    uint64_t bytes = weight_of(c, value);
     from->live -= bytes;
     from->blocks -= bytes / size_of(value);
 }
@@ -89,7 +89,7 @@ static int thin_out(struct count *c)
         struct tally *of = at->value ? &c->tallies[at->value >> SIZE_BITS] : NULL;
         if (!of || of->ended || !is_known(c, at->key, size_of(at->value)))
             continue;
-        add(c, of, at->value);
+        add_to_tally(c, of, at->value);
         rc = map_put(&c->blocks, at->key, at->value);
     }
     map_release(&old);
@@ -111,7 +111,7 @@ static void remove_block(struct count *c, struct tally *of, uint64_t key)
     uint64_t value = map_get(&c->blocks, key);
     if (!value)
         return;
-    subtract(c, of, value);
+    subtract_from_tally(c, of, value);
     map_remove(&c->blocks, key);
 }
 
@@ -126,7 +126,7 @@ static int add_block(struct count *c, const struct walk_call *call)
     if (!size || !is_known(c, key, size) || call->process->number >> (64 - SIZE_BITS))
         return 0;
     uint64_t value = (uint64_t)call->process->number << SIZE_BITS | size;
-    add(c, of, value);
+    add_to_tally(c, of, value);
     of->peak = of->live > of->peak ? of->live : of->peak;
     int rc = map_put(&c->blocks, key, value);
     if (rc == 0 && of->peak >= c->enough)
@@ -246,7 +246,7 @@ static void release_count(struct count *c)
 }
 
 // Returns 0 also if the walk stopped early.
-static int walk(struct count *c, struct err *e)
+static int walk_trace(struct count *c, struct err *e)
 {
     const struct walk_options how = {.call = count_call,
                                      .wants = is_wanted,
@@ -268,7 +268,7 @@ int peaks_count(struct peaks *p, struct trace_file *t, uint32_t pid, struct prog
 {
     struct count c = count_of(t, pid, progress);
     *p = (struct peaks){0};
-    int rc = walk(&c, e);
+    int rc = walk_trace(&c, e);
     rc = rc == 0 ? list_peaks(p, &c, e) : rc;
     release_count(&c);
     return rc;
@@ -281,7 +281,7 @@ void peaks_release(struct peaks *p)
 }
 
 // Sets an error that lists the first pids.
-static int no_process(const struct trace_file *t, uint32_t pid, struct err *e)
+static int err_no_process(const struct trace_file *t, uint32_t pid, struct err *e)
 {
     char pids[200] = "";
     size_t n = 0;
@@ -315,7 +315,7 @@ static size_t count_candidates(const struct trace_file *t, uint32_t pid,
     return candidates;
 }
 
-static uint64_t highest(const struct count *c)
+static uint64_t highest_peak(const struct count *c)
 {
     uint64_t peak = 0;
     for (size_t i = 0; i < c->n; i++)
@@ -329,12 +329,12 @@ static uint64_t highest(const struct count *c)
 static int walk_others_first(struct count *c, const struct trace_count *most, struct err *e)
 {
     c->but = most->process;
-    int rc = walk(c, e);
+    int rc = walk_trace(c, e);
     rc = rc == 0 ? trace_file_rewind(c->trace, e) : rc;
     c->but = ANY;
     c->only = most->process;
-    c->enough = highest(c);
-    rc = rc == 0 ? walk(c, e) : rc;
+    c->enough = highest_peak(c);
+    rc = rc == 0 ? walk_trace(c, e) : rc;
     if (most->process < c->n)
         c->tallies[most->process].events = most->events;
     return rc;
@@ -355,13 +355,13 @@ int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, uint32_t *
         return 0;
     }
     struct count c = count_of(t, pid, progress);
-    rc = part > NEARLY_ALL ? walk_others_first(&c, most, e) : walk(&c, e);
+    rc = part > NEARLY_ALL ? walk_others_first(&c, most, e) : walk_trace(&c, e);
     rc = rc == 0 ? list_peaks(p, &c, e) : rc;
     release_count(&c);
     if (rc < 0)
         return rc;
     if (!p->n)
-        return no_process(t, pid, e);
+        return err_no_process(t, pid, e);
     *process = p->items[0].process;
     *n = t->tail.n ? t->tail.n : p->n;
     return trace_file_rewind(t, e);

@@ -46,7 +46,8 @@ static void sort_slots(uint32_t *slots, uint32_t *spare, size_t n)
 // Moves the `n` lowest slots to the shared pool, sorted so that the lowest number is on top.
 // Consecutive allocations then get consecutive slots, which compress well if the blocks are also
 // freed in that order.
-static int share(struct pool *p, struct pool_shared *shared, size_t n, uint32_t thread, uint64_t op)
+static int share_slots(struct pool *p, struct pool_shared *shared, size_t n, uint32_t thread,
+                       uint64_t op)
 {
     struct pool_batch *b = malloc(sizeof *b + n * sizeof *b->slots);
     uint32_t *spare = malloc(n * sizeof *spare);
@@ -75,12 +76,12 @@ int pool_make_room(struct pool *p, struct pool_shared *shared, uint32_t thread, 
         return HT_GROW(&p->slots, &p->capacity, p->n + 1);
     uint64_t shared_op = p->lower_op;
     p->lower_op = op;
-    return share(p, shared, p->n - POOL_KEPT_SLOTS, thread, shared_op);
+    return share_slots(p, shared, p->n - POOL_KEPT_SLOTS, thread, shared_op);
 }
 
 int pool_hand_over(struct pool *p, struct pool_shared *shared, uint32_t thread, uint64_t op)
 {
-    int rc = p->n ? share(p, shared, p->n, thread, op) : 0;
+    int rc = p->n ? share_slots(p, shared, p->n, thread, op) : 0;
     pool_release(p);
     return rc;
 }

@@ -200,7 +200,7 @@ static int finish_target(void *context, const struct order_counts *counts,
     return rc;
 }
 
-static int choose(void *context, const struct trace_process *p, struct convert_sink *sink)
+static int choose_target(void *context, const struct trace_process *p, struct convert_sink *sink)
 {
     struct conversion *j = context;
     if (j->out && p->number != j->process)
@@ -229,8 +229,8 @@ static void show_progress(void *context, uint64_t offset)
     progress_update(j->settings->watch->progress, offset);
 }
 
-static __attribute__((format(printf, 2, 3))) void tell(const struct conversion *j,
-                                                       const char *format, ...)
+static __attribute__((format(printf, 2, 3))) void send_note(const struct conversion *j,
+                                                            const char *format, ...)
 {
     char text[sizeof(struct err) + 64];
     va_list args;
@@ -262,24 +262,26 @@ static size_t release_targets(struct conversion *j)
 }
 
 // Forks by clone(2), and forks in old traces, have no recorded time.
-static void tell_unseen_forks(const struct conversion *j)
+static void note_unseen_forks(const struct conversion *j)
 {
     size_t unseen = 0;
     for (size_t i = 0; i < j->forks.n; i++)
         unseen += !j->forks.items[i].seen;
     if (unseen)
-        tell(
+        send_note(
             j,
             "the time of %zu of %zu forks was not recorded: their children are assumed to inherit the "
             "blocks that were live in the parent at the child's first call",
             unseen, j->forks.n);
 }
 
-static int run(struct conversion *j)
+static int run_conversion(struct conversion *j)
 {
     struct progress *progress = j->settings->watch ? j->settings->watch->progress : NULL;
-    struct convert_options how = {
-        .window_ns = j->settings->window_ns, .choose = choose, .forks = &j->forks, .context = j};
+    struct convert_options how = {.window_ns = j->settings->window_ns,
+                                  .choose = choose_target,
+                                  .forks = &j->forks,
+                                  .context = j};
     struct convert_result result;
     if (progress) {
         progress->total = j->trace->in.size_bytes;
@@ -289,9 +291,9 @@ static int run(struct conversion *j)
     if (progress)
         progress_clear(progress);
     if (rc == 0)
-        tell_unseen_forks(j);
+        note_unseen_forks(j);
     if (rc == 0 && result.cut_off)
-        tell(j, "%s; converted the events up to that point", result.cut.text);
+        send_note(j, "%s; converted the events up to that point", result.cut.text);
     return rc;
 }
 
@@ -307,7 +309,7 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
         rc = trace_forks_find(&j.forks, t, e);
     trace_forks_keep(&j.forks, j.process);
     if (rc == 0)
-        rc = run(&j);
+        rc = run_conversion(&j);
     // The counts at the end of the trace are not verified.
     if (rc == 0 && !j.n_targets)
         rc = err_set(e, -EBADMSG,
@@ -332,13 +334,13 @@ int convert_each(struct trace_file *t, const struct convert_files *files,
     if (rc == 0)
         rc = trace_forks_find(&j.forks, t, e);
     if (rc == 0)
-        rc = run(&j);
+        rc = run_conversion(&j);
     size_t complete = 0;
     for (size_t i = 0; i < j.n_targets; i++)
         complete += j.targets[i]->complete;
     size_t n = release_targets(&j);
     if (rc < 0 && complete)
-        tell(&j, "wrote the workloads of %zu processes that ended before the error, no others",
-             complete);
+        send_note(&j, "wrote the workloads of %zu processes that ended before the error, no others",
+                  complete);
     return rc == 0 && !n ? err_set(e, -ENOENT, "%s: the trace contains no events", t->in.name) : rc;
 }

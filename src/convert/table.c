@@ -44,7 +44,7 @@ static bool put_from(struct table *t, const struct table_block *slots, uint32_t 
 // Growing keeps the order of buckets and only moves cells to later buckets, so there is room for
 // most of them, and memory is accessed sequentially except for the addresses. Cells that wrapped
 // around, or find no room up to the last bucket, are inserted at the end.
-static int spread(struct table *t, const struct table_block *slots, size_t n)
+static int spread_cells(struct table *t, const struct table_block *slots, size_t n)
 {
     uint32_t *left = NULL;
     size_t n_left = 0, capacity = 0;
@@ -85,5 +85,5 @@ int table_grow(struct table *t, const struct table_block *slots)
     t->n_buckets = n;
     t->limit = n <= SMALL_BUCKETS ? n * TABLE_CELLS / 2 : n * TABLE_CELLS / 5 * 4;
     t->seed = had ? t->seed : seed_random();
-    return spread(t, slots, had);
+    return spread_cells(t, slots, had);
 }

@@ -61,7 +61,7 @@ static int handle_record(struct walk *w, struct merge_stream *s, struct event *e
     return w->options->halves ? w->options->call(w->options->context, &half) : 0;
 }
 
-static int run(struct walk *w, struct merge_stream *s, uint64_t bound)
+static int visit_stream(struct walk *w, struct merge_stream *s, uint64_t bound)
 {
     while (merge_peek(s) && s->stamp <= bound) {
         struct event ev;
@@ -80,13 +80,13 @@ static int run(struct walk *w, struct merge_stream *s, uint64_t bound)
     return 0;
 }
 
-static int advance(struct walk *w, uint64_t limit)
+static int visit_until(struct walk *w, uint64_t limit)
 {
     struct merge_stream *s;
     int rc = 0;
     while (rc == 0 && (s = merge_top(&w->merge)) && s->stamp <= limit) {
         uint64_t bound = merge_second(&w->merge);
-        rc = run(w, s, bound < limit ? bound : limit);
+        rc = visit_stream(w, s, bound < limit ? bound : limit);
     }
     return rc;
 }
@@ -141,7 +141,7 @@ static int add_stream(struct walk *w, struct merge_stream *s)
     return 0;
 }
 
-static int feed(struct walk *w, const struct trace_segment *segment)
+static int feed_segment(struct walk *w, const struct trace_segment *segment)
 {
     struct merge_stream *s;
     const struct trace_process *p = w->reader->processes[segment->process];
@@ -160,10 +160,10 @@ static int feed_events(struct walk *w, const struct trace_item *item)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < item->n_segments; i++)
-        rc = feed(w, &item->segments[i]);
+        rc = feed_segment(w, &item->segments[i]);
     if (rc < 0 || !item->batch_ends)
         return rc;
-    rc = advance(w, w->watermark);
+    rc = visit_until(w, w->watermark);
     w->watermark = item->watermark > w->watermark ? item->watermark : w->watermark;
     if (rc == 0)
         rc = forget_ended(w);
@@ -208,7 +208,7 @@ int walk_feed(struct walk *w, const struct trace_item *item)
 
 int walk_settle(struct walk *w)
 {
-    return advance(w, UINT64_MAX);
+    return visit_until(w, UINT64_MAX);
 }
 
 static int walk_items(struct walk *w, struct err *cut, struct err *e)

@@ -79,7 +79,7 @@ static int add_block(struct finding *f, const struct fragmentation_block *from)
     return 0;
 }
 
-static void share(struct finding *f, const struct block_part *p, uint64_t bytes)
+static void add_share(struct finding *f, const struct block_part *p, uint64_t bytes)
 {
     for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
         struct fragmentation_group *g = &f->out->by[grouping].groups[p->block->groups[grouping]];
@@ -104,7 +104,7 @@ static void end_page(struct finding *f)
         for (size_t i = 0; i < f->n_pieces; i++) {
             before += f->pieces[i].bytes;
             uint64_t up_to_here = (page_bytes - live) * before / live;
-            share(f, &f->pieces[i], up_to_here - shared);
+            add_share(f, &f->pieces[i], up_to_here - shared);
             shared = up_to_here;
         }
     }
@@ -123,7 +123,7 @@ static int add_piece(struct finding *f, const struct placed_block *b, uint64_t p
 }
 
 // Only the first and the last page of a large block can be sparse.
-static int lay_out(struct finding *f, const struct placed_block *b)
+static int add_pieces(struct finding *f, const struct placed_block *b)
 {
     uint64_t page_bytes = f->out->page_bytes, end = b->address + b->bytes - 1;
     uint64_t first = b->address / page_bytes, last = end / page_bytes;
@@ -155,7 +155,7 @@ int fragmentation_find(struct fragmentation *out, const struct fragmentation_hea
     for (size_t i = 0; rc == 0 && i < h->n; i++)
         rc = h->blocks[i].address ? add_block(&f, &h->blocks[i]) : 0;
     for (size_t i = 0; rc == 0 && i < f.n; i++)
-        rc = lay_out(&f, &f.blocks[i]);
+        rc = add_pieces(&f, &f.blocks[i]);
     end_page(&f);
     for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++)
         map_release(&f.index[grouping]);

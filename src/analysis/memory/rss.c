@@ -93,7 +93,7 @@ static uint64_t middle_of(const struct trace_pages *p)
     return p->stamp + (p->end_stamp - p->stamp) / 2;
 }
 
-static int take_map(struct rss_reading *r, struct trace_pages *p, uint32_t frame)
+static int add_map_moment(struct rss_reading *r, struct trace_pages *p, uint32_t frame)
 {
     r->heap.page_bytes = p->page_bytes;
     return add_moment(r, (struct moment){middle_of(p), p->rss_bytes, p->process, frame});
@@ -176,7 +176,7 @@ static void choose_process(struct rss_reading *r)
 }
 
 // Returns the first moment at or after the stamp, or else the last moment.
-static const struct moment *first_from(struct rss_reading *r, uint64_t stamp)
+static const struct moment *first_moment_from(struct rss_reading *r, uint64_t stamp)
 {
     for (size_t i = 0; i < r->n; i++) {
         if (r->moments[i].stamp >= stamp)
@@ -193,7 +193,7 @@ static const struct moment *choose_moment(struct rss_reading *r)
         (r->options->at == RSS_AT_POINT && r->point.at == SLICE_AT_EDGE))
         return &r->moments[r->n - 1];
     if (r->options->at == RSS_AT_POINT)
-        return r->point.at == SLICE_AT_STAMP ? first_from(r, r->point.number) : NULL;
+        return r->point.at == SLICE_AT_STAMP ? first_moment_from(r, r->point.number) : NULL;
     for (size_t i = 0; i < r->n; i++)
         most = r->moments[i].rss_bytes > most->rss_bytes ? &r->moments[i] : most;
     return most;
@@ -207,7 +207,7 @@ static uint64_t since_start_ns(const struct rss_reading *r, uint64_t stamp)
 }
 
 // Passes the wanted moments before the stamp to the caller.
-static int take_moments(struct rss_reading *r, uint64_t stamp)
+static int pass_moments(struct rss_reading *r, uint64_t stamp)
 {
     int rc = 0;
     for (; rc == 0 && r->taken < r->n_kept && middle_of(&r->kept[r->taken]) < stamp; r->taken++) {
@@ -221,16 +221,16 @@ static int take_moments(struct rss_reading *r, uint64_t stamp)
     return rc;
 }
 
-static int take_calls(void *context, const struct workload_thread_op *ops,
-                      const struct order_call *calls, size_t n)
+static int apply_calls(void *context, const struct workload_thread_op *ops,
+                       const struct order_call *calls, size_t n)
 {
     struct rss_reading *r = context;
     for (size_t i = 0; i < n && !r->over; i++) {
         if (!r->at && slice_point_reached(&r->point, &ops[i].op, r->heap.events))
-            r->at = first_from(r, ops[i].op.stamp);
+            r->at = first_moment_from(r, ops[i].op.stamp);
         r->over = r->at && ops[i].op.stamp > r->at->stamp;
         r->to->has_usable |= calls[i].notes[HT_NOTE_USABLE] != 0;
-        if (take_moments(r, ops[i].op.stamp) < 0)
+        if (pass_moments(r, ops[i].op.stamp) < 0)
             return -ENOMEM;
         if (!r->over && rss_heap_op(&r->heap, &ops[i], &calls[i]) < 0)
             return -ENOMEM;
@@ -238,7 +238,7 @@ static int take_calls(void *context, const struct workload_thread_op *ops,
     return 0;
 }
 
-static int take_sites(void *context, const struct order_counts *counts,
+static int copy_sites(void *context, const struct order_counts *counts,
                       const struct workload_sites *sites)
 {
     struct rss_reading *r = context;
@@ -253,7 +253,7 @@ static bool is_glibc(const char *allocator)
     return name && (strcmp(name, "libc.so.6") == 0 || strncmp(name, "libc-2.", 7) == 0);
 }
 
-static int choose(void *context, const struct trace_process *p, struct convert_sink *sink)
+static int choose_sink(void *context, const struct trace_process *p, struct convert_sink *sink)
 {
     struct rss_reading *r = context;
     const struct trace_session *s = &r->file->reader.session;
@@ -265,7 +265,7 @@ static int choose(void *context, const struct trace_process *p, struct convert_s
     r->start_stamp = p->start_stamp;
     slice_point_resolve(&r->point, p->start_stamp, s->clock_hz, s->stamp_shift);
     r->at = choose_moment(r);
-    *sink = (struct convert_sink){.ops = {.context = r, .calls = take_calls}, .done = take_sites};
+    *sink = (struct convert_sink){.ops = {.context = r, .calls = apply_calls}, .done = copy_sites};
     return p->exe && !r->to->exe ? -ENOMEM : 1;
 }
 
@@ -280,14 +280,14 @@ static int read_blocks(struct rss_reading *r, struct convert_result *result, str
 {
     struct trace_forks forks;
     const struct convert_options how = {
-        .choose = choose, .forks = &forks, .progress = show_progress, .context = r};
+        .choose = choose_sink, .forks = &forks, .progress = show_progress, .context = r};
     int rc = trace_forks_find(&forks, r->file, e);
     if (rc == 0)
         trace_forks_keep(&forks, r->process);
     if (rc == 0)
         rc = convert_run(&r->file->reader, &how, result, e);
     trace_forks_release(&forks);
-    if (rc == 0 && take_moments(r, UINT64_MAX) < 0)
+    if (rc == 0 && pass_moments(r, UINT64_MAX) < 0)
         rc = err_no_memory(e, r->file->in.name);
     if (rc == 0 && !r->at)
         rc = err_set(e, -ENODATA, "%s: the recording ends before this point", r->file->in.name);
@@ -304,7 +304,7 @@ static int read_moments(struct rss_reading *r, struct convert_result *result, st
 
 static int read_all(struct rss_reading *r, struct convert_result *result, struct err *e)
 {
-    int rc = each_map(r, take_map, e);
+    int rc = each_map(r, add_map_moment, e);
     bool has_maps = r->n > 0;
     if (rc == 0 && !has_maps)
         rc = read_samples(r, e);
@@ -340,7 +340,7 @@ static int name_sites(struct rss_reading *r, struct err *e)
     return 0;
 }
 
-static int finish(struct rss_reading *r, struct err *e)
+static int finish_reading(struct rss_reading *r, struct err *e)
 {
     struct rss *to = r->to;
     to->time_ns = since_start_ns(r, r->at->stamp);
@@ -349,7 +349,7 @@ static int finish(struct rss_reading *r, struct err *e)
     return fragmentation_has_sites(&to->pinned.by[FRAGMENTATION_BY_SITE]) ? name_sites(r, e) : 0;
 }
 
-static int read_with(struct rss_reading *r, const struct convert_watch *watch, struct err *e)
+static int read_rss(struct rss_reading *r, const struct convert_watch *watch, struct err *e)
 {
     struct convert_result result = {0};
     *r->to = (struct rss){.name = r->file->in.name};
@@ -358,7 +358,7 @@ static int read_with(struct rss_reading *r, const struct convert_watch *watch, s
         r->progress->total = r->file->in.size_bytes;
     int rc = read_all(r, &result, e);
     if (rc == 0)
-        rc = r->wanted ? name_sites(r, e) : finish(r, e);
+        rc = r->wanted ? name_sites(r, e) : finish_reading(r, e);
     if (r->progress)
         progress_clear(r->progress);
     if (rc == 0 && result.cut.text[0] && watch && watch->note)
@@ -374,7 +374,7 @@ int rss_read(struct rss *to, struct trace_file *t, const struct rss_options *o,
              const struct convert_watch *watch, struct err *e)
 {
     struct rss_reading r = {.to = to, .file = t, .options = o, .point = o->point};
-    return read_with(&r, watch, e);
+    return read_rss(&r, watch, e);
 }
 
 int rss_read_moments(struct rss *to, struct trace_file *t, const struct rss_moments *m,
@@ -382,5 +382,5 @@ int rss_read_moments(struct rss *to, struct trace_file *t, const struct rss_mome
 {
     static const struct rss_options to_the_end = {.at = RSS_AT_END};
     struct rss_reading r = {.to = to, .file = t, .options = &to_the_end, .wanted = m};
-    return read_with(&r, watch, e);
+    return read_rss(&r, watch, e);
 }

@@ -102,7 +102,7 @@ static uint64_t min(uint64_t a, uint64_t b)
 }
 
 // Ends a block where the next begins, so that no byte belongs to two blocks.
-static void clip(struct extent *x, const struct extent *next)
+static void clip_extent(struct extent *x, const struct extent *next)
 {
     x->end = min(x->end, next->own_from > x->from ? next->own_from : next->from);
     x->live_end = min(x->live_end, x->end);
@@ -126,7 +126,7 @@ static int add_blocks(struct finder *f)
         if (i && f->extents[i].own_from < f->extents[i - 1].from)
             f->extents[i].own_from = f->extents[i].from;
         if (i)
-            clip(&f->extents[i - 1], &f->extents[i]);
+            clip_extent(&f->extents[i - 1], &f->extents[i]);
     }
     for (size_t i = 0; rc == 0 && i < f->n; i++) {
         const struct rss_block *b = sorted[i];
@@ -276,7 +276,7 @@ static int count_blocks(struct finder *f)
     return 0;
 }
 
-static void add_up(struct rss_counts *to, const struct rss_counts *c)
+static void add_counts(struct rss_counts *to, const struct rss_counts *c)
 {
     for (unsigned i = 0; i < RSS_PARTS; i++)
         to->bytes[i] += c->bytes[i];
@@ -329,7 +329,7 @@ int rss_find(struct rss *r, const struct rss_heap *heap)
         r->all.bytes[RSS_NOT_HEAP] += r->pages.rss_of[kind];
     }
     for (size_t i = 0; i < r->n_arenas; i++)
-        add_up(&r->all, &r->arenas[i].counts);
+        add_counts(&r->all, &r->arenas[i].counts);
     if (!r->maps)
         add_rest(r);
     const struct fragmentation_heap sparse = {heap->events, r->pages.page_bytes, f.blocks,

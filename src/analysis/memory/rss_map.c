@@ -64,7 +64,7 @@ static size_t find_rows(struct rss_map *m, const struct spans *s, uint64_t row_p
 }
 
 // Chooses the smallest row size with at most RSS_MAP_ROWS rows.
-static int begin(void *context, const struct trace_pages *maps, size_t n)
+static int choose_rows(void *context, const struct trace_pages *maps, size_t n)
 {
     struct rss_map *m = context;
     struct spans s = {0};
@@ -156,7 +156,8 @@ static int find_all_pins(struct sweep *s)
     return rc;
 }
 
-static int take(void *context, const struct rss *r, const struct rss_heap *heap, uint64_t time_ns)
+static int add_moment(void *context, const struct rss *r, const struct rss_heap *heap,
+                      uint64_t time_ns)
 {
     struct sweep s = {.map = context, .rss = r, .heap = heap};
     s.blocks = rss_find_blocks(r, heap, &s.n);
@@ -188,7 +189,7 @@ int rss_map_read(struct rss_map *m, struct trace_file *t, const struct convert_w
                  struct err *e)
 {
     *m = (struct rss_map){0};
-    const struct rss_moments moments = {m, begin, take};
+    const struct rss_moments moments = {m, choose_rows, add_moment};
     int rc = rss_read_moments(&m->rss, t, &moments, watch, e);
     drop_others(m);
     return rc;

@@ -72,7 +72,7 @@ static bool is_lzma(Elf *elf, size_t names, const GElf_Shdr *header)
     return name && strcmp(name, ".gnu_debugdata") == 0;
 }
 
-static bool subtract(uint64_t *left, uint64_t bytes)
+static bool subtract_bytes(uint64_t *left, uint64_t bytes)
 {
     bool fits = bytes <= *left;
     *left -= fits ? bytes : 0;
@@ -90,7 +90,7 @@ static bool has_bounded_sections(Elf *elf, uint64_t bytes)
     bool fits = true;
     for (Elf_Scn *at = NULL; fits && (at = elf_nextscn(elf, at));) {
         if (gelf_getshdr(at, &header) && header.sh_flags & SHF_COMPRESSED)
-            fits = gelf_getchdr(at, &compressed) && subtract(&left, compressed.ch_size);
+            fits = gelf_getchdr(at, &compressed) && subtract_bytes(&left, compressed.ch_size);
     }
     // Section names may themselves be compressed, so check the flags first.
     if (!fits || elf_getshdrstrndx(elf, &names) < 0)
@@ -98,14 +98,14 @@ static bool has_bounded_sections(Elf *elf, uint64_t bytes)
     for (Elf_Scn *at = NULL; fits && (at = elf_nextscn(elf, at));) {
         if (!gelf_getshdr(at, &header))
             continue;
-        fits = subtract(&left, zdebug_bytes(elf, at, names, &header));
+        fits = subtract_bytes(&left, zdebug_bytes(elf, at, names, &header));
         if (is_lzma(elf, names, &header))
             fits &= header.sh_size <= lzma;
     }
     return fits;
 }
 
-static int refuse(const char *name)
+static int refuse_file(const char *name)
 {
     if (!debug_files_refused[0])
         printable_copy(debug_files_refused, sizeof debug_files_refused, name, strlen(name));
@@ -117,7 +117,7 @@ int debug_files_open(const char *name)
     struct stat st;
     int fd = input_regular_fd(name, &st);
     if (fd < 0)
-        return fd == -EINVAL && !S_ISDIR(st.st_mode) ? refuse(name) : -1;
+        return fd == -EINVAL && !S_ISDIR(st.st_mode) ? refuse_file(name) : -1;
     elf_version(EV_CURRENT);
     // libdw also decompresses files that are not ELF files.
     Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
@@ -127,7 +127,7 @@ int debug_files_open(const char *name)
     if (good)
         return fd;
     close(fd);
-    return refuse(name);
+    return refuse_file(name);
 }
 
 // Returns true if libdw would open a file by this name that it must not read. A missing file does
@@ -254,7 +254,7 @@ int debug_files_find(Dwfl_Module *module, void **user_data, const char *name, Dw
     return dwfl_standard_find_debuginfo(module, user_data, name, base, file, link, crc, found);
 }
 
-static const char *attribute(Dwarf_Die *die, unsigned name)
+static const char *unit_text(Dwarf_Die *die, unsigned name)
 {
     Dwarf_Attribute a;
     return dwarf_attr(die, name, &a) ? dwarf_formstring(&a) : NULL;
@@ -262,10 +262,10 @@ static const char *attribute(Dwarf_Die *die, unsigned name)
 
 bool debug_files_unit_is_safe(Dwfl_Module *module, Dwarf_Die *unit)
 {
-    const char *main = NULL, *debug = NULL, *name = attribute(unit, DW_AT_dwo_name);
+    const char *main = NULL, *debug = NULL, *name = unit_text(unit, DW_AT_dwo_name);
     char in[PATH_MAX] = "";
     if (!name)
-        name = attribute(unit, DW_AT_GNU_dwo_name);
+        name = unit_text(unit, DW_AT_GNU_dwo_name);
     if (!name)
         return true;
     dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, &main, &debug);
@@ -274,7 +274,7 @@ bool debug_files_unit_is_safe(Dwfl_Module *module, Dwarf_Die *unit)
     if (!realpath(debug ? debug : main ? main : "", in))
         return false;
     *strrchr(in, '/') = 0;
-    const char *folder = attribute(unit, DW_AT_comp_dir);
+    const char *folder = unit_text(unit, DW_AT_comp_dir);
     if (is_refused_in(in, strlen(in), "", name))
         return false;
     if (!folder)

@@ -82,7 +82,7 @@ static int by_low(const void *a, const void *b)
     return (x->high < y->high) - (x->high > y->high);
 }
 
-static void sort(struct ranges *r)
+static void sort_ranges(struct ranges *r)
 {
     uint64_t reach = 0;
     if (r->n)
@@ -108,7 +108,7 @@ static size_t count_until(const struct ranges *r, uint64_t address)
 }
 
 // Returns the range that contains the address and begins last, or NULL.
-static const struct range *find(const struct ranges *r, uint64_t address)
+static const struct range *find_range(const struct ranges *r, uint64_t address)
 {
     for (size_t i = count_until(r, address); i > 0 && r->list[i - 1].reach > address; i--) {
         if (r->list[i - 1].high > address)
@@ -118,7 +118,7 @@ static const struct range *find(const struct ranges *r, uint64_t address)
 }
 
 // Adds the code of a DIE. Skips address 0, which linkers leave in functions that they removed.
-static void add(struct debug_info *d, struct ranges *to, Dwarf_Die *die, struct range r)
+static void add_ranges(struct debug_info *d, struct ranges *to, Dwarf_Die *die, struct range r)
 {
     Dwarf_Addr base;
     ptrdiff_t at = 0;
@@ -143,12 +143,12 @@ static bool is_later(Dwarf_Die *die, Dwarf_Off *last)
     return true;
 }
 
-static bool child_of(Dwarf_Die *die, Dwarf_Die *child, Dwarf_Off *last)
+static bool first_child(Dwarf_Die *die, Dwarf_Die *child, Dwarf_Off *last)
 {
     return dwarf_child(die, child) == 0 && is_later(child, last);
 }
 
-static bool move_on(Dwarf_Die *die, Dwarf_Off *last)
+static bool next_sibling(Dwarf_Die *die, Dwarf_Off *last)
 {
     return dwarf_siblingof(die, die) == 0 && is_later(die, last);
 }
@@ -157,14 +157,14 @@ static void add_functions(struct debug_info *d, struct ranges *to, Dwarf_Die *pa
                           unsigned depth, Dwarf_Off *last)
 {
     Dwarf_Die die;
-    if (depth == MAX_DEPTH || !child_of(parent, &die, last))
+    if (depth == MAX_DEPTH || !first_child(parent, &die, last))
         return;
     do {
         if (dwarf_tag(&die) == DW_TAG_subprogram)
-            add(d, to, &die, (struct range){.function = dwarf_dieoffset(&die)});
+            add_ranges(d, to, &die, (struct range){.function = dwarf_dieoffset(&die)});
         if (dwarf_haschildren(&die))
             add_functions(d, to, &die, depth + 1, last);
-    } while (move_on(&die, last));
+    } while (next_sibling(&die, last));
 }
 
 static void read_unit(struct debug_info *d, struct unit *u)
@@ -178,7 +178,7 @@ static void read_unit(struct debug_info *d, struct unit *u)
         type == DW_UT_skeleton && dwarf_tag(&split) != DW_TAG_invalid)
         u->split = split;
     add_functions(d, &u->functions, &u->split, 0, &last);
-    sort(&u->functions);
+    sort_ranges(&u->functions);
 }
 
 static void read_units(struct debug_info *d)
@@ -190,10 +190,10 @@ static void read_units(struct debug_info *d)
             continue;
         if (HT_GROW(&d->units, &d->units_capacity, d->n_units + 1) < 0)
             return;
-        add(d, &d->by_unit, die, (struct range){.unit = d->n_units});
+        add_ranges(d, &d->by_unit, die, (struct range){.unit = d->n_units});
         d->units[d->n_units++] = (struct unit){.die = *die};
     }
-    sort(&d->by_unit);
+    sort_ranges(&d->by_unit);
 }
 
 // Returns the unit at the address, by the ranges of units or else by .debug_aranges.
@@ -201,7 +201,7 @@ static struct unit *unit_at(struct debug_info *d, uint64_t address)
 {
     if (!d->read)
         read_units(d);
-    const struct range *r = find(&d->by_unit, address - d->bias);
+    const struct range *r = find_range(&d->by_unit, address - d->bias);
     Dwarf_Addr bias;
     Dwarf_Die *die = r ? NULL : dwfl_module_addrdie(d->file, address, &bias);
     for (size_t i = 0; die && !r && i < d->n_units; i++) {
@@ -219,12 +219,12 @@ static bool is_block(int tag)
 
 // Appends the functions that were inlined at the address, outermost first. Returns true if a child
 // of `parent` contains the address.
-static bool descend(Dwarf_Die *parent, struct debug_info_place *place, unsigned depth,
-                    Dwarf_Off *last)
+static bool append_inlined(Dwarf_Die *parent, struct debug_info_place *place, unsigned depth,
+                           Dwarf_Off *last)
 {
     Dwarf_Die die;
     Dwarf_Addr low;
-    if (depth == MAX_DEPTH || !child_of(parent, &die, last))
+    if (depth == MAX_DEPTH || !first_child(parent, &die, last))
         return false;
     do {
         int tag = dwarf_tag(&die);
@@ -236,13 +236,13 @@ static bool descend(Dwarf_Die *parent, struct debug_info_place *place, unsigned 
             place->functions[place->n++] = die;
         // A block without an address range may still contain DIEs that have one.
         bool open = block && !dwarf_hasattr(&die, DW_AT_ranges) && dwarf_lowpc(&die, &low) != 0;
-        if ((holds || open) && (descend(&die, place, depth + 1, last) || holds))
+        if ((holds || open) && (append_inlined(&die, place, depth + 1, last) || holds))
             return true;
-    } while (move_on(&die, last));
+    } while (next_sibling(&die, last));
     return false;
 }
 
-static void reverse(struct debug_info_place *place)
+static void reverse_functions(struct debug_info_place *place)
 {
     for (size_t i = 0, j = place->n; i + 1 < j; i++) {
         Dwarf_Die die = place->functions[--j];
@@ -261,13 +261,13 @@ void debug_info_find(struct debug_info *d, uint64_t address, struct debug_info_p
         return;
     if (!u->read)
         read_unit(d, u);
-    const struct range *r = find(&u->functions, place->address);
+    const struct range *r = find_range(&u->functions, place->address);
     if (!r || !dwarf_offdie(dwarf_cu_getdwarf(u->split.cu), r->function, &place->functions[0]))
         return;
     Dwarf_Off last = 0;
     place->n = 1;
-    descend(&place->functions[0], place, 0, &last);
-    reverse(place);
+    append_inlined(&place->functions[0], place, 0, &last);
+    reverse_functions(place);
 }
 
 static unsigned rank_of(const GElf_Sym *symbol)
@@ -308,18 +308,18 @@ static void read_symbols(struct debug_info *d)
             break;
         to->list[to->n++] = r;
     }
-    sort(&d->sized);
-    sort(&d->labels);
+    sort_ranges(&d->sized);
+    sort_ranges(&d->labels);
 }
 
 const char *debug_info_symbol(struct debug_info *d, uint64_t address)
 {
     if (!d->symbols_read)
         read_symbols(d);
-    const struct range *r = find(&d->sized, address);
+    const struct range *r = find_range(&d->sized, address);
     if (r)
         return r->symbol;
-    r = find(&d->labels, address);
+    r = find_range(&d->labels, address);
     size_t before = count_until(&d->sized, address);
     // A sized function that begins after the label ends the label.
     return r && (!before || d->sized.list[before - 1].low <= r->low) ? r->symbol : NULL;

@@ -27,7 +27,7 @@ struct readable {
 
 // Callback of the demangler, which has no other way to stop. In this mode the demangler allocates
 // nothing that longjmp could leak, except non-ASCII letters of Rust names.
-static void append(const char *text, size_t n, void *context)
+static void append_text(const char *text, size_t n, void *context)
 {
     struct readable *r = context;
     if (n > r->max - r->text.size || buf_put(&r->text, text, n) < 0)
@@ -108,10 +108,10 @@ static bool put_readable(struct readable *r, const char *name)
 {
     if (setjmp(r->too_large))
         return false;
-    if (rust_demangle_callback(name, OPTIONS, append, r))
+    if (rust_demangle_callback(name, OPTIONS, append_text, r))
         return true;
     r->text.size = 0;
-    return cplus_demangle_v3_callback(name, OPTIONS, append, r);
+    return cplus_demangle_v3_callback(name, OPTIONS, append_text, r);
 }
 
 char *demangle_new(const char *name)

@@ -92,7 +92,7 @@ static int ignore_ops(void *context, const struct workload_thread_op *ops, size_
     return 0;
 }
 
-static int process_done(void *context, const struct order_counts *counts,
+static int name_process(void *context, const struct order_counts *counts,
                         const struct workload_sites *sites)
 {
     struct symbolized_process *p = context;
@@ -100,7 +100,8 @@ static int process_done(void *context, const struct order_counts *counts,
     return name_all(p->job, sites, p->exe, &p->job->names[p->number]);
 }
 
-static int choose(void *context, const struct trace_process *from, struct convert_sink *sink)
+static int choose_process(void *context, const struct trace_process *from,
+                          struct convert_sink *sink)
 {
     struct symbolizing *j = context;
     struct symbolized_process *p = calloc(1, sizeof *p);
@@ -111,11 +112,11 @@ static int choose(void *context, const struct trace_process *from, struct conver
     *p = (struct symbolized_process){j, j->processes, from->number,
                                      from->exe ? strdup(from->exe) : NULL};
     j->processes = p;
-    *sink = (struct convert_sink){.ops = {.context = p, .ops = ignore_ops}, .done = process_done};
+    *sink = (struct convert_sink){.ops = {.context = p, .ops = ignore_ops}, .done = name_process};
     return 1;
 }
 
-static void show(void *context, uint64_t offset)
+static void show_progress(void *context, uint64_t offset)
 {
     const struct symbolizing *j = context;
     if (j->watch && j->watch->progress)
@@ -124,7 +125,8 @@ static void show(void *context, uint64_t offset)
 
 static int read_trace(struct symbolizing *j, struct trace_file *t)
 {
-    const struct convert_options how = {.choose = choose, .progress = show, .context = j};
+    const struct convert_options how = {
+        .choose = choose_process, .progress = show_progress, .context = j};
     struct convert_result result;
     int rc = convert_run(&t->reader, &how, &result, j->e);
     if (rc == 0 && result.cut_off && j->watch && j->watch->note)

@@ -34,7 +34,7 @@ static int put_names(struct copying *c)
     return rc;
 }
 
-static int bad(const struct copying *c, const struct frame *f, int rc, const char *what)
+static int invalid_frame(const struct copying *c, const struct frame *f, int rc, const char *what)
 {
     if (rc == -ENOMEM)
         return err_no_memory(c->e, c->to.out->name);
@@ -48,7 +48,7 @@ static int copy_summary(struct copying *c, const struct frame *f)
     struct workload_summary s = {0};
     int rc = format_get_summary(f->data, f->size, &s);
     if (rc < 0)
-        return bad(c, f, rc, "malformed summary");
+        return invalid_frame(c, f, rc, "malformed summary");
     s.samples_at = s.samples_at ? c->samples_at : 0;
     c->summary_at = c->to.out->offset;
     c->payload.size = 0;
@@ -65,7 +65,7 @@ static int copy_index(struct copying *c, const struct frame *f)
     int rc = format_get_index(f->data, f->size, &x);
     if (rc < 0) {
         free(x.entries);
-        return bad(c, f, rc, "malformed index");
+        return invalid_frame(c, f, rc, "malformed index");
     }
     put_u64(trailer, c->to.out->offset);
     put_u64(trailer + 8, FORMAT_TRAILER_MAGIC);

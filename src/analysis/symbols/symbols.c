@@ -105,7 +105,7 @@ void symbols_free(struct symbols *s)
 }
 
 // Takes ownership of an allocated text. Returns "" if `text` is NULL or memory is exhausted.
-static const char *keep(struct symbols *s, char *text)
+static const char *keep_text(struct symbols *s, char *text)
 {
     if (!text || HT_GROW(&s->texts, &s->texts_capacity, s->n_texts + 1) < 0) {
         free(text);
@@ -169,7 +169,7 @@ static bool is_whole(Dwfl_Module *file)
     return !*refused;
 }
 
-static Dwfl *begin(void)
+static Dwfl *new_dwfl(void)
 {
     static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
                                              .find_debuginfo = debug_files_find,
@@ -185,7 +185,7 @@ static bool open_fd(struct module *to, const struct workload_module *m, const ch
     uint64_t bias;
     bool found = elf && elf_kind(elf) == ELF_K_ELF && find_bias(elf, m, &bias);
     elf_end(elf);
-    Dwfl *dwfl = found ? begin() : NULL;
+    Dwfl *dwfl = found ? new_dwfl() : NULL;
     if (!dwfl) {
         close(fd);
         return false;
@@ -255,7 +255,7 @@ static bool open_from_server(struct module *to, const struct workload_module *m)
             return false;
         id[i] = (uint8_t)byte;
     }
-    Dwfl *dwfl = debug_files_id_is_safe(id, n, "") ? begin() : NULL;
+    Dwfl *dwfl = debug_files_id_is_safe(id, n, "") ? new_dwfl() : NULL;
     if (!dwfl)
         return false;
     dwfl_report_begin(dwfl);
@@ -307,7 +307,7 @@ static const char *demangled(struct symbols *s, const char *name)
     char *text = demangle_new(name);
     if (text)
         shorten_strings(text);
-    return text ? keep(s, text) : name;
+    return text ? keep_text(s, text) : name;
 }
 
 static const char *name_of(struct symbols *s, Dwarf_Die *die)
@@ -365,7 +365,7 @@ static const char *object_offset(struct symbols *s, const struct workload_frame 
     char *text;
     int n = path[0] ? asprintf(&text, "%s+0x%llx", slash ? slash + 1 : path, at)
                     : asprintf(&text, "0x%llx", at);
-    return keep(s, n < 0 ? NULL : text);
+    return keep_text(s, n < 0 ? NULL : text);
 }
 
 static const char *place_in_source(Dwfl_Module *file, const struct debug_info_place *place,
@@ -406,7 +406,7 @@ static const char *printable(struct symbols *s, const char *text)
     size_t n = strlen(text), i = 0, length;
     while (i < n && (length = printable_length(text + i, n - i)))
         i += length;
-    return i == n ? text : keep(s, printable_new(text));
+    return i == n ? text : keep_text(s, printable_new(text));
 }
 
 static int add_found(struct symbols *s, uint64_t key, size_t n, const char *module, bool own)
@@ -454,7 +454,7 @@ static size_t find_in_module(struct symbols *s, const struct workload_frame *f)
     return 0;
 }
 
-static int find(struct symbols *s, const struct workload_frame *f)
+static int find_symbols(struct symbols *s, const struct workload_frame *f)
 {
     bool made = workload_sites_is_made(s->sites, f);
     memset(s->scratch, 0, sizeof s->scratch);
@@ -478,7 +478,7 @@ static int find(struct symbols *s, const struct workload_frame *f)
 size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struct symbol **found)
 {
     uint64_t i = map_get(&s->by_address, workload_sites_key(f));
-    if (!i && find(s, f) < 0)
+    if (!i && find_symbols(s, f) < 0)
         return 0;
     i = i ? i : s->n_found;
     *found = s->list + s->found[i - 1].first;

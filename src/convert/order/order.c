@@ -186,7 +186,7 @@ int order_flush(struct order *o)
 }
 
 // Sets the number, stamp and dependencies of the op.
-static inline int complete(struct order *o, struct order_thread *t, struct workload_op *op)
+static inline int complete_op(struct order *o, struct order_thread *t, struct workload_op *op)
 {
     if (__builtin_expect(t->next_op == 0, 0)) {
         int rc = order_thread_name(o, t);
@@ -208,7 +208,7 @@ static inline int complete(struct order *o, struct order_thread *t, struct workl
 
 int order_emit(struct order *o, struct order_thread *t, struct workload_op *op)
 {
-    int rc = complete(o, t, op);
+    int rc = complete_op(o, t, op);
     if (rc < 0)
         return rc;
     if (__builtin_expect(o->calls != NULL, 0)) {
@@ -229,7 +229,7 @@ int order_emit_apart(struct order *o, struct order_thread *t, const struct workl
     struct workload_thread_op one = {.op = *op};
     int rc = order_flush(o);
     if (rc == 0)
-        rc = complete(o, t, &one.op);
+        rc = complete_op(o, t, &one.op);
     o->n_out_dependencies = 0;
     one.thread = t->number;
     const struct order_call call = {

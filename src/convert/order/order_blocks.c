@@ -136,8 +136,8 @@ static size_t duplicate_cell(struct order *o, const struct order_duplicate *d)
 // Chooses the block of the address that a free means. If the thread allocated one of the blocks, it
 // is that one: all earlier blocks were gone by then. Otherwise it is the oldest, unless another
 // thread's free of the oldest has a later stamp.
-static size_t choose(struct order *o, const struct merge_stream *s, uint64_t stamp,
-                     uint64_t address)
+static size_t choose_block(struct order *o, const struct merge_stream *s, uint64_t stamp,
+                           uint64_t address)
 {
     const struct order_thread *t = s->user;
     struct order_duplicate *d = duplicate_first(o, address);
@@ -194,8 +194,8 @@ static int duplicate_begin(struct order *o, const struct order_thread *t, uint64
 }
 
 // Inserts the block that the current op allocates. *duplicated is set if the address has a block.
-static inline int bind(struct order *o, struct order_thread *t, uint64_t address, uint32_t slot,
-                       bool *duplicated)
+static inline int bind_address(struct order *o, struct order_thread *t, uint64_t address,
+                               uint32_t slot, bool *duplicated)
 {
     struct table *table = &o->table;
     if (__builtin_expect(table->n >= table->limit, 0) && table_grow(table, o->slots) < 0)
@@ -229,7 +229,7 @@ int order_allocate(struct order *o, struct order_thread *t, struct workload_op *
     if (rc == 0)
         rc = order_slot_allocate(o, t, &slot);
     if (rc == 0)
-        rc = bind(o, t, address, slot, &duplicated);
+        rc = bind_address(o, t, address, slot, &duplicated);
     op->slot = slot;
     if (rc == 0)
         rc = order_emit(o, t, op);
@@ -265,7 +265,7 @@ int order_inherit(struct order *o, struct order_thread *t, struct workload_op *o
         return 0;
     int rc = slot_new(o, &op->slot);
     if (rc == 0)
-        rc = bind(o, t, address, op->slot, &duplicated);
+        rc = bind_address(o, t, address, op->slot, &duplicated);
     o->call = (struct order_call){.ptr = address, .added = true};
     if (rc == 0)
         rc = order_emit(o, t, op);
@@ -282,8 +282,8 @@ int order_listed(struct order *o, struct order_thread *t, struct workload_op *op
 
 // Finds the block that the thread frees and removes it from the table. Returns 0, ORDER_HELD, or a
 // negative errno.
-static inline int unbind(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address,
-                         uint32_t *slot)
+static inline int unbind_address(struct order *o, struct merge_stream *s, uint64_t stamp,
+                                 uint64_t address, uint32_t *slot)
 {
     struct order_thread *t = s->user;
     size_t i = table_find(&o->table, o->slots, address);
@@ -294,7 +294,7 @@ static inline int unbind(struct order *o, struct merge_stream *s, uint64_t stamp
         return order_hold(o, s, ORDER_HOLD_RELEASE, stamp, address);
     }
     if (__builtin_expect(o->n_duplicates && duplicate_first(o, address), 0))
-        i = choose(o, s, stamp, address);
+        i = choose_block(o, s, stamp, address);
     else if (o->open_threads > 1 && last_thread(&o->slots[table_slot(&o->table, i)]) != t->number &&
              !s->forced && order_overtakes(o, s, stamp, address))
         return order_hold(o, s, ORDER_HOLD_RELEASE, stamp, address);
@@ -308,7 +308,7 @@ static inline int unbind(struct order *o, struct merge_stream *s, uint64_t stamp
 int order_release(struct order *o, struct merge_stream *s, struct workload_op *op, uint64_t address)
 {
     struct order_thread *t = s->user;
-    int rc = unbind(o, s, op->stamp, address, &op->slot);
+    int rc = unbind_address(o, s, op->stamp, address, &op->slot);
     if (rc == 0)
         rc = order_thread_name(o, t);
     if (rc == 0)
@@ -322,7 +322,7 @@ int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, 
 {
     struct order_thread *t = s->user;
     uint32_t slot;
-    int rc = unbind(o, s, stamp, address, &slot);
+    int rc = unbind_address(o, s, stamp, address, &slot);
     if (rc)
         return rc;
     if (t->n_pending == ORDER_PENDING) {
@@ -334,7 +334,7 @@ int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, 
     return 0;
 }
 
-static uint32_t kib(uint64_t bytes)
+static uint32_t to_kib(uint64_t bytes)
 {
     return bytes >> 10 > UINT32_MAX ? UINT32_MAX : (uint32_t)(bytes >> 10);
 }
@@ -355,7 +355,7 @@ int order_note_residency(struct order *o, const struct workload_op *op, uint64_t
             .op = last_op(&b),
             .thread = last_thread(&b),
             .stamp = op->stamp - (is_earlier ? op->value : 0),
-            .used = kib(is_earlier ? op->count : op->value),
+            .used = to_kib(is_earlier ? op->count : op->value),
         };
         if (step.stamp > op->stamp)
             return 0;
@@ -365,9 +365,9 @@ int order_note_residency(struct order *o, const struct workload_op *op, uint64_t
     uint64_t before = op->value ? -ptr & (WORKLOAD_PAGE_BYTES - 1) : 0;
     const struct workload_residency r = {.op = last_op(&b),
                                          .thread = last_thread(&b),
-                                         .used = kib(before + op->align),
-                                         .resident = kib(before + op->count),
-                                         .front = kib(before + op->value)};
+                                         .used = to_kib(before + op->align),
+                                         .resident = to_kib(before + op->count),
+                                         .front = to_kib(before + op->value)};
     return samples_residency_add(&o->residency, &r);
 }
 
@@ -413,7 +413,7 @@ int order_resize_end(struct order *o, struct order_thread *t, struct workload_op
         op->flags |= WORKLOAD_FAILED;
     else if (result != from.address)
         op->flags |= WORKLOAD_MOVED;
-    rc = bind(o, t, address, from.slot, &duplicated);
+    rc = bind_address(o, t, address, from.slot, &duplicated);
     if (rc == 0 && !result)
         rc = note_failed_resize(o, from.slot, last);
     if (rc == 0)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 // Called for the first segment of a stream. Opens the thread with its first stream.
-static int lane_begin(struct order *o, struct merge_stream *s)
+static int begin_stream(struct order *o, struct merge_stream *s)
 {
     struct order_thread *t = order_thread_get(o, s->thread);
     if (!t)
@@ -62,7 +62,7 @@ int order_feed(struct order *o, const struct trace_segment *segment)
     o->steps += (uint64_t)segment->n_words * ORDER_STEPS_PER_WORD;
     o->seen_ahead = 0;
     if (!s->user)
-        return lane_begin(o, s);
+        return begin_stream(o, s);
     if (!s->held)
         merge_put_back(&o->merge, s);
     return 0;
@@ -112,7 +112,7 @@ static int thread_end(struct order *o, struct order_thread *t, struct workload_o
     return rc < 0 ? rc : pool_hand_over(&t->pool, &o->shared, t->number, number);
 }
 
-static int do_thread(struct order *o, struct merge_stream *s, struct workload_op *op)
+static int apply_thread(struct order *o, struct merge_stream *s, struct workload_op *op)
 {
     switch (op->kind) {
     case HT_THREAD_CREATE:
@@ -126,7 +126,7 @@ static int do_thread(struct order *o, struct merge_stream *s, struct workload_op
 }
 
 // Handles records about the recording.
-static int do_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
+static int apply_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
 {
     if (op->kind == HT_LOST) {
         o->counts.lost += op->value;
@@ -140,8 +140,8 @@ static int do_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
 }
 
 // Handles one decoded record. `op` lacks slot, flags and dependencies.
-static inline int do_record(struct order *o, struct merge_stream *s, struct workload_op *op,
-                            uint64_t ptr, uint64_t result)
+static inline int apply_record(struct order *o, struct merge_stream *s, struct workload_op *op,
+                               uint64_t ptr, uint64_t result)
 {
     struct order_thread *t = s->user;
     unsigned class = event_infos[op->kind].class;
@@ -163,7 +163,7 @@ static inline int do_record(struct order *o, struct merge_stream *s, struct work
     case HT_CLASS_RESIZE:
         return order_resize_end(o, t, op, result);
     case HT_CLASS_THREAD:
-        return do_thread(o, s, op);
+        return apply_thread(o, s, op);
     case HT_CLASS_MAP:
         op->flags = op->error ? WORKLOAD_FAILED : 0;
         return order_emit(o, t, op);
@@ -172,7 +172,7 @@ static inline int do_record(struct order *o, struct merge_stream *s, struct work
     case HT_CLASS_POOL:
         return order_pool(o, t, op, ptr, result);
     case HT_CLASS_META:
-        return do_meta(o, op, ptr);
+        return apply_meta(o, op, ptr);
     }
     return -EBADMSG;
 }
@@ -189,7 +189,7 @@ static void note_usable(struct order *o, const struct event *ev)
     o->counts.usable_requested_bytes += event_requested(ev->kind, ev->size, ev->count);
 }
 
-static int do_long(struct order *o, struct merge_stream *s, unsigned *words)
+static int apply_long(struct order *o, struct merge_stream *s, unsigned *words)
 {
     struct event ev;
     *words = codec_get(&s->state, s->words + s->head, s->tail - s->head, &ev);
@@ -215,14 +215,14 @@ static int do_long(struct order *o, struct merge_stream *s, unsigned *words)
     if (ev.notes[HT_NOTE_USABLE])
         note_usable(o, &ev);
     memcpy(o->call.notes, ev.notes, sizeof o->call.notes);
-    int rc = do_record(o, s, &op, ev.ptr, ev.result);
+    int rc = apply_record(o, s, &op, ev.ptr, ev.result);
     memset(o->call.notes, 0, sizeof o->call.notes);
     o->usable = 0;
     return rc;
 }
 
 // Handles one-word records, the most common form.
-static inline int do_word(struct order *o, struct merge_stream *s, uint64_t word)
+static inline int apply_word(struct order *o, struct merge_stream *s, uint64_t word)
 {
     unsigned tag = codec_tag_of(word);
     const struct event_info *info = &event_infos[tag];
@@ -230,11 +230,11 @@ static inline int do_word(struct order *o, struct merge_stream *s, uint64_t word
     struct workload_op *op = &o->out[o->n_out].op;
     *op = (struct workload_op){.stamp = s->stamp, .slot = WORKLOAD_NO_SLOT, .kind = (uint8_t)tag};
     if (info->form == HT_FORM_PLAIN)
-        return do_record(o, s, op, word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT, 0);
+        return apply_record(o, s, op, word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT, 0);
     op->size = word >> CODEC_BODY_AT & codec_mask(CODEC_SIZE_BITS);
     op->count = tag == HT_CALLOC;
     uint64_t address = s->state.base + (word >> CODEC_REL_AT << CODEC_ADDRESS_SHIFT);
-    return do_record(o, s, op, address, address);
+    return apply_record(o, s, op, address, address);
 }
 
 // Returns true for a one-word record without notes.
@@ -245,7 +245,7 @@ static inline bool is_word(uint64_t word)
 }
 
 // Emits records of the stream up to stamp `bound`. Returns 0, ORDER_HELD, or a negative errno.
-static int run(struct order *o, struct merge_stream *s, uint64_t bound)
+static int run_stream(struct order *o, struct merge_stream *s, uint64_t bound)
 {
     const struct order_thread *t = s->user;
     if (t->held && !s->forced)
@@ -261,7 +261,7 @@ static int run(struct order *o, struct merge_stream *s, uint64_t bound)
             break;
         uint64_t word = s->words[s->head];
         unsigned words = 1;
-        rc = is_word(word) ? do_word(o, s, word) : do_long(o, s, &words);
+        rc = is_word(word) ? apply_word(o, s, word) : apply_long(o, s, &words);
         if (rc)
             return rc;
         s->head += words;
@@ -288,7 +288,7 @@ int order_advance(struct order *o, uint64_t limit)
         if (o->next_deadline < now)
             rc = order_expire(o, o->next_deadline);
         else if (due)
-            rc = run(o, s, bound < o->next_deadline ? bound : o->next_deadline);
+            rc = run_stream(o, s, bound < o->next_deadline ? bound : o->next_deadline);
         else
             break;
         if (rc < 0)

@@ -35,7 +35,7 @@ static uint32_t pool_number(struct order_pools *p, uint64_t address)
     return (uint32_t)++p->n_pools;
 }
 
-static uint32_t take_block(struct order_pools *p)
+static uint32_t new_block(struct order_pools *p)
 {
     uint32_t at = p->unused;
     if (at) {
@@ -51,7 +51,7 @@ static uint32_t take_block(struct order_pools *p)
 static int add_block(struct order_pools *p, uint64_t address, uint64_t size, uint32_t pool,
                      uint64_t site)
 {
-    uint32_t at = take_block(p), next = p->first[pool];
+    uint32_t at = new_block(p), next = p->first[pool];
     if (!at || map_put(&p->by_address, address, at) < 0)
         return -ENOMEM;
     p->blocks[at] = (struct order_pool_block){address, size, site, pool, next, 0};
@@ -76,7 +76,7 @@ static void remove_block(struct order_pools *p, uint32_t at)
 }
 
 // Removes the block at this address, if known, and copies its facts to the op.
-static void release(struct order_pools *p, uint64_t address, struct workload_op *op)
+static void release_block(struct order_pools *p, uint64_t address, struct workload_op *op)
 {
     uint32_t at = (uint32_t)map_get(&p->by_address, address);
     if (!at)
@@ -87,8 +87,8 @@ static void release(struct order_pools *p, uint64_t address, struct workload_op 
     remove_block(p, at);
 }
 
-static int allocate(struct order *o, struct order_thread *t, struct workload_op *op,
-                    uint64_t address)
+static int allocate_block(struct order *o, struct order_thread *t, struct workload_op *op,
+                          uint64_t address)
 {
     struct order_pools *p = &o->pools;
     int rc = 0;
@@ -96,7 +96,7 @@ static int allocate(struct order *o, struct order_thread *t, struct workload_op 
         // The previous block was freed without a recorded call.
         struct workload_op gone = {
             .kind = HT_POOL_FREE, .stamp = op->stamp, .slot = WORKLOAD_NO_SLOT};
-        release(p, address, &gone);
+        release_block(p, address, &gone);
         rc = order_emit_apart(o, t, &gone, address);
     }
     if (!address)
@@ -114,9 +114,9 @@ int order_pool(struct order *o, struct order_thread *t, struct workload_op *op, 
     if (!op->align)
         return -ENOMEM;
     if (op->kind == HT_POOL_ALLOC)
-        return allocate(o, t, op, result);
+        return allocate_block(o, t, op, result);
     if (op->kind == HT_POOL_FREE)
-        release(p, ptr, op);
+        release_block(p, ptr, op);
     for (uint32_t at; op->kind == HT_POOL_RESET && (at = p->first[op->align]);) {
         op->size += p->blocks[at].size;
         remove_block(p, at);

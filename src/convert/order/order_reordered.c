@@ -142,7 +142,7 @@ static uint64_t too_early(uint64_t give, uint64_t take, uint64_t second_release)
     return taken - take + (taken > second_release ? taken - second_release : 0);
 }
 
-static bool overtakes(struct order *o, struct pair *p, uint64_t address)
+static bool pair_overtakes(struct order *o, struct pair *p, uint64_t address)
 {
     uint64_t skid = o->options.skid;
     find_other(o, p, address, p->a + skid);
@@ -222,7 +222,7 @@ bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t sta
                      uint64_t address)
 {
     struct pair p = {.thread = s->user, .a = stamp, .for_a = UINT64_MAX, .for_b = UINT64_MAX};
-    bool later = may_be_freed_again(o, stamp, address) && overtakes(o, &p, address);
+    bool later = may_be_freed_again(o, stamp, address) && pair_overtakes(o, &p, address);
     o->counts.ambiguous += !o->steps;
     return later;
 }
