@@ -420,8 +420,8 @@ static int add_op(struct addressed *a, uint32_t number, struct op *op)
     return rc == 0 && a->held > MAX_HELD ? add_free(a) : rc;
 }
 
-int addressed_take(void *context, const struct workload_thread_op *ops,
-                   const struct order_call *calls, size_t n)
+int addressed_add(void *context, const struct workload_thread_op *ops,
+                  const struct order_call *calls, size_t n)
 {
     const struct addressed *a = context;
     int rc = 0;

@@ -45,8 +45,8 @@ struct addressed {
 };
 
 // order_sink.calls; `context` is a struct addressed. Returns 0, or a negative errno.
-int addressed_take(void *context, const struct workload_thread_op *ops,
-                   const struct order_call *calls, size_t n);
+int addressed_add(void *context, const struct workload_thread_op *ops,
+                  const struct order_call *calls, size_t n);
 
 // Emits the ops that are still held. Returns 0, or a negative errno.
 int addressed_finish(struct addressed *a);

@@ -221,7 +221,7 @@ static int pass_forks(struct converter *c, struct process *p, uint64_t limit)
         struct fork *f = p->children[p->next_fork];
         if (limit < c->order.skid || f->of.stamp > limit - c->order.skid)
             break;
-        rc = heap_take(&f->heap, p->order, &p->notes, f->of.stamp);
+        rc = heap_copy(&f->heap, p->order, &p->notes, f->of.stamp);
         f->taken = true;
         if (rc == 0 && f->of.child < c->n && c->processes[f->of.child] &&
             c->processes[f->of.child]->ended)
@@ -241,7 +241,7 @@ static int begin_heap(const struct converter *c, struct process *p)
         return 0;
     if (!p->fed && !has_children(p))
         return 1;
-    int rc = heap_give(&f->heap, p->order);
+    int rc = heap_restore(&f->heap, p->order);
     fork_release(c, p);
     return rc < 0 ? rc : 1;
 }

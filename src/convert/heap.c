@@ -116,7 +116,7 @@ static int copy_block(void *context, const struct heap_block *b)
     return 0;
 }
 
-int heap_take(struct heap *h, struct order *parent, const struct heap_notes *notes, uint64_t stamp)
+int heap_copy(struct heap *h, struct order *parent, const struct heap_notes *notes, uint64_t stamp)
 {
     int rc = order_settle(parent, stamp);
     h->stamp = stamp;
@@ -150,7 +150,7 @@ static int emit_block(const struct heap *h, struct order *o, struct order_thread
     return b->site && !site ? -ENOMEM : order_inherit(o, t, &op, b->address);
 }
 
-int heap_give(const struct heap *h, struct order *child)
+int heap_restore(const struct heap *h, struct order *child)
 {
     struct order_thread *t = order_thread_get(child, 0);
     int rc = t ? order_thread_name(child, t) : -ENOMEM;

@@ -52,7 +52,7 @@ void heap_release(struct heap *h);
 // Emits the ops of the parent up to the fork and copies its live blocks into the empty heap.
 // Requires that all events up to `stamp` plus the skid were fed. Blocks that the parent has freed
 // in ops already emitted are missing. Returns 0, or a negative errno, which may come from the sink.
-int heap_take(struct heap *h, struct order *parent, const struct heap_notes *notes, uint64_t stamp);
+int heap_copy(struct heap *h, struct order *parent, const struct heap_notes *notes, uint64_t stamp);
 
 // Visits the blocks that are live after the emitted ops, including blocks with a pending realloc.
 // Stops when `visit` returns a value other than 0, and returns it. Returns 0 or -ENOMEM.
@@ -61,6 +61,6 @@ int heap_each(const struct order *o, const struct heap_notes *notes,
 
 // Adds the blocks to the child as PREEXISTING ops of its first thread. Returns 0, or a negative
 // errno.
-int heap_give(const struct heap *h, struct order *child);
+int heap_restore(const struct heap *h, struct order *child);
 
 #endif

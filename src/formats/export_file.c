@@ -270,7 +270,7 @@ static int choose_process(void *context, const struct trace_process *from,
                                  .number = from->number,
                                  .pid = from->pid,
                                  .glibc = is_glibc(from->allocator)};
-    *sink = (struct convert_sink){.ops = {.context = p, .calls = addressed_take},
+    *sink = (struct convert_sink){.ops = {.context = p, .calls = addressed_add},
                                   .done = finish_process};
     return 1;
 }

@@ -131,7 +131,7 @@ static int choose_lines(void *context, const struct trace_process *p, struct con
         return -ENOMEM;
     *l = (struct lines){.calls = {.put = put_line, .context = l}, .next = all_lines};
     all_lines = l;
-    *sink = (struct convert_sink){.ops = {.context = &l->calls, .calls = addressed_take}};
+    *sink = (struct convert_sink){.ops = {.context = &l->calls, .calls = addressed_add}};
     return 1;
 }
 

@@ -200,7 +200,7 @@ static void many_threads_wait_for_addresses(void **state)
             struct workload_thread_op op = {.thread = t,
                                             .op = {.kind = HT_MALLOC, .size = 16, .slot = slot}};
             struct order_call call = {.result = address, .thread = t, .tid = t};
-            assert_int_equal(addressed_take(&a, &op, &call, 1), 0);
+            assert_int_equal(addressed_add(&a, &op, &call, 1), 0);
         }
     }
     assert_int_equal(n_calls, THREADS + 1);

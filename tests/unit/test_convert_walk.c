@@ -120,7 +120,7 @@ static int note_addressed(void *context, const struct addressed_call *c)
 static int choose(void *context, const struct trace_process *p, struct convert_sink *sink)
 {
     (void)p;
-    sink->ops = (struct order_sink){.context = context, .calls = addressed_take};
+    sink->ops = (struct order_sink){.context = context, .calls = addressed_add};
     return 1;
 }
 
