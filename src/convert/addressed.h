@@ -1,4 +1,4 @@
-// Turns the ops of an order back into calls with addresses, in an order in which every address
+// Turns the ops of an order back into calls with addresses, ordered so that every address
 // alternates between allocated and free. Formats that name blocks by address and have one line per
 // call need this.
 //

@@ -326,7 +326,7 @@ int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, 
     if (rc)
         return rc;
     if (t->n_pending == ORDER_PENDING) {
-        // The innermost reallocs were abandoned, as by longjmp; their blocks stay live.
+        // The oldest pending realloc was abandoned, as by longjmp; its block stays live.
         memmove(t->pending, t->pending + 1, (ORDER_PENDING - 1) * sizeof *t->pending);
         t->n_pending--;
     }
