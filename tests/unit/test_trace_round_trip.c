@@ -754,10 +754,33 @@ static void test_golden(void **state)
     input_close(&in);
 }
 
+// The bytes of a column are whole items, and all bytes belong to a column.
+static void test_column_lengths(void **state)
+{
+    static const struct {
+        unsigned column;
+        uint8_t bytes, more;
+        bool good;
+    } cases[] = {{COLUMN_WORDS, 8, 0, true},
+                 {COLUMN_WORDS, 9, 0, false},
+                 {COLUMN_TAG, 1, 0, true},
+                 {COLUMN_TAG, 1, 1, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t payload[4 * COLUMN_COUNT + 16] = {0};
+        struct columns_source src;
+        payload[4 * cases[i].column] = cases[i].bytes;
+        assert_int_equal(columns_open(&src, EVENTS_COLUMNS, payload,
+                                      4 * COLUMN_COUNT + cases[i].bytes + cases[i].more),
+                         cases[i].good);
+    }
+    (void)state;
+}
+
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_scanned),
-    cmocka_unit_test(test_empty_batch), cmocka_unit_test(test_bad_words),
-    cmocka_unit_test(test_fields),      cmocka_unit_test(test_damage),
-    cmocka_unit_test(test_hostile),     cmocka_unit_test(test_golden),
+    cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_scanned),
+    cmocka_unit_test(test_empty_batch),    cmocka_unit_test(test_bad_words),
+    cmocka_unit_test(test_fields),         cmocka_unit_test(test_damage),
+    cmocka_unit_test(test_column_lengths), cmocka_unit_test(test_hostile),
+    cmocka_unit_test(test_golden),
 };
 UNIT_MAIN(tests)

@@ -1,5 +1,6 @@
 // Feeds payloads with correct checksums and wrong contents: each is rejected or is a valid piece of
 // a workload, without out-of-bounds reads or allocations.
+#include "base/bytes.h"
 #include "workload/decode.h"
 #include "workload/encode.h"
 #include "workload/file.h"
@@ -150,6 +151,63 @@ static void changed_bytes(void **unused)
     (void)unused;
 }
 
+static uint8_t *column_at(uint8_t *p, unsigned column)
+{
+    uint8_t *at = p + FORMAT_HEAD_BYTES + FORMAT_SHAPE_BYTES * get_u32(p + FORMAT_AT_SHAPES);
+    for (unsigned c = 0; c < column; c++)
+        at += get_u32(p + FORMAT_AT_COLUMNS + 8 * c) + get_u32(p + FORMAT_AT_COLUMNS + 8 * c + 4) +
+              (c == FORMAT_COLUMN_BLOCKS ? get_u32(p + FORMAT_AT_OPS) : 0);
+    return at;
+}
+
+// Decodes the payload and restores the changed byte. Returns the fault, "" if there is none.
+static const char *decode_changed(struct encode_payload *p, uint8_t *at, uint8_t to)
+{
+    struct decode d = {.has_stamps = true};
+    const char *what = "";
+    uint8_t had = *at;
+    *at = to;
+    int rc = decode_frame(&d, p->bytes.data, p->bytes.size, &what);
+    *at = had;
+    decode_release(&d);
+    assert_int_equal(rc, *what ? -EBADMSG : 0);
+    return what;
+}
+
+static void limits_and_dependencies(void **unused)
+{
+    static const struct workload_dependency wait = {0, 0};
+    struct encode x;
+    struct encode_frame f = {0};
+    struct encode_payload p = {0};
+    encode_init(&x);
+    x.has_stamps = true;
+    add(&x, 0, (struct workload_op){.kind = HT_MALLOC, .stamp = 5, .size = 8});
+    add(&x, 1,
+        (struct workload_op){
+            .kind = HT_FREE, .stamp = 6, .dependencies = &wait, .n_dependencies = 1});
+    encode_end_frame(&x, &f);
+    assert_int_equal(encode_pack(&f, &p), 0);
+    uint8_t *head = p.bytes.data, *blocks = column_at(head, FORMAT_COLUMN_BLOCKS),
+            *dependency = column_at(head, FORMAT_COLUMN_DEPENDENCY);
+    // Two ops name at most two slots and four threads that are new.
+    assert_string_equal(decode_changed(&p, head + FORMAT_AT_SLOT_LIMIT, 2), "");
+    assert_string_equal(decode_changed(&p, head + FORMAT_AT_SLOT_LIMIT, 3), "invalid slot limit");
+    assert_string_equal(decode_changed(&p, head + FORMAT_AT_THREAD_LIMIT, 4), "");
+    assert_string_equal(decode_changed(&p, head + FORMAT_AT_THREAD_LIMIT, 5),
+                        "invalid thread limit");
+    // A thread does not wait for itself, and not for an op with the same stamp.
+    assert_int_equal(dependency[1], 0);
+    assert_string_equal(decode_changed(&p, dependency + 1, 1), "invalid dependency");
+    assert_int_equal(blocks[2 * FORMAT_BLOCK_VALUES - 1], 1);
+    assert_string_equal(decode_changed(&p, blocks + 2 * FORMAT_BLOCK_VALUES - 1, 0),
+                        "a dependency does not point to an earlier op");
+    buf_release(&p.bytes);
+    encode_frame_release(&f);
+    encode_release(&x);
+    (void)unused;
+}
+
 static void two_frames_continue(void **unused)
 {
     struct encode x;
@@ -295,11 +353,9 @@ static void uses_are_ordered(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(changed_bytes),
-        cmocka_unit_test(two_frames_continue),
-        cmocka_unit_test(slots_are_used_as_they_may),
-        cmocka_unit_test(summaries_agree),
-        cmocka_unit_test(uses_are_ordered),
+        cmocka_unit_test(changed_bytes),       cmocka_unit_test(limits_and_dependencies),
+        cmocka_unit_test(two_frames_continue), cmocka_unit_test(slots_are_used_as_they_may),
+        cmocka_unit_test(summaries_agree),     cmocka_unit_test(uses_are_ordered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,6 +124,100 @@ static void steps_of_late_blocks(void **state)
     (void)state;
 }
 
+// The array has space behind its last step, whose contents are no steps.
+static void the_end_of_steps(void **state)
+{
+    const struct workload_residency block = {.op = 7, .used = 900, .resident = 900};
+    const struct workload_residency_step steps[] = {{.op = 7, .stamp = 1, .used = 1},
+                                                    {.op = 7, .stamp = 2, .used = 2}};
+    struct samples_residency l = {0};
+    size_t n;
+    assert_int_equal(samples_residency_add(&l, &block), 0);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(samples_residency_add_step(&l, &steps[i]), 0);
+    assert_true(l.steps_capacity > 2);
+    l.steps[2] = (struct workload_residency_step){.op = 7, .stamp = 3};
+    samples_residency_sort(&l);
+    assert_int_equal(l.n_steps, 2);
+    assert_non_null(samples_residency_steps(&l, 0, 7, &n));
+    assert_int_equal(n, 2);
+    samples_residency_release(&l);
+    (void)state;
+}
+
+static void many_blocks_are_thinned(void **state)
+{
+    struct samples_residency l = {0};
+    for (uint64_t i = 0; i <= RESIDENCY_MAX; i++) {
+        const struct workload_residency block = {.op = i};
+        const struct workload_residency_step step = {.op = i};
+        assert_int_equal(samples_residency_add(&l, &block), 0);
+        assert_int_equal(samples_residency_add_step(&l, &step), 0);
+    }
+    assert_int_equal(l.n, RESIDENCY_MAX / 2 + 1);
+    for (size_t i = 0; i < l.n; i++)
+        assert_int_equal(l.items[i].op, 2 * i);
+    assert_int_equal(l.n_steps, RESIDENCY_MAX);
+    samples_residency_release(&l);
+    (void)state;
+}
+
+// Of a block that was measured twice, the larger figure is kept.
+static void the_larger_residency_is_kept(void **state)
+{
+    for (unsigned first = 0; first < 2; first++) {
+        struct samples_residency l = {0};
+        for (unsigned i = 0; i < 2; i++) {
+            const struct workload_residency block = {.op = 7, .used = i == first ? 900 : 100};
+            assert_int_equal(samples_residency_add(&l, &block), 0);
+        }
+        samples_residency_sort(&l);
+        assert_int_equal(l.n, 1);
+        assert_int_equal(samples_residency_find(&l, 0, 7)->used, 900);
+        samples_residency_release(&l);
+    }
+    (void)state;
+}
+
+static int residency_rc(const struct workload_residency *r, size_t n)
+{
+    struct workload_residency *read = NULL;
+    struct buf b = {0};
+    size_t count = 0, capacity = 0;
+    assert_int_equal(format_put_residency(&b, r, n), 0);
+    int rc = format_get_residency(b.data, b.size, &read, &count, &capacity);
+    free(read);
+    buf_release(&b);
+    return rc;
+}
+
+static void wrong_residency_is_refused(void **state)
+{
+    const struct workload_residency good = {.op = 7, .used = 5, .resident = 9, .front = 5},
+                                    front = {.op = 7, .used = 5, .resident = 9, .front = 6},
+                                    later[] = {good, {.op = 8, .used = 1, .resident = 1}},
+                                    twice[] = {good, good}, earlier[] = {later[1], good};
+    assert_int_equal(residency_rc(&good, 1), 0);
+    assert_int_equal(residency_rc(&front, 1), -EBADMSG);
+    assert_int_equal(residency_rc(later, 2), 0);
+    assert_int_equal(residency_rc(twice, 2), -EBADMSG);
+    assert_int_equal(residency_rc(earlier, 2), -EBADMSG);
+    (void)state;
+}
+
+static void steps_at_one_time_are_in_order(void **state)
+{
+    const struct workload_residency_step steps[] = {{.op = 7, .stamp = 30}, {.op = 7, .stamp = 30}};
+    struct samples_residency read = {0};
+    struct buf b = {0};
+    assert_int_equal(format_put_steps(&b, steps, 2), 0);
+    assert_int_equal(format_get_steps(b.data, b.size, &read), 0);
+    assert_int_equal(read.n_steps, 2);
+    samples_residency_release(&read);
+    buf_release(&b);
+    (void)state;
+}
+
 static void steps_that_are_in_no_order(void **state)
 {
     static const struct workload_residency_step steps[][2] = {
@@ -143,10 +237,10 @@ static void steps_that_are_in_no_order(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(steps_of_late_blocks),
-    cmocka_unit_test(steps_that_are_in_no_order),
-    cmocka_unit_test(few_are_kept_as_they_are),
-    cmocka_unit_test(lows_and_highs_stay),
-    cmocka_unit_test(all_equal),
+    cmocka_unit_test(steps_of_late_blocks),       cmocka_unit_test(the_end_of_steps),
+    cmocka_unit_test(many_blocks_are_thinned),    cmocka_unit_test(the_larger_residency_is_kept),
+    cmocka_unit_test(wrong_residency_is_refused), cmocka_unit_test(steps_at_one_time_are_in_order),
+    cmocka_unit_test(steps_that_are_in_no_order), cmocka_unit_test(few_are_kept_as_they_are),
+    cmocka_unit_test(lows_and_highs_stay),        cmocka_unit_test(all_equal),
 };
 UNIT_MAIN(tests)
