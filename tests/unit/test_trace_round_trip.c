@@ -1,5 +1,6 @@
 // Writes traces and reads them again: all kinds, both transforms, batches larger than a frame, and
 // damaged files.
+#include "base/bytes.h"
 #include "trace/codec.h"
 #include "trace/columns.h"
 #include "trace/reader.h"
@@ -754,6 +755,47 @@ static void test_golden(void **state)
     input_close(&in);
 }
 
+// Reads a trace that has `payload` as its last frame. Returns what the reader says of it.
+static const char *read_frame(enum trace_frame type, const uint8_t *payload, size_t n)
+{
+    static struct err e;
+    struct fixture f;
+    struct input in;
+    struct trace_reader r;
+    struct trace_item item;
+    e = (struct err){0};
+    begin(&f, FRAME_CODEC_NONE);
+    assert_int_equal(frame_write(&f.w.frames, (uint8_t)type, payload, n, &f.e), 0);
+    finish(&f);
+    assert_int_equal(input_open(&in, f.path, &e), 0);
+    assert_int_equal(trace_reader_open(&r, &in, &e), 0);
+    while (trace_next(&r, &item, &e) > 0)
+        continue;
+    trace_reader_close(&r);
+    input_close(&in);
+    discard(&f);
+    return e.text;
+}
+
+static void test_bad_payloads(void **state)
+{
+    // A sample: count, process, stamp, two sizes. The trace has process 0 alone.
+    static const uint8_t known[] = {1, 0, 2, 3, 4}, unknown[] = {1, 1, 2, 3, 4},
+                         longer[] = {1, 0, 2, 3, 4, 5};
+    assert_string_equal(read_frame(TRACE_SAMPLES, known, sizeof known), "");
+    assert_non_null(strstr(read_frame(TRACE_SAMPLES, unknown, sizeof unknown),
+                           ": a sample refers to an unknown process, in the frame at byte "));
+    assert_non_null(strstr(read_frame(TRACE_SAMPLES, longer, sizeof longer),
+                           ": bytes follow the samples, in the frame at byte "));
+    // A segment of more words than the frame has bytes.
+    uint8_t events[EVENTS_HEADER_BYTES + EVENTS_SEGMENT_BYTES] = {0};
+    put_u32(events + 20, 1);
+    put_u32(events + EVENTS_HEADER_BYTES + 40, sizeof events + 1);
+    assert_non_null(strstr(read_frame(TRACE_EVENTS, events, sizeof events),
+                           ": an events frame holds too many words, in the frame at byte "));
+    (void)state;
+}
+
 // The bytes of a column are whole items, and all bytes belong to a column.
 static void test_column_lengths(void **state)
 {
@@ -780,7 +822,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_scanned),
     cmocka_unit_test(test_empty_batch),    cmocka_unit_test(test_bad_words),
     cmocka_unit_test(test_fields),         cmocka_unit_test(test_damage),
-    cmocka_unit_test(test_column_lengths), cmocka_unit_test(test_hostile),
-    cmocka_unit_test(test_golden),
+    cmocka_unit_test(test_column_lengths), cmocka_unit_test(test_bad_payloads),
+    cmocka_unit_test(test_hostile),        cmocka_unit_test(test_golden),
 };
 UNIT_MAIN(tests)
