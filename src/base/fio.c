@@ -272,7 +272,7 @@ static int open_nameless(const char *path)
     return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
-static int give_name(int fd, const char *path)
+static int link_unnamed(int fd, const char *path)
 {
     char at[64];
     snprintf(at, sizeof at, "/proc/self/fd/%d", fd);
@@ -280,7 +280,7 @@ static int give_name(int fd, const char *path)
     return linkat(AT_FDCWD, at, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
 }
 
-static int output_open_file(struct output *out, const char *path, unsigned flags, struct err *e)
+static int open_file(struct output *out, const char *path, unsigned flags, struct err *e)
 {
     struct stat st;
     bool is_link = lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
@@ -330,7 +330,7 @@ int output_open(struct output *out, const char *path, unsigned flags, struct err
         out->fd = STDOUT_FILENO;
         return 0;
     }
-    int rc = output_open_file(out, path, flags, e);
+    int rc = open_file(out, path, flags, e);
     if (rc < 0) {
         free(out->aside);
         out->aside = NULL;
@@ -342,7 +342,7 @@ int output_open(struct output *out, const char *path, unsigned flags, struct err
 }
 
 // Updates left_bytes if another process truncated the file.
-static void see_size(struct output *out)
+static void note_truncation(struct output *out)
 {
     struct stat st;
     if (out->follows && fstat(out->fd, &st) == 0 && (uint64_t)st.st_size < out->offset &&
@@ -377,15 +377,15 @@ static int check_write(const struct output *out, ssize_t w, struct err *e)
     return 0;
 }
 
-static int leave_unnamed(struct output *out, struct err *e)
+static int name_aside(struct output *out, struct err *e)
 {
-    if (out->unnamed && give_name(out->fd, out->aside) < 0)
+    if (out->unnamed && link_unnamed(out->fd, out->aside) < 0)
         return err_set_errno(e, "%s: cannot create", out->aside);
     out->unnamed = false;
     return 0;
 }
 
-static int take_name(struct output *out, struct err *e)
+static int rename_aside(struct output *out, struct err *e)
 {
     if (rename(out->aside, out->name) < 0)
         return err_set_errno(e, "%s: cannot rename the temporary file", out->name);
@@ -397,8 +397,8 @@ static int take_name(struct output *out, struct err *e)
 int output_commit(struct output *out, struct err *e)
 {
     out->grows = false;
-    int rc = out->aside ? leave_unnamed(out, e) : 0;
-    return rc == 0 && out->aside ? take_name(out, e) : rc;
+    int rc = out->aside ? name_aside(out, e) : 0;
+    return rc == 0 && out->aside ? rename_aside(out, e) : rc;
 }
 
 int output_write(struct output *out, const void *bytes, size_t n, struct err *e)
@@ -407,7 +407,7 @@ int output_write(struct output *out, const void *bytes, size_t n, struct err *e)
     int rc = out->grows && n ? output_commit(out, e) : 0;
     if (rc < 0)
         return rc;
-    see_size(out);
+    note_truncation(out);
     while (n) {
         ssize_t w = write_parts(out, &(struct iovec){(void *)at, n}, 1);
         rc = check_write(out, w, e);
@@ -439,7 +439,7 @@ int output_write_parts(struct output *out, struct iovec *parts, size_t n, struct
 {
     size_t i = skip_parts(parts, n, 0);
     uint64_t start = clock_monotonic_ns();
-    see_size(out);
+    note_truncation(out);
     while (i < n) {
         ssize_t w = write_parts(out, parts + i, n - i);
         int rc = check_write(out, w, e);
@@ -467,7 +467,7 @@ int output_restart(struct output *out, struct err *e)
 }
 
 // Creates all folders of the path. Returns 0, or a negative errno, of the last one.
-static int make_all(char *path)
+static int make_folders(char *path)
 {
     for (char *slash = path; (slash = strchr(slash + 1, '/'));) {
         *slash = 0;
@@ -485,7 +485,7 @@ int output_make_folder(const char *folder, struct err *e)
     int rc = path ? -ENOENT : -ENOMEM;
     // Another process may remove an empty folder meanwhile.
     for (int i = 0; i < TRIES && rc == -ENOENT; i++)
-        rc = make_all(path);
+        rc = make_folders(path);
     if (rc == 0 && stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
         rc = -ENOTDIR;
     free(path);
@@ -504,24 +504,24 @@ int output_check_aside(const char *path, bool force, const char *why, struct err
 }
 
 // Formats a path that opens the file again, even without a name.
-static const char *own_path(const struct output *out, char at[static 64])
+static const char *descriptor_path(const struct output *out, char at[static 64])
 {
     snprintf(at, 64, "/proc/self/fd/%d", out->fd);
     return at;
 }
 
-static bool leads_to(const char *path, const struct stat *st)
+static bool refers_to(const char *path, const struct stat *st)
 {
     struct stat named;
     return lstat(path, &named) == 0 && named.st_ino == st->st_ino && named.st_dev == st->st_dev;
 }
 
 // Returns the current path of the file, to be freed, or NULL.
-static char *find_name(const struct output *out, const struct stat *st)
+static char *find_current_path(const struct output *out, const struct stat *st)
 {
     char at[64], *name = calloc(1, PATH_MAX);
-    ssize_t n = name && st->st_nlink ? readlink(own_path(out, at), name, PATH_MAX - 1) : 0;
-    if (n > 0 && leads_to(name, st))
+    ssize_t n = name && st->st_nlink ? readlink(descriptor_path(out, at), name, PATH_MAX - 1) : 0;
+    if (n > 0 && refers_to(name, st))
         return name;
     free(name);
     return NULL;
@@ -546,10 +546,10 @@ static int copy_bytes(int from, int to)
 }
 
 // Copies the file to `path`, which must not exist. A removed file cannot be linked again.
-static int copy_to(const struct output *out, const char *path)
+static int copy_file(const struct output *out, const char *path)
 {
     char at[64];
-    int from = open(own_path(out, at), O_RDONLY | O_CLOEXEC);
+    int from = open(descriptor_path(out, at), O_RDONLY | O_CLOEXEC);
     int to = from < 0 ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int rc = to < 0 ? -errno : copy_bytes(from, to);
     if (from >= 0)
@@ -561,35 +561,35 @@ static int copy_to(const struct output *out, const char *path)
     return rc;
 }
 
-static int put_at(const struct output *out, const char *path)
+static int link_or_copy(const struct output *out, const char *path)
 {
     char at[64];
-    if (linkat(AT_FDCWD, own_path(out, at), AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0)
+    if (linkat(AT_FDCWD, descriptor_path(out, at), AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0)
         return 0;
-    return errno == EEXIST ? -errno : copy_to(out, path);
+    return errno == EEXIST ? -errno : copy_file(out, path);
 }
 
 // Creates the file at `path` again, and its folder if that was removed.
-static int put_again(const struct output *out, const char *path)
+static int recreate_file(const struct output *out, const char *path)
 {
-    int rc = put_at(out, path);
+    int rc = link_or_copy(out, path);
     const char *slash = strrchr(path, '/');
     char *folder =
         rc == -ENOENT && slash && slash != path ? strndup(path, (size_t)(slash - path)) : NULL;
     if (folder && output_make_folder(folder, NULL) == 0)
-        rc = put_at(out, path);
+        rc = link_or_copy(out, path);
     free(folder);
     return rc;
 }
 
 // Keeps the file at `path`, or next to the file that replaced it. Returns 0 with the path, to be
 // freed, or a negative errno.
-static int keep(const struct output *out, const char *path, bool replaced, char **at)
+static int keep_file(const struct output *out, const char *path, bool replaced, char **at)
 {
     *at = replaced ? NULL : strdup(path);
     if (replaced && asprintf(at, "%s.kept-%ld", path, (long)getpid()) < 0)
         *at = NULL;
-    int rc = *at ? put_again(out, *at) : -ENOMEM;
+    int rc = *at ? recreate_file(out, *at) : -ENOMEM;
     if (rc < 0) {
         free(*at);
         *at = NULL;
@@ -597,13 +597,13 @@ static int keep(const struct output *out, const char *path, bool replaced, char 
     return rc;
 }
 
-static int say_lost_name(const struct output *out, const char *path, bool replaced, bool *kept,
-                         struct err *e)
+static int report_lost_name(const struct output *out, const char *path, bool replaced, bool *kept,
+                            struct err *e)
 {
     struct stat st = {0};
     fstat(out->fd, &st);
-    char *now = find_name(out, &st), *at = NULL;
-    int rc = keep(out, path, replaced, &at);
+    char *now = find_current_path(out, &st), *at = NULL;
+    int rc = keep_file(out, path, replaced, &at);
     const char *what = now           ? "was moved"
                        : replaced    ? "was replaced"
                        : st.st_nlink ? "was unmounted"
@@ -630,8 +630,8 @@ static int check_name(const struct output *out, const char *path, bool *kept, st
     *kept = true;
     if (!out->follows || fstat(out->fd, &mine) < 0)
         return 0;
-    if (!leads_to(path, &mine))
-        return say_lost_name(out, path, lstat(path, &named) == 0, kept, e);
+    if (!refers_to(path, &mine))
+        return report_lost_name(out, path, lstat(path, &named) == 0, kept, e);
     if (out->truncated)
         return err_set(e, -ESTALE, "%s: was truncated to %llu of %llu bytes while it was written",
                        out->name, (unsigned long long)out->left_bytes,
@@ -643,15 +643,15 @@ int output_close(struct output *out, bool commit, struct err *e)
 {
     bool named = commit && !out->grows, whole = true;
     bool was_named = !out->unnamed;
-    int rc = out->aside && named ? leave_unnamed(out, e) : 0, stale = 0;
-    see_size(out);
+    int rc = out->aside && named ? name_aside(out, e) : 0, stale = 0;
+    note_truncation(out);
     if (rc == 0 && named && (was_named || out->truncated))
         stale = check_name(out, out->aside ? out->aside : out->name, &whole, e);
     // Network file systems report a full disk only here.
     if (out->owns_fd && out->fd >= 0 && close(out->fd) < 0)
         rc = err_set_errno(e, "%s: cannot finish writing", out->name);
     if (rc == 0 && named && whole && out->aside)
-        rc = take_name(out, e);
+        rc = rename_aside(out, e);
     if (out->aside && !out->unnamed)
         unlink(out->aside);
     free(out->aside);

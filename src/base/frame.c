@@ -29,7 +29,7 @@ int frame_magic_at(const uint8_t *bytes, size_t n, uint32_t magic)
     return n >= 4 && get_u32(bytes + AT_MAGIC) == magic;
 }
 
-static const char *kind_of(uint32_t magic)
+static const char *type_name(uint32_t magic)
 {
     return magic == FRAME_MAGIC_WORKLOAD ? "workload" : "trace";
 }
@@ -49,10 +49,10 @@ static int check_header(struct frame_reader *r, const uint8_t *head, uint64_t at
         uint32_t other = r->magic == FRAME_MAGIC_TRACE ? FRAME_MAGIC_WORKLOAD : FRAME_MAGIC_TRACE;
         if (at == 0 && magic == other)
             return err_set(e, -EPROTO, "%s: is a %s, expected a %s, at byte 0", name,
-                           kind_of(other), kind_of(r->magic));
+                           type_name(other), type_name(r->magic));
         if (at == 0)
             return err_set(e, -EPROTO, "%s: is not a heaptape %s, at byte 0", name,
-                           kind_of(r->magic));
+                           type_name(r->magic));
         return err_set(e, -EBADMSG, "%s: expected a frame header, at byte %llu", name, where);
     }
     if (!header_intact(head))
@@ -68,7 +68,7 @@ static int check_header(struct frame_reader *r, const uint8_t *head, uint64_t at
     return 0;
 }
 
-static void describe(struct frame *f, const uint8_t *head, uint64_t offset)
+static void fill_frame(struct frame *f, const uint8_t *head, uint64_t offset)
 {
     *f = (struct frame){
         .type = head[AT_TYPE],
@@ -102,7 +102,7 @@ static int read_header(struct frame_reader *r, struct buf *stored, struct frame 
     int rc = check_header(r, stored->data, at, e);
     if (rc < 0)
         return rc;
-    describe(f, stored->data, at);
+    fill_frame(f, stored->data, at);
     if (f->sequence != r->next_sequence)
         return err_set(e, -EBADMSG, "%s: found frame %llu, expected frame %llu, at byte %llu", name,
                        (unsigned long long)f->sequence, (unsigned long long)r->next_sequence,

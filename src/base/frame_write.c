@@ -47,8 +47,8 @@ void frame_writer_release(struct frame_writer *w)
 }
 
 // Joins the parts into one. Returns false if memory runs out.
-static bool join(struct frame_writer *w, const struct frame_part *parts, size_t n,
-                 struct frame_part *all)
+static bool join_parts(struct frame_writer *w, const struct frame_part *parts, size_t n,
+                       struct frame_part *all)
 {
     *all = *parts;
     if (n == 1)
@@ -84,8 +84,8 @@ static size_t compress_part(struct frame_writer *w, enum method method,
     return ZSTD_compress2(w->zstd, to, room, part->bytes, part->size);
 }
 
-static enum method choose(const struct frame_writer *w, const struct frame_part *part, size_t plain,
-                          size_t patterns)
+static enum method choose_method(const struct frame_writer *w, const struct frame_part *part,
+                                 size_t plain, size_t patterns)
 {
     bool fast = part->hint->fast && w->level <= FAST_LEVEL;
     size_t worth = fast ? FAST_PERCENT : w->level < SMALL_LEVEL ? WORTH_PERCENT : 0;
@@ -104,7 +104,7 @@ static size_t compress_by_hint(struct frame_writer *w, const struct frame_part *
     if (trial) {
         size_t plain = compress_part(w, METHOD_PLAIN, part, to, room);
         size_t patterns = compress_part(w, METHOD_PATTERNS, part, to, room);
-        h->method = (uint8_t)choose(w, part, plain, patterns);
+        h->method = (uint8_t)choose_method(w, part, plain, patterns);
         if (h->method == METHOD_PATTERNS)
             return patterns;
     }
@@ -116,7 +116,7 @@ static size_t compress_joined(struct frame_writer *w, const struct frame_part *p
                               uint8_t *to, size_t room, bool many)
 {
     struct frame_part all;
-    if (!join(w, parts, n, &all))
+    if (!join_parts(w, parts, n, &all))
         return 0;
     set_parameters(w->zstd, w->level, many, METHOD_PATTERNS);
     return ZSTD_compress2(w->zstd, to, room, all.bytes, all.size);
@@ -169,7 +169,7 @@ static size_t compress_payload(struct frame_writer *w, const struct frame_part *
     size_t got = 0;
     if (w->codec == FRAME_CODEC_LZ4) {
         struct frame_part all;
-        bool joined = join(w, parts, n, &all) && all.bytes;
+        bool joined = join_parts(w, parts, n, &all) && all.bytes;
         int r = joined ? LZ4_compress_default((const char *)all.bytes, (char *)to, (int)raw_bytes,
                                               (int)room)
                        : 0;

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-static void separate(struct json *j)
+static void write_separator(struct json *j)
 {
     if (j->after_key) {
         j->after_key = false;
@@ -21,15 +21,15 @@ static void separate(struct json *j)
         fprintf(j->to, "\n%*s", (int)(2 * j->depth), "");
 }
 
-static void begin(struct json *j, char bracket)
+static void begin_container(struct json *j, char bracket)
 {
-    separate(j);
+    write_separator(j);
     fputc(bracket, j->to);
     j->depth++;
     j->has_item &= ~(1ull << j->depth);
 }
 
-static void end(struct json *j, char bracket)
+static void end_container(struct json *j, char bracket)
 {
     bool had = j->has_item >> j->depth & 1;
     j->depth--;
@@ -42,22 +42,22 @@ static void end(struct json *j, char bracket)
 
 void json_begin_object(struct json *j)
 {
-    begin(j, '{');
+    begin_container(j, '{');
 }
 
 void json_end_object(struct json *j)
 {
-    end(j, '}');
+    end_container(j, '}');
 }
 
 void json_begin_array(struct json *j)
 {
-    begin(j, '[');
+    begin_container(j, '[');
 }
 
 void json_end_array(struct json *j)
 {
-    end(j, ']');
+    end_container(j, ']');
 }
 
 // Decodes the character of two or three bytes at `s`.
@@ -67,7 +67,7 @@ static unsigned code_point(const unsigned char *s, size_t n)
                   : (s[0] & 0xfu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu);
 }
 
-static void escape(FILE *to, const char *text, size_t n)
+static void write_string(FILE *to, const char *text, size_t n)
 {
     const unsigned char *s = (const unsigned char *)text;
     fputc('"', to);
@@ -93,8 +93,8 @@ static void escape(FILE *to, const char *text, size_t n)
 
 void json_key(struct json *j, const char *key)
 {
-    separate(j);
-    escape(j->to, key, strlen(key));
+    write_separator(j);
+    write_string(j->to, key, strlen(key));
     fputs(j->pretty ? ": " : ":", j->to);
     j->after_key = true;
 }
@@ -102,11 +102,11 @@ void json_key(struct json *j, const char *key)
 void json_string_n(struct json *j, const char *text, size_t n)
 {
     static const char too_long[] = "(too long)";
-    separate(j);
+    write_separator(j);
     if (j->max_text_bytes && n > j->max_text_bytes)
-        escape(j->to, too_long, sizeof too_long - 1);
+        write_string(j->to, too_long, sizeof too_long - 1);
     else
-        escape(j->to, text, n);
+        write_string(j->to, text, n);
 }
 
 void json_string(struct json *j, const char *text)
@@ -116,13 +116,13 @@ void json_string(struct json *j, const char *text)
 
 void json_u64(struct json *j, uint64_t v)
 {
-    separate(j);
+    write_separator(j);
     fprintf(j->to, "%" PRIu64, v);
 }
 
 void json_i64(struct json *j, int64_t v)
 {
-    separate(j);
+    write_separator(j);
     fprintf(j->to, "%" PRId64, v);
 }
 
@@ -132,25 +132,25 @@ void json_double(struct json *j, double v)
         json_null(j);
         return;
     }
-    separate(j);
+    write_separator(j);
     fprintf(j->to, "%.9g", v);
 }
 
 void json_bool(struct json *j, bool v)
 {
-    separate(j);
+    write_separator(j);
     fputs(v ? "true" : "false", j->to);
 }
 
 void json_null(struct json *j)
 {
-    separate(j);
+    write_separator(j);
     fputs("null", j->to);
 }
 
 void json_hex(struct json *j, uint64_t v)
 {
-    separate(j);
+    write_separator(j);
     fprintf(j->to, "\"0x%" PRIx64 "\"", v);
 }
 
@@ -196,6 +196,6 @@ void json_put_bool(struct json *j, const char *key, bool v)
 void json_put_raw(struct json *j, const char *key, const char *json)
 {
     json_key(j, key);
-    separate(j);
+    write_separator(j);
     fputs(json, j->to);
 }

@@ -11,7 +11,7 @@ void map_release(struct map *m)
     *m = (struct map){0};
 }
 
-static size_t home(const struct map *m, uint64_t key)
+static size_t home_of(const struct map *m, uint64_t key)
 {
     unsigned __int128 product = (unsigned __int128)key * m->seed;
     return ((uint64_t)(product >> 64) ^ (uint64_t)product) & (m->capacity - 1);
@@ -19,9 +19,9 @@ static size_t home(const struct map *m, uint64_t key)
 
 // Returns the key's cell, or the empty cell where the key belongs. The map always has an empty
 // cell.
-static struct map_cell *find(const struct map *m, uint64_t key)
+static struct map_cell *find_cell(const struct map *m, uint64_t key)
 {
-    size_t i = home(m, key);
+    size_t i = home_of(m, key);
     while (m->cells[i].value && m->cells[i].key != key)
         i = (i + 1) & (m->capacity - 1);
     return &m->cells[i];
@@ -29,16 +29,16 @@ static struct map_cell *find(const struct map *m, uint64_t key)
 
 uint64_t map_get(const struct map *m, uint64_t key)
 {
-    return m->capacity ? find(m, key)->value : 0;
+    return m->capacity ? find_cell(m, key)->value : 0;
 }
 
 void map_prefetch(const struct map *m, uint64_t key)
 {
     if (m->capacity)
-        __builtin_prefetch(&m->cells[home(m, key)], 1);
+        __builtin_prefetch(&m->cells[home_of(m, key)], 1);
 }
 
-static int grow(struct map *m)
+static int grow_cells(struct map *m)
 {
     struct map old = *m;
     m->capacity = old.capacity ? old.capacity * 2 : 8;
@@ -50,7 +50,7 @@ static int grow(struct map *m)
     }
     for (size_t i = 0; i < old.capacity; i++) {
         if (old.cells[i].value)
-            *find(m, old.cells[i].key) = old.cells[i];
+            *find_cell(m, old.cells[i].key) = old.cells[i];
     }
     free(old.cells);
     return 0;
@@ -58,9 +58,9 @@ static int grow(struct map *m)
 
 int map_put(struct map *m, uint64_t key, uint64_t value)
 {
-    if (2 * (m->n + 1) > m->capacity && grow(m) < 0)
+    if (2 * (m->n + 1) > m->capacity && grow_cells(m) < 0)
         return -ENOMEM;
-    struct map_cell *c = find(m, key);
+    struct map_cell *c = find_cell(m, key);
     m->n += c->value == 0;
     *c = (struct map_cell){key, value};
     return 0;
@@ -68,14 +68,14 @@ int map_put(struct map *m, uint64_t key, uint64_t value)
 
 void map_remove(struct map *m, uint64_t key)
 {
-    struct map_cell *empty = m->capacity ? find(m, key) : NULL;
+    struct map_cell *empty = m->capacity ? find_cell(m, key) : NULL;
     if (!empty || !empty->value)
         return;
     // Move the following cells up, unless a cell would end before its home.
     for (size_t i = (size_t)(empty - m->cells + 1) & (m->capacity - 1); m->cells[i].value;
          i = (i + 1) & (m->capacity - 1)) {
         size_t at = (size_t)(empty - m->cells),
-               from_home = (i - home(m, m->cells[i].key)) & (m->capacity - 1);
+               from_home = (i - home_of(m, m->cells[i].key)) & (m->capacity - 1);
         if (from_home < ((i - at) & (m->capacity - 1)))
             continue;
         *empty = m->cells[i];

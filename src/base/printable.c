@@ -25,7 +25,7 @@ size_t printable_utf8(const char *text, size_t n)
 
 // Returns true for U+2028 to U+202E and U+2066 to U+2069, which end lines or change the direction
 // of text.
-static bool turns_text(const unsigned char *s)
+static bool changes_direction(const unsigned char *s)
 {
     bool lines = s[1] == 0x80 && s[2] >= 0xa8 && s[2] <= 0xae;
     bool isolates = s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9;
@@ -39,10 +39,10 @@ size_t printable_length(const char *text, size_t n)
     bool control = length == 1   ? s[0] < 0x20 || s[0] == 0x7f
                    : length == 2 ? s[0] == 0xc2 && s[1] < 0xa0
                                  : false;
-    return control || (length == 3 && turns_text(s)) ? 0 : length;
+    return control || (length == 3 && changes_direction(s)) ? 0 : length;
 }
 
-static void escape(char to[ESCAPE_BYTES + 1], char c)
+static void escape_byte(char to[ESCAPE_BYTES + 1], char c)
 {
     snprintf(to, ESCAPE_BYTES + 1, "\\x%02x", (unsigned char)c);
 }
@@ -54,7 +54,7 @@ size_t printable_copy(char *to, size_t room, const char *text, size_t n)
         char escaped[ESCAPE_BYTES + 1];
         length = printable_length(text + i, n - i);
         if (!length)
-            escape(escaped, text[i]);
+            escape_byte(escaped, text[i]);
         size_t bytes = length ? length : ESCAPE_BYTES;
         if (bytes >= room - used)
             break;

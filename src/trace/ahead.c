@@ -21,7 +21,7 @@ struct trace_ahead {
     bool in_use; // the caller still uses the last place
 };
 
-static void swap(struct buf *a, struct buf *b)
+static void swap_buffers(struct buf *a, struct buf *b)
 {
     struct buf c = *a;
     *a = *b;
@@ -29,11 +29,11 @@ static void swap(struct buf *a, struct buf *b)
 }
 
 // Moves the storage of the item to the place and gives the reader the old storage of the place.
-static void take_storage(struct place *p, struct trace_reader *r)
+static void move_storage(struct place *p, struct trace_reader *r)
 {
-    swap(&p->words, &r->words);
-    swap(&p->segments, &r->segments);
-    swap(&p->samples, &r->samples);
+    swap_buffers(&p->words, &r->words);
+    swap_buffers(&p->segments, &r->segments);
+    swap_buffers(&p->samples, &r->samples);
 }
 
 static void *read_ahead(void *of)
@@ -44,7 +44,7 @@ static void *read_ahead(void *of)
         struct place *p = &a->places[at];
         p->e = (struct err){0};
         p->rc = trace_next(a->reader, &p->item, &p->e);
-        take_storage(p, a->reader);
+        move_storage(p, a->reader);
         bool last = p->rc <= 0;
         bool alone = !last && p->item.type != TRACE_EVENTS && p->item.type != TRACE_SAMPLES;
         ring_fill(&a->ring);

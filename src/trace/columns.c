@@ -276,8 +276,8 @@ static uint32_t count_hot(const struct columns *c, const uint8_t *tags, uint32_t
 
 // Splits records until the block is full or w ends. Returns the number of words. Sets *more to
 // false if no record follows.
-static uint32_t split(struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n,
-                      struct columns_records *r, bool *more)
+static uint32_t split_records(struct columns *c, struct columns_block *b, const uint64_t *w,
+                              uint32_t n, struct columns_records *r, bool *more)
 {
     uint32_t i = 0;
     b->records = b->n_stamps = b->n_sized = b->n_plain = 0;
@@ -305,7 +305,7 @@ static uint32_t split(struct columns *c, struct columns_block *b, const uint64_t
     return i;
 }
 
-static uint8_t *extend(struct columns *c, unsigned column, uint32_t n)
+static uint8_t *extend_column(struct columns *c, unsigned column, uint32_t n)
 {
     struct buf *b = &c->column[column];
     uint8_t *at = b->data + b->size;
@@ -316,7 +316,7 @@ static uint8_t *extend(struct columns *c, unsigned column, uint32_t n)
 // Interleaves the bytes of both halves of 128 bytes, which rotates the 7 bits of a byte's position
 // by one. For 16 words of 8 bytes, four turns sort the bytes into planes, and three more restore
 // the words.
-static inline void turn(BYTES16 *a)
+static inline void interleave_halves(BYTES16 *a)
 {
     BYTES16 b[8];
     for (unsigned i = 0; i < 4; i++) {
@@ -334,17 +334,17 @@ static void put_planes(struct columns *c, unsigned column, const uint64_t *w, ui
     uint8_t *to[PLANES];
     uint32_t i;
     for (unsigned p = 0; p < PLANES; p++)
-        to[p] = extend(c, column + p, n);
+        to[p] = extend_column(c, column + p, n);
     for (i = 0; i + 16 <= n; i += 16) {
         uint64_t bodies[16];
         BYTES16 a[8];
         for (unsigned k = 0; k < 16; k++)
             bodies[k] = w[i + k] >> CODEC_BODY_AT;
         memcpy(a, bodies, sizeof a);
-        turn(a);
-        turn(a);
-        turn(a);
-        turn(a);
+        interleave_halves(a);
+        interleave_halves(a);
+        interleave_halves(a);
+        interleave_halves(a);
         for (unsigned p = 0; p < PLANES; p++)
             memcpy(to[p] + i, &a[p], sizeof a[p]);
     }
@@ -358,8 +358,8 @@ static void put_stamps(struct columns *c, const uint16_t *stamps, uint32_t n)
 {
     if (n == 0)
         return;
-    uint8_t *restrict low = extend(c, COLUMN_STAMP, n), *restrict high =
-                                                            extend(c, COLUMN_STAMP + 1, n);
+    uint8_t *restrict low = extend_column(c, COLUMN_STAMP, n), *restrict high = extend_column(
+                                                                   c, COLUMN_STAMP + 1, n);
     uint16_t before = (uint16_t)c->stamp, mask = (uint16_t)codec_mask(CODEC_STAMP_BITS);
     uint16_t d = (uint16_t)(stamps[0] - before) & mask;
     low[0] = (uint8_t)d;
@@ -379,7 +379,7 @@ void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct column
     r->words = r->records = 0;
     r->events = 0;
     while (more && r->words < n) {
-        r->words += split(c, &b, w + r->words, n - r->words, r, &more);
+        r->words += split_records(c, &b, w + r->words, n - r->words, r, &more);
         r->records += b.records;
         put_stamps(c, b.stamps, b.n_stamps);
         put_planes(c, COLUMN_SIZE, b.sized, b.n_sized);
@@ -457,7 +457,7 @@ static bool count_block(const struct columns *c, const struct columns_source *sr
     return all;
 }
 
-static const uint8_t *take(struct columns_source *src, unsigned column, uint32_t n)
+static const uint8_t *take_items(struct columns_source *src, unsigned column, uint32_t n)
 {
     const uint8_t *at = src->column[column];
     src->column[column] += n * item_bytes[column];
@@ -470,14 +470,14 @@ static void get_planes(struct columns_source *src, unsigned column, uint64_t *v,
     const uint8_t *from[PLANES];
     uint32_t i;
     for (unsigned p = 0; p < PLANES; p++)
-        from[p] = take(src, column + p, n);
+        from[p] = take_items(src, column + p, n);
     for (i = 0; i + 16 <= n; i += 16) {
         BYTES16 a[8] = {0};
         for (unsigned p = 0; p < PLANES; p++)
             memcpy(&a[p], from[p] + i, sizeof a[p]);
-        turn(a);
-        turn(a);
-        turn(a);
+        interleave_halves(a);
+        interleave_halves(a);
+        interleave_halves(a);
         memcpy(v + i, a, sizeof a);
     }
     for (; i < n; i++) {
@@ -489,8 +489,8 @@ static void get_planes(struct columns_source *src, unsigned column, uint64_t *v,
 
 static void get_stamps(struct columns_source *src, struct columns_block *b)
 {
-    const uint8_t *low = take(src, COLUMN_STAMP, b->n_stamps),
-                  *high = take(src, COLUMN_STAMP + 1, b->n_stamps);
+    const uint8_t *low = take_items(src, COLUMN_STAMP, b->n_stamps),
+                  *high = take_items(src, COLUMN_STAMP + 1, b->n_stamps);
     uint32_t stamp = src->stamp;
     for (uint32_t i = 0; i < b->n_stamps; i++) {
         stamp += low[i] | (uint32_t)high[i] << 8;
@@ -507,7 +507,7 @@ static uint32_t merge_rare(const struct columns *c, struct columns_source *src, 
     unsigned form = c->forms[tag];
     if (src->left[COLUMN_WORDS] == 0 || room == 0)
         return 0;
-    uint64_t word = get_u64(take(src, COLUMN_WORDS, 1));
+    uint64_t word = get_u64(take_items(src, COLUMN_WORDS, 1));
     if (form == COLUMNS_EPOCH)
         to[0] = codec_epoch_record(r->state.epoch + word);
     else if (form == COLUMNS_LONG)
@@ -519,18 +519,18 @@ static uint32_t merge_rare(const struct columns *c, struct columns_source *src, 
     uint32_t words = codec_record_words(to[0]);
     if (words > room || words - 1 > src->left[COLUMN_WORDS])
         return 0;
-    memcpy(to + 1, take(src, COLUMN_WORDS, words - 1), WORD * (words - 1));
+    memcpy(to + 1, take_items(src, COLUMN_WORDS, words - 1), WORD * (words - 1));
     if (form == COLUMNS_LONG && src->transform == EVENTS_COLUMNS)
         note_defined(to, words, &src->defined);
     return scan_rare(c, to, words, r);
 }
 
 // Merges the columns of a block into words. Returns their number, or 0 if a record is invalid.
-static uint32_t merge(const struct columns *c, struct columns_source *src,
-                      const struct columns_block *b, uint64_t *to, uint32_t room,
-                      struct columns_records *r)
+static uint32_t merge_records(const struct columns *c, struct columns_source *src,
+                              const struct columns_block *b, uint64_t *to, uint32_t room,
+                              struct columns_records *r)
 {
-    const uint8_t *tags = take(src, COLUMN_TAG, b->records);
+    const uint8_t *tags = take_items(src, COLUMN_TAG, b->records);
     const uint64_t *body[2] = {b->sized, b->plain};
     uint64_t base[2] = {0, r->state.base >> CODEC_ADDRESS_SHIFT};
     const uint16_t *stamp = b->stamps;
@@ -579,7 +579,7 @@ bool columns_get(const struct columns *c, struct columns_source *src, struct col
         get_stamps(src, &b);
         get_planes(src, COLUMN_SIZE, b.sized, b.n_sized);
         get_planes(src, COLUMN_PTR, b.plain, b.n_plain);
-        uint32_t got = merge(c, src, &b, words + at, r->words - at, r);
+        uint32_t got = merge_records(c, src, &b, words + at, r->words - at, r);
         if (got == 0)
             return false;
         at += got;
@@ -616,18 +616,18 @@ unsigned columns_unknown_kind(enum columns_transform transform, const uint8_t *a
     if (!columns_open(&src, transform, at, n))
         return 0;
     while (src.left[COLUMN_TAG]) {
-        unsigned tag = *take(&src, COLUMN_TAG, 1);
+        unsigned tag = *take_items(&src, COLUMN_TAG, 1);
         bool is_long = tag == CODEC_TAG_LONG, has_word = is_long || tag == CODEC_TAG_EPOCH ||
                                                          tag == CODEC_TAG_BASE ||
                                                          tag >= HT_FIRST_NOTE;
         if (has_word && !src.left[COLUMN_WORDS])
             return 0;
-        uint64_t body = has_word ? get_u64(take(&src, COLUMN_WORDS, 1)) : 0;
+        uint64_t body = has_word ? get_u64(take_items(&src, COLUMN_WORDS, 1)) : 0;
         unsigned kind = unknown_kind_of(tag, body);
         uint32_t more = is_long ? codec_record_words(tag | body << CODEC_BODY_AT) - 1 : 0;
         if (kind || more > src.left[COLUMN_WORDS])
             return kind;
-        take(&src, COLUMN_WORDS, more);
+        take_items(&src, COLUMN_WORDS, more);
     }
     return 0;
 }

@@ -80,7 +80,7 @@ static int add_piece(struct join *j, const char *name)
                : rc;
 }
 
-static int by_number(const void *a, const void *b)
+static int compare_numbers(const void *a, const void *b)
 {
     const struct piece *x = a, *y = b;
     return x->number < y->number ? -1 : x->number > y->number;
@@ -102,7 +102,7 @@ static int find_pieces(struct join *j)
                      j->path);
     if (rc < 0)
         return rc;
-    qsort(j->pieces, j->n_pieces, sizeof *j->pieces, by_number);
+    qsort(j->pieces, j->n_pieces, sizeof *j->pieces, compare_numbers);
     for (size_t i = 1; i < j->n_pieces; i++) {
         const struct piece *p = &j->pieces[i];
         if (p->recording_ns != p[-1].recording_ns || p->number == p[-1].number)
@@ -140,7 +140,7 @@ static int put_process(struct join *j, const struct trace_process *p)
 }
 
 // Counts words that were already in the previous segment, without writing them.
-static int pass_over(struct join *j, const struct trace_segment *s)
+static int skip_segment(struct join *j, const struct trace_segment *s)
 {
     uint64_t key = trace_stream_key(s->process, s->thread, s->stream), end = map_get(&j->ends, key);
     uint64_t shift = (end ? end - 1 : 0) - (s->first_word + s->n_words);
@@ -177,7 +177,7 @@ static int put_events(struct join *j, const struct trace_item *item)
     for (size_t i = 0; rc == 0 && i < item->n_segments; i++) {
         struct trace_segment s = item->segments[i];
         s.process = j->numbers[s.process];
-        rc = j->repeats ? pass_over(j, &s) : put_segment(j, s);
+        rc = j->repeats ? skip_segment(j, &s) : put_segment(j, s);
     }
     if (rc == 0 && item->batch_ends && !j->repeats)
         rc = end_batch(j, item->watermark);
@@ -302,7 +302,7 @@ static int put_end(struct join *j)
     return rc < 0 ? rc : trace_write_end(&j->writer, j->end_stamp, j->clock_hz, j->e);
 }
 
-static int join(struct join *j, struct output *out)
+static int join_segments(struct join *j, struct output *out)
 {
     enum { LEVEL = 1 };
     int rc = 0;
@@ -323,7 +323,7 @@ int trace_join(struct input *in, const char *path, struct err *e)
     if (rc == 0)
         rc = output_open_unnamed(&out, e);
     if (rc == 0) {
-        rc = join(&j, &out);
+        rc = join_segments(&j, &out);
         if (rc == 0)
             rc = input_from_output(in, &out, path, e);
         else

@@ -18,7 +18,7 @@ void names_release(struct names *n)
 }
 
 // Stores each text once. Returns 0 with its offset, or -ENOMEM.
-static int text_at(struct names *n, const char *text, size_t bytes, size_t *offset)
+static int intern_text(struct names *n, const char *text, size_t bytes, size_t *offset)
 {
     const char *nul = memchr(text, 0, bytes);
     bytes = nul ? (size_t)(nul - text) : bytes;
@@ -53,8 +53,8 @@ int names_function(struct names *n, const char *function, size_t function_bytes,
 {
     struct names_function f = {.line = line};
     if (HT_GROW(&n->functions, &n->functions_capacity, n->n_functions + 1) < 0 ||
-        text_at(n, function, function_bytes, &f.function) < 0 ||
-        text_at(n, file, file_bytes, &f.file) < 0)
+        intern_text(n, function, function_bytes, &f.function) < 0 ||
+        intern_text(n, file, file_bytes, &f.file) < 0)
         return -ENOMEM;
     n->functions[n->n_functions++] = f;
     n->entries[n->n_entries - 1].n++;
@@ -76,7 +76,7 @@ int names_copy(struct names *to, const struct names *from, uint32_t shift)
     return rc;
 }
 
-static int by_place(const void *a, const void *b, void *of)
+static int compare_places(const void *a, const void *b, void *of)
 {
     uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
     const struct names *n = of;
@@ -95,7 +95,7 @@ int names_index_init(struct names_index *x, const struct names *n)
         return -ENOMEM;
     for (size_t i = 0; i < n->n_entries; i++)
         x->order[i] = (uint32_t)i;
-    qsort_r(x->order, n->n_entries, sizeof *x->order, by_place, (void *)(uintptr_t)n);
+    qsort_r(x->order, n->n_entries, sizeof *x->order, compare_places, (void *)(uintptr_t)n);
     return 0;
 }
 

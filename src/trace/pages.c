@@ -64,7 +64,7 @@ static const struct pages_number numbers[] = {
 };
 #undef AT
 
-static uint64_t *number_of(struct trace_pages *p, const struct pages_number *n)
+static uint64_t *member_of(struct trace_pages *p, const struct pages_number *n)
 {
     return (uint64_t *)(void *)((char *)p + n->offset);
 }
@@ -110,7 +110,7 @@ int trace_pages_put(struct buf *b, const struct trace_pages *p)
     size_t from = b->size;
     int rc = tlv_put_u64(b, TRACE_F_PROCESS, p->process);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && rc == 0; i++) {
-        uint64_t v = *number_of(&copy, &numbers[i]);
+        uint64_t v = *member_of(&copy, &numbers[i]);
         rc = v == TRACE_PAGES_UNKNOWN ? 0 : tlv_put_u64(b, numbers[i].tag, v);
     }
     for (unsigned kind = 0; kind < TRACE_MEMORY_KINDS && rc == 0; kind++) {
@@ -131,7 +131,7 @@ int trace_pages_put(struct buf *b, const struct trace_pages *p)
 }
 
 // Reads the next varint. Returns false if it is invalid or above `max`.
-static bool get(const uint8_t **at, const uint8_t *end, uint64_t max, uint64_t *v)
+static bool get_number(const uint8_t **at, const uint8_t *end, uint64_t max, uint64_t *v)
 {
     size_t n = varint_get(*at, end, v);
     *at += n;
@@ -142,7 +142,7 @@ static int get_runs(struct trace_pages *p, const uint8_t *at, const uint8_t *end
 {
     uint64_t page = p->mappings[p->n_mappings - 1].start / p->page_bytes, gap, n;
     for (; at < end; page += n, pages -= n) {
-        if (!get(&at, end, pages, &gap) || !get(&at, end, pages - gap, &n) || !n)
+        if (!get_number(&at, end, pages, &gap) || !get_number(&at, end, pages - gap, &n) || !n)
             return -EBADMSG;
         page += gap;
         pages -= gap;
@@ -162,7 +162,7 @@ static int get_mapping(struct trace_pages *p, const struct tlv *f)
         return -EBADMSG;
     for (unsigned i = 0; i < 7; i++) {
         uint64_t max = i < 2 ? UINT64_MAX : i == 2 ? limit : i == 3 ? limit - v[2] : v[3];
-        if (!get(&at, end, max, &v[i]))
+        if (!get_number(&at, end, max, &v[i]))
             return -EBADMSG;
     }
     const struct trace_mapping m = {
@@ -182,10 +182,10 @@ static int get_unlisted(struct trace_pages *p, const struct tlv *f)
 {
     const uint8_t *at = f->bytes, *end = at + f->size;
     uint64_t kind, bytes;
-    if (!get(&at, end, UINT64_MAX, &kind))
+    if (!get_number(&at, end, UINT64_MAX, &kind))
         return -EBADMSG;
     uint64_t *to = &p->rss_of[kind < TRACE_MEMORY_KINDS ? kind : TRACE_MEMORY_OTHER];
-    if (!get(&at, end, ADDRESS_LIMIT - *to, &bytes))
+    if (!get_number(&at, end, ADDRESS_LIMIT - *to, &bytes))
         return -EBADMSG;
     *to += bytes;
     return 0;
@@ -202,7 +202,7 @@ static int set_field(void *to, const struct tlv *f)
         return get_unlisted(p, f);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (f->tag == numbers[i].tag)
-            *number_of(p, &numbers[i]) = f->number;
+            *member_of(p, &numbers[i]) = f->number;
     }
     bool good = !(p->page_bytes & (p->page_bytes - 1)) && p->page_bytes <= MAX_PAGE_BYTES;
     return good && (f->tag != TRACE_F_PAGE_BYTES || !p->n_mappings) ? 0 : -EBADMSG;

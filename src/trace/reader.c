@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int corrupt(const struct trace_reader *r, const struct frame *f, const char *what,
-                   struct err *e)
+static int refuse_frame(const struct trace_reader *r, const struct frame *f, const char *what,
+                        struct err *e)
 {
     // The checksum matched, so the frame is as its writer wrote it.
     const char *writer = r->session.heaptape;
@@ -24,8 +24,8 @@ static int corrupt(const struct trace_reader *r, const struct frame *f, const ch
 }
 
 // Describes a number unknown to this version. Returns -EPROTO.
-static int unknown(const struct trace_reader *r, const struct frame *f, const char *what,
-                   unsigned number, struct err *e)
+static int refuse_unknown(const struct trace_reader *r, const struct frame *f, const char *what,
+                          unsigned number, struct err *e)
 {
     char text[64];
     snprintf(text, sizeof text, "%s %u is not known", what, number);
@@ -37,15 +37,15 @@ static int check_fields(const struct trace_reader *r, const struct frame *f, int
 {
     if (rc == -ENOMEM)
         return err_no_memory(e, r->in->name);
-    return rc < 0 ? corrupt(r, f, "a field is invalid", e) : 0;
+    return rc < 0 ? refuse_frame(r, f, "a field is invalid", e) : 0;
 }
 
 static int read_session(struct trace_reader *r, const struct frame *f, struct err *e)
 {
     int rc = fields_get_session(f->data, f->size, &r->session);
     if (rc == -EPROTO)
-        return unknown(r, f, "clock kind",
-                       (unsigned)fields_number(f->data, f->size, TRACE_F_CLOCK_KIND, 0), e);
+        return refuse_unknown(r, f, "clock kind",
+                              (unsigned)fields_number(f->data, f->size, TRACE_F_CLOCK_KIND, 0), e);
     return check_fields(r, f, rc, e);
 }
 
@@ -58,7 +58,7 @@ int trace_reader_open(struct trace_reader *r, struct input *in, struct err *e)
     if (rc == 0)
         rc = err_set(e, -ENODATA, "%s: is empty", in->name);
     else if (rc > 0 && f.type != TRACE_SESSION)
-        rc = corrupt(r, &f, "the first frame is not a session frame", e);
+        rc = refuse_frame(r, &f, "the first frame is not a session frame", e);
     else if (rc > 0)
         rc = read_session(r, &f, e);
     if (rc < 0)
@@ -100,7 +100,7 @@ static int read_process(struct trace_reader *r, const struct frame *f, struct tr
                         struct err *e)
 {
     if (fields_process_number(f->data, f->size) != r->n_processes)
-        return corrupt(r, f, "a process number is out of order", e);
+        return refuse_frame(r, f, "a process number is out of order", e);
     int rc = trace_reader_add_process(r, &item->process, e);
     return rc < 0 ? rc : check_fields(r, f, fields_get_process(f->data, f->size, item->process), e);
 }
@@ -110,7 +110,7 @@ static int read_process_end(struct trace_reader *r, const struct frame *f, struc
 {
     uint32_t number = fields_process_number(f->data, f->size);
     if (number >= r->n_processes)
-        return corrupt(r, f, "an unknown process ends", e);
+        return refuse_frame(r, f, "an unknown process ends", e);
     item->process = r->processes[number];
     item->process->ended = 1;
     return check_fields(r, f, fields_get_process(f->data, f->size, item->process), e);
@@ -130,22 +130,22 @@ static int read_samples(struct trace_reader *r, const struct frame *f, struct tr
     uint64_t n, stamp = 0, v[4];
     // A sample has at least four bytes.
     if (!get_varint(&at, end, &n) || n > (size_t)(end - at) / 4)
-        return corrupt(r, f, "the number of samples is invalid", e);
+        return refuse_frame(r, f, "the number of samples is invalid", e);
     if (buf_resize(&r->samples, n * sizeof(struct trace_sample)) < 0)
         return err_no_memory(e, r->in->name);
     struct trace_sample *samples = (struct trace_sample *)(void *)r->samples.data;
     for (uint64_t i = 0; i < n; i++) {
         for (unsigned k = 0; k < 4; k++) {
             if (!get_varint(&at, end, &v[k]))
-                return corrupt(r, f, "a sample is cut off", e);
+                return refuse_frame(r, f, "a sample is cut off", e);
         }
         if (v[0] >= r->n_processes)
-            return corrupt(r, f, "a sample refers to an unknown process", e);
+            return refuse_frame(r, f, "a sample refers to an unknown process", e);
         stamp += (uint64_t)zigzag_get(v[1]);
         samples[i] = (struct trace_sample){(uint32_t)v[0], stamp, v[2], v[3]};
     }
     if (at != end)
-        return corrupt(r, f, "bytes follow the samples", e);
+        return refuse_frame(r, f, "bytes follow the samples", e);
     item->samples = samples;
     item->n_samples = n;
     return 0;
@@ -157,7 +157,7 @@ static int read_table(struct trace_reader *r, const struct frame *f, size_t n, u
 {
     const uint8_t *row = f->data + EVENTS_HEADER_BYTES;
     if (n > (f->size - EVENTS_HEADER_BYTES) / EVENTS_SEGMENT_BYTES)
-        return corrupt(r, f, "the number of segments is invalid", e);
+        return refuse_frame(r, f, "the number of segments is invalid", e);
     if (buf_resize(&r->segments, n * sizeof(struct trace_segment)) < 0)
         return err_no_memory(e, r->in->name);
     struct trace_segment *s = (struct trace_segment *)(void *)r->segments.data;
@@ -176,9 +176,9 @@ static int read_table(struct trace_reader *r, const struct frame *f, size_t n, u
         };
         *words += s[i].n_words;
         if (s[i].process >= r->n_processes)
-            return corrupt(r, f, "a segment refers to an unknown process", e);
+            return refuse_frame(r, f, "a segment refers to an unknown process", e);
         if (s[i].n_records > s[i].n_words)
-            return corrupt(r, f, "a segment has more records than words", e);
+            return refuse_frame(r, f, "a segment has more records than words", e);
     }
     return 0;
 }
@@ -231,19 +231,19 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
                        struct err *e)
 {
     if (f->size < EVENTS_HEADER_BYTES)
-        return corrupt(r, f, "an events frame is too short", e);
+        return refuse_frame(r, f, "an events frame is too short", e);
     uint32_t flags = get_u32(f->data + 16);
     size_t n = get_u32(f->data + 20);
     unsigned transform = flags >> EVENTS_TRANSFORM_AT & 0xff;
     if (transform > EVENTS_COLUMNS)
-        return unknown(r, f, "event transform", transform, e);
+        return refuse_unknown(r, f, "event transform", transform, e);
     uint64_t words = 0;
     int rc = read_table(r, f, n, &words, e);
     if (rc < 0)
         return rc;
     // A word has at least one byte, even in columns.
     if (words > EVENTS_MAX_WORDS || words > f->size)
-        return corrupt(r, f, "an events frame holds too many words", e);
+        return refuse_frame(r, f, "an events frame holds too many words", e);
     item->batch = get_u64(f->data);
     item->watermark = get_u64(f->data + 8);
     item->batch_ends = flags & EVENTS_LAST_OF_BATCH;
@@ -261,8 +261,8 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
     if (!read_words(r, (enum columns_transform)transform, f->data + head, f->size - head, n)) {
         unsigned kind =
             columns_unknown_kind((enum columns_transform)transform, f->data + head, f->size - head);
-        return kind ? unknown(r, f, "event kind", kind, e)
-                    : corrupt(r, f, "the records are invalid", e);
+        return kind ? refuse_unknown(r, f, "event kind", kind, e)
+                    : refuse_frame(r, f, "the records are invalid", e);
     }
     item->segments = (const struct trace_segment *)(void *)r->segments.data;
     item->n_segments = n;
@@ -272,7 +272,7 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
 static int read_unrecorded(struct trace_reader *r, const struct frame *f, struct err *e)
 {
     if (r->saw_unrecorded)
-        return corrupt(r, f, "there is a second frame of processes that were not recorded", e);
+        return refuse_frame(r, f, "there is a second frame of processes that were not recorded", e);
     r->saw_unrecorded = true;
     return check_fields(r, f, fields_get_unrecorded(f->data, f->size, &r->unrecorded), e);
 }
@@ -282,7 +282,7 @@ static int read_names(struct trace_reader *r, const struct frame *f, struct trac
 {
     uint64_t number;
     if (!varint_get(f->data, f->data + f->size, &number) || number >= r->n_processes)
-        return corrupt(r, f, "names of code belong to an unknown process", e);
+        return refuse_frame(r, f, "names of code belong to an unknown process", e);
     item->process = r->processes[number];
     item->names = f->data;
     item->names_bytes = f->size;
@@ -294,7 +294,7 @@ static int read_pages(struct trace_reader *r, const struct frame *f, struct trac
 {
     uint32_t number = fields_process_number(f->data, f->size);
     if (number >= r->n_processes)
-        return corrupt(r, f, "a map of pages belongs to an unknown process", e);
+        return refuse_frame(r, f, "a map of pages belongs to an unknown process", e);
     item->process = r->processes[number];
     item->pages = f->data;
     item->pages_bytes = f->size;
@@ -318,7 +318,7 @@ int trace_read_frame(struct trace_reader *r, const struct frame *f, struct trace
     int rc;
     switch (item->type) {
     case TRACE_SESSION:
-        return corrupt(r, f, "there is a second session frame", e);
+        return refuse_frame(r, f, "there is a second session frame", e);
     case TRACE_PROCESS:
         rc = read_process(r, f, item, e);
         break;
@@ -358,7 +358,7 @@ int trace_next(struct trace_reader *r, struct trace_item *item, struct err *e)
         if (rc <= 0)
             return rc;
         if (r->saw_end)
-            return corrupt(r, &f, "a frame follows the end frame", e);
+            return refuse_frame(r, &f, "a frame follows the end frame", e);
         rc = trace_read_frame(r, &f, item, e);
     } while (rc == 0);
     return rc;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 // Describes a payload that cannot be decoded; the reader has not checked it.
-static int failed(const struct trace_writer *w, int rc, struct err *e)
+static int report_failure(const struct trace_writer *w, int rc, struct err *e)
 {
     return rc == -ENOMEM
                ? err_no_memory(e, w->frames.out->name)
@@ -38,7 +38,7 @@ int renumber_names(struct trace_writer *w, const struct trace_item *item, const 
     int rc = names_get(item->names, item->names_bytes, &as_read, &process);
     if (rc == 0)
         rc = names_copy(&names, &as_read, shift);
-    rc = rc < 0 ? failed(w, rc, e) : trace_write_names(w, numbers[process], &names, e);
+    rc = rc < 0 ? report_failure(w, rc, e) : trace_write_names(w, numbers[process], &names, e);
     names_release(&as_read);
     names_release(&names);
     return rc;
@@ -56,7 +56,7 @@ int renumber_pages(struct trace_writer *w, const struct trace_item *item, const 
         rc = f.tag == TRACE_F_PROCESS ? 0 : tlv_put_bytes(&b, f.tag, f.bytes, f.size);
     if (rc == 0 && more < 0)
         rc = more;
-    rc = rc < 0 ? failed(w, rc, e) : trace_write_pages(w, b.data, b.size, e);
+    rc = rc < 0 ? report_failure(w, rc, e) : trace_write_pages(w, b.data, b.size, e);
     buf_release(&b);
     return rc;
 }

@@ -24,7 +24,7 @@ struct salvage {
     bool begun, in_batch;
 };
 
-static int begin(struct salvage *s, const struct frame *f, struct err *e)
+static int begin_output(struct salvage *s, const struct frame *f, struct err *e)
 {
     struct trace_session *session = &s->reader.session;
     if (f->type != TRACE_SESSION || fields_get_session(f->data, f->size, session) < 0) {
@@ -67,7 +67,7 @@ static uint64_t processes_of_events(const struct frame *f)
     return most;
 }
 
-static int introduce(struct salvage *s, const struct frame *f, struct err *e)
+static int add_lost_processes(struct salvage *s, const struct frame *f, struct err *e)
 {
     uint64_t most = 0;
     if (f->type == TRACE_EVENTS)
@@ -79,7 +79,7 @@ static int introduce(struct salvage *s, const struct frame *f, struct err *e)
     return most <= s->reader.n_processes + MOST_UNKNOWN ? add_unknown(s, most, e) : 0;
 }
 
-static void saw_stamp(struct salvage *s, uint64_t stamp)
+static void note_stamp(struct salvage *s, uint64_t stamp)
 {
     s->latest = stamp > s->latest ? stamp : s->latest;
 }
@@ -88,7 +88,7 @@ static int end_batch(struct salvage *s, uint64_t watermark, struct err *e)
 {
     s->watermark = watermark;
     s->in_batch = false;
-    saw_stamp(s, watermark);
+    note_stamp(s, watermark);
     return trace_batch_end(&s->writer, watermark, e);
 }
 
@@ -118,7 +118,7 @@ static int keep_names(struct salvage *s, const struct trace_item *item, struct e
     return rc == -EBADMSG ? 0 : rc;
 }
 
-static int keep(struct salvage *s, const struct trace_item *item, struct err *e)
+static int keep_item(struct salvage *s, const struct trace_item *item, struct err *e)
 {
     switch (item->type) {
     case TRACE_SESSION:
@@ -128,7 +128,7 @@ static int keep(struct salvage *s, const struct trace_item *item, struct err *e)
     case TRACE_EVENTS:
         return keep_events(s, item, e);
     case TRACE_PROCESS_END:
-        saw_stamp(s, item->process->end_stamp);
+        note_stamp(s, item->process->end_stamp);
         // The end of the last batch may be lost. It belongs before the end of the process.
         if (s->in_batch && end_batch(s, s->watermark, e) < 0)
             return -EIO;
@@ -149,13 +149,13 @@ static int keep(struct salvage *s, const struct trace_item *item, struct err *e)
     return 0;
 }
 
-static int take_frame(struct salvage *s, const struct frame *f, struct err *e)
+static int salvage_frame(struct salvage *s, const struct frame *f, struct err *e)
 {
     struct trace_item item;
     struct err why = {0};
-    int rc = s->begun ? 0 : begin(s, f, e);
+    int rc = s->begun ? 0 : begin_output(s, f, e);
     if (rc == 0)
-        rc = introduce(s, f, e);
+        rc = add_lost_processes(s, f, e);
     if (rc < 0)
         return rc;
     rc = f->type == TRACE_SESSION ? 1 : trace_read_frame(&s->reader, f, &item, &why);
@@ -167,12 +167,13 @@ static int take_frame(struct salvage *s, const struct frame *f, struct err *e)
     }
     s->result->frames++;
     s->kept_bytes += f->stored_bytes;
-    return f->type == TRACE_SESSION || rc == 0 ? 0 : keep(s, &item, e);
+    return f->type == TRACE_SESSION || rc == 0 ? 0 : keep_item(s, &item, e);
 }
 
 // Skips to the next intact header from `at` on, where frame number `due` was expected. Returns as
 // frame_resync does.
-static int go_on(struct salvage *s, uint64_t at, uint64_t due, uint64_t *last, struct err *e)
+static int skip_to_header(struct salvage *s, uint64_t at, uint64_t due, uint64_t *last,
+                          struct err *e)
 {
     struct frame_reader *frames = &s->reader.frames;
     uint64_t skipped = 0;
@@ -188,7 +189,7 @@ static int go_on(struct salvage *s, uint64_t at, uint64_t due, uint64_t *last, s
     return rc;
 }
 
-static int read_all(struct salvage *s, struct err *e)
+static int salvage_frames(struct salvage *s, struct err *e)
 {
     struct frame_reader *frames = &s->reader.frames;
     uint64_t last = UINT64_MAX, at;
@@ -202,9 +203,9 @@ static int read_all(struct salvage *s, struct err *e)
         if (rc == 0)
             return 0;
         if (rc > 0)
-            rc = take_frame(s, &f, e);
+            rc = salvage_frame(s, &f, e);
         else if (rc == -EBADMSG || rc == -ENODATA || (rc == -EPROTO && at == 0))
-            rc = go_on(s, at, due, &last, e);
+            rc = skip_to_header(s, at, due, &last, e);
         else
             return err_set(e, rc, "%s", why.text);
         if (rc < 0 || (rc == 0 && frames->in->offset >= frames->in->size_bytes))
@@ -212,7 +213,7 @@ static int read_all(struct salvage *s, struct err *e)
     }
 }
 
-static int finish(struct salvage *s, struct err *e)
+static int end_output(struct salvage *s, struct err *e)
 {
     int rc = s->in_batch ? end_batch(s, s->watermark, e) : 0;
     if (rc == 0)
@@ -227,11 +228,11 @@ int trace_salvage(struct input *in, struct output *out, struct trace_salvaged *r
     *result = (struct trace_salvaged){0};
     frame_reader_init(&s.reader.frames, in, FRAME_MAGIC_TRACE, TRACE_VERSION);
     trace_writer_init(&s.writer, out, FRAME_CODEC_ZSTD, LEVEL);
-    int rc = read_all(&s, e);
+    int rc = salvage_frames(&s, e);
     if (rc == 0 && result->frames == 0)
         rc = err_set(e, -ENODATA, "%s: no intact frame found", in->name);
     if (rc == 0)
-        rc = finish(&s, e);
+        rc = end_output(&s, e);
     result->events = s.writer.events;
     result->lost_bytes = in->size_bytes > s.kept_bytes ? in->size_bytes - s.kept_bytes : 0;
     result->end_lost = !s.reader.saw_end;

@@ -180,13 +180,13 @@ static int begin_frame(struct trace_writer *w)
     return columns_reserve(w->columns, w->frame_words);
 }
 
-static uint32_t words_taken(const struct trace_writer *w)
+static uint32_t words_in_frame(const struct trace_writer *w)
 {
     bool plain = transform_of(w) == EVENTS_WORDS;
     return plain ? (uint32_t)(w->words.size / 8) + w->scanned_words : w->columns->words;
 }
 
-static int flush(struct trace_writer *w, bool last, struct err *e)
+static int flush_frame(struct trace_writer *w, bool last, struct err *e)
 {
     enum columns_transform transform = transform_of(w);
     uint8_t head[EVENTS_HEADER_BYTES];
@@ -258,7 +258,7 @@ static void count_events(struct trace_writer *w, uint32_t process, uint64_t even
 
 // Appends records of w[0..n) to the frame while they fit; s->n_words words were appended before.
 // Returns the number of words, 0 if the next word is not a record, or a negative errno.
-static int64_t take_piece(struct trace_writer *w, struct trace_segment *s, uint32_t n)
+static int64_t append_records(struct trace_writer *w, struct trace_segment *s, uint32_t n)
 {
     struct codec_state before = {s->epoch_end, s->base_end};
     struct columns_records r = {.state = before};
@@ -296,7 +296,7 @@ int trace_batch_begin(struct trace_writer *w, struct err *e)
 
 int trace_batch_flush(struct trace_writer *w, struct err *e)
 {
-    return w->scanned_words ? flush(w, false, e) : 0;
+    return w->scanned_words ? flush_frame(w, false, e) : 0;
 }
 
 int trace_batch_add(struct trace_writer *w, struct trace_segment *s, struct err *e)
@@ -310,14 +310,14 @@ int trace_batch_add(struct trace_writer *w, struct trace_segment *s, struct err 
     s->epoch_end = s->epoch0;
     s->base_end = s->base0;
     while (s->n_words < n && took > 0) {
-        uint32_t room = w->frame_words - words_taken(w), left = n - s->n_words;
+        uint32_t room = w->frame_words - words_in_frame(w), left = n - s->n_words;
         if (left > room && room < LONGEST_RECORD_WORDS) {
-            int rc = flush(w, false, e);
+            int rc = flush_frame(w, false, e);
             if (rc < 0)
                 return rc;
             continue;
         }
-        took = take_piece(w, s, left < room ? left : room);
+        took = append_records(w, s, left < room ? left : room);
         if (took < 0)
             return err_no_memory(e, w->frames.out->name);
     }
@@ -337,7 +337,7 @@ int trace_batch_add_scanned(struct trace_writer *w, const struct trace_segment *
         return trace_batch_add(w, &copied, e);
     // The words of a frame must be contiguous.
     if ((w->scanned_words && s->words != w->scanned + w->scanned_words) ||
-        words_taken(w) + s->n_words > w->frame_words)
+        words_in_frame(w) + s->n_words > w->frame_words)
         rc = trace_batch_flush(w, e);
     if (rc < 0 || s->n_words == 0)
         return rc;
@@ -353,7 +353,7 @@ int trace_batch_add_scanned(struct trace_writer *w, const struct trace_segment *
 int trace_batch_end(struct trace_writer *w, uint64_t watermark, struct err *e)
 {
     w->watermark = watermark;
-    int rc = flush(w, true, e);
+    int rc = flush_frame(w, true, e);
     w->batch++;
     return rc;
 }

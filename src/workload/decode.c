@@ -17,13 +17,14 @@ void decode_release(struct decode *d)
     *d = (struct decode){0};
 }
 
-static int bad(const char **what, const char *text)
+static int refuse(const char **what, const char *text)
 {
     *what = text;
     return -EBADMSG;
 }
 
-static int reserve(struct decode *d, size_t n_ops, size_t n_blocks, size_t n_dependency_values)
+static int reserve_arrays(struct decode *d, size_t n_ops, size_t n_blocks,
+                          size_t n_dependency_values)
 {
     if (HT_GROW(&d->ops, &d->ops_capacity, n_ops) < 0 ||
         HT_GROW(&d->runs, &d->runs_capacity, n_blocks) < 0 ||
@@ -42,9 +43,9 @@ static int read_limits(struct decode *d, const uint8_t *p, const char **what)
     uint64_t n_ops = get_u32(p + FORMAT_AT_OPS), slots = get_u32(p + FORMAT_AT_SLOT_LIMIT);
     size_t threads = get_u32(p + FORMAT_AT_THREAD_LIMIT);
     if (slots < d->slot_limit || slots > d->slot_limit + n_ops)
-        return bad(what, "invalid slot limit");
+        return refuse(what, "invalid slot limit");
     if (threads < d->n_threads || threads > d->n_threads + 2 * n_ops)
-        return bad(what, "invalid thread limit");
+        return refuse(what, "invalid thread limit");
     if (HT_GROW(&d->threads, &d->threads_capacity, threads) < 0)
         return -ENOMEM;
     if (threads > d->n_threads)
@@ -67,7 +68,7 @@ static int read_shapes(struct decode *d, const uint8_t *p, const char **what)
                      FORMAT_SHAPE_NO_SLOT) ||
             (site && !format_has_site(kind)) ||
             !format_flags_valid(kind, flags, p[1] & FORMAT_SHAPE_NO_SLOT))
-            return bad(what, "invalid kind or flags in a shape");
+            return refuse(what, "invalid kind or flags in a shape");
         d->shapes[i] = (struct decode_shape){
             .kind = p[0],
             .flags = (uint8_t)flags,
@@ -91,7 +92,7 @@ static int read_columns(struct decode *d, const uint8_t *p, size_t n, const char
                rest = get_u32(p + FORMAT_AT_COLUMNS + 8 * c + 4);
         size_t extra = c == FORMAT_COLUMN_BLOCKS ? d->n_ops : 0; // shapes follow the blocks
         if (values + rest + extra > (size_t)(end - at))
-            return bad(what, "columns longer than the frame");
+            return refuse(what, "columns longer than the frame");
         d->columns[c] = (struct planes){at, at + values, at + values, at + values + rest};
         at += values + rest;
         if (c == FORMAT_COLUMN_BLOCKS)
@@ -99,7 +100,7 @@ static int read_columns(struct decode *d, const uint8_t *p, size_t n, const char
         at += extra;
     }
     if (get_u32(p + FORMAT_AT_TEXT_BYTES) != (size_t)(end - at))
-        return bad(what, "columns shorter than the frame");
+        return refuse(what, "columns shorter than the frame");
     d->text = at;
     d->text_end = end;
     return 0;
@@ -108,7 +109,7 @@ static int read_columns(struct decode *d, const uint8_t *p, size_t n, const char
 static int read_head(struct decode *d, const uint8_t *p, size_t n, const char **what)
 {
     if (n < FORMAT_HEAD_BYTES)
-        return bad(what, "shorter than its header");
+        return refuse(what, "shorter than its header");
     uint32_t n_blocks = get_u32(p + FORMAT_AT_BLOCKS);
     size_t n_dependencies = get_u32(p + FORMAT_AT_COLUMNS + 8 * FORMAT_COLUMN_DEPENDENCY);
     d->n_ops = get_u32(p + FORMAT_AT_OPS);
@@ -119,23 +120,23 @@ static int read_head(struct decode *d, const uint8_t *p, size_t n, const char **
     if (d->n_ops == 0 || d->n_ops > FORMAT_MAX_OPS || n_blocks == 0 || n_blocks > d->n_ops ||
         n_dependencies > FORMAT_MAX_DEPENDENCIES || d->n_shapes > FORMAT_MAX_SHAPES ||
         n < FORMAT_HEAD_BYTES + (size_t)FORMAT_SHAPE_BYTES * d->n_shapes)
-        return bad(what, "invalid counts");
+        return refuse(what, "invalid counts");
     if (get_u32(p + FORMAT_AT_FLAGS) & ~FORMAT_FLAGS) {
         *what = "a flag of the ops is not known";
         return -EPROTO;
     }
     if (get_u64(p + FORMAT_AT_FIRST_OP) != d->ops_before)
-        return bad(what, "ops before it are missing");
+        return refuse(what, "ops before it are missing");
     int rc = read_columns(d, p, n, what);
     if (rc == 0 && (size_t)(d->columns[0].first_end - d->columns[0].first) !=
                        (size_t)n_blocks * FORMAT_BLOCK_VALUES)
-        rc = bad(what, "invalid block table");
+        rc = refuse(what, "invalid block table");
     if (rc == 0)
         rc = read_shapes(d, p + FORMAT_HEAD_BYTES, what);
     if (rc == 0)
         rc = read_limits(d, p, what);
     d->n_runs = n_blocks;
-    return rc < 0 ? rc : reserve(d, d->n_ops, n_blocks, n_dependencies);
+    return rc < 0 ? rc : reserve_arrays(d, d->n_ops, n_blocks, n_dependencies);
 }
 
 static int read_block(struct decode *d, uint32_t i, size_t ops_taken, uint64_t *first_stamp)
@@ -167,7 +168,7 @@ struct decode_run {
     uint32_t last_taken, last_used; // slots last encoded by number
 };
 
-static inline struct decode_run run_begin(const struct decode *d)
+static inline struct decode_run load_run(const struct decode *d)
 {
     const struct planes *c = d->columns;
     return (struct decode_run){.allocated = c[FORMAT_COLUMN_ALLOCATED],
@@ -179,7 +180,7 @@ static inline struct decode_run run_begin(const struct decode *d)
                                .freed = d->freed};
 }
 
-static inline void run_end(struct decode *d, const struct decode_run *r)
+static inline void store_run(struct decode *d, const struct decode_run *r)
 {
     d->columns[FORMAT_COLUMN_ALLOCATED] = r->allocated;
     d->columns[FORMAT_COLUMN_USED] = r->used;
@@ -317,7 +318,7 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
 {
     struct workload_run *run = &d->runs[i];
     struct workload_op *op = d->ops + (run->ops - d->ops);
-    struct decode_run r = run_begin(d);
+    struct decode_run r = load_run(d);
     d->blocks_before++;
     for (size_t k = 0; k < run->n_ops; k++, op++) {
         unsigned shape = *d->shape_column++;
@@ -335,7 +336,7 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
             return "invalid timestamps";
         op->stamp = stamp += delta;
     }
-    run_end(d, &r);
+    store_run(d, &r);
     return NULL;
 }
 
@@ -421,7 +422,7 @@ int decode_frame(struct decode *d, const uint8_t *payload, size_t n, const char 
         return rc;
     const char *wrong = decode_runs(d);
     if (wrong)
-        return bad(what, wrong);
+        return refuse(what, wrong);
     for (size_t i = 0; i < d->n_runs; i++) {
         struct decode_thread *t = &d->threads[d->runs[i].thread];
         t->next_op += d->runs[i].n_ops;

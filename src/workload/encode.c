@@ -119,8 +119,8 @@ static int shape_add(struct encode *x, const struct workload_op *op, uint32_t ke
     return (int)x->frame.n_shapes++;
 }
 
-static __attribute__((noinline)) int shape_seek(struct encode *x, const struct workload_op *op,
-                                                uint32_t key, uint16_t *cached)
+static __attribute__((noinline)) int
+find_or_add_shape(struct encode *x, const struct workload_op *op, uint32_t key, uint16_t *cached)
 {
     int i = 0;
     while (i < (int)x->frame.n_shapes && x->frame.shapes[i].key != key)
@@ -140,7 +140,7 @@ static inline int shape_find(struct encode *x, const struct workload_op *op)
     // An unused shape has a key that no op can have.
     return __builtin_expect(x->frame.shapes[*cached].key == key, 1)
                ? *cached
-               : shape_seek(x, op, key, cached);
+               : find_or_add_shape(x, op, key, cached);
 }
 
 static int block_grow(struct encode_block *b)
@@ -182,7 +182,7 @@ static int block_begin(struct encode *x, uint32_t thread)
 }
 
 // Adds the thread if it is new. Thread numbers are dense.
-static int thread_meet(struct encode *x, uint64_t thread)
+static int add_thread(struct encode *x, uint64_t thread)
 {
     if (thread < x->n_threads)
         return 0;
@@ -194,7 +194,7 @@ static int thread_meet(struct encode *x, uint64_t thread)
     return 0;
 }
 
-static int slot_meet(struct encode *x, uint32_t slot)
+static int add_slot(struct encode *x, uint32_t slot)
 {
     if (slot > x->n_slots)
         return -EINVAL;
@@ -265,7 +265,7 @@ static int put_more(struct encode *x, struct encode_block *b, const struct workl
 static inline int put_slot(struct encode *x, struct encode_block *b, uint32_t slot, unsigned use)
 {
     if (__builtin_expect(slot >= x->n_slots, 0)) {
-        int rc = use == FORMAT_SLOT_ALLOCATED ? slot_meet(x, slot) : -EINVAL;
+        int rc = use == FORMAT_SLOT_ALLOCATED ? add_slot(x, slot) : -EINVAL;
         if (rc < 0)
             return rc;
     }
@@ -286,7 +286,7 @@ static int put_switch(struct encode *x, uint32_t block)
 // Adds the threads of the op and of a thread.create, and starts a block.
 static int thread_begin(struct encode *x, uint32_t thread)
 {
-    int rc = thread_meet(x, thread);
+    int rc = add_thread(x, thread);
     return rc < 0 || x->threads[thread].block != ENCODE_NO_BLOCK ? rc : block_begin(x, thread);
 }
 
@@ -296,7 +296,7 @@ static int put_rare(struct encode *x, struct encode_block *b, const struct workl
 {
     int rc = op->n_dependencies ? put_dependencies(x, b, op) : 0;
     if (rc == 0 && op->kind == HT_THREAD_CREATE)
-        rc = thread_meet(x, op->value);
+        rc = add_thread(x, op->value);
     return rc < 0 ? rc : put_more(x, b, op, fields);
 }
 

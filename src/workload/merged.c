@@ -56,7 +56,7 @@ static uint64_t stamps_a_second(const struct workload_header *h)
     return h->clock_hz >> h->stamp_shift;
 }
 
-static uint64_t scale(uint64_t stamps, uint64_t to_hz, uint64_t from_hz)
+static uint64_t scale_stamps(uint64_t stamps, uint64_t to_hz, uint64_t from_hz)
 {
     if (to_hz == from_hz || !from_hz)
         return stamps;
@@ -128,7 +128,7 @@ struct merged *merged_new(const struct merged_input *inputs, size_t n)
         m->sources[i] =
             (struct merged_source){.reader = inputs[i].reader,
                                    .hz = stamps_a_second(workload_reader_header(inputs[i].reader)),
-                                   .offset = scale(inputs[i].offset_ns, m->hz, 1000000000u)};
+                                   .offset = scale_stamps(inputs[i].offset_ns, m->hz, 1000000000u)};
     return m;
 }
 
@@ -154,7 +154,7 @@ const struct workload_header *merged_header(const struct merged *m)
 }
 
 // Reads the next op of the source and computes its stamp.
-static int advance(struct merged *m, struct merged_source *s, struct err *e)
+static int advance_source(struct merged *m, struct merged_source *s, struct err *e)
 {
     int rc = workload_next_op(s->reader, &s->thread, &s->op, e);
     if (rc <= 0) {
@@ -169,7 +169,7 @@ static int advance(struct merged *m, struct merged_source *s, struct err *e)
         s->first_stamp = s->op->stamp;
     // A later op may have a lower stamp than the first one, but must not start before it.
     uint64_t since = s->op->stamp > s->first_stamp ? s->op->stamp - s->first_stamp : 0;
-    s->stamp = m->sources[0].first_stamp + s->offset + scale(since, m->hz, s->hz);
+    s->stamp = m->sources[0].first_stamp + s->offset + scale_stamps(since, m->hz, s->hz);
     return 0;
 }
 
@@ -182,7 +182,7 @@ static uint32_t thread_number(const struct merged_source *s)
 
 // Returns the source with the next op, or NULL at the end. Equal stamps are ordered by thread, as
 // in the reader, so that the peak in the summary equals the peak of a reader.
-static struct merged_source *choose(struct merged *m)
+static struct merged_source *choose_source(struct merged *m)
 {
     struct merged_source *best = NULL;
     for (size_t i = 0; i < m->n_sources; i++) {
@@ -287,7 +287,7 @@ static int number_dependencies(struct merged *m, struct merged_source *s, struct
     return 0;
 }
 
-static int convert(struct merged *m, struct merged_source *s, uint32_t *thread)
+static int renumber_op(struct merged *m, struct merged_source *s, uint32_t *thread)
 {
     struct workload_op *op = &m->op;
     *op = *s->op;
@@ -319,17 +319,17 @@ int merged_next(struct merged *m, uint32_t *thread, const struct workload_op **o
     int rc = 0;
     if (!m->begun) {
         for (size_t i = 0; rc == 0 && i < m->n_sources; i++)
-            rc = advance(m, &m->sources[i], e);
+            rc = advance_source(m, &m->sources[i], e);
         m->begun = true;
     } else if (m->last) {
-        rc = advance(m, m->last, e);
+        rc = advance_source(m, m->last, e);
     }
     if (rc < 0)
         return rc;
-    m->last = choose(m);
+    m->last = choose_source(m);
     if (!m->last)
         return 0;
-    rc = convert(m, m->last, thread);
+    rc = renumber_op(m, m->last, thread);
     *op = &m->op;
     return rc;
 }
@@ -418,7 +418,7 @@ static int copy_ops(struct merged_writing *w)
     return rc < 0 ? err_set(w->e, rc, "%s: cannot merge: %s", w->to.out->name, strerror(-rc)) : 0;
 }
 
-static int finish(struct merged_writing *w, struct workload_summary *s)
+static int end_output(struct merged_writing *w, struct workload_summary *s)
 {
     struct workload_sites sites;
     *s = workload_output_summary(&w->to);
@@ -453,7 +453,7 @@ static int write_all(struct merged_writing *w, struct output *out, struct worklo
     rc = rc < 0 ? rc : copy_ops(w);
     if (progress)
         progress_clear(progress);
-    rc = rc < 0 ? rc : finish(w, s);
+    rc = rc < 0 ? rc : end_output(w, s);
     workload_output_release(&w->to);
     return rc;
 }

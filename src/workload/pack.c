@@ -16,7 +16,7 @@ struct pack {
 };
 
 // Ends a part.
-static void cut(struct pack *p, uint8_t *at, struct frame_hint *hint)
+static void end_part(struct pack *p, uint8_t *at, struct frame_hint *hint)
 {
     if (at > p->part)
         p->payload->parts[p->payload->n_parts++] =
@@ -35,16 +35,16 @@ static void column_end(struct pack *p, enum format_column column)
 {
     put_u32(p->start + FORMAT_AT_COLUMNS + 8 * column + 4, (uint32_t)(p->rest - p->rest_start));
     p->at = p->rest;
-    cut(p, p->rest_start, &p->payload->hints[2 * column]);
-    cut(p, p->rest, &p->payload->hints[2 * column + 1]);
+    end_part(p, p->rest_start, &p->payload->hints[2 * column]);
+    end_part(p, p->rest, &p->payload->hints[2 * column + 1]);
 }
 
-static inline void put(struct pack *p, uint64_t v)
+static inline void put_value(struct pack *p, uint64_t v)
 {
     planes_put(&p->first, &p->rest, v);
 }
 
-static void put_all(struct pack *p, const uint64_t *values, size_t n)
+static void put_values(struct pack *p, const uint64_t *values, size_t n)
 {
     uint8_t *first = p->first, *rest = p->rest;
     for (size_t i = 0; i < n; i++)
@@ -63,10 +63,10 @@ static void pack_blocks(struct pack *p, const struct encode_frame *f)
     column_begin(p, FORMAT_COLUMN_BLOCKS, (size_t)f->n_blocks * FORMAT_BLOCK_VALUES);
     for (uint32_t i = 0; i < f->n_blocks; i++) {
         const struct encode_block *b = &f->blocks[i];
-        put(p, b->thread);
-        put(p, b->first_op);
-        put(p, b->n_ops);
-        put(p, f->has_stamps ? b->stamps[0] - p->base_stamp : 0);
+        put_value(p, b->thread);
+        put_value(p, b->first_op);
+        put_value(p, b->n_ops);
+        put_value(p, f->has_stamps ? b->stamps[0] - p->base_stamp : 0);
     }
     column_end(p, FORMAT_COLUMN_BLOCKS);
 }
@@ -77,7 +77,7 @@ static void pack_shapes(struct pack *p, const struct encode_frame *f)
         memcpy(p->at, f->blocks[i].shapes, f->blocks[i].n_ops);
         p->at += f->blocks[i].n_ops;
     }
-    cut(p, p->at, &p->payload->hints[2 * FORMAT_COLUMNS]);
+    end_part(p, p->at, &p->payload->hints[2 * FORMAT_COLUMNS]);
 }
 
 // Returns the code of a slot without an age: its number, or its distance from the previous such
@@ -173,14 +173,14 @@ static void pack_words(struct pack *p, const struct encode_frame *f, enum format
         n += words_of(&f->blocks[i], member)->n;
     column_begin(p, column, n);
     for (uint32_t i = 0; i < f->n_blocks; i++)
-        put_all(p, words_of(&f->blocks[i], member)->at, words_of(&f->blocks[i], member)->n);
+        put_values(p, words_of(&f->blocks[i], member)->at, words_of(&f->blocks[i], member)->n);
     column_end(p, column);
 }
 
 static void pack_switches(struct pack *p, const struct encode_frame *f)
 {
     column_begin(p, FORMAT_COLUMN_TIME, f->switches.n);
-    put_all(p, f->switches.at, f->switches.n);
+    put_values(p, f->switches.at, f->switches.n);
     column_end(p, FORMAT_COLUMN_TIME);
 }
 
@@ -193,7 +193,7 @@ static void pack_texts(struct pack *p, const struct encode_frame *f)
             memcpy(p->at, text->data, text->size);
         p->at += text->size;
     }
-    cut(p, p->at, NULL);
+    end_part(p, p->at, NULL);
 }
 
 static void pack_head(struct pack *p, const struct encode_frame *f)
@@ -214,7 +214,7 @@ static void pack_head(struct pack *p, const struct encode_frame *f)
         *p->at++ = (uint8_t)(f->shapes[i].key >> 8);
         *p->at++ = (uint8_t)(f->shapes[i].key >> 16);
     }
-    cut(p, p->at, NULL);
+    end_part(p, p->at, NULL);
 }
 
 // Upper bound of the number of values in all columns.

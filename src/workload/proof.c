@@ -76,7 +76,7 @@ void proof_release(struct proof *p)
     *p = (struct proof){0};
 }
 
-static uint64_t allocated(const struct proof *p)
+static uint64_t allocated_bytes(const struct proof *p)
 {
     uint64_t sum;
     return __builtin_add_overflow(p->counter.summary.requested_bytes, p->counter.preexisting_bytes,
@@ -90,9 +90,9 @@ static void end_frame(struct proof *p)
 {
     uint64_t highest;
     // A saturated sum does not show how much a frame allocates.
-    bool unknown = allocated(p) == UINT64_MAX;
+    bool unknown = allocated_bytes(p) == UINT64_MAX;
     if (unknown ||
-        __builtin_add_overflow(p->frame_live, allocated(p) - p->frame_allocated, &highest))
+        __builtin_add_overflow(p->frame_live, allocated_bytes(p) - p->frame_allocated, &highest))
         highest = UINT64_MAX;
     p->peak_to = highest > p->peak_to ? highest : p->peak_to;
     p->peak_from = p->counter.live_bytes > p->peak_from ? p->counter.live_bytes : p->peak_from;
@@ -102,7 +102,7 @@ void proof_frame(struct proof *p)
 {
     end_frame(p);
     p->frame_live = p->counter.live_bytes;
-    p->frame_allocated = allocated(p);
+    p->frame_allocated = allocated_bytes(p);
 }
 
 static struct proof_thread *thread_at(struct proof *p, uint32_t thread)
@@ -111,7 +111,7 @@ static struct proof_thread *thread_at(struct proof *p, uint32_t thread)
     return rc < 0 ? NULL : &p->threads[thread];
 }
 
-static int push(struct proof *p, uint32_t thread, uint64_t from, uint64_t to)
+static int push_range(struct proof *p, uint32_t thread, uint64_t from, uint64_t to)
 {
     if (HT_GROW(&p->ranges, &p->ranges_capacity, p->n_ranges + 1) < 0)
         return -ENOMEM;
@@ -120,7 +120,7 @@ static int push(struct proof *p, uint32_t thread, uint64_t from, uint64_t to)
 }
 
 // Records that the first `n` ops of `thread` come before the next op of thread `to`.
-static int know(struct proof *p, uint32_t to, uint32_t thread, uint64_t n)
+static int order_after(struct proof *p, uint32_t to, uint32_t thread, uint64_t n)
 {
     struct map *after = &p->threads[to].after;
     uint64_t before = map_get(after, thread + 1ull);
@@ -129,7 +129,7 @@ static int know(struct proof *p, uint32_t to, uint32_t thread, uint64_t n)
     if (map_put(after, thread + 1ull, n) < 0)
         return -ENOMEM;
     p->known += before == 0;
-    return push(p, thread, before, n);
+    return push_range(p, thread, before, n);
 }
 
 // Returns the index of the first dependency of an op with number `op` or higher.
@@ -146,20 +146,20 @@ static size_t first_learnt(const struct proof_thread *t, uint64_t op)
     return low;
 }
 
-static int know_all(struct proof *p, uint32_t to, const struct proof_thread *of)
+static int order_after_all(struct proof *p, uint32_t to, const struct proof_thread *of)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < of->after.capacity; i++) {
         const struct map_cell *c = &of->after.cells[i];
         if (c->value)
-            rc = know(p, to, (uint32_t)(c->key - 1), c->value);
+            rc = order_after(p, to, (uint32_t)(c->key - 1), c->value);
     }
     p->steps += of->after.capacity;
     return rc;
 }
 
 // Adds the dependencies of these ops, and transitively theirs.
-static int know_ranges(struct proof *p, uint32_t to)
+static int order_ranges(struct proof *p, uint32_t to)
 {
     int rc = 0;
     while (rc == 0 && p->n_ranges && p->known <= MAX_KNOWN) {
@@ -168,10 +168,10 @@ static int know_ranges(struct proof *p, uint32_t to)
             continue;
         const struct proof_thread *of = &p->threads[r.thread];
         if (r.from < of->forgotten)
-            rc = know_all(p, to, of);
+            rc = order_after_all(p, to, of);
         for (size_t i = first_learnt(of, r.from); rc == 0 && i < of->n && of->learnt[i].op < r.to;
              i++, p->steps++)
-            rc = know(p, to, of->learnt[i].thread, of->learnt[i].on + 1);
+            rc = order_after(p, to, of->learnt[i].thread, of->learnt[i].on + 1);
         p->steps++;
     }
     p->n_ranges = 0;
@@ -192,7 +192,8 @@ static void forget_half(struct proof *p)
     }
 }
 
-static int learn(struct proof *p, uint32_t thread, uint64_t number, struct workload_dependency on)
+static int add_dependency(struct proof *p, uint32_t thread, uint64_t number,
+                          struct workload_dependency on)
 {
     struct proof_thread *t = &p->threads[thread];
     if (on.thread == thread || map_get(&t->after, on.thread + 1ull) > on.op)
@@ -203,12 +204,13 @@ static int learn(struct proof *p, uint32_t thread, uint64_t number, struct workl
         return -ENOMEM;
     t->learnt[t->n++] = (struct proof_dependency){.op = number, .thread = on.thread, .on = on.op};
     p->remembered++;
-    int rc = know(p, thread, on.thread, on.op + 1);
-    return rc < 0 ? rc : know_ranges(p, thread);
+    int rc = order_after(p, thread, on.thread, on.op + 1);
+    return rc < 0 ? rc : order_ranges(p, thread);
 }
 
 // A thread without ops starts when it is created. Thread 0 exists from the start.
-static int create(struct proof *p, uint32_t thread, uint64_t number, const struct workload_op *op)
+static int prove_create(struct proof *p, uint32_t thread, uint64_t number,
+                        const struct workload_op *op)
 {
     if (op->value == 0 || op->value > UINT32_MAX - 1 || op->flags & WORKLOAD_FAILED)
         return 0;
@@ -217,7 +219,7 @@ static int create(struct proof *p, uint32_t thread, uint64_t number, const struc
         return -ENOMEM;
     if (child->began || op->value == thread)
         return 0;
-    return learn(p, (uint32_t)op->value, 0, (struct workload_dependency){thread, number});
+    return add_dependency(p, (uint32_t)op->value, 0, (struct workload_dependency){thread, number});
 }
 
 static bool is_use(const struct workload_op *op)
@@ -258,9 +260,9 @@ static int prove_op(struct proof *p, uint32_t thread, uint64_t number, const str
 {
     int rc = 0;
     for (uint32_t i = 0; rc == 0 && i < op->n_dependencies; i++)
-        rc = learn(p, thread, number, op->dependencies[i]);
+        rc = add_dependency(p, thread, number, op->dependencies[i]);
     if (rc == 0 && op->kind == HT_THREAD_CREATE)
-        rc = create(p, thread, number, op);
+        rc = prove_create(p, thread, number, op);
     if (rc == 0 && is_use(op))
         rc = prove_use(p, thread, number, op);
     return rc;
@@ -313,8 +315,8 @@ int proof_run(struct proof *p, const struct workload_run *run, size_t readable)
     return rc;
 }
 
-static int differs(struct proof *p, const char *name, uint64_t said, const char *make,
-                   uint64_t counted)
+static int report_difference(struct proof *p, const char *name, uint64_t said, const char *make,
+                             uint64_t counted)
 {
     return err_set(&p->why, -EBADMSG, "the summary says %s %llu, its ops make %s%llu", name,
                    (unsigned long long)said, make, (unsigned long long)counted);
@@ -325,7 +327,7 @@ enum growth { GROWS, FALLS, VARIES };
 
 // Returns true if the summary's number is possible when the ops so far, or all ops, add up to
 // `counted`.
-static bool fits(enum growth growth, bool all, uint64_t said, uint64_t counted)
+static bool is_possible(enum growth growth, bool all, uint64_t said, uint64_t counted)
 {
     if (all)
         return said == counted;
@@ -368,17 +370,20 @@ static int prove_summary(struct proof *p, bool has_stamps, const struct workload
     for (size_t i = 0; i < n; i++) {
         uint64_t said = *(const uint64_t *)((const char *)s + numbers[i].offset);
         uint64_t is = *(const uint64_t *)((const char *)&counted + numbers[i].offset);
-        if (!fits(numbers[i].growth, all, said, is))
-            return differs(p, numbers[i].name, said, numbers[i].growth == FALLS ? "" : make, is);
+        if (!is_possible(numbers[i].growth, all, said, is))
+            return report_difference(p, numbers[i].name, said,
+                                     numbers[i].growth == FALLS ? "" : make, is);
     }
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
-        if (!fits(GROWS, all, s->by_kind[kind], counted.by_kind[kind]))
-            return differs(p, event_infos[kind].name ? event_infos[kind].name : "an unknown kind",
-                           s->by_kind[kind], make, counted.by_kind[kind]);
+        if (!is_possible(GROWS, all, s->by_kind[kind], counted.by_kind[kind]))
+            return report_difference(
+                p, event_infos[kind].name ? event_infos[kind].name : "an unknown kind",
+                s->by_kind[kind], make, counted.by_kind[kind]);
     }
     end_frame(p);
     if (s->peak_live_bytes < p->peak_from || (all && s->peak_live_bytes > p->peak_to))
-        return differs(p, "peak_live_bytes", s->peak_live_bytes, make, counted.peak_live_bytes);
+        return report_difference(p, "peak_live_bytes", s->peak_live_bytes, make,
+                                 counted.peak_live_bytes);
     return 0;
 }
 

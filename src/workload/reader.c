@@ -42,8 +42,8 @@ static int bad_frame(struct workload_reader *r, const struct frame *f, const cha
 }
 
 // Converts the result of a decoder to an error of the frame.
-static int checked(struct workload_reader *r, const struct frame *f, int rc, const char *what,
-                   struct err *e)
+static int report_error(struct workload_reader *r, const struct frame *f, int rc, const char *what,
+                        struct err *e)
 {
     if (rc == -ENOMEM)
         return err_no_memory(e, r->in->name);
@@ -61,7 +61,7 @@ static int unknown_kind(struct workload_reader *r, const struct frame *f, unsign
 static int get_summary(struct workload_reader *r, const struct frame *f, struct workload_summary *s,
                        struct err *e)
 {
-    int rc = checked(r, f, format_get_summary(f->data, f->size, s), "malformed summary", e);
+    int rc = report_error(r, f, format_get_summary(f->data, f->size, s), "malformed summary", e);
     unsigned kind = rc == 0 ? format_unknown_kind(s) : 0;
     return kind ? unknown_kind(r, f, kind, e) : rc;
 }
@@ -76,7 +76,7 @@ static int read_header(struct workload_reader *r, struct err *e)
         return rc;
     if (f.type != FORMAT_HEADER)
         return bad_frame(r, &f, "expected the header", e);
-    rc = checked(r, &f, format_get_header(f.data, f.size, &r->header), "malformed header", e);
+    rc = report_error(r, &f, format_get_header(f.data, f.size, &r->header), "malformed header", e);
     r->decode.has_stamps = r->header.has_stamps;
     return rc;
 }
@@ -198,7 +198,7 @@ static int read_summary_and_index(struct workload_reader *r, struct frame_reader
     if (rc == 0)
         rc = read_frame_at(r, frames, offset, f, FORMAT_INDEX, e);
     if (rc == 0)
-        rc = checked(r, f, format_get_index(f->data, f->size, index), "malformed index", e);
+        rc = report_error(r, f, format_get_index(f->data, f->size, index), "malformed index", e);
     if (rc == 0)
         rc = read_frame_at(r, frames, index->summary_offset, f, FORMAT_SUMMARY, e);
     *s = (struct workload_summary){0};
@@ -256,8 +256,9 @@ static int read_samples_frame(struct workload_reader *r, struct frame_reader *fr
     rc = read_frame_at(r, frames, s.samples_at, &f, FORMAT_SAMPLES, e);
     return rc < 0
                ? rc
-               : checked(r, &f, format_get_samples(f.data, f.size, &r->found_samples, n, &capacity),
-                         "malformed samples", e);
+               : report_error(r, &f,
+                              format_get_samples(f.data, f.size, &r->found_samples, n, &capacity),
+                              "malformed samples", e);
 }
 
 int workload_read_samples(struct workload_reader *r, const struct workload_sample **s, size_t *n,
@@ -274,14 +275,16 @@ int workload_read_samples(struct workload_reader *r, const struct workload_sampl
 static int get_residency(struct workload_reader *r, const struct frame *f,
                          struct samples_residency *l, struct err *e)
 {
-    return checked(r, f, format_get_residency(f->data, f->size, &l->items, &l->n, &l->capacity),
-                   "malformed residency of blocks", e);
+    return report_error(r, f,
+                        format_get_residency(f->data, f->size, &l->items, &l->n, &l->capacity),
+                        "malformed residency of blocks", e);
 }
 
 static int get_steps(struct workload_reader *r, const struct frame *f, struct samples_residency *l,
                      struct err *e)
 {
-    return checked(r, f, format_get_steps(f->data, f->size, l), "malformed steps of residency", e);
+    return report_error(r, f, format_get_steps(f->data, f->size, l), "malformed steps of residency",
+                        e);
 }
 
 static int read_residency_frame(struct workload_reader *r, struct frame_reader *frames, void *to,
@@ -315,7 +318,8 @@ static int get_names(struct workload_reader *r, const struct frame *f, struct wo
                      struct err *e)
 {
     uint32_t process;
-    return checked(r, f, names_get(f->data, f->size, &s->names, &process), "malformed names", e);
+    return report_error(r, f, names_get(f->data, f->size, &s->names, &process), "malformed names",
+                        e);
 }
 
 // Reads the frames of names after the call sites; the first one is in *f.
@@ -344,7 +348,7 @@ static int read_sites_frames(struct workload_reader *r, struct frame_reader *fra
         return rc;
     rc = read_frame_at(r, frames, summary.sites_at, &f, FORMAT_SITES, e);
     while (rc == 0) {
-        rc = checked(r, &f, workload_sites_get(f.data, f.size, s), "malformed call sites", e);
+        rc = report_error(r, &f, workload_sites_get(f.data, f.size, s), "malformed call sites", e);
         int more = rc == 0 ? frame_next(frames, &f, e) : 0;
         if (more < 0)
             return more;
@@ -407,7 +411,7 @@ static int read_end(struct workload_reader *r, const struct frame *f, struct err
 {
     struct format_index index = {0};
     uint8_t trailer[FORMAT_TRAILER_BYTES + 1];
-    int rc = checked(r, f, format_get_index(f->data, f->size, &index), "malformed index", e);
+    int rc = report_error(r, f, format_get_index(f->data, f->size, &index), "malformed index", e);
     if (rc == 0)
         rc = check_index(r, f, &index, e);
     free(index.entries);
@@ -428,7 +432,7 @@ static int read_end(struct workload_reader *r, const struct frame *f, struct err
 }
 
 // Records the expected index entry of the frame.
-static int see_ops(struct workload_reader *r, const struct frame *f, struct err *e)
+static int note_ops(struct workload_reader *r, const struct frame *f, struct err *e)
 {
     struct format_index *seen = &r->seen;
     if (HT_GROW(&seen->entries, &seen->capacity, seen->n + 1) < 0)
@@ -457,13 +461,13 @@ static int decode_ops(struct workload_reader *r, const struct frame *f, struct e
         return unknown_kind(r, f, r->decode.unknown_kind, e);
     if (rc == -EPROTO)
         return frame_newer(r->in->name, f->offset, NULL, what, e);
-    rc = checked(r, f, rc, what, e);
-    return rc < 0 ? rc : see_ops(r, f, e);
+    rc = report_error(r, f, rc, what, e);
+    return rc < 0 ? rc : note_ops(r, f, e);
 }
 
 // Converts the result of a check to an error of the frame.
-static __attribute__((noinline)) int disproved(struct workload_reader *r, uint64_t offset, int rc,
-                                               struct err *e)
+static __attribute__((noinline)) int report_disproof(struct workload_reader *r, uint64_t offset,
+                                                     int rc, struct err *e)
 {
     if (rc == -ENOMEM)
         return err_no_memory(e, r->in->name);
@@ -488,7 +492,7 @@ static int read_summary(struct workload_reader *r, const struct frame *f, struct
         return rc;
     if (r->in_order || !r->decode.ops_before)
         rc = proof_summary(&r->proof, r->header.has_stamps, &r->summary);
-    return rc < 0 ? disproved(r, f->offset, rc, e) : 0;
+    return rc < 0 ? report_disproof(r, f->offset, rc, e) : 0;
 }
 
 static int check_part(struct workload_reader *r, struct frame_reader *frames, struct err *e)
@@ -504,7 +508,7 @@ static int check_part(struct workload_reader *r, struct frame_reader *frames, st
     if (rc == 0)
         rc = check_entries(r, at, &index, e);
     if (rc == 0 && (rc = proof_part(&r->proof, r->header.has_stamps, &s)) < 0)
-        disproved(r, at, rc, e);
+        report_disproof(r, at, rc, e);
     free(index.entries);
     if (rc == 0)
         rc = read_sites_frames(r, frames, &sites, e);
@@ -546,7 +550,7 @@ static int next_ops(struct workload_reader *r, struct err *e)
             r->samples_at = r->samples_at ? r->samples_at : f.offset;
             rc = format_get_samples(f.data, f.size, &r->samples, &r->n_samples,
                                     &r->samples_capacity);
-            rc = checked(r, &f, rc, "malformed samples", e);
+            rc = report_error(r, &f, rc, "malformed samples", e);
             break;
         case FORMAT_RESIDENCY:
             r->residency_at = r->residency_at ? r->residency_at : f.offset;
@@ -558,8 +562,8 @@ static int next_ops(struct workload_reader *r, struct err *e)
             break;
         case FORMAT_SITES:
             r->sites_at = r->sites_at ? r->sites_at : f.offset;
-            rc = checked(r, &f, workload_sites_get(f.data, f.size, &r->sites),
-                         "malformed call sites", e);
+            rc = report_error(r, &f, workload_sites_get(f.data, f.size, &r->sites),
+                              "malformed call sites", e);
             break;
         case FORMAT_NAMES:
             rc = get_names(r, &f, &r->sites, e);
@@ -644,7 +648,7 @@ static size_t run_length(const struct workload_reader *r)
 }
 
 // Sets r->next to the next ops of the total order, after checking them.
-static int advance(struct workload_reader *r, struct err *e)
+static int prove_next_run(struct workload_reader *r, struct err *e)
 {
     if (!r->n_heap) {
         int rc = heap_fill(r, e);
@@ -655,7 +659,7 @@ static int advance(struct workload_reader *r, struct err *e)
     r->next = (struct workload_run){top->thread, top->number, run_length(r), top->at};
     int rc = proof_run(&r->proof, &r->next, (size_t)(top->end - top->at));
     if (__builtin_expect(rc < 0, 0))
-        return disproved(r, r->seen.entries[r->seen.n - 1].offset, rc, e);
+        return report_disproof(r, r->seen.entries[r->seen.n - 1].offset, rc, e);
     top->at += r->next.n_ops;
     top->number += r->next.n_ops;
     if (top->at == top->end)
@@ -669,7 +673,7 @@ int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct w
                      struct err *e)
 {
     if (!r->next.n_ops) {
-        int rc = advance(r, e);
+        int rc = prove_next_run(r, e);
         if (rc <= 0)
             return rc;
     }
@@ -682,7 +686,7 @@ int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct w
 int workload_next_ops(struct workload_reader *r, uint32_t *thread, const struct workload_op **ops,
                       size_t *n, struct err *e)
 {
-    int rc = advance(r, e);
+    int rc = prove_next_run(r, e);
     *thread = r->next.thread;
     *ops = r->next.ops;
     *n = r->next.n_ops;

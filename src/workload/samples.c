@@ -35,7 +35,7 @@ static void keep_extremes(const struct workload_sample *from, size_t n, struct w
     to[1] = second;
 }
 
-static void halve(struct samples *s)
+static void halve_samples(struct samples *s)
 {
     size_t kept = 0;
     for (size_t i = 0; i < s->n; i += 4, kept += 2)
@@ -61,7 +61,7 @@ int samples_add(struct samples *s, const struct workload_sample *sample)
             samples_finish(s);
     }
     if (s->n == SAMPLES_MAX)
-        halve(s);
+        halve_samples(s);
     return 0;
 }
 

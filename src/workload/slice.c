@@ -91,7 +91,7 @@ static struct slice_slot *slot_get(struct slice *s, uint32_t slot)
 }
 
 // Calls the sink for the block of *slot, which the last op allocated or resized.
-static int place(const struct slice *s, uint32_t thread, const struct slice_slot *slot)
+static int call_placed(const struct slice *s, uint32_t thread, const struct slice_slot *slot)
 {
     const struct slice_thread *t = &s->threads[thread];
     if (!s->sink.placed || slot->unknown_size || slot->size < HT_BIG_BYTES)
@@ -120,7 +120,7 @@ static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *
     };
     s->counts.preexisting++;
     int rc = slice_emit(s, thread, &op, true);
-    return rc < 0 ? rc : place(s, thread, slot);
+    return rc < 0 ? rc : call_placed(s, thread, slot);
 }
 
 // Updates the block of the slot, also if the op is outside the part.
@@ -269,10 +269,10 @@ static int put_op(struct slice *s, uint32_t thread, const struct workload_op *fr
     enum format_slot_use use = format_slot_use(from->kind, from->flags);
     bool placed = from->slot != WORKLOAD_NO_SLOT && !(from->flags & WORKLOAD_FAILED) &&
                   (use == FORMAT_SLOT_ALLOCATED || use == FORMAT_SLOT_KEEP);
-    return rc < 0 || !placed ? rc : place(s, thread, &s->slots[from->slot]);
+    return rc < 0 || !placed ? rc : call_placed(s, thread, &s->slots[from->slot]);
 }
 
-static void begin(struct slice *s, const struct workload_op *op)
+static void begin_part(struct slice *s, const struct workload_op *op)
 {
     s->begun = true;
     s->counts.first_stamp = s->counts.last_stamp = op->stamp;
@@ -315,7 +315,7 @@ int slice_op(struct slice *s, uint32_t thread, const struct workload_op *op)
     t->read++;
     if (!s->begun && (s->options.from.at == SLICE_AT_EDGE ||
                       slice_point_reached(&s->options.from, op, s->events)))
-        begin(s, op);
+        begin_part(s, op);
     else if (s->begun && slice_point_reached(&s->options.to, op, s->events))
         s->over = true;
     if (s->over)

@@ -100,7 +100,7 @@ static int place_residency(struct slicing *j)
     return rc;
 }
 
-static int bad_op(struct slicing *j, const struct workload_op *op, uint64_t number, int rc)
+static int refuse_op(struct slicing *j, const struct workload_op *op, uint64_t number, int rc)
 {
     if (rc == -EBADMSG)
         return err_set(j->e, rc,
@@ -124,7 +124,7 @@ static int read_ops(struct slicing *j)
             continue;
         rc = slice_op(j->slice, thread, op);
         if (rc < 0)
-            return bad_op(j, op, number, rc);
+            return refuse_op(j, op, number, rc);
         over = rc > 0;
         if (over && seekable)
             return workload_reader_check_part(j->in->reader, j->e);
@@ -151,7 +151,7 @@ static int put_samples(struct slicing *j, const struct slice_counts *c)
     return rc;
 }
 
-static int end(struct slicing *j, const struct workload_summary *s)
+static int write_end(struct slicing *j, const struct workload_summary *s)
 {
     struct workload_sites read = {0};
     int rc = j->in->in.size_bytes ? workload_read_sites(j->in->reader, &read, j->e) : 0;
@@ -185,7 +185,7 @@ static void set_recorded(const struct slicing *j, const struct slice_counts *c,
     s->recorded_to += !s->recorded_to;
 }
 
-static int finish(struct slicing *j)
+static int finish_part(struct slicing *j)
 {
     int rc = slice_finish(j->slice);
     const struct slice_counts c = j->counts = slice_counts(j->slice);
@@ -204,10 +204,10 @@ static int finish(struct slicing *j)
     s.lost_records = j->source.lost_records;
     s.dependencies_needed = c.dependencies_needed;
     set_recorded(j, &c, &s);
-    return end(j, &s);
+    return write_end(j, &s);
 }
 
-static int prepare(struct slicing *j)
+static int prepare_slice(struct slicing *j)
 {
     const struct workload_header *h = workload_reader_header(j->in->reader);
     struct slice_sink sink = {j, put_op, note_placement};
@@ -229,7 +229,7 @@ int slice_file(struct workload_file *in, struct output *out, const struct slice_
                struct slice_counts *counts, struct err *e)
 {
     struct slicing j = {.in = in, .how = o->part, .progress = o->progress, .e = e};
-    int rc = prepare(&j);
+    int rc = prepare_slice(&j);
     if (rc == 0)
         rc = workload_output_begin(&j.to, out, o->level, workload_reader_header(in->reader), e);
     if (rc == 0)
@@ -237,7 +237,7 @@ int slice_file(struct workload_file *in, struct output *out, const struct slice_
     if (j.progress)
         progress_clear(j.progress);
     if (rc == 0)
-        rc = finish(&j);
+        rc = finish_part(&j);
     *counts = j.counts;
     workload_output_release(&j.to);
     samples_residency_release(&j.residency);

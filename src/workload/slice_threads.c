@@ -63,7 +63,7 @@ static int number_from(struct slice_thread *t, uint64_t from)
 
 // Finds the number in the part of the source's op, or of the last op before that is in the part.
 // Returns false if no such op exists.
-static bool number_of(const struct slice_thread *t, uint64_t op, uint64_t *number)
+static bool find_number(const struct slice_thread *t, uint64_t op, uint64_t *number)
 {
     size_t below = 0, above = t->n_shifts;
     while (below < above) {
@@ -124,7 +124,7 @@ int slice_keep_dependencies(struct slice *s, uint32_t thread, const struct workl
         uint32_t on = op->dependencies[i].thread;
         uint64_t number;
         if (on >= s->n_threads || !s->threads[on].in_part ||
-            !number_of(&s->threads[on], op->dependencies[i].op, &number))
+            !find_number(&s->threads[on], op->dependencies[i].op, &number))
             continue;
         int rc = slice_depend(s, thread, on, number);
         if (rc < 0)

@@ -41,17 +41,17 @@ static inline void live_end(struct summary_counter *s, const struct summary_live
     s->summary.remote_frees = l->cross;
 }
 
-static __attribute__((noinline)) int slot_meet(struct summary_counter *s, uint32_t slot)
+static __attribute__((noinline)) int add_slot(struct summary_counter *s, uint32_t slot)
 {
     s->summary.slots = slot + 1ull;
     return HT_PAGES_GROW(&s->slots, &s->capacity, (slot + 1ull) << s->two_words);
 }
 
-static inline int allocate(struct summary_counter *s, struct summary_live *l, uint32_t thread,
-                           uint32_t slot, uint64_t size)
+static inline int count_allocation(struct summary_counter *s, struct summary_live *l,
+                                   uint32_t thread, uint32_t slot, uint64_t size)
 {
     uint64_t live = live_size(size);
-    if (__builtin_expect(slot >= s->summary.slots, 0) && slot_meet(s, slot) < 0)
+    if (__builtin_expect(slot >= s->summary.slots, 0) && add_slot(s, slot) < 0)
         return -ENOMEM;
     uint64_t *at = summary_slot(s, slot);
     s->contradicted |= *at >> 63;
@@ -62,8 +62,8 @@ static inline int allocate(struct summary_counter *s, struct summary_live *l, ui
     return 0;
 }
 
-static inline void release(struct summary_counter *s, struct summary_live *l, uint32_t thread,
-                           uint32_t slot)
+static inline void count_free(struct summary_counter *s, struct summary_live *l, uint32_t thread,
+                              uint32_t slot)
 {
     uint64_t block = summary_known(s, slot) ? *summary_slot(s, slot) : 0;
     if (__builtin_expect(!(block & SUMMARY_HOLDS), 0)) {
@@ -104,24 +104,24 @@ static inline int use_slot(struct summary_counter *s, struct summary_live *l, ui
             count_preexisting(s, op, size);
         else
             summary_request(&l->requested, size);
-        return allocate(s, l, thread, op->slot, size);
+        return count_allocation(s, l, thread, op->slot, size);
     case HT_CLASS_FREE:
-        release(s, l, thread, op->slot);
+        count_free(s, l, thread, op->slot);
         return 0;
     case HT_CLASS_RESIZE:
         if (!(op->flags & WORKLOAD_FROM_NULL))
-            release(s, l, thread, op->slot);
+            count_free(s, l, thread, op->slot);
         if (op->flags & WORKLOAD_FREED)
             return 0;
         size = event_requested(op->kind, op->size, op->count);
         summary_request(&l->requested, size);
-        return allocate(s, l, thread, op->slot, size);
+        return count_allocation(s, l, thread, op->slot, size);
     }
     return 0;
 }
 
-static inline int count(struct summary_counter *s, struct summary_live *l, uint32_t thread,
-                        const struct workload_op *op)
+static inline int count_op(struct summary_counter *s, struct summary_live *l, uint32_t thread,
+                           const struct workload_op *op)
 {
     struct workload_summary *sum = &s->summary;
     if (__builtin_expect(op->stamp < s->first_stamp, 0))
@@ -137,7 +137,7 @@ static inline int count(struct summary_counter *s, struct summary_live *l, uint3
 int summary_op(struct summary_counter *s, uint32_t thread, const struct workload_op *op)
 {
     struct summary_live l = live_begin(s);
-    int rc = count(s, &l, thread, op);
+    int rc = count_op(s, &l, thread, op);
     live_end(s, &l);
     return rc;
 }
@@ -152,7 +152,7 @@ int summary_run(struct summary_counter *s, uint32_t thread, const struct workloa
     for (; i < n && rc == 0 && !s->contradicted; i++) {
         if (i + AHEAD < readable && summary_known(s, ops[i + AHEAD].slot))
             __builtin_prefetch(summary_slot(s, ops[i + AHEAD].slot), 1);
-        rc = count(s, &l, thread, &ops[i]);
+        rc = count_op(s, &l, thread, &ops[i]);
     }
     live_end(s, &l);
     return rc < 0 ? rc : (int)i;
@@ -182,7 +182,7 @@ int summary_ops(struct summary_counter *s, const struct workload_thread_op *ops,
     struct summary_live l = live_begin(s);
     int rc = 0;
     for (size_t i = 0; i < n && rc == 0; i++)
-        rc = count(s, &l, ops[i].thread, &ops[i].op);
+        rc = count_op(s, &l, ops[i].thread, &ops[i].op);
     live_end(s, &l);
     return rc;
 }

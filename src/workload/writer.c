@@ -94,7 +94,7 @@ static int write_frame(struct workload_writer *w, const struct encode_frame *f, 
                              e);
 }
 
-static void *write_behind(void *of)
+static void *write_full_frames(void *of)
 {
     struct workload_writer *w = of;
     int place;
@@ -115,21 +115,21 @@ static void thread_begin(struct workload_writer *w)
     if (w->alone)
         return;
     ring_init(&w->ring, FRAMES_BEHIND);
-    w->threaded = pthread_create(&w->thread, NULL, write_behind, w) == 0;
+    w->threaded = pthread_create(&w->thread, NULL, write_full_frames, w) == 0;
     w->alone = !w->threaded;
     if (w->alone)
         ring_release(&w->ring);
 }
 
 // Returns the error of the failed thread.
-static int failed_behind(struct workload_writer *w, struct err *e)
+static int report_thread_error(struct workload_writer *w, struct err *e)
 {
     thread_end(w);
     return err_set(e, w->rc, "%s", w->e.text);
 }
 
 // Passes the full current frame on.
-static int flush(struct workload_writer *w, struct err *e)
+static int flush_frame(struct workload_writer *w, struct err *e)
 {
     if (!w->encode.frame.n_ops)
         return 0;
@@ -141,7 +141,7 @@ static int flush(struct workload_writer *w, struct err *e)
     }
     int place = ring_wait_empty(&w->ring);
     if (place < 0)
-        return failed_behind(w, e);
+        return report_thread_error(w, e);
     encode_end_frame(&w->encode, &w->full[place]);
     ring_fill(&w->ring);
     return 0;
@@ -154,7 +154,7 @@ static int drain_frames(struct workload_writer *w, struct err *e)
         return w->rc;
     ring_drain(&w->ring);
     thread_end(w);
-    return w->rc < 0 ? failed_behind(w, e) : 0;
+    return w->rc < 0 ? report_thread_error(w, e) : 0;
 }
 
 // Returns the number of ops, written and pending.
@@ -163,8 +163,8 @@ static uint64_t count_ops(const struct workload_writer *w)
     return w->encode.ops + w->encode.frame.n_ops;
 }
 
-static int refuse(struct workload_writer *w, uint32_t thread, const struct workload_op *op, int rc,
-                  struct err *e)
+static int refuse_op(struct workload_writer *w, uint32_t thread, const struct workload_op *op,
+                     int rc, struct err *e)
 {
     if (rc == -ENOMEM)
         return err_no_memory(e, w->out->name);
@@ -179,17 +179,17 @@ int workload_write_op(struct workload_writer *w, uint32_t thread, const struct w
     struct encode *x = &w->encode;
     int rc = 0;
     if (__builtin_expect(encode_is_full(&x->frame), 0))
-        rc = flush(w, e);
+        rc = flush_frame(w, e);
     if (rc < 0)
         return rc;
     rc = encode_op(x, thread, op);
     if (__builtin_expect(rc == -EAGAIN, 0)) {
-        rc = flush(w, e);
+        rc = flush_frame(w, e);
         if (rc < 0)
             return rc;
         rc = encode_op(x, thread, op);
     }
-    return __builtin_expect(rc < 0, 0) ? refuse(w, thread, op, rc, e) : 0;
+    return __builtin_expect(rc < 0, 0) ? refuse_op(w, thread, op, rc, e) : 0;
 }
 
 int workload_write_ops(struct workload_writer *w, const struct workload_thread_op *ops, size_t n,
@@ -313,7 +313,7 @@ int workload_write_end(struct workload_writer *w, const struct workload_summary 
 {
     struct workload_summary summary = *s;
     w->alone |= count_ops(w) < ENCODE_FRAME_OPS; // a single frame needs no thread
-    int rc = flush(w, e);
+    int rc = flush_frame(w, e);
     if (rc == 0)
         rc = drain_frames(w, e);
     if (rc == 0)
