@@ -98,7 +98,7 @@ int trace_forks_find(struct trace_forks *f, struct trace_file *t, struct err *e)
     frame_reader_release(&frames);
     trace_forks_finder_release(&s);
     if (rc < 0)
-        return err_set(e, rc, "%s: out of memory", t->in.name);
+        return err_no_memory(e, t->in.name);
     return trace_file_rewind(t, e);
 }
 

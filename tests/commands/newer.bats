@@ -78,6 +78,9 @@ refused_trace() {
     newer_than_this kind a.htw n.htw "event kind 25 is not known" $command n.htw
   done
   newer_than_this flag a.htw n.htw "a flag of the ops is not known" check n.htw
+  "$HEAPTAPE_PROGRAMS/newer" nonsense a.htw n.htw
+  heaptape check n.htw
+  fails_with 1 "n.htw: invalid frame: invalid slot limit, at byte "
 }
 
 @test "newer: aggregates" {

@@ -97,6 +97,8 @@ static bool change_workload(const struct frame *f, const char *part)
         payload.data[FORMAT_HEAD_BYTES] = NEW_KIND;
     if (strcmp(part, "flag") == 0)
         put_u32(payload.data + FORMAT_AT_FLAGS, 2);
+    if (strcmp(part, "nonsense") == 0)
+        put_u32(payload.data + FORMAT_AT_SLOT_LIMIT, UINT32_MAX);
     return true;
 }
 

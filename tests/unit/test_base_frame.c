@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 enum { N_FRAMES = 5, VERSION = 3 };
 
@@ -246,6 +247,22 @@ static void other_files_are_refused_by_name(void **state)
     (void)state;
 }
 
+// A later version may compress payloads by another codec, with a header that is intact.
+static void an_unknown_codec_is_newer(void **state)
+{
+    struct buf file = write_frames(FRAME_CODEC_ZSTD);
+    struct err e = {0};
+    unsigned frames;
+    file.data[5] = FRAME_CODEC_ZSTD + 1;
+    put_u64(file.data + 32, XXH3_64bits(file.data, 32));
+    assert_int_equal(read_all(&file, file.size, &frames, &e), -EPROTO);
+    assert_int_equal(frames, 0);
+    assert_string_equal(e.text, "m: frame at byte 0: codec 3 of the payload is not known: written "
+                                "by a newer heaptape?");
+    buf_release(&file);
+    (void)state;
+}
+
 static void frame_over_the_limit_is_not_written(void **state)
 {
     struct output out = {.fd = memory_file(), .name = "m"};
@@ -318,6 +335,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(resync_finds_the_frames_after_damage),
     cmocka_unit_test(resync_crosses_much_garbage),
     cmocka_unit_test(other_files_are_refused_by_name),
+    cmocka_unit_test(an_unknown_codec_is_newer),
     cmocka_unit_test(frame_over_the_limit_is_not_written),
     cmocka_unit_test(short_memory_spoils_no_frame),
 };
