@@ -45,8 +45,7 @@ void workload_reader_prove_order(struct workload_reader *r);
 bool workload_reader_proved_order(const struct workload_reader *r);
 
 // Note for such a file, after its name.
-#define WORKLOAD_UNPROVED                                                                          \
-    "its dependencies are too entangled to prove that every use of a slot is ordered"
+#define WORKLOAD_UNPROVED "has too many dependencies to prove that every use of a slot is ordered"
 
 // Call if the rest of a regular file is not read. Compares summary, call sites and index with the
 // ops so far and keeps the position. Returns 0 for a pipe and at the end, where all has been

@@ -126,8 +126,7 @@ static int get_frame(struct stat_reading *r, const struct frame *f)
     return 0; // from a later version
 }
 
-// Describes why the frame could not be read. Returns `rc`, which is -EPROTO if the frame has an event kind that this version
-// does not know.
+// Describes why the frame could not be read. Returns `rc`; -EPROTO means an unknown event kind.
 static int refuse_frame(const struct stat_reading *r, const struct frame *f, int rc, struct err *e)
 {
     const struct file_stat *s = r->s;
