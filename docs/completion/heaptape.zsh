@@ -2,15 +2,15 @@
 _heaptape_commands=(
   'record:Run a program and record every malloc call of its processes'
   'stat:Print heap usage statistics of a trace, workload or aggregate'
-  'top:Show what is live while a program is being recorded'
+  'top:Show live memory while a program is recorded'
   'report:Write an HTML report of heap usage and allocator results'
   'compare:Replay a workload on several allocators and compare them'
-  'advise:Find the allocator and the settings that would help, by replays'
+  'advise:Find the best allocator and settings by replaying a workload'
   'ctl:Control recording in a running process'
-  'check:Verify a file that heaptape has written'
-  'symbolize:Write the names of functions into a trace or workload'
+  'check:Verify a file written by heaptape'
+  'symbolize:Store function names in a trace or workload'
   'corpus:Record twelve programs and compare allocators on their workloads'
-  'diff:Compare the heap usage of two recordings, and fail when it grew'
+  'diff:Compare the heap usage of two recordings and fail if it grew'
   'dump:Print the events of a trace or workload'
   'sql:Run an SQL query on the events and blocks of recordings'
   'replay:Replay a workload on an allocator and measure time and memory'
@@ -21,7 +21,7 @@ _heaptape_commands=(
   'export:Convert a trace or workload to another tool'\''s format'
   'anonymize:Remove names from a workload'
   'trace_run:Replay a glibc workload file and print the figures of trace_run'
-  'upload:Upload the traces of a folder and remove them from it'
+  'upload:Upload the traces in a folder and delete them'
   'receive:Store the recordings that other hosts upload'
   'convert:Convert a trace into a replayable workload'
   'slice:Extract part of a workload'
@@ -35,22 +35,22 @@ _heaptape_record() {
     '(-f --force)'{-f,--force}'[replace FILE if it exists]' \
     '(-z --compress)'{-z+,--compress=}'[compress\: none, lz4, zstd\[\:LEVEL\]]:none|lz4|zstd\[\:LEVEL\]: _heaptape_words none lz4 zstd' \
     '--max-size=[stop when FILE reaches SIZE]:SIZE: _heaptape_words ' \
-    '--start=[start at once, or by '\''heaptape ctl'\'']:now|paused: _heaptape_words now paused' \
+    '--start=[start at once, or with '\''heaptape ctl'\'']:now|paused: _heaptape_words now paused' \
     '--follow=[record these child processes]:all|none|PATTERN: _heaptape_words all none' \
     '(-a --allocator)'{-a+,--allocator=}'[run PROGRAM on this allocator\: a name or path]:ALLOCATOR: _heaptape_words @allocators' \
     '--stacks=-[record call stacks, of all allocations or a sample]::DEPTH|sample\[\:BYTES\]: _heaptape_words sample' \
     '--usable[also record usable sizes (malloc_usable_size)]' \
     '--maps[also record calls of mmap, munmap, brk and so on]' \
-    '--no-residency[do not measure how much of big blocks is used]' \
+    '--no-residency[do not measure the resident part of big blocks]' \
     '--no-pages[do not sample resident pages (for '\''stat --rss'\'')]' \
     '--lossy[drop events rather than slow down PROGRAM]' \
-    '--aggregate=-[write figures by call site instead of events, again every SECONDS (60 unless given)]::SECONDS: _heaptape_words ' \
+    '--aggregate=-[write totals by call site instead of events, every SECONDS \[60\]]::SECONDS: _heaptape_words ' \
     '--period=[with --aggregate\: set the period]:SECONDS: _heaptape_words ' \
-    '--flight=[keep the last part in memory, dump it on a trigger]:SIZE|DURATION\[,...\]: _heaptape_words ' \
+    '--flight=[keep recent events in memory, dump on a trigger]:SIZE|DURATION\[,...\]: _heaptape_words ' \
     '--trigger=[with --flight\: set what triggers a dump \[exit\]]:TRIGGER\[,...\]: _heaptape_words ' \
-    '--on-dump=[with --flight\: run CMD after each, $1 is its path]:CMD: _heaptape_words ' \
+    '--on-dump=[with --flight\: run CMD after each; $1 is its path]:CMD: _heaptape_words ' \
     '--segment=[write the trace as files of SIZE or DURATION]:SIZE|DURATION\[,...\]: _heaptape_words ' \
-    '--on-segment=[with --segment\: run CMD after each, $1 is its path]:CMD: _heaptape_words ' \
+    '--on-segment=[with --segment\: run CMD after each; $1 is its path]:CMD: _heaptape_words ' \
     '--keep=[keep only the last N dumps or segments]:N: _heaptape_words ' \
     '--spool=[keep segments in DIR until they are uploaded]:DIR: _heaptape_words @folders' \
     '--spool-limit=[drop the oldest segments above SIZE]:SIZE: _heaptape_words ' \
@@ -58,14 +58,14 @@ _heaptape_record() {
     '--upload-timeout=[cancel requests that stall]:SECONDS: _heaptape_words ' \
     '--upload-token-file=[send the token in the first line of FILE]:FILE: _heaptape_words @files' \
     '--s3=-[sign requests for S3]::REGION: _heaptape_words ' \
-    '(-p --pid)'{-p+,--pid=}'[record a process that runs already]:PID: _heaptape_words @processes' \
+    '(-p --pid)'{-p+,--pid=}'[attach to a running process and record it]:PID: _heaptape_words @processes' \
     '--duration=[with --pid\: stop after SECONDS]:SECONDS: _heaptape_words ' \
     '--walk[with --pid\: also record blocks live at the start]' \
-    '--wrap=[with --pid\: record allocators with other names]:NAME=FUNCTION\[,...\]: _heaptape_words ' \
-    '--collect=[write the trace of programs that record themselves]:DIR: _heaptape_words @folders' \
+    '--wrap=[with --pid\: record functions with other names]:NAME=FUNCTION\[,...\]: _heaptape_words ' \
+    '--collect=[write the trace of programs that recorded to DIR]:DIR: _heaptape_words @folders' \
     '(-v --verbose)'{-v,--verbose}'[also report the cost of recording]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @programs'
 }
@@ -78,12 +78,12 @@ _heaptape_stat() {
     '--weight=[with --by\: sort by this \[peak, or span with --from or --to\]]:peak|end|bytes|allocs|growth|span: _heaptape_words peak end bytes allocs growth span' \
     '--from=[with --by\: count only blocks allocated from POINT on (default\: the start)]:POINT: _heaptape_words ' \
     '--to=[with --by\: count only blocks live at POINT (default\: the end)]:POINT: _heaptape_words ' \
-    '--rss[print what resident memory (RSS) was made up of; needs a trace]' \
+    '--rss[print the composition of resident memory (RSS) of a trace]' \
     '--at=[with --rss\: at the highest RSS, at the end, or at POINT]:peak|end|POINT: _heaptape_words peak end' \
     '--top=[with --by\: print this many call sites as text, 0 for all]:N: _heaptape_words ' \
-    '--debug-dir=[look for executables and debug files in DIR first]:DIR\[\:DIR...\]: _heaptape_words @folders' \
+    '--debug-dir=[search DIR first for executables and debug files]:DIR\[\:DIR...\]: _heaptape_words @folders' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }
@@ -91,13 +91,13 @@ _heaptape_top() {
   _arguments -s -S : \
     '(-b --batch)'{-b,--batch}'[print tables one after the other instead of using the screen]' \
     '(-n --iterations)'{-n+,--iterations=}'[print N tables as --batch does, then exit (default\: until the recording ends)]:N: _heaptape_words ' \
-    '(-d --interval)'{-d+,--interval=}'[draw every MS milliseconds]:MS: _heaptape_words ' \
-    '--by=[begin with this table (default\: site if the recording has call stacks, else size)]:site|size|thread: _heaptape_words site size thread' \
+    '(-d --interval)'{-d+,--interval=}'[redraw every MS milliseconds]:MS: _heaptape_words ' \
+    '--by=[show this table first (default\: site if the recording has call stacks, else size)]:site|size|thread: _heaptape_words site size thread' \
     '--sort=[sort by live bytes, live blocks, growth, allocations or allocated bytes]:live|blocks|growth|allocs|bytes: _heaptape_words live blocks growth allocs bytes' \
     '--top=[print at most N rows of a table (default\: 20; as many as fit on the screen)]:N: _heaptape_words ' \
     '(-p --pid)'{-p+,--pid=}'[show this process of FILE (default\: the one with the highest peak of live bytes)]:PID: _heaptape_words @processes' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @processes @files'
 }
@@ -105,12 +105,12 @@ _heaptape_report() {
   _arguments -s -S : \
     '(-o --output)'{-o+,--output=}'[write the report to this file, or to standard output for - \[FILE.html\]]:REPORT: _heaptape_words @files' \
     '(-f --force)'{-f,--force}'[replace REPORT if it exists]' \
-    '--open[open the HTML report in the browser, by xdg-open]' \
+    '--open[open the HTML report in the browser with xdg-open]' \
     '(-d --diff)'{-d,--diff}'[compare two files side by side, as a table and, with -o or --open, as an HTML report]' \
     '--pool[print the ratios of allocators from all runs in JSON files of one workload on one machine]' \
-    '--across-machines[with --pool, also where runs are of different machines]' \
+    '--across-machines[with --pool, also combine runs on different machines]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }
@@ -118,7 +118,7 @@ _heaptape_compare() {
   _arguments -s -S : \
     '*'{-a+,--allocator=}'[compare this allocator\: a name or a path, then tunables after commas; ratios are to the first one]:ALLOCATOR: _heaptape_words @allocators' \
     '*--sweep=[repeat each allocator with each value of a tunable; several --sweep give all combinations]:VARIABLE=VALUE,VALUE...: _heaptape_words ' \
-    '(-o --output)'{-o+,--output=}'[write an HTML report to FILE, with the use of the heap by the workload]:FILE: _heaptape_words @files' \
+    '(-o --output)'{-o+,--output=}'[write an HTML report of the results and the workload'\''s heap usage]:FILE: _heaptape_words @files' \
     '(-f --force)'{-f,--force}'[replace FILE if it exists]' \
     '--real[also run PROGRAM, or the recorded command line, on each allocator]' \
     '(-r --runs)'{-r+,--runs=}'[replay N times on each allocator and report medians]:N: _heaptape_words ' \
@@ -136,21 +136,21 @@ _heaptape_compare() {
     '--no-cache[neither read nor write ~/.cache/heaptape]' \
     '--json[print one JSON object]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }
 _heaptape_advise() {
   _arguments -s -S : \
-    '(-a --allocator)'{-a+,--allocator=}'[set the program'\''s present allocator\: a name or path, then tunables \[the recorded one, or glibc\]]:ALLOCATOR: _heaptape_words @allocators' \
-    '(-b --budget)'{-b+,--budget=}'[take about SECONDS]:SECONDS: _heaptape_words ' \
+    '(-a --allocator)'{-a+,--allocator=}'[compare with this allocator\: a name or path, then tunables \[the recorded one, or glibc\]]:ALLOCATOR: _heaptape_words @allocators' \
+    '(-b --budget)'{-b+,--budget=}'[limit the run time to about SECONDS]:SECONDS: _heaptape_words ' \
     '--rank=[sort the list by CPU time, peak RSS, mean RSS, RSS at the end, or RSS after --idle]:cpu|peak|mean|end|idle: _heaptape_words cpu peak mean end idle' \
     '--speed=[replay at full speed, at the recorded pace, or N times as fast as recorded]:max|recorded|xN: _heaptape_words max recorded' \
     '--idle=[measure memory again SECONDS after everything was freed]:SECONDS: _heaptape_words ' \
-    '--timeout=[stop a setting'\''s replay when no thread has made progress for SECONDS; 0\: never]:SECONDS: _heaptape_words ' \
+    '--timeout=[stop a replay when no thread has made progress for SECONDS; 0\: never]:SECONDS: _heaptape_words ' \
     '--json[print one JSON object]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }
@@ -158,7 +158,7 @@ _heaptape_ctl() {
   _arguments -s -S : \
     '--json[print the status as a JSON object]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @processes start stop pause resume sync reset status detach dump'
 }
@@ -168,7 +168,7 @@ _heaptape_check() {
     '(-o --output)'{-o+,--output=}'[write the salvaged trace to FILE, or to standard output for '\''-'\'']:FILE|-: _heaptape_words @files' \
     '(-f --force)'{-f,--force}'[replace FILE if it exists]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }
@@ -176,26 +176,26 @@ _heaptape_symbolize() {
   _arguments -s -S : \
     '(-o --output)'{-o+,--output=}'[write a copy with the names instead of changing the file]:FILE: _heaptape_words @files' \
     '(-f --force)'{-f,--force}'[replace the file of -o if it exists]' \
-    '--debug-dir=[look for executables and debug files in DIR first]:DIR\[\:DIR...\]: _heaptape_words @folders' \
+    '--debug-dir=[search DIR first for executables and debug files]:DIR\[\:DIR...\]: _heaptape_words @folders' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }
 _heaptape_corpus() {
   _arguments -s -S : \
-    '(-d --dir)'{-d+,--dir=}'[the folder of the corpus; list without it prints the index that came with heaptape]:DIR: _heaptape_words @folders' \
+    '(-d --dir)'{-d+,--dir=}'[use the corpus in DIR; without it, list prints heaptape'\''s own index]:DIR: _heaptape_words @folders' \
     '--install[with record\: install missing programs with apt-get, as root]' \
-    '--size=[with record\: do so much of the usual work]:PERCENT: _heaptape_words ' \
+    '--size=[with record\: scale the work of each program]:PERCENT: _heaptape_words ' \
     '--json[with list\: print one JSON object]' \
     '*'{-a+,--allocator=}'[with run\: replay on this allocator; ratios are to the first \[all that '\''heaptape allocators'\'' finds\]]:ALLOCATOR: _heaptape_words @allocators' \
     '(-r --runs)'{-r+,--runs=}'[with run\: replay each workload N times on each allocator]:N: _heaptape_words ' \
-    '--results=[with run\: the folder of the results \[results in the folder of the corpus\]]:DIR: _heaptape_words @folders' \
+    '--results=[with run\: write the results to DIR \[results in the corpus\]]:DIR: _heaptape_words @folders' \
     '--engine=[with run\: as for '\''heaptape matrix'\'']:local|parallel|slurm: _heaptape_words local parallel slurm' \
     '*--engine-option=[with run\: as for '\''heaptape matrix'\'']:OPTION: _heaptape_words ' \
     '--retry[with run\: run failed jobs again]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words record list run'
 }
@@ -207,7 +207,7 @@ _heaptape_diff() {
     '--markdown=[append the limits and figures as Markdown tables to FILE]:FILE: _heaptape_words @files' \
     '--top=[print this many call sites, 0 for all]:N: _heaptape_words ' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }
@@ -217,20 +217,20 @@ _heaptape_dump() {
     '(-p --pid)'{-p+,--pid=}'[print only this process of a trace (default\: all processes)]:PID: _heaptape_words @processes' \
     '*'{-k+,--kind=}'[print only events of this kind, such as malloc or thread.start; may be repeated]:KIND: _heaptape_words ' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }
 _heaptape_sql() {
   _arguments -s -S : \
     '--json[print one JSON object]' \
-    '--csv[print CSV, with the names of the columns in the first line]' \
+    '--csv[print CSV with the names of the columns in the first line]' \
     '--csv-safe[with --csv, mark texts that a spreadsheet would evaluate]' \
     '--max-memory=[stop a query for which SQLite allocates more than SIZE (default\: no limit)]:SIZE: _heaptape_words ' \
     '--timeout=[stop after SECONDS (default\: no limit)]:SECONDS: _heaptape_words ' \
     '--tables[print the tables, their columns, types, units and meanings, and exit]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }
@@ -254,7 +254,7 @@ _heaptape_replay() {
     '--no-cache[neither read nor write ~/.cache/heaptape]' \
     '--json[print one JSON object]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }
@@ -262,7 +262,7 @@ _heaptape_allocators() {
   _arguments -s -S : \
     '--json[print one JSON object]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words '
 }
@@ -271,15 +271,15 @@ _heaptape_reduce() {
     '(-o --output)'{-o+,--output=}'[write the reduced workload to FILE or to standard output]:FILE|-: _heaptape_words @files' \
     '(-f --force)'{-f,--force}'[overwrite FILE if it exists]' \
     '*'{-k+,--keep=}'[require that replays still show this]:CONDITION: _heaptape_words ' \
-    '--keep-cmd=[keep what makes this shell command exit with 0; %f is the path of the workload]:COMMAND: _heaptape_words ' \
-    '(-a --allocator)'{-a+,--allocator=}'[the allocator of conditions that name none \[the allocator in LD_PRELOAD, or glibc\]]:ALLOCATOR: _heaptape_words @allocators' \
+    '--keep-cmd=[require that this shell command exits with 0; %f is the path of the workload]:COMMAND: _heaptape_words ' \
+    '(-a --allocator)'{-a+,--allocator=}'[use this allocator for conditions that name no allocator \[the allocator in LD_PRELOAD, or glibc\]]:ALLOCATOR: _heaptape_words @allocators' \
     '(-b --budget)'{-b+,--budget=}'[stop after SECONDS with the smallest workload found so far]:SECONDS: _heaptape_words ' \
-    '(-r --runs)'{-r+,--runs=}'[a candidate must show it in N of N replays \[3, or 6 for times\]]:N: _heaptape_words ' \
-    '(-j --jobs)'{-j+,--jobs=}'[judge N candidates at the same time \[the number of CPUs, or 1 for times\]]:N: _heaptape_words ' \
-    '--floor=[set the min dividend of a quotient of bytes in a CONDITION]:SIZE: _heaptape_words ' \
+    '(-r --runs)'{-r+,--runs=}'[require the problem in N of N replays of a candidate \[3, or 6 for times\]]:N: _heaptape_words ' \
+    '(-j --jobs)'{-j+,--jobs=}'[test N candidates at the same time \[the number of CPUs, or 1 for times\]]:N: _heaptape_words ' \
+    '--floor=[set the minimum dividend of a quotient of bytes]:SIZE: _heaptape_words ' \
     '--timeout=[stop a replay without progress, or COMMAND, after SECONDS; 0\: never]:SECONDS: _heaptape_words ' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }
@@ -293,10 +293,10 @@ _heaptape_matrix() {
     '--engine=[run the jobs here one by one, by GNU parallel, or as a job array of Slurm]:local|parallel|slurm: _heaptape_words local parallel slurm' \
     '*--engine-option=[an option for parallel or sbatch\: --engine-option=--sshlogin=a,b]:OPTION: _heaptape_words ' \
     '--retry[run failed jobs again]' \
-    '--across-machines[print ratios also where runs are of different machines]' \
-    '--job=[run job N alone, as the engines do]:N: _heaptape_words ' \
+    '--across-machines[also combine runs on different machines]' \
+    '--job=[run only job N; used by the engines]:N: _heaptape_words ' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @folders'
 }
@@ -310,10 +310,10 @@ _heaptape_import() {
     '(-k --keep-going)'{-k,--keep-going}'[skip invalid records and report how many there were]' \
     '--strict[fail if the order of events is ambiguous or a freed block was never allocated]' \
     '(-l --level)'{-l+,--level=}'[compress with this zstd level]:N: _heaptape_words ' \
-    '--no-timestamps[leave out the timestamps of events]' \
+    '--no-timestamps[omit the timestamps of events]' \
     '--list[print the names of the formats and exit]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }
@@ -326,10 +326,10 @@ _heaptape_export() {
     '(-o --output)'{-o+,--output=}'[write to FILE (default\: standard output)]:FILE|-: _heaptape_words @files' \
     '(-f --force)'{-f,--force}'[replace FILE if it exists]' \
     '(-p --pid)'{-p+,--pid=}'[export only this process of a trace]:PID: _heaptape_words @processes' \
-    '--no-timestamps[leave out timestamps, in a format that has them]' \
+    '--no-timestamps[omit timestamps]' \
     '--list[print the names of the formats and exit]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }
@@ -342,7 +342,7 @@ _heaptape_anonymize() {
     '--keep-stacks[keep call sites, with numbers instead of names and addresses]' \
     '(-l --level)'{-l+,--level=}'[set the zstd compression level]:N: _heaptape_words ' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }
@@ -352,7 +352,7 @@ _heaptape_trace_run() {
     '--touch=[write to each block\: its first byte and each of its pages, nothing, or every byte as trace_run does]:page|none|all: _heaptape_words page none all' \
     '--timeout=[stop when no thread has made progress for SECONDS; 0\: never]:SECONDS: _heaptape_words ' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }
@@ -361,10 +361,10 @@ _heaptape_upload() {
     '--token-file=[send the token in the first line of FILE]:FILE: _heaptape_words @files' \
     '--s3=-[sign requests for S3, for REGION or $AWS_REGION]::REGION: _heaptape_words ' \
     '--timeout=[cancel a request that stalls for SECONDS]:SECONDS: _heaptape_words ' \
-    '--wait=[stop when nothing could be uploaded for SECONDS]:SECONDS: _heaptape_words ' \
+    '--wait=[stop after SECONDS without a successful upload]:SECONDS: _heaptape_words ' \
     '(-v --verbose)'{-v,--verbose}'[print a line for each file]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @folders'
 }
@@ -378,7 +378,7 @@ _heaptape_receive() {
     '--max-size=[refuse files that are larger than SIZE]:SIZE: _heaptape_words ' \
     '(-v --verbose)'{-v,--verbose}'[print a line for each file and each refusal]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @folders'
 }
@@ -392,7 +392,7 @@ _heaptape_convert() {
     '(-l --level)'{-l+,--level=}'[set the zstd compression level]:N: _heaptape_words ' \
     '--no-timestamps[store only the order of events, not their times]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }
@@ -406,7 +406,7 @@ _heaptape_slice() {
     '--rebase[shift timestamps so that the part begins at the start time of the workload]' \
     '(-l --level)'{-l+,--level=}'[set the zstd compression level]:N: _heaptape_words ' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }
@@ -417,7 +417,7 @@ _heaptape_merge() {
     '*--offset=[start the second workload TIME after the first; repeat for the third and later ones]:TIME: _heaptape_words ' \
     '(-l --level)'{-l+,--level=}'[set the zstd compression level]:N: _heaptape_words ' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
-    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @files'
 }

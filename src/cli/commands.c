@@ -15,7 +15,7 @@
     COMMAND(check)                                                                                 \
     COMMAND(symbolize)                                                                             \
     COMMAND(corpus)                                                                                \
-    HEADING("Look at recordings")                                                                  \
+    HEADING("Inspect recordings")                                                                  \
     COMMAND(diff)                                                                                  \
     COMMAND(dump)                                                                                  \
     COMMAND(sql)                                                                                   \

@@ -12,7 +12,7 @@
 const struct option options_common[] = {
     {'h', "help", OPTION_FLAG, NULL, NULL, "show this help and exit",
      offsetof(struct options_shared, help)},
-    {'q', "quiet", OPTION_FLAG, NULL, NULL, "say nothing on standard error but errors",
+    {'q', "quiet", OPTION_FLAG, NULL, NULL, "print only errors on standard error",
      offsetof(struct options_shared, quiet)},
     {0, "color", OPTION_CHOICE, "auto|always|never", "auto", "use colour: auto, always or never",
      offsetof(struct options_shared, color), .shown = "WHEN"},
@@ -306,7 +306,7 @@ static int parse_long(struct parse *p, const char *word)
     if (!value)
         value = f.option->bare ? f.option->bare : next_word(p);
     if (!value) {
-        usage_error(p->command, "--%s needs %s", f.option->name, f.option->argument);
+        usage_error(p->command, "--%s requires %s", f.option->name, f.option->argument);
         return -1;
     }
     return store_or_complain(p, &f, value);
@@ -331,7 +331,7 @@ static int parse_letters(struct parse *p, const char *word)
         return 0;
     const char *value = word[1] ? word + 1 : next_word(p);
     if (!value) {
-        usage_error(p->command, "-%c needs %s", *word, f.option->argument);
+        usage_error(p->command, "-%c requires %s", *word, f.option->argument);
         return -1;
     }
     return store_or_complain(p, &f, value);

@@ -25,9 +25,9 @@ struct advise_options {
 
 static const struct option options[] = {
     {'a', "allocator", OPTION_STRING, "ALLOCATOR", NULL,
-     "set the program's present allocator: a name or path, then tunables [the recorded one, or glibc]",
+     "compare with this allocator: a name or path, then tunables [the recorded one, or glibc]",
      offsetof(struct advise_options, allocator)},
-    {'b', "budget", OPTION_NUMBER, "SECONDS", "60", "take about SECONDS",
+    {'b', "budget", OPTION_NUMBER, "SECONDS", "60", "limit the run time to about SECONDS",
      offsetof(struct advise_options, budget_seconds), .min = 1, .max = REPLAY_MAX_TIMEOUT_SECONDS},
     {0, "rank", OPTION_CHOICE, "cpu|peak|mean|end|idle", "mean",
      "sort the list by CPU time, peak RSS, mean RSS, RSS at the end, or RSS after --idle",
@@ -39,7 +39,7 @@ static const struct option options[] = {
      "measure memory again SECONDS after everything was freed",
      offsetof(struct advise_options, idle_seconds), .max = REPLAY_MAX_IDLE_SECONDS},
     {0, "timeout", OPTION_NUMBER, "SECONDS", "60",
-     "stop a setting's replay when no thread has made progress for SECONDS; 0: never",
+     "stop a replay when no thread has made progress for SECONDS; 0: never",
      offsetof(struct advise_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object",
      offsetof(struct advise_options, json)},
@@ -60,7 +60,7 @@ static const char *recorded_name(const struct replay_session *s)
     const char *file = s->recorded_allocator ? strrchr(s->recorded_allocator, '/') : NULL;
     if (file && strncmp(file, "/libc", 5) != 0)
         note(
-            "%s: recorded on %s, which is not installed here: the present setting is taken to be glibc (or use -a)",
+            "%s: the recorded allocator %s is not installed here: comparing with glibc (use -a for another one)",
             s->workload, s->recorded_allocator);
     return "glibc";
 }
@@ -113,7 +113,7 @@ static int run(const void *fields, int argc, char **argv)
     struct err e = {0};
     (void)argc;
     if (o->rank == ADVISE_IDLE && !o->idle_seconds)
-        return usage_error(&cmd_advise, "--rank idle needs --idle SECONDS");
+        return usage_error(&cmd_advise, "--rank idle requires --idle SECONDS");
     replay_prepare(player, null_library);
     int rc = read_workload(&a, &how, o, argv[0], &e);
     if (rc == 0)
@@ -130,14 +130,13 @@ static int run(const void *fields, int argc, char **argv)
 const struct command cmd_advise = {
     .name = "advise",
     .operands = "WORKLOAD|TRACE|-",
-    .summary = "Find the allocator and the settings that would help, by replays",
+    .summary = "Find the best allocator and settings by replaying a workload",
     .examples =
         {
-            {"Find out in a minute which allocator and settings would help",
-             "heaptape advise program.ht"},
-            {"Find out in two minutes what would help a service that keeps memory",
+            {"Find better settings in a minute", "heaptape advise program.ht"},
+            {"Find settings for a service that keeps memory, in two minutes",
              "heaptape advise --budget 120 --rank end service.htw"},
-            {"Take jemalloc with two arenas for the present setting",
+            {"Compare with jemalloc with two arenas",
              "heaptape advise -a jemalloc,MALLOC_CONF=narenas:2 service.htw"},
         },
     .prints_text = true,

@@ -246,14 +246,13 @@ static void report(const struct anonymizing *a, const char *name)
     if (a->options->times)
         snprintf(times, sizeof times, "times to %s", a->options->times);
     note("%s: removed the command line, paths, process numbers, %" PRIu64
-         " thread names and the texts of %" PRIu64 " marks; call sites %s",
+         " thread names and the texts of %" PRIu64 " marks%s",
          name, a->names, a->marks,
-         !a->with_site             ? "there were none"
-         : a->options->keep_stacks ? "are numbered"
-                                   : "are removed, too");
-    note(
-        "%s: still has %s, alignments, %s, threads, samples of memory, and the name of the allocator",
-        name, a->options->round_sizes ? "size classes" : "sizes", times);
+         !a->with_site             ? ""
+         : a->options->keep_stacks ? "; numbered the call sites"
+                                   : ", and the call sites");
+    note("%s: keeps %s, alignments, %s, threads, samples of memory, and the name of the allocator",
+         name, a->options->round_sizes ? "size classes" : "sizes", times);
 }
 
 static int anonymize(const char *path, const struct anonymize_options *o, struct err *e)
@@ -301,10 +300,10 @@ const struct command cmd_anonymize = {
     .summary = "Remove names from a workload",
     .examples =
         {
-            {"Write a copy that can be given away", "heaptape anonymize -o public.htw program.htw"},
+            {"Write a copy to share", "heaptape anonymize -o public.htw program.htw"},
             {"Make times and sizes coarser too",
              "heaptape anonymize --times 1ms --round-sizes -o public.htw program.htw"},
-            {"Keep which call sites are the same, without their names",
+            {"Keep call sites but not their names",
              "heaptape anonymize --keep-stacks -o public.htw program.htw"},
         },
     .options = options,

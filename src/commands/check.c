@@ -103,7 +103,7 @@ static int check_aggregate(struct input *in, struct totals *t, struct err *e)
     t->unrecorded = s.unrecorded;
     s.unrecorded = (struct trace_unrecorded){0};
     if (s.under_way)
-        note("%s: the recording had not ended when this was written", in->name);
+        note("%s: written before the recording ended", in->name);
     if (s.cut.text[0])
         note("%s", s.cut.text);
     file_stat_release(&s);
@@ -111,7 +111,7 @@ static int check_aggregate(struct input *in, struct totals *t, struct err *e)
     uint64_t end = in->offset;
     ssize_t n = input_read(in, &more, 1, e);
     if (n > 0)
-        err_set(e, -EBADMSG, "%s: more data after the last frame, at byte %llu", in->name,
+        err_set(e, -EBADMSG, "%s: data after the last frame, at byte %llu", in->name,
                 (unsigned long long)end);
     return n > 0 ? -EBADMSG : (int)n;
 }
@@ -122,7 +122,7 @@ static int check_text(struct input *in, bool page, struct check_documents_found 
     struct buf b = {0};
     int rc = input_read_all(in, &b, MAX_TEXT_BYTES, e);
     if (rc == -EFBIG)
-        err_set(e, rc, "%s: a document of over 256 MiB", in->name);
+        err_set(e, rc, "%s: the document is larger than 256 MiB", in->name);
     if (rc == 0)
         rc = (page ? check_documents_page : check_documents_json)(in->name, (const char *)b.data,
                                                                   b.size, found, e);
@@ -187,7 +187,7 @@ static void print_salvaged(const char *name, const struct trace_salvaged *s)
     if (s->session_lost)
         note("%s: the session frame is lost; the unit of its timestamps is unknown", name);
     if (s->unknown_processes)
-        note("%s: only the events of %s are known", name,
+        note("%s: the descriptions of %s are lost; their events are kept", name,
              human_plural(events, s->unknown_processes, "process", "processes"));
     if (s->end_lost)
         note("%s: the end is missing; further frames may be lost", name);
@@ -290,13 +290,13 @@ static int run_check(const void *fields, int argc, char **argv)
 const struct command cmd_check = {
     .name = "check",
     .operands = "FILE|-",
-    .summary = "Verify a file that heaptape has written",
+    .summary = "Verify a file written by heaptape",
     .examples =
         {
             {"Verify a trace", "heaptape check program.ht"},
             {"Verify a workload that comes through a pipe",
              "ssh server cat program.htw | heaptape check -"},
-            {"Save what is intact of a damaged trace",
+            {"Recover the intact part of a damaged trace",
              "heaptape check --salvage -o good.ht bad.ht"},
         },
     .prints_text = true,

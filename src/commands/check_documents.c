@@ -77,9 +77,10 @@ static int check_document(const char *name, const struct json_value *v, const ch
 {
     const struct document_kind *kind = find_kind(v);
     if (!kind)
-        return err_set(e, -EPROTO, "%s: is JSON, but no document of heaptape", name);
+        return err_set(e, -EPROTO, "%s: is JSON, but not a document of heaptape", name);
     if (json_value_u64(json_value_get(v, "schema_version")) != SCHEMA_VERSION)
-        return err_set(e, -EPROTO, "%s: has another schema_version than %d", name, SCHEMA_VERSION);
+        return err_set(e, -EPROTO, "%s: unsupported schema_version; expected %d", name,
+                       SCHEMA_VERSION);
     *found = (struct check_documents_found){.kind = kind->kind};
     return kind->reported ? check_reported(name, text, n, e) : check_rows(name, v, e);
 }
@@ -103,7 +104,7 @@ static int check_lines(const char *name, const char *text, size_t n,
         if (rc == -ENOMEM)
             return err_no_memory(e, name);
         if (rc < 0)
-            return err_set(e, -EBADMSG, "%s: line %llu is no event in JSON, at byte %zu", name,
+            return err_set(e, -EBADMSG, "%s: line %llu is not an event in JSON, at byte %zu", name,
                            (unsigned long long)found->lines + 1, at);
         at += bytes + 1;
     }
@@ -157,11 +158,11 @@ int check_documents_page(const char *name, const char *text, size_t n,
     const char *stop =
         begin ? memmem(begin, n - (size_t)(begin - text), end, sizeof end - 1) : NULL;
     if (!begin)
-        return err_set(e, -EPROTO, "%s: is HTML, but no report of heaptape", name);
+        return err_set(e, -EPROTO, "%s: is HTML, but not a report of heaptape", name);
     if (!stop || memcmp(text + n - (sizeof last - 1), last, sizeof last - 1) != 0)
         return err_set(e, -ENODATA, "%s: cut off at byte %zu", name, n);
     int rc = check_documents_json(name, begin, (size_t)(stop - begin), found, e);
     if (rc == 0 && strcmp(found->kind, "report") != 0)
-        rc = err_set(e, -EBADMSG, "%s: has a %s in the place of a report", name, found->kind);
+        rc = err_set(e, -EBADMSG, "%s: contains a %s instead of a report", name, found->kind);
     return rc;
 }

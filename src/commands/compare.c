@@ -21,7 +21,7 @@ static const struct option options[] = {
      "repeat each allocator with each value of a tunable; several --sweep give all combinations",
      offsetof(struct replay_options, sweeps)},
     {'o', "output", OPTION_STRING, "FILE", NULL,
-     "write an HTML report to FILE, with the use of the heap by the workload",
+     "write an HTML report of the results and the workload's heap usage",
      offsetof(struct replay_options, page)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists",
      offsetof(struct replay_options, force)},
@@ -108,12 +108,12 @@ static int run(const void *fields, int argc, char **argv)
     const struct replay_options *o = &with;
     char *const none[] = {NULL};
     if (argc > 1 && !o->real)
-        return usage_error(&cmd_compare, "unexpected operand '%s'; a program is for --real",
+        return usage_error(&cmd_compare, "unexpected operand '%s'; PROGRAM requires --real",
                            argv[1]);
     with.program = argc > 1 ? argv + 1 : none;
     if (o->allocators.n < 2 && !o->sweeps.n)
         return usage_error(&cmd_compare,
-                           "give at least two allocators with -a, or a tunable with --sweep");
+                           "at least two allocators (-a) or a tunable (--sweep) are required");
     // Check before the replays, which take long.
     if (o->page && !o->force && page_exists(o->page))
         die(EXIT_FAILED, "%s: exists; use -f to replace it", o->page);

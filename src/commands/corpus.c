@@ -35,12 +35,12 @@ struct corpus_options {
 
 static const struct option options[] = {
     {'d', "dir", OPTION_STRING, "DIR", NULL,
-     "the folder of the corpus; list without it prints the index that came with heaptape",
+     "use the corpus in DIR; without it, list prints heaptape's own index",
      offsetof(struct corpus_options, folder)},
     {0, "install", OPTION_FLAG, NULL, NULL,
      "with record: install missing programs with apt-get, as root",
      offsetof(struct corpus_options, install)},
-    {0, "size", OPTION_NUMBER, "PERCENT", "100", "with record: do so much of the usual work",
+    {0, "size", OPTION_NUMBER, "PERCENT", "100", "with record: scale the work of each program",
      offsetof(struct corpus_options, size), .min = 1, .max = 10000},
     {0, "json", OPTION_FLAG, NULL, NULL, "with list: print one JSON object",
      offsetof(struct corpus_options, json)},
@@ -51,7 +51,7 @@ static const struct option options[] = {
      "with run: replay each workload N times on each allocator",
      offsetof(struct corpus_options, runs), .min = 1, .max = MEASURE_MAX_RUNS},
     {0, "results", OPTION_STRING, "DIR", NULL,
-     "with run: the folder of the results [results in the folder of the corpus]",
+     "with run: write the results to DIR [results in the corpus]",
      offsetof(struct corpus_options, results)},
     {0, "engine", OPTION_CHOICE, MATRIX_ENGINES, "local", "with run: as for 'heaptape matrix'",
      offsetof(struct corpus_options, engine)},
@@ -147,7 +147,7 @@ static void expect_names(const struct corpus_index *x, const char *path, char **
 {
     for (size_t i = 0; i < n; i++) {
         if (!corpus_index_find(x, names[i]))
-            die(EXIT_FAILED, "%s: has no workload '%s'", path, names[i]);
+            die(EXIT_FAILED, "%s: contains no workload '%s'", path, names[i]);
     }
 }
 
@@ -263,7 +263,8 @@ static int put_entry(struct recording *r, const char *name, char *text, struct e
     char *file = join(r->folder, "/", name), *path = join(file, ".htw", "");
     int rc = add_lines(&c, text);
     if (rc < 0)
-        err_set(e, rc, "%s: it did not print what it is", r->driver);
+        err_set(e, rc, "%s: program, version, licence or checksum is missing in the output",
+                r->driver);
     add_machine(&c);
     if (rc == 0)
         rc = add_workload(&c, path, e);
@@ -312,7 +313,7 @@ static void find_scripts(const char *driver, glob_t *found)
     char pattern[PATH_MAX];
     snprintf(pattern, sizeof pattern, "%.*s/*.sh", (int)(strrchr(driver, '/') - driver), driver);
     if (glob(pattern, 0, NULL, found) != 0)
-        die(EXIT_FAILED, "%s: no program was found", pattern);
+        die(EXIT_FAILED, "%s: no recipe was found", pattern);
     for (size_t i = 0; i < found->gl_pathc; i++) {
         char *name = strrchr(found->gl_pathv[i], '/') + 1;
         name[strlen(name) - 3] = 0;
@@ -515,7 +516,7 @@ static int run_matrix(const struct corpus_options *o, char **names, size_t n)
     char *index_path = read_index(&x, o->folder, false);
     expect_names(&x, index_path, names, n);
     if (!x.n)
-        die(EXIT_FAILED, "%s: has no workload", index_path);
+        die(EXIT_FAILED, "%s: contains no workload", index_path);
     char *results = o->results ? join(o->results, "", "") : join(o->folder, "/", "results");
     char *page = join(results, "/", "index.html");
     make_words(&w, o, &x, results, names, n);
@@ -574,7 +575,7 @@ const struct command cmd_corpus = {
              "heaptape corpus record --dir corpus --install"},
             {"Compare three allocators on them",
              "heaptape corpus run --dir corpus -a glibc -a jemalloc -a mimalloc"},
-            {"The same as jobs of Slurm, in a folder of their own",
+            {"Compare two allocators by Slurm jobs, with the results in another folder",
              "heaptape corpus run --dir corpus -a glibc -a jemalloc --engine slurm \\\n    --results /shared/results"},
         },
     .prints_text = true,

@@ -189,11 +189,11 @@ static const struct command_word words[] = {
     {"stop", "pause, then sync; only start continues afterwards"},
     {"pause", "suspend recording"},
     {"resume", "continue after pause"},
-    {"sync", "return when all events so far are in the trace file"},
+    {"sync", "wait until all events so far are in the trace file"},
     {"reset", "empty the trace file"},
     {"status", "print the state of the recording"},
-    {"detach", "end a recording by 'heaptape record --pid'"},
-    {"dump", "ask 'heaptape record --flight' for a dump"},
+    {"detach", "end a recording that 'heaptape record --pid' started"},
+    {"dump", "make 'heaptape record --flight' write a dump"},
     {0},
 };
 
@@ -209,7 +209,7 @@ const struct command cmd_ctl = {
              "heaptape record --start=paused -o server.ht -- redis-server &\nheaptape ctl $(pidof redis-server) start\nsleep 5\nheaptape ctl $(pidof redis-server) stop"},
             {"Print the state of a recording as JSON",
              "heaptape ctl --json $(pidof redis-server) status"},
-            {"Leave a process that 'heaptape record --pid' attached to",
+            {"Detach from a process that 'heaptape record --pid' records",
              "heaptape ctl $(pidof redis-server) detach"},
         },
     .options = options,

@@ -308,15 +308,15 @@ static const struct command_word words[] = {
 const struct command cmd_diff = {
     .name = "diff",
     .operands = "A B",
-    .summary = "Compare the heap usage of two recordings, and fail when it grew",
+    .summary = "Compare the heap usage of two recordings and fail if it grew",
     .words_title = "Limits",
     .words = words,
     .examples =
         {
-            {"Print what changed", "heaptape diff before.ht after.ht"},
-            {"Fail when a change allocates 2 % more often, or keeps 5 % more at its peak",
+            {"Print the differences", "heaptape diff before.ht after.ht"},
+            {"Fail if a change allocates 2 % more often, or keeps 5 % more at its peak",
              "heaptape diff before.ht after.ht --fail-on 'calls>+2%' \\\n    --fail-on 'peak_live>+5%'"},
-            {"Limit one parser, and write the result for a service that shows tests",
+            {"Limit one parser and write the result for a CI service",
              "heaptape diff before.ht after.ht --junit memory.xml \\\n    --fail-on 'site:parse.*:bytes>+1MiB'"},
         },
     .prints_text = true,

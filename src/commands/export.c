@@ -52,7 +52,7 @@ static const struct option options[] = {
      offsetof(struct export_cli_options, force)},
     {'p', "pid", OPTION_NUMBER, "PID", NULL, "export only this process of a trace",
      offsetof(struct export_cli_options, pid), .min = 1, .max = UINT32_MAX},
-    {0, "timestamps", OPTION_FLAG, NULL, "on", "leave out timestamps, in a format that has them",
+    {0, "timestamps", OPTION_FLAG, NULL, "on", "omit timestamps",
      offsetof(struct export_cli_options, timestamps)},
     {0, "list", OPTION_FLAG, NULL, NULL, "print the names of the formats and exit",
      offsetof(struct export_cli_options, list)},

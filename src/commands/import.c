@@ -41,7 +41,7 @@ static const struct option options[] = {
      offsetof(struct import_cli_options, strict)},
     {'l', "level", OPTION_NUMBER, "N", "3", "compress with this zstd level",
      offsetof(struct import_cli_options, level), .min = 1, .max = 19},
-    {0, "timestamps", OPTION_FLAG, NULL, "on", "leave out the timestamps of events",
+    {0, "timestamps", OPTION_FLAG, NULL, "on", "omit the timestamps of events",
      offsetof(struct import_cli_options, timestamps)},
     {0, "list", OPTION_FLAG, NULL, NULL, "print the names of the formats and exit",
      offsetof(struct import_cli_options, list)},

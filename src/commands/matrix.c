@@ -45,10 +45,9 @@ static const struct option options[] = {
      offsetof(struct matrix_options, engine_options)},
     {0, "retry", OPTION_FLAG, NULL, NULL, "run failed jobs again",
      offsetof(struct matrix_options, retry)},
-    {0, "across-machines", OPTION_FLAG, NULL, NULL,
-     "print ratios also where runs are of different machines",
+    {0, "across-machines", OPTION_FLAG, NULL, NULL, "also combine runs on different machines",
      offsetof(struct matrix_options, across_machines)},
-    {0, "job", OPTION_NUMBER, "N", NULL, "run job N alone, as the engines do",
+    {0, "job", OPTION_NUMBER, "N", NULL, "run only job N; used by the engines",
      offsetof(struct matrix_options, job), .min = 1, .max = UINT32_MAX},
     {0},
 };

@@ -121,8 +121,8 @@ static const struct option options[] = {
      .shown = "CODEC", .parse = parse_compression, .min = 1, .max = MAX_LEVEL},
     {0, "max-size", OPTION_SIZE, "SIZE", NULL, "stop when FILE reaches SIZE",
      offsetof(struct record_options, max_bytes)},
-    {0, "start", OPTION_CHOICE, "now|paused", "now", "start at once, or by 'heaptape ctl'",
-     offsetof(struct record_options, start), .group = "What is recorded"},
+    {0, "start", OPTION_CHOICE, "now|paused", "now", "start at once, or with 'heaptape ctl'",
+     offsetof(struct record_options, start), .group = "What to record"},
     {0, "follow", OPTION_STRING, "all|none|PATTERN", "all", "record these child processes",
      offsetof(struct record_options, follow)},
     {'a', "allocator", OPTION_STRING, "ALLOCATOR", NULL,
@@ -134,31 +134,31 @@ static const struct option options[] = {
      offsetof(struct record_options, usable)},
     {0, "maps", OPTION_FLAG, NULL, NULL, "also record calls of mmap, munmap, brk and so on",
      offsetof(struct record_options, maps)},
-    {0, "no-residency", OPTION_FLAG, NULL, NULL, "do not measure how much of big blocks is used",
+    {0, "no-residency", OPTION_FLAG, NULL, NULL, "do not measure the resident part of big blocks",
      offsetof(struct record_options, no_residency)},
     {0, "no-pages", OPTION_FLAG, NULL, NULL, "do not sample resident pages (for 'stat --rss')",
      offsetof(struct record_options, no_pages)},
     {0, "lossy", OPTION_FLAG, NULL, NULL, "drop events rather than slow down PROGRAM",
      offsetof(struct record_options, lossy)},
     {0, "aggregate", OPTION_NUMBER, "SECONDS", NULL,
-     "write figures by call site instead of events, again every SECONDS (60 unless given)",
+     "write totals by call site instead of events, every SECONDS [60]",
      offsetof(struct record_options, aggregate_s), .bare = "60", .min = 1, .max = UINT32_MAX,
      .group = "Long recordings"},
     {0, "period", OPTION_NUMBER, "SECONDS", "3600", "with --aggregate: set the period",
      offsetof(struct record_options, period_s), .min = 1, .max = UINT32_MAX},
     {0, "flight", OPTION_PARSED, "SIZE|DURATION[,...]", NULL,
-     "keep the last part in memory, dump it on a trigger", offsetof(struct record_options, flight),
+     "keep recent events in memory, dump on a trigger", offsetof(struct record_options, flight),
      .parse = parse_window},
     {0, "trigger", OPTION_PARSED, "TRIGGER[,...]", NULL,
      "with --flight: set what triggers a dump [exit]", offsetof(struct record_options, triggers),
      .parse = parse_triggers},
-    {0, "on-dump", OPTION_STRING, "CMD", NULL, "with --flight: run CMD after each, $1 is its path",
+    {0, "on-dump", OPTION_STRING, "CMD", NULL, "with --flight: run CMD after each; $1 is its path",
      offsetof(struct record_options, on_dump)},
     {0, "segment", OPTION_PARSED, "SIZE|DURATION[,...]", NULL,
      "write the trace as files of SIZE or DURATION", offsetof(struct record_options, segment),
      .parse = parse_window},
     {0, "on-segment", OPTION_STRING, "CMD", NULL,
-     "with --segment: run CMD after each, $1 is its path",
+     "with --segment: run CMD after each; $1 is its path",
      offsetof(struct record_options, on_segment)},
     {0, "keep", OPTION_NUMBER, "N", NULL, "keep only the last N dumps or segments",
      offsetof(struct record_options, keep), .min = 1, .max = UINT32_MAX},
@@ -174,16 +174,15 @@ static const struct option options[] = {
      "send the token in the first line of FILE", offsetof(struct record_options, token_file)},
     {0, "s3", OPTION_PARSED, "REGION", NULL, "sign requests for S3",
      offsetof(struct record_options, s3), .bare = "", .parse = upload_options_parse_s3},
-    {'p', "pid", OPTION_NUMBER, "PID", NULL, "record a process that runs already",
-     offsetof(struct record_options, pid), .min = 1, .max = INT_MAX,
-     .group = "Processes that run already"},
+    {'p', "pid", OPTION_NUMBER, "PID", NULL, "attach to a running process and record it",
+     offsetof(struct record_options, pid), .min = 1, .max = INT_MAX, .group = "Running processes"},
     {0, "duration", OPTION_NUMBER, "SECONDS", NULL, "with --pid: stop after SECONDS",
      offsetof(struct record_options, duration_s), .min = 1, .max = UINT32_MAX},
     {0, "walk", OPTION_FLAG, NULL, NULL, "with --pid: also record blocks live at the start",
      offsetof(struct record_options, walk)},
     {0, "wrap", OPTION_STRING, "NAME=FUNCTION[,...]", NULL,
-     "with --pid: record allocators with other names", offsetof(struct record_options, wrap)},
-    {0, "collect", OPTION_STRING, "DIR", NULL, "write the trace of programs that record themselves",
+     "with --pid: record functions with other names", offsetof(struct record_options, wrap)},
+    {0, "collect", OPTION_STRING, "DIR", NULL, "write the trace of programs that recorded to DIR",
      offsetof(struct record_options, collect)},
     {'v', "verbose", OPTION_FLAG, NULL, NULL, "also report the cost of recording",
      offsetof(struct record_options, verbose), .group = "Messages"},
@@ -455,7 +454,7 @@ static int record_to_reader(const struct record_options *o, struct record_settin
 
 static void note_aggregate(const char *text)
 {
-    note("%s; the file stays as it was until it can be written", text);
+    note("%s; the file is unchanged until it can be written", text);
 }
 
 static int check_aggregate(const void *settings, struct err *e)
@@ -538,7 +537,8 @@ static int run_segments(const void *fields, void *settings)
     const char *path = output_name(o, s, "%n.ht");
     const struct segments_settings how = segments_of(o, path);
     if (!strstr(path, "%n"))
-        return usage_error(&cmd_record, "--segment needs %%n in FILE, the number of the segment");
+        return usage_error(&cmd_record,
+                           "--segment requires %%n in FILE for the number of the segment");
     s->codec = FRAME_CODEC_NONE; // the reader compresses the segments
     return record_to_reader(
         o, s, &(struct pipe_reader){path, &how, .check = check_segments, .read = write_segments});
@@ -674,7 +674,7 @@ static int set_up_pid(const void *fields, void *settings)
     if (o->wrap && spool_parse_wrap(o->wrap, &names) < 0)
         return usage_error(
             &cmd_record,
-            "--wrap needs NAME=FUNCTION, each once, separated by commas; FUNCTION is " WRAP_FUNCTIONS);
+            "--wrap requires NAME=FUNCTION[,...] without repeated names; FUNCTION is " WRAP_FUNCTIONS);
     if (o->walk && s->paused)
         return usage_error(&cmd_record, "--walk cannot be combined with --start paused");
     s->attach = (struct record_attach){(pid_t)o->pid, -1, o->duration_s * NS_PER_S, o->walk,
@@ -685,8 +685,8 @@ static int set_up_pid(const void *fields, void *settings)
         uint32_t recorder = t.control.session->recorder_pid;
         target_close(&t);
         if (lives)
-            die(EXIT_RECORD, "%llu: is being recorded already, by process %u",
-                (unsigned long long)o->pid, recorder);
+            die(EXIT_RECORD, "%llu: is already recorded by process %u", (unsigned long long)o->pid,
+                recorder);
     }
     find_library(s);
     return 0;

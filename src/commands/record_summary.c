@@ -104,18 +104,19 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
     else
         note("recorded %s of %s", events, processes);
     if (r->visit.threads)
-        note("%s, one of which stood still for at most %s",
+        note("paused %s, each for at most %s",
              human_plural(processes, r->visit.threads, "thread", "threads"),
              human_ns(ns, (double)r->visit.paused_ns));
     if (r->visit.listed_blocks)
-        note("%s from before: %s", human_plural(events, r->visit.listed_blocks, "block", "blocks"),
-             human_bytes(bytes, r->visit.listed_bytes));
-    if (r->visit.not_listed[0])
-        note("blocks from before are not listed: %s", r->visit.not_listed);
-    if (r->not_left[0])
         note(
-            "the library stays between the program and its allocator: %s (try 'heaptape ctl PID detach')",
-            r->not_left);
+            "%s: %s",
+            human_plural(events, r->visit.listed_blocks, "preexisting block", "preexisting blocks"),
+            human_bytes(bytes, r->visit.listed_bytes));
+    if (r->visit.not_listed[0])
+        note("preexisting blocks are not recorded: %s", r->visit.not_listed);
+    if (r->not_left[0])
+        note("libheaptape.so remains in the process: %s (try 'heaptape ctl PID detach')",
+             r->not_left);
     if (r->lost_words)
         note("%s%s lost%s", r->lost_is_bound ? "at least " : "",
              human_plural(events, r->lost_words, "record was", "records were"), loss_cause(r));
@@ -125,8 +126,9 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
             "ulimit -n or -v)",
             human_plural(processes, r->untraced, "process was", "processes were"));
     if (r->unreadable)
-        note("%s could not be read: a program truncated or overwrote it before the recorder looked",
-             human_plural(processes, r->unreadable, "spool", "spools"));
+        note(
+            "%s could not be read: a program truncated or overwrote it before the recorder read it",
+            human_plural(processes, r->unreadable, "spool", "spools"));
     if (r->unopened)
         note(
             "%s could not be opened: the recorder had no memory or file descriptor left (try a higher ulimit -n or -v)",
@@ -155,7 +157,7 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
             "process %u ended the recording, as 'heaptape ctl PID detach' does; the program continued",
             r->ended_by);
     else if (r->ended_early)
-        note("the recording ended before its time, and the program continued");
+        note("the recording ended early; the program continued");
     if (r->full)
         note(
             "the recording stopped at --max-size; the program continued untraced (try --flight or --segment)");
@@ -164,13 +166,13 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
              r->exited ? "" : " before the program exited");
     if (r->cut_off && out)
         note(
-            "%s accepted no more data: the trace is cut off (keep what is whole with 'heaptape check --salvage')",
+            "%s accepted no more data: the trace is cut off (recover the intact part with 'heaptape check --salvage')",
             out->name);
     else if (r->cut_off)
         note("the output accepted no more data: it was cut off");
     if (verbose)
         note(
-            "recorder: %.1f ns of CPU per event, %s, %s to cheaper compression; backpressure: threads waited %s for it",
+            "recorder: %.1f ns of CPU per event, %s, %s to cheaper compression; backpressure: threads waited %s",
             (double)r->cpu_ns / n, human_plural(batches, r->batches, "batch", "batches"),
             human_plural(fallbacks, r->steps_down, "fallback", "fallbacks"),
             human_ns(ns, (double)r->wait_ns));

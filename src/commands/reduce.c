@@ -30,22 +30,21 @@ static const struct option options[] = {
     {'k', "keep", OPTION_LIST, "CONDITION", NULL, "require that replays still show this",
      offsetof(struct reduce_options, keep)},
     {0, "keep-cmd", OPTION_STRING, "COMMAND", NULL,
-     "keep what makes this shell command exit with 0; %f is the path of the workload",
+     "require that this shell command exits with 0; %f is the path of the workload",
      offsetof(struct reduce_options, command)},
     {'a', "allocator", OPTION_STRING, "ALLOCATOR", NULL,
-     "the allocator of conditions that name none [the allocator in LD_PRELOAD, or glibc]",
+     "use this allocator for conditions that name no allocator [the allocator in LD_PRELOAD, or glibc]",
      offsetof(struct reduce_options, allocator)},
     {'b', "budget", OPTION_NUMBER, "SECONDS", "600",
      "stop after SECONDS with the smallest workload found so far",
      offsetof(struct reduce_options, budget_seconds), .min = 1, .max = REPLAY_MAX_TIMEOUT_SECONDS},
     {'r', "runs", OPTION_NUMBER, "N", NULL,
-     "a candidate must show it in N of N replays [3, or 6 for times]",
+     "require the problem in N of N replays of a candidate [3, or 6 for times]",
      offsetof(struct reduce_options, runs), .min = 1, .max = 100},
     {'j', "jobs", OPTION_NUMBER, "N", NULL,
-     "judge N candidates at the same time [the number of CPUs, or 1 for times]",
+     "test N candidates at the same time [the number of CPUs, or 1 for times]",
      offsetof(struct reduce_options, jobs), .min = 1, .max = CANDIDATES_MAX},
-    {0, "floor", OPTION_SIZE, "SIZE", "1M",
-     "set the min dividend of a quotient of bytes in a CONDITION",
+    {0, "floor", OPTION_SIZE, "SIZE", "1M", "set the minimum dividend of a quotient of bytes",
      offsetof(struct reduce_options, floor_bytes)},
     {0, "timeout", OPTION_NUMBER, "SECONDS", "60",
      "stop a replay without progress, or COMMAND, after SECONDS; 0: never",
@@ -85,7 +84,8 @@ static void report(const struct reduce *r, const char *name)
          100.0 * (double)b->events / (double)(from->events ? from->events : 1), b->ops - b->events,
          b->threads, r->judged, r->stopped ? "; stopped before the smallest was found" : "");
     if (r->is_confirmed && r->is_shown)
-        note("%s: shows it in %d of %d replays", name, REDUCE_CONFIRMATIONS, REDUCE_CONFIRMATIONS);
+        note("%s: the problem occurs in %d of %d replays", name, REDUCE_CONFIRMATIONS,
+             REDUCE_CONFIRMATIONS);
 }
 
 static int search_and_write(struct reduce *r, const struct workload_file *w,
@@ -157,9 +157,9 @@ static int run(const void *fields, int argc, char **argv)
     struct err e = {0};
     (void)argc;
     if (!o->keep.n && !o->command)
-        return usage_error(&cmd_reduce, "--keep CONDITION or --keep-cmd COMMAND is needed");
+        return usage_error(&cmd_reduce, "--keep CONDITION or --keep-cmd COMMAND is required");
     if (o->keep.n > CONDITION_MAX)
-        return usage_error(&cmd_reduce, "--keep can be given %d times", CONDITION_MAX);
+        return usage_error(&cmd_reduce, "--keep can be given at most %d times", CONDITION_MAX);
     int code = parse_conditions(&j, o);
     if (code != EXIT_DONE)
         return code;
@@ -181,7 +181,7 @@ static int run(const void *fields, int argc, char **argv)
 static const struct command_word words[] = {
     {"glibc: peak_rss/peak_live > 2", "figures of 'replay --json' and numbers"},
     {"malloc.p999 > 50us", "the time of a call: mean, p50, p99, p999 or max"},
-    {"verify, crash, hang", "the replay fails as that of the input does"},
+    {"verify, crash, hang", "the replay fails like that of the input"},
     {0},
 };
 
@@ -197,7 +197,7 @@ const struct command cmd_reduce = {
              "heaptape reduce --keep 'glibc: peak_rss/peak_live > 2' \\\n    -o small.htw service.htw"},
             {"Find the calls that make an allocator violate the malloc contract",
              "heaptape reduce --keep './libnew.so: verify' -o small.htw service.htw"},
-            {"Keep what a script finds, for at most two minutes",
+            {"Reduce by a script, for at most two minutes",
              "heaptape reduce --budget 120 --keep-cmd './is_slow %f' -o small.htw \\\n    service.htw"},
         },
     .prints_text = true,

@@ -20,6 +20,12 @@ static const struct option options[] = {
     {0},
 };
 
+// --verify measures nothing.
+static const struct command_mode modes[] = {
+    {.option = "verify"},
+    {.accepts = "fragmentation"},
+};
+
 static void print(struct replay_session *s, const struct replay_options *o)
 {
     if (o->json) {
@@ -40,7 +46,7 @@ static int run(const void *fields, int argc, char **argv)
     (void)argc;
     if (o->allocators.n > 1)
         return usage_error(&cmd_replay,
-                           "one allocator at a time; 'heaptape compare' takes several");
+                           "only one allocator is allowed; use 'heaptape compare' for several");
     return replay_options_run(&cmd_replay, o, argv[0], print);
 }
 
@@ -60,6 +66,7 @@ const struct command cmd_replay = {
     .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct replay_options),
+    .modes = {modes},
     .min_operands = 1,
     .max_operands = 1,
     .run = run,

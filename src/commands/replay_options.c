@@ -148,9 +148,6 @@ int replay_parse_speed(const char *text, void *field)
 
 static int check_options(const struct command *c, const struct replay_options *o)
 {
-    if (o->fragmentation && o->verify)
-        return usage_error(c,
-                           "--fragmentation cannot be used with --verify, which measures nothing");
     for (size_t i = 0; i < o->sweeps.n; i++) {
         if (!replay_is_sweep(o->sweeps.items[i]))
             return usage_error(c, "--sweep %s: expected VARIABLE=VALUE,VALUE...",
@@ -177,8 +174,7 @@ static void note_preloaded(const struct replay_session *s, const struct option_l
         chosen |=
             s->results[i].allocator.library && strcmp(s->results[i].allocator.library, path) == 0;
     if (path && !chosen)
-        note("LD_PRELOAD has the allocator %s, which is not replayed on: -a chooses another one",
-             path);
+        note("the allocator %s in LD_PRELOAD is not used, because -a names another one", path);
     free(path);
 }
 
@@ -253,7 +249,7 @@ int replay_options_run(const struct command *c, const struct replay_options *o, 
     // The players inherit the CPUs.
     if (o->cpus.text && sched_setaffinity(0, sizeof o->cpus.set, &o->cpus.set) < 0)
         die(EXIT_FAILED, "--cpus %s: %s", o->cpus.text,
-            errno == EINVAL ? "heaptape may run on none of them" : strerror(errno));
+            errno == EINVAL ? "heaptape is not allowed to run on these CPUs" : strerror(errno));
     struct replay_settings how = {
         .runs = (unsigned)o->runs,
         .touch = o->touch,

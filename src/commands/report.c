@@ -28,7 +28,7 @@ static const struct option options[] = {
      offsetof(struct report_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace REPORT if it exists",
      offsetof(struct report_options, force)},
-    {0, "open", OPTION_FLAG, NULL, NULL, "open the HTML report in the browser, by xdg-open",
+    {0, "open", OPTION_FLAG, NULL, NULL, "open the HTML report in the browser with xdg-open",
      offsetof(struct report_options, open)},
     {'d', "diff", OPTION_FLAG, NULL, NULL,
      "compare two files side by side, as a table and, with -o or --open, as an HTML report",
@@ -37,7 +37,7 @@ static const struct option options[] = {
      "print the ratios of allocators from all runs in JSON files of one workload on one machine",
      offsetof(struct report_options, pool)},
     {0, "across-machines", OPTION_FLAG, NULL, NULL,
-     "with --pool, also where runs are of different machines",
+     "with --pool, also combine runs on different machines",
      offsetof(struct report_options, across_machines)},
     {0},
 };
@@ -163,11 +163,11 @@ static int run(const void *fields, int argc, char **argv)
     struct document d = {.mode = o->diff ? "diff" : "report", .watch = watch_begin("report")};
     struct err e = {0};
     if (o->diff && argc != 2)
-        return usage_error(&cmd_report, "--diff needs exactly two files");
+        return usage_error(&cmd_report, "--diff requires exactly two files");
     bool wanted = o->output || (!o->diff && !o->pool) || o->open,
          to_stdout = o->output && strcmp(o->output, "-") == 0;
     if (o->open && to_stdout)
-        return usage_error(&cmd_report, "--open needs a file, not standard output");
+        return usage_error(&cmd_report, "--open requires a file, not standard output");
     char *named = wanted && !o->output ? default_name(argv[0]) : NULL;
     const char *output = named ? named : o->output;
     if (wanted && !output)
@@ -181,8 +181,8 @@ static int run(const void *fields, int argc, char **argv)
     if (o->pool && pooled_print(&d, o->across_machines, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     if (o->pool)
-        puts(
-            "Runs of different files were not made in turn: what else the machine did is in\nthe ratios.");
+        puts("The runs of different files did not alternate, so the ratios include changes of\n"
+             "the machine's load.");
     if (o->diff)
         compare_sides(&d, argv, !to_stdout);
     if (wanted && page_save(&d, output, o->force, &e) < 0)

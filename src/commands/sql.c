@@ -22,8 +22,7 @@ struct sql_options {
 static const struct option options[] = {
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object",
      offsetof(struct sql_options, json)},
-    {0, "csv", OPTION_FLAG, NULL, NULL,
-     "print CSV, with the names of the columns in the first line",
+    {0, "csv", OPTION_FLAG, NULL, NULL, "print CSV with the names of the columns in the first line",
      offsetof(struct sql_options, csv)},
     {0, "csv-safe", OPTION_FLAG, NULL, NULL,
      "with --csv, mark texts that a spreadsheet would evaluate",
@@ -95,7 +94,8 @@ static int run(const void *fields, int argc, char **argv)
     for (int i = 0; i + 1 < argc; i++) {
         if (strcmp(argv[i], "-") == 0)
             return usage_error(
-                &cmd_sql, "a query may read a file several times: it cannot be standard input");
+                &cmd_sql,
+                "standard input is not supported, because a query may read a file several times");
     }
     const struct sql_settings how = {
         .files = (const char *const *)argv,

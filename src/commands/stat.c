@@ -56,16 +56,14 @@ static const struct option options[] = {
     {0, "to", OPTION_STRING, "POINT", NULL,
      "with --by: count only blocks live at POINT (default: the end)",
      offsetof(struct stat_options, to)},
-    {0, "rss", OPTION_FLAG, NULL, NULL,
-     "print what resident memory (RSS) was made up of; needs a trace",
+    {0, "rss", OPTION_FLAG, NULL, NULL, "print the composition of resident memory (RSS) of a trace",
      offsetof(struct stat_options, rss)},
     {0, "at", OPTION_STRING, "peak|end|POINT", "peak",
      "with --rss: at the highest RSS, at the end, or at POINT", offsetof(struct stat_options, at)},
     {0, "top", OPTION_NUMBER, "N", "20", "with --by: print this many call sites as text, 0 for all",
      offsetof(struct stat_options, top)},
     {0, "debug-dir", OPTION_STRING, "DIR[:DIR...]", NULL,
-     "look for executables and debug files in DIR first",
-     offsetof(struct stat_options, debug_dirs)},
+     "search DIR first for executables and debug files", offsetof(struct stat_options, debug_dirs)},
     {0},
 };
 
@@ -85,7 +83,7 @@ static double percent_of(uint64_t n, uint64_t of)
     return of ? 100.0 * (double)n / (double)of : 0;
 }
 
-// What follows the figure in its line.
+// The text after a figure in its line.
 static void print_remark(const union stat_figures *f, unsigned figure)
 {
     char text[32];
@@ -224,7 +222,7 @@ static void print_text(const struct file_stat *s, const union stat_figures *f)
 {
     const struct workload_summary *t = &s->total;
     print_text_of_file(s->name);
-    printf(": %s%s\n\n", file_stat_kind_name(s), s->under_way ? " of a recording under way" : "");
+    printf(": %s%s\n\n", file_stat_kind_name(s), s->under_way ? ", recording in progress" : "");
     print_figure(f, STAT_FIGURE_events);
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         if (t->by_kind[kind] && event_infos[kind].name)
@@ -238,7 +236,7 @@ static void print_text(const struct file_stat *s, const union stat_figures *f)
     for (unsigned i = STAT_FIGURE_other_processes + 1; i < STAT_FIGURES; i++)
         print_figure(f, i);
     if (s->summary_only)
-        printf("%-22s %15s  (without --brief, they are)\n", "compared with events", "no");
+        printf("%-22s %15s  (omit --brief to compare)\n", "compared with events", "no");
     if (s->kind != FILE_STAT_WORKLOAD)
         print_recording(&s->session);
     print_processes(s);
@@ -400,11 +398,10 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
     int rc = 0;
     if (o->by == STAT_BY_POOL && !s->total.by_kind[HT_POOL_ALLOC])
         die(EXIT_FAILED,
-            "%s: no blocks of pools were recorded: the program has to call heaptape_pool_alloc",
+            "%s: no pool blocks were recorded (the program must call heaptape_pool_alloc)",
             s->name);
     if (!s->symbols && s->cut.text[0])
-        die(EXIT_FAILED, "%s: no call sites were read: they stand at its end, which is cut off",
-            s->name);
+        die(EXIT_FAILED, "%s: the call sites are lost: the end of the file is cut off", s->name);
     if (!s->symbols)
         die(EXIT_FAILED, "%s: no call sites were recorded (use 'heaptape record --stacks')",
             s->name);
@@ -415,8 +412,7 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
     if (o->from && !s->by_site.span.begun)
         die(EXIT_FAILED, "%s: --from %s: the recording ends before this point", s->name, o->from);
     if (o->to && strncmp(o->to, "mark:", 5) == 0 && !s->by_site.span.over)
-        die(EXIT_FAILED, "%s: --to %s: there is no such mark after the start of the span", s->name,
-            o->to);
+        die(EXIT_FAILED, "%s: --to %s: no such mark after the start of the span", s->name, o->to);
     uint32_t *order = profile_order(&s->by_site, o->weight, &n);
     if (o->json || o->format == STAT_JSON)
         stat_json_sites(&(struct json){.to = stdout}, s, order, n);
@@ -431,7 +427,7 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
     if (missing)
         note(
             "%" PRIu64
-            " addresses could not be resolved: %s, and perhaps others, is not the file that was recorded",
+            " addresses could not be resolved: %s (and possibly other files) differs from the recorded file",
             unresolved, missing);
 }
 
@@ -467,8 +463,7 @@ static int print_rss(const struct stat_options *o, const char *path)
             o->at);
     int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, &e);
     if (rc == 0 && f.kind == FILE_WORKLOAD)
-        die(EXIT_FAILED,
-            "%s: a workload has no addresses: --rss needs the trace that it was made from", path);
+        die(EXIT_FAILED, "%s: a workload has no addresses; --rss requires the trace", path);
     if (rc == 0)
         rc = rss_read(&r, &f.trace, &how, watch_begin("stat"), &e);
     if (rc < 0)
@@ -497,13 +492,13 @@ static int run(const void *fields, int argc, char **argv)
         return usage_error(&cmd_stat,
                            "'%s' is not an event number, a time such as 1.5s, or mark:TEXT", bad);
     if (o->by != STAT_BY_SITE && has_span)
-        return usage_error(&cmd_stat, "--from and --to need --by site");
+        return usage_error(&cmd_stat, "--from and --to require --by site");
     if (o->weight == PROFILE_SPAN && !has_span)
-        return usage_error(&cmd_stat, "--weight span needs --from or --to");
+        return usage_error(&cmd_stat, "--weight span requires --from or --to");
     if ((int)o->weight < 0)
         o->weight = has_span ? PROFILE_SPAN : PROFILE_PEAK;
     if (o->rss && argc > 1)
-        return usage_error(&cmd_stat, "--rss is of one FILE");
+        return usage_error(&cmd_stat, "--rss accepts only one FILE");
     symbols_debug_dirs(o->debug_dirs);
     bool text = !o->json && o->format == STAT_TEXT;
     if (text)
@@ -515,7 +510,7 @@ static int run(const void *fields, int argc, char **argv)
                                : o->brief              ? FILE_STAT_BRIEF
                                                        : FILE_STAT_ALL;
     if (argc > 1 && (int)o->format > STAT_JSON)
-        return usage_error(&cmd_stat, "a profile is of one FILE");
+        return usage_error(&cmd_stat, "a profile accepts only one FILE");
     for (int i = 0; i < argc; i++) {
         struct file_stat s;
         struct err e = {0};

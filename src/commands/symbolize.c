@@ -23,7 +23,7 @@ static const struct option options[] = {
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace the file of -o if it exists",
      offsetof(struct symbolize_options, force)},
     {0, "debug-dir", OPTION_STRING, "DIR[:DIR...]", NULL,
-     "look for executables and debug files in DIR first",
+     "search DIR first for executables and debug files",
      offsetof(struct symbolize_options, debug_dirs)},
     {0},
 };
@@ -35,7 +35,7 @@ static int run(const void *fields, int argc, char **argv)
     struct err e = {0};
     (void)argc;
     if (strcmp(argv[0], "-") == 0 || (o->output && strcmp(o->output, "-") == 0))
-        return usage_error(&cmd_symbolize, "works on files, not on standard input or output");
+        return usage_error(&cmd_symbolize, "standard input and output are not supported");
     symbols_debug_dirs(o->debug_dirs);
     int rc = symbolize(argv[0], o->output, o->force, watch_begin("symbolize"), &r, &e);
     symbols_debug_dirs(NULL);
@@ -45,7 +45,7 @@ static int run(const void *fields, int argc, char **argv)
          r.addresses);
     if (r.missing[0])
         note(
-            "%s, and perhaps others, is missing or is not the file that was recorded (try --debug-dir)",
+            "%s (and possibly other files) is missing or differs from the recorded file (try --debug-dir)",
             r.missing);
     symbols_note_refused(note_text);
     return EXIT_DONE;
@@ -54,13 +54,13 @@ static int run(const void *fields, int argc, char **argv)
 const struct command cmd_symbolize = {
     .name = "symbolize",
     .operands = "TRACE|WORKLOAD",
-    .summary = "Write the names of functions into a trace or workload",
+    .summary = "Store function names in a trace or workload",
     .examples =
         {
-            {"Write the names into a recording before it is sent to somebody",
+            {"Store the names before sending a recording to somebody",
              "heaptape symbolize program.ht"},
-            {"Write them into a copy", "heaptape symbolize -o named.ht program.ht"},
-            {"Look them up in debug files that were fetched for the machine that recorded",
+            {"Store the names in a copy", "heaptape symbolize -o named.ht program.ht"},
+            {"Use debug files of the machine that made the recording",
              "heaptape symbolize --debug-dir /srv/symbols program.htw"},
         },
     .options = options,

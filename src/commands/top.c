@@ -37,10 +37,10 @@ static const struct option options[] = {
     {'n', "iterations", OPTION_NUMBER, "N", NULL,
      "print N tables as --batch does, then exit (default: until the recording ends)",
      offsetof(struct top_options, iterations), .min = 1},
-    {'d', "interval", OPTION_NUMBER, "MS", "500", "draw every MS milliseconds",
+    {'d', "interval", OPTION_NUMBER, "MS", "500", "redraw every MS milliseconds",
      offsetof(struct top_options, interval_ms), .min = 100, .max = 3600000},
     {0, "by", OPTION_CHOICE, "site|size|thread", NULL,
-     "begin with this table (default: site if the recording has call stacks, else size)",
+     "show this table first (default: site if the recording has call stacks, else size)",
      offsetof(struct top_options, by)},
     {0, "sort", OPTION_CHOICE, "live|blocks|growth|allocs|bytes", "live",
      "sort by live bytes, live blocks, growth, allocations or allocated bytes",
@@ -247,7 +247,7 @@ static int run(const void *fields, int argc, char **argv)
     if (is_pid && (pid == 0 || pid > INT_MAX))
         return usage_error(&cmd_top, "'%s' is not a process ID", argv[0]);
     if (is_pid && o->pid)
-        return usage_error(&cmd_top, "--pid needs a FILE");
+        return usage_error(&cmd_top, "--pid requires a FILE");
     if (is_pid) {
         find_output((uint32_t)pid, path);
         t.screen.pid = (uint32_t)pid;
@@ -279,14 +279,14 @@ static const struct command_word words[] = {
 const struct command cmd_top = {
     .name = "top",
     .operands = "PID|FILE",
-    .summary = "Show what is live while a program is being recorded",
+    .summary = "Show live memory while a program is recorded",
     .words_title = "Keys",
     .words = words,
     .examples =
         {
             {"Watch the call sites of a server that is being recorded",
              "heaptape record --stacks -o server.ht -- ./server &\nheaptape top server.ht"},
-            {"The same for a process that runs already",
+            {"Watch a process that is running already",
              "heaptape record --pid $(pidof server) --stacks -o server.ht &\nheaptape top $(pidof server)"},
             {"Print a table of what grows, once a minute",
              "heaptape top --batch --interval=60000 --sort=growth server.ht"},

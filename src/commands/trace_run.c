@@ -131,7 +131,7 @@ static int run(const void *fields, int argc, char **argv)
     (void)argc;
     if (o->allocators.n > 1)
         return usage_error(&cmd_trace_run,
-                           "one allocator at a time; 'heaptape compare' takes several");
+                           "only one allocator is allowed; use 'heaptape compare' for several");
     if (make_workload(argv[0], &workload, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     snprintf(path, sizeof path, "/proc/self/fd/%d", workload.fd);
@@ -150,7 +150,7 @@ const struct command cmd_trace_run = {
     .summary = "Replay a glibc workload file and print the figures of trace_run",
     .examples =
         {
-            {"Play a workload on glibc's malloc and on jemalloc",
+            {"Replay a workload on glibc's malloc and on jemalloc",
              "heaptape trace_run ls.wl\nheaptape trace_run -a jemalloc ls.wl"},
         },
     .options = options,

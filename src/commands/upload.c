@@ -21,7 +21,7 @@ static const struct option options[] = {
      offsetof(struct upload_command, s3), .bare = "", .parse = upload_options_parse_s3},
     {0, "timeout", OPTION_NUMBER, "SECONDS", "60", "cancel a request that stalls for SECONDS",
      offsetof(struct upload_command, timeout_s), .min = 1, .max = INT32_MAX},
-    {0, "wait", OPTION_NUMBER, "SECONDS", "60", "stop when nothing could be uploaded for SECONDS",
+    {0, "wait", OPTION_NUMBER, "SECONDS", "60", "stop after SECONDS without a successful upload",
      offsetof(struct upload_command, wait_s), .min = 1, .max = UINT32_MAX},
     {'v', "verbose", OPTION_FLAG, NULL, NULL, "print a line for each file",
      offsetof(struct upload_command, verbose)},
@@ -63,7 +63,7 @@ static int run_upload(const void *fields, int argc, char **argv)
 const struct command cmd_upload = {
     .name = "upload",
     .operands = "DIR URL",
-    .summary = "Upload the traces of a folder and remove them from it",
+    .summary = "Upload the traces in a folder and delete them",
     .examples =
         {
             {"Upload the segments that 'heaptape record -o URL' left",

@@ -57,7 +57,7 @@ live_is() {
   begin --period 1
   wait_until live_is 5000000
   heaptape stat a.hta
-  has "$output" "a.hta: aggregate of a recording under way"
+  has "$output" "a.hta: aggregate, recording in progress"
   heaptape top -n 1 a.hta
   grep -Eq '^grows \(process [0-9]+\): recording ' <<<"$output"
   grep -Eq '^ +4\.8 MiB +1 000 .* grow$' <<<"$output"

@@ -212,7 +212,7 @@ while True:
   recorder=$!
   wait_until has_events "$service" 1
   run -125 "$HEAPTAPE" record --pid "$service" -f -o t.ht
-  [ "$output" = "heaptape: $service: is being recorded already, by process $recorder" ]
+  [ "$output" = "heaptape: $service: is already recorded by process $recorder" ]
   "$HEAPTAPE" ctl "$service" detach
   wait "$recorder"
   end_service
@@ -356,7 +356,7 @@ compare_blocks() {
       cat err
       grep -q "did not leave malloc in time" err || break
     done
-    grep -q "blocks from before: 1.2 GiB" err
+    grep -q "preexisting blocks: 1.2 GiB" err
     compare_blocks "${most[$how]}"
     "$HEAPTAPE" convert -q -f t.ht -o t.htw
     "$HEAPTAPE" check -q t.htw
@@ -377,7 +377,7 @@ compare_blocks() {
   until_line ready
   attach --walk --max-size=32M
   cat err
-  grep -q "^heaptape: .* blocks from before: " err
+  grep -q "^heaptape: .* preexisting blocks: " err
   end_service
   "$HEAPTAPE" convert -q -f t.ht -o t.htw
   "$HEAPTAPE" stat --json t.htw >json
@@ -402,7 +402,7 @@ compare_blocks() {
   under="env LD_PRELOAD=$jemalloc" start_service 2
   attach --walk --duration 1
   cat err
-  grep -q "^heaptape: blocks from before are not listed: its malloc is not glibc's$" err
+  grep -q "^heaptape: preexisting blocks are not recorded: its malloc is not glibc's$" err
   all_calls_are_there
   end_service
 }
@@ -468,7 +468,7 @@ pre_names=pre_malloc=malloc,pre_calloc=calloc,pre_realloc=realloc,pre_free=free,
   local names
   for names in x "x=" "=malloc" "x=mallok" "x=malloc,y=malloc" "x=malloc,x=free" "x=malloc," ""; do
     run -2 "$HEAPTAPE" record --pid $$ --wrap "$names" -f -o t.ht
-    [[ "$output" = *"--wrap needs NAME=FUNCTION"* ]]
+    [[ "$output" = *"--wrap requires NAME=FUNCTION"* ]]
   done
   run -2 "$HEAPTAPE" record --wrap x=malloc -o t.ht -- true
   [[ "$output" = *"--wrap requires --pid"* ]]

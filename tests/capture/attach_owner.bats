@@ -48,7 +48,7 @@ END
   for i in 1 2 3 4; do
     [ "$i" -ne "$winner" ] || continue
     expect "refused" [ "$(cat "$i.status")" -eq 125 ]
-    [ "$(cat "$i.err")" = "heaptape: $started: is being recorded already, by process $(cat "$winner.pid")" ]
+    [ "$(cat "$i.err")" = "heaptape: $started: is already recorded by process $(cat "$winner.pid")" ]
     [ ! -e "$i.ht" ]
   done
 }
@@ -61,7 +61,7 @@ END
   wait_until grep -qsx ready out
   child=$(pgrep -P "$recorder" -x calls)
   run -125 "$HEAPTAPE" record -f -o t.ht --pid "$child" --duration 1
-  [ "$output" = "heaptape: $child: is being recorded already, by process $recorder" ]
+  [ "$output" = "heaptape: $child: is already recorded by process $recorder" ]
   run -0 "$HEAPTAPE" ctl "$child" status
   kill -9 "$child"
   wait "$recorder" || true

@@ -98,7 +98,7 @@ grow() {
   run "$HEAPTAPE" stat --by site --format folded t.htw
   mv "$BATS_FILE_TMPDIR/kept" "$BATS_FILE_TMPDIR/grow"
   [ "$status" -eq 0 ]
-  [[ "$output" == *"not the file that was recorded"* ]]
+  [[ "$output" == *"differs from the recorded file"* ]]
   [[ "$output" != *leak_some* ]]
 }
 
@@ -363,11 +363,11 @@ of_site() {
   heaptape stat --by site --from 3600s g.htw
   fails_with 1 "--from 3600s: the recording ends before this point"
   heaptape stat --by site --to mark:never g.htw
-  fails_with 1 "--to mark:never: there is no such mark"
+  fails_with 1 "--to mark:never: no such mark"
   heaptape stat --by site --from x g.htw
   usage_fails "'x' is not an event number, a time such as 1.5s, or mark:TEXT"
   heaptape stat --from 1s g.htw
-  usage_fails "--from and --to need --by site"
+  usage_fails "--from and --to require --by site"
   heaptape stat --by site --weight span g.htw
-  usage_fails "--weight span needs --from or --to"
+  usage_fails "--weight span requires --from or --to"
 }

@@ -51,9 +51,9 @@ count() {
 @test "pools: where there are none, that is said" {
   pools quietly
   heaptape stat --by pool t.htw
-  fails_with 1 "t.htw: no blocks of pools were recorded: the program has to call heaptape_pool_alloc"
+  fails_with 1 "t.htw: no pool blocks were recorded (the program must call heaptape_pool_alloc)"
   heaptape stat --by pool --from 1 t.htw
-  usage_fails "--from and --to need --by site"
+  usage_fails "--from and --to require --by site"
   "$HEAPTAPE" record -q -f --aggregate -o a.hta -- "$HEAPTAPE_PROGRAMS/pools"
   heaptape stat --by pool a.hta
   fails_with 1 "a.hta: is an aggregate, which has no pools"

@@ -151,7 +151,7 @@ END
 @test "usage" {
   heaptape advise w.htw --rank idle
   [ "$status" -eq 2 ]
-  has "$stderr" "--rank idle needs --idle SECONDS"
+  has "$stderr" "--rank idle requires --idle SECONDS"
   heaptape advise --budget 0 w.htw
   [ "$status" -eq 2 ]
   heaptape advise none.htw

@@ -67,8 +67,8 @@ all_text() {
   skip_under_sanitizer
   recorded a
   heaptape anonymize -o b.htw a.htw
-  has "$stderr" "removed the command line, paths, process numbers, 1 thread names and the texts of 1 marks; call sites are removed, too"
-  has "$stderr" "still has sizes, alignments, times, threads, samples of memory, and the name of the allocator"
+  has "$stderr" "removed the command line, paths, process numbers, 1 thread names and the texts of 1 marks, and the call sites"
+  has "$stderr" "keeps sizes, alignments, times, threads, samples of memory, and the name of the allocator"
   for f in a b; do
     "$HEAPTAPE" dump --format json $f.htw |
       jq -c 'select(.kind | startswith("heaptape.") | not) | [.kind, .tid, .time_ns, .size, .count, .result, .ptr, .old_ptr]' >$f.json
@@ -87,7 +87,7 @@ all_text() {
   skip_under_sanitizer
   recorded a
   heaptape anonymize --round-sizes --times 1ms -o b.htw a.htw
-  has "$stderr" "still has size classes, alignments, times to 1ms"
+  has "$stderr" "keeps size classes, alignments, times to 1ms"
   "$HEAPTAPE" dump --format json b.htw | jq -r 'select(.kind == "malloc") | .size' | sort -nu >sizes
   expect "size classes" [ "$(sed -n '1,12p' sizes | tr '\n' ' ')" = "8 16 32 48 64 80 96 112 128 160 192 224 " ]
   expect "up to 2048" [ "$(tail -n 1 sizes)" -eq 2048 ]

@@ -117,7 +117,7 @@ END
   damaged_are_refused a.hta $(($(stat -c %s a.hta) / 40 + 1))
   { cat a.hta; echo x; } >long
   heaptape check long
-  fails_with 1 "long: more data after the last frame, at byte $(stat -c %s a.hta)"
+  fails_with 1 "long: data after the last frame, at byte $(stat -c %s a.hta)"
 }
 
 @test "tables" {
@@ -191,13 +191,13 @@ END
   # Of another version, of another program, and not what report reads.
   sed 's/"schema_version": *2/"schema_version":3/' brief.json >bad
   heaptape check bad
-  fails_with 1 "bad: has another schema_version than 2"
+  fails_with 1 "bad: unsupported schema_version; expected 2"
   echo '{"a": 1}' >bad
   heaptape check bad
-  fails_with 1 "bad: is JSON, but no document of heaptape"
+  fails_with 1 "bad: is JSON, but not a document of heaptape"
   sed '3s/"kind"/"Kind"/' dump.json >bad
   heaptape check bad
-  fails_with 1 "bad: line 3 is no event in JSON, at byte $(head -2 dump.json | wc -c)"
+  fails_with 1 "bad: line 3 is not an event in JSON, at byte $(head -2 dump.json | wc -c)"
   printf '{"schema_version": 2, "columns": ["a", "b"], "rows": [[1, 2], [3]]}\n' >bad
   heaptape check bad
   fails_with 1 "bad: row 1 has 1 values, expected 2"

@@ -94,7 +94,7 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
 
 @test "one allocator is a usage error" {
   heaptape compare -a glibc w.htw
-  usage_fails "give at least two allocators"
+  usage_fails "at least two allocators (-a)"
 }
 
 @test "an allocator that fails ends it" {
@@ -192,7 +192,7 @@ assert 1.3 < b["real"]["rss_ratio"] < 1.35 and a["real"]["rss_ratio"] == 1 and a
   heaptape compare -q --no-latency --real -r 1 -a glibc -a ./loaded.so uses.htw -- ./missing
   fails_with 1 "./missing: No such file or directory"
   heaptape compare -q -r 1 -a glibc -a ./loaded.so uses.htw -- ./uses
-  usage_fails "unexpected operand './uses'; a program is for --real"
+  usage_fails "unexpected operand './uses'; PROGRAM requires --real"
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
   heaptape compare -q --no-latency --real -r 1 -a glibc -a ./loaded.so w.htw
   fails_with 1 "w.htw: the command line was not recorded; pass it after --"

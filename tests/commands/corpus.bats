@@ -101,7 +101,7 @@ small() {
   heaptape corpus run perl
   usage_fails "--dir is missing"
   heaptape corpus list nothing
-  fails_with 1 "index.json: has no workload 'nothing'"
+  fails_with 1 "index.json: contains no workload 'nothing'"
   heaptape corpus record -d c nothing
   fails_with 1 "'nothing' is not a program of the corpus"
   [ ! -e c ]
@@ -114,7 +114,7 @@ small() {
   mkdir c
   index '' >c/index.json
   heaptape corpus run -d c
-  fails_with 1 "c/index.json: has no workload"
+  fails_with 1 "c/index.json: contains no workload"
   index '{}' >c/index.json
   heaptape corpus list -d c
   fails_with 1 "c/index.json: is not an index of a corpus: entry 1 has no valid 'name'"

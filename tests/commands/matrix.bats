@@ -111,7 +111,7 @@ is_complete() {
   heaptape replay -q -r 1 --cpus 0,x a.htw
   usage_fails "--cpus: '0,x' is not"
   heaptape replay -q -r 1 --cpus 1023 a.htw
-  fails_with 1 "--cpus 1023: heaptape may run on none of them"
+  fails_with 1 "--cpus 1023: heaptape is not allowed to run on these CPUs"
 }
 
 only_results() {

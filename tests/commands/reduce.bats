@@ -22,7 +22,7 @@ valid() {
   heaptape reduce --keep "$(buggy zero 0): verify" -o small.htw w.htw
   expect "status 0" [ "$status" -eq 0 ]
   has "$stderr" "small.htw: 1 of "
-  has "$stderr" "small.htw: shows it in 10 of 10 replays"
+  has "$stderr" "small.htw: the problem occurs in 10 of 10 replays"
   valid small.htw
   [ "$(ops small.htw)" -eq 1 ]
   has "$("$HEAPTAPE" dump small.htw)" "calloc("
@@ -138,7 +138,7 @@ assert d["end_rss_bytes"] >= 512 << 10 and d["live_at_end_bytes"] > 64 << 10'
 @test "reduce: what cannot be parsed" {
   make_workload churn 1 10
   heaptape reduce -o small.htw w.htw
-  usage_fails "--keep CONDITION or --keep-cmd COMMAND is needed"
+  usage_fails "--keep CONDITION or --keep-cmd COMMAND is required"
   for bad in 'peak_rss' 'peak_rss >' '> 2' 'peak_rsss > 2' 'peak_rss > 2 3' '(peak_rss > 2' 'peak_rss > 2QiB' '1 > 2' 'malloc.p98 > 1' \
     'mallocc.p99 > 1' 'malloc. > 1' '. > 1' 'verified' '' 'peak_rss/(((((((((((((((((((((1))))))))))))))))))))) > 1'; do
     heaptape reduce --keep "$bad" -o small.htw w.htw

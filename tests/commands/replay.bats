@@ -267,7 +267,7 @@ LOG
   heaptape replay
   usage_fails
   heaptape replay -a glibc -a jemalloc x.htw
-  usage_fails "one allocator at a time"
+  usage_fails "only one allocator is allowed"
   heaptape replay -r 0 x.htw
   usage_fails " is out of range: 1 to 1000"
   heaptape replay --threads two x.htw

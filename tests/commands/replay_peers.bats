@@ -17,7 +17,7 @@ bats_require_minimum_version 1.5.0
   LD_PRELOAD="$library" run "$HEAPTAPE" replay -q -r 1 --no-latency -a glibc w.htw
   has "$output" "allocator    glibc ("
   LD_PRELOAD="$library" run --separate-stderr "$HEAPTAPE" replay -r 1 --no-latency -a glibc w.htw
-  fails_with 0 "LD_PRELOAD has the allocator $(realpath "$library"), which is not replayed on: -a chooses another one"
+  fails_with 0 "the allocator $(realpath "$library") in LD_PRELOAD is not used, because -a names another one"
   LD_PRELOAD="$library" run --separate-stderr "$HEAPTAPE" replay -r 1 --no-latency -a "$library" w.htw
   expect "nothing to say" [ -z "$stderr" ]
   LD_PRELOAD="$HEAPTAPE_PROGRAMS/libtest-bogus.so" run "$HEAPTAPE" replay -q -r 1 --no-latency w.htw

@@ -400,7 +400,7 @@ END
   [ "$status" -eq 0 ]
   has "$stderr" "a.html cannot be opened: xdg-open failed"
   heaptape report --open -o - a.htw
-  usage_fails "--open needs a file, not standard output"
+  usage_fails "--open requires a file, not standard output"
 }
 
 @test "report: what cannot be shown" {
@@ -449,7 +449,7 @@ END
   heaptape report --diff a.json b.htw
   fails_with 1 "a.json and b.htw cannot be compared"
   heaptape report --diff a.json
-  usage_fails "--diff needs exactly two files"
+  usage_fails "--diff requires exactly two files"
   looks_right d.html
 }
 

@@ -198,7 +198,7 @@ END
   heaptape stat a.htw nowhere.htw
   fails_with 1 "nowhere.htw: No such file"
   heaptape stat --by site --format pprof a.htw b.htw
-  usage_fails "a profile is of one FILE"
+  usage_fails "a profile accepts only one FILE"
 }
 
 @test "stat: sizes up to 2^64 have a class, and the JSON is as its schema says" {

@@ -226,12 +226,12 @@ END
   heaptape stat --at end a.ht
   usage_fails "--at requires --rss"
   heaptape stat --rss a.ht a.ht
-  usage_fails "--rss is of one FILE"
+  usage_fails "--rss accepts only one FILE"
   heaptape stat --rss --at soon a.ht
   usage_fails "--at: 'soon' is not peak, end, an event number, a time such as 1.5s, or mark:TEXT"
   "$HEAPTAPE" convert -q -o a.htw a.ht
   heaptape stat --rss a.htw
-  fails_with 1 "a workload has no addresses: --rss needs the trace that it was made from"
+  fails_with 1 "a workload has no addresses; --rss requires the trace"
 }
 
 @test "stat --rss: the golden trace" {

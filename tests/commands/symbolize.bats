@@ -77,7 +77,7 @@ named='[["inlined","prog.c",2],["keep","prog.c",3],["main","prog.c",8],["_start"
   [[ "$(program_frames t.ht --debug-dir "$files/other")" != *main* ]]
   heaptape symbolize --debug-dir "$files/other" t.ht
   expect "done" [ "$status" -eq 0 ]
-  has "$stderr" "/bin/prog, and perhaps others, is missing or is not the file that was recorded (try --debug-dir)"
+  has "$stderr" "/bin/prog (and possibly other files) is missing or differs from the recorded file (try --debug-dir)"
   [[ "$(program_frames t.ht)" != *main* ]]
 }
 
@@ -139,7 +139,7 @@ named='[["inlined","prog.c",2],["keep","prog.c",3],["main","prog.c",8],["_start"
   heaptape symbolize text
   expect "refused" [ "$status" -eq 1 ]
   heaptape symbolize -
-  usage_fails "works on files"
+  usage_fails "standard input and output are not supported"
   # A trace that was cut off has the names of what it has.
   head -c $(($(stat -c %s t.ht) - 30)) t.ht >cut.ht
   heaptape symbolize --debug-dir "$files/whole" cut.ht

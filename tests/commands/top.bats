@@ -178,7 +178,7 @@ on_terminal() {
   heaptape top 0
   usage_fails "'0' is not a process ID"
   heaptape top --pid 1 1
-  usage_fails "--pid needs a FILE"
+  usage_fails "--pid requires a FILE"
   cp "$golden" 12
   heaptape top ./12
   [ "$status" -eq 0 ]

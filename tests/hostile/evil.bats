@@ -58,7 +58,7 @@ each() {
 @test "a spool that is truncated before the recorder first looks is named" {
   skip_under_sanitizer
   records sh -c 'kill -STOP $PPID; (sleep 0.6; kill -CONT $PPID) & evil trunc 0.2 1; churn 10'
-  has "$stderr" "heaptape: 1 spool could not be read: a program truncated or overwrote it before the recorder looked"
+  has "$stderr" "heaptape: 1 spool could not be read: a program truncated or overwrote it before the recorder read it"
   # And not where nobody does so.
   records sh -c 'churn 10; forkloop 20'
   expect "no word of it" [ "${stderr#*could not be read}" = "$stderr" ]

@@ -300,8 +300,8 @@ static void wrong_lines_name_option_and_value(void **state)
     assert_refused("--speed=max|recorded", "--speed: 'max|recorded' is not one of");
     assert_refused("--speed=", "--speed: '' is not one of");
     assert_refused("--color=red", "--color: 'red' is not one of auto|always|never");
-    assert_refused("--output", "--output needs FILE");
-    assert_refused("-o", "-o needs FILE");
+    assert_refused("--output", "--output requires FILE");
+    assert_refused("-o", "-o requires FILE");
     assert_refused("-x", "unknown option '-x'");
     assert_refused("-fx", "unknown option '-x'");
     assert_refused("--outptu=x", "unknown option '--outptu'; did you mean '--output'?");

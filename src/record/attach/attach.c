@@ -537,7 +537,7 @@ static int begin_recording(struct caller *c, const struct attach_how *how,
     uint64_t recorder = 0;
     int rc = loaded ? find_recorder(c, &recorder, e) : 0;
     if (rc == 0 && (uint32_t)recorder)
-        return err_set(e, -EBUSY, "%ld: is being recorded already, by process %u", (long)r->pid,
+        return err_set(e, -EBUSY, "%ld: is already recorded by process %u", (long)r->pid,
                        (uint32_t)recorder);
     if (loaded && rc == 0)
         rc = end_recording(c, e);

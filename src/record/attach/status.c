@@ -52,7 +52,7 @@ int status_traced(pid_t pid, pid_t tracer, struct err *e)
 {
     // Recorder and ctl attach from a child process.
     if (is_heaptape(tracer))
-        return err_set(e, -EAGAIN, "%ld: is being recorded already, by process %llu", (long)pid,
+        return err_set(e, -EAGAIN, "%ld: is already recorded by process %llu", (long)pid,
                        (unsigned long long)status_number(tracer, tracer, "PPid", 10));
     return err_set(e, -EBUSY, "%ld: is traced by process %ld (a debugger, or strace)", (long)pid,
                    (long)tracer);
