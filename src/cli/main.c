@@ -100,7 +100,7 @@ static bool put_generated(const char *option)
     return false;
 }
 
-static int man(int argc, char **argv)
+static int print_man(int argc, char **argv)
 {
     const struct command *c = argc > 1 ? find_command(argv[1]) : NULL;
     if (argc > 1 && !c)
@@ -109,10 +109,10 @@ static int man(int argc, char **argv)
     return EXIT_DONE;
 }
 
-static int help(int argc, char **argv)
+static int run_help(int argc, char **argv)
 {
     if (argc && strcmp(argv[0], "--man") == 0)
-        return man(argc, argv);
+        return print_man(argc, argv);
     if (argc && put_generated(argv[0]))
         return EXIT_DONE;
     if (argc && argv[0][0] == '-')
@@ -131,7 +131,7 @@ static int help(int argc, char **argv)
     return EXIT_DONE;
 }
 
-static int dispatch(int argc, char **argv)
+static int dispatch_command(int argc, char **argv)
 {
     if (argc < 2) {
         help_print_usage(stderr, NULL);
@@ -139,9 +139,9 @@ static int dispatch(int argc, char **argv)
     }
     const char *word = argv[1];
     if (strcmp(word, "help") == 0)
-        return help(argc - 2, argv + 2);
+        return run_help(argc - 2, argv + 2);
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        return help(0, NULL);
+        return run_help(0, NULL);
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
         bool verbose = argc > 2 && strcmp(argv[2], "--verbose") == 0;
         if (argc > 2 + verbose)
@@ -170,7 +170,7 @@ static void guard_standard_streams(void)
 int main(int argc, char **argv)
 {
     guard_standard_streams();
-    int code = dispatch(argc, argv);
+    int code = dispatch_command(argc, argv);
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == EXIT_DONE)
         die(EXIT_FAILED, "(stdout): %s", strerror(errno));
     return code;

@@ -125,7 +125,7 @@ static int store_number(const struct option *o, uint64_t *field, const char *val
 }
 
 // Stores `value` in the option's field. Returns 0, -EINVAL or -ERANGE.
-static int store(const struct option *o, void *base, const char *value)
+static int store_value(const struct option *o, void *base, const char *value)
 {
     void *field = (char *)base + o->offset;
     switch (o->type) {
@@ -148,7 +148,7 @@ static int store(const struct option *o, void *base, const char *value)
     return -EINVAL;
 }
 
-static const char *expected(const struct option *o, char text[256])
+static const char *expected_value(const struct option *o, char text[256])
 {
     switch (o->type) {
     case OPTION_SIZE:
@@ -197,7 +197,7 @@ static void note_given(struct parse *p, const struct option_match *f)
 static int store_or_complain(struct parse *p, const struct option_match *f, const char *value)
 {
     char text[256];
-    int rc = store(f->option, f->base, f->negated ? NULL : value);
+    int rc = store_value(f->option, f->base, f->negated ? NULL : value);
     if (rc == 0) {
         note_given(p, f);
         return 0;
@@ -206,7 +206,7 @@ static int store_or_complain(struct parse *p, const struct option_match *f, cons
         complain_range(p, f->option, value);
     else
         usage_error(p->command, "--%s: '%s' is not %s", f->option->name, value,
-                    expected(f->option, text));
+                    expected_value(f->option, text));
     return -1;
 }
 
@@ -221,7 +221,7 @@ static void set_defaults(const struct option *options, void *base, bool lists)
             continue;
         if (lists && ((struct option_list *)((char *)base + o->offset))->n)
             continue;
-        if (store(o, base, o->fallback) < 0)
+        if (store_value(o, base, o->fallback) < 0)
             die(EXIT_FAILED, "the default of --%s is wrong: '%s'", o->name, o->fallback);
     }
 }

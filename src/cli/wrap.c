@@ -30,7 +30,7 @@ static unsigned long terminal_columns(int fd)
     return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
-static unsigned usable(unsigned long columns)
+static unsigned usable_columns(unsigned long columns)
 {
     return columns >= MIN_COLUMNS && columns < UINT_MAX ? (unsigned)columns : 0;
 }
@@ -39,12 +39,12 @@ unsigned wrap_columns(void)
 {
     const char *given = getenv("COLUMNS");
     unsigned long n = given ? strtoul(given, NULL, 10) : 0;
-    return usable(n ? n : terminal_columns(STDOUT_FILENO));
+    return usable_columns(n ? n : terminal_columns(STDOUT_FILENO));
 }
 
 unsigned wrap_error_columns(void)
 {
-    return usable(terminal_columns(STDERR_FILENO));
+    return usable_columns(terminal_columns(STDERR_FILENO));
 }
 
 bool wrap_is_utf8(void)
@@ -74,7 +74,7 @@ static size_t column_bytes(const char *text, size_t n)
 
 // Returns the bytes that fit into `columns`: all, or those before the last space. Leading spaces
 // are no place to break.
-static size_t fitting(const char *text, size_t n, unsigned columns)
+static size_t fitting_bytes(const char *text, size_t n, unsigned columns)
 {
     size_t at = 0, space = 0;
     bool begun = false;
@@ -88,12 +88,12 @@ static size_t fitting(const char *text, size_t n, unsigned columns)
 
 void wrap_text(FILE *to, const char *text, size_t n, unsigned columns)
 {
-    size_t cut = columns ? fitting(text, n, columns) : n;
+    size_t cut = columns ? fitting_bytes(text, n, columns) : n;
     fwrite(text, 1, cut, to);
     for (text += cut, n -= cut; n; text += cut, n -= cut) {
         while (n && *text == ' ')
             text++, n--;
-        cut = fitting(text, n, columns - INDENT);
+        cut = fitting_bytes(text, n, columns - INDENT);
         if (n)
             fprintf(to, "\n%*s", INDENT, "");
         fwrite(text, 1, cut, to);
@@ -109,7 +109,7 @@ static void put_line(bool ended)
     wrap.n = 0;
 }
 
-static ssize_t put(void *cookie, const char *text, size_t n)
+static ssize_t write_wrapped(void *cookie, const char *text, size_t n)
 {
     (void)cookie;
     for (size_t i = 0; i < n; i++) {
@@ -123,7 +123,7 @@ static ssize_t put(void *cookie, const char *text, size_t n)
     return fflush(wrap.to) == 0 ? (ssize_t)n : 0;
 }
 
-static void finish(void)
+static void flush_last_line(void)
 {
     fflush(stdout);
     if (wrap.n)
@@ -141,9 +141,10 @@ void wrap_lines(void)
 {
     wrap.columns = wrap_columns();
     human_ascii = !wrap_is_utf8();
-    FILE *wrapped =
-        wrap.columns ? fopencookie(NULL, "w", (cookie_io_functions_t){.write = put}) : NULL;
-    if (!wrapped || atexit(finish) != 0)
+    FILE *wrapped = wrap.columns
+                        ? fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_wrapped})
+                        : NULL;
+    if (!wrapped || atexit(flush_last_line) != 0)
         return;
     wrap.to = stdout;
     stdout = wrapped;

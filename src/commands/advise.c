@@ -84,7 +84,7 @@ static int read_workload(struct advise *a, struct replay_settings *how,
     return rc;
 }
 
-static void print(const struct advise *a, const struct advise_options *o)
+static void print_advice(const struct advise *a, const struct advise_options *o)
 {
     struct json j = {.to = stdout};
     if (o->json)
@@ -93,7 +93,7 @@ static void print(const struct advise *a, const struct advise_options *o)
         advise_print(a, o->rank);
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_advise(const void *fields, int argc, char **argv)
 {
     const struct advise_options *o = fields;
     uint64_t start_ns = clock_monotonic_ns();
@@ -119,7 +119,7 @@ static int run(const void *fields, int argc, char **argv)
     if (rc == 0)
         rc = advise_run(&a, start_ns, &e);
     if (rc == 0)
-        print(&a, o);
+        print_advice(&a, o);
     advise_release(&a);
     replay_session_release(&session);
     if (rc < 0)
@@ -144,5 +144,5 @@ const struct command cmd_advise = {
     .options_bytes = sizeof(struct advise_options),
     .min_operands = 1,
     .max_operands = 1,
-    .run = run,
+    .run = run_advise,
 };

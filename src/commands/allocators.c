@@ -30,7 +30,7 @@ struct found {
     struct err why; // if it is not available
 };
 
-static void probe(struct found *f, const struct replay_run_settings *s)
+static void probe_allocator(struct found *f, const struct replay_run_settings *s)
 {
     struct allocator a;
     if (allocator_parse(&a, f->info->name, &f->why) < 0)
@@ -61,7 +61,7 @@ static void print_line(const struct found *f)
         printf("%-10s %-10s %s\n", f->info->name, "-", cli_text(f->why.text));
 }
 
-static int run(const void *o, int argc, char **argv)
+static int run_allocators(const void *o, int argc, char **argv)
 {
     const struct allocators_options *opts = o;
     struct json j = {.to = stdout, .pretty = true};
@@ -82,7 +82,7 @@ static int run(const void *o, int argc, char **argv)
     }
     for (const struct allocator_info *i = allocator_infos; i->name; i++) {
         struct found f = {.info = i};
-        probe(&f, &settings);
+        probe_allocator(&f, &settings);
         if (opts->json)
             print_object(&j, &f);
         else
@@ -111,5 +111,5 @@ const struct command cmd_allocators = {
     .options_bytes = sizeof(struct allocators_options),
     .min_operands = 0,
     .max_operands = 0,
-    .run = run,
+    .run = run_allocators,
 };

@@ -211,7 +211,7 @@ static int put_end(struct anonymizing *a)
     return workload_write_end(a->to.writer, &s, a->e);
 }
 
-static int begin(struct anonymizing *a, struct output *out)
+static int begin_copy(struct anonymizing *a, struct output *out)
 {
     const struct workload_header *from = workload_reader_header(a->in.reader);
     char program[] = "program", *allocator = from->allocator ? strdup(from->allocator) : NULL;
@@ -240,7 +240,7 @@ static int begin(struct anonymizing *a, struct output *out)
     return rc;
 }
 
-static void report(const struct anonymizing *a, const char *name)
+static void report_removed(const struct anonymizing *a, const char *name)
 {
     char times[64] = "times";
     if (a->options->times)
@@ -255,7 +255,7 @@ static void report(const struct anonymizing *a, const char *name)
          name, a->options->round_sizes ? "size classes" : "sizes", times);
 }
 
-static int anonymize(const char *path, const struct anonymize_options *o, struct err *e)
+static int anonymize_file(const char *path, const struct anonymize_options *o, struct err *e)
 {
     struct anonymizing a = {.options = o, .e = e};
     struct output out = {.fd = -1};
@@ -264,7 +264,7 @@ static int anonymize(const char *path, const struct anonymize_options *o, struct
     if (rc == 0)
         rc = output_open(&out, o->output, OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0), e);
     if (rc == 0) {
-        rc = begin(&a, &out);
+        rc = begin_copy(&a, &out);
         if (rc == 0)
             rc = put_ops(&a);
         if (rc == 0)
@@ -274,14 +274,14 @@ static int anonymize(const char *path, const struct anonymize_options *o, struct
         rc = rc < 0 ? rc : closed;
     }
     if (rc == 0)
-        report(&a, out.name);
+        report_removed(&a, out.name);
     workload_sites_release(&a.sites);
     free(a.slots);
     workload_file_close(&a.in);
     return rc;
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_anonymize(const void *fields, int argc, char **argv)
 {
     const struct anonymize_options *o = fields;
     struct err e = {0};
@@ -289,7 +289,7 @@ static int run(const void *fields, int argc, char **argv)
     (void)argc;
     if (o->times && span_parse(o->times, &ns) < 0)
         return usage_error(&cmd_anonymize, "--times: '%s' is not a time such as 1ms", o->times);
-    if (anonymize(argv[0], o, &e) < 0)
+    if (anonymize_file(argv[0], o, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     return EXIT_DONE;
 }
@@ -310,5 +310,5 @@ const struct command cmd_anonymize = {
     .options_bytes = sizeof(struct anonymize_options),
     .min_operands = 1,
     .max_operands = 1,
-    .run = run,
+    .run = run_anonymize,
 };

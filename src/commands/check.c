@@ -193,7 +193,7 @@ static void print_salvaged(const char *name, const struct trace_salvaged *s)
         note("%s: the end is missing; further frames may be lost", name);
 }
 
-static int salvage(const struct check_options *o, const char *name)
+static int salvage_file(const struct check_options *o, const char *name)
 {
     struct input in;
     struct output out;
@@ -245,7 +245,7 @@ static int run_check(const void *fields, int argc, char **argv)
     if (o->salvage != (o->output != NULL))
         return usage_error(&cmd_check, "--salvage and -o FILE require each other");
     if (o->salvage)
-        return salvage(o, argv[0]);
+        return salvage_file(o, argv[0]);
     if (file_open_input(&in, argv[0], &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     int other = check_other(&in, &e);

@@ -93,7 +93,7 @@ static void write_page(const struct replay_session *s, const struct replay_optio
     document_release(&d);
 }
 
-static void print(struct replay_session *s, const struct replay_options *o)
+static void print_comparison(struct replay_session *s, const struct replay_options *o)
 {
     run_real(s, o);
     print_results(s, o->json);
@@ -102,7 +102,7 @@ static void print(struct replay_session *s, const struct replay_options *o)
         write_page(s, o);
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_compare(const void *fields, int argc, char **argv)
 {
     struct replay_options with = *(const struct replay_options *)fields;
     const struct replay_options *o = &with;
@@ -117,7 +117,7 @@ static int run(const void *fields, int argc, char **argv)
     // Check before the replays, which take long.
     if (o->page && !o->force && page_exists(o->page))
         die(EXIT_FAILED, "%s: exists; use -f to replace it", o->page);
-    return replay_options_run(&cmd_compare, o, argv[0], print);
+    return replay_options_run(&cmd_compare, o, argv[0], print_comparison);
 }
 
 const struct command cmd_compare = {
@@ -138,5 +138,5 @@ const struct command cmd_compare = {
     .options_bytes = sizeof(struct replay_options),
     .min_operands = 1,
     .max_operands = UINT_MAX,
-    .run = run,
+    .run = run_compare,
 };

@@ -100,8 +100,8 @@ static int convert_process(struct trace_file *t, const char *to, bool force,
     return rc;
 }
 
-static int convert(const char *trace, const char *to, bool all, bool force,
-                   const struct convert_settings *how)
+static int convert_file(const char *trace, const char *to, bool all, bool force,
+                        const struct convert_settings *how)
 {
     struct file f;
     struct err e = {0};
@@ -114,7 +114,7 @@ static int convert(const char *trace, const char *to, bool all, bool force,
     return EXIT_DONE;
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_convert(const void *fields, int argc, char **argv)
 {
     const struct convert_cli_options *o = fields;
     struct convert_settings how = {.pid = o->pid.pid,
@@ -130,7 +130,7 @@ static int run(const void *fields, int argc, char **argv)
         return usage_error(
             &cmd_convert,
             "--pid all writes several files: name them with -o, for example -o out.%%p.htw");
-    int code = convert(argv[0], to, o->pid.all, o->force, &how);
+    int code = convert_file(argv[0], to, o->pid.all, o->force, &how);
     free(beside);
     return code;
 }
@@ -151,5 +151,5 @@ const struct command cmd_convert = {
     .options_bytes = sizeof(struct convert_cli_options),
     .min_operands = 1,
     .max_operands = 1,
-    .run = run,
+    .run = run_convert,
 };

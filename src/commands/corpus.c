@@ -68,7 +68,7 @@ static _Noreturn void out_of_memory(void)
 }
 
 // Concatenates the strings. The caller frees the result.
-static char *join(const char *a, const char *b, const char *c)
+static char *join_text(const char *a, const char *b, const char *c)
 {
     char *text = NULL;
     if (asprintf(&text, "%s%s%s", a, b, c) < 0)
@@ -134,7 +134,7 @@ static char *read_index(struct corpus_index *x, const char *folder, bool may_lac
     char ours[PATH_MAX];
     if (!folder)
         find_data("corpus/index.json", ours);
-    char *path = folder ? join(folder, "/", "index.json") : strdup(ours);
+    char *path = folder ? join_text(folder, "/", "index.json") : strdup(ours);
     if (!path)
         out_of_memory();
     int rc = corpus_index_read(x, path, &e);
@@ -151,7 +151,7 @@ static void expect_names(const struct corpus_index *x, const char *path, char **
     }
 }
 
-static int list(const struct corpus_options *o, char **names, size_t n)
+static int list_corpus(const struct corpus_options *o, char **names, size_t n)
 {
     struct corpus_index x = {0};
     char events[32], live[32], rss[32], file[32], ns[32];
@@ -179,7 +179,7 @@ static int list(const struct corpus_options *o, char **names, size_t n)
     return EXIT_DONE;
 }
 
-static char *known(const char *text)
+static char *copy_known(const char *text)
 {
     char *copy = *text ? strdup(text) : NULL;
     if (*text && !copy)
@@ -196,10 +196,10 @@ static void add_machine(struct corpus_entry *c)
 {
     struct machine m;
     machine_read(&m);
-    c->architecture = known(m.architecture);
-    c->cpu_model = known(m.cpu_model);
-    c->cpu_governor = known(m.governor);
-    c->transparent_hugepages = known(m.transparent_hugepages);
+    c->architecture = copy_known(m.architecture);
+    c->cpu_model = copy_known(m.cpu_model);
+    c->cpu_governor = copy_known(m.governor);
+    c->transparent_hugepages = copy_known(m.transparent_hugepages);
     c->cores = known_number(m.cores);
     c->memory_bytes = known_number(m.memory_bytes);
     c->page_bytes = known_number(m.page_bytes);
@@ -243,7 +243,7 @@ static int add_lines(struct corpus_entry *c, char *text)
         char *line = strsep(&rest, "\n");
         if (!line || !*line)
             return -EBADMSG;
-        *members[i] = known(line);
+        *members[i] = copy_known(line);
     }
     return 0;
 }
@@ -259,8 +259,8 @@ struct recording {
 // Adds the entry of a workload that the driver recorded.
 static int put_entry(struct recording *r, const char *name, char *text, struct err *e)
 {
-    struct corpus_entry c = {.name = known(name), .size_percent = r->options->size};
-    char *file = join(r->folder, "/", name), *path = join(file, ".htw", "");
+    struct corpus_entry c = {.name = copy_known(name), .size_percent = r->options->size};
+    char *file = join_text(r->folder, "/", name), *path = join_text(file, ".htw", "");
     int rc = add_lines(&c, text);
     if (rc < 0)
         err_set(e, rc, "%s: program, version, licence or checksum is missing in the output",
@@ -336,7 +336,7 @@ static void expect_scripts(const glob_t *scripts, char **names, size_t n)
     }
 }
 
-static int record(const struct corpus_options *o, char **names, size_t n)
+static int record_corpus(const struct corpus_options *o, char **names, size_t n)
 {
     struct recording r = {.options = o};
     glob_t scripts;
@@ -368,7 +368,7 @@ static void add_word(struct words *w, const char *a, const char *b, const char *
 {
     if (HT_GROW(&w->items, &w->capacity, w->n + 2) < 0)
         out_of_memory();
-    w->items[w->n++] = join(a, b, c);
+    w->items[w->n++] = join_text(a, b, c);
     w->items[w->n] = NULL;
 }
 
@@ -424,7 +424,7 @@ static void make_words(struct words *w, const struct corpus_options *o,
     for (size_t i = 0; i < x->n; i++) {
         if (!corpus_index_wants((const char *const *)names, n, x->entries[i].name))
             continue;
-        char *file = join(o->folder, "/", x->entries[i].name);
+        char *file = join_text(o->folder, "/", x->entries[i].name);
         add_word(w, "--workload=", file, ".htw");
         free(file);
     }
@@ -517,11 +517,12 @@ static int run_matrix(const struct corpus_options *o, char **names, size_t n)
     expect_names(&x, index_path, names, n);
     if (!x.n)
         die(EXIT_FAILED, "%s: contains no workload", index_path);
-    char *results = o->results ? join(o->results, "", "") : join(o->folder, "/", "results");
-    char *page = join(results, "/", "index.html");
+    char *results =
+        o->results ? join_text(o->results, "", "") : join_text(o->folder, "/", "results");
+    char *page = join_text(results, "/", "index.html");
     make_words(&w, o, &x, results, names, n);
     int status = run_command(w.items, NULL, 0);
-    char *list = join(results, "/", "jobs");
+    char *list = join_text(results, "/", "jobs");
     if (access(list, F_OK) == 0 && (status == EXIT_DONE || status == EXIT_FAILED))
         show_results(results, page);
     release_words(&w);
@@ -533,13 +534,14 @@ static int run_matrix(const struct corpus_options *o, char **names, size_t n)
     return status == EXIT_DONE ? EXIT_DONE : EXIT_FAILED;
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_corpus(const void *fields, int argc, char **argv)
 {
     static const struct {
         const char *name;
         int (*run)(const struct corpus_options *o, char **names, size_t n);
         bool needs_folder;
-    } verbs[] = {{"record", record, true}, {"list", list, false}, {"run", run_matrix, true}};
+    } verbs[] = {
+        {"record", record_corpus, true}, {"list", list_corpus, false}, {"run", run_matrix, true}};
     const struct corpus_options *o = fields;
     struct suggest s;
     suggest_init(&s, argv[0], strlen(argv[0]));
@@ -583,5 +585,5 @@ const struct command cmd_corpus = {
     .options_bytes = sizeof(struct corpus_options),
     .min_operands = 1,
     .max_operands = 1000,
-    .run = run,
+    .run = run_corpus,
 };

@@ -108,7 +108,7 @@ static void print_status(const struct spool_header *h, long pid, bool json)
     (json ? print_json : print_text)(h, pid, reason);
 }
 
-static const char *explain(int error)
+static const char *explain_error(int error)
 {
     switch (error) {
     case EPERM:
@@ -129,7 +129,7 @@ static const char *explain(int error)
 }
 
 // Works without a recorder, too.
-static int detach(pid_t pid)
+static int detach_recorder(pid_t pid)
 {
     struct attach_result ignored = {0};
     struct err e = {0};
@@ -139,11 +139,11 @@ static int detach(pid_t pid)
 }
 
 // Checks that the recorder handles SIGUSR2, which would kill a recorder without --flight.
-static int dump(pid_t pid, const struct target *a)
+static int request_dump(pid_t pid, const struct target *a)
 {
     pid_t recorder = (pid_t)a->control.session->recorder_pid;
     if (!control_recorder_lives(a->control.futexes, a->control.session->owner))
-        die(EXIT_FAILED, "%ld: %s", (long)pid, explain(EPIPE));
+        die(EXIT_FAILED, "%ld: %s", (long)pid, explain_error(EPIPE));
     if (!status_number(recorder, recorder, "Tgid", 10))
         die(EXIT_FAILED, "%ld: its recorder is not in this PID namespace", (long)pid);
     if (!(status_number(recorder, recorder, "SigCgt", 16) >> (SIGUSR2 - 1) & 1))
@@ -151,7 +151,7 @@ static int dump(pid_t pid, const struct target *a)
     return kill(recorder, SIGUSR2) < 0 ? -errno : 0;
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_ctl(const void *fields, int argc, char **argv)
 {
     const struct ctl_options *o = fields;
     struct target a;
@@ -168,19 +168,19 @@ static int run(const void *fields, int argc, char **argv)
     if (o->json && verb != VERB_STATUS)
         return usage_error(&cmd_ctl, "--json requires the verb status");
     if (verb == VERB_DETACH)
-        return detach((pid_t)pid);
+        return detach_recorder((pid_t)pid);
     if (target_open(&a, (pid_t)pid, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     int rc = 0;
     if (verb == VERB_STATUS)
         print_status(a.control.header, pid, o->json);
     else if (verb == VERB_DUMP)
-        rc = dump((pid_t)pid, &a);
+        rc = request_dump((pid_t)pid, &a);
     else
         rc = control_execute(&a.control, (enum control_verb)verb);
     target_close(&a);
     if (rc < 0)
-        die(EXIT_FAILED, "%ld: %s", pid, explain(-rc));
+        die(EXIT_FAILED, "%ld: %s", pid, explain_error(-rc));
     return EXIT_DONE;
 }
 
@@ -216,5 +216,5 @@ const struct command cmd_ctl = {
     .options_bytes = sizeof(struct ctl_options),
     .min_operands = 2,
     .max_operands = 2,
-    .run = run,
+    .run = run_ctl,
 };

@@ -246,7 +246,7 @@ static void write_file(const char *path, const char *mode,
         die(EXIT_FAILED, "%s: cannot write", path);
 }
 
-static void check(struct diff_result *r)
+static void check_gates(struct diff_result *r)
 {
     for (size_t i = 0; i < r->n_gates; i++) {
         struct gate *g = &r->gates[i];
@@ -261,7 +261,7 @@ static void check(struct diff_result *r)
     }
 }
 
-static void release(struct diff_result *r)
+static void release_result(struct diff_result *r)
 {
     for (size_t i = 0; i < r->n_gates; i++)
         gate_release(&r->gates[i]);
@@ -269,7 +269,7 @@ static void release(struct diff_result *r)
     sites_diff_release(&r->sites);
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_diff(const void *fields, int argc, char **argv)
 {
     const struct diff_options *o = fields;
     struct diff_result r = {.names = argv, .gates = calloc(o->fail_on.n + 1, sizeof *r.gates)};
@@ -279,20 +279,20 @@ static int run(const void *fields, int argc, char **argv)
         die(EXIT_FAILED, "out of memory");
     for (; r.n_gates < o->fail_on.n; r.n_gates++) {
         if (gate_parse(&r.gates[r.n_gates], o->fail_on.items[r.n_gates], &e) < 0) {
-            release(&r);
+            release_result(&r);
             return usage_error(&cmd_diff, "%s", e.text);
         }
     }
     if (sites_diff_files(&r.sites, r.totals, argv, watch_begin("diff"), &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
-    check(&r);
+    check_gates(&r);
     if (o->json)
         print_json(&r);
     else
         print_text(&r, o->top);
     write_file(o->junit, "w", write_junit, &r);
     write_file(o->markdown, "a", write_markdown, &r);
-    release(&r);
+    release_result(&r);
     return r.n_failed ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -324,5 +324,5 @@ const struct command cmd_diff = {
     .options_bytes = sizeof(struct diff_options),
     .min_operands = 2,
     .max_operands = 2,
-    .run = run,
+    .run = run_diff,
 };

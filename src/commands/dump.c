@@ -256,7 +256,7 @@ struct dump {
 
 // Writes the buffered lines. Returns -EPIPE if the reader closed the pipe, which ends the dump
 // silently.
-static int flush(void *context)
+static int flush_lines(void *context)
 {
     struct dump *d = context;
     if (d->out.size)
@@ -269,7 +269,7 @@ static int put_line(struct dump *d, const struct dump_line *l)
 {
     if ((d->json ? dump_json(&d->out, &d->heads, l) : dump_text(&d->out, l)) < 0)
         die(EXIT_FAILED, "out of memory");
-    return d->out.size < BUFFER_BYTES ? 0 : flush(d);
+    return d->out.size < BUFFER_BYTES ? 0 : flush_lines(d);
 }
 
 static bool wants_process(void *context, const struct trace_process *p)
@@ -309,7 +309,7 @@ static int dump_trace(struct dump *d, struct trace_file *t, struct err *e)
 {
     struct err cut;
     struct walk_options how = {
-        .call = dump_call, .wants = wants_process, .pause = flush, .context = d};
+        .call = dump_call, .wants = wants_process, .pause = flush_lines, .context = d};
     d->session = &t->reader.session;
     int rc = walk_run(&t->reader, &how, &cut, e);
     if (rc == 0 && cut.text[0])
@@ -383,7 +383,7 @@ static int choose_kinds(struct dump *d)
     return 0;
 }
 
-static int dump(struct dump *d, const char *path, struct err *e)
+static int dump_file(struct dump *d, const char *path, struct err *e)
 {
     struct file f;
     int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD, e);
@@ -394,7 +394,7 @@ static int dump(struct dump *d, const char *path, struct err *e)
     return rc;
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_dump(const void *fields, int argc, char **argv)
 {
     struct dump d = {.options = fields};
     struct err e = {0};
@@ -403,8 +403,8 @@ static int run(const void *fields, int argc, char **argv)
     int usage = choose_kinds(&d);
     if (usage)
         return usage;
-    int rc = dump(&d, argv[0], &e);
-    flush(&d);
+    int rc = dump_file(&d, argv[0], &e);
+    flush_lines(&d);
     buf_release(&d.out);
     fflush(stdout);
     if (ferror(stdout))
@@ -430,5 +430,5 @@ const struct command cmd_dump = {
     .options_bytes = sizeof(struct dump_options),
     .min_operands = 1,
     .max_operands = 1,
-    .run = run,
+    .run = run_dump,
 };

@@ -78,7 +78,7 @@ static const struct command_mode modes[] = {
     {.accepts = "pid|timestamps"},
 };
 
-static int list(void)
+static int list_formats(void)
 {
     for (const struct format *const *f = formats; *f; f++) {
         if ((*f)->export.put)
@@ -105,12 +105,12 @@ static int export_table(const struct export_cli_options *o, const char *from,
     return EXIT_DONE;
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_export(const void *fields, int argc, char **argv)
 {
     const struct export_cli_options *o = fields;
     struct err e = {0};
     if (o->list)
-        return list();
+        return list_formats();
     if (argc == 0)
         return usage_error(&cmd_export, "FILE is missing");
     if (!o->format.calls && !o->format.table)
@@ -164,5 +164,5 @@ const struct command cmd_export = {
     .modes = {modes},
     .min_operands = 0,
     .max_operands = 1,
-    .run = run,
+    .run = run_export,
 };

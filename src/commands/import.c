@@ -82,8 +82,8 @@ static int import_to(struct input *in, const char *to, unsigned flags, bool trac
     return rc;
 }
 
-static int import(const char *from, const char *to, const struct import_cli_options *o,
-                  const struct import_settings *how)
+static int import_file(const char *from, const char *to, const struct import_cli_options *o,
+                       const struct import_settings *how)
 {
     struct input in;
     struct err e = {0};
@@ -99,7 +99,7 @@ static int import(const char *from, const char *to, const struct import_cli_opti
     return EXIT_DONE;
 }
 
-static int list(void)
+static int list_formats(void)
 {
     for (const struct format *const *f = formats; *f; f++) {
         if (formats_is_read(*f))
@@ -108,11 +108,11 @@ static int list(void)
     return EXIT_DONE;
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_import(const void *fields, int argc, char **argv)
 {
     const struct import_cli_options *o = fields;
     if (o->list)
-        return list();
+        return list_formats();
     if (argc == 0)
         return usage_error(&cmd_import, "FILE is missing");
     if (!o->format)
@@ -135,7 +135,7 @@ static int run(const void *fields, int argc, char **argv)
         return usage_error(
             &cmd_import,
             "--pid all writes several files: name them with -o, for example out.%%p.htw");
-    int code = import(argv[0], to, o, &how);
+    int code = import_file(argv[0], to, o, &how);
     free(beside);
     return code;
 }
@@ -162,5 +162,5 @@ const struct command cmd_import = {
     .modes = {modes},
     .min_operands = 0,
     .max_operands = 1,
-    .run = run,
+    .run = run_import,
 };

@@ -77,7 +77,8 @@ static int add_workload(struct matrix *m, const struct matrix_options *o, const 
 }
 
 // Adds the jobs run by run, so that other load on the machine affects all allocators alike.
-static int make(struct matrix *m, const struct matrix_options *o, const char *folder, struct err *e)
+static int make_jobs(struct matrix *m, const struct matrix_options *o, const char *folder,
+                     struct err *e)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < o->replay_options.n; i++)
@@ -160,7 +161,7 @@ static bool is_first_of_workload(const struct matrix *m, size_t number)
     return true;
 }
 
-static int print(const struct matrix *m, bool across_machines)
+static int print_matrix(const struct matrix *m, bool across_machines)
 {
     size_t counts[3] = {0};
     for (size_t i = 1; i <= m->n_jobs; i++) {
@@ -184,7 +185,7 @@ static void find_self(char path[PATH_MAX])
         die(EXIT_FAILED, "/proc/self/exe: %s", strerror(errno));
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_matrix(const void *fields, int argc, char **argv)
 {
     const struct matrix_options *o = fields;
     char heaptape[PATH_MAX];
@@ -204,7 +205,7 @@ static int run(const void *fields, int argc, char **argv)
         return usage_error(&cmd_matrix,
                            "--engine-option is for --engine=parallel and --engine=slurm");
     find_self(heaptape);
-    int rc = is_new ? make(&m, o, argv[0], &e) : matrix_open(&m, argv[0], &e);
+    int rc = is_new ? make_jobs(&m, o, argv[0], &e) : matrix_open(&m, argv[0], &e);
     struct matrix_how how = {.engine = o->engine,
                              .heaptape = heaptape,
                              .options = o->engine_options.items,
@@ -214,7 +215,7 @@ static int run(const void *fields, int argc, char **argv)
         rc = o->job ? matrix_run(&m, o->job, heaptape, &e) : matrix_run_all(&m, &how, o->retry, &e);
     if (rc < 0)
         die(EXIT_FAILED, "%s", e.text);
-    int code = o->job ? (rc ? EXIT_FAILED : EXIT_DONE) : print(&m, o->across_machines);
+    int code = o->job ? (rc ? EXIT_FAILED : EXIT_DONE) : print_matrix(&m, o->across_machines);
     matrix_release(&m);
     return code;
 }
@@ -237,5 +238,5 @@ const struct command cmd_matrix = {
     .options_bytes = sizeof(struct matrix_options),
     .min_operands = 1,
     .max_operands = 1,
-    .run = run,
+    .run = run_matrix,
 };

@@ -83,7 +83,7 @@ static int write_merged(struct merging *j)
     return rc;
 }
 
-static int merge(struct merging *j, char **paths, size_t n)
+static int merge_files(struct merging *j, char **paths, size_t n)
 {
     int rc = 0;
     for (; rc == 0 && j->n < n; j->n++)
@@ -104,7 +104,7 @@ static bool reads_stdin_twice(char **paths, int n)
     return times > 1;
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_merge(const void *fields, int argc, char **argv)
 {
     const struct merge_cli_options *o = fields;
     struct err e = {0};
@@ -120,7 +120,7 @@ static int run(const void *fields, int argc, char **argv)
             return usage_error(&cmd_merge, "--offset: '%s' is not a time such as 1.5s or 20ms",
                                o->offsets.items[i]);
     }
-    if (merge(&j, argv, (size_t)argc) < 0)
+    if (merge_files(&j, argv, (size_t)argc) < 0)
         die(EXIT_FAILED, "%s", e.text);
     return EXIT_DONE;
 }
@@ -140,5 +140,5 @@ const struct command cmd_merge = {
     .options_bytes = sizeof(struct merge_cli_options),
     .min_operands = 1,
     .max_operands = MAX_INPUTS,
-    .run = run,
+    .run = run_merge,
 };

@@ -54,7 +54,7 @@ static const struct option options[] = {
 
 static volatile sig_atomic_t interrupted;
 
-static void interrupt(int number)
+static void stop_reducing(int number)
 {
     (void)number;
     interrupted = 1;
@@ -75,7 +75,7 @@ static unsigned count_cpus(void)
     return n < 1 ? 1 : n > CANDIDATES_MAX ? CANDIDATES_MAX : (unsigned)n;
 }
 
-static void report(const struct reduce *r, const char *name)
+static void report_reduced(const struct reduce *r, const char *name)
 {
     const struct reduce_blocks *b = &r->blocks, *from = &r->input;
     note("%s: %" PRIu64 " of %" PRIu64 " events (%.2g %%), %" PRIu64 " preexisting blocks, %" PRIu64
@@ -103,11 +103,12 @@ static int search_and_write(struct reduce *r, const struct workload_file *w,
     int closed = output_close(&out, rc == 0, e);
     rc = rc < 0 ? rc : closed;
     if (rc == 0)
-        report(r, out.name);
+        report_reduced(r, out.name);
     return rc;
 }
 
-static int reduce(const char *path, const struct reduce_options *o, struct judge *j, struct err *e)
+static int reduce_file(const char *path, const struct reduce_options *o, struct judge *j,
+                       struct err *e)
 {
     struct workload_file w;
     struct reduce r;
@@ -149,7 +150,7 @@ static int parse_conditions(struct judge *j, const struct reduce_options *o)
     return EXIT_DONE;
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_reduce(const void *fields, int argc, char **argv)
 {
     const struct reduce_options *o = fields;
     char player[PATH_MAX], null_library[PATH_MAX];
@@ -168,9 +169,9 @@ static int run(const void *fields, int argc, char **argv)
     j.null_library = null_library;
     j.command = o->command;
     j.timeout_ns = o->timeout_seconds * 1000000000u;
-    signal(SIGINT, interrupt);
-    signal(SIGTERM, interrupt);
-    int rc = reduce(argv[0], o, &j, &e);
+    signal(SIGINT, stop_reducing);
+    signal(SIGTERM, stop_reducing);
+    int rc = reduce_file(argv[0], o, &j, &e);
     for (size_t i = 0; i < j.n_conditions; i++)
         condition_release(&j.conditions[i]);
     if (rc < 0)
@@ -205,5 +206,5 @@ const struct command cmd_reduce = {
     .options_bytes = sizeof(struct reduce_options),
     .min_operands = 1,
     .max_operands = 1,
-    .run = run,
+    .run = run_reduce,
 };

@@ -26,7 +26,7 @@ static const struct command_mode modes[] = {
     {.accepts = "fragmentation"},
 };
 
-static void print(struct replay_session *s, const struct replay_options *o)
+static void print_results(struct replay_session *s, const struct replay_options *o)
 {
     if (o->json) {
         struct json j = {.to = stdout};
@@ -40,14 +40,14 @@ static void print(struct replay_session *s, const struct replay_options *o)
         replay_print_text(s, &s->results[0]);
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_replay(const void *fields, int argc, char **argv)
 {
     const struct replay_options *o = fields;
     (void)argc;
     if (o->allocators.n > 1)
         return usage_error(&cmd_replay,
                            "only one allocator is allowed; use 'heaptape compare' for several");
-    return replay_options_run(&cmd_replay, o, argv[0], print);
+    return replay_options_run(&cmd_replay, o, argv[0], print_results);
 }
 
 const struct command cmd_replay = {
@@ -69,5 +69,5 @@ const struct command cmd_replay = {
     .modes = {modes},
     .min_operands = 1,
     .max_operands = 1,
-    .run = run,
+    .run = run_replay,
 };

@@ -157,7 +157,7 @@ static void open_page(const char *path)
         note("%s cannot be opened: xdg-open failed", path);
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_report(const void *fields, int argc, char **argv)
 {
     const struct report_options *o = fields;
     struct document d = {.mode = o->diff ? "diff" : "report", .watch = watch_begin("report")};
@@ -215,5 +215,5 @@ const struct command cmd_report = {
     .modes = {modes},
     .min_operands = 1,
     .max_operands = 1000,
-    .run = run,
+    .run = run_report,
 };

@@ -87,8 +87,8 @@ int command_parse_point(const char *text, struct slice_point *p)
     return span_parse(text, &p->number) < 0 ? -EINVAL : 0;
 }
 
-static int slice(const char *path, const struct slice_cli_options *o,
-                 struct slice_file_options *how, struct err *e)
+static int write_slice(const char *path, const struct slice_cli_options *o,
+                       struct slice_file_options *how, struct err *e)
 {
     struct workload_file in;
     struct output out = {.fd = -1};
@@ -113,7 +113,7 @@ static int slice(const char *path, const struct slice_cli_options *o,
     return rc;
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_slice(const void *fields, int argc, char **argv)
 {
     const struct slice_cli_options *o = fields;
     static struct threads threads;
@@ -133,7 +133,7 @@ static int run(const void *fields, int argc, char **argv)
                            o->threads);
     how.part.threads = o->threads ? threads.ranges : NULL;
     how.part.n_threads = threads.n;
-    if (slice(argv[0], o, &how, &e) < 0)
+    if (write_slice(argv[0], o, &how, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     return EXIT_DONE;
 }
@@ -163,5 +163,5 @@ const struct command cmd_slice = {
     .options_bytes = sizeof(struct slice_cli_options),
     .min_operands = 1,
     .max_operands = 1,
-    .run = run,
+    .run = run_slice,
 };

@@ -83,7 +83,7 @@ static void end_after(uint64_t seconds)
     alarm((unsigned)seconds);
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_sql(const void *fields, int argc, char **argv)
 {
     const struct sql_options *o = fields;
     struct err e = {0};
@@ -136,5 +136,5 @@ const struct command cmd_sql = {
     .modes = {modes},
     .min_operands = 0,
     .max_operands = 1000,
-    .run = run,
+    .run = run_sql,
 };

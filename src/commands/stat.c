@@ -431,7 +431,7 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
             unresolved, missing);
 }
 
-static void print(const struct file_stat *s, const struct stat_options *o)
+static void print_file(const struct file_stat *s, const struct stat_options *o)
 {
     struct findings found = {.n = 0};
     union stat_figures f;
@@ -480,7 +480,7 @@ static int print_rss(const struct stat_options *o, const char *path)
     return EXIT_DONE;
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_stat(const void *fields, int argc, char **argv)
 {
     struct stat_options given = *(const struct stat_options *)fields, *o = &given;
     struct file_stat_points span;
@@ -519,7 +519,7 @@ static int run(const void *fields, int argc, char **argv)
             die(EXIT_FAILED, "%s", e.text);
         if (text && argc > 1 && o->by != STAT_BY_NOTHING)
             print_text_of_file(s.name), puts(":");
-        print(&s, o);
+        print_file(&s, o);
         if (i + 1 < argc)
             putchar('\n');
         file_stat_release(&s);
@@ -558,5 +558,5 @@ const struct command cmd_stat = {
     .modes = {modes},
     .min_operands = 1,
     .max_operands = 1000,
-    .run = run,
+    .run = run_stat,
 };

@@ -28,7 +28,7 @@ static const struct option options[] = {
     {0},
 };
 
-static int run(const void *fields, int argc, char **argv)
+static int run_symbolize(const void *fields, int argc, char **argv)
 {
     const struct symbolize_options *o = fields;
     struct symbolize_result r;
@@ -67,5 +67,5 @@ const struct command cmd_symbolize = {
     .options_bytes = sizeof(struct symbolize_options),
     .min_operands = 1,
     .max_operands = 1,
-    .run = run,
+    .run = run_symbolize,
 };

@@ -70,7 +70,7 @@ static bool is_over(const struct top *t)
 
 // Sets the interval of rates: the time since the last drawing if both drawings are up to date, else
 // the whole recording.
-static void cut(struct top *t, uint64_t now)
+static void set_interval(struct top *t, uint64_t now)
 {
     if (t->follow.path) {
         t->screen.seconds = t->follow.interval_s;
@@ -85,7 +85,7 @@ static void cut(struct top *t, uint64_t now)
     t->drawn_ns = now;
 }
 
-static void draw(struct top *t)
+static void draw_screen(struct top *t)
 {
     char *text = NULL;
     size_t n = 0;
@@ -142,8 +142,8 @@ static void run_batch(struct top *t)
         draw_ns = draw_ns ? draw_ns : behind ? now + interval_ns : tick;
         // A complete file has one table.
         if (is_over(t) || (now >= draw_ns && (!behind || follow_is_written(&t->follow)))) {
-            cut(t, now);
-            draw(t);
+            set_interval(t, now);
+            draw_screen(t);
             left = is_over(t) ? 0 : left - 1;
             draw_ns = (behind ? now : draw_ns) + interval_ns;
             if (left)
@@ -203,11 +203,11 @@ static void run_screen(struct top *t)
         if (!was_over)
             read_on(t, tick);
         if (!was_over && (now >= draw_ns || is_over(t))) {
-            cut(t, now);
-            draw(t);
+            set_interval(t, now);
+            draw_screen(t);
             draw_ns = now + interval;
         } else if (key != TERMINAL_NONE) {
-            draw(t);
+            draw_screen(t);
         }
         // Only keys can arrive now.
         uint64_t until = is_over(t) ? now + 3600 * 1000000000ull : tick < draw_ns ? tick : draw_ns;
@@ -233,7 +233,7 @@ static void find_output(uint32_t pid, char path[TARGET_PATH_BYTES])
         die(EXIT_FAILED, "%s", e.text);
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_top(const void *fields, int argc, char **argv)
 {
     const struct top_options *o = fields;
     struct top t = {
@@ -295,5 +295,5 @@ const struct command cmd_top = {
     .options_bytes = sizeof(struct top_options),
     .min_operands = 1,
     .max_operands = 1,
-    .run = run,
+    .run = run_top,
 };

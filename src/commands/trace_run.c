@@ -29,7 +29,7 @@ static const struct option options[] = {
 };
 
 // Writes a number with commas, as trace_run does: 1,234,567.
-static const char *commas(char text[32], uint64_t v)
+static const char *format_commas(char text[32], uint64_t v)
 {
     char digits[24], *to = text;
     int left = snprintf(digits, sizeof digits, "%llu", (unsigned long long)v);
@@ -66,7 +66,7 @@ static double print_calls(const char *name, int width, struct sum sum)
     char mean[32], calls[32];
     uint64_t n = sum.calls ? sum.calls : 1;
     printf("Avg %s time: %*s in %10s calls\n", name, width,
-           commas(mean, (uint64_t)(sum.cycles / (double)n)), commas(calls, n));
+           format_commas(mean, (uint64_t)(sum.cycles / (double)n)), format_commas(calls, n));
     return sum.cycles;
 }
 
@@ -78,13 +78,13 @@ static void print_whole(const struct replay_session *s)
     uint64_t before = (uint64_t)f->baseline_rss_bytes >> 10;
     uint64_t after = (uint64_t)f->peak_rss_bytes >> 10;
     double hz = (double)clock_hz(clock_best());
-    printf("%s cycles\n", commas(a, (uint64_t)(f->wall_ns * hz / 1e9)));
-    printf("%s usec wall time\n", commas(a, (uint64_t)f->wall_ns / 1000));
-    printf("%s usec across %llu thread%s\n", commas(a, (uint64_t)f->user_ns / 1000),
+    printf("%s cycles\n", format_commas(a, (uint64_t)(f->wall_ns * hz / 1e9)));
+    printf("%s usec wall time\n", format_commas(a, (uint64_t)f->wall_ns / 1000));
+    printf("%s usec across %llu thread%s\n", format_commas(a, (uint64_t)f->user_ns / 1000),
            (unsigned long long)facts->threads, facts->threads == 1 ? "" : "s");
-    printf("%s Kb Max RSS (%s -> %s)\n", commas(a, after > before ? after - before : 0),
-           commas(b, before), commas(c, after));
-    printf("%s Kb Max Ideal RSS\n\n", commas(a, facts->peak_live_bytes >> 10));
+    printf("%s Kb Max RSS (%s -> %s)\n", format_commas(a, after > before ? after - before : 0),
+           format_commas(b, before), format_commas(c, after));
+    printf("%s Kb Max Ideal RSS\n\n", format_commas(a, facts->peak_live_bytes >> 10));
 }
 
 // Prints trace_run's summary with trace_run's widths.
@@ -101,7 +101,7 @@ static void print_summary(const struct replay_session *s)
     cycles += print_calls("calloc", 6, sum_kinds(s, (const uint8_t[]){HT_CALLOC, 0}));
     cycles += print_calls("realloc", 5, sum_kinds(s, (const uint8_t[]){HT_REALLOC, 0}));
     cycles += print_calls("free", 8, sum_kinds(s, (const uint8_t[]){HT_FREE, 0}));
-    printf("Total call time: %s cycles\n", commas(total, (uint64_t)cycles));
+    printf("Total call time: %s cycles\n", format_commas(total, (uint64_t)cycles));
 }
 
 // Converts the wl file to a workload in an unnamed file, which *out keeps open.
@@ -121,7 +121,7 @@ static int make_workload(const char *path, struct output *out, struct err *e)
     return rc;
 }
 
-static int run(const void *fields, int argc, char **argv)
+static int run_trace_run(const void *fields, int argc, char **argv)
 {
     const struct trace_run_options *o = fields;
     struct output workload = {.fd = -1};
@@ -157,5 +157,5 @@ const struct command cmd_trace_run = {
     .options_bytes = sizeof(struct trace_run_options),
     .min_operands = 1,
     .max_operands = 1,
-    .run = run,
+    .run = run_trace_run,
 };
