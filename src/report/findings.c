@@ -131,8 +131,8 @@ static bool find_growth(const struct findings_input *in, struct findings_item *f
     findings_say(f, n > SHOWN_LINES ? " and others." : ".");
     findings_advise(
         f,
-        "In a program that goes on, each of these lines is a leak, or fills something that has not reached "
-        "its limit: free what they allocate, or limit it.");
+        "In a long-running program, each of these lines is a leak or fills a cache that has not reached its "
+        "limit: free the blocks, or limit the cache.");
     return true;
 }
 
@@ -263,26 +263,26 @@ static bool find_short_lived(const struct findings_input *in, struct findings_it
     return true;
 }
 
-// Appends the call site with the largest share of `all`, if that share is at least SITE_SHARE.
+// Appends "90 % of BLOCKS are allocated in SITE.", if a call site has at least SITE_SHARE of `all`.
 static bool find_part(const struct findings_input *in, struct findings_item *f,
-                      enum sites_json_list list, size_t value, double all)
+                      enum sites_json_list list, size_t value, double all, const char *blocks)
 {
     const struct findings_stat_site *site = first_site(in, list, value, all, SITE_SHARE);
     char percent[32];
     if (!site)
         return false;
-    findings_say(f, "%s are allocated in %s.",
-                 findings_percent(percent, fmin(1, value_of(site, value) / all)), site->frame);
+    findings_say(f, "%s of %s are allocated in %s.",
+                 findings_percent(percent, fmin(1, value_of(site, value) / all)), blocks,
+                 site->frame);
     return true;
 }
 
 static bool find_short_lived_of_a_site(const struct findings_input *in, struct findings_item *f)
 {
     struct findings_item unused = {0};
-    findings_say(f, "Of the blocks that live for at most 8 events, ");
     return find_short_lived(in, &unused) &&
            find_part(in, f, SITES_JSON_by_short_lived, SITE(short_lived_blocks),
-                     in->stat->short_lived_blocks);
+                     in->stat->short_lived_blocks, "the blocks that live for at most 8 events");
 }
 
 static bool find_remote_frees(const struct findings_input *in, struct findings_item *f)
@@ -297,17 +297,16 @@ static bool find_remote_frees(const struct findings_input *in, struct findings_i
         findings_percent(percent, part));
     findings_advise(
         f,
-        "Allocators differ most in remote frees: compare them, and look at the table of frees between threads.");
+        "Allocators differ most in remote frees: compare them, and see the table of frees between threads.");
     return true;
 }
 
 static bool find_remote_frees_of_a_site(const struct findings_input *in, struct findings_item *f)
 {
     struct findings_item unused = {0};
-    findings_say(f, "Of the blocks that another thread frees, ");
     return find_remote_frees(in, &unused) &&
            find_part(in, f, SITES_JSON_by_remote_frees, SITE(remotely_freed_blocks),
-                     FIGURE(in, remote_frees));
+                     FIGURE(in, remote_frees), "the blocks that another thread frees");
 }
 
 static bool find_large_requests(const struct findings_input *in, struct findings_item *f)
@@ -391,8 +390,8 @@ static bool find_above_class(const struct findings_input *in, struct findings_it
         return false;
     findings_say(
         f,
-        "%s just above one of four size classes per doubling, as jemalloc has them, which costs %s of internal "
-        "fragmentation there: %s.",
+        "%s just above one of jemalloc's four size classes per doubling, which costs %s of internal "
+        "fragmentation, in %s.",
         requests_are(blocks, (uint64_t)site->above_class_blocks),
         human_bytes(bytes, (uint64_t)site->above_class_lost_bytes), site->frame);
     findings_advise(f, "Request up to 16 bytes less.");
@@ -409,9 +408,9 @@ static bool find_hardly_used(const struct findings_input *in, struct findings_it
         return false;
     findings_say(
         f,
-        "Of %s in blocks of 16 KiB and more, %s was not used: pages that were never written to, or of calloc's "
-        "blocks that held zeros only.",
-        human_bytes(bytes, (uint64_t)measured), findings_percent(percent, part));
+        "%s of %s in blocks of 16 KiB and more was not used: its pages were never written, or held only zeros "
+        "in blocks of calloc.",
+        findings_percent(percent, part), human_bytes(bytes, (uint64_t)measured));
     findings_advise(
         f,
         "Request less: an allocator that clears or populates these blocks, or huge pages, would make "
@@ -422,10 +421,9 @@ static bool find_hardly_used(const struct findings_input *in, struct findings_it
 static bool find_hardly_used_of_a_site(const struct findings_input *in, struct findings_item *f)
 {
     struct findings_item unused = {0};
-    findings_say(f, "Of the bytes that were not used, ");
     return find_hardly_used(in, &unused) &&
            find_part(in, f, SITES_JSON_by_unused, SITE(big_block_unused_bytes),
-                     FIGURE(in, big_block_unused_bytes));
+                     FIGURE(in, big_block_unused_bytes), "the unused bytes");
 }
 
 static bool find_small_requests(const struct findings_input *in, struct findings_item *f)
@@ -499,9 +497,7 @@ static bool find_turned_off(const struct findings_input *in, struct findings_ite
     findings_say(f, "Recording turned itself off in ");
     say_process(f, p);
     findings_say(f, ": %s.", p->text);
-    findings_advise(
-        f,
-        "What comes after that is missing. Give the program more of what it lacked, and record again.");
+    findings_advise(f, "Later events are missing. Remove the cause and record again.");
     return true;
 }
 
@@ -518,7 +514,8 @@ static bool find_unrecorded_processes(const struct findings_input *in, struct fi
         findings_say(f, ", the first of them process %" PRIu64 " (%s): %s", first->pid, first->exe,
                      first->text);
     findings_say(f, ".");
-    findings_advise(f, "The list has the reason of each; the guide to recording says what helps.");
+    findings_advise(
+        f, "The list gives the reason for each process; docs/guide/record.md has remedies.");
     return true;
 }
 
@@ -527,12 +524,12 @@ static bool find_own_malloc(const struct findings_input *in, struct findings_ite
     const struct findings_stat_process *p = &in->stat->own_malloc;
     if (!p->n)
         return false;
-    findings_say(f, "Calls of the malloc in %s were not recorded: those of ", p->text);
+    findings_say(f, "Calls of the malloc in %s were not recorded, in ", p->text);
     say_process(f, p);
     findings_say(f, ".");
     findings_advise(
         f,
-        "Link the program without its own malloc, or preload that as a library behind libheaptape.so.");
+        "Link the program without its own malloc, or preload that malloc as a library after libheaptape.so.");
     return true;
 }
 
@@ -556,15 +553,15 @@ static bool find_unexplained_memory(const struct findings_input *in, struct find
     char t[2][32];
     if (!s->unexplained.n)
         return false;
-    findings_say(f,
-                 "No recorded block explains %s of the %s that malloc had in use at the end, in ",
-                 human_bytes(t[0], (uint64_t)s->unexplained_bytes),
-                 human_bytes(t[1], (uint64_t)s->in_use_bytes));
+    findings_say(
+        f, "Recorded blocks do not explain %s of the %s that malloc had in use at the end, in ",
+        human_bytes(t[0], (uint64_t)s->unexplained_bytes),
+        human_bytes(t[1], (uint64_t)s->in_use_bytes));
     say_process(f, &s->unexplained);
     findings_say(f, ".");
     findings_advise(
         f,
-        "They are those of the objects that call malloc past the library, or free blocks in thread caches.");
+        "These bytes are blocks of objects that bypass the library, or free blocks in thread caches.");
     return true;
 }
 

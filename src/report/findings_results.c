@@ -264,7 +264,7 @@ bool findings_below_live_agrees(const struct findings_input *in, struct findings
         return false;
     findings_say(
         f,
-        "The recorded program, too, had less than its live bytes resident: its heap had a peak of %s.",
+        "The recorded program also had less memory resident than its live bytes: its heap peaked at %s.",
         human_bytes(bytes, (uint64_t)figure(r, "fidelity.rss.recorded_peak_bytes")));
     return true;
 }
@@ -276,7 +276,7 @@ static bool find_recorded_more(const struct findings_input *in, struct findings_
     char name[NAME_BYTES], t[2][32];
     if (!r || (figure(r, "fidelity.rss.recorded_mappings_bytes") > 0) != mapped)
         return false;
-    findings_say(f, "The recorded program had a peak of %s, its replay with %s only %s.",
+    findings_say(f, "The recorded program peaked at %s, its replay on %s at only %s.",
                  human_bytes(t[0], (uint64_t)figure(r, "fidelity.rss.recorded_peak_bytes")),
                  name_of(name, r),
                  human_bytes(t[1], (uint64_t)figure(r, "fidelity.rss.replayed_peak_bytes")));
@@ -287,7 +287,7 @@ bool findings_recorded_more(const struct findings_input *in, struct findings_ite
 {
     findings_advise(
         f,
-        "It wrote to more of its zeroed blocks than the replay does: replay with --touch all before you "
+        "The program wrote to more of its zeroed blocks than the replay does: replay with --touch all before you "
         "compare memory.");
     return find_recorded_more(in, f, true);
 }
@@ -296,7 +296,7 @@ bool findings_recorded_more_unmapped(const struct findings_input *in, struct fin
 {
     findings_advise(
         f,
-        "That includes its own mappings: record with --maps to subtract them. If it maps nothing, replay "
+        "This peak includes the program's own mappings: record with --maps to subtract them. If it has none, replay "
         "with --touch all before you compare memory.");
     return find_recorded_more(in, f, false);
 }

@@ -37,7 +37,7 @@ assert present["group"] == "present" and present["setting"] == "glibc" and prese
 trims = [s for s in settings if "malloc_trim(0)" in s["setting"]]
 assert len(trims) == 3, trims
 for t in trims:
-    assert t["environment"] is None and t["deploy"].startswith("no variable does it: the program must call malloc_trim(0) itself, every")
+    assert t["environment"] is None and t["deploy"].startswith("no variable sets this: the program must call malloc_trim(0) every")
     assert t["returned_share"] >= 0.6, t
     assert t["repetitions"] >= 6 and t["verdicts"]["end_rss_bytes"] == "less", t
 assert "malloc_trim" in d["best"]["end_rss_bytes"]
@@ -64,7 +64,7 @@ assert means == sorted(means)'
   has "$output" "live at the end: "
   has "$output" "RSS at the end: glibc, malloc_trim(0) every "
   has "$output" "% of the unused memory"
-  has "$output" "  deploy: no variable does it: the program must call malloc_trim(0) itself, every"
+  has "$output" "  deploy: no variable sets this: the program must call malloc_trim(0) every"
   has "$output" "setting, by RSS at the end"
   has "$output" "glibc (present)"
   has "$output" "glibc,MALLOC_ARENA_MAX=1: the workload has one thread"
@@ -116,7 +116,7 @@ __attribute__((destructor)) static void end(void) { sleep(2); }
 END
   heaptape advise -q --budget 1 -a ./late.so w.htw
   [ "$status" -eq 0 ]
-  has "$output" "the budget does not suffice to repeat runs: no difference is judged"
+  has "$output" "the budget is too small to repeat runs: differences are not judged"
   has "$output" "glibc: no time is left (--budget)"
   has "$output" "late.so (present)"
   ! grep -q "least" <<<"$output" || false

@@ -118,7 +118,7 @@ END
   [ "$status" -eq 0 ]
   grep -q '"kind":"aggregate"' r.html
   heaptape report --diff a.hta a.hta
-  fails_with 1 "a.hta: is an aggregate, which is not compared"
+  fails_with 1 "a.hta: is an aggregate; --diff compares"
 }
 
 @test "aggregate: top shows it" {

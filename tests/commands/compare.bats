@@ -227,21 +227,21 @@ p = a["fidelity"]["program"]
 assert p is None or b["fidelity"]["program"]["cpu_ratio"] > 1 + more / p["cpu_ns"] / 2, b["fidelity"]'
 }
 
-@test "which allocator's CPU time of the program cannot be said, and why" {
+@test "for which allocator the CPU time of the program is unknown, and why" {
   command -v python3 >where || skip "no python3"
   "$HEAPTAPE" record -q -o t.ht -- python3 -c 'x = [str(i) * 9 for i in range(200000)]'
   "$HEAPTAPE" convert -q -o t.htw t.ht
   "$HEAPTAPE" compare -r 1 --no-latency -a jemalloc -a mimalloc t.htw >out
   cat out
-  grep -q 'mimalloc: the CPU time of the program cannot be said: the recorded allocator is not among those replayed' out
+  grep -q 'mimalloc: the CPU time of the program is unknown: the recorded allocator is not among those replayed' out
   "$HEAPTAPE" compare -r 1 --no-latency -a glibc -a mimalloc t.htw >out
-  [ "$(grep -c 'mimalloc: the CPU time of the program cannot be said' out)" -eq 0 ]
+  [ "$(grep -c 'mimalloc: the CPU time of the program is unknown' out)" -eq 0 ]
   grep -q 'mimalloc: .* × the CPU time of the program' out
 }
 
-@test "what the program would be cannot be said of a workload without its CPU time" {
+@test "the program's CPU time is unknown for a workload without it" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >facts
   "$HEAPTAPE" compare -q -r 3 --no-latency -a glibc -a jemalloc w.htw >out
-  grep -q "how much of the program's CPU time the calls take cannot be said: the workload does not have" out
+  grep -q "the calls' share of the program's CPU time is unknown: the workload does not have" out
   [ "$(grep -c 'CPU time of the program (calls' out)" -eq 0 ]
 }

@@ -244,7 +244,7 @@ for i in range(500): free(malloc(100))'
 for i in range(1000): free(malloc(100, 5))
 for i in range(1000): free(malloc(100, 11 + i % 10))'
   said short_lived_of_a_site
-  has "$output" "Of the blocks that live for at most 8 events, 50 % are allocated in 0x5000."
+  has "$output" "50 % of the blocks that live for at most 8 events are allocated in 0x5000."
 }
 
 @test "short_lived_of_a_site: no" {
@@ -273,7 +273,7 @@ for i in range(50): free(malloc(100), tid=2)'
 for i in range(200): free(malloc(100, 5), tid=2)
 for i in range(200): free(malloc(100, 11 + i % 10), tid=2)'
   said remote_frees_of_a_site
-  has "$output" "Of the blocks that another thread frees, 50 % are allocated in 0x5000."
+  has "$output" "50 % of the blocks that another thread frees are allocated in 0x5000."
 }
 
 @test "remote_frees_of_a_site: no" {
@@ -307,7 +307,7 @@ def used(kib, site=0, kind="malloc", more=0):
 @test "hardly_used: yes" {
   workload "$used"'for i in range(10): used(128); free(malloc(100 << 10))'
   said hardly_used
-  has "$output" "Of 10.0 MiB in blocks of 16 KiB and more, 87 % was not used"
+  has "$output" "87 % of 10.0 MiB in blocks of 16 KiB and more was not used"
 }
 
 @test "hardly_used: no" {
@@ -325,7 +325,7 @@ def used(kib, site=0, kind="malloc", more=0):
 @test "hardly_used_of_a_site: yes" {
   workload "$used"'for i in range(10): used(0, 2 + i); used(0, 7)'
   said hardly_used_of_a_site
-  has "$output" "Of the bytes that were not used, 55 % are allocated in 0x7000."
+  has "$output" "55 % of the unused bytes are allocated in 0x7000."
 }
 
 @test "hardly_used_of_a_site: no" {
@@ -378,11 +378,11 @@ for i in range(600): free(malloc(1000 + i))'
 @test "above_class: yes" {
   workload 'for i in range(100): free(malloc(1040, 4)); free(malloc(1280, 5))'
   said above_class
-  has "$output" "100 requests are just above one of four size classes per doubling"
-  has "$output" "costs 23.4 KiB of internal fragmentation there: 0x4000."
+  has "$output" "100 requests are just above one of jemalloc's four size classes per doubling"
+  has "$output" "costs 23.4 KiB of internal fragmentation, in 0x4000."
   workload 'free(malloc(1040, 4))'
   said above_class
-  has "$output" "1 request is just above one of four size classes per doubling"
+  has "$output" "1 request is just above one of jemalloc's four size classes per doubling"
 }
 
 @test "above_class: no" {
@@ -507,7 +507,7 @@ deepbind() {
   program own 'free(malloc(10));' 'static char a[1 << 20]; void *malloc(size_t n) { return a; } void free(void *p) {} void *calloc(size_t n, size_t m) { return a; } void *realloc(void *p, size_t n) { return a; }'
   recording -- sh -c './own; :'
   said own_malloc
-  has "$output" "Calls of the malloc in the executable were not recorded: those of process "
+  has "$output" "Calls of the malloc in the executable were not recorded, in process "
   has "$output" "/own)."
 }
 
@@ -532,7 +532,7 @@ deepbind() {
 @test "unexplained_memory: yes" {
   deepbind RTLD_DEEPBIND
   said unexplained_memory
-  has "$output" "No recorded block explains "
+  has "$output" "Recorded blocks do not explain "
 }
 
 @test "unexplained_memory: no" {
@@ -688,7 +688,7 @@ recorded() {
 @test "below_live_agrees: yes" {
   recorded 104 4096
   said below_live_agrees r.html
-  has "$output" "its heap had a peak of 104.0 MiB."
+  has "$output" "its heap peaked at 104.0 MiB."
 }
 
 @test "below_live_agrees: no" {
@@ -701,7 +701,7 @@ recorded() {
 @test "recorded_more: yes" {
   recorded 240 4096
   said recorded_more r.html
-  has "$output" "The recorded program had a peak of 240.0 MiB, its replay with glibc only 100.0 MiB."
+  has "$output" "The recorded program peaked at 240.0 MiB, its replay on glibc at only 100.0 MiB."
   has "$output" "replay with --touch all"
 }
 

@@ -176,7 +176,7 @@ assert r["samples"] >= 8 and 0.98 < r["peak_ratio"] < 1.02, r'
   record_and_compare -- ./uses map touched
   json 'r = d["fidelity"]["rss"]
 assert r["far_off"] and 0.6 < r["peak_ratio"] < 0.7, r'
-  grep -q "^! recorded on glibc: peak RSS 0.6.*the memory of the other rows may be off as much" out
+  grep -q "^! recorded on glibc: peak RSS 0.6.*memory in the other rows may be off by as much" out
   grep -q "time/event ! peak RSS" out
   record_and_compare --maps -- ./uses map touched
   json 'r = d["fidelity"]["rss"]

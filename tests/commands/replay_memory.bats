@@ -255,7 +255,7 @@ assert d["replayed_peak_live_bytes"] > 5 * d["peak_live_bytes"] and d["fidelity"
   [[ "$output" == *"peak live "*" × recorded: threads ran ahead of those that free their blocks"* ]]
   heaptape replay -q -r 1 --no-latency -a "$slow" w.htw
   [[ "$output" != *"ran ahead"* ]]
-  [[ "$output" == *"; time is that of threads as fast as they can, memory that of threads as close as recorded"* ]]
+  [[ "$output" == *"; time is measured with threads at full speed, memory with threads as close as recorded"* ]]
   make_workload churn 1 1000
   heaptape replay -q -r 1 --no-latency w.htw
   [[ "$output" != *"threads as fast as they can"* ]]

@@ -361,13 +361,13 @@ END
   heaptape report --pool glibc.1.json load.json
   grep -Eq '^glibc +2 +6 ' <<<"$output"
   heaptape report --pool glibc.1.json machine.json
-  fails_with 1 "machine.json: was measured on another machine than in glibc.1.json: 'cpu_model' differs"
+  fails_with 1 "machine.json: measured on another machine than glibc.1.json: 'cpu_model' differs"
   heaptape report --pool glibc.1.json workload.json
-  fails_with 1 "workload.json: is of another workload than in glibc.1.json: 'events' differs"
+  fails_with 1 "workload.json: made from another workload than glibc.1.json: 'events' differs"
   heaptape report --pool glibc.1.json options.json
-  fails_with 1 "options.json: was replayed with other options than in glibc.1.json: 'speed' differs"
+  fails_with 1 "options.json: replayed with other options than glibc.1.json: 'speed' differs"
   heaptape report --pool glibc.1.json glibc.2.json glibc.1.json
-  fails_with 1 "glibc.1.json: its runs on glibc are those of another file"
+  fails_with 1 "glibc.1.json: repeats the runs on glibc of another file"
   heaptape report --pool a.htw glibc.1.json
   fails_with 1 "a.htw: is not the result of 'replay --json' or 'compare --json'"
   heaptape report --pool -o x.html glibc.1.json

@@ -65,7 +65,7 @@ says_not() {
 mapping 0x7f0000100000 2 library 1+1" "" "files=8192 stack=4096 shared=12288 recording=16384 other=4096"
   [ "$(rss "r['not_heap']")" = "{'bytes': 61440, 'brk_bytes': 0, 'mappings_bytes': 12288, 'stack_bytes': 4096, 'files_bytes': 12288, 'shared_bytes': 12288, 'recording_bytes': 16384, 'other_bytes': 4096}" ]
   [ "$(rss "r['sum_bytes'] - r['sampled']['rss_bytes']")" = 0 ]
-  says "More than half of RSS is not the heap's[.]"
+  says "More than half of RSS is outside of the heap[.]"
   make
   says_not "More than half of RSS is not"
 }
@@ -115,7 +115,7 @@ END
 @test "stat --rss: of another allocator mappings are arenas, and rounding is what was recorded" {
   make "" /usr/lib/libjemalloc.so.2
   [ "$(rss "r['rounding_known'], r['rounding_bytes'], r['allocator_bytes'], r['live_bytes']")" = "(False, 0, 4096, 1025)" ]
-  says "Rounding of this allocator is not known without 'record --usable'"
+  says "The rounding of this allocator is unknown without 'record --usable'"
   make
   says_not "Rounding of this allocator"
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
@@ -156,7 +156,7 @@ pages 2000 more=40960
 mapping 0x100000 10 heap 0+9
 end
 END
-  says "The sum differs from RSS by 52.6 %: the program went on while its pages were read[.]"
+  says "The sum differs from RSS by 52.6 %: the program kept running while its pages were read[.]"
   make
   says_not "The sum differs"
 }
@@ -174,7 +174,7 @@ end
 END
   [ "$(rss "$parts, r['unknown_bytes'], r['page_maps'], r['sampled']['pss_bytes']")" = "([5024, 0, 7248, None, 16, None], 28672, 0, None)" ]
   [ "$(rss "r['requested_bytes']" --at end)" = 24 ]
-  says "There are no maps of pages .* free pages cannot be distinguished from what is not the heap's"
+  says "There are no maps of pages .* free pages cannot be distinguished from memory outside of the heap"
   make
   says_not "There are no maps of pages"
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'

@@ -226,7 +226,7 @@ opens() {
 
 # not_seen: the share, in permille, that the last run printed.
 not_seen() {
-  sed -n 's/.*: at most \([0-9]*\)\.\([0-9]\) % was not seen$/\1\2/p' <<<"$stderr"
+  sed -n 's/.*: at most \([0-9]*\)\.\([0-9]\) % was not recorded$/\1\2/p' <<<"$stderr"
 }
 
 @test "unrecorded: how much of malloc's memory an RTLD_DEEPBIND library has" {
@@ -237,7 +237,7 @@ not_seen() {
   # By exit, by _exit, and with a child of vfork that calls _exit first.
   for how in d dx dv dt; do
     records deepbind "$PWD/work.so" $how
-    has "$stderr" "at its end malloc had 9"
+    has "$stderr" "malloc had 9"
     [ "$(not_seen)" -ge 980 ]
     local in_use
     in_use=$("$HEAPTAPE" stat --json t.ht | jq '[.processes[].malloc_in_use_bytes // empty] | max')
@@ -247,7 +247,7 @@ not_seen() {
   done
   # What it frees is not missing: the rest of the process is small, so the share is a part of some KiB.
   records deepbind "$PWD/idle.so" d
-  has "$stderr" "was not seen"
+  has "$stderr" "% was not recorded"
   [ "$("$HEAPTAPE" stat --json t.ht | jq '[.processes[].malloc_in_use_bytes // empty] | max')" -lt 40000 ]
   # Without such a library nobody asks malloc.
   records deepbind "$PWD/work.so" ""
@@ -278,7 +278,7 @@ not_seen() {
   gcc -w -fno-builtin -o own own.c
   records sh -c './own; ./plain; :'
   has "$stderr" "(own) calls its own malloc (in the executable)"
-  has "$stderr" "(./own): its private memory grew by 20.0 MiB, of which recorded blocks are at most 0 B; 100.0 % was not seen"
+  has "$stderr" "(./own): private memory grew by 20.0 MiB, recorded blocks explain at most 0 B: 100.0 % was not recorded"
 }
 
 @test "unrecorded: a file-size limit is not an own malloc" {

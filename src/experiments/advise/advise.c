@@ -53,9 +53,9 @@ static const char *useless(const struct advise *a, const struct advise_setting *
     if (s->needs & ADVISE_NEEDS_PACE && !(session->settings.speed > 0))
         return "needs the recorded pace (--speed recorded)";
     if (s->needs & ADVISE_NEEDS_HUGE && strcmp(huge, "madvise") != 0)
-        return "transparent huge pages are not madvise on this machine";
+        return "transparent huge pages are not set to madvise on this machine";
     if (s->needs & ADVISE_NEEDS_HUGE_ALWAYS && strcmp(huge, "always") != 0)
-        return "transparent huge pages are not always on on this machine";
+        return "transparent huge pages are not set to always on this machine";
     return NULL;
 }
 

@@ -125,7 +125,7 @@ static void print_advice(const struct advise *a)
     if (!print_bests(a, false))
         printf("\n%s\n",
                a->rounds ? "no setting tried is better than the present one by more than noise"
-                         : "the budget does not suffice to repeat runs: no difference is judged");
+                         : "the budget is too small to repeat runs: differences are not judged");
     print_bests(a, true);
 }
 
@@ -153,8 +153,8 @@ static void print_pace(const struct advise *a)
     char t[2][32];
     if (!(s->settings.speed > 0) && recorded_ns > 2 * s->results[0].runs[0].figures.wall_ns)
         printf(
-            "replayed in %s what took %s: allocators that keep freed memory for some time return more of it in the "
-            "program (--speed recorded)\n",
+            "the replay took %s, the program %s: allocators that keep freed memory for some time return more of it "
+            "in the program (try --speed recorded)\n",
             human_ns(t[0], s->results[0].runs[0].figures.wall_ns), human_ns(t[1], recorded_ns));
 }
 
@@ -170,11 +170,11 @@ void advise_print(const struct advise *a, enum advise_figure rank)
     printf(
         "tried %zu settings in %.0f s of %.0f s; repeated %zu of them %u times, in turn with the present one\n",
         tried, (double)a->spent_ns / 1e9, (double)a->budget_ns / 1e9, repeated, a->rounds);
-    printf("live at the end: %s; what is resident beyond that is unused\n",
+    printf("live at the end: %s; resident memory above that is unused\n",
            human_bytes(live, plan_facts(a->session->plan)->live_at_end_bytes));
     print_pace(a);
     print_advice(a);
     print_table(a, rank);
-    printf("below the first row: ratios to it; ~ may be noise, or was not repeated\n");
+    printf("rows below the first: ratios to it; ~: within noise, or not repeated\n");
     print_not_tried(a);
 }

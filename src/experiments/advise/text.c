@@ -68,7 +68,7 @@ static size_t put_trim(const struct advise *a, const struct advise_row *r, char 
     double all_ns = (double)plan_duration_stamps(plan) * a->session->ns_per_stamp;
     size_t n = append(
         text, ADVISE_DEPLOY_BYTES, 0,
-        "no variable does it: the program must call malloc_trim(0) itself, every %llu calls of malloc, free "
+        "no variable sets this: the program must call malloc_trim(0) every %llu calls of malloc, free "
         "and the like",
         (unsigned long long)calls);
     double interval_ms = all_ns / 1e6 * (double)calls / (double)plan_facts(plan)->events;
@@ -89,7 +89,7 @@ char *advise_deploy(const struct advise *a, const struct advise_row *r,
     else if (s && s->huge_pages_off)
         n = append(
             text, ADVISE_DEPLOY_BYTES, 0,
-            "no variable does it: the program, or the one that starts it, must call prctl(PR_SET_THP_DISABLE, 1, 0, "
+            "no variable sets this: the program or its parent must call prctl(PR_SET_THP_DISABLE, 1, 0, "
             "0, 0)");
     else
         n = put_environment(a, r, text);

@@ -57,9 +57,9 @@ static int run_command(char *const *words, const char *text, size_t n, int most,
             return err_set_errno(e, "%s", words[0]);
     }
     if (WIFSIGNALED(status))
-        return err_set(e, -EINTR, "%s was ended by signal %d", words[0], WTERMSIG(status));
+        return err_set(e, -EINTR, "%s was terminated by signal %d", words[0], WTERMSIG(status));
     return WEXITSTATUS(status) > most
-               ? err_set(e, -EIO, "%s ended with status %d", words[0], WEXITSTATUS(status))
+               ? err_set(e, -EIO, "%s exited with status %d", words[0], WEXITSTATUS(status))
                : 0;
 }
 

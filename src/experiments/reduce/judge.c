@@ -58,7 +58,7 @@ static bool compare(const struct judge *j, const struct plan *p, const struct co
         snprintf(r->text, sizeof r->text, "%.290s", e.text);
     else if (isnan(seen->left) || isnan(seen->right))
         snprintf(r->text, sizeof r->text,
-                 "a figure of it is not known here, or there are too few calls for it");
+                 "a figure is unknown on this machine, or has too few calls");
     else
         snprintf(r->text, sizeof r->text, "the left side is %.6g, the right side %.6g", seen->left,
                  seen->right);
@@ -141,7 +141,7 @@ static int run_command(const struct judge *j, const char *path, unsigned runs,
         status = system(command);
     r->holds = status == 0;
     if (WIFSIGNALED(status))
-        snprintf(r->text, sizeof r->text, "it was ended by signal %d", WTERMSIG(status));
+        snprintf(r->text, sizeof r->text, "it was terminated by signal %d", WTERMSIG(status));
     else
         snprintf(r->text, sizeof r->text, "its exit status is %d", WEXITSTATUS(status));
     free(command);

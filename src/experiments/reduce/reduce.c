@@ -98,7 +98,7 @@ static int adopt(struct reduce *r, struct output *out, struct err *e)
 {
     struct input in;
     candidates_cancel(&r->candidates);
-    int rc = input_from_output(&in, out, "(part under work)", e);
+    int rc = input_from_output(&in, out, "(current part)", e);
     r->is_confirmed = false;
     return rc < 0 ? rc : set_part(r, &in, e);
 }
@@ -151,7 +151,7 @@ int reduce_begin(struct reduce *r, const struct workload_file *w, struct err *e)
     if (rc == 0)
         rc = judge_part(r, r->settings.runs, &judged, e);
     if (rc == -ECANCELED)
-        return err_set(e, rc, "%s: stopped before it was known whether the condition holds",
+        return err_set(e, rc, "%s: stopped before the condition was checked",
                        w->in.name);
     if (rc == 0)
         return refuse(r, &judged, e);

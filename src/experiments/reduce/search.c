@@ -161,7 +161,7 @@ int reduce_pass(struct reduce *r, struct err *e)
     int found = 0, rc = repeat(r, make_span, 2 * SPAN_HALVINGS, "by time", e);
     if (rc >= 0) {
         found |= rc;
-        rc = repeat(r, make_without_others, 2, "without calls of no block", e);
+        rc = repeat(r, make_without_others, 2, "without calls that have no block", e);
     }
     if (rc >= 0) {
         found |= rc;

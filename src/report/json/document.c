@@ -208,7 +208,7 @@ static int add_counted(struct document *d, const char *path, int side, struct er
         file_stat_release(&s);
         return err_set(
             e, -EPROTO,
-            "%s: is an aggregate, which is not compared: --diff needs traces, workloads or results",
+            "%s: is an aggregate; --diff compares traces, workloads or results",
             path);
     }
     rc = add_workload(d, path, side, NULL);

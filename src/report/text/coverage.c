@@ -133,11 +133,11 @@ void coverage_note(const char *path, bool verbose)
     if (cli_common.quiet || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return;
     if (st.st_size > MAX_NOTED_BYTES) {
-        note("how much the stacks explain: 'heaptape stat %s' (the trace has over 256 MiB)", path);
+        note("run 'heaptape stat %s' for the coverage of stacks: the trace exceeds 256 MiB", path);
         return;
     }
     if (file_stat(&s, path, FILE_STAT_SITES, watch_begin("stacks"), &e) < 0) {
-        note("how much the stacks explain is not known: %s", e.text);
+        note("cannot compute the coverage of stacks: %s", e.text);
         return;
     }
     if (s.coverage.known && s.coverage.all.allocated) {

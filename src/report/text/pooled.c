@@ -56,7 +56,7 @@ static int expect_same(const struct json_value *a, const struct json_value *b,
 {
     for (; *keys; keys++) {
         if (!is_same(json_value_get(a, *keys), json_value_get(b, *keys)))
-            return err_set(e, -EINVAL, "%s: %s than in %s: '%s' differs", names[1], what, names[0],
+            return err_set(e, -EINVAL, "%s: %s than %s: '%s' differs", names[1], what, names[0],
                            *keys);
     }
     return 0;
@@ -69,12 +69,12 @@ static int expect_comparable(const struct document_item *a, const struct documen
     int rc = across_machines ? 0
                              : expect_same(json_value_get(a->file, "machine"),
                                            json_value_get(b->file, "machine"), machine_keys,
-                                           "was measured on another machine", names, e);
+                                           "measured on another machine", names, e);
     if (rc == 0)
-        rc = expect_same(a->result, b->result, workload_keys, "is of another workload", names, e);
+        rc = expect_same(a->result, b->result, workload_keys, "made from another workload", names, e);
     return rc < 0 ? rc
                   : expect_same(a->result, b->result, settings_keys,
-                                "was replayed with other options", names, e);
+                                "replayed with other options", names, e);
 }
 
 static void name_allocator(const struct json_value *allocator, char name[NAME_BYTES])
@@ -134,7 +134,7 @@ static int add_runs(struct pooled_group *g, const struct document_item *item, st
     const struct json_value *runs = json_value_get(item->result, "runs");
     size_t n = json_value_length(runs), at = g->n_runs;
     if (n > MEASURE_MAX_RUNS - at)
-        return err_set(e, -EINVAL, "%s: makes over %d runs on %s", item->name, MEASURE_MAX_RUNS,
+        return err_set(e, -EINVAL, "%s: adds up to more than %d runs on %s", item->name, MEASURE_MAX_RUNS,
                        g->name);
     double *values = realloc(g->values, (at + n + 1) * FIGURES * sizeof *values);
     if (!values)
@@ -149,7 +149,7 @@ static int add_runs(struct pooled_group *g, const struct document_item *item, st
     }
     g->n_runs += n;
     g->n_files++;
-    return is_twice(g, at) ? err_set(e, -EINVAL, "%s: its runs on %s are those of another file",
+    return is_twice(g, at) ? err_set(e, -EINVAL, "%s: repeats the runs on %s of another file",
                                      item->name, g->name)
                            : 0;
 }
@@ -270,7 +270,7 @@ static void print_cautions(const struct document *d)
             "CPUs may run above their base frequency (boost), which depends on their load and temperature.");
     if (online > 0)
         printf(
-            "Runs had %.0f of the machine's %.0f CPUs: what ran on the others shared caches and memory.\n",
+            "Runs used %.0f of %.0f CPUs: programs on the other CPUs shared caches and memory.\n",
             cores, online);
 }
 
@@ -288,7 +288,7 @@ int pooled_print(const struct document *d, bool across_machines, struct err *e)
         putchar('\n');
     }
     if (rc == 0) {
-        printf("Below %d runs of an allocator there is no interval.\n", MEASURE_MIN_RUNS);
+        printf("Allocators with fewer than %d runs have no interval.\n", MEASURE_MIN_RUNS);
         print_cautions(d);
     }
     release(&p);

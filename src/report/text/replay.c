@@ -22,7 +22,7 @@ static void print_preexisting(const struct replay_session *s, const struct plan_
            human_count(blocks, f->preexisting), human_bytes(bytes, f->preexisting_bytes));
     if (s->forked_from)
         printf(
-            "             inherited from process %u: recorded, both shared a page until one of them wrote to it\n",
+            "             inherited from process %u; in the recorded run, both shared a page until one wrote to it\n",
             s->forked_from);
 }
 
@@ -40,7 +40,7 @@ void replay_print_workload(const struct replay_session *s)
         printf("; %s ops skipped", human_count(skipped, f->skipped));
     if (replay_session_memory_apart(s))
         printf(
-            "; time is that of threads as fast as they can, memory that of threads as close as recorded");
+            "; time is measured with threads at full speed, memory with threads as close as recorded");
     printf("\n");
     print_preexisting(s, f);
     // Big blocks with less than a tenth of the live bytes hardly change the memory.
@@ -48,11 +48,10 @@ void replay_print_workload(const struct replay_session *s)
         return;
     if (!f->big_known_bytes)
         printf(
-            "how much of its blocks of 16 KiB and more the program used was not recorded: memory is that of a program "
-            "that writes to all pages of malloc's blocks\n");
+            "the use of blocks of 16 KiB and more was not recorded: the replay writes to all pages of malloc's blocks\n");
     else
         printf(
-            "of the bytes in blocks of 16 KiB and more, the use of %.0f %% was measured and of %.0f %% estimated\n",
+            "use of blocks of 16 KiB and more: measured for %.0f %% of their bytes, estimated for %.0f %%\n",
             100 * (double)f->big_known_bytes / (double)f->big_bytes,
             100 * (double)f->big_estimated_bytes / (double)f->big_bytes);
 }
@@ -205,17 +204,17 @@ static void print_program(const struct replay_session *s)
     const struct program_time p = program_time(s);
     char t[3][32];
     if (p.missing_reason)
-        printf("%-12s how much of the program's CPU time the calls take cannot be said: %s\n",
+        printf("%-12s the calls' share of the program's CPU time is unknown: %s\n",
                "program", p.missing_reason);
     else if (isnan(p.max_share))
         printf(
-            "%-12s the calls take at least %.1f %% of its CPU time: %s, as replayed, of %s, which is without about %s "
-            "of recording\n",
+            "%-12s the calls take at least %.1f %% of its CPU time: %s in the replay, of %s (without about %s of "
+            "recording)\n",
             "program", 100 * p.share, human_ns(t[0], p.calls_ns), human_ns(t[1], p.cpu_ns),
             human_ns(t[2], p.recording_ns));
     else
         printf(
-            "%-12s the calls take %.1f to %.1f %% of its CPU time, %s, which is without about %s of recording\n",
+            "%-12s the calls take %.1f to %.1f %% of its CPU time of %s (without about %s of recording)\n",
             "program", 100 * p.share, 100 * p.max_share, human_ns(t[0], p.cpu_ns),
             human_ns(t[1], p.recording_ns));
 }
@@ -254,7 +253,7 @@ static void print_fidelity_line(const struct fidelity *f, const char *allocator)
         printf("%srecorded on %s: peak RSS %.2f × recorded, mean error %.1f %%%s\n", far_text(f),
                cli_text(allocator), f->memory.replayed_peak_bytes / f->memory.recorded_peak_bytes,
                100 * f->memory.mean_error,
-               f->is_far ? "; the memory of the other rows may be off as much" : "");
+               f->is_far ? "; memory in the other rows may be off by as much" : "");
 }
 
 // A column of the table of statistics. Columns that the allocator does not report are omitted.
@@ -444,7 +443,7 @@ static void print_program_ratios(const struct replay_session *s)
         const char *missing = program_ratio_missing_reason(s, &p, r);
         row_name(&r->allocator, name);
         if (missing)
-            printf("%-12s %s: the CPU time of the program cannot be said: %s\n", "", name, missing);
+            printf("%-12s %s: the CPU time of the program is unknown: %s\n", "", name, missing);
         else
             printf("%-12s %s: %.2f × the CPU time of the program (calls %.2f ×, load %+.1f ms)\n",
                    "", name, program_ratio(s, &p, r),

@@ -86,22 +86,22 @@ static void print_sentences(const struct rss *r)
         say(&any, "Live blocks pin %s sparse pages, in which %s is free.\n",
             human_count(a, r->pinned.sparse_pages), human_bytes(b, r->pinned.stranded_bytes));
     if (r->maps && percent(r->all.bytes[RSS_NOT_HEAP], rss) > MUCH_NOT_HEAP)
-        say(&any, "More than half of RSS is not the heap's.\n");
+        say(&any, "More than half of RSS is outside of the heap.\n");
     if (not_resident(r) && percent(not_resident(r), r->all.live_bytes) >= MUCH_NOT_RESIDENT)
         say(&any, "%s of %s live is not resident: never written, or swapped out.\n",
             human_bytes(a, not_resident(r)), human_bytes(b, r->all.live_bytes));
     if (r->maps && percent(off, rss) > FAR_OFF)
         say(&any,
-            "The sum differs from RSS by %.1f %%: the program went on while its pages were\nread.\n",
+            "The sum differs from RSS by %.1f %%: the program kept running while its pages\nwere read.\n",
             percent(off, rss));
     if (!r->maps)
         say(&any,
             "There are no maps of pages (record --no-pages, a process that ended soon, or a\n"
-            "recording of an older heaptape): pages of live blocks are taken to be resident,\n"
-            "and free pages cannot be distinguished from what is not the heap's.\n");
+            "recording of an older heaptape): pages of live blocks count as resident, and\n"
+            "free pages cannot be distinguished from memory outside of the heap.\n");
     if (!r->is_glibc && !r->has_usable)
         say(&any,
-            "Rounding of this allocator is not known without 'record --usable': it counts as\nfree.\n");
+            "The rounding of this allocator is unknown without 'record --usable' and counts\nas free.\n");
     if (r->is_last)
         say(&any, "There is no map of pages at or after this point: this is the last one.\n");
 }

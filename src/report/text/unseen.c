@@ -62,12 +62,12 @@ static void note_process(const struct unseen *u)
     human_bytes(recorded, u->recorded);
     if (u->process->bypassed_by)
         note(
-            "process %u (%s): its private memory grew by %s, of which recorded blocks are at most %s; %u.%u %% was not seen "
+            "process %u (%s): private memory grew by %s, recorded blocks explain at most %s: %u.%u %% was not recorded "
             "(its own malloc, stacks and mappings)",
             u->process->pid, program, had, recorded, permille / 10, permille % 10);
     else
         note(
-            "process %u (%s): at its end malloc had %s in use, %s of that in recorded blocks: at most %u.%u %% was not seen",
+            "process %u (%s): malloc had %s in use at the end, %s of it in recorded blocks: at most %u.%u %% was not recorded",
             u->process->pid, program, had, recorded, permille / 10, permille % 10);
 }
 
@@ -101,7 +101,7 @@ void unseen_note(const char *path)
         peaks_count(&peaks, &t, 0, watch_begin("memory")->progress, &e) == 0)
         note_most(&t.reader, &peaks);
     else
-        note("how much of the memory was not seen is not known: %s", e.text);
+        note("cannot compute how much memory was not recorded: %s", e.text);
     peaks_release(&peaks);
     trace_file_close(&t);
 }

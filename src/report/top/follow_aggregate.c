@@ -131,7 +131,7 @@ int follow_read_aggregate(struct follow *f, struct err *e)
     f->read_ns = ns;
     int rc = aggregate_file_stat(&counts, f->path, FILE_STAT_SITES, NULL, NULL, e);
     if (rc == 0 && counts.kind != FILE_STAT_AGGREGATE)
-        rc = err_set(e, -EPROTO, "%s: is no aggregate any more", f->path);
+        rc = err_set(e, -EPROTO, "%s: is no longer an aggregate", f->path);
     else if (rc == 0 && adopt(f, &counts) < 0)
         rc = err_no_memory(e, f->path);
     else
