@@ -206,10 +206,8 @@ static int add_counted(struct document *d, const char *path, int side, struct er
     bool aggregate = s.kind == FILE_STAT_AGGREGATE;
     if (aggregate && strcmp(d->mode, "report") != 0) {
         file_stat_release(&s);
-        return err_set(
-            e, -EPROTO,
-            "%s: is an aggregate; --diff compares traces, workloads or results",
-            path);
+        return err_set(e, -EPROTO,
+                       "%s: is an aggregate; --diff compares traces, workloads or results", path);
     }
     rc = add_workload(d, path, side, NULL);
     if (rc == 0)

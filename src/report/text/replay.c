@@ -204,8 +204,8 @@ static void print_program(const struct replay_session *s)
     const struct program_time p = program_time(s);
     char t[3][32];
     if (p.missing_reason)
-        printf("%-12s the calls' share of the program's CPU time is unknown: %s\n",
-               "program", p.missing_reason);
+        printf("%-12s the calls' share of the program's CPU time is unknown: %s\n", "program",
+               p.missing_reason);
     else if (isnan(p.max_share))
         printf(
             "%-12s the calls take at least %.1f %% of its CPU time: %s in the replay, of %s (without about %s of "
