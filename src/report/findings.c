@@ -37,7 +37,7 @@ enum {
     SMALL_BYTES = 16
 };
 
-static void put(char *text, size_t size, const char *fmt, va_list args)
+static void append_args(char *text, size_t size, const char *fmt, va_list args)
 {
     size_t n = strlen(text);
     vsnprintf(text + n, size - n, fmt, args);
@@ -47,7 +47,7 @@ void findings_say(struct findings_item *f, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    put(f->text, sizeof f->text, fmt, args);
+    append_args(f->text, sizeof f->text, fmt, args);
     va_end(args);
 }
 
@@ -55,7 +55,7 @@ void findings_advise(struct findings_item *f, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    put(f->advice, sizeof f->advice, fmt, args);
+    append_args(f->advice, sizeof f->advice, fmt, args);
     va_end(args);
 }
 

@@ -67,7 +67,7 @@ static bool is_lean(const struct findings_input *in, const struct json_value *re
 
 // The fastest allocator that is faster than the first one; if `lean`, of those with at most
 // MORE_MEMORY of its peak RSS. NULL if there is no such allocator.
-static const struct json_value *fastest(const struct findings_input *in, bool lean)
+static const struct json_value *fastest_result(const struct findings_input *in, bool lean)
 {
     const struct json_value *best = NULL;
     for (size_t i = 1; i < in->n_results && has_intervals(in); i++) {
@@ -81,7 +81,7 @@ static const struct json_value *fastest(const struct findings_input *in, bool le
 
 bool findings_faster_allocator(const struct findings_input *in, struct findings_item *f)
 {
-    const struct json_value *best = fastest(in, true), *ci = interval_of(best);
+    const struct json_value *best = fastest_result(in, true), *ci = interval_of(best);
     char name[2][NAME_BYTES];
     if (!best)
         return false;
@@ -97,7 +97,7 @@ bool findings_faster_allocator(const struct findings_input *in, struct findings_
 
 bool findings_fastest_uses_more(const struct findings_input *in, struct findings_item *f)
 {
-    const struct json_value *best = fastest(in, false);
+    const struct json_value *best = fastest_result(in, false);
     char name[2][NAME_BYTES];
     if (!best || is_lean(in, best))
         return false;
@@ -110,7 +110,7 @@ bool findings_fastest_uses_more(const struct findings_input *in, struct findings
 bool findings_none_faster(const struct findings_input *in, struct findings_item *f)
 {
     char name[NAME_BYTES];
-    if (!has_intervals(in) || fastest(in, false))
+    if (!has_intervals(in) || fastest_result(in, false))
         return false;
     findings_say(f, "No allocator tried is measurably faster than %s on this workload.",
                  name_of(name, in->results[0]));
@@ -156,7 +156,7 @@ static bool is_not_below(const struct json_value *r)
     return figure(r, "peak_fragmentation") >= BELOW;
 }
 
-static bool keeps(const struct json_value *r)
+static bool is_kept(const struct json_value *r)
 {
     double peak = figure(r, "peak_rss_bytes");
     return peak > 0 && figure(r, "rss_after_free_bytes") >= KEPT_SHARE * peak;
@@ -249,7 +249,7 @@ static bool shows_recorded(const struct json_value *r)
 
 // The first result with a recorded heap, if that heap was at least BELOW of the live bytes (`more`)
 // or was not (!`more`). NULL if there is no such result.
-static const struct json_value *recorded(const struct findings_input *in, bool more)
+static const struct json_value *recorded_result(const struct findings_input *in, bool more)
 {
     const struct json_value *r = first_that(in, shows_recorded);
     double live = figure(r, "peak_rss_bytes") / figure(r, "peak_fragmentation");
@@ -258,7 +258,7 @@ static const struct json_value *recorded(const struct findings_input *in, bool m
 
 bool findings_below_live_agrees(const struct findings_input *in, struct findings_item *f)
 {
-    const struct json_value *r = recorded(in, false);
+    const struct json_value *r = recorded_result(in, false);
     char bytes[32];
     if (!r)
         return false;
@@ -272,7 +272,7 @@ bool findings_below_live_agrees(const struct findings_input *in, struct findings
 static bool find_recorded_more(const struct findings_input *in, struct findings_item *f,
                                bool mapped)
 {
-    const struct json_value *r = recorded(in, true);
+    const struct json_value *r = recorded_result(in, true);
     char name[NAME_BYTES], t[2][32];
     if (!r || (figure(r, "fidelity.rss.recorded_mappings_bytes") > 0) != mapped)
         return false;
@@ -303,10 +303,10 @@ bool findings_recorded_more_unmapped(const struct findings_input *in, struct fin
 
 bool findings_kept(const struct findings_input *in, struct findings_item *f)
 {
-    if (!first_that(in, keeps))
+    if (!first_that(in, is_kept))
         return false;
     findings_say(f, "Share of the peak RSS that remains after all blocks are freed: ");
-    say_each(in, f, keeps, say_kept);
+    say_each(in, f, is_kept, say_kept);
     findings_say(f, ".");
     return true;
 }

@@ -79,7 +79,7 @@ static void put_message(struct writer *w, unsigned field, struct buf *message)
 }
 
 // Returns the number of a text in the string table, and adds the text if it is new. Number 0 is "".
-static uint64_t string(struct writer *w, const char *text)
+static uint64_t string_number(struct writer *w, const char *text)
 {
     uint64_t hash = XXH3_64bits_withSeed(text, strlen(text), seed_random()), found;
     // Probes the next keys if two texts have the same hash.
@@ -102,9 +102,10 @@ static uint64_t string(struct writer *w, const char *text)
     return w->n_texts - 1;
 }
 
-static uint64_t function(struct writer *w, const struct symbol *s)
+static uint64_t function_id(struct writer *w, const struct symbol *s)
 {
-    uint64_t name = string(w, s->function), file = string(w, s->file), key = name << 32 | file;
+    uint64_t name = string_number(w, s->function), file = string_number(w, s->file),
+             key = name << 32 | file;
     uint64_t id = map_get(&w->functions, key);
     struct buf m = {0};
     if (id || w->rc < 0)
@@ -124,13 +125,13 @@ static uint64_t function(struct writer *w, const struct symbol *s)
 static void put_line(struct writer *w, struct buf *location, const struct symbol *s)
 {
     struct buf m = {0};
-    put_number(w, &m, LINE_FUNCTION, function(w, s));
+    put_number(w, &m, LINE_FUNCTION, function_id(w, s));
     put_number(w, &m, LINE_LINE, (uint64_t)s->line);
     put_bytes(w, location, LOCATION_LINE, m.data, m.size);
     buf_release(&m);
 }
 
-static uint64_t location(struct writer *w, const struct workload_frame *f)
+static uint64_t location_id(struct writer *w, const struct workload_frame *f)
 {
     uint64_t id = map_get(&w->locations, f->address);
     const struct symbol *found = NULL;
@@ -154,8 +155,8 @@ static uint64_t location(struct writer *w, const struct workload_frame *f)
 static void put_type(struct writer *w, unsigned field, const char *type, const char *unit)
 {
     struct buf m = {0};
-    put_number(w, &m, TYPE_TYPE, string(w, type));
-    put_number(w, &m, TYPE_UNIT, string(w, unit));
+    put_number(w, &m, TYPE_TYPE, string_number(w, type));
+    put_number(w, &m, TYPE_UNIT, string_number(w, unit));
     put_message(w, field, &m);
     buf_release(&m);
 }
@@ -169,8 +170,8 @@ static void put_mappings(struct writer *w)
         put_number(w, &m, MAPPING_START, module->start);
         put_number(w, &m, MAPPING_LIMIT, module->start + module->bytes);
         put_number(w, &m, MAPPING_OFFSET, module->offset);
-        put_number(w, &m, MAPPING_FILE, string(w, module->path));
-        put_number(w, &m, MAPPING_BUILD_ID, string(w, module->build_id));
+        put_number(w, &m, MAPPING_FILE, string_number(w, module->path));
+        put_number(w, &m, MAPPING_BUILD_ID, string_number(w, module->build_id));
         put_number(w, &m, MAPPING_HAS_FUNCTIONS, 1);
         put_message(w, PROFILE_MAPPING, &m);
     }
@@ -185,7 +186,7 @@ static void put_sample(struct writer *w, size_t number, const struct by_site_tot
     if (number && number <= w->sites->n_sites) {
         const struct workload_site *site = &w->sites->sites[number - 1];
         for (uint32_t i = 0; i < site->n; i++)
-            put_number(w, &m, SAMPLE_LOCATION, location(w, &w->sites->frames[site->first + i]));
+            put_number(w, &m, SAMPLE_LOCATION, location_id(w, &w->sites->frames[site->first + i]));
     }
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         put_number(w, &m, SAMPLE_VALUE, values[i]);
@@ -197,7 +198,7 @@ int profile_pprof(struct buf *to, const struct by_site *b, const struct workload
                   struct symbols *symbols, uint64_t duration_ns)
 {
     struct writer w = {.to = to, .sites = sites, .symbols = symbols};
-    string(&w, "");
+    string_number(&w, "");
     put_type(&w, PROFILE_SAMPLE_TYPE, "alloc_objects", "count");
     put_type(&w, PROFILE_SAMPLE_TYPE, "alloc_space", "bytes");
     put_type(&w, PROFILE_SAMPLE_TYPE, "peak_objects", "count");
@@ -210,7 +211,7 @@ int profile_pprof(struct buf *to, const struct by_site *b, const struct workload
             put_sample(&w, i, &b->sites[i]);
     }
     put_number(&w, to, PROFILE_DURATION_NS, duration_ns);
-    put_number(&w, to, PROFILE_DEFAULT_TYPE, string(&w, "peak_space"));
+    put_number(&w, to, PROFILE_DEFAULT_TYPE, string_number(&w, "peak_space"));
     map_release(&w.strings);
     map_release(&w.functions);
     map_release(&w.locations);

@@ -32,7 +32,7 @@ static int64_t frames_of(struct profile_stacks *t, struct symbols *symbols,
     return (int64_t)(t->n_frames - *n);
 }
 
-static int push(struct profile_stacks *t, uint32_t *stack, uint32_t frame)
+static int push_frame(struct profile_stacks *t, uint32_t *stack, uint32_t frame)
 {
     uint64_t key = (uint64_t)*stack << 32 | frame, number = map_get(&t->by_stack, key);
     if (!number) {
@@ -72,11 +72,11 @@ int profile_stacks_add(struct profile_stacks *t, const struct workload_sites *si
         size_t n;
         first = frames_of(t, symbols, &sites->frames[site->first + i], &n);
         for (rc = first < 0 ? -ENOMEM : 0; rc == 0 && n-- > 0;)
-            rc = push(t, &stack, (uint32_t)first + (uint32_t)n);
+            rc = push_frame(t, &stack, (uint32_t)first + (uint32_t)n);
     }
     if (rc == 0 && !site->n) {
         first = unknown_frame(t);
-        rc = first < 0 ? -ENOMEM : push(t, &stack, (uint32_t)first);
+        rc = first < 0 ? -ENOMEM : push_frame(t, &stack, (uint32_t)first);
     }
     if (rc == 0)
         t->samples[t->n_samples++] = (struct profile_sample){weight, stack};

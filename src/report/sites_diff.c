@@ -100,7 +100,7 @@ static int by_place(const void *x, const void *y)
     return c ? c : side_of(a)->line - side_of(b)->line;
 }
 
-static void join(struct sites_diff_side *to, const struct sites_diff_side *from)
+static void add_side(struct sites_diff_side *to, const struct sites_diff_side *from)
 {
     to->found = true;
     to->line = from->line;
@@ -116,11 +116,11 @@ static bool same_function(const struct sites_diff_row *a, const struct sites_dif
 }
 
 // Adds row `from` to `to` and clears `from`.
-static void absorb(struct sites_diff_row *to, struct sites_diff_row *from)
+static void absorb_row(struct sites_diff_row *to, struct sites_diff_row *from)
 {
     for (unsigned side = 0; side < 2; side++) {
         if (from->sides[side].found)
-            join(&to->sides[side], &from->sides[side]);
+            add_side(&to->sides[side], &from->sides[side]);
     }
     free(from->function);
     free(from->file);
@@ -142,7 +142,7 @@ static void join_places(struct sites_diff *d)
 {
     for (size_t i = 0, next; i < d->n; i = next) {
         for (next = i + 1; next < d->n && by_place(&d->rows[i], &d->rows[next]) == 0; next++)
-            absorb(&d->rows[i], &d->rows[next]);
+            absorb_row(&d->rows[i], &d->rows[next]);
     }
     drop_empty(d);
 }
@@ -161,12 +161,12 @@ static void match_function(struct sites_diff_row *rows, size_t from, size_t midd
                     break;
             }
             if (k < end)
-                absorb(&rows[i], &rows[k]);
+                absorb_row(&rows[i], &rows[k]);
         }
     }
 }
 
-static uint64_t change(uint64_t a, uint64_t b)
+static uint64_t difference(uint64_t a, uint64_t b)
 {
     return a < b ? b - a : a - b;
 }
@@ -175,9 +175,9 @@ static int by_change(const void *x, const void *y)
 {
     const struct sites_diff_side *a = ((const struct sites_diff_row *)x)->sides,
                                  *b = ((const struct sites_diff_row *)y)->sides;
-    uint64_t peak[] = {change(a[0].peak_bytes, a[1].peak_bytes),
-                       change(b[0].peak_bytes, b[1].peak_bytes)};
-    uint64_t bytes[] = {change(a[0].bytes, a[1].bytes), change(b[0].bytes, b[1].bytes)};
+    uint64_t peak[] = {difference(a[0].peak_bytes, a[1].peak_bytes),
+                       difference(b[0].peak_bytes, b[1].peak_bytes)};
+    uint64_t bytes[] = {difference(a[0].bytes, a[1].bytes), difference(b[0].bytes, b[1].bytes)};
     if (peak[0] != peak[1])
         return peak[0] < peak[1] ? 1 : -1;
     if (bytes[0] != bytes[1])

@@ -35,7 +35,7 @@ static int by_score(const void *a, const void *b)
 }
 
 // Scores a site by its largest share of any weight.
-static void score(const struct by_site *b, struct scored *all)
+static void score_sites(const struct by_site *b, struct scored *all)
 {
     double sums[WEIGHTS] = {0};
     for (size_t i = 0; i < b->n_sites; i++) {
@@ -61,7 +61,7 @@ static void chosen_release(struct chosen *c)
 }
 
 // Selects the `max` sites with the highest score. Returns 0 or -ENOMEM.
-static int choose(struct chosen *c, const struct sites_json *n, size_t max)
+static int choose_sites(struct chosen *c, const struct sites_json *n, size_t max)
 {
     struct scored *all = calloc(n->totals->n_sites + 1, sizeof *all);
     *c = (struct chosen){.of = n, .totals = n->totals};
@@ -69,7 +69,7 @@ static int choose(struct chosen *c, const struct sites_json *n, size_t max)
     c->index = calloc(n->totals->n_sites + 1, sizeof *c->index);
     int rc = all && c->sites && c->index ? 0 : -1;
     if (rc == 0)
-        score(n->totals, all);
+        score_sites(n->totals, all);
     for (size_t i = 0; rc == 0 && i < n->totals->n_sites && c->n < max && all[i].score > 0; i++) {
         c->sites[c->n++] = all[i].number;
         c->index[all[i].number] = (uint32_t)c->n;
@@ -257,7 +257,7 @@ char *sites_profile(const struct sites_json *n, size_t max_bytes)
 {
     for (size_t max = MAX_SITES;; max /= 2) {
         struct chosen c;
-        char *text = choose(&c, n, max) == 0 ? text_of(&c) : NULL;
+        char *text = choose_sites(&c, n, max) == 0 ? text_of(&c) : NULL;
         chosen_release(&c);
         if (!text || strlen(text) <= max_bytes || max == 0)
             return text;

@@ -40,7 +40,7 @@ static bool is_present(const struct advise *a, const struct advise_setting *s)
 }
 
 // Returns why a setting is not tried, or NULL if it is.
-static const char *useless(const struct advise *a, const struct advise_setting *s)
+static const char *reason_to_skip(const struct advise *a, const struct advise_setting *s)
 {
     const struct replay_session *session = a->session;
     const char *huge = session->machine.transparent_hugepages;
@@ -88,7 +88,7 @@ static int add_allocator(struct advise *a, struct advise_row *r, struct err *e)
 // so far.
 static void try_row(struct advise *a, struct advise_row *r, uint64_t end_ns, uint64_t longest_ns)
 {
-    const char *reason = useless(a, r->setting);
+    const char *reason = reason_to_skip(a, r->setting);
     struct err *e = &r->missing_reason;
     uint64_t before_ns = clock_monotonic_ns();
     if (!reason && before_ns + longest_ns > end_ns)
@@ -194,7 +194,7 @@ size_t advise_rank(const struct advise *a, enum advise_figure figure,
 // Chooses the rows to repeat: those that can be repeated ADVISE_MIN_ROUNDS times in `left_ns`,
 // beginning with the best row by each figure, then the second best, and so on. Returns their
 // number.
-static size_t choose(const struct advise *a, uint64_t left_ns, bool *chosen)
+static size_t choose_rows(const struct advise *a, uint64_t left_ns, bool *chosen)
 {
     const struct advise_row **order = calloc(a->n_rows * ADVISE_FIGURES, sizeof *order);
     uint64_t round_ns = a->rows[0].first_ns;
@@ -215,11 +215,11 @@ static size_t choose(const struct advise *a, uint64_t left_ns, bool *chosen)
     return n;
 }
 
-static void repeat(struct advise *a, uint64_t end_ns)
+static void repeat_rows(struct advise *a, uint64_t end_ns)
 {
     uint64_t before_ns = clock_monotonic_ns(), now_ns = before_ns;
     bool *chosen = calloc(a->n_rows, sizeof *chosen);
-    if (!chosen || before_ns >= end_ns || choose(a, end_ns - before_ns, chosen) == 0) {
+    if (!chosen || before_ns >= end_ns || choose_rows(a, end_ns - before_ns, chosen) == 0) {
         free(chosen);
         return;
     }
@@ -247,7 +247,7 @@ static int make_rows(struct advise *a, struct err *e)
     return a->rows ? 0 : err_no_memory(e, NULL);
 }
 
-static uint64_t turn_ns(const struct advise *a, size_t row)
+static uint64_t row_turn_ns(const struct advise *a, size_t row)
 {
     enum advise_group group = a->rows[row].setting->group;
     bool is_first = true;
@@ -270,10 +270,10 @@ int advise_run(struct advise *a, uint64_t start_ns, struct err *e)
         a->rows[0].tried = true;
         a->rows[0].first_ns = longest_ns = clock_monotonic_ns() - before_ns;
         for (size_t i = 1; i < a->n_rows; i++) {
-            try_row(a, &a->rows[i], start_ns + turn_ns(a, i), longest_ns);
+            try_row(a, &a->rows[i], start_ns + row_turn_ns(a, i), longest_ns);
             longest_ns = a->rows[i].first_ns > longest_ns ? a->rows[i].first_ns : longest_ns;
         }
-        repeat(a, start_ns + a->budget_ns);
+        repeat_rows(a, start_ns + a->budget_ns);
     }
     a->spent_ns = clock_monotonic_ns() - start_ns;
     progress_clear(&s->progress);

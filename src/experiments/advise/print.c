@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool has(const struct advise *a, enum advise_figure f)
+static bool has_figure(const struct advise *a, enum advise_figure f)
 {
     return !isnan(advise_value(a, &a->rows[0], f));
 }
@@ -39,13 +39,13 @@ static void print_table(const struct advise *a, enum advise_figure rank)
     char name[ADVISE_NAME_BYTES];
     printf("\n%s", cli_color(CLI_BOLD));
     for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
-        if (has(a, f))
+        if (has_figure(a, f))
             printf("%10s ", advise_figures[f].head);
     }
     printf(" setting, by %s%s\n", advise_figures[rank].name, cli_color(CLI_PLAIN));
     for (size_t i = 0; i < n; i++) {
         for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
-            if (has(a, f))
+            if (has_figure(a, f))
                 print_cell(a, order[i], f);
         }
         printf(" %s%s\n", cli_text(advise_name(a, order[i], name)), i == 0 ? " (present)" : "");
@@ -94,7 +94,7 @@ static void print_best(const struct advise *a, const struct advise_row *r, const
     printf("\n%sleast %s%s: %s%s\n", cli_color(CLI_BOLD), figures, addition,
            cli_text(advise_name(a, r, name)), cli_color(CLI_PLAIN));
     for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
-        if (has(a, f))
+        if (has_figure(a, f))
             print_change(a, r, f);
     }
     const char *environment = advise_environment(a, r, deploy);

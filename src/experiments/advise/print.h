@@ -1,6 +1,6 @@
 // Text of the result of advise.
-#ifndef HEAPTAPE_PRINT_ADVISE_H
-#define HEAPTAPE_PRINT_ADVISE_H
+#ifndef HEAPTAPE_ADVISE_PRINT_H
+#define HEAPTAPE_ADVISE_PRINT_H
 
 #include "experiments/advise/advise.h"
 

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static size_t append(char *text, size_t size, size_t at, const char *fmt, ...)
+static size_t append_text(char *text, size_t size, size_t at, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-static size_t append(char *text, size_t size, size_t at, const char *fmt, ...)
+static size_t append_text(char *text, size_t size, size_t at, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -26,16 +26,16 @@ char *advise_name(const struct advise *a, const struct advise_row *r, char text[
 {
     const struct advise_setting *s = r->setting;
     const struct allocator *present = &a->session->results[0].allocator;
-    size_t n = append(text, ADVISE_NAME_BYTES, 0, "%s", s ? s->allocator : present->name);
+    size_t n = append_text(text, ADVISE_NAME_BYTES, 0, "%s", s ? s->allocator : present->name);
     for (size_t i = 0; !s && i < present->n_tunables; i++)
-        n = append(text, ADVISE_NAME_BYTES, n, ",%s", present->tunables[i]);
+        n = append_text(text, ADVISE_NAME_BYTES, n, ",%s", present->tunables[i]);
     if (s && s->environment[0])
-        n = append(text, ADVISE_NAME_BYTES, n, ",%s", s->environment);
+        n = append_text(text, ADVISE_NAME_BYTES, n, ",%s", s->environment);
     if (s && s->trim_step)
-        n = append(text, ADVISE_NAME_BYTES, n, ", malloc_trim(0) every %llu calls",
-                   (unsigned long long)trim_calls(a, r));
+        n = append_text(text, ADVISE_NAME_BYTES, n, ", malloc_trim(0) every %llu calls",
+                        (unsigned long long)trim_calls(a, r));
     if (s && s->huge_pages_off)
-        append(text, ADVISE_NAME_BYTES, n, ", without transparent huge pages");
+        append_text(text, ADVISE_NAME_BYTES, n, ", without transparent huge pages");
     return text;
 }
 
@@ -45,9 +45,9 @@ static size_t put_environment(const struct advise *a, const struct advise_row *r
     size_t n = 0;
     text[0] = 0;
     if (as->library)
-        n = append(text, ADVISE_DEPLOY_BYTES, n, "LD_PRELOAD=%s", as->library);
+        n = append_text(text, ADVISE_DEPLOY_BYTES, n, "LD_PRELOAD=%s", as->library);
     for (size_t i = 0; i < as->n_tunables; i++)
-        n = append(text, ADVISE_DEPLOY_BYTES, n, "%s%s", n ? " " : "", as->tunables[i]);
+        n = append_text(text, ADVISE_DEPLOY_BYTES, n, "%s%s", n ? " " : "", as->tunables[i]);
     return n;
 }
 
@@ -66,15 +66,15 @@ static size_t put_trim(const struct advise *a, const struct advise_row *r, char 
     const struct plan *plan = a->session->plan;
     uint64_t calls = trim_calls(a, r);
     double all_ns = (double)plan_duration_stamps(plan) * a->session->ns_per_stamp;
-    size_t n = append(
+    size_t n = append_text(
         text, ADVISE_DEPLOY_BYTES, 0,
         "no variable sets this: the program must call malloc_trim(0) every %llu calls of malloc, free "
         "and the like",
         (unsigned long long)calls);
     double interval_ms = all_ns / 1e6 * (double)calls / (double)plan_facts(plan)->events;
     if (interval_ms > 0)
-        n = append(text, ADVISE_DEPLOY_BYTES, n, ", about every %.*f ms as recorded",
-                   interval_ms < 10 ? 1 : 0, interval_ms);
+        n = append_text(text, ADVISE_DEPLOY_BYTES, n, ", about every %.*f ms as recorded",
+                        interval_ms < 10 ? 1 : 0, interval_ms);
     return n;
 }
 
@@ -87,17 +87,18 @@ char *advise_deploy(const struct advise *a, const struct advise_row *r,
     if (s && s->trim_step)
         n = put_trim(a, r, text);
     else if (s && s->huge_pages_off)
-        n = append(
+        n = append_text(
             text, ADVISE_DEPLOY_BYTES, 0,
             "no variable sets this: the program or its parent must call prctl(PR_SET_THP_DISABLE, 1, 0, "
             "0, 0)");
     else
         n = put_environment(a, r, text);
     if (!as->library && (n == 0 || a->session->results[0].allocator.library))
-        n = append(text, ADVISE_DEPLOY_BYTES, n,
-                   "%srun the program on glibc's malloc, without another one preloaded or linked",
-                   n ? "; " : "");
+        n = append_text(
+            text, ADVISE_DEPLOY_BYTES, n,
+            "%srun the program on glibc's malloc, without another one preloaded or linked",
+            n ? "; " : "");
     if (s && (s->trim_step || s->huge_pages_off) && as->library)
-        append(text, ADVISE_DEPLOY_BYTES, n, "; LD_PRELOAD=%s", as->library);
+        append_text(text, ADVISE_DEPLOY_BYTES, n, "; LD_PRELOAD=%s", as->library);
     return text;
 }

@@ -64,8 +64,8 @@ static int run_command(char *const *words, const char *text, size_t n, int most,
 }
 
 // Joins `first`, the options of the engine and `last`. Returns NULL when out of memory.
-static char **command(const struct matrix_how *how, const char *const *first,
-                      const char *const *last)
+static char **make_command(const struct matrix_how *how, const char *const *first,
+                           const char *const *last)
 {
     size_t n_first = 0, n_last = 0;
     while (first[n_first])
@@ -89,7 +89,7 @@ static int run_parallel(const struct matrix *m, const struct matrix_how *how, co
 {
     const char *const first[] = {"parallel", "--jobs", "1", "--will-cite", "--quote", NULL};
     const char *const last[] = {how->heaptape, "matrix", "-q", "--job", "{}", m->folder, NULL};
-    char **words = command(how, first, last), *text = NULL;
+    char **words = make_command(how, first, last), *text = NULL;
     size_t n = 0;
     FILE *f = words ? open_memstream(&text, &n) : NULL;
     for (size_t i = 0; f && i < m->n_jobs; i++) {
@@ -116,7 +116,7 @@ static void put_quoted(FILE *f, const char *text)
 }
 
 // Writes job numbers as "1-4,7".
-static char *ranges(const struct matrix *m, const bool *wanted)
+static char *format_ranges(const struct matrix *m, const bool *wanted)
 {
     char *text = NULL;
     size_t n;
@@ -141,7 +141,7 @@ static char *ranges(const struct matrix *m, const bool *wanted)
 static int run_slurm(const struct matrix *m, const struct matrix_how *how, const bool *wanted,
                      struct err *e)
 {
-    char *tasks = ranges(m, wanted), *array = NULL, *script = NULL;
+    char *tasks = format_ranges(m, wanted), *array = NULL, *script = NULL;
     size_t n = 0;
     if (tasks && asprintf(&array, "--array=%s", tasks) < 0)
         array = NULL;
@@ -149,7 +149,7 @@ static int run_slurm(const struct matrix *m, const struct matrix_how *how, const
         "sbatch", "--wait", "--quiet", "--job-name=heaptape", "--exclusive", "--output=/dev/null",
         NULL};
     const char *const last[] = {array, NULL};
-    char **words = array ? command(how, first, last) : NULL;
+    char **words = array ? make_command(how, first, last) : NULL;
     FILE *f = words ? open_memstream(&script, &n) : NULL;
     if (f) {
         fputs("#!/bin/sh\nexec ", f);

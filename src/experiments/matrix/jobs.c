@@ -200,7 +200,7 @@ char *matrix_path(const struct matrix *m, size_t number, bool failed)
                                                                                         : path;
 }
 
-static bool has(const struct matrix *m, size_t number, bool failed)
+static bool has_file(const struct matrix *m, size_t number, bool failed)
 {
     char *path = matrix_path(m, number, failed);
     bool there = path && access(path, F_OK) == 0;
@@ -210,9 +210,9 @@ static bool has(const struct matrix *m, size_t number, bool failed)
 
 enum matrix_state matrix_state(const struct matrix *m, size_t number)
 {
-    return has(m, number, false)  ? MATRIX_DONE
-           : has(m, number, true) ? MATRIX_FAILED
-                                  : MATRIX_UNDONE;
+    return has_file(m, number, false)  ? MATRIX_DONE
+           : has_file(m, number, true) ? MATRIX_FAILED
+                                       : MATRIX_UNDONE;
 }
 
 // Returns the command line "heaptape replay --json -r 1 -a ALLOCATOR OPTION... WORKLOAD", or NULL
@@ -234,7 +234,7 @@ static char **command_of(const struct matrix *m, const struct matrix_job *job, c
 
 static volatile sig_atomic_t running, signalled; // pid of the replay; the signal to forward
 
-static void pass_on(int number)
+static void forward_signal(int number)
 {
     signalled = number;
     if (running > 0)
@@ -243,10 +243,10 @@ static void pass_on(int number)
 
 // Forwards signals that end this process to the replay, whose files are removed afterwards. Signals
 // that the caller ignores stay ignored.
-static void pass_signals_on(bool begin, struct sigaction before[2])
+static void forward_signals(bool begin, struct sigaction before[2])
 {
     static const int numbers[2] = {SIGINT, SIGTERM};
-    const struct sigaction handler = {.sa_handler = pass_on};
+    const struct sigaction handler = {.sa_handler = forward_signal};
     for (int i = 0; i < 2; i++) {
         if (begin && sigaction(numbers[i], &handler, &before[i]) == 0 &&
             before[i].sa_handler == SIG_IGN)
@@ -258,7 +258,7 @@ static void pass_signals_on(bool begin, struct sigaction before[2])
 
 // Runs a command with its outputs in these files. Returns the wait status, or a negative errno with
 // the text set.
-static int spawn(char **words, const char *out, const char *err, struct err *e)
+static int run_command(char **words, const char *out, const char *err, struct err *e)
 {
     posix_spawn_file_actions_t files;
     struct sigaction before[2];
@@ -273,11 +273,11 @@ static int spawn(char **words, const char *out, const char *err, struct err *e)
     posix_spawn_file_actions_addopen(&files, STDERR_FILENO, err, flags, 0666);
     // Set the handlers before there are files that a signal would leave behind.
     signalled = 0;
-    pass_signals_on(true, before);
+    forward_signals(true, before);
     int rc = posix_spawn(&pid, words[0], &files, NULL, words, environ);
     posix_spawn_file_actions_destroy(&files);
     if (rc != 0) {
-        pass_signals_on(false, before);
+        forward_signals(false, before);
         return err_set(e, -rc, "%s: %s", words[0], strerror(rc));
     }
     running = pid;
@@ -285,14 +285,14 @@ static int spawn(char **words, const char *out, const char *err, struct err *e)
         kill(pid, signalled);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    pass_signals_on(false, before);
+    forward_signals(false, before);
     running = 0;
     return status;
 }
 
 // Renames the output, which makes the job done or failed.
-static int settle(const struct matrix *m, size_t number, bool failed, const char *out,
-                  const char *err, struct err *e)
+static int finish_job(const struct matrix *m, size_t number, bool failed, const char *out,
+                      const char *err, struct err *e)
 {
     char *result = matrix_path(m, number, failed), *other = matrix_path(m, number, !failed);
     int rc = result && other ? 0 : err_no_memory(e, NULL);
@@ -316,7 +316,7 @@ static int run_job(const char *workload, char **words, const char *out, const ch
     int rc = input_open_regular(&in, workload, &why);
     if (rc == 0) {
         input_close(&in);
-        return spawn(words, out, err, e);
+        return run_command(words, out, err, e);
     }
     int n = snprintf(line, sizeof line, "heaptape: %s\n", why.text);
     rc = write_all(err, line, (size_t)n, e);
@@ -346,7 +346,7 @@ int matrix_run(const struct matrix *m, size_t number, const char *heaptape, stru
     if (interrupted)
         rc = err_set(e, -EINTR, "job %zu was interrupted", number);
     if (rc >= 0)
-        rc = settle(m, number, failed, out, err, e);
+        rc = finish_job(m, number, failed, out, err, e);
     if (out)
         unlink(out);
     if (err)

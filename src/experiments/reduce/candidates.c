@@ -41,8 +41,8 @@ static int make_part(int source, struct output *out, const struct slice_options 
 }
 
 // Runs in the process of the candidate.
-static void judge(const struct candidates *c, struct candidate *item,
-                  const struct slice_options *part, struct candidate_report *r)
+static void judge_part(const struct candidates *c, struct candidate *item,
+                       const struct slice_options *part, struct candidate_report *r)
 {
     char path[PATH_BYTES];
     *r = (struct candidate_report){0};
@@ -105,7 +105,7 @@ int candidates_start(struct candidates *c, const struct slice_options *part, siz
     pid_t pid = fork();
     if (pid == 0) {
         become_candidate();
-        judge(c, item, part, &c->reports[i]);
+        judge_part(c, item, part, &c->reports[i]);
         _exit(0);
     }
     rc = pid < 0 ? err_set_errno(e, "cannot start a candidate") : 0;
@@ -123,7 +123,7 @@ int candidates_start(struct candidates *c, const struct slice_options *part, siz
 }
 
 // Kills the process group of a candidate, with all that it started, and waits for the candidate.
-static int reap(struct candidates *c, struct candidate *item)
+static int reap_candidate(struct candidates *c, struct candidate *item)
 {
     int status = 0;
     kill(-item->pid, SIGKILL);
@@ -140,7 +140,7 @@ void candidates_cancel(struct candidates *c)
     for (size_t i = 0; i < CANDIDATES_MAX; i++) {
         if (!c->items[i].pid)
             continue;
-        reap(c, &c->items[i]);
+        reap_candidate(c, &c->items[i]);
         output_close(&c->items[i].out, false, NULL);
     }
 }
@@ -178,7 +178,7 @@ int candidates_wait(struct candidates *c, int timeout_ms, const struct candidate
         bool overdue = !fds[i].revents && is_overdue(c, item);
         if (!fds[i].revents && !overdue)
             continue;
-        int status = reap(c, item);
+        int status = reap_candidate(c, item);
         if (overdue)
             report_overdue(c, r);
         else if (status != 0)

@@ -51,7 +51,7 @@ static void skip_blanks(struct parser *p)
         p->at++;
 }
 
-static bool accept(struct parser *p, char c)
+static bool accept_character(struct parser *p, char c)
 {
     skip_blanks(p);
     if (*p->at != c)
@@ -60,7 +60,7 @@ static bool accept(struct parser *p, char c)
     return true;
 }
 
-static struct quantity fail(struct parser *p)
+static struct quantity fail_parsing(struct parser *p)
 {
     p->failed = true;
     return (struct quantity){NAN, false};
@@ -101,7 +101,7 @@ static struct quantity parse_call(struct parser *p, const char *text, size_t n)
         q++;
     if (kind == HT_KIND_LIMIT || q == sizeof quantiles / sizeof *quantiles || !rest) {
         p->at = text;
-        return fail(p);
+        return fail_parsing(p);
     }
     p->needs |= CONDITION_NEEDS_LATENCY;
     const struct replay_call *call =
@@ -130,7 +130,7 @@ static struct quantity parse_figure(struct parser *p)
         return (struct quantity){p->figures ? p->figures->figures.values[i] : 1, is_bytes};
     }
     p->at = text;
-    return fail(p);
+    return fail_parsing(p);
 }
 
 static struct quantity parse_sum(struct parser *p);
@@ -141,23 +141,23 @@ static struct quantity parse_factor(struct parser *p)
     skip_blanks(p);
     if (isdigit((unsigned char)*p->at) || *p->at == '.')
         return parse_number(p);
-    if (!accept(p, '('))
+    if (!accept_character(p, '('))
         return parse_figure(p);
     if (++p->depth > MAX_DEPTH)
-        return fail(p);
+        return fail_parsing(p);
     v = parse_sum(p);
     p->depth--;
-    return accept(p, ')') ? v : fail(p);
+    return accept_character(p, ')') ? v : fail_parsing(p);
 }
 
 static struct quantity parse_product(struct parser *p)
 {
     struct quantity v = parse_factor(p);
     while (!p->failed) {
-        if (accept(p, '*')) {
+        if (accept_character(p, '*')) {
             struct quantity by = parse_factor(p);
             v = (struct quantity){v.number * by.number, v.is_bytes || by.is_bytes};
-        } else if (accept(p, '/')) {
+        } else if (accept_character(p, '/')) {
             struct quantity by = parse_factor(p);
             if (v.is_bytes && by.is_bytes)
                 p->dividend_bytes = fmin(p->dividend_bytes, v.number);
@@ -173,9 +173,9 @@ static struct quantity parse_sum(struct parser *p)
 {
     struct quantity v = parse_product(p);
     while (!p->failed) {
-        if (accept(p, '+'))
+        if (accept_character(p, '+'))
             v.number += parse_product(p).number;
-        else if (accept(p, '-'))
+        else if (accept_character(p, '-'))
             v.number -= parse_product(p).number;
         else
             break;
@@ -187,8 +187,8 @@ enum relation { NO_RELATION, GREATER, GREATER_OR_EQUAL, LESS, LESS_OR_EQUAL };
 
 static enum relation parse_relation(struct parser *p)
 {
-    bool greater = accept(p, '>');
-    if (!greater && !accept(p, '<'))
+    bool greater = accept_character(p, '>');
+    if (!greater && !accept_character(p, '<'))
         return NO_RELATION;
     bool equal = *p->at == '=';
     p->at += equal;

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int replay(const struct judge *j, const struct plan *p, const struct condition *c,
-                  struct replay_run_settings with, struct replay_run *run, struct err *e)
+static int replay_workload(const struct judge *j, const struct plan *p, const struct condition *c,
+                           struct replay_run_settings with, struct replay_run *run, struct err *e)
 {
     with.player = j->player;
     with.timeout_ns = j->timeout_ns;
@@ -20,18 +20,18 @@ static int replay(const struct judge *j, const struct plan *p, const struct cond
 
 // Makes the replays that the comparison needs and merges their figures in *f. `timed` receives the
 // times of the calls.
-static int measure(const struct judge *j, const struct plan *p, const struct condition *c,
-                   struct condition_figures *f, struct replay_run *timed, struct err *e)
+static int measure_figures(const struct judge *j, const struct plan *p, const struct condition *c,
+                           struct condition_figures *f, struct replay_run *timed, struct err *e)
 {
     bool apart = plan_facts(p)->threads > 1 && c->needs & CONDITION_NEEDS_MEMORY;
     struct replay_run run = {0}, memory = {0};
     int rc = 0;
     if (c->needs & CONDITION_NEEDS_TIME || (c->needs & CONDITION_NEEDS_MEMORY && !apart))
-        rc = replay(j, p, c, (struct replay_run_settings){0}, &run, e);
+        rc = replay_workload(j, p, c, (struct replay_run_settings){0}, &run, e);
     if (rc == 0 && apart)
-        rc = replay(j, p, c, (struct replay_run_settings){.coupled = true}, &memory, e);
+        rc = replay_workload(j, p, c, (struct replay_run_settings){.coupled = true}, &memory, e);
     if (rc == 0 && c->needs & CONDITION_NEEDS_LATENCY)
-        rc = replay(j, p, c, (struct replay_run_settings){.timed = true}, timed, e);
+        rc = replay_workload(j, p, c, (struct replay_run_settings){.timed = true}, timed, e);
     if (rc == 0 && apart)
         replay_run_move_memory(&run, &memory);
     f->figures = run.figures;
@@ -46,13 +46,13 @@ static int measure(const struct judge *j, const struct plan *p, const struct con
     return rc;
 }
 
-static bool compare(const struct judge *j, const struct plan *p, const struct condition *c,
-                    struct condition_seen *seen, struct judge_report *r)
+static bool compare_figures(const struct judge *j, const struct plan *p, const struct condition *c,
+                            struct condition_seen *seen, struct judge_report *r)
 {
     struct condition_figures figures;
     struct replay_run timed = {0};
     struct err e = {0};
-    int rc = measure(j, p, c, &figures, &timed, &e);
+    int rc = measure_figures(j, p, c, &figures, &timed, &e);
     bool holds = rc == 0 && condition_compare(c, &figures, seen);
     if (rc < 0)
         snprintf(r->text, sizeof r->text, "%.290s", e.text);
@@ -68,8 +68,9 @@ static bool compare(const struct judge *j, const struct plan *p, const struct co
 
 // Whether the replay fails as the condition requires. While the input itself is judged, any failure
 // of the kind counts.
-static bool fails(const struct judge *j, const struct plan *p, const struct condition *c,
-                  struct condition_seen *seen, struct judge_report *r)
+static bool fails_as_expected(const struct judge *j, const struct plan *p,
+                              const struct condition *c, struct condition_seen *seen,
+                              struct judge_report *r)
 {
     static const int codes[] = {
         [CONDITION_VERIFY] = -EILSEQ, [CONDITION_CRASH] = -ECHILD, [CONDITION_HANG] = -ETIMEDOUT};
@@ -78,7 +79,7 @@ static bool fails(const struct judge *j, const struct plan *p, const struct cond
     const struct replay_run_settings how = {
         .touch = c->kind == CONDITION_VERIFY ? RESULTS_TOUCH_VERIFY : RESULTS_TOUCH_PAGE,
     };
-    int rc = replay(j, p, c, how, &run, &e);
+    int rc = replay_workload(j, p, c, how, &run, &e);
     *seen = (struct condition_seen){.violation = run.violation, .wait_status = run.wait_status};
     snprintf(r->text, sizeof r->text, "%.290s",
              rc < 0 ? e.text : "the replay ends without an error");
@@ -94,8 +95,8 @@ static bool hold_all(const struct judge *j, const struct plan *p, struct judge_r
     for (r->failed = 0; r->failed < j->n_conditions; r->failed++) {
         const struct condition *c = &j->conditions[r->failed];
         struct condition_seen seen = {0};
-        bool holds =
-            c->kind == CONDITION_FIGURES ? compare(j, p, c, &seen, r) : fails(j, p, c, &seen, r);
+        bool holds = c->kind == CONDITION_FIGURES ? compare_figures(j, p, c, &seen, r)
+                                                  : fails_as_expected(j, p, c, &seen, r);
         const struct condition_seen before = r->seen[r->failed];
         r->seen[r->failed] = seen;
         if (r->shown) {

@@ -58,7 +58,7 @@ static int wait_for_one(struct reduce *r, const struct candidate_report **report
     return rc;
 }
 
-static int duplicate(struct input *to, const struct input *from, struct err *e)
+static int duplicate_input(struct input *to, const struct input *from, struct err *e)
 {
     *to = *from;
     to->fd = fcntl(from->fd, F_DUPFD_CLOEXEC, 0);
@@ -73,7 +73,7 @@ static int count_blocks(struct reduce *r, struct err *e)
 {
     struct workload_file w = {.in.fd = -1};
     struct input in;
-    int rc = duplicate(&in, &r->part, e);
+    int rc = duplicate_input(&in, &r->part, e);
     if (rc == 0)
         rc = input_seek(&in, 0, e);
     if (rc == 0)
@@ -94,7 +94,7 @@ static int set_part(struct reduce *r, struct input *in, struct err *e)
     return count_blocks(r, e);
 }
 
-static int adopt(struct reduce *r, struct output *out, struct err *e)
+static int adopt_part(struct reduce *r, struct output *out, struct err *e)
 {
     struct input in;
     candidates_cancel(&r->candidates);
@@ -125,7 +125,7 @@ static int judge_part(struct reduce *r, unsigned runs, struct candidate_report *
     return report->rc < 0 ? report->rc : report->judged.holds;
 }
 
-static int refuse(const struct reduce *r, const struct candidate_report *c, struct err *e)
+static int set_refusal(const struct reduce *r, const struct candidate_report *c, struct err *e)
 {
     const struct judge_report *j = &c->judged;
     bool is_command = j->failed >= r->judge->n_conditions;
@@ -143,7 +143,7 @@ int reduce_begin(struct reduce *r, const struct workload_file *w, struct err *e)
     snprintf(r->status, sizeof r->status, "reduce: the input");
     int rc = candidates_init(&r->candidates, e);
     if (rc == 0)
-        rc = duplicate(&in, &w->in, e);
+        rc = duplicate_input(&in, &w->in, e);
     if (rc == 0)
         rc = set_part(r, &in, e);
     r->input = r->blocks;
@@ -151,18 +151,17 @@ int reduce_begin(struct reduce *r, const struct workload_file *w, struct err *e)
     if (rc == 0)
         rc = judge_part(r, r->settings.runs, &judged, e);
     if (rc == -ECANCELED)
-        return err_set(e, rc, "%s: stopped before the condition was checked",
-                       w->in.name);
+        return err_set(e, rc, "%s: stopped before the condition was checked", w->in.name);
     if (rc == 0)
-        return refuse(r, &judged, e);
+        return set_refusal(r, &judged, e);
     if (rc < 0)
         return err_set(e, rc, "%s", judged.e.text[0] ? judged.e.text : strerror(-rc));
     judge_expect(r->judge, &judged.judged, r->settings.floor_bytes);
     return 0;
 }
 
-static int reserve(struct reduce *r, const struct reduce_cut *cut, struct slice_choice *choice,
-                   struct err *e)
+static int choose_ops(struct reduce *r, const struct reduce_cut *cut, struct slice_choice *choice,
+                      struct err *e)
 {
     const struct reduce_blocks *b = &r->blocks;
     if (HT_GROW(&r->kept_threads, &r->kept_threads_capacity, b->threads + 1) < 0)
@@ -179,11 +178,11 @@ static int reserve(struct reduce *r, const struct reduce_cut *cut, struct slice_
     return 0;
 }
 
-static int start(struct reduce *r, const struct reduce_cut *cut, size_t tag, struct err *e)
+static int start_cut(struct reduce *r, const struct reduce_cut *cut, size_t tag, struct err *e)
 {
     struct slice_choice choice;
     struct slice_options part = {.choice = &choice};
-    int rc = reserve(r, cut, &choice, e);
+    int rc = choose_ops(r, cut, &choice, e);
     if (cut->to < r->blocks.events)
         part.to = (struct slice_point){SLICE_AT_EVENT, cut->to, NULL};
     return rc < 0 ? rc : candidates_start(&r->candidates, &part, tag, e);
@@ -199,7 +198,7 @@ int reduce_try(struct reduce *r, reduce_make *make, void *context, const size_t 
         while (next < range[1] && r->candidates.running < r->candidates.n && !is_stopped(r)) {
             struct reduce_cut cut = {.to = UINT64_MAX, .others = true, .thread_ops = true};
             size_t i = next++;
-            int rc = make(context, i, &cut) ? start(r, &cut, i, e) : 0;
+            int rc = make(context, i, &cut) ? start_cut(r, &cut, i, e) : 0;
             if (rc < 0)
                 return rc;
         }
@@ -212,7 +211,7 @@ int reduce_try(struct reduce *r, reduce_make *make, void *context, const size_t 
         }
         r->judged++;
         if (report->rc == 0 && report->judged.holds)
-            return (rc = adopt(r, &out, e)) < 0 ? rc : 1;
+            return (rc = adopt_part(r, &out, e)) < 0 ? rc : 1;
         output_close(&out, false, NULL);
     }
 }
@@ -228,7 +227,7 @@ int reduce_confirm(struct reduce *r, struct err *e)
     r->is_confirming = false;
     if (shown < 0)
         return shown == -ECANCELED ? 1 : shown;
-    int rc = duplicate(&copy, shown ? &r->part : &r->confirmed, e);
+    int rc = duplicate_input(&copy, shown ? &r->part : &r->confirmed, e);
     if (rc < 0)
         return rc;
     r->is_confirmed = true;
@@ -247,7 +246,7 @@ int reduce_confirm(struct reduce *r, struct err *e)
 int reduce_search(struct reduce *r, struct err *e)
 {
     struct input copy;
-    int rc = duplicate(&copy, &r->part, e);
+    int rc = duplicate_input(&copy, &r->part, e);
     if (rc < 0)
         return rc;
     r->confirmed = copy;

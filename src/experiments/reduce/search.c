@@ -14,7 +14,7 @@ static int reserve_blocks(struct reduce *r, struct err *e)
     return 0;
 }
 
-static void show(struct reduce *r, const char *how)
+static void show_step(struct reduce *r, const char *how)
 {
     snprintf(r->status, sizeof r->status, "reduce: %llu of %llu events, %s",
              (unsigned long long)r->blocks.events, (unsigned long long)r->input.events, how);
@@ -50,7 +50,7 @@ static const struct sample {
 };
 
 // A hash that selects the same blocks each time (splitmix64 of Steele, Lea and Flood).
-static uint64_t scatter(uint64_t i)
+static uint64_t hash_number(uint64_t i)
 {
     i += 0x9e3779b97f4a7c15u;
     i = (i ^ i >> 30) * 0xbf58476d1ce4e5b9u;
@@ -64,7 +64,7 @@ static bool make_sample(void *context, size_t i, struct reduce_cut *c)
     const struct sample *s = &samples[i];
     uint64_t n = 0;
     for (uint64_t b = 0; b < r->blocks.n; b++) {
-        uint64_t run = s->step ? b / s->step : scatter(b ^ r->blocks.n << 32);
+        uint64_t run = s->step ? b / s->step : hash_number(b ^ r->blocks.n << 32);
         n += r->kept[b] = run % s->of != s->left_out;
     }
     c->blocks = r->kept;
@@ -105,13 +105,14 @@ static int finish_step(struct reduce *r, int found, struct err *e)
 }
 
 // Tries the cuts from the first on until none holds. Returns 1 if at least one did.
-static int repeat(struct reduce *r, reduce_make *make, size_t n, const char *how, struct err *e)
+static int repeat_cuts(struct reduce *r, reduce_make *make, size_t n, const char *how,
+                       struct err *e)
 {
     int rc = 0, found = 0;
     do {
         size_t number;
         found |= rc;
-        show(r, how);
+        show_step(r, how);
         rc = reserve_blocks(r, e);
         if (rc == 0)
             rc = reduce_try(r, make, r, (const size_t[]){0, n}, &number, e);
@@ -139,7 +140,7 @@ static int leave_out(struct reduce *r, enum reduce_dimension d, const char *how,
         size_t next = 0;
         do {
             size_t end = (chunks.groups + chunks.length - 1) / chunks.length;
-            show(r, how);
+            show_step(r, how);
             rc = reduce_try(r, make_chunk, &chunks, (const size_t[]){next, end}, &next, e);
             found |= rc > 0;
             int numbered = rc > 0 ? number_groups(&chunks, d, e) : 0;
@@ -158,14 +159,14 @@ int reduce_pass(struct reduce *r, struct err *e)
                                       [REDUCE_BY_SITE] = "by call site",
                                       [REDUCE_BY_CLASS] = "by size",
                                       [REDUCE_ALONE] = "by block"};
-    int found = 0, rc = repeat(r, make_span, 2 * SPAN_HALVINGS, "by time", e);
+    int found = 0, rc = repeat_cuts(r, make_span, 2 * SPAN_HALVINGS, "by time", e);
     if (rc >= 0) {
         found |= rc;
-        rc = repeat(r, make_without_others, 2, "without calls that have no block", e);
+        rc = repeat_cuts(r, make_without_others, 2, "without calls that have no block", e);
     }
     if (rc >= 0) {
         found |= rc;
-        rc = repeat(r, make_sample, sizeof samples / sizeof *samples, "by samples", e);
+        rc = repeat_cuts(r, make_sample, sizeof samples / sizeof *samples, "by samples", e);
     }
     for (enum reduce_dimension d = 0; rc >= 0 && d < REDUCE_DIMENSIONS; d++) {
         found |= rc;

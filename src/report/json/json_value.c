@@ -7,7 +7,7 @@
 #include <string.h>
 
 // json-c has no const parameters.
-static struct json_object *object(const struct json_value *v)
+static struct json_object *to_object(const struct json_value *v)
 {
     return (struct json_object *)(uintptr_t)v;
 }
@@ -78,12 +78,12 @@ int json_value_parse(struct json_value **root, const char *name, const char *tex
 
 void json_value_free(struct json_value *root)
 {
-    json_object_put(object(root));
+    json_object_put(to_object(root));
 }
 
 enum json_value_kind json_value_kind(const struct json_value *v)
 {
-    switch (json_object_get_type(object(v))) {
+    switch (json_object_get_type(to_object(v))) {
     case json_type_null:
         return JSON_VALUE_NULL;
     case json_type_boolean:
@@ -114,18 +114,18 @@ bool json_value_is_object(const struct json_value *v)
 
 size_t json_value_length(const struct json_value *v)
 {
-    return json_value_is_array(v) ? json_object_array_length(object(v)) : 0;
+    return json_value_is_array(v) ? json_object_array_length(to_object(v)) : 0;
 }
 
 const struct json_value *json_value_at(const struct json_value *v, size_t i)
 {
-    return json_value_is_array(v) ? (struct json_value *)json_object_array_get_idx(object(v), i)
+    return json_value_is_array(v) ? (struct json_value *)json_object_array_get_idx(to_object(v), i)
                                   : NULL;
 }
 
 const struct json_value *json_value_get(const struct json_value *v, const char *key)
 {
-    return json_value_is_object(v) ? (struct json_value *)json_object_object_get(object(v), key)
+    return json_value_is_object(v) ? (struct json_value *)json_object_object_get(to_object(v), key)
                                    : NULL;
 }
 
@@ -153,28 +153,28 @@ double json_value_number(const struct json_value *v)
 {
     enum json_value_kind kind = json_value_kind(v);
     return kind == JSON_VALUE_INTEGER || kind == JSON_VALUE_DOUBLE
-               ? json_object_get_double(object(v))
+               ? json_object_get_double(to_object(v))
                : NAN;
 }
 
 int64_t json_value_i64(const struct json_value *v)
 {
-    return json_value_kind(v) == JSON_VALUE_INTEGER ? json_object_get_int64(object(v)) : 0;
+    return json_value_kind(v) == JSON_VALUE_INTEGER ? json_object_get_int64(to_object(v)) : 0;
 }
 
 uint64_t json_value_u64(const struct json_value *v)
 {
-    return json_value_kind(v) == JSON_VALUE_INTEGER ? json_object_get_uint64(object(v)) : 0;
+    return json_value_kind(v) == JSON_VALUE_INTEGER ? json_object_get_uint64(to_object(v)) : 0;
 }
 
 bool json_value_bool(const struct json_value *v)
 {
-    return json_value_kind(v) == JSON_VALUE_BOOL && json_object_get_boolean(object(v));
+    return json_value_kind(v) == JSON_VALUE_BOOL && json_object_get_boolean(to_object(v));
 }
 
 const char *json_value_string(const struct json_value *v)
 {
-    return json_value_kind(v) == JSON_VALUE_STRING ? json_object_get_string(object(v)) : NULL;
+    return json_value_kind(v) == JSON_VALUE_STRING ? json_object_get_string(to_object(v)) : NULL;
 }
 
 bool json_value_next(const struct json_value *v, struct json_value_member *m)
@@ -182,7 +182,7 @@ bool json_value_next(const struct json_value *v, struct json_value_member *m)
     if (!json_value_is_object(v))
         return false;
     const struct lh_entry *entry = m->entry ? lh_entry_next((const struct lh_entry *)m->entry)
-                                            : lh_table_head(json_object_get_object(object(v)));
+                                            : lh_table_head(json_object_get_object(to_object(v)));
     if (!entry)
         return false;
     *m = (struct json_value_member){entry, lh_entry_k(entry),

@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static int collect(struct profile_stacks *t, const struct by_site *b,
-                   const struct workload_sites *sites, struct symbols *symbols,
-                   enum profile_weight weight)
+static int collect_stacks(struct profile_stacks *t, const struct by_site *b,
+                          const struct workload_sites *sites, struct symbols *symbols,
+                          enum profile_weight weight)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < b->n_sites; i++) {
@@ -274,7 +274,7 @@ static void put_firefox(struct json *j, const struct profile_stacks *t, const ch
 int profile_json(struct json *j, enum profile_json_format format, const struct profile_json_of *of)
 {
     struct profile_stacks t = {0};
-    int rc = collect(&t, of->totals, of->sites, of->symbols, of->weight);
+    int rc = collect_stacks(&t, of->totals, of->sites, of->symbols, of->weight);
     if (rc == 0)
         (format == PROFILE_SPEEDSCOPE ? put_speedscope : put_firefox)(j, &t, of->name, of->weight);
     profile_stacks_release(&t);

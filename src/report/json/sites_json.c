@@ -190,7 +190,7 @@ const char *const sites_json_list_keys[SITES_JSON_LIST_COUNT] = {
 #undef HT_X
 };
 
-static uint64_t weigh(const struct by_site *b, size_t site, struct weight by)
+static uint64_t weigh_site(const struct by_site *b, size_t site, struct weight by)
 {
     if (!by.use)
         return profile_rank(&b->sites[site], by.profile);
@@ -204,9 +204,9 @@ size_t sites_json_list(const struct by_site *b, enum sites_json_list list,
     struct weight by = lists[list].by;
     size_t n = 0;
     for (size_t i = 0; i < b->n_sites; i++) {
-        uint64_t weight = weigh(b, i, by);
+        uint64_t weight = weigh_site(b, i, by);
         size_t at = n;
-        while (at > 0 && weigh(b, top[at - 1], by) < weight)
+        while (at > 0 && weigh_site(b, top[at - 1], by) < weight)
             at--;
         if (!weight || at == lists[list].max)
             continue;

@@ -61,7 +61,7 @@ static void put_session(struct json *j, const struct trace_session *s)
     json_end_object(j);
 }
 
-static const char *name_of(enum trace_missed_by by)
+static const char *missed_by_name(enum trace_missed_by by)
 {
     switch (by) {
     case TRACE_MISSED_UNKNOWN:
@@ -81,7 +81,7 @@ static void put_unrecorded(struct json *j, const struct trace_unrecorded *u,
 {
     struct selection s = select_items(j, u->n);
     json_put_object(j, "unrecorded");
-    json_put_string(j, "found_by", name_of(u->by));
+    json_put_string(j, "found_by", missed_by_name(u->by));
     stat_figures_put(j, f, STAT_FIGURES_UNRECORDED);
     json_put_array(j, "list");
     for (size_t i = 0; i < u->n; i++) {

@@ -43,7 +43,7 @@ static void put_sizes_of(struct json *j, const struct usage_kind *k)
     json_put_u64(j, "max_bytes", k->max_bytes);
 }
 
-static void print_calls(struct json *j, const struct usage_sums *s, const union stat_figures *f)
+static void put_calls(struct json *j, const struct usage_sums *s, const union stat_figures *f)
 {
     put_figures(j, "requests", f, STAT_FIGURES_REQUESTS);
     json_put_object(j, "calls");
@@ -62,7 +62,7 @@ static void print_calls(struct json *j, const struct usage_sums *s, const union 
     stat_figures_put(j, f, STAT_FIGURES_NULL_FREES);
 }
 
-static void print_sizes(struct json *j, const struct usage_sums *s, const struct usage *peak)
+static void put_sizes(struct json *j, const struct usage_sums *s, const struct usage *peak)
 {
     struct usage_count counts[USAGE_CLASSES];
     size_classes_two(s, counts);
@@ -83,8 +83,8 @@ static void print_sizes(struct json *j, const struct usage_sums *s, const struct
     json_end_array(j);
 }
 
-static void print_classes(struct json *j, const char *name, const struct size_classes *c,
-                          const union stat_figures *f, enum stat_figures_group group)
+static void put_classes(struct json *j, const char *name, const struct size_classes *c,
+                        const union stat_figures *f, enum stat_figures_group group)
 {
     json_put_object(j, name);
     stat_figures_put(j, f, group);
@@ -100,19 +100,19 @@ static void print_classes(struct json *j, const char *name, const struct size_cl
     json_end_object(j);
 }
 
-static void print_size_classes(struct json *j, const struct usage_sums *s,
-                               const union stat_figures *f)
+static void put_size_classes(struct json *j, const struct usage_sums *s,
+                             const union stat_figures *f)
 {
     struct size_classes c;
     json_put_object(j, "size_classes");
     size_classes_glibc(s, &c);
-    print_classes(j, "glibc", &c, f, STAT_FIGURES_GLIBC);
+    put_classes(j, "glibc", &c, f, STAT_FIGURES_GLIBC);
     size_classes_four(s, &c);
-    print_classes(j, "four_per_doubling", &c, f, STAT_FIGURES_FOUR);
+    put_classes(j, "four_per_doubling", &c, f, STAT_FIGURES_FOUR);
     json_end_object(j);
 }
 
-static void print_top(struct json *j, const struct usage_sums *s, const union stat_figures *f)
+static void put_top(struct json *j, const struct usage_sums *s, const union stat_figures *f)
 {
     struct size_classes_top_size top[TOP_SIZES];
     json_put_object(j, "top_sizes");
@@ -131,7 +131,7 @@ static void print_top(struct json *j, const struct usage_sums *s, const union st
     json_end_object(j);
 }
 
-static void print_life(struct json *j, const struct usage_sums *s, unsigned span)
+static void put_life(struct json *j, const struct usage_sums *s, unsigned span)
 {
     unsigned last = 0;
     for (unsigned class = 0; class < USAGE_CLASSES; class ++)
@@ -146,13 +146,13 @@ static void print_life(struct json *j, const struct usage_sums *s, unsigned span
     json_end_object(j);
 }
 
-static void print_lifetimes(struct json *j, const struct usage_sums *s)
+static void put_lifetimes(struct json *j, const struct usage_sums *s)
 {
     json_put_object(j, "lifetimes");
     json_put_array(j, "by_events");
     for (unsigned span = 0; span < USAGE_SPANS; span++) {
         if (usage_freed_after(s, span))
-            print_life(j, s, span);
+            put_life(j, s, span);
     }
     json_end_array(j);
     json_put_array(j, "by_time");
@@ -168,7 +168,7 @@ static void print_lifetimes(struct json *j, const struct usage_sums *s)
     json_end_object(j);
 }
 
-static void print_at_once(struct json *j, const struct usage_sums *s)
+static void put_at_once(struct json *j, const struct usage_sums *s)
 {
     uint64_t n = 0;
     json_put_array(j, "short_lived");
@@ -182,7 +182,7 @@ static void print_at_once(struct json *j, const struct usage_sums *s)
     json_end_array(j);
 }
 
-static void print_left(struct json *j, const struct usage_sums *s, const union stat_figures *f)
+static void put_left(struct json *j, const struct usage_sums *s, const union stat_figures *f)
 {
     json_put_object(j, "never_freed");
     json_put_array(j, "by_age_events");
@@ -200,7 +200,7 @@ static void print_left(struct json *j, const struct usage_sums *s, const union s
     json_end_object(j);
 }
 
-static void print_resizes(struct json *j, const struct usage_sums *s, const union stat_figures *f)
+static void put_resizes(struct json *j, const struct usage_sums *s, const union stat_figures *f)
 {
     const struct usage_resizes *r = &s->resizes;
     json_put_object(j, "realloc");
@@ -220,7 +220,7 @@ static void print_resizes(struct json *j, const struct usage_sums *s, const unio
     json_end_object(j);
 }
 
-static void print_alignment(struct json *j, const struct usage_sums *s, const union stat_figures *f)
+static void put_alignment(struct json *j, const struct usage_sums *s, const union stat_figures *f)
 {
     json_put_object(j, "alignment");
     stat_figures_put(j, f, STAT_FIGURES_ALIGNMENT);
@@ -240,15 +240,15 @@ static void print_alignment(struct json *j, const struct usage_sums *s, const un
 void usage_json_sums(struct json *j, const struct usage_sums *s, const union stat_figures *f,
                      const struct usage *peak)
 {
-    print_calls(j, s, f);
-    print_sizes(j, s, peak);
-    print_size_classes(j, s, f);
-    print_top(j, s, f);
-    print_lifetimes(j, s);
-    print_at_once(j, s);
-    print_left(j, s, f);
+    put_calls(j, s, f);
+    put_sizes(j, s, peak);
+    put_size_classes(j, s, f);
+    put_top(j, s, f);
+    put_lifetimes(j, s);
+    put_at_once(j, s);
+    put_left(j, s, f);
     put_figures(j, "calloc", f, STAT_FIGURES_CALLOC);
-    print_resizes(j, s, f);
-    print_alignment(j, s, f);
+    put_resizes(j, s, f);
+    put_alignment(j, s, f);
     put_figures(j, "peak", f, STAT_FIGURES_PEAK);
 }

@@ -13,7 +13,7 @@ static double to_ns(const struct usage *u, uint64_t stamps)
     return u->ns_per_stamp > 0 ? round((double)stamps * u->ns_per_stamp) : NAN;
 }
 
-static void print_thread(struct json *j, size_t number, const struct usage_thread *t)
+static void put_thread(struct json *j, size_t number, const struct usage_thread *t)
 {
     json_begin_object(j);
     if (number == SIZE_MAX)
@@ -64,19 +64,19 @@ static uint64_t min_events(const struct usage *u)
 
 // Writes the threads with the most events by ascending number, and all others as one thread without
 // a number.
-static void print_threads(struct json *j, const struct usage *u)
+static void put_threads(struct json *j, const struct usage *u)
 {
     struct usage_thread others = {0};
     uint64_t limit = u->n_threads > TOP_THREADS ? min_events(u) : 0;
     json_put_array(j, "by_thread");
     for (size_t i = 0; i < u->n_threads; i++) {
         if (u->n_threads <= TOP_THREADS || u->threads[i].events > limit)
-            print_thread(j, i, &u->threads[i]);
+            put_thread(j, i, &u->threads[i]);
         else
             add_thread(&others, &u->threads[i]);
     }
     if (others.events)
-        print_thread(j, SIZE_MAX, &others);
+        put_thread(j, SIZE_MAX, &others);
     json_end_array(j);
 }
 
@@ -89,7 +89,7 @@ static int by_blocks(const void *a, const void *b)
     return p < q ? -1 : p > q;
 }
 
-static void print_pairs(struct json *j, const struct usage *u)
+static void put_pairs(struct json *j, const struct usage *u)
 {
     struct usage_pair *pairs = malloc((u->n_pairs + 1) * sizeof *pairs);
     struct usage_count others = u->other_pairs;
@@ -124,12 +124,12 @@ static void print_pairs(struct json *j, const struct usage *u)
 
 void usage_json_process(struct json *j, const struct usage *u)
 {
-    print_threads(j, u);
-    print_pairs(j, u);
+    put_threads(j, u);
+    put_pairs(j, u);
 }
 
 // Writes a field of each bin as an array.
-static void print_column(struct json *j, const char *key, const struct timeline *t, size_t offset)
+static void put_column(struct json *j, const char *key, const struct timeline *t, size_t offset)
 {
     json_put_array(j, key);
     for (size_t i = 0; i < t->n; i++) {
@@ -140,7 +140,7 @@ static void print_column(struct json *j, const char *key, const struct timeline 
     json_end_array(j);
 }
 
-static void print_groups(struct json *j, const struct timeline *t)
+static void put_groups(struct json *j, const struct timeline *t)
 {
     json_put_array(j, "by_size");
     for (unsigned group = 0; group < TIMELINE_GROUPS; group++) {
@@ -149,14 +149,14 @@ static void print_groups(struct json *j, const struct timeline *t)
             json_put_string(j, "max_bytes", NULL);
         else
             json_put_u64(j, "max_bytes", 8ull << usage_group_last[group]);
-        print_column(j, "end_bytes", t,
-                     offsetof(struct timeline_bin, groups) + group * sizeof(uint64_t));
+        put_column(j, "end_bytes", t,
+                   offsetof(struct timeline_bin, groups) + group * sizeof(uint64_t));
         json_end_object(j);
     }
     json_end_array(j);
 }
 
-static void print_means(struct json *j, const struct usage *u, bool by_time)
+static void put_means(struct json *j, const struct usage *u, bool by_time)
 {
     const struct timeline *t = by_time ? &u->by_time : &u->by_event;
     uint64_t from = 0;
@@ -171,7 +171,7 @@ static void print_means(struct json *j, const struct usage *u, bool by_time)
     json_end_array(j);
 }
 
-static void print_ends_ns(struct json *j, const struct usage *u, const struct timeline *t)
+static void put_ends_ns(struct json *j, const struct usage *u, const struct timeline *t)
 {
     json_put_array(j, "end_ns");
     for (size_t i = 0; i < t->n; i++)
@@ -181,7 +181,7 @@ static void print_ends_ns(struct json *j, const struct usage *u, const struct ti
 
 #define COUNT(field) offsetof(struct timeline_bin, counts.field)
 
-static void print_axis(struct json *j, const struct usage *u, bool by_time)
+static void put_axis(struct json *j, const struct usage *u, bool by_time)
 {
     const struct timeline *t = by_time ? &u->by_time : &u->by_event;
     json_put_object(j, by_time ? "by_time" : "by_event");
@@ -189,20 +189,20 @@ static void print_axis(struct json *j, const struct usage *u, bool by_time)
         json_put_double(j, "bin_ns", (double)(1ull << t->width_shift) * u->ns_per_stamp);
     else
         json_put_u64(j, "bin_events", 1ull << t->width_shift);
-    print_column(j, "end_event", t, offsetof(struct timeline_bin, end_event));
+    put_column(j, "end_event", t, offsetof(struct timeline_bin, end_event));
     if (u->ns_per_stamp > 0)
-        print_ends_ns(j, u, t);
-    print_column(j, "events", t, COUNT(events));
-    print_column(j, "allocs", t, COUNT(allocs));
-    print_column(j, "frees", t, COUNT(frees));
-    print_column(j, "allocated_bytes", t, COUNT(allocated_bytes));
-    print_column(j, "min_bytes", t, COUNT(min_bytes));
-    print_means(j, u, by_time);
-    print_column(j, "max_bytes", t, COUNT(max_bytes));
-    print_column(j, "end_bytes", t, offsetof(struct timeline_bin, end_bytes));
-    print_column(j, "min_blocks", t, COUNT(min_blocks));
-    print_column(j, "max_blocks", t, COUNT(max_blocks));
-    print_groups(j, t);
+        put_ends_ns(j, u, t);
+    put_column(j, "events", t, COUNT(events));
+    put_column(j, "allocs", t, COUNT(allocs));
+    put_column(j, "frees", t, COUNT(frees));
+    put_column(j, "allocated_bytes", t, COUNT(allocated_bytes));
+    put_column(j, "min_bytes", t, COUNT(min_bytes));
+    put_means(j, u, by_time);
+    put_column(j, "max_bytes", t, COUNT(max_bytes));
+    put_column(j, "end_bytes", t, offsetof(struct timeline_bin, end_bytes));
+    put_column(j, "min_blocks", t, COUNT(min_blocks));
+    put_column(j, "max_blocks", t, COUNT(max_blocks));
+    put_groups(j, t);
     json_end_object(j);
 }
 
@@ -211,7 +211,7 @@ struct sampled {
     uint64_t n, ns, min, max, sum, anon;
 };
 
-static void print_sampled(struct json *j, const struct sampled *s)
+static void put_sampled(struct json *j, const struct sampled *s)
 {
     if (!s->n)
         return;
@@ -240,8 +240,8 @@ static uint64_t sample_ns(const struct usage *u, const struct workload_sample *s
     return (uint64_t)((double)since * u->ns_per_stamp);
 }
 
-static void print_samples(struct json *j, const struct usage *u, const struct workload_sample *s,
-                          size_t n)
+static void put_samples(struct json *j, const struct usage *u, const struct workload_sample *s,
+                        size_t n)
 {
     struct sampled open = {0};
     uint64_t last = 0, width, at = 0;
@@ -252,13 +252,13 @@ static void print_samples(struct json *j, const struct usage *u, const struct wo
     for (size_t i = 0; i < n; i++) {
         uint64_t ns = sample_ns(u, &s[i]);
         if (ns / width > at) {
-            print_sampled(j, &open);
+            put_sampled(j, &open);
             open = (struct sampled){0};
             at = ns / width;
         }
         add_sample(&open, &s[i], ns);
     }
-    print_sampled(j, &open);
+    put_sampled(j, &open);
     json_end_array(j);
 }
 
@@ -267,10 +267,10 @@ void usage_json_timeline(struct json *j, const struct usage *u, uint32_t pid,
 {
     json_put_object(j, "timeline");
     json_put_u64(j, "pid", pid);
-    print_axis(j, u, false);
+    put_axis(j, u, false);
     if (u->ns_per_stamp > 0) {
-        print_axis(j, u, true);
-        print_samples(j, u, samples, n_samples);
+        put_axis(j, u, true);
+        put_samples(j, u, samples, n_samples);
     }
     json_end_object(j);
 }

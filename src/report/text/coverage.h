@@ -1,6 +1,6 @@
 // Text about the share of bytes whose stacks reach the program's own code.
-#ifndef HEAPTAPE_PRINT_COVERAGE_H
-#define HEAPTAPE_PRINT_COVERAGE_H
+#ifndef HEAPTAPE_TEXT_COVERAGE_H
+#define HEAPTAPE_TEXT_COVERAGE_H
 
 #include "analysis/coverage.h"
 

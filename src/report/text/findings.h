@@ -1,6 +1,6 @@
 // Findings as text.
-#ifndef HEAPTAPE_PRINT_FINDINGS_H
-#define HEAPTAPE_PRINT_FINDINGS_H
+#ifndef HEAPTAPE_TEXT_FINDINGS_H
+#define HEAPTAPE_TEXT_FINDINGS_H
 
 #include "report/findings.h"
 

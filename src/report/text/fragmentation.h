@@ -1,6 +1,6 @@
 // Table of the blocks that pin sparse pages.
-#ifndef HEAPTAPE_PRINT_FRAGMENTATION_H
-#define HEAPTAPE_PRINT_FRAGMENTATION_H
+#ifndef HEAPTAPE_TEXT_FRAGMENTATION_H
+#define HEAPTAPE_TEXT_FRAGMENTATION_H
 
 #include "analysis/memory/fragmentation.h"
 #include "analysis/symbols/symbols.h"

@@ -71,10 +71,11 @@ static int expect_comparable(const struct document_item *a, const struct documen
                                            json_value_get(b->file, "machine"), machine_keys,
                                            "measured on another machine", names, e);
     if (rc == 0)
-        rc = expect_same(a->result, b->result, workload_keys, "made from another workload", names, e);
+        rc = expect_same(a->result, b->result, workload_keys, "made from another workload", names,
+                         e);
     return rc < 0 ? rc
-                  : expect_same(a->result, b->result, settings_keys,
-                                "replayed with other options", names, e);
+                  : expect_same(a->result, b->result, settings_keys, "replayed with other options",
+                                names, e);
 }
 
 static void name_allocator(const struct json_value *allocator, char name[NAME_BYTES])
@@ -134,8 +135,8 @@ static int add_runs(struct pooled_group *g, const struct document_item *item, st
     const struct json_value *runs = json_value_get(item->result, "runs");
     size_t n = json_value_length(runs), at = g->n_runs;
     if (n > MEASURE_MAX_RUNS - at)
-        return err_set(e, -EINVAL, "%s: adds up to more than %d runs on %s", item->name, MEASURE_MAX_RUNS,
-                       g->name);
+        return err_set(e, -EINVAL, "%s: adds up to more than %d runs on %s", item->name,
+                       MEASURE_MAX_RUNS, g->name);
     double *values = realloc(g->values, (at + n + 1) * FIGURES * sizeof *values);
     if (!values)
         return -ENOMEM;
@@ -175,7 +176,7 @@ static int pool_results(struct pooled *p, const struct document *d, bool across_
     return rc;
 }
 
-static void release(struct pooled *p)
+static void release_groups(struct pooled *p)
 {
     for (size_t i = 0; i < p->n; i++)
         free(p->groups[i].values);
@@ -291,7 +292,7 @@ int pooled_print(const struct document *d, bool across_machines, struct err *e)
         printf("Allocators with fewer than %d runs have no interval.\n", MEASURE_MIN_RUNS);
         print_cautions(d);
     }
-    release(&p);
+    release_groups(&p);
     return rc == -ENOMEM ? err_no_memory(e, NULL) : rc;
 }
 
@@ -342,6 +343,6 @@ int pooled_print_rows(const struct document *d, const char *label, const char *c
         print_cells(&p, names, n, i);
         label = "";
     }
-    release(&p);
+    release_groups(&p);
     return rc == -ENOMEM ? err_no_memory(e, NULL) : rc;
 }

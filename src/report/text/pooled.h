@@ -1,6 +1,6 @@
 // Tables of pooled results of `replay --json` and `compare --json` of one workload.
-#ifndef HEAPTAPE_PRINT_POOLED_H
-#define HEAPTAPE_PRINT_POOLED_H
+#ifndef HEAPTAPE_TEXT_POOLED_H
+#define HEAPTAPE_TEXT_POOLED_H
 
 #include "report/json/document.h"
 

@@ -1,6 +1,6 @@
 // Text of the results of replays.
-#ifndef HEAPTAPE_PRINT_REPLAY_H
-#define HEAPTAPE_PRINT_REPLAY_H
+#ifndef HEAPTAPE_TEXT_REPLAY_H
+#define HEAPTAPE_TEXT_REPLAY_H
 
 #include "replay/session.h"
 

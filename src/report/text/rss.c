@@ -63,7 +63,7 @@ static uint64_t not_resident(const struct rss *r)
 }
 
 // Prints a sentence, after an empty line if it is the first one.
-static __attribute__((format(printf, 2, 3))) void say(bool *any, const char *fmt, ...)
+static __attribute__((format(printf, 2, 3))) void print_sentence(bool *any, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -80,30 +80,34 @@ static void print_sentences(const struct rss *r)
     bool any = false;
     uint64_t rss = r->pages.rss_bytes, sum = rss_sum(r), off = sum > rss ? sum - rss : rss - sum;
     if (percent(r->all.bytes[RSS_WHOLLY_FREE], rss) >= MUCH_FREE)
-        say(&any, "The allocator keeps %s in pages without any live block.\n",
-            human_bytes(a, r->all.bytes[RSS_WHOLLY_FREE]));
+        print_sentence(&any, "The allocator keeps %s in pages without any live block.\n",
+                       human_bytes(a, r->all.bytes[RSS_WHOLLY_FREE]));
     if (percent(r->pinned.stranded_bytes, rss) >= MUCH_STRANDED)
-        say(&any, "Live blocks pin %s sparse pages, in which %s is free.\n",
-            human_count(a, r->pinned.sparse_pages), human_bytes(b, r->pinned.stranded_bytes));
+        print_sentence(&any, "Live blocks pin %s sparse pages, in which %s is free.\n",
+                       human_count(a, r->pinned.sparse_pages),
+                       human_bytes(b, r->pinned.stranded_bytes));
     if (r->maps && percent(r->all.bytes[RSS_NOT_HEAP], rss) > MUCH_NOT_HEAP)
-        say(&any, "More than half of RSS is outside of the heap.\n");
+        print_sentence(&any, "More than half of RSS is outside of the heap.\n");
     if (not_resident(r) && percent(not_resident(r), r->all.live_bytes) >= MUCH_NOT_RESIDENT)
-        say(&any, "%s of %s live is not resident: never written, or swapped out.\n",
-            human_bytes(a, not_resident(r)), human_bytes(b, r->all.live_bytes));
+        print_sentence(&any, "%s of %s live is not resident: never written, or swapped out.\n",
+                       human_bytes(a, not_resident(r)), human_bytes(b, r->all.live_bytes));
     if (r->maps && percent(off, rss) > FAR_OFF)
-        say(&any,
+        print_sentence(
+            &any,
             "The sum differs from RSS by %.1f %%: the program kept running while its pages\nwere read.\n",
             percent(off, rss));
     if (!r->maps)
-        say(&any,
-            "There are no maps of pages (record --no-pages, a process that ended soon, or a\n"
-            "recording of an older heaptape): pages of live blocks count as resident, and\n"
-            "free pages cannot be distinguished from memory outside of the heap.\n");
+        print_sentence(
+            &any, "There are no maps of pages (record --no-pages, a process that ended soon, or a\n"
+                  "recording of an older heaptape): pages of live blocks count as resident, and\n"
+                  "free pages cannot be distinguished from memory outside of the heap.\n");
     if (!r->is_glibc && !r->has_usable)
-        say(&any,
+        print_sentence(
+            &any,
             "The rounding of this allocator is unknown without 'record --usable' and counts\nas free.\n");
     if (r->is_last)
-        say(&any, "There is no map of pages at or after this point: this is the last one.\n");
+        print_sentence(&any,
+                       "There is no map of pages at or after this point: this is the last one.\n");
 }
 
 static const char *arena_name(char text[64], const struct rss_arena *a)
@@ -118,7 +122,7 @@ static const char *arena_name(char text[64], const struct rss_arena *a)
     return text;
 }
 
-static uint64_t resident(const struct rss_counts *c)
+static uint64_t resident_bytes(const struct rss_counts *c)
 {
     uint64_t sum = 0;
     for (unsigned i = 0; i < RSS_NOT_HEAP; i++)
@@ -128,8 +132,8 @@ static uint64_t resident(const struct rss_counts *c)
 
 static int by_resident(const void *a, const void *b)
 {
-    uint64_t x = resident(&(*(const struct rss_arena *const *)a)->counts);
-    uint64_t y = resident(&(*(const struct rss_arena *const *)b)->counts);
+    uint64_t x = resident_bytes(&(*(const struct rss_arena *const *)a)->counts);
+    uint64_t y = resident_bytes(&(*(const struct rss_arena *const *)b)->counts);
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
@@ -148,7 +152,7 @@ static void print_arenas(const struct rss *r)
     for (size_t i = 0; i < r->n_arenas && i < TOP_ARENAS; i++) {
         char t[5][32], name[64];
         const struct rss_counts *c = &sorted[i]->counts;
-        printf("%10s %10s %11s %11s %8s  %s\n", human_bytes(t[0], resident(c)),
+        printf("%10s %10s %11s %11s %8s  %s\n", human_bytes(t[0], resident_bytes(c)),
                human_bytes(t[1], c->bytes[RSS_LIVE]), human_bytes(t[2], c->bytes[RSS_PARTLY_FREE]),
                human_bytes(t[3], c->bytes[RSS_WHOLLY_FREE]), human_count(t[4], c->blocks),
                arena_name(name, sorted[i]));

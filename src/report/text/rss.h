@@ -1,6 +1,6 @@
 // Text about the composition of a process's resident memory.
-#ifndef HEAPTAPE_PRINT_RSS_H
-#define HEAPTAPE_PRINT_RSS_H
+#ifndef HEAPTAPE_TEXT_RSS_H
+#define HEAPTAPE_TEXT_RSS_H
 
 #include "analysis/memory/rss.h"
 

@@ -1,6 +1,6 @@
 // Text about processes that were not recorded.
-#ifndef HEAPTAPE_PRINT_UNRECORDED_H
-#define HEAPTAPE_PRINT_UNRECORDED_H
+#ifndef HEAPTAPE_TEXT_UNRECORDED_H
+#define HEAPTAPE_TEXT_UNRECORDED_H
 
 #include "trace/trace.h"
 

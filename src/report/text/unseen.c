@@ -21,7 +21,7 @@ struct unseen {
     uint64_t had, recorded;
 };
 
-static uint64_t missing(const struct unseen *u)
+static uint64_t missing_bytes(const struct unseen *u)
 {
     return u->had > u->recorded ? u->had - u->recorded : 0;
 }
@@ -41,10 +41,10 @@ static bool find_unseen(struct unseen *u, const struct trace_process *p, const s
 }
 
 // Inserts `u` into the list of processes with the most unrecorded memory, in descending order.
-static void keep(struct unseen *most, const struct unseen *u)
+static void insert_process(struct unseen *most, const struct unseen *u)
 {
     for (unsigned i = 0; i < MOST_PROCESSES; i++) {
-        if (most[i].process && missing(&most[i]) >= missing(u))
+        if (most[i].process && missing_bytes(&most[i]) >= missing_bytes(u))
             continue;
         for (unsigned k = MOST_PROCESSES - 1; k > i; k--)
             most[k] = most[k - 1];
@@ -56,7 +56,7 @@ static void keep(struct unseen *most, const struct unseen *u)
 static void note_process(const struct unseen *u)
 {
     char program[PROGRAM_BYTES], had[32], recorded[32];
-    unsigned permille = (unsigned)(missing(u) * 1000.0 / (double)u->had);
+    unsigned permille = (unsigned)(missing_bytes(u) * 1000.0 / (double)u->had);
     watch_program(u->process, program, sizeof program);
     human_bytes(had, u->had);
     human_bytes(recorded, u->recorded);
@@ -78,7 +78,7 @@ static void note_most(const struct trace_reader *r, const struct peaks *peaks)
     for (size_t i = 0; i < peaks->with_idle; i++) {
         if (!find_unseen(&u, r->processes[peaks->items[i].process], &peaks->items[i]))
             continue;
-        keep(most, &u);
+        insert_process(most, &u);
         n++;
     }
     for (unsigned i = 0; i < MOST_PROCESSES && most[i].process; i++)

@@ -1,6 +1,6 @@
 // The sections of the text of `stat` that follow the totals.
-#ifndef HEAPTAPE_PRINT_USAGE_H
-#define HEAPTAPE_PRINT_USAGE_H
+#ifndef HEAPTAPE_TEXT_USAGE_H
+#define HEAPTAPE_TEXT_USAGE_H
 
 #include "analysis/file_stat.h"
 

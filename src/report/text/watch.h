@@ -1,6 +1,6 @@
 // Progress and notes of libraries on standard error.
-#ifndef HEAPTAPE_PRINT_WATCH_H
-#define HEAPTAPE_PRINT_WATCH_H
+#ifndef HEAPTAPE_TEXT_WATCH_H
+#define HEAPTAPE_TEXT_WATCH_H
 
 #include "convert/process.h"
 

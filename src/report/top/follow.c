@@ -30,7 +30,7 @@ static int end_process(void *context, const struct trace_process *p)
     return 0;
 }
 
-static void forget(struct follow *f)
+static void release_counts(struct follow *f)
 {
     walk_free(f->walk);
     if (f->walk)
@@ -42,7 +42,7 @@ static void forget(struct follow *f)
 }
 
 // Opens the reader when the file has its first frame.
-static int begin(struct follow *f, struct err *e)
+static int open_reader(struct follow *f, struct err *e)
 {
     int rc = trace_reader_open(&f->reader, &f->in, e);
     if (rc < 0)
@@ -72,13 +72,13 @@ int follow_open(struct follow *f, const char *path, struct err *e)
     rc = kind < 0 ? kind : rc;
     if (rc == 0 && !f->in.size_bytes)
         rc = err_set(e, -ESPIPE, "%s: is not a regular file", f->in.name);
-    return rc < 0 ? rc : begin(f, e);
+    return rc < 0 ? rc : open_reader(f, e);
 }
 
 void follow_close(struct follow *f)
 {
     file_stat_release(&f->counts);
-    forget(f);
+    release_counts(f);
     input_close(&f->in);
 }
 
@@ -90,7 +90,7 @@ static int add_process(struct follow *f, const struct trace_process *p)
     return f->lives[f->n_lives++] ? 0 : -ENOMEM;
 }
 
-static int take(struct follow *f, const struct trace_item *item)
+static int count_item(struct follow *f, const struct trace_item *item)
 {
     int rc = 0;
     if (item->type == TRACE_PROCESS)
@@ -134,14 +134,14 @@ static int reach_end(struct follow *f, bool nothing_new)
 
 // Starts again after the recording was reset (heaptape ctl). Returns 1 if there is a first frame, 0
 // if not yet, or a negative errno.
-static int begin_anew(struct follow *f, uint64_t size_bytes, struct err *e)
+static int start_again(struct follow *f, uint64_t size_bytes, struct err *e)
 {
-    forget(f);
+    release_counts(f);
     f->state = FOLLOW_WAITING;
     int rc = input_seek(&f->in, 0, e);
     if (rc < 0 || size_bytes == 0)
         return rc;
-    rc = begin(f, e);
+    rc = open_reader(f, e);
     return rc == -ENODATA ? 0 : rc < 0 ? rc : 1;
 }
 
@@ -158,7 +158,7 @@ static int read_frames(struct follow *f, uint64_t until_ns, struct err *e)
             return rc < 0 ? rc : reach_end(f, nothing_new);
         }
         if (rc > 0)
-            rc = take(f, &item);
+            rc = count_item(f, &item);
         if (rc < 0)
             return rc;
         nothing_new = false;
@@ -180,7 +180,7 @@ int follow_read(struct follow *f, uint64_t until_ns, struct err *e)
     int rc = 1;
     f->in.size_bytes = (uint64_t)st.st_size;
     if (!f->walk || f->in.size_bytes < f->in.offset)
-        rc = begin_anew(f, f->in.size_bytes, e);
+        rc = start_again(f, f->in.size_bytes, e);
     if (rc > 0)
         rc = read_frames(f, until_ns, e);
     return rc == -ENOMEM ? err_no_memory(e, f->in.name) : rc;

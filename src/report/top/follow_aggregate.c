@@ -67,7 +67,7 @@ static struct live *live_of(const struct follow *f, const struct trace_process *
     return NULL;
 }
 
-static void release(struct live **lives, size_t n)
+static void release_lives(struct live **lives, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         live_free(lives[i]);
@@ -83,7 +83,7 @@ static struct live **make_lives(const struct follow *f, struct file_stat *counts
         const struct trace_process *p = &counts->processes[i].facts;
         struct live *l = lives[i] = live_new(&counts->session, p);
         if (!l || (i == counts->of_usage && move_sites(l, counts) < 0)) {
-            release(lives, i + 1);
+            release_lives(lives, i + 1);
             return NULL;
         }
         set_total(l, &counts->processes[i].summary);
@@ -95,7 +95,7 @@ static struct live **make_lives(const struct follow *f, struct file_stat *counts
     return lives;
 }
 
-static int adopt(struct follow *f, struct file_stat *counts)
+static int replace_lives(struct follow *f, struct file_stat *counts)
 {
     uint64_t since_ns = counts->duration_ns > f->counts.duration_ns
                             ? counts->duration_ns - f->counts.duration_ns
@@ -104,7 +104,7 @@ static int adopt(struct follow *f, struct file_stat *counts)
     if (!lives)
         return -ENOMEM;
     f->interval_s = f->n_lives ? (double)since_ns / 1e9 : 0;
-    release(f->lives, f->n_lives);
+    release_lives(f->lives, f->n_lives);
     file_stat_release(&f->counts);
     f->counts = *counts;
     *counts = (struct file_stat){0};
@@ -132,7 +132,7 @@ int follow_read_aggregate(struct follow *f, struct err *e)
     int rc = aggregate_file_stat(&counts, f->path, FILE_STAT_SITES, NULL, NULL, e);
     if (rc == 0 && counts.kind != FILE_STAT_AGGREGATE)
         rc = err_set(e, -EPROTO, "%s: is no longer an aggregate", f->path);
-    else if (rc == 0 && adopt(f, &counts) < 0)
+    else if (rc == 0 && replace_lives(f, &counts) < 0)
         rc = err_no_memory(e, f->path);
     else
         return rc;

@@ -116,7 +116,7 @@ static void change_site(struct live *l, enum change what, const struct live_bloc
     }
 }
 
-static void change(struct live *l, enum change what, const struct live_block *b)
+static void change_rows(struct live *l, enum change what, const struct live_block *b)
 {
     change_row(&l->total, what, 1, (double)b->size);
     change_row(&l->rows[LIVE_SIZES].items[usage_size_class(b->size)], what, 1, (double)b->size);
@@ -130,7 +130,7 @@ static void change(struct live *l, enum change what, const struct live_block *b)
 static void remove_block(struct live *l, uint64_t address, uint64_t at)
 {
     struct live_block *b = &l->blocks[at - 1];
-    change(l, WENT, b);
+    change_rows(l, WENT, b);
     b->size = l->free_block;
     l->free_block = at;
     map_remove(&l->addresses, address);
@@ -150,11 +150,11 @@ static int add_block(struct live *l, enum change what, uint64_t address, const s
     else
         at = ++l->n_blocks;
     l->blocks[at - 1] = *b;
-    change(l, what, b);
+    change_rows(l, what, b);
     return map_put(&l->addresses, address, at);
 }
 
-static int allocate(struct live *l, const struct event *ev, uint32_t thread)
+static int allocate_block(struct live *l, const struct event *ev, uint32_t thread)
 {
     struct live_block b = {.size = event_requested(ev->kind, ev->size, ev->count),
                            .thread = thread};
@@ -170,7 +170,7 @@ static int allocate(struct live *l, const struct event *ev, uint32_t thread)
     return add_block(l, CAME, ev->result, &b);
 }
 
-static void release(struct live *l, const struct event *ev)
+static void free_block(struct live *l, const struct event *ev)
 {
     uint64_t at = map_get(&l->addresses, ev->ptr);
     if (at && l->blocks[at - 1].owed_until && l->blocks[at - 1].owed_until >= ev->stamp)
@@ -197,11 +197,11 @@ static int end_resize(struct live *l, const struct event *ev, uint32_t thread)
     bool failed = !ev->result && event_requested(ev->kind, ev->size, ev->count) != 0;
     int rc = 0;
     if (!t->resizes && ev->ptr && !failed)
-        release(l, ev);
+        free_block(l, ev);
     if (t->resizes && t->resizes_known && failed)
         rc = add_block(l, CAME_BACK, t->resized, &t->resized_block);
     t->resizes = false;
-    return rc == 0 && ev->result ? allocate(l, ev, thread) : rc;
+    return rc == 0 && ev->result ? allocate_block(l, ev, thread) : rc;
 }
 
 static void thread_call(struct live *l, struct live_thread *t, const struct event *ev)
@@ -217,7 +217,7 @@ static void thread_call(struct live *l, struct live_thread *t, const struct even
     }
 }
 
-static int define(struct live *l, const struct event *ev)
+static int define_site(struct live *l, const struct event *ev)
 {
     const struct site_table_record r = {ev->kind,  ev->ptr,  ev->size,
                                         ev->value, ev->text, ev->text_bytes};
@@ -232,9 +232,9 @@ int live_call(struct live *l, const struct walk_call *c)
         return -ENOMEM;
     switch (event_infos[ev->kind].class) {
     case HT_CLASS_ALLOC:
-        return ev->result ? allocate(l, ev, thread) : 0;
+        return ev->result ? allocate_block(l, ev, thread) : 0;
     case HT_CLASS_FREE:
-        release(l, ev);
+        free_block(l, ev);
         break;
     case HT_CLASS_HALF:
         begin_resize(l, &l->threads[thread], ev);
@@ -245,7 +245,7 @@ int live_call(struct live *l, const struct walk_call *c)
         thread_call(l, &l->threads[thread], ev);
         break;
     case HT_CLASS_META:
-        return define(l, ev);
+        return define_site(l, ev);
     }
     return 0;
 }

@@ -46,10 +46,10 @@ static void put_line(const struct screen *s, bool terminal, FILE *to, const char
     fputs(terminal ? "\033[K\n" : "\n", to);
 }
 
-static void put(const struct screen *s, bool terminal, FILE *to, const char *fmt, ...)
+static void put_text(const struct screen *s, bool terminal, FILE *to, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-static void put(const struct screen *s, bool terminal, FILE *to, const char *fmt, ...)
+static void put_text(const struct screen *s, bool terminal, FILE *to, const char *fmt, ...)
 {
     char line[1024];
     va_list args;
@@ -64,21 +64,21 @@ static uint64_t rounded(double n)
     return n >= 0x1p63 ? 1ull << 63 : n > 0 ? (uint64_t)(n + 0.5) : 0;
 }
 
-static char *bytes(char text[32], double n)
+static char *bytes_text(char text[32], double n)
 {
     return human_bytes(text, rounded(n));
 }
 
-static char *count(char text[32], double n)
+static char *count_text(char text[32], double n)
 {
     return human_count(text, rounded(n));
 }
 
 // Formats "+1.2 MiB", "-340 B" or "0 B".
-static char *growth(char text[33], double n)
+static char *growth_text(char text[33], double n)
 {
     char size[32];
-    bytes(size, n < 0 ? -n : n);
+    bytes_text(size, n < 0 ? -n : n);
     snprintf(text, 33, "%s%s", strcmp(size, "0 B") == 0 ? "" : n < 0 ? "-" : "+", size);
     return text;
 }
@@ -121,8 +121,8 @@ static void put_state(const struct screen *s, const struct follow *f, const stru
         snprintf(percent, sizeof percent, ", %.0f %% read%s",
                  100.0 * (double)f->in.offset / (double)f->in.size_bytes,
                  follow_is_written(f) ? ": behind the recording" : "");
-    put(s, terminal, to, "%s%s %s%s", program, state[f->state],
-        human_ns(time, (double)follow_time_ns(f)), percent);
+    put_text(s, terminal, to, "%s%s %s%s", program, state[f->state],
+             human_ns(time, (double)follow_time_ns(f)), percent);
 }
 
 static void put_head(const struct screen *s, const struct follow *f, const struct live *l,
@@ -133,18 +133,20 @@ static void put_head(const struct screen *s, const struct follow *f, const struc
     uint64_t resident = rss_now(l->process);
     resident = resident ? resident : l->rss_bytes;
     bool counted = !f->path; // an aggregate does not record which threads have exited
-    put(s, terminal, to, "live %s in %s, peak %s; RSS %s%s%s",
-        bytes(live, l->total.now[LIVE_BYTES]),
-        human_plural(blocks, rounded(l->total.now[LIVE_BLOCKS]), "block", "blocks"),
-        bytes(peak, l->peak_bytes), resident ? human_bytes(rss, resident) : "not known",
-        counted ? "; " : "", counted ? human_plural(threads, l->running, "thread", "threads") : "");
+    put_text(s, terminal, to, "live %s in %s, peak %s; RSS %s%s%s",
+             bytes_text(live, l->total.now[LIVE_BYTES]),
+             human_plural(blocks, rounded(l->total.now[LIVE_BLOCKS]), "block", "blocks"),
+             bytes_text(peak, l->peak_bytes), resident ? human_bytes(rss, resident) : "not known",
+             counted ? "; " : "",
+             counted ? human_plural(threads, l->running, "thread", "threads") : "");
     snprintf(over, sizeof over, "in the last %.1f s", s->seconds);
-    put(s, terminal, to, "%s: %s allocs/s of %s/s, %s frees/s, growth %s/s",
-        s->seconds > 0 ? over : "on average", count(allocs, l->total.per_s[LIVE_ALLOCS]),
-        bytes(size, l->total.per_s[LIVE_ALLOCATED]), count(frees, l->total.per_s[LIVE_FREES]),
-        growth(grows, l->total.per_s[LIVE_BYTES]));
+    put_text(s, terminal, to, "%s: %s allocs/s of %s/s, %s frees/s, growth %s/s",
+             s->seconds > 0 ? over : "on average", count_text(allocs, l->total.per_s[LIVE_ALLOCS]),
+             bytes_text(size, l->total.per_s[LIVE_ALLOCATED]),
+             count_text(frees, l->total.per_s[LIVE_FREES]),
+             growth_text(grows, l->total.per_s[LIVE_BYTES]));
     if (f->n_lives > 1 && s->lists_keys)
-        put(s, terminal, to, "one of %zu processes (p: the next)", f->n_lives);
+        put_text(s, terminal, to, "one of %zu processes (p: the next)", f->n_lives);
 }
 
 // A line of the table and its sort key.
@@ -237,10 +239,10 @@ static void put_row(const struct screen *s, struct live *l, size_t row, bool ter
 {
     char live[32], blocks[32], grows[33], allocs[32], size[32], name[128];
     const struct live_row *r = &l->rows[s->by].items[row];
-    put(s, terminal, to, "%10s %11s %11s %10s %10s  %s", bytes(live, r->now[LIVE_BYTES]),
-        count(blocks, r->now[LIVE_BLOCKS]), growth(grows, r->per_s[LIVE_BYTES]),
-        count(allocs, r->per_s[LIVE_ALLOCS]), bytes(size, r->per_s[LIVE_ALLOCATED]),
-        row_name(s, l, row, name));
+    put_text(s, terminal, to, "%10s %11s %11s %10s %10s  %s", bytes_text(live, r->now[LIVE_BYTES]),
+             count_text(blocks, r->now[LIVE_BLOCKS]), growth_text(grows, r->per_s[LIVE_BYTES]),
+             count_text(allocs, r->per_s[LIVE_ALLOCS]), bytes_text(size, r->per_s[LIVE_ALLOCATED]),
+             row_name(s, l, row, name));
 }
 
 // Marks the sort column.
@@ -255,8 +257,8 @@ static void put_columns(const struct screen *s, bool terminal, FILE *to)
     for (unsigned i = 0; i < SCREEN_SORTS; i++)
         h[i] = i == s->sort ? marked[i] : heads[i];
     fputs(cli_color(CLI_BOLD), to);
-    put(s, terminal, to, "%10s %11s %11s %10s %10s  %s", h[0], h[1], h[2], h[3], h[4],
-        names[s->by]);
+    put_text(s, terminal, to, "%10s %11s %11s %10s %10s  %s", h[0], h[1], h[2], h[3], h[4],
+             names[s->by]);
     fputs(cli_color(CLI_PLAIN), to);
 }
 
@@ -268,10 +270,11 @@ static int put_table(struct screen *s, struct live *l, bool terminal, FILE *to)
         return -ENOMEM;
     if (s->by == LIVE_SITES && l->sample_bytes) {
         char rate[32];
-        put(s, terminal, to, "call sites are estimates, from the stack of one allocation per %s",
-            human_bytes(rate, l->sample_bytes));
+        put_text(s, terminal, to,
+                 "call sites are estimates, from the stack of one allocation per %s",
+                 human_bytes(rate, l->sample_bytes));
     }
-    put(s, terminal, to, "%s", "");
+    put_text(s, terminal, to, "%s", "");
     put_columns(s, terminal, to);
     s->first = s->first + s->rows <= n ? s->first : n > s->rows ? n - s->rows : 0;
     for (size_t i = s->first; i < n && i - s->first < s->rows; i++)
@@ -288,6 +291,7 @@ int screen_draw(struct screen *s, const struct follow *f, bool terminal, FILE *t
         put_head(s, f, l, terminal, to);
     int rc = l ? put_table(s, l, terminal, to) : 0;
     if (s->lists_keys)
-        put(s, terminal, to, "%s", "q quit  s sites  z sizes  t threads  < > sort  arrows scroll");
+        put_text(s, terminal, to, "%s",
+                 "q quit  s sites  z sizes  t threads  < > sort  arrows scroll");
     return rc;
 }

@@ -23,7 +23,7 @@ static struct termios before;
 static bool has_keys;
 static volatile sig_atomic_t begun, resized;
 
-static void put(const char *text, size_t n)
+static void write_text(const char *text, size_t n)
 {
     while (n) {
         ssize_t done = write(STDOUT_FILENO, text, n);
@@ -35,7 +35,7 @@ static void put(const char *text, size_t n)
 }
 
 // Like terminal_end, calls only functions that are safe in a signal handler.
-static void set(void)
+static void set_modes(void)
 {
     struct termios t = before;
     t.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
@@ -43,7 +43,7 @@ static void set(void)
     t.c_cc[VTIME] = 0;
     if (has_keys)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &t);
-    put(enter, sizeof enter - 1);
+    write_text(enter, sizeof enter - 1);
     begun = 1;
 }
 
@@ -52,19 +52,19 @@ void terminal_end(void)
     if (!begun)
         return;
     begun = 0;
-    put(leave, sizeof leave - 1);
+    write_text(leave, sizeof leave - 1);
     if (has_keys)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
 }
 
 // SA_RESETHAND has restored the default action, which follows when the handler returns.
-static void end_by(int signal)
+static void handle_end(int signal)
 {
     terminal_end();
     raise(signal);
 }
 
-static void stop(int signal)
+static void handle_stop(int signal)
 {
     int error = errno;
     (void)signal;
@@ -72,12 +72,12 @@ static void stop(int signal)
     raise(SIGSTOP);
     // After SIGCONT in the background the terminal belongs to another job; setting it stops this
     // program again.
-    set();
+    set_modes();
     resized = 1;
     errno = error;
 }
 
-static void resize(int signal)
+static void handle_resize(int signal)
 {
     (void)signal;
     resized = 1;
@@ -85,8 +85,8 @@ static void resize(int signal)
 
 void terminal_begin(void)
 {
-    struct sigaction ends = {.sa_handler = end_by, .sa_flags = (int)SA_RESETHAND},
-                     stops = {.sa_handler = stop}, resizes = {.sa_handler = resize};
+    struct sigaction ends = {.sa_handler = handle_end, .sa_flags = (int)SA_RESETHAND},
+                     stops = {.sa_handler = handle_stop}, resizes = {.sa_handler = handle_resize};
     has_keys = isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &before) == 0;
     atexit(terminal_end);
     for (unsigned i = 0; i < N_ENDING; i++) {
@@ -97,7 +97,7 @@ void terminal_begin(void)
     }
     sigaction(SIGTSTP, &stops, NULL);
     sigaction(SIGWINCH, &resizes, NULL);
-    set();
+    set_modes();
 }
 
 // Input that has not been returned as keys yet.
