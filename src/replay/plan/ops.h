@@ -35,43 +35,43 @@
 // call that allocates the block.
 #define PLAN_CALL(X, SYMBOL, words, handler) X(HT_##SYMBOL, SYMBOL, HT_##SYMBOL, 1, words, handler)
 #define PLAN_CALLS(X) \
-    PLAN_CALL(X, MALLOC,                          0, MALLOC) \
-    PLAN_CALL(X, FREE,                            0, FREE) \
-    PLAN_CALL(X, CALLOC,                          0, CALLOC) \
-    PLAN_CALL(X, REALLOC,                         1, REALLOC) \
-    PLAN_CALL(X, REALLOCARRAY,                    2, REALLOCARRAY) \
-    PLAN_CALL(X, MEMALIGN,                        1, ALLOCATE_ALIGNED) \
-    PLAN_CALL(X, ALIGNED_ALLOC,                   1, ALLOCATE_ALIGNED) \
-    PLAN_CALL(X, POSIX_MEMALIGN,                  1, POSIX_MEMALIGN) \
-    PLAN_CALL(X, VALLOC,                          0, ALLOCATE) \
-    PLAN_CALL(X, PVALLOC,                         0, ALLOCATE) \
-    PLAN_CALL(X, FREE_SIZED,                      0, DEALLOCATE_SIZED) \
-    PLAN_CALL(X, FREE_ALIGNED_SIZED,              1, FREE_ALIGNED_SIZED) \
-    PLAN_CALL(X, NEW,                             0, ALLOCATE) \
-    PLAN_CALL(X, NEW_ARRAY,                       0, ALLOCATE) \
-    PLAN_CALL(X, DELETE,                          0, DEALLOCATE) \
-    PLAN_CALL(X, DELETE_ARRAY,                    0, DEALLOCATE) \
-    PLAN_CALL(X, DELETE_SIZED,                    0, DEALLOCATE_SIZED) \
-    PLAN_CALL(X, DELETE_ARRAY_SIZED,              0, DEALLOCATE_SIZED) \
-    PLAN_CALL(X, NEW_NOTHROW,                     0, ALLOCATE_NOTHROW) \
-    PLAN_CALL(X, NEW_ARRAY_NOTHROW,               0, ALLOCATE_NOTHROW) \
-    PLAN_CALL(X, NEW_ALIGNED,                     1, NEW_ALIGNED) \
-    PLAN_CALL(X, NEW_ARRAY_ALIGNED,               1, NEW_ALIGNED) \
-    PLAN_CALL(X, NEW_ALIGNED_NOTHROW,             1, NEW_ALIGNED_NOTHROW) \
-    PLAN_CALL(X, NEW_ARRAY_ALIGNED_NOTHROW,       1, NEW_ALIGNED_NOTHROW) \
-    PLAN_CALL(X, DELETE_NOTHROW,                  0, DEALLOCATE_NOTHROW) \
-    PLAN_CALL(X, DELETE_ARRAY_NOTHROW,            0, DEALLOCATE_NOTHROW) \
-    PLAN_CALL(X, DELETE_ALIGNED,                  1, DEALLOCATE_ALIGNED) \
-    PLAN_CALL(X, DELETE_ARRAY_ALIGNED,            1, DEALLOCATE_ALIGNED) \
-    PLAN_CALL(X, DELETE_SIZED_ALIGNED,            1, DEALLOCATE_SIZED_ALIGNED) \
-    PLAN_CALL(X, DELETE_ARRAY_SIZED_ALIGNED,      1, DEALLOCATE_SIZED_ALIGNED) \
-    PLAN_CALL(X, DELETE_ALIGNED_NOTHROW,          1, DEALLOCATE_ALIGNED_NOTHROW) \
-    PLAN_CALL(X, DELETE_ARRAY_ALIGNED_NOTHROW,    1, DEALLOCATE_ALIGNED_NOTHROW) \
-    PLAN_CALL(X, PREEXISTING,                     2, PREEXISTING) \
-    X(77, CALLOC_MANY,        HT_CALLOC,       1, 1, CALLOC_MANY) \
-    X(78, REALLOCARRAY_NEW,   HT_REALLOCARRAY, 1, 1, REALLOCARRAY_NEW) \
-    X(79, REALLOC_FREE,       HT_REALLOC,      1, 0, REALLOC_FREE) \
-    X(80, REALLOC_NEW,        HT_REALLOC,      1, 0, REALLOC_NEW)
+    PLAN_CALL(X, MALLOC,                        0, MALLOC) \
+    PLAN_CALL(X, FREE,                          0, FREE) \
+    PLAN_CALL(X, CALLOC,                        0, CALLOC) \
+    X(77, CALLOC_MANY, HT_CALLOC,            1, 1, CALLOC_MANY) \
+    PLAN_CALL(X, REALLOC,                       1, REALLOC) \
+    X(80, REALLOC_NEW, HT_REALLOC,           1, 0, REALLOC_NEW) \
+    X(79, REALLOC_FREE, HT_REALLOC,          1, 0, REALLOC_FREE) \
+    PLAN_CALL(X, REALLOCARRAY,                  2, REALLOCARRAY) \
+    X(78, REALLOCARRAY_NEW, HT_REALLOCARRAY, 1, 1, REALLOCARRAY_NEW) \
+    PLAN_CALL(X, VALLOC,                        0, ALLOCATE) \
+    PLAN_CALL(X, PVALLOC,                       0, ALLOCATE) \
+    PLAN_CALL(X, NEW,                           0, ALLOCATE) \
+    PLAN_CALL(X, NEW_ARRAY,                     0, ALLOCATE) \
+    PLAN_CALL(X, NEW_NOTHROW,                   0, ALLOCATE_NOTHROW) \
+    PLAN_CALL(X, NEW_ARRAY_NOTHROW,             0, ALLOCATE_NOTHROW) \
+    PLAN_CALL(X, MEMALIGN,                      1, ALLOCATE_ALIGNED) \
+    PLAN_CALL(X, ALIGNED_ALLOC,                 1, ALLOCATE_ALIGNED) \
+    PLAN_CALL(X, POSIX_MEMALIGN,                1, POSIX_MEMALIGN) \
+    PLAN_CALL(X, NEW_ALIGNED,                   1, NEW_ALIGNED) \
+    PLAN_CALL(X, NEW_ARRAY_ALIGNED,             1, NEW_ALIGNED) \
+    PLAN_CALL(X, NEW_ALIGNED_NOTHROW,           1, NEW_ALIGNED_NOTHROW) \
+    PLAN_CALL(X, NEW_ARRAY_ALIGNED_NOTHROW,     1, NEW_ALIGNED_NOTHROW) \
+    PLAN_CALL(X, DELETE,                        0, DEALLOCATE) \
+    PLAN_CALL(X, DELETE_ARRAY,                  0, DEALLOCATE) \
+    PLAN_CALL(X, FREE_SIZED,                    0, DEALLOCATE_SIZED) \
+    PLAN_CALL(X, DELETE_SIZED,                  0, DEALLOCATE_SIZED) \
+    PLAN_CALL(X, DELETE_ARRAY_SIZED,            0, DEALLOCATE_SIZED) \
+    PLAN_CALL(X, DELETE_NOTHROW,                0, DEALLOCATE_NOTHROW) \
+    PLAN_CALL(X, DELETE_ARRAY_NOTHROW,          0, DEALLOCATE_NOTHROW) \
+    PLAN_CALL(X, DELETE_ALIGNED,                1, DEALLOCATE_ALIGNED) \
+    PLAN_CALL(X, DELETE_ARRAY_ALIGNED,          1, DEALLOCATE_ALIGNED) \
+    PLAN_CALL(X, FREE_ALIGNED_SIZED,            1, FREE_ALIGNED_SIZED) \
+    PLAN_CALL(X, DELETE_SIZED_ALIGNED,          1, DEALLOCATE_SIZED_ALIGNED) \
+    PLAN_CALL(X, DELETE_ARRAY_SIZED_ALIGNED,    1, DEALLOCATE_SIZED_ALIGNED) \
+    PLAN_CALL(X, DELETE_ALIGNED_NOTHROW,        1, DEALLOCATE_ALIGNED_NOTHROW) \
+    PLAN_CALL(X, DELETE_ARRAY_ALIGNED_NOTHROW,  1, DEALLOCATE_ALIGNED_NOTHROW) \
+    PLAN_CALL(X, PREEXISTING,                   2, PREEXISTING)
 
 // The player's own ops. Number 0 makes zeroed memory a STOP.
 //   WAIT          a dependency. Size field: a thread. Extra: the word number that the thread must
@@ -100,23 +100,23 @@
 //   SKIPPED       an op of the workload for which the player makes no call
 //   WIDE          bits 8-15: the op. Extra: entry and size; the op's own extra words follow
 #define PLAN_OTHER_OPS(X) \
-    X(0,  STOP,         0, 0, 0, STOP) \
     X(64, WAIT,         0, 0, 1, WAIT) \
     X(65, COUPLE,       0, 0, 1, COUPLE) \
     X(66, SAMPLE,       0, 0, 1, SAMPLE) \
     X(67, COUNT,        0, 0, 1, COUNT) \
     X(68, STATS,        0, 0, 0, STATS) \
     X(69, TRIM,         0, 0, 0, TRIM) \
-    X(70, SNAPSHOT,     0, 0, 0, SNAPSHOT) \
+    X(74, SWITCH,       0, 0, 0, SWITCH) \
     X(71, TOUCH,        0, 0, 1, TOUCH) \
     X(72, TOUCH_LATE,   0, 0, 2, TOUCH_LATE) \
     X(73, PACE,         0, 0, 0, PACE) \
-    X(74, SWITCH,       0, 0, 0, SWITCH) \
+    X(70, SNAPSHOT,     0, 0, 0, SNAPSHOT) \
     X(75, JUMP,         0, 0, 0, JUMP) \
-    X(76, NEXT_SEGMENT, 0, 0, 0, NEXT_SEGMENT) \
+    X(83, WIDE,         0, 1, 2, WIDE) \
     X(81, START_THREAD, 0, 1, 0, START_THREAD) \
-    X(82, SKIPPED,      0, 1, 0, SKIPPED) \
-    X(83, WIDE,         0, 1, 2, WIDE)
+    X(76, NEXT_SEGMENT, 0, 0, 0, NEXT_SEGMENT) \
+    X(0, STOP,          0, 0, 0, STOP) \
+    X(82, SKIPPED,      0, 1, 0, SKIPPED)
 // clang-format on
 
 #define PLAN_OPS(X)                                          PLAN_CALLS(X) PLAN_OTHER_OPS(X)

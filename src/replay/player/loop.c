@@ -476,7 +476,6 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
     void **const slots = player.slot_table;
     uint64_t word, entry, size;
     enum plan_op op;
-    count_from(t, pc);
     for (;;) {
         NEXT();
     fast_malloc:
@@ -492,11 +491,13 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
         switch (op) {
 #define HT_X(number, SYMBOL, kind, numbered, words, handler)                                       \
     case PLAN_##SYMBOL: {                                                                          \
-        enum { extra_words = words, other_words = extra_words + !(kind) };                         \
-        if (other_words)                                                                           \
-            t->calls -= other_words;                                                               \
+        enum { extra_words = words };                                                              \
+        if ((kind) == 0)                                                                           \
+            t->calls -= 1 + extra_words;                                                           \
         PLAY_##handler(SYMBOL);                                                                    \
         pc += extra_words;                                                                         \
+        if ((kind) != 0 && extra_words > 0)                                                        \
+            t->calls -= extra_words;                                                               \
         if (numbered)                                                                              \
             break;                                                                                 \
         continue;                                                                                  \
@@ -540,5 +541,6 @@ void player_play(struct player_thread *t, const uint64_t *from)
          [RESULTS_TOUCH_USABLE] = play_usable,
          [RESULTS_TOUCH_VERIFY] = play_verify},
     };
+    count_from(t, from);
     loops[player.results->timed != 0][player.results->touch % 5](t, from);
 }
