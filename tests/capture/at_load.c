@@ -1,4 +1,4 @@
-// A library that allocates when it is loaded and unloaded, and when its function is called.
+// A library that allocates in its constructor, in its destructor, and in its function.
 #include "told.h"
 
 void at_load_call(void);

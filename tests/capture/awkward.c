@@ -1,6 +1,10 @@
-// Programs that are hard to attach to; they print "ready" and go on until they are killed: awkward calls | execs | vforks MS | keeps. `execs`
-// executes itself again all the time; in `vforks` the thread stands in vfork for MS milliseconds each time, where no signal stops it;
-// `keeps` frees and reallocates blocks that it allocated at its start, whose usable sizes it prints.
+// Programs that are hard to attach to: awkward calls | execs | vforks MS | keeps. They print
+// "ready" and run until they are killed.
+//   calls      calls malloc and free without pause
+//   execs      executes itself again and again
+//   vforks MS  stays in vfork for MS milliseconds each time, which no signal interrupts
+//   keeps      prints the usable sizes of the blocks allocated at the start, then frees and
+//              reallocates them
 #include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>

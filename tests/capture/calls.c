@@ -1,18 +1,19 @@
-// Every C function of the malloc API, as it is meant, at its edges, and failing. Checks that errno is kept.
+// Calls every C function of the malloc API: normally, with edge cases, and failing. Checks that
+// errno is preserved.
 #include "told.h"
 
 #include <malloc.h>
 
-// C23, which the C library may not have; the capture library does, and the allocator may.
+// C23 functions. libheaptape.so has them; the C library and the allocator may not.
 void free_sized(void *p, size_t size) __attribute__((weak));
 void free_aligned_sized(void *p, size_t align, size_t size) __attribute__((weak));
 
-// How often they were called, in an allocator that counts it (trivial.c).
+// Number of sized frees, in an allocator that counts them (trivial.c).
 extern unsigned long trivial_sized __attribute__((weak));
 
 static const size_t huge = (size_t)1 << 60;
 
-static int other; // another allocator: errno and pvalloc are not what they are in glibc
+static int other; // another allocator than glibc: errno and pvalloc differ
 
 static void errno_is(int want, const char *what)
 {
@@ -48,7 +49,7 @@ static void plain_calls(void)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         give(p[i]);
     give(NULL);
-    // There may or may not be memory for the largest.
+    // The largest size may or may not succeed.
     errno_is(p[sizeof sizes / sizeof *sizes - 1] ? 77 : ENOMEM, "malloc and free");
     take(huge);
     errno_is(ENOMEM, "malloc that fails");
@@ -99,9 +100,9 @@ static void resize_calls(void)
     p = resize(p, 100000);
     p = resize(p, 20);
     errno_is(77, "realloc");
-    resize(p, huge); // the old block stays
+    resize(p, huge); // the old block is kept
     errno_is(ENOMEM, "realloc that fails");
-    p = resize(p, 0); // gives it up; others make a smallest block of it
+    p = resize(p, 0); // frees the block; some allocators return a minimal block instead
     errno_is(77, "realloc to nothing");
     if (p)
         give(p);
@@ -151,7 +152,7 @@ static void aligned_failures(void)
     errno_is(ENOMEM, "valloc that fails");
 }
 
-// Filled to its last usable byte, a block must not run into anything.
+// Writing all usable bytes of a block must not damage its neighbours.
 static void usable_size(void)
 {
     void *a = take(24), *b = take(24);
@@ -179,7 +180,8 @@ int main(int argc, char **argv)
 {
     other = argc > 1 && strcmp(argv[1], "other") == 0;
     errno = 77;
-    // Their first calls look for them, and what the loader allocates for that is seen.
+    // The first call of each function looks up the symbol, and the trace shows the loader's
+    // allocations.
     if (free_sized && free_aligned_sized) {
         free_sized(NULL, 0);
         free_aligned_sized(NULL, 1, 0);

@@ -1,5 +1,5 @@
-// Every form of operator new and delete, as it is meant and failing: with bad_alloc, with a new_handler that frees
-// something, and with one that throws. Checks that exceptions arrive.
+// Calls every form of operator new and delete: normally and failing, with bad_alloc, with a
+// new_handler that frees memory, and with one that throws. Checks that exceptions propagate.
 #include "told.h"
 
 #include <new>
@@ -70,7 +70,7 @@ template <typename Exception, typename Call> static void throws(const char *what
 }
 
 static size_t size = huge;
-static void *volatile sink; // keeps calls from being left out
+static void *volatile sink; // prevents the compiler from removing calls
 
 static void failing_forms()
 {
@@ -113,7 +113,7 @@ int main(int argc, char **)
     if (argc > 1) {
         failing_forms();
         with_handler();
-        // What was thrown through leaves nothing behind.
+        // Exceptions through the wrappers must not leave state behind.
         sink = operator new(TOLD_SIZE(2));
         operator delete(sink);
         throws<std::bad_alloc>("new", [] { sink = operator new(size); });

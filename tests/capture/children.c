@@ -1,4 +1,5 @@
-// What a program sees of processes that it has not started: prints it, and what it should be is known to the test.
+// Prints which processes the program sees that it has not started itself. The test knows the
+// expected output.
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>

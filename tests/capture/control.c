@@ -1,9 +1,9 @@
-// Steers its own recording and tells (told_count) what must be in the trace:
-//   control phases THREADS TIMES  pauses TIMES while threads work: every call is wholly inside one phase
-//   control storm THREADS TIMES   the same, with threads that heed nothing; tells nothing
-//   control verbs                 what each verb returns, one a line
+// Controls its own recording and reports (told_count) the events that the trace must contain:
+//   control phases THREADS TIMES  pauses TIMES while threads work; each call is within one phase
+//   control storm THREADS TIMES   the same without synchronization; reports nothing
+//   control verbs                 prints the result of each verb on a line
 //   control reset | sync | fork | start
-//   control loop                  works until it gets SIGTERM
+//   control loop                  works until SIGTERM
 #include "capture/told.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static bool heed = true, paused;
 static atomic_bool over;
 static atomic_ulong recorded, unrecorded;
 
-// malloc, realloc, free. Sizes: 0 in recorded time, 1 in paused time.
+// Calls malloc, realloc and free with TOLD_SIZE(0) while recording and TOLD_SIZE(1) while paused.
 static void work(bool in_pause)
 {
     void *p = malloc(TOLD_SIZE(in_pause));

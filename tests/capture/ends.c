@@ -1,5 +1,5 @@
-// Ends in many ways, after calls that it has counted where it can be read afterwards:
-//   ends exit|_exit|abort|kill MANY [slowly]   counts into the file "count"; MANY 0: for ever
+// Ends in one of several ways after calls that it counts in a file:
+//   ends exit|_exit|abort|kill MANY [slowly]   counts in the file "count"; MANY 0 means forever
 #include "told.h"
 
 #include <fcntl.h>

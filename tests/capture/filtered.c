@@ -1,6 +1,8 @@
-// Runs a program under a seccomp filter: filtered errno|kill|log|notify CALL PROGRAM… has the action for the system call CALL (a name
-// in filters_needs, or a number); filtered only kill PROGRAM… allows what libheaptape.so needs in a process that it
-// was loaded into, and what the program itself calls, and has the action for all else.
+// Runs a program under a seccomp filter:
+//   filtered errno|kill|log|notify CALL PROGRAM…  applies the action to the system call CALL, a name
+//                                                 in filters_needs or a number
+//   filtered only kill PROGRAM…                   allows the calls of the program and of a loaded
+//                                                 libheaptape.so and applies the action to the rest
 #include "record/attach/filters.h"
 
 #include <linux/audit.h>
@@ -23,7 +25,7 @@ static void add(struct sock_filter f)
     program[n++] = f;
 }
 
-// Jumps over the next instruction unless the call is this one.
+// Skips the next instruction unless the system call is `call`.
 static void add_test(long call)
 {
     add((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 1));
@@ -48,7 +50,7 @@ static long number_of(const char *name)
 
 static void add_allowed(void)
 {
-    // Of tests/capture/service.c, of execve and of the loader before main.
+    // System calls of tests/capture/service.c, of execve, and of the loader before main.
     static const long own[] = {
         SYS_execve, SYS_arch_prctl, SYS_set_tid_address, SYS_set_robust_list, SYS_rseq,
         SYS_access, SYS_getrandom,  SYS_clone3,          SYS_rt_sigaction,    SYS_write,

@@ -1,4 +1,4 @@
-// Processes that count their own calls. Each way to make a process is a word of the command line: forks WAY...
+// Processes that count their own calls. Each argument is a way to create a process: forks WAY...
 #include "told.h"
 
 #include <pthread.h>
@@ -29,7 +29,7 @@ static void wait_for(pid_t pid)
         abort();
 }
 
-// A block of the parent is given up by parent and child, each its own.
+// Parent and child each free their copy of a block.
 static void by_fork(void)
 {
     void *p = malloc(100);
@@ -79,7 +79,7 @@ static void with_threads(void)
     }
 }
 
-// The child of vfork has its parent's memory and records as its parent.
+// A child of vfork shares its parent's memory and is recorded as its parent.
 static void by_vfork(void)
 {
     pid_t pid = vfork();
@@ -100,7 +100,7 @@ static void by_spawn(void)
     wait_for(pid);
 }
 
-// Unknown to the C library, so that no handler of pthread_atfork runs.
+// The C library does not see this fork and runs no handlers of pthread_atfork.
 static void by_clone(void)
 {
     pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
@@ -112,7 +112,7 @@ static void by_clone(void)
     use(7, 100);
 }
 
-// exec, without fork, as often as the argument says; each image fills part of a chunk.
+// Executes itself `times` times without fork. Each image fills part of a chunk.
 static void by_exec(int times)
 {
     char number[16];
@@ -124,7 +124,7 @@ static void by_exec(int times)
     abort();
 }
 
-// The program's environment is gone, but the child is still of the session.
+// The child belongs to the session although the environment is gone.
 static void without_environment(void)
 {
     environ = NULL;
@@ -139,7 +139,8 @@ static void without_files(void)
     by_fork();
 }
 
-// A program that takes what its limit allows, and knows nothing of the recorder's part of it.
+// A program that allocates up to its limit of address space. The recorder's mappings must not count
+// against that limit.
 static void within_limit(void)
 {
     struct rlimit limit = {128 << 20, 128 << 20};
@@ -156,7 +157,7 @@ static void within_limit(void)
         free(blocks[i]);
 }
 
-// Children that can make no file: the folder is not to be seen, or nothing may be opened or written.
+// Children that cannot create files: the session folder is out of reach, or open and write fail.
 static void without_folder(void)
 {
     if (chroot(".") || chdir("/"))
@@ -180,7 +181,7 @@ static void as_nobody(void)
     by_nested_fork();
 }
 
-// As old services do, and as those of systemd's Type=forking; nobody waits for it.
+// Daemonizes like services with systemd's Type=forking; no process waits for the daemon.
 static void by_daemon(void)
 {
     if (fork() == 0) {

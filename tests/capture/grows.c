@@ -1,4 +1,4 @@
-// Allocates what it is told to on standard input: lines "BLOCKS SIZE", each answered by "done" when the blocks are there.
+// Reads lines "BLOCKS SIZE" from standard input, allocates the blocks and answers "done".
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
-// Fork children that use the blocks of their parent, and count them: inherits WAY. Each child prints, of blocks with sizes of
-// TOLD_SIZE: PID BLOCKS BYTES at the fork BLOCKS BYTES at its end.
+// Fork children that use and count the blocks of their parent: inherits WAY. Each child prints a
+// line "PID BLOCKS BYTES BLOCKS BYTES": the blocks with sizes of TOLD_SIZE at the fork and at its
+// exit.
 #include "told.h"
 
 #include <pthread.h>
@@ -60,7 +61,7 @@ static void give_all(int from, int to, int step)
     }
 }
 
-// What a child does: with blocks of its own, too, which have addresses that its parent's have in the parent.
+// Work of a child. It also allocates its own blocks, at addresses that the parent uses as well.
 static void live(struct count at_fork)
 {
     char line[128];
@@ -98,7 +99,7 @@ static pid_t child_lives(void)
     return pid;
 }
 
-// The parent goes on at once, and so frees blocks that its child has.
+// The parent continues immediately and frees blocks that the child still has.
 static void by_points(void)
 {
     pid_t children[10];
@@ -135,7 +136,8 @@ static void *churn(void *number)
     return NULL;
 }
 
-// Blocks of threads that the child does not have, some of which are inside malloc at the fork.
+// Blocks of threads that do not exist in the child. Some of these threads are inside malloc during
+// the fork.
 static void by_threads(void)
 {
     pthread_t threads[HOLDERS + CHURNERS];
@@ -153,7 +155,7 @@ static void by_threads(void)
         pthread_join(threads[i], NULL);
 }
 
-// A fork child of a fork child; `uses`: the one between makes calls, too.
+// A fork child of a fork child. If `uses`, the child in the middle makes calls, too.
 static void by_nested(int uses)
 {
     take_all(0, 500);
@@ -168,7 +170,7 @@ static void by_nested(int uses)
     wait_for(pid);
 }
 
-// The child makes its first call long after its parent has freed its blocks and ended.
+// The child makes its first call long after its parent has freed its blocks and exited.
 static void by_orphan(void)
 {
     int ends[2];
@@ -189,7 +191,7 @@ static void by_orphan(void)
     take_all(500, 900);
 }
 
-// Unknown to the C library, so that no handler of pthread_atfork runs.
+// The C library does not see this fork and runs no handlers of pthread_atfork.
 static void by_clone(void)
 {
     take_all(0, 500);
@@ -202,7 +204,7 @@ static void by_clone(void)
     wait_for(pid);
 }
 
-// The parent stops recording before its child's first call.
+// The parent pauses recording before the child's first call.
 static void by_pause(void)
 {
     int ends[2];

@@ -1,8 +1,8 @@
-// Code that is made while the program runs, and its names. The code calls a function that allocates.
-//
-// jit FILE [stay]: FILE is the perf map, which is gone when the program ends unless it is to stay.
-// jit --dump FILE: the names are in a jitdump in the working directory, behind which stand the bytes of FILE.
-// jit --late FILE: the same, but the jitdump is begun after the code has run, and the program goes on for a second.
+// Generates code at run time and publishes its name. The code calls a function that allocates.
+//   jit FILE [stay]   FILE is the perf map, which the program removes at exit unless "stay" is given
+//   jit --dump FILE   the name is in a jitdump in the working directory, followed by FILE
+//   jit --late FILE   as --dump, but the jitdump is created after the code has run, and the program
+//                     continues for a second
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void allocate(void)
     kept = malloc(7777);
 }
 
-// The recorder looks twice a second, when the process does something.
+// The recorder polls twice a second while the process makes calls.
 static void go_on(void)
 {
     for (int i = 0; i < 90; i++) {
@@ -33,7 +33,8 @@ struct record {
     uint64_t time;
 };
 
-// A file of records, which is mapped as perf wants it: the code has the lines 7 and 8 of a source and the name "dumped".
+// Writes a jitdump and maps it as perf requires. The code has lines 7 and 8 of a source file and
+// the name "dumped".
 static FILE *make_dump(uint64_t code)
 {
     static const char path[] = "/src/page.c", name[] = "dumped";
@@ -74,7 +75,7 @@ static FILE *make_dump(uint64_t code)
 
 int main(int argc, char **argv)
 {
-    // push %rbp; mov %rsp,%rbp; call *%rdi; pop %rbp; ret
+    //   push %rbp; mov %rsp,%rbp; call *%rdi; pop %rbp; ret
     static const uint8_t code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
     uint8_t *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (argc < 2 || at == MAP_FAILED)
@@ -102,7 +103,7 @@ int main(int argc, char **argv)
     snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
     FILE *from = fopen(argv[1], "r"), *to = fopen(path, "w");
     int c;
-    // What stands in FILE, with the address in place of @.
+    // Copies FILE and replaces @ by the address.
     while (from && to && (c = getc(from)) != EOF)
         c == '@' ? fprintf(to, "%lx", (unsigned long)(uintptr_t)at) : putc(c, to);
     if (!from || !to || fclose(to) != 0)

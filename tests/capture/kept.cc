@@ -1,7 +1,7 @@
-// What a program must not notice: errno after each wrapped call that succeeds or fails. Run with and without the
-// capture library it prints the same lines:
-//   kept           errno, and what the calls returned
-//   kept tls MANY  MANY threads whose thread_local objects allocate and free when they are destroyed; counted
+// Checks that recording is invisible to the program: errno and results of each wrapped call that
+// succeeds or fails. The output is the same with and without the capture library.
+//   kept           prints errno and the results of the calls
+//   kept tls MANY  counts thread_local objects in MANY threads whose destructors allocate and free
 #include "told.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 static const size_t huge = (size_t)1 << 60;
 
-// Keeps the result, says whether there is one, and what became of errno.
+// Prints whether the call returned a result and the value of errno, and returns the result.
 template <typename Result> static Result after(const char *call, Result result)
 {
     int now = errno;
@@ -58,7 +58,8 @@ static void c_calls()
     free(after("valloc", valloc(hidden(100))));
     after("valloc huge", valloc(hidden(huge)));
     after("pvalloc",
-          pvalloc(hidden(100))); // kept: not every allocator has it, and takes libc's block back
+          // Not freed: some allocators lack pvalloc and cannot free libc's block.
+          pvalloc(hidden(100)));
 }
 
 static void failing_new(const char *call, void *(*take)(size_t))
@@ -100,7 +101,7 @@ static void other_calls()
     pthread_join(thread, nullptr);
     errno = 77;
     after("malloc_info", !malloc_info(0, null));
-    errno = 77; // stdio's own
+    errno = 77; // changed by stdio
     after("mallopt", mallopt(M_TRIM_THRESHOLD, 128 << 10));
     mallinfo2(), after("mallinfo2");
     malloc_trim(0), after("malloc_trim");

@@ -1,4 +1,4 @@
-// Loads a library and calls it, some times: loads LIBRARY MANY
+// Loads a library and calls its function MANY times: loads LIBRARY MANY
 #include "told.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
-// Asks jemalloc's way; exits with what the second answer says: the error, when there is no such allocator.
+// Calls jemalloc's mallctl. The exit status is the result of the second call, or the error without
+// such an allocator.
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

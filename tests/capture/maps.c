@@ -1,5 +1,5 @@
-// The program's own mappings, as they are meant and failing; between them calls of malloc that make the allocator map
-// memory of its own. Checks that errno is kept.
+// Mappings by the program itself, successful and failing, between calls of malloc that make the
+// allocator map memory. Checks that errno is preserved.
 #include "told.h"
 
 #include <stdbool.h>

@@ -1,4 +1,5 @@
-// Uses an allocator by its own names, and malloc, until SIGUSR1. Its blocks have 1000 bytes and more, those of malloc 77.
+// Uses an allocator with its own function names, and malloc, until SIGUSR1. The allocator's blocks
+// have 1000 bytes or more, the blocks of malloc have 77.
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// An allocator whose functions have other names, on top of malloc.
+// An allocator on top of malloc with other function names.
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// Names its threads: one that ends at once, one that lives for MS milliseconds, and then exits with 7:
-//   names MS
+// Names its threads: one exits immediately, one lives for MS milliseconds and then exits the
+// process with status 7: names MS
 #include "told.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ static void *live(void *ms)
         free(malloc(TOLD_SIZE(1)));
         usleep(1000);
     }
-    // As main ends, it is still there.
+    // This thread still runs when main returns.
     for (;;)
         pause();
     return NULL;

@@ -1,4 +1,4 @@
-// Threads that allocate, resize and free for some seconds, with pauses: paced THREADS SECONDS
+// Threads that allocate, resize and free with pauses: paced THREADS SECONDS
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>

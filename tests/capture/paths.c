@@ -1,14 +1,15 @@
-// Blocks that glibc's malloc maps for themselves, and reallocs that resize a mapping, grow in place, or make a new block.
+// Blocks that glibc maps separately, and reallocs that resize a mapping, grow in place, or move the
+// block.
 #include <malloc.h>
 #include <stdlib.h>
 
 int main(void)
 {
-    mallopt(M_MMAP_THRESHOLD, 1 << 20); // and it stays there
+    mallopt(M_MMAP_THRESHOLD, 1 << 20); // disables the dynamic threshold
     char *small = malloc(100), *big = malloc(1 << 20);
     free(malloc(200));
     big = realloc(big, 2 << 20);
-    char *wall = malloc(100); // the block before it cannot grow
+    char *wall = malloc(100); // prevents the block before it from growing
     small = realloc(small, 5000);
     small = realloc(small, 5000);
     big = realloc(big, 1 << 20);

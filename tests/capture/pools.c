@@ -1,5 +1,5 @@
-// A program with pools of its own: pools [quietly]. Two pools in a block of malloc each; `quietly` does not say what they
-// hand out. All counts are known: see pools.bats.
+// A program with its own pools: pools [quietly]. It has two pools in one block of malloc each. With
+// `quietly`, it does not report the pools' allocations. pools.bats knows all counts.
 #include "heaptape/heaptape.h"
 
 #include <stdbool.h>
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
             reset(&request);
         take_name(&kept);
     }
-    // A child of its own pools.
+    // A child with its own copies of the pools.
     pid_t child = fork();
     if (child == 0) {
         reset(&request);

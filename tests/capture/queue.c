@@ -1,5 +1,5 @@
-// A producer and a consumer with a bounded queue between them: queue ITEMS. Prints the most private memory in bytes that
-// the process had over what it had before the first item.
+// A producer and a consumer with a bounded queue: queue ITEMS. Prints the peak of the process's
+// private memory in bytes, minus the memory before the first item.
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void *consume(void *unused)
         n--;
         pthread_cond_signal(&changed);
         pthread_mutex_unlock(&lock);
-        // Slower than the producer, so that the queue is full most of the time.
+        // Slower than the producer, so that the queue is usually full.
         for (int k = 0; k < 40; k++)
             memset(item, k, SIZE);
         free(item);
@@ -67,7 +67,8 @@ int main(int argc, char **argv)
         longest = longer ? n : longest;
         pthread_cond_signal(&changed);
         pthread_mutex_unlock(&lock);
-        // When the queue is longer than ever, so that no peak is missed, and now and then.
+        // Reads the memory whenever the queue reaches a new maximum, so that no peak is missed, and
+        // every 100 items.
         if (longer || i % 100 == 0) {
             unsigned long now = private_bytes();
             most = now > most ? now : most;

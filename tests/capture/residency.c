@@ -1,5 +1,5 @@
-// Uses its big blocks in the way that its argument names, and says with the pages it expects to be in use: first the
-// pages of the block, then those in use, then those of them at its start.
+// Uses large blocks in the way that its argument names. Prints the expected pages: those of the
+// block, those in use, and those in use at the start of the block.
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
@@ -12,7 +12,8 @@
 
 enum { PAGES = 4096, PAGE = 4096, BYTES = PAGES * PAGE };
 
-// A block whose first page is page 0: what comes before belongs to no page of its own.
+// Returns the first whole page of the block, page 0. The bytes before it share a page with other
+// blocks.
 static char *first_page(char *block)
 {
     return (char *)(((uintptr_t)block + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
@@ -49,14 +50,14 @@ static void *take(size_t bytes)
     return block;
 }
 
-// The recorder looks at a program's memory by the CPU time that it takes.
+// The recorder samples a program's memory by CPU time.
 static void work(void)
 {
     for (clock_t from = clock(); clock() - from < CLOCKS_PER_SEC / 4;)
         continue;
 }
 
-// Live blocks are measured by the calls of a program.
+// Live blocks are measured during calls.
 static void call(void)
 {
     for (clock_t from = clock(); clock() - from < CLOCKS_PER_SEC / 4;)
@@ -67,11 +68,13 @@ int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
     char *block;
-    // glibc's own, which grows with the blocks that are freed: then later ones lie where others have lain.
+    // "recycled" keeps glibc's dynamic threshold, which grows with freed blocks, so that later
+    // blocks reuse the memory of earlier ones.
     if (strcmp(how, "recycled") != 0)
         mallopt(M_MMAP_THRESHOLD, 1 << 20);
     if (strcmp(how, "recycled") == 0) {
-        // The second comes from the heap that the first has raised the limit for; the third lies where the second lay.
+        // The first free raises the threshold, so the second block comes from the heap. The third
+        // reuses the memory of the second.
         for (int i = 0; i < 2; i++) {
             block = take(BYTES + PAGE);
             use(block, 0, PAGES, 1);
@@ -93,7 +96,7 @@ int main(int argc, char **argv)
         block = take(BYTES + PAGE);
         end(block, 0, 0);
     } else if (strcmp(how, "huge") == 0) {
-        // More than the library asks the kernel for in one call.
+        // More than the library queries in one system call.
         block = take(3 * BYTES + PAGE);
         use(block, 0, 2 * PAGES + 5, 1);
         use(block, 2 * PAGES + 6, 3 * PAGES, 2);
@@ -107,7 +110,7 @@ int main(int argc, char **argv)
         block = calloc(PAGES + 1, PAGE);
         use(block, 0, PAGES / 4, 1);
         end(block, PAGES / 4, PAGES / 4);
-        // Pages that were only read are zeros.
+        // Pages that were only read map the zero page.
         block = calloc(1, BYTES + PAGE);
         if (look(block))
             return 4;
@@ -119,7 +122,7 @@ int main(int argc, char **argv)
         block = realloc(block, 2 * BYTES + PAGE);
         use(block, 0, 200, 1);
         printf("200 200\n");
-        // One that fails leaves the block as it was.
+        // A failed realloc leaves the block unchanged.
         if (realloc(block, SIZE_MAX / 4))
             return 5;
         use(block, 200, 300, 1);
@@ -134,11 +137,11 @@ int main(int argc, char **argv)
     } else if (strcmp(how, "protected") == 0) {
         block = calloc(1, BYTES + PAGE);
         use(block, 0, 8, 1);
-        // The program itself could not read them: they count as used.
+        // The program cannot read these pages; they count as used.
         mprotect(first_page(block) + 4 * PAGE, 4 * PAGE, PROT_NONE);
         end(block, 8, 8);
     } else if (strcmp(how, "late") == 0 || strcmp(how, "calls") == 0) {
-        // Used long after it is allocated, and in two steps.
+        // Pages are first used long after the allocation, in two steps.
         void (*pass_time)(void) = strcmp(how, "late") == 0 ? work : call;
         block = take(BYTES + PAGE);
         for (int half = 0; half < 2; half++) {
@@ -148,7 +151,7 @@ int main(int argc, char **argv)
         pass_time();
         end(block, PAGES, PAGES);
     } else if (strcmp(how, "whole") == 0) {
-        // Of 40,000 bytes 8 or 9 pages belong to a block alone.
+        // A block of 40,000 bytes has 8 or 9 pages to itself.
         for (int i = 0; i < 400; i++)
             memset(take(40000), 1, 40000);
     } else if (strcmp(how, "small") == 0) {
@@ -159,17 +162,19 @@ int main(int argc, char **argv)
         memset(block, 1, 16384);
         free(block);
     } else if (strcmp(how, "buffers") == 0) {
-        // Of connections: each holds a short request. More of them than are measured.
+        // Buffers of connections that each hold a short request. There are more than are measured.
         for (int i = 0; i < 400; i++)
             memset(take(16390), 1, 100);
     } else if (strcmp(how, "starts") == 0) {
-        // Of the first ones the start is used, which is in no page of their own. Of the others nothing is.
+        // Of the first blocks, only the bytes before their first whole page are used. The others
+        // are unused.
         for (int i = 0; i < 200; i++)
             memset(take(40000), 1, 100);
         for (int i = 0; i < 200; i++)
             if (!calloc(1, 41000))
                 _exit(2);
-        // Measuring them all takes a millisecond, of which a busy machine makes two: only so much of the time is spent on it.
+        // Measuring all of these blocks takes 1 ms, or 2 ms on a busy machine. The library limits
+        // the share of time, so the program waits first.
         usleep(400000);
     }
     return 0;

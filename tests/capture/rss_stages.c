@@ -1,6 +1,6 @@
-// Allocates and frees in five stages, and waits for a line after each: rss_stages small|threads|arrays. After each stage it prints the
-// milliseconds since it started, the sum of Rss in /proc/self/smaps, and what malloc itself counts as used (mallinfo2; 0 where
-// there is more than the main arena).
+// Allocates and frees in five stages and waits for an input line after each: rss_stages
+// small|threads|arrays. After each stage it prints the milliseconds since the start, the sum of Rss
+// in /proc/self/smaps, and the bytes in use by mallinfo2 (0 if there are several arenas).
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static long since_start_ms(void)
 
 static void stop_after(const char *how)
 {
-    static char line[4096]; // stdio allocates one only for the file
+    static char line[4096]; // stdio allocates a buffer only for the file
     static char buffer[4096];
     unsigned long kib, sum = 0;
     FILE *f = fopen("/proc/self/smaps", "re");
@@ -55,7 +55,7 @@ static void fill(char **to, unsigned from, unsigned step)
     }
 }
 
-// Keeps one of `of`.
+// Keeps one of `of` blocks.
 static void thin(char **from, unsigned of)
 {
     for (unsigned i = 0; i < BLOCKS; i++) {
@@ -80,7 +80,7 @@ static void do_stage(char **b, unsigned stage)
         thin(b, 1000);
 }
 
-// Large blocks: some untouched, some cleared, some written to in part.
+// Large arrays: some untouched, some cleared, some partly written.
 static void do_arrays(unsigned stage)
 {
     static char *arrays[ARRAYS];

@@ -1,7 +1,10 @@
-// How often the intervals of sampled call sites hold the truth: sample_sites WORKLOAD RUNS BYTES, of a workload that has the
-// site of every allocation. Each run draws a sample of one stack per BYTES allocated and counts it as `stat --by site` does.
-// Prints a line for each of allocated, peak and end: intervals shown, intervals that hold the truth, sum of all estimates
-// of them over that of the truth, in per mille, and the standard error of that, rounded up.
+// Measures how often the confidence intervals of sampled call sites contain the true sum:
+// sample_sites WORKLOAD RUNS BYTES. The workload must have a site for every allocation. Each run
+// samples one stack per BYTES allocated and counts like `stat --by site`.
+//
+// Prints a line each for allocated, peak and end: the number of intervals, the number of intervals
+// that contain the true sum, the ratio of estimated to true sum in per mille, and the standard
+// error of that ratio, rounded up.
 #include "analysis/by_site.h"
 #include "workload/file.h"
 
@@ -19,7 +22,7 @@ struct score {
 
 static uint64_t state;
 
-// In [0, 1). SplitMix64 (Sebastiano Vigna).
+// Returns a random number in [0, 1). SplitMix64 (Sebastiano Vigna).
 static double uniform(void)
 {
     uint64_t x = state += 0x9e3779b97f4a7c15u;
@@ -34,7 +37,7 @@ static bool is_drawn(const struct workload_op *op, uint64_t sample_bytes)
     return uniform() < -expm1(-(double)size / (double)sample_bytes);
 }
 
-// Counts all ops; with sample_bytes, those that are not drawn have no site.
+// Counts all ops. With sample_bytes, allocations that are not sampled lose their site.
 static int count(struct workload_file *w, uint64_t sample_bytes, struct by_site *b, struct err *e)
 {
     const struct workload_op *op;
@@ -97,7 +100,8 @@ int main(int argc, char **argv)
     if (rc < 0)
         fprintf(stderr, "%s\n", e.text);
     for (unsigned i = 0; rc == 0 && i < FIGURES; i++)
-        // A block of s bytes that is drawn with p = 1 - exp(-s / S) adds s^2 (1 - p) / p, at most s S, to the variance.
+        // A block of s bytes, sampled with p = 1 - exp(-s / S), adds s^2 (1 - p) / p to the
+        // variance, at most s S.
         printf("%s %" PRIu64 " %" PRIu64 " %.0f %.0f\n", names[i], scores[i].shown, scores[i].held,
                1000 * scores[i].estimated / scores[i].truth,
                ceil(1000 * sqrt((double)sample_bytes / scores[i].truth)));

@@ -1,5 +1,6 @@
-// A service with worker threads: server [REQUESTS [WORKERS [MICROSECONDS]]]. It leaks (a table of sessions), keeps a cache of
-// strings among short-lived ones (fragmentation), and has a burst that leaves every 25th string behind.
+// A service with worker threads: server [REQUESTS [WORKERS [MICROSECONDS]]]. It leaks a table of
+// sessions, keeps a cache of strings among short-lived strings (fragmentation), and has a burst
+// that leaves every 25th string allocated.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -25,7 +26,7 @@ struct Session {
     std::vector<int> history;
 };
 class SessionTable
-{ // LEAK: sessions are never expired
+{ // LEAK: sessions never expire
     std::mutex m;
     std::unordered_map<int, std::unique_ptr<Session>> all;
 
@@ -43,7 +44,7 @@ class SessionTable
     }
 };
 class Cache
-{ // bounded: entries are long-lived, scattered among short-lived ones
+{ // bounded: long-lived entries scattered among short-lived ones
     std::mutex m;
     std::deque<std::string> order;
     std::unordered_map<std::string, std::string> map;
@@ -73,8 +74,9 @@ class Cache
 };
 static SessionTable sessions;
 static Cache cache(20000);
+// Appends to a string; reserve() would avoid reallocations.
 static std::string render(const Request &r, std::mt19937 &g)
-{ // grows a string piecewise: reserve() would help
+{
     std::string out;
     int n = 20 + g() % 400;
     for (int i = 0; i < n; i++)
@@ -94,8 +96,9 @@ static size_t handle(const Request &r, std::mt19937 &g)
 {
     auto words = tokenize(r.body);
     std::string page = render(r, g);
+    // Pins a small block among large ones.
     if (g() % 20 == 0)
-        cache.put(r.path, page.substr(0, 200 + g() % 800)); // pins a small block among big ones
+        cache.put(r.path, page.substr(0, 200 + g() % 800));
     if (g() % 10 == 0)
         sessions.touch(r.id);
     return page.size() + words.size();
@@ -135,8 +138,9 @@ template <class T> class Queue
         return true;
     }
 };
+// A burst: afterwards most strings are freed, some are kept.
 static std::vector<std::string> batch_job(std::mt19937 &g)
-{ // a burst: at its end most is freed, some is kept
+{
     std::vector<std::string> v;
     for (int i = 0; i < 60000; i++)
         v.push_back(std::string(300 + g() % 900, 'b'));

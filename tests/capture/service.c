@@ -1,5 +1,6 @@
-// A program that runs until SIGUSR1: service THREADS [rests] [forks] [LIBRARY]. Each thread takes blocks of ascending sizes, so that a
-// trace shows whether a call of it is missing. In the end it says whether the loader's tables are as they were at the start.
+// A program that runs until SIGUSR1: service THREADS [rests] [forks] [LIBRARY]. The threads
+// allocate blocks of ascending sizes, so that a missing call shows in the trace. At exit it reports
+// whether the loader's relocations have their original values.
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -15,7 +16,7 @@
 enum { FIRST = 1000, SIZES = 5000, KEPT = 64, MAX_THREADS = 1024, PAUSE_AFTER = 200 };
 
 static atomic_int stop;
-static useconds_t pause_us = 1000; // between PAUSE_AFTER blocks
+static useconds_t pause_us = 1000; // after every PAUSE_AFTER blocks
 static const char *library;
 
 static void on_signal(int sig)
@@ -76,7 +77,7 @@ static void *load(void *arg)
     return arg;
 }
 
-// Of all places of functions and variables that the loader has filled in.
+// Adds all relocated addresses of functions and variables of an object to the sum.
 static int add_object(struct dl_phdr_info *info, size_t size, void *sum)
 {
     const ElfW(Dyn) *d = NULL;

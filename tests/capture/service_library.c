@@ -1,4 +1,4 @@
-// Loaded by service again and again: its constructor allocates, too.
+// Loaded again and again by service. Its constructor allocates.
 #include <stdlib.h>
 
 static void *volatile block;

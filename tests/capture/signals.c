@@ -1,5 +1,5 @@
-// A signal handler allocates, at a high rate, while the program does: signals MILLISECONDS. Run on an allocator that
-// allows it (trivial.c).
+// Allocates in a signal handler at a high rate while the program allocates: signals MILLISECONDS.
+// Requires an allocator that is async-signal-safe (trivial.c).
 #include "told.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include <sys/time.h>
 #include <time.h>
 
-// Handlers of the two signals interrupt each other.
+// The handlers of the two signals interrupt each other.
 static _Atomic unsigned long in_handler;
 
 static void handler(int signal)

@@ -1,6 +1,6 @@
-// Threads that allocate in one object and free in another, of two that the loader has far apart in its list: spread THREADS PAUSE_US LIBRARY...
-// Half of the threads go from the first library to the last, the others the other way. At any moment a thread has at most one
-// block that it was given.
+// Threads that allocate in one library and free in another, which are far apart in the loader's
+// list: spread THREADS PAUSE_US LIBRARY... Half of the threads go from the first library to the
+// last, the others in reverse. Each thread has at most one allocated block at a time.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,7 +16,7 @@ struct ends {
 };
 
 static volatile sig_atomic_t stop;
-static useconds_t pause_us; // between bursts, so that the trace stays small
+static useconds_t pause_us; // between bursts, to keep the trace small
 
 static void *own(void *arg)
 {

@@ -1,6 +1,6 @@
-// Calls from known places, for the tests of call sites: stacks deep N | threads N | fork | exec | wild | signal | context |
-// edge
-// Every function is called through a chain of a known length. Prints what it did.
+// Calls malloc from known functions for the tests of call sites:
+//   stacks deep N | threads N | fork | exec | wild | signal | context | edge
+// Every call has a chain of callers of a known length. Prints its calls.
 #include <heaptape/heaptape.h>
 #include <pthread.h>
 #include <signal.h>
@@ -58,7 +58,7 @@ static void handler(int number)
     deep(3, 7003);
 }
 
-// On a stack of its own, where the chain is not to be followed.
+// Runs the handler on an alternate stack, where the unwinder must not follow the chain.
 static void on_signal(void)
 {
     stack_t stack = {.ss_sp = malloc(65536), .ss_size = 65536};
@@ -90,7 +90,7 @@ static void context(void)
 #if defined(__x86_64__)
 static void *volatile edge_page;
 
-// Unmaps and maps again what lies behind the stack.
+// Unmaps and maps the page after the stack repeatedly.
 static void *flicker(void *stop)
 {
     while (!*(volatile int *)stop) {
@@ -101,7 +101,8 @@ static void *flicker(void *stop)
     return NULL;
 }
 
-// Calls malloc with anything in the frame pointer; without a table, so that it is followed.
+// Calls malloc with any value in the frame pointer. Has no unwind table, so the unwinder follows
+// the frame pointer.
 void *astray(uint64_t frame);
 __asm__(
     ".text\n.type astray, @function\nastray:\n\tpush %rbp\n\tmov %rdi, %rbp\n\tmov $7008, %edi\n\tcall malloc@PLT\n"
@@ -117,14 +118,14 @@ static void edge(void)
     free(astray(1ull << 47));
 }
 
-// On a stack of one page, behind which there is a page that comes and goes.
+// Runs on a stack of one page; the page after it is unmapped and mapped again by another thread.
 static void on_edge(void)
 {
     static volatile int stop;
     pthread_t t;
     char *stack = mmap(NULL, 5 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     edge_page = stack + 4 * 4096;
-    // What looks like frames, up to the end.
+    // Words that look like frames, up to the end of the stack.
     for (uint64_t *w = (uint64_t *)(stack + 4 * 4096) - 32, i = 0; i < 32; i++)
         w[i] = i % 2 ? (uintptr_t)deep + 1 : (uintptr_t)&w[i + 2];
     pthread_create(&t, NULL, flicker, (void *)&stop);
@@ -138,7 +139,8 @@ static void on_edge(void)
     pthread_join(t, NULL);
 }
 
-// Calls malloc with anything in the frame pointer: addresses of the stack, of nothing, of the next page.
+// Calls malloc with any value in the frame pointer: addresses of the stack, unmapped addresses,
+// addresses of the next page.
 NOINLINE static void *malloc_with(uint64_t frame)
 {
     void *p;
@@ -155,10 +157,10 @@ static void wild(void)
 {
     uint64_t here[64] __attribute__((aligned(16)));
     memset(here, 0xff, sizeof here);
-    here[0] = (uintptr_t)&here[0]; // itself
+    here[0] = (uintptr_t)&here[0]; // points to itself
     here[2] = (uintptr_t)&here[8];
     here[3] = (uintptr_t)wild;
-    here[8] = (uintptr_t)&here[4]; // backwards
+    here[8] = (uintptr_t)&here[4]; // points backwards
     const uint64_t frames[] = {
         0,
         1,

@@ -1,4 +1,4 @@
-// Strings that libstdc++ allocates: it has no frame pointers on most distributions.
+// Strings allocated in libstdc++, which has no frame pointers on most distributions.
 #include <string>
 #include <vector>
 

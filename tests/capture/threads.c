@@ -1,6 +1,6 @@
-// Threads that count their own calls, in sizes that nothing else uses.
-//   threads MANY [N]  8 or N threads, MANY rounds each; a fifth of the blocks are freed by another thread
-//   threads -s MANY   MANY short threads, one after the other, some at a time; each makes calls in a TLS destructor, too
+// Threads that count their own calls, in unique sizes.
+//   threads MANY [N]  8 or N threads with MANY rounds each; another thread frees a fifth of the blocks
+//   threads -s MANY   MANY short threads, a few at a time; each also calls malloc in a TLS destructor
 #include "told.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@ static unsigned long rounds;
 static int n_threads = 8;
 static _Atomic unsigned long taken[SIZES], zeroed[SIZES], given[SIZES];
 
-// What one thread leaves for the next to free.
+// A block that one thread leaves for the next to free.
 static _Atomic(void *) handed[MOST_THREADS];
 
 static void give(void *p, int kind)
@@ -70,7 +70,7 @@ static void run_long(void)
 
 static pthread_key_t key;
 
-// Runs after the library's own key was destroyed for the first time, and asks for another round.
+// TLS destructor. Runs after the first destruction of the library's key and requests another round.
 static void at_end(void *value)
 {
     int kind = *(int *)value;

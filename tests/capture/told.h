@@ -1,7 +1,8 @@
-// What a test program tells of itself, in the form in which trace_lines prints it.
+// Reports of a test program's calls, in the format of trace_lines.
 //
-// Between told_begin and told_end, a thread prints a line for each of its calls, in order, and makes no others: stdout
-// has a static buffer, so that printing is none. Programs that only count use told_count, with sizes of TOLD_SIZE.
+// Between told_begin and told_end, a thread prints a line for each of its calls, in order, and
+// makes no other calls: stdout has a static buffer, so printing does not allocate. Programs that
+// only count calls use told_count, with sizes of TOLD_SIZE.
 #ifndef HEAPTAPE_TESTS_CAPTURE_TOLD_H
 #define HEAPTAPE_TESTS_CAPTURE_TOLD_H
 
@@ -14,10 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-// Sizes that nothing else uses: 5 above a multiple of 1009, from 5050 on.
+// Sizes that no other code uses: a multiple of 1009 plus 5, from 5050 on.
 #define TOLD_SIZE(n) ((size_t)1009 * ((n) + 5) + 5)
 
-// Keeps the compiler from removing or merging calls.
+// Prevents the compiler from removing or merging calls.
 #define TOLD_HIDE(value) __asm__ volatile("" : "+r"(value))
 
 static inline void told_begin(void)
@@ -33,7 +34,7 @@ static inline void told_end(void)
     fflush(stdout);
 }
 
-// kind ptr size count align result error value
+// The columns are: kind ptr size count align result error value
 static inline void told(const char *kind, const void *ptr, size_t size, size_t count, size_t align,
                         const void *result, int error)
 {
@@ -41,13 +42,13 @@ static inline void told(const char *kind, const void *ptr, size_t size, size_t c
            (uintmax_t)(uintptr_t)result, error);
 }
 
-// One write, so that processes do not mix their lines: kind, size, how often.
+// Prints kind, size and count with a single write, so that lines of processes do not mix.
 static inline void told_count(const char *kind, size_t size, unsigned long n)
 {
     char line[128];
     int bytes = snprintf(line, sizeof line, "%s %zu %lu\n", kind, size, n);
     if (write(1, line, (size_t)bytes) != bytes)
-        errno = 0; // a program that has closed its output tells nothing
+        errno = 0; // ignores a closed stdout
 }
 
 #endif

@@ -1,14 +1,15 @@
-// Prints a raw trace for the capture tests to compare with what a program said of itself, straight from the records:
-//   trace_lines FILE          a line an event: STAMP PID THREAD LANE KIND ptr size count align result error value TEXT
-//   trace_lines -u FILE       the same with the usable size at the end, 0 when it was not recorded
-//   trace_lines -n FILE|-     how many of each kind there are, of a trace of any length; and its bytes
-//   trace_lines -c FILE       ticks a second
-//   trace_lines -p FILE       a line a process: PID FORKED_FROM LOST ALLOCATOR OFF_REASON
-//   trace_lines -s PID FILE   of that process, the mallocs of each thread with the sizes of service.c: fails unless each size
-//                             follows the one before
-//   trace_lines -m SIZE FILE  how many mallocs of this size all processes have made
-// The release half of a realloc is not printed; its address stands in the acquire half. Lines are in the order of
-// stamps.
+// Prints the records of a raw trace; the capture tests compare them with the reports of a program.
+//   trace_lines FILE          a line for each event:
+//                             STAMP PID THREAD LANE KIND ptr size count align result error value TEXT
+//   trace_lines -u FILE       the same plus the usable size, 0 if unknown
+//   trace_lines -n FILE|-     the number of events of each kind in a trace of any length, and its bytes
+//   trace_lines -c FILE       ticks per second
+//   trace_lines -p FILE       a line for each process: PID FORKED_FROM LOST ALLOCATOR OFF_REASON
+//   trace_lines -s PID FILE   the mallocs of each thread of the process with the sizes of service.c;
+//                             fails unless each size follows the previous one
+//   trace_lines -m SIZE FILE  the number of mallocs of this size in all processes
+// The first half of a realloc is not printed; the second half has its address. Lines are in the
+// order of stamps.
 #include "base/buf.h"
 #include "trace/codec.h"
 #include "trace/event/event.h"
@@ -20,14 +21,14 @@
 
 struct line {
     uint64_t stamp;
-    size_t number; // keeps equal stamps in order
+    size_t number; // keeps the order of equal stamps
     char *text;
 };
 
 static struct line *lines;
 static size_t n_lines, lines_capacity;
 
-// Addresses of realloc's release halves under way, by process, thread and stream.
+// Addresses of pending reallocs, by process, thread and stream.
 struct pending {
     uint32_t process, thread, stream;
     uint64_t ptr;
@@ -78,17 +79,17 @@ static void add_event(const struct trace_segment *s, uint32_t pid, const struct 
         free(text);
 }
 
-// Sizes of tests/capture/service.c, which come again and again in this order.
+// Sizes of tests/capture/service.c, which repeat in this order.
 enum { FIRST_SIZE = 1000, END_SIZE = 6000 };
 
-// The last one of each thread. A thread's segments come in the order of stamps.
+// The last size of each thread. A thread's segments are in the order of stamps.
 struct sized {
     uint64_t stamp;
     uint32_t thread, size;
 };
 static struct sized *sized;
 static size_t n_sized, sized_capacity, n_sizes;
-static uint32_t sized_pid; // 0: lines are wanted
+static uint32_t sized_pid; // 0 prints lines instead
 static bool size_missing;
 
 static uint64_t counted_size, n_counted;
@@ -138,7 +139,7 @@ static void add_segment(const struct trace_segment *s, uint32_t pid)
         used = codec_get(&state, s->words + at, s->n_words - at, &ev);
         if (!used)
             fail("a word that is no record");
-        // Residency is what tests/capture/residency.bats is about.
+        // tests/capture/residency.bats tests residency.
         if (!ev.kind || event_has_residency(ev.kind))
             continue;
         if (ev.stamp < last)

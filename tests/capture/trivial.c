@@ -1,6 +1,6 @@
-// An allocator that signal handlers may call, whatever they interrupt: it hands out memory of one mapping with an atomic
-// add and never takes any back. Its calloc and realloc call its own malloc by the exported name, as simple allocators
-// do: those are no events.
+// An async-signal-safe allocator: it allocates from one mapping with an atomic add and never reuses
+// memory. Its calloc and realloc call malloc by the exported name, like simple allocators do; these
+// calls are not events.
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ void free(void *p)
     (void)p;
 }
 
-// Counts the calls of the sized forms, which call `free` by its exported name, too.
+// Counts calls of the sized functions, which also call `free` by its exported name.
 unsigned long trivial_sized;
 
 void free_sized(void *p, size_t size)

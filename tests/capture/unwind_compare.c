@@ -1,6 +1,6 @@
-// Preloaded: at random allocations the stack is walked by libunwind, too. When the process ends, it appends to the file that
-// UNWIND_COMPARED names: the program, how many stacks were compared, how many of them differ, how many were known before,
-// how many frames all had.
+// A library to preload: at random allocations it also walks the stack with libunwind. When the
+// process exits, it appends to the file $UNWIND_COMPARED: the program, the number of compared
+// stacks, of stacks that differ, of stacks found in the cache, and of frames.
 #include "capture/unwind/unwind.h"
 #include "trace/codec.h"
 
@@ -30,7 +30,7 @@ static bool is_chosen(void)
     return random_state >> 33 < (1ull << 31) / ONE_OF;
 }
 
-// From the return address `caller` on.
+// Walks from the return address `caller`.
 static uint32_t walk_theirs(uint64_t caller, uint64_t *codes)
 {
     unw_context_t context;
@@ -58,7 +58,8 @@ static void print_difference(const struct unwind_stack *ours, const uint64_t *th
             i < n ? (long)theirs[i] : 0);
 }
 
-// `frame` is that of the function whose caller is to be found: all calls are walked, as if all were recorded.
+// Compares the stack of the caller of the function with this frame. Walks at every call, as if all
+// were recorded.
 static __attribute__((noinline)) void compare(const uintptr_t *frame)
 {
     struct unwind_stack stack;
@@ -68,7 +69,7 @@ static __attribute__((noinline)) void compare(const uintptr_t *frame)
     c.high = is_main ? (uintptr_t)__libc_stack_end & ~(uintptr_t)7
                      : (uintptr_t)__builtin_thread_pointer();
     c.memory = &memory;
-    // A coroutine's stack, or a signal's.
+    // The stack of a coroutine or a signal handler.
     if (c.low >= c.high || c.high - c.low > 8u << 20)
         return;
     if (!memory.age) {

@@ -1,6 +1,7 @@
-// Blocks of many sizes by many calls, filled to the last usable byte, and what malloc_usable_size says of them:
-//   usable          lines for each call, ended by its usable size
-//   usable paused   frees and resizes blocks that were not recorded, and tells how large they are
+// Allocates blocks of many sizes with many calls, fills them to the last usable byte, and reports
+// malloc_usable_size:
+//   usable          a line for each call, with the usable size at the end
+//   usable paused   frees and resizes unrecorded blocks and reports their sizes
 #include "told.h"
 
 #include <malloc.h>

@@ -1,5 +1,6 @@
-// Has blocks of all kinds in several arenas, prints them and those that it has freed, and then waits for SIGUSR1:
-// walked [busy]. With `busy`, threads allocate and free others meanwhile. In the end it frees them.
+// Allocates blocks of all kinds in several arenas, prints the live and freed blocks, and waits for
+// SIGUSR1: walked [busy]. With `busy`, threads allocate and free other blocks meanwhile. Frees the
+// blocks at exit.
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,7 +22,8 @@ struct owner {
 static atomic_int ready, stop;
 static int busy;
 static struct owner owners[THREADS + 1];
-// As of glibc's variable that points to a thread's cache, which is its first block; of one thread only, as it may stay on a stack.
+// Copy of glibc's pointer to the thread cache, which is the first block of a thread. Set in one
+// thread only, because a stack may retain copies.
 static __thread char *copy_of_cache;
 
 static size_t random_size(struct owner *o)
@@ -32,7 +34,7 @@ static size_t random_size(struct owner *o)
                        : rand_r(&o->seed) % 100000;
 }
 
-// Every third block is freed: to the thread's cache, fastbins and bins.
+// Frees every third block, into the thread cache, fastbins and bins.
 static void fill(struct owner *o)
 {
     for (unsigned i = 0; i < BLOCKS; i++)

@@ -1,14 +1,13 @@
-// libtest-buggy.so: libc's allocator with a bug, which heaptape replay --verify must find. $BUG is the bug, which
-// starts at call number $BUG_AT of its function:
-//
-//   overlap     malloc returns memory inside the block that it returned before
+// libtest-buggy.so: libc's allocator with a bug that heaptape replay --verify must find. $BUG names
+// the bug, which starts at call number $BUG_AT of its function:
+//   overlap     malloc returns memory inside the previously returned block
 //   handout     malloc returns a live block of another thread
-//   scribble    malloc writes into the block that it returned before
-//   small       malloc returns blocks that overlap, since each is half as big as requested
+//   scribble    malloc writes into the previously returned block
+//   small       malloc returns overlapping blocks, each half the requested size
 //   usable      malloc_usable_size returns less than was requested
 //   misaligned  malloc returns a multiple of 8 only
 //   unaligned   memalign and its relatives ignore the alignment
-//   zero        calloc does not zero a byte
+//   zero        calloc leaves a byte nonzero
 //   content     realloc loses the second half of the contents
 #include "replay/libc_allocator.h"
 
@@ -25,11 +24,11 @@ enum { BIG = 64, ARENA_BYTES = 1 << 20 };
 static const char *bug = "";
 static _Atomic long left;
 
-// The latest big block of malloc that has not been freed.
+// The latest large block of malloc that is still live.
 static struct {
     char *_Atomic block;
     _Atomic size_t size;
-    char *_Atomic thread; // an address of that thread's own
+    char *_Atomic thread; // identifies the thread by an address
 } latest;
 static __thread char own;
 
@@ -43,7 +42,7 @@ __attribute__((constructor)) static void init(void)
     left = at ? atol(at) : 0;
 }
 
-// Is this a call at which the bug of that name shows?
+// Returns true if the selected bug is `name` and must show in this call.
 static bool is(const char *name)
 {
     return strcmp(bug, name) == 0 && atomic_fetch_sub(&left, 1) <= 0;
@@ -112,7 +111,7 @@ EXPORT void *realloc(void *old, size_t size)
 
 EXPORT void *memalign(size_t align, size_t size)
 {
-    // Memory at twice the alignment, and then 32 bytes on.
+    // Returns memory at twice the alignment plus 32 bytes.
     if (align > 32 && is("unaligned"))
         return (char *)__libc_memalign(2 * align, size + 32) + 32;
     return __libc_memalign(align, size);
@@ -131,7 +130,7 @@ EXPORT int posix_memalign(void **block, size_t align, size_t size)
 
 EXPORT size_t malloc_usable_size(void *block)
 {
-    // libc keeps the size of a block and three flags before it.
+    // libc stores the size of a block and three flags before the block.
     size_t size = block ? (((size_t *)block)[-1] & ~(size_t)7) - sizeof(size_t) : 0;
     return size >= BIG && is("usable") ? 1 : size;
 }

@@ -1,5 +1,5 @@
-// libtest-bump.so: an allocator with predictable addresses. Blocks of the same size follow each other from the start of
-// a page, in the order of their allocation, and no memory is used twice.
+// libtest-bump.so: an allocator with predictable addresses. Blocks of one size are placed in the
+// order of their allocation from the start of a page. Memory is never reused.
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

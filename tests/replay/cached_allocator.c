@@ -1,6 +1,6 @@
-// libtest-cached.so: libc's allocator with thread caches that can be moved between threads. The caches hold nothing,
-// but count the mallocs that go through them. At the end it writes to the file $CACHES: "made N", "freed N", and the
-// mallocs of each cache, one line each.
+// libtest-cached.so: libc's allocator with thread caches that can be moved between threads. The
+// caches are empty, but count mallocs. At exit it writes to the file $CACHES: "made N", "freed N",
+// and the mallocs of each cache, one per line.
 #include "replay/libc_allocator.h"
 
 #include <fcntl.h>

@@ -1,6 +1,7 @@
-// libtest-clock.so: libc's allocator, whose free keeps a block until it has not been used for 45 ms; malloc looks at the clock
-// for that. When the process ends, $CLOCK_COUNTS gets the median number of blocks kept by the mallocs that freed some: a few
-// are calls of the player itself, before and after the replay. It aborts if the clock goes back.
+// libtest-clock.so: libc's allocator with delayed frees: a freed block is kept until it has been
+// unused for 45 ms, which malloc checks. At exit, $CLOCK_COUNTS gets the median number of blocks
+// kept by the mallocs that freed some; a few are calls of the player before and after the replay.
+// Aborts if the clock goes back.
 #include "replay/libc_allocator.h"
 
 #include <pthread.h>

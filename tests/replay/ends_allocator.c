@@ -1,5 +1,5 @@
-// libtest-ends.so: libc's allocator. When a thread ends that called malloc(10) or malloc(11), a line is added to $ENDS: that size,
-// and how many calls of malloc there were by then, of all threads.
+// libtest-ends.so: libc's allocator. When a thread exits that called malloc(10) or malloc(11), it
+// adds a line to $ENDS: that size, and the number of mallocs of all threads up to then.
 #include "replay/libc_allocator.h"
 
 #include <pthread.h>

@@ -1,6 +1,12 @@
-// libtest-faulty.so: libc's allocator with a fault at malloc call number $FAULTY_AT of the process. $FAULTY is crash,
-// null (also in all later calls), exit, or plan, which removes a call from the plan that is being replayed. Aligned blocks: $FAULTY is strict, which refuses alignments that are no power of two
-// as jemalloc does, large, which refuses those of over 64 bytes, or full, which has no memory for any.
+// libtest-faulty.so: libc's allocator with a fault at malloc number $FAULTY_AT of the process.
+// $FAULTY selects the fault:
+//   crash    crashes
+//   null     returns NULL, also in all later calls
+//   exit     exits
+//   plan     removes a call from the replayed plan
+//   strict   rejects alignments that are not powers of two, like jemalloc
+//   large    rejects alignments over 64 bytes
+//   full     has no memory for aligned blocks
 #include "replay/libc_allocator.h"
 #include "replay/plan/file.h"
 #include "replay/plan/ops.h"
@@ -16,7 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static _Atomic long left = -1; // calls until the fault; -1: not known yet, or never
+// Calls until the fault; -1 before the first call, or without a fault.
+static _Atomic long left = -1;
 static const char *fault;
 
 __attribute__((constructor)) static void init(void)
@@ -27,7 +34,7 @@ __attribute__((constructor)) static void init(void)
         left = atol(at);
 }
 
-// Turns the last free of thread 0 into an op without a call. Aborts where there is none.
+// Turns the last free of thread 0 into an op without a call. Aborts if there is no such free.
 static void damage_plan(void)
 {
     struct stat st;

@@ -1,6 +1,6 @@
-// libtest-first.so: libc's allocator, but a block of 1 to 64 MiB has its memory in one of two places, for malloc and for calloc,
-// whose pages are inaccessible at first. A line is added to $FIRST when one is accessed: calloc or malloc, and whether the
-// access reads or writes. On x86-64 only.
+// libtest-first.so: libc's allocator, except that blocks of 1 to 64 MiB are placed in one of two
+// areas, for malloc and for calloc. The pages of both areas are inaccessible at first. An access
+// adds a line to $FIRST: calloc or malloc, and read or write. x86-64 only.
 #include "replay/libc_allocator.h"
 
 #include <fcntl.h>

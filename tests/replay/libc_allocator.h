@@ -1,5 +1,5 @@
-// libc's allocator, for those of the tests that do one thing otherwise than it does. FORWARD_MALLOC and so on define what they
-// leave to it.
+// libc's allocator for test allocators that change one function. FORWARD_MALLOC and so on define
+// the unchanged functions.
 #ifndef LIBC_ALLOCATOR_H
 #define LIBC_ALLOCATOR_H
 

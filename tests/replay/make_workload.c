@@ -1,20 +1,24 @@
-// Writes a workload to replay: make_workload FILE MODE THREADS CALLS [CROSS%]. Prints the calls that a player has to
-// make, as lines "call KIND COUNT", the blocks that are live at the end as "live N", and "peak_live_bytes N".
+// Writes a workload to replay: make_workload FILE MODE THREADS CALLS [CROSS%]. Prints the expected
+// calls of the player as lines "call KIND COUNT", the blocks live at the end as "live N", and
+// "peak_live_bytes N".
 //
-//   churn         each thread replaces random blocks of its 10,000; CROSS % of the replaced ones are freed by the next
-//                 thread. The first thread starts the others
-//   orphans       as churn, but no thread starts the others
-//   kinds         few blocks, and every call of the malloc API that a workload can hold, also failed ones
+//   churn         each thread replaces random ones of its 10,000 blocks; the next thread frees CROSS %
+//                 of the replaced blocks. The first thread starts the others
+//   orphans       as churn, but the threads exist from the start
+//   kinds         few blocks, and every call of the malloc API that a workload can hold, also failed
+//                 calls
 //   misfit        CALLS blocks of malloc that are freed with delete
 //   leave         CALLS blocks of all kinds that are never freed
-//   big-malloc, big-calloc, big-realloc: CALLS blocks of 8 MiB that are never freed; realloc grows them from 4 MiB
-//   dependencies  thread 0 allocates CALLS blocks; then thread 1 frees them, CROSS % of them with a dependency of
-//                 their own
-//   holes         blocks of 256 and of 512 bytes, CALLS of each, a fourth of which stays live (see make_holes), beside
-//                 CROSS calls of free(NULL)
-//   queue         thread 0 allocates CALLS blocks of 4 KiB, which thread 1 frees; CROSS of them are live at most
+//   big-malloc, big-calloc, big-realloc
+//                 CALLS blocks of 8 MiB that are never freed; realloc grows them from 4 MiB
+//   dependencies  thread 0 allocates CALLS blocks; then thread 1 frees them, CROSS % of them with
+//                 a separate dependency
+//   holes         CALLS blocks each of 256 and 512 bytes, a fourth of which stays live (see
+//                 make_holes), beside CROSS calls of free(NULL)
+//   queue         thread 0 allocates CALLS blocks of 4 KiB, which thread 1 frees; at most CROSS of
+//                 them are live
 //   paced         each thread allocates and frees a block every 10 ms, CALLS times
-//   threads       THREADS threads one after another, four at a time, each with CALLS calls and a block from its parent
+//   threads       THREADS threads, four at a time, each with CALLS calls and a block from its parent
 #include "base/buf.h"
 #include "base/fio.h"
 #include "workload/writer.h"
@@ -30,12 +34,12 @@ static struct workload_output to;
 static uint32_t n_slots;
 static uint64_t stamp, live, peak, seed = 88172645463325252ull;
 static uint64_t ops_of[MAX_THREADS];
-static uint64_t to_make[HT_KIND_LIMIT]; // calls of the player
+static uint64_t to_make[HT_KIND_LIMIT]; // expected calls of the player
 static int64_t live_blocks;
 
 struct block {
-    uint32_t slot, thread; // that allocated it
-    uint64_t op, size;     // number of the op there
+    uint32_t slot, thread; // thread that allocated the block
+    uint64_t op, size;     // number of the allocating op
 };
 
 static struct err error;
@@ -61,7 +65,7 @@ static uint64_t pick(uint64_t limit)
     return (next_random() >> 11) % limit;
 }
 
-// Geometric in powers of two from 8 to 1,024, uniform within.
+// Returns a random size: geometric in powers of two from 8 to 1,024, uniform in between.
 static uint64_t pick_size(void)
 {
     unsigned power = (unsigned)__builtin_ctzll(next_random() | 0x40);
@@ -81,7 +85,7 @@ static void put(uint32_t thread, struct workload_op op)
     must(workload_output_op(&to, thread, &op, &error));
 }
 
-// Slots freed by a thread, which only that thread reuses.
+// Slots freed by a thread. Only that thread reuses them.
 static struct {
     uint32_t *slots;
     size_t n, capacity;
@@ -116,7 +120,7 @@ static struct block allocate(uint32_t thread, struct workload_op op)
     return b;
 }
 
-// `thread` frees the block, whichever thread allocated it.
+// Frees the block in `thread`, with a dependency if another thread allocated it.
 static void deallocate(uint32_t thread, const struct block *b, struct workload_op op)
 {
     struct workload_dependency dependency = {b->thread, b->op};
@@ -141,7 +145,7 @@ static void free_block(uint32_t thread, const struct block *b)
     deallocate(thread, b, (struct workload_op){.kind = HT_FREE});
 }
 
-// The new thread depends on its parent.
+// Starts a thread that depends on its parent.
 static void start_thread(uint32_t parent, uint32_t child)
 {
     struct workload_dependency dependency = {parent, ops_of[parent]};
@@ -189,7 +193,7 @@ static uint64_t pick_count(unsigned kind)
     return event_infos[kind].fields & HT_F_COUNT ? 1 + pick(9) : 0;
 }
 
-// Sizes are multiples of the alignment, as some allocators demand.
+// Sizes are multiples of the alignment, as some allocators require.
 static struct workload_op pick_allocation(unsigned kind)
 {
     struct workload_op op = {.kind = (uint8_t)kind, .size = pick_size(), .count = pick_count(kind)};
@@ -204,7 +208,7 @@ static struct workload_op pick_allocation(unsigned kind)
     return op;
 }
 
-// A kind of call that can free a block of that kind: C++ blocks need their own.
+// Returns a free of a matching kind: blocks of C++ functions need the matching delete.
 static struct workload_op pick_free(unsigned allocated_by, const struct workload_op *allocation)
 {
     static const uint8_t by_new[] = {HT_DELETE, HT_DELETE_SIZED, HT_DELETE_NOTHROW};
@@ -245,7 +249,7 @@ static void resize(uint32_t thread, struct block *b)
     put(thread, op);
 }
 
-// Calls that do nothing, or did nothing when they were recorded.
+// Adds calls without effect, or without effect when they were recorded.
 static void put_odd_calls(uint32_t thread)
 {
     put(thread, (struct workload_op){.kind = HT_FREE, .slot = WORKLOAD_NO_SLOT});
@@ -378,7 +382,7 @@ static void make_dependencies(uint64_t calls, unsigned cross)
     for (uint64_t n = 0; n < calls; n++)
         blocks[n] = malloc_block(0);
     for (uint64_t n = 0; n < calls; n++) {
-        // Thread 1 frees the last block first, so its dependency covers all of them.
+        // Thread 1 frees the last block first, so the first dependency covers all blocks.
         struct block *b = &blocks[n ? n - 1 : calls - 1];
         if (n && pick(100) >= cross)
             b->thread = 1;
@@ -413,9 +417,11 @@ static void make_paced(uint32_t threads, uint64_t calls)
     }
 }
 
-// Small blocks of two threads, a fourth of which is live when a big block makes the peak. Then thread 1 replaces its
-// own, without a dependency, and the big block is freed. So a snapshot at the peak must wait for thread 1 and also stop
-// it, since it depends on no other thread; all the more when thread 2 has `idle` calls to make before the peak.
+// Small blocks of two threads, a fourth of which is live when a large block makes the peak. Then
+// thread 1 replaces its blocks without a dependency, and the large block is freed.
+//
+// A snapshot at the peak must wait for thread 1 and stop it, because thread 1 depends on no other
+// thread. With `idle`, thread 2 has that many calls before the peak, which delays the peak further.
 static void make_holes(uint64_t calls, uint64_t idle)
 {
     enum { BIG = 1 << 20, KEPT = 4 };
@@ -447,7 +453,7 @@ static void make_holes(uint64_t calls, uint64_t idle)
     free(others);
 }
 
-// The call sites that the ops of make_holes name.
+// Defines the call sites of the ops of make_holes.
 static void define_sites(struct workload_sites *sites)
 {
     const uint64_t address[] = {0x1000, 0x2000};

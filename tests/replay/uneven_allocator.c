@@ -1,5 +1,6 @@
-// libtest-uneven.so: libc's allocator, which differs from process to process: at the 1,000th malloc it takes memory and time.
-// Each process adds a byte to $UNEVEN; the number of those before it chooses how much.
+// libtest-uneven.so: libc's allocator with differences between processes: the 1,000th malloc uses
+// extra memory and time. Each process adds a byte to $UNEVEN; the number of earlier bytes selects
+// the amount.
 #include "replay/libc_allocator.h"
 
 #include <fcntl.h>

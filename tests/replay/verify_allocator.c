@@ -1,7 +1,8 @@
-// libtest-verify.so: an allocator that checks its callers. No address is ever used twice, so every wrong free is
-// detected: of an unknown or freed block, with another size or alignment than was requested, or by a function that does
-// not fit the one which allocated the block. Then it prints the error and aborts. At the end it writes to the file
-// $VERIFY_COUNTS how many calls the program itself (not its libraries) made of each kind, and how many blocks are live.
+// libtest-verify.so: an allocator that checks its callers. It never reuses an address, so it
+// detects every wrong free: of an unknown or freed block, with another size or alignment than
+// requested, or by a function that does not match the allocating function. It then prints the error
+// and aborts. At exit it writes the counts of calls of each kind by the program (without its
+// libraries) and the number of live blocks to the file $VERIFY_COUNTS.
 #include "trace/event/event.h"
 
 #include <elf.h>
@@ -24,14 +25,14 @@
 #define LIVE        0x6576696c6576696cull
 #define DEAD        0x6461656464616564ull
 
-// The functions that may free a block.
+// Groups of functions that may free a block.
 enum family { FAMILY_C, FAMILY_NEW, FAMILY_NEW_ARRAY, FAMILY_MASK = 15, PROGRAMS = 16 };
 
-// Directly before a block.
+// Header directly before a block.
 struct head {
     _Atomic uint64_t state; // LIVE or DEAD
-    uint64_t size, align;   // as requested; align 0: none was
-    uint64_t family;        // with PROGRAMS when the program allocated it itself
+    uint64_t size, align;   // as requested; align 0: not specified
+    uint64_t family;        // includes PROGRAMS if the program itself allocated the block
 };
 _Static_assert(sizeof(struct head) == 32, "keeps blocks aligned to 16");
 
@@ -62,7 +63,7 @@ static char *get_arena(void)
     return atomic_compare_exchange_strong(&arena, &at, made) ? made : at;
 }
 
-// Does the address lie in the program's own code?
+// Returns true if the address is in the executable's code.
 static bool is_program(const void *address)
 {
     static _Atomic uintptr_t from, to;
@@ -82,7 +83,7 @@ static bool is_program(const void *address)
     return (uintptr_t)address >= atomic_load(&from) && (uintptr_t)address < atomic_load(&to);
 }
 
-// Counts a call. PROGRAMS when the program itself makes it, else 0.
+// Counts a call. Returns PROGRAMS if the program itself makes the call, otherwise 0.
 static unsigned count_call(unsigned kind, const void *caller)
 {
     if (!is_program(caller))
@@ -208,7 +209,7 @@ EXPORT void *pvalloc(size_t size)
     return allocate(size, 4096, FAMILY_C | COUNT(HT_PVALLOC));
 }
 
-// The functions that C++ and C23 add, by their names for the linker.
+// The C++ and C23 functions, under their linker names.
 #define ALLOCATE(kind, symbol, family)                                                             \
     EXPORT void *symbol(size_t size);                                                              \
     EXPORT void *symbol(size_t size)                                                               \

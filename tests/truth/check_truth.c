@@ -1,8 +1,11 @@
-// check_truth [--drop N] WORKLOAD [LOG]: is the workload valid by docs/reference/workload-format.md? Each slot is taken while it is
-// free and used while it is taken, and each use by another thread than the one before comes after it by waits and the
-// threads' own order. And with the log of a truth program (truth_log.h): has every thread done exactly the calls that it
-// says it has, in its order, each with the very block that it means? --drop leaves out the Nth wait, to see that this
-// fails. Prints what it has seen; says what is wrong and exits with 1.
+// check_truth [--drop N] WORKLOAD [LOG]: checks a workload against
+// docs/reference/workload-format.md. Each slot must be allocated while free and used while
+// allocated. A use by another thread must follow the previous use by dependencies and program
+// order.
+//
+// With the log of a truth program (truth_log.h), also checks that every thread makes exactly the
+// logged calls in order, each with the logged block. --drop removes the Nth dependency; the check
+// must then fail. Prints a summary, or the error and exits with 1.
 #include "base/buf.h"
 #include "workload/format.h"
 #include "workload/reader.h"
@@ -19,13 +22,13 @@ enum { NOBODY = 0xffffffff, MAX_NAMES = 4096 };
 
 struct slot {
     bool taken, preexisting;
-    bool tracked;   // of a block that the log knows, by …
-    uint64_t block; // … this number
+    bool tracked;   // the log knows the block in the slot
+    uint64_t block; // number of the block
     uint64_t size, last_op;
     uint32_t last_thread;
 };
 
-// The log, and where each thread stands in it.
+// The log, and the position of each thread in it.
 struct log {
     struct truth_call *calls;
     size_t n;
@@ -36,7 +39,8 @@ struct log {
 static struct reach reach;
 static struct slot *slots;
 static size_t n_slots, slots_capacity;
-static uint32_t *names; // of the workload's threads, by number; NOBODY: it is none of the log's
+// Name by workload thread number; NOBODY if the log does not have the thread.
+static uint32_t *names;
 static size_t n_names, names_capacity;
 static struct log log_;
 static uint64_t ops, waits, crossings, drop, tracked;
@@ -69,7 +73,7 @@ static uint32_t *name_get(uint32_t thread)
     return &names[thread];
 }
 
-// The call that the log has next for the thread.
+// Returns the thread's next call in the log.
 static const struct truth_call *next_call(uint32_t name)
 {
     if (log_.at[name] == log_.end[name])
@@ -92,7 +96,7 @@ static void name_thread(uint32_t *name, uint64_t size)
     log_.seen[n] = true;
 }
 
-// Compares a call with what the log says: `s` is the slot before the op.
+// Compares a call with the log. `s` is the slot before the op.
 static void compare(uint32_t *name, struct slot *s, const struct workload_op *op,
                     enum format_slot_use use)
 {
@@ -197,7 +201,8 @@ static void read_log(const char *path)
         fail("%s: is empty", path);
 }
 
-// Ops of different threads with one stamp have no order, so a number may come before the one below; but none is left out.
+// Ops of different threads with equal stamps are unordered, so slot numbers need not appear in
+// order, but all must appear.
 static void check_numbers(void)
 {
     for (size_t i = 0; i < n_slots; i++) {

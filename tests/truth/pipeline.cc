@@ -1,5 +1,5 @@
-// pipeline THREADS ITEMS: stages in threads of their own, joined by queues: texts, maps and shared objects are made in one
-// and given up in another, by whoever is last.
+// pipeline THREADS ITEMS: stages in separate threads, connected by queues. Strings, maps and shared
+// objects are allocated in one stage and freed in another by the last user.
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>

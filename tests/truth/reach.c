@@ -22,7 +22,7 @@ static struct reach_thread *thread_get(struct reach *r, uint32_t thread)
     return &r->threads[thread];
 }
 
-// The last view that the thread had when it did op `op`; NULL: it had waited for nobody.
+// Returns the last view of the thread at op `op`, or NULL if the thread had no dependency before.
 static const struct reach_view *view_at(const struct reach_thread *t, uint64_t op)
 {
     size_t below = 0, above = t->n_views;
@@ -42,7 +42,7 @@ static void see(struct reach_view *v, const struct reach_view *other)
         v->below[i] = v->below[i] > other->below[i] ? v->below[i] : other->below[i];
 }
 
-// Makes the view that the op has, of all threads known.
+// Adds the view after the op, over all known threads.
 static bool add_view(struct reach *r, struct reach_thread *t, const struct workload_op *op)
 {
     struct reach_view v = {.op = t->next_op, .n_below = (uint32_t)r->n_threads};

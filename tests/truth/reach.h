@@ -1,19 +1,20 @@
-// Which op of a workload happens before which, by the threads' own order and the waits: for tests, with vector clocks.
+// Order of the ops of a workload by program order and dependencies, computed with vector clocks.
+// For tests.
 #ifndef HEAPTAPE_TESTS_REACH_H
 #define HEAPTAPE_TESTS_REACH_H
 
 #include "workload/workload.h"
 
-// What a thread had seen of the others after one of its ops.
+// Ops of the other threads that happen before an op of this thread.
 struct reach_view {
     uint64_t op;
-    uint64_t *below; // by thread: its ops with lower numbers happen before; n_below of them
+    uint64_t *below; // by thread: ops with lower numbers happen before; n_below entries
     uint32_t n_below;
 };
 
 struct reach_thread {
     uint64_t next_op, last_stamp;
-    struct reach_view *views; // one for each op that had waits
+    struct reach_view *views; // one for each op with dependencies
     size_t n_views, capacity;
 };
 
@@ -22,10 +23,10 @@ struct reach {
     size_t n_threads, capacity;
 };
 
-// Takes in the next op of the total order. False when one of its waits names an op that has not come.
+// Adds the next op of the total order. Returns false if one of its dependencies names a later op.
 bool reach_add(struct reach *r, uint32_t thread, const struct workload_op *op);
 
-// Does op `op` of thread `first` happen before what the other thread has done last?
+// Returns true if op `op` of thread `first` happens before the last op of `thread`.
 bool reach_before(const struct reach *r, uint32_t first, uint64_t op, uint32_t thread);
 
 void reach_release(struct reach *r);

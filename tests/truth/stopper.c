@@ -1,6 +1,7 @@
-// stopper STOPS PROGRAM [ARG...]: runs the program, and STOPS times stops one of its threads, for up to two seconds, between
-// a reading of the time-stamp counter by libheaptape.so and the store of the record: it is stopped anywhere, and then
-// stepped on past the next rdtsc and some of the instructions behind it. Other threads run on. Says how many were stopped so.
+// stopper STOPS PROGRAM [ARG...]: runs the program and stops a thread STOPS times, for up to two
+// seconds, between libheaptape.so's reading of the time-stamp counter and the store of the record.
+// The thread is stopped anywhere, then single-stepped past the next rdtsc and a few more
+// instructions. Other threads keep running. Prints the number of such stops.
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -16,25 +17,25 @@
 #include <unistd.h>
 
 enum {
-    AT_ONCE = 2,        // of the threads that are stopped
-    MAX_STEPS = 100000, // to an rdtsc; a thread that sleeps comes to none
-    MAX_READINGS = 4,   // of the counter, until the one behind which it stays
-    MAX_BEHIND = 12,    // instructions: at most to the store, and a little further
-    RDTSC = 0x310f,     // the instruction's bytes
+    AT_ONCE = 2,        // threads stopped at a time
+    MAX_STEPS = 100000, // steps to an rdtsc; a sleeping thread reaches none
+    MAX_READINGS = 4,   // number of readings to pass before the thread stays stopped
+    MAX_BEHIND = 12,    // instructions to the store, and slightly beyond
+    RDTSC = 0x310f,     // opcode
     SPINS = 1000,
     NAP_NS = 100000,
-    WAIT_NS = 50000000, // for a thread to stop
+    WAIT_NS = 50000000, // time limit for a thread to stop
 };
 #define MAX_STOP_NS 2000000000u
 
 struct stopped {
-    pid_t tid; // 0: nobody
+    pid_t tid; // 0: unused
     uint64_t until_ns;
 };
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
 static pid_t program;
-static uintptr_t code_start, code_end; // of libheaptape.so
+static uintptr_t code_start, code_end; // code of libheaptape.so
 static int exit_status = -1;
 
 static _Noreturn void fail(const char *what)
@@ -68,7 +69,7 @@ static bool has_ended(void)
     int status;
     if (exit_status >= 0 || waitpid(program, &status, WNOHANG) != program)
         return exit_status >= 0;
-    if (WIFSTOPPED(status)) // so late that let_go did not wait for it
+    if (WIFSTOPPED(status)) // stopped too late for let_go, which did not wait
         ptrace(PTRACE_DETACH, program, NULL, NULL);
     else
         exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -92,7 +93,8 @@ static void find_code(void)
         fclose(maps);
 }
 
-// One of the program's threads but the first, which only waits for the others. 0: there is none.
+// Returns one of the program's threads, or 0. Skips the main thread, which only waits for the
+// others.
 static pid_t pick_thread(const struct stopped of[AT_ONCE])
 {
     char path[64];
@@ -114,7 +116,7 @@ static pid_t pick_thread(const struct stopped of[AT_ONCE])
     return found;
 }
 
-// Waits for the thread to stop. False: it does not for WAIT_NS, or has ended.
+// Waits for the thread to stop. Returns false after WAIT_NS, or if the thread has exited.
 static bool wait_for_stop(pid_t tid)
 {
     uint64_t until_ns = now_ns() + WAIT_NS;
@@ -143,8 +145,8 @@ static bool step(pid_t tid)
     return ptrace(PTRACE_SINGLESTEP, tid, NULL, NULL) == 0 && wait_for_stop(tid);
 }
 
-// Brings a stopped thread between counter and store. The first reading after a pause is for nothing: it shows that an epoch
-// is over, and the event takes the slow path.
+// Steps a stopped thread to a place between counter and store. The first reading after a pause does
+// not count: it ends the epoch, and the event uses the slow path.
 static bool step_to_counter(pid_t tid)
 {
     uint64_t readings = 1 + pick(MAX_READINGS);
@@ -165,8 +167,8 @@ static bool interrupt(pid_t tid)
     return ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0 && wait_for_stop(tid);
 }
 
-// Detaches from a thread. One that is still within a step, in a system call, is interrupted first; the SIGTRAP of that step
-// may come behind the interruption, and would end the program.
+// Detaches from a thread. A thread inside a system call is interrupted first. The SIGTRAP of its
+// single step may arrive after the interruption and would kill the program.
 static void let_go(pid_t tid)
 {
     while (ptrace(PTRACE_DETACH, tid, NULL, NULL) && errno == ESRCH && interrupt(tid)) {
@@ -177,7 +179,7 @@ static void let_go(pid_t tid)
 
 static bool stop(struct stopped *s, pid_t tid)
 {
-    // It may be about to end.
+    // The thread may be exiting.
     if (ptrace(PTRACE_SEIZE, tid, NULL, NULL))
         return false;
     if (!interrupt(tid) || !step_to_counter(tid)) {

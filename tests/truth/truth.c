@@ -1,13 +1,14 @@
-// truth THREADS CALLS LOG [MODE...]: a program that knows which of its calls happened before which, because it hands its
-// blocks from thread to thread with atomics and locks, and writes down what it did (truth_log.h). Blocks are of one size
-// class, so that an address given up is taken again at once, by any thread. Each mode does about CALLS calls, however
-// many threads share them:
-//   ring     every thread hands its blocks to the next one, which frees them
+// truth THREADS CALLS LOG [MODE...]: a program that knows the order of its calls, because it passes
+// blocks between threads with atomics and locks, and logs its calls (truth_log.h). All blocks are
+// in one size class, so that any thread soon reuses a freed address. Each mode makes about CALLS
+// calls in total:
+//   ring     every thread passes its blocks to the next thread, which frees them
 //   lock     a stack under a mutex
-//   pool     a thread swaps its new block for an older one of somebody's, and frees that
-//   realloc  the same, but what comes out is moved by realloc, which gives up its address half way
-//   birth    the same by threads that are born and end, and leave their blocks to those that come later
-//   slow     no mode of its own: the threads nap after each eight calls, for a stopper (stopper.c) to find them
+//   pool     a thread swaps its new block for an older block of any thread and frees that
+//   realloc  as pool, but realloc moves the old block, which frees its address during the call
+//   birth    as pool, with threads that start, exit, and leave their blocks to later threads
+//   slow     modifies the other modes: threads sleep after every eight calls, so that stopper.c
+//            can find them
 #include "trace/event/event.h"
 
 #include "truth_log.h"
@@ -32,14 +33,14 @@ enum {
     CALLS_A_NAP = 8
 };
 
-// A block knows its number, which who gets it reads.
+// A block contains its number, which the next owner reads.
 struct block {
     uint64_t number;
 };
 
 struct thread {
     uint32_t name;
-    unsigned position; // among those that run at the time
+    unsigned position; // among the running threads
     uint64_t seed, blocks;
     struct truth_call *calls; // mapped, not allocated
     size_t n, capacity;
@@ -50,7 +51,7 @@ struct ring {
 };
 
 static struct thread threads[MAX_NAMES];
-static unsigned n_names = 1; // 0 is main's
+static unsigned n_names = 1; // 0 is the main thread
 static unsigned n_threads, calls_each;
 static struct ring rings[MAX_THREADS];
 static struct block *_Atomic pool[POOL];
@@ -124,7 +125,7 @@ static void give(struct thread *t, struct block *b)
     free(b);
 }
 
-// To the other class, which moves it.
+// Resizes the block to the other size class, which moves it.
 static struct block *resize(struct thread *t, struct block *b)
 {
     uint64_t size = (pick(t, 2) ? TRUTH_MIN_SIZE : TRUTH_BIG_MIN_SIZE) + pick(t, TRUTH_SIZES);
@@ -210,7 +211,8 @@ static void start(pthread_t *id, void *(*run)(void *))
         fail("pthread_create");
 }
 
-// Each generation is joined before the next, but for one thread, which lives on into it.
+// Joins each generation before the next starts, except for one thread that continues into the next
+// generation.
 static void births(void)
 {
     pthread_t id[MAX_THREADS], old = 0;
