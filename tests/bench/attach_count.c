@@ -1,5 +1,6 @@
-// A preload that counts calls of malloc's functions without heaptape's help: each thread-safe entry of DIR/PID.calls, of DIR in
-// ATTACH_COUNT, is the time-stamp counter before the call and what was called. tests/bench/attach compares them with a recording.
+// A preload library that counts calls of the malloc functions independently of heaptape. In the
+// folder $ATTACH_COUNT, each entry of PID.calls holds the time-stamp counter before a call and the
+// called function. tests/bench/attach compares the entries with a recording.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +45,7 @@ static void start(void)
         return;
     snprintf(path, sizeof path, "%s/%ld.calls", dir, (long)getpid());
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    // The program may have been executed by another user, in the same process.
+    // Another user may have executed the program in the same process.
     if (fd < 0 || (fchmod(fd, 0666) < 0 && errno != EPERM) || ftruncate(fd, sizeof *calls) < 0)
         return;
     void *at = mmap(NULL, sizeof *calls, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -59,7 +60,7 @@ static void in_child(void)
     start();
 }
 
-// Another library's constructor may come first; dlsym allocates.
+// Another library's constructor may run first; dlsym allocates.
 static void __attribute__((constructor)) load(void)
 {
     static int loading;

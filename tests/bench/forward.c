@@ -1,5 +1,5 @@
-// The least that any interposer costs: malloc and free forwarded, and nothing else. What capture adds is measured
-// against it.
+// Forwards malloc and free and does nothing else: the minimum cost of an interposer. The overhead
+// of recording is measured relative to it.
 #include <dlfcn.h>
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
-// A million live blocks and random frees among them: what finds blocks by address misses every cache.
-// args: live blocks (default 1M), iterations (default 10M), each a free and a malloc
+// A million live blocks and random frees: any lookup of a block by address misses every cache.
+// Arguments: live blocks (default 1M), iterations (default 10M) of a free and a malloc each
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-// Naps for 0.2 ms and does nothing else, until it is killed: what a program loses to another processor that is not idle.
+// Sleeps for 0.2 ms in a loop until it is killed. Measures the effect of another CPU that is not
+// idle.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <time.h>

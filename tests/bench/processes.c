@@ -1,4 +1,4 @@
-// Processes, one after the other, of forty events each. args: how many (default 1,000)
+// Consecutive processes with forty events each. Argument: number of processes (default 1,000)
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>

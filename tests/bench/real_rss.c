@@ -1,20 +1,24 @@
-// Runs a program and tells how much resident memory its heap has at most: real_rss PRELOAD.so COMMAND...
-// Prints to stderr, a line each: heap_peak_bytes, anon_peak_bytes (all private memory), max_rss_bytes (getrusage's, of the
-// biggest process), wall_ns, cpu_ns, looks.
-// Of a tree of processes, the one counts whose program is
-// called what REAL_RSS_PROGRAM says, else the one started last. The program's LD_PRELOAD is PRELOAD.so, what it was and, if
-// REAL_RSS_ALLOCATOR is set, that library. With REAL_RSS_LOOK=0 nothing is looked at but times, and PRELOAD.so is not preloaded.
-// To the file REAL_RSS_CURVE go, a line for each look, the calls of the allocator so far, CPU time in ns and the heap's bytes.
+// Runs a program and measures the peak resident memory of its heap: real_rss PRELOAD.so COMMAND...
 //
-// Looks every 2 ms would miss how far the heap grows between two of them, in a short program by a third. So the kernel stops
-// the program (seccomp_unotify(2)) before each call that can make memory less, munmap, madvise, mremap, brk and exit_group,
-// until it has been looked at, unless less than 64 KiB are concerned since the last look: the peak is at most so much too low.
+// Prints lines to stderr: heap_peak_bytes, anon_peak_bytes (all private memory), max_rss_bytes (by
+// getrusage, of the largest process), wall_ns, cpu_ns, looks (number of samples). In a tree of
+// processes, it measures the process of the program $REAL_RSS_PROGRAM, otherwise the process
+// started last. LD_PRELOAD is set to PRELOAD.so, its previous value and, if set,
+// $REAL_RSS_ALLOCATOR. REAL_RSS_LOOK=0 measures only times, without PRELOAD.so. The file
+// $REAL_RSS_CURVE gets a line for each sample: calls of the allocator, CPU time in ns, heap bytes.
 //
-// It is stopped, too, each 256 calls of the allocator, and less often later: allocators return memory after some time. The
-// time for which it is stopped is left out of the clock that it sees.
+// Samples every 2 ms miss growth between samples, in a short program a third of the peak. Therefore
+// the kernel stops the program (seccomp_unotify(2)) before each call that can release memory
+// (munmap, madvise, mremap, brk, exit_group) until a sample is taken. Calls are not stopped while
+// they concern less than 64 KiB since the last sample, so the peak is too low by at most that
+// amount.
 //
-// Heap is what lies, private and present, in [heap] or a mapping without a name, but neither in one that the program made
-// itself, nor its variables; less what of that there was before the first constructor: the loader's and the allocator's own.
+// The program is also stopped every 256 calls of the allocator, and less often later, because
+// allocators release memory over time. Its clock excludes the time for which it is stopped.
+//
+// The heap consists of private resident pages in [heap] or in mappings without a name, minus
+// mappings made by the program itself, minus its variables, and minus the heap before the first
+// constructor, which belongs to the loader and the allocator.
 #include "real_rss.h"
 
 #include <errno.h>
@@ -43,9 +47,9 @@ static struct real_rss *noted;
 static uint64_t heap_peak, anon_peak, looks;
 static struct {
     uint64_t calls, cpu_ns, heap_bytes;
-} curve[1 << 18]; // where further points would be is not known
+} curve[1 << 18]; // later points are dropped
 static size_t n_curve;
-static uint64_t released, last_break; // since the last look; of the process that counts
+static uint64_t released, last_break; // Since the last sample, of the measured process.
 static char maps[4 << 20];
 
 static uint64_t now_ns(void)
@@ -70,14 +74,14 @@ static size_t read_file(pid_t pid, const char *name, char *text, size_t size)
     return n;
 }
 
-// Of a line of /proc/PID/status, in kB.
+// Returns the value of a line of /proc/PID/status (in kB there) in bytes.
 static uint64_t bytes_of(const char *status, const char *name)
 {
     const char *line = strstr(status, name);
     return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : 0;
 }
 
-// The page frame behind an address; 0: not known.
+// Returns the page frame of an address, or 0 if it is unknown.
 static uint64_t frame_of(const char *at)
 {
     uint64_t entry = 0;
@@ -88,7 +92,7 @@ static uint64_t frame_of(const char *at)
     return entry & ((1ull << 55) - 1);
 }
 
-// The kernel's zero pages, small and huge, by reading what was never written.
+// Finds the kernel's zero pages, small and huge, by reading untouched memory.
 static void find_zeros(struct real_rss *r)
 {
     enum { HUGE_BYTES = 2 << 20, HUGE_FRAMES = HUGE_BYTES / REAL_RSS_PAGE };
@@ -129,7 +133,7 @@ static void sample(pid_t pid)
     if (read_file(pid, "status", status, sizeof status)) {
         uint64_t high = bytes_of(status, "VmHWM:"), anon = bytes_of(status, "RssAnon:"),
                  shared = bytes_of(status, "RssFile:") + bytes_of(status, "RssShmem:");
-        // A peak since the last look.
+        // A peak since the last sample.
         if (high > shared + anon)
             anon = high - shared;
         anon_peak = anon > anon_peak ? anon : anon_peak;
@@ -149,14 +153,14 @@ static void sample(pid_t pid)
         heap_peak = heap;
 }
 
-// The most by which the call makes the process's memory less.
+// Returns the maximum number of bytes that the call can release.
 static uint64_t bytes_released(const struct seccomp_data *call)
 {
     uint64_t bytes = 0;
     switch (call->nr) {
     case SYS_munmap:
-        return call->args[0] ? call->args[1]
-                             : LEAST_BYTES; // the second: calls of the allocator were counted
+        // Otherwise a request for a sample by the preloaded library.
+        return call->args[0] ? call->args[1] : LEAST_BYTES;
     case SYS_madvise:
         return call->args[2] == MADV_DONTNEED || call->args[2] == MADV_FREE ? call->args[1] : 0;
     case SYS_mremap:
@@ -177,14 +181,15 @@ static bool is_of(pid_t thread, pid_t pid)
     return access(path, F_OK) == 0;
 }
 
-// Waits for a call, and looks before it is made.
+// Waits for a call and takes a sample before the call runs.
 static void look(int listener)
 {
     struct pollfd event = {.fd = listener, .events = POLLIN};
     struct seccomp_notif call = {0};
     if (poll(&event, 1, EVERY_MS) <= 0 || !(event.revents & POLLIN)) {
+        // No process is left.
         if (event.revents)
-            nanosleep(&(struct timespec){0, EVERY_MS * 1000000}, NULL); // no process is left
+            nanosleep(&(struct timespec){0, EVERY_MS * 1000000}, NULL);
         if (noted->pid)
             sample(noted->pid);
         return;
@@ -196,7 +201,7 @@ static void look(int listener)
         released += bytes_released(&call.data);
         if (released >= LEAST_BYTES)
             sample(noted->pid);
-        // That of the preloaded library's own calls is measured there.
+        // For requests of the preloaded library, the library measures the time.
         if (call.data.nr != SYS_munmap || call.data.args[0])
             __atomic_fetch_add(&noted->stopped_ns, now_ns() - began, __ATOMIC_RELAXED);
     }
@@ -204,7 +209,7 @@ static void look(int listener)
     ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &go_on); // fails if the call was interrupted
 }
 
-// In the process to be looked at: a descriptor for its calls.
+// Runs in the measured process. Returns a descriptor for its calls.
 static int install_filter(void)
 {
 #define CALL(name)                                                                                 \
@@ -225,7 +230,7 @@ static int install_filter(void)
                         &program);
 }
 
-// *listener: of the new process's calls, -1 where it is only to be timed.
+// Starts the program. *listener receives its calls, or is -1 if only times are measured.
 static pid_t start(const char *preload, const char *file, char **argv, int *listener)
 {
     int number = -1, ends[2], got[2];
@@ -258,7 +263,7 @@ static pid_t start(const char *preload, const char *file, char **argv, int *list
         close(got[1]);
         if (write(ends[1], &number, sizeof number) != sizeof number || number < 0)
             _exit(126);
-        // execvp closes the listener: not before the other side has it.
+        // execvp closes the listener, so wait until the parent has its copy.
         char none;
         (void)!read(got[0], &none, 1);
     }
@@ -290,7 +295,7 @@ int main(int argc, char **argv)
 {
     char file[] = "/tmp/real_rss-XXXXXX";
     int status, fd = mkstemp(file);
-    // The program may be another user.
+    // The program may run as another user.
     if (argc < 3 || fd < 0 || fchmod(fd, 0666) < 0 || ftruncate(fd, sizeof *noted) < 0)
         return 2;
     noted = mmap(NULL, sizeof *noted, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -1,4 +1,4 @@
-// What real_rss and the library that it preloads share.
+// Shared by real_rss and the library that it preloads.
 #ifndef REAL_RSS_H
 #define REAL_RSS_H
 
@@ -13,9 +13,9 @@
 enum {
     REAL_RSS_RANGES = 65536,
     REAL_RSS_PAGE = 4096,
-    REAL_RSS_LOOK_CALLS = 256, // of the allocator at least, and …
-    REAL_RSS_LOOK_PART =
-        64, // … such a part of those so far: looks take time, after which allocators return memory
+    REAL_RSS_LOOK_CALLS = 256, // minimum calls of the allocator between samples
+    // Divisor of all calls so far: samples take time, during which allocators release memory.
+    REAL_RSS_LOOK_PART = 64,
 };
 
 struct real_rss_range {
@@ -26,14 +26,13 @@ struct real_rss {
     int32_t pid;
     uint32_t starts; // processes so far
     uint32_t n;
-    uint64_t calls;         // of the allocator, so far
-    uint64_t next_look;     // after so many of them
-    uint64_t stopped_ns;    // for which it stood still, to be looked at
-    uint64_t heap_at_start; // what real_rss_heap said before any other constructor
-    struct real_rss_range
-        zeros[2]; // page frames full of zeros, which reading maps: in no process's RSS
-    struct real_rss_range
-        ranges[REAL_RSS_RANGES]; // that the program mapped itself, and its variables
+    uint64_t calls;                 // calls of the allocator
+    uint64_t next_look;             // number of calls at the next sample
+    uint64_t stopped_ns;            // time stopped for samples
+    uint64_t heap_at_start;         // result of real_rss_heap before any other constructor
+    struct real_rss_range zeros[2]; // zero page frames, which do not count as RSS
+    // Mappings made by the program itself, and its variables.
+    struct real_rss_range ranges[REAL_RSS_RANGES];
 };
 
 static inline bool real_rss_is_own(const struct real_rss_range *own, uint32_t n, uintptr_t page)
@@ -52,12 +51,12 @@ static inline bool real_rss_is_zeros(const struct real_rss *r, uint64_t entry)
                      (frame >= r->zeros[1].from && frame < r->zeros[1].to));
 }
 
-// Bytes of [from, to) that are present and private, and not the program's own.
+// Returns the resident private bytes in [from, to), without the program's own mappings.
 static inline uint64_t real_rss_count(const struct real_rss *r, int pagemap, uintptr_t from,
                                       uintptr_t to)
 {
     static uint64_t entries[16384];
-    static struct real_rss_range own[REAL_RSS_RANGES]; // that lie there
+    static struct real_rss_range own[REAL_RSS_RANGES]; // ranges that overlap [from, to)
     uint64_t bytes = 0;
     uint32_t n_own = 0;
     for (uint32_t i = 0; i < r->n && i < REAL_RSS_RANGES; i++) {
@@ -70,7 +69,7 @@ static inline uint64_t real_rss_count(const struct real_rss *r, int pagemap, uin
         if (got <= 0)
             break;
         for (size_t i = 0; i < (size_t)got / 8; i++) {
-            // proc(5): bit 63: present; bit 61: of a file, or shared.
+            // proc(5): bit 63: present; bit 61: file-mapped or shared.
             if (entries[i] >> 63 && !(entries[i] >> 61 & 1) && !real_rss_is_zeros(r, entries[i]) &&
                 !real_rss_is_own(own, n_own, from + i * REAL_RSS_PAGE))
                 bytes += REAL_RSS_PAGE;
@@ -80,7 +79,7 @@ static inline uint64_t real_rss_count(const struct real_rss *r, int pagemap, uin
     return bytes;
 }
 
-// Bytes of a process's heap that are present, from the text of its maps, which is changed.
+// Returns the resident bytes of a process's heap from the text of its maps, which it modifies.
 static inline uint64_t real_rss_heap(const struct real_rss *r, int pagemap, char *maps)
 {
     uint64_t bytes = 0;

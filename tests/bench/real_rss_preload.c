@@ -1,8 +1,9 @@
-// Preloaded by real_rss: notes in shared memory which mappings the program makes itself, and counts its calls of the
-// allocator. libc's own calls of mmap, for its malloc or for stacks of threads, do not come here, so the stacks are noted when
-// their threads begin; the calls of another allocator are left out.
-// Its clock leaves out the time for which the program was stopped: allocators return memory some time after its last use.
-// Both mmap and mmap64 are wanted, not one under the name of the other.
+// Preloaded by real_rss. Lists the mappings that the program makes itself in shared memory and
+// counts its calls of the allocator. Calls of mmap within libc do not come here, so thread stacks
+// are listed when their threads start. Mappings by another allocator are left out.
+//
+// The program's clock excludes the time for which it is stopped, because allocators release memory
+// some time after its last use. Defines both mmap and mmap64.
 #undef _FILE_OFFSET_BITS
 #include "real_rss.h"
 
@@ -21,12 +22,14 @@
 #include <unistd.h>
 
 static struct real_rss *noted;
-static void *allocator;                 // load address of malloc's object
-static struct real_rss_range inside[2]; // code of that object, unless it is libc, and of this one
+static void *allocator; // load address of the object that defines malloc
+// Code of that object (unless it is libc) and of this library.
+static struct real_rss_range inside[2];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int (*clock_of_libc)(clockid_t id, struct timespec *t);
 
-// Variables that no file holds: without a name too, and perhaps in one piece with memory that lies behind them.
+// Adds the .bss of an object. It has no name in the maps and may be merged with the mapping after
+// it.
 static int note_bss(struct dl_phdr_info *info, size_t size, void *arg)
 {
     struct real_rss *r = arg;
@@ -59,7 +62,7 @@ static uint64_t heap_now(const struct real_rss *r)
     return heap;
 }
 
-// libc's getenv and program_invocation_short_name do not work yet.
+// Replaces getenv: libc's getenv and program_invocation_short_name do not work yet.
 static const char *variable(char **envp, const char *name)
 {
     for (size_t n = strlen(name); *envp; envp++) {
@@ -74,8 +77,8 @@ static void forget_all(void)
     noted = NULL;
 }
 
-// It is linked to be the first constructor (-z initfirst): what others allocate is of the program's heap. What there is so
-// far is the loader's, and what the first call of malloc adds is the allocator's.
+// The first constructor (-z initfirst), so that allocations of all others count as the program's
+// heap. Earlier memory belongs to the loader, and the memory of the first malloc to the allocator.
 __attribute__((constructor)) static void init(int argc, char **argv, char **envp)
 {
     const char *path = variable(envp, "REAL_RSS"), *wanted = variable(envp, "REAL_RSS_PROGRAM");
@@ -90,7 +93,7 @@ __attribute__((constructor)) static void init(int argc, char **argv, char **envp
     if (at == MAP_FAILED || (wanted && *wanted && strcmp(wanted, name) != 0))
         return;
     struct real_rss *r = at;
-    // Of a tree of processes the one asked for counts: gcc's cc1.
+    // In a tree of processes, only the selected program counts, for example gcc's cc1.
     r->n = 0;
     r->pid = getpid();
     dl_iterate_phdr(note_bss, r);
@@ -103,7 +106,7 @@ __attribute__((constructor)) static void init(int argc, char **argv, char **envp
     pthread_atfork(NULL, NULL, forget_all);
 }
 
-// The code around an address, which the range begins with.
+// Finds the code range that contains r->from.
 static int find_code(struct dl_phdr_info *info, size_t size, void *arg)
 {
     struct real_rss_range *r = arg;
@@ -122,7 +125,7 @@ static int find_code(struct dl_phdr_info *info, size_t size, void *arg)
 static void find_allocator(void)
 {
     Dl_info info, libc;
-    // Not &malloc, which in a program that is not position-independent may be an entry of its own table of calls.
+    // &malloc could be the program's own PLT entry if the program is not position-independent.
     void *next = dlsym(RTLD_NEXT, "malloc");
     if (!next || !dladdr(next, &info))
         return;
@@ -135,7 +138,7 @@ static void find_allocator(void)
     allocator = info.dli_fbase;
 }
 
-// tbb's malloc is one library and what maps memory for it another; both are called malloc.
+// TBB has two libraries, for malloc and for its mappings; both names contain "malloc".
 static int is_allocators(void *caller)
 {
     Dl_info info;
@@ -145,7 +148,7 @@ static int is_allocators(void *caller)
            (info.dli_fbase == allocator || strstr(info.dli_fname, "malloc"));
 }
 
-// Cuts [from, to) out of what is noted.
+// Removes [from, to) from the listed ranges.
 static void forget(uintptr_t from, uintptr_t to)
 {
     for (uint32_t i = 0; i < noted->n; i++) {
@@ -193,7 +196,8 @@ void *mmap64(void *hint, size_t bytes, int protection, int flags, int fd, off_t 
 
 int munmap(void *at, size_t bytes)
 {
-    // It is noted until it is gone: real_rss looks just before. Another thread that gets the same addresses notes them later.
+    // The range stays listed until it is unmapped, because real_rss samples right before. Another
+    // thread that maps the same addresses lists them afterwards.
     if (noted)
         pthread_mutex_lock(&lock);
     int rc = (int)syscall(SYS_munmap, at, bytes);
@@ -204,7 +208,7 @@ int munmap(void *at, size_t bytes)
     return rc;
 }
 
-// A thread that begins. In a page of its own: blocks of the heap would lie elsewhere.
+// Arguments of a new thread, in a separate page: allocating them would shift blocks of the heap.
 struct thread {
     void *(*body)(void *);
     void *arg;
@@ -213,7 +217,7 @@ struct thread {
 
 static void *run_thread(void *arg)
 {
-    // glibc has what pthread_self points to, less than a page, at the end of the stack.
+    // glibc places the object of pthread_self, less than a page, at the end of the stack.
     struct thread t = *(struct thread *)arg;
     uintptr_t to = ((uintptr_t)pthread_self() + REAL_RSS_PAGE) & ~(uintptr_t)(REAL_RSS_PAGE - 1);
     munmap(arg, REAL_RSS_PAGE);
@@ -258,10 +262,11 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-// Not with a variable of each thread: the tables for those are on the heap, and blocks would lie elsewhere.
+// Uses no thread-local variable: its storage would be on the heap and shift blocks.
 static void count_call(void *caller)
 {
-    // jemalloc's operator delete calls free, or jumps to it and leaves the wrapper of operator delete as the caller.
+    // jemalloc's operator delete calls free, or jumps to free so that the caller is the wrapper of
+    // operator delete.
     if (!noted || real_rss_is_own(inside, 2, (uintptr_t)caller))
         return;
     uint64_t calls = __atomic_add_fetch(&noted->calls, 1, __ATOMIC_RELAXED);
@@ -269,7 +274,7 @@ static void count_call(void *caller)
         return;
     __atomic_store_n(&noted->next_look, calls + REAL_RSS_LOOK_CALLS + calls / REAL_RSS_LOOK_PART,
                      __ATOMIC_RELAXED);
-    // Does nothing but let real_rss look.
+    // Has no effect except a sample by real_rss.
     int saved = errno;
     uint64_t began = now_ns();
     syscall(SYS_munmap, NULL, 0);
@@ -279,7 +284,7 @@ static void count_call(void *caller)
 
 int clock_gettime(clockid_t id, struct timespec *t)
 {
-    static uint64_t shown; // the latest: other threads run while one is stopped
+    static uint64_t shown; // last value returned; other threads run while one is stopped
     if (!noted || !clock_of_libc || (id != CLOCK_MONOTONIC && id != CLOCK_MONOTONIC_COARSE))
         return (int)syscall(SYS_clock_gettime, id, t);
     uint64_t ns = now_ns() - __atomic_load_n(&noted->stopped_ns, __ATOMIC_RELAXED),
@@ -292,7 +297,8 @@ int clock_gettime(clockid_t id, struct timespec *t)
     return 0;
 }
 
-// The next function of the name; `counts` if it is the allocator's own. libstdc++'s operator new calls malloc.
+// Looks up the next function of the name. `counts` is set if the allocator defines it: libstdc++'s
+// operator new calls malloc.
 #define NEXT(type, name, parameters)                                                               \
     static type(*next) parameters;                                                                 \
     static bool counts;                                                                            \

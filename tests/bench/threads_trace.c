@@ -1,5 +1,6 @@
-// Writes the trace that churn_mt would leave on as many processors as it has threads: their events alternate one by one,
-// which a busy machine with fewer processors never records. usage: threads_trace FILE.ht THREADS ITERATIONS
+// Writes the trace of churn_mt on a machine with a CPU for each thread: events of the threads
+// alternate. A machine with fewer CPUs never records that. usage: threads_trace FILE.ht THREADS
+// ITERATIONS
 #include "trace/codec.h"
 #include "trace/writer.h"
 
@@ -21,14 +22,14 @@ struct block {
     unsigned size;
 };
 
-// Blocks that are free, of one size class; last in, first out as a thread's cache.
+// Free blocks of one size class, reused last in, first out as in a thread cache.
 struct stack {
     uint64_t *at;
     size_t n, capacity;
 };
 
 struct thread {
-    struct block slots[SLOTS], handed[HANDED]; // handed to this thread
+    struct block slots[SLOTS], handed[HANDED]; // blocks passed to this thread
     unsigned head, tail;
     struct stack free[CLASSES];
     uint64_t random, clock, iterations, brk;
@@ -63,7 +64,7 @@ static unsigned pick(uint64_t r)
 
 static void put(struct thread *t, const struct event *ev)
 {
-    // Between two calls lie 15 to 30 ns.
+    // Calls are 15 to 30 ns apart.
     t->clock += STEP_NS - 7 + next(t) % 16;
     t->n_words = (size_t)(codec_put(&t->state, t->words + t->n_words, t->clock, ev) - t->words);
 }
@@ -87,7 +88,7 @@ static void release(struct thread *t, struct block b)
     s->at[s->n++] = b.address;
 }
 
-// What churn_mt does between two checks of its counter.
+// One iteration of churn_mt.
 static void iterate(struct thread *t, struct thread *to)
 {
     uint64_t r = next(t);
@@ -125,7 +126,7 @@ static void write_batch(struct trace_writer *w, struct thread *threads, unsigned
     check(trace_batch_end(w, watermark, &e), &e);
 }
 
-// The thread whose clock is behind the others', NULL when all are done.
+// Returns the thread with the earliest clock, or NULL if all are done.
 static struct thread *earliest(struct thread *threads, unsigned n)
 {
     struct thread *best = NULL;

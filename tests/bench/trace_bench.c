@@ -1,5 +1,5 @@
-// What writing and reading a trace costs: reads FILE.ht into memory, writes its records with each codec and reads them
-// back. usage: trace_bench FILE.ht
+// Measures the cost of writing and reading a trace: reads FILE.ht into memory, writes its records
+// with each codec and reads them back. usage: trace_bench FILE.ht
 #include "base/clock.h"
 #include "trace/reader.h"
 #include "trace/writer.h"

@@ -1,6 +1,6 @@
 // Runs a program under a seccomp filter:
-//   filtered errno|kill|log|notify CALL PROGRAM…  applies the action to the system call CALL, a name
-//                                                 in filters_needs or a number
+//   filtered errno|kill|log|notify CALL PROGRAM…  applies the action to CALL, a system call by name
+//                                                 (of filters_needs) or number
 //   filtered only kill PROGRAM…                   allows the calls of the program and of a loaded
 //                                                 libheaptape.so and applies the action to the rest
 #include "record/attach/filters.h"

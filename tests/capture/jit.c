@@ -1,5 +1,5 @@
 // Generates code at run time and publishes its name. The code calls a function that allocates.
-//   jit FILE [stay]   FILE is the perf map, which the program removes at exit unless "stay" is given
+//   jit FILE [stay]   FILE is the perf map; the program removes it at exit without "stay"
 //   jit --dump FILE   the name is in a jitdump in the working directory, followed by FILE
 //   jit --late FILE   as --dump, but the jitdump is created after the code has run, and the program
 //                     continues for a second

@@ -166,7 +166,7 @@ int main(int argc, char **argv)
         for (int i = 0; i < 400; i++)
             memset(take(16390), 1, 100);
     } else if (strcmp(how, "starts") == 0) {
-        // Of the first blocks, only the bytes before their first whole page are used. The others
+        // In the first blocks, only the bytes before the first whole page are used. The others
         // are unused.
         for (int i = 0; i < 200; i++)
             memset(take(40000), 1, 100);

@@ -1,6 +1,8 @@
 // Threads that count their own calls, in unique sizes.
-//   threads MANY [N]  8 or N threads with MANY rounds each; another thread frees a fifth of the blocks
-//   threads -s MANY   MANY short threads, a few at a time; each also calls malloc in a TLS destructor
+//   threads MANY [N]  8 or N threads with MANY rounds each; a fifth of the blocks are freed by
+//                    another thread
+//   threads -s MANY   MANY short threads, a few at a time; each also calls malloc in a
+//                    TLS destructor
 #include "told.h"
 
 #include <pthread.h>

@@ -1,11 +1,11 @@
 // Prints the records of a raw trace; the capture tests compare them with the reports of a program.
 //   trace_lines FILE          a line for each event:
-//                             STAMP PID THREAD LANE KIND ptr size count align result error value TEXT
+//                           STAMP PID THREAD LANE KIND ptr size count align result error value TEXT
 //   trace_lines -u FILE       the same plus the usable size, 0 if unknown
-//   trace_lines -n FILE|-     the number of events of each kind in a trace of any length, and its bytes
+//   trace_lines -n FILE|-     the number of events of each kind, and the bytes of the trace
 //   trace_lines -c FILE       ticks per second
 //   trace_lines -p FILE       a line for each process: PID FORKED_FROM LOST ALLOCATOR OFF_REASON
-//   trace_lines -s PID FILE   the mallocs of each thread of the process with the sizes of service.c;
+//   trace_lines -s PID FILE   the process's mallocs with the sizes of service.c, by thread;
 //                             fails unless each size follows the previous one
 //   trace_lines -m SIZE FILE  the number of mallocs of this size in all processes
 // The first half of a realloc is not printed; the second half has its address. Lines are in the

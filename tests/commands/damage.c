@@ -1,6 +1,7 @@
-// damage FILE: every single bit of a small trace or workload turned over, and the file cut off at every byte. Each time it is
-// read and, a trace, converted: it must be refused with one line of text that names the file, or give what the whole file
-// gives; a trace that was cut off may give less and say so. Prints how often what happened.
+// damage FILE: flips every bit of a small trace or workload, and truncates the file at every byte.
+// Each variant is read and, if it is a trace, converted. It must be rejected with a one-line error
+// that names the file, or give the result of the intact file. A truncated trace may give less if it
+// is reported as truncated. Prints the counts of each outcome.
 #include "base/frame.h"
 #include "convert/convert.h"
 #include "workload/reader.h"
@@ -80,7 +81,7 @@ static struct outcome read_bytes(const uint8_t *bytes, size_t n, bool is_trace)
     return o;
 }
 
-// Is it refused as it should be?
+// Returns true if the file was rejected with a proper message.
 static bool refused(const struct outcome *o)
 {
     return o->rc < 0 && strncmp(o->e.text, "fuzz: ", 6) == 0 && !strchr(o->e.text, '\n');

@@ -1,4 +1,4 @@
-// glibc's malloc with 8 MiB of its own that are in use from the start.
+// glibc's malloc in a library that fills 8 MiB of static memory when it is loaded.
 #include <string.h>
 
 void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);

@@ -1,4 +1,5 @@
-// make_aggregate FILE SECONDS <TRACE: what `record --aggregate --period SECONDS -o FILE` writes of this recording.
+// make_aggregate FILE SECONDS <TRACE: writes the same file as `record --aggregate --period SECONDS
+// -o FILE` of this recording.
 #include "record/aggregate/write.h"
 
 #include <stdio.h>
@@ -18,7 +19,7 @@ int main(int argc, char **argv)
                                          .force = true,
                                          .period_ns = (uint64_t)(atof(argv[2]) * 1e9),
                                          .note = print};
-    // Without an interval the file is rewritten with each batch.
+    // Without an interval, each batch rewrites the file.
     if (aggregate_check(&s, &e) == 0 && aggregate_write(&s, &e) == 0)
         return 0;
     print(e.text);

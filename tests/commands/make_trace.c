@@ -1,18 +1,22 @@
-// Writes a trace as standard input describes it, so that tests know every byte that ought to come out:
+// Writes a trace from a description on standard input, so that tests know every byte of the
+// expected output:
 //   make_trace FILE
-//   process PID ARGV...          a process; what follows is of it, up to the next one
-//   THREAD STAMP KIND [KEY=N...] a record; KEY is ptr, size, count, align, result, value, error, or text=WORD,
-//                                in which ^ is a space, or the name of a note
-//   allocator PATH               what answers malloc in the processes that follow
-//   sample STAMP RSS             of the process's memory
-//   pages STAMP [KEY=N...]       a map of its pages, of 4096 bytes; KEY is pss, swap, huge, minor, major, cpu, cgroup, limit,
-//                                or files, stack, shared, recording, other: bytes in mappings of that kind, or more: of RSS
-//   mapping ADDRESS PAGES KIND [FIRST+N...]  one of the last map's; KIND is heap, anonymous or library, and FIRST the place
-//                                in the mapping from which on N pages are resident
-//   lost THREAD WORDS            so many words of the thread's stream are missing here
-//   round                        ends a batch; its watermark is the greatest stamp so far
-//   end [HZ]                     the process and the recording end well, with HZ as the clock rate that was measured
-//                                over all of it; without it the trace is cut off
+//   process PID ARGV...    starts a process; the following lines belong to it
+//   THREAD STAMP KIND [KEY=N...]
+//                          a record; KEY is ptr, size, count, align, result, value or error, the
+//                          name of a note, or text=WORD with ^ for spaces
+//   allocator PATH         allocator of the following processes
+//   sample STAMP RSS       a sample of the process's memory
+//   pages STAMP [KEY=N...] a map of pages of 4096 bytes; KEY is pss, swap, huge, minor, major, cpu,
+//                          cgroup or limit, or the resident bytes in mappings of one kind: files,
+//                          stack, shared, recording, other
+//   mapping ADDRESS PAGES KIND [FIRST+N...]
+//                          a mapping of the last map; KIND is heap, anonymous or library. N pages
+//                          are resident from page FIRST of the mapping on
+//   lost THREAD WORDS      WORDS words of the thread's stream are missing here
+//   round                  ends a batch; its watermark is the highest stamp so far
+//   end [HZ]               the process and the recording end normally; HZ is the measured clock
+//                          rate. Without this line, the trace is truncated
 // Stamps are nanoseconds.
 #include "trace/codec.h"
 #include "trace/pages.h"
@@ -36,7 +40,7 @@ static struct trace_process processes[PROCESSES];
 static uint32_t n_processes;
 static uint64_t latest;
 static char *allocator;
-static struct trace_pages pages; // not written yet where page_bytes is not 0
+static struct trace_pages pages; // not written yet if page_bytes is not 0
 static struct trace_writer writer;
 static struct err e;
 

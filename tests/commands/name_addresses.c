@@ -1,6 +1,7 @@
-// The functions at addresses of a file, as `stat --by site` names them: name_addresses FILE <ADDRESSES. Each line of the input
-// is a return address of the file in hexadecimal digits; each line of the output a function, the innermost first, a tab, and
-// its place as FILE:LINE, and after the last of an address comes an empty line.
+// Prints the functions at addresses of a file as `stat --by site` does: name_addresses FILE
+// <ADDRESSES. Each input line is a return address in the file in hexadecimal. The output has a line
+// for each function, the innermost first, with a tab and FILE:LINE, and an empty line after each
+// address.
 #include "analysis/symbols/symbols.h"
 
 #include <fcntl.h>
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The executable segment as a program has it mapped that is not relocated.
+// Adds the executable segment like in a program mapped at its link address.
 static int add_code(struct workload_sites *sites, const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

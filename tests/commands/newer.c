@@ -1,4 +1,5 @@
-// newer PART IN OUT: the trace, workload or aggregate IN as a later version of heaptape, 99.0.0, might write it. PART:
+// newer PART IN OUT: rewrites the trace, workload or aggregate IN as a later version of heaptape,
+// 99.0.0, might write it. PART:
 //   kind         an event of kind 25, in its one-word form
 //   long         an event of kind 200, in the long form
 //   transform    events in transform 3
@@ -32,7 +33,8 @@ static void need(int rc)
     exit(1);
 }
 
-// Changes the first free, or the first LONG record. Returns false if the frame has none.
+// Changes the first free, or the first LONG record. Returns false if no such record is in the
+// frame.
 static bool change_words(uint8_t *at, size_t n, unsigned tag, uint8_t kind)
 {
     for (size_t i = 0; i + 8 <= n; i += 8 * codec_record_words(get_u64(at + i))) {
@@ -80,8 +82,9 @@ static bool change_events(const char *part)
 
 static bool change_trace(const struct frame *f, const char *part)
 {
+    // Value of the first field.
     if (f->type == TRACE_SESSION && strcmp(part, "clock") == 0)
-        payload.data[2] = CLOCK_KIND_CNTVCT + 1; // value of the first field
+        payload.data[2] = CLOCK_KIND_CNTVCT + 1;
     if (f->type == TRACE_SESSION)
         need(tlv_put_string(&payload, TRACE_F_HEAPTAPE, "99.0.0"));
     if (f->type == TRACE_SESSION && strcmp(part, "field") == 0)

@@ -1,5 +1,5 @@
-// Feeds a trace, from standard input, to a flight recording that keeps BYTES of frames, or writes it as segments of BYTES:
-// parts_of_trace dump|segments PATH BYTES
+// Feeds a trace from standard input to a flight recording that keeps BYTES of frames, or writes it
+// as segments of BYTES: parts_of_trace dump|segments PATH BYTES
 #include "cli/command.h"
 #include "record/flight/flight.h"
 #include "record/flight/segments.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The options that are parsed here are those of no command.
+// The program parses options without any command.
 const struct command *const cli_commands[] = {NULL};
 const struct command_row cli_command_rows[] = {{0}};
 

@@ -1,5 +1,5 @@
-// Calls libheaptape-trace for the tests: read_library events|columns|ops|facts|misuse|first FILE. Prints CSV, or what went
-// wrong.
+// Calls libheaptape-trace for the tests: read_library events|columns|ops|facts|misuse|first FILE.
+// Prints CSV, or the error.
 #include <heaptape/trace.h>
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static void number(uint32_t known, unsigned column, uint64_t value)
     putchar(',');
 }
 
-// As `export -F csv -t events` writes them; only plain texts.
+// Prints events like `export -F csv -t events`; plain texts only.
 static int events(void)
 {
     const heaptape_event *e;
@@ -49,7 +49,7 @@ static int events(void)
     return rc;
 }
 
-// Sums of columns, with batches of a size that no batch of the library has.
+// Prints sums of columns, with a batch size that differs from the library's batches.
 static int columns(void)
 {
     enum { ROWS = 777 };
@@ -126,7 +126,7 @@ static void expect(const char *what, int64_t rc, int want)
     printf("%s %s\n", what, rc == want ? "ok" : "NOT AS EXPECTED");
 }
 
-// What the contract forbids, or allows at any moment. Prints a line for each.
+// Calls that the contract forbids or allows at any time. Prints a line for each.
 static int misuse(void)
 {
     uint64_t items[2];

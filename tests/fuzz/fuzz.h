@@ -1,5 +1,5 @@
-// What the fuzz targets share. A target is a function as libFuzzer wants it; fuzz_main.c calls it with files instead
-// (CONTRIBUTING.md says how to fuzz).
+// Shared by the fuzz targets. A target has the interface of libFuzzer; fuzz_main.c calls it with
+// files instead. CONTRIBUTING.md describes fuzzing.
 #ifndef HEAPTAPE_TESTS_FUZZ_H
 #define HEAPTAPE_TESTS_FUZZ_H
 
@@ -10,14 +10,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-// The bytes as an input, from a file in memory; to be closed.
+// Opens the bytes as an input in memory. The caller closes it.
 void fuzz_input(struct input *in, const uint8_t *data, size_t n);
 
-// A file of frames that the bytes stand for, with right checksums, so that what is in the frames is fuzzed: type (1 byte),
-// length (2 bytes, little-endian), payload, as often as there is room.
+// Makes a file of frames with correct checksums, so that the contents of frames are fuzzed. The
+// bytes are a sequence of: type (1 byte), length (2 bytes, little-endian), payload.
 void fuzz_frames(struct input *in, uint32_t magic, const uint8_t *data, size_t n);
 
-// An output that goes nowhere.
+// Opens an output to /dev/null.
 void fuzz_output(struct output *out);
 
 #endif

@@ -1,4 +1,4 @@
-// Aggregates whose frames have right checksums.
+// Fuzzes aggregates whose frames have correct checksums.
 #include "base/frame.h"
 #include "record/aggregate/stat.h"
 

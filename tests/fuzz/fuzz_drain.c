@@ -1,5 +1,5 @@
-// The recorder's half of the spool against what a program may write there: a spool that is right at first, and patches to
-// it and to the session between two drains. What the recorder writes is a valid trace all the same.
+// Fuzzes the drain with a hostile program: a valid spool, and patches to the spool and the session
+// between two drains. The recorder must write a valid trace.
 #include "base/frame.h"
 #include "convert/walk.h"
 #include "record/drain/drain.h"
@@ -18,7 +18,8 @@
 
 enum { CHUNKS = 8, SPOOL_BYTES = SPOOL_HEADER_BYTES + CHUNKS * SPOOL_CHUNK_BYTES, MAX_DRAINS = 16 };
 
-// What a patch changes: the first byte of each. Then come the number of bytes, the place (2 bytes), and the bytes.
+// Targets of a patch, its first byte. Then follow the number of bytes, the position (2 bytes), and
+// the bytes.
 enum patched {
     PATCH_HEADER,
     PATCH_CHUNK,
@@ -29,7 +30,7 @@ enum patched {
     PATCHES
 };
 
-// The program's half.
+// The program's side of the spool.
 struct program {
     struct spool_session *session;
     char *spool;
@@ -60,7 +61,7 @@ static void *map_file(int dir, const char *name, int flags, size_t bytes, int *f
     return at;
 }
 
-// A spool as capture makes it, with one chunk in use.
+// Creates a spool like capture does, with one chunk in use.
 static void program_begin(struct program *p, const struct drain *d)
 {
     int session;
@@ -82,7 +83,7 @@ static void program_begin(struct program *p, const struct drain *d)
     need(p->reserves >= 0);
 }
 
-// The program itself does not read what it has cut off.
+// The program must not access memory that a patch has truncated.
 static void program_end(struct program *p)
 {
     munmap(p->spool, SPOOL_BYTES);
@@ -115,7 +116,7 @@ static void patch(struct program *p, enum patched what, unsigned at, const uint8
     case PATCH_SESSION:
         if (at < sizeof *p->session)
             memcpy(session, data, n < sizeof *p->session - at ? n : sizeof *p->session - at);
-        // What follows is of the user's reserves: their start, and the header of the first.
+        // The rest patches the user's reserves: their start, and the header of the first.
         else
             write_at(p->reserves, data, n, (at - sizeof *p->session) * 4, 2 * SPOOL_RESERVES_BYTES);
         break;
@@ -161,7 +162,7 @@ static void put_process(struct recording *r, const struct drain_spool *s, bool e
     trace_process_release(&p);
 }
 
-// As the recorder does it.
+// One pass of the recorder.
 static void pass(struct recording *r)
 {
     const struct drain_sink sink = {r, room, take_segment};

@@ -1,4 +1,4 @@
-// The build id of an executable file that can be anything.
+// Fuzzes the build ID of an executable file.
 #include "record/processes/build_id.h"
 
 #include "fuzz.h"

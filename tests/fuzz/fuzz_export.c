@@ -1,5 +1,5 @@
-// A trace or a workload, whose frames have right checksums, written in another tool's format: the first byte chooses the
-// format, the second what is exported. What a format writes, it reads.
+// Fuzzes the export of a trace or a workload with correct checksums: the first byte selects the
+// format, the second the contents. Every format must read its own output.
 #include "base/frame.h"
 #include "formats/export_file.h"
 #include "formats/import.h"
@@ -33,7 +33,7 @@ static int put_batch(void *context, struct trace_segment *segments, size_t n, ui
     return 0;
 }
 
-// Reads what was written. An empty file is none.
+// Reads the output. An empty file is not an error.
 static void import_back(const struct format *f, int fd)
 {
     struct err e = {0};
@@ -42,7 +42,7 @@ static void import_back(const struct format *f, int fd)
     struct input in = {.fd = fd, .owns_fd = true, .name = "exported", .size_bytes = (uint64_t)size};
     lseek(fd, 0, SEEK_SET);
     int rc = size > 0 ? import_run(&im, &in, &e) : 0;
-    // A file may hold no events, and memory may be short.
+    // A file may hold no events, and memory may be exhausted.
     if (rc < 0 && rc != -ENODATA && rc != -ENOMEM) {
         fprintf(stderr, "%s: %s\n", f->name, e.text);
         abort();
@@ -51,7 +51,7 @@ static void import_back(const struct format *f, int fd)
     input_close(&in);
 }
 
-// The format of this number among those that are written; NULL: there are fewer.
+// Returns the format with this number among those with an exporter, or NULL.
 static const struct format *written_format(unsigned number)
 {
     for (const struct format *const *f = formats; *f; f++) {
@@ -95,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     char path[32];
     const struct format *f = n < 2 ? NULL : written_format(data[0]);
     if (!f)
-        return -1; // libFuzzer does not keep it
+        return -1; // tells libFuzzer to drop the input
     unsigned how = data[1];
     fuzz_frames(&in, how & TRACE ? FRAME_MAGIC_TRACE : FRAME_MAGIC_WORKLOAD, data + 2, n - 2);
     snprintf(path, sizeof path, "/proc/self/fd/%d", in.fd);

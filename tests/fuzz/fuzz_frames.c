@@ -1,4 +1,4 @@
-// Files of frames as they are, byte for byte: the frame reader under both magics, and salvage.
+// Fuzzes files of frames byte for byte: the frame reader with both magics, and salvage.
 #include "base/frame.h"
 #include "trace/salvage.h"
 
@@ -11,7 +11,7 @@ static void read_frames(struct input *in, uint32_t magic)
     struct frame f;
     uint64_t skipped;
     frame_reader_init(&r, in, magic, 1);
-    // Behind damage there may be more.
+    // More frames may follow after damage.
     for (unsigned i = 0; i < 1000; i++) {
         int rc = frame_next(&r, &f, &e);
         if (rc == 0 || (rc < 0 && frame_resync(&r, &skipped, &e) <= 0))

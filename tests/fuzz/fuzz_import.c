@@ -1,4 +1,5 @@
-// Files of other tools: the first line names the format, with " -k" for --keep-going, the rest is the file.
+// Fuzzes files of other tools. The first line names the format, with " -k" for --keep-going; the
+// rest is the file.
 #include "formats/import.h"
 
 #include "fuzz.h"
@@ -29,7 +30,8 @@ static int put_batch(void *context, struct trace_segment *segments, size_t n, ui
     return 0;
 }
 
-// Fills in the format and keep_going by the first line, and moves behind it. False when it is none.
+// Sets the format and keep_going from the first line and skips the line. Returns false if it is
+// invalid.
 static bool read_name(struct import *im, const uint8_t **data, size_t *n)
 {
     char name[32];
@@ -55,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct input in;
     struct import im = {.sink = {NULL, begin, put_process, put_batch}};
     if (!read_name(&im, &data, &n) || !n)
-        return -1; // libFuzzer does not keep it
+        return -1; // tells libFuzzer to drop the input
     fuzz_input(&in, data, n);
     import_run(&im, &in, &e);
     import_release(&im);

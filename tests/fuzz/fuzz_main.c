@@ -1,5 +1,5 @@
-// Calls a fuzz target with the bytes of each file: a corpus as a plain test. It fails by crashing, or on a file that
-// the target rejects.
+// Runs a fuzz target on each file, to use a corpus as a test. Fails if the target crashes or
+// rejects a file.
 #include "fuzz.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ int main(int argc, char **argv)
         }
         size_t n = fread(data, 1, size, f);
         fclose(f);
-        // At its own size, so that reading past the end is seen by AddressSanitizer.
+        // Shrinks the buffer to the exact size, so that AddressSanitizer detects overreads.
         uint8_t *exact = realloc(data, n ? n : 1);
         int rc = LLVMFuzzerTestOneInput(exact ? exact : data, n);
         free(exact ? exact : data);

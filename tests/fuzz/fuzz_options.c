@@ -1,4 +1,4 @@
-// Command lines: words that are ended by newlines, the first one the command.
+// Fuzzes command lines: words separated by newlines, the first being the command.
 #include "cli/options.h"
 
 #include "fuzz.h"
@@ -13,7 +13,7 @@ static bool has_right_number(const struct command *c, unsigned operands)
     return operands >= c->min_operands && (operands <= c->max_operands || c->runs_program);
 }
 
-// Room after the fields of a command would be written to unseen.
+// Exact size: spare room would hide writes beyond the fields.
 static void parse(const struct command *c, int argc, char **argv)
 {
     struct options_shared common;

@@ -1,6 +1,7 @@
-// Lines of a /tmp/perf-PID.map and records of a jit-PID.dump, which any program can write: read in pieces as the file grows
-// and begins anew, and written to a trace and read again. Each piece is preceded by its length (2 bytes); its highest bit: the
-// file begins anew. What begins as a jitdump does is read as one, too.
+// Fuzzes /tmp/perf-PID.map and jit-PID.dump, which any program can write. The file is read in
+// pieces as it grows or starts over; the names are written to a trace and read back. A length of 2
+// bytes precedes each piece; its highest bit starts the file over. Input with the magic of a
+// jitdump is also read as a jitdump.
 #include "record/processes/code_names.h"
 
 #include "fuzz.h"
@@ -28,7 +29,7 @@ static bool is_same(const struct names *a, const struct names *b)
     return same;
 }
 
-// As the recorder writes them and readers find them.
+// Writes the names like the recorder and looks them up like a reader.
 static void check_names(const struct names *n)
 {
     struct names again = {0};

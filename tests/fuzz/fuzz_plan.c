@@ -1,5 +1,5 @@
-// Plans of workloads whose frames have right checksums. The last two bytes choose the settings. A finished plan is played
-// (play.h).
+// Fuzzes plans of workloads whose frames have correct checksums. The last two bytes select the
+// settings. Finished plans are played (play.h).
 #include "replay/plan/plan.h"
 
 #include "play.h"

@@ -1,5 +1,5 @@
-// What `stat`, `replay` and `compare` print with --json, read back for a report or a comparison, which is then written: it
-// is JSON again.
+// Fuzzes the JSON output of `stat`, `replay` and `compare` as input of a report or comparison. The
+// output must be valid JSON.
 #include "report/diff.h"
 #include "report/json/document.h"
 
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct document d = {.mode = n && data[0] & 1 ? "diff" : "report"};
     struct json_value *again;
     const char *text = (const char *)data;
-    // The second file begins behind the first newline.
+    // The second file follows the first newline.
     const char *newline = n ? memchr(text, '\n', n) : NULL;
     size_t first = newline ? (size_t)(newline - text) : n;
     if (document_add(&d, "a", 0, text, first, &e) == 0 &&

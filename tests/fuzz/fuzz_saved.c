@@ -1,6 +1,6 @@
-// Plans that were saved, and changed since. The first byte chooses the settings; then come patches: what is changed (1 byte),
-// the number of bytes, the place (2 bytes), and the bytes. The checksums are right, as far as they are not changed
-// themselves. What is loaded is played.
+// Fuzzes saved plans. The first byte selects the settings. Then follow patches: target (1 byte),
+// number of bytes, position (2 bytes), and the bytes. Checksums are correct unless a patch changes
+// them. Plans that load are played.
 #include "replay/plan/saved.h"
 
 #include "../unit/trusted_ops.h"
@@ -17,7 +17,7 @@
 
 enum patched { PATCH_WORDS, PATCH_TAIL, PATCH_TRAILER, PATCH_CUT, PATCHES };
 
-// As struct saved_trailer of replay/plan/saved.c, in words.
+// Words of struct saved_trailer in replay/plan/saved.c.
 enum { MAGIC, KEY, KEY_2, WORDS_AT, WORDS_HASH, TAIL_AT, TAIL_HASH, HASH, TRAILER_WORDS };
 
 static const struct plan_key key = {{1, 2}};
@@ -39,7 +39,7 @@ static struct plan_settings settings_of(uint8_t how, struct output *file)
     return s;
 }
 
-// A plan as plan_save writes it.
+// A plan in the format of plan_save.
 struct saved {
     uint8_t *bytes;
     size_t n, words_at, tail_at;
@@ -69,7 +69,7 @@ static struct saved save(uint8_t how)
     return s;
 }
 
-// A copy of the plan for these settings, which is made once.
+// Returns a copy of the plan with these settings, saved once.
 static struct saved copy_saved(uint8_t how)
 {
     static struct saved all[16];
@@ -91,7 +91,7 @@ static void put_hashes(struct saved *s)
     t[HASH] = XXH3_64bits(t, HASH * 8);
 }
 
-// False when nothing more can be patched.
+// Returns false if no more patches are possible.
 static bool patch(struct saved *s, enum patched what, unsigned at, const uint8_t *from, size_t n)
 {
     size_t begin = at, end = s->n;

@@ -1,4 +1,5 @@
-// Call sites: the payload of a SITES frame, and definitions as traces have them, read and written again.
+// Fuzzes call sites: the payload of a SITES frame, and definitions as in traces, read and written
+// again.
 #include "workload/sites.h"
 
 #include "fuzz.h"
@@ -31,7 +32,7 @@ static void need_same(const struct workload_sites *a, const struct workload_site
     }
 }
 
-// What is written is read as the same.
+// Reads the written sites and compares them.
 static void check_round_trip(const struct workload_sites *s)
 {
     struct workload_sites again = {0};
@@ -51,7 +52,8 @@ static void check_round_trip(const struct workload_sites *s)
     buf_release(&b);
 }
 
-// Definitions: what (1 byte), length (1 byte), the text of a module or the addresses of a site.
+// Definitions: target (1 byte), length (1 byte), then the text of a module or the addresses of a
+// site.
 static void define(struct workload_sites *s, const uint8_t *data, size_t n)
 {
     while (n >= 2) {

@@ -1,5 +1,6 @@
-// A trace or a workload, whose frames have right checksums, as tables: all at once, and each as CSV and Parquet. The first
-// byte is 1 for a trace, 0 for a workload; its next bit leaves out the columns that only a trace has.
+// Fuzzes tables of a trace or workload with correct checksums: all tables at once, and each as CSV
+// and Parquet. Bit 0 of the first byte selects a trace (1) or workload (0); bit 1 leaves out the
+// columns that only a trace has.
 #include "base/frame.h"
 #include "tables/export.h"
 
@@ -15,7 +16,7 @@ struct totals {
     size_t rows[TABLES_N], text_bytes;
 };
 
-// A value is there only if its column exists; texts can be read.
+// Values exist only in existing columns; texts are readable.
 static int put_row(void *context, enum tables_id table, const struct tables_row *row)
 {
     struct totals *t = context;
@@ -41,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct tables_scan scan = {.row = put_row, .context = &totals};
     char path[32];
     if (n < 1 || data[0] > (TRACE | FEW_COLUMNS))
-        return -1; // libFuzzer does not keep it
+        return -1; // tells libFuzzer to drop the input
     fuzz_frames(&in, data[0] & TRACE ? FRAME_MAGIC_TRACE : FRAME_MAGIC_WORKLOAD, data + 1, n - 1);
     snprintf(path, sizeof path, "/proc/self/fd/%d", in.fd);
     for (unsigned i = 0; i < TABLES_N; i++) {

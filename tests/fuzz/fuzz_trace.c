@@ -1,5 +1,5 @@
-// Traces whose frames have right checksums: the reader, the converter of all processes with the writer and statistics
-// behind it, the walk that dump does, and salvage.
+// Fuzzes traces whose frames have correct checksums: the reader, the converter of all processes
+// with the writer and statistics, the walk of dump, and salvage.
 #include "base/frame.h"
 #include "convert/addressed.h"
 #include "convert/convert.h"
@@ -22,7 +22,7 @@ struct sink {
 
 static struct sink *sinks;
 
-// The order promises what the writer checks.
+// The order must emit only ops that the writer accepts.
 static int put_ops(void *context, const struct workload_thread_op *ops, size_t n)
 {
     struct sink *s = context;
@@ -97,10 +97,10 @@ static void walk(struct input *in)
     }
 }
 
-// A process by its addresses.
+// A process, by addresses.
 struct lines {
     struct addressed calls;
-    struct map live; // as the lines say
+    struct map live; // live blocks by the printed calls
     struct lines *next;
 };
 

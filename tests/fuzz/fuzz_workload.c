@@ -1,5 +1,4 @@
-// Workloads whose frames have right checksums: the reader, and what works on what it gives: slices, merging,
-// statistics.
+// Fuzzes workloads whose frames have correct checksums: the reader, slices, merging, statistics.
 #include "base/frame.h"
 #include "workload/merged.h"
 #include "workload/slice.h"
@@ -49,7 +48,7 @@ static void read_all(struct workload_reader *r)
     summary_release(&stats);
 }
 
-// `how` chooses the part.
+// `how` selects the part.
 static void slice_all(struct workload_reader *r, unsigned how)
 {
     static const struct slice_range threads[] = {{0, 0}, {2, 5}};

@@ -1,4 +1,4 @@
-// Bytes as a table in Parquet and in CSV, as `check` verifies them.
+// Fuzzes the verification of Parquet and CSV tables by `check`.
 #include "tables/verify.h"
 
 #include "fuzz.h"

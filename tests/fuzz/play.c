@@ -8,17 +8,17 @@
 #include <sys/mman.h>
 
 enum {
-    MAX_WORDS = 1 << 22, // that are played: of hostile counts there may be more
+    MAX_WORDS = 1 << 22, // limit of played words; hostile counts may exceed it
     SCHEDULES = 5,
-    SCHEDULED_THREADS = 64, // plans of more threads are only played thread by thread
+    SCHEDULED_THREADS = 64, // plans with more threads are played only thread by thread
     SCHEDULED_WORDS = 1 << 18,
 };
 
 struct played_thread {
     uint64_t at; // 0: not started, or stopped
     uint64_t progress;
-    uint64_t
-        touched; // entry of a block of another thread that a TOUCH_LATE touched: the next call releases it
+    // Entry of another thread's block that a TOUCH_LATE touched; the next call must free it.
+    uint64_t touched;
     bool started; // by a thread
 };
 
@@ -26,14 +26,14 @@ struct played {
     const uint64_t *words;
     const struct plan_header *header;
     struct played_thread *threads;
-    uint32_t *
-        owners; // by entry: number of the thread that allocated the block, plus OWNER_FIRST; 0: no block
-    uint64_t left;  // words that may still be played
-    bool proved;    // no block is used that does not exist, and no thread waits for ever
+    // By entry: number of the allocating thread plus OWNER_FIRST, or 0 without a block.
+    uint32_t *owners;
+    uint64_t left; // remaining words to play
+    bool proved; // also check that blocks exist when they are used and that no thread waits forever
     bool uncoupled; // COUPLE does not wait
 };
 
-enum { OWNER_ALONE = 1, OWNER_FIRST }; // of preexisting blocks, and of thread 0
+enum { OWNER_ALONE = 1, OWNER_FIRST }; // owner of preexisting blocks, and of thread 0's blocks
 
 static void need(bool ok)
 {
@@ -57,7 +57,7 @@ static void use_entry(struct played *p, struct played_thread *t, enum plan_op op
         return;
     bool frees = event_infos[kind].class == HT_CLASS_FREE || op == PLAN_REALLOC_FREE;
     bool resizes = op == PLAN_REALLOC || op == PLAN_REALLOCARRAY;
-    // Entry 0 is NULL: freed as often as one likes, never allocated.
+    // Entry 0 is NULL: it may be freed any number of times, but never allocated.
     need(entry ? (p->owners[entry] != 0) == (frees || resizes) : frees);
     if (entry)
         p->owners[entry] = frees ? 0 : owner_of(p, t);
@@ -65,7 +65,7 @@ static void use_entry(struct played *p, struct played_thread *t, enum plan_op op
     t->touched = 0;
 }
 
-// Only the thread that allocated a block, or the one that is about to release it, may touch its pages.
+// Only the thread that allocated a block, or the thread that frees it next, may touch its pages.
 static void touch_entry(struct played *p, struct played_thread *t, uint64_t entry)
 {
     need(entry < p->header->slot_table_entries);
@@ -88,7 +88,7 @@ static void start_thread(struct played *p, uint64_t number)
     p->threads[number].at = threads[number].first_word;
 }
 
-// Plays up to `n_ops` ops, until the thread stops, or waits for another: true when it went on.
+// Plays up to `n_ops` ops until the thread stops or waits. Returns true if it made progress.
 static bool play(struct played *p, struct played_thread *t, uint64_t n_ops)
 {
     uint64_t begin = t->at;
@@ -127,7 +127,7 @@ static bool play(struct played *p, struct played_thread *t, uint64_t n_ops)
     return t->at != begin;
 }
 
-// Thread after thread, each as far as it comes.
+// Plays thread after thread until each blocks.
 static void play_in_turn(struct played *p)
 {
     for (bool moved = true; moved;) {
@@ -137,8 +137,8 @@ static void play_in_turn(struct played *p)
     }
 }
 
-// Each op is that of the first thread in an order that can go on: threads at its end are as late as the plan allows. Orders 0
-// and 1 are by number, from both ends.
+// Always runs the first thread in an order that can continue, so threads at the end of the order
+// lag as far as the plan allows. Orders 0 and 1 are by number, ascending and descending.
 static void play_in_order(struct played *p, unsigned number)
 {
     uint32_t order[SCHEDULED_THREADS], n = p->header->n_threads, random = number;
@@ -156,7 +156,7 @@ static void play_in_order(struct played *p, unsigned number)
     }
 }
 
-// `schedule` SCHEDULES: thread after thread.
+// `schedule` SCHEDULES plays thread after thread.
 static void play_all(struct played *p, unsigned schedule)
 {
     const struct plan_thread *threads =

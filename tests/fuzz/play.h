@@ -1,5 +1,5 @@
-// Plays a plan as the player does, without an allocator. The player trusts a plan: no word of it may lie outside, and no entry
-// behind the slot table.
+// Plays a plan like the player, but without an allocator. The player trusts a plan: no word may
+// lead outside the plan, and no entry may be beyond the slot table.
 #ifndef HEAPTAPE_TESTS_PLAY_H
 #define HEAPTAPE_TESTS_PLAY_H
 
@@ -7,9 +7,10 @@
 
 #include <stdbool.h>
 
-// Ends the process if a word is not as it must be. With `proved`, also if a block is used or touched outside its life, or a
-// thread waits for ever, in any of several orders that the dependencies allow; false for plans that were loaded from files,
-// of which that is not proved. The plan must not be streamed.
+// Aborts the process if a word is invalid. With `proved`, plays several orders allowed by the
+// dependencies, and also aborts if a block is used or touched outside its lifetime or a thread
+// waits forever. Pass false for plans loaded from files, which give no such guarantee. The plan
+// must not be streamed.
 void play_plan(const struct plan *plan, bool proved);
 
 #endif

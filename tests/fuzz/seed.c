@@ -1,5 +1,5 @@
-// seed FILE: the frames of a trace, workload or aggregate in the form that fuzz_trace, fuzz_workload and fuzz_aggregate want, for a corpus; those that
-// are too long for it are left out.
+// seed FILE: prints the frames of a trace, workload or aggregate as a seed for fuzz_trace,
+// fuzz_workload or fuzz_aggregate. Frames that are too long for the seed format are left out.
 #include "base/frame.h"
 
 #include <stdio.h>

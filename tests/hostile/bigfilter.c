@@ -1,4 +1,5 @@
-// Frees big blocks after it has allowed itself a few system calls only: by prctl, and from a thread of its own.
+// Frees large blocks after restricting itself to a few system calls: by prctl, and in a separate
+// thread.
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -14,7 +15,7 @@
 
 enum { BLOCKS = 4, BYTES = 1 << 20 };
 
-// By syscall(2), as libseccomp does it, or by prctl.
+// Installs the filter by syscall(2) like libseccomp, or by prctl.
 static int forbid(int by_prctl)
 {
     struct sock_filter f[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),

@@ -1,4 +1,4 @@
-// churn N: N malloc/free pairs, then prints done
+// churn N: calls malloc and free N times, then prints "done"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

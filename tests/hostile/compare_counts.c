@@ -1,9 +1,10 @@
-// Compares the records of a trace, as far as it can be read, with what counted.c counted: compare_counts TRACE COUNTS MODE
-//   all       every pair that was counted is there, and at most one more of each thread
-//   at-least  every pair that was counted is there
-//   none      nothing is compared
-// In each thread the pairs are to be 0, 1, 2, … without a gap, each free of the block of the malloc before. Prints the
-// number of all records in the trace.
+// Compares the readable records of a trace with the counts of counted.c: compare_counts TRACE
+// COUNTS MODE
+//   all       every counted pair is in the trace, and at most one more for each thread
+//   at-least  every counted pair is in the trace
+//   none      compares nothing
+// In each thread, the pairs must be 0, 1, 2, … without a gap, and each free must be of the block of
+// the malloc before. Prints the number of records in the trace.
 #include "base/buf.h"
 #include "counts.h"
 #include "trace/codec.h"
@@ -22,8 +23,8 @@
 // A stream of a thread.
 struct stream {
     uint32_t process, thread;
-    bool counts;     // the block that says which thread it is has come
-    uint32_t number; // … of it
+    bool counts;     // the block that identifies the thread was found
+    uint32_t number; // number of that thread
     uint64_t pairs, words, ptr;
     unsigned wrong;
 };
@@ -55,7 +56,7 @@ static void add_event(struct stream *t, const struct event *ev)
     if (ev->kind == HT_MALLOC && !t->counts && number < COUNTS_THREADS) {
         t->counts = true;
         t->number = (uint32_t)number;
-        t->ptr = 0; // its free is no pair
+        t->ptr = 0; // the free of that block is not a pair
     } else if (t->counts && ev->kind == HT_MALLOC) {
         t->wrong += ev->size != counts_size(t->pairs) || t->ptr;
         t->ptr = ev->result;
@@ -94,7 +95,7 @@ static uint64_t read_trace(const char *name)
     struct trace_item item;
     struct err e = {0};
     uint64_t records = 0;
-    // Killed before the first frame.
+    // The recorder was killed before the first frame.
     if (access(name, F_OK) || input_open(&in, name, &e) < 0 || trace_reader_open(&r, &in, &e) < 0)
         return 0;
     int rc;

@@ -1,4 +1,4 @@
-// The file that counted.c counts in.
+// Format of the file with the counts of counted.c.
 #ifndef HEAPTAPE_TESTS_HOSTILE_COUNTS_H
 #define HEAPTAPE_TESTS_HOSTILE_COUNTS_H
 

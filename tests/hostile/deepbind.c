@@ -1,5 +1,6 @@
-// Opens a library and calls work(1000) of it: deepbind LIBRARY HOW, where HOW is any of: d with RTLD_DEEPBIND, l lazily, n without the
-// call, t beside a thread, f in a fork child, v around vfork, c closes it, x ends by _exit.
+// Opens a library and calls work(1000) in it: deepbind LIBRARY HOW. HOW is any of these letters: d
+// uses RTLD_DEEPBIND, l binds lazily, n omits the call, t runs beside a thread, f in a fork child,
+// v around vfork, c closes the library, x ends by _exit.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

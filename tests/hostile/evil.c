@@ -1,4 +1,4 @@
-// Writes over the memory that it shares with the recorder, or takes it away: evil MODE SECONDS SEED.
+// Overwrites or unmaps the memory that it shares with the recorder: evil MODE SECONDS SEED.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -144,7 +144,7 @@ int main(int n, char **v)
     if (!strcmp(mode, "clone")) {
         stop = 1;
         chdir(dir);
-        char nm[100]; /* 200 copies of own spool under other names */
+        char nm[100]; /* 200 copies of the own spool under other names */
         for (int i = 0; i < 200; i++) {
             snprintf(nm, 100, "1-%d.spool", i + 100);
             int q = open(nm, O_CREAT | O_RDWR, 0666);
@@ -194,10 +194,7 @@ int main(int n, char **v)
             } else if (!strcmp(mode, "session")) {
                 o = rnd() % 600 & ~3ul;
                 *(volatile unsigned *)(S + o) = rnd() % 2 ? rnd() : rnd() % 4;
-            } else if (
-                !strcmp(
-                    mode,
-                    "fresh")) { /* all counters of header: find by setting everything 4-byte in 192..512 to big */
+            } else if (!strcmp(mode, "fresh")) { /* enlarges the counters */
                 for (o = 128; o < 448; o += 4)
                     if (rnd() % 2)
                         *(volatile unsigned *)(W + o) = rnd() % 2 ? 16384 : rnd();

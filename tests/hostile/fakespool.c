@@ -1,4 +1,4 @@
-// creates a spool that claims to be process VICTIM: fakespool PID
+// fakespool PID: creates a spool that claims to belong to process PID
 #include "capture/spool/spool.h"
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
-// Preloaded: lets the Nth call of a function fail in heaptape itself, not in what it starts.
-//   HEAPTAPE_FAULT=FUNCTION:HOW:N[:TIMES]   HOW is an errno's name, or "short": one byte of those asked for; from the Nth
-//                                           call on TIMES calls fail, or one
-//   HEAPTAPE_FAULT_MET=FILE                 is made when that call came
-//   HEAPTAPE_FAULT_AFTER=FILE               calls count from when it is there
+// A preload library that makes the Nth call of a function fail in heaptape itself, not in the
+// processes that it starts.
+//   HEAPTAPE_FAULT=FUNCTION:HOW:N[:TIMES]  HOW is the name of an errno, or "short" to transfer one
+//                                          byte; TIMES calls (default 1) fail from the Nth on
+//   HEAPTAPE_FAULT_MET=FILE                is created when that call happens
+//   HEAPTAPE_FAULT_AFTER=FILE              counts calls only while FILE exists
 #define _GNU_SOURCE
 #undef _FILE_OFFSET_BITS // both names of open, mmap, … are defined here
 #include <dirent.h>
@@ -55,7 +56,7 @@ static __attribute__((constructor)) void begin(void)
     }
 }
 
-// Is this the call? The functions behind are not those of this file.
+// Returns true if this call must fail. The functions called here are the real ones.
 static int fails(const char *name)
 {
     if (!self || strcmp(name, function) != 0 || getpid() != self ||
@@ -71,7 +72,7 @@ static int fails(const char *name)
     return 1;
 }
 
-// A function that fails with `result`.
+// Defines a function that fails with `result`.
 #define FAILS(type, name, parameters, arguments, result)                                           \
     type name parameters                                                                           \
     {                                                                                              \
@@ -79,7 +80,7 @@ static int fails(const char *name)
         return fails(#name) ? (result) : next arguments;                                           \
     }
 
-// One that can also read or write less than it was asked to.
+// Defines a function that can also transfer fewer bytes than requested.
 #define FAILS_SHORT(name, parameters, arguments)                                                   \
     ssize_t name parameters                                                                        \
     {                                                                                              \
@@ -135,7 +136,7 @@ FAILS(pid_t, fork, (void), (), -1)
 FAILS(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL)
 FAILS(DIR *, opendir, (const char *path), (path), NULL)
 
-// Of pidfd_open(2), which has no function of its own.
+// For pidfd_open(2), which has no wrapper in libc.
 long syscall(long number, ...)
 {
     long (*next)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
@@ -150,7 +151,7 @@ long syscall(long number, ...)
                : next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-// Its errors are what it returns.
+// pthread_create returns its error instead of setting errno.
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
 {
     int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =

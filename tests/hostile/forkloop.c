@@ -1,4 +1,4 @@
-// forks children one after the other, each with some events: forkloop N
+// forkloop N: forks N children one by one, each with a few events
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -1,5 +1,6 @@
-// A library that replaces each function that names.h lists, X(NAME) a line: before it calls the real one, it takes a lock,
-// allocates, and calls dlopen, unless the call comes from another call of the same function. For x86-64.
+// A library that replaces the functions in names.h (lines X(NAME)). Before the real function, it
+// takes a lock, allocates, and calls dlopen, except in nested calls of the same function. x86-64
+// only.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -38,7 +39,7 @@ static void meddle(void)
     pthread_mutex_unlock(&lock);
 }
 
-// Returns the real function, which the stub jumps to.
+// Returns the real function, to which the stub jumps.
 void *interposer_enter(size_t i) __attribute__((visibility("hidden")));
 void *interposer_enter(size_t i)
 {

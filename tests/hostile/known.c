@@ -1,6 +1,7 @@
-// A program that knows its own malloc calls: it makes N calls of each kind with sizes nobody else uses, and prints how many.
-// Signature sizes: malloc 4999, calloc 7*713, realloc to 5003, memalign 64,5009, posix_memalign 64,5021, aligned_alloc 64,5056.
-// known threads N T | kill N | abort N | _exit N | fork N C | exec N | short N | sighandler N
+// A program that knows its malloc calls: it makes N calls of each kind with unique sizes and prints
+// their number. Sizes: malloc 4999, calloc 7*713, realloc to 5003, memalign 64,5009, posix_memalign
+// 64,5021, aligned_alloc 64,5056.
+//   known threads N T | kill N | abort N | _exit N | fork N C | exec N | short N | sighandler N
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// main thread ends by pthread_exit at once, another goes on
+// The main thread exits by pthread_exit at once; another thread continues.
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

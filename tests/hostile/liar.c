@@ -1,4 +1,5 @@
-// liar LIE FILE: writes a workload of 80,000 ops, in two frames, whose checksums are right and that says what is not so.
+// liar LIE FILE: writes a workload of 80,000 ops in two frames with correct checksums and one false
+// statement.
 #include "base/bytes.h"
 #include "workload/format.h"
 #include "workload/writer.h"
@@ -54,7 +55,7 @@ static void put_ops(struct workload_output *to, const char *lie)
     }
 }
 
-// Writes the file's INDEX anew, with a first frame that has one op less.
+// Writes the file's INDEX again with a first frame that has one op less.
 static void lie_in_index(const char *path)
 {
     struct input in;

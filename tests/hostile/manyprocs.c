@@ -1,4 +1,4 @@
-// manyprocs K N: K children each do N pairs, then all wait at a barrier until all are done
+// manyprocs K N: K children with N pairs each, which then wait for each other at a barrier
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-// manythreads N [refused|privileges]: N threads at once; before, the kernel refuses a filter, or no new privileges are set
+// manythreads N [refused|privileges]: N threads at once. Before that, the kernel refuses a filter,
+// or no_new_privs is set.
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdio.h>

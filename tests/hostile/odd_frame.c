@@ -1,5 +1,5 @@
-// Calls malloc as code without frame pointers may: the register holds what is no address. The answer of another
-// architecture is the same.
+// Calls malloc like code without frame pointers: the frame pointer register holds a non-address.
+// Other architectures print the same answer.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-// the program has a malloc of its own (as with a static C allocator), operator new is libstdc++'s
+// A program that defines malloc (like a statically linked allocator) and uses libstdc++'s operator
+// new.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,4 +1,4 @@
-// a library that overrides operator new and delete alone, as applications do
+// A library that replaces only operator new and delete, as applications do.
 #include <cstdlib>
 #include <new>
 void *operator new(size_t n)

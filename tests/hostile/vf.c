@@ -1,4 +1,4 @@
-// fork child F (no event), vfork V which mallocs and _exits/execs, F goes on
+// Forks child F (no events), then vforks V, which mallocs and calls _exit or exec; F continues.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,11 +2,11 @@
 // calls of the player as lines "call KIND COUNT", the blocks live at the end as "live N", and
 // "peak_live_bytes N".
 //
-//   churn         each thread replaces random ones of its 10,000 blocks; the next thread frees CROSS %
+//   churn         each thread replaces random blocks of its 10,000; the next thread frees CROSS %
 //                 of the replaced blocks. The first thread starts the others
 //   orphans       as churn, but the threads exist from the start
-//   kinds         few blocks, and every call of the malloc API that a workload can hold, also failed
-//                 calls
+//   kinds         few blocks, and every call of the malloc API that a workload can hold, including
+//                 failed calls
 //   misfit        CALLS blocks of malloc that are freed with delete
 //   leave         CALLS blocks of all kinds that are never freed
 //   big-malloc, big-calloc, big-realloc
@@ -18,7 +18,7 @@
 //   queue         thread 0 allocates CALLS blocks of 4 KiB, which thread 1 frees; at most CROSS of
 //                 them are live
 //   paced         each thread allocates and frees a block every 10 ms, CALLS times
-//   threads       THREADS threads, four at a time, each with CALLS calls and a block from its parent
+//   threads       THREADS threads, four at a time, with CALLS calls and a block from the parent
 #include "base/buf.h"
 #include "base/fio.h"
 #include "workload/writer.h"
@@ -417,7 +417,7 @@ static void make_paced(uint32_t threads, uint64_t calls)
     }
 }
 
-// Small blocks of two threads, a fourth of which is live when a large block makes the peak. Then
+// Small blocks of two threads; a fourth of them is live when a large block makes the peak. Then
 // thread 1 replaces its blocks without a dependency, and the large block is freed.
 //
 // A snapshot at the peak must wait for thread 1 and stop it, because thread 1 depends on no other

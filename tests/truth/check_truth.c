@@ -39,7 +39,7 @@ struct log {
 static struct reach reach;
 static struct slot *slots;
 static size_t n_slots, slots_capacity;
-// Name by workload thread number; NOBODY if the log does not have the thread.
+// Name by workload thread number; NOBODY if the thread is missing in the log.
 static uint32_t *names;
 static size_t n_names, names_capacity;
 static struct log log_;

@@ -269,8 +269,8 @@ static size_t check_dump(const struct seen *whole, const struct seen *part, cons
         assert_true(a->result == b->result && a->notes[HT_NOTE_SITE] == b->notes[HT_NOTE_SITE]);
     }
     for (unsigned p = 0; p < PROCESSES; p++) {
-        // For a child whose fork is in the dump, no blocks are listed: it inherits the blocks of
-        // its parent.
+        // For a child whose fork is in the dump, the dump lists nothing: the child inherits the
+        // blocks of its parent.
         bool forked_later = forks[p] && cut < whole->n && forks[p] > whole->events[cut].stamp;
         if (!forked_later)
             blocks_after(whole, cut, p, forks[p], want[p]);

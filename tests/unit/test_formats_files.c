@@ -1,5 +1,5 @@
-// For every format of the registry: what heaptape writes can be read again, and any other input is
-// counted or rejected with an error text.
+// For every format of the registry: heaptape can read its own output, and other input is counted or
+// rejected with an error text.
 #include "formats/export.h"
 #include "formats/import.h"
 
