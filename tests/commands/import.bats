@@ -32,6 +32,16 @@ JSON
   "$HEAPTAPE" dump --format json b.json.htw | cmp - dump
 }
 
+@test "json: the last line needs no newline, and trailing blanks count as characters" {
+  printf '{"kind":"malloc","pid":1,"tid":1,"size":1,"result":"0x10"}' >a.json
+  heaptape import -F json a.json
+  [ "$status" -eq 0 ]
+  has "$stderr" "1 events"
+  printf '{"kind":"malloc"  \n' >bad.json
+  heaptape import -F json bad.json
+  fails_with 1 "expected a comma or the end of the object at character 19" "in line 1"
+}
+
 @test "json: what is wrong is named with its line" {
   refused() {
     printf '{"kind":"malloc","pid":1,"tid":1,"size":1,"result":"0x10"}\n%b\n' "$1" >bad.json
