@@ -11,7 +11,8 @@ static const struct tables_column samples[] = {TABLES_SAMPLES(COLUMN)};
 
 #define COUNT(columns) (sizeof(columns) / sizeof(columns)[0])
 _Static_assert(COUNT(events) <= TABLES_MAX_COLUMNS && COUNT(blocks) <= TABLES_MAX_COLUMNS &&
-                   COUNT(processes) <= TABLES_MAX_COLUMNS,
+                   COUNT(sites) <= TABLES_MAX_COLUMNS && COUNT(processes) <= TABLES_MAX_COLUMNS &&
+                   COUNT(samples) <= TABLES_MAX_COLUMNS,
                "a row has room for every column");
 
 #define ROW(SYMBOL, name, meaning) {name, meaning, COLUMNS_OF_##SYMBOL, COUNT(COLUMNS_OF_##SYMBOL)},
