@@ -29,7 +29,7 @@
     X(skipped, COUNT, PLAN, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "ops skipped", \
       "recorded ops that are not replayed: failed calls and the program's own mappings") \
     X(preexisting, COUNT, PLAN, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "preexisting blocks", \
-      "blocks allocated before the clock starts: those that a fork child has of its parent, that are live where a slice begins, or whose allocation was not recorded") \
+      "blocks allocated before the clock starts: inherited by a fork, live at the start of a slice, or allocated without a record") \
     X(preexisting_bytes, BYTES, PLAN, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "preexisting", \
       "requested bytes of these blocks") \
     X(threads, COUNT, PLAN, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "threads", \
@@ -105,11 +105,11 @@
     X(dependencies, COUNT, PLAN, TYPICAL, DEPENDENCIES, TEXT, NULL, NEITHER, "between threads", \
       "places where a thread waits until another one has made a certain call") \
     X(blocked_waits, COUNT, PLAYER, TYPICAL, DEPENDENCIES, RUN | TEXT, NULL, LESS, "blocked", \
-      "of the dependencies, those that were not satisfied when the thread came to them") \
+      "dependencies that were not satisfied when the thread reached them") \
     X(sleeps, COUNT, PLAYER, TYPICAL, DEPENDENCIES, RUN | TEXT, NULL, LESS, "slept", \
-      "of the blocked dependencies, those for which the thread slept in the kernel") \
+      "blocked dependencies for which the thread slept in the kernel") \
     X(coupled_waits, COUNT, PLAYER, TYPICAL, DEPENDENCIES, RUN | TEXT, NULL, NEITHER, "held back", \
-      "times that a thread waited for others only to stay as close to them as it was recorded") \
+      "times that a thread waited only to stay as close to other threads as it was recorded") \
     X(stalls, COUNT, PLAYER, TYPICAL, DECODER, TEXT, NULL, LESS, "stalls", \
       "times that a thread waited for the next part of a streamed workload") \
     X(stall_ns, NS, PLAYER, TYPICAL, DECODER, TEXT, NULL, LESS, "stalled for", \
