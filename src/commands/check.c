@@ -234,13 +234,47 @@ static void print_unrecorded(const char *name, const struct trace_unrecorded *u)
         note("%s: %s", name, unrecorded_limits(u));
 }
 
+// Verifies a trace, workload or aggregate, or dies.
+static void check_framed(struct input *in)
+{
+    struct err e = {0};
+    struct totals t = {0};
+    char events[64], frames[64], holds[160];
+    int kind = file_sniff(in, FILE_TRACE | FILE_WORKLOAD | FILE_AGGREGATE, &e);
+    if (kind < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    progress_init(&t.progress, "check", "B", in->size_bytes, cli_common.quiet);
+    int rc = kind == FILE_WORKLOAD    ? check_workload(in, &t, &e)
+             : kind == FILE_AGGREGATE ? check_aggregate(in, &t, &e)
+                                      : check_trace(in, &t, &e);
+    progress_clear(&t.progress);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    if (!t.complete)
+        die(EXIT_FAILED, "%s: cut off after a complete frame, at byte %llu", in->name,
+            (unsigned long long)in->offset);
+    if (t.unproved)
+        note("%s: " WORKLOAD_UNPROVED, in->name);
+    if (kind == FILE_AGGREGATE)
+        snprintf(holds, sizeof holds, "%s of %s", human_plural(events, t.events, "event", "events"),
+                 human_plural(frames, t.processes, "process", "processes"));
+    else
+        snprintf(holds, sizeof holds, "%s in %s", human_plural(events, t.events, "event", "events"),
+                 human_plural(frames, t.frames, "frame", "frames"));
+    print_intact(in->name,
+                 kind == FILE_WORKLOAD    ? "workload"
+                 : kind == FILE_AGGREGATE ? "aggregate"
+                                          : "trace",
+                 holds, in->offset);
+    print_unrecorded(in->name, &t.unrecorded);
+    trace_unrecorded_release(&t.unrecorded);
+}
+
 static int run_check(const void *fields, int argc, char **argv)
 {
     const struct check_options *o = fields;
     struct input in;
     struct err e = {0};
-    struct totals t = {0};
-    char events[64], frames[64], holds[160];
     (void)argc;
     if (o->salvage != (o->output != NULL))
         return usage_error(&cmd_check, "--salvage and -o FILE require each other");
@@ -255,34 +289,7 @@ static int run_check(const void *fields, int argc, char **argv)
         input_close(&in);
         return EXIT_DONE;
     }
-    int kind = file_sniff(&in, FILE_TRACE | FILE_WORKLOAD | FILE_AGGREGATE, &e);
-    if (kind < 0)
-        die(EXIT_FAILED, "%s", e.text);
-    progress_init(&t.progress, "check", "B", in.size_bytes, cli_common.quiet);
-    int rc = kind == FILE_WORKLOAD    ? check_workload(&in, &t, &e)
-             : kind == FILE_AGGREGATE ? check_aggregate(&in, &t, &e)
-                                      : check_trace(&in, &t, &e);
-    progress_clear(&t.progress);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
-    if (!t.complete)
-        die(EXIT_FAILED, "%s: cut off after a complete frame, at byte %llu", in.name,
-            (unsigned long long)in.offset);
-    if (t.unproved)
-        note("%s: " WORKLOAD_UNPROVED, in.name);
-    if (kind == FILE_AGGREGATE)
-        snprintf(holds, sizeof holds, "%s of %s", human_plural(events, t.events, "event", "events"),
-                 human_plural(frames, t.processes, "process", "processes"));
-    else
-        snprintf(holds, sizeof holds, "%s in %s", human_plural(events, t.events, "event", "events"),
-                 human_plural(frames, t.frames, "frame", "frames"));
-    print_intact(in.name,
-                 kind == FILE_WORKLOAD    ? "workload"
-                 : kind == FILE_AGGREGATE ? "aggregate"
-                                          : "trace",
-                 holds, in.offset);
-    print_unrecorded(in.name, &t.unrecorded);
-    trace_unrecorded_release(&t.unrecorded);
+    check_framed(&in);
     input_close(&in);
     return EXIT_DONE;
 }

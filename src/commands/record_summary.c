@@ -91,64 +91,61 @@ static const char *loss_cause(const struct record_result *r)
     return r->lossy ? ": the recorder fell behind (try without --lossy, or with -z none)" : "";
 }
 
-void record_summary_print(bool verbose, const struct record_result *r, const struct output *out)
+static void print_attached(const struct record_result *r)
 {
-    char events[64], processes[64], bytes[32], ns[32], batches[64], fallbacks[64];
-    uint64_t listed = r->visit.listed_blocks < r->events ? r->visit.listed_blocks : 0;
-    double n = r->events ? (double)r->events : 1;
-    human_plural(events, r->events - listed, "event", "events");
-    human_plural(processes, r->processes, "process", "processes");
-    if (out)
-        note("recorded %s of %s to %s: %s, %.2f bytes per event", events, processes, out->name,
-             human_bytes(bytes, out->offset), (double)out->offset / n);
-    else
-        note("recorded %s of %s", events, processes);
+    char threads[64], blocks[64], bytes[32], ns[32];
     if (r->visit.threads)
-        note("paused %s, each for at most %s",
-             human_plural(processes, r->visit.threads, "thread", "threads"),
+        note("paused %s for at most %s",
+             human_plural(threads, r->visit.threads, "thread", "threads"),
              human_ns(ns, (double)r->visit.paused_ns));
     if (r->visit.listed_blocks)
         note(
             "%s: %s",
-            human_plural(events, r->visit.listed_blocks, "preexisting block", "preexisting blocks"),
+            human_plural(blocks, r->visit.listed_blocks, "preexisting block", "preexisting blocks"),
             human_bytes(bytes, r->visit.listed_bytes));
     if (r->visit.not_listed[0])
         note("preexisting blocks are not recorded: %s", r->visit.not_listed);
     if (r->not_left[0])
         note("libheaptape.so remains in the process: %s (try 'heaptape ctl PID detach')",
              r->not_left);
+}
+
+static void print_losses(const struct record_result *r)
+{
+    char text[64];
     if (r->lost_words)
         note("%s%s lost%s", r->lost_is_bound ? "at least " : "",
-             human_plural(events, r->lost_words, "record was", "records were"), loss_cause(r));
+             human_plural(text, r->lost_words, "record was", "records were"), loss_cause(r));
     if (r->untraced)
         note(
             "%s not recorded: no space, memory or file descriptor was left for a spool (try more space in /dev/shm, or a higher "
             "ulimit -n or -v)",
-            human_plural(processes, r->untraced, "process was", "processes were"));
+            human_plural(text, r->untraced, "process was", "processes were"));
     if (r->unreadable)
         note(
             "%s could not be read: a program truncated or overwrote it before the recorder read it",
-            human_plural(processes, r->unreadable, "spool", "spools"));
+            human_plural(text, r->unreadable, "spool", "spools"));
     if (r->unopened)
         note(
             "%s could not be opened: the recorder had no memory or file descriptor left (try a higher ulimit -n or -v)",
-            human_plural(processes, r->unopened, "spool", "spools"));
-    print_unrecorded(verbose, r);
-    if (r->left > r->unrecorded.processes)
-        note(
-            "%s not recorded after exec: the new program is static, privileged or in another root directory",
-            human_plural(processes, r->left - r->unrecorded.processes, "process was",
-                         "processes were"));
+            human_plural(text, r->unopened, "spool", "spools"));
+}
+
+static void print_code_names(const struct record_result *r)
+{
+    char text[64];
     if (r->bad_code_names)
         note(
             "%s skipped: expected START SIZE NAME in a line, in hexadecimal digits, or a record of jitdump",
-            human_plural(processes, r->bad_code_names, "record of perf-PID.map or jit-PID.dump was",
+            human_plural(text, r->bad_code_names, "record of perf-PID.map or jit-PID.dump was",
                          "records of perf-PID.map or jit-PID.dump were"));
     if (r->cut_code_names)
         note("only the first 64 MiB of perf-PID.map and jit-PID.dump were read, of %s",
-             human_plural(processes, r->cut_code_names, "process", "processes"));
-    print_facts(r);
-    print_deepbound(r);
+             human_plural(text, r->cut_code_names, "process", "processes"));
+}
+
+static void print_end(const struct record_result *r, const struct output *out)
+{
     if (r->session_broken)
         note(
             "a program overwrote the memory that it shares with the recorder: the recording may be incomplete");
@@ -170,12 +167,44 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
             out->name);
     else if (r->cut_off)
         note("the output accepted no more data: it was cut off");
-    if (verbose)
+}
+
+static void print_cost(const struct record_result *r, double events)
+{
+    char batches[64], fallbacks[64], ns[32];
+    note(
+        "recorder: %.1f ns of CPU per event, %s, %s to cheaper compression; backpressure: threads waited %s",
+        (double)r->cpu_ns / events, human_plural(batches, r->batches, "batch", "batches"),
+        human_plural(fallbacks, r->steps_down, "fallback", "fallbacks"),
+        human_ns(ns, (double)r->wait_ns));
+}
+
+void record_summary_print(bool verbose, const struct record_result *r, const struct output *out)
+{
+    char events[64], processes[64], bytes[32];
+    uint64_t listed = r->visit.listed_blocks < r->events ? r->visit.listed_blocks : 0;
+    double n = r->events ? (double)r->events : 1;
+    human_plural(events, r->events - listed, "event", "events");
+    human_plural(processes, r->processes, "process", "processes");
+    if (out)
+        note("recorded %s of %s to %s: %s, %.2f bytes per event", events, processes, out->name,
+             human_bytes(bytes, out->offset), (double)out->offset / n);
+    else
+        note("recorded %s of %s", events, processes);
+    print_attached(r);
+    print_losses(r);
+    print_unrecorded(verbose, r);
+    if (r->left > r->unrecorded.processes)
         note(
-            "recorder: %.1f ns of CPU per event, %s, %s to cheaper compression; backpressure: threads waited %s",
-            (double)r->cpu_ns / n, human_plural(batches, r->batches, "batch", "batches"),
-            human_plural(fallbacks, r->steps_down, "fallback", "fallbacks"),
-            human_ns(ns, (double)r->wait_ns));
+            "%s not recorded after exec: the new program is static, privileged or in another root directory",
+            human_plural(processes, r->left - r->unrecorded.processes, "process was",
+                         "processes were"));
+    print_code_names(r);
+    print_facts(r);
+    print_deepbound(r);
+    print_end(r, out);
+    if (verbose)
+        print_cost(r, n);
 }
 
 void record_summary_nothing(const char *program, const struct record_result *r, struct err *e)

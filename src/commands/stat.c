@@ -480,13 +480,12 @@ static int print_rss(const struct stat_options *o, const char *path)
     return EXIT_DONE;
 }
 
-static int run_stat(const void *fields, int argc, char **argv)
+// Parses --from and --to and checks the options that depend on them. Returns 0 or EXIT_USAGE.
+static int check_options(const struct stat_options *o, int files, struct file_stat_points *span)
 {
-    struct stat_options given = *(const struct stat_options *)fields, *o = &given;
-    struct file_stat_points span;
-    const char *bad = command_parse_point(o->from, &span.from) < 0 ? o->from
-                      : command_parse_point(o->to, &span.to) < 0   ? o->to
-                                                                   : NULL;
+    const char *bad = command_parse_point(o->from, &span->from) < 0 ? o->from
+                      : command_parse_point(o->to, &span->to) < 0   ? o->to
+                                                                    : NULL;
     bool has_span = o->from || o->to;
     if (bad)
         return usage_error(&cmd_stat,
@@ -495,10 +494,22 @@ static int run_stat(const void *fields, int argc, char **argv)
         return usage_error(&cmd_stat, "--from and --to require --by site");
     if (o->weight == PROFILE_SPAN && !has_span)
         return usage_error(&cmd_stat, "--weight span requires --from or --to");
+    if (o->rss && files > 1)
+        return usage_error(&cmd_stat, "--rss accepts only one FILE");
+    if (!o->rss && files > 1 && (int)o->format > STAT_JSON)
+        return usage_error(&cmd_stat, "a profile accepts only one FILE");
+    return 0;
+}
+
+static int run_stat(const void *fields, int argc, char **argv)
+{
+    struct stat_options given = *(const struct stat_options *)fields, *o = &given;
+    struct file_stat_points span;
+    bool has_span = o->from || o->to;
+    if (check_options(o, argc, &span))
+        return EXIT_USAGE;
     if ((int)o->weight < 0)
         o->weight = has_span ? PROFILE_SPAN : PROFILE_PEAK;
-    if (o->rss && argc > 1)
-        return usage_error(&cmd_stat, "--rss accepts only one FILE");
     symbols_debug_dirs(o->debug_dirs);
     bool text = !o->json && o->format == STAT_TEXT;
     if (text)
@@ -509,8 +520,6 @@ static int run_stat(const void *fields, int argc, char **argv)
                                : o->by == STAT_BY_POOL ? FILE_STAT_POOLS
                                : o->brief              ? FILE_STAT_BRIEF
                                                        : FILE_STAT_ALL;
-    if (argc > 1 && (int)o->format > STAT_JSON)
-        return usage_error(&cmd_stat, "a profile accepts only one FILE");
     for (int i = 0; i < argc; i++) {
         struct file_stat s;
         struct err e = {0};
