@@ -13,45 +13,45 @@
 // each row.
 // clang-format off
 #define HT_FINDINGS(X) \
-    X(growth, true, "call sites with stacks: those whose live bytes grow steadily grow by at least 16 KiB and a tenth of what is live at the end") \
+    X(growth, true, "the live bytes of call sites grow steadily, together by at least 16 KiB and a tenth of the bytes live at the end; needs stacks") \
     X(faster_allocator, true, "an allocator has a ratio of wall times below 0.98, a 95 % interval without 1, and at most 1.10 times the first allocator's peak RSS") \
     X(fastest_uses_more, false, "the fastest allocator is faster, as above, but has more than 1.10 times the peak RSS") \
-    X(none_faster, false, "several allocators, with intervals, and none is faster") \
+    X(none_faster, false, "several allocators have intervals, and none is faster") \
     X(leanest, false, "the allocators differ in peak RSS") \
     X(fragmentation, false, "peak RSS divided by peak live bytes is at least 1.25") \
-    X(below_live, false, "that ratio is below 0.95. This is not an error: live bytes are requested bytes, and pages that are never written to are not resident") \
-    X(below_live_cleared, false, "together with below_live, where another allocator is not below 0.95") \
-    X(below_live_agrees, false, "together with below_live, where the recorded program's heap was below 0.95, too") \
-    X(recorded_more, true, "together with below_live, where the recorded program's heap was at least 0.95 of the peak's live bytes, without its own mappings") \
-    X(recorded_more_unmapped, true, "the same, where its own mappings were not recorded, or it had none") \
+    X(below_live, false, "peak RSS divided by peak live bytes is below 0.95. This is not an error: live bytes are requested bytes, and pages that are never written to are not resident") \
+    X(below_live_cleared, false, "together with below_live, if another allocator is not below 0.95") \
+    X(below_live_agrees, false, "together with below_live, if the heap of the recorded program was below 0.95, too") \
+    X(recorded_more, true, "together with below_live, if the heap of the recorded program, without its own mappings, was at least 0.95 of the live bytes at the peak") \
+    X(recorded_more_unmapped, true, "the same, if the program had no own mappings or they were not recorded") \
     X(kept, false, "RSS after all blocks are freed is at least half of the peak") \
-    X(calls_matter, true, "the calls take at least 5 % of the program's CPU time, where that can be said") \
-    X(calls_hardly_matter, false, "they take less than that at most, as timed in the program") \
-    X(peak, false, "always, of a recording") \
+    X(calls_matter, true, "the calls take at least 5 % of the program's CPU time, if that time is known") \
+    X(calls_hardly_matter, false, "the calls take less than 5 % of the program's CPU time, by the upper bound of the times in the program") \
+    X(peak, false, "always, for a recording") \
     X(peak_of_a_size, true, "one class of sizes has at least half of the peak") \
     X(peak_of_a_site, true, "one call site has at least 20 % of the peak") \
-    X(copied_growth, true, "call sites with stacks: blocks that are replaced at once by a larger one of the same site, up to four times as large, are at least 10 and have at least 1 % of the requested bytes") \
+    X(copied_growth, true, "at least 10 blocks of a call site, with at least 1 % of the requested bytes, are replaced at once by a block of the same site that is up to four times as large; needs stacks") \
     X(realloc_moves, true, "at least half of the growing reallocs move the block, and they copy at least 1 % of the requested bytes") \
     X(short_lived, true, "at least a quarter of the freed blocks lived for at most 8 events") \
-    X(short_lived_of_a_site, true, "together with short_lived, where one call site has at least 20 % of these blocks") \
+    X(short_lived_of_a_site, true, "together with short_lived, if one call site has at least 20 % of these blocks") \
     X(remote_frees, true, "at least 5 % of the blocks are freed or resized by another thread") \
-    X(remote_frees_of_a_site, true, "together with remote_frees, where one call site has at least 20 % of these blocks") \
-    X(large_requests, true, "requests above 128 KiB have at least half of the bytes, and are at least 1,000") \
-    X(hardly_used, true, "blocks of 16 KiB and more whose use was measured have at least a tenth of the requested bytes, and at least three quarters of these were not used") \
-    X(hardly_used_of_a_site, true, "together with hardly_used, where one call site has at least 20 % of what was not used") \
+    X(remote_frees_of_a_site, true, "together with remote_frees, if one call site has at least 20 % of these blocks") \
+    X(large_requests, true, "at least 1,000 requests are above 128 KiB and have at least half of the requested bytes") \
+    X(hardly_used, true, "blocks of 16 KiB and more whose use was measured have at least a tenth of the requested bytes, and at least three quarters of their bytes were not used") \
+    X(hardly_used_of_a_site, true, "together with hardly_used, if one call site has at least 20 % of the unused bytes") \
     X(few_sizes, false, "five sizes make up at least half of the requests") \
     X(rounding_glibc, false, "internal fragmentation with glibc's chunks is at least 10 % of the requested bytes") \
     X(rounding_four, false, "the same with four size classes for each doubling") \
-    X(above_class, true, "call sites with stacks: requests just above a size class lose at least 1 % of the requested bytes") \
+    X(above_class, true, "requests of a call site just above a size class lose at least 1 % of the requested bytes; needs stacks") \
     X(small_requests, false, "at least 30 % of the requests are for at most 16 bytes") \
-    X(never_freed, false, "blocks that are not freed have at least half of the peak, in a recording of one process that is whole") \
+    X(never_freed, false, "blocks that are not freed have at least half of the peak, in a complete recording of one process") \
     X(zeroed, false, "calloc asks for at least a quarter of the bytes") \
     X(lost_records, true, "records were lost") \
     X(turned_off, true, "recording turned itself off in a process") \
     X(unrecorded_processes, true, "a process that ran below the recorder was not recorded") \
     X(own_malloc, true, "an object before the library defines malloc, such as the executable: these calls are missing") \
     X(bypassing_objects, true, "an object was opened with RTLD_DEEPBIND, and calls malloc past the library") \
-    X(unexplained_memory, true, "together with bypassing_objects, where malloc had at least 10 % more bytes in use at the end than recorded blocks explain") \
+    X(unexplained_memory, true, "together with bypassing_objects, if malloc had at least 10 % more bytes in use at the end than recorded blocks explain") \
     X(short_stacks, true, "the stacks of at least 1 % of the allocated bytes end before the program's own code") \
     X(ambiguous_order, false, "the order of more than 0.1 % of the events is ambiguous") \
     X(cut_off, true, "the file is cut off")

@@ -213,7 +213,7 @@ static int add_counted(struct document *d, const char *path, int side, struct er
     if (rc == 0)
         rc = set_counted(d->items[d->n_items - 1].stat, &s);
     if (rc < 0)
-        err_set(e, rc, "%s: out of memory", path);
+        err_no_memory(e, path);
     if (rc == 0 && !aggregate)
         rc = add_profile(d, &s, e);
     if (rc == 0 && s.kind == FILE_STAT_TRACE && strcmp(d->mode, "report") == 0)
