@@ -4,8 +4,8 @@ json() {
   python3 -c "import json,sys; d=json.load(open('out.json')); $1"
 }
 
-# Writes burst.htw: a service whose burst of blocks is freed but for each 25th, and which then goes on. glibc keeps the
-# burst's pages, since blocks above them are live.
+# Writes burst.htw: a service frees a burst of blocks except for every 25th block and continues.
+# glibc keeps the pages of the burst, because live blocks lie above them.
 burst() {
   cat >burst.c <<'END'
 #include <stdlib.h>
@@ -28,7 +28,7 @@ END
   "$HEAPTAPE" convert -q -o burst.htw burst.ht
 }
 
-@test "a burst: malloc_trim gives back what is unused, and the line says that the program must call it" {
+@test "a burst: advise suggests malloc_trim and says that the program must call it" {
   skip_under_sanitizer
   burst
   "$HEAPTAPE" advise -q --json --budget 100 burst.htw >out.json
@@ -49,14 +49,14 @@ for s in settings:
     assert v == "unknown" or (v == "less") == (s["end_rss_bytes"] < present["end_rss_bytes"])
 means = [s["mean_rss_bytes"] for s in settings]
 assert means == sorted(means)'
-  # An independent replay returns as much.
+  # An independent replay releases as much.
   every=$(json 'print([s["deploy"].split("every ")[1].split()[0] for s in d["settings"] if "malloc_trim" in s["setting"]][0])')
   end=$(json "print([s['end_rss_bytes'] for s in d['settings'] if 'every $every calls' in s['setting']][0])")
   "$HEAPTAPE" replay -q --json --no-latency -r 3 --trim-every "$every" burst.htw >replayed.json
   python3 -c "import json; r = json.load(open('replayed.json'))['end_rss_bytes']; assert abs(r - $end) < 0.1 * r, (r, $end)"
 }
 
-@test "the list for people: what to deploy, ratios to the first row" {
+@test "the text output: what to deploy, and ratios to the first row" {
   skip_under_sanitizer
   burst
   heaptape advise -q --budget 100 --rank end burst.htw
@@ -71,12 +71,12 @@ assert means == sorted(means)'
   ! grep -q "is the present setting" <<<"$output" || false
 }
 
-@test "what is an environment variable is printed as one" {
+@test "a setting that is an environment variable is printed as one" {
   skip_under_sanitizer
   burst
   LD_LIBRARY_PATH=$PWD
   export LD_LIBRARY_PATH
-  # A jemalloc that takes what a wasteful setting does not waste.
+  # A jemalloc with a setting that wastes memory and one that does not.
   cc -shared -fPIC -o libjemalloc.so.2 -xc - <<'END'
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +102,7 @@ g = [s for s in d["settings"] if s["setting"] == "glibc,MALLOC_TRIM_THRESHOLD_=1
 assert g["environment"] == "MALLOC_TRIM_THRESHOLD_=131072" and g["deploy"].endswith("on glibc\u0027s malloc, without another one preloaded or linked"), g'
 }
 
-@test "without time to repeat nothing is claimed" {
+@test "without time for repetitions, no difference is claimed" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 10000 >/dev/null
   cc -shared -fPIC -o late.so -xc - <<'END'
 #include <stdlib.h>
@@ -123,7 +123,7 @@ END
   ! grep -q "deploy" <<<"$output" || false
 }
 
-@test "a setting whose replay fails is a line, not the end" {
+@test "a setting whose replay fails is a line, and advise continues" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 10000 >/dev/null
   export LD_LIBRARY_PATH=$PWD
   cc -shared -fPIC -o libmimalloc.so.3 -xc - <<'END'
@@ -142,7 +142,7 @@ END
   has "$output" "glibc (present)"
 }
 
-@test "a present setting that fails is an error" {
+@test "a current setting that fails is an error" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
   heaptape advise -q -a "$HEAPTAPE_PROGRAMS/libtest-null.so" w.htw
   fails_with 1 "libtest-null.so"

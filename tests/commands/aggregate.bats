@@ -2,7 +2,7 @@ load ../helper
 
 golden=$HEAPTAPE_SOURCE/tests/golden
 
-# same_totals TRACE: what `stat` prints of the aggregate a.hta is what it prints of the trace.
+# same_totals TRACE: `stat` prints the same for the aggregate a.hta and the trace.
 same_totals() {
   local of='del(.kind, .file_bytes, .bytes_per_event, .other_processes, .growth, .partial)'
   "$HEAPTAPE" stat --brief --json "$1" | jq -S "$of" >trace.json
@@ -10,13 +10,13 @@ same_totals() {
   diff trace.json aggregate.json
 }
 
-# sites FILE: what is exact of them.
+# sites FILE: the exact figures of call sites.
 sites() {
   "$HEAPTAPE" stat --by site --top 0 --json "$1" |
     jq -c '.peak_live_bytes, (.sites | sort_by(.site)[] | del(.steady_growth_bytes, .live_bytes_by_period))'
 }
 
-# Three threads free each other's blocks; realloc moves one; one stays.
+# Three threads free each other's blocks; realloc moves one block; one block stays.
 busy() {
   "$HEAPTAPE_PROGRAMS/make_trace" "$1" <<'END'
 process 100 /bin/prog -x
@@ -38,7 +38,7 @@ end
 END
 }
 
-@test "aggregate: the totals are those of the trace" {
+@test "aggregate: totals equal the totals of the trace" {
   busy t.ht
   "$HEAPTAPE_PROGRAMS/make_aggregate" a.hta 3600 <t.ht
   same_totals t.ht
@@ -47,7 +47,7 @@ END
   has "$(tr -s ' ' <<<"$output")" "live at end 462 B"
 }
 
-@test "aggregate: the totals and call sites of recordings are those of the trace" {
+@test "aggregate: totals and call sites of recordings equal those in the trace" {
   local trace
   for trace in trace-1 stacks-1 stacks-2 stacks-3 pages-1; do
     "$HEAPTAPE_PROGRAMS/make_aggregate" a.hta 3600 <"$golden/$trace.ht"
@@ -82,7 +82,7 @@ END
 
 @test "aggregate: periods are joined when there are many" {
   busy t.ht
-  # 370 periods become 46 of eight times the length: 64 are kept at most.
+  # At most 64 periods are kept: 370 periods become 46 of eight times the length.
   "$HEAPTAPE_PROGRAMS/make_aggregate" a.hta 0.01 <t.ht
   heaptape stat --json a.hta
   [ "$(jq .growth.period_ns <<<"$output")" = 80000000 ]
@@ -91,7 +91,7 @@ END
   [ "$(jq '.growth.live_bytes[-1]' <<<"$output")" -eq 462 ]
 }
 
-@test "aggregate: a recording that is cut off" {
+@test "aggregate: a truncated recording" {
   busy t.ht
   head -c $(($(stat -c %s t.ht) - 1)) t.ht >cut.ht
   "$HEAPTAPE_PROGRAMS/make_aggregate" a.hta 3600 <cut.ht
@@ -101,7 +101,7 @@ END
   has "$stderr" "a.hta: the recorder was killed before the recording ended"
 }
 
-@test "aggregate: the totals of several processes are those of the trace" {
+@test "aggregate: totals of several processes equal those in the trace" {
   local i
   for i in $(seq 8); do
     echo "process $((100 + i)) /bin/p$i"
@@ -130,7 +130,7 @@ END
   grep -Eq '^ +4\.0 KiB +1 ' <<<"$output"
 }
 
-@test "aggregate: commands that need events refuse it in one line" {
+@test "aggregate: commands that need events reject it with one line" {
   "$HEAPTAPE_PROGRAMS/make_aggregate" a.hta 3600 <"$golden/stacks-2.ht"
   local command
   for command in convert dump replay symbolize; do
@@ -145,7 +145,7 @@ END
   fails_with 1 "a.hta: is an aggregate"
 }
 
-@test "aggregate: a file that is cut off anywhere, or of which a byte is changed, is refused in one line" {
+@test "aggregate: truncated or modified files are rejected with one line" {
   local n size
   "$HEAPTAPE_PROGRAMS/make_aggregate" a.hta 3600 <"$golden/stacks-2.ht"
   size=$(stat -c %s a.hta)

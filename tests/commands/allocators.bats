@@ -1,6 +1,6 @@
 load ../helper
 
-@test "glibc is there, and others are there or said why not" {
+@test "glibc is listed, and missing allocators are named as missing" {
   heaptape allocators
   [ "$status" -eq 0 ]
   [ -z "$stderr" ]

@@ -55,7 +55,7 @@ timed() {
   done
 }
 
-@test "android: what memory_replay has no line for is written as the nearest" {
+@test "android: events that memory_replay lacks are written as the nearest ones" {
   cat >a.json <<'JSON'
 {"kind":"posix_memalign","pid":5,"tid":5,"size":8,"align":64,"result":"0x1000"}
 {"kind":"valloc","pid":5,"tid":5,"size":10,"result":"0x2000"}
@@ -73,7 +73,7 @@ JSON
   has "$stderr" "android cannot store mark (1): dropped"
 }
 
-@test "android: what is wrong is named with its line" {
+@test "android: errors name the line" {
   try() {
     printf '7: malloc 0x10 1\n%b\n7: free 0x10\n' "$1" >trace
     heaptape import -F android -o out.htw trace
@@ -98,7 +98,7 @@ JSON
   fails_with 1 "expected a newline at its end: the file is cut off" "in line 2"
 }
 
-# counts FILE: calls by kind, as stat says them.
+# counts FILE: calls by kind, from stat.
 counts() {
   "$HEAPTAPE" stat --json "$1" | jq -c '[.by_kind.malloc, .by_kind.calloc, .by_kind.realloc, .by_kind.free, .by_kind["thread.end"]]'
 }
@@ -120,7 +120,7 @@ counts() {
   "$HEAPTAPE" replay -q --runs 1 -a glibc --verify a.htw
 }
 
-@test "android: all of a phone's compositor" {
+@test "android: the whole log of a phone's compositor" {
   zip=$HEAPTAPE_DATA/android/surfaceflinger.zip
   [ -e "$zip" ] || skip "HEAPTAPE_DATA names no folder with android/surfaceflinger.zip"
   unzip -p "$zip" | "$HEAPTAPE" import -q -F android -o a.htw -
@@ -134,7 +134,7 @@ counts() {
   done
 }
 
-@test "android: failed calls and frees of blocks from before the recording are left out, and counted" {
+@test "android: failed calls and frees of unknown blocks are skipped and counted" {
   cat >a.json <<'JSON'
 {"kind":"malloc","pid":5,"tid":5,"size":9,"result":"0x1000"}
 {"kind":"malloc","pid":5,"tid":5,"size":99,"error":12,"result":null}

@@ -1,7 +1,7 @@
-# A workload that can be given away: nothing of names is left, and it is the same workload.
+# Anonymized workloads contain no names and have the same events.
 load replay_helper
 
-# recorded NAME: a program with secrets in all places where a recording can hold some, as NAME.htw.
+# recorded NAME: records a program with secrets wherever a recording can contain some, as NAME.htw.
 recorded() {
   cat >secret.c <<'END'
 #include <heaptape/heaptape.h>
@@ -33,7 +33,7 @@ END
   "$HEAPTAPE" convert -q -f -o "$1.htw" "$1.ht"
 }
 
-# all_text FILE: what any command shows of it.
+# all_text FILE: the output of all commands that read it.
 all_text() {
   "$HEAPTAPE" dump "$1"
   "$HEAPTAPE" dump --format json "$1"
@@ -42,7 +42,7 @@ all_text() {
   strings "$1"
 }
 
-@test "no name is left, in any option" {
+@test "no option leaves a name in the file" {
   skip_under_sanitizer
   recorded a
   all_text a.htw >before
@@ -63,7 +63,7 @@ all_text() {
   done
 }
 
-@test "what is left is the same workload" {
+@test "the events stay the same" {
   skip_under_sanitizer
   recorded a
   heaptape anonymize -o b.htw a.htw
@@ -83,7 +83,7 @@ all_text() {
   "$HEAPTAPE" anonymize -q - <a.htw | cmp - b.htw
 }
 
-@test "sizes and times become coarser, and call sites numbers" {
+@test "sizes and times are rounded, and call sites become numbers" {
   skip_under_sanitizer
   recorded a
   heaptape anonymize --round-sizes --times 1ms -o b.htw a.htw
@@ -94,7 +94,7 @@ all_text() {
   "$HEAPTAPE" dump --format json b.htw | jq -c 'select(.kind == "calloc") | [.count, .size]' | grep -x '\[1,112\]'
   [ "$("$HEAPTAPE" dump --format json b.htw | jq -r .time_ns | awk '{ print int($1 / 1000) }' | sort -u | wc -l)" -lt 100 ]
   "$HEAPTAPE" anonymize -q -f --keep-stacks -o b.htw a.htw
-  # The sites are as many, and have as much, whatever they are called.
+  # The number of sites and their totals stay the same.
   for f in a b; do
     "$HEAPTAPE" stat --by site --json $f.htw | jq -c '[.sites[] | [.allocated_bytes, .allocs, ([.frames[].address] | unique | length)]] | sort' >$f.sites
   done
@@ -103,7 +103,7 @@ all_text() {
   has "$("$HEAPTAPE" stat --by site b.htw)" "function 1 (program)"
 }
 
-@test "threads whose times have become equal can be anonymized again" {
+@test "threads with equal times can be anonymized again" {
   for i in 0 1 2 3 4 5; do
     printf '{"kind":"malloc","pid":1,"tid":%d,"time_ns":%d,"size":10,"result":%d}\n' $((i % 2)) $((i + 1)) $((i + 1))
   done >in.json
@@ -115,7 +115,7 @@ all_text() {
   [ "$("$HEAPTAPE" stat --json twice.htw | jq -c '[.events, .slots, .threads]')" = "[6,6,2]" ]
 }
 
-@test "what cannot be done is said in a line" {
+@test "errors are one line" {
   heaptape anonymize --times soon -o b.htw a.htw
   usage_fails "--times: 'soon' is not a time such as 1ms"
   echo nothing >a.htw

@@ -1,9 +1,10 @@
 load ../helper
 
-# Every command that reads a file, with what it needs besides. One line on stderr, exit 1, nothing written.
+# Every command that reads a file, with required options. An error is one line on stderr and status
+# 1, without an output file.
 readers=("convert -o out.htw" "stat" "dump" "check" "replay -a glibc" "compare -a glibc -a glibc")
 
-# each_reader FILE TEXT...: every command refuses FILE and says each TEXT.
+# each_reader FILE TEXT...: every command rejects FILE with each TEXT in its message.
 each_reader() {
   local file=$1 words
   shift
@@ -43,14 +44,14 @@ each_reader() {
   each_reader random.ht "random.ht" "is not a heaptape trace"
 }
 
-@test "a text and a short file are refused" {
+@test "a text file and a short file are refused" {
   echo "x" >short.ht
   each_reader short.ht "short.ht"
   cat "$HEAPTAPE_SOURCE/README.md" >text.ht
   each_reader text.ht "text.ht" "is not a heaptape trace"
 }
 
-@test "the beginning of a frame alone is cut off" {
+@test "a truncated frame header is reported as truncated" {
   printf 'HTr1' >cut.ht
   each_reader cut.ht "cut.ht" "cut off" "at byte 0"
   printf 'HTw1\1\0\1\0' >cut.htw
@@ -58,7 +59,7 @@ each_reader() {
   each_reader cut.htw "cut.htw" "cut off" "at byte 0"
 }
 
-@test "a workload is refused where a trace is due" {
+@test "a workload is refused by readers of traces" {
   printf 'HTw1\1\0\1\0%040d' 0 >workload.ht
   heaptape convert -o out.htw workload.ht
   fails_with 1 "workload.ht" "is a workload, expected a trace"
@@ -75,14 +76,14 @@ each_reader() {
   done
 }
 
-@test "without an operand, with two, with an unknown option: usage" {
+@test "no operand, two operands, an unknown option: usage" {
   for words in "${readers[@]}"; do
     # shellcheck disable=SC2086 # the words of a command
     heaptape $words
     usage_fails "an operand is missing"
     # shellcheck disable=SC2086
     heaptape $words a b
-    # Which reads several files.
+    # stat reads several files.
     [ "$words" = stat ] || usage_fails "unexpected operand 'b'"
     # shellcheck disable=SC2086
     heaptape $words --nonsense a
@@ -110,7 +111,7 @@ each_reader() {
   fails_with 127 "./none"
   heaptape record -o a.ht -- none-such-program
   fails_with 127 "none-such-program"
-  # A folder of PATH that may not be searched does not make it another error.
+  # An unsearchable folder in PATH does not change the error.
   mkdir -m 0 locked
   PATH=$PWD/locked:$PATH heaptape record -o a.ht -- none-such-program
   fails_with 127 "none-such-program"
@@ -127,7 +128,7 @@ each_reader() {
   usage_fails "an operand is missing"
 }
 
-@test "an output that cannot be made" {
+@test "an output that cannot be created" {
   heaptape record -o none/a.ht -- true
   fails_with 125 "none/a.ht"
   echo keep >a.ht

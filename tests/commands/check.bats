@@ -1,6 +1,6 @@
 load ../helper
 
-@test "what is no file of heaptape's" {
+@test "files of other programs" {
   heaptape check nothing-here
   fails_with 1 "nothing-here: No such file"
   heaptape check .
@@ -13,7 +13,7 @@ load ../helper
   fails_with 1 "random: is not a heaptape trace or workload"
 }
 
-@test "damaged and cut-off traces" {
+@test "damaged and truncated traces" {
   skip_under_sanitizer
   [ -f "$HEAPTAPE_BUILD/src/capture/libheaptape.so" ] || skip "no capture library in this build"
   heaptape record -q -o a.ht -- ls -l /
@@ -34,12 +34,12 @@ load ../helper
   done
 }
 
-# damage FILE AT: FILE with one byte changed, as `bad`.
+# damage FILE AT: copies FILE to `bad` with one byte changed.
 damage() {
   { head -c "$2" "$1"; head -c 1 <(tail -c +$(($2 + 1)) "$1") | tr '\0-\377' '\1-\377\0'; tail -c +$(($2 + 2)) "$1"; } >bad
 }
 
-# frames FILE, events FILE: how many
+# frames FILE, events FILE: print their number.
 frames() {
   "$HEAPTAPE" check "$1" | sed 's/.* in \([0-9]*\) frames.*/\1/'
 }
@@ -54,7 +54,7 @@ events() {
   done >>text
   echo end >>text
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <text
-  expect "so many events" [ "$(events a.ht)" -eq 120 ]
+  expect "the number of events" [ "$(events a.ht)" -eq 120 ]
   size=$(stat -c %s a.ht)
   whole=$(frames a.ht)
   for at in $((size / 4)) $((size / 2)) $((size * 2 / 3)); do
@@ -64,14 +64,14 @@ events() {
     heaptape check --salvage -f -o good.ht bad
     expect "status 0" [ "$status" -eq 0 ]
     has "$stderr" "lost 1 frame ("
-    expect "all but one" [ "$(frames good.ht)" -eq $((whole - 1)) ]
-    expect "all but two events" [ "$(events good.ht)" -eq 118 ]
+    expect "all frames but one" [ "$(frames good.ht)" -eq $((whole - 1)) ]
+    expect "all events but two" [ "$(events good.ht)" -eq 118 ]
     heaptape convert -f -o good.htw good.ht
     expect "status 0" [ "$status" -eq 0 ]
   done
 }
 
-@test "salvage of what begins or ends in the middle" {
+@test "salvage of a file without its beginning or its end" {
   printf '%s\n' 'process 7 prog' '0 100 malloc size=16 result=65536' round '0 200 free ptr=65536' end >text
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <text
   size=$(stat -c %s a.ht)
@@ -94,7 +94,7 @@ events() {
   usage_fails "--salvage and -o FILE require each other"
 }
 
-# damaged_are_refused FILE STEP: with a bit changed at every STEPth byte, and cut off there.
+# damaged_are_refused FILE STEP: flips a bit at every STEPth byte, and truncates FILE there.
 damaged_are_refused() {
   python3 - "$HEAPTAPE" "$1" "$2" <<'END'
 import subprocess, sys
@@ -131,10 +131,10 @@ END
     [[ $output == "$table.csv: intact table in CSV: $rows row"* ]]
     heaptape check $table.parquet
     [[ $output == "$table.parquet: intact table in Parquet: $rows row"* ]]
-    # It must be read from its end.
+    # A pipe cannot be read from its end, so check reads it twice.
     [ "$(cat $table.parquet | "$HEAPTAPE" check -)" = "(stdin)${output#"$table.parquet"}" ]
   done
-  # The pages have checksums; the footer has none.
+  # The pages have checksums, the footer does not.
   size=$(stat -c %s events.parquet)
   footer=$(($(od -An -tu4 -j $((size - 8)) -N 4 events.parquet) + 8))
   python3 - "$HEAPTAPE" events.parquet $((size - footer)) <<'END'
@@ -188,7 +188,7 @@ END
   check_is dump.json "events: $(wc -l <dump.json) lines, "
   check_is report.html "report: in HTML, "
   check_is index.json "index of a corpus, "
-  # Of another version, of another program, and not what report reads.
+  # Another version, another program, and JSON that report does not read.
   sed 's/"schema_version": *2/"schema_version":3/' brief.json >bad
   heaptape check bad
   fails_with 1 "bad: unsupported schema_version; expected 2"

@@ -4,7 +4,7 @@ json() {
   python3 -c "import json,sys; d=json.load(open('out.json')); $1"
 }
 
-@test "a table for people" {
+@test "a table in text" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 100000 >/dev/null
   heaptape compare -q -a glibc -a "glibc,MALLOC_ARENA_MAX=1" -r 2 w.htw
   [ "$status" -eq 0 ]
@@ -25,7 +25,7 @@ a, b = d["allocators"]
 assert a["allocator"]["name"] == "glibc" and b["allocator"]["name"] == "libtest-verify.so"
 assert a["wall_ratio"] == 1 and a["rss_ratio"] == 1
 assert a["wall_ratio_ci95"][0] <= 1 <= a["wall_ratio_ci95"][1]
-# An allocator that never uses memory again uses more.
+# An allocator that never reuses memory needs more.
 assert b["rss_ratio"] > 3 and 3 < b["rss_ratio_ci95"][0] <= b["rss_ratio"] <= b["rss_ratio_ci95"][1]
 assert abs(b["wall_ratio"] - b["wall_ns"] / a["wall_ns"]) < 0.001 * b["wall_ratio"]
 assert len(a["runs"]) == len(b["runs"]) == 5
@@ -33,7 +33,7 @@ assert a["calls"]["malloc"]["count"] == b["calls"]["malloc"]["count"] == 110000
 assert a["timeline"] and b["timeline"]'
 }
 
-@test "the runs take turns" {
+@test "runs of the allocators alternate" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
   cc -shared -fPIC -o one.so -xc - <<'END'
 #include <stdlib.h>
@@ -73,7 +73,7 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
   ("glibc", "A=1", "B=3"), ("glibc", "A=1", "B=4"), ("glibc", "A=2", "B=3"), ("glibc", "A=2", "B=4"),
   ("waste.so", "X=y", "A=1", "B=3"), ("waste.so", "X=y", "A=1", "B=4"), ("waste.so", "X=y", "A=2", "B=3"),
   ("waste.so", "X=y", "A=2", "B=4")]'
-  # By chance, or for other work on the machine, two that are the same may seem to differ.
+  # By chance, or because the machine is busy, two equal settings may seem to differ.
   for _ in 1 2 3; do
     heaptape compare -q --no-latency -r 5 --sweep MALLOC_ARENA_MAX=1,2 w.htw
     [ "$status" -eq 0 ]
@@ -97,13 +97,13 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
   usage_fails "at least two allocators (-a)"
 }
 
-@test "an allocator that fails ends it" {
+@test "an allocator that fails ends the comparison" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
   heaptape compare -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-bogus.so" w.htw
   fails_with 1 "libtest-bogus.so: malloc is not from"
 }
 
-@test "fewer than five runs have no interval, and no difference is denied or claimed" {
+@test "fewer than five runs have no interval, so no difference is claimed or denied" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 20000 >/dev/null
   for runs in 1 4; do
     heaptape compare -q --no-latency -r $runs -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw
@@ -117,7 +117,7 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
   [[ "${lines[3]}" =~ \[[0-9]+\.[0-9][0-9],\ [0-9]+\.[0-9][0-9]\] ]]
 }
 
-@test "--color: heads are bold, worse is red and better is green" {
+@test "--color: headings are bold, worse is red and better is green" {
   local bold=$'\033[1m' red=$'\033[31m' green=$'\033[32m'
   "$HEAPTAPE_PROGRAMS/make_workload" a.htw churn 1 1000 >/dev/null
   "$HEAPTAPE_PROGRAMS/make_workload" b.htw churn 1 2000 >/dev/null
@@ -130,12 +130,12 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
   [ "$(grep -cF "$red" <<<"$output")" -eq 0 ]
   heaptape report --diff --color=always a.htw a.htw
   [ "$(grep -cF -e "$red" -e "$green" <<<"$output")" -eq 0 ]
-  # Without the escape sequences it is the same text.
+  # Without escape sequences, the text is the same.
   "$HEAPTAPE" report --diff a.htw b.htw >plain
   "$HEAPTAPE" report --diff --color=always a.htw b.htw | sed 's/\x1b\[[0-9]*m//g' >stripped
   cmp plain stripped
   [ "$(grep -c $'\033' plain)" -eq 0 ]
-  # An allocator that never uses memory again.
+  # An allocator that never reuses memory.
   heaptape compare -q --no-latency --color=always -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" b.htw
   has "${lines[1]}" "${bold}allocator"
   has "${lines[3]}" "$red"
@@ -153,7 +153,7 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
   [ "$(grep -cF $'\033' out)" -eq 0 ]
 }
 
-@test "--real runs the program itself under each allocator, too" {
+@test "--real also runs the program itself on each allocator" {
   skip_under_sanitizer
   cat >uses.c <<'END'
 #include <stdlib.h>
@@ -227,7 +227,7 @@ p = a["fidelity"]["program"]
 assert p is None or b["fidelity"]["program"]["cpu_ratio"] > 1 + more / p["cpu_ns"] / 2, b["fidelity"]'
 }
 
-@test "for which allocator the CPU time of the program is unknown, and why" {
+@test "an allocator whose CPU time cannot be predicted is named with the reason" {
   command -v python3 >where || skip "no python3"
   "$HEAPTAPE" record -q -o t.ht -- python3 -c 'x = [str(i) * 9 for i in range(200000)]'
   "$HEAPTAPE" convert -q -o t.htw t.ht
@@ -239,7 +239,7 @@ assert p is None or b["fidelity"]["program"]["cpu_ratio"] > 1 + more / p["cpu_ns
   grep -q 'mimalloc: .* × the CPU time of the program' out
 }
 
-@test "the program's CPU time is unknown for a workload without it" {
+@test "a workload without CPU time allows no prediction for the program" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >facts
   "$HEAPTAPE" compare -q -r 3 --no-latency -a glibc -a jemalloc w.htw >out
   grep -q "the calls' share of the program's CPU time is unknown: the workload does not have" out

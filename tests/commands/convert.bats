@@ -17,7 +17,7 @@ end
 END
 }
 
-# Two processes, 200 with more events.
+# Two processes; 200 has more events.
 two_processes() {
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
 process 100 first
@@ -37,7 +37,7 @@ slots() {
   small_trace
   heaptape convert a.ht
   expect "status 0" [ "$status" -eq 0 ]
-  expect "nothing on stdout" [ -z "$output" ]
+  expect "no output on stdout" [ -z "$output" ]
   has "$stderr" "a.htw: 8 events, 2 threads"
   run slots a.htw
   [ "$output" = "malloc(32) = #0
@@ -50,7 +50,7 @@ free(#1)
 thread.end()" ]
 }
 
-@test "convert: nothing is overwritten without -f" {
+@test "convert: an existing file is kept without -f" {
   small_trace
   echo precious > a.htw
   heaptape convert a.ht
@@ -72,7 +72,7 @@ thread.end()" ]
   cmp b.htw d.htw
 }
 
-# 100 has the most events, 200 the highest peak, 300 as many bytes in all.
+# Process 100 has the most events, 200 the highest peak, 300 as many bytes in total.
 peaks() {
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
 process 100 busy
@@ -98,7 +98,7 @@ end
 END
 }
 
-@test "convert: the process with the highest peak of live bytes, or the one asked for" {
+@test "convert: selects the process with the highest peak of live bytes, or --pid" {
   two_processes
   heaptape convert -o most.htw a.ht
   [ "$status" -eq 0 ]
@@ -115,7 +115,7 @@ END
   usage_fails "--pid: 'x' is not one of PID|all"
 }
 
-@test "convert: the choice by peak live bytes is that of stat, and lists the next ones" {
+@test "convert: the selected process has stat's peak, and the next ones are listed" {
   peaks
   heaptape convert -o big.htw a.ht
   [ "$status" -eq 0 ]
@@ -128,7 +128,7 @@ END
   [ "$("$HEAPTAPE" stat --json one.htw | jq .peak_live_bytes)" -eq 5000 ]
 }
 
-# many PID BLOCKS SIZE: live at a time.
+# many PID BLOCKS SIZE: lines for BLOCKS live blocks.
 many() {
   awk -v pid="$1" -v n="$2" -v size="$3" 'BEGIN {
     print "process", pid, "p" pid
@@ -140,7 +140,7 @@ many() {
   }'
 }
 
-@test "convert: peaks of more blocks than are kept are estimated, but of the one that is converted" {
+@test "convert: peaks above the table limit are estimated, except in the converted process" {
   { many 100 20000 999; many 200 600000 100; many 300 1 59000000; many 400 1 61000000; echo end; } |
     "$HEAPTAPE_PROGRAMS/make_trace" a.ht
   heaptape convert -o a.htw a.ht
@@ -150,7 +150,7 @@ many() {
   has "${stderr_lines[3]}" "process 100: p100 (about 19."
 }
 
-# Two processes at the same time, one that execs, one without events.
+# Two concurrent processes, one of which calls exec, and a process without events.
 several_processes() {
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
 process 100 first
@@ -169,7 +169,7 @@ END
   two_processes
   heaptape convert --pid all a.ht
   expect "status 0" [ "$status" -eq 0 ]
-  expect "a line each" [ "${#stderr_lines[@]}" -eq 2 ]
+  expect "one line for each" [ "${#stderr_lines[@]}" -eq 2 ]
   has "$stderr" "a.100.htw: 1 events"
   has "$stderr" "a.200.htw: 2 events"
   "$HEAPTAPE" convert -q --pid 100 -o one.htw a.ht
@@ -188,7 +188,7 @@ END
   cat a.ht | { heaptape convert -q --pid all -; usage_fails "--pid all writes several files"; }
 }
 
-@test "convert --pid all: images of one pid, a process without events, a trace cut off" {
+@test "convert --pid all: images of one pid, a process without events, a truncated trace" {
   several_processes
   heaptape convert --pid all a.ht
   expect "status 0" [ "$status" -eq 0 ]
@@ -207,7 +207,7 @@ END
   has "$stderr" "b.100-2.htw: 2 events"
 }
 
-@test "convert --pid all: what an error leaves" {
+@test "convert --pid all: the files left after an error" {
   two_processes
   python3 - <<'END'
 b = bytearray(open("a.ht", "rb").read())
@@ -226,7 +226,7 @@ END
   has "$stderr" "a.htw: 2 of 3 uses across threads needed a dependency, the order of 0 events was repaired"
 }
 
-@test "convert: a recording that was cut off is converted up to there" {
+@test "convert: a truncated recording is converted up to its end" {
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
 process 100 prog
 0 1000 malloc size=32 result=0x1000
@@ -245,7 +245,7 @@ END
   has "$stderr" "b.ht: cut off inside a frame"
 }
 
-@test "convert: a damaged trace is refused and leaves nothing behind" {
+@test "convert: a damaged trace is refused without an output" {
   small_trace
   python3 - <<'END'
 b = bytearray(open("a.ht", "rb").read())
@@ -257,7 +257,7 @@ END
   [ -z "$(ls | grep htw)" ]
 }
 
-@test "convert: a workload is no trace" {
+@test "convert: a workload is not a trace" {
   small_trace
   heaptape convert -o b.htw a.ht
   heaptape convert -o c.htw b.htw
@@ -265,11 +265,11 @@ END
   [ ! -e c.htw ]
 }
 
-@test "convert --strict: fails on what is not exact, not on what was put right" {
+@test "convert --strict: fails on ambiguities, but not on repaired events" {
   small_trace
   heaptape convert --strict a.ht
   [ "$status" -eq 0 ]
-  # A take stamped before the free that made its address free.
+  # An allocation stamped before the free of its address.
   "$HEAPTAPE_PROGRAMS/make_trace" b.ht <<'END'
 process 100 prog
 0 1000 malloc size=32 result=0x1000
@@ -307,7 +307,7 @@ END
   fails_with 1 "7 words are lost"
 }
 
-@test "convert --no-timestamps: the order stays" {
+@test "convert --no-timestamps: the order is kept" {
   small_trace
   heaptape convert -o a.htw a.ht
   heaptape convert --no-timestamps -o b.htw a.ht
@@ -317,25 +317,27 @@ END
   has "${lines[4]}" "+0.000000"
 }
 
-# rate_of TRACE: the clock rate of the workload made of it, by the stamp 2000, which is 1000 behind the first.
+# rate_of TRACE: the clock rate of its workload, from the stamp 2000, which is 1000 ticks after the
+# first.
 rate_of() {
   heaptape convert -f -o r.htw "$1"
   "$HEAPTAPE" dump r.htw | sed -n '2s/^\[[^]]*\] +\([0-9.]*\).*/\1/p'
 }
 
-@test "convert: the clock rate of the whole recording, where the trace ends well" {
+@test "convert: a complete trace has the clock rate of the whole recording" {
   printf 'process 100 prog\n0 1000 malloc size=32 result=0x1000\n0 2000 free ptr=0x1000\n' >lines
   { cat lines && echo end; } | "$HEAPTAPE_PROGRAMS/make_trace" first.ht
   { cat lines && echo end 100000000; } | "$HEAPTAPE_PROGRAMS/make_trace" whole.ht
   { cat lines && echo round; } | "$HEAPTAPE_PROGRAMS/make_trace" cut.ht
-  expect "as measured first" [ "$(rate_of first.ht)" = 0.000002 ]
-  expect "as measured over all of it" [ "$(rate_of whole.ht)" = 0.000020 ]
-  expect "cut off: as measured first" [ "$(rate_of cut.ht)" = 0.000002 ]
+  expect "the first measured rate" [ "$(rate_of first.ht)" = 0.000002 ]
+  expect "the rate over the whole recording" [ "$(rate_of whole.ht)" = 0.000020 ]
+  expect "truncated: the first measured rate" [ "$(rate_of cut.ht)" = 0.000002 ]
   heaptape convert -f --pid all -o w-%p.htw whole.ht
-  expect "of all processes" [ "$("$HEAPTAPE" dump w-100.htw | grep -c '+0.000020 free')" -eq 1 ]
+  expect "the rate for all processes" [ "$("$HEAPTAPE" dump w-100.htw | grep -c '+0.000020 free')" -eq 1 ]
 }
 
-# many_trace FILE: one thread, 160,000 events in many rounds: enough for all threads of the converter to have work.
+# many_trace FILE: one thread with 160,000 events in many rounds, enough to keep all threads of the
+# converter busy.
 many_trace() {
   awk 'BEGIN { print "process 100 prog"
     for (i = 0; i < 80000; i++) {
@@ -345,15 +347,15 @@ many_trace() {
     print "end" }' | "$HEAPTAPE_PROGRAMS/make_trace" "$1"
 }
 
-@test "convert: as many processors as there are, the same workload" {
+@test "convert: the workload does not depend on the number of CPUs" {
   many_trace a.ht
   heaptape convert -o all.htw a.ht
   taskset -c "$(taskset -pc $$ | sed 's/.*: *\([0-9]*\).*/\1/')" "$HEAPTAPE" convert -q -o one.htw a.ht
   cmp all.htw one.htw
-  expect "the events" [ "$("$HEAPTAPE" stat --json all.htw | sed -n 's/^  "events": *\([0-9]*\).*/\1/p')" = 160000 ]
+  expect "all events" [ "$("$HEAPTAPE" stat --json all.htw | sed -n 's/^  "events": *\([0-9]*\).*/\1/p')" = 160000 ]
 }
 
-@test "convert: an error of any of its threads ends all, with one line" {
+@test "convert: an error in any of its threads ends it with one line" {
   many_trace a.ht
   run timeout 120 "$HEAPTAPE" convert -o /dev/full a.ht
   expect "the output's error" [ "$output" = "heaptape: /dev/full: cannot write at byte 0: No space left on device" ]
@@ -367,9 +369,9 @@ many_trace() {
   expect "no workload" [ ! -e b.htw ]
 }
 
-@test "convert: killed while it writes it leaves nothing" {
+@test "convert: leaves no files when it is killed while writing" {
   many_trace a.ht
-  # A file bigger than a block is death by SIGXFSZ.
+  # A file larger than one block causes SIGXFSZ.
   run bash -c 'ulimit -c 0 -f 1; exec "$@"' - "$HEAPTAPE" convert -q -o out.htw a.ht
   expect "it was killed" [ "$status" -eq 153 ]
   for left in out.htw*; do

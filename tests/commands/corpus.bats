@@ -1,12 +1,13 @@
-# Recording a corpus, its index, and allocators compared on it. Programs that are not installed are skipped.
+# Recording a corpus, its index, and comparing allocators on it. Programs that are not installed are
+# skipped.
 load ../helper
 
-# index ENTRIES: a valid document.
+# index ENTRIES: prints a valid document.
 index() {
   printf '{"schema_version": 2, "entries": [%s]}\n' "$1"
 }
 
-# small NAME: a corpus in c with one workload, whose entry is that of sqlite in the index of heaptape.
+# small NAME: creates a corpus in c with one workload and the entry of sqlite from heaptape's index.
 small() {
   mkdir -p c
   "$HEAPTAPE_PROGRAMS/make_workload" "c/$1.htw" churn 1 2000 >/dev/null
@@ -29,7 +30,7 @@ small() {
   diff scripts <(jq -r '.entries[].name + ".sh"' "$HEAPTAPE_SOURCE/corpus/index.json")
 }
 
-@test "corpus record: writes workloads without names, and their entries" {
+@test "corpus record: writes workloads without names, with their entries" {
   skip_under_sanitizer
   for program in perl sqlite3; do command -v $program >/dev/null || skip "no $program"; done
   heaptape corpus record -d "a corpus" --size 2 perl sqlite
@@ -49,7 +50,7 @@ small() {
   [ "$(jq -c '.entries[1]' "a corpus/index.json")" = "$(jq -c '.entries[1]' first)" ]
 }
 
-@test "corpus record: a program that is missing is skipped, one that fails is reported" {
+@test "corpus record: a missing program is skipped, a failing one is reported" {
   mkdir -p bin data
   cp "$HEAPTAPE_SOURCE"/corpus/{driver,recipe} data
   printf 'programs="no-such-program"; packages="a b"; licence=MIT\n' >data/missing.sh
@@ -63,7 +64,7 @@ small() {
   [ ! -e fails.htw ]
 }
 
-@test "corpus run: a table and a page, and what is done is not done again" {
+@test "corpus run: a table and a page, and finished runs are not repeated" {
   small one
   local words=(corpus run -d c -r 5 -a glibc -a "glibc,MALLOC_ARENA_MAX=1")
   heaptape "${words[@]}"
@@ -91,7 +92,7 @@ small() {
   [[ "${lines[1]}" =~ ^one\ +wall\ time\ +[0-9.]+\ .s\ +-$ ]]
 }
 
-@test "corpus: usage, names that are none, and damaged indexes" {
+@test "corpus: usage, invalid names, and damaged indexes" {
   heaptape corpus
   usage_fails "an operand is missing"
   heaptape corpus rn

@@ -1,9 +1,9 @@
-# What is said of the share of bytes that stacks explain.
+# The share of bytes whose stacks reach the program.
 
 load ../helper
 
-# A process with a known heap: the program's own 6,000 bytes, of which 1,000 stay, and OTHER bytes that a stack in the system's
-# library took, all of which stay.
+# A process with a known heap: the program's 6,000 bytes, 1,000 of them live at the end, and OTHER
+# bytes allocated with a stack in a system library, all live at the end.
 json() {
   cat <<END
 {"kind":"heaptape.module","pid":7,"tid":7,"time_ns":1,"ptr":"0x10000","size":4096,"offset":0,"text":"00 /home/me/app"}
@@ -40,8 +40,8 @@ END
   done
 }
 
-@test "stat: what libraries allocate while they are loaded is a share of its own" {
-  # The loader's stack is the first to come.
+@test "stat: allocations by library constructors are a separate share" {
+  # The loader's stack comes first.
   {
     json 0 | sed -n -e 1,2p | sed 's|libnoise.so.1|ld-linux-x86-64.so.2|'
     json 0 | sed -n -e 4p -e 3p | tac
@@ -56,7 +56,7 @@ END
   expect "no other stacks" [ "$status" -eq 1 ]
 }
 
-@test "stat: nothing is said of other stacks where there are none, nor of any without call sites" {
+@test "stat: no line about other stacks without such stacks, none about stacks without call sites" {
   import 0
   "$HEAPTAPE" stat t.htw >text
   grep -qE '^  allocated +5\.9 KiB +100\.0 %$' text
@@ -66,13 +66,13 @@ END
   "$HEAPTAPE" import -q -f --format json -o none.htw none.json
   "$HEAPTAPE" stat none.htw >text
   run grep -e 'stack reaches' text
-  expect "nothing of stacks" [ "$status" -eq 1 ]
+  expect "no line about stacks" [ "$status" -eq 1 ]
   [ "$("$HEAPTAPE" stat --json none.htw | jq 'has("stack_coverage")')" = false ]
 }
 
-@test "stat: of a workload whose call sites are cut off nothing is said" {
+@test "stat: a workload with truncated call sites has no line about stacks" {
   import 2000
-  # In the middle of the frame of call sites, whose head begins so.
+  # Truncate the file within the frame of call sites, which begins with these bytes.
   at=$(LC_ALL=C grep -abo "$(printf 'HTw1\006')" t.htw | head -n 1 | cut -d : -f 1)
   head -c $((at + 60)) t.htw >cut.htw
   heaptape stat --json cut.htw
@@ -81,7 +81,7 @@ END
   fi
 }
 
-@test "stat, record: of sampled stacks the share is called an estimate, of others not" {
+@test "stat, record: shares are called estimates only for sampled stacks" {
   skip_under_sanitizer
   heaptape record -v --stacks=sample:64 -o t.ht -- "$HEAPTAPE_PROGRAMS/stacks" deep 12
   [[ "$stderr" == *"stacks reach the program's own code for "*" (estimated from sampled stacks)"* ]]
@@ -93,23 +93,23 @@ END
   [ "$("$HEAPTAPE" stat --json full.ht | jq '.stack_coverage | has("stack_sample_bytes")')" = false ]
 }
 
-@test "record: the share, at its end with -v" {
+@test "record -v: prints the share at the end" {
   skip_under_sanitizer
   heaptape record -v --stacks -o t.ht -- "$HEAPTAPE_PROGRAMS/strings"
   has "$stderr" "heaptape: stacks reach the program's own code for 9"
   has "$stderr" "% of allocated bytes, 9"
   has "$stderr" "% of bytes live at the peak"
-  # libstdc++ takes a reserve before main.
+  # libstdc++ allocates a reserve before main.
   has "$stderr" "heaptape: constructors of libraries allocated "
   [[ "$stderr" != *"stacks of"* ]]
   heaptape record -v --stacks -f -o t.ht -- "$HEAPTAPE_PROGRAMS/stacks" deep 12
   has "$stderr" "heaptape: stacks reach the program's own code for 100.0 % of allocated bytes, 100.0 % of bytes live at the peak"
-  # A share that is rounded to 0.0 % is nothing to print.
+  # A share that rounds to 0.0 % is not printed.
   [[ "$stderr" != *"constructors of libraries"* ]]
   [[ "$stderr" != *"stacks of"* ]]
 }
 
-@test "record: a recording whose stacks reach the program ends with one line" {
+@test "record: no line about stacks if they reach the program" {
   skip_under_sanitizer
   local program
   for program in "$HEAPTAPE_PROGRAMS/strings" "$HEAPTAPE_PROGRAMS/stacks deep 12" bash "perl -v" "ls -R /etc" "git --version" \
@@ -122,10 +122,10 @@ END
   done
 }
 
-@test "record: where the stacks end that do not reach the program" {
+@test "record: names the places where stacks end outside the program" {
   skip_under_sanitizer
   [ "$(uname -m)" = x86_64 ] || skip "the code is for x86-64"
-  # Generated code that calls malloc(5000) with a frame pointer that leads nowhere.
+  # Generated code that calls malloc(5000) with an invalid frame pointer.
   cat >ends.c <<'END'
 #include <stdlib.h>
 #include <string.h>

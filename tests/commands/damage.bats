@@ -1,4 +1,4 @@
-# Every bit and every length of a small file.
+# Flips every bit of a small file and truncates the file at every length.
 load ../helper
 
 small_trace() {
@@ -27,12 +27,12 @@ END
     run "$HEAPTAPE_PROGRAMS/damage" $file
     echo "$output"
     [ "$status" -eq 0 ]
-    # A checksum covers all of it.
+    # A checksum covers the whole file.
     has "$output" "refused, 0 the same"
   done
 }
 
-@test "damage: on the command line it is one line and status 1" {
+@test "damage: commands fail with one line and status 1" {
   small_trace
   python3 - <<'END'
 import os
@@ -48,7 +48,7 @@ END
     for command in stat dump "slice -o out.htw" "replay -q -r 1" "merge -o out.htw a.htw" "convert -o out.htw"; do
       case $command-$file in convert*.htw) continue ;; esac
       heaptape $command $file
-      # What is whole of a workload that was cut off is counted, and said to be.
+      # stat counts the complete part of a truncated workload and reports the truncation.
       [ "$command-${file#cut*.}-$status" = stat-a.htw-0 ] && has "$stderr" "cut off" && continue
       expect "$command $file" [ "$status" -eq 1 ]
       expect "$command $file: one line" [ "${#stderr_lines[@]}" -eq 1 ]

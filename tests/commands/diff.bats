@@ -1,6 +1,7 @@
 load ../helper
 
-# A program whose parser allocates N blocks of 64 bytes, keeps the last tenth of them, and whose lines stand LINES lower.
+# A program whose parser allocates N blocks of 64 bytes, keeps the last tenth of them, and is
+# shifted by LINES lines.
 version() {
   local n=$1 lines=$2 name=$3
   skip_under_sanitizer
@@ -29,7 +30,7 @@ END
   "$HEAPTAPE" record -q --stacks=8 -o "$name.ht" -- "./$name"
 }
 
-# The tool writes JSON that is as its schema says.
+# Checks the JSON against its schema.
 json_of() {
   "$HEAPTAPE" diff --json "$@" >out.json
   status=$?
@@ -37,7 +38,7 @@ json_of() {
   return "$status"
 }
 
-@test "diff: sites of two versions are matched by function and line, not by address" {
+@test "diff: call sites of two versions are matched by function and line, not by address" {
   version 1000 0 a
   version 1050 3 b
   json_of a.ht b.ht
@@ -50,13 +51,13 @@ json_of() {
   [ "$(grep -c other <<<"$output")" -eq 0 ]
   heaptape report --diff a.ht b.ht
   has "$output" "parse_word (program.c:5)"
-  # The same program twice: nothing changed.
+  # Two recordings of one program do not differ.
   "$HEAPTAPE" record -q --stacks=8 -o a2.ht -- ./a
   heaptape diff a.ht a2.ht
   [ "$(grep -c "call site" <<<"$output")" -eq 0 ]
 }
 
-@test "diff: an address without a name is that of its object, wherever that was loaded" {
+@test "diff: an address without a name is relative to its object, wherever that was loaded" {
   skip_under_sanitizer
   command -v gcc >/dev/null || skip "no gcc"
   cat >lib.c <<'END'
@@ -90,11 +91,10 @@ END
   [ "$(grep -c "only in" <<<"$output")" -eq 0 ]
 }
 
-@test "diff --fail-on: 5 % more allocations fail each time, the same program never does" {
+@test "diff --fail-on: always fails on 5 % more allocations, never on the same program" {
   version 2000 0 a
   version 2100 1 b
-  # HEAPTAPE_TEST_TIMES=100 does it that often.
-  # `run` has a variable i of its own.
+  # HEAPTAPE_TEST_TIMES=100 repeats it more often. bats's `run` uses the name i.
   local round
   for ((round = 0; round < ${HEAPTAPE_TEST_TIMES:-3}; round++)); do
     "$HEAPTAPE" record -q --stacks=8 -f -o a1.ht -- ./a
@@ -109,7 +109,7 @@ END
 @test "diff --fail-on: totals and sites, shares and numbers" {
   version 1000 0 a
   version 1100 2 b
-  # ok LIMIT, fails LIMIT
+  # ok LIMIT, fails LIMIT: check the exit status of diff.
   ok() { "$HEAPTAPE" diff --fail-on "$1" a.ht b.ht >out; }
   fails() {
     local rc=0
@@ -149,7 +149,7 @@ END
   [ "$(jq -c '.failed, [.limits[] | [.limit, .b - .a, .failed]]' out.json | tr -d '\n')" = 'true[["calls>+9%",100,true]]' ]
 }
 
-@test "diff: what it cannot do" {
+@test "diff: errors" {
   "$HEAPTAPE_PROGRAMS/make_workload" a.htw churn 1 100 >/dev/null
   for limit in calls 'calls>' 'calls>2%' 'calls>+1KiB' 'most>+1' 'calls>+x' 'site:calls>+1' 'calls>+1%x'; do
     heaptape diff --fail-on "$limit" a.htw a.htw

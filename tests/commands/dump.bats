@@ -23,7 +23,7 @@ end
 END
 }
 
-@test "dump: a trace as it was recorded, by stamp, with addresses" {
+@test "dump: a recorded trace, by stamp, with addresses" {
   make_trace
   heaptape dump a.ht
   [ "$status" -eq 0 ]
@@ -42,7 +42,7 @@ END
 [200 200] +1.234567 realloc(0x7f0000001230, 99999) = NULL (ENOMEM)' ]
 }
 
-@test "dump --format json: one object a line" {
+@test "dump --format json: one object for each line" {
   make_trace
   heaptape dump --format json a.ht
   [ "$status" -eq 0 ]
@@ -53,7 +53,7 @@ END
   printf '%s\n' "$output" | python3 -c 'import json,sys; print(len([json.loads(l) for l in sys.stdin]))' | grep -qx 12
 }
 
-@test "dump: as many lines as stat counts events" {
+@test "dump: prints the number of events that stat counts" {
   make_trace
   [ "$("$HEAPTAPE" dump a.ht | wc -l)" -eq "$("$HEAPTAPE" stat --json a.ht | python3 -c 'import json,sys; print(json.load(sys.stdin)["events"])')" ]
 }
@@ -76,14 +76,14 @@ END
   [ "${#lines[@]}" -eq 2 ]
   heaptape dump -k free -k mark a.ht
   [ "${#lines[@]}" -eq 3 ]
-  # heaptape's own remarks are no events; they are there for who asks.
+  # heaptape's own records are not events and are printed only with -k.
   heaptape dump -k heaptape.waited a.ht
   [ "$output" = "[100 100] +0.000005 heaptape.waited(backpressure_ns=77)" ]
   heaptape dump -k mallok a.ht
   usage_fails "unknown kind of event 'mallok'"
 }
 
-@test "dump: a file that is cut off is dumped up to there" {
+@test "dump: a truncated file is dumped up to its end" {
   make_trace
   heaptape convert -q a.ht
   head -c -10 a.ht > b.ht
@@ -97,12 +97,12 @@ END
   [ "${#lines[@]}" -eq 9 ]
 }
 
-@test "dump: to a reader that goes away" {
+@test "dump: a reader that closes the pipe" {
   make_trace
   "$HEAPTAPE" dump a.ht | head -1 | grep -q malloc
 }
 
-@test "dump: notes stand with their events, and the converter passes them by" {
+@test "dump: notes are printed with their events, and the converter ignores them" {
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'TRACE'
 process 100 prog
 0 1000 malloc size=32 result=0x1000 usable=40
@@ -148,7 +148,7 @@ TRACE
   [ "${lines[0]}" = '{"kind":"mallopt","pid":100,"tid":100,"time_ns":1000,"param":-1,"value":131072}' ]
   [ "${lines[2]}" = '{"kind":"sbrk","pid":100,"tid":100,"time_ns":3000,"increment":-4096,"result":"0x20000"}' ]
   [ "${lines[3]}" = '{"kind":"mremap","pid":100,"tid":100,"time_ns":4000,"old_size":4096,"new_size":8192,"ptr":"0x10000","result":"0x40000"}' ]
-  # Reading the lines back gives the same values.
+  # Importing the lines gives the same values.
   "$HEAPTAPE" dump --format json a.ht | grep -v mremap >a.json
   "$HEAPTAPE" import -q --trace -F json -o b.ht a.json
   diff <("$HEAPTAPE" dump --format json b.ht | sed "s/\"time_ns\":[0-9]*//") <(sed "s/\"time_ns\":[0-9]*//" a.json)

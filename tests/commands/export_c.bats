@@ -1,14 +1,14 @@
-# A workload as a C program: it makes the same calls, in order, and shows what the recorded program has shown.
+# A workload as a C program: it makes the same calls in order and verifies them.
 load replay_helper
 
-# program WORKLOAD [OPTION...]: WORKLOAD as ./program.
+# program WORKLOAD [OPTION...]: compiles WORKLOAD to ./program.
 program() {
   "$HEAPTAPE" export -q -f -F c -o program.c "$1"
   cc -std=gnu11 -Wall -Wextra -Werror -O1 -pthread "${@:2}" -o program program.c
 }
 
-# same_calls A B: both dumps have the same calls of the same sizes in the same threads, whatever these are called. With
-# several threads without what the C library calls for them: calloc and free(NULL).
+# same_calls A B: both dumps have the same calls with the same sizes in the same threads, whatever
+# their numbers. With several threads, leaves out calls by the C library: calloc and free(NULL).
 same_calls() {
   "$HEAPTAPE" dump --format json "$1" >a.json
   "$HEAPTAPE" dump --format json "$2" >b.json
@@ -62,7 +62,7 @@ END
   done
 }
 
-@test "the program compiles with clang, too" {
+@test "the program also compiles with clang" {
   command -v clang >/dev/null || skip "no clang"
   make_workload kinds 2 100
   "$HEAPTAPE" export -q -F c -o program.c w.htw
@@ -70,7 +70,7 @@ END
   clang -Wall -Wextra -Werror -DCHECK=1 -c -o program.o program.c
 }
 
-@test "threads of the program use a block one after the other" {
+@test "threads of the program use a block one by one" {
   echo 'int main(void) { return 0; }' >empty.c
   cc -fsanitize=thread -o empty empty.c 2>/dev/null && ./empty 2>/dev/null || skip "no thread sanitizer"
   make_workload churn 4 5000 30
@@ -79,7 +79,7 @@ END
   grep '^[0-9]* calls, ' out
 }
 
-@test "a recorded program's blocks from before are there first" {
+@test "preexisting blocks are allocated first" {
   skip_under_sanitizer
   make_workload churn 1 20000
   "$HEAPTAPE" slice -q -f --from 10000 -o part.htw w.htw
@@ -91,7 +91,7 @@ END
   json "assert d['preexisting_blocks'] == $before, $before"
 }
 
-@test "the program finds what an allocator does wrong, and nothing where nothing is wrong" {
+@test "the program finds faults of an allocator, and reports none on a correct one" {
   make_workload churn 2 3000
   program w.htw -DCHECK=1
   ./program

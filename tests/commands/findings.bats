@@ -1,12 +1,13 @@
-# Each sentence of HT_FINDINGS (src/report/findings.h) has a test "NAME: yes" and a test "NAME: no": of a workload, or of
-# results, for which it is true, and of one for which it must not appear. tests/house/findings.bats checks that none lacks.
+# Each sentence of HT_FINDINGS (src/report/findings.h) has a test "NAME: yes" with a workload or
+# results for which it must appear, and a test "NAME: no" for which it must not.
+# tests/house/findings.bats checks that no test is missing.
 load ../helper
 
 setup() {
   cd "$BATS_TEST_TMPDIR" || return
   unset NO_COLOR
   export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache PYTHONPATH=$BATS_TEST_TMPDIR
-  # Events of a program: block = malloc(size), free(block). Addresses are never used again.
+  # Events of a program: block = malloc(size), free(block). Addresses are never reused.
   cat >events.py <<'END'
 import json
 at, now, sites = 1 << 20, 0, set()
@@ -49,7 +50,7 @@ def others(n=2000, live=64):
 END
 }
 
-# workload STATEMENTS: the program's events as w.htw.
+# workload STATEMENTS: writes the program's events to w.htw.
 workload() {
   python3 -c "from events import *
 $1" >w.json
@@ -57,7 +58,8 @@ $1" >w.json
   "$HEAPTAPE" stat -q --json w.htw >stat.json
 }
 
-# said NAME / unsaid NAME: the findings of stat.json, or of FILE, have it or not. A finding that is there has its text.
+# said NAME / unsaid NAME: the findings of stat.json, or of FILE, contain NAME or not. A finding
+# must have its text.
 names() {
   python3 - "$1" "${2:-stat.json}" <<'END'
 import json, re, sys
@@ -88,7 +90,8 @@ unsaid() {
   [ "$output" = unsaid ]
 }
 
-# results STATEMENTS: of results a and b, objects of compare's allocators, as r.html. At first nothing stands out.
+# results STATEMENTS: writes r.html with results a and b, objects of compare's allocators. By
+# default, no finding applies.
 results() {
   local made=$BATS_FILE_TMPDIR/c.json
   if [ ! -e "$made" ]; then
@@ -118,7 +121,7 @@ for i in range(2000):
 }
 
 @test "growth: no" {
-  # A burst that stays, and blocks that come and go.
+  # A burst that stays, and blocks that are allocated and freed.
   workload 'others(1000)
 kept = [malloc(48, 7) for i in range(2000)]
 others(3000)'
@@ -175,7 +178,7 @@ for i in range(20):
 }
 
 @test "copied_growth: no" {
-  # Smaller ones, ones of another site, ones with a call between, and much larger ones.
+  # Smaller blocks, blocks of another site, blocks with a call in between, and much larger blocks.
   workload 'others()
 for i in range(200):
     a = malloc(2000, 3); b = malloc(1000, 3); free(a); free(b)
@@ -295,7 +298,7 @@ for i in range(1000): free(malloc(130000))'
   unsaid large_requests
 }
 
-# Blocks of 1 MiB of which so many KiB are used.
+# Blocks of 1 MiB with the given number of KiB in use.
 used='
 def used(kib, site=0, kind="malloc", more=0):
     block = malloc(1 << 20, site, kind=kind)
@@ -311,13 +314,13 @@ def used(kib, site=0, kind="malloc", more=0):
 }
 
 @test "hardly_used: no" {
-  # A page too much of them is used.
+  # One page too many is in use.
   workload "$used"'for i in range(10): used(252)'
   unsaid hardly_used
-  # Pages that were resident before may have been used.
+  # Pages that were already resident may have been used before.
   workload "$used"'for i in range(10): used(0, more=1)'
   unsaid hardly_used
-  # Nothing is known of what has most of the bytes.
+  # The use of most bytes is unknown.
   workload "$used"'used(0); free(malloc(10 << 20))'
   unsaid hardly_used
 }
@@ -329,7 +332,7 @@ def used(kib, site=0, kind="malloc", more=0):
 }
 
 @test "hardly_used_of_a_site: no" {
-  # The site with most bytes uses them, and of the others each has a tenth.
+  # The site with the most bytes uses them, and each of the other sites has a tenth of the bytes.
   workload "$used"'for i in range(10): used(0, 2 + i)
 used(1000, 1); used(1000, 1)'
   said hardly_used
@@ -386,7 +389,7 @@ for i in range(600): free(malloc(1000 + i))'
 }
 
 @test "above_class: no" {
-  # 1,041 is 17 above a class, 140 is in the middle, 1,024 is one.
+  # 1,041 is 17 above a class, 140 is in the middle, 1,024 is a class.
   workload 'for i in range(100):
     for n in 1041, 140, 1024, 128, 16: free(malloc(n, 4))'
   unsaid above_class
@@ -412,7 +415,7 @@ for i in range(600): free(malloc(1000 + i))'
 @test "never_freed: no" {
   workload 'malloc(1000); free(malloc(1100))'
   unsaid never_freed
-  # What lives at the end of a part may be freed later.
+  # A block that is live at the end of a part may be freed later.
   workload 'a = malloc(1000)
 for i in range(10): free(malloc(10))
 free(a)'
@@ -432,7 +435,8 @@ free(a)'
   unsaid zeroed
 }
 
-# edited STATEMENTS: the statistics `d` of a workload, changed; nothing else makes these on demand.
+# edited STATEMENTS: changes the statistics `d` of a workload; no recording has these values on
+# demand.
 edited() {
   workload 'others(100)'
   python3 -c "import json
@@ -453,21 +457,22 @@ json.dump(d, open('edited.json', 'w'))"
   unsaid lost_records e.html
 }
 
-# recording COMMAND...: the statistics of its recording.
+# recording COMMAND...: writes the statistics of a recording of the command.
 recording() {
   skip_under_sanitizer
   "$HEAPTAPE" record -q -f -o t.ht "$@" || true
   "$HEAPTAPE" stat -q --json t.ht >stat.json
 }
 
-# program NAME STATEMENTS: in C.
+# program NAME STATEMENTS: compiles a C program.
 program() {
   printf '#include <dlfcn.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n%s\nint main(int n, char **a) { (void)n, (void)a; %s return 0; }\n' \
     "${3:-}" "$2" >"$1.c"
   gcc -w -fno-builtin -o "$1" "$1.c" -ldl
 }
 
-# deepbind FLAGS: calls.so is opened, and allocates 200,000 bytes that stay, the program 100.
+# deepbind FLAGS: opens calls.so, which allocates 200,000 bytes that stay; the program itself
+# allocates 100.
 deepbind() {
   printf '#include <stdlib.h>\nvoid work(void) { for (int i = 0; i < 200; i++) malloc(1000); }\n' >calls.c
   gcc -fno-builtin -shared -fPIC -o calls.so calls.c
@@ -540,7 +545,8 @@ deepbind() {
   unsaid unexplained_memory
 }
 
-# half_deep BYTES: generated code allocates so many, with a frame pointer that leads nowhere, and main 10000.
+# half_deep BYTES: generated code allocates BYTES with an invalid frame pointer, and main allocates
+# 10000.
 half_deep() {
   [ "$(uname -m)" = x86_64 ] || skip "the code is for x86-64"
   program ends "void *at = mmap(0, 4096, 7, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); memcpy(at, code, sizeof code); malloc(10000); ((void *(*)(void *(*)(size_t), size_t))at)(malloc, $1);" \
@@ -560,7 +566,7 @@ static const unsigned char code[] = {0x55, 0x31, 0xed, 0x48, 0x89, 0xf8, 0x48, 0
   unsaid short_stacks
 }
 
-@test "a clean recording has none of the findings about what is missing" {
+@test "a clean recording has no findings about missing data" {
   program plain 'for (int i = 0; i < 1000; i++) free(malloc(100));'
   recording --stacks -- sh -c './plain; ./plain; :'
   local name
@@ -600,7 +606,7 @@ static const unsigned char code[] = {0x55, 0x31, 0xed, 0x48, 0x89, 0xf8, 0x48, 0
 }
 
 @test "faster_allocator: no" {
-  # More memory, a small difference, one that may be none, no interval.
+  # More memory, a small difference, an uncertain difference, no interval.
   for with in 'wall_ratio=0.5, wall_ratio_ci95=[0.4, 0.6], peak_rss_bytes=120 * MiB' 'wall_ratio=0.99, wall_ratio_ci95=[0.98, 0.995]' \
     'wall_ratio=0.9, wall_ratio_ci95=[0.7, 1.1]' 'wall_ratio=0.5, wall_ratio_ci95=None'; do
     results "b.update($with)"
@@ -678,8 +684,8 @@ static const unsigned char code[] = {0x55, 0x31, 0xed, 0x48, 0x89, 0xf8, 0x48, 0
   unsaid below_live_cleared r.html
 }
 
-# recorded RECORDED MAPPED [MORE]: of a live peak of 200 MiB the replay held 100, and the program RECORDED MiB beside MAPPED
-# bytes of its own mappings.
+# recorded RECORDED MAPPED [MORE]: with a peak of 200 MiB of live bytes, the replay used 100 MiB,
+# and the program RECORDED MiB plus MAPPED bytes of its own mappings.
 recorded() {
   results "a.update(peak_fragmentation=0.5, fidelity={'rss': {'recorded_peak_bytes': $1 * MiB, 'replayed_peak_bytes': 100 * MiB,
   'mean_error': 0.1, 'recorded_mappings_bytes': $2}}); b.update(peak_fragmentation=0.5)"
@@ -736,7 +742,7 @@ recorded() {
   unsaid kept r.html
 }
 
-# calls MIN MAX: the calls' share of the program's CPU time.
+# calls MIN MAX: the share of calls in the program's CPU time.
 calls() {
   results "a.update(fidelity={'program': {'calls_share': $1, 'calls_max_share': $2, 'recorded_calls_cpu_ns': 1e9 * $1, 'cpu_ns': 1e9}})"
 }
@@ -764,13 +770,13 @@ calls() {
 @test "calls_hardly_matter: no" {
   calls 0.049 0.05
   unsaid calls_hardly_matter r.html
-  calls 0.01 None # what a replay takes is no upper bound
+  calls 0.01 None # the time of a replay is not an upper bound
   unsaid calls_hardly_matter r.html
   results ''
   unsaid calls_hardly_matter r.html
 }
 
-@test "stat prints the findings last, the marked ones first, in lines of 80 columns" {
+@test "stat prints the findings at the end, marked ones first, in lines of 80 columns" {
   workload 'others(500)
 for i in range(2000):
     malloc(48, 7)

@@ -1,4 +1,4 @@
-# Dumps of a flight recording against the whole trace that it was fed: what stands in them is the same, call for call.
+# Compares dumps of a flight recording with the whole trace, call by call.
 bats_require_minimum_version 1.5.0
 load ../helper
 
@@ -10,14 +10,14 @@ record() {
   "$HEAPTAPE" dump t.ht | sed 's/ +[0-9.]* / /' >whole.txt
 }
 
-# dump BYTES: of a ring of so many bytes, into d.ht.
+# dump BYTES: writes d.ht from a ring of BYTES.
 dump() {
   "$HEAPTAPE_PROGRAMS/parts_of_trace" dump d.ht "$1" <t.ht
   "$HEAPTAPE" check -q d.ht
   "$HEAPTAPE" dump d.ht | grep -v ' preexisting(' | sed 's/ +[0-9.]* / /' >part.txt || true
 }
 
-# The calls are the last ones of each process, and what is live in it afterwards is what it was.
+# The dump has the last calls of each process and leads to the same live blocks.
 is_the_end() {
   local file
   awk 'NR == FNR { whole[$1, ++n[$1]] = $0; next }
@@ -32,7 +32,7 @@ is_the_end() {
   ! grep -vxFf t.ht.processes d.ht.processes || false
 }
 
-# sites FILE: what is live at the end of its first process, by stack.
+# sites FILE: live bytes at the end of the first process, by stack.
 sites() {
   "$HEAPTAPE" stat --by site --top 0 --json "$1" |
     jq -c '.sites[] | select(.live_at_end_bytes > 0) | [.live_at_end_bytes, .live_at_end_blocks, [.frames[].address]]' | sort
@@ -52,7 +52,7 @@ sites() {
   is_the_end
 }
 
-@test "flight: forks, of which each has its parent's blocks" {
+@test "flight: forks, each with the blocks of its parent" {
   record "$HEAPTAPE_PROGRAMS/inherits" points
   for bytes in 2000 5000 10000 1000000; do
     dump $bytes
@@ -69,7 +69,7 @@ sites() {
   [ "$(jq .preexisting replay.json)" -gt 0 ]
 }
 
-@test "flight: what is cut off or no trace is refused in a line" {
+@test "flight: truncated files and files of other kinds are refused with one line" {
   head -c "$(($(stat -c %s "$golden/trace-1.ht") - 300))" "$golden/trace-1.ht" >cut
   echo "no trace" >whole.txt
   run -1 "$HEAPTAPE_PROGRAMS/parts_of_trace" dump d.ht 100000 <whole.txt

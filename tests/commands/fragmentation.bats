@@ -4,12 +4,12 @@ json() {
   python3 -c "import json,os,sys; d=json.load(open('out.json')); h=d['fragmentation']; $1" "${@:2}"
 }
 
-# fragmentation OPTION...: into out.json, of w.htw.
+# fragmentation OPTION...: replays w.htw and writes out.json.
 fragmentation() {
   "$HEAPTAPE" replay -q -r 1 --no-latency --fragmentation --json "$@" w.htw >out.json
 }
 
-# What groups say adds up to what is said of all, and every number is possible.
+# The figures of groups add up to the totals, and every figure is plausible.
 adds_up() {
   json '
 assert h["at_peak"]["live_bytes"] == d["peak_live_bytes"] and h["at_end"]["live_bytes"] == d["live_at_end_bytes"], h
@@ -28,7 +28,8 @@ for at in h.values():
 '
 }
 
-# 1024 blocks of 256 bytes and 1024 of 512 stand in 64 and 128 pages of their own, of which each fourth is left.
+# 1024 blocks of 256 bytes and 1024 of 512 occupy 64 and 128 separate pages; every fourth block is
+# live.
 known_holes() {
   json '
 p, e = h["at_peak"], h["at_end"]
@@ -47,7 +48,7 @@ assert rows(p["by_thread"], "thread") == [(0,) + both, (1,) + other], p
 assert rows(e["by_thread"], "thread") == [(0,) + small, (1,) + full], e
 assert rows(p["by_site"], "site") == [(0,) + big, (1,) + small, (2,) + other], p
 assert rows(e["by_site"], "site") == [(1,) + small, (2,) + full], e
-# Block n of 256 bytes is call 2n, and that of 512 the one after it.
+# Block n of 256 bytes is call 2n; the block of 512 bytes is the next call.
 ages = [3585 - 1 - 2 * n - k for n in range(0, 1024, 4) for k in (0, 1)] + [0]
 for g in p["by_age"]:
   assert sum(g["age_from"] <= a <= g["age_to"] for a in ages) == g["blocks"], (g, p["by_age"])
@@ -55,7 +56,7 @@ assert [g["age_from"] for g in p["by_age"]] == [0, 1000], p["by_age"]
 ' "$1"
 }
 
-@test "fragmentation: an allocator of which one knows where blocks lie" {
+@test "fragmentation: an allocator with known addresses" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw holes 3 1024 >facts
   [ "$(getconf PAGESIZE)" = 4096 ] || skip "counted for pages of 4096 bytes"
   for options in "" "--threads one" "--touch none"; do
@@ -74,7 +75,7 @@ assert [g["age_from"] for g in p["by_age"]] == [0, 1000], p["by_age"]
   done
 }
 
-@test "fragmentation: threads stand still at the peak, whichever order they come in" {
+@test "fragmentation: threads stop at the peak in any order" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 8 20000 30 >facts
   for options in "" "--memory 3M"; do
     # shellcheck disable=SC2086
@@ -93,7 +94,7 @@ assert [g["age_from"] for g in p["by_age"]] == [0, 1000], p["by_age"]
   adds_up
 }
 
-@test "fragmentation: blocks from before, and a peak that is the end" {
+@test "fragmentation: preexisting blocks, and a peak at the end" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw leave 1 1000 >facts
   fragmentation
   adds_up
@@ -109,7 +110,7 @@ assert h["at_end"]["by_site"] == []'
   usage_fails "--verify" "--fragmentation"
 }
 
-@test "fragmentation: of a real recording, for people" {
+@test "fragmentation: a real recording, as text" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q --stacks -o t.ht -- env PYTHONMALLOC=malloc python3 -c 'import json; x = [json.dumps({"a": i}) for i in range(100000)]; del x[::3]'
   "$HEAPTAPE" convert -q t.ht -o w.htw

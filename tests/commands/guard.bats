@@ -1,14 +1,16 @@
 load replay_helper
 
-# The guard allocator, and replays on it: no page of a big block is touched outside the block's life.
+# Replays on the guard allocator: no page of a large block may be touched before its allocation or
+# after its free.
 
-# needs PROGRAM: the test is of a program that is not one of ours.
+# needs PROGRAM: skips the test if PROGRAM is missing.
 needs() {
   skip_under_sanitizer
   command -v "$1" >where || skip "no $1"
 }
 
-# use STATEMENT: python runs it under the guard allocator with `p`, a block of `n` bytes, and `l`, the C library.
+# use STATEMENT: runs it in Python on the guard allocator with `p`, a block of `n` bytes, and `l`,
+# the C library.
 use() {
   cat >use.py <<PY
 import ctypes
@@ -24,7 +26,7 @@ PY
   LD_PRELOAD=$(find "$HEAPTAPE_BUILD" -name libheaptape-guard.so) run /usr/bin/python3 use.py
 }
 
-# guarded COMMAND...: records it, and replays its biggest process on the guard allocator.
+# guarded COMMAND...: records it, and replays its largest process on the guard allocator.
 guarded() {
   "$HEAPTAPE" record -q -f -o t.ht -- "$@" >out
   "$HEAPTAPE" convert -q -f -o t.htw t.ht
@@ -32,7 +34,7 @@ guarded() {
   [ "$status" -eq 0 ]
 }
 
-@test "the guard allocator ends a use outside a block's life" {
+@test "the guard allocator ends a use outside a block's lifetime" {
   [ -x /usr/bin/python3 ] || skip "no python3"
   use 'q = l.realloc(p, 2 * n); ctypes.memset(q + n, 66, n); print(ctypes.string_at(q + n - 1, 2)); l.free(q)'
   [ "$status" -eq 0 ] && [ "$output" = "b'AB'" ]
@@ -48,7 +50,7 @@ guarded() {
   [ "$status" -eq 134 ] && [[ $output == *"not the start of a block"* ]]
 }
 
-@test "a block that a thread uses bit by bit, and another one frees" {
+@test "a block that one thread uses in steps, and another one frees" {
   for options in "" "--threads one" "--speed x1000 --idle 0" "--memory 64K"; do
     # shellcheck disable=SC2086 # two words
     heaptape compare -q -r 2 --no-latency -a guard -a glibc $options "$BATS_TEST_DIRNAME/../replay/late-use.htw"
@@ -65,7 +67,7 @@ guarded() {
   [ "$status" -eq 0 ]
 }
 
-@test "zstd -T2 and xz -T2, whose buffers change hands, on the guard allocator" {
+@test "zstd -T2 and xz -T2, whose threads exchange buffers, on the guard allocator" {
   needs zstd
   find /usr/lib/ -name '*.so*' -type f -size -2000k -exec cat {} + 2>/dev/null | head -c 3000000 >in || true
   guarded zstd -q -5 -T2 -B600000 -f in -o in.zst

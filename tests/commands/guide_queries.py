@@ -1,5 +1,5 @@
-"""Writes the queries of docs/guide/sql.md, each as a shell command query.N, from 1 on, and its SQL as sql.N; what follows the ten
-is 11 and so on. Prints how many there are. guide_queries.py PAGE"""
+"""guide_queries.py PAGE: writes each query of docs/guide/sql.md as a shell command query.N and its SQL
+as sql.N, with N from 1 on. Queries after the list of ten start at 11. Prints the number of queries."""
 import re
 import sys
 

@@ -1,6 +1,6 @@
 load ../helper
 
-@test "formats are listed, and asked for" {
+@test "formats are listed, and required" {
   heaptape help import
   [ "$status" -eq 0 ]
   has "$output" "  json  "
@@ -42,7 +42,7 @@ JSON
   fails_with 1 "expected a comma or the end of the object at character 19" "in line 1"
 }
 
-@test "json: what is wrong is named with its line" {
+@test "json: errors name the line" {
   refused() {
     printf '{"kind":"malloc","pid":1,"tid":1,"size":1,"result":"0x10"}\n%b\n' "$1" >bad.json
     heaptape import -F json -o out.htw bad.json
@@ -147,7 +147,7 @@ END
     diff <("$HEAPTAPE" stat -q $options a.htw) <("$HEAPTAPE" stat -q $options b.htw)
   done
   "$HEAPTAPE" stat -q --by site --format json b.htw | grep -q '"0x10010"\|/home/me/app'
-  # Through a pipe the stacks come too late.
+  # In a pipe, the stacks come too late.
   cat a.htw | "$HEAPTAPE" export -F json -o c.json - 2>err
   grep -q "call stacks are not written" err
   [ "$(grep -c heaptape.stack c.json)" -eq 0 ]
@@ -179,12 +179,12 @@ JSON
   usage_fails "--trace cannot be combined with --pid"
 }
 
-@test "json: times that begin with 0 are times" {
+@test "json: times starting at 0 are times" {
   printf '%s\n' '{"kind":"malloc","time_ns":0,"pid":5,"tid":5,"size":8,"result":"0x1000"}' \
     '{"kind":"free","time_ns":7000,"pid":5,"tid":5,"ptr":"0x1000"}' >a.json
   "$HEAPTAPE" import -q -F json a.json
   [ "$("$HEAPTAPE" dump --format json a.json.htw | jq -c .time_ns | tr '\n' ' ')" = "0 7000 " ]
-  # And without times there are none, which makes the same workload again.
+  # Without times, the workload has none and stays the same otherwise.
   sed 's/"time_ns":[0-9]*,//' a.json >b.json
   "$HEAPTAPE" import -q -F json b.json
   "$HEAPTAPE" dump --format json b.json.htw >c.json
@@ -193,7 +193,7 @@ JSON
   "$HEAPTAPE" dump --format json c.json.htw | cmp - c.json
 }
 
-@test "json: the first timestamp stays" {
+@test "json: the first timestamp is kept" {
   cat >a.json <<'JSON'
 {"kind":"malloc","time_ns":5000,"pid":5,"tid":5,"size":8,"result":"0x1000"}
 {"kind":"free","time_ns":7000,"pid":5,"tid":5,"ptr":"0x1000"}
@@ -205,7 +205,7 @@ JSON
   done
 }
 
-@test "import: sizes that no program has are kept, and every command reads them alike" {
+@test "import: impossibly large sizes are kept, and every command reads them alike" {
   local most=18446744073709551615 format
   {
     printf '1: malloc 0x%x000 %s %d %d\n' 1 $most 1 1 2 112 2 2 3 9223372036854775808 3 3 4 9223372036854775808 4 4
@@ -225,7 +225,7 @@ JSON
   for file in a.ht *.htw; do
     echo "$file"
     "$HEAPTAPE" check -q "$file"
-    # The sum stays at its maximum.
+    # The sum saturates.
     [ "$("$HEAPTAPE" stat --json "$file" | jq -r '.requested_bytes | tostring')" = "$(jq -n "$most | tostring" -r)" ]
   done
   heaptape replay -q -r 1 a.htw

@@ -1,25 +1,26 @@
 load ../helper
 
-# Real files of glibc's dj/malloc branch and of gperftools; tests/foreign.py reads them a second time.
+# Real files of glibc's dj/malloc branch and of gperftools, also read by a second reader,
+# tests/foreign.py.
 foreign() {
   python3 "$HEAPTAPE_SOURCE/tests/foreign.py" "$@"
 }
 
 files="$HEAPTAPE_SOURCE/tests/foreign"
 
-checks=() # of foreign, parted by "+"
+checks=() # arguments of foreign, separated by "+"
 
-# numbers FILE.htw: what stat says,: as JSON without spaces.
+# numbers FILE.htw: the JSON of stat without spaces.
 numbers() {
   "$HEAPTAPE" stat --json "$1" | tr -d ' \n'
 }
 
-# import FORMAT FILE NAME: NAME.htw and NAME.json, its dump.
+# import FORMAT FILE NAME: writes NAME.htw and its dump NAME.json.
 import() {
   "$HEAPTAPE" import -q -f -F "$1" -o "$3.htw" "$2" && "$HEAPTAPE" dump --format json "$3.htw" >"$3.json"
 }
 
-@test "mtrace: every call of the real files is there" {
+@test "mtrace: every call of the real files is imported" {
   for name in api mt2 synth2x; do
     import mtrace "$files/$name.mtrace" "$name"
     checks+=(calls mtrace "$files/$name.mtrace" "$name.json" +)
@@ -28,7 +29,7 @@ import() {
   has "$(numbers synth2x.htw)" '"events":1500,"by_kind":{"malloc":1430,"free":26,"calloc":36,"memalign":8}'
 }
 
-@test "mtrace: failed calls, realloc to 0, and what both mean" {
+@test "mtrace: failed calls, realloc to 0, and their meaning" {
   import mtrace "$files/api.mtrace" a
   heaptape dump a.htw
   has "$output" "posix_memalign(align=3, 10) = NULL (EINVAL)"
@@ -37,7 +38,7 @@ import() {
   has "$output" "free(NULL)"
 }
 
-@test "mtrace: records of 32 bytes, holes, and the zeros that a killed program leaves" {
+@test "mtrace: records of 32 bytes, holes, and trailing zeros of a killed program" {
   python3 - "$files/mt2.mtrace" <<'PY'
 import sys
 data = open(sys.argv[1], "rb").read()
@@ -72,7 +73,7 @@ PY
   heaptape import -F mtrace -o a.htw "$files/api.mtrace"
   has "$stderr" "paths of malloc: thread_cache 1, cpu_cache 9, cpu_cache_2 1, mmap 1, munmap 1, hook 1,"
   "$HEAPTAPE" export -q -F mtrace -o b.mtrace a.ht
-  # All but the numbers of the threads.
+  # Equal except for the thread numbers.
   python3 - "$files/api.mtrace" b.mtrace <<'PY'
 import sys
 a, b = (open(f, "rb").read() for f in sys.argv[1:])
@@ -80,14 +81,14 @@ assert len(a) == len(b)
 for i in range(64, len(a), 64):
     assert a[i + 4:i + 64] == b[i + 4:i + 64], (i, a[i:i + 64].hex(), b[i:i + 64].hex())
 PY
-  # JSON has it, too.
+  # JSON keeps it, too.
   "$HEAPTAPE" export -q -F json -o a.json a.ht
   "$HEAPTAPE" import -q --trace -F json -o c.ht a.json
   "$HEAPTAPE" dump a.ht | cut -d' ' -f4- >a.txt
   "$HEAPTAPE" dump c.ht | cut -d' ' -f4- | cmp a.txt -
 }
 
-@test "wl: every call of the stock converter's files is there" {
+@test "wl: every call of the stock converter's files is imported" {
   for name in api mt2 synth2x; do
     import wl "$files/$name.wl" "$name"
     checks+=(calls wl "$files/$name.wl" "$name.json" +)
@@ -95,7 +96,7 @@ PY
   foreign "${checks[@]}"
 }
 
-@test "wl: the stock converter and this one make the same of a trace" {
+@test "wl: the stock converter and heaptape convert a trace equally" {
   for name in mt2 synth2x; do
     import mtrace "$files/$name.mtrace" "$name-a"
     import wl "$files/$name.wl" "$name-b"
@@ -104,13 +105,13 @@ PY
   foreign "${checks[@]}"
 }
 
-@test "wl: trace_run can play what is exported" {
+@test "wl: trace_run can play exported files" {
   for name in api mt2 synth2x; do
     import mtrace "$files/$name.mtrace" "$name-a"
     heaptape export -F wl -o "$name.wl" "$name-a.htw"
     [ "$status" -eq 0 ]
     checks+=(wl "$name.wl" +)
-    # What api.mtrace has besides is written as other calls.
+    # Calls that only api.mtrace has are written as other calls.
     [ "$name" != api ] || continue
     import wl "$name.wl" "$name-b"
     checks+=(same "$name-a.json" "$name-b.json" + live "$name-a.json" "$name-b.json" +)
@@ -122,7 +123,7 @@ PY
   foreign "${checks[@]}" wl b.wl
 }
 
-@test "wl: what it has no op for is written as what comes nearest, and said" {
+@test "wl: calls without an op are written as the nearest ops, with a note" {
   import mtrace "$files/api.mtrace" a
   heaptape export -F wl -o b.wl a.htw
   [ "${#stderr_lines[@]}" -eq 2 ]
@@ -133,7 +134,7 @@ PY
   has "$output" "memalign(align=4096, 4096)"
 }
 
-@test "wl: from a pipe and to one" {
+@test "wl: from a pipe and to a pipe" {
   "$HEAPTAPE" import -q -F wl - <"$files/synth2x.wl" | "$HEAPTAPE" export -F wl - | cat >b.wl
   cat "$files/synth2x.wl" | "$HEAPTAPE" import -q -F wl -o a.htw -
   import wl b.wl b
@@ -141,7 +142,7 @@ PY
   foreign same a.json b.json
 }
 
-@test "wl: threads that wait for each other for ever are an error" {
+@test "wl: threads in a deadlock are an error" {
   # Two streams: R 1, W 2 and R 2, W 1.
   printf '\x08\x02\x09\x03\x0a\x02\x0b\x0b\x0b\x13\x01\x07\x01\x02\x01\x08\x06\x02\x01\x07\x02\x06\x01\x01' >dead.wl
   heaptape import -F wl -o out.htw dead.wl
@@ -155,19 +156,19 @@ PY
   printf '\x08\x01\x09\x01\x0a\x00\x01' >none.wl
   heaptape import -F wl -o none.htw none.wl
   fails_with 1 "none.wl: contains no events in wl format"
-  # A stream too many is still an error of the header.
+  # An extra stream is an error of the header.
   printf '\x08\x01\x09\x01\x0a\x02\x0b\x09\x01\x01' >bad.wl
   heaptape import -F wl -o bad.htw bad.wl
   fails_with 1 "bad.wl: expected the streams of 2 threads, found 1"
 }
 
-@test "wl: a stream may not run into the next one" {
+@test "wl: a stream must not run into the next one" {
   printf '\x08\x02\x09\x01\x0a\x02\x0b\x0b\x0b\x0b\x01\x02\x01\x08\x01' >twice.wl
   heaptape import -F wl -o out.htw twice.wl
   fails_with 1 "cut off inside the stream of a thread"
 }
 
-@test "tcmalloc: every call of the real file is there" {
+@test "tcmalloc: every call of the real file is imported" {
   heaptape import -F tcmalloc -o a.htw "$files/three.lz4"
   has "$stderr" "34088 events, 4 threads"
   "$HEAPTAPE" dump --format json a.htw >a.json
@@ -181,7 +182,7 @@ PY
   cmp a.json b.json
 }
 
-@test "tcmalloc: what is exported is read back, by a second reader, too" {
+@test "tcmalloc: exported files are read back, also by a second reader" {
   import tcmalloc "$files/three.lz4" a
   heaptape export -F tcmalloc -o b.raw a.htw
   expect "nothing lost" [ -z "$stderr" ]
@@ -193,7 +194,7 @@ PY
   cmp b.json c.json
 }
 
-@test "tcmalloc: what it has no item for is written as what comes nearest, and said" {
+@test "tcmalloc: calls without an item are written as the nearest items, with a note" {
   import mtrace "$files/api.mtrace" a
   heaptape export -F tcmalloc -o b.raw a.htw
   for text in "calloc (2): written as malloc" "failed calls: 2 dropped" "frees of NULL: 1 dropped" \
@@ -205,7 +206,7 @@ PY
   has "$(numbers b.htw)" '"unmatched_frees":0'
 }
 
-@test "tcmalloc-replay: every call of the stock file is there, and survives export" {
+@test "tcmalloc-replay: every call of the stock file is imported, and survives export" {
   gzip -dc "$files/three.ins.gz" >three.ins
   import tcmalloc-replay three.ins a
   heaptape export -F tcmalloc-replay -o b.ins a.htw
@@ -217,7 +218,7 @@ PY
   cmp b.json c.json
 }
 
-@test "tcmalloc-replay: its player can play what is exported" {
+@test "tcmalloc-replay: the stock player can play exported files" {
   import mtrace "$files/api.mtrace" a
   heaptape export -F tcmalloc-replay -o b.ins a.htw
   foreign replay b.ins
@@ -244,7 +245,7 @@ PY
   "$HEAPTAPE" dump --format json b.htw | sed 's/"time_ns":[0-9]*,//' | cmp - a.json
 }
 
-@test "bad files are refused with the place and what was expected" {
+@test "bad files are refused with the offset and the expectation" {
   refuses() {
     heaptape import -F "$1" -o out.htw bad
     fails_with 1 "bad: " "$2" "at byte"
@@ -254,7 +255,7 @@ PY
   refuses mtrace "cut off inside a record that begins at byte 448"
   { head -c 128 "$files/api.mtrace" && head -c 64 /dev/zero | tr '\0' '\11'; } >bad
   refuses mtrace "expected a record of type 0 to 8 or 255, found 9 at byte 128"
-  # Not random: a byte of 0 first is the end of a wl header.
+  # Not random, because a leading byte of 0 is a valid end of a wl header.
   head -c 4000 /dev/zero | tr '\0' '\377' >bad
   refuses mtrace "expected the MAGIC record"
   refuses wl "expected the header of a wl file"
@@ -274,7 +275,7 @@ PY
   refuses mtrace "expected a trace of a 64-bit program"
 }
 
-@test "--keep-going: what is left of a bad file is imported" {
+@test "--keep-going: the rest of a bad file is imported" {
   head -c 500 "$files/api.mtrace" >bad
   heaptape import -k -F mtrace -o out.htw bad
   [ "$status" -eq 0 ]
@@ -286,7 +287,7 @@ PY
   has "$stderr" "skipped 1 invalid record, the first: bad: cut off inside a buffer"
 }
 
-@test "tcmalloc: of a killed capture --keep-going imports what is whole" {
+@test "tcmalloc: --keep-going imports the complete part of a killed capture" {
   head -c 60000 "$files/three.lz4" >killed.lz4
   heaptape import -F tcmalloc -o a.htw killed.lz4
   fails_with 1 "killed.lz4: the LZ4 frame is cut off at byte 60000"

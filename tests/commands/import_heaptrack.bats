@@ -1,9 +1,10 @@
 load ../helper
 
-# small.heaptrack.zst and small.heaptrack.raw.zst are what heaptrack 1.4.0 of Debian wrote of tests/foreign/small.cc.
+# small.heaptrack.zst and small.heaptrack.raw.zst were written by Debian's heaptrack 1.4.0 for
+# tests/foreign/small.cc.
 files="$HEAPTAPE_SOURCE/tests/foreign"
 
-# import FILE [OPTION...]: x.htw, and stat's figures of its call sites as sites.json.
+# import FILE [OPTION...]: writes x.htw, and the figures of its call sites to sites.json.
 import() {
   heaptape import -q -f -F heaptrack -o x.htw "$@"
   expect "imported" [ "$status" -eq 0 ]
@@ -12,12 +13,13 @@ import() {
   "$HEAPTAPE" stat --by site --top 0 --json x.htw >sites.json
 }
 
-# is_small: the calls of small.cc, counted by hand.
+# is_small: checks the calls of small.cc, counted by hand.
 is_small() {
   python3 - <<'END'
 import json
 stat, sites = json.load(open('stat.json')), json.load(open('sites.json'))['sites']
-# 100 blocks that leak, 11 of a vector of 1,000 elements, 50 of a block that is resized 49 times, one of libstdc++.
+# 100 blocks that leak, 11 of a vector of 1,000 elements, 50 of a block resized 49 times, one of
+# libstdc++.
 grows, resizes = [4 << i for i in range(9)] + [2048, 4096], [10] + [i * 1000 for i in range(1, 50)]
 assert stat['by_kind'] == {'malloc': 162, 'free': 62}, stat['by_kind']
 assert stat['unmatched_frees'] == 0
@@ -30,7 +32,7 @@ assert len(leak) == 1 and leak[0]['live_at_end_blocks'] == 100
 END
 }
 
-@test "heaptrack: a data file, with names of functions, inlined ones too" {
+@test "heaptrack: a data file, with names of functions, including inlined ones" {
   import "$files/small.heaptrack.zst"
   is_small
   python3 - <<'END'
@@ -45,11 +47,11 @@ END
   [ "$status" -eq 0 ]
 }
 
-@test "heaptrack: a raw file keeps addresses, which tell which block is freed" {
+@test "heaptrack: a raw file has addresses, which identify the freed block" {
   import "$files/small.heaptrack.raw.zst"
   is_small
   zstd -qdc "$files/small.heaptrack.raw.zst" | heaptape import -q -f -F heaptrack --trace -o x.ht -
-  # Which addresses are allocated and freed, in order.
+  # Addresses allocated and freed, in order.
   "$HEAPTAPE" dump x.ht | sed -n 's|.* malloc([0-9]*).* = 0x\([0-9a-f]*\).*|+ \1|p; s|.* free(0x\([0-9a-f]*\)).*|- \1|p' >here
   zstd -qdc "$files/small.heaptrack.raw.zst" | awk '$1 == "+" { print "+", $4 } $1 == "-" { print "-", $2 }' >there
   [ "$(wc -l <there)" -eq 224 ]
@@ -61,7 +63,8 @@ END
   zstd -qdc "$files/small.heaptrack.zst" >3
   import 3
   cp sites.json first.json
-  # Before format 3 strings have no length; before format 1 allocations are not numbered, and blocks have addresses.
+  # Before format 3, strings have no length. Before format 1, allocations are not numbered, and
+  # blocks have addresses.
   python3 - <<'END'
 lines = open('3', encoding='utf-8').read().splitlines()
 plain = ['s ' + l.split(' ', 2)[2] if l.startswith('s ') else l for l in lines[1:]]
@@ -92,7 +95,7 @@ END
   fails_with 1 "4: expected the version of the format, at most 3" "line 1"
 }
 
-@test "heaptrack: what it was attached to frees blocks that the file does not have" {
+@test "heaptrack: frees of blocks from before heaptrack was attached" {
   printf 'v 10400 3\nX a\nA\nt 0 0\n' >bad
   heaptape import -F heaptrack -o y.htw bad
   fails_with 1 "bad: expected the number of a frame" "line 4"
@@ -103,7 +106,7 @@ END
   [ "$(jq -c '[.by_kind.malloc, .by_kind.free, .unmatched_frees, .live_at_end_bytes, .duration_ns > 9990000]' stat.json)" = "[2,2,1,16,true]" ]
 }
 
-@test "heaptrack: bad files are refused with the line and what was expected" {
+@test "heaptrack: bad files are refused with the line and the expectation" {
   local line text
   while IFS='|' read -r line text; do
     printf 'v 10400 3\nX a\ns 2 /a\ni 1000 1\nt 1 0\na 10 1\n%b\n' "$line" >bad
@@ -144,7 +147,7 @@ END
   fails_with 1 "damaged.zst: " "zstd frame"
 }
 
-@test "heaptrack: the same calls, bytes and leaks as heaptrack_print says, of a program recorded now" {
+@test "heaptrack: a new recording has the calls, bytes and leaks of heaptrack_print" {
   skip_under_sanitizer
   command -v heaptrack >/dev/null && command -v heaptrack_print >/dev/null || skip "heaptrack is not installed"
   g++ -O1 -g -fno-builtin-malloc -o small "$files/small.cc"
@@ -154,7 +157,7 @@ END
   heaptrack_print -f now.* 2>/dev/null | grep -q "^calls to allocation functions: $(jq .by_kind.malloc stat.json) "
 }
 
-# ops LINE...: opcode, thread, alignment, slot and size of each record.
+# ops LINE...: encodes opcode, thread, alignment, slot and size of each record.
 ops() {
   printf '%s\n' "$@" | python3 -c 'import struct, sys
 for l in sys.stdin:
@@ -173,7 +176,7 @@ for l in sys.stdin:
   [ "$status" -eq 0 ]
 }
 
-@test "mallocbench: bad files are refused with the place and what was expected" {
+@test "mallocbench: bad files are refused with the offset and the expectation" {
   ops "0 0 0 0 100" "4 0 0 0 0" >bad
   heaptape import -F mallocbench -o o.htw bad
   fails_with 1 "bad: expected an opcode of 0 to 3, found 4" "at byte 24"
@@ -188,7 +191,7 @@ for l in sys.stdin:
   fails_with 1 "bad: cut off inside a record that begins at byte 0"
 }
 
-@test "heaptrack: a small file that names more than its size explains is refused" {
+@test "heaptrack: a file whose contents exceed its size is refused" {
   python3 - <<'END' | zstd -qc >small.zst
 print('v 10400 3\ns 2 /a\ns 1 f')
 for _ in range(120000):
@@ -199,12 +202,12 @@ END
   fails_with 1 "small.zst: exceeds the memory limit for a file of this size, at byte" "decompress it first"
   heaptape import -k -q -F heaptrack -o y.htw small.zst
   fails_with 1 "small.zst: exceeds the memory limit for a file of this size"
-  # Of functions that were inlined into each other the innermost are kept.
+  # Of nested inlined functions, the innermost are kept.
   printf 'v 10400 3\ns 2 /a\ns 1 f\ni 1000 1%s\nt 1 0\na 10 1\n+ 0\n' "$(printf ' 2 1 1%.0s' {1..500})" >many
   heaptape import -q -F heaptrack -o many.htw many
   expect "status 0" [ "$status" -eq 0 ]
   [ "$("$HEAPTAPE" stat --by site --json many.htw | jq '.sites[0].frames | length')" -eq 64 ]
-  # In proportion to its size the same is little.
+  # Relative to the size of this file, the same number of names is small.
   { zstd -qdc small.zst; printf 't 1 0\na 10 1\n+ 0\n'; } | heaptape import -q -F heaptrack -o y.htw -
   expect "status 0" [ "$status" -eq 0 ]
 }

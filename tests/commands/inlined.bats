@@ -1,18 +1,19 @@
-# Functions, inlined ones and lines of addresses, compared with those that llvm-symbolizer finds.
+# Compares functions, inlined functions and lines of addresses with llvm-symbolizer.
 
 load ../helper
 
-# build_program COMPILER OPTION...: builds the program in the current folder, and asks llvm-symbolizer for its calls.
+# build_program COMPILER OPTION...: builds the program in the current folder, and runs
+# llvm-symbolizer on its calls.
 build_program() {
   "$@" -std=c++17 -O2 -g -pthread -o prog "$HEAPTAPE_SOURCE/tests/capture/server.cc"
   objdump -d --no-show-raw-insn prog | awk '/call/ { getline; if ($1 ~ /:$/) print substr($1, 1, length($1) - 1) }' >addresses
-  # A call stands before the address that it returns to.
+  # The address of a call is before its return address.
   python3 -c 'for line in open("addresses"): print(hex(int(line, 16) - 1))' |
     llvm-symbolizer --inlines -e prog --output-style=JSON >theirs
 }
 
-# compare COMPILER OPTION...: builds the program, and compares what both say of the address behind each of its calls. The
-# program is built once for all builds of heaptape that ./check tests, which share $HEAPTAPE_TEST_SHARED.
+# compare COMPILER OPTION...: builds the program, and compares the names of all return addresses.
+# All builds of heaptape in ./check share the program through $HEAPTAPE_TEST_SHARED.
 compare() {
   command -v llvm-symbolizer >/dev/null || skip "no llvm-symbolizer"
   command -v "$1" >/dev/null || skip "no $1"
@@ -59,7 +60,7 @@ END
   compare g++ -gsplit-dwarf
 }
 
-@test "inlined functions: of clang, which writes no .debug_aranges" {
+@test "inlined functions: of clang, without .debug_aranges" {
   compare clang++
 }
 
@@ -68,8 +69,8 @@ END
   compare clang++ -gdwarf-4
 }
 
-@test "inlined functions: damaged debugging information is an end, and no loop" {
-  # As the first test has built it, when that runs too.
+@test "inlined functions: damaged debugging information does not cause a loop" {
+  # Use the files of the first test if it has run.
   cp "$BATS_FILE_TMPDIR"/{prog,addresses} . 2>/dev/null || compare g++
   cat >damage.py <<'END'
 import random, subprocess, sys

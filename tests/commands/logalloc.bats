@@ -1,6 +1,6 @@
 load ../helper
 
-# munge LOG: what the stock script would make of the log, and what it says.
+# munge LOG: the stock script's output for the log, and its messages.
 munge() {
   "$HEAPTAPE" import -q -k --trace -F logalloc -o log.ht "$1"
   heaptape export -F logalloc-munged log.ht
@@ -22,16 +22,16 @@ LOG
   example
   munge log
   expect "status 0" [ "$status" -eq 0 ]
-  expect "the lines of the README" [ "$output" = '1 1 malloc(32)=#1
+  expect "the README's output" [ "$output" = '1 1 malloc(32)=#1
 1 1 calloc(1,148)=#2
 1 1 realloc(#1,64)=#1
 1 1 posix_memalign(256,240)=#3
 1 1 jemalloc_stats()
 1 1 free(#1)' ]
-  expect "nothing said but of stamps" [ -z "$stderr" ]
+  expect "only notes about stamps" [ -z "$stderr" ]
 }
 
-@test "munged: slots are used again first in, first out; NULL has one of its own" {
+@test "munged: slots are reused first in, first out; NULL has a separate slot" {
   cat >log <<'LOG'
 7 7 malloc(1)=0x10
 7 7 malloc(2)=0x20
@@ -48,7 +48,7 @@ LOG
 7 7 realloc((nil),9)=0x60
 LOG
   munge log
-  expect "numbers" [ "$output" = '1 1 malloc(1)=#1
+  expect "the output" [ "$output" = '1 1 malloc(1)=#1
 1 1 malloc(2)=#2
 1 1 malloc(3)=#3
 1 1 free(#2)
@@ -74,7 +74,7 @@ LOG
 900 140187732541248 malloc(4)=0x10
 LOG
   munge log
-  expect "numbers" [ "$output" = '1 1 malloc(1)=#1
+  expect "the output" [ "$output" = '1 1 malloc(1)=#1
 2 1 malloc(2)=#1
 1 2 malloc(3)=#2
 1 3 free(#1)
@@ -83,7 +83,7 @@ LOG
 1 3 malloc(4)=#1' ]
 }
 
-@test "munged: dropped lines are named; a failed realloc keeps its block; a live result gets a slot of its own" {
+@test "munged: dropped lines are named; a failed realloc keeps its block; a reused live address gets a new slot" {
   cat >log <<'LOG'
 7 7 malloc(1)=0x10
 7 7 free(0x99)
@@ -99,7 +99,7 @@ LOG
 LOG
   munge log
   expect "status 0" [ "$status" -eq 0 ]
-  expect "lines" [ "$output" = '1 1 malloc(1)=#1
+  expect "the output" [ "$output" = '1 1 malloc(1)=#1
 1 1 realloc(#1,2)=#1
 1 1 malloc(3)=#2
 1 1 free(#2)
@@ -139,7 +139,7 @@ LOG
   [ "$("$HEAPTAPE" dump six.htw | wc -l)" -eq 2 ]
   heaptape import -q --trace -F logalloc log
   heaptape export -F logalloc log.ht
-  expect "as it was" diff <(printf '%s\n' "$output") <(sed 's/^5 \([a-z]\)/5 5 \1/; s/(nil)/0x0/' log)
+  expect "unchanged" diff <(printf '%s\n' "$output") <(sed 's/^5 \([a-z]\)/5 5 \1/; s/(nil)/0x0/' log)
 }
 
 @test "logalloc and munged: survive import, export, import" {
@@ -156,14 +156,14 @@ LOG
   "$HEAPTAPE" replay -q -a glibc c.htw
 }
 
-# refused WHAT: log is refused with this text, and nothing is written; under --keep-going the rest is read.
+# refused WHAT: the log is refused with this text and no output; --keep-going imports the rest.
 refused() {
   heaptape import -F "$format" -o out.htw log
   fails_with 1 "log: " "$@"
-  expect "nothing written" [ ! -e out.htw ]
+  expect "no output" [ ! -e out.htw ]
 }
 
-@test "logalloc: what is wrong is named with its line" {
+@test "logalloc: errors name the line" {
   format=logalloc
   try() {
     printf '7 7 malloc(1)=0x10\n%b\n7 7 free(0x10)\n' "$1" >log
@@ -203,7 +203,7 @@ refused() {
     refused "expected"
     heaptape import -k -q -F "$format" -o out.htw log
     fails_with 1 "contains no events"
-    # 1 GB without a newline, of which little is read and less is kept.
+    # 1 GB without a newline: most of the file is not read, and memory stays small.
     rm log
     truncate -s 1000000000 log
     (
@@ -221,7 +221,7 @@ refused() {
   done
 }
 
-@test "logalloc: a realloc is logged after the next take of its block" {
+@test "logalloc: a realloc is logged after the next allocation of its block" {
   cat >log <<'LOG'
 7 1 malloc(1)=0x10
 7 2 malloc(2)=0x20
@@ -237,7 +237,7 @@ LOG
   [ "$status" -eq 0 ]
   expect "all matched" [ "$("$HEAPTAPE" stat --json log.htw | jq -c '[.unmatched_frees, .live_at_end_blocks, .order.repaired]')" = "[0,0,1]" ]
   munge log
-  expect "numbers" [ "$output" = '1 1 malloc(1)=#1
+  expect "the output" [ "$output" = '1 1 malloc(1)=#1
 1 2 malloc(2)=#2
 1 2 free(#2)
 1 3 malloc(4)=#2
@@ -248,16 +248,16 @@ LOG
 1 1 free(#1)' ]
 }
 
-@test "logalloc: the first twenty of many bad lines are named, all are counted" {
+@test "logalloc: the first twenty bad lines are named, all are counted" {
   { seq 1000; echo '7 7 malloc(1)=0x10'; } >log
   heaptape import -k -F logalloc log
   [ "$status" -eq 0 ]
   has "$stderr" "skipped 1000 invalid records"
   has "$stderr" "in line 20"
-  expect "no more than twenty" [ "$(grep -c 'heaptape: skipped: ' <<<"$stderr")" -eq 20 ]
+  expect "at most twenty" [ "$(grep -c 'heaptape: skipped: ' <<<"$stderr")" -eq 20 ]
 }
 
-@test "munged: slots far beyond what the log explains" {
+@test "munged: slot numbers far above the number of lines" {
   cat >log <<'LOG'
 1 1 malloc(1)=#9999999999999
 1 1 malloc(2)=#1

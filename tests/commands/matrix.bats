@@ -9,7 +9,7 @@ setup() {
 
 teardown() {
   show_failure
-  # They write into the folder until they end.
+  # The daemons write into the folder until they exit.
   for daemon in "${daemons[@]}"; do kill "$daemon" 2>/dev/null || true; done
   for daemon in "${daemons[@]}"; do timeout 10 tail -s 0.1 --pid="$daemon" -f /dev/null || kill -9 "$daemon" || true; done
 }
@@ -23,7 +23,7 @@ matrix() {
 is_complete() {
   expect "status 0" [ "$status" -eq 0 ]
   [ "$(find "$1" -name '[0-9]*.json' | wc -l)" -eq 8 ]
-  [ "$(find "$1" | wc -l)" -eq 10 ] # nothing else but the folder and the list
+  [ "$(find "$1" | wc -l)" -eq 10 ] # no files but the folder and the list
   [ "$(grep -c '^wall time' <<<"$output")" -eq 2 ]
   [ "$(grep -c '^glibc,MALLOC_ARENA_MAX=1 .* 2  *2 ' <<<"$output")" -ge 4 ]
   has "$output" "/a.htw"
@@ -31,7 +31,7 @@ is_complete() {
   has "$output" "8 jobs done, 0 failed, 0 not run"
 }
 
-@test "matrix: each workload on each allocator, in turn; what is done is not done again" {
+@test "matrix: each workload on each allocator in turn; finished jobs are not repeated" {
   matrix -r 2 -w a.htw -w "b 'quoted'.htw" m
   is_complete m
   cut -f 2,3 m/jobs | sed "s|$PWD/||" >"$BATS_TEST_TMPDIR/list"
@@ -56,7 +56,7 @@ is_complete() {
   fails_with 1 "m: has other jobs"
 }
 
-@test "matrix: jobs that fail are listed, and run again when asked to" {
+@test "matrix: failed jobs are listed, and run again on request" {
   heaptape matrix -r 2 -w a.htw -a glibc -a "$PWD/late.so" m
   expect "status 1" [ "$status" -eq 1 ]
   has "$stderr" "job 2 failed: $PWD/a.htw on $PWD/late.so: "
@@ -71,7 +71,7 @@ is_complete() {
   [ "$(find m -name '*.err' | wc -l)" -eq 0 ]
 }
 
-@test "matrix: results of other machines are not mixed unless that is asked for" {
+@test "matrix: results of other machines are mixed only on request" {
   heaptape matrix -q -r 2 -w a.htw m
   [ "$status" -eq 0 ]
   jq '.machine.cpu_model = "another"' m/2.json >other
@@ -87,7 +87,7 @@ is_complete() {
   expect "status 0" [ "$status" -eq 0 ]
 }
 
-@test "matrix: what may have disturbed times is said" {
+@test "matrix: possible disturbances of times are reported" {
   heaptape matrix -q -r 2 -w a.htw m
   [ "$status" -eq 0 ]
   for key in . '.machine.cpu_governor = "powersave"' '.machine.cpu_boost = true' '.machine.cores = 2 | .machine.online_cpus = 8'; do
@@ -104,7 +104,7 @@ is_complete() {
   done
 }
 
-@test "matrix: jobs run on the CPUs that an option of theirs chooses" {
+@test "matrix: jobs run on the CPUs that their option selects" {
   heaptape matrix -q -r 1 -w a.htw --replay-option=--cpus=0 m
   expect "status 0" [ "$status" -eq 0 ]
   [ "$(jq -c '[.machine.cpus, .machine.cores]' m/1.json)" = '["0",1]' ]
@@ -118,14 +118,14 @@ only_results() {
   [ "$(find m | wc -l)" -eq $(($(find m -name '[0-9]*.json' | wc -l) + 2)) ]
 }
 
-@test "matrix: an interrupted one goes on" {
+@test "matrix: an interrupted matrix continues" {
   "$HEAPTAPE_PROGRAMS/make_workload" long.htw churn 1 300000 >/dev/null
   "$HEAPTAPE" matrix -r 3 -w long.htw m >/dev/null 2>&1 3>&- &
   local pid=$!
   wait_until test -e m/1.json
   kill "$pid"
   wait "$pid" || true
-  # What a job that was under way wrote aside goes away with it, a moment later.
+  # Temporary files of running jobs are removed a moment later.
   wait_until only_results
   [ "$(find m -name '*.err' | wc -l)" -eq 0 ]
   [ "$(find m -name '[0-9]*.json' | wc -l)" -lt 3 ]
@@ -134,7 +134,7 @@ only_results() {
   has "$output" "3 jobs done"
 }
 
-@test "matrix: a pipe, a device or a folder in the place of a file is refused at once" {
+@test "matrix: a pipe, device or folder instead of a file is refused at once" {
   local file type
   heaptape matrix -q -r 1 -w a.htw -a glibc good
   for file in jobs 1.json 1.err workload; do
@@ -160,7 +160,7 @@ only_results() {
       fi
     done
   done
-  # The reason of a job is the last line that it wrote, also of a long text.
+  # The reason of a failed job is its last line, even after a long text.
   rm -rf m && cp -r good m && rm m/1.json
   { head -c 100000 /dev/zero | tr '\0' '\n'; printf 'first\nheaptape: a\e[31mb\n'; } >m/1.err
   heaptape matrix m
@@ -177,7 +177,7 @@ only_results() {
   expect "status 1" [ "$status" -eq 1 ]
   has "$stderr" "a.htw: is not a regular file"
   [ "$(cat m/1.err)" = "heaptape: $PWD/a.htw: is not a regular file" ]
-  # Outputs of a job never follow a link that somebody else has made.
+  # Outputs of a job never follow symbolic links of other users.
   echo kept >victim
   rm a.htw && "$HEAPTAPE_PROGRAMS/make_workload" a.htw churn 1 2000 >/dev/null
   for pid in $(seq $$ $(($$ + 300))); do ln -s "$PWD/victim" "m/.1.$(hostname).$pid.out"; done
@@ -185,7 +185,7 @@ only_results() {
   [ "$(cat victim)" = kept ]
 }
 
-@test "matrix: usage, and lists that are none" {
+@test "matrix: usage, and invalid lists" {
   heaptape matrix
   usage_fails "an operand is missing"
   heaptape matrix -a glibc m
@@ -229,7 +229,7 @@ only_results() {
   has "$stderr" "heaptape: parallel exited with status 255"
 }
 
-# A cluster of this host alone, on ports of its own.
+# A cluster with only this host, on separate ports.
 start_slurm() {
   local program folder=$PWD/slurm host port
   for program in munged slurmctld slurmd sbatch sinfo; do

@@ -4,7 +4,7 @@ slots() {
   "$HEAPTAPE" dump "$1" | sed 's/^\[[^]]*\] //'
 }
 
-# NAME PID FIRST: two threads, of which the second frees what the first has taken.
+# NAME PID FIRST: two threads; the second frees a block of the first.
 small_workload() {
   "$HEAPTAPE_PROGRAMS/make_trace" $1.ht <<END
 process $2 $1
@@ -17,7 +17,7 @@ END
   "$HEAPTAPE" convert -q -o $1.htw $1.ht
 }
 
-@test "merge: threads side by side from the same start, blocks apart" {
+@test "merge: threads in parallel from a common start, with separate blocks" {
   small_workload a 100 1000000
   small_workload b 200 5000000
   heaptape merge -o c.htw a.htw b.htw
@@ -35,7 +35,7 @@ END
 +0.002000 free(#1)' ]
 }
 
-@test "merge: one later than the other" {
+@test "merge: with an offset" {
   small_workload a 100 1000000
   small_workload b 200 5000000
   heaptape merge -o c.htw --offset 700us a.htw b.htw
@@ -48,7 +48,7 @@ END
   usage_fails "--offset: '5' is not a time"
 }
 
-@test "merge: of big ones, the same calls, and it can be replayed" {
+@test "merge: large workloads, with the same calls, which can be replayed" {
   "$HEAPTAPE_PROGRAMS/make_workload" a.htw churn 4 20000 30 >/dev/null
   "$HEAPTAPE_PROGRAMS/make_workload" b.htw kinds 3 30000 >/dev/null
   heaptape merge -o c.htw a.htw b.htw a.htw
@@ -68,7 +68,7 @@ for key in "events", "remote_frees", "live_at_end_blocks", "threads":
   [ "$status" -eq 0 ]
 }
 
-@test "merge: from and to a pipe; one without stamps" {
+@test "merge: from and to a pipe; a workload without stamps" {
   small_workload a 100 1000000
   small_workload b 200 5000000
   "$HEAPTAPE" merge -q -o c.htw a.htw b.htw
@@ -82,7 +82,7 @@ for key in "events", "remote_frees", "live_at_end_blocks", "threads":
   usage_fails "standard input (-) can be given only once"
 }
 
-@test "merge: a damaged one" {
+@test "merge: a damaged workload" {
   small_workload a 100 1000000
   head -c -20 a.htw > b.htw
   heaptape merge -o c.htw a.htw b.htw

@@ -2,7 +2,8 @@ load ../helper
 
 bats_require_minimum_version 1.5.0
 
-# Files that a later version of heaptape wrote (newer.c): each reader says so, and what it does not know.
+# Files by a later version of heaptape (newer.c): each reader names the version and the unknown
+# part.
 
 golden=$HEAPTAPE_SOURCE/tests/golden
 
@@ -18,7 +19,8 @@ end
 END
 }
 
-# newer_than_this PART IN OUT TEXT COMMAND...: the command refuses OUT with one line that has the text.
+# newer_than_this PART IN OUT TEXT COMMAND...: the command refuses OUT with one line that contains
+# TEXT.
 newer_than_this() {
   local part=$1 in=$2 out=$3 text=$4
   shift 4
@@ -27,7 +29,7 @@ newer_than_this() {
   fails_with 1 "$out: frame at byte " ": $text: written by a newer heaptape"
 }
 
-# refused_trace PART IN TEXT: by each reader of traces.
+# refused_trace PART IN TEXT: checks each reader of traces.
 refused_trace() {
   local text="$3: written by a newer heaptape (99.0.0)?" command
   for command in check stat 'stat --by site' 'convert -f -o n.htw' 'report -f -o n.html' 'export -F json -f -o n.json' \
@@ -56,7 +58,7 @@ refused_trace() {
   refused_trace long "$golden/stacks-3.ht" "event kind 200 is not known"
 }
 
-@test "newer: transforms, clocks and records that no version knows" {
+@test "newer: unknown transforms, clocks and records" {
   refused_trace transform words.ht "event transform 3 is not known"
   newer_than_this clock words.ht n.ht "clock kind 3 is not known" check n.ht
   newer_than_this nonsense "$golden/trace-1.ht" n.ht "the records are invalid" check n.ht

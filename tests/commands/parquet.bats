@@ -1,6 +1,6 @@
 load tables_helper
 
-# make_example BYTES: a.ht, with a mark that holds them.
+# make_example BYTES: writes a.ht with a mark whose text contains BYTES.
 make_example() {
   example | sed -e "/ 5400 /a 0 5500 mark text=b$1d" -e '/^sample/d' | "$HEAPTAPE_PROGRAMS/make_trace" a.ht
 }
@@ -9,7 +9,7 @@ reader() {
   python3 "$HEAPTAPE_SOURCE/tests/parquet_reader.py" "$@"
 }
 
-# duckdb QUERY...: by the engine in npm's @duckdb/node-api, found in NODE_PATH or among the global packages.
+# duckdb QUERY...: runs npm's @duckdb/node-api, from NODE_PATH or the global packages.
 duckdb() {
   node - "$@" <<'END'
 const { DuckDBInstance } = require('@duckdb/node-api');
@@ -23,7 +23,7 @@ const { DuckDBInstance } = require('@duckdb/node-api');
 END
 }
 
-@test "parquet: a second reader reads what csv has, of every table" {
+@test "parquet: a second reader finds the rows of csv in every table" {
   command -v zstd >/dev/null || skip "zstd is not installed"
   make_example a
   "$HEAPTAPE_PROGRAMS/make_workload" churn.htw churn 2 2000 30 >/dev/null
@@ -37,7 +37,7 @@ END
   done
 }
 
-@test "parquet: several groups of rows, each with its smallest and largest values" {
+@test "parquet: several row groups, each with its minimum and maximum" {
   command -v zstd >/dev/null || skip "zstd is not installed"
   "$HEAPTAPE_PROGRAMS/make_workload" churn.htw churn 2 55000 30 >/dev/null
   "$HEAPTAPE" export -q -F parquet -t events churn.htw >got.parquet
@@ -54,7 +54,7 @@ END
   command -v node >/dev/null || skip "node is not installed"
   export NODE_PATH=${NODE_PATH:-$(npm root -g 2>/dev/null)}
   duckdb 'SELECT 1' >/dev/null 2>&1 || skip "@duckdb/node-api is not installed (npm)"
-  # Texts that are no UTF-8 are made so: engines refuse others.
+  # Invalid UTF-8 is replaced, because engines refuse it.
   make_example $'\xff\xc3'
   "$HEAPTAPE_PROGRAMS/make_workload" churn.htw churn 2 55000 30 >/dev/null
   "$HEAPTAPE" sql --tables >tables
@@ -79,7 +79,7 @@ END
   duckdb "SELECT (SELECT count(*) FROM 'events.parquet' WHERE kind <> 'preexisting'), (SELECT coalesce(sum(size), 0) FROM 'blocks.parquet' WHERE free_event IS NULL)" | diff want -
 }
 
-@test "parquet: what is wrong" {
+@test "parquet: errors" {
   make_example a
   heaptape export -F parquet a.ht
   usage_fails "--format parquet writes a table"
@@ -90,5 +90,5 @@ END
   printf '\377\377\377\377' | dd of=bad.ht bs=1 seek=$(($(stat -c %s a.ht) / 2)) conv=notrunc status=none
   heaptape export -q -F parquet -t blocks -o new.parquet bad.ht
   fails_with 1 "bad.ht: " "at byte"
-  expect "no part of an output" [ ! -e new.parquet ]
+  expect "no partial output" [ ! -e new.parquet ]
 }

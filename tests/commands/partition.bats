@@ -1,24 +1,24 @@
-# export --partition: one file for each process, in folders that engines take columns from.
+# export --partition: one file for each process, in folders that engines read as columns.
 load tables_helper
 
 reader() {
   python3 "$HEAPTAPE_SOURCE/tests/parquet_reader.py" "$@"
 }
 
-# recording TABLE: the only folder of a recording below fleet/TABLE.
+# recording TABLE: prints the only folder of a recording below fleet/TABLE.
 recording() {
   local found=(fleet/"$1"/host=*/recording=*)
   [ ${#found[@]} -eq 1 ]
   echo "${found[0]}"
 }
 
-@test "partition: each file has the rows of its process, of every table" {
+@test "partition: each file has the rows of its process, for every table" {
   example | "$HEAPTAPE_PROGRAMS/make_trace" a.ht
   for table in events blocks sites processes samples; do
     "$HEAPTAPE" export -q -F csv -t $table --partition -o fleet/ a.ht
     "$HEAPTAPE" export -q -F csv -t $table a.ht >all
     head -1 all >header
-    # The example has no call sites; and make_trace does not know the host.
+    # The example has no call sites, and make_trace writes no host.
     if [ $table = sites ]; then
       [ "$(wc -l <all)" -eq 1 ]
       [ ! -e fleet/sites ]
@@ -40,7 +40,7 @@ recording() {
   [ "$(cd "$(recording samples)" && echo */*)" = pid=100/0.csv ]
 }
 
-@test "partition: what is there is kept, or replaced with -f" {
+@test "partition: existing files are kept, or replaced with -f" {
   example | "$HEAPTAPE_PROGRAMS/make_trace" a.ht
   "$HEAPTAPE" export -q -F csv -t blocks --partition -o fleet a.ht
   heaptape export -F csv -t blocks --partition -o fleet a.ht
@@ -51,7 +51,7 @@ recording() {
   [ "$(find fleet -type f | wc -l)" -eq 2 ]
 }
 
-@test "partition: what is wrong" {
+@test "partition: errors" {
   example | "$HEAPTAPE_PROGRAMS/make_trace" a.ht
   "$HEAPTAPE" convert -q -p 100 -o a.htw a.ht
   heaptape export -F csv -t blocks --partition a.ht
@@ -72,7 +72,7 @@ recording() {
   [ -z "$(find fleet -type f 2>/dev/null)" ]
 }
 
-@test "partition: many processes at once have smaller row groups, and all rows" {
+@test "partition: many processes have smaller row groups, and all rows" {
   skip_under_sanitizer
   command -v zstd >/dev/null || skip "zstd is not installed"
   # shellcheck disable=SC2016
@@ -86,7 +86,7 @@ recording() {
   done | sort >got
   cut -d' ' -f1,2 got | diff want -
   awk '$2 < 122880 && $3 > 1' got | grep .
-  # The tables of call sites and processes, too.
+  # Also the tables of call sites and processes.
   "$HEAPTAPE" export -q -F parquet -t sites --partition -o fleet a.ht
   "$HEAPTAPE" export -q -F csv -t sites a.ht | sed 1d | sort >want
   for file in "$(recording sites)"/pid=*/*.parquet; do
@@ -95,7 +95,7 @@ recording() {
   [[ $(recording events) == fleet/events/host=$(uname -n)/recording=20* ]]
 }
 
-@test "partition: DuckDB takes host, recording and pid as columns" {
+@test "partition: DuckDB reads host, recording and pid as columns" {
   command -v node >/dev/null || skip "node is not installed"
   export NODE_PATH=${NODE_PATH:-$(npm root -g 2>/dev/null)}
   node -e "require('@duckdb/node-api')" 2>/dev/null || skip "@duckdb/node-api is not installed (npm)"

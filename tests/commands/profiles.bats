@@ -1,8 +1,9 @@
-# Call sites as profiles that other tools read: each is checked against what its tool publishes of the format.
+# Call sites as profiles for other tools, each checked against the published format.
 
 load ../helper
 
-# A workload of one process: 700 bytes of main → fill → fill_more in seven blocks, 1,000 bytes of main alone, 50 without a stack.
+# A workload of one process: 700 bytes of main → fill → fill_more in seven blocks, 1,000 bytes of
+# main alone, 50 bytes without a stack.
 workload() {
   {
     echo '{"kind":"heaptape.module","pid":7,"tid":7,"time_ns":1,"ptr":"0x10000","size":4096,"offset":0,"text":"00 /home/me/app"}'
@@ -70,7 +71,7 @@ for name, columns in tables.items():
 assert t['samples']['weightType'] == 'bytes' and t['samples']['time'] == sorted(t['samples']['time'])
 strings, stacks, frames, functions = t['stringArray'], t['stackTable'], t['frameTable'], t['funcTable']
 def functions_of(stack):
-    # A prefix stands before what it leads to.
+    # A prefix precedes the stacks that refer to it.
     prefix = stacks['prefix'][stack]
     assert prefix is None or prefix < stack
     return (functions_of(prefix) if prefix is not None else ()) + (strings[functions['name'][frames['func'][stacks['frame'][stack]]]],)
@@ -79,7 +80,7 @@ assert seen == {('app+0x10', 'app+0x20', 'app+0x30'): 700, ('app+0x10',): 1000, 
 END
 }
 
-@test "profiles: a debug file that is cut off, garbled or no ELF file gives addresses, and the answer comes" {
+@test "profiles: a truncated, garbled or non-ELF debug file gives addresses without a hang" {
   skip_under_sanitizer
   workload
   mkdir -p d/.build-id/01
@@ -109,7 +110,7 @@ END
     run timeout 120 "$HEAPTAPE" stat --by site --format folded --debug-dir d t.htw
     expect "garbled $i" [ "$status" -eq 0 ]
   done
-  # A named pipe is not waited for.
+  # heaptape must not wait for a named pipe.
   rm "$file"
   mkfifo "$file"
   run timeout 120 "$HEAPTAPE" stat --by site --format folded --debug-dir d t.htw

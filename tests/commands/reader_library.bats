@@ -1,4 +1,4 @@
-# libheaptape-trace, its examples and its Python module, compared with what heaptape prints.
+# Compares libheaptape-trace, its examples and its Python module with the output of heaptape.
 load tables_helper
 
 setup() {
@@ -11,7 +11,8 @@ setup() {
   library=$(find "$HEAPTAPE_BUILD/src/tables/library" -name 'libheaptape-trace.so.1')
 }
 
-# with_module ARGUMENT...: runs python3 with the module; the library has no sanitizer's runtime before it there.
+# with_module ARGUMENT...: runs python3 with the module. The library is built without a sanitizer
+# for that.
 with_module() {
   PYTHONPATH=$HEAPTAPE_SOURCE/python${PYTHONPATH:+:$PYTHONPATH} PYTHONDONTWRITEBYTECODE=1 HEAPTAPE_TRACE_LIBRARY=$library \
     timeout -k 1 600 "${python:-python3}" "$@"
@@ -21,7 +22,8 @@ module() {
   with_module -c "$@"
 }
 
-# rows_of TABLE FILE COLUMN...: the rows of a table as heaptape exports them, without quotes; all columns if none is named.
+# rows_of TABLE FILE COLUMN...: the rows of an exported table without quotes; all columns by
+# default.
 rows_of() {
   "$HEAPTAPE" export -q -F csv -t "$1" "$2" | python3 -c '
 import csv, sys
@@ -29,7 +31,7 @@ for row in csv.DictReader(sys.stdin):
     print(*[row[name] for name in sys.argv[1:] or row], sep=",")' "${@:3}"
 }
 
-# Debian's package is for its own Python, which need not be the first one in PATH.
+# Debian's numpy belongs to Debian's Python, which need not be the first in PATH.
 needs_numpy() {
   for python in python3 /usr/bin/python3; do
     if "$python" -c 'import numpy' 2>/dev/null; then
@@ -44,7 +46,7 @@ needs_numpy() {
   sed -n 's/^[a-z].*[ *]\(heaptape_trace_[a-z_]*\)(.*/\1@@HEAPTAPE_TRACE_1/p' "$HEAPTAPE_SOURCE/include/heaptape/trace.h" | sort >declared
   [ -s declared ]
   diff declared exported
-  # The name of the version itself, and nothing else.
+  # The only other symbol is the version itself.
   nm -D --defined-only "$library" | grep -v ' T ' >others || true
   [ "$(wc -l <others)" -eq 1 ]
   grep -q ' A HEAPTAPE_TRACE_1$' others
@@ -75,7 +77,7 @@ END
   done
 }
 
-@test "a program is built and run with what is installed, by pkg-config" {
+@test "a program builds and runs with the installed files, by pkg-config" {
   skip_under_sanitizer
   command -v pkg-config || skip "no pkg-config"
   DESTDIR=$PWD/stage meson install -C "$HEAPTAPE_BUILD" --no-rebuild --quiet
@@ -89,7 +91,7 @@ END
   done
 }
 
-@test "events are those of the table, with all their columns" {
+@test "events equal the rows of the table, with all columns" {
   for file in a.ht a.htw "$golden"/{stacks-2,pages-1,trace-1}.ht "$golden/workload-1.htw"; do
     rows_of events "$file" >want
     [ -s want ]
@@ -98,7 +100,7 @@ END
   done
 }
 
-@test "columns are those of the table" {
+@test "columns equal the columns of the table" {
   for file in a.ht a.htw "$golden"/{stacks-2,trace-1}.ht "$golden/workload-1.htw"; do
     "$HEAPTAPE" export -q -F csv -t events "$file" | python3 -c '
 import csv, sys
@@ -109,7 +111,7 @@ print(len(rows), sum(int(r["size"] or 0) for r in rows) % 2**64, sum(r["freed_bl
   done
 }
 
-@test "as many events as stat counts" {
+@test "the number of events equals stat's" {
   for file in a.ht "$golden/stacks-2.ht" "$golden/workload-1.htw"; do
     want=$("$HEAPTAPE" stat --json "$file" | jq .events)
     got=$("$reader" facts "$file" | awk '$1 == "process" { n += $4 } END { print n }')
@@ -127,7 +129,8 @@ print(len(rows), sum(int(r["size"] or 0) for r in rows) % 2**64, sum(r["freed_bl
 END
   head -n 1 ops | diff want -
   [ "$(wc -l <ops)" -eq "$("$HEAPTAPE" stat --json a.htw | jq .events)" ]
-  # The thread starts when it was created, and the block that it allocates is resized by the first one.
+  # The thread start depends on the creation, and the realloc in the first thread on the second
+  # thread's allocation.
   grep -q '^1,0,thread.start,0,0,-1,0,0,0:1$' ops
   grep -q '^0,2,realloc,96,0,1,0,8,1:1$' ops
   run "$reader" ops a.ht
@@ -147,7 +150,7 @@ END
   printf 'process 0 100 11 2 prog -x\nprocess 1 200 2 1 second\n' | diff - facts
 }
 
-@test "calls that the contract forbids fail, and others work at any moment" {
+@test "calls that the contract forbids fail, and others work at any time" {
   for file in "$golden/stacks-2.ht" "$golden/trace-1.ht" "$golden/workload-1.htw" a.ht; do
     "$reader" misuse "$file" >got
     [ "$(wc -l <got)" -ge 20 ]
@@ -155,7 +158,7 @@ END
   done
 }
 
-@test "a pipe is read once" {
+@test "a pipe can be read once" {
   "$reader" events a.ht >want
   cat a.ht | "$reader" events - | cmp want -
   "$reader" events a.htw >want
@@ -166,13 +169,13 @@ END
   has "$output" "error 11"
 }
 
-@test "a handle is closed while its file is still read" {
+@test "a handle is closed while its file is still being read" {
   for i in 1 2 3 4 5; do
     "$reader" first "$golden/workload-1.htw"
   done
 }
 
-# as_heaptape FILE: every use of it fails as the command line does, in one line.
+# as_heaptape FILE: every use of it fails with the one-line error of the command line.
 as_heaptape() {
   local use
   ! "$HEAPTAPE" export -q -F csv -t events "$1" >/dev/null 2>want || false
@@ -185,7 +188,7 @@ as_heaptape() {
   done
 }
 
-@test "files that are something else have the error of the command line" {
+@test "other files have the error of the command line" {
   bats_require_minimum_version 1.5.0
   echo 'no trace' >text
   : >empty
@@ -196,7 +199,7 @@ as_heaptape() {
   has "$stderr" "is an aggregate"
 }
 
-@test "a file that is cut off has an error after its events" {
+@test "a truncated file has an error after its events" {
   bats_require_minimum_version 1.5.0
   for file in stacks-2.ht trace-1.ht workload-1.htw; do
     size=$(stat -c %s "$golden/$file")
@@ -353,7 +356,7 @@ assert sum(1 for _ in trace.events()) == n
 '
 }
 
-@test "Python: a child process gets an exception for what its parent has opened" {
+@test "Python: a child process gets an exception for objects of its parent" {
   skip_under_sanitizer
   module '
 import heaptape, os, threading
@@ -380,7 +383,7 @@ if pid == 0:
                 os._exit(2)
     trace.close()
     trace.close()
-    # What it opens itself is its own.
+    # The child can use files that it opens itself.
     os._exit(0 if list(heaptape.open("a.ht").events()) else 3)
 assert os.waitpid(pid, 0)[1] == 0
 os.write(other, b"x")
@@ -417,13 +420,13 @@ try:
     raise SystemExit("no error")
 except heaptape.Error:
     pass
-# The copy is the same open file.
+# A copy refers to the same open file.
 other = copy.copy(trace)
 other.close()
 fails(trace.processes, "closed")
 del other
 trace.close()
-# A signal handler that closes the trace during a call.
+# A signal handler closes the trace during a call.
 trace = heaptape.open("a.ht")
 signal.signal(signal.SIGALRM, lambda *_: trace.close())
 with trace._guarded:
@@ -466,7 +469,7 @@ $columns_code" "$golden/workload-1.htw" >got
   [ "$(cat got)" = array ]
 }
 
-@test "Python: columns with numpy are its arrays" {
+@test "Python: columns with numpy are numpy arrays" {
   skip_under_sanitizer
   needs_numpy
   module "$columns_code" "$golden/workload-1.htw" >got

@@ -10,7 +10,7 @@ setup() {
   command -v curl >/dev/null || skip "no curl"
   head -c 3000000 /dev/urandom >large.ht
   echo small >small.ht
-  umask 077 # tokens and keys
+  umask 077 # for tokens and keys
 }
 
 teardown() {
@@ -18,7 +18,7 @@ teardown() {
   show_failure
 }
 
-# put STATUS FILE PATH CURL_OPTIONS...: uploads, and expects this answer.
+# put STATUS FILE PATH CURL_OPTIONS...: uploads and checks the status.
 put() {
   local want=$1 file=$2 path=$3 got
   shift 3
@@ -26,7 +26,7 @@ put() {
   [ "$got" = "$want" ] || { echo "PUT $path: $got, not $want: $(cat answer)"; return 1; }
 }
 
-@test "receive: files are stored, the same again is accepted, another one is refused" {
+@test "receive: files are stored; equal files are accepted again, others refused" {
   start_receiver
   put 201 large.ht web1/redis-1/1.ht
   put 201 small.ht web1/redis-1/2.ht
@@ -42,7 +42,7 @@ put() {
   stop_receiver
 }
 
-@test "receive: names that lead elsewhere, and other methods" {
+@test "receive: names that leave the folder, and other methods" {
   local path
   start_receiver
   for path in 1.ht a/1.ht a/../../b/1.ht ../a/b/1.ht %2e%2e/a/b/1.ht a/b%2f..%2f..%2f/1.ht /etc/a/1.ht a/b/1.txt a/b/.ht \
@@ -58,7 +58,7 @@ put() {
   stop_receiver
 }
 
-@test "receive: tokens, which can be replaced meanwhile" {
+@test "receive: tokens, which can be replaced while it runs" {
   printf 'first\nsecond\n' >tokens
   start_receiver --token-file tokens
   put 401 small.ht a/b/1.ht
@@ -77,7 +77,8 @@ put() {
   stop_receiver
 }
 
-# raw STATUS REQUEST: sends the text, a format of printf, and expects this answer on a connection that is closed then.
+# raw STATUS REQUEST: sends the text (a format of printf); the server must answer STATUS and close
+# the connection.
 raw() {
   local got
   # shellcheck disable=SC2059
@@ -89,7 +90,7 @@ raw() {
   esac
 }
 
-@test "receive: a body whose length is not clear" {
+@test "receive: a body with an ambiguous length" {
   local put='PUT /a/b/1.ht HTTP/1.1\r\nHost: x\r\nConnection: close\r\n' chunk='5\r\nhello\r\n0\r\n\r\n' fields
   start_receiver
   raw 411 "PUT /a/b/1.ht HTTP/1.0\r\n\r\nhello"
@@ -125,10 +126,10 @@ raw() {
   stop_receiver
 }
 
-@test "receive: clients without a token that never end their heads" {
+@test "receive: clients without a token that never finish their headers" {
   echo token >tokens
   start_receiver --token-file tokens
-  # More than a server that counts them would accept at a time.
+  # More connections than a server with a fixed limit would accept.
   python3 - "$port" <<'END'
 import socket, sys
 def put(number, fields, **options):
@@ -141,7 +142,7 @@ slow = [put(1, b"X: ") for i in range(400)]
 slow += [put(2, b"Content-Length: 1000\r\n\r\n") for i in range(300)]
 s = put(3, good + b"x")
 assert s.recv(100).startswith(b"HTTP/1.1 201 ")
-# One address has all uploads that an address may have, and another one is served.
+# One address has all the uploads that an address may have; another address is still served.
 held = [put(1000 + i, b"Expect: 100-continue\r\n" + good, source_address=("127.0.0.2", 0)) for i in range(64)]
 for h in held:
     assert h.recv(100).startswith(b"HTTP/1.1 100 ")
@@ -157,7 +158,7 @@ END
   stop_receiver
 }
 
-@test "receive: files of secrets" {
+@test "receive: permissions of secret files" {
   local kind
   command -v openssl >/dev/null || skip "no openssl"
   make_certificate
@@ -189,7 +190,7 @@ END
   done
 }
 
-@test "receive: TLS 1.2 and 1.3, and nothing older" {
+@test "receive: TLS 1.2 and 1.3, but nothing older" {
   local version
   command -v openssl >/dev/null || skip "no openssl"
   make_certificate
@@ -219,7 +220,7 @@ END
   stop_receiver
 }
 
-@test "receive: what is open to others is named" {
+@test "receive: warns about settings that expose it" {
   local address
   echo token >tokens
   for address in 0.0.0.0 ''; do
@@ -256,7 +257,7 @@ END
   stop_receiver
 }
 
-@test "receive: the disk is full, and then it is not" {
+@test "receive: a full disk, and space again" {
   unshare -rm true 2>unshare.log || skip "no user and mount namespaces"
   mkdir up
   # shellcheck disable=SC2016
@@ -273,7 +274,7 @@ END
   wait "$receiver"
 }
 
-# A client that stops in the middle.
+# A client that stops in the middle of a file.
 begin_upload() {
   exec 7<>"/dev/tcp/127.0.0.1/$port"
   printf 'PUT /a/b/1.ht HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n' >&7
@@ -289,7 +290,7 @@ not_incoming() {
   [ -z "$(ls up/.incoming)" ]
 }
 
-@test "receive: a client that goes away, and a signal in the middle of a file" {
+@test "receive: a client that disconnects, and a signal in the middle of a file" {
   start_receiver
   begin_upload
   exec 7>&-
@@ -300,7 +301,7 @@ not_incoming() {
   [ -z "$(find up -name '*.ht')" ]
 }
 
-@test "receive: killed in the middle of a file, and started again" {
+@test "receive: killed in the middle of a file, and restarted" {
   start_receiver
   begin_upload
   kill -9 "$receiver"
@@ -337,7 +338,7 @@ not_incoming() {
   stop_receiver
 }
 
-@test "receive: what it cannot begin with" {
+@test "receive: errors at startup" {
   heaptape receive
   usage_fails "--dir is missing"
   heaptape receive --dir up --key k

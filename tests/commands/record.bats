@@ -1,13 +1,13 @@
 load ../helper
 
-# Programs under the capture library.
+# Recording of programs.
 record_setup() {
   skip_under_sanitizer
   [ -f "$HEAPTAPE_BUILD/src/capture/libheaptape.so" ] || skip "no capture library in this build"
 }
 
-# no_session_left: that of the program, which has written its folder to the file `session`, is gone. Root's lies in a
-# folder of its own.
+# no_session_left: the session folder of the program, which wrote its name to the file `session`, is
+# gone. root's sessions are in a separate folder.
 no_session_left() {
   local folder
   folder=$(sed -n 's,\(/heaptape-[^/]*\).*,\1,p' session)
@@ -32,7 +32,7 @@ no_session_left() {
   expect "status 0" [ "$status" -eq 0 ]
 }
 
-@test "a program that is not there" {
+@test "a program that does not exist" {
   record_setup
   heaptape record -o a.ht -- ./no-such-program
   fails_with 127 "./no-such-program: not found"
@@ -99,12 +99,12 @@ no_session_left() {
     n=$("$HEAPTAPE" stat --json a.ht | tr -d ' \n' | grep -o '"malloc":[0-9]*' | cut -d: -f2)
     m=$("$HEAPTAPE" stat --json b.ht | tr -d ' \n' | grep -o '"malloc":[0-9]*' | cut -d: -f2)
     expect "many: $n" [ "$n" -gt 10000 ]
-    # Where the name of the output stands may take a block more.
-    expect "as many: $n, $m" [ $(((n - m) * (n - m))) -le 100 ]
+    # The path of the output may cost a block.
+    expect "the same number: $n, $m" [ $(((n - m) * (n - m))) -le 100 ]
   done
 }
 
-@test "a killed recorder leaves a trace that is cut off, which converts and can be salvaged" {
+@test "a killed recorder leaves a truncated trace, which converts and can be salvaged" {
   record_setup
   "$HEAPTAPE" record -q -o a.ht -- sh -c 'echo "$HEAPTAPE_SPOOL" >session; while [ -e session ] && [ ! -e killed ]; do ls / >/dev/null; sleep 0.02; done; echo done >finished' &
   pid=$!
@@ -114,8 +114,8 @@ no_session_left() {
   wait $pid || true
   : >killed
   wait_until [ -s finished ]
-  expect "the program ran on" [ "$(cat finished)" = done ]
-  # Nobody else can remove it now. Root's lies in a folder of its own.
+  expect "the program continued" [ "$(cat finished)" = done ]
+  # No recorder is left to remove the folder. root's sessions are in a separate folder.
   rm -rf "$(cat session)"
   rmdir "$(dirname "$(cat session)")" 2>/dev/null || true
   heaptape check a.ht
@@ -134,7 +134,7 @@ no_session_left() {
   bats_require_minimum_version 1.5.0
   run --separate-stderr bash -c 'ulimit -S -f 1; "$HEAPTAPE" record -z none -o a.ht -- bash -c "ulimit -S -f unlimited; python3 -c \"x = [bytes(1000 + i % 1000) for i in range(50000)]\"; echo done >finished"'
   fails_with 125 "a.ht: cannot write at byte" "File too large"
-  expect "the program ran on" [ "$(cat finished)" = done ]
+  expect "the program continued" [ "$(cat finished)" = done ]
   heaptape check a.ht
   fails_with 1 "cut off"
 }
@@ -158,7 +158,7 @@ no_session_left() {
   [ -c /dev/full ] || skip "no /dev/full"
   heaptape record -o /dev/full -- sh -c 'ls /; sleep 0.1; echo done >finished'
   fails_with 125 "/dev/full: cannot write at byte 0: No space left on device"
-  expect "the program ran on" [ "$(cat finished)" = done ]
+  expect "the program continued" [ "$(cat finished)" = done ]
 }
 
 @test "a disk that fills up stops the recording, not the program" {
@@ -171,26 +171,26 @@ open("finished", "w").write("done")'
   cp small/a.ht . || true
   umount small
   fails_with 125 "small/a.ht: cannot write at byte" "No space left on device"
-  expect "the program ran on" [ "$(cat finished)" = done ]
+  expect "the program continued" [ "$(cat finished)" = done ]
   heaptape check a.ht
   fails_with 1 "cut off"
 }
 
-@test "a reader that goes away stops the recording, not the program" {
+@test "a reader that closes the pipe stops the recording, not the program" {
   record_setup
   "$HEAPTAPE" record -z none -o - -- sh -c 'i=0; while [ $i -lt 300 ]; do ls / >/dev/null; i=$((i+1)); done; echo done >finished' 2>err | head -c 100 >/dev/null
-  expect "the program ran on" [ "$(cat finished)" = done ]
+  expect "the program continued" [ "$(cat finished)" = done ]
   has "$(cat err)" "Broken pipe"
 }
 
-@test "standard input, output and error are the program's" {
+@test "standard input, output and error belong to the program" {
   record_setup
   run bash -c 'echo hello | "$HEAPTAPE" record -q -o a.ht -- sh -c "cat; echo error >&2" 2>err'
   expect "output" [ "$output" = hello ]
   expect "error" [ "$(cat err)" = error ]
 }
 
-@test "the program sees nothing of the recorder" {
+@test "the recorder is invisible to the program" {
   record_setup
   cat >look.sh <<'END'
 ls /proc/self/fd | wc -l
@@ -202,7 +202,7 @@ END
   diff before after
 }
 
-@test "blocked and ignored signals are inherited as they were" {
+@test "blocked and ignored signals are inherited" {
   record_setup
   run python3 -c '
 import signal, subprocess, os, sys
@@ -215,12 +215,12 @@ plain = look([])
 traced = look([os.environ["HEAPTAPE"], "record", "-q", "-o", "a.ht", "--"])
 assert plain and plain == traced, (plain, traced)
 '
-  expect "the same" [ "$status" -eq 0 ]
+  expect "equal" [ "$status" -eq 0 ]
 }
 
 @test "SIGINT is left to the program" {
   record_setup
-  # A background job of a script ignores it.
+  # A background job of a script ignores SIGINT.
   python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' \
     "$HEAPTAPE" record -q -o a.ht -- bash -c 'trap "exit 9" INT; echo $$ >pid; mv pid ready; while :; do sleep 0.05; done' &
   pid=$!
@@ -236,7 +236,7 @@ assert plain and plain == traced, (plain, traced)
   expect "status 0" [ "$status" -eq 0 ]
 }
 
-@test "SIGTERM is passed on, the second one ends the recording" {
+@test "SIGTERM is forwarded, the second one ends the recording" {
   record_setup
   "$HEAPTAPE" record -o a.ht -- bash -c 'trap "echo got >got" TERM; echo "$HEAPTAPE_SPOOL" >session; echo ready >ready
     while [ -e ready ] && [ ! -e over ]; do sleep 0.1; done' 2>err &
@@ -255,14 +255,14 @@ assert plain and plain == traced, (plain, traced)
   : >over
 }
 
-@test "children that outlive the program are recorded to their end" {
+@test "children that outlive the program are recorded to the end" {
   record_setup
   heaptape record -o a.ht -- sh -c '(sleep 0.3; ls / >late) >/dev/null 2>&1 & exit 4'
   expect "status 4" [ "$status" -eq 4 ]
-  expect "the child had ended" [ -s late ]
+  expect "the child had exited" [ -s late ]
 }
 
-@test "a program killed while it allocates: nothing is left, nothing waits" {
+@test "a program killed while it allocates leaves no files and no waiting recorder" {
   record_setup
   heaptape record -o a.ht -- python3 -c '
 import os, signal
@@ -283,7 +283,7 @@ os.kill(os.getpid(), signal.SIGKILL)'
   expect "status 0" [ "$status" -eq 0 ]
 }
 
-@test "no capture library" {
+@test "a missing capture library" {
   mkdir empty
   HEAPTAPE_LIBEXEC="$PWD/empty" heaptape record -o a.ht -- ls
   fails_with 125 "libheaptape.so"
@@ -296,7 +296,7 @@ os.kill(os.getpid(), signal.SIGKILL)'
   usage_fails "-o"
 }
 
-@test "options that do not go together" {
+@test "options that exclude each other" {
   local line
   while read -r line; do
     # shellcheck disable=SC2086  # words of a command line

@@ -8,7 +8,7 @@ make_workload() {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw "$@" >/dev/null
 }
 
-# events FILE: its events, with preexisting blocks.
+# ops FILE: the number of its events, with preexisting blocks.
 ops() {
   "$HEAPTAPE" dump "$1" | wc -l
 }
@@ -26,7 +26,7 @@ valid() {
   valid small.htw
   [ "$(ops small.htw)" -eq 1 ]
   has "$("$HEAPTAPE" dump small.htw)" "calloc("
-  # What cannot become smaller is judged by fewer replays.
+  # A workload that cannot become smaller needs fewer replays.
   heaptape reduce --keep "$(buggy zero 0): verify" -o same.htw small.htw
   has "$stderr" "same.htw: 1 of 1 events"
   [ "${#stderr_lines[@]}" -eq 1 ]
@@ -34,16 +34,16 @@ valid() {
   fails_with 1 "not zeroed: calloc of "
 }
 
-# The fifth call with an alignment, whichever that is, ignores it.
-@test "reduce: as many blocks as the violation needs, and of no other kind" {
+# The fifth call with an alignment ignores it.
+@test "reduce: keeps the blocks that the violation needs, and no other kind" {
   make_workload kinds 1 3000
   heaptape reduce -q -a "$(buggy unaligned 4)" --keep verify -o small.htw w.htw
   expect "status 0" [ "$status" -eq 0 ]
   valid small.htw
   heaptape replay -q --verify -r 1 -a "$(buggy unaligned 4)" small.htw
   fails_with 1 "misaligned: "
-  # Of blocks that were aligned: five are allocated, and the last one ends it. Where it lay on a multiple by chance, a free of
-  # one before it stays.
+  # Only aligned blocks: five allocations, the last of which fails. If an address is aligned by
+  # chance, the free of an earlier block stays.
   "$HEAPTAPE" dump small.htw >dump.txt
   [ "$(grep -c ' = #' dump.txt)" -eq 5 ]
   [ "$(grep -cE 'align|valloc| free\(' dump.txt)" -eq "$(wc -l <dump.txt)" ]
@@ -67,10 +67,10 @@ END
   [ "$("$HEAPTAPE" dump small.htw | sed 's/.* malloc/malloc/')" = "malloc(778) = #0" ]
 }
 
-@test "reduce: memory, with a floor under the dividend of a quotient" {
+@test "reduce: memory, with a minimum for the dividend of a quotient" {
   skip_under_sanitizer
   make_workload holes 1 10000
-  # A slow machine needs longer.
+  # A slow machine needs a larger budget.
   for seconds in 5 20 80; do
     heaptape reduce -f -b $seconds --keep 'glibc: end_rss/live_at_end > 1.5' --keep 'glibc: live_at_end > 64KiB' --floor 512K \
       -o small.htw w.htw
@@ -89,10 +89,10 @@ assert d["end_rss_bytes"] >= 512 << 10 and d["live_at_end_bytes"] > 64 << 10'
   done
 }
 
-@test "reduce: the times of calls, of enough of them" {
+@test "reduce: latencies, with enough calls" {
   skip_under_sanitizer
   make_workload dependencies 2 1000 0
-  # A slow machine needs longer.
+  # A slow machine needs a larger budget.
   for seconds in 8 30 100; do
     heaptape reduce -f -b $seconds -r 2 --keep "$HEAPTAPE_PROGRAMS/libtest-slow.so: free.p99 > 90us" -o small.htw w.htw
     expect "status 0" [ "$status" -eq 0 ]
@@ -105,7 +105,7 @@ assert d["end_rss_bytes"] >= 512 << 10 and d["live_at_end_bytes"] > 64 << 10'
   [ "$frees" -lt 600 ]
 }
 
-@test "reduce: what a command finds" {
+@test "reduce: a condition that a command checks" {
   make_workload kinds 2 500
   heaptape reduce --keep-cmd "\"$HEAPTAPE\" check -q %f && \"$HEAPTAPE\" dump %f | grep -q 'pvalloc('" -o small.htw w.htw
   expect "status 0" [ "$status" -eq 0 ]
@@ -122,7 +122,7 @@ assert d["end_rss_bytes"] >= 512 << 10 and d["live_at_end_bytes"] > 64 << 10'
   [ ! -e bad ]
 }
 
-@test "reduce: a condition that does not hold is refused with what was measured" {
+@test "reduce: a condition that does not hold is refused with the measured value" {
   make_workload churn 1 1000
   heaptape reduce --keep 'glibc: peak_live < 1B' -o small.htw w.htw
   fails_with 1 "w.htw: --keep 'glibc: peak_live < 1B' holds in 0 of 1 replays: the left side is " "the right side 1"
@@ -135,7 +135,7 @@ assert d["end_rss_bytes"] >= 512 << 10 and d["live_at_end_bytes"] > 64 << 10'
   fails_with 1 "too few calls"
 }
 
-@test "reduce: what cannot be parsed" {
+@test "reduce: invalid conditions" {
   make_workload churn 1 10
   heaptape reduce -o small.htw w.htw
   usage_fails "--keep CONDITION or --keep-cmd COMMAND is required"
@@ -166,7 +166,7 @@ assert d["end_rss_bytes"] >= 512 << 10 and d["live_at_end_bytes"] > 64 << 10'
   [ "$(cat small.htw)" = mine ]
 }
 
-@test "reduce: an interrupt writes the best so far, and leaves nothing running or lying about" {
+@test "reduce: an interrupt writes the best result so far, and leaves no processes or files" {
   make_workload churn 2 20000 10
   mkdir tmp
   touch going
@@ -186,16 +186,16 @@ assert d["end_rss_bytes"] >= 512 << 10 and d["live_at_end_bytes"] > 64 << 10'
   [ -z "$(ls -A tmp)" ]
 }
 
-@test "reduce: a budget ends it" {
+@test "reduce: a budget limits the time" {
   make_workload churn 1 3000
-  # Whether the condition holds at all is known in time on any machine, the rest never is.
+  # Any machine checks the condition within the budget, but never finishes the search.
   heaptape reduce -b 5 --keep-cmd 'echo >>count; [ "$(wc -l <count)" -lt 12 ] || sleep 2' -o small.htw w.htw
   expect "status 0" [ "$status" -eq 0 ]
   has "$stderr" "stopped before the smallest was found"
   valid small.htw
 }
 
-@test "reduce: a command that hangs does not hold" {
+@test "reduce: a command that hangs is stopped" {
   make_workload churn 1 10
   heaptape reduce --timeout 1 --keep-cmd 'sleep 60' -o small.htw w.htw
   fails_with 1 "took longer than 1 s"

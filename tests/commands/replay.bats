@@ -5,7 +5,7 @@ load replay_helper
   replay_verified
 }
 
-@test "every kind of call, failed ones and blocks from before" {
+@test "every kind of call, failed calls and preexisting blocks" {
   make_workload kinds 1 20000
   replay_verified
   replay_verified --touch none
@@ -22,7 +22,7 @@ load replay_helper
   for _ in 1 2; do replay_verified; done
 }
 
-@test "threads that no other thread started" {
+@test "threads without a thread that starts them" {
   make_workload orphans 4 20000 20
   for _ in 1 2; do replay_verified; done
 }
@@ -32,12 +32,12 @@ load replay_helper
   for _ in 1 2; do replay_verified; done
 }
 
-@test "5,000 threads, one after another" {
+@test "5,000 threads, a few at a time" {
   make_workload threads 5000 8
   replay_verified
 }
 
-@test "timed calls are the same calls" {
+@test "timed replay makes the same calls" {
   make_workload kinds 2 5000
   VERIFY_COUNTS=$PWD/counts "$HEAPTAPE" replay -q -r 1 -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw >out
   sort counts | diff expected -
@@ -78,14 +78,14 @@ assert d["timeline"][-1][3] == 0'
 @test "all threads in one: the caches of threads that have exited are freed" {
   make_workload threads 40 8
   CACHES=$PWD/caches "$HEAPTAPE" replay -q -r 1 --no-latency --threads one -a "$HEAPTAPE_PROGRAMS/libtest-cached.so" w.htw
-  # The last four may be over when all else is.
+  # The last four caches may be freed too late to be counted.
   [ "$(head -n 1 caches)" = "made 41" ]
   n=$(sed -n 's/^freed //p' caches)
   [ "$n" -ge 36 ]
   [ "$n" -le 40 ]
 }
 
-@test "each allocator that is installed" {
+@test "each installed allocator" {
   make_workload kinds 2 5000
   "$HEAPTAPE" allocators --json >out.json
   json 'print("\n".join(a["name"] for a in d["allocators"] if a["available"]))' >names
@@ -96,7 +96,7 @@ assert d["timeline"][-1][3] == 0'
   done <names
 }
 
-@test "tunables come to the allocator" {
+@test "tunables reach the allocator" {
   make_workload churn 1 100
   "$HEAPTAPE" replay -r 1 --no-latency -a glibc,GLIBC_TUNABLES=glibc.malloc.check=3,LD_SHOW_AUXV=1 w.htw 2>said
   has "$(cat said)" AT_SYSINFO
@@ -108,7 +108,7 @@ assert d["timeline"][-1][3] == 0'
   json 'assert d["events"] == 21000'
 }
 
-@test "a library that is no allocator" {
+@test "a library without an allocator" {
   make_workload churn 1 100
   heaptape replay -a "$HEAPTAPE_PROGRAMS/libtest-bogus.so" w.htw
   fails_with 1 "libtest-bogus.so: malloc is not from $(realpath "$HEAPTAPE_PROGRAMS")/libtest-bogus.so, but from /" libc
@@ -121,7 +121,7 @@ assert d["timeline"][-1][3] == 0'
   fails_with 1 "bad.so: malloc is not from $PWD/bad.so, but from"
 }
 
-@test "an allocator that is not there" {
+@test "a missing allocator" {
   make_workload churn 1 100
   heaptape replay -a ./none.so w.htw
   fails_with 1 "./none.so: No such file or directory"
@@ -129,7 +129,7 @@ assert d["timeline"][-1][3] == 0'
   fails_with 1 "jemalooc: unknown allocator"
 }
 
-@test "an allocator that crashes, stops or has no memory" {
+@test "an allocator that crashes, exits or has no memory" {
   make_workload churn 1 1000
   faulty=$HEAPTAPE_PROGRAMS/libtest-faulty.so
   heaptape replay -a "$faulty,FAULTY=crash,FAULTY_AT=5000" w.htw
@@ -139,7 +139,7 @@ assert d["timeline"][-1][3] == 0'
   heaptape replay -a "$faulty,FAULTY=crash,FAULTY_AT=0" w.htw
   fails_with 1 "libtest-faulty.so: ended by signal 11"
   heaptape replay -a "$faulty,FAULTY=null,FAULTY_AT=4999" w.htw
-  # libc has made some calls of its own before.
+  # libc has made some calls before.
   fails_with 1 "libtest-faulty.so: out of memory: malloc of " " bytes failed at op 49" " of thread 0"
 }
 
@@ -192,7 +192,7 @@ LOG
   [ "$(jq -c '[.verify.refused_calls, .verify.first_refused.alignment]' <<<"$output")" = '[2,24]' ]
 }
 
-@test "an alignment that an allocator refuses though it is valid, and no memory for an aligned block" {
+@test "a valid alignment that an allocator refuses, and no memory for an aligned block" {
   cat >log <<'LOG'
 5 memalign(4096,100)=0x1000
 5 memalign(64,100)=0x2000
@@ -208,9 +208,9 @@ LOG
   [ "$(jq -c '[.refused_calls, .first_refused]' <<<"$output")" = '[0,null]' ]
 }
 
-@test "what the checking allocator finds is reported" {
+@test "errors found by the checking allocator are reported" {
   make_workload churn 1 1000
-  # Without the block's own functions, deleting a block of malloc is an error of another family.
+  # Without the functions of its own kind, deleting a block of malloc is an error.
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw misfit 1 10
   heaptape replay -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw
   fails_with 1 "ended by signal 6 (Aborted) during the replay: in " ": verify: block freed by a function of another family"
@@ -225,7 +225,7 @@ LOG
   fails_with 1 "the plan does not fit into 32 KiB of memory (try a larger --memory)"
 }
 
-@test "a trace is converted on the way" {
+@test "a trace is converted before the replay" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q -o a.ht -- sort -o sorted "$HEAPTAPE_SOURCE/README.md"
   "$HEAPTAPE" convert -q -o a.htw a.ht
@@ -240,7 +240,7 @@ LOG
   json 'print(d["events"], d["peak_live_bytes"], d["calls"])' | diff expected -
 }
 
-@test "what is no workload" {
+@test "files that are not workloads" {
   heaptape replay nothere.htw
   fails_with 1 nothere.htw "No such file"
   heaptape replay .
@@ -253,7 +253,7 @@ LOG
   fails_with 1 "random.htw: is not a heaptape trace or workload"
 }
 
-@test "a workload that was cut off is refused" {
+@test "a truncated workload is refused" {
   make_workload churn 1 100000
   size=$(stat -c %s w.htw)
   for cut in 100 $((size / 2)) $((size - 1)); do
@@ -280,14 +280,14 @@ LOG
   usage_fails "--touch"
 }
 
-@test "the player started by hand says what it is" {
+@test "the player started by hand explains itself" {
   player=$HEAPTAPE_BUILD/src/replay/player/heaptape-replay
   run "$player"
   [ "$status" -eq 2 ]
   has "$output" "heaptape replay"
 }
 
-@test "a thread that had not ended when the recording did lives until the last call" {
+@test "a thread that had not exited by the end of the recording lives until the last call" {
   cat >lives.c <<'END'
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,12 +1,13 @@
-# Plans that are kept for later replays: of workloads of a little more than 2^20 events, since those of smaller ones are not.
+# Plans that are cached for later replays. The workloads have slightly more than 2^20 events, since
+# plans of smaller ones are not cached.
 load replay_helper
 
-# The plans that are kept, one a line: inode and name.
+# The cached plans, one per line: inode and name.
 kept() {
   find cache/heaptape -name '*.htp*' -printf '%i %f\n' 2>/dev/null | sort
 }
 
-# Makes them look as if they were last used in 2001.
+# Sets the time of the last use to 2001.
 make_old() {
   touch -d 2001-01-01 cache/heaptape/*.htp
 }
@@ -21,7 +22,7 @@ was_used() {
   local first
   first=$(kept)
   expect "one plan" [ "$(wc -l <<<"$first")" -eq 1 ]
-  expect "nobody else's" [ "$(stat -c %a cache/heaptape/*.htp) $(stat -c %a cache/heaptape)" = "600 700" ]
+  expect "private permissions" [ "$(stat -c %a cache/heaptape/*.htp) $(stat -c %a cache/heaptape)" = "600 700" ]
   heaptape check cache/heaptape/*.htp
   [[ $output == cache/heaptape/*.htp": intact saved plan, "* ]]
   for options in "" "--runs 2" "--memory 4G"; do
@@ -42,10 +43,10 @@ was_used() {
   done
   make_workload churn 2 505000 30
   for _ in 1 2; do replay_verified; done
-  expect "one more for another workload" [ "$(kept | wc -l)" -eq $((n + 1)) ]
+  expect "another plan for another workload" [ "$(kept | wc -l)" -eq $((n + 1)) ]
 }
 
-@test "a kept plan gives the results of a new one" {
+@test "a cached plan gives the results of a new one" {
   make_workload churn 3 340000 20
   for options in "" "--memory 4M" "--threads one --fragmentation"; do
     for round in none made used; do
@@ -66,7 +67,7 @@ END
   done
 }
 
-@test "a damaged plan is made again" {
+@test "a damaged plan is rebuilt" {
   make_workload churn 1 1040000
   replay_verified
   local file size
@@ -76,16 +77,16 @@ END
     printf '\xa5' | dd of="$file" bs=1 seek="$at" conv=notrunc status=none
     expect "damaged at $at" [ "$(cmp -s good "$file"; echo $?)" -eq 1 ]
     replay_verified
-    expect "whole again after damage at $at" cmp good "$file"
+    expect "rebuilt after damage at $at" cmp good "$file"
   done
   for bytes in 0 100 $((size / 2)) $((size - 1)); do
     truncate -s "$bytes" "$file"
     replay_verified
-    expect "whole again after $bytes bytes" cmp good "$file"
+    expect "rebuilt after truncation to $bytes bytes" cmp good "$file"
   done
 }
 
-@test "a damaged plan that is streamed ends the replay with one line, and is made again" {
+@test "a damaged plan that is streamed ends the replay with one line, and is rebuilt" {
   make_workload churn 1 1040000
   replay_verified --memory 4M
   local file
@@ -99,10 +100,10 @@ END
   fails_with 1 "w.htw: checksum mismatch in window " " of its saved plan: try again"
   expect "removed" [ ! -e "$file" ]
   replay_verified --memory 4M
-  expect "made again" [ -e "$file" ]
+  expect "rebuilt" [ -e "$file" ]
 }
 
-@test "no plan is kept where others can write, without a folder, for small workloads, and with --no-cache" {
+@test "no plan is cached in folders that others can write, without a folder, for small workloads, or with --no-cache" {
   make_workload churn 1 1040000
   replay_verified --no-cache
   replay_verified --no-cache --memory 4M
@@ -110,10 +111,10 @@ END
   mkdir -p cache/heaptape
   chmod 770 cache/heaptape
   replay_verified
-  expect "nothing in a group's folder" [ -z "$(kept)" ]
+  expect "no plan in a group's folder" [ -z "$(kept)" ]
   rmdir cache/heaptape && mkdir elsewhere && ln -s ../elsewhere cache/heaptape
   replay_verified
-  expect "nothing behind a link" [ -z "$(ls elsewhere)" ]
+  expect "no plan behind a link" [ -z "$(ls elsewhere)" ]
   rm cache/heaptape && touch cache/heaptape
   replay_verified
   replay_verified --memory 4M
@@ -125,10 +126,10 @@ END
   rm -r cache
   make_workload churn 1 100000
   replay_verified
-  expect "none of a small workload" [ ! -e cache ]
+  expect "no plan of a small workload" [ ! -e cache ]
 }
 
-@test "neither links nor files of others are used as plans" {
+@test "neither links nor files of other users are used as plans" {
   make_workload churn 1 1040000
   replay_verified
   local file
@@ -136,21 +137,21 @@ END
   mv "$file" plan && chmod 666 plan && cp plan "$file" && chmod 666 "$file"
   make_old
   replay_verified
-  expect "replaced what others can write" [ "$(stat -c %a "$file")" = 600 ]
+  expect "replaced the file that others can write" [ "$(stat -c %a "$file")" = 600 ]
   mv "$file" plan && ln -s ../../plan "$file"
   heaptape replay -q -r 1 w.htw
   expect "status 0" [ "$status" -eq 0 ]
-  expect "the link's target is as it was" cmp plan plan
+  expect "the link's target is unchanged" cmp plan plan
 }
 
-@test "the plans used longest ago make room" {
+@test "the least recently used plans make room" {
   make_workload churn 1 1040000
   mkdir -p cache && mkdir -m 700 cache/heaptape
   truncate -s 8G cache/heaptape/old.htp
   truncate -s 1K cache/heaptape/unfinished.htp.tmp-1 cache/heaptape/other
   touch -d 2001-01-01 cache/heaptape/*
   replay_verified
-  expect "the old one is gone" [ ! -e cache/heaptape/old.htp ]
+  expect "the old plan is gone" [ ! -e cache/heaptape/old.htp ]
   expect "one plan" [ "$(find cache/heaptape -name '*.htp' | wc -l)" -eq 1 ]
-  expect "what is no plan stays" [ -e cache/heaptape/other ]
+  expect "other files stay" [ -e cache/heaptape/other ]
 }

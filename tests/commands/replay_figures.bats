@@ -31,7 +31,7 @@ assert max(x[2] for x in t) <= max(r["peak_rss_bytes"] for r in d["runs"])'
   [ "$(grep peak_live_bytes facts)" = "peak_live_bytes $(json 'print(d["peak_live_bytes"])')" ]
 }
 
-@test "the timeline is that of the run whose peak RSS is the median, the rest that of the median wall time" {
+@test "the timeline is from the run with the median peak RSS, the rest from the run with the median wall time" {
   make_workload churn 1 3000 10
   UNEVEN=$PWD/uneven "$HEAPTAPE" replay -q -r 3 --no-latency --json -a "$HEAPTAPE_PROGRAMS/libtest-uneven.so" w.htw >out.json
   json 'peaks, walls = ([r[k] for r in d["runs"]] for k in ("peak_rss_bytes", "wall_ns"))
@@ -40,7 +40,7 @@ assert d["peak_rss_bytes"] == peaks[2] and d["wall_ns"] == walls[1], d["runs"]
 assert 17 << 20 > max(s[2] for s in d["timeline"]) - d["baseline_rss_bytes"] >= 16 << 20, d["timeline"]'
 }
 
-@test "--json says where the figures come from" {
+@test "--json names the sources of the figures" {
   make_workload churn 1 1000
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
   json 'import os, platform
@@ -69,7 +69,7 @@ END
   json 'assert d["allocator"]["version"] is None and d["allocator"]["build_id"] is None, d["allocator"]'
 }
 
-@test "counters, where the machine has them" {
+@test "counters, if the machine has them" {
   make_workload churn 2 100000
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
   json 'c = d["counters"]
@@ -77,7 +77,7 @@ assert c["page_faults"] >= d["peak_rss_bytes"] // os.sysconf("SC_PAGESIZE") > 0,
 assert c["context_switches"] >= 0 and c["page_faults"] == sum(d["runs"][0][k] for k in ("minor_faults", "major_faults"))
 hardware = [c[k] for k in ("cycles", "instructions", "cache_misses", "dtlb_misses")]
 assert (None in hardware) == (c["missing_reason"] is not None), c
-# A call takes more than an instruction.
+# A call needs more than one instruction.
 assert c["instructions"] is None or c["instructions"] > d["events"], c'
   "$HEAPTAPE" replay -q -r 1 --no-latency w.htw >out
   has "$(grep ^counters out)" " context switches"
@@ -133,7 +133,7 @@ assert d["decoder"] is not None and 0.9 < r["peak_ratio"] < 1.1, r'
   has "$(cat out)" "the workload was recorded on another allocator"
 }
 
-@test "memory is judged by a silent program, and not where it cannot be" {
+@test "memory is rated if the program's samples allow it" {
   skip_under_sanitizer
   cat >uses.c <<'END'
 #include <stdlib.h>
@@ -190,7 +190,7 @@ assert f["rss"] is None and "too few samples" in f["rss_missing_reason"], f'
 @test "recorded pace, and N times that" {
   make_workload paced 3 50
   "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed recorded --idle 1 w.htw >out.json
-  # A call may be as late as the machine is busy, and what comes after it as well.
+  # A busy machine may delay a call, and all calls after it.
   json 'print(d["wall_ns"], d["max_lag_ns"])
 assert 0.49e9 <= d["wall_ns"] < 0.9e9 + 2 * d["max_lag_ns"] and d["speed"] == 1
 assert d["rss_after_idle_bytes"] is not None and d["max_lag_ns"] >= 0
@@ -198,10 +198,10 @@ assert d["overhead_ns_per_event"] * d["events"] < 0.2e9'
   "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed x5 --idle 1 w.htw >out.json
   json 'print(d["wall_ns"], d["max_lag_ns"])
 assert 0.098e9 <= d["wall_ns"] < 0.4e9 + 2 * d["max_lag_ns"] and d["speed"] == 5'
-  # No replay keeps a pace at which all calls are due at once.
+  # No replay can keep a pace at which all calls are due at once.
   "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed x1000000 w.htw >out.json
   json 'assert d["max_lag_ns"] > 0'
-  # Without a pace nothing is waited for: the quickest of some runs is that which little has interrupted.
+  # Without a pace, the replay does not wait. The fastest of several runs has few interruptions.
   "$HEAPTAPE" replay -q -r 20 --no-latency --json w.htw >out.json
   json 'least = min(r["wall_ns"] for r in d["runs"])
 assert least < 0.09e9 and d["speed"] is None, least'
@@ -210,7 +210,7 @@ assert least < 0.09e9 and d["speed"] is None, least'
   sort counts | diff expected -
 }
 
-@test "without the timed run there are counts only" {
+@test "without the timed run, only counts are printed" {
   make_workload churn 1 1000
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
   json 'assert d["calls"]["malloc"] == {"count": 10500}, d["calls"]'
@@ -228,7 +228,7 @@ assert least < 0.09e9 and d["speed"] is None, least'
   usage_fails "--idle: '100000' is out of range: 0 to 86400"
 }
 
-@test "one suspended call is no part of the mean, and is counted" {
+@test "one suspended call is counted, but not part of the mean" {
   make_workload churn 1 20000
   cc -shared -fPIC -o slow.so -xc - <<'END'
 #include <stdlib.h>
@@ -241,16 +241,16 @@ void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
 END
   "$HEAPTAPE" replay -q -r 1 --json -a ./slow.so w.htw >out.json
   json 'm = d["calls"]["malloc"]
-# With that call the mean would be its time divided by the number of calls, or more.
+# With that call, the mean would be at least its time divided by the number of calls.
 assert m["outliers"] >= 1 and m["max_ns"] > 4.9e8 and m["mean_ns"] < m["max_ns"] / m["count"], m
 assert sum(c["outliers"] for c in d["calls_by_size"]) >= 1'
   "$HEAPTAPE" replay -q -r 1 -a ./slow.so w.htw >out
   grep -E '^means without [0-9 ]+ outliers?: calls of over 10 µs and ten times the p99$' out
 }
 
-@test "live bytes that differ are said with how many of how many points" {
+@test "differing live bytes are reported with the number of points" {
   make_workload churn 4 20000
-  # Threads interleave as they like: twenty runs of which each is as recorded do not happen.
+  # Threads interleave at random: twenty runs in the recorded order do not happen.
   for _ in {1..20}; do
     "$HEAPTAPE" replay -q -r 1 --no-latency w.htw >out
     ! grep -q "max difference" out || break

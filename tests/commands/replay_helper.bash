@@ -1,14 +1,16 @@
-# What the tests of replay share.
+# Shared by the tests of replay.
 
 load ../helper
 
-# A workload in w.htw; what is to be called of it in expected, without what only a player can know.
+# Writes a workload to w.htw and the calls that it must make to `expected`, without facts that only
+# a player can know.
 make_workload() {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw "$@" >facts
   grep -v peak_live_bytes facts | sort >expected
 }
 
-# Replays w.htw on the allocator that checks its caller: whatever it finds fails, and its counts must be those expected.
+# Replays w.htw on the allocator that checks its callers. The replay must succeed with the expected
+# counts.
 replay_verified() {
   VERIFY_COUNTS=$PWD/counts run timeout 120 "$HEAPTAPE" replay -q -r 1 --no-latency \
     -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" "$@" w.htw

@@ -1,6 +1,6 @@
 load replay_helper
 
-@test "what is left is freed in the end, by calls that fit" {
+@test "remaining blocks are freed at the end, by matching calls" {
   make_workload leave 1 8000
   VERIFY_COUNTS=$PWD/counts "$HEAPTAPE" replay -q -r 1 --no-latency -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw >out
   diff <(printf 'call free 4001\ncall delete 1000\ncall delete[] 1000\ncall delete(align) 1000\ncall delete[](align) 1000\nlive 0\n' |
@@ -16,7 +16,7 @@ assert d["events"] == 8000 and "free" not in d["calls"]'
   make_workload churn 2 300000
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
   json 't = d["timeline"]
-# Two threads that look at the same time may come in another order by time than by call.
+# Two threads that sample at the same time may appear in another order by time than by call.
 steps = [(max(0, b[0] - a[0]), a, b) for a, b in zip(t, t[1:])]
 mean = lambda i: sum(n * (a[i] + b[i]) / 2 for n, a, b in steps) / sum(n for n, a, b in steps)
 assert abs(mean(2) - d["mean_rss_bytes"]) <= 1 and abs(mean(3) - d["mean_live_bytes"]) <= 1
@@ -37,7 +37,7 @@ assert 0 < d["mean_rss_bytes"] <= d["peak_rss_bytes"]'
   make_workload churn 1 1000
   "$HEAPTAPE" replay -q -r 1 --no-latency --internal-fragmentation --json w.htw >out.json
   json 's = d["internal_fragmentation"]
-# libc gives at least 24 bytes, and else 8 more than a multiple of 16.
+# libc returns at least 24 bytes, and otherwise 8 more than a multiple of 16.
 assert s["usable_bytes"] > s["requested_bytes"] > 10500 * 8, s
 assert s["usable_bytes"] < s["requested_bytes"] + 10500 * 17 and s["usable_ratio"] > 1, s'
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
@@ -51,7 +51,7 @@ assert s["usable_bytes"] < s["requested_bytes"] + 10500 * 17 and s["usable_ratio
   while read -r name; do
     "$HEAPTAPE" replay -q -r 1 --no-latency --stats-every 1000 --json -a "$name" w.htw >out.json
     json 's, who = d["stats"], sys.argv[1]
-# 20 marks, and one each 1,000 calls.
+# 20 marks, and one sample every 1,000 calls.
 assert len(s) == 20 + (d["events"] - 1) // 1000, len(s)
 for x in s:
   mapped, allocated = x["mapped_bytes"], x["allocated_bytes"]
@@ -70,7 +70,7 @@ assert 0 < events[-1] <= d["events"] and len(set(events)) > 5' "$name"
   done <names
 }
 
-@test "the allocator is told to give memory back" {
+@test "the allocator is asked to release memory" {
   make_workload churn 1 100000
   "$HEAPTAPE" allocators --json >out.json
   json 'print("\n".join(a["name"] for a in d["allocators"] if a["available"]))' >names
@@ -78,7 +78,7 @@ assert 0 < events[-1] <= d["events"] and len(set(events)) > 5' "$name"
     "$HEAPTAPE" replay -q -r 1 --no-latency --trim-every 1000 --json -a "$name" w.htw >out.json
     json 'assert d["trim_function"] or sys.argv[1] == "scudo"' "$name"
   done <names
-  # One that does nothing for it is asked as often as it should be.
+  # An allocator whose trim does nothing is called at every interval.
   cc -shared -fPIC -o trim.so -xc - <<'END'
 #include <stdio.h>
 #include <stddef.h>
@@ -92,12 +92,12 @@ int malloc_trim(size_t n) { trims++; return n == 0; }
 __attribute__((destructor)) static void end(void) { dprintf(2, "trims %d\n", trims); }
 END
   "$HEAPTAPE" replay -q -r 1 --no-latency --trim-every 1000 --json -a ./trim.so w.htw >out.json 2>said
-  # The last time is before the end of the thread. The null allocator has no malloc_trim.
+  # The last trim is before the end of the thread. The null allocator has no malloc_trim.
   [ "$(cat said)" = "trims 120" ]
   json 'assert d["trim_function"] == "malloc_trim" and d["events"] == 120000'
 }
 
-@test "the player's own memory is not in the figure" {
+@test "the player's own memory is excluded from the figure" {
   null=$HEAPTAPE_BUILD/src/replay/player/libheaptape-null.so
   for how in "churn 1 100000" "churn 4 50000 20" "threads 1000 10" "kinds 4 10000"; do
     # shellcheck disable=SC2086
@@ -109,7 +109,7 @@ for r in d["runs"]:
   done
 }
 
-@test "what the allocator has at load is in the figure" {
+@test "the allocator's memory after loading is included in the figure" {
   cc -shared -fPIC -o loaded.so "$HEAPTAPE_SOURCE/tests/commands/loaded.c"
   make_workload churn 1 1000
   "$HEAPTAPE" compare -q -r 1 --no-latency --json -a glibc -a ./loaded.so w.htw >out.json
@@ -121,9 +121,9 @@ for a, own in zip(d["allocators"], (0, 8 << 20)):
   assert all(a["baseline_rss_bytes"] <= s[2] <= a["peak_rss_bytes"] for s in a["timeline"])'
 }
 
-@test "touch decides what memory is used" {
+@test "--touch selects which memory is used" {
   make_workload big-malloc 1 10
-  unset MALLOC_PERTURB_ # which meson sets: libc would write to all blocks
+  unset MALLOC_PERTURB_ # set by meson: libc would write to all blocks
   for touch in none page all; do
     "$HEAPTAPE" replay -q -r 1 --no-latency --touch $touch --json w.htw >out.json
     json 'print(d["peak_rss_bytes"])' >$touch
@@ -134,7 +134,7 @@ for a, own in zip(d["allocators"], (0, 8 << 20)):
   [ "$(cat page)" -le "$(($(cat all) + 524288))" ]
 }
 
-@test "of zeroed blocks and of growth not all pages are touched" {
+@test "zeroed and grown blocks are touched only in part" {
   unset MALLOC_PERTURB_
   for kind in calloc malloc realloc; do
     "$HEAPTAPE_PROGRAMS/make_workload" w.htw "big-$kind" 1 10 >/dev/null
@@ -151,7 +151,8 @@ def rss(name):
   return rss / mib
 names = "calloc", "malloc", "realloc", "calloc.all", "malloc.all", "realloc.all"
 print({name: rss(name) for name in names})
-# Ten blocks of 8 MiB; realloc grew them from 4 MiB. The kernel counts resident pages by CPU, and may seem to miss some.
+# Ten blocks of 8 MiB, grown from 4 MiB by realloc. The kernel counts resident pages by CPU and may
+# miss some.
 assert all(rss(name) > 79.5 for name in names if name[-3:] == "all" or name == "malloc")
 assert rss("calloc") < 1 and 59.5 < rss("realloc") < 61
 END
@@ -185,7 +186,7 @@ END
   json 'assert not d["touch_zeroed"] and d["peak_rss_bytes"] < 1e6, d["peak_rss_bytes"]'
 }
 
-@test "calloc: where the use of big blocks was measured, memory that is not heap does not count as theirs" {
+@test "calloc: with measured large blocks, memory that is not heap does not count as theirs" {
   cat >zeroed.c <<'END'
 #include <stdlib.h>
 #include <string.h>
@@ -226,7 +227,7 @@ assert d["peak_rss_bytes"] < 1.3 * d["peak_live_bytes"], d["peak_rss_bytes"]'
 }
 
 @test "at full speed the allocator's clock shows the recorded time" {
-  # A block every 10 ms of each thread, which the allocator keeps for 45 ms.
+  # Each thread allocates a block every 10 ms, which the allocator keeps for 45 ms.
   kept() {
     make_workload paced "$1" 60
     CLOCK_COUNTS=$PWD/kept "$HEAPTAPE" replay -q -r 1 --no-latency --idle 0 -a "$HEAPTAPE_PROGRAMS/libtest-clock.so" \
@@ -236,7 +237,7 @@ assert d["peak_rss_bytes"] < 1.3 * d["peak_live_bytes"], d["peak_rss_bytes"]'
   [ "$(cat kept)" = 4 ] || { cat kept; return 1; }
   kept 3 --threads one
   [ "$(cat kept)" = 12 ] || { cat kept; return 1; }
-  # At a pace the clock is the kernel's, and 45 ms are 45 blocks of 1 ms, if the machine is not late by as much.
+  # At a pace the clock is real: 45 ms are 45 blocks of 1 ms, unless the machine lags by as much.
   for _ in 1 2 3 4 5 6 7 8 9 10; do
     kept 1 --speed x10
     [ "$(cat kept)" -le 14 ] || break
@@ -244,7 +245,7 @@ assert d["peak_rss_bytes"] < 1.3 * d["peak_live_bytes"], d["peak_rss_bytes"]'
   [ "$(cat kept)" -gt 14 ] || { cat kept; return 1; }
 }
 
-@test "a thread that runs ahead is seen in live bytes" {
+@test "a thread that runs ahead shows in live bytes" {
   make_workload queue 2 2000 64
   slow=$HEAPTAPE_PROGRAMS/libtest-slow.so
   "$HEAPTAPE" replay -q -r 1 --no-latency --json --threads real -a "$slow" w.htw >out.json
@@ -261,7 +262,8 @@ assert d["replayed_peak_live_bytes"] > 5 * d["peak_live_bytes"] and d["fidelity"
   [[ "$output" != *"threads as fast as they can"* ]]
 }
 
-# peak FILE: of its replay on glibc, in MiB; each big block is a mapping of its own. Meson lets libc write to all blocks.
+# peak FILE: the peak of its replay on glibc, in MiB; each large block is a separate mapping.
+# MALLOC_PERTURB_ of meson would make libc write to all blocks.
 peak() {
   MALLOC_PERTURB_=0 GLIBC_TUNABLES=glibc.malloc.mmap_threshold=1048576 "$HEAPTAPE" replay -q -a glibc --runs 1 --json "$1" >result
   jq '.peak_rss_bytes / 1048576' result
@@ -273,7 +275,7 @@ between() {
   awk -v n="$3" -v low="$1" -v high="$2" 'BEGIN { exit n < low || n > high }'
 }
 
-@test "big blocks: what the program uses after a realloc that failed counts, too" {
+@test "large blocks: use after a failed realloc counts, too" {
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
 process 100 p
 0 1000 malloc size=67108864 result=0x10000000
@@ -291,8 +293,8 @@ END
   [ "$(jq .big_block_measured_bytes result)" -eq 67108864 ]
 }
 
-@test "big blocks: the use of those that were not measured is that of their call site" {
-  # Blocks of 4 MiB: site 1 uses all of them, site 2 nothing, site 3 is not known.
+@test "large blocks: unmeasured blocks are used like those of their call site" {
+  # Blocks of 4 MiB: site 1 uses all of them, site 2 none, site 3 is unknown.
   awk 'BEGIN {
     print "process 100 p"
     for (site = 1; site <= 3; site++)
@@ -315,11 +317,11 @@ END
     [ "$(jq .big_block_estimated_bytes result)" -eq 41943040 ]
   done
   between 39 42 "$(cat peak.1)"
-  # One block of site 1. The kernel counts resident pages by CPU and adds them up 32 at a time, so that a short peak may
-  # seem lower.
+  # One block of site 1. The kernel adds up resident pages of each CPU in steps of 32, so a short
+  # peak may seem lower.
   between 3.5 6 "$(cat peak.2)"
   between 19 22 "$(cat peak.3)"
-  # Of the others of its size most are used as a whole: site 2 has a block less.
+  # Most of the other blocks of this size are used completely; site 2 has one block less.
   sed 's/site= result/site=3 result/' lines | awk '!/ 1007 .*=402653184/' | "$HEAPTAPE_PROGRAMS/make_trace" 4.ht
   between 39 42 "$(peak 4.ht)"
 }

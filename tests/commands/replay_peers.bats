@@ -1,9 +1,9 @@
-# What other players do, and heaptape does too.
+# Features of other players that heaptape has, too.
 load ../helper
 
 bats_require_minimum_version 1.5.0
 
-@test "a preloaded allocator is the one that is replayed on" {
+@test "replay uses a preloaded allocator" {
   skip_under_sanitizer
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
   local library="$HEAPTAPE_PROGRAMS/libtest-bump.so"
@@ -13,19 +13,19 @@ bats_require_minimum_version 1.5.0
   LD_PRELOAD="$library" run "$HEAPTAPE" trace_run "$HEAPTAPE_SOURCE/tests/foreign/mt2.wl"
   expect "status 0" [ "$status" -eq 0 ]
   has "$output" "allocator libtest-bump.so ("
-  # An allocator that is asked for comes first, and libraries without a malloc are none.
+  # The allocator of -a takes precedence, and libraries without malloc are not allocators.
   LD_PRELOAD="$library" run "$HEAPTAPE" replay -q -r 1 --no-latency -a glibc w.htw
   has "$output" "allocator    glibc ("
   LD_PRELOAD="$library" run --separate-stderr "$HEAPTAPE" replay -r 1 --no-latency -a glibc w.htw
   fails_with 0 "the allocator $(realpath "$library") in LD_PRELOAD is not used, because -a names another one"
   LD_PRELOAD="$library" run --separate-stderr "$HEAPTAPE" replay -r 1 --no-latency -a "$library" w.htw
-  expect "nothing to say" [ -z "$stderr" ]
+  expect "no message" [ -z "$stderr" ]
   LD_PRELOAD="$HEAPTAPE_PROGRAMS/libtest-bogus.so" run "$HEAPTAPE" replay -q -r 1 --no-latency w.htw
   has "$output" "allocator    glibc ("
 }
 
-# LD_PRELOAD is a list with spaces and colons between the paths.
-@test "an allocator and heaptape below folders with spaces and colons" {
+# LD_PRELOAD separates paths by spaces and colons.
+@test "an allocator and heaptape in folders with spaces and colons" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
   mkdir -p "a b:c"
   cp "$HEAPTAPE_PROGRAMS/libtest-bump.so" "a b:c/lib.so"
@@ -68,7 +68,7 @@ bats_require_minimum_version 1.5.0
       and .resident_bytes > .metadata_bytes'
 }
 
-@test "statistics of the allocator where the log asks for them" {
+@test "statistics of the allocator where the log requests them" {
   skip_under_sanitizer
   printf '%s\n' '1 1 malloc(100000)=#1' '1 1 jemalloc_stats()' '1 1 free(#1)' '1 1 jemalloc_stats()' >munged
   "$HEAPTAPE" import -q --format logalloc-munged -o w.htw munged

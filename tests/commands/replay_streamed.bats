@@ -1,6 +1,6 @@
 load replay_helper
 
-# streamed MEMORY THREADS: what it says of w.htw must be the same whether it is streamed or not.
+# same_when_streamed MEMORY THREADS: the results of w.htw must not depend on streaming.
 same_when_streamed() {
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >whole.json
   "$HEAPTAPE" replay -q -r 1 --no-latency --json --memory "$1" w.htw >out.json
@@ -13,7 +13,7 @@ assert whole["decoder"] is None and r["windows"] > 8 and r["window_bytes"] >= 16
 assert 0 <= r["stall_share"] <= 1 and r["stalls"] >= (r["stall_ns"] + r["free_space_wait_ns"] > 0), r'
 }
 
-@test "a workload bigger than the memory allowed is streamed" {
+@test "a workload larger than the memory limit is streamed" {
   make_workload churn 1 300000
   for _ in 1 2; do replay_verified --memory 512K; done
   same_when_streamed 512K
@@ -30,7 +30,7 @@ assert 0 <= r["stall_share"] <= 1 and r["stalls"] >= (r["stall_ns"] + r["free_sp
   fails_with 1 "ended by signal 11 (Segmentation fault) during the replay"
 }
 
-@test "streamed: threads that wait for each other all the time" {
+@test "streamed: threads that constantly wait for each other" {
   make_workload kinds 16 50000
   for _ in 1 2; do replay_verified --memory 500K; done
   same_when_streamed 500K
@@ -42,7 +42,7 @@ assert 0 <= r["stall_share"] <= 1 and r["stalls"] >= (r["stall_ns"] + r["free_sp
   replay_verified --memory 3M
 }
 
-@test "streamed: threads that start and exit all the time" {
+@test "streamed: threads that constantly start and exit" {
   make_workload threads 3000 20
   replay_verified --memory 1M
   same_when_streamed 1M
@@ -53,7 +53,7 @@ assert 0 <= r["stall_share"] <= 1 and r["stalls"] >= (r["stall_ns"] + r["free_sp
   cp w.htw other.htw
   make_workload churn 1 250000
   mv w.htw short.htw
-  # The allocator puts the other file in place of the first one when it is loaded, after the scan.
+  # When the allocator is loaded, after the scan, it replaces the file.
   cc -shared -fPIC -o swap.so -xc - <<'END'
 #include <stddef.h>
 #include <fcntl.h>

@@ -12,11 +12,11 @@ d = json.loads(re.search(r'id=\"data\">(.*?)</script>', open(sys.argv[1]).read()
 print($2)" "$1"
 }
 
-# The page as a browser shows it; skipped without one.
+# looks_right: checks the page in a browser; skipped without a browser.
 looks_right() {
   run "$HEAPTAPE_SOURCE/tests/page/page_check.py" "$@"
   [ "$status" -ne 77 ] || skip "$output"
-  expect "a page as it should be" [ "$status" -eq 0 ]
+  expect "a correct page" [ "$status" -eq 0 ]
 }
 
 @test "report: a page with stat's numbers" {
@@ -27,7 +27,7 @@ looks_right() {
   "$HEAPTAPE" stat --json a.htw >a.json
   [ "$(data a.html "d['workloads'][0]['stat'] == json.load(open('a.json'))")" = True ]
   [ "$(data a.html "d['mode'], d['workloads'][0]['name'], d['results']")" = "report a.htw []" ]
-  # From JSON it is the same page.
+  # From JSON, report makes the same page.
   heaptape report -o b.html a.json
   [ "$(data b.html "d['workloads'][0]['stat'] == json.load(open('a.json'))")" = True ]
   heaptape report -o - a.htw
@@ -41,7 +41,7 @@ looks_right() {
   [ "$(data a.html "len(d['findings']) > 3 and d['findings'] == json.load(open('a.json'))['findings']")" = True ]
   heaptape report --diff -o b.html a.htw a.json
   [ "$(data b.html "len(d['diff']) > 15 and [r for r in d['diff'] if r['a'] != r['b'] and r['label'] != 'mean requested size']")" = "[]" ]
-  # Each row of the table of totals leads to a number, or to one that is not known.
+  # Each row of the table of totals has a number or is unknown.
   [ "$(data a.html "[f['path'] for f in d['stat_figures'] if f['path'].split('.')[0] not in d['workloads'][0]['stat'] and f['path'] != 'usable_bytes']")" = "[]" ]
 }
 
@@ -61,7 +61,7 @@ assert not re.search(r'<[^>]* on[a-z]+=|src=|https?://[^"]*"[^>]*>', re.sub(r'<s
 END
 }
 
-@test "report: names in a file stay text" {
+@test "report: names in a file are inserted as text" {
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
 process 100 </script><script>document.title='bad'</script> <img/src=x>
 0 1000 malloc size=1000 result=0x1000
@@ -76,7 +76,7 @@ END
   looks_right a.html
 }
 
-@test "report: the document is as its schema says" {
+@test "report: the document matches its schema" {
   make_workload
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<<$'process 100 prog\n0 1000 malloc size=1000 result=0x1000\nend'
   "$HEAPTAPE" replay --json --runs 1 a.htw >a.json
@@ -89,7 +89,7 @@ END
   expect "valid" [ "$status" -eq 0 ]
 }
 
-@test "report: long series are made short and keep their extremes" {
+@test "report: long series are shortened and keep their extremes" {
   make_workload
   "$HEAPTAPE" replay --json --runs 1 a.htw >a.json
   python3 - <<'END'
@@ -107,7 +107,7 @@ END
   [ "$(data b.html "min(t[3] for t in d['results'][0]['result']['timeline'])")" = 1 ]
 }
 
-# Records a program whose call sites are known, and whose names are not to be trusted, into t.htw.
+# Records a program with known call sites and hostile names into t.htw.
 with_sites() {
   skip_under_sanitizer
   mkdir 'a<b>'
@@ -131,12 +131,12 @@ END
   "$HEAPTAPE" convert -q -o t.htw t.ht
 }
 
-# sites PAGE LIST KEY FUNCTION: sum over the listed sites whose innermost function it is.
+# sites PAGE LIST KEY FUNCTION: the sum over the listed sites with this innermost function.
 sites() {
   data "$1" "sum(s['$3'] for s in d['workloads'][0]['stat']['call_sites']['$2'] if s['frames'] and s['frames'][0]['function'] == '$4')"
 }
 
-@test "report: who takes the memory" {
+@test "report: memory by call site" {
   with_sites
   heaptape report -o t.html t.htw
   expect "done" [ "$status" -eq 0 ]
@@ -145,7 +145,7 @@ sites() {
   [ "$(sites t.html at_peak live_at_peak_blocks keep)" -eq 7 ]
   [ "$(sites t.html at_end live_at_end_bytes keep)" -eq 7000 ]
   [ "$(sites t.html at_end live_at_end_bytes pass)" -eq 50 ]
-  # The same as stat --by site, whole: there are few sites. And of a trace.
+  # Equals the complete stat --by site, since there are few sites. Also for a trace.
   "$HEAPTAPE" stat --by site --format json t.htw >by.json
   "$HEAPTAPE" stat --json t.htw >w.json
   "$HEAPTAPE" stat --json t.ht >t.json
@@ -158,7 +158,7 @@ assert sites['sites'] == len(by['sites']) and sites['live_at_end_bytes'] == w['l
 for key, which in ('at_peak', 'live_at_peak_bytes'), ('at_end', 'live_at_end_bytes'):
     heaviest = sorted((s for s in by['sites'] if s[which]), key=lambda s: -s[which])[:20]
     assert [s[which] for s in sites[key]] == [s[which] for s in heaviest]
-    # With what only the whole of stat counts beside it.
+    # Includes figures that only the complete stat has.
     assert all(any(all(s[k] == b[k] for k in b) for b in by['sites']) for s in sites[key])
 assert any(f['file'].endswith('<img src=x>.c') and f['line'] == 2 for s in sites['at_end'] for f in s['frames'])
 END
@@ -168,7 +168,7 @@ END
   looks_right t.html
 }
 
-@test "report: call sites that keep pages have their names when the workload is there" {
+@test "report: call sites that pin pages have names if the workload is available" {
   command -v node >/dev/null && command -v chromium >/dev/null || skip "no Chromium or no Node to open the page with"
   with_sites
   "$HEAPTAPE" stat --json t.htw >w.json
@@ -209,7 +209,7 @@ for key, which in ('at_peak', 'live_at_peak_bytes'), ('at_end', 'live_at_end_byt
 END
 }
 
-@test "report: who keeps pages from being given back" {
+@test "report: call sites that pin pages" {
   make_workload
   "$HEAPTAPE" replay --json --runs 1 a.htw >a.json
   python3 - <<'END'
@@ -229,7 +229,7 @@ END
   expect "done" [ "$status" -eq 0 ]
   [ "$(data b.html "d['results'][0]['result']['fragmentation']['at_peak']['by_thread'][1]['blocks']")" -eq 38 ]
   looks_right b.html
-  # Of many call sites the heaviest are named; what the others hold is one row.
+  # Of many call sites the heaviest are named; one row sums the rest.
   python3 - <<'END'
 import json
 r = json.load(open('b.json'))
@@ -266,7 +266,7 @@ assert [' '.join(x.split()) for x in json.load(open('look.json'))['findings']] =
 END
 }
 
-@test "report: charts are on paper, too, light and dark" {
+@test "report: charts are printed on paper, light and dark" {
   browser
   make_workload
   "$HEAPTAPE" report -q -f -o print.html a.htw
@@ -287,7 +287,7 @@ END
   done
 }
 
-@test "report: says of which runs the figures are, and live bytes of a replay that differ" {
+@test "report: names the runs of the figures, and a replay whose live bytes differ" {
   browser
   make_workload
   "$HEAPTAPE" replay -q --json --no-latency -r 1 a.htw >one.json
@@ -331,7 +331,7 @@ END
   grep -Eq '^glibc +2 +6 .* 1$' <<<"$output"
   grep -Eq '^glibc,MALLOC_ARENA_MAX=1 +2 +6 .* (no difference|[0-9.]+ \[[0-9.]+, [0-9.]+\])$' <<<"$output"
   [ "$(awk 'length > 80' <<<"$output")" = "" ]
-  # Three runs have no interval; four times as fast is a ratio of a fourth.
+  # Three runs have no interval; four times as fast is a ratio of 0.25.
   python3 - <<'END'
 import json
 for i in '1', '2':
@@ -374,7 +374,7 @@ END
   usage_fails "--pool cannot be combined with --output"
 }
 
-@test "report: named after its file" {
+@test "report: the output is named after its file" {
   make_workload
   mkdir -p logs
   cp a.htw logs/b.htw
@@ -394,7 +394,7 @@ END
   PATH=$PWD/bin:$PATH heaptape report -q --open a.htw
   expect "done" [ "$status" -eq 0 ]
   [ "$(cat opened)" = a.html ]
-  # Without a browser the report is written all the same.
+  # Without a browser, the report is still written.
   printf '#!/bin/sh\nexit 3\n' >bin/xdg-open
   PATH=$PWD/bin:$PATH heaptape report -f --open a.htw
   [ "$status" -eq 0 ]
@@ -403,7 +403,7 @@ END
   usage_fails "--open requires a file, not standard output"
 }
 
-@test "report: what cannot be shown" {
+@test "report: errors" {
   make_workload
   heaptape report -o a.html nowhere.htw
   fails_with 1 "nowhere.htw: No such file"
@@ -436,7 +436,7 @@ END
   heaptape report --diff -o d.html a.htw b.htw
   expect "done" [ "$status" -eq 0 ]
   [ "${lines[0]}" = "a: a.htw" ]
-  # Recording makes it longer, by how much is not known.
+  # Recording makes the program slower by an unknown amount, so durations are not compared.
   [ "$(grep -c "^duration" <<<"$output")" -eq 0 ]
   [[ "$output" =~ peak\ live\ +1[.,0-9]+\ .iB\ +[0-9.]+\ .iB ]]
   [ "$(data d.html "[r['a'] for r in d['diff'] if r['label'] == 'malloc']")" = "[$(
@@ -470,8 +470,8 @@ browser() {
   chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "no Chromium to open the page with"
 }
 
-# A leak, a burst, a cache, and buffers that live shortly, in threads with names,
-# which the recorder looks up within a second and a half of an idle program.
+# A leak, a burst, a cache, and short-lived buffers in named threads. The recorder samples an idle
+# program at least every 1.5 seconds.
 with_heap() {
   cat >heap.c <<'END'
 #define _GNU_SOURCE
@@ -513,14 +513,15 @@ for i, site in enumerate(p['sites']):
     parts = [x for x in p['parts'] if x[0] == i]
     column = lambda c: sum(x[c] for x in parts)
     assert (column(3), column(4), column(6), column(8)) == (s['allocs'], s['allocated_bytes'], s['live_at_peak_bytes'], s['live_at_end_bytes'])
-    # What was allocated is live at the end or was freed after some time.
+    # Allocated bytes are live at the end or were freed within one of the lifetimes.
     assert column(3) == column(7) + sum(column(9 + 2 * k) for k in range(len(p['lifetime_limits']) + 1))
     stack, frames = p['stacks'][i], []
     while stack >= 0:
         frames.append(p['frames'][p['stack_frames'][stack]]['function'])
         stack = p['stack_prefixes'][stack]
     assert frames == [f['function'] for f in s['frames']], frames
-# By stat's own count: with --by site, the eighths of the run begin at the first event, here at the first one with a stack.
+# Compared with stat's growth: with --by site, the eighths of the run begin at the first event, here
+# at the first event with a stack.
 assert stat['call_sites']['by_growth']
 for s in stat['call_sites']['by_growth']:
     assert p['steady_growth_bytes'][p['sites'].index(s['site'])] == s['steady_growth_bytes'], s
@@ -532,7 +533,7 @@ assert live[-1] >= 0 and sum(v > 0 for v in live) > len(live) / 2, live
 END
 }
 
-# map_of FILE: the heap by address that a report of the trace has, as JSON; null without one.
+# map_of FILE: the report's heap by address as JSON, or null.
 map_of() {
   "$HEAPTAPE" report -q -f -o map.html "$1"
   python3 -c 'import json, re
@@ -540,7 +541,7 @@ d = json.loads(re.search(r"id=\"data\">(.*?)</script>", open("map.html", encodin
 print(json.dumps(d["workloads"][0].get("address_map")))'
 }
 
-@test "report: the heap by address is that of stat --rss" {
+@test "report: the heap by address equals stat --rss" {
   with_heap
   map_of heap.ht >map.json
   "$HEAPTAPE" stat --json --rss --at end heap.ht >rss.json
@@ -556,7 +557,7 @@ for key in ("resident_bytes", "occupied_bytes", "stranded_bytes", "pinning"):
 for resident, occupied in zip(m["resident_bytes"], m["occupied_bytes"]):
     assert all(0 <= o <= x <= m["row_bytes"] for o, x in zip(occupied, resident))
 end = lambda key: sum(row[-1] for row in m[key])
-# With the blocks' headers, which are the allocator's own.
+# Including the block headers of the allocator.
 live = r["live_bytes"] + r["rounding_bytes"]
 assert live <= end("occupied_bytes") <= live + r["allocator_bytes"], (end("occupied_bytes"), r)
 assert abs(end("stranded_bytes") - r["pinned"]["stranded_bytes"]) <= 0.02 * r["pinned"]["stranded_bytes"] + 8192, (end("stranded_bytes"), r["pinned"])

@@ -1,6 +1,6 @@
-"""Compares the answers got.N (CSV, of heaptape sql) with those of DuckDB, duck.N. Rows that are equal in what orders them may change
-places, and those of queries 6 and 8, which have a LIMIT, may be others: there, only their numbers are compared. Without an
-argument, all that there are; exits with 1 at the first that differs. same_answers.py [N...]"""
+"""same_answers.py [N...]: compares the answers got.N (CSV of heaptape sql) with duck.N (DuckDB), by
+default all. Rows with equal sort keys may be in any order. Queries 6 and 8 have a LIMIT and may return
+different rows, so only their numbers are compared. Exits with 1 at the first difference."""
 import csv
 import glob
 import json

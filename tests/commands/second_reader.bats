@@ -1,6 +1,6 @@
 load ../helper
 
-# Lines of equal stamps may stand in any order: these are sorted, the others left.
+# Lines with equal stamps may come in any order: sort them, and keep the others.
 sort_ties() {
   python3 -c '
 import itertools, re, sys
@@ -13,7 +13,7 @@ needs_tools() {
   command -v zstd >/dev/null || skip "no zstd"
 }
 
-# agree FILE [FILTER]: dump and the second reader print the same lines, and some.
+# agree FILE [FILTER]: dump and the second reader print the same lines, at least one.
 agree() {
   "$HEAPTAPE" dump --format json "$1" >lines.dump
   python3 "$HEAPTAPE_SOURCE/tests/second_reader.py" "$1" >lines.second
@@ -23,12 +23,13 @@ agree() {
   cmp want got || { diff want got | head -20; return 1; }
 }
 
-# agree_on COMMAND...: its trace by each codec, and the last one's workload with and without stamps.
+# agree_on COMMAND...: checks its trace with each codec, and the last one's workload with and
+# without stamps.
 agree_on() {
   local codec
   for codec in none lz4 zstd; do
     "$HEAPTAPE" record -q -f -z "$codec" -o t.ht -- "$@" >told
-    # A record that was written late stands late in what dump prints.
+    # A record written late is printed late by dump.
     agree t.ht sort
   done
   agree_on_workloads
@@ -43,7 +44,7 @@ agree_on_workloads() {
 
 @test "second reader: the golden trace" {
   needs_tools
-  # Its rounds repeat their stamps, so it has no order by stamp.
+  # The rounds repeat their stamps, so the trace is not in order of stamps.
   agree "$HEAPTAPE_SOURCE/tests/golden/trace-1.ht" sort
   [ "$(wc -l <want)" -eq 186 ]
 }
@@ -59,7 +60,8 @@ agree_on_workloads() {
 
 @test "second reader: the golden workload" {
   needs_tools
-  # Threads, waits, blocks from before, call sites. A reader of this version reads it for ever.
+  # Threads, dependencies, preexisting blocks, call sites. This version of the format must stay
+  # readable.
   agree "$HEAPTAPE_SOURCE/tests/golden/workload-1.htw" sort_ties
   [ "$(wc -l <want)" -eq 5263 ]
   [ "$(jq -s '[.[] | select(.depends_on)] | length' want)" -eq 403 ]
@@ -87,7 +89,7 @@ agree_on_workloads() {
   agree_on "$HEAPTAPE_PROGRAMS/threads" 500
 }
 
-# Its blocks live long and are freed in order, for which slots are written relative to each other.
+# Blocks live long and are freed in order; their slots are encoded relative to each other.
 @test "second reader: python3" {
   skip_under_sanitizer
   needs_tools

@@ -1,17 +1,17 @@
-# Segments of a recording: together they are the trace that it would be in one file.
+# Segments of a recording: together they equal the trace in one file.
 bats_require_minimum_version 1.5.0
 load ../helper
 
 golden=$HEAPTAPE_SOURCE/tests/golden
 
-# segment TRACE BYTES: into s/.
+# segment TRACE BYTES: writes segments to s/.
 segment() {
   rm -rf s
   mkdir s
   "$HEAPTAPE_PROGRAMS/parts_of_trace" segments s/%n.ht "$2" <"$1"
 }
 
-# figures FILE: all but what is about the file.
+# figures FILE: all figures that do not depend on the file.
 figures() {
   "$HEAPTAPE" stat --json "$1" 2>/dev/null | jq -S 'del(.file, .file_bytes, .bytes_per_event)'
 }
@@ -23,7 +23,8 @@ is_whole() {
   diff whole.sites <("$HEAPTAPE" stat --by site --top 0 --json s 2>/dev/null | jq .sites)
 }
 
-# Each is a trace that begins with what is live, and ends with what is live in the next one.
+# Each segment is a trace that begins with the live blocks, and ends with those at the start of the
+# next segment.
 are_traces() {
   local file
   for file in s/*.ht; do
@@ -35,7 +36,7 @@ are_traces() {
   done
 }
 
-@test "segments: of threads, together and each for itself" {
+@test "segments: of threads, together and each alone" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q -z lz4 --stacks=8 -o t.ht -- "$HEAPTAPE_PROGRAMS/paced" 2 1.5
   segment t.ht 100000
@@ -64,17 +65,17 @@ are_traces() {
     segment "$golden/$trace.ht" 1
     is_whole "$golden/$trace.ht"
   done
-  # The last one has maps of pages.
+  # The last segment has maps of pages.
   diff <("$HEAPTAPE" stat --rss --json "$golden/pages-1.ht") <("$HEAPTAPE" stat --rss --json s)
   [ "$("$HEAPTAPE" stat --rss --json s | jq .page_maps)" -gt 0 ]
 }
 
-@test "segments: when the first ones are gone, the rest begins with what was live" {
+@test "segments: without the first ones, the rest begins with the live blocks" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q -z lz4 -o t.ht -- "$HEAPTAPE_PROGRAMS/paced" 2 1.5
   segment t.ht 30000
   "$HEAPTAPE" dump s | sed 's/ +[0-9.]* / /' >whole.txt
-  # All but the last two.
+  # Remove all but the last two.
   (cd s && ls -v | head -n -2 | xargs rm)
   "$HEAPTAPE" dump s | grep -v ' preexisting(' | sed 's/ +[0-9.]* / /' >part.txt
   [ "$(wc -l <part.txt)" -lt "$(wc -l <whole.txt)" ]
@@ -92,7 +93,7 @@ are_traces() {
   "$HEAPTAPE" stat s >/dev/null
 }
 
-# refuse LINE: what is wrong with the folder, in this line alone.
+# refuse LINE: stat refuses the folder with only this line.
 refuse() {
   run -1 "$HEAPTAPE" stat s
   [ "$output" = "heaptape: $1" ]
@@ -100,7 +101,7 @@ refuse() {
   [ "$output" = "heaptape: $1" ]
 }
 
-@test "segments: one is missing, cut off, foreign, or there is none" {
+@test "segments: missing, truncated and foreign ones, or an empty folder" {
   segment "$golden/trace-1.ht" 1
   [ "$(ls s | wc -l)" -ge 3 ]
   mv s/2.ht two

@@ -1,6 +1,6 @@
 load ../helper
 
-# a.htw: two threads, a mark, a block handed from one to the other, one that lives throughout.
+# a.htw: two threads, a mark, a block passed between them, and a block that is never freed.
 small_workload() {
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
 process 100 prog
@@ -31,7 +31,7 @@ valid() {
   "$HEAPTAPE_PROGRAMS/check_truth" "$@"
 }
 
-@test "slice: by event numbers; what is alive is there from the start" {
+@test "slice: by event numbers; live blocks exist from the start" {
   small_workload
   heaptape slice -o b.htw --from 6 --to 11 a.htw
   expect "status 0" [ "$status" -eq 0 ]
@@ -63,7 +63,7 @@ preexisting(100) = #3' ]
   done
 }
 
-@test "slice: by marks and times, with the stamps that they had or from the start" {
+@test "slice: by marks and times, with original stamps or from the start" {
   small_workload
   heaptape slice -o b.htw --from mark:warm --to mark:done a.htw
   [ "$status" -eq 0 ]
@@ -107,7 +107,7 @@ free(#1)
 thread.end()' ]
 }
 
-@test "slice: aligned and sized blocks, C++ ones too, are given up as they were taken" {
+@test "slice: aligned, sized and C++ blocks are freed as they were allocated" {
   skip_under_sanitizer
   "$HEAPTAPE_PROGRAMS/make_workload" a.htw kinds 4 20000 >/dev/null
   for part in "--from 3000 --to 9000" "--from 12000" "-t 1,3" "-t 0-2 --from 5000 --to 15000"; do
@@ -132,7 +132,7 @@ thread.end()' ]
   fails_with 1 "n.htw: the workload has no timestamps and cannot be sliced by time"
 }
 
-@test "slice: what cannot be a part" {
+@test "slice: invalid parts" {
   small_workload
   heaptape slice --from x a.htw
   usage_fails "--from: 'x' is not an event number, a time such as 1.5s, or mark:TEXT"
@@ -154,12 +154,12 @@ totals() {
   "$HEAPTAPE" stat --json "$1" | python3 -c "import json, sys; d = json.load(sys.stdin); print($2)"
 }
 
-@test "slice: lasts as long as the part, and what lives at its end may have been freed later" {
+@test "slice: has the duration of the part, and blocks live at its end may be freed later" {
   small_workload
   whole=$(totals a.htw "d['duration_ns']")
   [ "$(totals a.htw "d['partial']")" = False ]
   "$HEAPTAPE" slice -q -o b.htw --from mark:warm --to mark:done a.htw
-  # From the first event of the part to the last, as dump shows them.
+  # From the first event of the part to the last, as in dump.
   [ "$(totals b.htw "d['partial'], d['duration_ns']")" = "True 2500000" ]
   "$HEAPTAPE" slice -q -o c.htw --from mark:warm --rebase a.htw
   [ "$(totals c.htw "d['partial'], d['duration_ns']")" = "True 3500000" ]
@@ -167,7 +167,7 @@ totals() {
   [ "$(totals d.htw "d['partial'], d['duration_ns']")" = "False $whole" ]
   "$HEAPTAPE" slice -q -o e.htw -t 0 a.htw
   [ "$(totals e.htw "d['partial']")" = True ]
-  # A part of a part ends where the inner one does.
+  # A part of a part ends where the inner part ends.
   "$HEAPTAPE" slice -q -o f.htw --to 3 b.htw
   [ "$(totals f.htw "d['duration_ns']")" = 1600000 ]
 }

@@ -34,7 +34,7 @@ END
   printf 'event,text,NULL,x\n2,worker,,0.5\n8,"h""e,re",,0.5\n' | diff - got
 }
 
-@test "sql: every table is what export writes" {
+@test "sql: every table equals its export" {
   "$HEAPTAPE" convert -q -p 100 -o a.htw a.ht
   for file in a.ht a.htw "$HEAPTAPE_SOURCE/tests/golden/stacks-2.ht" "$HEAPTAPE_SOURCE/tests/golden/pages-1.ht"; do
     for table in events blocks sites processes samples; do
@@ -44,7 +44,7 @@ END
   done
 }
 
-@test "sql: one column at a time is what all columns at once are" {
+@test "sql: one column at a time equals all columns at once" {
   for table in events blocks processes; do
     for column in $("$HEAPTAPE" export -q -F csv -t $table a.ht | head -1 | tr , ' '); do
       csv a.ht "SELECT $column FROM $table" >one
@@ -54,7 +54,7 @@ END
   done
 }
 
-@test "sql: conditions that are checked early are those that SQLite checks" {
+@test "sql: conditions checked early agree with SQLite" {
   local table column op value early late
   for table in events blocks; do
     for column in time_ns size event thread address failed process usable_size alloc_time_ns free_time_ns block preexisting; do
@@ -86,12 +86,12 @@ END
   printf 'file,size,pid\na.ht,32,100\na.ht,32,200\na.htw,32,100\n' | diff - got
 }
 
-@test "sql: a row that is not wanted any more ends the scan" {
+@test "sql: LIMIT ends the scan early" {
   csv a.ht 'SELECT event FROM events LIMIT 2' >got
   printf 'event\n0\n1\n' | diff - got
 }
 
-@test "sql: what is wrong" {
+@test "sql: errors" {
   heaptape sql
   usage_fails "FILE is missing"
   heaptape sql a.ht
@@ -119,7 +119,7 @@ END
   fails_with 1 "bad.ht: "
 }
 
-@test "sql: a query cannot write, attach, load or leave its limits" {
+@test "sql: a query cannot write, attach, load or exceed its limits" {
   local query endless='WITH RECURSIVE t(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM t) SELECT'
   cp a.ht only.ht
   mkdir empty
@@ -150,7 +150,7 @@ END
     "$(csv a.ht 'SELECT count(*) FROM events' | tail -1)" ]
 }
 
-@test "sql: a damaged file is an error, and one that is cut off a note" {
+@test "sql: a damaged file is an error, and a truncated one a note" {
   "$HEAPTAPE" convert -q -p 100 -o a.htw a.ht
   head -c $(($(stat -c %s a.ht) - 20)) a.ht >cut.ht
   heaptape sql cut.ht 'SELECT count(*) FROM events e, processes'
@@ -167,12 +167,12 @@ END
   heaptape sql --tables
   expect "status 0" [ "$status" -eq 0 ]
   has "$output" "events: one row per event"
-  expect "each column that a SELECT has" [ "$(grep -c '^  ' <<<"$output")" -eq "$(for t in events blocks sites processes samples; do
+  expect "each column of a SELECT" [ "$(grep -c '^  ' <<<"$output")" -eq "$(for t in events blocks sites processes samples; do
     csv a.ht "SELECT * FROM $t LIMIT 0" | tr , '\n'
   done | wc -l)" ]
 }
 
-# By the engine in npm's @duckdb/node-api, if it is found in NODE_PATH or among the global packages.
+# Runs npm's @duckdb/node-api, if it is in NODE_PATH or among the global packages.
 ask_duckdb() {
   export NODE_PATH=${NODE_PATH:-$(npm root -g 2>/dev/null)}
   command -v node >/dev/null && node -e "require('@duckdb/node-api')" 2>/dev/null || return 0
@@ -186,7 +186,7 @@ ask_duckdb() {
   [ "$(ls duck.* | wc -l)" -eq 11 ]
 }
 
-@test "sql: the queries of the guide run, and say what stat says" {
+@test "sql: the queries of the guide run, and agree with stat" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q --stacks --usable -o old.ht -- "$HEAPTAPE_PROGRAMS/threads" 1000 3 >/dev/null
   "$HEAPTAPE" record -q --stacks --usable -o new.ht -- "$HEAPTAPE_PROGRAMS/threads" 3000 4 >/dev/null
@@ -194,7 +194,7 @@ ask_duckdb() {
   [ "$(python3 "$HEAPTAPE_SOURCE/tests/commands/guide_queries.py" "$HEAPTAPE_SOURCE/docs/guide/sql.md")" -eq 11 ]
   "$HEAPTAPE" export -q -F csv -t blocks app.ht >blocks
   "$HEAPTAPE" export -q -F csv -t samples app.ht >samples
-  # A moment of this run.
+  # A time within this run.
   at=$(sed -n 3000p blocks | cut -d, -f3)
   grep -q 2000000 query.8
   sed -i "s/2000000/$at/g" query.8

@@ -38,7 +38,7 @@ json() {
   [ "$(json a.ht "abs(s['bytes_per_event'] - s['file_bytes'] / s['events']) < 1e-6")" = True ]
 }
 
-@test "stat --json: a workload says the same of its process" {
+@test "stat --json: a workload has the figures of its process" {
   make_trace
   heaptape convert a.ht
   [ "$(json a.htw "s['kind'], s['events'], s['threads'], [p['pid'] for p in s['processes']]")" = \
@@ -59,7 +59,7 @@ json() {
   [[ "$output" =~ malloc\ +3\ +42.9\ % ]]
 }
 
-@test "stat: a file that is cut off" {
+@test "stat: a truncated file" {
   make_trace
   heaptape convert a.ht
   head -c -20 a.htw > b.htw
@@ -74,7 +74,7 @@ json() {
   has "$stderr" "b.ht: cut off"
 }
 
-@test "stat: what is no file of ours" {
+@test "stat: files of other programs" {
   heaptape stat nowhere.ht
   fails_with 1 "nowhere.ht: No such file"
   echo "some text that is no trace, and long enough for a header" > text
@@ -89,14 +89,14 @@ json() {
   usage_fails ""
 }
 
-# agrees WORKLOAD [TRACE]: stat's numbers are those that a Python script counts in the dump.
+# agrees WORKLOAD [TRACE]: stat's numbers equal the counts of a Python script over the dump.
 agrees() {
   run "$HEAPTAPE_SOURCE/tests/stat_check.py" "$HEAPTAPE" "$@"
   expect "no difference" [ "$status" -eq 0 ]
   expect "counted" [ "${output%, 0 differences}" != "$output" ]
 }
 
-@test "stat: numbers are what is counted in the dump" {
+@test "stat: numbers equal counts over the dump" {
   local kind
   for kind in churn orphans kinds misfit; do
     "$HEAPTAPE_PROGRAMS/make_workload" $kind.htw $kind 4 3000 >/dev/null
@@ -104,7 +104,7 @@ agrees() {
   done
 }
 
-@test "stat: numbers of recorded programs are what is counted in their dumps" {
+@test "stat: numbers of recorded programs equal counts over their dumps" {
   skip_under_sanitizer
   command -v perl >/dev/null || skip "no perl"
   "$HEAPTAPE" record -q -o threads.ht -- "$HEAPTAPE_PROGRAMS/threads" 300 >/dev/null
@@ -122,7 +122,7 @@ agrees() {
   [ "$(json a.htw "sorted(s['timeline']), s['peak']['ns']")" = "['by_event', 'pid'] None" ]
 }
 
-@test "stat: reallocs that moved, and what a trace's processes add up to" {
+@test "stat: reallocs that moved, and sums over a trace's processes" {
   make_trace
   [ "$(json a.ht "s['realloc']['grown_in_place'], s['realloc']['growth_factors'][5]['count']")" = \
     "{'count': 1, 'bytes': 1000} 1" ]
@@ -154,17 +154,17 @@ END
   "$HEAPTAPE" record -q --stacks -o long.ht -- ./long
 }
 
-@test "stat on a terminal: bars of ASCII where the locale has nothing else" {
+@test "stat on a terminal: bars of ASCII in locales without other characters" {
   "$HEAPTAPE_PROGRAMS/make_workload" a.htw kinds 1 3000 >/dev/null
   LC_ALL=C "$HEAPTAPE" stat a.htw >ascii
   LC_ALL=C.UTF-8 "$HEAPTAPE" stat a.htw >utf8
   grep -q '####' ascii
   run env LC_ALL=C grep -n "$(printf '[\200-\377]')" ascii
-  expect "nothing but ASCII" [ "$status" -eq 1 ]
+  expect "only ASCII" [ "$status" -eq 1 ]
   grep -q '████' utf8
 }
 
-@test "stat on a terminal: no line is longer than it is wide" {
+@test "stat on a terminal: no line is wider than the terminal" {
   with_stacks
   "$HEAPTAPE" stat --by site long.ht >whole
   COLUMNS=80 "$HEAPTAPE" stat --by site long.ht >narrow
@@ -174,12 +174,12 @@ END
   COLUMNS=80 "$HEAPTAPE" stat long.ht >narrow
   "$HEAPTAPE" stat long.ht >whole
   [ "$(widest narrow)" -le 80 ]
-  # Nothing is left out.
+  # No text is lost.
   diff <(tr -d ' \n' <narrow) <(tr -d ' \n' <whole)
   COLUMNS=400 "$HEAPTAPE" stat long.ht | cmp - whole
   COLUMNS=40 "$HEAPTAPE" stat --color=always long.ht >narrow
   [ "$(widest narrow)" -le 40 ]
-  # A terminal says itself how wide it is.
+  # The width comes from the terminal.
   local columns
   for columns in 80 200; do
     on_terminal $columns env -u COLUMNS TERM=xterm "$HEAPTAPE" stat --by site long.ht | sed 's/.*\r//; s/\x1b\[K//g' >narrow$columns
@@ -201,7 +201,7 @@ END
   usage_fails "a profile accepts only one FILE"
 }
 
-@test "stat: sizes up to 2^64 have a class, and the JSON is as its schema says" {
+@test "stat: sizes up to 2^64 have a class, and the JSON matches its schema" {
   "$HEAPTAPE" stat --json "$HEAPTAPE_SOURCE/tests/golden/trace-1.ht" >stat.json
   [ "$(jq -c '[.size_classes[].classes[].max_bytes == 0] | any' stat.json)" = false ]
   [ "$(jq -c '[.size_classes[].classes[-1].max_bytes]' stat.json)" = "[null,null]" ]

@@ -1,7 +1,8 @@
 load ../helper
 
-# make EXTRA: a trace of glibc's main heap with a page of each kind, and what EXTRA adds to its map of pages.
-# Page 0: a block of 24 bytes, which takes a chunk of 32. Page 2: one of 1001, which takes 1024. Page 4: freed. Page 5: never used.
+# make EXTRA: writes a trace of glibc's main heap with a page of each kind, and EXTRA in its map of
+# pages. Page 0 has a block of 24 bytes in a chunk of 32, page 2 a block of 1001 in a chunk of 1024.
+# Page 4 was freed, page 5 never used.
 make() {
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<END
 allocator ${2:-/lib/x86_64-linux-gnu/libc.so.6}
@@ -30,7 +31,7 @@ rss() {
 
 parts="[r[k + '_bytes'] for k in ('live', 'rounding', 'partly_free', 'wholly_free', 'allocator')] + [(r['not_heap'] or {}).get('bytes')]"
 
-# says SENTENCE [OPTION...], says_not SENTENCE [OPTION...]: of the text's sentences, lines joined.
+# says SENTENCE [OPTION...], says_not SENTENCE [OPTION...]: search the text with lines joined.
 text_of() {
   "$HEAPTAPE" stat --rss "$@" a.ht >text
   awk 'length > 80 { print "over 80 columns: " $0; exit 1 }' text
@@ -47,7 +48,7 @@ says_not() {
   ! grep -q "$1" joined || false
 }
 
-@test "stat --rss: each byte of resident pages has its part" {
+@test "stat --rss: each byte of resident pages has a category" {
   make
   [ "$(rss "$parts")" = "[1025, 15, 7136, 4096, 4112, 8192]" ]
   [ "$(rss "r['sum_bytes'], r['sampled']['rss_bytes']")" = "(24576, 24576)" ]
@@ -60,7 +61,7 @@ says_not() {
   grep -q "^+ not heap *8.0 KiB   33.3 %$" text
 }
 
-@test "stat --rss: what is not the heap's is told apart" {
+@test "stat --rss: memory outside the heap is separate" {
   make "mapping 0x7f0000000000 4 anonymous 0+3
 mapping 0x7f0000100000 2 library 1+1" "" "files=8192 stack=4096 shared=12288 recording=16384 other=4096"
   [ "$(rss "r['not_heap']")" = "{'bytes': 61440, 'brk_bytes': 0, 'mappings_bytes': 12288, 'stack_bytes': 4096, 'files_bytes': 12288, 'shared_bytes': 12288, 'recording_bytes': 16384, 'other_bytes': 4096}" ]
@@ -104,7 +105,8 @@ end
 END
   [ "$(rss "[(a['kind'], a['address'], a['blocks']) for a in r['arenas']]")" = \
     "[('main', '0x100000', 1), ('thread_heap', '0x7f0004000000', 1), ('thread_heap', '0x7f0008000000', 1), ('mapped_blocks', None, 1)]" ]
-  # The block's chunk ends with its page. Where one was, that glibc has unmapped, another mapping of the program lies.
+  # The block's chunk ends with its page. The program has another mapping at the address of an
+  # unmapped chunk.
   [ "$(rss "[r['arenas'][3][k + '_bytes'] for k in ('live', 'rounding', 'partly_free', 'wholly_free', 'allocator')]")" = "[200000, 688, 0, 0, 16]" ]
   [ "$(rss "r['not_heap']['mappings_bytes']")" = 4096 ]
   [ "$(rss "r['sum_bytes'] - r['sampled']['rss_bytes']")" = 0 ]
@@ -112,7 +114,7 @@ END
   grep -q "blocks mapped one by one" text
 }
 
-@test "stat --rss: of another allocator mappings are arenas, and rounding is what was recorded" {
+@test "stat --rss: other allocators' mappings are arenas, and rounding is as recorded" {
   make "" /usr/lib/libjemalloc.so.2
   [ "$(rss "r['rounding_known'], r['rounding_bytes'], r['allocator_bytes'], r['live_bytes']")" = "(False, 0, 4096, 1025)" ]
   says "The rounding of this allocator is unknown without 'record --usable'"
@@ -130,24 +132,24 @@ END
   says_not "Rounding of this allocator"
 }
 
-@test "stat --rss: sentences stand where they are true" {
-  # 1 of 6 pages is wholly free, 7136 of 24576 bytes are stranded
+@test "stat --rss: sentences appear when they apply" {
+  # 1 of 6 pages has no live block, 7136 of 24576 bytes are stranded.
   make
   says_not "The allocator keeps"
   says "Live blocks pin 2 sparse pages, in which 7.0 KiB is free[.]"
   says_not "is not resident"
-  # half of the heap is
+  # half of the heap
   make "" "" ""
   says "The allocator keeps 4.0 KiB in pages without any live block[.]"
-  # hardly any of it
+  # a small part of the heap
   make "" "" "files=819200"
   says_not "Live blocks pin"
-  # the block of 100 bytes that came later lies in a page that is not resident, as does that of 1001
+  # The later block of 100 bytes and the block of 1001 are in pages that are not resident.
   says "1.1 KiB of 1.1 KiB live is not resident: never written, or swapped out[.]" --at end
 }
 
-@test "stat --rss: it says when the parts do not add up" {
-  # Pages that RSS counts and no mapping has.
+@test "stat --rss: reports parts that do not add up" {
+  # RSS counts pages that are in no mapping.
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
 allocator /lib/libc.so.6
 process 100 prog
@@ -161,7 +163,7 @@ END
   says_not "The sum differs"
 }
 
-@test "stat --rss: without maps of pages it says what cannot be known" {
+@test "stat --rss: without maps of pages, it names the unknown figures" {
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
 allocator /lib/libc.so.6
 process 100 prog
@@ -186,7 +188,7 @@ END
   fails_with 1 "contains no samples of resident memory"
 }
 
-@test "stat --rss: of several processes that with most RSS" {
+@test "stat --rss: selects the process with the highest RSS" {
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
 allocator /lib/libc.so.6
 process 100 small
@@ -209,7 +211,7 @@ END
   [ -z "$stderr" ]
 }
 
-@test "stat --rss: what was sampled along" {
+@test "stat --rss: other sampled figures" {
   make "" "" "pss=3000 swap=4096 huge=2097152 minor=7 major=8 cpu=9000 cgroup=123456 limit=234567 files=8192"
   [ "$(rss "[r['sampled'][k] for k in ('pss_bytes', 'swap_bytes', 'huge_bytes', 'minor_faults', 'major_faults', 'cpu_ns', 'cgroup_bytes', 'cgroup_limit_bytes')]")" = \
     "[3000, 4096, 2097152, 7, 8, 9000, 123456, 234567]" ]

@@ -1,4 +1,4 @@
-# Names of functions without the files that ran: looked up elsewhere, and written into the recording.
+# Names of functions without the recorded files: found elsewhere, and written into the recording.
 
 load ../helper
 
@@ -21,7 +21,7 @@ END
   gcc -g -O1 -Wl,--build-id -o bin/prog prog.c
   HEAPTAPE_SPOOL='' "$HEAPTAPE" record -q --stacks -o kept.ht -- bin/prog
   "$HEAPTAPE" convert -q -o kept.htw kept.ht
-  # With the binary; then it is gone.
+  # With the binary, which is then moved away.
   "$HEAPTAPE" stat --by site --format json kept.ht >with.json
   mkdir away
   mv bin/prog away/
@@ -36,7 +36,7 @@ END
   cp debug/.build-id/*/* "stripped/.build-id/${id:0:2}/"
   mkdir -p "by_path/$BATS_FILE_TMPDIR/bin"
   cp away/prog "by_path/$BATS_FILE_TMPDIR/bin/prog"
-  # Another program of the same name.
+  # Another program with the same name.
   mkdir other
   gcc -g -O1 -DOTHER -Wl,--build-id -o other/prog -x c - <<<'int main(void) { return 1; }'
 }
@@ -50,7 +50,8 @@ setup() {
   cp "$files"/kept.htw t.htw
 }
 
-# program_frames FILE OPTION...: the frames of the program's own functions, in the one stack that has them.
+# program_frames FILE OPTION...: the frames of the program's own functions, in the only stack with
+# them.
 program_frames() {
   "$HEAPTAPE" stat -q --by site --format json "$@" |
     jq -c '[.sites[] | select(.live_at_end_bytes == 7000) | .frames[] | select(.module | endswith("/prog")) |
@@ -59,10 +60,10 @@ program_frames() {
 
 named='[["inlined","prog.c",2],["keep","prog.c",3],["main","prog.c",8],["_start",null,0]]'
 
-@test "symbolize: the program's functions, inlined ones and lines, when its file is where it was" {
+@test "symbolize: functions, inlined functions and lines of the program in its original place" {
   [ "$(jq -c '[.sites[] | select(.live_at_end_bytes == 7000) | .frames[] | select(.module | endswith("/prog")) |
       [.function, (.file | split("/") | last), .line]]' "$files/with.json")" = "$named" ]
-  # Now it is gone.
+  # Without the program there are no names.
   [[ "$(program_frames t.ht)" != *keep* ]]
 }
 
@@ -81,7 +82,7 @@ named='[["inlined","prog.c",2],["keep","prog.c",3],["main","prog.c",8],["_start"
   [[ "$(program_frames t.ht)" != *main* ]]
 }
 
-@test "symbolize: then no files are needed, in a trace and in a workload, and all else stays" {
+@test "symbolize: makes files unnecessary, in a trace and in a workload, and changes nothing else" {
   for file in t.ht t.htw; do
     "$HEAPTAPE" dump -F json "$file" >before
     "$HEAPTAPE" stat --json "$file" | jq 'del(.file_bytes, .bytes_per_event, .call_sites, .findings)' >before.json
@@ -96,7 +97,7 @@ named='[["inlined","prog.c",2],["keep","prog.c",3],["main","prog.c",8],["_start"
     "$HEAPTAPE" stat --json "$file" | jq 'del(.file_bytes, .bytes_per_event, .call_sites, .findings)' | cmp - before.json
     heaptape check "$file"
     expect "sound" [ "$status" -eq 0 ]
-    # Again, without any file: the names stay.
+    # A second run without any files keeps the names.
     cp "$file" once
     heaptape symbolize "$file"
     expect "again" [ "$status" -eq 0 ]
@@ -104,7 +105,7 @@ named='[["inlined","prog.c",2],["keep","prog.c",3],["main","prog.c",8],["_start"
   done
 }
 
-@test "symbolize: names go with convert, slice and merge, and survive salvage" {
+@test "symbolize: convert, slice, merge and salvage keep names" {
   "$HEAPTAPE" symbolize -q --debug-dir "$files/whole" t.ht
   "$HEAPTAPE" convert -q -f -o c.htw t.ht
   [ "$(program_frames c.htw)" = "$named" ]
@@ -117,7 +118,7 @@ named='[["inlined","prog.c",2],["keep","prog.c",3],["main","prog.c",8],["_start"
   "$HEAPTAPE" stat -q --by site --format json m.htw | jq -e '[.sites[] | select(.live_at_end_bytes == 7000) | .frames[1].function] == ["keep", "keep"]'
 }
 
-@test "symbolize: -o makes a copy and replaces nothing unasked" {
+@test "symbolize: -o makes a copy and keeps existing files" {
   cp t.ht before
   "$HEAPTAPE" symbolize -q --debug-dir "$files/whole" -o named.ht t.ht
   cmp before t.ht
@@ -126,7 +127,7 @@ named='[["inlined","prog.c",2],["keep","prog.c",3],["main","prog.c",8],["_start"
   fails_with 1 "named.ht: exists; use -f to replace it"
 }
 
-@test "symbolize: what has no call sites, is cut off or is nothing of ours stays as it is" {
+@test "symbolize: files without call sites, truncated files and other files stay unchanged" {
   "$HEAPTAPE_PROGRAMS/make_trace" none.ht <<<$'process 100 prog\n0 1000 malloc size=1000 result=0x1000\nend'
   heaptape symbolize none.ht
   fails_with 1 "none.ht: no call sites were recorded (use 'heaptape record --stacks')"

@@ -52,7 +52,7 @@ END
     "$HEAPTAPE" export -q -F csv --csv-safe -t $text a.ht >want
     "$HEAPTAPE" sql --csv --csv-safe a.ht "SELECT * FROM $text" | diff want -
   done
-  # A number is no text.
+  # Numbers are not texts.
   [ "$("$HEAPTAPE" sql --csv --csv-safe a.ht "SELECT -1, -0.5, '-1', NULL, ''" | tail -1)" = "-1,-0.5,\"'-1\",,\"\"" ]
   heaptape export -F parquet --csv-safe -t events -o a.parquet a.ht
   usage_fails "--format parquet cannot be combined with --csv-safe"
@@ -76,7 +76,7 @@ process,block,alloc_time_ns,free_event,free_time_ns,alloc_thread,free_thread,all
 END
   diff want got
   "$HEAPTAPE" convert -q -p 100 -o a.htw a.ht
-  # Events of a workload are numbered in its own order.
+  # Events of a workload are numbered in the workload's order.
   python3 - got >want <<'END'
 import csv, sys
 rows = list(csv.reader(open(sys.argv[1])))
@@ -108,7 +108,7 @@ END
   has "$(sed -n 2p got)" ";stacks+0x12aa;stacks+0x1275"
 }
 
-@test "csv: sums are those of stat" {
+@test "csv: sums equal stat's" {
   make_example
   for file in a.ht "$HEAPTAPE_SOURCE"/tests/golden/{stacks-2.ht,pages-1.ht}; do
     "$HEAPTAPE" stat --json "$file" | jq -r '.events, .requested_bytes, .live_at_end_blocks, .live_at_end_bytes, .remote_frees' >want
@@ -129,7 +129,7 @@ END
   done
 }
 
-@test "csv: times by the clock rate that was measured over the whole recording, as in the workload" {
+@test "csv: times use the clock rate of the whole recording, as in the workload" {
   printf '%s\n' 'process 100 prog' '0 1000 malloc size=32 result=0x1000' '0 3000 free ptr=0x1000' 'end 500000000' |
     "$HEAPTAPE_PROGRAMS/make_trace" a.ht
   "$HEAPTAPE" convert -q -o a.htw a.ht
@@ -138,7 +138,7 @@ END
   done
 }
 
-@test "csv: from a pipe, into a file, and cut off" {
+@test "csv: from a pipe, into a file, and truncated" {
   make_example
   table events a.ht >want
   "$HEAPTAPE" export -q -F csv -t events - <a.ht | diff want -
@@ -152,10 +152,10 @@ END
   heaptape export -F csv -t events cut.ht
   expect "status 0" [ "$status" -eq 0 ]
   has "$stderr" "cut.ht: "
-  expect "the rows before" [ "${#lines[@]}" -ge 10 ]
+  expect "the rows before the end" [ "${#lines[@]}" -ge 10 ]
 }
 
-@test "csv: what is wrong" {
+@test "csv: errors" {
   make_example
   heaptape export -F csv a.ht
   usage_fails "name it with --table"

@@ -1,6 +1,6 @@
 load ../helper
 
-# Two processes, with events of all sorts, for make_trace.
+# Two processes with events of all kinds, for make_trace.
 example() {
   cat <<'END'
 process 100 prog -x

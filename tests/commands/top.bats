@@ -2,7 +2,7 @@ load ../helper
 
 golden=$HEAPTAPE_SOURCE/tests/golden/stacks-2.ht
 
-# grow BLOCKS SIZE: the program that is recorded has done so, and the trace has it.
+# grow BLOCKS SIZE: makes the recorded program allocate, and waits until the trace has the events.
 grow() {
   local answer
   echo "$1 $2" >&7
@@ -25,17 +25,17 @@ end() {
   wait "$recorder"
 }
 
-# until_table PATTERN: it stands in `tables`.
+# until_table PATTERN: waits until `tables` contains PATTERN.
 until_table() {
   wait_until grep -q "$1" tables || { cat tables; return 1; }
 }
 
-# on_terminal STEPS COMMAND...: runs it on a pseudo terminal; see tests/terminal.py.
+# on_terminal STEPS COMMAND...: runs the command on a pseudo terminal; see tests/terminal.py.
 on_terminal() {
   run timeout 120 python3 "$HEAPTAPE_SOURCE/tests/terminal.py" "$@"
 }
 
-@test "top: a complete trace: what stat says of its end" {
+@test "top: a complete trace has stat's figures at the end" {
   heaptape top "$golden"
   [ "$status" -eq 0 ]
   has "$output" "(process 28837): ended after 176.2 ms"
@@ -51,16 +51,16 @@ on_terminal() {
   has "$output" "28837"
 }
 
-@test "top: live bytes and blocks of a recording under way" {
+@test "top: live bytes and blocks during a recording" {
   skip_under_sanitizer
   begin
-  # What the recorder wrote last is counted when nothing comes behind it: that may be in a later table than the first.
+  # The last frame is counted even if no frame follows, but perhaps only in a later table.
   shows() { heaptape top -n 1 "${@:2}" && [ "$status" -eq 0 ] && grep -Eq "$1" <<<"$output"; }
   wait_until shows '^ +4\.8 MiB +1 000 .* up to 8\.0 KiB$' --by size t.ht
   grep -Eq '^grows \(process [0-9]+\): recording ' <<<"$output"
   has "$output" "RSS "
   [ "$(grep -c "RSS not known" <<<"$output")" -eq 0 ]
-  # Rows are those of the function that allocates.
+  # By default, rows are allocating functions.
   wait_until shows '^ +4\.8 MiB +1 000 .* grow' t.ht
   grow 500 5000
   wait_until shows '^ +7\.2 MiB +1 500 .* up to 8\.0 KiB$' --by size "$(pgrep -P "$recorder")"
@@ -74,7 +74,7 @@ on_terminal() {
   local top=$!
   until_table "recording"
   grow 100000 40
-  # In some interval the blocks came, in a later one nothing did.
+  # In one interval the blocks were allocated, in a later interval nothing happened.
   until_table '^ *3\.8 MiB *100 000 *+[0-9.]* MiB .* up to 64 B$'
   until_table '^ *3\.8 MiB *100 000 *0 B *0 *0 B  up to 64 B$'
   end
@@ -83,7 +83,7 @@ on_terminal() {
   tail -n 20 tables | grep -q "ended after"
 }
 
-@test "top: a reset begins anew" {
+@test "top: starts over after a reset" {
   skip_under_sanitizer
   begin
   "$HEAPTAPE" top -b -d 200 --by size t.ht >tables 7>&- 8<&- &
@@ -111,7 +111,7 @@ on_terminal() {
   wait "$recorder" || true
 }
 
-@test "top: a file that grows piece by piece" {
+@test "top: a file that grows in pieces" {
   exec 9>t.ht
   head -c 700 "$golden" >&9
   "$HEAPTAPE" top -b -d 100 t.ht >tables 7>&- 8<&- &
@@ -127,13 +127,13 @@ on_terminal() {
   grep -q "live 4.0 KiB in 1 block" tables
 }
 
-@test "top: tables while the recording is ahead of it" {
+@test "top: tables while the recording is ahead of top" {
   skip_under_sanitizer
-  # More than is read within a few tables.
+  # More data than top reads within a few tables.
   printf '#include <stdlib.h>\nint main(void) { for (int i = 0; i < 20000000; i++) free(malloc(i %% 100 + 1)); }\n' >many.c
   gcc -O0 -o many many.c
   "$HEAPTAPE" record -q -f -o many.ht -- ./many
-  # Nobody writes a complete trace: one table.
+  # A complete trace has no writer, so top prints one table.
   heaptape top -b -d 100 --by size many.ht
   [ "$(grep -c "(process " <<<"$output")" -eq 1 ]
   exec 9>>many.ht
@@ -146,7 +146,7 @@ on_terminal() {
   has "$output" "behind the recording"
 }
 
-@test "top: a file that nobody writes any more" {
+@test "top: a file without a writer" {
   head -c -5 "$golden" >t.ht
   heaptape top t.ht
   [ "$status" -eq 0 ]
@@ -184,7 +184,7 @@ on_terminal() {
   [ "$status" -eq 0 ]
 }
 
-@test "top: a recording that is written to a pipe has no file" {
+@test "top: a recording that is written to a pipe" {
   skip_under_sanitizer
   mkfifo in out
   "$HEAPTAPE" record -q -o - -- "$HEAPTAPE_PROGRAMS/grows" <in 2>err > >(cat >/dev/null) &
@@ -199,7 +199,7 @@ on_terminal() {
   wait "$recorder"
 }
 
-@test "top: names cannot reach the terminal" {
+@test "top: control characters in names do not reach the terminal" {
   skip_under_sanitizer
   local name=$'evil\033[31m\a'
   cp "$HEAPTAPE_PROGRAMS/grows" "$name"
@@ -209,9 +209,9 @@ on_terminal() {
   [ "$(grep -c $'[\001-\011\013-\037]' <<<"$output")" -eq 0 ]
 }
 
-@test "top: keys, resizes and the way out on a terminal" {
+@test "top: keys, resizing and quitting on a terminal" {
   [ -z "$NO_COLOR" ]
-  # Sizes, sorted by the next column, the view to the right, then out.
+  # Sizes, sorted by the next column, view moved right, then quit.
   on_terminal "wait:ended,key:z,wait:up to,key:>,wait:*blocks,key:right,wait:28837,size:10x60,wait:28837,key:q" \
     "$HEAPTAPE" top "$golden"
   expect "all steps" [ "$status" -eq 0 ]
@@ -225,7 +225,7 @@ on_terminal() {
   has "$output" "bold 1"
 }
 
-@test "top: every signal leaves the terminal as it was" {
+@test "top: every signal restores the terminal" {
   local signal
   for signal in INT TERM HUP QUIT SEGV; do
     on_terminal "wait:ended,signal:$signal" "$HEAPTAPE" top "$golden"
@@ -233,7 +233,7 @@ on_terminal() {
     has "$output" "killed by SIG$signal"
     has "$output" "restored"
   done
-  # Nor does an error, which is found later.
+  # A late error also restores the terminal.
   head -c 700 "$golden" >t.ht
   exec 9>>t.ht
   on_terminal "wait:recording,append:t.ht,wait:heaptape" "$HEAPTAPE" top t.ht

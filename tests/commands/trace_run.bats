@@ -3,7 +3,7 @@ load ../helper
 files="$HEAPTAPE_SOURCE/tests/foreign"
 number='[0-9]{1,3}(,[0-9]{3})*'
 
-# The summary of the stock trace_run, line by line.
+# Compares with the summary of the stock trace_run, line by line.
 is_summary() {
   local i wants=("^allocator [a-z]+ \(/.*\.so.*\)\$" '^sizeof ticks_t is 8$' "^$number cycles\$" "^$number usec wall time\$" "^$number usec across $1\$"
     "^$number Kb Max RSS \($number -> $number\)\$" "^$2 Kb Max Ideal RSS\$" '^$'
@@ -29,14 +29,14 @@ is_summary() {
   is_summary "1 thread" 597 13 2 3 14
 }
 
-@test "columns stand where the stock trace_run has them" {
+@test "columns are where the stock trace_run has them" {
   skip_under_sanitizer
   heaptape trace_run "$files/synth2x.wl"
   [[ ${lines[10]} =~ ^"Avg free time: "(.{8})" in "(.{10})" calls"$ ]]
   [[ ${lines[9]} =~ ^"Avg realloc time:     0 in          1 calls"$ ]]
 }
 
-@test "trace_run refuses what is no wl file" {
+@test "trace_run refuses other files" {
   head -c 100 "$files/mt2.mtrace" >bad
   heaptape trace_run bad
   fails_with 1 "bad: expected the header of a wl file"

@@ -1,4 +1,4 @@
-# heaptape upload: to heaptape receive, nginx, and servers that do what they should not.
+# heaptape upload to heaptape receive, nginx, and misbehaving servers.
 # shellcheck disable=SC2030,SC2031 # each test is a subshell
 load ../helper
 load ../receiver
@@ -16,7 +16,7 @@ setup() {
   head -c 3000000 /dev/urandom >spool/web2/mysqld-7/1.ht
   : >spool/web2/mysqld-7/2.ht
   cp -r spool kept
-  umask 077 # tokens and keys
+  umask 077 # for tokens and keys
 }
 
 teardown() {
@@ -24,12 +24,12 @@ teardown() {
   show_failure
 }
 
-# upload OPTIONS...: spool to the server.
+# upload OPTIONS...: uploads the spool to the server.
 upload() {
   heaptape upload "$@" spool "${scheme:-http}://127.0.0.1:$port/"
 }
 
-@test "upload: files are removed when the server has them, and their folders" {
+@test "upload: removes files that the server has, and their folders" {
   needs_module receive libmicrohttpd
   start_receiver -v
   echo x >spool/web1/redis-1/11.ht.part
@@ -41,12 +41,12 @@ upload() {
   [ "${stderr_lines[5]}" = "heaptape: uploaded 5 files, 4.1 MiB, to http://127.0.0.1:$port/" ]
   diff -r -x .incoming kept up
   [ "$(cd spool && find . | sort | tr '\n' ' ')" = ". ./web1 ./web1/.hidden.ht ./web1/link.ht ./web1/redis-1 ./web1/redis-1/11.ht.part ./web1/root " ]
-  # By number.
+  # Files are uploaded in numerical order.
   [ "$(sed -n 's/.*: \(.*\) from .*/\1/p' received.log | head -3 | tr '\n' ' ')" = "web1/redis-1/1.ht web1/redis-1/2.ht web1/redis-1/10.ht " ]
   upload
   expect "status 0" [ "$status" -eq 0 ]
   has "$stderr" "uploaded 0 files, 0 B"
-  # Again the same: the server has them.
+  # A second upload of files that the server has.
   cp -r kept again
   heaptape upload again "http://127.0.0.1:$port"
   expect "status 0" [ "$status" -eq 0 ]
@@ -54,7 +54,7 @@ upload() {
   stop_receiver
 }
 
-@test "upload: a server that comes later, and part of a spool" {
+@test "upload: a server that starts later, and part of a spool" {
   needs_module receive libmicrohttpd
   port=$(free_port)
   "$HEAPTAPE" upload spool/web1/redis-1 "http://127.0.0.1:$port/a/b/" 2>upload.log 3>&- &
@@ -70,19 +70,20 @@ upload() {
   stop_receiver
 }
 
-@test "upload: a server that stays away" {
+@test "upload: a server that never starts" {
   port=$(free_port)
   upload --wait 1
   expect "status 1" [ "$status" -eq 1 ]
   [ "${#stderr_lines[@]}" -eq 2 ]
   has "${stderr_lines[0]}" "web1/redis-1/1.ht: cannot be uploaded: "
-  # How long an attempt took would make each a message of its own.
+  # Messages must not contain the duration of an attempt, because each would be unique.
   [ -z "$(grep -E 'after [0-9]+ ms' <<<"$stderr")" ]
   has "${stderr_lines[1]}" "heaptape: spool: 5 files were not uploaded, 4.1 MiB"
   diff -r kept spool
 }
 
-# slow_server HOW: accepts, and then does not read, or answers early, not, or one byte in a while.
+# slow_server HOW: accepts connections, but does not read, answers early, never, or one byte at a
+# time.
 slow_server() {
   port=$(free_port)
   python3 - "$port" "$1" 3>&- <<'END' &
@@ -111,9 +112,9 @@ END
   wait_until listening
 }
 
-@test "upload: a server that does not come to an end" {
+@test "upload: a server that never finishes" {
   local how
-  # Larger than the buffers of the kernel.
+  # Larger than the kernel's buffers.
   head -c 30000000 /dev/zero >spool/web1/redis-1/0.ht
   cp spool/web1/redis-1/0.ht kept/web1/redis-1
   for how in reads early answers dribbles; do
@@ -132,7 +133,7 @@ END
   usage_fails "--timeout"
 }
 
-@test "upload: a server that closes the connection before it has answered" {
+@test "upload: a server that closes the connection before its answer" {
   port=$(free_port)
   python3 - "$port" 3>&- <<'END' &
 import re, socket, sys
@@ -194,7 +195,7 @@ END
   stop_receiver
 }
 
-@test "upload: a file that the server refuses stays, and the others do not" {
+@test "upload: files that the server refuses stay, and the others are uploaded" {
   needs_module receive libmicrohttpd
   start_receiver
   mkdir -p up/web1/redis-1
@@ -209,7 +210,7 @@ END
   stop_receiver
 }
 
-@test "upload: over TLS, with a certificate that signs itself" {
+@test "upload: over TLS, with a self-signed certificate" {
   needs_module receive libmicrohttpd
   command -v openssl >/dev/null || skip "no openssl"
   make_certificate
@@ -264,7 +265,7 @@ END
   stop_receiver
 }
 
-@test "upload: signed for S3, as an implementation of its own has it" {
+@test "upload: the signature for S3 equals that of a second implementation" {
   cat >server.py <<'END'
 import hashlib, hmac
 def answer(h, path, body, number):
@@ -296,7 +297,7 @@ END
   [ -z "$(find spool -type f)" ]
 }
 
-@test "upload: a server that is overloaded is asked again, not before it wants" {
+@test "upload: an overloaded server is asked again after the requested time" {
   cat >server.py <<'END'
 times = []
 def answer(h, path, body, number):
@@ -314,7 +315,7 @@ END
   has "$stderr" "answered 503; heaptape tries again"
 }
 
-@test "upload: an answer that leads elsewhere is not followed" {
+@test "upload: redirects are not followed" {
   cat >server.py <<'END'
 def answer(h, path, body, number):
     return 307, {"Location": "http://127.0.0.1:1/"}
@@ -360,7 +361,7 @@ END
   diff -r kept spool
 }
 
-@test "upload: what another process uploads is left to it" {
+@test "upload: skips files that another process uploads" {
   needs_module receive libmicrohttpd
   command -v flock >/dev/null || skip "no flock"
   start_receiver
@@ -380,7 +381,7 @@ END
   stop_receiver
 }
 
-@test "upload: what it cannot begin with" {
+@test "upload: errors at startup" {
   local url
   for url in ftp://h/ file:///etc/ host/path / http:// "http://me:password@h/" "http://h/?a=b" "http://h/a b"; do
     heaptape upload spool "$url"

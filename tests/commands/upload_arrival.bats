@@ -1,4 +1,4 @@
-# heaptape upload: a file is removed when the server has all of it, whatever stands between.
+# heaptape upload removes a file only after the server has all of it, whatever is in between.
 # shellcheck disable=SC2030,SC2031 # each test is a subshell
 load ../helper
 load ../receiver
@@ -19,7 +19,7 @@ teardown() {
   show_failure
 }
 
-# make_files N BYTES: N files in the spool, and again in kept/.
+# make_files N BYTES: writes N files to the spool and to kept/.
 make_files() {
   local i
   for i in $(seq "$1"); do
@@ -28,7 +28,7 @@ make_files() {
   cp -r spool kept
 }
 
-# start_proxy HOW: tests/put_proxy.py on $port, before the receiver.
+# start_proxy HOW: starts tests/put_proxy.py on $port in front of the receiver.
 start_proxy() {
   needs_module receive libmicrohttpd
   start_receiver -v
@@ -43,7 +43,7 @@ upload() {
   heaptape upload "$@" spool "http://127.0.0.1:$port/"
 }
 
-# all_arrived: each file is on the server once, and none in the spool.
+# all_arrived: the server has each file once, and the spool is empty.
 all_arrived() {
   expect "status 0" [ "$status" -eq 0 ]
   diff -r -x .incoming kept up
@@ -51,13 +51,13 @@ all_arrived() {
   [ "$(grep -c 'stored (201)' received.log)" -eq "$(find kept -type f | wc -l)" ]
 }
 
-# all_kept: no file was removed.
+# all_kept: the spool still has all files.
 all_kept() {
   expect "status 1" [ "$status" -eq 1 ]
   diff -r kept spool
 }
 
-@test "upload: an answer before the body was read" {
+@test "upload: an answer before the body is read" {
   make_files 3 20000000
   start_proxy early
   upload
@@ -65,7 +65,7 @@ all_kept() {
   has "$stderr" "the server answered 200 before it had received the whole file; heaptape tries again"
 }
 
-@test "upload: an answer before the body, which is read and dropped" {
+@test "upload: an answer before the body, which the server reads and drops" {
   make_files 3 20000000
   start_proxy discard
   upload
@@ -73,7 +73,7 @@ all_kept() {
   has "$stderr" "the server answered 200 before it had received the whole file; heaptape tries again"
 }
 
-@test "upload: an answer that comes late" {
+@test "upload: a late answer" {
   make_files 2 3000000
   start_proxy late
   upload
@@ -81,7 +81,7 @@ all_kept() {
   [ "${#stderr_lines[@]}" -eq 1 ]
 }
 
-@test "upload: an answer that never comes" {
+@test "upload: a missing answer" {
   make_files 2 3000
   start_proxy never
   "$HEAPTAPE" upload spool "http://127.0.0.1:$port/" 2>upload.log 3>&- &
@@ -91,7 +91,7 @@ all_kept() {
   status=0
   wait "$upload" || status=$?
   all_kept
-  # The server has the first one; the same again is no second file.
+  # The server has the first file; uploading it again adds no second file.
   find_port
   upload
   all_arrived
@@ -125,7 +125,8 @@ all_kept() {
   all_arrived
 }
 
-# answers HEAD [HEADERS]: starts a server that answers 200 with HEADERS to PUT, and HEAD to HEAD; both are Python.
+# answers HEAD [HEADERS]: starts a server that answers PUT with 200 and HEADERS, and HEAD with HEAD.
+# Both are Python expressions.
 answers() {
   cat >server.py <<END
 import hashlib
@@ -135,12 +136,12 @@ END
   start_server
 }
 
-# was_asked: HEAD was sent for the first file.
+# was_asked: the client sent HEAD for the first file.
 was_asked() {
   grep -q 'HEAD /web1/redis-1/1.ht' requests.log
 }
 
-@test "upload: a server that does not have the file afterwards" {
+@test "upload: a server without the file afterwards" {
   make_files 2 3000
   answers '(404, {"Content-Length": "0"})'
   upload --wait 1
@@ -148,7 +149,7 @@ was_asked() {
   has "$stderr" "1.ht: cannot be uploaded: the server answered 200, but does not have the file: it answered 404 to HEAD"
 }
 
-@test "upload: a server that has a part of the file" {
+@test "upload: a server with part of the file" {
   make_files 2 3000
   answers '(200, {"Content-Length": "2999"})'
   upload --wait 1
@@ -156,7 +157,7 @@ was_asked() {
   has "$stderr" "the server answered 200, but has 2999 of 3000 bytes"
 }
 
-@test "upload: servers that have the file, or do not tell" {
+@test "upload: servers that have the file, or do not answer HEAD" {
   local head
   for head in '(200, {"Content-Length": "3000"})' '(200, {})' '(403, {"Content-Length": "0"})' '(405, {"Content-Length": "0"})'; do
     rm -rf spool kept
@@ -179,7 +180,7 @@ was_asked() {
   [ -z "$(find spool -type f)" ]
   ! was_asked || false
   no_servers
-  # Of receive: 128 bits that are not those of the file.
+  # A wrong digest in the format of receive.
   cp -r kept/web1 spool
   answers '(200, {"Content-Length": "3000"})' '{"Heaptape-XXH3-128": "0123456789abcdef0123456789abcdef"}'
   upload --wait 1
@@ -197,7 +198,7 @@ was_asked() {
   has "$stderr" "has other bytes, by its digest"
   ! was_asked || false
   no_servers
-  # With a key of the user, S3 has another ETag.
+  # With a user's key, the ETag of S3 is not the MD5.
   answers '(200, {"Content-Length": "3000"})' "{$wrong, 'x-amz-server-side-encryption': 'aws:kms'}"
   upload --s3=eu-west-1
   expect "status 0" [ "$status" -eq 0 ]
@@ -205,7 +206,7 @@ was_asked() {
   [ -z "$(find spool -type f)" ]
 }
 
-@test "upload: a file that is still written is left alone" {
+@test "upload: a file that is still being written is skipped" {
   skip_under_sanitizer
   needs_module receive libmicrohttpd
   start_receiver
@@ -223,7 +224,7 @@ was_asked() {
   diff -r -x .incoming kept up
 }
 
-@test "upload: a file that changes meanwhile is left alone" {
+@test "upload: a file that changes during the upload is kept" {
   make_files 1 3000
   cat >server.py <<END
 def answer(h, path, body, number):

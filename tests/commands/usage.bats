@@ -23,7 +23,7 @@ load ../helper
   [[ $output =~ ^heaptape\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
 }
 
-@test "--version --verbose lists how heaptape was built, the libraries that are loaded, and its files" {
+@test "--version --verbose lists build options, loaded libraries, and heaptape's files" {
   heaptape --version --verbose
   [ "$status" -eq 0 ]
   local fact
@@ -36,7 +36,7 @@ load ../helper
   usage_fails "unexpected operand '--nonsense'"
 }
 
-@test "the version is the one of the change log" {
+@test "the version equals that of the change log" {
   heaptape --version
   [ "$output" = "heaptape $(sed -n 's/^## \([0-9.]*\).*/\1/p' "$HEAPTAPE_SOURCE/CHANGELOG.md" | head -n 1)" ]
 }
@@ -61,7 +61,7 @@ load ../helper
   usage_fails "unknown command 'xyzzy'"
 }
 
-@test "control characters in a message stay on one line" {
+@test "messages escape control characters" {
   heaptape $'x\ny\e[31m'
   usage_fails "unknown command 'x\x0ay\x1b[31m'"
 }
@@ -72,7 +72,7 @@ load ../helper
   fails_with 1 "(stdout): No space left on device"
 }
 
-@test "standard output that is full or closed is an error of every command that prints" {
+@test "full or closed standard output is an error of every command that prints" {
   bats_require_minimum_version 1.5.0
   local command to small="$HEAPTAPE_SOURCE/tests/golden" trace workload
   trace=$(find "$small" -name '*.ht' -size -100k | sort | tail -n 1)

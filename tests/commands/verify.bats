@@ -1,6 +1,6 @@
 load ../helper
 
-# caught BUG AT TEXT...: --verify on w.htw ends with one line with each TEXT in it.
+# caught BUG AT TEXT...: replay --verify of w.htw fails with one line that contains each TEXT.
 caught() {
   local bug=$1 at=$2
   shift 2
@@ -22,7 +22,7 @@ make_workload() {
   has "${lines[2]}" " blocks checked in 2 runs"
 }
 
-@test "all that is installed passes" {
+@test "all installed allocators pass" {
   make_workload kinds 4 20000
   mv w.htw kinds.htw
   make_workload churn 4 20000 30
@@ -60,9 +60,9 @@ assert json.load(open("out.json"))["verify"] == {"runs": 1, "blocks": 10500, "vi
   caught small 100 ": overlap: malloc of " " of thread 0 returned memory of a live block, allocated at op "
 }
 
-@test "a block that another thread holds" {
+@test "a block of another thread" {
   make_workload churn 4 20000 30
-  # Which thread's block it is depends on the order in which they run.
+  # The owner of the block depends on the order of the threads.
   local others=0
   for ((i = 0; i < 20 && !others; i++)); do
     caught handout 1 ": overlap: malloc of " " returned memory of a live block, allocated at op " " of thread "
@@ -72,7 +72,7 @@ assert json.load(open("out.json"))["verify"] == {"runs": 1, "blocks": 10500, "vi
   [ "$others" -eq 1 ]
 }
 
-@test "a block too small by its own account" {
+@test "a block that is too small by its usable size" {
   make_workload churn 1 1000
   caught usable 500 ": too small: malloc of " " of thread 0 returned a block of only 1"
 }
@@ -89,12 +89,12 @@ assert json.load(open("out.json"))["verify"] == {"runs": 1, "blocks": 10500, "vi
   caught zero 100 ": not zeroed: calloc of " " at op " " of thread 0 returned a block whose byte " " is not 0"
 }
 
-@test "realloc that loses content" {
+@test "realloc that loses contents" {
   make_workload kinds 1 20000
   caught content 50 ": lost content: realloc" " at op " " of thread 0 changed byte "
 }
 
-@test "a block that somebody writes to" {
+@test "a block that the allocator overwrites" {
   make_workload churn 1 1000
   caught scribble 5000 ": overwritten: byte " " allocated at op " " had changed before free at op " " of thread 0"
 }

@@ -1,4 +1,4 @@
-# On a terminal of 80 columns no command prints a longer line.
+# On a terminal of 80 columns, no command prints a longer line.
 load ../helper
 
 setup_file() {
@@ -25,7 +25,7 @@ END
   "$HEAPTAPE" replay -q --json --no-latency -r 3 -a glibc,MALLOC_ARENA_MAX=1 b.htw >arena.json
 }
 
-# The commands, one a line. LONG stands for a tunable that is wider than half of the terminal.
+# The commands, one per line. LONG is a tunable wider than half of the terminal.
 commands() {
   local command
   for command in $("$HEAPTAPE" help | awk '/^  [a-z]/ { print $1 }'); do
@@ -66,7 +66,7 @@ top --batch a.ht
 END
 }
 
-@test "no line is longer than the terminal is wide" {
+@test "no line is wider than the terminal" {
   [ -z "$HEAPTAPE_SANITIZED" ] || skip "it would take a minute, and prints what the release build prints"
   local line command
   cp "$BATS_FILE_TMPDIR"/*.* .
@@ -74,11 +74,11 @@ END
     read -ra command <<<"${line/LONG/GLIBC_TUNABLES=glibc.malloc.tcache_count=0}"
     on_terminal 80 env -u COLUMNS LC_ALL=C TERM=xterm "$HEAPTAPE" "${command[@]}" >out
     [ -s out ] || { echo "printed nothing: $line"; false; }
-    # A line of progress is written again and again in its place.
+    # A progress line is rewritten in place.
     python3 - "$line" <<'END'
 import re, sys
 for text in open('out', errors='replace', newline='').read().split('\n'):
-    # What is to be copied into a shell is not broken.
+    # Shell commands are not broken.
     if re.match('  deploy: [A-Z_]+=', text):
         continue
     for part in re.sub('\x1b\\[[0-9;?]*[A-Za-z]', '', text).split('\r'):
