@@ -4,7 +4,7 @@
 
 #include "record/record.h"
 
-// Prints what was recorded and what is missing. `out` is NULL if the output is not a trace.
+// Prints the result of the recording and its gaps. `out` is NULL if the output is not a trace.
 void record_summary_print(bool verbose, const struct record_result *r, const struct output *out);
 
 // Sets *e to the reason why no event was recorded.

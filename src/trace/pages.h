@@ -42,10 +42,10 @@ struct trace_pages {
     uint64_t stamp, end_stamp; // start and end of reading
     uint64_t page_bytes;
     uint64_t rss_bytes, pss_bytes, swap_bytes,
-        huge_bytes; // of all mappings; huge: anonymous memory in huge pages
+        huge_bytes; // totals of the mappings; huge: anonymous memory in huge pages
     uint64_t minor_faults, major_faults, cpu_ns; // since the start of the process
     uint64_t cgroup_bytes, cgroup_limit_bytes;   // TRACE_PAGES_UNKNOWN: none
-    uint64_t rss_of[TRACE_MEMORY_KINDS];         // of mappings that are not listed
+    uint64_t rss_of[TRACE_MEMORY_KINDS];         // totals of the unlisted mappings
     struct trace_mapping *mappings;              // sorted by address
     size_t n_mappings, mappings_capacity;
     struct trace_page_run *runs;

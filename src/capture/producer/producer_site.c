@@ -459,7 +459,7 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
                             struct producer_stream *stream, const void *caller, const void *frame)
 {
     struct unwind_stack stack;
-    _Static_assert((int)UNWIND_DEPTH == (int)SPOOL_MAX_DEPTH, "a walk is what can be asked for");
+    _Static_assert((int)UNWIND_DEPTH == (int)SPOOL_MAX_DEPTH, "a walk has at most as many frames as a request");
     struct unwind_cursor c = {.from = {.pc = (uintptr_t)caller, .fp = (uintptr_t)frame}};
     check_replaced(p, t, stream, false);
     uintptr_t at = producer_depth > 1 ? wrapper_frame(t, (uintptr_t)frame, (uintptr_t)caller) : 0;

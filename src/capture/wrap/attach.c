@@ -84,7 +84,7 @@ int heaptape_list(const struct spool_block *blocks, size_t n)
 _Static_assert(offsetof(struct producer_tls, thread) == offsetof(struct spool_thread, state) &&
                    offsetof(struct producer_tls, busy) == offsetof(struct spool_thread, busy) &&
                    (int)PRODUCER_WRITING == (int)SPOOL_THREAD_WRITING,
-               "what is shown of a thread is the start of what it has");
+               "struct spool_thread is the start of struct producer_tls");
 
 WRAPPER const struct spool_thread *heaptape_thread(void);
 const struct spool_thread *heaptape_thread(void)

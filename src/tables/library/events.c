@@ -17,11 +17,11 @@ static const uint8_t widths[LIBRARY_COLUMNS_N] = {
 // Column ids equal the columns of the table.
 _Static_assert((int)HEAPTAPE_COLUMN_TEXT == (int)TABLES_EVENT_TEXT &&
                    (int)HEAPTAPE_COLUMN_KNOWN == (int)TABLES_EVENT_COLUMNS,
-               "the columns of the library are those of the table of events");
+               "the library has the columns of the table of events");
 _Static_assert((int)HEAPTAPE_COLUMN_OPERATION == (int)TABLES_EVENT_KIND &&
                    (int)HEAPTAPE_COLUMN_SITE == (int)TABLES_EVENT_SITE &&
                    (int)HEAPTAPE_COLUMN_FREED_BLOCK == (int)TABLES_EVENT_FREED_BLOCK,
-               "the columns of the library are those of the table of events");
+               "the library has the columns of the table of events");
 
 static uint64_t get_number(const struct tables_row *row, unsigned column, uint64_t otherwise)
 {
