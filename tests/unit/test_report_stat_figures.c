@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 // Sets each figure to a different value.
@@ -77,6 +78,27 @@ static void unknown_figures_are_null_or_absent(void **state)
     json_value_free(root);
 }
 
+// A row without its line in stat_figures.c stays unknown.
+static void each_integer_is_computed(void **state)
+{
+    union stat_figures f;
+    struct workload_sites no_sites = {0};
+    struct file_stat s = {.kind = FILE_STAT_AGGREGATE};
+    (void)state;
+    s.sums = calloc(1, sizeof *s.sums);
+    s.symbols = symbols_new(&no_sites, NULL);
+    assert_non_null(s.sums);
+    assert_non_null(s.symbols);
+    stat_figures_of_file(&f, &s);
+    for (unsigned i = 0; i < STAT_FIGURES; i++) {
+        const struct stat_figures_info *info = &stat_figures_infos[i];
+        if (info->form == STAT_FIGURES_INTEGER && f.integers[i] == STAT_FIGURES_UNKNOWN)
+            fail_msg("stat_figures.c does not compute '%s'", info->label);
+    }
+    symbols_free(s.symbols);
+    free(s.sums);
+}
+
 // Above 2^53 a double would round.
 static void integers_are_exact(void **state)
 {
@@ -93,6 +115,7 @@ static void integers_are_exact(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(figures_are_read_where_they_are_written),
     cmocka_unit_test(unknown_figures_are_null_or_absent),
+    cmocka_unit_test(each_integer_is_computed),
     cmocka_unit_test(integers_are_exact),
 };
 
