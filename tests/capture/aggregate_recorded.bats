@@ -1,7 +1,7 @@
-# record --aggregate: figures in the place of events.
+# record --aggregate: figures instead of events.
 load trace
 
-# begin OPTION...: `grows` runs under the recorder, which rewrites a.hta every second.
+# begin OPTION...: starts `grows` under a recorder that rewrites a.hta every second.
 begin() {
   mkfifo in out
   "$HEAPTAPE" record -q --aggregate=1 --stacks=4 -o a.hta "$@" -- "$HEAPTAPE_PROGRAMS/grows" <in >out 2>err &
@@ -16,7 +16,8 @@ teardown() {
   [ -z "${recorder:-}" ] || kill -9 "$recorder" 2>/dev/null || true
 }
 
-# have_equal N FIGURES [OPTION...]: figures of the trace and of the aggregate, by jq; more than N.
+# have_equal N FIGURES [OPTION...]: trace and aggregate have equal figures (by jq), more than N of
+# them.
 have_equal() {
   local least=$1 figures=$2 file
   shift 2
@@ -27,14 +28,14 @@ have_equal() {
   diff t.ht.figures a.hta.figures
 }
 
-# live_is BYTES: the file says that at least so much is live, and less than 1 MB more.
+# live_is BYTES: the file has at least BYTES live, and less than 1 MB more.
 live_is() {
   local live
   live=$("$HEAPTAPE" stat --json a.hta 2>/dev/null | jq .live_at_end_bytes)
   [ "${live:-0}" -ge "$1" ] && [ "$live" -lt $(($1 + 1000000)) ]
 }
 
-@test "aggregate: the totals are those of a trace of the same program" {
+@test "aggregate: totals equal those of a trace of the program" {
   skip_under_sanitizer
   local of='.by_kind, .threads, .requested_bytes, .peak_live_bytes, .live_at_end_bytes, .live_at_end_blocks, .lost_records'
   "$HEAPTAPE" record -q -o t.ht --stacks=8 -- "$HEAPTAPE_PROGRAMS/calls" >/dev/null
@@ -42,11 +43,11 @@ live_is() {
   "$HEAPTAPE" stat --json t.ht | jq "$of" >trace.json
   "$HEAPTAPE" stat --json a.hta | jq "$of" >aggregate.json
   diff trace.json aggregate.json
-  # The numbers and addresses of sites differ from run to run.
+  # Numbers and addresses of sites differ from run to run.
   have_equal 5 '.sites[] | [.allocs, .allocated_bytes, .live_at_end_bytes]' --by site --top 0
 }
 
-@test "aggregate: call sites are sampled unless --stacks says otherwise" {
+@test "aggregate: call sites are sampled by default; --stacks changes that" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q -o a.hta --aggregate -- "$HEAPTAPE_PROGRAMS/calls" >/dev/null
   [ "$("$HEAPTAPE" stat --by site --json a.hta | jq .stack_sample_bytes)" -eq $((512 * 1024)) ]
@@ -75,7 +76,7 @@ live_is() {
   [ -z "$(find . -name "a.hta.tmp-*")" ]
 }
 
-@test "aggregate: what the recorder wrote last is whole when it is killed, and the program goes on" {
+@test "aggregate: the last file is complete when the recorder is killed, and the program continues" {
   skip_under_sanitizer
   begin
   wait_until live_is 5000000
@@ -84,7 +85,7 @@ live_is() {
   recorder=
   live_is 5000000
   grow 10 10
-  # The process that writes the file sees the end of what it reads.
+  # The process that writes the file reads the end of file from the recorder.
   is_cut_off() { heaptape stat a.hta && has "$stderr" "the recorder was killed before the recording ended"; }
   wait_until is_cut_off
 }
@@ -104,14 +105,14 @@ live_is() {
   live_is 5000000
 }
 
-@test "aggregate: a fork child, and processes that it did not fork, each have their own live bytes" {
+@test "aggregate: a fork child, and other processes, each have separate live bytes" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q -o t.ht -- "$HEAPTAPE_PROGRAMS/forks" fork vfork spawn exec >/dev/null
   "$HEAPTAPE" record -q -o a.hta --aggregate -- "$HEAPTAPE_PROGRAMS/forks" fork vfork spawn exec >/dev/null
   have_equal 1 '.processes[] | [.argv, .events]'
 }
 
-@test "aggregate: many processes: the totals are kept of all" {
+@test "aggregate: many processes: the totals include all" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q -o a.hta --aggregate -- sh -c 'for i in $(seq 80); do "$0" </dev/null; done' "$HEAPTAPE_PROGRAMS/grows"
   heaptape stat --json a.hta
@@ -120,7 +121,7 @@ live_is() {
   [ "$(jq '.events' <<<"$output")" -gt "$(jq '[.processes[].events] | add' <<<"$output")" ]
 }
 
-@test "aggregate: a full disk: the file stays as it was, and the program is not disturbed" {
+@test "aggregate: a full disk: the old file is kept, and the program continues" {
   skip_under_sanitizer
   [ "$(id -u)" -eq 0 ] || skip "only root may mount"
   unshare -m true 2>/dev/null || skip "no mount namespaces"
@@ -141,7 +142,7 @@ fill" ]
   [ -s said ]
 }
 
-@test "aggregate: a process that runs already" {
+@test "aggregate: a running process" {
   skip_under_sanitizer
   skip_without_ptrace
   LD_BIND_NOW=1 "$HEAPTAPE_PROGRAMS/service" 4 >out 3>&- &

@@ -10,19 +10,19 @@ setup() {
   library=$HEAPTAPE_BUILD/src/capture/libheaptape.so
 }
 
-# alone OPTIONS COMMAND...: under the library alone, within two minutes.
+# alone OPTIONS COMMAND...: runs the command with the library, for at most two minutes.
 alone() {
   local options=$1
   shift
   run --separate-stderr timeout -k 1 120 env HEAPTAPE_RECORD="$options" LD_PRELOAD="$library" "$@"
 }
 
-# events PROGRAM: in processes of t.ht with that command.
+# events PROGRAM: the number of events in processes of t.ht with that command.
 events() {
   "$HEAPTAPE" stat --json --brief t.ht | jq "[.processes[] | select(.argv[0] | endswith(\"$1\")) | .events] | add"
 }
 
-# Waits until the recorder, which the program does not wait for, has completed the trace.
+# Waits until the recorder has completed the trace; the program does not wait for the recorder.
 completes() {
   for _ in $(seq 100); do
     "$HEAPTAPE" check -q t.ht 2>/dev/null && break
@@ -31,7 +31,7 @@ completes() {
   "$HEAPTAPE" check -q t.ht
 }
 
-@test "alone: the same output, status and events, and a trace that is complete when the program has ended" {
+@test "alone: the same output, status and events, and a complete trace at the end of the program" {
   status=0
   "$HEAPTAPE" record -q -o t.ht -- "$HEAPTAPE_PROGRAMS/children" >want || status=$?
   expect "its status" [ "$status" -eq 5 ]
@@ -43,35 +43,35 @@ completes() {
     expect "its status" [ "$status" -eq 5 ]
     expect "nothing on stderr" [ -z "$stderr" ]
     "$HEAPTAPE" check -q t.ht
-    expect "as many events" [ "$(events children)" -eq "$n" ]
+    expect "the number of events" [ "$(events children)" -eq "$n" ]
   done
 }
 
-@test "alone: children, descriptors and signals are the program's own" {
-  # Both under timeout(1), which changes what is done with signals that a shell ignores.
+@test "alone: the recorder does not change children, descriptors and signals of the program" {
+  # timeout(1) restores signals that a shell ignores, so both runs use it.
   timeout -k 1 120 "$HEAPTAPE_PROGRAMS/children" >want || true
   alone "-o t.ht" "$HEAPTAPE_PROGRAMS/children"
   diff want - <<<"$output"
   has "$output" "own: the child
 wait: no child
 signals: 1"
-  # A parent that ignores SIGCHLD, or blocks it.
+  # A parent that ignores or blocks SIGCHLD.
   (trap '' CHLD && timeout -k 1 120 "$HEAPTAPE_PROGRAMS/children" >want2) || true
   (trap '' CHLD && HEAPTAPE_RECORD='-o u.ht' LD_PRELOAD=$library timeout -k 1 120 "$HEAPTAPE_PROGRAMS/children" >got2) || true
   diff want2 got2
 }
 
-@test "alone: a shell and what it starts, into heaptape.PID.ht" {
+@test "alone: a shell and its children, into heaptape.PID.ht" {
   alone "" sh -c 'ls / >/dev/null; (ls / >/dev/null) & wait; echo $?; exit 7'
   expect "its status" [ "$status" -eq 7 ]
   expect "its output" [ "$output" = 0 ]
   mv heaptape.*.ht t.ht
   "$HEAPTAPE" check -q t.ht
   expect "ls twice" [ "$("$HEAPTAPE" stat --json --brief t.ht | jq '[.processes[] | select(.argv[0] == "ls")] | length')" -eq 2 ]
-  expect "nobody is missed" [ "$("$HEAPTAPE" stat --json --brief t.ht | jq .unrecorded.processes)" -eq 0 ]
+  expect "no process is missed" [ "$("$HEAPTAPE" stat --json --brief t.ht | jq .unrecorded.processes)" -eq 0 ]
 }
 
-@test "alone: python waits for its own children only" {
+@test "alone: python waits only for its own children" {
   command -v python3 >/dev/null || skip "no python3"
   cat >p.py <<'P'
 import os, subprocess, sys
@@ -105,7 +105,7 @@ P
   "$HEAPTAPE" import -q -F tcmalloc -o raw.htw raw
 }
 
-@test "alone: a descriptor that the program closes does not matter; nor does one that it lacks" {
+@test "alone: the program closes the recorder's descriptor, or starts without standard descriptors" {
   alone "-o t.ht" sh -c 'exec 0<&- 1>&- 2>&-; ls /'
   "$HEAPTAPE" check -q t.ht
   rm t.ht
@@ -119,14 +119,14 @@ P
   completes
 }
 
-@test "alone: the program does not wait for the processes that it leaves behind" {
+@test "alone: the program does not wait for processes that it leaves running" {
   alone "-o t.ht" sh -c 'sleep 1000 </dev/null >/dev/null 2>&1 & echo $!'
   expect "its status" [ "$status" -eq 0 ]
   kill "$output" || { echo "it has waited for sleep"; return 1; }
   completes
 }
 
-@test "alone: nothing without a variable, and nothing of heaptape itself" {
+@test "alone: records nothing without a variable, and never heaptape itself" {
   mkdir empty
   cd empty
   run --separate-stderr env LD_PRELOAD="$library" ls /nothing
@@ -136,19 +136,19 @@ P
   expect "no file" [ -z "$(ls)" ]
 }
 
-# refuses STATUS WHY: the last run has one line that says so, and nothing is recorded.
+# refuses STATUS WHY: the last run printed one line with WHY and recorded nothing.
 refuses() {
   expect "status $1" [ "$status" -eq "$1" ]
   expect "one line" [ "$stderr" = "heaptape: cannot record with LD_PRELOAD alone: $2; use 'heaptape record'" ]
   expect "no file" [ -z "$(ls -- *.ht 2>/dev/null)" ]
 }
 
-@test "alone: where it cannot be, one line says why" {
+@test "alone: one line gives the reason when recording is impossible" {
   cp "$library" elsewhere.so
   library=$PWD/elsewhere.so alone "" sh -c 'exit 3'
   [ "$status" -eq 3 ]
   has "$stderr" "heaptape: cannot record with LD_PRELOAD alone: cannot find heaptape next to libheaptape.so; use 'heaptape record'"
-  # heaptape itself says what is wrong with its options.
+  # heaptape reports errors of its options.
   alone "--no-such-option" sh -c 'exit 3'
   expect "its status" [ "$status" -eq 3 ]
   has "$stderr" "no-such-option"
@@ -159,13 +159,13 @@ refuses() {
   has "$stderr" "full.ht: exists"
 }
 
-@test "alone: not where the recorder would become the program's child" {
+@test "alone: refused if the recorder would become a child of the program" {
   unshare -rpf true 2>/dev/null || skip "no pid namespaces"
   run --separate-stderr timeout 120 unshare -rpf env HEAPTAPE_RECORD= LD_PRELOAD="$library" sh -c 'exit 3'
   refuses 3 "the program adopts orphaned processes, so the recorder would become its child"
 }
 
-@test "alone: HEAPTAPE_STACKS chooses stacks, unless HEAPTAPE_RECORD does" {
+@test "alone: HEAPTAPE_STACKS selects stacks, unless HEAPTAPE_RECORD does" {
   for stacks in 4 sample:16 nonsense; do
     HEAPTAPE_STACKS=$stacks alone "-f -o t.ht" "$HEAPTAPE_PROGRAMS/stacks" deep 12
     expect "its status" [ "$status" -eq 0 ]
@@ -174,7 +174,7 @@ refuses() {
   done
   expect "stacks of four" [ "$(cat n.4)" -ge 4 ]
   expect "sampled stacks" [ "$(cat n.sample:16)" -ge 12 ]
-  expect "what is not understood is ignored" [ "$(cat n.nonsense)" -eq 0 ]
+  expect "an invalid value is ignored" [ "$(cat n.nonsense)" -eq 0 ]
   HEAPTAPE_STACKS=1 alone "-f --stacks=16 -o t.ht" "$HEAPTAPE_PROGRAMS/stacks" deep 12
   expect "the options apply" [ "$("$HEAPTAPE" dump -k heaptape.frames t.ht | grep -o ", 0x" | wc -l)" -ge 12 ]
 }

@@ -1,4 +1,4 @@
-# Processes that run already: record --pid, and ctl PID detach.
+# Running processes: record --pid, and ctl PID detach.
 load trace
 
 setup() {
@@ -12,8 +12,8 @@ teardown() {
   [ -z "${service:-}" ] || kill -9 "$service" 2>/dev/null || true
 }
 
-# start_service ARGUMENT...: in the background, its pid in $service; its output goes to the file `out`. The words in $under are
-# the command that runs it.
+# start_service ARGUMENT...: starts the service in the background, with $under as its command
+# prefix. Sets $service to its pid and writes its output to the file `out`.
 start_service() {
   rm -f out
   LD_BIND_NOW=1 ${under:-} "$HEAPTAPE_PROGRAMS/service" "$@" >out 3>&- &
@@ -25,7 +25,7 @@ until_line() {
   wait_until grep -qsx "$1" out || { cat out; return 1; }
 }
 
-# The service ends as it would have, and finds the loader's tables as they were.
+# The service exits normally, and its relocations have their original values.
 end_service() {
   local status=0
   kill -USR1 "$service"
@@ -43,19 +43,19 @@ attach() {
   }
 }
 
-# Of each thread the sizes follow each other: no call between the first and the last is missing.
+# In each thread, sizes follow each other: no call between the first and the last is missing.
 all_calls_are_there() {
   "$HEAPTAPE_PROGRAMS/trace_lines" -s "$service" t.ht
 }
 
-# A recording that has ended early lacks no call in between.
+# If the recording had ended early, no call in between would be missing.
 lasted_half_a_second() {
   local ns
   ns=$("$HEAPTAPE" stat --json t.ht | python3 -c 'import json, sys; print(json.load(sys.stdin)["duration_ns"])')
   [ "$ns" -ge 500000000 ]
 }
 
-@test "a process that runs is recorded for a while and goes on: every call, no block unknown in size" {
+@test "a running process is recorded for a while and continues: every call, no unknown block size" {
   start_service 4
   attach --duration 1
   cat err
@@ -69,7 +69,7 @@ lasted_half_a_second() {
   end_service
 }
 
-@test "nothing is left but the library: no descriptor, no thread, no spool" {
+@test "only the library remains: no descriptor, no thread, no spool" {
   start_service 4
   local descriptors threads
   descriptors=$(readlink /proc/"$service"/fd/* | sort)
@@ -82,7 +82,7 @@ lasted_half_a_second() {
   end_service
 }
 
-@test "again and again, of threads that fork and load libraries" {
+@test "repeatedly, with threads that fork and load libraries" {
   local rounds=${HEAPTAPE_TEST_ROUNDS:-3} i
   start_service "${HEAPTAPE_TEST_THREADS:-8}" forks "$HEAPTAPE_PROGRAMS/libservice_library.so"
   for ((i = 0; i < rounds; i++)); do
@@ -92,14 +92,14 @@ lasted_half_a_second() {
     all_calls_are_there
     lasted_half_a_second
   done
-  # The children's calls, and those of an object that was loaded while it was recorded.
+  # The calls of the children, and of an object loaded during the recording.
   [ "$("$HEAPTAPE_PROGRAMS/trace_lines" -m 7000 t.ht)" -gt 0 ]
   [ "$("$HEAPTAPE_PROGRAMS/trace_lines" -m 8888 t.ht)" -gt 0 ]
   [ "$(grep -c 'r-xp.*memfd:libheaptape' /proc/"$service"/maps)" -eq 1 ]
   end_service
 }
 
-# The recording begins in all objects at once.
+# Recording starts in all objects at the same time.
 @test "blocks that one object allocates and another one frees" {
   local i
   for ((i = 0; i < 300; i++)); do cp "$HEAPTAPE_PROGRAMS/libservice_library.so" "lib$i.so"; done
@@ -111,13 +111,13 @@ lasted_half_a_second() {
   "$HEAPTAPE" convert -q -f t.ht -o t.htw
   "$HEAPTAPE" stat --json t.htw >json
   jq '[.unmatched_frees, .order.ambiguous, .live_at_end_blocks]' json
-  # A thread's block may be allocated as the recording begins, and be freed as it ends.
+  # A thread's block may be allocated as the recording starts, and be freed as it ends.
   [ "$(jq '.unmatched_frees <= 4 and .order.ambiguous == 0 and .live_at_end_blocks <= 4' json)" = true ]
 }
 
-@test "SIGINT ends the recording and not the process" {
+@test "SIGINT ends the recording, not the process" {
   start_service 2
-  # A shell has its background jobs ignore SIGINT.
+  # Background jobs of a shell ignore SIGINT.
   env --default-signal=INT "$HEAPTAPE" record -f -o t.ht --pid "$service" 2>err 3>&- &
   recorder=$!
   wait_until has_events "$service" 10000
@@ -127,7 +127,7 @@ lasted_half_a_second() {
   end_service
 }
 
-@test "the process ends while it is recorded: its trace is whole" {
+@test "the process exits during the recording: its trace is complete" {
   start_service 2
   attach &
   recorder=$!
@@ -140,7 +140,7 @@ lasted_half_a_second() {
   service=
 }
 
-@test "SIGKILL of the recorder: the process goes on, and can be recorded again" {
+@test "SIGKILL of the recorder: the process continues, and can be recorded again" {
   start_service 4
   "$HEAPTAPE" record -f -o t.ht --pid "$service" 2>err 3>&- &
   recorder=$!
@@ -153,12 +153,12 @@ lasted_half_a_second() {
   end_service
 }
 
-# sleeps PID: it is sleep(1), and has come to its only system call that waits.
+# sleeps PID: the process is sleep(1) and has reached its only blocking system call.
 sleeps() {
   grep -qs '^Name:.sleep$' /proc/"$1"/status && grep -qs '^State:.S' /proc/"$1"/status
 }
 
-@test "one that waits in a system call" {
+@test "a process in a blocking system call" {
   sleep 100 3>&- &
   service=$!
   wait_until sleeps "$service"
@@ -168,7 +168,7 @@ sleeps() {
   [[ "$(cut -d" " -f3 /proc/"$service"/stat)" == [SR] ]]
 }
 
-@test "one that calls malloc hardly ever, and waits now and then" {
+@test "a process that rarely calls malloc, and sometimes sleeps" {
   command -v python3 >/dev/null || skip "no python3"
   python3 -c 'import time
 print("ready", flush=True)
@@ -183,7 +183,7 @@ while True:
   kill -0 "$service"
 }
 
-# Its library knows another session file.
+# Its library expects another session file.
 @test "after an attachment by another version of heaptape" {
   local library=$HEAPTAPE_PROGRAMS/../src/capture/libheaptape.so
   mkdir other
@@ -199,7 +199,7 @@ while True:
   end_service
 }
 
-@test "what cannot be attached to is refused in one line, and left alone" {
+@test "processes that cannot be attached to are refused with one line, and unchanged" {
   run -125 "$HEAPTAPE" record --pid 4194303 -f -o t.ht
   [ "$output" = "heaptape: 4194303: no such process" ]
   start_service 1
@@ -218,7 +218,7 @@ while True:
   end_service
 }
 
-# needs_filters: where heaptape may read those of others, and the tests' program is built.
+# needs_filters: skips the test if heaptape cannot read seccomp filters here.
 needs_filters() {
   [ "$(id -u)" -eq 0 ] || skip "reading seccomp filters needs root"
   grep -q '^Seccomp:.0' /proc/self/status || skip "system calls are filtered here, so filters cannot be read"
@@ -226,7 +226,7 @@ needs_filters() {
   [ -x "$filtered" ] || skip "heaptape cannot attach on this machine"
 }
 
-@test "a seccomp filter that kills at every system call that is not known to be needed" {
+@test "a seccomp filter that kills at every unexpected system call" {
   needs_filters
   local how
   for how in --stacks=1 --stacks=8 --maps; do
@@ -237,7 +237,7 @@ needs_filters() {
   done
 }
 
-@test "a seccomp filter that forbids memfd_create: the library comes as a file" {
+@test "a seccomp filter that forbids memfd_create: the library is loaded from a file" {
   needs_filters
   local action
   for action in errno kill; do
@@ -249,7 +249,7 @@ needs_filters() {
   done
 }
 
-@test "a seccomp filter that logs lets it pass" {
+@test "a seccomp filter that logs does not prevent attaching" {
   needs_filters
   under="$filtered log mmap" start_service 2
   attach --duration 1
@@ -257,7 +257,7 @@ needs_filters() {
   end_service
 }
 
-@test "a seccomp filter that forbids what is needed: refused in one line, and left alone" {
+@test "a seccomp filter that forbids required calls: refused with one line, and unchanged" {
   needs_filters
   local action
   for action in errno kill notify; do
@@ -269,7 +269,7 @@ needs_filters() {
   done
 }
 
-@test "one without the right to read the filter is told so" {
+@test "without permission to read the filter, an error says so" {
   needs_filters
   under="$filtered kill 169" start_service 2
   run -125 setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin "$HEAPTAPE" record --pid "$service" -f -o t.ht
@@ -277,8 +277,8 @@ needs_filters() {
   end_service
 }
 
-# As in a container: the first process has the filter, so all have it.
-@test "one filter for heaptape and the process: what is needed is tried by a child" {
+# As in a container: the first process installs the filter, so all inherit it.
+@test "one filter for heaptape and the process: a child tries the required calls" {
   needs_filters
   unshare -pfm --mount-proc true 2>/dev/null || skip "no pid namespaces"
   cat >inside <<'END'
@@ -300,8 +300,8 @@ END
   grep -q "its seccomp filter kills programs that make a system call the library needs" err
 }
 
-# Their waits are shortened, and the service is the test's own.
-@test "the commands of docs/guide/attach-to-a-service.md, as they stand there" {
+# Sleeps are shortened, and the service belongs to the test.
+@test "the commands of docs/guide/attach-to-a-service.md work" {
   skip_under_sanitizer
   command -v g++ >/dev/null || skip "no g++"
   g++ -O2 -g -pthread -o service "$HEAPTAPE_SOURCE/tests/capture/server.cc"
@@ -326,8 +326,9 @@ END
   run -1 grep -q spool /proc/"$service"/maps
 }
 
-# compare_blocks MOST_BYTES: what the program printed against what is listed. `others` are blocks of the loader and the C library:
-# few, and some of them where the program has freed a block; and that of each busy thread, of at most 100,000 bytes.
+# compare_blocks MOST_BYTES: compares the printed blocks with the listed ones. `others` are blocks
+# of the loader and the C library, few of them at addresses that the program has freed, and one
+# block of each busy thread, at most 100,000 bytes.
 compare_blocks() {
   "$HEAPTAPE_PROGRAMS/trace_lines" t.ht | awk -v most="$1" '
     FNR == NR { if ($1 == "live") live["0x" $2] = $3; if ($1 == "free") freed["0x" $2]; next }
@@ -341,7 +342,7 @@ compare_blocks() {
     }' out -
 }
 
-@test "--walk lists the blocks that are live, of threads that rest and of busy ones" {
+@test "--walk lists the live blocks of idle and busy threads" {
   [ "$(getconf GNU_LIBC_VERSION)" = "glibc 2.36" ] || skip "another glibc"
   local how
   local -A most=([rests]=65536 [busy]=565536)
@@ -350,7 +351,7 @@ compare_blocks() {
     "$HEAPTAPE_PROGRAMS/walked" $how >out 3>&- &
     service=$!
     until_line ready
-    # On a busy machine there may be no moment for 3 s in which none of the threads is in malloc.
+    # On a busy machine, for 3 s there may be no time at which all threads are outside malloc.
     for _ in 1 2 3; do
       attach --walk --duration 1
       cat err
@@ -368,8 +369,8 @@ compare_blocks() {
   done
 }
 
-# They are hardly ever outside of malloc all at once.
-@test "--walk while threads do nothing but allocate and free" {
+# All threads are rarely outside malloc at the same time.
+@test "--walk while threads only allocate and free" {
   [ "$(getconf GNU_LIBC_VERSION)" = "glibc 2.36" ] || skip "another glibc"
   local library=$HEAPTAPE_PROGRAMS/libservice_library.so
   "$HEAPTAPE_PROGRAMS/spread" 4 0 "$library" "$library" >out 3>&- &
@@ -384,7 +385,7 @@ compare_blocks() {
   [ "$(jq '.unmatched_frees <= 5 and .order.ambiguous == 0' json)" = true ]
 }
 
-@test "many threads do nothing but allocate and free: they are left in time" {
+@test "many threads that only allocate and free: heaptape detaches in time" {
   local library=$HEAPTAPE_PROGRAMS/libservice_library.so
   "$HEAPTAPE_PROGRAMS/spread" 32 0 "$library" "$library" >out 3>&- &
   service=$!
@@ -395,7 +396,7 @@ compare_blocks() {
   end_service
 }
 
-@test "--walk of another allocator: said, and recorded without" {
+@test "--walk of another allocator: a note, and a recording without the walk" {
   local jemalloc
   jemalloc=$(ldconfig -p | sed -n 's/.*libjemalloc\.so\.2 .*=> //p' | head -n 1)
   [ -n "$jemalloc" ] || skip "no jemalloc"
@@ -407,14 +408,14 @@ compare_blocks() {
   end_service
 }
 
-@test "--walk needs a process that runs" {
+@test "--walk requires a running process" {
   run -2 "$HEAPTAPE" record --walk -o t.ht -- true
   [[ "$output" = *"--walk requires --pid"* ]]
 }
 
 pre_names=pre_malloc=malloc,pre_calloc=calloc,pre_realloc=realloc,pre_free=free,pre_usable_size=malloc_usable_size
 
-@test "--wrap: an allocator with other names, and not what it calls itself" {
+@test "--wrap: an allocator with other names, without its internal calls" {
   "$HEAPTAPE_PROGRAMS/named" >out 3>&- &
   service=$!
   until_line ready
@@ -428,7 +429,7 @@ pre_names=pre_malloc=malloc,pre_calloc=calloc,pre_realloc=realloc,pre_free=free,
   grep -q ' malloc 0 77 ' lines
   grep -q ' calloc 0 40 3 ' lines
   grep -q ' realloc 0x[0-9a-f]* 50 ' lines
-  # With its head, a block that pre_malloc takes of malloc.
+  # A block that pre_malloc requests from malloc, including its header.
   run -1 grep -E ' malloc 0 (184|114) ' lines
   "$HEAPTAPE" convert -q -f t.ht -o t.htw
   "$HEAPTAPE" check -q t.htw
@@ -436,7 +437,7 @@ pre_names=pre_malloc=malloc,pre_calloc=calloc,pre_realloc=realloc,pre_free=free,
   grep -q preexisting ops
   run -1 grep -E "preexisting.*unknown" ops
   [ "$("$HEAPTAPE" stat --json t.htw | jq '.unmatched_frees')" -ge 60 ]
-  # Without the names, what its functions call is recorded.
+  # Without the names, the internal calls of its functions are recorded.
   attach --duration 1
   "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
   grep -q ' malloc 0 184 ' lines
@@ -444,7 +445,7 @@ pre_names=pre_malloc=malloc,pre_calloc=calloc,pre_realloc=realloc,pre_free=free,
   end_service
 }
 
-@test "--wrap: what is static is refused, and what to do instead is said" {
+@test "--wrap: static functions are refused, with a remedy" {
   "$HEAPTAPE_PROGRAMS/named_static" >out 3>&- &
   service=$!
   until_line ready
@@ -464,7 +465,7 @@ pre_names=pre_malloc=malloc,pre_calloc=calloc,pre_realloc=realloc,pre_free=free,
   end_service
 }
 
-@test "--wrap: names that are none" {
+@test "--wrap: invalid names" {
   local names
   for names in x "x=" "=malloc" "x=mallok" "x=malloc,y=malloc" "x=malloc,x=free" "x=malloc," ""; do
     run -2 "$HEAPTAPE" record --pid $$ --wrap "$names" -f -o t.ht

@@ -1,4 +1,5 @@
-# Processes that are hard to attach to: they are recorded, or refused in one line, and live on as they were.
+# Processes that are hard to attach to: they are recorded, or refused with one line, and continue
+# unchanged.
 load trace
 
 setup() {
@@ -26,7 +27,7 @@ is_recorded() {
   kill -0 "$started"
 }
 
-# is_refused TEXT: one line, and no thread is stopped or traced.
+# is_refused TEXT: one line, and no thread is left stopped or traced.
 is_refused() {
   attach
   [ "$status" -eq 125 ]
@@ -47,7 +48,7 @@ needs_root() {
   is_recorded
 }
 
-@test "in user, pid and mount namespaces of its own" {
+@test "in separate user, pid and mount namespaces" {
   unshare -Urpfm --mount-proc true 2>/dev/null || skip "no namespaces"
   starts unshare -Urpfm --mount-proc "$awkward" calls
   local outer=$started
@@ -71,13 +72,13 @@ needs_root() {
   kill -9 "$started"
   cp "$awkward" own/setuid
   chmod 4755 own/setuid
-  # Where the folder is mounted nosuid, this is an ordinary program of nobody's.
+  # If the folder is mounted nosuid, this is an ordinary program of user nobody.
   starts $nobody own/setuid calls
   [ "$(awk '/^Uid/ { print $3 }' /proc/"$started"/status)" -eq 0 ] || skip "setuid programs get no rights here"
   as=$nobody trace=own/t.ht is_refused "not permitted"
 }
 
-# As in another container of the same pod: root with few capabilities, and a /dev/shm of its own.
+# As in another container of the pod: root with few capabilities, and a separate /dev/shm.
 @test "another user's process, from another mount namespace, by capabilities" {
   needs_root
   unshare -m true 2>/dev/null || skip "no mount namespaces"
@@ -119,7 +120,7 @@ needs_root() {
   is_refused "its C library is not glibc"
 }
 
-@test "its main thread has ended: refused" {
+@test "main thread has exited: refused" {
   printf '%s\n' '#include <pthread.h>' '#include <stdio.h>' '#include <stdlib.h>' '#include <unistd.h>' \
     'static void *own(void *a) { for (;;) { free(malloc(10)); usleep(1000); } return a; }' \
     'int main(void) { pthread_t t; pthread_create(&t, NULL, own, NULL); puts("ready"); fflush(stdout); pthread_exit(NULL); }' \
@@ -138,11 +139,11 @@ needs_root() {
   is_refused "ignores SIGTRAP"
 }
 
-@test "stands in vfork, where it cannot be stopped" {
+@test "in vfork, where it cannot be stopped: refused" {
   starts "$awkward" vforks 300
   is_recorded
   kill -9 "$started"
-  # Longer than heaptape waits.
+  # Longer than heaptape's timeout.
   starts "$awkward" vforks 30000
   wait_until grep -q '^State:.D' /proc/"$started"/status
   is_refused "a thread cannot be stopped"
@@ -155,7 +156,7 @@ needs_root() {
     attach
     [ "$status" -eq 0 ] || [ "$status" -eq 125 ]
     [ "$status" -eq 0 ] || [ "$output" = "heaptape: $started: the process ended, or executed another program" ]
-    # What it executed has no library to leave.
+    # The executed program has no library that could stay.
     [[ "$output" != *"the library stays"* ]]
     kill -0 "$started"
   done
@@ -163,12 +164,12 @@ needs_root() {
   grep -q '^TracerPid:.0' /proc/"$started"/status
 }
 
-@test "blocks from before have their usable size when they are freed or reallocated" {
+@test "preexisting blocks have their usable size when they are freed or reallocated" {
   starts "$awkward" keeps
   is_recorded
   "$HEAPTAPE" convert -q -f t.ht -o t.htw
   "$HEAPTAPE" dump t.htw | grep preexisting >found
-  # None of another size, and some of both.
+  # Only these two sizes, and several blocks of both.
   local free resize
   { read -r free && read -r resize; } <out
   [ "$(grep -cF "preexisting($free)" found)" -ge 20 ]
@@ -176,8 +177,8 @@ needs_root() {
   run ! grep -vF -e "preexisting($free)" -e "preexisting($resize)" found
 }
 
-# The kernel's own refusal is that of a process that cannot be dumped: Yama's comes in the same way.
-@test "ptrace_scope forbids it: said which, and what to do" {
+# The kernel refuses processes that cannot be dumped with the same error as Yama.
+@test "ptrace_scope forbids it: named, with a remedy" {
   needs_root
   unshare -m true 2>/dev/null || skip "no mount namespaces"
   mkdir -m 777 own
@@ -214,8 +215,8 @@ needs_root() {
   cc -fno-builtin -o full full.c
   starts ./full
   is_refused "static TLS"
-  # It goes on: it sleeps, or is just between two sleeps.
+  # The process continues: it sleeps, or is between two sleeps.
   [[ "$(awk '/^State/ { print $2 }' /proc/"$started"/status)" == [SRD] ]]
-  # It has still what it had.
+  # Its state is unchanged.
   is_refused "static TLS"
 }

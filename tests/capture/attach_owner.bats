@@ -1,4 +1,4 @@
-# Who records a process that runs already, and until when.
+# Ownership of an attached recording, and its end.
 load trace
 
 setup() {
@@ -12,7 +12,7 @@ teardown() {
   [ -z "${started:-}" ] || kill -9 "$started" 2>/dev/null || true
 }
 
-# starts a program that calls malloc now and then.
+# Starts a program that calls malloc from time to time.
 calls() {
   cat >calls.c <<'END'
 #include <stdlib.h>
@@ -30,7 +30,7 @@ END
   starts ./calls
 }
 
-@test "several recorders at once: one has the process, the others are refused by its PID" {
+@test "several recorders at once: one records the process, the others are refused with its PID" {
   calls
   local i winner= status_of duration
   for i in 1 2 3 4; do
@@ -53,7 +53,7 @@ END
   done
 }
 
-@test "a program under record has its recorder, and after that one's death another" {
+@test "a program under record keeps its recorder, and can get another after that was killed" {
   calls
   kill -9 "$started"
   "$HEAPTAPE" record -q -f -o first.ht -- ./calls >out 3>&- &
@@ -65,7 +65,7 @@ END
   run -0 "$HEAPTAPE" ctl "$child" status
   kill -9 "$child"
   wait "$recorder" || true
-  # A recorder that was killed owns nothing any more.
+  # A killed recorder no longer owns the process.
   starts ./calls
   "$HEAPTAPE" record -q -f -o first.ht --pid "$started" 3>&- &
   recorder=$!
@@ -75,7 +75,7 @@ END
   run -0 "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 1 3>&-
 }
 
-@test "a recording that ends before its time: who ended it, and exit 1" {
+@test "a recording that ends early: the cause, and exit 1" {
   calls
   "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 100 2>err 3>&- &
   local recorder=$! status=0 by
@@ -87,7 +87,7 @@ END
   [ "$status" -eq 1 ]
   grep -qx "heaptape: process $by ended the recording, as 'heaptape ctl PID detach' does; the program continued" err
   "$HEAPTAPE" check -q t.ht
-  # Without a time of its own the recording lasts until then.
+  # Without --duration, the recording lasts until the detach.
   "$HEAPTAPE" record -f -o t.ht --pid "$started" 2>err 3>&- &
   recorder=$!
   wait_until has_events "$started" 10
@@ -96,7 +96,7 @@ END
   grep -q "ended the recording, as 'heaptape ctl PID detach' does" err
 }
 
-@test "a recording that ends as it was asked to: no word of that" {
+@test "a recording that ends as requested: no message" {
   calls
   "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 1 2>err 3>&-
   "$HEAPTAPE" record -f -o t.ht --pid "$started" 2>>err 3>&- &
@@ -115,7 +115,7 @@ END
   [ "$output" -eq 0 ]
 }
 
-@test "threads that start and end all the time" {
+@test "threads that constantly start and exit" {
   cat >threads.c <<'END'
 #include <pthread.h>
 #include <stdlib.h>
@@ -150,7 +150,7 @@ END
   gcc -w -fno-builtin -pthread -o threads threads.c
   starts ./threads
   "$HEAPTAPE" record -q -f -o t.ht --pid "$started" --duration 1 3>&-
-  # Each attaches to all threads once.
+  # Each round attaches to all threads once.
   local i
   for i in $(seq $((30 * ${HEAPTAPE_TEST_ROUNDS:-1}))); do
     "$HEAPTAPE" ctl "$started" detach || { echo "round $i"; return 1; }

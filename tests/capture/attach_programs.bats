@@ -1,4 +1,4 @@
-# Programs that run already, under load: tests/bench/attach, for a moment each.
+# Running programs under load, each recorded briefly by tests/bench/attach.
 load trace
 
 setup() {
@@ -8,8 +8,8 @@ setup() {
   [ -x "$HEAPTAPE_PROGRAMS/filtered" ] || skip "heaptape cannot attach on this machine"
 }
 
-# Each call between the first and the last that was recorded was counted by a preload, but for one at each end; no request
-# failed, and none was answered differently.
+# The preload library counted each call between the first and the last recorded one, except one at
+# each end. No request failed or got a different answer.
 matches_count() {
   run timeout 600 "$BATS_TEST_DIRNAME/../bench/attach" -b "$HEAPTAPE_BUILD" -s 1 -n 0 "$1" 3>&-
   echo "status $status: $output"

@@ -43,12 +43,12 @@ grow() {
   "$HEAPTAPE" convert -q -f -o t.htw t.ht
 }
 
-@test "call sites: what each one allocated, holds at the peak and never frees" {
+@test "call sites: bytes that each one allocates, has at the peak and never frees" {
   grow
   "$HEAPTAPE" stat --by site --format json t.htw >w.json
   "$HEAPTAPE" stat --by site --format json t.ht >t.json
   cmp w.json t.json
-  # The sums of those sites in whose stack a function stands.
+  # Sums over the sites with the function in their stack.
   of() {
     jq -c --arg f "$1" '[.sites[] | select(any(.frames[]; .function | startswith($f)))] |
       [map(.allocs), map(.allocated_bytes), map(.live_at_peak_blocks), map(.live_at_peak_bytes), map(.live_at_end_blocks), map(.live_at_end_bytes)] | map(add)' w.json
@@ -57,7 +57,7 @@ grow() {
   [ "$(of 'passing(')" = '[1,100000,1,100000,0,0]' ]
   [ "$(of 'grow_tree(')" = '[127,10160,127,10160,0,0]' ]
   [ "$(jq '[.sites[].live_at_peak_bytes] | add == $p' --argjson p "$(jq .peak_live_bytes w.json)" w.json)" = true ]
-  # Lines of the source, and the file that they are in.
+  # Source lines with their file.
   jq -e '[.sites[].frames[] | select(.function == "main" and (.file | endswith("grow.cc")) and .line > 15)] | length > 0' w.json
 }
 
@@ -90,7 +90,7 @@ grow() {
   [[ "$output" == *" 127 "*grow_tree* || "$output" == *grow_tree* ]]
 }
 
-@test "call sites: a file that is not the one that ran gives addresses, and says so" {
+@test "call sites: another file than the recorded one gives addresses and a note" {
   grow
   cp /bin/true "$BATS_FILE_TMPDIR/other"
   mv "$BATS_FILE_TMPDIR/grow" "$BATS_FILE_TMPDIR/kept"
@@ -110,7 +110,7 @@ grow() {
   "$HEAPTAPE" stat --by site --format folded --weight end both.htw | grep -q 'main;leak_some([^;]*) 14000'
 }
 
-@test "call sites: none were recorded" {
+@test "call sites: a recording without any" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/calls"
   run "$HEAPTAPE" stat --by site t.ht
@@ -125,15 +125,16 @@ grow() {
   jq -e '.sites | length == 10 and all(.frames | length >= 6)' <<<"$output"
 }
 
-@test "call sites: a trace that defines each frame by a record of its own" {
+@test "call sites: a trace that defines each frame by a separate record" {
   "$HEAPTAPE" convert -o w.htw "$HEAPTAPE_SOURCE/tests/golden/stacks-2.ht"
   heaptape stat --by site --format json w.htw
   [ "$status" -eq 0 ]
-  # The last goes through printf: 13 if the debug information of this libc, which libc6-dbg installs, names inlined functions.
+  # The last one goes through printf: 13 frames if the debug information of libc (libc6-dbg) names
+  # inlined functions.
   jq -e '[.sites[].frames | length] | . == [6, 7, 8, 9, 10, 13] or . == [6, 7, 8, 9, 10, 10]' <<<"$output"
 }
 
-@test "call sites: a trace in which a site stands as 0 where it has just been defined" {
+@test "call sites: a trace with site 0 for the site that was just defined" {
   "$HEAPTAPE" dump -F json -k calloc "$HEAPTAPE_SOURCE/tests/golden/stacks-3.ht" >lines
   [ "$(jq -c '[.count, .size]' lines | sort | uniq -c | tr -s '\n ' ' ')" = ' 3 [1,24] 3 [2,24] 3 [3,24] 3 [4,24] 3 [5,24] ' ]
   "$HEAPTAPE" convert -o w.htw "$HEAPTAPE_SOURCE/tests/golden/stacks-3.ht"
@@ -142,7 +143,8 @@ grow() {
   jq -e '[.sites[] | {(.allocated_bytes | tostring): (.frames | length)}] | add == {"72": 6, "144": 7, "216": 8, "288": 8, "360": 8}' <<<"$output"
 }
 
-# Two functions that allocate 30 MB and 10 MB, in blocks of many sizes, and a third with one block of 5 MB.
+# Two functions that allocate 30 MB and 10 MB in blocks of many sizes, and a third with one block of
+# 5 MB.
 two_sites() {
   cat >two.c <<'END'
 #include <stdlib.h>
@@ -190,7 +192,7 @@ exact = json.load(open("all.json"))["requested_bytes"]
 assert abs(total / exact - 1) < 0.2, (total, exact)
 END
   done
-  # Every event is recorded, and some hundreds have a site.
+  # Every event is recorded, and some hundreds of them have a site.
   "$HEAPTAPE" dump -F json -k malloc -k calloc t.ht >events
   [ "$(jq -c 'select(.kind == "malloc" and .size < 1000)' events | wc -l)" -ge 60000 ]
   n=$(grep -c '"site"' events)
@@ -204,7 +206,7 @@ END
   [[ "$output" != *"estimate"* && "$output" != *"interval"* ]]
 }
 
-@test "call sites: strings have their short name, also in what they are parts of" {
+@test "call sites: std::string has its short name, also within other types" {
   command -v g++ >/dev/null || skip "no g++"
   g++ -O2 -g -o strings "$HEAPTAPE_SOURCE/tests/capture/strings.cc"
   "$HEAPTAPE" record -q --stacks -f -o t.ht -- ./strings
@@ -213,9 +215,9 @@ END
   ! grep 'basic_string<char, std::char_traits<char>, std::allocator<char> >' folded || false
 }
 
-# One stack per 64 KiB, so that a sample of this small recording has some hundreds. Each site is a stack, most of which
-# are small. HEAPTAPE_TEST_SAMPLES draws other than 10 samples.
-@test "call sites: intervals of samples drawn from a whole recording hold the truth" {
+# One stack per 64 KiB gives some hundreds of samples in this small recording. Each site is a stack,
+# and most sites are small. HEAPTAPE_TEST_SAMPLES changes the number of 10 samples.
+@test "call sites: intervals of samples drawn from a whole recording contain the true sum" {
   skip_under_sanitizer
   command -v g++ >/dev/null || skip "no g++"
   g++ -O2 -g -pthread -o server "$HEAPTAPE_SOURCE/tests/capture/server.cc"
@@ -226,18 +228,19 @@ END
   [ "$(wc -l <seen)" -eq 3 ]
   while read -r figure shown held permille error; do
     expect "$figure: enough intervals" [ "$shown" -gt 20 ]
-    # 5 % may miss it, and by chance some more of so few: four standard deviations of n x 0.05 x 0.95.
+    # 5 % may miss the true sum, and by chance a few more: four standard deviations of n x 0.05 x
+    # 0.95.
     excess=$((100 * (shown - held) - 5 * shown))
-    expect "$figure: intervals that hold the truth" [ $((excess > 0 ? excess * excess : 0)) -le $((16 * 475 * shown)) ]
+    expect "$figure: intervals that contain the true sum" [ $((excess > 0 ? excess * excess : 0)) -le $((16 * 475 * shown)) ]
     expect "$figure: no bias" [ "$permille" -gt $((1000 - 4 * error)) ]
     expect "$figure: no bias" [ "$permille" -lt $((1000 + 4 * error)) ]
-    expect "$figure: enough samples to see one" [ "$error" -lt 150 ]
+    expect "$figure: enough samples to detect a bias" [ "$error" -lt 150 ]
   done <seen
 }
 
-# With one worker the program does the same each time. heaptrack loses what the last request did, since the program ends by
-# _Exit: of so many requests one is less than 1 %.
-@test "call sites: the ten with most bytes at the end are heaptrack's" {
+# With one worker the program always does the same. heaptrack loses the last request, since the
+# program ends by _Exit: less than 1 % of the requests.
+@test "call sites: the ten with most bytes at the end equal heaptrack's" {
   skip_under_sanitizer
   command -v g++ >/dev/null || skip "no g++"
   command -v heaptrack_print >/dev/null || skip "heaptrack is not installed"
@@ -249,7 +252,7 @@ END
   python3 "$HEAPTAPE_SOURCE/tests/heaptrack_sites.py" ours theirs
 }
 
-@test "call sites: without a recorder, as HEAPTAPE_STACKS says" {
+@test "call sites: HEAPTAPE_STACKS without a recorder" {
   skip_under_sanitizer
   two_sites
   for stacks in 4 sample:64K nonsense; do
@@ -265,8 +268,9 @@ END
   [ "$(cat n.nonsense)" -eq 0 ]
 }
 
-# growing [OPTION...]: a program with marks, a leak, a burst that stays, and a cache that is emptied; with -DFILLS also a larger
-# cache that is not full at the end: of its blocks one in a hundred is replaced.
+# growing [OPTION...]: a program with marks, a leak, a burst that stays, and a cache that is
+# emptied. With -DFILLS it also has a larger cache that is not full at the end and replaces one
+# block in a hundred.
 growing() {
   skip_under_sanitizer
   command -v gcc >/dev/null || skip "no gcc"
@@ -302,12 +306,12 @@ END
   "$HEAPTAPE" record -q -f --stacks=8 -o g.ht -- ./growing
 }
 
-# Field KEY of the site whose innermost function it is.
+# of_site FILE FUNCTION KEY: the sum of KEY over sites with this innermost function.
 of_site() {
   jq --arg f "$2" "[.sites[] | select(.frames[0].function == \$f) | .$3] | add" "$1"
 }
 
-@test "stat --by site --weight growth: the leak is first, the larger burst that stays has none" {
+@test "stat --by site --weight growth: the leak is first, the larger burst has no growth" {
   growing
   "$HEAPTAPE" stat --by site --weight growth --format json g.ht >g.json
   [ "$(jq -r '.sites[0].frames[0].function' g.json)" = leak ]
@@ -320,12 +324,12 @@ of_site() {
   "$HEAPTAPE" stat --by site --weight growth g.ht >text
   has "$(sed -n 1p text)" "steady growth blocks freed live at peak"
   has "$(sed -n 2p text)" "leak (growing.c:3)"
-  # Other orders have the burst first.
+  # Other orders list the burst first.
   "$HEAPTAPE" stat --by site --weight end g.ht >text
   has "$(sed -n 2p text)" "burst (growing.c:4)"
 }
 
-@test "stat --by site --weight growth: the leak is before a cache that grows more and is not full" {
+@test "stat --by site --weight growth: the leak is before a larger cache that still fills" {
   growing -DFILLS
   "$HEAPTAPE" stat --by site --weight growth --format json g.ht >g.json
   [ "$(of_site g.json fill steady_growth_bytes)" -gt "$((2 * $(of_site g.json leak steady_growth_bytes)))" ]
@@ -334,12 +338,12 @@ of_site() {
   "$HEAPTAPE" stat --by site --weight growth g.ht >text
   has "$(sed -n 2p text)" "leak (growing.c:3)"
   [[ "$(tr -s ' ' <text)" = *" KiB 0 "*"leak (growing.c:3)"*" 40 "*"fill (growing.c:6)"* ]]
-  # The report orders lines as stat does.
+  # The report has the order of stat.
   "$HEAPTAPE" stat g.ht >text
   [[ "$(tr -s ' \n' ' ' <text)" = *"Live bytes grow steadily over the run, by "*", allocated in leak (growing.c:3) "*" and none of its blocks freed, fill (growing.c:6) "* ]]
 }
 
-@test "stat --by site --from --to: what was allocated between two points and stayed, by site, thread and size" {
+@test "stat --by site --from --to: blocks allocated between two points and still live, by site, thread and size" {
   growing
   "$HEAPTAPE" convert -q -o g.htw g.ht
   "$HEAPTAPE" stat --by site --from mark:before --to mark:after --format json g.ht >g.json
@@ -351,7 +355,7 @@ of_site() {
   [ "$(of_site g.json leak span_bytes)" -eq 200000 ]
   [ "$(of_site g.json pass span_blocks)" -eq 0 ]
   [ "$(jq -c '[.span.blocks, .span.bytes, (.span.by_thread | length), ([.span.by_size[].blocks] | add)]' g.json)" = '[4000,2200000,1,4000]' ]
-  # By events and times: the whole run, and from its end.
+  # By event numbers and times: the whole run, and its end.
   events=$("$HEAPTAPE" stat --brief --json g.htw | jq .events)
   "$HEAPTAPE" stat --by site --from 0 --to "$events" --format json g.htw >w.json
   [ "$(of_site w.json leak span_blocks)" -eq 4000 ]

@@ -1,6 +1,6 @@
 load trace
 
-@test "every C call, in order, with all its arguments; errno is kept" {
+@test "every C call, in order, with all its arguments; errno is preserved" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/calls"
   [ "$status" -eq 0 ]
@@ -30,7 +30,7 @@ load trace
   as_told
 }
 
-@test "the same C++ operators where the allocator brings its own" {
+@test "the same C++ operators with an allocator that defines them" {
   skip_under_sanitizer
   [ -x "$HEAPTAPE_PROGRAMS/calls_cxx" ] || skip "no C++ compiler"
   ran=0
@@ -47,7 +47,7 @@ load trace
   [ "$ran" -eq 1 ] || skip "no other allocator is installed"
 }
 
-# failed KIND: how many calls of it failed.
+# failed KIND: the number of its failed calls.
 failed() {
   awk -v kind="$1" '$5 == kind && $7 == 2 ^ 60 && $11 == 12 && $10 == "0"' lines | wc -l
 }
@@ -64,13 +64,13 @@ failed() {
   [ "$(failed 'new(nothrow)')" -eq 1 ]
   [ "$(failed 'new(align,nothrow)')" -eq 1 ]
   [ "$(failed 'new[](nothrow)')" -eq 1 ]
-  # The handler's own free, what came after, and no block freed that the trace does not know: exceptions are blocks,
+  # The handler's free, the later calls, and no free of an unknown block; exceptions are blocks,
   # too.
   [ "$(count_lines | tr '\n' ,)" = "delete 7068 1,free 6059 1,malloc 6059 1,new 7068 1," ] || { count_lines; false; }
   awk '$10 != "0" { live[$10] = 1; next } $6 != "0" && !live[$6] { print; bad = 1 } { delete live[$6] } END { exit bad }' lines
 }
 
-@test "marks in position-independent code and in other; nothing is needed to link or run without the library" {
+@test "marks in position-independent and other code; linking and running do not need the library" {
   skip_under_sanitizer
   printf '%s\n' '#include "heaptape/heaptape.h"' 'int main(void) { heaptape_mark("here it is"); return 0; }' >mark.c
   for flags in '-fPIE -pie' '-fno-pie -no-pie'; do
@@ -82,7 +82,7 @@ failed() {
   done
 }
 
-@test "the public header compiles as C++ without a warning, beside members of its functions' names" {
+@test "the public header compiles as C++ without a warning, also in a class with members of the same names" {
   skip_under_sanitizer
   cat >mark.cc <<'EOF'
 #include <dlfcn.h>
@@ -118,7 +118,7 @@ EOF
   done
 }
 
-@test "mallctl of an allocator that has it, and of one that has not" {
+@test "mallctl of an allocator with and without it" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/mallctl"
   [ "$status" -eq 2 ]

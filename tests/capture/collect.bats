@@ -1,6 +1,7 @@
 load trace
 
-# alone COMMAND...: recorded into $PWD/spool without a recorder; what the program tells goes to `told`.
+# alone COMMAND...: records into $PWD/spool without a recorder; the reports of the program go to
+# `told`.
 alone() {
   mkdir -p spool
   status=0
@@ -58,38 +59,38 @@ assert [q["pid"] for q in p] == [1, 1], p
 assert p[0]["events"] == p[1]["events"] == 2000, p'
 }
 
-@test "two programs one after the other, and their pauses" {
+@test "two consecutive programs, and their pauses" {
   skip_under_sanitizer
   alone "$HEAPTAPE_PROGRAMS/control" phases 3 20
   [ "$status" -eq 0 ]
   mv told first
   alone "$HEAPTAPE_PROGRAMS/control" start
   [ "$status" -eq 0 ]
-  # Nothing was paused at its start.
+  # The second program starts recording, not paused.
   echo "$(cat first) malloc 6059 1000 realloc 6059 1000 free 6059 1000" | xargs -n 3 >>told
   collect
   counts_as_told
   [ "$("$HEAPTAPE_PROGRAMS/trace_lines" -p t.ht | wc -l)" -eq 2 ]
 }
 
-@test "threads side by side, blocks that change hands" {
+@test "threads in parallel that exchange blocks" {
   skip_under_sanitizer
   alone "$HEAPTAPE_PROGRAMS/threads" 20000
   [ "$status" -eq 0 ]
   collect
   counts_as_told
-  # Slices of time: the converter sees every block taken before it is freed.
+  # The trace is sliced by time: the converter sees every allocation before its free.
   "$HEAPTAPE" stat --json t.ht >stat
   grep -q '"unmatched_frees": 0' stat
   [ "$(grep -c '"unmatched_frees": [1-9]' stat)" -eq 0 ]
 }
 
-# works: it sleeps after each few calls, and has done so.
+# works: the program has slept after several calls.
 works() {
   [ "$(awk '/^voluntary/ { print $2 }' "/proc/$pid/status")" -ge 50 ]
 }
 
-@test "a process that still runs has to be stopped" {
+@test "a running process must be stopped first" {
   skip_under_sanitizer
   mkdir spool
   env HEAPTAPE_SPOOL="$PWD/spool" LD_PRELOAD="$HEAPTAPE_BUILD/src/capture/libheaptape.so" \
@@ -110,7 +111,7 @@ works() {
   [ "$(count_lines | wc -l)" -eq 3 ]
 }
 
-@test "what cannot be collected" {
+@test "folders that cannot be collected" {
   heaptape record --collect nowhere -o t.ht
   fails_with 1 "nowhere: No such file or directory"
   mkdir empty
@@ -126,7 +127,7 @@ works() {
   usage_fails "--collect takes no PROGRAM"
 }
 
-@test "a recorder's session is its own" {
+@test "the session of a recorder cannot be collected" {
   skip_under_sanitizer
   mkfifo go
   "$HEAPTAPE" record -q -o t.ht -- sh -c 'echo "$HEAPTAPE_SPOOL" >dir; read -r _ <go' &
@@ -135,7 +136,7 @@ works() {
   fails_with 1 "a recorder uses this directory"
   echo >go
   wait $!
-  # It is gone, and nobody makes a new one there.
+  # The folder is removed, and a later program must not create it again.
   env HEAPTAPE_SPOOL="$(cat dir)" LD_PRELOAD="$HEAPTAPE_BUILD/src/capture/libheaptape.so" ls
   [ ! -e "$(cat dir)" ]
 }

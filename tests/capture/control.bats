@@ -1,11 +1,12 @@
 load trace
 
-# good: the trace is whole and converts.
+# good: the trace is complete and converts.
 good() {
   "$HEAPTAPE" check -q t.ht && "$HEAPTAPE" convert -q -f -o t.htw t.ht && "$HEAPTAPE" check -q t.htw
 }
 
-# trace_of COMMAND...: starts it under the recorder, in the background: $recorder, and $pid of the program.
+# trace_of COMMAND...: starts the command under a recorder in the background. Sets $recorder, and
+# $pid of the program.
 trace_of() {
   # shellcheck disable=SC2086
   "$HEAPTAPE" record -q -f -o t.ht $record_options -- "$@" >told 2>err &
@@ -13,24 +14,24 @@ trace_of() {
   wait_until answers || { cat err status; return 1; }
 }
 
-# answers: the program has come to its first call; its pid is in $pid.
+# answers: the program has made its first call; sets $pid.
 answers() {
   pid=$(pgrep -P "$recorder") && "$HEAPTAPE" ctl "$pid" status >status 2>&1
 }
 
-# ended: the program has been told to end; lines are the trace's.
+# ended: waits for the end, and writes the lines of the trace.
 ended() {
   wait "$recorder"
   cat err
   "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
 }
 
-# field NAME: of the status.
+# field NAME: a field of the status.
 field() {
   "$HEAPTAPE" ctl "$pid" status --json | sed -n "s/.*\"$1\": \"\?\([^\",]*\)\"\?,\?$/\1/p"
 }
 
-@test "nothing of paused time, everything else, in all threads" {
+@test "nothing while paused, everything else, in all threads" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/control" phases 4 100
   [ "$status" -eq 0 ]
@@ -38,7 +39,7 @@ field() {
   good
 }
 
-@test "the same where the clock is slow" {
+@test "the same with a slow clock" {
   skip_under_sanitizer
   HEAPTAPE_CLOCK=monotonic record "$HEAPTAPE_PROGRAMS/control" phases 3 50
   [ "$status" -eq 0 ]
@@ -46,14 +47,14 @@ field() {
   good
 }
 
-@test "10,000 pauses at once, reallocs stay whole" {
+@test "10,000 concurrent pauses, reallocs stay complete" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/control" storm 4 10000
   [ "$status" -eq 0 ]
   good
 }
 
-@test "what the verbs return" {
+@test "return values of the verbs" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/control" verbs
   [ "$status" -eq 0 ]
@@ -71,13 +72,13 @@ sync 0 status 1
 END
 }
 
-@test "without the library the verbs do nothing" {
+@test "without the library the verbs have no effect" {
   run "$HEAPTAPE_PROGRAMS/control" verbs
   [ "$status" -eq 0 ]
   [ "${lines[5]}" = "stop 0 status 0" ]
 }
 
-@test "reset begins the file anew" {
+@test "reset restarts the file" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/control" reset
   [ "$status" -eq 0 ]
@@ -85,7 +86,7 @@ END
   good
 }
 
-@test "a pipe cannot begin anew" {
+@test "a pipe cannot be restarted" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q -o - -- sh -c "'$HEAPTAPE_PROGRAMS/control' reset >told; echo \$? >code" | cat >t.ht
   [ "$(cat code)" -eq 95 ]
@@ -93,7 +94,7 @@ END
   [ "$(count_lines | grep -c ' 6059 ')" -eq 3 ]
 }
 
-@test "after sync it is all in the file" {
+@test "sync writes all events to the file" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/control" sync
   [ "$status" -eq 0 ]
@@ -101,7 +102,7 @@ END
   counts_as_told
 }
 
-@test "a fork child begins as its parent is" {
+@test "a fork child inherits the state of its parent" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/control" fork
   [ "$status" -eq 0 ]
@@ -117,7 +118,7 @@ END
   good
 }
 
-@test "--start=paused, and nobody starts it" {
+@test "--start=paused, and the program is never started" {
   skip_under_sanitizer
   record_options=--start=paused record ls
   [ "$status" -eq 0 ]
@@ -125,7 +126,7 @@ END
   "$HEAPTAPE" check -q t.ht
 }
 
-@test "ctl: from outside" {
+@test "ctl: from another process" {
   skip_under_sanitizer
   record_options=--start=paused trace_of "$HEAPTAPE_PROGRAMS/control" loop
   [ "$(field state)" = paused ]
@@ -157,10 +158,10 @@ END
   "$HEAPTAPE" check -q t.ht
 }
 
-@test "ctl: a process whose spool is in a reserved place" {
+@test "ctl: a process with its spool in the reserve" {
   skip_under_sanitizer
   trace_of bash -c "ulimit -f 10; exec '$HEAPTAPE_PROGRAMS/control' loop"
-  # It is bash, until it is the program.
+  # Until the exec, the process is bash.
   is_in_reserve() { [ "$(field state)" = recording ] && grep -q "/session$" "/proc/$pid/maps" && ! grep -q '[.]spool$' "/proc/$pid/maps"; }
   wait_until is_in_reserve
   wait_until has_events "$pid" 101
@@ -173,7 +174,7 @@ END
   [ "$(count_lines | wc -l)" -ge 3 ]
 }
 
-@test "ctl: who cannot be steered" {
+@test "ctl: processes that cannot be controlled" {
   heaptape ctl $$ status
   fails_with 1 "$$: is not being recorded"
   heaptape ctl 2147483647 sync
@@ -223,8 +224,8 @@ END
   ended
   echo "$synced events synced, $stopped in all"
   [ "$synced" -gt 1000 ]
-  # Of the second most: on a busy machine the server may not run at its begin and end.
-  # The calls of the trace, births and ends of threads apart, span no more than the time that was recorded.
+  # Tolerates a busy machine, where the server may not run at the start and the end of the second.
+  # The calls of the trace, without thread starts and exits, span at most the recorded time.
   grep -v ' thread\.' lines >calls
   [ "$(wc -l <calls)" -gt 1000 ]
   [ "$(wc -l <calls)" -le "$stopped" ]

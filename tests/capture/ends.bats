@@ -1,6 +1,6 @@
 load trace
 
-# all_there MANY: the trace holds so many calls of malloc and free.
+# all_there MANY: the trace has MANY calls of malloc and free.
 all_there() {
   [ "$(count_lines | tr '\n' ,)" = "free 5050 $1,malloc 5050 $1," ] || { count_lines; false; }
 }
@@ -14,9 +14,9 @@ all_there() {
   done
 }
 
-@test "a last chunk that is exactly full, short of a word or two, and over" {
+@test "a last chunk that is exactly full, one or two words short, and just over" {
   skip_under_sanitizer
-  # A call is a word, and there are a few words of time between: so many as the machine is slow.
+  # Each call is a word; a few more words are time, depending on the speed of the machine.
   # shellcheck disable=SC2016
   record sh -c 'n=4040; while [ $n -le 4095 ]; do "$0" _exit $n; n=$((n + 1)); done' "$HEAPTAPE_PROGRAMS/ends"
   all_there $((56 * (4040 + 4095) / 2))
@@ -24,7 +24,7 @@ all_there() {
   all_there 8184
 }
 
-@test "SIGKILL from outside in the middle" {
+@test "SIGKILL from outside during the calls" {
   skip_under_sanitizer
   # shellcheck disable=SC2016
   record sh -c '"$0" exit 0 slowly & until n=$(od -An -tu8 -N8 count 2>&1) && [ ${n:-0} -gt 1000 ]; do sleep 0.05; done
@@ -32,7 +32,7 @@ all_there() {
   read -r counted < <(od -An -tu8 -N8 count)
   read -r _ _ taken < <(count_lines | grep malloc)
   [ "$counted" -gt 1000 ]
-  # The last call may have been recorded and not counted.
+  # The last call may be recorded, but not counted.
   [ $((taken - counted)) -ge 0 ]
   [ $((taken - counted)) -le 1 ]
 }

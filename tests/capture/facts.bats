@@ -1,11 +1,11 @@
 load trace
 
-# json FILE EXPRESSION: of `stat --json FILE`, which is s.
+# json FILE EXPRESSION: evaluates the expression on s, the output of `stat --json FILE`.
 json() {
   "$HEAPTAPE" stat --json "$1" | python3 -c "import json, sys; s = json.load(sys.stdin); print($2)"
 }
 
-@test "what a trace says of the machine, the program and its allocator" {
+@test "facts of a trace about the machine, the program and its allocator" {
   skip_under_sanitizer
   command -v python3 >/dev/null || skip "no python3"
   record "$HEAPTAPE_PROGRAMS/names" 900
@@ -25,7 +25,7 @@ json() {
     "$(readelf -n "$library" | sed -n 's/.*Build ID: //p')" ]
 }
 
-@test "names of threads that ended, and of those that did not" {
+@test "names of threads that exited, and of others" {
   skip_under_sanitizer
   command -v python3 >/dev/null || skip "no python3"
   record "$HEAPTAPE_PROGRAMS/names" 1500
@@ -33,21 +33,21 @@ json() {
   json t.ht "[t['name'] for t in s['processes'][0]['thread_names']]" | grep -q long-lived
   [ "$(json t.ht "[t['name'] for t in s['by_thread']]")" = "['names', 'short-lived', 'long-lived']" ]
   "$HEAPTAPE" stat t.ht | grep -Eq "^ +1 .* short-lived$"
-  # Births and ends, in the workload too.
+  # Thread starts and exits, also in the workload.
   "$HEAPTAPE" convert -q -o t.htw t.ht
   [ "$("$HEAPTAPE" dump -k thread.create t.htw | wc -l)" -eq 2 ]
   [ "$("$HEAPTAPE" dump -k thread.start t.htw | wc -l)" -eq 2 ]
   "$HEAPTAPE" dump -k thread.end t.htw | grep -q short-lived
 }
 
-@test "how a program ended by a signal" {
+@test "a program ended by a signal" {
   skip_under_sanitizer
   command -v python3 >/dev/null || skip "no python3"
   record "$HEAPTAPE_PROGRAMS/ends" kill 1000
   [ "$(json t.ht "s['processes'][0]['signal']")" = 9 ]
 }
 
-@test "the memory of the program, and what of it is its heap" {
+@test "the memory of the program, and of its heap" {
   skip_under_sanitizer
   command -v python3 >/dev/null || skip "no python3"
   python=$(python3 -c 'import sys; print(sys.executable)')
@@ -60,10 +60,10 @@ for i in range(20): bytes(1000 + i); time.sleep(0.02)'
   [ "$status" -eq 0 ]
   "$HEAPTAPE" convert -q -o t.htw t.ht
   for file in t.ht t.htw; do
-    # [ns, least, mean and greatest resident bytes, and those of the heap] each
+    # Each entry is [ns, minimum, mean and maximum resident bytes, heap bytes].
     json "$file" "all(90e6 < max(r[k] for r in s['timeline']['rss_ns_min_mean_max_anon']) < 300e6 for k in (3, 4))" | grep -q True
     json "$file" "all(r[4] <= r[3] for r in s['timeline']['rss_ns_min_mean_max_anon'])" | grep -q True
-    # It was given back at the end.
+    # The memory is released at the end.
     json "$file" "s['timeline']['rss_ns_min_mean_max_anon'][-1][4] < 60e6" | grep -q True
   done
 }

@@ -2,7 +2,7 @@
 bats_require_minimum_version 1.5.0
 load trace
 
-# begin OPTION...: `grows` runs under a flight recorder; $program is its PID.
+# begin OPTION...: starts `grows` under a flight recorder; sets $program to its PID.
 begin() {
   skip_under_sanitizer
   mkfifo in out
@@ -27,7 +27,7 @@ teardown() {
   [ -z "${recorder:-}" ] || kill -9 "$recorder" 2>/dev/null || true
 }
 
-# comes FILE: within 30 s.
+# comes FILE: waits up to 30 s for FILE.
 comes() {
   local i
   for ((i = 0; i < 300; i++)); do
@@ -37,7 +37,7 @@ comes() {
   return 1
 }
 
-# live FILE: what is live at its end and was live at its start.
+# live FILE: live bytes at its end and at its start.
 live() {
   "$HEAPTAPE" check -q "$1"
   "$HEAPTAPE" stat --json "$1" | jq -r '.live_at_end_bytes, (.preexisting_bytes // 0)' | tr '\n' ' '
@@ -48,7 +48,7 @@ is_between() {
   [ "$1" -lt "$3" ]
 }
 
-@test "flight: a signal and ctl ask for dumps while the program goes on" {
+@test "flight: a signal and ctl request dumps while the program runs" {
   begin
   kill -USR2 $recorder
   comes d.1.ht
@@ -65,7 +65,7 @@ is_between() {
   grep -q '^heaptape: wrote d.1.ht: the last ' err
 }
 
-@test "flight: what has left the ring is live at the start of the dump, with its call site" {
+@test "flight: blocks older than the ring are live at the start of the dump, with their call sites" {
   begin --flight 300ms
   sleep 2
   grow 10 3000
@@ -82,7 +82,7 @@ is_between() {
   [ "$(jq .preexisting_bytes replay.json)" -eq "$start" ]
 }
 
-@test "flight: resident memory above a limit asks for a dump, once" {
+@test "flight: resident memory above a limit causes one dump" {
   begin --trigger 'rss>64M'
   grow 20000 5000
   comes d.1.ht
@@ -93,7 +93,7 @@ is_between() {
   "$HEAPTAPE" stat d.1.ht | grep -qE "^dumped because +rss>64.0 MiB: process $program has [0-9.]+ MiB$"
 }
 
-@test "flight: a failure asks for a dump, and success does not" {
+@test "flight: a failure causes a dump, success does not" {
   skip_under_sanitizer
   run -3 "$HEAPTAPE" record --flight 1M --trigger 'exit!=0' -- sh -c 'exit 3'
   [ -s heaptape.1.ht ]
@@ -107,7 +107,7 @@ is_between() {
   [ ! -e heaptape.1.ht ]
 }
 
-@test "flight: when the recorder is killed, what it had is written" {
+@test "flight: when the recorder is killed, its ring is written" {
   begin
   kill -USR2 $recorder
   comes d.1.ht
@@ -133,7 +133,7 @@ is_between() {
   [ "$(wc -l <dumps)" -eq 4 ]
 }
 
-@test "flight: --keep removes no dump that waits for its command, of which one runs at a time" {
+@test "flight: --keep keeps dumps that wait for their command; one command runs at a time" {
   # shellcheck disable=SC2016
   begin --keep 1 --on-dump 'echo "begin $1" >>dumps; while [ ! -e go ]; do sleep 0.1; done; [ -s "$1" ] && echo "end $1" >>dumps; [ "$1" != d.2.ht ]'
   for n in 1 2 3; do
@@ -149,14 +149,14 @@ is_between() {
   grep -q "heaptape: d.2.ht: --on-dump failed" err
 }
 
-@test "flight: the end of a command is known where SIGCHLD is ignored" {
+@test "flight: the recorder notices the end of a command although SIGCHLD is ignored" {
   skip_under_sanitizer
   run -0 env --ignore-signal=CHLD "$HEAPTAPE" record --flight 1M --trigger exit --on-dump true -o d.ht -- ls
   [ -s d.ht ]
   [[ "$output" != *"failed"* ]]
 }
 
-@test "flight: without a number in its name, each dump replaces the one before" {
+@test "flight: without a number in the name, each dump replaces the previous one" {
   begin -o one.ht
   kill -USR2 $recorder
   comes one.ht
@@ -168,7 +168,7 @@ is_between() {
   [[ "$output" == *"one.ht: exists"* ]]
 }
 
-@test "flight: a process that runs already" {
+@test "flight: a running process" {
   skip_under_sanitizer
   mkfifo in out
   "$HEAPTAPE_PROGRAMS/grows" <in >out 2>err.program &
@@ -193,7 +193,7 @@ is_between() {
   wait $program
 }
 
-@test "flight: a recorder without it is not asked, and goes on" {
+@test "flight: a recorder without --flight refuses dumps and continues" {
   skip_under_sanitizer
   mkfifo in out
   "$HEAPTAPE" record -q -o t.ht -- "$HEAPTAPE_PROGRAMS/grows" <in >out 2>err &
@@ -223,7 +223,7 @@ is_between() {
   "$HEAPTAPE" replay -q -r 1 d.htw >/dev/null
 }
 
-@test "flight: options that make no sense" {
+@test "flight: invalid options" {
   local option
   for option in '--flight 1' '--flight 0s' '--flight 1M,2M' '--flight x' '--flight 1M --trigger rss' \
     '--flight 1M --trigger rss>0' '--flight 1M --trigger rss+20%' '--flight 1M --trigger cgroup>100%' \

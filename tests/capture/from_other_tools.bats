@@ -1,8 +1,8 @@
 load ../helper
 
-# docs/guide/from-other-tools.md: every command in the second column of its tables is run, from top to bottom.
+# Runs every command in the second column of the tables of docs/guide/from-other-tools.md, in order.
 
-# The commands, one a line.
+# The commands, one per line.
 commands() {
   python3 - "$HEAPTAPE_SOURCE/docs/guide/from-other-tools.md" <<'PY'
 import re, sys
@@ -21,7 +21,7 @@ for line in open(sys.argv[1], encoding="utf-8"):
 PY
 }
 
-# What the users of the other tools have.
+# Files that users of the other tools have.
 their_files() {
   local foreign=$HEAPTAPE_SOURCE/tests/foreign
   mkdir bin
@@ -40,7 +40,7 @@ their_files() {
   zip -q surfaceflinger.zip surfaceflinger.txt
 }
 
-# run_one COMMAND: as the document has it, but in this folder, and building where the tests were built.
+# run_one COMMAND: runs the document's command in this folder, with this build.
 run_one() {
   local command=${1//\/tmp\//$PWD/tmp/} folder=$PWD
   case $command in
@@ -70,8 +70,8 @@ run_one() {
     cat out err
     failed=1
   done <list
-  # The default name is the one file that is not in this folder. Others may be writing such files right now, and live.bats
-  # has the lock while it needs its own.
+  # The default name is the only file outside this folder. Other tests may write such files
+  # concurrently; live.bats holds the lock while it needs one.
   sleep 2
   flock "$HEAPTAPE_BUILD/mtrace.lock" find /tmp -maxdepth 1 -name 'mtrace.out.*' -newer before ! -newermt '-1 second' -delete
   [ $failed -eq 0 ]
@@ -80,7 +80,7 @@ run_one() {
   cmp <(unzip -p surfaceflinger.zip | cut -d: -f2 | cut -d' ' -f2) <(cut -d: -f2 again.txt | cut -d' ' -f2)
 }
 
-@test "from other tools: every command line of their documents is in the tables" {
+@test "from other tools: the tables have every command line of the tools' documents" {
   doc=$HEAPTAPE_SOURCE/docs/guide/from-other-tools.md
   for words in 'LD_PRELOAD=/lib64/libmtracectl.so ls' 'ls -l /tmp/mtrace-' 'gzip -9 mtrace.out.1188' \
     'mv mtrace.out.1188.gz f24-ls-fred.mtrace.gz' 'trace2wl outfile' 'trace2wl /tmp/ls.wl /tmp/mtrace-22172.out' \

@@ -1,12 +1,12 @@
 load trace
 
-# Of a workload: blocks and bytes that are there at the start, and those that are live at its end, with sizes of TOLD_SIZE.
+# Blocks and bytes of a workload at its start and its end, with sizes of TOLD_SIZE.
 told_blocks() {
   "$HEAPTAPE" dump "$1" | awk '
     function special(size) { return size >= 5050 && size % 1009 == 5 }
     { slot = $0; sub(/.*#/, "", slot); size = $0; sub(/^[^(]*\(/, "", size) }
     $4 ~ /^free\(/ { sub(/\).*/, "", slot); delete live[slot]; next }
-    # Before the arguments of realloc stands the slot, before that of aligned_alloc the alignment.
+    # The first argument of realloc is the slot, and of aligned_alloc the alignment.
     $4 ~ /^(realloc|aligned_alloc)\(/ { sub(/^[^,]*, /, "", size) }
     { size += 0; live[slot] = size }
     $4 ~ /^preexisting\(/ && special(size) { blocks++; bytes += size }
@@ -16,7 +16,7 @@ told_blocks() {
     }'
 }
 
-# run_way WAY CHILDREN: each child's workload holds what it told, and no free is without its block.
+# run_way WAY CHILDREN: each child's workload has the reported blocks, and no free without a block.
 run_way() {
   record "$HEAPTAPE_PROGRAMS/inherits" "$1"
   [ "$status" -eq 0 ]
@@ -46,12 +46,12 @@ run_way() {
   run_way nested 1
 }
 
-@test "a fork of a fork that made no calls" {
+@test "a fork of a fork without calls" {
   skip_under_sanitizer
   run_way silent 1
 }
 
-@test "a child whose first call comes after its parent's end" {
+@test "a child with its first call after its parent's exit" {
   skip_under_sanitizer
   run_way orphan 1
 }
@@ -66,7 +66,7 @@ run_way() {
   run_way pause 1
 }
 
-@test "a child that executes a program at once costs nothing" {
+@test "a child that calls exec at once costs nothing" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/inherits" exec
   [ "$status" -eq 0 ]

@@ -1,4 +1,4 @@
-# Names of code that a process makes while it runs, from /tmp/perf-PID.map and jit-PID.dump.
+# Names of generated code from /tmp/perf-PID.map and jit-PID.dump.
 
 load trace
 
@@ -18,12 +18,12 @@ jit() {
   expect "done" [ "$status" -eq 0 ]
 }
 
-# The functions of the stack that the code is in, innermost first.
+# The functions of the stack with the generated code, innermost first.
 functions() {
   "$HEAPTAPE" stat -q --by site --format json "$1" | jq -c '[.sites[] | select(.allocated_bytes == 7777) | .frames[].function][0:3]'
 }
 
-@test "jit: the names stand in the trace, also when the map is gone, and go on to the workload" {
+@test "jit: the trace has the names, even if the map is gone, and passes them to the workload" {
   printf '%s\n' '@ 1000 LazyCompile:~render /app/page.js:7' >map
   jit map
   [ ! -e "$(cat told)" ]
@@ -32,17 +32,17 @@ functions() {
   [ "$(functions t.htw)" = '["allocate","LazyCompile:~render /app/page.js:7","main"]' ]
   "$HEAPTAPE" symbolize -q t.ht
   [ "$(functions t.ht)" = '["allocate","LazyCompile:~render /app/page.js:7","main"]' ]
-  # No name that no stack needs goes into a workload.
+  # A workload has only names that its stacks need.
   [ "$("$HEAPTAPE" stat --by site t.htw | grep -c render)" -eq 1 ]
 }
 
-@test "jit: a process that ends at once leaves its map to be read" {
+@test "jit: the map of a short process can still be read" {
   printf '%s\n' '@ 1000 quick' >map
   jit map stay
   [ "$(functions t.ht)" = '["allocate","quick","main"]' ]
 }
 
-@test "jit: the last name of an address applies, and it ends where its code ends" {
+@test "jit: the last name of an address applies, up to the end of its code" {
   printf '%s\n' '@ 1000 first' '@ 1000 second' '@ 0 nothing' '0x1 10 elsewhere' >map
   jit map stay
   [ "$(functions t.ht)" = '["allocate","second","main"]' ]
@@ -52,7 +52,7 @@ functions() {
   [[ "$(functions t.ht)" == '["allocate","0x'* ]]
 }
 
-@test "jit: binary names, lines that are none and a line without an end are counted, and the recording goes on" {
+@test "jit: binary names, invalid lines and an unfinished line are counted, and recording continues" {
   {
     printf '@ 1000 \001\033[31mred\377\n'
     printf 'no line\n\n\n12 zz name\n123456789012345678901 1 long\n5 5\n'
@@ -65,14 +65,14 @@ functions() {
   has "$stderr" "records of perf-PID.map or jit-PID.dump were skipped"
   "$HEAPTAPE" stat --by site t.ht >text
   grep -q 'red' text
-  # Nothing that a terminal would obey.
+  # No control characters for a terminal.
   run grep -cP '[\x00-\x08\x0b-\x1f\x7f]' text
   [ "$output" = 0 ]
 }
 
-@test "jit: a map of somebody else, a link and an older one are left alone" {
+@test "jit: maps of other users, symbolic links and older maps are ignored" {
   printf '%s\n' '@ 1000 stale' >map
-  # The program writes through the link; the recorder does not follow it.
+  # The program writes through the link, but the recorder does not follow it.
   cat >link.sh <<'END'
 ln -sf "$PWD/elsewhere" "/tmp/perf-$$.map"
 exec "$@"
@@ -83,25 +83,26 @@ END
   [[ "$(functions t.ht)" != *stale* ]]
 }
 
-@test "jit: a jitdump has names and lines, of a process that ended at once, too" {
+@test "jit: a jitdump has names and lines, also for a short process" {
   : >tail
   jit --dump tail
   [ "$(functions t.ht)" = '["allocate","dumped","main"]' ]
-  # The call is the code's third instruction, 4 bytes from its start.
+  # The call is the third instruction, 4 bytes from the start.
   "$HEAPTAPE" stat -q --by site --format json t.ht | jq -e '[.sites[].frames[] | select(.function == "dumped") | [.file, .line]] == [["/src/page.c", 8]]'
   rm jit-*.dump
   "$HEAPTAPE" convert -q -f -o t.htw t.ht
   [ "$(functions t.htw)" = '["allocate","dumped","main"]' ]
 }
 
-@test "jit: a jitdump that is begun late" {
+@test "jit: a jitdump that is created late" {
   : >tail
   jit --late tail
   [ "$(functions t.ht)" = '["allocate","dumped","main"]' ]
 }
 
-@test "jit: records of a jitdump that are broken, and what is none, are skipped, and the recording goes on" {
-  # A function without a name, one of 2^32 bytes that are not there, a list of 2^60 lines, a record of no bytes.
+@test "jit: broken records of a jitdump, and other files, are skipped, and recording continues" {
+  # A function without a name, one with 2^32 missing bytes, a list of 2^60 lines, a record of size
+  # 0.
   python3 - <<'END'
 import struct
 def record(kind, body, size=None):
@@ -155,6 +156,6 @@ END
   grep -q '^6000$' told
   sed -n 2p told >map && mv map told
   rm -f "$(cat told)" isolate*.log
-  # Not as JSON, which the tests would validate: there are 300,000 frames.
+  # Not as JSON, because the tests would validate 300,000 frames.
   "$HEAPTAPE" stat -q --by site --format folded t.ht | grep -q makeBuffers
 }

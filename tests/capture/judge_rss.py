@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Records a program that stops five times, and judges what heaptape says of its resident memory then.
+"""Records a program that stops five times, and checks the resident memory that heaptape reports for these times.
 
     judge_rss.py TRACE COMMAND...
 
-The program prints the milliseconds since it started, the sum of Rss in its /proc/self/smaps in KiB, and what malloc counts as
-used in bytes (0: not known), and then waits for a line. It gets that when the trace has a map of its pages of that time."""
+At each stop, the program prints the milliseconds since its start, the sum of Rss in /proc/self/smaps in KiB, and the
+bytes that malloc counts as used (0: unknown), and waits for a line. It gets the line when the trace has a later map
+of its pages."""
 import json
 import os
 import subprocess
@@ -14,11 +15,11 @@ import time
 trace, command = sys.argv[1], sys.argv[2:]
 heaptape = os.environ["HEAPTAPE"]
 PARTS = ("live_bytes", "rounding_bytes", "partly_free_bytes", "wholly_free_bytes", "allocator_bytes")
-CACHED = 7 * sum(range(24, 1033, 16))  # what glibc's thread cache may hold counts as used there
+CACHED = 7 * sum(range(24, 1033, 16))  # the thread cache of glibc may hold this much, which malloc counts as used
 
 
 def map_after(ns):
-    """The figures of the first map after the time; waits for it as long as it takes."""
+    """Returns the figures of the first map after the time; waits for the map without a limit."""
     while True:
         out = subprocess.run([heaptape, "stat", "-q", "--rss", "--json", f"--at={ns / 1e9:.9f}s", trace], capture_output=True, check=False)
         if out.returncode == 0:
@@ -49,8 +50,8 @@ with subprocess.Popen([heaptape, "record", "-q", "-o", trace, "--"] + command, s
     for stage in range(5):
         ms, kib, used = map(int, program.stdout.readline().split())
         print("stage", stage, "of", trace, "at", ms, "ms", flush=True)
-        # The program waits now. A map has the time of its middle: on a busy machine the first one may have been begun
-        # before the program waited, but not those that come after it.
+        # The program is waiting. The time of a map is the middle of its measurement: on a busy
+        # machine, the first map may have begun before the program waited.
         r = map_after((ms + 1) * 1000000)
         for _ in range(2):
             if is_right(r, kib * 1024, used):

@@ -9,24 +9,24 @@ free 5050 10" >>told
   counts_as_told
 }
 
-@test "a library that is loaded and unloaded again and again" {
+@test "a library that is loaded and unloaded repeatedly" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/loads" "$HEAPTAPE_PROGRAMS/libat_load.so" 50
   [ "$status" -eq 0 ]
   counts_as_told
-  # The loader's own calls are there, too, also those of dlsym for a symbol that is not: no block is freed that was not
-  # seen taken.
+  # The trace includes the loader's calls, and those of dlsym for a missing symbol: no free is of an
+  # unknown block.
   awk '$10 != "0" { live[$10] = 1; next } $6 != "0" && !live[$6] { print; bad = 1 } { delete live[$6] } END { exit bad }' lines
   [ "$(awk '$5 == "malloc" || $5 == "calloc"' lines | wc -l)" -gt 300 ]
 }
 
-@test "an LD_PRELOAD of the program's own is kept" {
+@test "an LD_PRELOAD of the program is kept" {
   skip_under_sanitizer
   LD_PRELOAD=$HEAPTAPE_PROGRAMS/libat_load.so record "$HEAPTAPE_PROGRAMS/ends" exit 10
   grep -q 'malloc 25230 1' told
 }
 
-@test "a program runs the same without a session" {
+@test "a program runs as usual without a session" {
   skip_under_sanitizer
   for dir in '' /nonexistent relative .; do
     HEAPTAPE_SPOOL=$dir LD_PRELOAD=$HEAPTAPE_BUILD/src/capture/libheaptape.so run "$HEAPTAPE_PROGRAMS/ends" exit 1000

@@ -10,7 +10,7 @@ processes() {
   [ "$status" -eq 5 ]
   [ "$(cat finished)" = finished ]
   size=$(stat -c %s t.ht)
-  # 20 ms at 100 million calls a second.
+  # 20 ms at 100 million calls per second.
   [ "$size" -ge 1000000 ]
   [ "$size" -le 17000000 ]
   "$HEAPTAPE" check -q t.ht
@@ -19,7 +19,7 @@ processes() {
   [ "$n" -lt 3000000 ]
 }
 
-@test "--max-size says so" {
+@test "--max-size reports the end of the recording" {
   skip_under_sanitizer
   heaptape record -o t.ht --max-size 4K -- "$HEAPTAPE_PROGRAMS/ends" exit 300000
   [ "$status" -eq 0 ]
@@ -45,7 +45,7 @@ END
   done
 }
 
-@test "--follow=none: the program by way of exec, its fork not" {
+@test "--follow=none: the program after exec, but not its fork" {
   skip_under_sanitizer
   record_options=--follow=none record sh -c 'exec sh -c "(ls / >/dev/null; :); exec ls /"'
   [ "$status" -eq 0 ]
@@ -64,7 +64,7 @@ END
   usage_fails "--follow must be"
 }
 
-@test "a process of few events has a spool of few pages" {
+@test "a process with few events has a spool of few pages" {
   skip_under_sanitizer
   record sh -c 'stat -c "%b %B" "$HEAPTAPE_SPOOL"/$$-0.spool >spool'
   [ "$status" -eq 0 ]

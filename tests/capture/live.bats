@@ -1,17 +1,17 @@
 load ../helper
 
-# record --format: another tool's file while the program runs.
+# record --format: writes another tool's file while the program runs.
 
 calls_of() {
   sed -n 's/^[0-9]* [0-9]* \([a-z_]*\)(.*/\1/p' "$1" | sort | uniq -c
 }
 
-# Calls of malloc, and of what formats write as malloc.
+# The number of calls of malloc, and of functions that formats write as malloc.
 mallocs() {
   "$HEAPTAPE" stat --json --brief "$1" | jq '[.by_kind | .malloc, .calloc, .realloc, .reallocarray] | add'
 }
 
-# mallocs_of FORMAT FILE...: in files of that format.
+# mallocs_of FORMAT FILE...: the same in files of that format.
 mallocs_of() {
   local format=$1 file
   shift
@@ -21,17 +21,17 @@ mallocs_of() {
   done | jq -s add
 }
 
-@test "live: a log through a file descriptor, as MALLOC_LOG's users do" {
+@test "live: a log through a file descriptor, as with MALLOC_LOG" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q --log-fd 3 -- ls / 3>&1 1>&2 | gzip -c >log.gz
   zcat log.gz >log
   expect "many lines" [ "$(wc -l <log)" -gt 20 ]
-  expect "nothing but lines of logalloc" [ -z "$(grep -vE '^[0-9]+ [0-9]+ [a-z_]+\([^()]*\)(=0x[0-9a-f]+)?$' log)" ]
+  expect "only lines of logalloc" [ -z "$(grep -vE '^[0-9]+ [0-9]+ [a-z_]+\([^()]*\)(=0x[0-9a-f]+)?$' log)" ]
   heaptape import -F logalloc log
   expect "status 0" [ "$status" -eq 0 ]
 }
 
-@test "live: the log has the calls that the trace has" {
+@test "live: the log has the calls of the trace" {
   skip_under_sanitizer
   program=$HEAPTAPE_PROGRAMS/calls
   "$HEAPTAPE" record -q -o a.ht -- "$program" >/dev/null || true
@@ -56,15 +56,15 @@ mallocs_of() {
   diff want got
 }
 
-@test "live: MALLOC_LOG is a file that is added to, or a file descriptor; -o is stronger" {
+@test "live: MALLOC_LOG is a file to append to, or a file descriptor; -o takes precedence" {
   skip_under_sanitizer
   echo before >log
   MALLOC_LOG=log "$HEAPTAPE" record -q -- ls >/dev/null
-  expect "added to" [ "$(head -n 1 log)" = before ]
+  expect "appended" [ "$(head -n 1 log)" = before ]
   before=$(wc -l <log)
   expect "a log" [ "$before" -gt 20 ]
   MALLOC_LOG=log "$HEAPTAPE" record -q -F logalloc -- ls >/dev/null
-  expect "added to again" [ "$(wc -l <log)" -gt $((before + 20)) ]
+  expect "appended again" [ "$(wc -l <log)" -gt $((before + 20)) ]
   MALLOC_LOG=5 "$HEAPTAPE" record -q -- ls >/dev/null 5>five
   expect "a file descriptor" [ "$(wc -l <five)" -gt 20 ]
   MALLOC_LOG=none "$HEAPTAPE" record -q -o a.ht -- ls >/dev/null
@@ -77,7 +77,7 @@ mallocs_of() {
   skip_under_sanitizer
   MTRACE_CTL_FILE=m.mtrace "$HEAPTAPE" record -q -- ls >/dev/null
   "$HEAPTAPE" import -q -F mtrace -o m.htw m.mtrace
-  # from_other_tools.bats removes such files when it has the lock.
+  # from_other_tools.bats removes such files while it holds the lock.
   exec 7>"$HEAPTAPE_BUILD/mtrace.lock"
   flock 7
   read -r pid child <<<"$(MTRACE_CTL_FILE='' "$HEAPTAPE" record -q -- sh -c 'ls >/dev/null & echo $$ $!; wait')"
@@ -94,18 +94,18 @@ mallocs_of() {
   skip_under_sanitizer
   TCMALLOC_TRACE_OUTPUT=raw "$HEAPTAPE" record -q -- ls / >/dev/null
   "$HEAPTAPE" import -q -F tcmalloc -o raw.htw raw
-  expect "as many calls" [ "$(mallocs raw.htw)" -gt 100 ]
+  expect "the number of calls" [ "$(mallocs raw.htw)" -gt 100 ]
   cp raw first
   TCMALLOC_TRACE_OUTPUT=raw "$HEAPTAPE" record -q -- ls / >/dev/null
   cmp raw first
   [ -s raw.1 ]
-  # What is asked for in words is stronger.
+  # Options take precedence over the variable.
   TCMALLOC_TRACE_OUTPUT=other "$HEAPTAPE" record -q -F logalloc -o log -- ls / >/dev/null
   TCMALLOC_TRACE_OUTPUT='' "$HEAPTAPE" record -q -o t.ht -- ls / >/dev/null
   expect "no file" [ ! -e other ]
 }
 
-@test "live: MTRACE_CTL_FILE names a file that exists: the next run and other processes get numbers behind the name" {
+@test "live: MTRACE_CTL_FILE names an existing file: other runs and processes get numbered files" {
   skip_under_sanitizer
   MTRACE_CTL_FILE=m "$HEAPTAPE" record -q -- ls >/dev/null
   cp m first
@@ -115,12 +115,12 @@ mallocs_of() {
   "$HEAPTAPE" import -q -F mtrace -o b.htw m.1
   "$HEAPTAPE" record -q -F android -o all -- sh -c 'ls / >/dev/null; ls /tmp >/dev/null; :'
   expect "three processes" [ "$(ls all all.1 all.2 | wc -l)" -eq 3 ]
-  expect "as many calls as in a trace" [ "$(cat all all.1 all.2 | wc -l)" -gt 100 ]
+  expect "the calls of a trace" [ "$(cat all all.1 all.2 | wc -l)" -gt 100 ]
   fails_to_replace=$("$HEAPTAPE" record -F android -o all -- true 2>&1 || true)
   has "$fails_to_replace" "exists"
 }
 
-@test "live: formats that number blocks get a file for each process, the program's without a number" {
+@test "live: formats with block numbers get a file for each process, without a number for the program" {
   skip_under_sanitizer
   for format in wl tcmalloc-replay; do
     rm -f t*
@@ -136,17 +136,17 @@ mallocs_of() {
   done
 }
 
-@test "live: standard output holds one process: what is left out is said, and nothing when there is none" {
+@test "live: standard output holds one process: a note names other processes, if there are any" {
   skip_under_sanitizer
   for format in wl tcmalloc-replay mtrace android; do
     heaptape record -F "$format" -o - -- sh -c 'ls / >&2; :'
     has "$stderr" "$format holds one process: other processes were not written (write one file per process: name it with -o)"
     heaptape record -F "$format" -o - -- ls /nothing
-    expect "no word of others" [ "${stderr#*others}" = "$stderr" ]
+    expect "no note about others" [ "${stderr#*others}" = "$stderr" ]
   done
 }
 
-@test "live: %p in a name is a file for each process" {
+@test "live: %p in a name makes a file for each process" {
   skip_under_sanitizer
   pids=$("$HEAPTAPE" record -q -F android -o t.%p -- sh -c 'sh -c "echo \$\$; ls >/dev/null; :"; echo $$')
   expect "sh, sh, ls" [ "$(find . -name 't.*' | wc -l)" -eq 3 ]
@@ -170,7 +170,7 @@ mallocs_of() {
   exec 6<&-
 }
 
-@test "live: a reader that goes does not take the program with it" {
+@test "live: a reader that closes the pipe does not end the program" {
   skip_under_sanitizer
   {
     "$HEAPTAPE" record -F logalloc --log-fd 3 -- sh -c 'for i in 1 2 3 4 5 6 7 8 9; do ls -R /usr/include >/dev/null; done; echo all >finished' 3>&1 1>&2 2>err ||
@@ -182,7 +182,7 @@ mallocs_of() {
   has "$(cat err)" "Broken pipe"
 }
 
-@test "live: formats without addresses come at the end; ctf is a folder" {
+@test "live: formats without addresses are written at the end; ctf is a folder" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q -F wl -o a.wl -- ls >/dev/null
   "$HEAPTAPE" import -q -F wl a.wl
@@ -190,7 +190,7 @@ mallocs_of() {
   [ -s a.ctf/metadata ]
 }
 
-@test "live: what cannot be" {
+@test "live: errors" {
   skip_under_sanitizer
   heaptape record -F logalloc --log-fd 77 -- touch ran
   fails_with 125 "file descriptor 77"

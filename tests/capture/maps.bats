@@ -1,11 +1,11 @@
 load trace
 
-@test "--maps: the program's own mappings, in order, with all their arguments; errno is kept" {
+@test "--maps: the program's own mappings, in order, with all their arguments; errno is preserved" {
   skip_under_sanitizer
   record_options=--maps record "$HEAPTAPE_PROGRAMS/maps"
   [ "$status" -eq 0 ]
   as_told
-  # What is mapped is told in words.
+  # Protection and kind are words.
   [ "$(awk '$5 == "mmap" && $7 == 8192 { print $13, $14 }' lines)" = "rw-p anonymous" ]
   [ "$(awk '$5 == "mmap" && $7 == 1048576 { print $13, $14 }' lines)" = "rw-s anonymous" ]
   "$HEAPTAPE" convert -q -o t.htw t.ht
@@ -15,7 +15,7 @@ load trace
   "$HEAPTAPE" replay -q t.htw
 }
 
-@test "--maps: what the allocator maps for itself is not the program's" {
+@test "--maps: mappings by the allocator are left out" {
   skip_under_sanitizer
   ran=0
   for name in jemalloc tcmalloc_minimal mimalloc; do
@@ -29,7 +29,7 @@ load trace
   [ "$ran" -eq 1 ] || skip "no other allocator is installed"
 }
 
-@test "--maps: without it none is recorded" {
+@test "--maps: without it no mapping is recorded" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/maps"
   [ "$status" -eq 0 ]

@@ -1,4 +1,4 @@
-# Outputs that others remove, move, replace or truncate while they are written.
+# Outputs that are removed, moved, replaced or truncated while they are written.
 # shellcheck disable=SC2030,SC2031 # each test is a subshell
 bats_require_minimum_version 1.5.0
 load trace
@@ -14,7 +14,7 @@ teardown() {
   show_failure
 }
 
-# begin OPTIONS...: records until the file go is there, and has written something by then.
+# begin OPTIONS...: records until the file `go` exists; returns once the output has data.
 # shellcheck disable=SC2016
 begin() {
   "$HEAPTAPE" record "$@" -- sh -c 'ls / >/dev/null; until [ -e go ]; do sleep 0.05; ls / >/dev/null; done' 2>record.log 3>&- &
@@ -59,7 +59,7 @@ has_failed() {
   [ d/x.ht -ef d/y.ht ]
 }
 
-@test "outputs: a trace that is replaced is kept beside the other file" {
+@test "outputs: a trace that is replaced is kept beside the new file" {
   begin -o d/x.ht
   echo other >d/other
   mv d/other d/x.ht
@@ -68,7 +68,7 @@ has_failed() {
   "$HEAPTAPE" check -q d/x.ht.kept-*
 }
 
-@test "outputs: a link that replaces a trace is not followed" {
+@test "outputs: a symbolic link that replaces a trace is not followed" {
   begin -o d/x.ht
   echo other >other
   ln -sf ../other d/x.ht
@@ -114,14 +114,14 @@ END
   "$HEAPTAPE" check -q d/x.ht
 }
 
-@test "outputs: an untouched output fails nothing, nor does a device" {
+@test "outputs: an unmodified output or a device does not fail" {
   run -0 "$HEAPTAPE" record -o d/x.ht -- ls /
   run -0 "$HEAPTAPE" record -o /dev/null -- ls /
   run -0 "$HEAPTAPE" record -f -o /dev/fd/7 -- ls / 7>d/y.ht
   "$HEAPTAPE" check -q d/x.ht
 }
 
-@test "outputs: another tool's format that is removed" {
+@test "outputs: a removed file in another tool's format" {
   begin -F logalloc -o d/x
   rm d/x
   has_failed "d/x: was removed while it was written; what was written is kept as d/x"
@@ -144,7 +144,7 @@ END
   has_failed "stream_" "cannot continue: No such file"
 }
 
-@test "outputs: a segment that is removed is written again, and those after it too" {
+@test "outputs: a removed segment is written again, and the later ones as well" {
   begin --segment 500ms -o d/%n.ht
   wait_until [ -e d/1.ht ]
   wait_until compgen -G 'd/*.part'
@@ -162,7 +162,7 @@ END
   has_failed "d/1.ht.tmp-" "d/%n.ht: 1 of 1 dumps were not written"
 }
 
-@test "outputs: an aggregate that cannot be written in the end" {
+@test "outputs: an aggregate that cannot be written at the end" {
   begin --aggregate=1 -o d/x.hta
   rm -r d
   has_failed "d/x.hta.tmp-" "No such file"

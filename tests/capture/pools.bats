@@ -13,9 +13,9 @@ count() {
   "$HEAPTAPE" stat --brief --json "$2" | jq --arg kind "$1" '.by_kind[$kind] // 0'
 }
 
-@test "pools: each call is an event, and the malloc API's are what they were" {
+@test "pools: each call is an event, and calls of the malloc API are unchanged" {
   pools
-  # In the trace those of the child, too.
+  # The trace includes the child's calls.
   [ "$(count pool.alloc t.ht),$(count pool.free t.ht),$(count pool.reset t.ht)" = 1511,10,10 ]
   [ "$(count pool.alloc t.htw),$(count pool.free t.htw),$(count pool.reset t.htw)" = 1510,10,9 ]
   "$HEAPTAPE" stat --json t.htw | jq -c '[.by_kind.malloc, .requested_bytes, .peak_live_bytes]' >with
@@ -24,23 +24,24 @@ count() {
   "$HEAPTAPE" stat --json t.htw | jq -c '[.by_kind.malloc, .requested_bytes, .peak_live_bytes]' >without
   diff without with
   [ "$(count pool.alloc t.ht)" -eq 0 ]
-  # A replay asks for the same memory.
+  # A replay requests the same memory.
   "$HEAPTAPE" replay -q -r 1 --no-latency --json with.htw | jq '[.events, .peak_live_bytes, .skipped]' >with
   "$HEAPTAPE" replay -q -r 1 --no-latency --json t.htw | jq '[.events, .peak_live_bytes, .skipped]' >without
   diff without with
 }
 
-@test "pools: which line has how much of them" {
+@test "pools: memory by source line" {
   pools
   "$HEAPTAPE" stat --by pool --format json t.htw >w.json
   of() {
     jq -c --arg f "$1" '[.sites[] | select(any(.frames[]; .function | startswith($f)))] |
       [map(.allocs), map(.allocated_bytes), map(.live_at_peak_bytes), map(.live_at_end_blocks), map(.live_at_end_bytes)] | map(add)' w.json
   }
-  # At the peak the first row of the last round is not freed yet, and `kept` has a name of each round before it.
+  # At the peak, the first row of the last round is still live, and `kept` has a name of each
+  # earlier round.
   [ "$(of take_row)" = '[1000,96000,9600,99,9504]' ]
   [ "$(of take_name)" = '[510,16320,1888,60,1920]' ]
-  # A trace has the child, too, which begins with no blocks of pools.
+  # The trace includes the child, which starts without pool blocks.
   "$HEAPTAPE" stat --by pool t.ht >out
   grep -q 'take_row' out
   "$HEAPTAPE" stat --by pool --format folded t.htw | grep -q '^.*main.*;take_name.* [0-9]*$'
@@ -48,7 +49,7 @@ count() {
   [[ "$output" != *take_row* ]]
 }
 
-@test "pools: where there are none, that is said" {
+@test "pools: a note if there are none" {
   pools quietly
   heaptape stat --by pool t.htw
   fails_with 1 "t.htw: no pool blocks were recorded (the program must call heaptape_pool_alloc)"
@@ -59,8 +60,8 @@ count() {
   fails_with 1 "a.hta: is an aggregate, which has no pools"
 }
 
-# By hand: calls that do not fit each other.
-@test "pools: blocks that come back unseen, and calls of no block" {
+# Hand-written calls that contradict each other.
+@test "pools: reused addresses without a free, and calls on unknown blocks" {
   {
     echo "process 100 prog"
     echo "0 1000 pool.alloc align=7 size=100 result=65536"
@@ -89,7 +90,7 @@ pool.reset(pool=3, size=0)
 END
 }
 
-@test "pools: those of merged workloads are different ones" {
+@test "pools: pools of merged workloads are distinct" {
   for pid in 100 200; do
     { echo "process $pid prog"; echo "0 1000 pool.alloc align=7 size=$pid result=65536"; echo "0 2000 pool.reset align=7"; echo end; } |
       "$HEAPTAPE_PROGRAMS/make_trace" $pid.ht
@@ -101,7 +102,7 @@ END
   [ "$(grep -c size=100 lines),$(grep -c size=200 lines),$(sed 's/,.*//' lines | sort -u | wc -l)" = 1,1,2 ]
 }
 
-@test "pools: segments, the reader library and tables have them" {
+@test "pools: segments, the reader library and tables include them" {
   skip_under_sanitizer
   mkdir d
   "$HEAPTAPE" record -q -o 'd/%n.ht' --segment 1M -- "$HEAPTAPE_PROGRAMS/pools"

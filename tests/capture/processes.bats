@@ -42,7 +42,7 @@ run_way() {
   run_way 20
 }
 
-@test "fork in a program that threw its environment away" {
+@test "fork in a program that cleared its environment" {
   skip_under_sanitizer
   run_way bare
 }
@@ -52,7 +52,7 @@ run_way() {
   run_way closed
 }
 
-@test "all ways in one program, and who is whose child" {
+@test "all ways in one program, with their parents" {
   skip_under_sanitizer
   run_way fork nested vfork spawn clone
   "$HEAPTAPE_PROGRAMS/trace_lines" -p t.ht >processes
@@ -67,13 +67,13 @@ run_way() {
     [ "$status" -eq 0 ]
     [ "$(count_lines | tr '\n' ,)" = "free 5050 100000,malloc 5050 100000," ]
   done
-  # Too small for a spool of its own.
+  # Too small for a separate spool.
   record bash -c "ulimit -f 10; exec '$HEAPTAPE_PROGRAMS/ends' exit 1000"
   [ "$status" -eq 0 ]
   [ "$(count_lines | tr '\n' ,)" = "free 5050 1000,malloc 5050 1000," ]
 }
 
-@test "a limit of the data segment: what does not fit is tried once, and named" {
+@test "a limit of the data segment: a failed mapping is tried once, and named" {
   skip_under_sanitizer
   printf '#include <stdio.h>\n#include <stdlib.h>\nint main(void) { int n = 0; for (int i = 0; i < 20000; i++) { void *volatile p = malloc(100); n += !p; free(p); } printf("%%d failed\\n", n); return 3; }\n' >calls.c
   gcc -fno-builtin -O1 -o calls calls.c
@@ -86,20 +86,20 @@ run_way() {
     [ "$status" -eq 3 ]
     if [[ "$stderr" == *"Cannot allocate memory"* ]]; then
       refused=$((refused + 1))
-      # Each call is counted, with those of the C library.
+      # Each call is counted, including those of the C library.
       grep -qE "^heaptape: process [0-9]+ \(calls\) was not recorded: its spool could not be created: Cannot allocate memory \(its data segment is limited to $kib KiB\) \(4000[0-9] calls\)" <<<"$stderr"
     else
       expect "one line" [ "${#stderr_lines[@]}" -eq 1 ]
       [ "$("$HEAPTAPE" dump t.ht | grep -c ' malloc(100) = ')" -eq 20000 ]
     fi
   done
-  # From here on a program has as much left as it needs.
+  # From this limit on, a program has enough memory.
   heaptape record -f -o t.ht -- bash -c "ulimit -d 1000; exec ./calls"
   [ "$output" = "0 failed" ]
   [ "$refused" -gt 0 ] || skip "no limit left memory for the program and none for the state of the process"
 }
 
-@test "limits of the recorder are named, and it ends at once" {
+@test "limits of the recorder are named, and the recorder ends at once" {
   bats_require_minimum_version 1.5.0
   skip_under_sanitizer
   run --separate-stderr bash -c 'ulimit -d 1000; exec "$0" record -f -o t.ht -- true' "$HEAPTAPE"
@@ -115,14 +115,14 @@ run_way() {
   run_way limit
 }
 
-@test "fork in a program that may open and write no more files, more often than there is room at once" {
+@test "fork in a program that may open and write no more files, more often than the reserve allows at once" {
   skip_under_sanitizer
   record sh -c "'$HEAPTAPE_PROGRAMS/forks' rights | cat"
   [ "$status" -eq 0 ]
   counts_as_told
 }
 
-# A program that nothing is preloaded into.
+# A program without LD_PRELOAD support.
 make_static() {
   # shellcheck disable=SC2016
   printf '%s\n' '#include <stdio.h>' '#include <stdlib.h>' '#include <unistd.h>' \
@@ -131,18 +131,18 @@ make_static() {
   cc -static -o static static.c || skip "no static C library"
 }
 
-@test "exec of a program that cannot be recorded is said" {
+@test "exec of a program that cannot be recorded is reported" {
   skip_under_sanitizer
   make_static
   heaptape record -o t.ht -- sh -c 'ls / >/dev/null; LONG=1 exec ./static ./static'
   [ "$status" -eq 0 ]
   has "$stderr" "(static) was not recorded: is statically linked"
-  # What is recorded again was not lost: nor is a program that takes long to begin.
+  # A process that is recorded again later was not lost, nor a program that starts slowly.
   heaptape record -f -o t.ht -- sh -c 'ls / >/dev/null; exec ./static /bin/ls'
   case $stderr in *unrecorded*) false ;; esac
 }
 
-@test "exec after chroot is said" {
+@test "exec after chroot is reported" {
   skip_under_sanitizer
   [ "$(id -u)" -eq 0 ] || skip "only root may"
   make_static

@@ -1,6 +1,6 @@
 load trace
 
-# Programs that people run: under the recorder they do what they do without it.
+# Common programs behave the same under the recorder.
 
 # needs PROGRAM...
 needs() {
@@ -11,8 +11,8 @@ needs() {
   done
 }
 
-# same COMMAND...: run twice, the second time under the recorder, it has the same output, errors and status, which must
-# be 0. Times are left out.
+# same COMMAND...: runs it without and with the recorder. Output, errors and status (0) must be
+# equal, except for times.
 same() {
   local traced=0
   timeout 120 "$@" >want 2>want.err || { cat want.err && return 1; }
@@ -21,14 +21,14 @@ same() {
   diff want got && diff want.err got.err && [ "$traced" -eq 0 ] || { echo "status $traced" && return 1; }
 }
 
-# whole [MANY]: the converter had nothing to guess in the trace's main process, which made MANY events at least.
+# whole [MANY]: the order of the trace's main process is unambiguous, with at least MANY events.
 whole() {
   "$HEAPTAPE" convert -q -f --strict -o t.htw t.ht
   "$HEAPTAPE" stat --json t.htw >stat.json
   [ "$(sed -n 's/^  "events": \([0-9]*\),/\1/p' stat.json)" -ge "${1:-1000}" ]
 }
 
-# every_process: nothing is lost in any of them.
+# every_process N: no process has losses, and there are at least N.
 every_process() {
   "$HEAPTAPE_PROGRAMS/trace_lines" -p t.ht | awk '$3 || $5 { print; bad = 1 } END { exit bad }'
   [ "$("$HEAPTAPE_PROGRAMS/trace_lines" -p t.ht | wc -l)" -ge "$1" ]
@@ -144,12 +144,12 @@ SQL
   whole 50000
 }
 
-# answers: the redis-server at the socket s.
+# answers: the redis-server at the socket s responds.
 answers() {
   redis-cli -s s ping >pong 2>&1
 }
 
-# redis REQUESTS OPTION...: a recorded server, and clients that are not.
+# redis REQUESTS OPTION...: records a server; its clients are not recorded.
 redis() {
   local requests=$1
   shift
@@ -168,7 +168,7 @@ redis() {
   redis 5000
 }
 
-@test "redis-server, steered from outside: the trace holds only the time between start and stop" {
+@test "redis-server, controlled from outside: the trace has only the time between start and stop" {
   needs redis-server redis-benchmark redis-cli
   seconds=${HEAPTAPE_TEST_SECONDS:-0.5}
   "$HEAPTAPE" record -q -f -o t.ht --start=paused -- redis-server --port 0 --unixsocket "$PWD/s" --save '' >server 2>&1 3>&- &
@@ -196,12 +196,12 @@ redis() {
   "$HEAPTAPE" convert -q -f -o t.htw t.ht
   for file in t.ht t.htw; do
     "$HEAPTAPE" stat --json "$file" >stat
-    # On a busy machine the server may not run at the begin and the end.
+    # On a busy machine, the server may not run at the start and the end.
     awk -v want="$seconds" -v most=$((stop_ns - start_ns)) \
       '/"duration_ns"/ { print $2 " of " most " ns"; exit !($2 >= want * 0.8e9 && $2 < most + 0.1e9) }' stat
     awk '/"events"/ { exit !($2 > 5000) }' RS=, stat
   done
-  # All calls of the malloc API between two stamps that are no farther apart.
+  # All calls of the malloc API are within the recorded time.
   "$HEAPTAPE" dump --format json t.ht | grep -v '"thread' | sed 's/.*"time_ns":\([0-9]*\).*/\1/' |
     awk -v most=$((stop_ns - start_ns)) 'NR == 1 || $1 < from { from = $1 } $1 > to { to = $1 }
       END { print to - from " of " most " ns"; exit !(to - from < most + 0.1e9) }'
@@ -209,7 +209,7 @@ redis() {
 }
 
 @test "redis-server with threads for input and output" {
-  # They spin: where there are fewer processors, each request costs a time slice.
+  # The threads spin: with fewer CPUs, each request costs a time slice.
   redis 200 --io-threads 4 --io-threads-do-reads yes
 }
 

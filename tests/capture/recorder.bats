@@ -1,6 +1,7 @@
 load trace
 
-# start MANY [OPTION...]: `ends exit MANY slowly` under a recorder in the background, whose pid is in $recorder.
+# start MANY [OPTION...]: starts `ends exit MANY slowly` under a recorder in the background; sets
+# $recorder to its pid.
 start() {
   many=$1
   shift
@@ -9,7 +10,7 @@ start() {
   until_count 10000
 }
 
-# counted: how many calls the program has made.
+# counted: the number of calls made by the program.
 counted() {
   local n=0
   [ ! -s count ] || read -r n < <(od -An -tu8 -N8 count)
@@ -29,7 +30,7 @@ events() {
   "$HEAPTAPE_PROGRAMS/trace_lines" t.ht | awk '$5 !~ /^heaptape/' | wc -l
 }
 
-@test "SIGKILL of the recorder: the program goes on unharmed, the trace up to there is whole" {
+@test "SIGKILL of the recorder: the program continues unharmed, the trace is complete up to then" {
   skip_under_sanitizer
   start 300000
   has_bytes() { [ "$(stat -c %s t.ht)" -gt 40000 ]; }
@@ -38,7 +39,7 @@ events() {
   until_count 300000
   wait "$recorder" || true
   "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines 2>err || grep -q 'cut off' err
-  # It holds the program's first calls, and none is missing between them.
+  # The salvaged trace has the program's first calls without gaps.
   "$HEAPTAPE" check --salvage -q -f -o s.ht t.ht
   "$HEAPTAPE_PROGRAMS/trace_lines" s.ht >lines
   taken=$(count_lines | awk '$1 == "malloc" { print $3 }') given=$(count_lines | awk '$1 == "free" { print $3 }')
@@ -50,7 +51,7 @@ events() {
   "$HEAPTAPE_PROGRAMS/trace_lines" -p s.ht | awk '$3 != 0 { exit 1 }'
 }
 
-# folder_of: the session's folder, of a recorder that `start` has started, in $folder.
+# folder_of: sets $folder to the session's folder of a recorder started by `start`.
 folder_of() {
   pid=$(pgrep -P "$recorder")
   folder=$(tr '\0' '\n' <"/proc/$pid/environ" | sed -n 's/^HEAPTAPE_SPOOL=//p')
@@ -59,7 +60,7 @@ folder_of() {
   outer=${outer%"${outer#*/heaptape-??????}"}
 }
 
-@test "what a killed recorder leaves: it can be collected, and is removed after a day when its programs are gone" {
+@test "the session of a killed recorder can be collected, and is removed a day after its programs have ended" {
   skip_under_sanitizer
   start 0
   folder_of
@@ -69,7 +70,7 @@ folder_of() {
   fails_with 1 "a recorder uses this directory"
   kill -9 "$recorder"
   wait "$recorder" || true
-  # The program has turned its recording off at the latest when its chunks were full; what they held is still there.
+  # The program turned off its recording when its chunks were full; their contents remain.
   heaptape record --collect "$outer" -o u.ht
   [ "$status" -eq 0 ]
   "$HEAPTAPE" check -q u.ht
@@ -85,7 +86,7 @@ folder_of() {
   wait_until is_removed
 }
 
-@test "SIGSTOP of the recorder: the program waits, and nothing is lost" {
+@test "SIGSTOP of the recorder: the program waits, and every event is recorded" {
   skip_under_sanitizer
   start 300000
   kill -STOP "$recorder"
@@ -106,7 +107,7 @@ folder_of() {
   grep -q 'heaptape.waited' lines
 }
 
-@test "SIGSTOP of a lossy recorder: the program goes on, and what is lost is counted" {
+@test "SIGSTOP of a lossy recorder: the program continues, and losses are counted" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/ends" exit 1000
   few=$(events)
@@ -122,7 +123,7 @@ folder_of() {
   [ "$(($(events) + lost))" -eq "$((few + 2 * (300000 - 1000)))" ]
 }
 
-@test "a realloc that is lost is one call, in the trace as at the end" {
+@test "a lost realloc counts as one call, in the trace and at the end" {
   skip_under_sanitizer
   local known=$HEAPTAPE_PROGRAMS/hostile/known few i lost off
   all_events() { "$HEAPTAPE" stat --json --brief t.ht | jq '.processes[-1] | .events + .lost_records'; }
@@ -133,19 +134,20 @@ folder_of() {
   "$HEAPTAPE" record -q --lossy -f -o t.ht -- sh -c 'read -r _ <go; exec "$0" threads 300000 2' "$known" >out 3>&- &
   recorder=$!
   { sleep 0.2 && kill -STOP "$recorder" && echo >&4; } 4>go
-  # What is recorded after a loss says how much it was.
+  # The first record after a loss has the number of lost records.
   for ((i = 0; i < 1000; i++)); do
     [ ! -s out ] || break
     sleep 0.01
     kill -CONT "$recorder" || break
     sleep 0.01
-    kill -STOP "$recorder" || break # it has ended
+    kill -STOP "$recorder" || break # it has exited
   done
   kill -CONT "$recorder" || true
   wait "$recorder"
   lost=$("$HEAPTAPE" stat --json --brief t.ht | jq .lost_records)
   [ "$lost" -gt 1000 ]
-  # Starts and ends of threads are no calls, and may be lost, too; and what remains of half a realloc is an event.
+  # Thread starts and exits are not calls and may be lost, too. The remaining half of a realloc is
+  # an event.
   off=$(($(all_events) - few - 11 * 2 * 299999))
   echo "$lost lost, off by $off"
   [ "${off#-}" -le $((20 + lost / 50)) ]

@@ -1,11 +1,12 @@
 load trace
 
 setup_file() {
-  # meson sets it, and glibc then writes to all of each block.
+  # meson sets MALLOC_PERTURB_, which makes glibc write to all of each block.
   unset MALLOC_PERTURB_
 }
 
-# measured HOW: records the program; the pages that it told to be in use and those at their front are those measured.
+# measured HOW: records the program and compares the measured pages, in total and at the start of a
+# block, with its reports.
 measured() {
   # shellcheck disable=SC2086
   status=0
@@ -16,44 +17,44 @@ measured() {
     sed -n 's/.*used_bytes=\([0-9]*\).* size=[0-9]\{8,\}, front_bytes=\([0-9]*\)).*/\1 \2/p' |
     awk '{ print $1 / 4096, $2 / 4096 }' >found
   diff told found || true
-  # An allocator may have written to the block's first page itself.
+  # An allocator may have written to the first page of the block.
   paste told found | awk -v by="${2:-0}" 'NF != 4 || $1 - $3 > by || $3 > $1 || $2 - $4 > by || $4 > $2 { wrong = 1 }
     END { exit wrong || NR == 0 }'
 }
 
-@test "pages of a block that are in use when it is freed: the first ones, the first half, every eighth, none" {
+@test "pages of a block in use at its free: the first ones, the first half, every eighth, none" {
   skip_under_sanitizer
   measured malloc
 }
 
-@test "of a block of 48 MiB, whose pages are not all asked for at once" {
+@test "a block of 48 MiB, whose pages need several queries" {
   skip_under_sanitizer
   measured huge
 }
 
-@test "of a block whose memory was resident before only what has become so counts as used" {
+@test "in reused memory, only newly resident pages count as used" {
   skip_under_sanitizer
   measured recycled
   [ "$("$HEAPTAPE" dump -k heaptape.residency t.ht | grep -c 'resident_bytes=16777216,')" -eq 3 ]
 }
 
-@test "of calloc's blocks the pages that are not zero" {
+@test "in blocks of calloc, pages that are not zero count" {
   skip_under_sanitizer
   measured calloc
 }
 
-@test "a realloc ends with what was in use, and begins anew; one that fails does not end" {
+@test "a realloc ends a measurement and starts a new one; a failed realloc does not" {
   skip_under_sanitizer
   measured realloc
 }
 
-@test "blocks that live at the end" {
+@test "blocks that are live at the end" {
   skip_under_sanitizer
   measured live
   measured _exit
 }
 
-@test "pages that the program may not read itself" {
+@test "pages that the program itself cannot read" {
   skip_under_sanitizer
   measured protected
 }
@@ -67,7 +68,7 @@ measured() {
   done
 }
 
-@test "nothing is measured of small blocks, nor with --no-residency" {
+@test "small blocks are not measured, and no blocks with --no-residency" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/residency" small
   "$HEAPTAPE" dump -k heaptape.residency t.ht >found
@@ -79,19 +80,21 @@ measured() {
   [ ! -s found ]
 }
 
-# peak FILE: of the replay on glibc, in MiB. As in the program, each block is a mapping of its own.
+# peak FILE: the peak of a replay on glibc, in MiB. As in the program, each block is a separate
+# mapping.
 peak() {
   GLIBC_TUNABLES=glibc.malloc.mmap_threshold=1048576 "$HEAPTAPE" replay -q --runs 5 --json "$1" >result
   jq '.peak_rss_bytes / 1048576' result
 }
 
-# between LOW HIGH NUMBER: the kernel counts resident pages to some 64 pages a thread.
+# between LOW HIGH NUMBER: the kernel's count of resident pages may be off by about 64 pages per
+# thread.
 between() {
   echo "$3: from $1 to $2"
   awk -v n="$3" -v low="$1" -v high="$2" 'BEGIN { exit n < low || n > high }'
 }
 
-@test "the replay uses as many pages as the program did; without the measurement it uses all" {
+@test "the replay uses as many pages as the program; all pages without the measurement" {
   skip_under_sanitizer
   measured malloc
   between 7.6 8.5 "$(peak t.ht)"
@@ -108,34 +111,34 @@ between() {
   grep -q 'the use of blocks of 16 KiB and more was not recorded' text
 }
 
-@test "blocks that were used as a whole are, on an allocator that lays them out otherwise" {
+@test "completely used blocks stay so on an allocator that aligns blocks differently" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/residency" whole
   [ "$status" -eq 0 ]
-  # Each in a mapping of its own: 400 times 10 pages.
+  # Each block in a separate mapping: 400 times 10 pages.
   GLIBC_TUNABLES=glibc.malloc.mmap_threshold=32768 "$HEAPTAPE" replay -q --runs 1 --json t.ht >result
   between 15.5 16.1 "$(jq '(.peak_rss_bytes - .baseline_rss_bytes) / 1048576' result)"
 }
 
-@test "buffers of 16 KiB that are hardly used" {
+@test "buffers of 16 KiB with little use" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/residency" buffers
   [ "$status" -eq 0 ]
   "$HEAPTAPE" replay -q --runs 1 --json t.ht >result
-  # 400 pages, one of each.
+  # 400 pages, one for each.
   between 1.5 2 "$(jq '(.peak_rss_bytes - .baseline_rss_bytes) / 1048576' result)"
 }
 
-@test "of a block of which no page of its own was used, the start is used; of one from calloc nothing" {
+@test "without a used page of its own, the start of a block counts as used; not with calloc" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/residency" starts
   [ "$status" -eq 0 ]
-  # This allocator puts nothing before a block: 200 pages, and one of each block from calloc that was not measured.
+  # This allocator has no block headers: 200 pages, and one for each unmeasured block of calloc.
   "$HEAPTAPE" replay -q --runs 1 --json -a "$HEAPTAPE_PROGRAMS/libtest-bump.so" t.ht >result
   between 0.7 1.3 "$(jq '(.peak_rss_bytes - .baseline_rss_bytes) / 1048576' result)"
 }
 
-@test "pages of a block from calloc are read before they are written to, others are not" {
+@test "pages of calloc blocks are read before the first write, other pages are not" {
   skip_under_sanitizer
   [ "$(uname -m)" = x86_64 ] || skip "tells a read from a write on x86-64 only"
   for how in malloc calloc; do
@@ -145,16 +148,16 @@ between() {
     sort first | uniq -c
   done >found
   cat found
-  # But for the pages in which a block begins, and the use of its start ends.
+  # Except for pages in which a block begins, or the use of its start ends.
   awk '{ n[$2 " " $3] = $1 } END { exit n["malloc read"] || n["calloc read"] < 100 * n["calloc write"] }' found
 }
 
-# shares FILE: of the bytes of big blocks, those whose use was measured.
+# shares FILE: bytes of large blocks, and bytes of measured ones.
 shares() {
   "$HEAPTAPE" stat --json "$1" | jq -c '[.big_block_bytes, .big_block_measured_bytes]'
 }
 
-@test "stat says how much was not used, without the pages at both ends" {
+@test "stat reports the unused bytes, without the pages at both ends" {
   skip_under_sanitizer
   measured malloc
   unused=$("$HEAPTAPE" dump -F json -k heaptape.residency t.ht | jq -s '[.[] | [.size - .used_bytes - 8192, 0] | max] | add')
@@ -164,7 +167,7 @@ shares() {
   grep -q '  not used .* % of these' text
 }
 
-@test "stat says of how much the use was measured, of the trace as of the workload, and JSON keeps it" {
+@test "stat reports the measured share, for trace and workload, and JSON keeps it" {
   skip_under_sanitizer
   for how in malloc calloc recycled; do
     measured $how
@@ -184,26 +187,26 @@ shares() {
   [ "$(shares t.ht | jq '.[0] > 0 and .[1] == 0')" = true ]
 }
 
-@test "a block that is used late has its pages in the replay when it had them in the program" {
+@test "a block that is used late gets its pages in the replay when the program touched them" {
   skip_under_sanitizer
   measured late
   between 15.6 16.7 "$(peak t.ht)"
   jq -c '[.fidelity.rss.samples, .fidelity.rss.mean_error, .timeline]' result
-  [ "$(jq '.fidelity.rss.samples' result)" -ge 12 ] || skip "the recorder did not come to look"
+  [ "$(jq '.fidelity.rss.samples' result)" -ge 12 ] || skip "the recorder took no samples in time"
   [ "$(jq '.fidelity.rss.mean_error < 0.1' result)" = true ]
-  # At thirds of its time: nothing, half of it, all.
+  # In thirds of the time: nothing, half of the block, all of it.
   jq '.timeline | map(select(.[3] > 16000000) | .[2] / 1048576 | round)' result >mib
   [ "$(jq 'min <= 1' mib)" = true ]
   [ "$(jq 'any(. >= 7 and . <= 9)' mib)" = true ]
   [ "$(jq '. == sort' mib)" = true ]
 }
 
-@test "of a block that is used late records say how much of it was used by then, and slice keeps them" {
+@test "records show the use of a late block over time, and slice keeps them" {
   skip_under_sanitizer
   measured calls
   "$HEAPTAPE" dump -k heaptape.residency_step t.ht >steps
   cat steps
-  # Nothing, then half of it; it may be measured at other times, too.
+  # First nothing, then half of the block; other measurements are possible.
   sed -n 's/.*used_bytes=\([0-9]*\).*/\1/p' steps | sort -n | uniq >bytes
   [ "$(head -n 1 bytes)" -le 4096 ]
   half=$((8 << 20))
@@ -217,19 +220,20 @@ shares() {
   done
 }
 
-@test "of a block that is used late a record says until when it was not" {
+@test "a record shows until when a late block was unused" {
   skip_under_sanitizer
   measured calls
   "$HEAPTAPE" dump -F json -k heaptape.residency_step -k heaptape.residency_unchanged t.ht |
     jq -c '[.kind, .used_bytes, .time_ns, .age]' >steps
   cat steps
-  # It is used after a third and two thirds of its time, of a quarter of a second each, and was looked at in between.
+  # The block is used after one and two thirds of its time, a quarter of a second each, and measured
+  # in between.
   jq -s '[.[] | select(.[0] == "heaptape.residency_unchanged")] |
     length >= 2 and .[0][1] <= 4096 and .[0][3] > 0 and (.[1][1] - 8388608 | fabs) <= 8192' steps >right
   [ "$(cat right)" = true ]
 }
 
-@test "a short program has as many samples as a judgement of its memory needs" {
+@test "a short program has enough samples to rate its memory" {
   skip_under_sanitizer
   cat >short.c <<'END'
 #include <stdlib.h>
@@ -246,7 +250,8 @@ int main(void)
 }
 END
   cc -o short short.c
-  # The recorder may have to wait for a CPU, least at real-time priority; every 10 ms, it would never take more than 6.
+  # The recorder may have to wait for a CPU, least at real-time priority; with 10 ms between
+  # samples, there would be at most 6.
   local first=()
   ! chrt -r 1 true 2>/dev/null || first=(chrt -r 1)
   for i in 1 2 3 4 5 6 7 8 9 10; do
@@ -257,7 +262,7 @@ END
   [ "$(cat count)" -ge 8 ]
 }
 
-@test "page faults of the program in its big blocks are not the time of its calls" {
+@test "page faults of the program in its large blocks do not count as time of its calls" {
   skip_under_sanitizer
   cat >fill.c <<'END'
 #include <stdlib.h>
@@ -277,17 +282,17 @@ END
   "$HEAPTAPE" convert -q -f -o t.htw t.ht
   "$HEAPTAPE" replay -q --runs 3 --no-latency -a glibc --json t.htw >result
   jq -c '[.touch_ns, .cpu_ns, .fidelity.program]' result
-  # The process says itself what it has at its end, where no sample follows.
+  # The process reports its memory at exit, after the last sample.
   "$HEAPTAPE" sql --csv t.ht "select max(anon_bytes) from samples" | tail -n 1 >most
   between 209715200 212000000 "$(cat most)"
   [ "$(jq '.fidelity.rss.mean_error < 0.1' result)" = true ]
-  # Nearly all that the player does is to write to the blocks, and it would be a good part of the program's time.
+  # The player mostly writes to the blocks, which is also a large part of the program's time.
   [ "$(jq '.touch_ns > 0.5 * .cpu_ns' result)" = true ]
   [ "$(jq '.touch_ns > 0.15 * .fidelity.program.cpu_ns' result)" = true ]
   [ "$(jq '.fidelity.program.calls_share < 0.1' result)" = true ]
 }
 
-@test "convert, slice and merge keep what was measured" {
+@test "convert, slice and merge keep the measurements" {
   skip_under_sanitizer
   measured malloc
   "$HEAPTAPE" convert -q -o t.htw t.ht

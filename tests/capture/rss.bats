@@ -1,34 +1,35 @@
 load trace
 
 setup_file() {
-  # meson sets it, and glibc then writes to all of each block.
+  # meson sets MALLOC_PERTURB_, which makes glibc write to all of each block.
   unset MALLOC_PERTURB_
 }
 
-# judge NAME COMMAND...: at each of the five times the parts add up to what the program read itself.
+# judge NAME COMMAND...: at each of the five stages, the categories add up to the RSS that the
+# program reports.
 judge() {
   skip_under_sanitizer
   timeout 600 /usr/bin/python3 "$HEAPTAPE_SOURCE/tests/capture/judge_rss.py" "$1.ht" "${@:2}"
 }
 
-@test "RSS is what its parts add up to: small blocks, beside smaps and mallinfo2" {
+@test "RSS equals the sum of its categories: small blocks, compared with smaps and mallinfo2" {
   judge small "$HEAPTAPE_PROGRAMS/rss_stages" small
 }
 
-@test "RSS is what its parts add up to: threads, beside smaps" {
+@test "RSS equals the sum of its categories: threads, compared with smaps" {
   judge threads "$HEAPTAPE_PROGRAMS/rss_stages" threads
-  # Heaps of glibc's other arenas.
+  # The heaps of glibc's other arenas.
   "$HEAPTAPE" stat --rss --json threads.ht >threads.json
   [ "$(grep -c '"kind": "thread_heap"' threads.json)" -ge 3 ]
 }
 
-@test "RSS is what its parts add up to: large blocks written to in part, beside smaps" {
+@test "RSS equals the sum of its categories: partly written large blocks, compared with smaps" {
   judge arrays "$HEAPTAPE_PROGRAMS/rss_stages" arrays
   "$HEAPTAPE" stat --rss arrays.ht >text
   grep -q "blocks mapped one by one" text
 }
 
-@test "RSS is what its parts add up to: python3 of Debian, beside smaps" {
+@test "RSS equals the sum of its categories: python3 of Debian, compared with smaps" {
   export PYTHONMALLOC=malloc
   judge python /usr/bin/python3 -c '
 import sys, time
@@ -46,7 +47,7 @@ y = z = None; stop()
 '
 }
 
-@test "maps of pages: none with --no-pages; salvage keeps them; each frame is described" {
+@test "maps of pages: none with --no-pages; salvage keeps them; check describes each frame" {
   skip_under_sanitizer
   judge with "$HEAPTAPE_PROGRAMS/rss_stages" small
   yes '' | "$HEAPTAPE" record -q --no-pages -o without.ht -- "$HEAPTAPE_PROGRAMS/rss_stages" small >/dev/null

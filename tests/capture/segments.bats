@@ -1,4 +1,4 @@
-# record --segment: a recording in files that each are a trace.
+# record --segment: a recording in several files, each a trace.
 bats_require_minimum_version 1.5.0
 load trace
 
@@ -7,7 +7,7 @@ setup() {
   skip_under_sanitizer
 }
 
-@test "segments: of a program, by size" {
+@test "segments: by size" {
   run -0 "$HEAPTAPE" record --segment 1M -z none --on-segment 'echo "$1" >>said' -o s.%n.ht -- "$HEAPTAPE_PROGRAMS/churn_mt" 2 400000
   mkdir s
   [ "$(ls s.*.ht | wc -l)" -ge 2 ]
@@ -19,7 +19,7 @@ setup() {
   [ "$("$HEAPTAPE" stat --json s | jq '.lost_records + .unmatched_frees')" -eq 0 ]
 }
 
-@test "segments: by time, of which the last ones are kept" {
+@test "segments: by time, keeping the last ones" {
   mkdir s
   "$HEAPTAPE" record -q --segment 300ms --keep 2 --stacks=4 -o s/%n.ht -- sh -c 'for i in 1 2 3 4 5 6 7 8; do sleep 0.2; ls >/dev/null; done'
   [ "$(ls s | wc -l)" -eq 2 ]
@@ -28,7 +28,7 @@ setup() {
   "$HEAPTAPE" stat s >/dev/null
 }
 
-@test "segments: a command that fails is named, and no file that waits for it is removed" {
+@test "segments: a failing command is named, and files that wait for it are kept" {
   mkdir s
   # shellcheck disable=SC2016
   run -0 "$HEAPTAPE" record --segment 300ms --keep 1 -o s/%n.ht --on-segment 'sleep 0.7; echo "$1" >>said; [ "$1" != s/2.ht ]' \
@@ -40,7 +40,7 @@ setup() {
   [ "$(ls s)" = "$(basename "$(tail -1 said)")" ]
 }
 
-@test "segments: the recorder is killed: the last one is whole, and the recording is not" {
+@test "segments: the recorder is killed: the last segment is complete, the recording is not" {
   mkdir s
   "$HEAPTAPE" record -q --segment 400ms --on-segment cat -o s/%n.ht -- sh -c 'while sleep 0.1; do ls; done' >/dev/null 2>&1 &
   recorder=$!
@@ -58,7 +58,7 @@ no_part() {
   [ -z "$(compgen -G 's/*.part')" ]
 }
 
-@test "segments: the recorder is killed, and then all of it is" {
+@test "segments: the recorder is killed, and later the rest of its processes" {
   mkdir s
   "$HEAPTAPE" record -q --segment 500ms -o s/%n.ht -- sh -c 'while sleep 0.1; do ls; done' >/dev/null 2>&1 &
   recorder=$!
@@ -75,7 +75,7 @@ no_part() {
   [ -s dumped ]
 }
 
-@test "segments: options that make no sense, and names that are taken" {
+@test "segments: invalid options and existing names" {
   local option
   for option in '--segment 1' '--segment 1M --flight 1M' '--segment 1M -o x.ht' '--segment 1M --aggregate' '--on-segment true' \
     '--segment 1M --max-size 1G' '--segment 1M -F json'; do
@@ -90,7 +90,7 @@ no_part() {
   "$HEAPTAPE" check -q heaptape.1.ht
 }
 
-# serve: takes PUT on port $port into up/.
+# serve: accepts PUT on port $port into up/.
 serve() {
   python3 - "$port" >/dev/null 2>&1 3>&- <<'END' &
 import http.server, os, sys
@@ -131,8 +131,8 @@ END
   "$HEAPTAPE" check -q up
 }
 
-@test "segments: small ones do not write many times the recording" {
-  # Two threads and few live blocks, in segments of much less than what they write in half a second.
+@test "segments: small segments do not multiply the size of the recording" {
+  # Two threads and few live blocks; segments much smaller than the data of half a second.
   "$HEAPTAPE" record -q -z none --segment 1M -o 's.%n.ht' -- "$HEAPTAPE_PROGRAMS/churn_mt" 2 1000000
   local n events all
   n=$(ls s.*.ht | wc -l)
@@ -144,6 +144,6 @@ END
   events=$("$HEAPTAPE" stat --json d | jq .events)
   "$HEAPTAPE" record -q -z none -o one.ht -- "$HEAPTAPE_PROGRAMS/churn_mt" 2 1000000
   echo "$n segments, $all bytes for $events events; one file: $(stat -c %s one.ht)"
-  # It was 22 times as much.
+  # Before the fix it was 22 times as much.
   [ "$all" -le $((2 * $(stat -c %s one.ht))) ]
 }

@@ -5,7 +5,7 @@ load trace
   # shellcheck disable=SC2034
   record_options="-a $HEAPTAPE_PROGRAMS/libtrivial.so"
   local i interrupting=0
-  # Some have to interrupt one, else the test tests nothing: on a busy machine not in each run.
+  # Some handlers must interrupt a record; on a busy machine, not every run has one.
   for ((i = 0; i < 10 && interrupting == 0; i++)); do
     record "$HEAPTAPE_PROGRAMS/signals" 500
     [ "$status" -eq 0 ]
@@ -15,16 +15,16 @@ load trace
   [ "$interrupting" -gt 0 ]
 }
 
-@test "an allocator's calls of its own functions are no events" {
+@test "internal calls of an allocator are not events" {
   skip_under_sanitizer
   # shellcheck disable=SC2034
   record_options="-a $HEAPTAPE_PROGRAMS/libtrivial.so"
   record "$HEAPTAPE_PROGRAMS/calls" || true
-  [ "$status" -ne 2 ] # the sized forms of free are the allocator's own
+  [ "$status" -ne 2 ] # the sized forms of free belong to the allocator
   for kind in free_sized free_aligned_sized; do
     [ "$(awk -v kind="$kind" '$5 == kind && $6 != "0"' lines | wc -l)" -eq 1 ]
   done
   [ "$(awk '$5 == "calloc" && $7 == 70000' lines | wc -l)" -eq 1 ]
-  [ "$(awk '$5 == "malloc" && $7 == 70000' lines | wc -l)" -eq 1 ] # the program's own
+  [ "$(awk '$5 == "malloc" && $7 == 70000' lines | wc -l)" -eq 1 ] # the program's call
   [ "$(awk '$5 == "malloc" && $7 == 100000' lines | wc -l)" -eq 0 ]
 }

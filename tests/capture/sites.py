@@ -1,10 +1,10 @@
-"""The call sites that the JSON of `heaptape dump` defines, by docs/reference/trace-format.md."""
+"""Call sites defined in the JSON of `heaptape dump` (docs/reference/trace-format.md)."""
 
 FACTOR, MASK = 0xD6E8FEB86659FD93, (1 << 59) - 1
 
 
 def read_sites(events):
-    """(pid, number) -> (return address, number of the outer site)."""
+    """Returns a map from (pid, number) to (return address, number of the outer site)."""
     sites = {}
     for e in events:
         if e["kind"] == "heaptape.frame":

@@ -1,7 +1,7 @@
 load trace
 
-# sites SIZE: a line for each malloc of SIZE: the functions of its site, innermost first; what is none of the program's
-# is -.
+# sites SIZE: a line for each malloc of SIZE with the functions of its site, innermost first; "-"
+# for functions outside the program.
 sites() {
   "$HEAPTAPE" dump -F json -k malloc -k heaptape.frames -k heaptape.frame t.ht >events
   python3 - "$1" "$BATS_TEST_DIRNAME" <<'END'
@@ -11,7 +11,7 @@ from sites import read_sites
 size = int(sys.argv[1])
 places = sorted((int(l.split()[1], 16), l.split()[0]) for l in open("told"))
 events = [json.loads(l) for l in open("events")]
-# A function of the test is at most 2 KiB long.
+# Functions of the test are at most 2 KiB long.
 def function(address):
     below = [name for at, name in places if at < address <= at + 2048]
     return below[-1] if below else "-"
@@ -26,7 +26,7 @@ for e in events:
 END
 }
 
-@test "the chain of callers, as deep as was asked for" {
+@test "the chain of callers, up to the requested depth" {
   skip_under_sanitizer
   record_options=--stacks=8 record "$HEAPTAPE_PROGRAMS/stacks" deep 12
   sites 7000 >seen
@@ -42,7 +42,7 @@ END
   [ "$(sites 7000 | sort | uniq -c | awk '{ print $1, $2, NF }')" = "12 leaf 2" ]
 }
 
-@test "every call that takes a block has its site, and its site's addresses a module" {
+@test "every allocating call has a site, and each address of the site a module" {
   skip_under_sanitizer
   record_options=--stacks=16 record "$HEAPTAPE_PROGRAMS/calls"
   "$HEAPTAPE" dump -F json t.ht >all
@@ -66,7 +66,7 @@ assert own and len(own[0]["text"].split(" ")[0]) == 40, modules
 END
 }
 
-@test "each thread by its own stack" {
+@test "each thread with its own stack" {
   skip_under_sanitizer
   record_options=--stacks=16 record "$HEAPTAPE_PROGRAMS/stacks" threads 5
   sites 7001 >seen
@@ -75,13 +75,13 @@ END
   [ "$(sed -n 5p seen | cut -d' ' -f1-7)" = "leaf deep deep deep deep deep thread" ]
 }
 
-@test "a fork child defines its sites anew" {
+@test "a fork child defines its sites again" {
   skip_under_sanitizer
   record_options=--stacks=16 record "$HEAPTAPE_PROGRAMS/stacks" fork
   [ "$(sites 7002 | cut -d' ' -f1-5 | sort | uniq -c | sed 's/^ *//')" = "2 leaf deep deep deep main" ]
 }
 
-@test "on a stack that is not the thread's own, and back from a signal's to the thread's" {
+@test "on an alternate stack, and on the thread's stack after a signal" {
   skip_under_sanitizer
   [ "$(uname -m)" = x86_64 ] || skip "walks by unwind tables"
   record_options=--stacks record "$HEAPTAPE_PROGRAMS/stacks" signal
@@ -94,24 +94,24 @@ END
   [ "$(sites 7004 | cut -d' ' -f1-6 | tail -1)" = "leaf deep deep deep deep context" ]
 }
 
-@test "a coroutine's stack that ends where nothing is mapped, or that another thread unmaps" {
+@test "a coroutine's stack that ends at unmapped memory, or that another thread unmaps" {
   skip_under_sanitizer
   [ "$(uname -m)" = x86_64 ] || skip "written for x86-64"
   record_options=--stacks record "$HEAPTAPE_PROGRAMS/stacks" edge
   [ "$status" -eq 0 ]
   [ "$(sites 7008 | wc -l)" -ge 64 ]
-  # Whatever lies in the frame pointer, the caller is known.
+  # The caller is known whatever the frame pointer contains.
   [ "$(sites 7008 | cut -d' ' -f1 | sort -u)" = astray ]
 }
 
-@test "a trace that begins anew has the sites again" {
+@test "a restarted trace defines its sites again" {
   skip_under_sanitizer
   record_options=--stacks=16 record "$HEAPTAPE_PROGRAMS/stacks" reset
   [ "$status" -eq 0 ]
   [ "$(sites 7006 | cut -d' ' -f1-5)" = "leaf deep deep deep main" ]
 }
 
-@test "anything in the frame pointer" {
+@test "any value in the frame pointer" {
   skip_under_sanitizer
   [ "$(uname -m)" = x86_64 ] || skip "written for x86-64"
   record_options=--stacks=64 record "$HEAPTAPE_PROGRAMS/stacks" wild
@@ -119,7 +119,7 @@ END
   [ "$(sites 7005 | wc -l)" -eq 12 ]
 }
 
-@test "programs without frame pointers run the same" {
+@test "programs without frame pointers behave the same" {
   skip_under_sanitizer
   for depth in 1 64; do
     record_options=--stacks=$depth record python3 -c 'print(sum(len(str(i)) for i in range(100000)))'
@@ -129,7 +129,7 @@ END
   done
 }
 
-@test "a depth that cannot be" {
+@test "an invalid depth" {
   run "$HEAPTAPE" record --stacks=129 -o t.ht -- true
   [ "$status" -eq 2 ]
   [[ "${lines[0]}" == *"out of range: 1 to 128"* ]]
@@ -139,7 +139,8 @@ END
   skip_under_sanitizer
   record_options=--stacks record "$HEAPTAPE_PROGRAMS/strings"
   "$HEAPTAPE" stat --by site --format json t.ht >sites.json
-  # Every site of these bytes names the function that makes the strings, and ends where the process began.
+  # Every site of these bytes has the function that makes the strings, and ends at the process
+  # entry.
   jq -e '[.sites[] | select(.allocated_bytes >= 100000)] | length >= 1 and
     all(.[]; [.frames[].function] | (any(.[]; startswith("make_strings")) and .[-1] == "_start"))' sites.json
 }

@@ -10,7 +10,7 @@ load trace
   [ "$(awk '$5 == "thread.end"' lines | wc -l)" -eq 8 ]
 }
 
-@test "more threads at once than the spool has room for at first" {
+@test "more threads at once than the spool has initial room for" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/threads" 300 200
   [ "$status" -eq 0 ]
@@ -26,10 +26,11 @@ load trace
   [ "$(awk '$5 == "thread.start"' lines | wc -l)" -ge 20000 ]
 }
 
-@test "a producer that a bounded queue held back is held back in replay: peak RSS within 20 %" {
+@test "a producer limited by a bounded queue is limited in replay: peak RSS within 20 %" {
   skip_under_sanitizer
   unset MALLOC_PERTURB_
-  # How full the queue gets depends on what else the machine does: only of the recorded run it is known.
+  # The length of the queue depends on the load of the machine, so the program reports it for the
+  # recorded run.
   timeout 120 "$HEAPTAPE" record -q -o t.ht "$HEAPTAPE_PROGRAMS/queue" 8000 >real
   "$HEAPTAPE" replay -q -r 1 --no-latency -a glibc --json t.ht >replay.json
   python3 -c 'import json
@@ -39,7 +40,7 @@ assert d["fidelity"]["live"]["peak_ratio"] < 1.5, d["fidelity"]["live"]
 assert 0.8 * real < d["peak_rss_bytes"] < 1.2 * real, (real, d["peak_rss_bytes"])'
 }
 
-@test "CPU time of the program, and malloc's share of it" {
+@test "CPU time of the program, and the share of malloc" {
   skip_under_sanitizer
   command -v python3 >where || skip "no python3"
   cat >burn.py <<'END'
@@ -74,8 +75,9 @@ assert abs(p["calls_share"] - p["recorded_calls_cpu_ns"] / p["cpu_ns"]) < 1e-6, 
   ! grep -q 'the calls take [0-9]' said || false
 }
 
-# share TIMES LEAST MOST: what a program says is malloc's share that works TIMES as long between its calls as malloc does
-# lies between them. Other work on the machine interrupts calls that are timed, so that one of five recordings is enough.
+# share TIMES LEAST MOST: the share of malloc is between LEAST and MOST for a program that works
+# TIMES as long between its calls as in malloc. Other load interrupts timed calls, so one good
+# recording of five is enough.
 share() {
   local i
   for i in 1 2 3 4 5; do
@@ -84,13 +86,13 @@ share() {
     jq -r '(.cpu_ns - .recording_cpu_ns) as $cpu | "\(.calls_min_cpu_ns / $cpu) to \(.calls_max_cpu_ns / $cpu)"' \
       stat.json >shares
     read -r min _ max <shares
-    echo "works $1: malloc's share is $min to $max"
+    echo "works $1: share of malloc is $min to $max"
     if python3 -c "import sys; sys.exit(not $2 <= $min <= $max < $3)"; then return; fi
   done
   return 1
 }
 
-@test "malloc's share of the CPU time is that of an allocator whose time is known" {
+@test "the share of malloc is right for an allocator with known cost" {
   skip_under_sanitizer
   command -v cc >where || skip "no compiler"
   cat >work.h <<'END'
@@ -112,7 +114,7 @@ int main(int n, char **arg)
 END
   cc -O1 -shared -fPIC -fno-builtin -o slow.so slow.c
   cc -O1 -fno-builtin -o works works.c
-  # A quarter of a quarter is left for calls that were interrupted and for the start of the program.
+  # The tolerance covers interrupted calls and the start of the program.
   share 3 0.18 0.32
   share 0 0.75 1.1
   share 59 0 0.05

@@ -1,9 +1,9 @@
-# What the capture tests share: `load trace`.
+# Shared by the capture tests: `load trace`.
 
 load ../helper
 
-# record COMMAND [ARG...]: under the recorder, into t.ht; what the program tells goes to `told`. $status is its own.
-# The options of heaptape record are taken from $record_options.
+# record COMMAND [ARG...]: records to t.ht with $record_options; the reports of the program go to
+# `told`. Sets $status to its exit status.
 record() {
   status=0
   # shellcheck disable=SC2086
@@ -12,19 +12,20 @@ record() {
   "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
 }
 
-# Succeeds when the threads that told their calls between two marks made them, all of them, in this order.
+# Succeeds if the threads made exactly the reported calls between two marks, in order.
 as_told() {
   awk '$5 == "mark" { on[$2, $3] = $13 == "begin"; next }
        on[$2, $3] { print $5, $6, $7, $8, $9, $10, $11, $12 }' lines >recorded
   [ -s told ] && diff told recorded
 }
 
-# The events with sizes of TOLD_SIZE: kind, size, how often. The size of what is freed is that of its block; `told` of a
-# realloc counts it as taken. A take may be stamped a moment too early, before the give of the block that had the address:
-# then there are two, and the give is of the first (docs/design/convert.md).
+# Counts the events with sizes of TOLD_SIZE: kind, size, count. A free has the size of its block; a
+# realloc counts as an allocation in `told`. An allocation may be stamped before the free of the
+# previous block at the address: then two blocks are live, and the free is of the older one
+# (docs/design/convert.md).
 count_lines() {
   awk 'function special(size) { return size >= 5050 && size % 1009 == 5 }
-       # A record that was published late stands late: so the takes are all collected first.
+       # Records published late come late in the file, so the first pass collects all allocations.
        NR == FNR { if ($10 != "0") live[$2, $10, to[$2, $10]++] = $7; next }
        { kind = $5; given = $6; size = $7 }
        given != "0" && (from[$2, given] < to[$2, given]) && $11 == 0 {
@@ -39,14 +40,14 @@ count_lines() {
        END { for (i in n) print i, n[i] }' lines lines | sort
 }
 
-# Succeeds when the counts that the program told, added up, are those of the trace.
+# Succeeds if the sums of the reported counts equal those of the trace.
 counts_as_told() {
   awk '{ n[$1 " " $2] += $3 } END { for (i in n) print i, n[i] }' told | sort >want
   count_lines >recorded
   [ -s want ] && diff want recorded
 }
 
-# grow BLOCKS SIZE: the program `grows`, whose input is descriptor 7 and output 8, allocates them.
+# grow BLOCKS SIZE: makes the program `grows` (input on descriptor 7, output on 8) allocate blocks.
 grow() {
   local answer
   echo "$1 $2" >&7
@@ -54,14 +55,14 @@ grow() {
   [ "$answer" = done ]
 }
 
-# skip_without_ptrace: skips a test that attaches to a process where only root may.
+# skip_without_ptrace: skips a test that attaches to a process if only root may.
 skip_without_ptrace() {
   if [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" -gt 0 ] && [ "$(id -u)" -ne 0 ]; then
     skip "kernel.yama.ptrace_scope forbids ptrace"
   fi
 }
 
-# starts COMMAND...: its pid is in $started.
+# starts COMMAND...: starts the command and sets $started to its pid.
 starts() {
   rm -f out
   "$@" >out 3>&- &

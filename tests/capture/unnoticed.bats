@@ -1,8 +1,8 @@
 load trace
 
-# What programs do is the same with and without the recorder.
+# Programs behave the same with and without the recorder.
 
-@test "errno and results of every wrapper, when it succeeds and when it fails" {
+@test "errno and results of every wrapper, on success and on failure" {
   skip_under_sanitizer
   [ -x "$HEAPTAPE_PROGRAMS/kept" ] || skip "no C++ compiler"
   "$HEAPTAPE_PROGRAMS/kept" >want
@@ -55,7 +55,7 @@ load trace
   [ "$ran" -eq 1 ] || skip "no other allocator is installed"
 }
 
-@test "a program that goes to another folder, and one whose folder is gone" {
+@test "a program that changes its folder, and a program in a removed folder" {
   skip_under_sanitizer
   mkdir away
   for go in 'cd /' 'cd away && rmdir ../away'; do
@@ -65,7 +65,7 @@ load trace
   done
 }
 
-@test "a disk that fills up: what was written is whole, and every call in it was made" {
+@test "a disk that fills up: the written part is complete, and the program made every call in it" {
   skip_under_sanitizer
   [ "$(id -u)" -eq 0 ] || skip "only root may mount"
   mkdir small

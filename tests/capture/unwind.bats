@@ -1,4 +1,4 @@
-# The stacks of real programs at random allocations, against those that libunwind finds.
+# Compares the stacks of common programs at random allocations with libunwind.
 
 load ../helper
 
@@ -9,7 +9,8 @@ setup() {
   cd "$BATS_TEST_TMPDIR" || return
 }
 
-# equal PROGRAM LEAST COMMAND...: of the stacks of PROGRAM, which COMMAND starts, at least LEAST are compared, and 99.9 % equal.
+# equal PROGRAM LEAST COMMAND...: runs COMMAND, which starts PROGRAM. At least LEAST stacks are
+# compared, and 99.9 % are equal.
 equal() {
   local program=$1 least=$2
   shift 2
@@ -25,7 +26,7 @@ equal() {
   [ "${PIPESTATUS[0]}" -eq 0 ]
 }
 
-@test "unwind: python3's stacks are those of libunwind" {
+@test "unwind: stacks of python3 equal those by libunwind" {
   PYTHONMALLOC=malloc equal python3 2000 /usr/bin/python3 -c '
 import json, re
 d = {str(i): [i] * 5 for i in range(3000)}
@@ -33,13 +34,13 @@ print(len(json.loads(json.dumps(d))), len(re.findall("[0-9]+", str(d))))'
   [ "$(cat out)" = "3000 18000" ]
 }
 
-@test "unwind: perl's stacks are those of libunwind" {
+@test "unwind: stacks of perl equal those by libunwind" {
   # shellcheck disable=SC2016
   equal perl 500 perl -e 'my %h; $h{$_ % 5000} .= "x$_" for 1..200000; my @s = sort map { "$_$h{$_}" } keys %h; print scalar(@s)'
   [ "$(cat out)" = 5000 ]
 }
 
-@test "unwind: cc1plus's stacks are those of libunwind" {
+@test "unwind: stacks of cc1plus equal those by libunwind" {
   echo '#include <map>' >maps.cc
   command -v g++ || skip "no g++"
   equal cc1plus 1000 env CCACHE_DISABLE=1 g++ -c -o maps.o maps.cc

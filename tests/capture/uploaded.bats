@@ -1,4 +1,4 @@
-# record -o URL: segments that leave the host.
+# record -o URL: uploads segments to another host.
 # shellcheck disable=SC2030,SC2031 # each test is a subshell
 bats_require_minimum_version 1.5.0
 load trace
@@ -11,7 +11,7 @@ setup() {
   needs_module receive libmicrohttpd
   unset HEAPTAPE_SPOOL http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY port CURL_CA_BUNDLE
   export XDG_STATE_HOME=$PWD/state
-  umask 077 # tokens
+  umask 077 # for tokens
 }
 
 teardown() {
@@ -19,16 +19,16 @@ teardown() {
   show_failure
 }
 
-# The program of these tests: some seconds, with children.
+# The program of these tests runs for some seconds and has children.
 # shellcheck disable=SC2016
 lists='for i in $(seq "$0"); do sleep 0.1; ls / >/dev/null; done; exit 7'
 
-# events_of LOG: how many record has said that there are.
+# events_of LOG: the number of events that record printed.
 events_of() {
   sed -n 's/.*recorded \([0-9 ]*\) events of.*/\1/p' "$1" | tr -d ' '
 }
 
-@test "uploaded: every segment arrives, and nothing is left in the spool" {
+@test "uploaded: every segment arrives, and the spool is empty" {
   start_receiver
   run -7 "$HEAPTAPE" record -o "http://127.0.0.1:$port/" --segment 300ms -- sh -c "$lists" 12
   echo "$output" >record.log
@@ -69,7 +69,7 @@ events_of() {
   stop_receiver
 }
 
-@test "uploaded: the server stays away: the wait is bounded, and upload continues" {
+@test "uploaded: a server that stays away: the wait is bounded, and upload continues" {
   local begun=$SECONDS
   port=$(free_port)
   run -7 "$HEAPTAPE" record -o "http://127.0.0.1:$port/a" --upload-wait 1 --spool "$PWD/spool" --segment 300ms -- sh -c "$lists" 10
@@ -88,7 +88,7 @@ events_of() {
   stop_receiver
 }
 
-@test "uploaded: a server that never answers does not keep the recorder" {
+@test "uploaded: a server that never answers does not block the recorder" {
   local begun=$SECONDS
   echo 'def answer(h, path, body, number): return 0, {}' >server.py
   start_server
@@ -98,7 +98,7 @@ events_of() {
   [ "$(wc -l <requests.log)" -eq 1 ]
 }
 
-@test "uploaded: a signal ends the wait, and the status is that of the program" {
+@test "uploaded: a signal ends the wait, and the status is the program's" {
   local begun=$SECONDS code=0
   port=$(free_port)
   "$HEAPTAPE" record -o "http://127.0.0.1:$port/" --upload-wait 100 -- sh -c "$lists" 1 2>record.log >out 3>&- &
@@ -113,7 +113,7 @@ events_of() {
   grep -q 'recorded .* events' record.log
 }
 
-# children PID: of a process, by the name of heaptape.
+# children PID: child processes named heaptape.
 children() {
   pgrep -P "$1" -x heaptape
 }
@@ -139,7 +139,7 @@ children() {
   wait_until compgen -G 'up/*/*/1.ht'
   stop_receiver
   wait_until two_wait
-  # Now this recording is uploaded by another process.
+  # Another process uploads this recording now.
   run -1 "$HEAPTAPE" upload --wait 1 spool "http://127.0.0.1:$port/"
   [[ "$output" == *"skipped, because another process"* ]]
   writer=$(children $recorder)
@@ -164,14 +164,14 @@ two_wait() {
   [ "$(find spool -name '*.ht' | wc -l)" -ge 2 ]
 }
 
-@test "uploaded: --quiet does not hide what was not uploaded" {
+@test "uploaded: --quiet does not hide missing uploads" {
   port=$(free_port)
   run -0 "$HEAPTAPE" record -q -o "http://127.0.0.1:$port/" --upload-wait 0 --spool spool --segment 1M -- "$HEAPTAPE_PROGRAMS/churn_mt" 1 1000
   [[ "$output" == *"heaptape: 1 segment is not uploaded yet, "* ]]
   [ "$(grep -c '^heaptape: ' <<<"$output")" -eq 1 ]
 }
 
-@test "uploaded: a full spool drops the oldest, says so, and the program goes on" {
+@test "uploaded: a full spool drops the oldest files with a note, and the program continues" {
   port=$(free_port)
   run -0 "$HEAPTAPE" record -o "http://127.0.0.1:$port/" --upload-wait 0 --spool spool --spool-limit 1M --segment 300ms -z none \
     -- "$HEAPTAPE_PROGRAMS/paced" 2 4
@@ -184,14 +184,14 @@ two_wait() {
   [ "$left" -ge 2 ]
   [ "$(du -sb spool | cut -f1)" -le $((2 << 20)) ]
   [ "$dropped" -ge 2 ]
-  # The last ones are there, and can be read: they begin with what was live.
+  # The last segments can be read: they begin with the live blocks.
   for n in $(seq $((dropped + 1)) $((dropped + left))); do
     "$HEAPTAPE" check -q spool/*/*/"$n".ht
   done
   "$HEAPTAPE" check -q spool/*/*
 }
 
-@test "uploaded: a wrong token, which is replaced meanwhile" {
+@test "uploaded: a wrong token, which is replaced while it runs" {
   echo right >tokens
   echo wrong >token
   start_receiver --token-file tokens
@@ -202,7 +202,7 @@ two_wait() {
   wait $recorder || [ $? -eq 7 ]
   [ -z "$(ls state/heaptape/upload)" ]
   "$HEAPTAPE" check -q up/*/*
-  # Once, as often as it was tried.
+  # One message for all attempts.
   [ "$(grep -c 401 record.log)" -eq 1 ]
   stop_receiver
 }
@@ -216,7 +216,7 @@ two_wait() {
   stop_receiver
 }
 
-@test "uploaded: options that make no sense, and what cannot begin" {
+@test "uploaded: invalid options, and errors at startup" {
   local option
   for option in '--flight 1M' '--aggregate' '-F json' '--keep 2' '--on-segment true' '--max-size 1G' '--spool a%nb'; do
     # shellcheck disable=SC2086

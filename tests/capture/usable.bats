@@ -1,6 +1,6 @@
 load trace
 
-# Succeeds when the calls between the marks are as told, with their usable sizes.
+# Succeeds if the calls between the marks equal the reported ones, with their usable sizes.
 usable_as_told() {
   "$HEAPTAPE_PROGRAMS/trace_lines" -u t.ht >lines
   awk '$5 == "mark" { on = $13 ~ /^begin/; next }
@@ -8,7 +8,7 @@ usable_as_told() {
   [ -s told ] && diff told recorded
 }
 
-@test "--usable: what every block is filled to, of each allocator" {
+@test "--usable: every block is filled completely, on each allocator" {
   skip_under_sanitizer
   record_options=--usable record "$HEAPTAPE_PROGRAMS/usable"
   [ "$status" -eq 0 ]
@@ -22,7 +22,7 @@ usable_as_told() {
   done
 }
 
-@test "--usable: stat says what was asked for and what there was" {
+@test "--usable: stat reports requested and usable bytes" {
   skip_under_sanitizer
   record_options=--usable record "$HEAPTAPE_PROGRAMS/usable"
   "$HEAPTAPE" convert -q -o t.htw t.ht
@@ -36,7 +36,7 @@ usable_as_told() {
   done
 }
 
-@test "--usable: blocks from before, whose size only it tells" {
+@test "--usable: preexisting blocks, whose size is known only from it" {
   skip_under_sanitizer
   record_options=--usable record "$HEAPTAPE_PROGRAMS/usable" paused
   [ "$status" -eq 0 ]
@@ -55,13 +55,13 @@ usable_as_told() {
   [ "$status" -eq 0 ]
   sed -i '/ heaptape\./d' lines
   as_told
-  # Every block that was taken has both.
+  # Every allocation has both.
   "$HEAPTAPE" dump t.ht | grep -E '[)] = 0x' >taken
   [ "$(grep -c ' new' taken)" -ge 8 ]
   [ "$(grep -c 'site=.* usable=' taken)" -eq "$(wc -l <taken)" ]
 }
 
-@test "--usable: an mtrace file says which blocks are mappings of their own, and which reallocs made a new block" {
+@test "--usable: an mtrace file shows which blocks are separate mappings, and which reallocs moved" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q -f --usable -F mtrace -o t.mtrace -- "$HEAPTAPE_PROGRAMS/paths"
   python3 - t.mtrace >paths.txt <<'PY'
@@ -88,7 +88,7 @@ free 0 munmap 1052672 0
 free 0 munmap 1052672 0
 free 0 112 0
 END
-  # Without the sizes nothing is known of them.
+  # Without the sizes, the file has neither.
   "$HEAPTAPE" record -q -f -F mtrace -o t.mtrace -- "$HEAPTAPE_PROGRAMS/paths"
   python3 - t.mtrace <<'PY'
 import struct, sys
