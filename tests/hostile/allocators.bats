@@ -1,17 +1,19 @@
-# Allocators that lie, hang or end the player: tests/hostile/badalloc.c goes wrong from its 3,000th call on.
+# Allocators that lie, hang or end the player: tests/hostile/badalloc.c misbehaves from its 3,000th
+# call on.
 load hostile
 
 bats_require_minimum_version 1.5.0
 
 BAD=libtest-badalloc.so
 
-# plays MODE [OPTION...]: one replay of w.htw on the allocator in that mode, within two minutes. 3>&-: a fork must not hold bats.
+# plays MODE [OPTION...]: replays w.htw once on the allocator in that mode, for at most two minutes.
+# 3>&- keeps forks from blocking bats.
 plays() {
   bats_require_minimum_version 1.5.0
   local seconds=60
   case $1 in
     deadlock | spin) seconds=1 ;;
-    slow) seconds=3 ;; # which its replay takes longer than
+    slow) seconds=3 ;; # less than its replay takes
   esac
   BADMODE=$1 run --separate-stderr timeout -k 1 120 "$HEAPTAPE" replay -q -r 1 --no-latency --timeout $seconds "${@:2}" \
     -a "$HEAPTAPE_PROGRAMS/hostile/$BAD" w.htw 3>&-
@@ -19,7 +21,7 @@ plays() {
   expect "no hang" [ "$status" -ne 137 ]
 }
 
-# fails MODE HOW TEXT...: a plain replay ends with one line that has each TEXT; HOW: verify, or plain.
+# fails MODE HOW TEXT...: a replay (HOW is verify or plain) ends with one line that has each TEXT.
 fails() {
   local options=()
   [ "$2" = plain ] || options=(--verify)
@@ -53,7 +55,7 @@ setup() {
   fails_with 1 "no progress for 1 s during the replay (see --timeout): in malloc of "
 }
 
-@test "an allocator that is slow is not stopped" {
+@test "a slow allocator is not stopped" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 2000 >/dev/null
   passes slow
 }
@@ -87,7 +89,7 @@ setup() {
   fails realloclose verify "lost content: realloc"
 }
 
-@test "noise, threads and children of the allocator do no harm" {
+@test "output, threads and children of the allocator do no harm" {
   for mode in none print printerr thread fork nofree; do
     passes $mode
     passes $mode --verify
@@ -96,12 +98,12 @@ setup() {
   done
 }
 
-@test "an allocator that sends SIGTERM to heaptape ends it by that" {
+@test "an allocator that sends SIGTERM to heaptape ends the replay" {
   plays killparent
   fails_with 143 "heaptape: SIGTERM from process " " ended the replay"
 }
 
-@test "a thread that sleeps until its next call is due is not stuck" {
+@test "a thread that sleeps until its next call is not reported as hanging" {
   printf '%s\n' '{"kind":"malloc","pid":5,"tid":5,"time_ns":1000,"size":32,"result":"0x1000"}' \
     '{"kind":"free","pid":5,"tid":5,"time_ns":2500001000,"ptr":"0x1000"}' >pause.json
   "$HEAPTAPE" import -q --format json -o pause.htw pause.json

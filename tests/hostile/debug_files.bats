@@ -2,9 +2,9 @@ load hostile
 
 bats_require_minimum_version 1.5.0
 
-# Files that are found by names in a program: libdw would wait for a pipe forever, and decompress whatever it finds.
+# Files named by a program: libdw would wait for a pipe forever, and decompress any section.
 
-# recorded OPTION...: a program built with these options, with a build ID, and its recording p.ht.
+# recorded OPTION...: builds a program with these options and a build ID, and records it to p.ht.
 recorded() {
   skip_under_sanitizer
   printf '%s\n' '#include <stdlib.h>' \
@@ -13,7 +13,7 @@ recorded() {
   "$HEAPTAPE" record -q --stacks -f -o p.ht -- ./p
 }
 
-# with_link: the debugging information in p.dbg, which p names.
+# with_link: moves the debugging information to p.dbg, which p names.
 with_link() {
   objcopy --only-keep-debug p p.dbg
   strip p
@@ -21,7 +21,7 @@ with_link() {
   "$HEAPTAPE" record -q --stacks -f -o p.ht -- ./p
 }
 
-# shows PATTERN OPTION...: the call site is printed within two minutes, with this in it.
+# shows PATTERN OPTION...: the call site is printed with PATTERN within two minutes.
 shows() {
   local pattern=$1
   shift
@@ -30,7 +30,7 @@ shows() {
   [[ "${lines[1]}" == *$pattern* ]]
 }
 
-# refused FILE PATTERN OPTION...: a pipe and a device in the place of a file are not opened, and are named.
+# refused FILE PATTERN OPTION...: a pipe or device instead of FILE is named, but not opened.
 refused() {
   local file=$1 pattern=$2
   shift 2
@@ -44,7 +44,7 @@ refused() {
   rm -f "$file"
 }
 
-@test "a pipe or device by the name of a separate debug file is not opened" {
+@test "a pipe or device instead of a separate debug file is not opened" {
   recorded -g
   with_link
   shows "main (p.c:2)"
@@ -60,7 +60,7 @@ refused() {
   refused "sys$PWD/p.dbg" "0x" --debug-dir sys
   refused "sys/${PWD##*/}/p.dbg" "0x" --debug-dir sys
   refused "sys/p" "0x" --debug-dir sys
-  # The file that dwz shares.
+  # The shared file of dwz.
   cp away p.dbg
   { printf 'shared.dbg\0'; head -c 20 /dev/zero; } >alt
   objcopy --add-section .gnu_debugaltlink=alt p.dbg
@@ -70,20 +70,20 @@ refused() {
   shows "main (p.c:2)"
 }
 
-@test "a pipe or device by the name of a split unit is not opened" {
+@test "a pipe or device instead of a split unit is not opened" {
   recorded -g -gsplit-dwarf
   shows "main (p.c:2)"
   mv ./*.dwo away
   refused "$(readelf --debug-dump=info p | sed -n 's/.*DW_AT.*dwo_name.*: //p' | tail -n 1)" "main (p"
 }
 
-@test "the file of a module that is a pipe by now is not opened" {
+@test "a module's file that was replaced by a pipe is not opened" {
   recorded -g
   mv p away
   refused p "0x"
 }
 
-# with_section NAME OPTION...: p with a section of 64 MiB of zeros, before it is compressed.
+# with_section NAME OPTION...: builds p with a compressed section of 64 MiB of zeros.
 with_section() {
   recorded -g
   objcopy --dump-section .debug_str=strings p
@@ -94,7 +94,7 @@ with_section() {
   expect "compressed" [ "$(stat -c %s p)" -lt 1000000 ]
 }
 
-@test "a compressed section that is out of proportion is not decompressed" {
+@test "a section that expands too far is not decompressed" {
   with_section --compress-debug-sections=zlib
   shows "0x"
   has "$stderr" "/p: not a regular ELF file, or its compressed sections are too large"
@@ -103,17 +103,17 @@ with_section() {
   has "$stderr" "its compressed sections are too large"
   run "$HEAPTAPE" symbolize -f -o named.ht p.ht
   has "$output" "its compressed sections are too large"
-  # In a separate file, too.
+  # Also in a separate file.
   with_link
   shows "0x"
   has "$stderr" "p.dbg: not a regular ELF file"
-  # Those of compilers are read.
+  # Sections compressed by compilers are read.
   recorded -g -gz
   shows "main (p.c:2)"
   [ -z "$stderr" ]
 }
 
-@test "symbols that are compressed by LZMA are read up to a size" {
+@test "symbols compressed by LZMA are read up to a size" {
   recorded
   head -c 100000 /dev/urandom >data
   strip p

@@ -4,20 +4,21 @@ setup_file() {
   export PATH=$HEAPTAPE_PROGRAMS/hostile:$PATH
 }
 
-# What a failed test has left running.
+# Stops processes left by a failed test.
 teardown() {
   show_failure
   [ ! -f daemon ] || kill "$(cat daemon)" 2>/dev/null || true
 }
 
-# foreground COMMAND...: in the background, with the signals of a terminal's foreground, which a script's background ignores.
+# foreground COMMAND...: runs it in the background with the signals of a terminal's foreground,
+# which background jobs ignore.
 foreground() {
   exec python3 -c 'import os, signal, sys
 for s in signal.SIGINT, signal.SIGQUIT: signal.signal(s, signal.SIG_DFL)
 os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 }
 
-# ends_within SECONDS PID: its status in $code.
+# ends_within SECONDS PID: sets $code to its status.
 ends_within() {
   local i
   for ((i = 0; i < $1 * 20; i++)); do
@@ -25,14 +26,15 @@ ends_within() {
     sleep 0.05
   done
   if kill -9 "$2" 2>/dev/null; then
-    echo "still there after $1 s"
+    echo "still running after $1 s"
     return 1
   fi
   code=0
   wait "$2" || code=$?
 }
 
-# Two requests to end, of a recorder whose output accepts no data: it ends, and the program goes on.
+# Sends two SIGTERMs to a recorder whose output is blocked: the recorder must end, and the program
+# must continue.
 stops_though_blocked() {
   mkfifo fifo
   exec 7<>fifo
@@ -46,23 +48,23 @@ stops_though_blocked() {
   exec 7>&-
   cat err
   wait_until [ -s finished ]
-  expect "the first SIGTERM was passed on" [ -s got ]
+  expect "the first SIGTERM was forwarded" [ -s got ]
 }
 
-@test "an output that accepts no data: the second SIGTERM ends the recording" {
+@test "a blocked output: the second SIGTERM ends the recording" {
   skip_under_sanitizer
   stops_though_blocked -z none
   expect "status 143" [ "$code" -eq 143 ]
   has "$(cat err)" "fifo accepted no more data: the trace is cut off"
 }
 
-@test "an output of another format that accepts no data" {
+@test "a blocked output in another format" {
   skip_under_sanitizer
   stops_though_blocked --format logalloc
   has "$(cat err)" "it was cut off"
 }
 
-@test "^C is the program's while it runs, and the recorder's when only what it left behind runs" {
+@test "^C belongs to the program while it runs, and to the recorder while only its children run" {
   skip_under_sanitizer
   mkfifo go
   foreground "$HEAPTAPE" record -o t.ht -- sh -c '(while :; do churn 10 >churned; sleep 0.1; done) & echo $! >daemon; echo $$ >program; read -r _ <go; exit 3' 2>err 3>&- &
@@ -89,7 +91,7 @@ stops_though_blocked() {
   expect "output" [ "$output" = "mlockall ok" ]
 }
 
-@test "a program with AddressSanitizer: why it ends, and that it is recorded when told" {
+@test "a program with AddressSanitizer: the reason for its end, and recording when requested" {
   skip_under_sanitizer
   echo '#include <stdlib.h>
 int main(void) { for (int i = 0; i < 1000; i++) { void *volatile p = malloc(4999); free(p); } return 0; }' >asan.c

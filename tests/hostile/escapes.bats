@@ -1,7 +1,7 @@
 load hostile
 
-# A trace whose names would take over a terminal: escapes, control characters of 8 bits, text that runs backwards, bytes
-# that are no UTF-8.
+# A trace with names that could control a terminal: escapes, 8-bit control characters, bidirectional
+# text, invalid UTF-8.
 plant() {
   bad=$'\e]0;owned\a\x9b31m\xc2\x9b2J\xe2\x80\xae\xff\r\b'
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<END
@@ -19,7 +19,7 @@ end
 END
 }
 
-# clean FILE: nothing in it that a terminal acts on, and only UTF-8.
+# clean FILE: contains only UTF-8 without control characters.
 clean() {
   python3 - "$1" <<'PYTHON'
 import sys, unicodedata
@@ -30,7 +30,7 @@ sys.exit(bool(bad))
 PYTHON
 }
 
-@test "names from a file never reach a terminal as they are" {
+@test "names from a file reach a terminal only escaped" {
   plant
   for how in "stat" "stat --json" "stat --by site" "stat --by site --json" "stat --by site --format folded" "dump" "dump --format json" \
     "convert -f -o a.htw" "convert -f -p all -o a.%p.htw" "export -F json" "export -F android" "check"; do
@@ -51,7 +51,7 @@ PYTHON
   python3 -c 'import sys; sys.exit(any(b in open("profile", "rb").read() for b in (b"\x1b]", b"\xff\r", b"\xc2\x9b")))'
 }
 
-# prints COMMAND...: what heaptape prints is clean, on both outputs, and there is some.
+# prints COMMAND...: the output of heaptape is not empty, and clean on both descriptors.
 prints() {
   echo "$*"
   timeout -k 1 120 "$HEAPTAPE" "$@" >out 2>said || true
@@ -60,10 +60,10 @@ prints() {
   clean said
 }
 
-@test "names of files, and of what a result or an index holds, never reach a terminal as they are" {
+@test "names of files, and names in results and indexes, reach a terminal only escaped" {
   plant
   local file="w$bad.htw"
-  # A letter of two bytes at every place where a name may be cut.
+  # A two-byte letter at every position where a name may be cut.
   local long
   long=$(printf 'é%.0s' {1..100})
   "$HEAPTAPE_PROGRAMS/make_workload" a.htw churn 1 2000 >/dev/null
@@ -102,14 +102,14 @@ PYTHON
   done
   mkdir c && mv index.json c
   prints corpus list -d c
-  # Columns stay columns: each row is as wide as the head, in characters.
+  # Columns stay aligned: each row has the width of the heading, in characters.
   python3 - <<'PYTHON'
 rows = open("out", encoding="utf-8").read().splitlines()
 assert len({len(row) for row in rows}) == 1, [len(row) for row in rows]
 PYTHON
 }
 
-@test "a cut-off file: stat --by says so; convert -p all leaves what it finished, and says so" {
+@test "a truncated file: stat --by reports it; convert -p all keeps finished workloads and reports it" {
   plant
   "$HEAPTAPE_PROGRAMS/make_trace" b.ht <<'END'
 process 100 first

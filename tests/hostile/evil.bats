@@ -1,15 +1,15 @@
 load hostile
 
-# HEAPTAPE_TEST_SEEDS=500 runs each kind with so many seeds.
+# HEAPTAPE_TEST_SEEDS=500 runs each mode with 500 seeds.
 seeds=${HEAPTAPE_TEST_SEEDS:-1}
-calls=4000 # of each call of `known`'s threads
+calls=4000 # of each thread of `known`
 
 setup_file() {
   export PATH=$HEAPTAPE_PROGRAMS/hostile:$PATH
 }
 
-# beside MODE SEED: records evil beside a program that counts its own calls; then both, and what the shell says, is as
-# it would be without heaptape.
+# beside MODE SEED: records evil beside a program that counts its calls. Both, and the shell, must
+# behave as without heaptape.
 beside() {
   records sh -c 'known threads "$2" 4 & known=$!; evil "$0" 0.2 "$1"; wait $known; echo "known $?"' "$1" "$2" "$calls"
   echo "evil $1 0.2 $2: status $status, $output, $stderr"
@@ -18,7 +18,7 @@ beside() {
 known 0" ]
 }
 
-# whole: the recording of the other program is, to the call.
+# whole: the recording of the other program is complete.
 whole() {
   local found
   found=$(timeout -k 1 120 "$HEAPTAPE" dump t.ht | grep -c 'realloc(.*, 5003)')
@@ -27,48 +27,49 @@ whole() {
   timeout -k 1 120 "$HEAPTAPE" check -q t.ht
 }
 
-# each MODE...: with all seeds.
+# each MODE...: runs all seeds.
 each() {
   skip_under_sanitizer
   for ((seed = 1; seed <= seeds; seed++)); do
     for mode; do
       beside "$mode" "$seed"
-      # A program that starts after the session was truncated is not recorded, and named: about one in 400.
+      # A program that starts after the session was truncated is not recorded, but named: about one
+      # in 400.
       case $mode$stderr in truncsession*"(known) was not recorded"*) beside "$mode" "$seed" ;; esac
       whole
     done
   done
 }
 
-@test "a program writes over its spool" {
+@test "a program overwrites its spool" {
   each header fresh chunkhead lanes slow words all
 }
 
-@test "a program truncates its spool, for good or again and again" {
+@test "a program truncates its spool, once or repeatedly" {
   each trunc
-  # A recorder that first looks after the truncation, on a busy machine, finds no spool there.
+  # On a busy machine, a recorder whose first pass comes after the truncation finds no spool.
   case $stderr in
     *"recording turned itself off in process "*": its spool was"* | *"1 spool could not be read"*) ;;
     *) false ;;
   esac
-  # Between two looks of the recorder it may be whole again.
+  # The file may have its full size again between two passes of the recorder.
   each trunclive
 }
 
-@test "a spool that is truncated before the recorder first looks is named" {
+@test "a spool that is truncated before the recorder's first pass is named" {
   skip_under_sanitizer
   records sh -c 'kill -STOP $PPID; (sleep 0.6; kill -CONT $PPID) & evil trunc 0.2 1; churn 10'
   has "$stderr" "heaptape: 1 spool could not be read: a program truncated or overwrote it before the recorder read it"
-  # And not where nobody does so.
+  # No such message without a truncation.
   records sh -c 'churn 10; forkloop 20'
-  expect "no word of it" [ "${stderr#*could not be read}" = "$stderr" ]
+  expect "no such message" [ "${stderr#*could not be read}" = "$stderr" ]
 }
 
-@test "a program removes its spool, plants others and things that are none" {
+@test "a program removes its spool and creates false ones" {
   each unlink clone plant
 }
 
-@test "a program writes over the session" {
+@test "a program overwrites the session" {
   skip_under_sanitizer
   for ((seed = 1; seed <= seeds; seed++)); do
     beside session "$seed"
@@ -77,12 +78,12 @@ each() {
   done
 }
 
-@test "a program truncates the session: the recorder and its neighbours live on" {
+@test "a program truncates the session: the recorder and other programs continue" {
   each truncsession
   has "$stderr" "a program overwrote the memory that it shares with the recorder"
 }
 
-@test "users of root's session share no file that they may write to" {
+@test "users of root's session share no file that they may write" {
   skip_under_sanitizer
   for_other_users tests/hostile/churn
   # shellcheck disable=SC2016 # the inner shell's

@@ -1,6 +1,6 @@
-# The Nth call of malloc, mmap, pread, writev, rename, … fails in heaptape itself. The program's output and status stay as they
-# are untraced; what is written is whole, or valid and said to be cut off, or not there. HEAPTAPE_TEST_FAULTS=all tries every
-# N up to 120.
+# The Nth call of malloc, mmap, pread, writev, rename, … fails in heaptape itself. Output and status
+# of the program must be those without heaptape. The trace must be complete, or valid and reported
+# as truncated, or absent. HEAPTAPE_TEST_FAULTS=all tries every N up to 120.
 # shellcheck disable=SC2030,SC2031 # bats runs each test in a shell of its own
 load hostile
 
@@ -12,7 +12,8 @@ setup_file() {
   export PATH=$HEAPTAPE_PROGRAMS:$HEAPTAPE_PROGRAMS/hostile:$PATH
 }
 
-# Threads, a fork child of a fork child, a program that aborts; then the shell's own status.
+# Threads, a fork child of a fork child, a program that aborts; then the shell exits with its own
+# status.
 write_program() {
   cat >program.sh <<'SH'
 known threads 100 2
@@ -23,7 +24,8 @@ exit 7
 SH
 }
 
-# fault FUNCTION:HOW:N ARG...: heaptape with that fault: $status, out, err. False when it made fewer calls than N.
+# fault FUNCTION:HOW:N ARG...: runs heaptape with that fault; sets $status, writes out and err.
+# Returns false if heaptape made fewer than N calls.
 fault() {
   local what=$1
   shift
@@ -35,12 +37,13 @@ fault() {
   [ -e met ]
 }
 
-# Nothing but lines of heaptape's own.
+# Every line is a message of heaptape.
 only_messages() {
   ! grep -v '^heaptape: ' err || false
 }
 
-# each FUNCTION:HOW... with CHECK FUNCTION:HOW:N, for N until there is no such call.
+# each_fault CHECK FUNCTION:HOW...: runs CHECK FUNCTION:HOW:N for each N until there are no more
+# calls.
 each_fault() {
   local check=$1 numbers="1 2 3 4 7 15 40" what n
   [ "$HEAPTAPE_TEST_FAULTS" != all ] || numbers=$(seq 120)
@@ -58,12 +61,12 @@ recording_with() {
   only_messages
   case $status in
     7) cmp out untraced ;;
-    # It was not started, or went on without a recorder.
+    # The program was not started, or ran without a recorder.
     125) [ ! -s out ] || cmp out untraced ;;
     *) false ;;
   esac
   said=$(grep -c -v '^heaptape: recorded' err) || true
-  # What is there can be read. A failure is said: else all is there.
+  # An existing trace is readable, and complete unless the failure is reported.
   if [ -e t.ht ]; then
     "$HEAPTAPE" check -q t.ht 2>checked || grep 'cut off' checked
   fi
@@ -89,7 +92,7 @@ recording_with() {
   [ "$failed" -ge 10 ]
 }
 
-# The recorder stands still while the program runs, and finds all of its spools when that has ended.
+# The recorder is stopped while the program runs, and finds all spools after the program has ended.
 record_late() {
   rm -f met t.ht out stopped
   (
@@ -104,7 +107,7 @@ record_late() {
   echo "openat:$1: status $status, $(cat err)"
 }
 
-@test "a spool that cannot be opened at the last look is looked at again" {
+@test "a spool that cannot be opened in the last pass is tried again" {
   skip_under_sanitizer
   local n recorded
   write_program
@@ -122,7 +125,7 @@ record_late() {
   [ "$n" -gt 5 ]
 }
 
-@test "a spool that cannot be opened at all is said" {
+@test "a spool that can never be opened is reported" {
   skip_under_sanitizer
   local n
   write_program

@@ -1,12 +1,12 @@
 load hostile
 
-# Who may read what is written, and what is written over.
+# Permissions of outputs, and replacement of files.
 
 recorded() {
   "$HEAPTAPE" record -q "$@" -- "$HEAPTAPE_PROGRAMS/hostile/churn" 100 >/dev/null
 }
 
-@test "traces, workloads and what is made of them are their owner's alone" {
+@test "only the owner may read traces, workloads and other outputs" {
   skip_under_sanitizer
   umask 022
   recorded -o t.ht
@@ -18,7 +18,7 @@ recorded() {
   "$HEAPTAPE" export -q -F ctf -o t.ctf t.ht
   "$HEAPTAPE" import -q -F mtrace -o i.htw t.mtrace
   run find . -type f -perm /077
-  expect "none for others" [ -z "$output" ]
+  expect "no permission for others" [ -z "$output" ]
 }
 
 @test "-f does not write through a symbolic link" {
@@ -29,7 +29,7 @@ recorded() {
   [ "$status" -eq 125 ]
   has "$output" "t.ht: is a symbolic link"
   [ "$(cat file)" = precious ]
-  # One to a file that does not exist is none that may be made, with -f or without.
+  # A symbolic link to a missing file must not create that file, with or without -f.
   ln -s new dangling
   for force in "" -f; do
     run recorded $force -o dangling
@@ -38,7 +38,7 @@ recorded() {
   done
 }
 
-@test "-f replaces a file by a recording that exists, not before" {
+@test "-f replaces a file only after the new recording exists" {
   bats_require_minimum_version 1.5.0
   skip_under_sanitizer
   recorded -o t.ht
@@ -51,12 +51,12 @@ recorded() {
   ln t.ht link.ht
   recorded -f -o t.ht
   [ "$(stat -c %a t.ht)" = 600 ]
-  # Another name of the old file keeps it.
+  # Another hard link keeps the old file.
   cmp link.ht old.ht
   [ "$(ls | grep -c tmp-)" -eq 0 ]
 }
 
-@test "a session is in no folder of another user, and in none that others may write to" {
+@test "a session is never in a folder that other users own or can write to" {
   skip_under_sanitizer
   mkdir spool
   alone() {

@@ -1,7 +1,8 @@
-# What the tests of hostile surroundings share: `load hostile`.
+# Shared by the tests in this folder: `load hostile`.
 load ../helper
 
-# records COMMAND...: under record, within two minutes; nothing may hang, and nothing may be lost that is not said.
+# records COMMAND...: records it, for at most two minutes. It must not hang, and each loss must be
+# reported.
 records() {
   bats_require_minimum_version 1.5.0
   run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht -- "$@"
@@ -9,18 +10,18 @@ records() {
   expect "no hang" [ "$status" -ne 137 ]
 }
 
-# events: of all processes of t.ht.
+# events: the number in all processes of t.ht.
 events() {
   "$HEAPTAPE" stat --json --brief t.ht | jq .events
 }
 
-# known_calls: those in t.ht that only known makes. How often the C library calls calloc for threads depends on how many run
-# at a time.
+# known_calls: the number of calls in t.ht that only `known` makes. The number of calloc calls by
+# the C library depends on the number of concurrent threads.
 known_calls() {
   { trace_lines -n t.ht 2>/dev/null || true; } | awk '/^(memalign|aligned_alloc|posix_memalign) / { n += $2 } END { print n + 0 }'
 }
 
-# at_least N COMMAND...: the number that the command prints.
+# at_least N COMMAND...: the command prints at least N.
 at_least() {
   local want=$1 have
   shift
@@ -29,19 +30,19 @@ at_least() {
   [ "$have" -ge "$want" ]
 }
 
-# waits_in PID FUNCTION: the kernel has it wait there.
+# waits_in PID FUNCTION: the process is blocked in this kernel function.
 waits_in() {
   grep -q "$2" "/proc/$1/wchan" 2>/dev/null
 }
 
-# has_received PID SIGNAL-NUMBER: none that was sent to it is pending; two that are pending would be one.
+# has_received PID SIGNAL-NUMBER: the signal is not pending anymore; two pending ones would merge.
 has_received() {
   local pending
   pending=$(awk '/^ShdPnd/ { print $2 }' "/proc/$1/status")
   [ $((16#$pending >> ($2 - 1) & 1)) -eq 0 ]
 }
 
-# Namespaces that are to be had here, or the test is skipped.
+# Skips the test if these namespaces are not available.
 need_unshare() {
   unshare "$@" true 2>/dev/null || skip "unshare $* is not permitted here"
 }

@@ -1,6 +1,7 @@
 load hostile
 
-# Libraries that replace functions of libc beside the capture library: no program may hang, or end otherwise.
+# Libraries that replace libc functions beside the capture library: programs must not hang or end
+# differently.
 
 setup_file() {
   cd "$BATS_FILE_TMPDIR" || return
@@ -44,12 +45,12 @@ setup() {
   ln -s "$BATS_FILE_TMPDIR/prog" .
 }
 
-# own_calls: of prog's calls of malloc and realloc, those that are recorded.
+# own_calls: the number of recorded calls of malloc and realloc by prog.
 own_calls() {
   "$HEAPTAPE" dump t.ht | grep -cE ' (malloc\(4099|realloc\(.*, 50021)\) '
 }
 
-# whole: prog ran to its end under record, and each of its calls was recorded.
+# whole: prog finished under record, and each of its calls was recorded.
 whole() {
   expect "status 7" [ "$status" -eq 7 ]
   expect "done" [ "$output" = "done" ]
@@ -57,7 +58,7 @@ whole() {
   [ "$(own_calls)" -eq 300 ]
 }
 
-@test "interposers: each function of libc that the capture library defines for itself" {
+@test "interposers: each libc function that the capture library defines itself" {
   local objects=$HEAPTAPE_BUILD/src/capture
   [ "$(uname -m)" = x86_64 ] || skip "the library of this test is for x86-64"
   [ -f "$objects/liblibc_string.a" ] || skip "no objects of the capture library in this build"
@@ -68,19 +69,19 @@ whole() {
   done
   gcc -O1 -w -fno-builtin -fPIC -shared -I. -o interposer.so "$HEAPTAPE_SOURCE/tests/hostile/interposer.c"
   expect "without heaptape" [ "$(LD_PRELOAD=$PWD/interposer.so timeout 60 ./prog)" = "done" ]
-  # Behind the capture library, and before it; whoever comes first is called first.
+  # After and before the capture library: the first library is called first.
   records sh -c "LD_PRELOAD=\$LD_PRELOAD:$PWD/interposer.so exec ./prog"
   whole
   records sh -c "LD_PRELOAD=$PWD/interposer.so:\$LD_PRELOAD exec ./prog"
   whole
   run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f --stacks -o t.ht -- sh -c "LD_PRELOAD=\$LD_PRELOAD:$PWD/interposer.so exec ./prog"
   whole
-  # The recorder has it, too.
+  # Also in the recorder.
   LD_PRELOAD=$PWD/interposer.so records ./prog
   whole
 }
 
-@test "interposers: a function that allocates at its first call" {
+@test "interposers: a function that allocates in its first call" {
   cat >first.c <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -101,7 +102,8 @@ END
   whole
 }
 
-# wrapped COMMAND...: prog under a program that preloads a library, within record and around it.
+# wrapped COMMAND...: runs prog under a program that preloads a library, inside record and around
+# it.
 wrapped() {
   command -v "$1" >/dev/null || skip "no $1"
   records "$@" ./prog

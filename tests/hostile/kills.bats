@@ -1,5 +1,5 @@
-# The recorder and the program are killed at random moments. HEAPTAPE_TEST_KILLS says how often, HEAPTAPE_TEST_SEED where
-# the moments begin.
+# Kills the recorder and the program at random times. HEAPTAPE_TEST_KILLS is the number of kills,
+# HEAPTAPE_TEST_SEED the first seed.
 load hostile
 
 PAIRS=800000 THREADS=3
@@ -9,7 +9,7 @@ setup_file() {
   export KILLS=${HEAPTAPE_TEST_KILLS:-10}
 }
 
-# Starts counted under record: `pipe` ends when the recorder and all programs have.
+# Starts `counted` under record. Reading `pipe` ends when the recorder and all programs have ended.
 start_counted() {
   rm -rf t.ht s.ht counts* synced out err pipe
   mkfifo pipe
@@ -20,7 +20,7 @@ start_counted() {
   recorder=$!
 }
 
-# The pid of the program, once it runs; "" when it does not within 5 s.
+# Prints the pid of the running program, or "" after 5 s.
 program_pid() {
   local pid=0
   for ((i = 0; i < 500 && pid == 0; i++)); do
@@ -34,7 +34,7 @@ random_sleep() {
   sleep "0.$(printf %03d $((RANDOM % $1)))"
 }
 
-# What check --salvage keeps is what can be read.
+# check --salvage keeps exactly the readable part.
 check_salvaged() {
   local kept
   [ -s t.ht ] && [ "$1" -gt 0 ] || return 0
@@ -50,17 +50,17 @@ check_salvaged() {
   local unsynced=0 synced=0 early=0 records=0 n
   for ((k = 0; k < KILLS; k++)); do
     start_counted
-    # A few are killed before the program runs.
+    # Some kills come before the program runs.
     [ $((k % 5)) -eq 4 ] || program_pid >pid
     random_sleep 100
-    # Every other time the trace must hold what the program had done before it was synced.
+    # In every other round, the trace must have all calls before a sync.
     if [ $((k % 2)) -eq 0 ] && [ -s counts ] && cp counts before && heaptape ctl -q "$(program_pid)" sync && [ "$status" -eq 0 ]; then
       cp before synced
     fi
     kill -9 $recorder || true
     wait $recorder || true
     wait $reader || true
-    # Either it was too early for the program, or that has ended as it does untraced.
+    # Either the program had not started, or it ended as without heaptape.
     if [ -e counts ] || [ -s out ]; then
       expect "the program's output, not: $(cat out)" [ "$(cat out)" = $((THREADS * PAIRS))$'\nstatus 7' ]
     else
@@ -75,7 +75,7 @@ check_salvaged() {
     fi
     records=$((records + n))
     check_salvaged "$n"
-    # The next use removes what the recorder could not, after the program's end.
+    # The next recorder removes the session after the program's end.
     [ ! -s counts.folder ] || cat counts.folder >>folders
     [ ! -s counts.folder ] || echo >>folders
   done
@@ -97,7 +97,7 @@ check_salvaged() {
     kill -9 "$pid" || true
     wait $recorder || true
     wait $reader || true
-    # Killed after it has printed the sum, it has done all its calls.
+    # If it was killed after printing the sum, it has made all its calls.
     case $(cat out) in
       "status 137" | $((THREADS * PAIRS))$'\nstatus 137') killed=$((killed + 1)) ;;
       $((THREADS * PAIRS))$'\nstatus 7') ended=$((ended + 1)) ;;

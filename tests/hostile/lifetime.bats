@@ -4,7 +4,7 @@ setup_file() {
   export PATH=$HEAPTAPE_PROGRAMS/hostile:$PATH
 }
 
-@test "a vfork child of a silent fork child is not taken for it" {
+@test "a vfork child of a silent fork child is not mistaken for it" {
   skip_under_sanitizer
   for n in 1000 1000000; do
     records vf 0 "$n"
@@ -29,13 +29,14 @@ setup_file() {
   at_least 6000000 events
 }
 
-@test "a process in a pid namespace that may make no file is not one of the same number outside" {
+@test "a process without files in a pid namespace is not mistaken for one with its number outside" {
   skip_under_sanitizer
   need_unshare -pf
-  # It uses a reserve, and has ended before the recorder looks. Process 2 outside is a thread of the kernel, or the namespace's.
+  # The process uses a reserve and exits before the recorder's pass. Process 2 outside is a kernel
+  # thread or belongs to the namespace.
   records unshare -pf bash -c "ulimit -f 0; churn 10; churn 20; echo ended"
   expect "output" [ "$output" = "$(printf 'done 10\ndone 20\nended')" ]
-  expect "an end" [ "$status" -eq 0 ]
+  expect "it ended" [ "$status" -eq 0 ]
 }
 
 @test "a recorder in a pid namespace, with the /proc of another" {
@@ -47,17 +48,17 @@ setup_file() {
   at_least 2000000 events
 }
 
-@test "recorder and program are both pid 1, each in its own namespace" {
+@test "recorder and program both have pid 1, in separate namespaces" {
   skip_under_sanitizer
   need_unshare -pf
   bats_require_minimum_version 1.5.0
   run --separate-stderr timeout -k 1 120 unshare -pf "$HEAPTAPE" record -o t.ht -- unshare -pf bash -c 'churn 1000000; echo'
   expect "output" [ "$output" = "done 1000000" ]
-  expect "an end" [ "$status" -eq 0 ]
+  expect "it ended" [ "$status" -eq 0 ]
   at_least 2000000 events
 }
 
-@test "/proc goes away while a program is recorded" {
+@test "/proc is unmounted while a program is recorded" {
   skip_under_sanitizer
   need_unshare -m
   bats_require_minimum_version 1.5.0
@@ -69,7 +70,7 @@ setup_file() {
   done
 }
 
-@test "without /proc heaptape finds its own files, however it was executed" {
+@test "without /proc heaptape finds its own files, however it is executed" {
   skip_under_sanitizer
   need_unshare -m
   bats_require_minimum_version 1.5.0
@@ -90,7 +91,7 @@ END
   done
 }
 
-@test "without /proc a program that can make no file is refused, and does not wait" {
+@test "without /proc a program that cannot create files is refused, and does not wait" {
   skip_under_sanitizer
   need_unshare -m
   bats_require_minimum_version 1.5.0
@@ -101,7 +102,7 @@ END
   has "$stderr" "not recorded"
 }
 
-@test "the main thread ends by pthread_exit, also before the recorder looks" {
+@test "the main thread exits by pthread_exit, also before the recorder's first pass" {
   skip_under_sanitizer
   records leader 1000000
   expect "output" [ "$output" = "done" ]
@@ -111,7 +112,7 @@ END
   at_least 2000000 events
 }
 
-@test "another process claims to be a recorded one" {
+@test "a process claims to be another recorded process" {
   skip_under_sanitizer
   records sh -c 'slowchurn & v=$!; sleep 0.3; fakespool $v; wait $v; echo victim ended'
   has "$output" "fake made"
@@ -119,21 +120,21 @@ END
   at_least 2000000 events
 }
 
-@test "more processes than the recorder has descriptors for" {
+@test "more processes than the recorder has descriptors" {
   skip_under_sanitizer
   bats_require_minimum_version 1.5.0
-  # The soft limit is the recorder's to raise; the program keeps its own.
+  # The recorder raises its soft limit; the program keeps its own.
   run --separate-stderr timeout -k 1 120 bash -c 'ulimit -Sn 40; exec "$0" record -o t.ht -- bash -c "manyprocs 60 1000; ulimit -Sn"' "$HEAPTAPE"
   [ "$output" = "all done
 40" ]
   at_least 120000 events
-  # The hard one is not: then some are refused, and that is said.
+  # The recorder cannot raise the hard limit: some processes are refused, with a message.
   run --separate-stderr timeout -k 1 120 bash -c 'ulimit -n 40; exec "$0" record -f -o t.ht -- manyprocs 60 200000' "$HEAPTAPE"
   [ "$output" = "all done" ]
   has "$stderr" "were not recorded: no space, memory or file descriptor"
 }
 
-@test "a recorder that is short of address space" {
+@test "a recorder with too little address space" {
   skip_under_sanitizer
   bats_require_minimum_version 1.5.0
   run --separate-stderr timeout -k 1 120 bash -c 'ulimit -v 400000; exec "$0" record -o t.ht -- manyprocs 60 1000' "$HEAPTAPE"
@@ -141,16 +142,16 @@ END
   at_least 120000 events
   run --separate-stderr timeout -k 1 120 bash -c 'ulimit -v 250000; exec "$0" record -f -o t.ht -- manyprocs 60 200000' "$HEAPTAPE"
   [ "$output" = "all done" ]
-  # Either some processes are refused, or the recorder ends for want of memory of its own.
+  # Either some processes are refused, or the recorder ends because it is out of memory.
   case $stderr in *"were not recorded: no space, memory or file descriptor"* | *"out of memory"*) ;; *) false ;; esac
 }
 
-# has_begun: the recorder's program has allocated, and is in $program.
+# has_begun: the recorder's program has allocated; sets $program.
 has_begun() {
   program=$(pgrep -P "$recorder") && has_events "$program" 1
 }
 
-# Runs a program under a recorder, and kills that. Its session is in $folder.
+# Runs a program under a recorder and kills the recorder. Sets $folder to the session.
 kill_recorder() {
   "$HEAPTAPE" record -q -f -o t.ht -- "$@" 3>&- &
   recorder=$!
@@ -160,11 +161,11 @@ kill_recorder() {
   wait "$recorder" || true
 }
 
-@test "a killed recorder whose pid another process has by then" {
+@test "a killed recorder whose pid was reused by another process" {
   skip_under_sanitizer
   [ -w /proc/sys/kernel/ns_last_pid ] || skip "pids cannot be chosen"
   kill_recorder idle
-  # By another shell: this one has had a child of that number already.
+  # In another shell, because this shell has had a child with that pid.
   # shellcheck disable=SC2016 # the inner shell's
   bash -c 'for ((try = 0; try < 50; try++)); do
     echo $(($0 - 1)) >/proc/sys/kernel/ns_last_pid
@@ -176,12 +177,12 @@ kill_recorder() {
   kill "$recorder" || true
 }
 
-@test "after a recorder was killed new processes are not recorded, and what it left goes with the next use" {
+@test "after a recorder was killed, new processes are not recorded, and the next recorder removes its session" {
   skip_under_sanitizer
   local first
   kill_recorder forkloop 100000
   has_forked() { [ "$(cat forkloop.n)" -gt "$1" ]; }
-  # One that was forked before may have a spool yet.
+  # An earlier child may still have a spool.
   wait_until has_forked $(($(cat forkloop.n) + 2))
   first=$(du -s "$folder" | cut -f1)
   wait_until has_forked $(($(cat forkloop.n) + 100))
@@ -189,12 +190,12 @@ kill_recorder() {
   echo "$first KiB, then $(du -s "$folder")"
   [ "$(du -s "$folder" | cut -f1)" -le "$first" ]
   kill "$program"
-  # Once all of them have ended.
+  # After all of them have exited.
   is_removed() { "$HEAPTAPE" record -q -f -o t.ht -- churn 10 && [ ! -e "$folder" ]; }
   wait_until is_removed
 }
 
-@test "what another version has recorded without a recorder stays for that" {
+@test "a recording without a recorder by another version is kept for that version" {
   skip_under_sanitizer
   local kept
   kept=$(mktemp -d /dev/shm/heaptape-XXXXXX)
@@ -205,9 +206,9 @@ kill_recorder() {
   rm -r "$kept"
 }
 
-@test "recorders that start at the same time leave each other's sessions alone" {
+@test "recorders that start at the same time keep each other's sessions" {
   skip_under_sanitizer
-  # One without a recorder is for --collect.
+  # A session without a recorder is kept for --collect.
   kept=$(mktemp -d /dev/shm/heaptape-XXXXXX)
   HEAPTAPE_SPOOL=$kept LD_PRELOAD=$HEAPTAPE_BUILD/src/capture/libheaptape.so churn 10
   "$HEAPTAPE" record -q -f -o t.ht -- churn 10
@@ -224,13 +225,13 @@ kill_recorder() {
   expect "no failure: $(cat err)" [ ! -e failed ]
 }
 
-@test "a fork child's recording begins in the state of the fork" {
+@test "a fork child inherits the recording state of its parent" {
   skip_under_sanitizer
   records fstate
   [ "$("$HEAPTAPE" dump t.ht | grep -c 'malloc(5555)')" -eq 100 ]
 }
 
-@test "a recorder without file descriptors neither lets a program wait nor gives its reserve to another" {
+@test "a recorder without file descriptors neither blocks a program nor passes its reserve to another" {
   skip_under_sanitizer
   local n
   # shellcheck disable=SC2016 # the inner shell's
@@ -239,7 +240,7 @@ kill_recorder() {
     timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht -- sh -c 'prlimit --pid $PPID --nofile="$0:$0"
       { ulimit -f 0; known short 500 5; echo "status $?"; } | cat' "$n" >out 2>err || status=$?
     expect "the output with $n: $(cat err)" [ "$(cat out)" = $'40000\nstatus 0' ]
-    # Nothing, and it says so; or all; or what is missing.
+    # Nothing was recorded, with a message; or everything; or the losses are reported.
     [ "$status" -eq 0 ] || [ "$status" -eq 125 ]
     [ "$status" -eq 125 ] || [ "$(wc -l <err)" -gt 1 ] || expect "all events" [ "$(events)" -ge 440000 ]
   done

@@ -4,19 +4,19 @@ setup_file() {
   export PATH=$HEAPTAPE_PROGRAMS/hostile:$PATH
 }
 
-# all_calls COMMAND...: how many events a recording of all of it has, in $all.
+# all_calls COMMAND...: sets $all to the number of events in a complete recording.
 all_calls() {
   "$HEAPTAPE" record -q -f -o all.ht -- "$@" >out
   all=$("$HEAPTAPE" stat --json --brief all.ht | jq .events)
   rm all.ht
 }
 
-# said_lost: of the last run.
+# said_lost: the number of lost records reported by the last run.
 said_lost() {
   sed -n 's/^heaptape: \(at least \)\?\([0-9 ]*\) records\? w[a-z]* lost$/\2/p' <<<"$stderr" | tr -d ' '
 }
 
-# adds_up RECORDED: with what was said to be lost it is all there was.
+# adds_up RECORDED: recorded and lost records add up to all events.
 adds_up() {
   local lost
   lost=$(said_lost)
@@ -24,7 +24,7 @@ adds_up() {
   [ $(($1 + ${lost:-0})) -eq "$all" ]
 }
 
-@test "--max-size: what follows is counted" {
+@test "--max-size: later events are counted" {
   skip_under_sanitizer
   all_calls known _exit 100000
   bats_require_minimum_version 1.5.0
@@ -33,32 +33,33 @@ adds_up() {
   adds_up "$(events)"
 }
 
-@test "a process that cannot make a spool is named, with its calls" {
+@test "a process that cannot create a spool is named, with its calls" {
   skip_under_sanitizer
   all_calls known _exit 10000
   bats_require_minimum_version 1.5.0
-  # Neither a file nor, since the recorder is limited, too, a place in the session's.
+  # There is neither a file nor a reserve in the session, because the recorder is limited, too.
   run --separate-stderr timeout -k 1 120 bash -c 'ulimit -f 100; exec "$0" record -o - -- known _exit 10000 >/dev/null' "$HEAPTAPE"
   expect "status" [ "$status" -eq 125 ]
   has "$stderr" "nothing was recorded: its spool could not be created: File too large"
-  # A recorder without such limits has places in its session, which those take that have no files.
+  # A recorder without such limits has reserves in its session for processes that cannot create
+  # files.
   run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht -- bash -c 'ulimit -f 100; known _exit 10000'
   at_least 110000 events
 }
 
-# is_said_exactly: a number, and that it is all.
+# is_said_exactly: the loss is reported as an exact number.
 is_said_exactly() {
   expect "a number" [ -n "$(said_lost)" ]
   expect "an exact number" [ "${stderr#*at least}" = "$stderr" ]
 }
 
-@test "nothing is said to be lost where nothing is" {
+@test "no loss is reported without a loss" {
   skip_under_sanitizer
   for command in "known _exit 20000" "known fork 200 5" "known exec 200 5" "known abort 2000"; do
     # shellcheck disable=SC2086 # words
     records $command
-    expect "no word of it" [ "${stderr#*lost}" = "$stderr" ]
-    expect "no word of it" [ "${stderr#*turned itself off}" = "$stderr" ]
+    expect "no lost records" [ "${stderr#*lost}" = "$stderr" ]
+    expect "no recording turned off" [ "${stderr#*turned itself off}" = "$stderr" ]
     [ "$("$HEAPTAPE" stat --json --brief t.ht | jq .lost_records)" -eq 0 ]
   done
 }
@@ -73,14 +74,15 @@ is_said_exactly() {
   has "$stderr" "the recording stopped at --max-size"
   is_said_exactly
   adds_up "$(events)"
-  # The first alone.
+  # The first cause alone.
   run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht -- sh -c "$program" 4000
   expect "5500" [ "$(said_lost)" = 5500 ]
   is_said_exactly
   adds_up "$(events)"
 }
 
-# records_beside FILL: with that many bytes in /dev/shm, which has 64 MiB, after the shell has its spool and before known.
+# records_beside FILL: fills /dev/shm (64 MiB) with FILL bytes after the shell has its spool and
+# before known.
 records_beside() {
   bats_require_minimum_version 1.5.0
   # shellcheck disable=SC2016 # the inner shell's
@@ -101,7 +103,7 @@ records_beside() {
   adds_up "$(events)"
 }
 
-@test "chunks that the recorder cannot map: what is in them is counted" {
+@test "chunks that the recorder cannot map: their events are counted" {
   skip_under_sanitizer
   bats_require_minimum_version 1.5.0
   mkfifo go
@@ -121,23 +123,23 @@ records_beside() {
   stderr=$(cat err) output=$(cat out)
   expect "status 0" [ "$status" -eq 0 ]
   grep -q "recording turned itself off in process [0-9]* (manythreads): the recorder could not map its spool" <<<"$stderr"
-  expect "it was recorded in part" [ "${stderr#*not recorded}" = "$stderr" ]
+  expect "it was partly recorded" [ "${stderr#*not recorded}" = "$stderr" ]
   is_said_exactly
-  # Starts and exits of threads are records, but no calls.
+  # Thread starts and exits are records, but not calls.
   lost=$(said_lost)
   echo "$(events) recorded + $lost lost = $calls to $all?"
   [ $(($(events) + lost)) -ge $calls ]
   [ $(($(events) + lost)) -le $all ]
 }
 
-@test "a second SIGTERM: what is left behind is counted, and is not all" {
+@test "a second SIGTERM: unread records are counted as a lower bound" {
   skip_under_sanitizer
   mkfifo fifo
   exec 7<>fifo
   "$HEAPTAPE" record -z none -o fifo -- sh -c 'trap "" TERM; known _exit 300000 >calls' 2>err 7>&- 3>&- &
   recorder=$!
   wait_until waits_in $recorder pipe_write
-  # The chunks that a process of one thread may hold are full when it waits.
+  # A process with one thread waits when its limit of chunks is full.
   wait_until waits_in "$(pgrep -P "$(pgrep -P $recorder)")" futex
   kill -TERM $recorder
   wait_until has_received $recorder 15

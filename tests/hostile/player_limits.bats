@@ -1,7 +1,7 @@
-# The player under limits of the system, and workloads that no allocator can play.
+# The player under system limits, and workloads that no allocator can replay.
 load hostile
 
-# limited KIB OPTION...: a replay of w.htw in an address space of so many KiB.
+# limited KIB OPTION...: replays w.htw in an address space of KIB.
 limited() {
   bats_require_minimum_version 1.5.0
   run --separate-stderr timeout -k 1 120 bash -c 'ulimit -v "$1" && shift && exec "$HEAPTAPE" replay -q -r 1 "$@" w.htw' - "$@"
@@ -22,7 +22,7 @@ limited() {
   done
 }
 
-@test "more threads than the system allows: their number, and what limits it" {
+@test "more threads than the system allows: their number, and the limit" {
   skip_under_sanitizer
   for call in '"malloc","size":32,"result"' '"free","ptr"'; do
     seq -f "%.0f" 10 5009 | awk -v call="$call" '{ printf "{\"pid\":5,\"tid\":%d,\"kind\":%s:\"0x%x\"}\n", $1, call, $1 * 64 }'
@@ -34,9 +34,10 @@ limited() {
   expect "status 0" [ "$status" -eq 0 ]
 }
 
-@test "a run that times calls needs no megabytes a thread" {
+@test "a run that times calls needs little memory per thread" {
   skip_under_sanitizer
-  # Threads that are there side by side, each with two kinds of calls and a size. glibc would use up what is left for arenas.
+  # Concurrent threads, each with two kinds of calls and a size. glibc's arenas would use the
+  # remaining address space.
   for call in '"malloc","size":32,"result"' '"free","ptr"'; do
     seq -f "%.0f" 10 1009 | awk -v call="$call" '{ printf "{\"pid\":5,\"tid\":%d,\"kind\":%s:\"0x%x\"}\n", $1, call, $1 * 64 }'
   done >threads.json
@@ -45,13 +46,13 @@ limited() {
   expect "status 0" [ "$status" -eq 0 ]
 }
 
-@test "a product of 2^66 bytes is not played as 0 bytes" {
+@test "a product of 2^66 bytes is not replayed as 0 bytes" {
   printf '%s\n' '{"kind":"calloc","pid":5,"tid":5,"count":8589934592,"size":8589934592,"result":"0x1000"}' \
     '{"kind":"free","pid":5,"tid":5,"ptr":"0x1000"}' >huge.json
   "$HEAPTAPE" import -q --format json -o huge.htw huge.json
   heaptape replay -q -r 1 huge.htw
   fails_with 1 "huge.htw: op 0 of thread 0 requests 8589934592 × 8589934592 bytes, which no allocator has"
-  # One that failed is skipped.
+  # A failed call is skipped.
   sed '1s/0x1000/0x0/; 2s/0x1000/0x0/' huge.json >failed.json
   "$HEAPTAPE" import -q --format json -o failed.htw failed.json
   heaptape replay -q -r 1 failed.htw

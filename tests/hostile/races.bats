@@ -1,4 +1,5 @@
-# Data races in the recorder, the converter and the player, as ThreadSanitizer sees them: in its build alone (./check).
+# Data races in the recorder, the converter and the player, found by ThreadSanitizer: only in that
+# build (./check).
 load hostile
 
 setup_file() {
@@ -8,7 +9,7 @@ setup_file() {
 setup() {
   cd "$BATS_TEST_TMPDIR" || return
   [ "$HEAPTAPE_SANITIZED" = thread ] || skip "needs -Db_sanitize=thread"
-  # Of every process, also of those whose standard error goes elsewhere.
+  # Of every process, also those with redirected standard error.
   export TSAN_OPTIONS="log_path=$PWD/race exitcode=66"
 }
 
@@ -18,7 +19,8 @@ teardown() {
   done
 }
 
-# The sanitizer's own allocator is the one that the player is measured on: it will not let another answer malloc.
+# The player measures the sanitizer's allocator, because the sanitizer does not allow another
+# malloc.
 player_allocator() {
   ldd "$HEAPTAPE_BUILD/src/replay/player/heaptape-replay" | awk '/libtsan/ { print $3 }'
 }
@@ -32,7 +34,7 @@ replays() {
 
 @test "recorder: threads, fork children, backpressure, control, live export" {
   local format
-  # More than the spool holds: threads wait, and the backup drainer works beside the encoder.
+  # More than the spool holds: threads wait, and the backup drainer runs beside the encoder.
   timeout 120 "$HEAPTAPE" record -f -o t.ht -- known threads 6000 4
   timeout 120 "$HEAPTAPE" record -f -z none --usable -o t.ht -- known fork 300 10
   timeout 120 "$HEAPTAPE" record -f --stacks=4 --max-size=200K -o t.ht -- churn 300000
@@ -46,14 +48,15 @@ replays() {
   wait $! || true
 }
 
-@test "recorder: processes end while the backup drains" {
-  # Many small bundles for the encoder, so that its thread works, and between them an end that the backup may find.
+@test "recorder: processes exit while the backup drains" {
+  # Many small bundles keep the encoder's thread busy; the backup drainer may see processes exit in
+  # between.
   for _ in 1 2 3; do
     timeout 120 "$HEAPTAPE" record -q -f -z none -o t.ht -- sh -c 'for i in 1 2 3 4 5 6 7 8; do known fork 20 4 & done; wait' >/dev/null
   done
 }
 
-@test "converter, statistics, and what reads ahead in a thread" {
+@test "converter, statistics, and the reader thread" {
   timeout 120 "$HEAPTAPE" record -q -o t.ht -- known threads 3000 4
   timeout 120 "$HEAPTAPE" convert -o t.htw t.ht
   timeout 120 "$HEAPTAPE" convert -o each.htw -p all t.ht

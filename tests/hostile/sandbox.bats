@@ -12,7 +12,7 @@ setup_file() {
   has "$stderr" "20 records were lost"
 }
 
-@test "a filter that kills at any system call but the program's own" {
+@test "a filter that kills at any system call except the program's own" {
   skip_under_sanitizer
   records filter 1000000
   [ "$status" -eq 0 ]
@@ -23,14 +23,14 @@ setup_file() {
   [ "$(events)" -eq 602000 ]
 }
 
-@test "the time-stamp counter is forbidden, also for what the program starts" {
+@test "the time-stamp counter is forbidden, also for child processes" {
   skip_under_sanitizer
   records sh -c 'tsc; exec tsc'
   [ "$status" -eq 0 ]
   [ "$output" = "alive
 alive" ]
   has "$stderr" "the program disabled the time-stamp counter"
-  # Without a recording it is not read at all.
+  # Without a recording, the counter is never read.
   LD_PRELOAD=$HEAPTAPE_BUILD/src/capture/libheaptape.so tsc
   LD_PRELOAD=$HEAPTAPE_BUILD/src/capture/libheaptape.so strict
 }
@@ -46,8 +46,8 @@ alive" ]
   done
 }
 
-# Firefox passes a filter of NULL to find out whether the kernel has filters.
-@test "a filter that the kernel refuses changes nothing" {
+# Firefox installs a NULL filter to test whether the kernel supports filters.
+@test "a filter that the kernel refuses has no effect" {
   skip_under_sanitizer
   records manythreads 60 refused
   [ "$status" -eq 0 ]
@@ -55,7 +55,7 @@ alive" ]
   [ "$(events)" -ge $((2 * 50 * 60)) ]
 }
 
-@test "more threads in a sandbox than chunks: the program goes on, and record says why it is incomplete" {
+@test "more threads in a sandbox than chunks: the program continues, and record explains the loss" {
   skip_under_sanitizer
   records manythreads 60 privileges
   [ "$status" -eq 0 ]

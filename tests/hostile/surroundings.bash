@@ -1,9 +1,9 @@
 #!/bin/bash
-# Runs known (known.c) under record in random surroundings: surroundings.bash SEED
-# In the folder at hand, which is empty; in a mount namespace of its own. Writes:
-#   what      the command line and all else that was chosen
+# surroundings.bash SEED: runs known (known.c) under record in a random environment, in a separate
+# mount namespace, in the current, empty folder. Writes:
+#   what      the command line and all other choices
 #   out, err  standard output and error; `status`
-#   want      what known prints, its exit status, and how many bursts and threads it makes
+#   want      the output and exit status of known, and its numbers of bursts and threads
 # and the trace t.ht.
 # shellcheck disable=SC2154 # what pick assigns
 RANDOM=$1
@@ -31,7 +31,7 @@ echo "$says $exits $bursts $threads" >want
 mkdir -p disk shm empty
 chmod 555 empty
 
-# Half of all leave something as it is.
+# Half of the choices change nothing.
 limits=(':' ':' ':' ':' 'ulimit -n 6' 'ulimit -n 16' 'ulimit -Sn 40' 'ulimit -v 400000' 'ulimit -v 800000'
   'ulimit -f 0' 'ulimit -f 1000' 'ulimit -s 256' 'ulimit -l 0' 'ulimit -d 400000' 'ulimit -c 0')
 pick outer_limit "${limits[@]}"
@@ -45,11 +45,11 @@ pick shm '' '' '' '' size=1m size=65m ro full fills disk
 pick output '' '' '' '' '' size=200k size=2m fills
 pick proc '' '' '' '' '' '' outer inner
 pick options '' '' '' '--lossy' '-z none' '--stacks=8' '--usable' '--maps'
-# There is no descriptor 6 then, and none left to begin with.
+# Otherwise descriptor 6 does not exist, and none is left to start with.
 [ "$outer_limit" != "ulimit -n 6" ] && [ "$inner_limit" != "ulimit -n 6" ] || [ "${outer_files#4}" = "$outer_files" ] || outer_files=
-# glibc's arenas take what address space there is, and leave none for the stack of a thread.
+# Otherwise glibc's arenas use up the address space, and none is left for thread stacks.
 [ "${outer_limit#*-v}${inner_limit#*-v}" = "$outer_limit$inner_limit" ] || inner_env='env MALLOC_ARENA_MAX=1'
-# unshare -T cannot do without /proc.
+# unshare -T needs /proc.
 [ -z "$proc" ] || [ "$inner_space" != 'unshare -T --monotonic 1000' ] || inner_space='nice'
 
 case $shm in
@@ -80,7 +80,7 @@ record="$outer_limit; exec $HEAPTAPE record -f $options -o disk/t.ht -- bash -c 
   echo "PROGRAM: $program"
   echo "shm: $shm, output: $output, space: $outer"
 } >"what"
-# By pipes: a limit of file sizes is not for the output.
+# Through pipes, because the limit of file sizes is not meant for the output.
 # shellcheck disable=SC2086 # words
 {
   {

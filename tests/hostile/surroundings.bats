@@ -1,26 +1,27 @@
-# Random limits, namespaces, closed descriptors and full disks: surroundings.bash. HEAPTAPE_TEST_ENVIRONMENTS says how many,
-# HEAPTAPE_TEST_SEED which is the first.
+# Random limits, namespaces, closed descriptors and full disks: see surroundings.bash.
+# HEAPTAPE_TEST_ENVIRONMENTS is their number, HEAPTAPE_TEST_SEED the first seed.
 load hostile
 
 setup_file() {
   export PATH=$HEAPTAPE_PROGRAMS:$HEAPTAPE_PROGRAMS/hostile:$PATH
-  # Without /proc it cannot find itself.
+  # Without /proc heaptape cannot find itself.
   HEAPTAPE_LIBEXEC=$HEAPTAPE_BUILD/src/capture
   export ENVIRONMENTS=${HEAPTAPE_TEST_ENVIRONMENTS:-20} LIBEXEC=$HEAPTAPE_LIBEXEC
 }
 
-# The number of records that are said to be lost, if it is said to be all.
+# The reported number of lost records, if it is exact.
 number_said() {
   sed -n 's/^heaptape: \([0-9 ]*\) records\? w[a-z]* lost$/\1/p' err | tr -d ' '
 }
 
-# Is it said that more is missing than is counted?
+# Succeeds if more is reported missing than was counted.
 is_more_said() {
   grep -q '^heaptape: \(at least \|.* may not have been recorded\|.* could not be \(read\|opened\)\)' err ||
     grep '^heaptape: .*not recorded' err | grep -qv '([0-9]* calls)'
 }
 
-# is_said MISSING: on standard error, if that is open, or in the trace. A number that is said to be all is not too small.
+# is_said MISSING: the loss is reported on standard error, if that is open, or in the trace. An
+# exact number must not be too small.
 is_said() {
   local said
   said=$(number_said)
@@ -33,8 +34,9 @@ is_said() {
   fi
 }
 
-# is_too_much BURSTS THREADS: of known's processes more calls are said to be lost than they can have made, besides those that are
-# recorded: 11 a burst; at the start and the end of a process less than 200, and of a thread less than 64.
+# is_too_much BURSTS THREADS: known's processes report more lost calls than they can have made
+# beside the recorded ones: 11 in a burst, up to 200 at the start and end of a process, up to 64 of
+# a thread.
 is_too_much() {
   "$HEAPTAPE" stat --json --brief t.ht | jq -e --argjson bursts "$1" --argjson threads "$2" '[.processes[] | select(.argv[0] // "" | endswith("known"))]
     | (map(.events + .lost_records) | add // 0) > 11 * $bursts + 200 * length + 64 * ([$threads, (map(.threads) | add // 0)] | max)' >/dev/null
@@ -44,7 +46,7 @@ is_too_much() {
 judge() {
   local status calls
   status=$(cat status) calls=$(known_calls)
-  # What heaptape cannot do it says before the program runs.
+  # heaptape reports errors at startup before the program runs.
   if [ "$status" -eq 125 ] && [ ! -s out ]; then
     grep -q '2>&-' what || grep -q '^heaptape: ' err
     return
@@ -56,13 +58,13 @@ judge() {
   fi
   { [ "$status" -eq 0 ] && "$HEAPTAPE" check -q t.ht; } || return
   if is_too_much "$3" "$4"; then
-    echo "more is said to be lost than there was"
+    echo "more losses are reported than calls were made"
     return 1
   fi
   [ "$calls" -eq $((3 * $3)) ] || { [ "$calls" -lt $((3 * $3)) ] && is_said $((3 * $3 - calls)); }
 }
 
-@test "output, status and losses are right in random surroundings" {
+@test "output, status and losses are right in random environments" {
   skip_under_sanitizer
   need_unshare -m
   local first=${HEAPTAPE_TEST_SEED:-1} bad=0 unrecorded=0 partly=0
@@ -82,7 +84,7 @@ judge() {
   [ $bad -eq 0 ]
 }
 
-@test "call stacks without /proc, of a program that keeps other things in the frame pointer" {
+@test "call stacks without /proc, for a program that uses the frame pointer for data" {
   skip_under_sanitizer
   need_unshare -m
   bats_require_minimum_version 1.5.0

@@ -1,6 +1,6 @@
 load hostile
 
-# Each reason why a process is not recorded: where it is true it is printed, and where it is not, not.
+# Each reason for a missing process is printed if and only if it applies.
 
 setup_file() {
   export PATH=$HEAPTAPE_PROGRAMS/hostile:$PATH
@@ -24,7 +24,7 @@ need_root() {
   [ "$(id -u)" -eq 0 ] || skip "only root may do that"
 }
 
-# says PROGRAM WHY: of one process in the notes of the last run, in those of check, and in the list of stat.
+# says PROGRAM WHY: record, check and stat name a process of PROGRAM with WHY.
 says() {
   expect "a process $1" grep -q "^heaptape: process [0-9]* ($1) was not recorded: $2" <<<"$stderr"
   expect "check" grep -q "^heaptape: t.ht: process [0-9]* ($1) was not recorded: $2" <("$HEAPTAPE" check t.ht 2>&1)
@@ -33,7 +33,7 @@ says() {
     'any(.unrecorded.list[]; .name == $name and (.reason | startswith($why)))'
 }
 
-# missed N: processes, of the last run.
+# missed N: the last run missed N processes.
 missed() {
   local n
   n=$("$HEAPTAPE" stat --json t.ht | jq .unrecorded.processes)
@@ -42,14 +42,14 @@ missed() {
   [ "$n" -eq "$1" ]
 }
 
-@test "unrecorded: nobody, where all processes are recorded or make no call" {
+@test "unrecorded: no process, if all are recorded or make no calls" {
   records sh -c './plain; (./plain); sh -c "exec ./plain"; ./plain & wait; :'
   missed 0
-  expect "no word of it" [ "${stderr#*not recorded}" = "$stderr" ]
+  expect "no such message" [ "${stderr#*not recorded}" = "$stderr" ]
   expect "check" [ -z "$("$HEAPTAPE" check -q t.ht 2>&1)" ]
 }
 
-@test "unrecorded: statically linked, and what it forks" {
+@test "unrecorded: a static program, and its fork children" {
   records sh -c './static 200000; ./plain; :'
   says static "is statically linked"
   missed 1
@@ -60,7 +60,7 @@ missed() {
   missed 4
 }
 
-@test "unrecorded: an environment that was cleared, in part or as a whole" {
+@test "unrecorded: an environment that was cleared partly or completely" {
   records sh -c 'env -i ./plain 200000; env -u HEAPTAPE_SPOOL ./plain 200000; env -u LD_PRELOAD ./plain 200000; env HEAPTAPE_SPOOL=/nowhere ./plain 200000; ./plain; :'
   says plain "was started with an environment without LD_PRELOAD and HEAPTAPE_SPOOL"
   says plain "was started without HEAPTAPE_SPOOL in its environment"
@@ -80,16 +80,16 @@ missed() {
   records setpriv --reuid 65534 --clear-groups sh -c 'bin/nosuid 200000; bin/suid 200000; :'
   says suid "is setuid or setgid, which disables LD_PRELOAD"
   missed 1
-  # For root, whose user ID it does not change, it is recorded.
+  # root keeps its user ID, so the program is recorded.
   records sh -c 'bin/suid 200000; :'
   missed 0
-  # User IDs that differ have the same effect.
+  # Different real and effective user IDs have the same effect.
   records sh -c 'setpriv --ruid 65534 --euid 0 ./plain 200000; :'
   says plain "was started with user or group IDs that differ, which disables LD_PRELOAD"
   missed 1
 }
 
-# A library for the recorder, with which the file ./NAME takes the place of what it reads at /proc/PID/…NAME.
+# A library for the recorder that reads the file ./NAME instead of /proc/PID/…NAME.
 make_instead() {
   printf '#define _GNU_SOURCE\n#include <linux/fcntl.h>\n#include <string.h>\n#include <sys/syscall.h>\n#include <unistd.h>\nint open(const char *path, int flags, int mode) { const char *name = strrchr(path, 47); if (!strncmp(path, "/proc/", 6) && name && !access(name + 1, R_OK)) path = name + 1; return syscall(SYS_openat, AT_FDCWD, path, flags, mode); }\nint open64(const char *path, int flags, int mode) { return open(path, flags, mode); }\n' >instead.c
   gcc -w -shared -fPIC -o instead.so instead.c
@@ -98,9 +98,9 @@ make_instead() {
 @test "unrecorded: secure mode by a security module" {
   need_root
   make_instead
-  # The dynamic linker is in secure mode because IDs differ; the recorder does not see that.
+  # The dynamic linker is in secure mode because the IDs differ, which the recorder cannot see.
   printf 'Name:\tplain\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n' >status
-  # attr/current, and whether it says so.
+  # Lines of attr/current, and the expected reason.
   while IFS='|' read -r current why; do
     printf '%s\n' "$current" >current
     LD_PRELOAD=$PWD/instead.so records sh -c 'setpriv --ruid 65534 --euid 0 ./plain 200000; :'
@@ -140,12 +140,13 @@ END
   missed 0
 }
 
-@test "unrecorded: no address space for the library, or for its spool" {
-  # As little as the program needs itself.
+@test "unrecorded: too little address space for the library, or for its spool" {
+  # The minimum for the program itself.
   local least=2000
   until (ulimit -v $least && ./plain) 2>/dev/null || [ $least -gt 9000 ]; do least=$((least + 50)); done
-  # It ends when libc.so finds no place, half a millisecond after exec: the recorder may need longer to look at it. The
-  # dynamic linker waits until the FIFO, which comes after the library and before libc.so, has had its writer.
+  # The program ends when libc.so does not fit, 0.5 ms after exec, perhaps before the recorder
+  # examines it. The dynamic linker waits for a writer of the FIFO, which comes after the library
+  # and before libc.so.
   mkfifo slow
   records bash -c "sleep 0.5 >slow & ulimit -v $least; LD_PRELOAD=\$LD_PRELOAD:$PWD/slow exec ./plain"
   says plain "libheaptape.so never started in it; its address space was limited to $least KiB"
@@ -157,7 +158,7 @@ END
   missed 0
 }
 
-@test "unrecorded: a malloc in the executable, and none" {
+@test "unrecorded: an executable with its own malloc, and one without" {
   printf '#include <stddef.h>\n#include <stdlib.h>\n#include <string.h>\nstatic char a[1 << 20];\nstatic size_t n;\nvoid *malloc(size_t s) { n += (s + 15) & ~15ul; return a + n - ((s + 15) & ~15ul); }\nvoid free(void *p) { (void)p; }\nvoid *calloc(size_t s, size_t m) { return malloc(s * m); }\nvoid *realloc(void *p, size_t s) { void *q = malloc(s); return p ? memcpy(q, p, s) : q; }\nint main(void) { free(malloc(10)); return 0; }\n' >own.c
   gcc -fno-builtin -o own own.c
   heaptape record -f -o t.ht -- ./own
@@ -173,8 +174,9 @@ END
   fails_with 125 "none: nothing was recorded: the program did not call the malloc API"
 }
 
-@test "unrecorded: an own malloc is the one that an object before the library defines" {
-  # An executable that is not position-independent has an address for malloc, its stub, and does not define it.
+@test "unrecorded: an own malloc is one defined by an object before the library" {
+  # An executable that is not position-independent has an address for malloc, its stub, without
+  # defining it.
   printf '#include <stdio.h>\n#include <stdlib.h>\nint main(void) { void *(*volatile f)(size_t) = malloc; free(f(100)); return 0; }\n' >stub.c
   gcc -fno-builtin -no-pie -fno-pic -o stub stub.c
   readelf -W --dyn-syms stub | grep -q '[1-9a-f][0-9a-f]*  *0 FUNC .* UND malloc@'
@@ -186,16 +188,16 @@ END
   for program in ./plain ./stub ./stubxx /usr/bin/python3 node perl bash gawk git gdb sqlite3; do
     command -v $program >/dev/null || continue
     records $program --version
-    expect "no word of it: $program" [ "${stderr#*own malloc}" = "$stderr" ]
+    expect "no own malloc: $program" [ "${stderr#*own malloc}" = "$stderr" ]
   done
-  # A library is one that defines it, if it comes before.
+  # A library counts if it comes first.
   records sh -c "LD_PRELOAD=\$LD_PRELOAD:$PWD/first.so exec ./plain"
-  expect "no word of it" [ "${stderr#*own malloc}" = "$stderr" ]
+  expect "no own malloc" [ "${stderr#*own malloc}" = "$stderr" ]
   records sh -c "LD_PRELOAD=$PWD/first.so:\$LD_PRELOAD ./plain; :"
   grep -qE "^heaptape: process [0-9]+ \(plain\) calls its own malloc \(in $PWD/first.so\): those calls" <<<"$stderr"
 }
 
-# opens HOW SAYS: deepbind.c opens work.so; "its calls were not recorded" is said SAYS times.
+# opens HOW N: deepbind.c opens work.so; "its calls were not recorded" is printed N times.
 opens() {
   records deepbind "$PWD/work.so" "$1"
   local n
@@ -205,36 +207,36 @@ opens() {
   [ "$("$HEAPTAPE" stat --json t.ht | jq '[.processes[].deepbound // [] | .[] | select(endswith("/work.so"))] | length')" -ge "$2" ]
 }
 
-@test "unrecorded: a library that is opened with RTLD_DEEPBIND" {
+@test "unrecorded: a library opened with RTLD_DEEPBIND" {
   printf '#include <stdlib.h>\nvoid work(int n) { while (n--) { void *volatile p = malloc(100); p = realloc(p, 200); free(p); } }\n' >work.c
   gcc -fno-builtin -shared -fPIC -o work.so work.c
   gcc -fno-builtin -shared -fPIC -fno-plt -o noplt.so work.c
   for how in d ld dc dx dt dv dvx df; do opens $how 1; done
-  # Also when the process that opened it is one of several.
+  # Also if several processes opened it.
   records sh -c "deepbind '$PWD/work.so' d; deepbind '$PWD/noplt.so' d; deepbind '$PWD/work.so' d"
   has "$stderr" "noplt.so was opened with RTLD_DEEPBIND"
   [ "$(grep -c RTLD_DEEPBIND <<<"$stderr")" -eq 2 ]
-  # Without the flag, and where its calls were never bound.
+  # Without the flag, and without bound calls.
   opens ldn 0
   for how in "" l lc x tf v; do
     opens "$how" 0
     at_least 3000 events
   done
   records sh -c "./plain; :"
-  expect "no word of it" [ "${stderr#*DEEPBIND}" = "$stderr" ]
+  expect "no RTLD_DEEPBIND" [ "${stderr#*DEEPBIND}" = "$stderr" ]
 }
 
-# not_seen: the share, in permille, that the last run printed.
+# not_seen: the share printed by the last run, in permille.
 not_seen() {
   sed -n 's/.*: at most \([0-9]*\)\.\([0-9]\) % was not recorded$/\1\2/p' <<<"$stderr"
 }
 
-@test "unrecorded: how much of malloc's memory an RTLD_DEEPBIND library has" {
+@test "unrecorded: memory allocated by a library opened with RTLD_DEEPBIND" {
   printf '#include <stdlib.h>\nvoid work(int n) { while (n--) malloc(1000); }\n' >work.c
   printf '#include <stdlib.h>\nvoid work(int n) { while (n--) { void *p = malloc(1000); free(p); } }\n' >idle.c
   gcc -fno-builtin -shared -fPIC -o work.so work.c
   gcc -fno-builtin -shared -fPIC -o idle.so idle.c
-  # By exit, by _exit, and with a child of vfork that calls _exit first.
+  # With exit, with _exit, and with a vfork child that calls _exit first.
   for how in d dx dv dt; do
     records deepbind "$PWD/work.so" $how
     has "$stderr" "malloc had 9"
@@ -245,19 +247,19 @@ not_seen() {
     [ "$in_use" -ge 1008000 ]
     [ "$in_use" -le 1040000 ]
   done
-  # What it frees is not missing: the rest of the process is small, so the share is a part of some KiB.
+  # Freed memory is not missing. The rest of the process is small, so the share is of a few KiB.
   records deepbind "$PWD/idle.so" d
   has "$stderr" "% was not recorded"
   [ "$("$HEAPTAPE" stat --json t.ht | jq '[.processes[].malloc_in_use_bytes // empty] | max')" -lt 40000 ]
-  # Without such a library nobody asks malloc.
+  # Without such a library, mallinfo2 is not called.
   records deepbind "$PWD/work.so" ""
   [ -z "$(not_seen)" ]
   [ "$("$HEAPTAPE" stat --json t.ht | jq '[.processes[].malloc_in_use_bytes // empty] | length')" -eq 0 ]
 }
 
-@test "unrecorded: a heap that cannot be walked does not stop a program that only ends" {
-  # A chunk of the unsorted list that is its own neighbour: mallinfo2 never comes to the end of the list, or crashes.
-  # The next malloc(10), of deepbind, is served by the thread's cache.
+@test "unrecorded: a damaged heap does not prevent a program from exiting" {
+  # A chunk of the unsorted list that points to itself: mallinfo2 would loop or crash. The thread
+  # cache serves the next malloc(10) of deepbind.
   printf '#include <stdlib.h>\n#include <unistd.h>\nvoid work(int n) { void **p = malloc(5000); free(malloc(10)); malloc(100); free(p); %s write(1, "worked\\n", 7); }\n' \
     'p[1] = (void **)p - 2;' >loops.c
   sed 's/p\[1\] = .*2;/p[1] = (void *)8;/' loops.c >crashes.c
@@ -273,7 +275,7 @@ not_seen() {
   done
 }
 
-@test "unrecorded: how much memory a process with its own malloc has" {
+@test "unrecorded: memory of a process with its own malloc" {
   printf '#include <string.h>\n#include <unistd.h>\nstatic char a[64 << 20];\nvoid *malloc(unsigned long n) { return a; }\nvoid free(void *p) {}\nvoid *calloc(unsigned long n, unsigned long m) { return a; }\nvoid *realloc(void *p, unsigned long n) { return a; }\nint main(void) { usleep(300000); memset(malloc(1), 1, 20 << 20); usleep(1500000); return 0; }\n' >own.c
   gcc -w -fno-builtin -o own own.c
   records sh -c './own; ./plain; :'
@@ -286,9 +288,10 @@ not_seen() {
   fails_with 125 "nothing was recorded: its spool could not be created: File too large"
 }
 
-@test "unrecorded: AddressSanitizer, and with its check of the order turned off" {
+@test "unrecorded: AddressSanitizer, and with its check of the library order turned off" {
   [ -x asan ] || skip "no AddressSanitizer"
-  # It lives for a millisecond: on a busy machine it may end before it could be looked at, which is then said.
+  # It lives for a millisecond: on a busy machine it may exit before it can be examined, which is
+  # reported.
   for _ in 1 2 3 4 5 6 7 8 9 10; do
     records sh -c './asan 200000; ./plain; :'
     [[ "$stderr" == *"it ended before it could be examined"* ]] || break
@@ -301,11 +304,11 @@ not_seen() {
   missed 0
 }
 
-@test "unrecorded: a process that ends before the library starts" {
+@test "unrecorded: a process that exits before the library starts" {
   printf '#include <signal.h>\n#include <unistd.h>\n__attribute__((constructor)) static void end(void) { usleep(50000); if (HOW) kill(getpid(), HOW); _exit(3); }\n' >end.c
   gcc -shared -fPIC -DHOW=0 -o exits.so end.c
   gcc -shared -fPIC -DHOW=9 -o dies.so end.c
-  # Constructors of what is preloaded last run first.
+  # Constructors of the last preloaded library run first.
   records sh -c 'LD_PRELOAD="$LD_PRELOAD:$PWD/exits.so" ./plain; LD_PRELOAD="$LD_PRELOAD:$PWD/dies.so" ./plain; ./plain; :'
   says plain "libheaptape.so never started in it; it exited with status 3"
   says plain "libheaptape.so never started in it; signal 9 ended it"
@@ -322,7 +325,7 @@ not_seen() {
   missed 1
 }
 
-@test "unrecorded: what --follow leaves out is no loss" {
+@test "unrecorded: processes excluded by --follow are not losses" {
   run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht --follow none -- sh -c './static; ./plain; :'
   missed 0
   run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht --follow 'pl*' -- sh -c './static 200000; ./plain; :'
@@ -332,7 +335,7 @@ not_seen() {
   missed 1
 }
 
-@test "unrecorded: nobody, where the recorder looks at processes late" {
+@test "unrecorded: no process, if the recorder examines processes late" {
   printf '#define _GNU_SOURCE\n#include <linux/fcntl.h>\n#include <string.h>\n#include <sys/syscall.h>\n#include <unistd.h>\nint open(const char *path, int flags, int mode) { if (strstr(path, "/limits")) usleep(300000); return syscall(SYS_openat, AT_FDCWD, path, flags, mode); }\nint open64(const char *path, int flags, int mode) { return open(path, flags, mode); }\n' >late.c
   gcc -w -shared -fPIC -o late.so late.c
   LD_PRELOAD=$PWD/late.so records sh -c './plain 500000; ./plain; ./static; :'
@@ -340,7 +343,7 @@ not_seen() {
   missed 1
 }
 
-@test "unrecorded: short and many" {
+@test "unrecorded: many short processes" {
   records sh -c 'i=0; while [ $i -lt 100 ]; do ./static; i=$((i + 1)); done; ./plain'
   [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = kernel ] || skip "the kernel does not report processes"
   missed 100
@@ -348,7 +351,7 @@ not_seen() {
   has "$stderr" "90 other processes were not recorded"
 }
 
-@test "unrecorded: where the kernel reports nothing, /proc is searched, and that is said" {
+@test "unrecorded: without reports by the kernel, /proc is searched, with a note" {
   need_unshare -rpf --mount-proc
   run --separate-stderr timeout -k 1 120 unshare -rpf --mount-proc "$HEAPTAPE" record -f -o t.ht -- \
     sh -c './static 500000; env -i ./plain 500000; ./plain; :'
@@ -359,30 +362,31 @@ not_seen() {
   [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = proc ]
   records sh -c './static 200000; ./plain'
   [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = kernel ] || skip "the kernel does not report processes"
-  expect "no word of it" [ "${stderr#*kernel did not}" = "$stderr" ]
+  expect "no such note" [ "${stderr#*kernel did not}" = "$stderr" ]
 }
 
-@test "unrecorded: in a pid namespace that /proc does not show, nobody else is named" {
+@test "unrecorded: in a pid namespace that /proc does not show, no other process is named" {
   need_unshare -pf
   run --separate-stderr timeout -k 1 120 unshare -pf "$HEAPTAPE" record -f -o t.ht -- sh -c './plain 300000; ./plain; :'
   missed 0
-  # What it starts itself is.
+  # Processes started by the recorder are named.
   run --separate-stderr timeout -k 1 120 unshare -pf "$HEAPTAPE" record -f -o t.ht -- sh -c './static 500000; ./plain; :'
   [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = proc ] || skip "the kernel reports processes"
   says static "is statically linked"
   missed 1
 }
 
-@test "unrecorded: in a pid namespace, a program that loads slowly is not called one without the library" {
+@test "unrecorded: in a pid namespace, a slowly loading program is not reported as missing the library" {
   need_unshare -pf
   mkfifo slow
-  # The dynamic linker waits until the FIFO, which comes before the library, has had its writer. Each fork makes heaptape look.
+  # The dynamic linker waits for a writer of the FIFO, which comes before the library. Each fork
+  # makes heaptape examine the processes.
   run --separate-stderr timeout -k 1 120 unshare -pf "$HEAPTAPE" record -f -o t.ht -- \
     bash -c "for i in 1 2 3 4 5; do sleep 0.1; done >slow & LD_PRELOAD=$PWD/slow:\$LD_PRELOAD ./plain; :"
   missed 0
 }
 
-@test "unrecorded: the list is kept by a salvaged trace" {
+@test "unrecorded: a salvaged trace keeps the list" {
   records sh -c './static 200000; ./plain; :'
   "$HEAPTAPE" check -q --salvage -f -o u.ht t.ht 2>/dev/null
   [ "$("$HEAPTAPE" stat --json u.ht | jq -c .unrecorded)" = "$("$HEAPTAPE" stat --json t.ht | jq -c .unrecorded)" ]

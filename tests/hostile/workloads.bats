@@ -2,8 +2,8 @@ load hostile
 
 bats_require_minimum_version 1.5.0
 
-# Workloads whose checksums are right and whose contents contradict each other (liar.c): every command refuses them in the
-# same words, and none says anything about them beforehand.
+# Workloads with correct checksums and contradictory contents (liar.c): every command refuses them
+# with the same message and no earlier message.
 
 setup() {
   cd "$BATS_TEST_TMPDIR" || return
@@ -35,7 +35,7 @@ refused() {
   has "$(cat err.txt)" "heaptape: w.htw: invalid frame: $2, at byte "
 }
 
-@test "hostile: a workload that tells no lie is read by all" {
+@test "hostile: all commands read a workload without a lie" {
   "$PROGRAMS/liar" none w.htw
   for command in 'check' 'stat' 'stat --brief' 'dump' 'report -f -o w.html' 'replay -r 1' 'merge -f -o m.htw w.htw' \
     'export -F json -f -o w.json' 'slice -f -o s.htw --from 3' 'slice -f -o s.htw --to 100'; do
@@ -53,19 +53,19 @@ refused() {
   refused freed "op 5 of thread 0 uses slot 2, which holds no block"
 }
 
-@test "hostile: a summary that its ops do not make is refused by all commands" {
+@test "hostile: a summary that contradicts the ops is refused by all commands" {
   refused summary "the summary says threads 1, its ops make 2"
 }
 
-@test "hostile: an index that its frames do not make is refused by all commands" {
+@test "hostile: an index that contradicts the frames is refused by all commands" {
   refused index "the index does not agree with the ops at byte 59"
 }
 
-@test "hostile: an op with a call site that is not there is refused by all commands" {
+@test "hostile: an op with a missing call site is refused by all commands" {
   refused site "an op has call site 4000000000 of 0 call sites"
 }
 
-@test "hostile: uses of a slot that nothing orders are refused by check and by all that replay" {
+@test "hostile: unordered uses of a slot are refused by check and by all commands that replay" {
   text="op 0 of thread 1 uses slot 0 without a dependency on its use by op 0 of thread 0"
   refused_by race "$text" check w.htw
   refused_by race "$text" replay w.htw
@@ -75,37 +75,37 @@ refused() {
   refused_by race "$text" compare -a glibc -a glibc w.htw
 }
 
-@test "hostile: a slice that ends early is compared with summary, index and call sites as far as it has read" {
+@test "hostile: a slice that ends early checks summary, index and call sites up to its end" {
   refused_by summary "the summary says threads 1, its ops make at least 2" slice -f -o s.htw --to 100 w.htw
   refused_by index "the index does not agree with the ops at byte 59" slice -f -o s.htw --to 100 w.htw
   refused_by site "an op has call site 4000000000 of 0 call sites" slice -f -o s.htw --to 100 w.htw
   expect "no file" [ ! -e s.htw ]
 }
 
-@test "hostile: merge needs no memory for a call site's number" {
+@test "hostile: merge allocates no memory in proportion to the number of a call site" {
   skip_under_sanitizer
   "$PROGRAMS/liar" site w.htw
   run --separate-stderr bash -c 'ulimit -v 1000000; exec timeout 20 "$HEAPTAPE" merge -f -o m.htw w.htw w.htw'
   fails_with 1 "w.htw: invalid frame: an op has call site 4000000000 of 0 call sites"
 }
 
-@test "hostile: stat --brief says that it did not compare the totals" {
+@test "hostile: stat --brief reports that the totals were not compared" {
   "$PROGRAMS/liar" summary w.htw
   heaptape stat --brief w.htw
   expect "status 0" [ "$status" -eq 0 ]
   has "$output" "compared with events"
   heaptape stat --brief --json w.htw
-  expect "it says so" [ "$(jq .summary_only <<< "$output")" = true ]
+  expect "summary_only is true" [ "$(jq .summary_only <<< "$output")" = true ]
   heaptape stat --brief --json - < <(cat w.htw)
   fails_with 1 "the summary says threads 1, its ops make 2"
   "$PROGRAMS/liar" none w.htw
   heaptape stat --json w.htw
-  expect "it compared them" [ "$(jq .summary_only <<< "$output")" = false ]
+  expect "summary_only is false" [ "$(jq .summary_only <<< "$output")" = false ]
   heaptape stat w.htw
-  expect "nothing of it" [ "${output/compared with events/}" = "$output" ]
+  expect "no such note" [ "${output/compared with events/}" = "$output" ]
 }
 
-@test "hostile: dump stops before a bad op, says what it is and where, and exits with 1" {
+@test "hostile: dump stops before an invalid op, names it with its place, and exits with 1" {
   "$PROGRAMS/liar" twice w.htw
   heaptape dump w.htw
   expect "status 1" [ "$status" -eq 1 ]
