@@ -1,4 +1,4 @@
-# Completion in bash, fish and zsh. heaptape is found on the PATH, as by a user.
+# Completion in bash, fish and zsh, with heaptape in PATH as for a user.
 load ../helper
 
 setup() {
@@ -8,7 +8,7 @@ setup() {
   export PATH=$PWD/bin:$PATH
 }
 
-# options COMMAND: its options as the man page lists them.
+# options COMMAND: the options listed in its man page.
 options() {
   "$HEAPTAPE" help --man "$1" | sed -n '/^# OPTIONS/,$ s/.*\*\(--[a-z0-9-]*\)\*.*/\1/p' | sort
 }
@@ -17,7 +17,7 @@ commands() {
   "$HEAPTAPE" help --man | sed -n 's/^\*heaptape-\([a-z_]*\)\*.*/\1/p'
 }
 
-# bash_offers WORD...: what bash offers for the last word.
+# bash_offers WORD...: completions by bash of the last word.
 bash_offers() {
   bash -c 'complete() { :; }; compopt() { :; }
     . "$HEAPTAPE_SOURCE/docs/completion/heaptape.bash"
@@ -26,7 +26,7 @@ bash_offers() {
     printf "%s\n" "${COMPREPLY[@]}"' - "$@"
 }
 
-# fish_offers LINE...: what fish offers at the end of each line, without descriptions.
+# fish_offers LINE...: completions by fish at the end of each line, without descriptions.
 fish_offers() {
   # shellcheck disable=SC2016 # fish expands it
   HOME=$PWD fish --no-config -c 'source $HEAPTAPE_SOURCE/docs/completion/heaptape.fish
@@ -80,7 +80,7 @@ END
   [ "$(bash_offers heaptape record -- heaptape files/)" = files/trace.ht ]
 }
 
-@test "bash: the value that may be left out follows '='" {
+@test "bash: an optional value follows '='" {
   [ "$(bash_offers heaptape record --stacks = s)" = sample ]
   bash_offers heaptape record --stacks sampl >found
   ! grep -qx sample found || false

@@ -6,7 +6,7 @@ load ../helper
   [ "$status" -eq 0 ]
 }
 
-@test "a stale generated file is found" {
+@test "a planted stale file is found" {
   mkdir -p copy/src/player
   cp -r "$HEAPTAPE_SOURCE"/{tools,docs,src} copy/
   cp "$HEAPTAPE_SOURCE/src/replay/player/figures_table.h" copy/src/replay/player/
@@ -19,7 +19,7 @@ load ../helper
   cmp copy/docs/man/heaptape.1.scd "$HEAPTAPE_SOURCE/docs/man/heaptape.1.scd"
 }
 
-@test "every command has a man page, which is built" {
+@test "every command has a man page, and the build installs it" {
   command -v scdoc >/dev/null || skip "no scdoc"
   "$HEAPTAPE" help --man | sed -n 's/^\*\(heaptape-[a-z]*\)\*.*/\1/p' >commands
   for page in heaptape $(cat commands); do
@@ -30,13 +30,13 @@ load ../helper
   done
 }
 
-@test "prose fits into 100 columns, and links lead somewhere" {
+@test "prose fits into 100 columns, and links have targets" {
   run "$HEAPTAPE_SOURCE/tools/check-docs" "$HEAPTAPE_SOURCE"
   echo "$output"
   [ "$status" -eq 0 ]
 }
 
-# with_line LINE: what check-docs says of a project whose README has this line.
+# with_line LINE: the output of check-docs for a project whose README has this line.
 with_line() {
   rm -rf project
   mkdir -p project/docs
@@ -57,7 +57,7 @@ with_line() {
   done
 }
 
-@test "a link that leads nowhere is found" {
+@test "a planted broken link is found" {
   with_line "See [this](docs/gone.md)."
   [ "$status" -eq 1 ]
   [ "$output" = "project/README.md:5: the link to docs/gone.md leads nowhere" ]

@@ -1,6 +1,6 @@
 load ../helper
 
-# What tests are missing for the sentences in the table FILE.
+# missing FILE: the missing tests of the sentences in the table FILE.
 missing() {
   python3 - "$1" "$HEAPTAPE_SOURCE/tests/commands/findings.bats" <<'END'
 import re, sys
@@ -15,7 +15,7 @@ for name in names:
 END
 }
 
-@test "each sentence of a finding has a test that it is said, and one that it is not" {
+@test "each sentence of a finding has a test with the finding, and a test without" {
   run missing "$HEAPTAPE_SOURCE/src/report/findings.h"
   echo "$output"
   [ "$status" -eq 0 ]

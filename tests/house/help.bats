@@ -1,4 +1,4 @@
-# --help is short, and the man pages explain every option.
+# --help is short, and the man pages describe every option.
 load ../helper
 
 commands() {
@@ -34,7 +34,7 @@ columns() {
   done
 }
 
-@test "every option of a help is in the man page, which has a description" {
+@test "every option of a help is in the man page with a description" {
   local command option
   for command in $(commands); do
     local page=$HEAPTAPE_SOURCE/docs/man/heaptape-$command.1.scd
@@ -91,7 +91,7 @@ assert n > 60, n
 END
 }
 
-@test "man finds the pages beside heaptape where it was built" {
+@test "man finds the pages of a build folder" {
   command -v scdoc >/dev/null && command -v man >/dev/null || skip "no scdoc or no man"
   [ "$(PATH=$HEAPTAPE_BUILD:$PATH man -w heaptape-record)" = "$HEAPTAPE_BUILD/man/man1/heaptape-record.1" ]
 }

@@ -1,6 +1,6 @@
 load ../helper
 
-# An installation that was moved after it was made, without the sources' or the build folder's help.
+# An installation that was moved, without the sources and the build folder.
 install_and_move() {
   DESTDIR=$PWD/stage meson install -C "$HEAPTAPE_BUILD" --no-rebuild --quiet
   prefix=$(dirname "$(dirname "$(find stage -type f -name heaptape -path '*/bin/*')")")
@@ -8,7 +8,7 @@ install_and_move() {
   rm -rf stage
 }
 
-@test "what is installed works after the prefix was moved" {
+@test "an installation works after its prefix was moved" {
   skip_under_sanitizer
   bats_require_minimum_version 1.5.0
   install_and_move

@@ -52,7 +52,7 @@ needs_jsonschema() {
   [ "$(comm -13 members want)" = "" ]
 }
 
-@test "an unknown key, a missing key and what is no JSON are found" {
+@test "an unknown key, a missing key and invalid JSON are found" {
   needs_jsonschema
   heaptape allocators --json
   echo "$output" >good
@@ -72,7 +72,7 @@ needs_jsonschema() {
   has "$output" "nonsense: has no schema"
 }
 
-@test "what a test prints as JSON is kept and validated" {
+@test "JSON output of tests is kept and validated" {
   needs_jsonschema
   [ -z "$HEAPTAPE_SANITIZED" ] || skip "only in plain builds"
   export BATS_FILE_TMPDIR=$PWD

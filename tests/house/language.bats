@@ -5,7 +5,7 @@ language() {
   echo "$output"
 }
 
-@test "no word that the project does not use" {
+@test "no word of the list of replaced words is used" {
   language
   [ "$status" -eq 0 ]
 }
@@ -74,7 +74,7 @@ FAKE
   has "$output" "heaptape stat --help:1: 'settle' (use "
 }
 
-@test "a word inside another, and what is excepted, is no alarm" {
+@test "parts of other words and exceptions are not reported" {
   copy_sources
   printf '\nPlaceholders, the time-stamp counter, edge cases, `takes_no_value` and --callersfoo are fine.\n' >>copy/README.md
   language copy

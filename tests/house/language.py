@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""language.py HEAPTAPE [SOURCE]: looks for words of language.txt in whatever users read. Exits with 1 when it finds any.
+"""language.py HEAPTAPE [SOURCE]: finds words of language.txt in texts for users. Exits with 1 if
+it finds any.
 
 SOURCE is the folder of the project. Prints PLACE: 'WORD' (use REPLACEMENT): TEXT.
 """
@@ -16,7 +17,7 @@ Text = collections.namedtuple("Text", "scope path line text")
 Rule = collections.namedtuple("Rule", "scopes pattern replacement exceptions")
 
 WORD = r'"((?:[^"\\]|\\.)*)"'
-# String literals one behind the other are one text.
+# Adjacent string literals are one text.
 LITERALS = re.compile(rf"{WORD}(?:\s*(?:PRI\w+\s*)?{WORD})*")
 CALLS = re.compile(r"\b(?:note|die|usage_error|err_set|err_set_errno|printf|puts|fputs|fprintf|warn)\(")
 KEYS = re.compile(rf"\bjson_(?:key|put_\w+)\([^,]*,\s*{WORD}|\bput_\w+\(j\w*,\s*{WORD}")
@@ -46,7 +47,7 @@ def line_of(text, at):
 
 
 def markdown(path, text):
-    """Headings, heads of tables, sentences without code, and code."""
+    """Yields headings, column heads of tables, sentences without code, and code."""
     text = re.sub(r"(?ms)^```.*?^```[^\n]*$", lambda m: re.sub(r"[^\n]+", lambda l: f"`{l[0].replace('`', '')}`", m[0]), text)
     lines = text.split("\n")
     paragraph, start = [], 1

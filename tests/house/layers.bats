@@ -4,7 +4,7 @@ check_layers() {
   run "$HEAPTAPE_SOURCE/tools/check-layers" "$1"
 }
 
-# plant FILE LINE: a copy of the sources with LINE added to FILE.
+# plant FILE LINE: copies the sources and adds LINE to FILE.
 plant() {
   mkdir -p copy
   cp -r "$HEAPTAPE_SOURCE/src" "$HEAPTAPE_SOURCE/include" copy/
@@ -33,13 +33,13 @@ plant() {
   has "$output" "base may not include trace"
 }
 
-@test "capture gets malloc-free headers only, also by way of others" {
+@test "capture includes only headers without malloc, also indirectly" {
   plant src/capture/spool/spool.h '  #  include "base/buf.h"'
   [ "$status" -eq 1 ]
   has "$output" "base/buf.h is not one of the malloc-free headers"
 }
 
-@test "nobody includes capture" {
+@test "no other folder includes capture" {
   plant src/cli/main.c '#include "capture/planted.h"'
   [ "$status" -eq 1 ]
   touch copy/src/capture/planted.h
@@ -53,7 +53,7 @@ plant() {
   has "$output" '"buf.h" is no path from src/'
 }
 
-@test "the player includes nothing of replay, and nobody of the library includes the command line" {
+@test "the player does not include the rest of replay, and no library includes the command line" {
   plant src/replay/player/main.c '#include "replay/run.h"'
   [ "$status" -eq 1 ]
   has "$output" "replay/player may not include replay/"
@@ -73,14 +73,14 @@ plant() {
   has "$output" "replay may not include analysis"
 }
 
-@test "a folder that the tables do not have is found" {
+@test "a folder that the tables lack is found" {
   mkdir -p copy/src/report/video
   plant src/report/video/video.c '#include "base/buf.h"'
   [ "$status" -eq 1 ]
   has "$output" "report/video is no part of the table"
 }
 
-@test "capture includes nothing of record, cli nothing of commands" {
+@test "capture does not include record, nor cli commands" {
   plant src/capture/thread.c '#include "record/record.h"'
   [ "$status" -eq 1 ]
   has "$output" "capture may not include record"
@@ -90,7 +90,7 @@ plant() {
   has "$output" "cli may not include commands"
 }
 
-@test "an empty tree is no success" {
+@test "an empty tree is a failure" {
   mkdir empty
   check_layers empty
   [ "$status" -eq 1 ]

@@ -5,7 +5,7 @@ check_names() {
   echo "$output"
 }
 
-# plant FILE LINE: a copy of the sources with LINE added to FILE, in which that alone is wrong.
+# plant FILE LINE: copies the sources and adds LINE to FILE, which makes that line the only fault.
 plant() {
   mkdir -p copy
   cp -r "$HEAPTAPE_SOURCE/src" copy/
@@ -15,12 +15,12 @@ plant() {
   [ "${#lines[@]}" -eq 1 ]
 }
 
-@test "names of headers begin as they should, and a tag is defined once" {
+@test "names in headers have their prefix, and each tag is defined once" {
   check_names "$HEAPTAPE_SOURCE"
   [ "$status" -eq 0 ]
 }
 
-@test "a planted function, struct and inline function without its folder's name are found" {
+@test "a planted function, struct and inline function without the folder's prefix are found" {
   plant src/trace/reader.h 'int open_it(int a);'
   has "$output" "src/trace/reader.h"
   has "$output" "open_it begins with none of reader, trace"
@@ -30,7 +30,7 @@ plant() {
   has "$output" "job_of_mine begins with none"
 }
 
-@test "a struct that is defined twice is found, but not two of that name in comments" {
+@test "a struct that is defined twice is found, except in comments" {
   plant src/trace/reader.c 'struct buf { int a; };'
   has "$output" "struct buf is defined here and in src/base/buf.h"
   mkdir -p other/src/base
@@ -39,7 +39,7 @@ plant() {
   [ "$status" -eq 0 ]
 }
 
-@test "an empty tree is no success" {
+@test "an empty tree is a failure" {
   mkdir empty
   check_names empty
   [ "$status" -eq 1 ]

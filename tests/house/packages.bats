@@ -16,13 +16,14 @@ long() {
   [ "$project" = "$changelog" ]
 }
 
-@test "each file that is installed is in one package, and no package lists others" {
+@test "each installed file is in one package, and packages have no other files" {
   DESTDIR=$PWD/stage meson install -C "$HEAPTAPE_BUILD" --no-rebuild --quiet
   prefix=$(dirname "$(dirname "$(find stage -type f -name heaptape -path '*/bin/*')")")
-  # Without dpkg-architecture, of dpkg-dev, meson puts libraries into another folder than Debian's.
+  # Without dpkg-architecture (package dpkg-dev), meson installs libraries into another folder than
+  # Debian's.
   (cd "$prefix" && find . ! -type d -printf 'usr/%P\n') | sed "s|^usr/lib64/|usr/lib/$(uname -m)-linux-gnu/|" | sort >files
   [ -s files ]
-  # Those of the documentation are not installed by meson.
+  # meson does not install the files of the documentation.
   cat "$HEAPTAPE_SOURCE"/debian/{heaptape,libheaptape-dev,libheaptape-trace1,libheaptape-trace-dev,python3-heaptape}.install | cut -d' ' -f1 >places
   while read -r file; do
     echo "$file"
@@ -39,9 +40,9 @@ long() {
   done <places
 }
 
-@test "the packages need for their build what tools/setup installs for it" {
+@test "build dependencies of the packages are those of tools/setup" {
   sed -n '/^Build-Depends:/,/^[A-Z][a-z]*-/p' "$HEAPTAPE_SOURCE/debian/control" | tr ',' ' ' | xargs -n 1 | sed 's/:any//' >named
-  # The compiler and ninja come with others; pkg-config is now in pkgconf.
+  # The compiler and ninja are dependencies of others; pkg-config is now in pkgconf.
   sed -n 's/^build  \([^ ]*\).*/\1/p' "$HEAPTAPE_SOURCE/tools/setup" |
     grep -vx 'gcc\|libc6-dev\|ninja-build\|pkg-config' >wanted
   [ -s wanted ]
@@ -51,7 +52,7 @@ long() {
   done <wanted
 }
 
-@test "tools/package says what it needs" {
+@test "tools/package names missing programs" {
   run "$HEAPTAPE_SOURCE/tools/package"
   [ "$status" -eq 2 ]
   [ "$output" = "usage: tools/package [--check] FOLDER" ]
@@ -66,8 +67,8 @@ long() {
   has "$output" "tools/package: no dpkg-buildpackage: run apt-get install dpkg-dev"
 }
 
-# The second time by Debian's own command alone, in another folder, by another umask, locale and time zone.
-@test "long: the packages are built twice, bit for bit the same" {
+# The second build uses Debian's command, another folder, umask, locale and time zone.
+@test "long: two builds of the packages are identical" {
   long dpkg-buildpackage dh
   "$HEAPTAPE_SOURCE/tools/package" "$BATS_FILE_TMPDIR/packages"
   mkdir again

@@ -6,14 +6,14 @@ load ../helper
   [ "$status" -eq 0 ]
 }
 
-@test "a header that needs another before it is found" {
+@test "a header that needs another header is found" {
   mkdir -p copy/src/base copy/include
   cp "$HEAPTAPE_SOURCE"/src/base/{buf,err}.h copy/src/base/
   printf '#ifndef HEAPTAPE_PLANTED\n#define HEAPTAPE_PLANTED\nstruct planted { struct buf b; };\n#endif\n' >copy/src/base/planted.h
   run "$HEAPTAPE_SOURCE/tools/check-headers" copy
   [ "$status" -eq 1 ]
   has "$output" "src/base/planted.h: does not compile alone"
-  # Also one that a file includes, though not first.
+  # Also a header that a file includes, but not first.
   printf '#include "base/buf.h"\n#include "base/planted.h"\n' >copy/src/base/planted.c
   run "$HEAPTAPE_SOURCE/tools/check-headers" copy
   has "$output" "src/base/planted.h: does not compile alone"
@@ -24,7 +24,7 @@ load ../helper
   has "$output" "src/base/planted.h: no include guard"
 }
 
-# sources [PATTERN...]: the project's files, what was built and recorded apart.
+# sources [PATTERN...]: lists the project's files without built and recorded ones.
 sources() {
   local patterns=() pattern
   for pattern in "${@:-*}"; do
@@ -47,14 +47,14 @@ sources() {
   command -v shellcheck >/dev/null || skip "no shellcheck"
   sources | LC_ALL=C xargs awk 'FNR == 1 && /^#!.*[\/ ](ba)?sh/ { print FILENAME } { nextfile }' >files
   [ -s files ]
-  # Sourced files are named from the project's folder.
+  # Sourced files are named relative to the project's folder.
   run xargs -a files -n 15 -P "$(nproc)" env --chdir="$HEAPTAPE_SOURCE" shellcheck -x
   echo "$output"
   [ "$status" -eq 0 ]
 }
 
 # bash ignores the status of `! command`, so only `! command || false` is a condition.
-@test "no negation in a test is without effect" {
+@test "negations in tests have an effect" {
   sources 'tests/*.bats' 'tests/*.bash' >files
   [ -s files ]
   run xargs -a files awk '/^ *! / && !/[|][|]/ { print FILENAME ":" FNR ": " $0 }'
@@ -63,7 +63,7 @@ sources() {
   [ -z "$output" ]
 }
 
-@test "the capture library's symbols" {
+@test "the capture library exports and imports only allowed symbols" {
   library=$HEAPTAPE_BUILD/src/capture/libheaptape.so
   [ -f "$library" ] || skip "no capture library in this build"
   run "$HEAPTAPE_SOURCE/tools/check-symbols" "$library"
@@ -85,7 +85,7 @@ sources() {
   expect "data of the loader and the start files' functions may be imported" [ "${output/imports __cxa_finalize/}" = "$output" ]
 }
 
-@test "only the command line ends the program" {
+@test "only the command line ends the process" {
   sources 'src/*.c' 'src/*.h' | grep -vE '/src/(cli|commands|replay/player)/' |
     xargs grep -nE '(^|[^_a-zA-Z])(exit|abort|die|perror)\(' /dev/null >ends || true
   cat ends

@@ -1,7 +1,7 @@
-# The sweep over real programs, with recipes that are as small as they can be.
+# The sweep over real programs, with minimal recipes.
 load ../helper
 
-# small NAME TEXT...: a recipe in recipes/, of sh.
+# small NAME TEXT...: writes a recipe for sh to recipes/.
 small() {
   mkdir -p recipes
   printf '%s\n' programs=sh packages=dash licence=BSD-3-Clause "${@:2}" >"recipes/$1.sh"
@@ -12,7 +12,8 @@ sweep() {
   run env BUILD="$1" SWEEP_RECIPES="$PWD/recipes" "$HEAPTAPE_SOURCE/tests/sweep" -a glibc "${@:2}"
 }
 
-# other_heaptape COMMAND TEXT: a build folder whose heaptape does TEXT first when it is called with COMMAND.
+# other_heaptape COMMAND TEXT: makes a build folder whose heaptape first runs TEXT if called with
+# COMMAND.
 other_heaptape() {
   mkdir -p other
   printf '#!/bin/sh\nheaptape=%s\nif [ "$1" = %s ]; then\n%s\nfi\nexec "$heaptape" "$@"\n' "$HEAPTAPE" "$1" "$2" >other/heaptape
@@ -30,7 +31,7 @@ other_heaptape() {
   done <files
 }
 
-@test "sweep: a program that runs alike, and those that do not" {
+@test "sweep: a program with equal runs, and programs whose runs differ" {
   small alike 'run() { echo input >file; record sh -c "cat file; echo error >&2; exit 3" || [ $? -eq 3 ]; }'
   small output 'run() { record sh -c "date +%N"; }'
   small file 'run() { record sh -c "date +%N >file"; }'
@@ -67,7 +68,7 @@ recipe 0" ]
   [ "$(cat kept/server/recorded/out)" = ended ]
 }
 
-@test "sweep: commands that fail, and lines of record" {
+@test "sweep: commands that fail, and unexpected lines of record" {
   small one 'run() { record sh -c :; }'
   other_heaptape replay 'kill -SEGV $$'
   sweep "$PWD/other"

@@ -1,6 +1,7 @@
 load ../helper
 
-# The files of the project without its history, as `git archive` packs them, and a git that says when somebody asks it.
+# Unpacks the project without its history, like `git archive`, and adds a git to PATH that records
+# its calls.
 unpack() {
   git -C "$HEAPTAPE_SOURCE" -c safe.directory='*' ls-files -co -z --exclude-standard >files 2>err || skip "no git repository here"
   mkdir tarball bin

@@ -1,6 +1,6 @@
 load ../helper
 
-# The tool's test NAME [FILTER], without building first: other tests run what is built.
+# tool NAME [FILTER]: tools/test without building first, because other tests use the build.
 tool() {
   mkdir -p bin
   ln -sf /bin/true bin/ninja
@@ -8,7 +8,7 @@ tool() {
   echo "$output"
 }
 
-@test "tools/test runs a unit test, and those of its tests that a pattern names" {
+@test "tools/test runs a unit test, and tests of it by pattern" {
   tool base_varint
   [ "$status" -eq 0 ]
   all=$(grep -c '\[ *OK \]' <<<"$output")
@@ -19,7 +19,7 @@ tool() {
   [ "$(grep -c '\[ *OK \]' <<<"$output")" -lt "$all" ]
 }
 
-@test "tools/test runs a bats file with the environment, and a part of it" {
+@test "tools/test runs a bats file with the environment, and tests of it by pattern" {
   tool usage 'help'
   [ "$status" -eq 0 ]
   has "$output" " help"
@@ -29,7 +29,7 @@ tool() {
   has "$output" "ok 1 operands are refused"
 }
 
-@test "tools/test says what is no test" {
+@test "tools/test refuses unknown tests" {
   tool nonsense
   [ "$status" -eq 2 ]
   has "$output" "'nonsense' is 0 tests"
@@ -38,7 +38,7 @@ tool() {
   has "$output" "tools/test NAME [FILTER]"
 }
 
-# A project of its own, with two packages that can be installed: a library, and an option.
+# A separate project with two packages that can be installed, and an option.
 make_project() {
   mkdir -p project/tools pc
   cp "$HEAPTAPE_SOURCE/tools/build" project/tools/
@@ -50,7 +50,8 @@ make_project() {
   export PKG_CONFIG_PATH=$PWD/pc
 }
 
-# builds TEXT ARGUMENT...: tools/build configures, and meson's message is TEXT; nothing is configured if TEXT is empty.
+# builds TEXT ARGUMENT...: tools/build configures, and meson prints TEXT. If TEXT is empty, nothing
+# is configured.
 builds() {
   local text=$1
   shift
@@ -60,7 +61,7 @@ builds() {
   [ "$(sed -n 's/^Message: //p' <<<"$output")" = "$text" ]
 }
 
-@test "tools/build configures again when a package, an option or the folder has changed" {
+@test "tools/build reconfigures after a change of a package, an option or the folder" {
   make_project
   builds "x is false, o is none"
   builds ""
@@ -69,7 +70,7 @@ builds() {
   builds ""
   builds "x is true, o is a b" "-Do=a b"
   builds "" "-Do=a b"
-  # An option that is not there any more has its default.
+  # An option that was removed has its default again.
   builds "x is true, o is none"
   mv project "pro ject"
   mkdir project
@@ -77,7 +78,7 @@ builds() {
   run project/heaptape/tools/build build
   [ "$status" -eq 0 ]
   has "$output" "x is true, o is none"
-  # As well if the folder was configured by hand.
+  # Also if the folder was configured by hand.
   rm -r project/heaptape/build
   rm pc/x.pc
   (cd project/heaptape && meson setup build)
@@ -86,7 +87,7 @@ builds() {
   has "$output" "x is true, o is none"
 }
 
-@test "progress is one line every few seconds, with what is done of what there is" {
+@test "progress is a line every few seconds, with done and total steps" {
   source "$HEAPTAPE_SOURCE/tools/progress.bash"
   log=$PWD/log
   printf '%s\n' "ninja: Entering directory" "[3/90] Compiling a" "[4/90] Linking b" >"$log"

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""page_check.py PAGE.html [RESULTS.json]: opens the page in headless Chromium and checks what is seen.
+"""page_check.py PAGE.html [RESULTS.json]: opens the page in headless Chromium and checks its
+contents.
 
-No complaint on the console, no request, every chart painted, nothing without a name, no wider than a phone; tables hold the numbers of
-the page's own data and, when given, of what `compare --json` printed. Exit status 77 when there is no Chromium or no Node.
+No message on the console, no request, every chart painted, a name for every element, no wider
+than a phone. Tables have the numbers of the page's data and, if given, of `compare --json`.
+Exits with 77 without Chromium or Node.
 """
 import json
 import os
@@ -68,7 +70,7 @@ def count_text(v):
 
 
 def rows_of(seen, name, caption=""):
-    """The rows of a table: {column: text}, any space a plain one."""
+    """Returns the rows of a table as {column: text} with plain spaces."""
     for table in seen["tables"]:
         if table["name"] == name and table["caption"].startswith(caption):
             return [{column: re.sub(r"\s+", " ", text) for column, text in row.items()} for row in table["rows"]]
@@ -77,7 +79,7 @@ def rows_of(seen, name, caption=""):
 
 
 def check_row(what, row, want):
-    """The columns of `want` are as they are there."""
+    """Checks the columns of `want`."""
     expect(what, {column: row.get(column) for column in want} == want, (row, want))
 
 
@@ -115,7 +117,8 @@ def frame_text(frame):
 
 
 def check_profile(seen, profile):
-    """The table that a reader sorts has the heaviest sites at the peak first; the top of the page has the same."""
+    """Checks that the sortable table and the top of the page begin with the heaviest sites at
+    the peak."""
     order = sorted(range(len(profile["stacks"])), key=lambda i: (-profile["live_at_peak_bytes"][i], i))
     rows = rows_of(seen, "sites")
     expect("heaviest sites", len(rows) == min(len(order), 25) or len(rows) == min(len(order) + 1, 25), len(rows))
@@ -139,7 +142,8 @@ def check_sites(seen, item):
         for row, site in zip(rows, c[key]):
             check_row("site", row, {"bytes": bytes_text(site[which + "_bytes"]), "blocks": count_text(site[which + "_blocks"]),
                                     "allocs": count_text(site["allocs"])})
-            # The innermost function of the program, the library function that it calls, and the stack.
+            # The innermost function of the program, the library function called by it, and the
+            # stack.
             texts = [re.sub(r"\s+", " ", frame_text(f)) for f in site["frames"]] or ["(unknown)"]
             own = next((i for i, f in enumerate(site["frames"]) if not f["library"]), 0)
             want = texts[own] + (" via " if own else "")
@@ -147,7 +151,7 @@ def check_sites(seen, item):
             expect("stack", row["site"].endswith("stack" + "".join(texts) if len(texts) > 1 else want), (row["site"], texts))
 
 
-# The sentence is there where stacks were recorded, with the shares rounded down; those of nothing are left out.
+# With recorded stacks, the sentence has the shares rounded down; shares of 0 bytes are left out.
 def check_coverage(seen, stat):
     c = stat.get("stack_coverage")
     keys = [("allocated_bytes", "allocated bytes"), ("live_at_peak_bytes", "bytes live at the peak"), ("live_at_end_bytes", "bytes live at the end")]

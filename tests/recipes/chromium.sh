@@ -1,9 +1,9 @@
-# chromium without a display: dumps the document that a page's script has made.
+# chromium without a display: prints the document made by a page's script.
 programs=chromium
 packages=chromium
 licence=BSD-3-Clause
 varies='profile/* err'
-# PartitionAlloc lies in the executable.
+# PartitionAlloc is in the executable.
 says='calls its own malloc|% was not recorded|other processes have calls that were not recorded'
 
 run() {

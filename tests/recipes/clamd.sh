@@ -1,4 +1,4 @@
-# clamd with three threads: scans files for signatures of its own.
+# clamd with three threads: scans files for custom signatures.
 programs='clamd clamdscan'
 packages='clamav-daemon clamdscan'
 licence=GPL-2.0-only

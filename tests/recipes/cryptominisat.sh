@@ -1,4 +1,4 @@
-# cryptominisat5 with two threads: a random formula that can be satisfied.
+# cryptominisat5 with two threads: a satisfiable random formula.
 programs=cryptominisat5
 packages=cryptominisat
 licence=MIT

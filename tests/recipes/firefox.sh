@@ -3,7 +3,7 @@ programs=firefox-esr
 packages=firefox-esr
 licence=MPL-2.0
 varies='profile/* err out *.png'
-# mozjemalloc lies in the executable. It lacks the delete with a size, which libraries then find in
+# mozjemalloc is in the executable. It lacks the sized delete, which libraries then find in
 # libheaptape.so.
 strict=no
 says='calls its own malloc|% was not recorded|other processes have calls that were not recorded'

@@ -1,4 +1,4 @@
-# gmic: filters of its own language, by OpenMP.
+# gmic: filters in its own language, with OpenMP.
 programs=gmic
 packages=gmic
 licence=CECILL-2.1

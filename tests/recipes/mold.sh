@@ -2,7 +2,7 @@
 programs='mold gcc'
 packages='mold gcc libc6-dev'
 licence=AGPL-3.0-or-later
-# mimalloc lies in the executable.
+# mimalloc is in the executable.
 says='calls its own malloc|was not seen'
 
 run() {

@@ -2,7 +2,7 @@
 programs=octave-cli
 packages=octave
 licence=GPL-3.0-or-later
-varies=err # it may complain about its end
+varies=err # it may print a warning at exit
 
 run() {
   cat >main.m <<END

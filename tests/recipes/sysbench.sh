@@ -1,4 +1,4 @@
-# sysbench: three threads, each with its Lua.
+# sysbench: three threads, each with a Lua interpreter.
 programs=sysbench
 packages=sysbench
 licence=GPL-2.0-or-later

@@ -1,4 +1,4 @@
-# tor without a network: its workers start and stop.
+# tor without a network: its worker threads start and stop.
 programs=tor
 packages=tor
 licence=BSD-3-Clause

@@ -1,4 +1,4 @@
-# zstd with two workers; the big buffers of the workers are freed by other threads.
+# zstd with two workers; other threads free the large buffers of the workers.
 programs=zstd
 packages=zstd
 licence=BSD-3-Clause

@@ -1,5 +1,5 @@
-# Real threaded programs: converted strictly, nothing is guessed, and the replay gives every block up once, as it was taken.
-# HEAPTAPE_TEST_TIMES=N makes the programs N times as long, for runs by hand.
+# Real threaded programs: a strict conversion is unambiguous, and the replay frees every block once,
+# as it was allocated. HEAPTAPE_TEST_TIMES=N makes the programs run N times as long.
 load ../helper
 
 times=${HEAPTAPE_TEST_TIMES:-1}
@@ -11,7 +11,7 @@ needs() {
   done
 }
 
-# MINIMUM OF EVENTS, of t.ht
+# exact MINIMUM: checks t.ht, which must have at least MINIMUM events.
 exact() {
   heaptape convert -f --strict -o t.htw t.ht
   expect "status 0" [ "$status" -eq 0 ]
@@ -43,7 +43,8 @@ assert s["events"] >= int(sys.argv[1]), s["events"]' "$1"
   server=$!
   answers() { redis-cli -s s ping >pong 2>&1; }
   wait_until answers
-  # Where there are fewer processors than threads, each request costs a time slice: many at a time make more of it.
+  # With fewer CPUs than threads, each request costs a time slice: pipelining makes better use of
+  # it.
   redis-benchmark -s s -q -n $((20000 * times)) -c 64 -P 32 -r 10000 -d 100 -t set,get >benchmark
   redis-cli -s s shutdown nosave
   wait "$server"

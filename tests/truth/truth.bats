@@ -1,12 +1,12 @@
-# Programs that know their own order, under real capture: the workload must have it.
+# Programs that know their own order, recorded by capture: the workload must have this order.
 load ../helper
 
-# What stands before the truth program, and its modes.
+# Command prefix of the truth program, and its modes.
 before=()
 modes=()
 
-# ALLOCATOR THREADS [CALLS]: records the truth program into a.ht and log. glibc is without thread caches, so that all
-# threads share its free blocks.
+# record_truth ALLOCATOR THREADS [CALLS]: records the truth program into a.ht and log. glibc runs
+# without thread caches, so that all threads share its free blocks.
 record_truth() {
   local allocator=()
   if [ "$1" = glibc ]; then
@@ -20,8 +20,8 @@ record_truth() {
   unset GLIBC_TUNABLES
 }
 
-# ALLOCATOR THREADS [CALLS]: the workload holds every call, block and order that the program knows of, and the converter is
-# sure of all.
+# truth_holds ALLOCATOR THREADS [CALLS]: the workload has every call, block and order known to the
+# program, without ambiguity.
 truth_holds() {
   record_truth "$@"
   "$HEAPTAPE" convert -q -f -o a.htw a.ht
@@ -42,7 +42,7 @@ print(s["order"]["ambiguous"], s["unmatched_frees"], sum(p["lost_records"] for p
   expect "a replay that the guard allocator passes" [ "$status" -eq 0 ]
 }
 
-# ALLOCATOR: the same for 2, 4 and 16 threads. HEAPTAPE_TEST_ROUNDS=20 does it so often.
+# truth_holds_often ALLOCATOR: the same for 2, 4 and 16 threads, HEAPTAPE_TEST_ROUNDS times.
 truth_holds_often() {
   local round threads
   for round in $(seq "${HEAPTAPE_TEST_ROUNDS:-1}"); do
@@ -74,8 +74,8 @@ sys.exit(1)' "$1" || skip "$1 is not installed"
   truth_holds_often mimalloc
 }
 
-# Threads that nothing interrupts hand blocks over as fast as the processors can: the counter is then read before a pointer
-# has come from another thread, unless something forbids it. Without a fence seven runs of ten were ambiguous.
+# Uninterrupted threads exchange blocks as fast as the CPUs can. Without a fence, the CPU reads the
+# counter before a pointer has arrived from another thread, and seven of ten runs were ambiguous.
 @test "truth: at real-time priority" {
   skip_under_sanitizer
   chrt -f 1 true 2>said || skip "real-time priority is not allowed"
@@ -87,9 +87,9 @@ sys.exit(1)' "$1" || skip "$1 is not installed"
   truth_holds_often mimalloc
 }
 
-# The order of calls is known to be right when a thread is stopped between its timestamp and the record: HEAPTAPE_TEST_STOPS=200
-# stops so often. The records come late, which shows that threads were stopped there.
-@test "truth: threads that are stopped for seconds between timestamp and record" {
+# The order must be right if a thread is stopped between its timestamp and the record.
+# HEAPTAPE_TEST_STOPS=200 stops 200 times. Late records show that threads were stopped there.
+@test "truth: threads stopped for seconds between timestamp and record" {
   skip_under_sanitizer
   local stops=${HEAPTAPE_TEST_STOPS:-5} repaired
   [ -x "$HEAPTAPE_PROGRAMS/stopper" ] || skip "knows the instruction of x86-64 only"
@@ -102,24 +102,25 @@ sys.exit(1)' "$1" || skip "$1 is not installed"
   expect "late records" [ "$repaired" -ge $((stops / 5)) ]
 }
 
-@test "truth: an edge that is missing, and a call that was not made, are seen" {
+@test "truth: a missing dependency and a missing call are found" {
   skip_under_sanitizer
   truth_holds glibc 4 2000
   local waits failed=0
   waits=$("$HEAPTAPE_PROGRAMS/check_truth" a.htw log | sed 's/.* ops, \([0-9]*\) dependencies.*/\1/')
-  # About a third; the others are implied by way of a third thread, or are for a thread's creation, not for a block.
+  # About a third is required. Others are implied through a third thread, or order the creation of a
+  # thread instead of a block.
   for n in $(seq 1 $((waits / 40 + 1)) "$waits"); do
     run "$HEAPTAPE_PROGRAMS/check_truth" --drop "$n" a.htw log
     [ "$status" -eq 0 ] || { has "$output" "does not come after op"; failed=$((failed + 1)); }
   done
-  expect "waits that are needed" [ $failed -ge 5 ]
+  expect "required dependencies" [ $failed -ge 5 ]
   head -c -24 log >short
   run "$HEAPTAPE_PROGRAMS/check_truth" a.htw short
   has "$output" "does more than it says"
   { cat log; tail -c 24 log; } >long
   run "$HEAPTAPE_PROGRAMS/check_truth" a.htw long
   [ "$status" -eq 1 ]
-  # Two blocks that change places.
+  # Two blocks are swapped.
   python3 - <<'END'
 import struct
 log = bytearray(open("log", "rb").read())
