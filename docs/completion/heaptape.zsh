@@ -89,12 +89,12 @@ _heaptape_stat() {
 }
 _heaptape_top() {
   _arguments -s -S : \
-    '(-b --batch)'{-b,--batch}'[print tables one after the other instead of using the screen]' \
+    '(-b --batch)'{-b,--batch}'[print successive tables instead of using the screen]' \
     '(-n --iterations)'{-n+,--iterations=}'[print N tables as --batch does, then exit (default\: until the recording ends)]:N: _heaptape_words ' \
     '(-d --interval)'{-d+,--interval=}'[redraw every MS milliseconds]:MS: _heaptape_words ' \
     '--by=[show this table first (default\: site if the recording has call stacks, else size)]:site|size|thread: _heaptape_words site size thread' \
     '--sort=[sort by live bytes, live blocks, growth, allocations or allocated bytes]:live|blocks|growth|allocs|bytes: _heaptape_words live blocks growth allocs bytes' \
-    '--top=[print at most N rows of a table (default\: 20; as many as fit on the screen)]:N: _heaptape_words ' \
+    '--top=[print at most N rows of a table (default\: 20; the height of the screen)]:N: _heaptape_words ' \
     '(-p --pid)'{-p+,--pid=}'[show this process of FILE (default\: the one with the highest peak of live bytes)]:PID: _heaptape_words @processes' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
     '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \

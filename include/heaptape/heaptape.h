@@ -131,7 +131,7 @@ HEAPTAPE_CONTROL(int, resume, 0)
 // Alias of heaptape_resume, named after glibc's mtrace_unpause.
 HEAPTAPE_CONTROL(int, unpause, 0)
 
-// Starts recording, also after heaptape_stop and in a program run by `heaptape record
+// Starts recording, even after heaptape_stop and in a program run by `heaptape record
 // --start=paused`.
 HEAPTAPE_CONTROL(int, start, 0)
 

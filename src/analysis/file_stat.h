@@ -86,12 +86,12 @@ struct file_stat {
 int file_stat(struct file_stat *s, const char *path, enum file_stat_part part,
               const struct convert_watch *watch, struct err *e);
 
-// As file_stat, and counts the blocks in `span` for FILE_STAT_SITES. `span` must outlive the call;
+// Like file_stat, and counts the blocks in `span` for FILE_STAT_SITES. `span` must outlive the call;
 // it may be NULL.
 int file_stat_span(struct file_stat *s, const char *path, enum file_stat_part part,
                    const struct file_stat_points *span, const struct convert_watch *watch,
                    struct err *e);
-// As file_stat_span, for an input at its first byte. Closes or moves the input; its name becomes
+// Like file_stat_span, for an input at its first byte. Closes or moves the input; its name becomes
 // s->name.
 int file_stat_input(struct file_stat *s, struct input *in, enum file_stat_part part,
                     const struct file_stat_points *span, const struct convert_watch *watch,

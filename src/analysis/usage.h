@@ -124,7 +124,7 @@ void usage_name_thread(struct usage_thread *t, const char *name, size_t n);
 // Counts ops. Returns 0 or -ENOMEM.
 int usage_ops(struct usage *u, const struct workload_thread_op *ops, size_t n);
 
-// As usage_ops, for consecutive ops of one thread.
+// Like usage_ops, for consecutive ops of one thread.
 int usage_run(struct usage *u, uint32_t thread, const struct workload_op *ops, size_t n);
 
 // Closes the timelines after the last op. Returns 0 or -ENOMEM.

@@ -610,11 +610,11 @@ static int report_lost_name(const struct output *out, const char *path, bool rep
                                      : "was removed";
     char rest[300];
     if (at)
-        snprintf(rest, sizeof rest, "what was written is kept as %.250s", at);
+        snprintf(rest, sizeof rest, "the data is kept as %.250s", at);
     else if (now)
-        snprintf(rest, sizeof rest, "what was written is %.250s", now);
+        snprintf(rest, sizeof rest, "the data is now %.250s", now);
     else
-        snprintf(rest, sizeof rest, "what was written is lost: %s", strerror(-rc));
+        snprintf(rest, sizeof rest, "the data is lost: %s", strerror(-rc));
     *kept = at && !replaced;
     free(now);
     free(at);

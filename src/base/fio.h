@@ -133,7 +133,7 @@ int output_make_folder(const char *folder, struct err *e);
 // errno of output_open.
 int output_check_aside(const char *path, bool force, const char *why, struct err *e);
 
-// Closes the output. With `commit`, renames a file written aside; without it, removes that file.
+// Closes the output. With `commit`, renames a temporary file; without it, removes that file.
 // Returns 0, -ESTALE if the name no longer refers to the file or bytes of it are missing, or
 // another negative errno. After -ESTALE the text says where the data is kept, if it can be kept.
 int output_close(struct output *out, bool commit, struct err *e);

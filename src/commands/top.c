@@ -32,7 +32,7 @@ struct top_options {
 
 static const struct option options[] = {
     {'b', "batch", OPTION_FLAG, NULL, NULL,
-     "print tables one after the other instead of using the screen",
+     "print successive tables instead of using the screen",
      offsetof(struct top_options, batch)},
     {'n', "iterations", OPTION_NUMBER, "N", NULL,
      "print N tables as --batch does, then exit (default: until the recording ends)",
@@ -46,7 +46,7 @@ static const struct option options[] = {
      "sort by live bytes, live blocks, growth, allocations or allocated bytes",
      offsetof(struct top_options, sort)},
     {0, "top", OPTION_NUMBER, "N", NULL,
-     "print at most N rows of a table (default: 20; as many as fit on the screen)",
+     "print at most N rows of a table (default: 20; the height of the screen)",
      offsetof(struct top_options, rows), .min = 1, .max = 1000000},
     {'p', "pid", OPTION_NUMBER, "PID", NULL,
      "show this process of FILE (default: the one with the highest peak of live bytes)",
@@ -288,7 +288,7 @@ const struct command cmd_top = {
              "heaptape record --stacks -o server.ht -- ./server &\nheaptape top server.ht"},
             {"Watch a process that is running already",
              "heaptape record --pid $(pidof server) --stacks -o server.ht &\nheaptape top $(pidof server)"},
-            {"Print a table of what grows, once a minute",
+            {"Print a table of growing call sites every minute",
              "heaptape top --batch --interval=60000 --sort=growth server.ht"},
         },
     .options = options,

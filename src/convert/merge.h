@@ -64,7 +64,7 @@ void merge_put_aside(struct merge *m, struct merge_stream *s);
 // aside. An empty stream leaves the heap.
 void merge_put_back(struct merge *m, struct merge_stream *s);
 
-// As merge_put_back, for a stream in the heap whose `stamp` was updated and has increased.
+// Like merge_put_back, for a stream in the heap whose `stamp` was updated and has increased.
 void merge_sift_down(struct merge *m, struct merge_stream *s);
 
 // Frees the queue of a stream, which must be empty. The stream can be fed again.

@@ -245,7 +245,7 @@ static void release_count(struct count *c)
     map_release(&c->blocks);
 }
 
-// Returns 0 also if the walk stopped early.
+// Returns 0 even if the walk stopped early.
 static int walk_trace(struct count *c, struct err *e)
 {
     const struct walk_options how = {.call = count_call,

@@ -43,7 +43,7 @@ int site_table_define(struct site_table *t, const struct site_table_record *r);
 // Sets the stack of a site from the frames that are defined so far. Returns 0 or -ENOMEM.
 int site_table_resolve(struct site_table *t, uint64_t id, uint32_t number);
 
-// As site_table_resolve, for all sites.
+// Like site_table_resolve, for all sites.
 int site_table_resolve_all(struct site_table *t);
 
 // Sets the stacks that are completely defined so far in *to, a copy of t->all. Returns 0 or

@@ -205,7 +205,7 @@ static int open_one(struct export_outputs *all, struct export_output *o, size_t 
         .x = {.format = s->format, .facts = all->facts, .note = s->watch ? s->watch->note : NULL},
         .out.fd = -1};
     bool in_place = s->format->export.holds & FORMAT_HOLDS_ADDRESSES;
-    // Files that are written aside appear when their process ends, so the program's file does not
+    // Files that are written to a temporary file appear when their process ends, so the program's file does not
     // exist yet.
     bool is_opened = s->opened && s->opened->fd >= 0 && (in_place || number == 0);
     if (export_outputs_are_many(s) && !is_opened)

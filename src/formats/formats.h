@@ -42,7 +42,7 @@ struct format_import {
     bool keeps_blanks;       // lines keep trailing blanks, and the last line needs no newline
     size_t state_bytes;      // size of im->state, zeroed before `begin`
     int (*begin)(struct import *im);    // called before the first line or record
-    void (*release)(struct import *im); // frees what im->state holds, also after an error
+    void (*release)(struct import *im); // frees what im->state holds, even after an error
     bool several_processes;             // set if a file may hold several processes
     bool seeks; // set if `read` seeks; pipes are then copied to a temporary file
     // How long an event that contradicts earlier events is held back for an event that explains it,
@@ -63,7 +63,7 @@ struct format_export {
     // Gets each call that is not written, unconverted. May be NULL.
     int (*drop)(struct export *x, const struct export_call *c);
     int (*end)(struct export *x);
-    void (*release)(struct export *x); // frees what x->state holds, also after an error
+    void (*release)(struct export *x); // frees what x->state holds, even after an error
 };
 
 // A format that is read, written, or both. The functions return 0, or a negative errno with the

@@ -71,7 +71,7 @@
       "processes not recorded", NULL, \
       "processes that were not recorded, with those that are not in the list") \
     X(duration_ns, "duration_ns", NS, INTEGER, TIME, PAGE, ALWAYS, NEITHER, "duration", "duration", \
-      "time from the start of the recording, or of the process of a workload, to its end; 0 without timestamps") \
+      "duration of the recording, or of the process of a workload; 0 without timestamps") \
     X(cpu_ns, "cpu_ns", NS, NULLABLE, TIME, PAGE, ALWAYS, NEITHER, "CPU time", "CPU time", \
       "CPU time of the processes from their first event to their end; null if unknown") \
     X(recording_cpu_ns, "recording_cpu_ns", NS, NULLABLE, TIME, PAGE, ALWAYS, NEITHER, \
@@ -97,7 +97,7 @@
       "bytes that allocations and reallocs of 16 KiB or more requested; absent with --brief") \
     X(big_block_measured_bytes, "big_block_measured_bytes", BYTES, INTEGER, BIG, PAGE, ALWAYS, NEITHER, \
       "of these, with their use measured", NULL, \
-      "part of big_block_bytes in blocks of which it was measured how much the program used; absent with --brief") \
+      "part of big_block_bytes in blocks whose use by the program was measured; absent with --brief") \
     X(big_block_unused_bytes, "big_block_unused_bytes", BYTES, INTEGER, BIG, PAGE, \
       big_block_measured_bytes, LESS, "of these, not used", "    not used", \
       "part of big_block_measured_bytes that the program did not use, without the pages at both ends of a block; absent with --brief") \
@@ -118,7 +118,7 @@
       "peak live", "peak live", \
       "maximum of the live bytes, which are the requested sizes of live blocks; of several processes the sum of their maxima") \
     X(peak_pid, "pid", COUNT, INTEGER, PEAK, 0, ALWAYS, NEITHER, "process of the peak", NULL, \
-      "process with the highest peak of live bytes, to which the figures apply") \
+      "process with the highest peak of live bytes; the figures apply to this process") \
     X(peak_event, "event", COUNT, INTEGER, PEAK, 0, ALWAYS, NEITHER, "event of the peak", NULL, \
       "number of the first event after which live bytes are at their maximum") \
     X(peak_ns, "ns", NS, NULLABLE, PEAK, 0, ALWAYS, NEITHER, "time of the peak", NULL, \
@@ -135,7 +135,7 @@
       "requested bytes of the preexisting blocks") \
     X(preexisting_blocks, "preexisting_blocks", COUNT, INTEGER, START_BLOCKS, PAGE, \
       preexisting_blocks, LESS, "blocks at start", "  blocks", \
-      "blocks that were live at the start and whose allocation is known: those that a fork child has of its parent, and those that are live where a slice begins") \
+      "blocks that were live at the start and whose allocation is known: blocks that a fork child inherited, or that were live at the start of a slice") \
     X(live_at_end_bytes, "live_at_end_bytes", BYTES, INTEGER, LIVE, DIFF | PAGE, ALWAYS, LESS, \
       "live at end", "live at end", \
       "live bytes at the end") \
@@ -174,25 +174,25 @@
       "calls") \
     X(grown_in_place_bytes, "bytes", BYTES, INTEGER, GROWN_IN_PLACE, 0, ALWAYS, LESS, \
       "bytes they kept", NULL, \
-      "sum of the smaller of the old and the new size: what a move copies") \
+      "sum of the smaller of the old and the new size, which is the size of the copy") \
     X(grown_moved_calls, "count", COUNT, INTEGER, GROWN_MOVED, DIFF, ALWAYS, LESS, \
       "reallocs that grew and moved", NULL, \
       "calls") \
     X(grown_moved_bytes, "bytes", BYTES, INTEGER, GROWN_MOVED, DIFF, ALWAYS, LESS, \
       "bytes they copied", NULL, \
-      "sum of the smaller of the old and the new size: what a move copies") \
+      "sum of the smaller of the old and the new size, which is the size of the copy") \
     X(shrunk_in_place_calls, "count", COUNT, INTEGER, SHRUNK_IN_PLACE, 0, ALWAYS, LESS, \
       "reallocs that shrank in place", NULL, \
       "calls") \
     X(shrunk_in_place_bytes, "bytes", BYTES, INTEGER, SHRUNK_IN_PLACE, 0, ALWAYS, LESS, \
       "bytes they kept", NULL, \
-      "sum of the smaller of the old and the new size: what a move copies") \
+      "sum of the smaller of the old and the new size, which is the size of the copy") \
     X(shrunk_moved_calls, "count", COUNT, INTEGER, SHRUNK_MOVED, 0, ALWAYS, LESS, \
       "reallocs that shrank and moved", NULL, \
       "calls") \
     X(shrunk_moved_bytes, "bytes", BYTES, INTEGER, SHRUNK_MOVED, 0, ALWAYS, LESS, \
       "bytes they copied", NULL, \
-      "sum of the smaller of the old and the new size: what a move copies") \
+      "sum of the smaller of the old and the new size, which is the size of the copy") \
     X(remote_frees, "remote_frees", COUNT, INTEGER, LIVE, DIFF | PAGE, ALWAYS, LESS, \
       "remote frees", "remote frees", \
       "blocks that another thread freed or resized than the one that allocated them") \

@@ -27,7 +27,7 @@ struct tables_format {
     // Writes the rows in memory and frees their memory. NULL if the format holds no rows.
     int (*end)(struct tables_output *o);
     int (*flush)(struct tables_output *o);
-    void (*release)(struct tables_output *o); // called also after an error; may be NULL
+    void (*release)(struct tables_output *o); // called even after an error; may be NULL
 };
 
 extern const struct tables_format tables_csv, tables_parquet;

@@ -203,8 +203,8 @@ struct tables_scan {
 // result of `row`, or a negative errno with the text set.
 int tables_scan(const char *path, const struct tables_scan *scan, struct err *e);
 
-// The same for an open file at its first frame. The caller opens it by file_open with FILE_TRACE,
-// FILE_WORKLOAD and FILE_TRACE_TWICE, and closes it.
+// Like tables_scan, for an open file at its first frame. The caller opens it with file_open() and
+// FILE_TRACE, FILE_WORKLOAD and FILE_TRACE_TWICE, and closes it.
 int tables_scan_file(struct file *f, const struct tables_scan *scan, struct err *e);
 
 // Sets *size to the size of an op as in rows of events. Returns false if there is no size or it is

@@ -18,7 +18,7 @@ struct trace_file {
 
 // Opens a trace at the start of an input; moves *in into *t. With `twice`, copies a pipe to a
 // temporary file first. Returns 0, or a negative errno with the text set. Call trace_file_close
-// also after an error.
+// even after an error.
 int trace_file_adopt(struct trace_file *t, struct input *in, bool twice, struct err *e);
 
 void trace_file_close(struct trace_file *t);

@@ -63,7 +63,7 @@ int trace_pages_add_run(struct trace_pages *p, uint64_t first, uint64_t n);
 // Appends the payload of a frame. Returns 0, -ENOMEM, or -EMSGSIZE if it does not fit a frame.
 int trace_pages_put(struct buf *b, const struct trace_pages *p);
 
-// Decodes a payload into an empty *p, which must be released also after an error. Returns 0,
+// Decodes a payload into an empty *p, which must be released even after an error. Returns 0,
 // -EBADMSG or -ENOMEM. Runs are sorted and inside their mapping, mappings do not overlap, and no
 // sum of them exceeds 2^63.
 int trace_pages_get(const uint8_t *at, size_t n, struct trace_pages *p);

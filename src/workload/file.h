@@ -41,7 +41,7 @@ struct file {
 int file_open_input(struct input *in, const char *path, struct err *e);
 
 // Opens the file at `path` if its type is in `accept`. `path` must outlive *f. Returns 0, or a
-// negative errno with the text set, -EPROTO for other types. Call file_close also after an error.
+// negative errno with the text set, -EPROTO for other types. Call file_close even after an error.
 int file_open(struct file *f, const char *path, unsigned accept, struct err *e);
 void file_close(struct file *f);
 

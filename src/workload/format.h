@@ -148,7 +148,7 @@ static inline enum format_slot_use format_slot_use(unsigned kind, unsigned flags
     return FORMAT_SLOT_NONE;
 }
 
-// As format_slot_use, but FORMAT_SLOT_NONE for an op that failed or has no slot.
+// Like format_slot_use, but FORMAT_SLOT_NONE for an op that failed or has no slot.
 static inline enum format_slot_use format_block_use(const struct workload_op *op)
 {
     return op->slot == WORKLOAD_NO_SLOT || op->flags & WORKLOAD_FAILED
@@ -183,7 +183,7 @@ static inline uint64_t format_op_site(const struct workload_op *op)
 }
 
 // Encode and decode the fields of HEADER and SUMMARY frames. put returns 0 or -ENOMEM. get returns
-// 0, -EBADMSG or -ENOMEM; release the result also after an error.
+// 0, -EBADMSG or -ENOMEM; release the result even after an error.
 int format_put_header(struct buf *b, const struct workload_header *h);
 int format_get_header(const uint8_t *at, size_t n, struct workload_header *h);
 int format_put_summary(struct buf *b, const struct workload_summary *s);
@@ -222,7 +222,7 @@ struct format_index {
 };
 
 int format_put_index(struct buf *b, const struct format_index *x);
-// Decodes an index. The caller frees `entries`, also after an error. Returns 0, -EBADMSG or
+// Decodes an index. The caller frees `entries`, even after an error. Returns 0, -EBADMSG or
 // -ENOMEM.
 int format_get_index(const uint8_t *at, size_t n, struct format_index *x);
 

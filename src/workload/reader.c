@@ -187,7 +187,7 @@ static int read_trailer(struct workload_reader *r, uint64_t *index_offset, struc
     return 0;
 }
 
-// Reads summary and index. The caller frees *index, also after an error. *f is the summary's frame.
+// Reads summary and index. The caller frees *index, even after an error. *f is the summary's frame.
 static int read_summary_and_index(struct workload_reader *r, struct frame_reader *frames,
                                   struct workload_summary *s, struct format_index *index,
                                   struct frame *f, struct err *e)

@@ -65,14 +65,14 @@ int workload_read_samples(struct workload_reader *r, const struct workload_sampl
                           struct err *e);
 
 // Reads the call sites of a regular file through the index and keeps the position. The caller
-// releases *s, also after an error. Returns 0, or a negative errno, -ESPIPE for a pipe.
+// releases *s, even after an error. Returns 0, or a negative errno, -ESPIPE for a pipe.
 int workload_read_sites(struct workload_reader *r, struct workload_sites *s, struct err *e);
 
 // Returns the call sites read so far, all at the end of the stream.
 const struct workload_sites *workload_reader_sites(const struct workload_reader *r);
 
 // Reads the residency of blocks of a regular file through the index and keeps the position. *l is
-// empty for a file without residency. The caller releases *l, also after an error. Returns 0, or a
+// empty for a file without residency. The caller releases *l, even after an error. Returns 0, or a
 // negative errno, -ESPIPE for a pipe.
 int workload_read_residency(struct workload_reader *r, struct samples_residency *l, struct err *e);
 

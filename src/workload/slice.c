@@ -123,7 +123,7 @@ static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *
     return rc < 0 ? rc : call_placed(s, thread, slot);
 }
 
-// Updates the block of the slot, also if the op is outside the part.
+// Updates the block of the slot, even if the op is outside the part.
 static void note_block(const struct slice *s, uint32_t thread, struct slice_slot *slot,
                        const struct workload_op *op)
 {

@@ -39,7 +39,7 @@ has_failed() {
 @test "outputs: a trace that is removed is written again" {
   begin -o d/x.ht
   rm d/x.ht
-  has_failed "heaptape: d/x.ht: was removed while it was written; what was written is kept as d/x.ht"
+  has_failed "heaptape: d/x.ht: was removed while it was written; the data is kept as d/x.ht"
   "$HEAPTAPE" check -q d/x.ht
   [ "$(stat -c %a d/x.ht)" = 600 ]
 }
@@ -47,14 +47,14 @@ has_failed() {
 @test "outputs: a trace whose folder is removed" {
   begin -o d/x.ht
   rm -r d
-  has_failed "d/x.ht: was removed while it was written; what was written is kept as d/x.ht"
+  has_failed "d/x.ht: was removed while it was written; the data is kept as d/x.ht"
   "$HEAPTAPE" check -q d/x.ht
 }
 
 @test "outputs: a trace that is moved has both names" {
   begin -o d/x.ht
   mv d/x.ht d/y.ht
-  has_failed "d/x.ht: was moved while it was written; what was written is kept as d/x.ht"
+  has_failed "d/x.ht: was moved while it was written; the data is kept as d/x.ht"
   "$HEAPTAPE" check -q d/x.ht
   [ d/x.ht -ef d/y.ht ]
 }
@@ -63,7 +63,7 @@ has_failed() {
   begin -o d/x.ht
   echo other >d/other
   mv d/other d/x.ht
-  has_failed "d/x.ht: was replaced while it was written; what was written is kept as d/x.ht.kept-"
+  has_failed "d/x.ht: was replaced while it was written; the data is kept as d/x.ht.kept-"
   [ "$(cat d/x.ht)" = other ]
   "$HEAPTAPE" check -q d/x.ht.kept-*
 }
@@ -72,7 +72,7 @@ has_failed() {
   begin -o d/x.ht
   echo other >other
   ln -sf ../other d/x.ht
-  has_failed "d/x.ht: was replaced while it was written; what was written is kept as d/x.ht.kept-"
+  has_failed "d/x.ht: was replaced while it was written; the data is kept as d/x.ht.kept-"
   [ "$(cat other)" = other ]
   "$HEAPTAPE" check -q d/x.ht.kept-*
 }
@@ -92,7 +92,7 @@ has_failed() {
   recorder=$!
   wait_until sh -c '[ "$(head -c 3 d/x.ht)" != old ]'
   rm d/x.ht
-  has_failed "d/x.ht: was removed while it was written; what was written is kept as d/x.ht"
+  has_failed "d/x.ht: was removed while it was written; the data is kept as d/x.ht"
   "$HEAPTAPE" check -q d/x.ht
 }
 
@@ -110,7 +110,7 @@ END
   run unshare -m sh unmounted.sh
   [ "$status" -ne 77 ] || skip "tmpfs cannot be mounted"
   [ "$status" -eq 125 ]
-  grep -q "d/x.ht: was unmounted while it was written; what was written is kept as d/x.ht" record.log
+  grep -q "d/x.ht: was unmounted while it was written; the data is kept as d/x.ht" record.log
   "$HEAPTAPE" check -q d/x.ht
 }
 
@@ -124,7 +124,7 @@ END
 @test "outputs: a removed file in another tool's format" {
   begin -F logalloc -o d/x
   rm d/x
-  has_failed "d/x: was removed while it was written; what was written is kept as d/x"
+  has_failed "d/x: was removed while it was written; the data is kept as d/x"
   [ "$(wc -l <d/x)" -gt 100 ]
 }
 
@@ -133,7 +133,7 @@ END
   MALLOC_LOG=d/log begin
   wait_until sh -c '[ "$(wc -l <d/log)" -gt 10 ]'
   mv d/log d/old
-  has_failed "d/log: was moved while it was written; what was written is kept as d/log"
+  has_failed "d/log: was moved while it was written; the data is kept as d/log"
   [ "$(head -n 1 d/log)" = first ]
 }
 
@@ -150,7 +150,7 @@ END
   wait_until compgen -G 'd/*.part'
   rm d/*.part
   wait_until [ -e d/3.ht ]
-  has_failed ".ht.part: was removed while it was written; what was written is kept as d/" "d/%n.ht: 1 of "
+  has_failed ".ht.part: was removed while it was written; the data is kept as d/" "d/%n.ht: 1 of "
   "$HEAPTAPE" check -q d
 }
 

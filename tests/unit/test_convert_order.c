@@ -70,7 +70,7 @@ static void inverted_reuse(void **state)
     (void)state;
 }
 
-// As above, but thread 1 also frees P before thread 0's free is processed.
+// Like above, but thread 1 also frees P before thread 0's free is processed.
 static void inverted_reuse_of_short_life(void **state)
 {
     struct history h;
@@ -157,7 +157,7 @@ static void give_stamped_before_the_takers_own(void **state)
     (void)state;
 }
 
-// As above, but neither thread allocated the block.
+// Like above, but neither thread allocated the block.
 static void give_stamped_before_another_ones(void **state)
 {
     struct history h;
@@ -175,7 +175,7 @@ static void give_stamped_before_another_ones(void **state)
     (void)state;
 }
 
-// As above, but the allocation between the frees is stamped before both.
+// Like above, but the allocation between the frees is stamped before both.
 static void early_give_and_early_take(void **state)
 {
     struct history h;
@@ -400,7 +400,7 @@ static void realloc_races_with_reuse(void **state)
     (void)state;
 }
 
-// As above, but the allocation is stamped before the realloc began.
+// Like above, but the allocation is stamped before the realloc began.
 static void realloc_races_with_inverted_reuse(void **state)
 {
     struct history h;

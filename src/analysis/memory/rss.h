@@ -93,7 +93,7 @@ int rss_read(struct rss *r, struct trace_file *t, const struct rss_options *o,
              const struct convert_watch *watch, struct err *e);
 void rss_release(struct rss *r);
 
-// As rss_read, for several moments. If the process has no map, r->maps is 0 and no callback is
+// Like rss_read, for several moments. If the process has no map, r->maps is 0 and no callback is
 // called.
 int rss_read_moments(struct rss *r, struct trace_file *t, const struct rss_moments *m,
                      const struct convert_watch *watch, struct err *e);

@@ -45,7 +45,7 @@ size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struc
 bool symbols_site(struct symbols *s, const struct workload_sites *sites, uint64_t number,
                   struct symbol *to);
 
-// As symbols_site, formatted with the location. Returns NULL if the site has no stack.
+// Like symbols_site, formatted with the location. Returns NULL if the site has no stack.
 enum { SYMBOLS_FUNCTION_BYTES = 200 };
 const char *symbols_site_function(struct symbols *s, const struct workload_sites *sites,
                                   uint64_t site, char text[SYMBOLS_FUNCTION_BYTES]);

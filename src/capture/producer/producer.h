@@ -253,7 +253,7 @@ producer_put_sized(unsigned kind, uint64_t size, uint64_t address, bool is_relea
                         codec_sized(kind, ticks >> CODEC_STAMP_SHIFT, size, rel));
 }
 
-// Like producer_put_sized, for a call that allocates a block. Returns false also if the stack may
+// Like producer_put_sized, for a call that allocates a block. Returns false even if the stack may
 // have to be recorded.
 static inline __attribute__((always_inline)) bool
 producer_put_allocated(unsigned kind, uint64_t size, uint64_t address)

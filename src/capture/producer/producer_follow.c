@@ -54,7 +54,7 @@ bool producer_is_followed(const struct spool_session *session)
     char exe[PRODUCER_MAX_PATH];
     if (!(session->flags & (SPOOL_FOLLOW_NONE | SPOOL_FOLLOW_MATCH)))
         return true;
-    // The process that the recorder started, also after exec.
+    // The process that the recorder started, even after exec.
     if ((uint32_t)syscall(SYS_getppid) == session->recorder_pid)
         return true;
     if (session->flags & SPOOL_FOLLOW_NONE)

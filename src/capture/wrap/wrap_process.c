@@ -72,7 +72,7 @@ static void wait_for_child(long child)
 }
 
 // If objects bypass the wrappers of malloc, records how many bytes are in use in total. The child
-// sends no signal at its exit and is invisible to wait(2). All signals are blocked: a fault of the
+// sends no signal on exit and is invisible to wait(2). All signals are blocked: a fault of the
 // child ends it without running handlers of the program.
 static void measure_bypassed(void)
 {

@@ -69,7 +69,7 @@ uint64_t advise_trim_interval(uint64_t events);
 // Makes the replays that the budget allows, from `start_ns` of CLOCK_MONOTONIC on. The session must
 // have read its workload, with settings.trim_every of `trim_interval`, and must have one allocator,
 // the present one. A setting whose replay fails gets a reason. Returns 0, or a negative errno if
-// the present setting cannot be replayed. The caller releases *a, also after an error, before the
+// the present setting cannot be replayed. The caller releases *a, even after an error, before the
 // session.
 int advise_run(struct advise *a, uint64_t start_ns, struct err *e);
 void advise_release(struct advise *a);

@@ -25,7 +25,7 @@ struct reduce_blocks {
 };
 
 // Reads a whole workload. Returns 0, or a negative errno with the text set. The caller
-// releases *b, also after an error.
+// releases *b, even after an error.
 int reduce_blocks_read(struct reduce_blocks *b, struct workload_reader *r, struct err *e);
 void reduce_blocks_release(struct reduce_blocks *b);
 

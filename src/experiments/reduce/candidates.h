@@ -37,7 +37,7 @@ struct candidates {
 };
 
 // The caller sets `judge`, `source`, `runs`, `level` and `n`. Returns 0, -ENOMEM or another
-// negative errno; the caller releases *c, also after an error.
+// negative errno; the caller releases *c, even after an error.
 int candidates_init(struct candidates *c, struct err *e);
 void candidates_release(struct candidates *c);
 

@@ -46,7 +46,7 @@ struct reduce {
     bool is_confirming;
 };
 
-// Borrows the workload and the judge until reduce_release. The caller releases *r, also after an
+// Borrows the workload and the judge until reduce_release. The caller releases *r, even after an
 // error.
 void reduce_init(struct reduce *r, const struct reduce_settings *settings, struct judge *j);
 void reduce_release(struct reduce *r);

@@ -41,13 +41,13 @@ struct encoder *encoder_new(const struct encoder_settings *s, struct err *e);
 void encoder_free(struct encoder *n);
 
 // Each function puts a piece of the trace, in order, and returns 0, or a negative errno after a
-// write error or if out of memory. Takes ownership of `p`, also on failure. Pieces are written when
+// write error or if out of memory. Takes ownership of `p`, even on failure. Pieces are written when
 // their bundle is full or flushed.
 int encoder_put_process(struct encoder *n, struct trace_process *p, struct err *e);
 int encoder_put_process_end(struct encoder *n, struct trace_process *p, struct err *e);
 int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, size_t count,
                         struct err *e);
-// Names of code. Call outside a batch. Takes ownership of `names`, also on failure.
+// Names of code. Call outside a batch. Takes ownership of `names`, even on failure.
 int encoder_put_names(struct encoder *n, uint32_t process, struct names *names, struct err *e);
 
 // A page map (trace_pages_put). Call outside a batch. Takes ownership of `payload`, also on

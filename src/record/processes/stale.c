@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// Programs can create directories in root's session.
+// Programs can create directories in a session of root.
 enum { MAX_DEPTH = 16 };
 
 enum { BEGINNING_S = 60 }; // exceeds the time from creating a directory to its session file

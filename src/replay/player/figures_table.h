@@ -39,7 +39,7 @@
     X(live_at_end_bytes, BYTES, PLAN, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "live at the end", \
       "requested bytes of the blocks that are live after the last call") \
     X(thread_switches, COUNT, PLAN, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "switches between the recorded threads", \
-      "with --threads one: changes from the calls of one recorded thread to those of another") \
+      "with --threads one: switches from the calls of one recorded thread to the calls of another") \
     X(cache_switches, COUNT, PLAYER, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "thread caches swapped", \
       "with --threads one: changes of the allocator's thread cache") \
     X(refused_calls, COUNT, PLAYER, TYPICAL, WORKLOAD, RUN | DIFF, NULL, LESS, "calls refused", \
@@ -63,9 +63,9 @@
     X(overhead_ns_per_event, NS, DERIVED, MEDIAN, TIME, TEXT | DIFF | PAGE, NULL, NEITHER, "overhead/event", \
       "replay overhead: wall time per call of the same replay on an allocator that does nothing") \
     X(max_lag_ns, NS, PLAYER, TYPICAL, TIME, TEXT, NULL, LESS, "max lag", \
-      "with --speed: longest time by which a thread was behind its pace") \
+      "with --speed: longest delay of a thread") \
     X(baseline_rss_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN, NULL, NEITHER, "baseline RSS", \
-      "of all RSS figures, what the allocator has once it is loaded, before the first call") \
+      "RSS after the allocator was loaded and before the first call; included in all RSS figures") \
     X(start_rss_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN | TEXT, NULL, LESS, "RSS at the start", \
       "private resident memory, less the player's own, when the preexisting blocks have been allocated and the clock has not started") \
     X(peak_rss_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN | TEXT | COLUMN | DIFF | PAGE, "rss_ratio", LESS, "peak RSS", \
