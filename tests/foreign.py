@@ -1,11 +1,15 @@
 #!/usr/bin/python3
-"""Reads other tools' files again, from docs/reference/foreign-formats.md alone, and checks what heaptape makes of them.
+"""Reads other tools' files by docs/reference/foreign-formats.md alone, and checks heaptape's
+imports and exports.
 
-foreign.py calls FORMAT FILE       the calls of each thread, blocks named by who took them: as `dump` of an import has them
-foreign.py wl FILE                 can trace_run play it? Prints threads, calls and syncs
-foreign.py replay FILE             can gperftools' replay play it? Prints instructions and what is left allocated
-foreign.py same A.json B.json      two dumps have the same calls of the same threads, in the same order in each
-foreign.py live A.json B.json      and the same live bytes at every call when the threads take turns as in A
+  foreign.py calls FORMAT FILE       the calls of each thread, with blocks named by their allocation,
+                                     in the form of `dump` of an import
+  foreign.py wl FILE                 can trace_run play it? Prints threads, calls and syncs
+  foreign.py replay FILE             can gperftools' replay play it? Prints instructions and the
+                                     blocks left allocated
+  foreign.py same A.json B.json      two dumps have the same calls in the same threads and order
+  foreign.py live A.json B.json      two dumps have the same live bytes at every call if the threads
+                                     alternate as in A
 
 Several checks in one run: foreign.py CHECK... + CHECK..."""
 import collections
@@ -25,12 +29,12 @@ def fail(text):
 
 
 class Call(collections.namedtuple("Call", "thread kind size align given taken")):
-    """A call: `given` and `taken` name a block, None for none."""
+    """A call: `given` is the freed block, `taken` the allocated block; None without one."""
 
 
 @functools.lru_cache(maxsize=None)
 def read_dump(path):
-    """The calls of a `dump --format json`."""
+    """Yields the calls of a `dump --format json`."""
     return list(dump_calls(path))
 
 
@@ -99,11 +103,12 @@ def wl_call(thread, op, v):
 
 
 def play_wl(path, seed, stock):
-    """The calls in a random order that the syncs allow. `stock`: what trace_run would not play is an error."""
+    """Yields the calls in a random order allowed by the syncs. `stock` also rejects what
+    trace_run cannot play."""
     data = open(path, "rb").read()
     n_ptrs, n_syncs, n_threads, offsets = wl_header(data)
     if n_threads != len(offsets):
-        fail("another number of threads than stated")
+        fail("the number of threads differs from the header")
     streams = [collections.deque(wl_ops(data, at)) for at in offsets]
     chance, posted, live, syncs = random.Random(seed), set(), set(), 0
     while any(streams):
@@ -199,7 +204,7 @@ def signed(v):
 
 
 def tcmalloc_events(data, at, end, thread, state):
-    """The events of a buffer; `state` is size, freed and next token of the thread."""
+    """Yields the events of a buffer; `state` is size, freed and next token of the thread."""
     while at < end:
         word, at = tcmalloc_number(data, at)
         what = word & 7 if word & 7 != 7 else word & 255
@@ -236,7 +241,8 @@ def tcmalloc_streams(data):
 
 
 def read_tcmalloc(path):
-    """A plain file's calls: a thread waits where it gives up what nobody has taken yet."""
+    """Yields the calls of a plain file. A thread waits at the free of a block that is not
+    allocated yet."""
     streams, taken = tcmalloc_streams(open(path, "rb").read()), set()
     while any(streams.values()):
         before = len(taken), sum(map(len, streams.values()))
@@ -245,13 +251,13 @@ def read_tcmalloc(path):
                 taken.add(s[0].taken)
                 yield s.popleft()
         if before == (len(taken), sum(map(len, streams.values()))):
-            fail("nothing can go on")
+            fail("deadlock")
 
 
 def play_replay(path):
     live, n = set(), 0
     if open(path, "rb").read()[-24] != 7:
-        fail("the player leaves out the last instruction")
+        fail("the player skips the last instruction")
     for n, c in enumerate(read_replay(path), 1):
         if c.given is not None and c.given not in live:
             fail(f"an empty register: {c}")
@@ -261,12 +267,13 @@ def play_replay(path):
         if c.taken is not None:
             live.add(c.taken)
         if c.kind == "realloc" and not c.size:
-            fail("the player aborts on realloc to nothing")
+            fail("the player aborts on realloc to 0")
     print(f"{n} calls, {len(live)} left")
 
 
 def by_thread(calls):
-    """Thread → its calls, with blocks named (thread, how many it had taken before)."""
+    """Returns the calls of each thread, with blocks named (thread, number of earlier
+    allocations)."""
     names, taken, threads = {}, collections.Counter(), collections.defaultdict(list)
     for c in calls:
         given = names.pop(c.given, "unknown") if c.given is not None else None
@@ -283,7 +290,7 @@ def signature(calls):
 
 
 def matched(a, b):
-    """The threads of `b` under the numbers that those with the same calls have in `a`."""
+    """Renumbers the threads of `b` like threads with the same calls in `a`."""
     left, found = dict(b), {}
     for number, calls in a.items():
         same = [n for n, other in left.items() if signature(other) == signature(calls)]
@@ -310,7 +317,7 @@ def same(a, b):
 
 
 def live_bytes(order, threads):
-    """After each call, when the threads take turns in this order."""
+    """Returns the live bytes after each call if the threads run in this order."""
     at, sizes, total = collections.Counter(), {}, 0
     for number in order:
         c = threads[number][at[number]]

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""The call sites with most bytes live at the end, by heaptape and by heaptrack: heaptrack_sites.py OURS THEIRS [N].
+"""heaptrack_sites.py OURS THEIRS [N]: compares the call sites with most bytes live at the end
+with heaptrack's.
 
-OURS is the output of 'heaptape stat --by site --format folded --weight end', THEIRS what heaptrack_print has written with
---print-flamegraph --flamegraph-cost-type leaked. Prints a line for each of their N (10) largest, and exits with 1 if one is not
-among our N largest or its bytes differ by more than 1 %.
+OURS is the output of 'heaptape stat --by site --format folded --weight end', THEIRS the output
+of heaptrack_print with --print-flamegraph --flamegraph-cost-type leaked. Prints a line for each
+of heaptrack's N (10) largest, and exits with 1 if one of them is missing among our N largest or
+its bytes differ by more than 1 %.
 
-The two order inlined functions differently and shorten templates in their own ways, so a stack is compared as the set of the
-names of its functions, without arguments, templates and addresses, and without the entry points written in assembler, which
-only one of the two names.
+The tools order inlined functions and shorten templates differently, so stacks are compared as
+sets of function names, without arguments, templates, addresses and entry points in assembler,
+which only one of them names.
 """
 import collections
 import re
@@ -18,8 +20,8 @@ ENTRIES = {"", "_start", "_dl_start_user", "clone", "clone3"}
 
 
 def name(frame):
-    """std::foo<int>::bar(int) const [clone] -> std::foo::bar"""
-    frame = re.sub(r" \([^()]*\.(?:h|S|cpp|cc|c|tcc|hpp)\)$", "", frame)  # heaptrack's source file
+    """Shortens std::foo<int>::bar(int) const [clone] to std::foo::bar."""
+    frame = re.sub(r" \([^()]*\.(?:h|S|cpp|cc|c|tcc|hpp)\)$", "", frame)  # source file added by heaptrack
     frame = re.sub(r"operator(<<|<=>|<=|<|>>|>=|->|>)", "operator_", frame)
     short = ""
     while short != frame:
@@ -29,7 +31,7 @@ def name(frame):
 
 
 def stacks(path):
-    """Bytes by stack."""
+    """Returns bytes by stack."""
     total = collections.Counter()
     for line in open(path, encoding="utf-8", errors="replace"):
         frames, _, size = line.rstrip("\n").rpartition(" ")
@@ -42,7 +44,7 @@ def main():
     ours, theirs = stacks(sys.argv[1]), stacks(sys.argv[2])
     n = int(sys.argv[3]) if len(sys.argv) > 3 else 10
     largest = {stack for stack, _ in ours.most_common(n)}
-    # The last ones of equal size may be any of them.
+    # Sites with the size of the smallest one may be in any order.
     least = min(ours[s] for s in largest)
     bad = 0
     for stack, size in theirs.most_common(n):

@@ -1,12 +1,14 @@
-# What the bats tests share: `load ../helper`.
+# Shared by the bats tests: `load ../helper`.
 
-# The interpreter itself, where the first python3 is a script that looks for it.
+# The first python3 in PATH may be a script that looks up the interpreter. This is the interpreter
+# itself.
 case :$PATH: in
   *":${HEAPTAPE_PYTHON:-}:"*) ;;
   *) PATH=${HEAPTAPE_PYTHON:+$HEAPTAPE_PYTHON:}$PATH ;;
 esac
 
-# LD_PRELOAD and PATH, which tests set, cannot hold a path with a space or a colon: links to such folders take their place.
+# LD_PRELOAD and PATH cannot contain paths with a space or a colon, so tests use links to such
+# folders.
 case $HEAPTAPE_SOURCE$HEAPTAPE_BUILD in
   *[\ :]*)
     links=$BATS_RUN_TMPDIR/folders
@@ -19,7 +21,7 @@ case $HEAPTAPE_SOURCE$HEAPTAPE_BUILD in
     ;;
 esac
 
-# Each test runs in a folder of its own, which is removed afterwards.
+# Each test runs in a temporary folder.
 setup() {
   cd "$BATS_TEST_TMPDIR" || return
   unset NO_COLOR HEAPTAPE_LIBEXEC HEAPTAPE_SPOOL
@@ -30,8 +32,8 @@ teardown() {
   show_failure
 }
 
-# show_failure: what a test that has failed saw last, since its log is all that one has of another machine: the last `run`,
-# and the starts of the texts that it wrote last.
+# show_failure: prints the last `run` and the beginnings of the last written texts of a failed test,
+# because only the log is available from other machines.
 show_failure() {
   local name
   [ -z "${BATS_TEST_COMPLETED:-}" ] || return 0
@@ -42,7 +44,7 @@ show_failure() {
   done
 }
 
-# Every JSON document that the tests of a file have printed is as docs/reference/json says.
+# Every JSON document printed by the tests of a file must match docs/reference/json.
 teardown_file() {
   check_json
 }
@@ -54,13 +56,14 @@ check_json() {
   [ "$status" -eq 0 ] || [ "$status" -eq 77 ]
 }
 
-# A preloaded library and a sanitizer's runtime both want to be first.
+# A preloaded library and a sanitizer's runtime both require to be first.
 skip_under_sanitizer() {
   [ -z "$HEAPTAPE_SANITIZED" ] || skip "the capture library cannot be preloaded under -fsanitize=$HEAPTAPE_SANITIZED"
 }
 
-# for_other_users FILE...: copies heaptape and these files of the build to where every user can reach them, if the folder of the
-# build is closed to other users, and makes $HEAPTAPE, $HEAPTAPE_BUILD, $HEAPTAPE_PROGRAMS and PATH name the copies.
+# for_other_users FILE...: if other users cannot reach the build folder, copies heaptape and these
+# files of the build, and sets $HEAPTAPE, $HEAPTAPE_BUILD, $HEAPTAPE_PROGRAMS and PATH to the
+# copies.
 for_other_users() {
   local copy=$BATS_TEST_TMPDIR/build nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
   [ "$(id -u)" -eq 0 ] || skip "only root may change the user"
@@ -74,12 +77,13 @@ for_other_users() {
   "${nobody[@]}" test -x "$HEAPTAPE" || skip "other users cannot reach the folder of temporary files"
 }
 
-# maps_heaptape PID: a library of heaptape's is mapped there, whatever the folders are called.
+# maps_heaptape PID: the process maps a library of heaptape, in any folder.
 maps_heaptape() {
   grep -q '[/:]libheaptape[^/]*$' "/proc/$1/maps"
 }
 
-# wait_until COMMAND...: until it succeeds. Fails after a minute: machines differ in speed and are busy with other work.
+# wait_until COMMAND...: repeats the command until it succeeds. Fails after a minute, because
+# machines may be slow or busy.
 wait_until() {
   local end=$((SECONDS + 60))
   until "$@"; do
@@ -88,21 +92,21 @@ wait_until() {
   done
 }
 
-# has_events PID N: of that process the recorder has read so many.
+# has_events PID N: the recorder has read at least N events of the process.
 has_events() {
   local n
   n=$("$HEAPTAPE" ctl "$1" status --json 2>/dev/null | jq .events)
   [ "${n:-0}" -ge "$2" ]
 }
 
-# Runs heaptape with standard output and error apart: $status, $output, $stderr, ${lines[@]}, ${stderr_lines[@]}.
+# Runs heaptape and sets $status, $output, $stderr, ${lines[@]} and ${stderr_lines[@]}.
 heaptape() {
   bats_require_minimum_version 1.5.0
   run --separate-stderr "$HEAPTAPE" "$@"
 }
 
-# fails_with STATUS TEXT...: the status of the last run, and that standard error is one line "heaptape: …" with each
-# TEXT in it.
+# fails_with STATUS TEXT...: the last run had this status and printed one line "heaptape: …" to
+# standard error that has each TEXT.
 fails_with() {
   local want=$1 text
   shift
@@ -114,7 +118,8 @@ fails_with() {
   done
 }
 
-# usage_fails TEXT...: exit 2, one line saying why and the usage line.
+# usage_fails TEXT...: the last run exited with 2 and printed one line with each TEXT and the usage
+# line.
 usage_fails() {
   local text
   expect "status 2" [ "$status" -eq 2 ]
@@ -126,7 +131,7 @@ usage_fails() {
   done
 }
 
-# expect WHAT COMMAND...: shows the last run when the command fails.
+# expect WHAT COMMAND...: prints the last run if the command fails.
 expect() {
   local what=$1
   shift
@@ -135,7 +140,8 @@ expect() {
   return 1
 }
 
-# on_terminal COLUMNS COMMAND...: what it prints on a terminal of so many columns, standard error too.
+# on_terminal COLUMNS COMMAND...: prints its output on a terminal of this width, including standard
+# error.
 on_terminal() {
   python3 - "$@" <<'END'
 import fcntl, os, pty, struct, sys, termios

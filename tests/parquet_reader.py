@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A second reader of Parquet, made from the format's documents: parquet_reader.py [--stats] FILE [COLUMN...].
+"""parquet_reader.py [--stats] FILE [COLUMN...]: a second reader of Parquet, written from the
+format's documents.
 
-Prints the columns, or these, as CSV as heaptape export writes it; NULL is empty. --stats prints for each row group and
-column its rows, NULLs, minimum and maximum. Both check these against the values. Knows the encodings that heaptape
-writes. Pages are decompressed by the program zstd."""
+Prints the columns (default: all) as CSV like heaptape export; NULL is empty. --stats prints
+rows, NULLs, minimum and maximum of each row group and column. Both compare these with the
+values. Supports the encodings that heaptape writes. The program zstd decompresses pages."""
 import csv
 import struct
 import subprocess
@@ -38,7 +39,7 @@ class Reader:
         return v >> 1 ^ -(v & 1)
 
     def thrift(self, kind):
-        """A value of Thrift's compact protocol; a struct is a dict by field number."""
+        """Returns a value of Thrift's compact protocol; a struct is a dict by field number."""
         if kind in (1, 2):
             return kind == 1
         if kind in (4, 5, 6):
@@ -107,7 +108,7 @@ def page(file, r):
 
 
 def column(file, meta):
-    """The values of a column chunk; None is NULL."""
+    """Returns the values of a column chunk; None is NULL."""
     assert meta[4] == 6
     r, names = Reader(file, meta.get(11, meta[9])), None
     if 11 in meta:

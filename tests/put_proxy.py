@@ -1,10 +1,13 @@
-"""A proxy that fails in one way: put_proxy.py PORT SERVER-PORT HOW. It forwards each request on a connection of its own.
-  early    answers 200 to every other PUT before it has read the body, and closes
+"""put_proxy.py PORT SERVER-PORT HOW: a proxy that fails in one way. It forwards each request on
+a separate connection.
+
+  early    answers 200 to every other PUT before it has read the body, and closes the connection
   discard  answers 200 to every other PUT before it has read the body, reads it and forwards nothing
   late     answers a second after the server
   never    forwards PUTs, and never answers
   byte     forwards byte by byte
-  cut      closes the connection of 50 PUTs, every other one, each at another place, from the start of the request to the end of the answer"""
+  cut      closes the connection of 50 PUTs, every other one, each at a different byte from the
+           start of the request to the end of the answer"""
 import socket
 import sys
 import threading

@@ -1,6 +1,7 @@
-"""A server for the tests of uploads: put_server.py PORT. server.py in the current folder defines answer(headers, path, body,
-number), which returns a status and a dictionary of headers; an answer with the status 0 never comes. head(path) does the same for
-HEAD, which is answered with 501 without that function."""
+"""put_server.py PORT: a server for the tests of uploads. server.py in the current folder defines
+answer(headers, path, body, number), which returns a status and a dictionary of headers. For
+status 0, the server never answers. head(path) does the same for HEAD; without it, HEAD is
+answered with 501."""
 import http.server
 import sys
 import time

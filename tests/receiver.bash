@@ -1,29 +1,30 @@
-# Servers of the tests of uploads: `load ../receiver`, after helper.
+# Servers for the tests of uploads: `load ../receiver`, after helper.
 
-# run_receiver TEXT OPTIONS...: heaptape receive into up/, until it has said TEXT, in received.log.
+# run_receiver TEXT OPTIONS...: starts heaptape receive into up/, and waits for TEXT in
+# received.log.
 run_receiver() {
   local text=$1
   shift
-  # The shell opens it later, in the process of the server: not what was said before.
+  # The shell truncates the log only later, in the server's process, so remove old text first.
   : >received.log
   "$HEAPTAPE" receive --dir up "$@" 2>received.log 3>&- &
   receiver=$!
   wait_until grep -q "$text" received.log
 }
 
-# start_receiver OPTIONS...: the same on port $port, which is a free one unless it is set.
+# start_receiver OPTIONS...: starts a receiver on port $port, or on a free port if that is unset.
 start_receiver() {
   run_receiver 'listening on' --listen "127.0.0.1:${port:-0}" "$@"
   find_port
 }
 
-# find_port: sets $port to that of the receiver.
+# find_port: sets $port to the port of the receiver.
 find_port() {
   port=$(sed -n 's/.*listening on .*:\([0-9]*\)\/$/\1/p' received.log)
   [ -n "$port" ]
 }
 
-# stop_receiver: ends the receiver, which leaves nothing unfinished.
+# stop_receiver: ends the receiver and checks that it leaves no unfinished files.
 stop_receiver() {
   kill "$receiver"
   wait "$receiver"
@@ -36,7 +37,7 @@ no_servers() {
   [ -z "${receiver:-}" ] || wait "$receiver" 2>/dev/null || true
 }
 
-# make_certificate: a certificate that signs itself for 127.0.0.1, cert.pem and key.pem.
+# make_certificate: makes a self-signed certificate for 127.0.0.1, cert.pem and key.pem.
 make_certificate() {
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=127.0.0.1 \
     -addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out cert.pem 2>openssl.log
@@ -48,12 +49,12 @@ needs_module() {
   [ -n "$library" ] || skip "heaptape was built without $2"
 }
 
-# free_port: one that nothing listens on.
+# free_port: prints a port without a listener.
 free_port() {
   python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-# start_server: tests/put_server.py with server.py. Its requests are in requests.log.
+# start_server: starts tests/put_server.py with server.py. Its requests are in requests.log.
 start_server() {
   port=$(free_port)
   python3 "$HEAPTAPE_SOURCE/tests/put_server.py" "$port" >requests.log 2>server.log 3>&- &
@@ -65,7 +66,8 @@ listening() {
   (exec 9<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null
 }
 
-# start_nginx DIRECTIVES: nginx with these in its server block, on a new $port; its process is $nginx.
+# start_nginx DIRECTIVES: starts nginx with these in its server block, on a new $port; sets $nginx
+# to its pid.
 start_nginx() {
   port=$(free_port)
   cat >nginx.conf <<END

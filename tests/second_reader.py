@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
-"""Prints a trace or a workload as `heaptape dump --format json` does.
+"""second_reader.py FILE: prints a trace or a workload like `heaptape dump --format json`.
 
-It was written from docs/reference/ alone and shares nothing with heaptape: where the two differ, one of the programs or
-the documents is wrong. The table of kinds is read out of trace.md. Payloads in zstd are given to the command zstd;
-checksums are verified where the command xxhsum is.
-
-    second_reader.py FILE
+It was written from docs/reference/ alone and shares no code with heaptape: if the two differ,
+one of the programs or the documents is wrong. The table of kinds comes from trace.md. The
+program zstd decompresses payloads; checksums are verified if the program xxhsum is installed.
 """
 
 import os
@@ -18,7 +16,7 @@ import sys
 FORMATS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "reference")
 PAYLOAD_MAX = 16 << 20
 TEXT_MAX = 4096
-PREEXISTING = 120  # a block that is there from the start
+PREEXISTING = 120  # a preexisting block
 MASK64 = (1 << 64) - 1
 
 TRACE_SESSION, TRACE_PROCESS, TRACE_EVENTS = 1, 2, 3
@@ -31,7 +29,7 @@ FAILED, FROM_NULL, FREED, HAS_SITE, HAS_WAITS, NO_SLOT = 1, 2, 4, 0x20, 0x40, 0x
 
 
 class Bad(Exception):
-    """The file is not what the documents say."""
+    """The file violates the documents."""
 
 
 def need(condition, what):
@@ -45,7 +43,7 @@ class Kind:
     def __init__(self, cells):
         self.number, self.name, _, self.cls, _, self.form, fields = cells
         self.number = int(self.number)
-        # "count=param:signed": field, name in JSON if it is another, sign.
+        # "count=param:signed": field, name in JSON if it differs, sign.
         parsed = [re.fullmatch(r"(\w+)(?:=(\w+))?(:signed)?", field).groups() for field in fields.split()]
         self.fields = [field for field, _, _ in parsed]
         self.names = {field: name or field for field, name, _ in parsed}
@@ -53,7 +51,7 @@ class Kind:
 
 
 def read_kinds():
-    """The kind table of trace.md, by number."""
+    """Returns the kind table of trace.md, by number."""
     with open(os.path.join(FORMATS, "trace-format.md"), encoding="utf-8") as f:
         rows = [line for line in f if re.match(r"\| \d+ \| \S+ \| .*(ALLOC|FREE|RESIZE|HALF|MAP|THREAD|MARK|META)", line)]
     kinds = [Kind([cell.strip() for cell in row.strip()[1:-1].split("|")]) for row in rows]
@@ -104,7 +102,7 @@ DECOMPRESS = {0: bytes, 1: lz4_block, 2: zstd_frames}
 
 
 def checksum_is(data, want):
-    """True too where there is nothing to verify it with."""
+    """Verifies a checksum. Returns True if xxhsum is missing."""
     if not shutil.which("xxhsum"):
         return True
     done = subprocess.run(["xxhsum", "-q", "-H3", "-"], input=data, stdout=subprocess.PIPE, check=True)
@@ -112,7 +110,7 @@ def checksum_is(data, want):
 
 
 def frames(data, at, magic):
-    """Type, payload, and where the frame ends."""
+    """Returns type, payload, and end of the frame."""
     turn = 0
     while at < len(data):
         if magic == b"HTw1" and len(data) - at == 16:
@@ -149,7 +147,7 @@ def zigzag(value):
 
 
 def tagged(payload):
-    """The fields by their tags: bytes."""
+    """Returns the fields by tag, as bytes."""
     fields, at = {}, 0
     while at < len(payload):
         tag, at = varint(payload, at)
@@ -174,7 +172,7 @@ def json_text(text):
 
 
 class Clock:
-    """Stamps as nanoseconds since the start."""
+    """Converts stamps to nanoseconds since the start."""
 
     def __init__(self, hz, shift, start):
         self.hz, self.shift, self.start = hz, shift, start
@@ -184,7 +182,7 @@ class Clock:
 
 
 def print_event(kind, pid, tid, ns, event):
-    """event: what stands in the line, by the names of the fields; ptr and result as they are printed."""
+    """Prints an event: the values of the line by field name; ptr and result as printed."""
     out = [f'{{"kind":"{kind.name}","pid":{pid},"tid":{tid}' + ("" if ns is None else f',"time_ns":{ns}')]
     for name in ("size", "count", "align", "value"):
         if name in kind.fields:
@@ -214,7 +212,7 @@ def print_event(kind, pid, tid, ns, event):
 
 
 class StreamState:
-    """What the records of a stream are read with."""
+    """State for decoding the records of a stream."""
 
     def __init__(self):
         self.epoch = self.base = self.old = 0
@@ -231,7 +229,7 @@ class Segment:
 
 
 class Words:
-    """The transform that is none: words one after the other."""
+    """The identity transform: consecutive words."""
 
     def __init__(self, data):
         need(len(data) % 8 == 0, "half a word")
@@ -251,7 +249,7 @@ class Words:
 
 
 class Columns:
-    """Puts the words together again."""
+    """Reassembles the words from their columns."""
 
     def __init__(self, data):
         lengths = struct.unpack_from("<16I", data)
@@ -264,7 +262,7 @@ class Columns:
         self.stamp = 0
 
     def low_first(self, first, last):
-        """The number whose bytes stand in these columns."""
+        """Returns the number whose bytes are in these columns."""
         value = 0
         for i in range(first, last + 1):
             value |= self.columns[i][self.at[i]] << 8 * (i - first)
@@ -297,7 +295,7 @@ class Columns:
 
 
 class ShortColumns(Columns):
-    """A site that the record before it defines stands as 0."""
+    """Columns with site 0 for the site that the previous record defines."""
 
     def __init__(self, data):
         super().__init__(data)
@@ -404,7 +402,7 @@ class Trace:
             stream.old = event["ptr"]
         elif kind.name == "realloc":
             stream.old = 0
-        if kind.name == "thread.start":  # thread.create names it by that number
+        if kind.name == "thread.start":  # thread.create names the thread by that number
             event["thread"] = segment.thread
         if kind.cls not in ("HALF", "META"):
             self.events.append((stamp, segment.process, segment.tid, kind, event))
@@ -455,7 +453,7 @@ def takes(kind, flags):
 
 
 class Slots:
-    """Slots as a block's ALLOCATED and USED values name them."""
+    """Decodes slots from the values ALLOCATED and USED of a block."""
 
     def __init__(self, takes, uses, ages, relative):
         self.takes, self.uses, self.ages, self.relative = takes, uses, ages, relative
@@ -617,7 +615,7 @@ class Window:
 
 
 def check_trailer(data, index_at):
-    """What follows the INDEX frame, which stands at index_at."""
+    """Checks the trailer after the INDEX frame at index_at."""
     offset, magic = struct.unpack_from("<Q8s", data, len(data) - 16)
     need(magic == b"HHtwEnd1" and offset == index_at, "the trailer is wrong")
 

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""stat_check.py HEAPTAPE WORKLOAD [TRACE]: compares `stat --json` with what is counted here from `dump --format json`.
+"""stat_check.py HEAPTAPE WORKLOAD [TRACE]: compares `stat --json` with counts over `dump
+--format json`.
 
-Nothing is shared with the program: each number is computed from the definition in docs/reference/figures.md. With the TRACE of one
-thread that the workload was made of, whether reallocs moved is compared too: only addresses tell. Prints each difference;
-exit status 1 when there is any.
+It shares no code with heaptape: each number is computed from its definition in
+docs/reference/figures.md. With the TRACE of the workload, which must have one thread, moved
+reallocs are compared too, since only addresses show them. Prints each difference; exits with 1
+if there are any.
 """
 import collections
 import json
@@ -38,7 +40,7 @@ def is_free(kind):
 
 
 def limit(n, first):
-    """The least of first, 2 first, 4 first … that n is not above."""
+    """Returns the smallest of first, 2 first, 4 first, … that is at least n."""
     while first < n:
         first *= 2
     return first
@@ -49,7 +51,7 @@ def requested(call):
 
 
 class Usage:
-    """Everything that stat counts, the slow and plain way."""
+    """Counts all figures of stat, slowly and simply."""
 
     def __init__(self):
         self.live = {}  # slot: [size, event, ns, thread, known]
@@ -154,7 +156,7 @@ class Usage:
 
 
 def at_peak(calls, peak_event):
-    """Live sizes after the event of the peak."""
+    """Returns the live sizes after the event of the peak."""
     again = Usage()
     for call in calls:
         if again.events > peak_event:
@@ -218,7 +220,7 @@ def check_lives(s, u):
     same("lifetimes' sizes", sum(sum(l["by_size"]) for l in s["lifetimes"]["by_events"]), sum(u.lives.values()))
     for step in s["short_lived"]:
         same("freed at once", step["count"], sum(n for e, n in u.lives.items() if e <= step["within_events"]))
-    # Rounding to nanoseconds may put a few into the next class.
+    # Rounding to nanoseconds may move a few into the next class.
     got = {l["max_ns"]: l["count"] for l in s["lifetimes"]["by_time"]}
     same("lifetimes in time", sum(got.values()), sum(u.times.values()))
     for ns in set(got) | set(u.times):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs a program on a pseudo terminal of 80 columns and 24 rows, and prints how it left it.
+"""terminal.py STEP,STEP,... COMMAND...: runs a program on a pseudo terminal of 80 columns and 24
+rows, and prints the terminal's final state.
 
-    terminal.py STEP,STEP,... COMMAND...
-
-Steps, done in turn: wait:TEXT (until it is written, after the step before), key:CHARACTER (or up, down, left, right),
-size:ROWSxCOLUMNS, signal:NAME (to the program), stopped: (until the program is, and the terminal is as it was),
-append:FILE (bytes that are no part of a trace). Status 1 when a step was not done in 60 seconds.
+Steps, in order: wait:TEXT (until it is written after the previous step), key:CHARACTER (or up,
+down, left, right), size:ROWSxCOLUMNS, signal:NAME (to the program), stopped: (until the program
+is stopped and the terminal restored), append:FILE (bytes that are not part of a trace). Exits
+with 1 if a step takes more than 60 seconds.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ SEQUENCE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 class Terminal:
     def __init__(self, command):
         self.out = b""
-        self.seen = 0  # up to where a step has waited
+        self.seen = 0  # position after the last wait
         self.resized = None
         ready, go = os.pipe()
         self.pid, self.fd = pty.fork()
@@ -45,7 +45,7 @@ class Terminal:
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def read(self, seconds):
-        """What is written within so many seconds; False at the end."""
+        """Reads output for at most `seconds`. Returns False at the end."""
         if not select.select([self.fd], [], [], seconds)[0]:
             return True
         try:
@@ -68,10 +68,10 @@ class Terminal:
             if time.time() > end:
                 sys.exit("terminal.py: the program does not stop")
             self.read(0.1)
-        # What it wrote before it stopped may not have been read.
+        # Output written before the stop may not have been read yet.
         while not self.is_restored():
             if time.time() > end:
-                sys.exit("terminal.py: the terminal of the stopped program is not as it was")
+                sys.exit("terminal.py: the stopped program has not restored the terminal")
             self.read(0.1)
 
     def is_restored(self):
@@ -104,7 +104,7 @@ class Terminal:
         while self.read(0.1):
             if time.time() > end:
                 os.kill(self.pid, signal.SIGKILL)
-                sys.exit("terminal.py: the program does not end")
+                sys.exit("terminal.py: the program does not exit")
         return os.waitpid(self.pid, 0)[1]
 
 
@@ -113,7 +113,7 @@ def lines(out):
 
 
 def screens(out):
-    """What was written between two times that the cursor went to the start."""
+    """Returns the output between two moves of the cursor to the start."""
     return out.split(b"\x1b[H")[1:]
 
 
