@@ -124,6 +124,27 @@ wrapped() {
   wrapped faketime '2001-01-01 00:00:00'
 }
 
+# seconds: how long the trace says that the recording took.
+seconds() {
+  "$HEAPTAPE" stat --json --brief t.ht | jq '.duration_ns / 1e9 | floor'
+}
+
+@test "interposers: libfaketime does not change the recorder's clock" {
+  bats_require_minimum_version 1.5.0
+  command -v faketime >/dev/null || skip "no faketime"
+  local clock time
+  for clock in monotonic best; do
+    # Another day, a clock that stands still, and one that runs 100 times as fast.
+    for time in '@2001-01-01 00:00:00' '2001-01-01 00:00:00' '+0 x100'; do
+      export HEAPTAPE_CLOCK=$clock
+      run --separate-stderr timeout -k 1 120 faketime -f "$time" "$HEAPTAPE" record -f -o t.ht -- ./prog
+      whole
+      expect "one line, $clock, $time" [ "$(wc -l <<<"$stderr")" -eq 1 ]
+      expect "less than 20 s" [ "$(seconds)" -lt 20 ]
+    done
+  done
+}
+
 @test "interposers: stdbuf" {
   wrapped stdbuf -oL
 }

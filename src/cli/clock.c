@@ -1,0 +1,12 @@
+// The clock of heaptape. Traced programs read the kernel's clock (src/capture/libc/libc.c), and
+// their stamps are compared with the recorder's. A library that replaces clock_gettime, such as
+// libfaketime, therefore must not change the recorder's clock. The definition in an executable
+// precedes those of preloaded libraries.
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int clock_gettime(clockid_t id, struct timespec *t)
+{
+    return (int)syscall(SYS_clock_gettime, id, t);
+}
