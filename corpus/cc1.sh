@@ -1,4 +1,5 @@
-# The C compiler proper, cc1, under gcc -O2 -S of a generated file: -c would run the assembler as well.
+# cc1, the C compiler proper, run by gcc -O2 -S on a generated file. -c would also run the
+# assembler.
 programs='gcc-12 awk'
 packages='gcc-12 libc6-dev'
 licence=GPL-3.0-or-later

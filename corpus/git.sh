@@ -1,4 +1,4 @@
-# git: a repack of a generated history; the workload is that of git pack-objects.
+# git: a repack of a generated history; the recorded process is git pack-objects.
 programs='git awk'
 packages=git
 licence=GPL-2.0-only

@@ -1,4 +1,4 @@
-# nginx under ab: files, some of them compressed on the way.
+# nginx under ab: files, some of them compressed.
 programs='nginx ab awk'
 packages='nginx apache2-utils'
 licence=BSD-2-Clause

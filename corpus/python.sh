@@ -1,4 +1,4 @@
-# CPython, with malloc in the place of its own allocator of small objects: JSON, objects, a sort, regular expressions.
+# CPython with malloc instead of its own allocator: JSON, objects, a sort, regular expressions.
 programs=python3.11
 packages=python3.11
 licence=PSF-2.0

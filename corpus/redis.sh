@@ -1,4 +1,4 @@
-# redis-server under redis-benchmark: strings, lists, hashes and sorted sets, then keys that expire.
+# redis-server under redis-benchmark: strings, lists, hashes, sorted sets, and keys that expire.
 programs='redis-server redis-benchmark redis-cli'
 packages='redis-server redis-tools'
 licence=BSD-3-Clause

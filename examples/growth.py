@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Live bytes of a recorded process over time, with numpy: growth.py FILE [PROCESS]"""
+"""growth.py FILE [PROCESS]: prints live bytes of a recorded process over time, with numpy."""
 import sys
 
 import heaptape
@@ -15,7 +15,7 @@ def main(path, number=0):
     size = numpy.where(allocates & (c["failed"] == 0), c["size"], 0).astype(numpy.int64)
     freed = numpy.zeros_like(size)
     ends = numpy.flatnonzero(c["freed_block"] != heaptape.NONE64)
-    # Events of a process are numbered from 0, in order: the number is the place.
+    # Events of a process are numbered from 0 in order, so the number is the index.
     freed[ends] = size[c["freed_block"][ends]]
     live = numpy.cumsum(size - freed)
     for i in numpy.linspace(0, len(live) - 1, min(10, len(live))).astype(int):

@@ -1,7 +1,7 @@
-# Progress of commands that run for minutes, as plain lines: `source tools/progress.bash`.
+# Progress of long commands, as plain lines: `source tools/progress.bash`.
 
-# progress_of LOG: what the end of a log says is done and what there is to do, "12 of 90": ninja's "[12/90] …", meson test's
-# "12/90 name …", or apt's status lines "pmstatus:name:13.3:Unpacking name".
+# progress_of LOG: the done and total steps at the end of a log as "12 of 90", from ninja's "[12/90]
+# …", meson test's "12/90 name …", or apt's status lines "pmstatus:name:13.3:Unpacking name".
 progress_of() {
   tail -c 20000 "$1" 2>/dev/null | awk '
     match($0, /^ *\[?[0-9]+\/[0-9]+[] ]/) {
@@ -17,8 +17,9 @@ progress_of() {
     END { if (last != "") print last ", " }'
 }
 
-# with_progress TEXT LOG COMMAND...: runs the command with its output in LOG, and prints every 6 seconds what it has done.
-# The command in $progress_beside prints what else runs meanwhile. Returns the command's status.
+# with_progress TEXT LOG COMMAND...: runs the command with its output in LOG, and prints its
+# progress every 6 seconds. The command in $progress_beside prints the progress of other jobs.
+# Returns the command's status.
 with_progress() {
   local text=$1 log=$2 status=0 start=$SECONDS ticker never
   shift 2

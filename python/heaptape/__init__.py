@@ -70,7 +70,7 @@ class _Column(ctypes.Structure):
     _fields_ = [("id", _u32), ("item_bytes", _u32), ("items", ctypes.c_void_p)]
 
 
-# Name: number, numpy's type, type of array.array.
+# Name: number, type of numpy, type of array.array.
 COLUMNS = {
     "process": (0, "u4", "I"), "event": (1, "u8", "Q"), "time_ns": (2, "u8", "Q"), "thread": (3, "u4", "I"),
     "operation": (4, "u1", "B"), "size": (5, "u8", "Q"), "count": (6, "u8", "Q"), "align": (7, "u8", "Q"),
@@ -79,7 +79,7 @@ COLUMNS = {
 }
 _TEXT_BIT = 15
 
-# None: not known, or the operation does not have it.
+# None means unknown, or not applicable to the operation.
 Event = collections.namedtuple("Event", "process event time_ns thread operation size count align usable_size address "
                                "freed_address freed_block site failed error text")
 Op = collections.namedtuple("Op", "thread op time_ns operation size count align value slot site flags error dependencies text")
@@ -89,7 +89,7 @@ Frame = collections.namedtuple("Frame", "function file line object address known
 
 
 class Error(Exception):
-    """The text is what heaptape prints; `errno` is the error's number."""
+    """An error with heaptape's message; `errno` is the error's number."""
 
     def __init__(self, text, errno):
         super().__init__(text)
@@ -126,7 +126,7 @@ _library = _load()
 
 
 def version():
-    """The version of the library."""
+    """Returns the version of the library."""
     return _library.heaptape_trace_version().decode()
 
 
@@ -140,7 +140,7 @@ operation_names = _operation_names()
 
 
 def allocates(operation):
-    """Does the operation of that number allocate or resize a block?"""
+    """Returns True if the operation with this number allocates or resizes a block."""
     return bool(_library.heaptape_trace_allocates(_u32_of(operation)))
 
 
@@ -165,8 +165,8 @@ def _frame(f):
 
 
 class _Guarded:
-    """A handle of the library, which is for one thread of one process at a time: `with` it while it and what it lends are
-    used."""
+    """A handle of the library, for one thread of one process at a time. Use `with` around calls
+    and while borrowed data is used."""
 
     def __init__(self):
         self.handle = ctypes.c_void_p()
@@ -180,7 +180,7 @@ class _Guarded:
         raise ValueError("the trace is in use by what this signal or finalizer interrupts")
 
     def __enter__(self):
-        # Before the lock, which another thread may have held at the fork.
+        # Check before taking the lock, which another thread may have held at the fork.
         if self.process != os.getpid():
             self.refuse()
         self.lock.acquire()
@@ -195,11 +195,11 @@ class _Guarded:
 
 
 class Trace:
-    """An open trace or workload. `kind` is "trace" or "workload". Each iteration begins at the first event; one begins by
-    ending the one before.
+    """An open trace or workload. `kind` is "trace" or "workload". Each iteration begins at the
+    first event and ends the previous iteration.
 
-    Threads may share a Trace: they wait for each other, and an iteration that another thread ends raises ValueError. A
-    child process cannot use what its parent has opened."""
+    Threads may share a Trace: they wait for each other, and an iteration that another thread
+    ends raises ValueError. A child process cannot use a Trace that its parent has opened."""
 
     def __init__(self, path):
         path = os.fsencode(path)
@@ -216,9 +216,9 @@ class Trace:
         self.kind = "trace" if _library.heaptape_trace_kind(self._guarded.handle) == _KIND_TRACE else "workload"
 
     def close(self):
-        """Frees what the file holds. Iterations end."""
+        """Frees the file's memory and ends iterations."""
         if self._guarded.process != os.getpid():
-            # Its thread that reads ahead is in the other process.
+            # The library's reader thread exists only in the other process.
             self._guarded.handle = ctypes.c_void_p()
             return
         with self._guarded:
@@ -237,7 +237,7 @@ class Trace:
         if hasattr(self, "_guarded"):
             self.close()
 
-    # The methods from here to _read need the guard.
+    # The methods from here to _read require the guard.
 
     def _check(self, rc):
         if rc < 0:
@@ -260,7 +260,7 @@ class Trace:
         return self._opened()
 
     def _read(self, names, arrays, at, rows):
-        """Fills rows from `at` on of arrays that have room for them. How many came."""
+        """Fills arrays with rows from index `at` on. Returns the number of rows."""
         columns = (_Column * len(names))()
         for i, name in enumerate(names):
             number, _, kind = COLUMNS[name]
@@ -269,13 +269,14 @@ class Trace:
         return self._check(_library.heaptape_trace_read_columns(self._opened(), columns, len(names), rows))
 
     def _items(self, function, kind, copy):
-        """Copies of the structs of an iteration, which the library lends until its next call."""
+        """Yields copies of the structs of an iteration, which the library lends until its next
+        call."""
         guarded, pointer, getpid = self._guarded, ctypes.POINTER(kind)(), os.getpid
         to, lock, process = ctypes.byref(pointer), guarded.lock, guarded.process
         with guarded:
             number = self._begin()
         while True:
-            # As `with guarded`, which takes a third of the time of a whole iteration.
+            # An inlined `with guarded`, which would take a third of the time of an iteration.
             if getpid() != process:
                 guarded.refuse()
             with lock:
@@ -293,7 +294,7 @@ class Trace:
             yield item
 
     def events(self):
-        """Each event, as an Event. A file that is cut off raises Error after its events."""
+        """Yields each event, as an Event. A truncated file raises Error after its events."""
         names = operation_names
 
         def copy(e):
@@ -307,7 +308,7 @@ class Trace:
         return self._items(_library.heaptape_trace_next_event, _Event, copy)
 
     def ops(self):
-        """Each operation of a workload, as an Op; `dependencies` are pairs (thread, op)."""
+        """Yields each operation of a workload, as an Op; `dependencies` are pairs (thread, op)."""
 
         def copy(o):
             dependencies = tuple((o.dependencies[i].thread, o.dependencies[i].op) for i in range(o.n_dependencies))
@@ -318,7 +319,8 @@ class Trace:
         return self._items(_library.heaptape_trace_next_op, _Op, copy)
 
     def batches(self, *names, rows=1 << 16):
-        """Columns of up to `rows` events at a time: dicts of arrays, which the library has filled without a copy."""
+        """Yields columns of up to `rows` events at a time, as dicts of arrays, which the library
+        fills without a copy."""
         names = _column_names(names)
         if rows < 1:
             raise ValueError("rows must be at least 1")
@@ -334,7 +336,8 @@ class Trace:
             yield {name: a[:got] for name, a in arrays.items()} if got < rows else arrays
 
     def columns(self, *names):
-        """Columns of all events, all columns if none is named: a dict of arrays, which the library has filled."""
+        """Returns columns of all events (default: all columns) as a dict of arrays, which the
+        library fills without a copy."""
         names = _column_names(names)
         room, n = 1 << 16, 0
         arrays = {name: _array(name, room) for name in names}
@@ -354,7 +357,7 @@ class Trace:
         return arrays
 
     def processes(self):
-        """Facts of the processes, as a list of Process."""
+        """Returns facts of the processes, as a list of Process."""
         pointer, found = ctypes.POINTER(_Process)(), []
         with self._guarded:
             for i in range(self._check(_library.heaptape_trace_processes(self._opened()))):
@@ -367,7 +370,7 @@ class Trace:
         return found
 
     def tid(self, process, thread):
-        """The thread id of a thread; None: not known."""
+        """Returns the system's thread id of a thread, or None if it is unknown."""
         pointer = ctypes.POINTER(_Thread)()
         process, thread = _u32_of(process), _u32_of(thread)
         with self._guarded:
@@ -375,7 +378,8 @@ class Trace:
             return pointer.contents.tid or None
 
     def site(self, process, site):
-        """The function that a call site is shown as, as a Frame; None: its stack is not known."""
+        """Returns the function that represents a call site, as a Frame, or None if its stack is
+        unknown."""
         pointer = ctypes.POINTER(_Frame)()
         process, site = _u32_of(process), _u32_of(site)
         with self._guarded:
@@ -383,7 +387,7 @@ class Trace:
             return _frame(pointer.contents) if found != _SITE_UNKNOWN else None
 
     def stack(self, process, site):
-        """The call stack of a call site, the innermost function first, as a list of Frame."""
+        """Returns the call stack of a call site, innermost function first, as a list of Frame."""
         pointer, frames = ctypes.POINTER(_Frame)(), []
         process, site = _u32_of(process), _u32_of(site)
         with self._guarded:
@@ -410,7 +414,7 @@ def _address(a):
 
 
 def _resize(arrays, name, rows):
-    """In place: large memory is remapped, not copied."""
+    """Grows in place: large memory is remapped, not copied."""
     a = arrays[name]
     if numpy:
         a.resize(rows, refcheck=False)
@@ -421,5 +425,6 @@ def _resize(arrays, name, rows):
 
 
 def open(path):
-    """Opens a trace, a workload, or the folder of a trace's segments, as a Trace. "-" is standard input."""
+    """Opens a trace, a workload, or the folder of a trace's segments, as a Trace. "-" is
+    standard input."""
     return Trace(path)
