@@ -31,7 +31,7 @@ static int more_first(const void *a, const void *b)
                                 : (x->number > y->number) - (x->number < y->number);
 }
 
-// 0, or -1 when out of memory.
+// Applies an op to the heap. Returns 0, or -1 if memory is exhausted.
 static int follow(struct heap *h, const heaptape_op *op)
 {
     const uint32_t none = HEAPTAPE_OP_FAILED | HEAPTAPE_OP_SIZE_UNKNOWN;
@@ -46,7 +46,7 @@ static int follow(struct heap *h, const heaptape_op *op)
         h->blocks = blocks;
         h->n = n;
     }
-    // What frees a block leaves none; what allocates or resizes one sets it.
+    // A free empties the slot; an allocation or resize fills it.
     struct block *b = &h->blocks[op->slot];
     *b = (struct block){0};
     if (heaptape_trace_allocates(op->operation) && !(op->flags & (none | HEAPTAPE_OP_FREED)))

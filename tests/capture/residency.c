@@ -1,5 +1,5 @@
-// Uses large blocks in the way that its argument names. Prints the expected pages: those of the
-// block, those in use, and those in use at the start of the block.
+// Uses large blocks in the way that its argument names. Prints the expected numbers of pages: all
+// pages of the block, used pages, used pages at the start.
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>

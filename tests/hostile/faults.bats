@@ -1,7 +1,7 @@
 # The Nth call of malloc, mmap, pread, writev, rename, … fails in heaptape itself. Output and status
 # of the program must be those without heaptape. The trace must be complete, or valid and reported
 # as truncated, or absent. HEAPTAPE_TEST_FAULTS=all tries every N up to 120.
-# shellcheck disable=SC2030,SC2031 # bats runs each test in a shell of its own
+# shellcheck disable=SC2030,SC2031 # bats runs each test in a separate shell
 load hostile
 
 faults='memory:ENOMEM mmap:ENOMEM ftruncate:ENOSPC fallocate:ENOSPC fallocate:EINTR rename:EIO renameat:EIO linkat:ENOSPC

@@ -9,7 +9,7 @@ setup_file() {
 setup() {
   cd "$BATS_TEST_TMPDIR" || return
   [ "$HEAPTAPE_SANITIZED" = thread ] || skip "needs -Db_sanitize=thread"
-  # Of every process, also those with redirected standard error.
+  # A log for every process, also for those with redirected standard error.
   export TSAN_OPTIONS="log_path=$PWD/race exitcode=66"
 }
 

@@ -45,9 +45,9 @@ pick shm '' '' '' '' size=1m size=65m ro full fills disk
 pick output '' '' '' '' '' size=200k size=2m fills
 pick proc '' '' '' '' '' '' outer inner
 pick options '' '' '' '--lossy' '-z none' '--stacks=8' '--usable' '--maps'
-# Otherwise descriptor 6 does not exist, and none is left to start with.
+# Otherwise descriptor 6 does not exist, and no descriptor is left to start with.
 [ "$outer_limit" != "ulimit -n 6" ] && [ "$inner_limit" != "ulimit -n 6" ] || [ "${outer_files#4}" = "$outer_files" ] || outer_files=
-# Otherwise glibc's arenas use up the address space, and none is left for thread stacks.
+# Otherwise glibc's arenas use up the address space, and thread stacks do not fit.
 [ "${outer_limit#*-v}${inner_limit#*-v}" = "$outer_limit$inner_limit" ] || inner_env='env MALLOC_ARENA_MAX=1'
 # unshare -T needs /proc.
 [ -z "$proc" ] || [ "$inner_space" != 'unshare -T --monotonic 1000' ] || inner_space='nice'

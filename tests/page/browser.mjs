@@ -1,4 +1,4 @@
-// Headless Chromium over its debugging pipe; needs nothing but Node.
+// Controls headless Chromium over its debugging pipe. Needs only Node.
 import {spawn} from 'node:child_process';
 import {mkdtempSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
@@ -7,7 +7,7 @@ import {join} from 'node:path';
 let browser;
 let profile;
 let watchdog;
-// Starts it, with one page; what the page complains of and asks the network for is collected from then on.
+// Starts Chromium with one page, and collects messages and requests of the page.
 export async function launch(chromium) {
   profile = mkdtempSync(join(tmpdir(), 'look-'));
   browser = spawn(chromium, ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
@@ -27,14 +27,14 @@ export async function launch(chromium) {
   }
 }
 
-// Ends all: prints the text.
+// Prints the text and ends Chromium and this process.
 export function finish(status, text) {
   clearTimeout(watchdog);
   browser.kill('SIGKILL');
   try {
     rmSync(profile, {recursive: true, force: true, maxRetries: 5});
   } catch {
-    // Left for the system to clean.
+    // The system removes the folder later.
   }
   writeFileSync(1, text + '\n');
   process.exit(status);
@@ -89,7 +89,7 @@ async function ready() {
   }
 }
 
-// Loads the page; resolves when it says that it is ready.
+// Loads the page; resolves when the page is ready.
 export async function open(url, width, dark, media = '') {
   await send('Emulation.setDeviceMetricsOverride', {width, height: 900, deviceScaleFactor: 1, mobile: width < 600});
   await send('Emulation.setEmulatedMedia', {media,

@@ -1,7 +1,9 @@
-// look.mjs CHROMIUM PAGE.html [--width N] [--dark] [--print] [--run SCRIPT] [--twice] [--shot OUT.png --top Y --height N] [--pdf OUT.pdf]
-// Opens a page in headless Chromium over its debugging pipe and prints one JSON object: what the browser complained of, what it asked the
-// network for, which charts were drawn, and the tables: name, caption, and the texts of the cells of each row by column; --run does something to it before, --twice looks again at 360 pixels in the
-// dark, --shot takes a picture, --pdf prints on A4. Needs nothing but Node.
+// look.mjs CHROMIUM PAGE.html [--width N] [--dark] [--print] [--run SCRIPT] [--twice]
+//     [--shot OUT.png --top Y --height N] [--pdf OUT.pdf]
+// Opens a page in headless Chromium over its debugging pipe and prints one JSON object: messages of
+// the browser, requests, painted charts, and tables (name, caption, and the texts of the cells of
+// each row by column). --run first runs a script in the page, --twice repeats it with a dark page of
+// 360 pixels, --shot takes a picture, --pdf prints on A4. Needs only Node.
 import {writeFileSync} from 'node:fs';
 import {resolve} from 'node:path';
 import {pathToFileURL} from 'node:url';
@@ -13,7 +15,7 @@ for (let i = 0; i < rest.length; i++) {
   options[rest[i].slice(2)] = rest[i + 1] === undefined || rest[i + 1].startsWith('--') ? true : rest[++i];
 }
 
-// In the page: charts with how many pixels of each are painted, and tables.
+// Runs in the page: returns the painted pixels of each chart, and the tables.
 const LOOK = `(() => {
   const painted = (c) => {
     const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;

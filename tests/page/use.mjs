@@ -1,6 +1,7 @@
 // use.mjs CHROMIUM PAGE.html [--axe axe.min.js] [--shots PREFIX]
-// Uses a report of one workload with call sites as a reader would, with the mouse and with the keyboard alone, and prints a line for
-// each expectation that is not met. Status 1 if there is one. --axe also looks for faults of accessibility, --shots takes pictures.
+// Uses a report of one workload with call sites, with the mouse and with the keyboard alone, and
+// prints a line for each failed expectation. Exits with 1 if there are any. --axe also checks
+// accessibility, --shots takes pictures.
 import {readFileSync, writeFileSync} from 'node:fs';
 import {resolve} from 'node:path';
 import {pathToFileURL} from 'node:url';
@@ -38,7 +39,7 @@ async function click(selector) {
   await mouse('mouseReleased', at.x + at.width / 2, at.y + at.height / 2);
 }
 
-// Where it is, scrolled into sight.
+// Scrolls the element into view and returns its position.
 function place(selector) {
   return evaluate(`(() => { const e = document.querySelector(${JSON.stringify(selector)}); e.scrollIntoView({block: 'center'});
     const r = e.getBoundingClientRect(); return {x: r.x, y: r.y, width: r.width, height: r.height}; })()`);
@@ -60,7 +61,7 @@ const focus = (selector) => evaluate(`document.querySelector(${JSON.stringify(se
 const selected = () => evaluate("document.querySelector('.selection').hidden ? '' : document.querySelector('.selection').textContent");
 const nodes = () => evaluate("[...document.querySelectorAll('.node')].map((n) => ({name: n.textContent, label: n.getAttribute('aria-label'), width: n.offsetWidth, focus: n === document.activeElement}))");
 
-// "1.5 MiB" and the like as bytes.
+// Converts "1.5 MiB" to bytes.
 function bytesOf(shown) {
   const [, number, unit] = shown.replace('–', '0 B').match(/([-+]?[\d.]+)\s*(\w+)/);
   return Number(number) * 1024 ** ['B', 'KiB', 'MiB', 'GiB'].indexOf(unit);
@@ -138,10 +139,10 @@ async function siteTable() {
   expect('sorted by the peak', falls((await column('sites', 'peak')).map(bytesOf)), await column('sites', 'peak'));
   await click('[data-sort="allocated"]');
   expect('sorted by a click', falls((await column('sites', 'allocated')).map(bytesOf)), await column('sites', 'allocated'));
-  expect('says so', (await evaluate("document.querySelector('[data-sort=allocated]').closest('th').getAttribute('aria-sort')")) === 'descending', '');
+  expect('aria-sort is descending', (await evaluate("document.querySelector('[data-sort=allocated]').closest('th').getAttribute('aria-sort')")) === 'descending', '');
   await focus('[data-sort="allocated"]');
   await key('Enter');
-  expect('turned round by keyboard', falls((await column('sites', 'allocated')).map(bytesOf).reverse()), await column('sites', 'allocated'));
+  expect('reversed by keyboard', falls((await column('sites', 'allocated')).map(bytesOf).reverse()), await column('sites', 'allocated'));
   const rows = (await column('sites', 'site')).length;
   for (const filter of ['thread', 'size', 'life']) {
     await evaluate(`(() => { const e = document.querySelector('[data-filter=${filter}]'); e.value = e.options[1].value; e.dispatchEvent(new Event('change')); })()`);
@@ -159,13 +160,13 @@ async function addresses() {
   const cells = '#addresses .addressmap [role="gridcell"]';
   expect('the heap by address is drawn', (await evaluate(`document.querySelectorAll('${cells}').length`)) > 0, 'no cell');
   const said = () => text('[data-address-details]');
-  // A cell whose pages are sparse: a click says who pins them.
+  // A click on a cell with sparse pages lists the call sites that pin them.
   const sparse = `${cells}:is(.occupied-1, .occupied-2, .occupied-3)`;
   await click(sparse);
-  expect('a click says what is stranded', /0x[0-9a-f]+ to 0x[0-9a-f]+ at .* of .* resident is occupied; .* are stranded/.test(await said()), await said());
+  expect('a click shows the stranded bytes', /0x[0-9a-f]+ to 0x[0-9a-f]+ at .* of .* resident is occupied; .* are stranded/.test(await said()), await said());
   const pins = await column('address-pins', 'site');
   expect('and which call sites pin it', pins.length > 0 && pins.some((p) => /\(heap\.c:\d+\)/.test(p)), pins);
-  expect('most first', falls((await column('address-pins', 'stranded')).map(bytesOf)), await column('address-pins', 'stranded'));
+  expect('sorted by stranded bytes', falls((await column('address-pins', 'stranded')).map(bytesOf)), await column('address-pins', 'stranded'));
   const first = await said();
   const [rows, columns] = await evaluate("[document.querySelectorAll('.addressmap [role=row]').length, document.querySelector('.addressmap [role=row]').childElementCount]");
   for (const [to, other] of [['ArrowDown', 'ArrowUp'], ['ArrowRight', 'ArrowLeft']]) {
@@ -212,7 +213,7 @@ async function main() {
     const name = `${width}-${dark ? 'dark' : 'light'}`;
     await open(url, width, dark);
     const lines = await evaluate(`[...document.querySelectorAll('[data-table="top-sites"] [data-column="place"] .frame')].map((e) => e.getClientRects().length)`);
-    expect('a place is one line, ' + name, lines.length > 0 && lines.every((n) => n === 1), lines);
+    expect('file and line fit on one line, ' + name, lines.length > 0 && lines.every((n) => n === 1), lines);
     expect('no wider than ' + width, !(await evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth')), name);
     if (option('--shots')) {
       await shoot(name);

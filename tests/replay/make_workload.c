@@ -13,7 +13,7 @@
 //                 CALLS blocks of 8 MiB that are never freed; realloc grows them from 4 MiB
 //   dependencies  thread 0 allocates CALLS blocks; then thread 1 frees them, CROSS % of them with
 //                 a separate dependency
-//   holes         CALLS blocks each of 256 and 512 bytes, a fourth of which stays live (see
+//   holes         CALLS blocks each of 256 and 512 bytes, a quarter of them stays live (see
 //                 make_holes), beside CROSS calls of free(NULL)
 //   queue         thread 0 allocates CALLS blocks of 4 KiB, which thread 1 frees; at most CROSS of
 //                 them are live

@@ -1,5 +1,5 @@
-// Traces in which each search for the meaning of contradictory stamps scans all queued records. The
-// words of the trace bound the total search, so the time grows linearly with its length.
+// Traces that force each search for the meaning of contradictory stamps to scan all queued records.
+// The words of the trace bound the total search, so the time grows linearly with its length.
 #include "convert/addressed.h"
 #include "convert/order/order.h"
 #include "trace/codec.h"
