@@ -77,7 +77,7 @@ static uint32_t *name_get(uint32_t thread)
 static const struct truth_call *next_call(uint32_t name)
 {
     if (log_.at[name] == log_.end[name])
-        fail("thread %u does more than it says", name);
+        fail("thread %u makes more calls than it logged", name);
     return &log_.calls[log_.at[name]++];
 }
 
@@ -91,7 +91,7 @@ static void name_thread(uint32_t *name, uint64_t size)
 {
     uint64_t n = size - TRUTH_NAME_SIZE;
     if (*name != NOBODY || n >= MAX_NAMES || log_.seen[n] || log_.at[n] == log_.end[n])
-        fail("thread %llu is not in the log, or twice in the workload", (unsigned long long)n);
+        fail("thread %llu is missing in the log, or twice in the workload", (unsigned long long)n);
     *name = (uint32_t)n;
     log_.seen[n] = true;
 }
@@ -112,17 +112,17 @@ static void compare(uint32_t *name, struct slot *s, const struct workload_op *op
     if (use != FORMAT_SLOT_ALLOCATED && !s->tracked)
         return;
     if (*name == NOBODY)
-        fail("a thread that has no name does what the log should know");
+        fail("a thread without a name makes a call of the log");
     const struct truth_call *c = next_call(*name);
     if (c->kind != op->kind || (use != FORMAT_SLOT_FREED && c->size != size))
-        fail("thread %u: %s of %llu bytes, but the program says %s of %llu", *name,
+        fail("thread %u: %s of %llu bytes, but the log has %s of %llu", *name,
              event_infos[op->kind].name, (unsigned long long)size, event_infos[c->kind].name,
              (unsigned long long)c->size);
     if (use == FORMAT_SLOT_ALLOCATED) {
         s->tracked = true;
         s->block = c->block;
     } else if (s->block != c->block) {
-        fail("thread %u: %s of block %llu, but the program means %llu", *name,
+        fail("thread %u: %s of block %llu, but the log has block %llu", *name,
              event_infos[op->kind].name, (unsigned long long)s->block,
              (unsigned long long)c->block);
     }
@@ -138,7 +138,7 @@ static void use_slot(uint32_t thread, const struct workload_op *op)
         fail("thread %u: %s of slot %u, which is %s", thread, event_infos[op->kind].name, op->slot,
              s->taken ? "taken" : "free");
     if (op->kind == HT_PREEXISTING && s->last_thread != NOBODY)
-        fail("slot %u of a block that is there from the start was used before", op->slot);
+        fail("slot %u of a preexisting block was used before", op->slot);
     if (s->last_thread != NOBODY && s->last_thread != thread) {
         crossings++;
         if (!reach_before(&reach, s->last_thread, s->last_op, thread))
@@ -175,7 +175,7 @@ static void take_op(uint32_t thread, const struct workload_op *from)
     if (op.kind == HT_THREAD_CREATE)
         name_get((uint32_t)op.value);
     if (!reach_add(&reach, thread, &op))
-        fail("thread %u waits for what has not come", thread);
+        fail("thread %u depends on a later op", thread);
     if (op.slot != WORKLOAD_NO_SLOT)
         use_slot(thread, &op);
     ops++;
@@ -207,7 +207,7 @@ static void check_numbers(void)
 {
     for (size_t i = 0; i < n_slots; i++) {
         if (slots[i].last_thread == NOBODY)
-            fail("there is no slot %zu, but there are higher ones", i);
+            fail("slot %zu is unused, but higher slots are used", i);
     }
 }
 
@@ -215,7 +215,7 @@ static void check_log(void)
 {
     for (uint32_t t = 0; t < MAX_NAMES; t++) {
         if (log_.at[t] != log_.end[t])
-            fail("thread %u says that it did %zu calls more", t, log_.end[t] - log_.at[t]);
+            fail("thread %u makes %zu calls fewer than it logged", t, log_.end[t] - log_.at[t]);
     }
 }
 
@@ -242,10 +242,9 @@ int main(int argc, char **argv)
         fail("%s", e.text);
     check_numbers();
     check_log();
-    printf(
-        "%llu ops, %llu dependencies, %llu uses by another thread, %llu calls as the program says\n",
-        (unsigned long long)ops, (unsigned long long)waits, (unsigned long long)crossings,
-        (unsigned long long)tracked);
+    printf("%llu ops, %llu dependencies, %llu uses by another thread, %llu calls as logged\n",
+           (unsigned long long)ops, (unsigned long long)waits, (unsigned long long)crossings,
+           (unsigned long long)tracked);
     workload_reader_close(r);
     input_close(&in);
     reach_release(&reach);
