@@ -26,7 +26,7 @@ declare -gA _heaptape_options=(
   [slice]=' --output= -o --force -f --from= --to= --threads= -t --rebase --level= -l --help -h --quiet -q --color='
   [merge]=' --output= -o --force -f --offset= --level= -l --help -h --quiet -q --color='
 )
-# What an option's value may be: words, and @ with a kind of thing.
+# Values of options: words, or @ and a kind of value.
 declare -gA _heaptape_values=(
   ['record --output']='@files'
   ['record -o']='@files'
@@ -251,7 +251,7 @@ declare -gA _heaptape_values=(
   ['merge -l']=''
   ['merge --color']='auto always never'
 )
-# The same of operands.
+# Values of operands.
 declare -gA _heaptape_operands=(
   [record]='@programs'
   [stat]='@files'
@@ -301,7 +301,7 @@ _heaptape_words() {
   done
 }
 
-# Puts the number of words up to the first '--' into `program`, 0 if there is none before the current word.
+# Sets `program` to the number of words up to the first '--', or 0 if the current word precedes it.
 _heaptape_find_program() {
   local i
   program=0

@@ -121,13 +121,13 @@ void completion_bash(FILE *to)
         fputs("'\n", to);
     }
     fputs(
-        ")\n# What an option's value may be: words, and @ with a kind of thing.\ndeclare -gA _heaptape_values=(\n",
+        ")\n# Values of options: words, or @ and a kind of value.\ndeclare -gA _heaptape_values=(\n",
         to);
     for (const struct command *const *c = cli_commands; *c; c++) {
         bash_values(to, (*c)->name, (*c)->options);
         bash_values(to, (*c)->name, options_common);
     }
-    fputs(")\n# The same of operands.\ndeclare -gA _heaptape_operands=(\n", to);
+    fputs(")\n# Values of operands.\ndeclare -gA _heaptape_operands=(\n", to);
     for (const struct command *const *c = cli_commands; *c; c++) {
         fprintf(to, "  [%s]='", (*c)->name);
         put_operands(to, *c);

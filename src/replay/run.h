@@ -50,7 +50,7 @@ struct replay_run {
     struct results_stats *stats;
     size_t n_stats;
     struct results_span *spans;             // by thread of the plan
-    uint64_t *snapshots;                    // as by results_snapshots(); NULL: none
+    uint64_t *snapshots;                    // like results_snapshots(), or NULL
     size_t snapshot_entries;                // entries of the slot table
     uint64_t requested_bytes, usable_bytes; // sums over all blocks, with RESULTS_TOUCH_USABLE
     char trim_function[RESULTS_NAME_BYTES]; // that TRIM ops call, "": none

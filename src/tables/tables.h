@@ -25,7 +25,7 @@ enum tables_type {
     X(THREAD, "thread", INTEGER, "", "number of the thread in its process, from 0") \
     X(KIND, "kind", NAME, "", "function or kind of event, as in the trace format") \
     X(SIZE, "size", INTEGER, "bytes", "requested bytes, of calloc and reallocarray all elements; NULL if the kind has no size") \
-    X(COUNT, "count", INTEGER, "", "requested elements; NULL if the kind has none") \
+    X(COUNT, "count", INTEGER, "", "requested elements; NULL for other kinds") \
     X(ALIGN, "align", INTEGER, "bytes", "requested alignment, of pool.* the number of the pool; NULL if the kind has neither") \
     X(USABLE, "usable_size", INTEGER, "bytes", "malloc_usable_size of the block; NULL if not recorded, and in workloads") \
     X(ADDRESS, "address", INTEGER, "", "address that was allocated; NULL if none, and in workloads") \
@@ -47,7 +47,7 @@ enum tables_type {
     X(ALLOC_KIND, "alloc_kind", NAME, "", "kind of the event that allocated it; NULL if preexisting and not known") \
     X(FREE_KIND, "free_kind", NAME, "", "kind of the event that freed or resized it; NULL if live at the end") \
     X(SIZE, "size", INTEGER, "bytes", "requested bytes; NULL if preexisting and not known") \
-    X(ALIGN, "align", INTEGER, "bytes", "requested alignment; NULL if the kind has none") \
+    X(ALIGN, "align", INTEGER, "bytes", "requested alignment; NULL for other kinds") \
     X(USABLE, "usable_size", INTEGER, "bytes", "malloc_usable_size after the allocation; NULL if not recorded, and in workloads") \
     X(ADDRESS, "address", INTEGER, "", "address of the block; NULL in workloads") \
     X(SITE, "site", INTEGER, "", "call site that allocated it, see sites; NULL if not recorded") \
