@@ -141,7 +141,7 @@ named='[["inlined","prog.c",2],["keep","prog.c",3],["main","prog.c",8],["_start"
   expect "refused" [ "$status" -eq 1 ]
   heaptape symbolize -
   usage_fails "standard input and output are not supported"
-  # A trace that was cut off has the names of what it has.
+  # A truncated trace gets the names for its addresses.
   head -c $(($(stat -c %s t.ht) - 30)) t.ht >cut.ht
   heaptape symbolize --debug-dir "$files/whole" cut.ht
   expect "done" [ "$status" -eq 0 ]
