@@ -15,7 +15,7 @@ static void a_clear_difference(void **state)
     assert_int_equal(advise_verdict_of(fast, 6, now, 5), 0);
 }
 
-static void what_overlaps_or_is_near_is_no_difference(void **state)
+static void overlapping_or_near_values_do_not_differ(void **state)
 {
     (void)state;
     const double now[] = {20, 21, 22, 22, 23, 24}, overlaps[] = {10, 10, 10, 10, 10, 20.5},
@@ -97,7 +97,7 @@ static void the_table_is_ordered(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_clear_difference),
-    cmocka_unit_test(what_overlaps_or_is_near_is_no_difference),
+    cmocka_unit_test(overlapping_or_near_values_do_not_differ),
     cmocka_unit_test(equal_settings_look_different_in_one_of_a_thousand),
     cmocka_unit_test(intervals_of_trims),
     cmocka_unit_test(each_kind_gets_its_turn),

@@ -105,7 +105,7 @@ static void only_files_and_pipes_are_inputs(void **state)
     input_close(&in);
 }
 
-static void peek_then_read_gives_each_byte_once(void **state)
+static void peek_then_read_returns_each_byte_once(void **state)
 {
     struct folder *f = *state;
     struct input in;
@@ -244,7 +244,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(directory_and_empty_file_are_refused, make_folder,
                                     remove_folder),
     cmocka_unit_test_setup_teardown(only_files_and_pipes_are_inputs, make_folder, remove_folder),
-    cmocka_unit_test_setup_teardown(peek_then_read_gives_each_byte_once, make_folder,
+    cmocka_unit_test_setup_teardown(peek_then_read_returns_each_byte_once, make_folder,
                                     remove_folder),
     cmocka_unit_test(scanning_keeps_memory_bounded),
     cmocka_unit_test(pipe_in_pieces_is_read_whole),

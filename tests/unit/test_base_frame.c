@@ -105,7 +105,7 @@ static void every_codec_round_trips(void **state)
     (void)state;
 }
 
-static void what_does_not_shrink_is_stored_as_it_is(void **state)
+static void incompressible_frames_are_stored(void **state)
 {
     struct output out = {.fd = memory_file(), .name = "m"};
     struct frame_writer w;
@@ -146,7 +146,7 @@ static void every_bit_flip_is_found(void **state)
     (void)state;
 }
 
-static void every_truncation_is_told_from_corruption(void **state)
+static void truncation_is_distinguished_from_corruption(void **state)
 {
     struct buf file = write_frames(FRAME_CODEC_LZ4);
     size_t ends[N_FRAMES], at = 0;
@@ -329,9 +329,9 @@ static void short_memory_spoils_no_frame(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_codec_round_trips),
-    cmocka_unit_test(what_does_not_shrink_is_stored_as_it_is),
+    cmocka_unit_test(incompressible_frames_are_stored),
     cmocka_unit_test(every_bit_flip_is_found),
-    cmocka_unit_test(every_truncation_is_told_from_corruption),
+    cmocka_unit_test(truncation_is_distinguished_from_corruption),
     cmocka_unit_test(resync_finds_the_frames_after_damage),
     cmocka_unit_test(resync_crosses_much_garbage),
     cmocka_unit_test(other_files_are_refused_by_name),

@@ -7,7 +7,7 @@
 enum { KEYS = 512, STEPS = 200000 };
 
 // Compares the map with an array indexed by key.
-static void what_was_put_and_not_removed_is_there(void **state)
+static void inserted_keys_are_found_until_removed(void **state)
 {
     struct map m = {0};
     uint64_t want[KEYS] = {0}, seed = 3;
@@ -76,7 +76,7 @@ static void keys_that_were_chosen_to_collide_do_not(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_was_put_and_not_removed_is_there),
+    cmocka_unit_test(inserted_keys_are_found_until_removed),
     cmocka_unit_test(an_empty_map_has_nothing),
     cmocka_unit_test(keys_that_were_chosen_to_collide_do_not),
 };

@@ -20,7 +20,7 @@ static void plain_text_stays(void **state)
     expect("malloc \\ \"x\" ä€😀", "malloc \\ \"x\" ä€😀");
 }
 
-static void what_a_terminal_acts_on_is_escaped(void **state)
+static void control_characters_are_escaped(void **state)
 {
     (void)state;
     expect("\x1b[31m\n\x7f", "\\x1b[31m\\x0a\\x7f");
@@ -57,7 +57,7 @@ static void nothing_is_cut_in_two(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(plain_text_stays),
-    cmocka_unit_test(what_a_terminal_acts_on_is_escaped),
+    cmocka_unit_test(control_characters_are_escaped),
     cmocka_unit_test(invalid_utf8_is_escaped),
     cmocka_unit_test(nothing_is_cut_in_two),
 };

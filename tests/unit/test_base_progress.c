@@ -68,7 +68,7 @@ static void silent_without_a_terminal(void **state)
     (void)state;
 }
 
-static void few_lines_on_a_terminal_and_none_left(void **state)
+static void few_lines_on_a_terminal_cleared_at_the_end(void **state)
 {
     char text[4096];
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
@@ -93,6 +93,6 @@ static void few_lines_on_a_terminal_and_none_left(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(line_has_count_share_rate_and_time_left),
     cmocka_unit_test(silent_without_a_terminal),
-    cmocka_unit_test(few_lines_on_a_terminal_and_none_left),
+    cmocka_unit_test(few_lines_on_a_terminal_cleared_at_the_end),
 };
 UNIT_MAIN(tests)

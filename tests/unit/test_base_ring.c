@@ -62,7 +62,7 @@ static void who_stops_sets_the_other_free(void **state)
     (void)state;
 }
 
-static void drained_when_all_is_taken(void **state)
+static void drained_when_all_is_consumed(void **state)
 {
     struct ring r;
     ring_init(&r, PLACES);
@@ -86,7 +86,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_comes_in_order),
         cmocka_unit_test(who_stops_sets_the_other_free),
-        cmocka_unit_test(drained_when_all_is_taken),
+        cmocka_unit_test(drained_when_all_is_consumed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -535,7 +535,7 @@ static size_t resident_pages(const void *at, size_t bytes)
 }
 
 // The table of sites grows with their number. It loses few sites, and none before it is full.
-static void sites_take_memory_as_they_come(void **unused)
+static void table_of_sites_grows_with_them(void **unused)
 {
     struct producer_sites *sites = mmap(NULL, sizeof *sites, PROT_READ | PROT_WRITE,
                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -561,7 +561,7 @@ static void sites_take_memory_as_they_come(void **unused)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(sites_take_memory_as_they_come),
+    cmocka_unit_test(table_of_sites_grows_with_them),
     cmocka_unit_test(one_thread),
     cmocka_unit_test(chunks_are_used_again),
     cmocka_unit_test(several_threads),

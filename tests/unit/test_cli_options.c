@@ -146,7 +146,7 @@ static void defaults_are_parsed(void **state)
     (void)state;
 }
 
-static void every_way_to_give_a_value(void **state)
+static void every_form_of_a_value(void **state)
 {
     static const char *const lines[] = {"--output=x --runs=7", "--output x --runs 7", "-ox -n7",
                                         "-o x -n 7", "-fo x -vn7"};
@@ -201,7 +201,7 @@ static void numbers_have_ranges(void **state)
     (void)state;
 }
 
-static void parsed_options_store_what_they_like(void **state)
+static void parsed_options_set_several_fields(void **state)
 {
     assert_int_equal(parse(&plain, ""), 0);
     assert_true(got.pid.pid == 0 && !got.pid.all);
@@ -420,11 +420,11 @@ static void figures_for_people(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(defaults_are_parsed),
-    cmocka_unit_test(every_way_to_give_a_value),
+    cmocka_unit_test(every_form_of_a_value),
     cmocka_unit_test(flags_are_negated_and_grouped),
     cmocka_unit_test(choices_are_numbers_of_words),
     cmocka_unit_test(numbers_have_ranges),
-    cmocka_unit_test(parsed_options_store_what_they_like),
+    cmocka_unit_test(parsed_options_set_several_fields),
     cmocka_unit_test(help_shows_names_ranges_and_defaults),
     cmocka_unit_test(lists_collect),
     cmocka_unit_test(operands_mix_with_options),

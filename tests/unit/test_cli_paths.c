@@ -38,7 +38,7 @@ static void the_environment_names_the_folder(void **state)
     (void)state;
 }
 
-static void what_is_nowhere_is_not_found(void **state)
+static void missing_files_are_not_found(void **state)
 {
     char out[PATH_MAX];
     setenv("HEAPTAPE_LIBEXEC", "sub dir", 1);
@@ -51,7 +51,7 @@ static void what_is_nowhere_is_not_found(void **state)
     (void)state;
 }
 
-static void a_path_that_does_not_fit_is_told(void **state)
+static void a_path_that_does_not_fit_is_an_error(void **state)
 {
     char out[16] = "kept", name[PATH_MAX];
     setenv("HEAPTAPE_LIBEXEC", "sub dir", 1);
@@ -65,8 +65,8 @@ static void a_path_that_does_not_fit_is_told(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_environment_names_the_folder),
-    cmocka_unit_test(what_is_nowhere_is_not_found),
-    cmocka_unit_test(a_path_that_does_not_fit_is_told),
+    cmocka_unit_test(missing_files_are_not_found),
+    cmocka_unit_test(a_path_that_does_not_fit_is_an_error),
 };
 
 int main(void)

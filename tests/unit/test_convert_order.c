@@ -104,7 +104,7 @@ static void inverted_reuse_freed_by_a_third(void **state)
 }
 
 // Two allocations of P whose order follows from no free and no thread.
-static void undecided_order_is_told(void **state)
+static void undecided_order_is_reported(void **state)
 {
     struct history h;
     history_init(&h);
@@ -118,7 +118,7 @@ static void undecided_order_is_told(void **state)
 }
 
 // A free is stamped before the allocation of its block.
-static void early_give_waits_for_its_take(void **state)
+static void early_free_waits_for_its_allocation(void **state)
 {
     struct history h;
     history_init(&h);
@@ -138,7 +138,7 @@ static void early_give_waits_for_its_take(void **state)
 
 // Thread 0 frees P, allocates P again and hands the block to thread 1. Thread 1's free is stamped
 // before the hand-over.
-static void give_stamped_before_the_takers_own(void **state)
+static void free_stamped_before_the_owners_free(void **state)
 {
     struct history h;
     history_init(&h);
@@ -158,7 +158,7 @@ static void give_stamped_before_the_takers_own(void **state)
 }
 
 // Like above, but neither thread allocated the block.
-static void give_stamped_before_another_ones(void **state)
+static void free_stamped_before_another_threads_free(void **state)
 {
     struct history h;
     history_init(&h);
@@ -176,7 +176,7 @@ static void give_stamped_before_another_ones(void **state)
 }
 
 // Like above, but the allocation between the frees is stamped before both.
-static void early_give_and_early_take(void **state)
+static void early_free_and_early_allocation(void **state)
 {
     struct history h;
     history_init(&h);
@@ -195,7 +195,7 @@ static void early_give_and_early_take(void **state)
 
 // The order of the frees is undecided and must be reported. The guess minimizes the error of the
 // stamps.
-static void undecided_gives_are_told(void **state)
+static void undecided_frees_are_reported(void **state)
 {
     struct history h;
     history_init(&h);
@@ -212,7 +212,7 @@ static void undecided_gives_are_told(void **state)
 }
 
 // Two frees are close in time, but their threads' uses of the address decide the order.
-static void close_gives_in_their_order(void **state)
+static void close_frees_keep_their_order(void **state)
 {
     struct history h;
     history_init(&h);
@@ -319,7 +319,7 @@ static void one_thread_never_waits(void **state)
 }
 
 // The free of the block at P is missing. After the window, the order adds it.
-static void lost_give(void **state)
+static void lost_free(void **state)
 {
     struct history h;
     history_init(&h);
@@ -417,7 +417,7 @@ static void realloc_races_with_inverted_reuse(void **state)
     (void)state;
 }
 
-static void failed_realloc_gives_the_address_back(void **state)
+static void failed_realloc_keeps_the_address(void **state)
 {
     struct history h;
     history_init(&h);
@@ -636,7 +636,7 @@ static void steps_of_residency(void **state)
 }
 
 // A block that begins 3,000 bytes before a page: these bytes count as used if the next page is.
-static void what_of_a_block_lies_before_its_first_page(void **state)
+static void bytes_of_a_block_before_its_first_page(void **state)
 {
     enum { AT = P + 4096 - 3000, BYTES = 64 << 10 };
     struct history h;
@@ -690,28 +690,28 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_time_of_day_costs_no_search),
         cmocka_unit_test(one_thread),
-        cmocka_unit_test(what_of_a_block_lies_before_its_first_page),
+        cmocka_unit_test(bytes_of_a_block_before_its_first_page),
         cmocka_unit_test(block_freed_by_another_thread_waits),
         cmocka_unit_test(inverted_reuse),
         cmocka_unit_test(inverted_reuse_of_short_life),
         cmocka_unit_test(inverted_reuse_freed_by_a_third),
-        cmocka_unit_test(undecided_order_is_told),
-        cmocka_unit_test(early_give_waits_for_its_take),
-        cmocka_unit_test(give_stamped_before_the_takers_own),
-        cmocka_unit_test(give_stamped_before_another_ones),
-        cmocka_unit_test(early_give_and_early_take),
-        cmocka_unit_test(undecided_gives_are_told),
-        cmocka_unit_test(close_gives_in_their_order),
+        cmocka_unit_test(undecided_order_is_reported),
+        cmocka_unit_test(early_free_waits_for_its_allocation),
+        cmocka_unit_test(free_stamped_before_the_owners_free),
+        cmocka_unit_test(free_stamped_before_another_threads_free),
+        cmocka_unit_test(early_free_and_early_allocation),
+        cmocka_unit_test(undecided_frees_are_reported),
+        cmocka_unit_test(close_frees_keep_their_order),
         cmocka_unit_test(unmatched_free_becomes_a_block_from_before),
         cmocka_unit_test(listed_block_is_there_from_the_start),
         cmocka_unit_test(listed_block_has_the_call_site_of_its_note),
         cmocka_unit_test(one_thread_never_waits),
-        cmocka_unit_test(lost_give),
+        cmocka_unit_test(lost_free),
         cmocka_unit_test(very_many_lost_frees),
         cmocka_unit_test(realloc_keeps_its_slot),
         cmocka_unit_test(realloc_races_with_reuse),
         cmocka_unit_test(realloc_races_with_inverted_reuse),
-        cmocka_unit_test(failed_realloc_gives_the_address_back),
+        cmocka_unit_test(failed_realloc_keeps_the_address),
         cmocka_unit_test(streams_are_one_thread),
         cmocka_unit_test(lanes_are_held_together),
         cmocka_unit_test(later_batch_earlier_stamp),

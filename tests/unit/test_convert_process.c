@@ -161,7 +161,7 @@ static void the_process_with_the_highest_peak(void **state)
 
 // The process with nearly all calls is not read completely to make the choice, and its number of
 // calls does not decide.
-static void of_processes_with_unequal_counts(void **state)
+static void processes_with_unequal_counts(void **state)
 {
     static const struct convert_watch watches = {.note = keep_note, .chosen = keep_peaks};
     struct workload_summary s;
@@ -306,7 +306,7 @@ static int remove_folder(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_process_with_the_highest_peak),
-    cmocka_unit_test(of_processes_with_unequal_counts),
+    cmocka_unit_test(processes_with_unequal_counts),
     cmocka_unit_test(the_process_asked_for),
     cmocka_unit_test(strict_fails_on_an_unknown_block),
     cmocka_unit_test(a_cut_off_trace_is_noted),

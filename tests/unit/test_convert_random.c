@@ -366,7 +366,7 @@ static struct outcome run_programs(const struct disturb *how, uint64_t seeds)
 }
 
 // Hand-over takes longer than the distortion of stamps: the order can be proved.
-static void early_takes(void **state)
+static void early_allocations(void **state)
 {
     static const struct disturb how = {.early_ns = 1000,
                                        .early_permille = 1000,
@@ -434,7 +434,7 @@ static void cut_off(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(early_takes),
+        cmocka_unit_test(early_allocations),
         cmocka_unit_test(published_late_and_shuffled),
         cmocka_unit_test(handed_over_at_once),
         cmocka_unit_test(lost_words),

@@ -174,7 +174,7 @@ static void stamps_decide(void **state)
     expect(&h, 0, "| 0:+a0 1:+a0 1:+b0 2:+c0 0:-a0 1:-a0 ");
 }
 
-static void an_early_take_waits_for_its_give(void **state)
+static void an_early_allocation_waits_for_its_free(void **state)
 {
     struct history h;
     (void)state;
@@ -183,7 +183,7 @@ static void an_early_take_waits_for_its_give(void **state)
     assert_int_equal(added, 0);
 }
 
-static void a_give_that_does_not_come_is_not_waited_for(void **state)
+static void a_missing_free_does_not_block(void **state)
 {
     struct history h;
     (void)state;
@@ -197,7 +197,7 @@ static void a_give_that_does_not_come_is_not_waited_for(void **state)
     assert_int_equal(added, 1);
 }
 
-static void a_realloc_stands_before_the_next_take_of_its_old_address(void **state)
+static void a_realloc_precedes_the_next_allocation_at_its_old_address(void **state)
 {
     struct history h;
     (void)state;
@@ -258,9 +258,9 @@ static void held_streams_stay_held_over_rounds(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(stamps_decide),
-    cmocka_unit_test(an_early_take_waits_for_its_give),
-    cmocka_unit_test(a_give_that_does_not_come_is_not_waited_for),
-    cmocka_unit_test(a_realloc_stands_before_the_next_take_of_its_old_address),
+    cmocka_unit_test(an_early_allocation_waits_for_its_free),
+    cmocka_unit_test(a_missing_free_does_not_block),
+    cmocka_unit_test(a_realloc_precedes_the_next_allocation_at_its_old_address),
     cmocka_unit_test(a_realloc_waits_for_its_new_address),
     cmocka_unit_test(swapping_reallocs_end),
     cmocka_unit_test(held_streams_stay_held_over_rounds),

@@ -61,7 +61,7 @@ static char *put_doubling(char *to, unsigned template, unsigned n)
     return to;
 }
 
-static void what_doubles_is_not_printed(void **unused)
+static void exponential_names_are_not_printed(void **unused)
 {
     (void)unused;
     char name[1000], *at;
@@ -108,7 +108,7 @@ static void a_readable_name_may_be_long(void **unused)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(names_are_readable),
-    cmocka_unit_test(what_doubles_is_not_printed),
+    cmocka_unit_test(exponential_names_are_not_printed),
     cmocka_unit_test(nested_conversions_are_not_parsed),
     cmocka_unit_test(lifetimes_are_not_counted),
     cmocka_unit_test(a_readable_name_may_be_long),

@@ -97,7 +97,7 @@ static void test_growth(void **state)
     watch_release(&w);
 }
 
-static void test_growth_says(void **state)
+static void test_the_reason_of_growth(void **state)
 {
     struct flight_triggers t;
     struct watch w = watch_of("rss+50%/10s", &t);
@@ -183,7 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse),  cmocka_unit_test(test_rss),
-        cmocka_unit_test(test_growth), cmocka_unit_test(test_growth_says),
+        cmocka_unit_test(test_growth), cmocka_unit_test(test_the_reason_of_growth),
         cmocka_unit_test(test_end),    cmocka_unit_test(test_pressure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

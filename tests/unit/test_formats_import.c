@@ -161,7 +161,7 @@ static void both_roads_make_the_same(void **unused)
     assert_int_equal(n_notes, 0);
 }
 
-static void what_is_skipped_is_noted(void **unused)
+static void skipped_events_are_noted(void **unused)
 {
     (void)unused;
     static const char text[] = "1: malloc 0x10 8\n1: mallok\n1: free 0x10\n1: free\n";
@@ -187,7 +187,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(each_process_gets_a_file),
     cmocka_unit_test(a_trace_has_all_processes),
     cmocka_unit_test(both_roads_make_the_same),
-    cmocka_unit_test(what_is_skipped_is_noted),
+    cmocka_unit_test(skipped_events_are_noted),
 };
 
 UNIT_MAIN(tests)

@@ -143,7 +143,7 @@ static const struct wrong wrongs[] = {
     {MUNGED, "1 1 malloc(1)=#99999999999999\n", 14, "a slot from #1 on"},
 };
 
-static void what_is_wrong_is_named(void **state)
+static void errors_are_named(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
@@ -222,7 +222,7 @@ static void numbers_come_out_as_they_went_in(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_function_is_understood),
-    cmocka_unit_test(what_is_wrong_is_named),
+    cmocka_unit_test(errors_are_named),
     cmocka_unit_test(mutations_stay_within_the_line),
     cmocka_unit_test(numbers_come_out_as_they_went_in),
 };

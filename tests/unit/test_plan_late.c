@@ -91,7 +91,7 @@ static void test_bit_by_bit(void **state)
         "malloc SAMPLE TOUCH 0 malloc SAMPLE malloc LATE 0-8192 SAMPLE LATE 8192-16384 SAMPLE free ");
 }
 
-static void test_pages_of_calloc_are_told_apart(void **state)
+static void test_pages_of_calloc_are_distinguished(void **state)
 {
     (void)state;
     struct case_of c;
@@ -102,7 +102,7 @@ static void test_pages_of_calloc_are_told_apart(void **state)
     ops_are(&c, 0, "malloc SAMPLE TOUCH 8192 calloc SAMPLE LATE zeros 8192-16384 free ");
 }
 
-static void test_what_is_left_is_touched_before_the_block_is_freed(void **state)
+static void test_the_rest_is_touched_before_the_free(void **state)
 {
     (void)state;
     struct case_of c;
@@ -204,7 +204,7 @@ static void test_another_thread_frees(void **state)
 
 // The samples show that the whole block was used before the other thread freed it. That thread has
 // no pages left to touch, but its free still waits.
-static void test_another_thread_frees_what_was_used(void **state)
+static void test_another_thread_frees_a_used_block(void **state)
 {
     (void)state;
     for (int resizes = 0; resizes < 2; resizes++) {
@@ -282,7 +282,7 @@ static void test_steps(void **state)
         "malloc SAMPLE TOUCH 100 malloc malloc LATE 100-8192 malloc malloc LATE 8192-16384 malloc free ");
 }
 
-static void test_samples_do_not_say_more_than_steps(void **state)
+static void test_samples_do_not_override_steps(void **state)
 {
     (void)state;
     static struct workload_residency_step step = {.op = 1, .stamp = 45, .used = 100 << 2};
@@ -298,7 +298,7 @@ static void test_samples_do_not_say_more_than_steps(void **state)
 }
 
 // Before the step of 8,192 pages, the samples exceed those before the block by 0 and 16 MiB.
-static void test_samples_say_what_is_between_steps(void **state)
+static void test_samples_fill_in_between_steps(void **state)
 {
     (void)state;
     static struct workload_residency_step steps[] = {{.op = 1, .stamp = 45, .used = 8192 << 2},
@@ -322,18 +322,18 @@ static void test_samples_say_what_is_between_steps(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_steps),
-    cmocka_unit_test(test_samples_say_what_is_between_steps),
-    cmocka_unit_test(test_samples_do_not_say_more_than_steps),
+    cmocka_unit_test(test_samples_fill_in_between_steps),
+    cmocka_unit_test(test_samples_do_not_override_steps),
     cmocka_unit_test(test_bit_by_bit),
-    cmocka_unit_test(test_pages_of_calloc_are_told_apart),
-    cmocka_unit_test(test_what_is_left_is_touched_before_the_block_is_freed),
+    cmocka_unit_test(test_pages_of_calloc_are_distinguished),
+    cmocka_unit_test(test_the_rest_is_touched_before_the_free),
     cmocka_unit_test(test_or_before_its_thread_exits),
     cmocka_unit_test(test_or_after_the_last_sample),
     cmocka_unit_test(test_or_after_the_last_call),
     cmocka_unit_test(test_a_program_that_uses_its_block_at_once),
     cmocka_unit_test(test_without_samples),
     cmocka_unit_test(test_another_thread_frees),
-    cmocka_unit_test(test_another_thread_frees_what_was_used),
+    cmocka_unit_test(test_another_thread_frees_a_used_block),
     cmocka_unit_test(test_all_threads_in_one),
     cmocka_unit_test(test_a_block_that_is_used_as_a_whole),
 };

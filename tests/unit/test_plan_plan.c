@@ -284,7 +284,7 @@ static void test_threads_started_by_threads(void **state)
 }
 
 // A preexisting block that is listed late, in a slot that another block used before.
-static void test_preexisting_blocks_have_entries_of_their_own(void **state)
+static void test_preexisting_blocks_have_separate_entries(void **state)
 {
     (void)state;
     struct plan *p = new_plan();
@@ -483,7 +483,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_skipped_ops),
     cmocka_unit_test(test_only_dependencies_publish),
     cmocka_unit_test(test_threads_started_by_threads),
-    cmocka_unit_test(test_preexisting_blocks_have_entries_of_their_own),
+    cmocka_unit_test(test_preexisting_blocks_have_separate_entries),
     cmocka_unit_test(test_entries_pass_to_other_threads),
     cmocka_unit_test(test_threads_do_not_share_lines),
     cmocka_unit_test(test_samples),

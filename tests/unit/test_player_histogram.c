@@ -112,7 +112,7 @@ static void test_merge_is_as_if_added_to_one(void **state)
     assert_memory_equal(&a, &h, sizeof h);
 }
 
-static void test_an_empty_one_says_0(void **state)
+static void test_an_empty_histogram_is_0(void **state)
 {
     (void)state;
     assert_int_equal(histogram_quantile(&h, 0.5), 0);
@@ -126,7 +126,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_mean_up_to_a_limit_counts_the_others, empty),
     cmocka_unit_test_setup(test_outliers_are_ten_times_the_99th_percentile, empty),
     cmocka_unit_test_setup(test_merge_is_as_if_added_to_one, empty),
-    cmocka_unit_test_setup(test_an_empty_one_says_0, empty),
+    cmocka_unit_test_setup(test_an_empty_histogram_is_0, empty),
 };
 
 UNIT_MAIN(tests)

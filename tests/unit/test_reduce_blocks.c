@@ -23,7 +23,7 @@ static void groups_are_numbered_by_their_ops(void **state)
     assert_memory_equal(group_of, ((uint32_t[]){0, 1, 2, 3}), sizeof group_of);
 }
 
-static void of_no_blocks(void **state)
+static void without_blocks(void **state)
 {
     uint32_t group_of[1];
     (void)state;
@@ -33,7 +33,7 @@ static void of_no_blocks(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(groups_are_numbered_by_their_ops),
-    cmocka_unit_test(of_no_blocks),
+    cmocka_unit_test(without_blocks),
 };
 
 UNIT_MAIN(tests)

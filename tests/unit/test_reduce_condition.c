@@ -55,7 +55,7 @@ static void comparisons(void **state)
     assert_true(holds("malloc.p99 > 4.9us", 0, LATENCY));
 }
 
-static void what_is_not_known(void **state)
+static void unknown_values_satisfy_no_condition(void **state)
 {
     (void)state;
     assert_false(holds("cycles > 0", 0, CONDITION_NEEDS_TIME));
@@ -149,7 +149,7 @@ static void failures_and_allocators(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(comparisons),
-    cmocka_unit_test(what_is_not_known),
+    cmocka_unit_test(unknown_values_satisfy_no_condition),
     cmocka_unit_test(the_floor_is_under_dividends),
     cmocka_unit_test(the_margin_is_between_the_sides),
     cmocka_unit_test(half_of_the_margin_of_the_input_at_most),

@@ -41,7 +41,7 @@ static void refused(const char *spec, int code, const char *text)
     assert_null(a.name);
 }
 
-static void test_what_is_no_allocator(void **state)
+static void test_invalid_allocators(void **state)
 {
     (void)state;
     refused("nosuch", -EINVAL, "nosuch: unknown allocator");
@@ -91,7 +91,7 @@ static void test_libraries_are_found_as_the_loader_does(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_name_without_library_is_libc),
     cmocka_unit_test(test_tunables),
-    cmocka_unit_test(test_what_is_no_allocator),
+    cmocka_unit_test(test_invalid_allocators),
     cmocka_unit_test(test_a_path),
     cmocka_unit_test(test_libraries_are_found_as_the_loader_does),
 };

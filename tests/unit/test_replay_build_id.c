@@ -46,7 +46,7 @@ static const char *build_id_of(const void *bytes, size_t n)
     return text;
 }
 
-static void test_what_readelf_finds(void **state)
+static void test_the_build_id_of_readelf(void **state)
 {
     (void)state;
     struct file f = good();
@@ -157,9 +157,12 @@ static void test_a_long_id(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_what_readelf_finds), cmocka_unit_test(test_no_such_file),
-    cmocka_unit_test(test_short_files),        cmocka_unit_test(test_lengths_that_lie),
-    cmocka_unit_test(test_no_elf_of_ours),     cmocka_unit_test(test_any_byte_changed),
+    cmocka_unit_test(test_the_build_id_of_readelf),
+    cmocka_unit_test(test_no_such_file),
+    cmocka_unit_test(test_short_files),
+    cmocka_unit_test(test_lengths_that_lie),
+    cmocka_unit_test(test_no_elf_of_ours),
+    cmocka_unit_test(test_any_byte_changed),
     cmocka_unit_test(test_a_long_id),
 };
 

@@ -95,7 +95,7 @@ static bool is_touched(unsigned lacking, unsigned percent)
     return touched;
 }
 
-static void test_a_program_that_does_not_use_what_it_has(void **state)
+static void test_a_program_that_does_not_use_its_blocks(void **state)
 {
     (void)state;
     assert_true(is_touched(0, 0));
@@ -203,7 +203,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_memory),
     cmocka_unit_test(test_mappings),
     cmocka_unit_test(test_overlap),
-    cmocka_unit_test(test_a_program_that_does_not_use_what_it_has),
+    cmocka_unit_test(test_a_program_that_does_not_use_its_blocks),
     cmocka_unit_test(test_the_same_allocator),
     cmocka_unit_test(test_few_samples_are_not_compared),
 };

@@ -26,7 +26,7 @@ static void the_table_is_consistent(void **state)
     assert_string_equal(figure_path(&figure_infos[FIGURE_cycles], path), "counters.cycles");
 }
 
-static void what_the_player_measured(void **state)
+static void figures_measured_by_the_player(void **state)
 {
     (void)state;
     struct results_figures measured = {.wall_ns = 5,
@@ -88,7 +88,7 @@ static void medians_and_the_typical_run(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_table_is_consistent),
-    cmocka_unit_test(what_the_player_measured),
+    cmocka_unit_test(figures_measured_by_the_player),
     cmocka_unit_test(figures_of_the_plan_and_of_others),
     cmocka_unit_test(medians_and_the_typical_run),
 };

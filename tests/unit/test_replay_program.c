@@ -180,7 +180,7 @@ static void missing(struct replay_session *s, const char *reason)
     assert_true(isnan(t.share) && isnan(program_ratio(s, &t, &s->results[0])));
 }
 
-static void what_cannot_be_said(void **state)
+static void missing_predictions(void **state)
 {
     (void)state;
     struct fixture f;
@@ -205,7 +205,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_load_of_an_allocator),
     cmocka_unit_test(the_first_use_of_big_blocks),
     cmocka_unit_test(timed_calls),
-    cmocka_unit_test(what_cannot_be_said),
+    cmocka_unit_test(missing_predictions),
 };
 
 UNIT_MAIN(tests)

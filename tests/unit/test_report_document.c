@@ -46,7 +46,7 @@ static void kinds_of_files(void **state)
     document_release(&d);
 }
 
-static void what_is_none_of_them(void **state)
+static void other_documents_are_refused(void **state)
 {
     struct document d = {.mode = "report"};
     (void)state;
@@ -191,7 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kinds_of_files),
-        cmocka_unit_test(what_is_none_of_them),
+        cmocka_unit_test(other_documents_are_refused),
         cmocka_unit_test(memory_is_in_proportion_to_the_text),
         cmocka_unit_test(values_are_kept),
         cmocka_unit_test(timelines_keep_their_peak),

@@ -258,7 +258,7 @@ static void notes_belong_to_the_record_after_them(void **state)
     (void)state;
 }
 
-static void what_no_kind_has_is_refused(void **state)
+static void records_of_no_kind_are_refused(void **state)
 {
     struct codec_state st = {0};
     struct event ev;
@@ -326,7 +326,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(addresses_that_do_not_fit_are_detected),
     cmocka_unit_test(epoch_and_base_move_the_state_only),
     cmocka_unit_test(notes_belong_to_the_record_after_them),
-    cmocka_unit_test(what_no_kind_has_is_refused),
+    cmocka_unit_test(records_of_no_kind_are_refused),
     cmocka_unit_test(random_words_are_survived),
 };
 #undef HT_X

@@ -347,7 +347,7 @@ static uint8_t *slurp(size_t *n)
     return bytes;
 }
 
-static void cut_off_is_told(void **state)
+static void cut_off_is_reported(void **state)
 {
     struct history h;
     history_init(&h, 140000);
@@ -448,7 +448,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trip),
         cmocka_unit_test(empty_round_trip),
-        cmocka_unit_test(cut_off_is_told),
+        cmocka_unit_test(cut_off_is_reported),
         cmocka_unit_test(flipped_bits_are_found),
         cmocka_unit_test(writer_keeps_the_rules),
     };

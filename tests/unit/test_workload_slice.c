@@ -99,7 +99,7 @@ static void by_times_and_marks(void **state)
     assert_int_equal(s.first_stamp, 100000);
 }
 
-static void what_cannot_be_a_part(void **state)
+static void invalid_parts(void **state)
 {
     struct workload_summary s;
     struct err e = {0};
@@ -144,7 +144,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(by_blocks),
     cmocka_unit_test(by_events),
     cmocka_unit_test(by_times_and_marks),
-    cmocka_unit_test(what_cannot_be_a_part),
+    cmocka_unit_test(invalid_parts),
 };
 
 UNIT_MAIN(tests)
