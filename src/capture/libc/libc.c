@@ -22,12 +22,12 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-// Data of the loader. Reading data runs no code of another library. glibc has the first symbol,
-// musl the second.
+// The loader's list of objects, read as data so that no code of another library runs. glibc defines
+// the first symbol, musl the second.
 #pragma weak _r_debug
 extern struct r_debug *_dl_debug_addr __attribute__((weak));
 
-// Functions forwarded to libc's definition. X(result, name, parameters, names of the parameters)
+// Functions that are forwarded to libc's definition: X(result, name, parameters, argument names).
 #define NEEDED_TABLE(X)                                                                            \
     X(int *, __errno_location, (void), ())                                                         \
     X(int, clock_gettime, (clockid_t clock, struct timespec * to), (clock, to))                    \
@@ -40,7 +40,7 @@ extern struct r_debug *_dl_debug_addr __attribute__((weak));
     X(int, pthread_key_create, (pthread_key_t * key, void (*end)(void *)), (key, end))             \
     X(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value))
 
-// Functions in the same form that a C library may lack.
+// Likewise, functions that a C library may lack.
 struct dl_find_object;
 #define OPTIONAL_TABLE(X)                                                                          \
     X(int, __register_atfork,                                                                      \
@@ -64,7 +64,7 @@ static struct {
 #undef BOOT_FIELD
 };
 
-// Makes a system call. Returns its result, or a negative errno.
+// Returns the result of the system call, or a negative errno.
 static long raw_syscall(long number, const long a[6])
 {
 #if defined(__x86_64__)
@@ -92,7 +92,7 @@ static long raw_syscall(long number, const long a[6])
 #endif
 }
 
-// Passes all six arguments, whether the caller passed them or not.
+// Always passes six arguments: the kernel ignores those that the call does not use.
 HIDDEN long syscall(long number, ...)
 {
     enum { MAX_ERRNO = 4095 };
@@ -113,7 +113,7 @@ HIDDEN long syscall(long number, ...)
 #define raw_of(number, a, b, c, d, ...)                                                            \
     syscall(number, (long)(a), (long)(b), (long)(c), (long)(d), 0l, 0l)
 
-// Only for existing files: the mode is ignored.
+// Opens existing files only, so there is no mode.
 HIDDEN int open(const char *path, int flags, ...)
 {
     return (int)RAW(SYS_openat, AT_FDCWD, path, flags);
@@ -179,7 +179,7 @@ HIDDEN uid_t geteuid(void)
     return (uid_t)RAW(SYS_geteuid, 0);
 }
 
-// Exits: without dlsym no call can be forwarded.
+// Exits the process, because no call can be forwarded without dlsym.
 static _Noreturn void exit_unsupported(void)
 {
     static const char text[] =
@@ -189,7 +189,7 @@ static _Noreturn void exit_unsupported(void)
         raw_syscall(SYS_exit_group, (const long[6]){127});
 }
 
-// Reads an object of the loader's list. The first mapped bytes of an object are its ELF header.
+// Reads an object from the loader's list. Its first mapped bytes are the ELF header.
 static void read_object(struct object *o, const struct link_map *map)
 {
     const ElfW(Ehdr) *elf = (const ElfW(Ehdr) *)map->l_addr;
@@ -207,7 +207,7 @@ static bool is_named(const struct link_map *map, const char *name)
 }
 
 // Finds the C library and the loader, which are the same object in musl. Objects that other threads
-// load or close meanwhile come later in the list.
+// load or close concurrently come later in the list.
 static bool find_objects(struct object *c, struct object *loader)
 {
     const struct r_debug *debug = &_r_debug ? &_r_debug : &_dl_debug_addr ? _dl_debug_addr : NULL;
@@ -256,8 +256,8 @@ static void find_all(void)
     __atomic_store_n(&libc.address, (const void *)libc.dlsym, __ATOMIC_RELEASE);
 }
 
-// The C identifier differs from the symbol, because the headers declare attributes for the name
-// that do not hold before find_all.
+// The C identifier differs from the symbol, because libc's headers declare attributes for these
+// functions that do not hold before find_all.
 #define DEFINE(result, name, parameters, names)                                                    \
     static result boot_##name parameters                                                           \
     {                                                                                              \

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Valid while the object is loaded, in practice inside a callback of dl_iterate_phdr.
+// Valid while the object is loaded, in practice inside a dl_iterate_phdr callback.
 struct object {
     const char *path; // "" for the main program
     uintptr_t base, start, end;
@@ -20,19 +20,19 @@ struct object {
     size_t string_bytes;
     const uint32_t *gnu_hash;
     const ElfW(Half) * versions;
-    const ElfW(Rela) * relocations[2]; // of the procedure linkage table, and all others
+    const ElfW(Rela) * relocations[2]; // those of the procedure linkage table, then all others
     size_t relocation_bytes[2];
 };
 
-// Reads the object passed to a callback of dl_iterate_phdr: the members before `symbols`, or all
-// members.
+// Fills in *o from the argument of a dl_iterate_phdr callback. object_read_segments sets only the
+// members before `symbols`, object_read all of them.
 void object_read_segments(struct object *o, const struct dl_phdr_info *info);
 void object_read(struct object *o, const struct dl_phdr_info *info);
 
 // Returns true if [at, at + bytes) lies in one readable segment of the object.
 bool object_contains(const struct object *o, const void *at, size_t bytes);
 
-// Returns the function `name` that the object defines, in its default version if there are several,
+// Returns the object's definition of the function `name`, the default version if there are several,
 // or NULL.
 void *object_find_function(const struct object *o, const char *name);
 
@@ -42,9 +42,9 @@ void object_each_slot(const struct object *o,
                                     void *context),
                       void *context);
 
-// Returns the function `name` of the first object, in load order, that defines it, or NULL. Skips
-// the object that contains the address `except`. Unlike this function, dlsym(RTLD_DEFAULT) may
-// return a stub in an executable that is not position-independent.
+// Returns the definition of the function `name` in the first object, in load order, that has one,
+// or NULL. Skips the object that contains the address `except`. Unlike this function,
+// dlsym(RTLD_DEFAULT) may return a stub in an executable that is not position-independent.
 void *objects_find_function(const char *name, const void *except);
 
 #endif

@@ -1,4 +1,4 @@
-// Memory and string functions of libc for the capture library (libc.h). The compiler adds calls of
+// Replacements for libc's memory and string functions (see libc.h). The compiler may emit calls to
 // some of them. The fast path of an event calls none.
 #include <stddef.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-// Code ranges of objects whose nested calls are not events: the allocator, the C++ operators, and
-// heaptape itself, which is the apparent caller of a real function that ends in a tail call.
+// Objects whose nested calls are not events: the allocator, the C++ operators, and heaptape itself,
+// which appears to be the caller when a real function ends in a tail call.
 enum object { OBJECT_ALLOCATOR, OBJECT_OPERATOR, OBJECT_RUNTIME, OBJECT_OWN, OBJECTS };
 static struct {
     uintptr_t start, end;
@@ -68,9 +68,9 @@ static bool is_nested(uint32_t busy, const void *caller)
             (object_has_code(OBJECT_OPERATOR, caller) || object_has_code(OBJECT_RUNTIME, caller)));
 }
 
-// While recording is paused, all events of a thread take the slow path and end here. A realloc is
-// recorded as a whole or not at all, so a change of state takes effect neither between its halves,
-// nor inside a real function, nor during the writing of stream 0.
+// While recording is paused, every event takes the slow path and is discarded here. A realloc is
+// recorded completely or not at all, so a state change does not take effect between its halves,
+// inside a real function, or while stream 0 is being written.
 static bool is_muted(const struct producer_process *p, struct producer_thread *t,
                      const struct event *ev, uint32_t busy)
 {
@@ -94,8 +94,8 @@ static bool allocates(const struct event *ev)
     return ev->result && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE);
 }
 
-// Returns true if the program may free blocks whose allocation is not in the trace: from its
-// parent, from a pause, or from before the recording.
+// Returns true if the program may free blocks whose allocation is not in the trace: blocks
+// inherited from its parent, allocated during a pause, or allocated before the recording.
 static bool has_unseen_blocks(const struct spool_header *h)
 {
     return producer_inherited.attached || h->parent_spool_pid ||
@@ -139,7 +139,8 @@ static void put_event(struct producer_process *p, struct producer_thread *t,
     producer_stream_put(p, t, stream, &noted);
 }
 
-// Threads whose indices differ by a multiple of UINT16_MAX have no fence against each other.
+// Threads whose indices differ by a multiple of UINT16_MAX share a number, so there is no fence
+// between them.
 static uint32_t releaser_number(const struct producer_process *p, const struct producer_thread *t)
 {
     bool alone = atomic_load_explicit(&p->fresh_threads, memory_order_relaxed) < 2;
@@ -165,11 +166,12 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
     struct producer_stream *stream = &t->streams[interrupting];
     const struct spool_chunk *chunk = stream->chunk;
     bool muted = is_muted(p, t, ev, busy);
-    // Rare enough for system calls. They also keep a second handler from interrupting stream 1.
+    // Rare enough that system calls do not matter. Blocking signals also keeps a second handler
+    // from interrupting stream 1.
     uint64_t mask = interrupting ? producer_signals_block() : 0;
     if (p->measures)
         producer_residency_before(p, t, stream, ev, !muted);
-    // Before put_event, because the block of `ev` has no used pages yet.
+    // Must precede put_event, because the block of `ev` has no used pages yet.
     if (p->measures && !muted && !interrupting)
         producer_residency_follow(p, t, stream);
     if (!muted)
@@ -243,7 +245,7 @@ struct producer_thread *producer_thread_create(void *(*start)(void *), void *arg
         ev.value = t->number;
     }
     producer_leave(was);
-    // From here on the state cannot be unmapped: producer_clear fails while a created thread has
+    // From here on, the state cannot be unmapped: producer_clear fails while a created thread has
     // not started.
     if (t)
         producer_record(&ev, NULL);

@@ -1,15 +1,15 @@
 // The producer's side of the spool: records events in a traced process. Does not allocate or lock,
-// and is async-signal-safe. Calls nothing of libc except the vDSO clock and pthread_setspecific
+// and is async-signal-safe. Calls nothing from libc except the vDSO clock and pthread_setspecific
 // (libc.h).
 //
 // producer_put_sized and producer_put_plain are the fast path, inlined into the wrappers. All other
 // cases go through producer_record: the first event of a process or thread, a full chunk, a new
 // epoch, an address outside the window, an event of a signal handler.
 //
-// The state of threads and of the process image lies in mappings with MADV_WIPEONFORK. A fork
-// child, even one of a raw clone(2), therefore reads zeros: no chunk and no space. So its first
-// event takes the slow path, which creates a spool for the child. A vfork child shares its parent's
-// memory and records as its parent.
+// The state of the threads and of the process image is in mappings with MADV_WIPEONFORK. A fork
+// child, even one created by a raw clone(2), therefore reads zeros, which mean no chunk and no
+// space. Its first event takes the slow path, which creates a spool for the child. A vfork child
+// shares its parent's memory and records as its parent.
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_H
 #define HEAPTAPE_CAPTURE_PRODUCER_H
 
@@ -28,13 +28,15 @@
 
 #define producer_unlikely(x) __builtin_expect(!!(x), 0)
 
-// A stream of words of a thread. Stream 1 is for signal handlers that interrupt the writing of a
+// A thread's stream of words. Stream 1 is for signal handlers that interrupt the writing of a
 // record in stream 0.
 struct producer_stream {
-    // Address of the next word; NULL or a multiple of SPOOL_PIECE_BYTES: there may be no space.
+    // Address of the next word. If it is NULL or a multiple of SPOOL_PIECE_BYTES, there may be no
+    // space.
     uint64_t *pos;
     struct codec_state state; // after the words so far
-    uint64_t fast_epoch; // state.epoch, or PRODUCER_NO_EPOCH if every event must take the slow path
+    // State.epoch, or PRODUCER_NO_EPOCH to force every event onto the slow path.
+    uint64_t fast_epoch;
     struct spool_chunk *chunk; // owned, or NULL
     uint64_t first_word;       // offset of the chunk's first word in the stream, in words
     uint64_t lost;             // calls dropped since the last record (--lossy)
@@ -47,45 +49,45 @@ _Static_assert(sizeof(struct producer_stream) == 64,
 
 struct producer_thread {
     _Alignas(64) struct producer_stream streams[2]; // threads do not share cache lines
-    uint32_t live;                                  // 1: may record; 0 in a fork child
+    uint32_t live;                                  // 1: the thread may record; 0 in a fork child
     uint32_t number, tid, parent;
-    uint32_t next;   // link of the pool or of the list of ending threads
+    uint32_t next;   // link in the pool or in the list of ending threads
     uint32_t ending; // 1 after the last round of its key destructors
     union {
-        struct { // until the thread runs: arguments of pthread_create
+        struct { // arguments of pthread_create, until the thread runs
             void *(*start)(void *);
             void *arg;
         };
-        char name[16]; // after its end: name of the thread, from the kernel
+        char name[16]; // name of the thread, from the kernel; set after the thread has exited
     };
     uint32_t index; // index in the pool; constant
     uint16_t muted; // 1: events of the thread are discarded because recording is paused
-    // 1: the thread may make no system calls or not read the counter, so nothing is recorded.
+    // 1: the thread may not make system calls or may not read the counter, so nothing is recorded.
     uint16_t forbidden;
-    uintptr_t stack_low, stack_high; // bounds of the stack that may be walked; 0: unknown
+    uintptr_t stack_low, stack_high; // bounds of the stack that can be walked; 0: unknown
     struct unwind_memory *unwind;    // NULL: no walk yet
     uint64_t walks;
     uint32_t slow_events;
     uint32_t timed_calls;
-    // Big block that a realloc in progress has released (producer_residency.c).
+    // Big block released by a realloc in progress (producer_residency.c).
     uint64_t resized, resized_bytes;
     bool resized_zeroed;
-    bool no_unwind; // 1: no memory could be mapped for walks
-    bool undefined; // 1: the site of the current event was looked up and is not defined
+    bool no_unwind; // 1: no memory could be mapped for stack walks
+    bool undefined; // 1: the current event's site was looked up and is not defined
 };
 
-// Bits of producer_tls.busy: activity of the thread. An event examines them to detect the operation
-// that it interrupts.
+// Bits of producer_tls.busy: what the thread is doing. An event checks them to detect the operation
+// that it interrupted.
 enum producer_busy {
     // Writing a record in stream 0, which must not be touched. Also set by any other code that uses
-    // the state of the thread, the process or the spool: detaching does not unmap them while the
+    // the state of the thread, process or spool, because detaching does not unmap these while the
     // bit is set.
     PRODUCER_WRITING = 1,
     // Inside a real function; calls made by the allocator's object are not events.
     PRODUCER_IN_ALLOCATOR = 2,
     PRODUCER_IN_OPERATOR = 4, // like PRODUCER_IN_ALLOCATOR, for the C++ operators
     PRODUCER_MUTED = 8,       // inside libc on behalf of heaptape: all calls are ignored
-    // Never set; argument of producer_set_object for the C++ runtime, whose operators call each
+    // Never set. Argument of producer_set_object for the C++ runtime, whose operators call each
     // other.
     PRODUCER_IN_RUNTIME = 32,
     PRODUCER_NAMED = 64, // recording a call of a second allocator with its own function names
@@ -94,16 +96,16 @@ enum producer_busy {
 };
 
 struct producer_tls {
-    struct producer_thread *thread; // never NULL; initially a thread without space
+    struct producer_thread *thread; // never NULL; initially producer_no_thread
     uint32_t busy;
     uint32_t rounds; // rounds of the thread's key destructors
-    void *failing;   // innermost operator new in progress that may throw; used by wrap_cxx.c
-    // Bytes to allocate until the next stack is recorded. Negative if all stacks are recorded,
-    // INT64_MAX if none.
+    void *failing;   // innermost throwing operator new in progress; used by wrap_cxx.c
+    // Bytes left to allocate until the next stack is recorded. Negative if all stacks are recorded,
+    // INT64_MAX if none are.
     int64_t stack_left;
     uint64_t random;  // state of the random generator for stack_left; 0: not seeded
-    uint32_t decided; // enum producer_decided of an event on the slow path
-    // Number of the thread in producer_releases; 0 while the process is known to have one thread.
+    uint32_t decided; // enum producer_decided, for an event on the slow path
+    // The thread's number in producer_releases; 0 while the process is known to have one thread.
     uint32_t releaser;
     int32_t untimed; // calls of real functions until the next one is timed
 };
@@ -113,25 +115,24 @@ enum producer_decided { PRODUCER_UNDECIDED = 0, PRODUCER_WITHOUT_STACK, PRODUCER
 extern _Thread_local struct producer_tls producer_tls
     __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
-// Most recent frees, hashed by address: the number of the thread, and in the high bits the coarse
-// time of the counter.
+// The most recent frees, hashed by address: the number of the thread and, in the high bits, the
+// coarse time of the counter.
 //
 // The CPU may read the counter before the pointer to the block arrives from another core. A free
 // can then get an earlier stamp than the previous free of the same address by another thread, and
-// the trace cannot associate the frees with the blocks. The previous free has an entry here: it was
-// stored before the address could be allocated again, and the address itself leads to the entry.
-// Only if the entry shows that another thread freed nearby within PRODUCER_NEAR_UNITS, the counter
-// is read again after a fence. A fence at every free would keep the program's cache misses from
-// overlapping.
+// the trace cannot associate the frees with the blocks. The previous free has an entry here, which
+// was stored before the address could be allocated again. The counter is read again after a fence
+// only if the entry shows that another thread freed a nearby block within PRODUCER_NEAR_UNITS. A
+// fence at every free would keep the program's cache misses from overlapping.
 //
-// If two threads store to an entry at the same time, one may hide the free of the other. The fence
-// is then missing, and the converter sees the same order as without this table.
+// If two threads store to an entry at the same time, one may hide the other's free. Then there is
+// no fence, and the converter sees the same order as without this table.
 enum {
     PRODUCER_RELEASES = 4096,
     // Bytes that share an entry. Threads with separate heaps share no cache line.
     PRODUCER_RELEASES_SHIFT = 10,
-    PRODUCER_UNIT_SHIFT = 8,  // ticks of the coarse time: 100 ns at 2.6 GHz; wraps after 6 ms
-    PRODUCER_NEAR_UNITS = 16, // more than the counter can be early, CONVERT_SKID_NS
+    PRODUCER_UNIT_SHIFT = 8,  // ticks per unit of coarse time: 100 ns at 2.6 GHz; wraps after 6 ms
+    PRODUCER_NEAR_UNITS = 16, // more than the counter can be early (CONVERT_SKID_NS)
 };
 extern _Atomic uint32_t producer_releases[PRODUCER_RELEASES] __attribute__((visibility("hidden")));
 
@@ -146,9 +147,9 @@ static inline uint32_t producer_release_word(uint64_t ticks, uint32_t releaser)
     return (uint32_t)(ticks >> PRODUCER_UNIT_SHIFT) << 16 | releaser;
 }
 
-// Returns true if `last` is a free by another thread, shortly before the counter was at `ticks` or
-// after that. A single condition, because the thread is hard to predict and the branch would wait
-// for the entry.
+// Returns true if `last` is a free by another thread, shortly before or after the counter was at
+// `ticks`. Uses a single condition: a separate branch on the thread would be hard to predict and
+// would wait for the entry.
 static inline bool producer_release_is_near(uint32_t last, uint64_t ticks, uint32_t releaser)
 {
     uint32_t now = (uint32_t)(ticks >> PRODUCER_UNIT_SHIFT) + PRODUCER_NEAR_UNITS;
@@ -156,7 +157,7 @@ static inline bool producer_release_is_near(uint32_t last, uint64_t ticks, uint3
     return (apart / (2 * PRODUCER_NEAR_UNITS) | (other - 1) >> 31) == 0;
 }
 
-// Reads the counter for the free of a block.
+// Reads the counter for a free.
 static inline __attribute__((always_inline)) uint64_t producer_release_ticks(uint64_t address)
 {
     uint64_t ticks = clock_counter();
@@ -166,21 +167,21 @@ static inline __attribute__((always_inline)) uint64_t producer_release_ticks(uin
         if (producer_release_is_near(atomic_load_explicit(at, memory_order_relaxed), ticks,
                                      releaser))
             ticks = clock_counter_ordered();
-        // All threads free NULL, and often.
+        // Every thread frees NULL, often.
         if (address)
             atomic_store_explicit(at, producer_release_word(ticks, releaser), memory_order_relaxed);
     }
     return ticks;
 }
 
-// The end of a piece follows from the alignment of `pos`, so the fast path needs no end pointer.
-// NULL counts as full.
+// Returns true at the end of a piece. The alignment of `pos` shows the end, so the fast path needs
+// no end pointer. NULL counts as full.
 static inline bool producer_no_room(const uint64_t *pos)
 {
     return ((uintptr_t)pos & (SPOOL_PIECE_BYTES - 1)) == 0;
 }
 
-// Returns true if the piece has space for `words` words, which the recorder then sees all at once.
+// Returns true if the piece has space for `words` words, which can then be published all at once.
 static inline bool producer_has_room(const uint64_t *pos, unsigned words)
 {
     uintptr_t used = (uintptr_t)pos & (SPOOL_PIECE_BYTES - 1);
@@ -202,19 +203,20 @@ static inline void producer_compiler_fence(void)
 }
 
 // Starts a record on the fast path. Returns the stream to write to, or NULL if nothing was done and
-// the caller must use producer_record. Read the counter after this call: a signal handler then
-// cannot record an event between a stamp and its record, so the stamps of a stream are monotonic.
+// the caller must use producer_record. Read the counter after this call, so that a signal handler
+// cannot record an event between a stamp and its record. This keeps the stamps of a stream
+// monotonic.
 static inline __attribute__((always_inline)) struct producer_stream *
 producer_begin(uint32_t obstacles)
 {
-    // A handler that runs before the flag is set restores everything.
+    // A handler that runs before the flag is set restores all state.
     if (producer_unlikely(producer_tls.busy | obstacles))
         return NULL;
     producer_tls.busy = PRODUCER_WRITING;
     producer_compiler_fence();
     struct producer_stream *stream = &producer_tls.thread->streams[0];
-    // Checked before the counter is read, because a process that is not recorded may have disabled
-    // the counter.
+    // Check this before reading the counter, because a process that is not recorded may have
+    // disabled the counter.
     if (producer_unlikely(producer_no_room(stream->pos))) {
         producer_tls.busy = 0;
         return NULL;
@@ -222,8 +224,8 @@ producer_begin(uint32_t obstacles)
     return stream;
 }
 
-// Completes the record with its word. Returns false, without a record, if `odd` is not 0 because
-// the event does not fit the form, or if the epoch has changed.
+// Completes the record with its word. Returns false, and writes no record, if `odd` is not 0 (the
+// event does not fit in this form) or if the epoch has changed.
 static inline __attribute__((always_inline)) bool
 producer_end(struct producer_stream *stream, uint64_t ticks, uint64_t odd, uint64_t word)
 {
@@ -240,7 +242,7 @@ producer_end(struct producer_stream *stream, uint64_t ticks, uint64_t odd, uint6
 }
 
 // Writes a one-word record of a SIZED kind. Returns false if the caller must use producer_record,
-// as for big blocks.
+// for example for big blocks.
 static inline __attribute__((always_inline)) bool
 producer_put_sized(unsigned kind, uint64_t size, uint64_t address, bool is_release)
 {
@@ -253,8 +255,8 @@ producer_put_sized(unsigned kind, uint64_t size, uint64_t address, bool is_relea
                         codec_sized(kind, ticks >> CODEC_STAMP_SHIFT, size, rel));
 }
 
-// Like producer_put_sized, for a call that allocates a block. Returns false even if the stack may
-// have to be recorded.
+// Like producer_put_sized, but for a call that allocates a block. Also returns false if the stack
+// may have to be recorded.
 static inline __attribute__((always_inline)) bool
 producer_put_allocated(unsigned kind, uint64_t size, uint64_t address)
 {
@@ -263,18 +265,18 @@ producer_put_allocated(unsigned kind, uint64_t size, uint64_t address)
            producer_put_sized(kind, size, address, false);
 }
 
-// Extends producer_put_sized: moves the base to the block, and adds a note for a count of HT_CALLOC
-// other than 1. Returns false if nothing was done and the caller must use producer_record.
+// Like producer_put_sized, but also moves the base to the block, and adds a note if HT_CALLOC has a
+// count other than 1. Returns false if nothing was done and the caller must use producer_record.
 bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
                           bool is_release) __attribute__((visibility("hidden")));
 
-// Returns 0 if a one-word record can hold the block: it is not big, and neither is the count.
+// Returns 0 if a one-word record can hold the block, because neither the size nor the count is big.
 static inline uint64_t producer_odd_block(uint64_t count, uint64_t size)
 {
     return (count - 1) >> HT_BIG_SIZE_BITS | (count * size) >> HT_BIG_SIZE_BITS;
 }
 
-// Call when producer_put_allocated returned false. `caller` is the return address of the wrapper,
+// Call after producer_put_allocated has returned false. `caller` is the wrapper's return address,
 // `frame` the frame address of the calling function.
 static inline bool producer_put_retry(unsigned kind, uint64_t size, uint64_t address,
                                       const void *caller, const void *frame)
@@ -295,20 +297,21 @@ static inline __attribute__((always_inline)) bool producer_put_plain(unsigned ki
     if (!stream)
         return false;
     uint64_t ticks = producer_release_ticks(address);
-    // Relative to base 0: an address above 2^48, or not a multiple of 8, has bits above the field.
+    // Relative to base 0, an address that is above 2^48 or not a multiple of 8 has bits above the
+    // field.
     return producer_end(stream, ticks, codec_relative(address, 0) >> CODEC_PTR_BITS,
                         codec_plain(kind, ticks >> CODEC_STAMP_SHIFT, address));
 }
 
-// Records any event in the shortest form that holds it, and stamps it (ev->stamp is ignored).
-// `caller` is the return address of the wrapper. Inside a real function (producer_enter), it
-// distinguishes nested calls of the allocator from calls of a signal handler or new_handler. Never
-// fails: does nothing if tracing is off. Keeps errno. May wait for the recorder.
+// Stamps any event (ev->stamp is ignored) and records it in the shortest form that holds it.
+// `caller` is the wrapper's return address. Inside a real function (producer_enter), it
+// distinguishes nested calls by the allocator from calls by a signal handler or new_handler. Never
+// fails: does nothing if tracing is off. Preserves errno. May wait for the recorder.
 void producer_record(const struct event *ev, const void *caller);
 
-// Counts a call of a real function. Returns true if the call may be timed: then call
-// producer_call_choose, which decides, and selects the next such call. Pass the ticks of a timed
-// call to producer_call_add.
+// Counts a call to a real function. Returns true if the call may be timed: then call
+// producer_call_choose, which decides that and selects the next candidate. Pass the ticks of a
+// timed call to producer_call_add.
 static inline bool producer_call_is_due(void)
 {
     return producer_unlikely(--producer_tls.untimed < 0);
@@ -316,7 +319,7 @@ static inline bool producer_call_is_due(void)
 bool producer_call_choose(void);
 void producer_call_add(uint64_t ticks);
 
-// Returns the ticks at the beginning of a timed call, else 0.
+// Returns the ticks at the start of a call that is timed, else 0.
 static inline uint64_t producer_call_begin(void)
 {
     return producer_call_is_due() && producer_call_choose() ? clock_counter() : 0;
@@ -344,90 +347,90 @@ static inline void producer_leave(uint32_t was)
 }
 
 // Sets the code range of the object whose calls are nested calls while PRODUCER_IN_ALLOCATOR or
-// PRODUCER_IN_OPERATOR is set; for PRODUCER_MUTED, the range of this library.
+// PRODUCER_IN_OPERATOR is set. For PRODUCER_MUTED, sets the range of this library.
 void producer_set_object(enum producer_busy what, uintptr_t start, uintptr_t end);
 
 // Returns true if the address lies in the allocator's code.
 bool producer_is_allocator(const void *address);
 
-// Returns true if the program's mappings are recorded. Joins the session if that has not been tried
-// yet.
+// Returns true if the program's mappings are recorded. Joins the session first if the process has
+// not tried yet.
 bool producer_wants_maps(void);
 
 // Sets the function that returns the usable size of a block, or 0 if unknown. `kind` is the kind of
-// the event that allocates or frees the block. Call before the first event; without it no usable
-// sizes are recorded.
+// event that allocates or frees the block. Call before the first event; without it no usable sizes
+// are recorded.
 void producer_set_usable(size_t (*usable)(unsigned kind, void *block));
 
-// Sets the function for blocks of calls recorded under PRODUCER_NAMED; NULL: unknown.
+// Likewise for blocks of calls recorded under PRODUCER_NAMED; NULL: usable sizes are unknown.
 void producer_set_named_usable(size_t (*usable)(void *block));
 
-// Sets the path of the allocator for the header of the spool; copied. Call before the first event.
+// Sets the allocator's path, which is copied to the spool's header. Call before the first event.
 void producer_set_allocator(const char *path);
 
 // Call at exit: closes the streams of ended threads and measures the live blocks.
 void producer_finish(void);
 
-// Like producer_finish, for an exit without destructors. Does nothing if a sandbox could forbid it.
+// Like producer_finish, but for an exit that skips destructors. Does nothing if a sandbox could
+// forbid it.
 void producer_exit(void);
 
-// Controls the recording of this process (errors as control_execute), or returns its enum
+// Controls the recording of this process (returns errors like control_execute), or returns its enum
 // spool_recording. Returns -ENOENT if the process is not recorded.
 int producer_control(enum control_verb verb);
 int producer_control_state(void);
 
-// Joins the session of the environment, if this process image has not tried yet. The first event
-// does the same.
+// Joins the session named in the environment, unless this process image has already tried. The
+// first event does the same.
 void producer_start(void);
 
-// Call after producer_start. Makes programs executed by this one join the session, if this process
-// started the recorder (LD_PRELOAD alone).
+// Call after producer_start. If this process started the recorder itself (LD_PRELOAD alone), makes
+// the programs that it executes join the session.
 void producer_alone_share(void);
 
-// Call at exit: waits until that recorder has ended, unless it continues for other processes.
+// Call at exit. Waits until that recorder has ended, unless it continues for other processes.
 void producer_alone_finish(void);
 
-// Call before producer_attach: calls are not recorded meanwhile, and do not search for a session.
+// Call before producer_attach. Until then, calls are not recorded and do not search for a session.
 // Returns 0 or an errno.
 int producer_attach_prepare(void);
 
 // Returns the PID of the live recorder of this process, or 0.
 uint32_t producer_recorder_pid(void);
 
-// Call after producer_detach. `pid` is the process that ended the recording.
+// Call after producer_detach with the PID of the process that ended the recording.
 void producer_set_ended_by(uint32_t pid);
 
-// Like producer_start for a running process, with the session in directory `dir`. Returns 0 or an
-// errno. Frees of blocks that were allocated before are then recorded with their usable size, if
-// known.
+// Like producer_start, but for a running process and the session in directory `dir`. Returns 0 or
+// an errno. From then on, frees of blocks that were allocated earlier are recorded with their
+// usable size, if known.
 int producer_attach(const char *dir);
 
-// Ends the recording of this process. No other thread may run or be in the middle of a record. The
-// caller must copy the state of this thread to all other threads before they continue.
+// Ends the recording of this process. No other thread may be running or in the middle of a record.
+// The caller must copy the state of this thread to all other threads before they continue.
 void producer_detach(void);
 
-// Records blocks from before the recording. No other thread may run. Returns 0, or EAGAIN if the
-// process is not being recorded.
+// Records blocks that were allocated before the recording. No other thread may run. Returns 0, or
+// EAGAIN if the process is not being recorded.
 int producer_record_preexisting(const struct spool_block *blocks, size_t n);
 
-// Call after producer_detach, when no other thread runs or is in the middle of a record. Resets
-// everything, so that heaptape can attach to the process again. Returns 0, or EAGAIN if a created
+// Call after producer_detach, when no other thread is running or in the middle of a record. Resets
+// all state, so that heaptape can attach to the process again. Returns 0, or EAGAIN if a created
 // thread has not started yet.
 int producer_clear(void);
 
-// Sets the path of the object whose malloc the program calls instead of the library's.
+// Sets the path of the object whose malloc the program calls instead of this library's.
 void producer_set_bypass(const char *path);
 
-// Adds the path of an object whose calls of malloc functions bypass the library, unless it is
-// already listed.
+// Adds the path of an object whose malloc calls bypass the library, unless it is already listed.
 void producer_add_deepbound(const char *path);
 
-// Returns the header of the spool if such objects exist and a child process may be created to query
-// malloc, else NULL. NULL in a sandbox and in a child of vfork.
+// Returns the spool's header if such objects exist and a child process may be created to query
+// malloc, else NULL. Always returns NULL in a sandbox and in a vfork child.
 struct spool_header *producer_malloc_query_header(void);
 
-// Returns true if the loader's lock may be held by a thread that does not exist, because a process
-// with several threads forked this one. Also true if the process is not recorded.
+// Returns true if the loader's lock may be held by a thread that no longer exists, because a
+// multithreaded process forked this one. Also returns true if the process is not recorded.
 bool producer_loader_may_be_locked(void);
 
 // Sets the path of libheaptape.so (copied), and the path of the heaptape executable relative to its
@@ -438,26 +441,27 @@ void producer_set_library(const char *path, const char *heaptape);
 // state of recording.
 void producer_before_fork(void);
 
-// Call in a fork child before any code of the program: records the identity of the child. Otherwise
-// a vfork child of it, which shares its memory, might record the first event and be taken for it.
+// Call in a fork child before any of the program's code runs. Records the child's identity.
+// Otherwise a vfork child of the child, which shares its memory, might record the first event and
+// be mistaken for it.
 void producer_after_fork(void);
 
-// Call before the program filters its system calls. Allocates all memory that recording may need;
-// records make no system calls from then on. `now`: this call installs the filter, so fork children
-// cannot start a recording. Returns the changes made, for producer_sandbox_refused.
+// Call before the program filters its system calls. Allocates all memory that recording may need,
+// so that recording makes no system calls from then on. `now`: this call installs the filter, so
+// fork children cannot start a recording. Returns the changes made, for producer_sandbox_refused.
 unsigned producer_before_sandbox(bool now);
 
-// Call if the kernel refused the filter: undoes the changes that producer_before_sandbox returned.
+// Call if the kernel rejected the filter. Undoes the changes that producer_before_sandbox returned.
 void producer_sandbox_refused(unsigned changes);
 
-// producer_disable ends the recording of the calling thread, which will not be able to continue, or
-// (`process`) of the whole process. producer_enable resumes the recording of the thread.
+// producer_disable stops recording the calling thread, because it is about to lose the ability to
+// record, or with `process` the whole process. producer_enable resumes recording the thread.
 void producer_disable(bool process);
 void producer_enable(void);
 
-// For the wrapper of pthread_create: makes the state of the new thread and records THREAD_CREATE.
+// For the pthread_create wrapper: allocates the new thread's state and records THREAD_CREATE.
 // Returns NULL if tracing is off or too many threads exist. Pass the state to producer_thread_begin
-// in the new thread, or to producer_thread_cancel if the creation failed.
+// in the new thread, or to producer_thread_cancel if pthread_create failed.
 struct producer_thread *producer_thread_create(void *(*start)(void *), void *arg);
 void producer_thread_begin(struct producer_thread *t);
 void producer_thread_cancel(struct producer_thread *t);

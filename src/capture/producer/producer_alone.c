@@ -1,9 +1,9 @@
-// A process started with LD_PRELOAD=libheaptape.so, without `heaptape record`, starts its own
-// recorder.
+// Starts a recorder for a process that was run with LD_PRELOAD=libheaptape.so but without `heaptape
+// record`.
 //
-// The recorder is not a child of the program: an intermediate process without an exit signal,
-// invisible to the program's wait(2), starts the recorder and exits. The recorder has its own
-// session, and only standard error of the program's descriptors.
+// The recorder is not a child of the program: an intermediate process, which has no exit signal and
+// is therefore invisible to the program's wait(2), starts the recorder and exits. The recorder runs
+// in its own session and inherits only standard error from the program's descriptors.
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ enum {
     END_WAIT_MS = 10000,
 };
 
-// Arguments of the recorder. In a mapping, because they are too large for a small stack.
+// Arguments of the recorder. Stored in a mapping because they are too large for a small stack.
 struct alone_start {
     char path[CALLED], options[MAX_OPTIONS], stacks[64], attach[64];
     char *arguments[MAX_ARGUMENTS];
@@ -35,7 +35,8 @@ struct alone_start {
     int report, keep; // descriptors
 };
 
-static bool has_started; // this process, or an ancestor that forked it, has started a recorder
+// Set if this process, or an ancestor that forked it, has started a recorder.
+static bool has_started;
 
 static const char *find_variable(const char *name)
 {
@@ -61,10 +62,11 @@ static bool print_failure(const char *what)
     return false;
 }
 
-// Finds the heaptape executable relative to the library, whose path may be a link.
+// Finds the heaptape executable relative to the library, whose path may be a symbolic link.
 static bool find_heaptape(char path[CALLED], const char *library, const char *installed)
 {
-    const char *const places[] = {installed, "../../heaptape"}; // and in the build folder
+    // The second is for the build folder.
+    const char *const places[] = {installed, "../../heaptape"};
     char link[64] = "/proc/self/fd/", real[CALLED];
     struct stat st;
     int fd = (int)syscall(SYS_openat, AT_FDCWD, library, O_RDONLY | O_CLOEXEC, 0);
@@ -97,7 +99,7 @@ static bool is_heaptape(const char *path)
            self.st_dev == other.st_dev;
 }
 
-// Returns the descriptor that a numeric value of MALLOC_LOG names, or -1; logalloc has the same
+// Returns the file descriptor if MALLOC_LOG is a number, else -1. logalloc uses the same
 // convention.
 static int log_descriptor(const char *log)
 {
@@ -116,8 +118,8 @@ static void set_arguments(struct alone_start *s, const char *options)
     s->arguments[n++] = s->path;
     s->arguments[n++] = "record";
     s->arguments[n++] = "-q";
-    // Interpreted as in a session without a recorder. --stacks in HEAPTAPE_RECORD follows and takes
-    // precedence.
+    // Parsed as in a session without a recorder. A --stacks option in HEAPTAPE_RECORD comes later
+    // and takes precedence.
     struct spool_stacks ignored = {0};
     const char *stacks = find_variable(SPOOL_ENV_STACKS);
     if (stacks && strlen(stacks) < sizeof s->stacks - sizeof "--stacks=" &&
@@ -206,12 +208,12 @@ static bool start_detached(struct alone_start *s)
 }
 
 // Reads the session directory from the recorder. Returns false if the recorder has ended, after
-// printing why, or takes too long.
+// printing why, or if it takes too long.
 static bool read_report(int fd, char *dir, size_t room)
 {
     size_t n = 0;
     long got = 1;
-    // Other processes of the recorder may also hold the write end, so stop at the NUL.
+    // The recorder's other processes may also hold the write end open, so stop at the NUL.
     while (n < room && got != 0 && (n == 0 || dir[n - 1])) {
         struct pollfd in = {.fd = fd, .events = POLLIN};
         struct timespec most = {.tv_sec = START_WAIT_S};
@@ -255,7 +257,7 @@ static bool is_requested(void)
 
 bool producer_alone_start(struct producer_inherited *in)
 {
-    static bool tried; // also set by an ancestor that forked this process
+    static bool tried; // inherited from an ancestor that forked this process
     int is_subreaper = 0;
     if (tried || !environ || !is_requested() || !in->library[0])
         return false;
@@ -283,7 +285,7 @@ bool producer_alone_start(struct producer_inherited *in)
     return started;
 }
 
-// Not putenv(3): its calls of malloc would be recorded as the program's.
+// Does not use putenv(3), whose malloc calls would be recorded as the program's.
 void producer_alone_share(void)
 {
     static char variable[sizeof SPOOL_ENV_DIR + PRODUCER_MAX_PATH + 1] = SPOOL_ENV_DIR "=";
@@ -314,8 +316,8 @@ void producer_alone_finish(void)
         return;
     atomic_store(&p->header->finishing, SPOOL_FINISHING);
     producer_wake_recorder(p);
-    // When the recorder has ended, the trace is complete. The recorder answers if it continues for
-    // other processes.
+    // The trace is complete once the recorder has ended. If it continues for other processes, it
+    // sends an answer.
     for (unsigned ms = 0; ms < END_WAIT_MS; ms++) {
         uint32_t owner = in->session.owner;
         bool ended = !control_recorder_lives(in->futexes, owner) &&

@@ -7,14 +7,15 @@
 #include <sys/syscall.h>
 
 enum {
-    WAIT_MS = 100,   // between checks that the recorder lives
-    LOOK_EACH = 256, // dropped events between checks that the recorder lives
-    // Maximum number of chunks of a sandboxed process: without a recorder there is no other limit.
+    WAIT_MS = 100,   // between checks that the recorder is alive
+    LOOK_EACH = 256, // dropped events between checks that the recorder is alive
+    // Maximum number of chunks for a sandboxed process, which has no other limit if there is no
+    // recorder.
     MOST_FETCHED = 256,
 };
 
-#define SCARCE_WAIT_NS 2000000000u // wait for a chunk that may never be freed
-// Wait for a recorder that has not found this spool, and may be unable to.
+#define SCARCE_WAIT_NS 2000000000u // maximum wait for a chunk that may never be freed
+// Maximum wait for a recorder that has not found this spool, and may be unable to.
 #define FOUND_WAIT_NS 5000000000u
 
 static int futex(const _Atomic uint32_t *word, int op, uint32_t value,
@@ -41,7 +42,7 @@ static struct spool_chunk *pop_free(struct producer_process *p)
         if (index >= atomic_load_explicit(&p->open_chunks, memory_order_relaxed))
             return NULL;
         struct spool_chunk *chunk = producer_chunk_at(&producer_inherited, index);
-        // May be stale if another thread was faster: then the tag differs and the exchange fails.
+        // May be stale if another thread was faster. Then the tag differs and the exchange fails.
         uint64_t next = __atomic_load_n(&chunk->next_free, __ATOMIC_RELAXED) | ((top >> 32) + 1)
                                                                                    << 32;
         if (atomic_compare_exchange_weak_explicit(free_top, &top, next, memory_order_acquire,
@@ -51,8 +52,8 @@ static struct spool_chunk *pop_free(struct producer_process *p)
     return NULL;
 }
 
-// Returns the number of chunks that the process may hold now. It is large enough that the recorder
-// has chunks to free when all are in use.
+// Returns the number of chunks that the process may hold now. The limit is high enough that the
+// recorder has chunks to free when all are in use.
 static uint32_t chunk_limit(const struct producer_process *p)
 {
     uint32_t max = p->max_chunks,
@@ -69,7 +70,7 @@ static uint32_t chunk_limit(const struct producer_process *p)
 _Static_assert(PRODUCER_STEP_CHUNKS % PRODUCER_OPEN_CHUNKS == 0,
                "chunks that are opened at once lie side by side");
 
-// Allocates the pages of the chunk from `from` to `bytes`, so that a full file system is an error
+// Allocates the chunk's pages from `from` to `bytes`, so that a full file system causes an error
 // here instead of a SIGBUS later.
 static bool fetch_pages(struct spool_chunk *chunk, uint32_t from, uint32_t bytes)
 {
@@ -88,8 +89,8 @@ bool producer_chunk_populate(struct producer_process *p, struct spool_chunk *chu
            fetch_pages(chunk, chunk->ready_bytes, bytes);
 }
 
-// Makes chunk `index` accessible and allocates its first piece or, if `whole`, all pages. Chunks
-// are opened in order.
+// Makes chunk `index` accessible and allocates its first piece, or all its pages if `whole` is set.
+// Chunks are opened in order.
 static bool open_chunk(struct producer_process *p, uint32_t index, bool whole)
 {
     if (index < atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
@@ -112,7 +113,7 @@ static bool open_chunk(struct producer_process *p, uint32_t index, bool whole)
     return fetch_pages(chunk, 0, whole ? SPOOL_CHUNK_BYTES : SPOOL_PIECE_BYTES);
 }
 
-// Opens all chunks that the threads may use; no others can be opened afterwards.
+// Opens all chunks that the threads may ever use, because no others can be opened afterwards.
 static void populate_all(struct producer_process *p)
 {
     uint32_t n = 0, limit = chunk_limit(p);
@@ -196,7 +197,7 @@ static void wait_for_chunk(struct producer_process *p, uint32_t sequence, uint64
     *waited_ns += ns;
 }
 
-// Returns true if each chunk of a sandboxed process may belong to a thread that does not fill it.
+// Returns true if every chunk of a sandboxed process may belong to a thread that will not fill it.
 static bool threads_own_all(const struct producer_process *p)
 {
     uint32_t fetched = atomic_load_explicit(&p->sandboxed, memory_order_relaxed);
@@ -204,12 +205,12 @@ static bool threads_own_all(const struct producer_process *p)
     return fetched && live * SPOOL_CHUNKS_A_THREAD >= fetched;
 }
 
-// Returns why waiting longer is useless, or NULL.
+// Returns the reason why further waiting is useless, or NULL.
 static const char *reason_to_stop(const struct producer_process *p, bool scarce, uint64_t waited_ns)
 {
     if (p->flags & SPOOL_NO_RECORDER)
         return "the spool is full";
-    // Not for each event dropped under --lossy, because the check is a system call.
+    // Do not check at every event dropped under --lossy, because the check is a system call.
     if (producer_tls.thread->streams[0].lost % LOOK_EACH == 0 && !producer_has_recorder(p))
         return "the recorder has ended";
     if (atomic_load_explicit(&p->header->refused, memory_order_acquire))
@@ -227,7 +228,8 @@ static const char *reason_to_stop(const struct producer_process *p, bool scarce,
 struct spool_chunk *producer_chunk_acquire(struct producer_process *p, uint64_t *waited_ns)
 {
     for (;;) {
-        // Read before the stack of free chunks: a chunk freed after this ends the wait at once.
+        // Read this before the stack of free chunks, so that a chunk freed in between ends the wait
+        // at once.
         uint32_t sequence = atomic_load_explicit(&p->header->free_sequence, memory_order_seq_cst);
         bool scarce = false;
         if (atomic_load_explicit(&p->state, memory_order_acquire) != PRODUCER_RUNNING)

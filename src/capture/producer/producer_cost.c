@@ -1,11 +1,11 @@
-// Measures the cost of recording and the time of the real functions.
+// Measures the cost of recording and the time spent in the real functions.
 #include "capture/producer/producer_private.h"
 
 #include <sys/syscall.h>
 #include <time.h>
 
-// Ticks that an event takes only if the thread was interrupted or waited: 2^18 are 0.1 ms at 2.6
-// GHz.
+// An event that takes 2^18 ticks (0.1 ms at 2.6 GHz) or more must have been interrupted or have
+// waited.
 enum { INTERRUPTED_BITS = 18 };
 
 void producer_cost_add(struct spool_header *h, uint64_t ticks)
@@ -16,10 +16,10 @@ void producer_cost_add(struct spool_header *h, uint64_t ticks)
     atomic_fetch_add_explicit(&h->slow_ticks, ticks * SPOOL_COST_EVENTS, memory_order_relaxed);
 }
 
-static uint64_t timing_ticks; // ticks that the timing of an empty call measures
+static uint64_t timing_ticks; // ticks measured for an empty call
 
-// Takes the median, because the counter is read out of order, so a single difference may be
-// anything from 0 up.
+// Uses the median: the counter is read out of order, so a single difference may have any value from
+// 0 up.
 static void measure_timing(enum clock_kind clock)
 {
     enum { TRIES = 63 };
@@ -70,7 +70,8 @@ _Static_assert(MIN_PERIOD << 5 == MAX_PERIOD, "the period of a thread that has m
 bool producer_call_choose(void)
 {
     producer_tls.untimed = MIN_PERIOD;
-    // As on the fast path: otherwise the counter may be disabled, or the call is not the program's.
+    // As on the fast path. If busy, the counter may be disabled, or the call may not be the
+    // program's.
     if (producer_tls.busy)
         return false;
     uint32_t was = producer_enter(PRODUCER_WRITING);
@@ -78,7 +79,7 @@ bool producer_call_choose(void)
     const struct producer_stream *stream = &t->streams[0];
     bool chosen = stream->fast_epoch != PRODUCER_NO_EPOCH && !producer_no_room(stream->pos);
     if (chosen) {
-        // Calls of a program may be periodic, so the distance is random, from 1 to twice the period
+        // A program's calls may be periodic, so the interval is random: from 1 to twice the period
         // less 1.
         uint64_t bits = (clock_counter() + t->timed_calls) * 0x9e3779b97f4a7c15u >> 32;
         producer_tls.untimed = (int32_t)(bits * (2 * timing_period(t) - 1) >> 32);
@@ -92,12 +93,12 @@ static void add_call(uint64_t ticks)
     struct producer_thread *t = producer_tls.thread;
     struct spool_header *h = producer_inherited.spool;
     uint64_t period = timing_period(t);
-    // A signal handler may have forked meanwhile, or ended the recording.
+    // A signal handler may have forked or ended the recording during the call.
     if (!h || producer_no_room(t->streams[0].pos) || ticks >> INTERRUPTED_BITS)
         return;
     t->timed_calls++;
     atomic_fetch_add_explicit(&h->timed_calls, 1, memory_order_relaxed);
-    // The difference may be negative for a short call: only the sum counts.
+    // The difference may be negative for a short call. Only the sum matters.
     atomic_fetch_add_explicit(&h->call_min_ticks, (ticks - timing_ticks) * period,
                               memory_order_relaxed);
     atomic_fetch_add_explicit(&h->call_max_ticks, ticks * period, memory_order_relaxed);

@@ -1,4 +1,4 @@
-// Exits of threads, detected by the destructor of a key and recorded by other threads.
+// Thread exits, detected by the destructor of a thread-specific key and recorded by other threads.
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>
@@ -16,7 +16,8 @@ static void push_ending(struct producer_process *p, struct producer_thread *t)
                                                   memory_order_release, memory_order_relaxed));
 }
 
-// Until the kernel has removed a thread, only the thread itself writes to its streams.
+// Returns true if the kernel has removed the thread. Until then, only the thread itself may write
+// to its streams.
 static bool has_exited(const struct producer_thread *t)
 {
     return syscall(SYS_tgkill, producer_inherited.pid, t->tid, 0) != 0 && errno == ESRCH;
@@ -47,9 +48,9 @@ void producer_thread_reap(struct producer_process *p)
     }
 }
 
-// Destructor of the key, called once per round of destructors. The last round is not the end:
-// afterwards the C library frees its own blocks of the thread. Therefore the thread is only
-// appended to a list, and other threads check whether it has exited.
+// Destructor of the key, called once per round of destructors. The thread still runs after the last
+// round, when the C library frees its per-thread blocks. Therefore the thread is only appended to a
+// list, and other threads check whether it has exited.
 static void on_key_round(void *value)
 {
     if (++producer_tls.rounds < PTHREAD_DESTRUCTOR_ITERATIONS &&

@@ -1,4 +1,4 @@
-// Selects the processes of a session that are recorded.
+// Decides which processes of a session are recorded.
 #include "capture/producer/producer_private.h"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static bool match_set(const char **at, char c)
     return found != negated;
 }
 
-// Not fnmatch(3), which may allocate.
+// Does not use fnmatch(3), which may allocate.
 bool producer_glob(const char *pattern, const char *text)
 {
     const char *star = NULL, *resume = NULL;

@@ -1,6 +1,6 @@
-// The mapping of the spool. The mapping grows with use, because address space may be limited by
-// RLIMIT_AS. No file descriptor is kept, because the program may close all of them: mremap(2) with
-// an old size of 0 makes a new mapping of the file from an existing one.
+// The mapping of the spool. It grows with use, because RLIMIT_AS may limit the address space. No
+// file descriptor is kept open, because programs may close all descriptors. Instead, mremap(2) with
+// an old size of 0 creates a new mapping of the file from an existing one.
 #include "capture/producer/producer_private.h"
 
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ void *producer_map_wiped(void *_Atomic *to, size_t bytes)
     void *made = producer_mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (made == MAP_FAILED)
         return NULL;
-    // Another thread may have set *to meanwhile.
+    // Another thread may have set *to in the meantime.
     if (madvise(made, bytes, MADV_WIPEONFORK) || !atomic_compare_exchange_strong(to, &p, made)) {
         producer_munmap(made, bytes);
         return p;
@@ -57,8 +57,8 @@ static struct spool_header *set_spool(struct producer_inherited *in, char *at)
     return in->spool;
 }
 
-// Only a part is accessible at first: mlockall in the program must not allocate all pages of the
-// file.
+// Only part of the mapping is accessible at first: if the program calls mlockall, this must not
+// allocate all pages of the file.
 struct spool_header *producer_map_first(struct producer_inherited *in, int fd, uint32_t open_chunks)
 {
     const size_t open_bytes = SPOOL_HEADER_BYTES + (size_t)open_chunks * SPOOL_CHUNK_BYTES;
@@ -86,7 +86,7 @@ struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigne
         return NULL; // as in map_next
     producer_munmap(from, before);
     const size_t open_bytes = SPOOL_HEADER_BYTES + (size_t)PRODUCER_OPEN_CHUNKS * SPOOL_CHUNK_BYTES;
-    // Allocate the pages now: later, a full file system would raise SIGBUS.
+    // Allocate the pages now, because a full file system would raise SIGBUS later.
     if (mprotect(at + open_bytes, FIRST_BYTES - open_bytes, PROT_NONE) ||
         madvise(at, SPOOL_HEADER_BYTES, MADV_POPULATE_WRITE)) {
         producer_munmap(at, FIRST_BYTES);
@@ -124,7 +124,7 @@ void producer_map_forget(struct producer_inherited *in)
     in->spool = NULL;
 }
 
-// Maps the next step: maps it together with the chunk before it, then unmaps that chunk.
+// Maps the next step together with the chunk before it, then unmaps that extra chunk.
 static bool map_next(struct producer_inherited *in, uint32_t step)
 {
     struct spool_chunk *before = atomic_load_explicit(&in->steps[step - 1], memory_order_acquire);
@@ -133,7 +133,7 @@ static bool map_next(struct producer_inherited *in, uint32_t step)
     if (!from)
         return false;
     struct spool_chunk *unmapped = NULL;
-    // On failure the kernel may have dropped the reservation already, and the program may have
+    // On failure, the kernel may already have dropped the reservation, and the program may have
     // mapped something there.
     if (remap(before, SPOOL_CHUNK_BYTES + STEP_BYTES, from) == MAP_FAILED)
         return false;
@@ -142,7 +142,7 @@ static bool map_next(struct producer_inherited *in, uint32_t step)
         return false;
     }
     producer_munmap(from, SPOOL_CHUNK_BYTES);
-    // Another thread may have mapped the step meanwhile.
+    // Another thread may have mapped the step in the meantime.
     if (!atomic_compare_exchange_strong_explicit(&in->steps[step], &unmapped,
                                                  (struct spool_chunk *)at, memory_order_acq_rel,
                                                  memory_order_acquire))

@@ -9,13 +9,13 @@
 
 enum {
     MAX_BUILD_ID = 32,
-    // For the program headers of an ELF file; the rest is for its notes.
+    // Space for the program headers of an ELF file; the rest is for its notes.
     HEADERS_BYTES = PRODUCER_PIECE_BYTES * 3 / 4,
 };
 
 struct lines {
     long fd;
-    char *buffer; // of PRODUCER_LINES_BYTES
+    char *buffer; // PRODUCER_LINES_BYTES long
     size_t at, size;
 };
 
@@ -133,7 +133,7 @@ static uint64_t hash_range(const struct producer_range *r)
 }
 
 // Inserts the range, replacing ranges that it overlaps. Returns false if the range is known or
-// there is no space. Adds the change of the configuration to *change if the code of a file was replaced.
+// there is no space. Adds the configuration change to *change if a file's code was replaced.
 static bool add_range(struct producer_sites *sites, const struct producer_range *r,
                       uint64_t *change)
 {
@@ -156,8 +156,8 @@ static bool add_range(struct producer_sites *sites, const struct producer_range 
     return true;
 }
 
-// Finds the build ID in the notes of an ELF file: a header of three words, then name and
-// description, each padded to 4 bytes. Returns its bytes, or 0.
+// Finds the build ID in the notes of an ELF file. A note is a header of three words, then name and
+// description, each padded to 4 bytes. Returns the length of the build ID, or 0.
 static uint32_t find_build_id(const char *notes, size_t n, uint8_t *id)
 {
     while (n >= sizeof(Elf64_Nhdr)) {
@@ -233,7 +233,7 @@ static uint32_t describe_mapping(struct producer_sites *sites, const struct prod
     return at + (uint32_t)(path < room ? path : room);
 }
 
-// Publishes the bounds of the files that the last scan did not find.
+// Publishes the bounds of files that the last scan no longer found.
 static void publish_gone(const struct producer_sites *sites)
 {
     uint64_t start = 0, end = 0;
@@ -248,7 +248,8 @@ static void publish_gone(const struct producer_sites *sites)
     atomic_store_explicit(&unwind_gone_bytes, end - start, memory_order_relaxed);
 }
 
-// Returns a number that no configuration of this process or its parents has, up to the limit.
+// Returns a generation that no configuration of this process or its ancestors has used, unless the
+// limit is reached.
 static uint32_t next_generation(void)
 {
     producer_inherited.generations += producer_inherited.generations < CODEC_GENERATIONS - 1;
@@ -269,8 +270,8 @@ void producer_maps_start(struct producer_sites *sites)
     use_generation(first);
 }
 
-// Selects the generation of the configuration, so that sites of replaced code differ from sites of
-// the code that replaced it. Code that returns to its place gets its sites again.
+// Selects the configuration's generation, so that sites in replaced code differ from sites in the
+// code that replaced it. Code that is mapped at its old address again gets its old sites back.
 static void change_configuration(struct producer_sites *sites, uint64_t change)
 {
     struct producer_configuration *all = sites->configurations;

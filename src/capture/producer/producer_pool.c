@@ -1,4 +1,4 @@
-// The pool of thread states.
+// Pool of thread states.
 #include "capture/producer/producer_private.h"
 #include "capture/unwind/unwind.h"
 
@@ -7,7 +7,7 @@ static struct producer_thread *pop_ended(struct producer_process *p)
     uint64_t top = atomic_load_explicit(&p->free_thread, memory_order_acquire);
     while ((uint32_t)top) {
         struct producer_thread *t = producer_thread_at((uint32_t)top - 1);
-        // May be stale if another thread was faster: then the tag differs and the exchange fails.
+        // May be stale if another thread was faster. Then the tag differs and the exchange fails.
         uint64_t next = __atomic_load_n(&t->next, __ATOMIC_RELAXED) | ((top >> 32) + 1) << 32;
         if (atomic_compare_exchange_weak_explicit(&p->free_thread, &top, next, memory_order_acquire,
                                                   memory_order_acquire))
@@ -49,7 +49,7 @@ struct producer_thread *producer_thread_alloc(struct producer_process *p)
     t = t || producer_thread_pool_is_full(p) ? t : alloc_fresh(p);
     if (!t)
         return NULL;
-    // The cached rules are valid for any thread that runs the code; the cached frames are not.
+    // The cached rules are valid for any thread, the cached frames are not.
     if (t->unwind)
         unwind_drop_frames(t->unwind);
     *t = (struct producer_thread){

@@ -16,15 +16,16 @@
 #endif
 
 enum {
-    PRODUCER_MAX_THREADS = 65536, // live at once; threads above the limit are counted as lost
-    PRODUCER_POOL_STEP = 256,     // states of threads mapped at once
+    PRODUCER_MAX_THREADS = 65536, // live at once; threads beyond the limit are counted as lost
+    PRODUCER_POOL_STEP = 256,     // thread states mapped at once
     PRODUCER_MAX_PATH = 4096,
-    PRODUCER_STEP_CHUNKS = SPOOL_RESERVE_CHUNKS, // chunks mapped at once, for some 20 threads
-    PRODUCER_OPEN_CHUNKS = 16,                   // chunks made accessible at once
+    // Chunks mapped at once, enough for about 20 threads.
+    PRODUCER_STEP_CHUNKS = SPOOL_RESERVE_CHUNKS,
+    PRODUCER_OPEN_CHUNKS = 16, // chunks made accessible at once
     PRODUCER_MAX_STEPS = SPOOL_MAX_CHUNKS_ALONE / PRODUCER_STEP_CHUNKS,
 };
 
-// mmap(2) and munmap(2) by system call, because libc's functions are wrapped.
+// mmap(2) and munmap(2) as system calls, because libc's functions are wrapped.
 static inline void *producer_mmap(void *at, size_t bytes, int protection, int flags, int fd,
                                   uint64_t offset)
 {
@@ -36,7 +37,7 @@ static inline void producer_munmap(void *at, size_t bytes)
     syscall(SYS_munmap, at, bytes);
 }
 
-// State of the process image; NEW again in a fork child.
+// State of the process image. A fork child starts at NEW again.
 enum producer_state {
     PRODUCER_NEW = 0,
     PRODUCER_STARTING = 1,
@@ -44,66 +45,67 @@ enum producer_state {
     PRODUCER_OFF = 3
 };
 
-// Data of the process image, in a wiped mapping.
+// Data of the process image, in a mapping that is wiped on fork.
 struct producer_process {
     _Atomic uint32_t state; // enum producer_state
     uint32_t flags;         // enum spool_session_flags
     bool slow;              // every event takes the slow path
     bool measures;          // residency of big blocks is measured
     enum clock_kind clock;
-    // pid of the image, set at its start, so that events of a vfork child are not recorded as the
-    // child's.
+    // pid of the image, set when the image starts, so that the events of a vfork child are recorded
+    // as its parent's.
     uint32_t pid;
     struct spool_header *header;
-    uint32_t max_chunks; // as in the header, which other processes may overwrite
-    // Counters of unrecorded calls; NULL: not counted. `counts` is their number, a power of two.
+    uint32_t max_chunks; // copy of the value in the header, which other processes may overwrite
+    // Counters of unrecorded calls, or NULL if they are not counted. `counts` is the number of
+    // counters, a power of two.
     struct spool_count *unrecorded;
     uint32_t counts;
     _Atomic uint32_t open_chunks; // chunks [0, open_chunks) are accessible
     // Chunks with allocated pages; no others may be used. 0: not in a sandbox.
     _Atomic uint32_t sandboxed;
-    // Stack of ended threads: low 32 bits index + 1, high 32 bits a tag.
+    // Stack of free thread states: the low 32 bits are index + 1, the high 32 bits a tag.
     _Alignas(64) _Atomic uint64_t free_thread;
     _Atomic uint32_t fresh_threads; // threads [0, fresh_threads) have been used
-    _Atomic uint32_t ending;        // list of ending threads: index + 1
-    _Atomic uint32_t full;          // 1: no memory for the states of more threads; do not try again
+    _Atomic uint32_t ending;        // head of the list of ending threads: index + 1
+    _Atomic uint32_t full; // 1: there was no memory for more thread states; do not try again
     struct producer_residency_cost residency;
 };
 
-// A thread without space: every event takes the slow path. Never written to.
+// A thread without space, whose events all take the slow path. Never written to.
 extern const struct producer_thread producer_no_thread __attribute__((visibility("hidden")));
 
-// Data that a fork child needs from its parent, therefore in ordinary memory.
+// Data that a fork child needs from its parent, and which is therefore in ordinary memory.
 struct producer_inherited {
     _Atomic(struct producer_process *) process; // a wiped mapping
     // Pool of threads, in wiped mappings; NULL: not mapped.
     _Atomic(struct producer_thread *) pool[PRODUCER_MAX_THREADS / PRODUCER_POOL_STEP];
-    char dir[PRODUCER_MAX_PATH]; // directory of the session; "" if none was named
+    char dir[PRODUCER_MAX_PATH]; // session directory; "" if none was named
     bool dir_known;
-    char bypassed_by[512];        // "" if calls are not bypassed
+    char bypassed_by[512];        // object whose malloc the program calls, or ""
     char library[512];            // path of libheaptape.so; "" if unknown
     const char *heaptape;         // path of heaptape relative to the folder of `library`
-    struct spool_stacks stacks;   // of a session without a recorder, from the environment
+    struct spool_stacks stacks;   // from the environment; for a session without a recorder
     struct spool_session session; // copy; magic 0: no session
-    // Mapping of the session; only for system calls, unless a sandbox forbids these.
+    // Mapping of the session. Only passed to system calls, unless a sandbox forbids these.
     const struct spool_session *futexes;
-    struct spool_reserves *reserves; // mapped; NULL: the user has no reserves
+    struct spool_reserves *reserves; // mapping; NULL: the user has no reserves
     uint32_t n_reserves;             // reserves that the file has space for
-    uint32_t pid;                    // of the image that made `spool`
-    uint64_t start_stamp;            // of the same image
-    uint64_t fork_stamp;             // of its last fork; 0: it has not forked
+    uint32_t pid;                    // pid of the image that created `spool`
+    uint64_t start_stamp;            // of that image
+    uint64_t fork_stamp;             // stamp of that image's last fork; 0: it has not forked
     // Mapping of the spool, which a fork child drops: the header, and the chunks in steps of
-    // PRODUCER_STEP_CHUNKS; NULL: not mapped.
+    // PRODUCER_STEP_CHUNKS. NULL: not mapped.
     struct spool_header *spool;
     _Atomic(struct spool_chunk *) steps[PRODUCER_MAX_STEPS];
-    // Address of the parent's spool (header and first step), still mapped, to be replaced by the
-    // child's; or NULL.
+    // Address of the parent's spool (header and first step), which is still mapped and will be
+    // replaced by the child's; or NULL.
     char *place;
     bool forked;   // forked by a process that had, or may have had, several threads
     bool filtered; // system calls are filtered: a fork child cannot start a recording
-    bool sandbox;  // the program is building a sandbox: nothing is measured any more
+    bool sandbox;  // the program is setting up a sandbox, so nothing is measured any more
     bool attached; // heaptape attached to the running program, or to an ancestor that forked it
-    uint32_t recording;   // enum spool_recording: initial state of a spool
+    uint32_t recording;   // enum spool_recording: initial state of new spools
     uint32_t generations; // the highest value of unwind_generation so far
     char allocator[512];
     uint32_t end_key; // pthread_key_t, if end_key_made
@@ -114,22 +116,22 @@ extern struct producer_inherited producer_inherited __attribute__((visibility("h
 
 // producer_state.c
 
-// Block all signals, and restore the mask. A system call, because pthread_sigmask does not block
-// the internal signals of the C library.
+// Block all signals, and restore the mask. Make a system call, because pthread_sigmask does not
+// block the C library's internal signals.
 uint64_t producer_signals_block(void);
 void producer_signals_restore(uint64_t mask);
 
-// Appends a text to a buffer that ends at `end`, always terminated. Returns the new end, or NULL if
-// the text did not fit or `at` was NULL.
+// Appends text to a buffer that ends at `end`, and always terminates it. Returns the new end of the
+// text, or NULL if the text did not fit or `at` was NULL.
 char *producer_append(char *at, const char *end, const char *text);
 
-// Appends a decimal number in the same way.
+// Likewise appends a decimal number.
 char *producer_append_number(char *at, const char *end, uint64_t value);
 
 // producer_map.c
 
-// Maps *to, zero also in a fork child, unless *to is set. Returns NULL if there is no memory, or
-// before Linux 4.14.
+// Maps zeroed memory for *to, which is zero again in a fork child, unless *to is already set.
+// Returns NULL if out of memory, or before Linux 4.14.
 void *producer_map_wiped(void *_Atomic *to, size_t bytes);
 
 // Maps the header and the first chunks of the file, and makes `open_chunks` of them accessible. The
@@ -137,8 +139,8 @@ void *producer_map_wiped(void *_Atomic *to, size_t bytes);
 struct spool_header *producer_map_first(struct producer_inherited *in, int fd,
                                         uint32_t open_chunks);
 
-// Does the same for a reserve of the user, which needs only memory. PRODUCER_OPEN_CHUNKS are
-// accessible.
+// Likewise maps one of the user's reserves, which needs only memory. PRODUCER_OPEN_CHUNKS chunks
+// are accessible.
 struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigned slot);
 
 // producer_map_release resets the spool but keeps its address range for the next producer_map_first
@@ -147,11 +149,11 @@ void producer_map_release(struct producer_inherited *in);
 void producer_map_unreserve(struct producer_inherited *in);
 void producer_map_forget(struct producer_inherited *in);
 
-// Maps chunk `index` and all chunks before it, not yet accessible. Returns NULL if there is no
-// address space.
+// Maps chunk `index` and all chunks before it, but does not make them accessible. Returns NULL if
+// there is no address space.
 struct spool_chunk *producer_map_chunk(struct producer_inherited *in, uint32_t index);
 
-// Returns a chunk. It must be mapped.
+// Returns a chunk, which must be mapped.
 static inline struct spool_chunk *producer_chunk_at(struct producer_inherited *in, uint32_t index)
 {
     struct spool_chunk *step =
@@ -164,10 +166,10 @@ static inline struct spool_chunk *producer_chunk_at(struct producer_inherited *i
 // Wakes the recorder, which then examines the spool.
 void producer_wake_recorder(struct producer_process *p);
 
-// Returns true if a recorder lives that will drain the words written from now on.
+// Returns true if a live recorder will drain the words that are written from now on.
 bool producer_has_recorder(const struct producer_process *p);
 
-// Turns tracing off for this process image. `reason` is stored in the spool's header, if there is
+// Turns tracing off for this process image, and stores `reason` in the spool's header, if there is
 // one.
 void producer_process_off(struct producer_process *p, const char *reason);
 
@@ -182,20 +184,22 @@ static inline bool producer_cost_is_due(struct producer_thread *t)
 
 void producer_cost_add(struct spool_header *h, uint64_t ticks);
 
-// Returns the ticks that SPOOL_FAST_EVENTS events take on the fast path. Call with signals blocked.
+// Returns the number of ticks that SPOOL_FAST_EVENTS events take on the fast path. Call with
+// signals blocked.
 uint64_t producer_cost_measure(enum clock_kind clock);
 
-// Returns the CPU time of the process in ns, 0 if unknown. A system call.
+// Returns the CPU time of the process in ns, or 0 if unknown. Makes a system call.
 uint64_t producer_cpu_ns(void);
 
 // producer_chunk.c
 
 // Returns a chunk without an owner. Waits for the recorder unless the session is lossy, and adds
-// the time to *waited_ns. Returns NULL if there is no chunk (lossy) or tracing turned itself off.
+// the time waited to *waited_ns. Returns NULL if there is no chunk (lossy) or if tracing turned
+// itself off.
 struct spool_chunk *producer_chunk_acquire(struct producer_process *p, uint64_t *waited_ns);
 
-// Allocates the pages of the chunk up to `end`, if they are in another piece. Returns false if
-// there is no memory.
+// Allocates the chunk's pages up to `end`, if they are in another piece. Returns false if out of
+// memory.
 bool producer_chunk_populate(struct producer_process *p, struct spool_chunk *chunk, uintptr_t end);
 
 // Hands a chunk to the recorder.
@@ -203,14 +207,14 @@ void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk);
 
 // producer_stream.c
 
-// Stamps an event and writes it to a stream. No other code may be writing to the stream.
+// Stamps an event and writes it to a stream that is not being written.
 void producer_stream_put(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream, const struct event *ev);
 
 // Hands the chunk of the stream to the recorder.
 void producer_stream_close(struct producer_process *p, struct producer_stream *stream);
 
-// Makes all later events of the stream take the slow path, which keeps last_stamp up to date.
+// Forces the stream's later events onto the slow path, which keeps last_stamp up to date.
 void producer_stream_force_slow(struct producer_process *p, struct producer_stream *stream);
 
 // Writes THREAD_END, with the stamp of the stream's last event.
@@ -222,37 +226,39 @@ void producer_count_unrecorded(const struct producer_process *p, const struct ev
 
 // producer_pool.c
 
-// Returns the state of a thread. It must be mapped.
+// Returns the state of a thread, which must be mapped.
 static inline struct producer_thread *producer_thread_at(uint32_t index)
 {
     _Atomic(struct producer_thread *) *step = &producer_inherited.pool[index / PRODUCER_POOL_STEP];
     return atomic_load_explicit(step, memory_order_acquire) + index % PRODUCER_POOL_STEP;
 }
 
-// Allocates a thread from the pool, or returns it to the pool.
+// Allocate a thread state from the pool, and return it to the pool.
 struct producer_thread *producer_thread_alloc(struct producer_process *p);
 void producer_thread_release(struct producer_process *p, struct producer_thread *t);
 
-// Returns true if a thread without a state cannot get one. Its events then cost no system calls.
+// Returns true if no more thread states are available. The events of a thread without a state then
+// cost no system calls.
 bool producer_thread_pool_is_full(const struct producer_process *p);
 
-// Returns true if a thread was created with a start function of this library and has not read its
+// Returns true if some thread was created with this library's start function and has not read its
 // state yet.
 bool producer_thread_any_unstarted(const struct producer_process *p);
 
-// Drops the states of all threads, with their memory for walks. The first states share a mapping
-// with the process.
+// Drops the states of all threads and their caches for stack walks. The first states share a
+// mapping with the process.
 void producer_thread_drop_all(struct producer_process *p);
 
 // producer_exit.c
 
-// Creates the key whose destructor detects thread exits; once for a process and its fork children.
+// Creates the key whose destructor detects thread exits. Done once for a process and its fork
+// children.
 void producer_thread_make_key(void);
 
-// Makes the destructor of the key run when the calling thread exits.
+// Makes the key's destructor run when the calling thread exits.
 void producer_thread_arm_key(void);
 
-// Records the exit of ending threads that no longer exist, and returns their states to the pool.
+// Records the exit of listed threads that no longer exist, and returns their states to the pool.
 void producer_thread_reap(struct producer_process *p);
 
 // producer_follow.c
@@ -260,32 +266,32 @@ void producer_thread_reap(struct producer_process *p);
 // Returns true if the session records this process.
 bool producer_is_followed(const struct spool_session *session);
 
-// Returns true if the whole text matches a pattern of *, ? and [sets].
+// Returns true if the whole text matches the pattern, which may contain *, ? and [sets].
 bool producer_glob(const char *pattern, const char *text);
 
 // producer_refused.c
 
-// Counts this process as unrecorded in its user's reserves. The first such processes also store
-// `why` (enum spool_refusal), and their calls are counted from then on. `shared` may be NULL.
+// Counts this process as unrecorded in its user's reserves. The first SPOOL_UNTRACED processes also
+// store `why` (enum spool_refusal), and their calls are counted from then on. `shared` may be NULL.
 // Returns false.
 bool producer_count_refused(struct producer_process *p, struct spool_reserves *shared,
                             uint32_t why);
 
 // producer_alone.c
 
-// Starts a recorder if the environment requests it and names no session. Waits until the recorder
-// has created the session, then sets in->dir. Returns false if nothing is recorded; the reason has
-// been printed.
+// Starts a recorder if the environment requests one and names no session. Waits until the recorder
+// has created the session, then sets in->dir. Returns false if nothing is recorded, after printing
+// the reason.
 bool producer_alone_start(struct producer_inherited *in);
 
 // producer_process.c
 
-// Returns the process, RUNNING; starts it if it is NEW. Returns NULL if tracing is off. Call with
-// signals blocked.
+// Returns the process in state RUNNING, after starting it if it was NEW, or NULL if tracing is off.
+// Call with signals blocked.
 struct producer_process *producer_process_ready(void);
 
-// Reads up to `room` bytes of a file of /proc/self, which the kernel returns in one read(2).
-// Returns the number of bytes, 0 on any error.
+// Reads up to `room` bytes of a file in /proc/self with one read(2). Returns the number of bytes,
+// or 0 on any error.
 size_t producer_read_file(const char *path, char *to, size_t room);
 
 // producer_thread.c

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define WAIT_NS 20000000u // between checks that the recorder lives
+#define WAIT_NS 20000000u // between checks that the recorder is alive
 // Number of waits of WAIT_NS in which a live recorder repairs a truncated session.
 #define REPAIR_NAPS 50
 // Timeout of the lock. Its holder is then taken for dead: the lock is held for a few instructions
