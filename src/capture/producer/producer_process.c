@@ -24,7 +24,7 @@ enum {
 
 #define UNFINISHED_SUFFIX SPOOL_FILE_SUFFIX ".new"
 
-// The libc functions are cancellation points, and malloc is not.
+// Makes a system call, because libc's open is a cancellation point, which malloc must not be.
 static int open_raw(const char *path, int flags)
 {
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
@@ -60,8 +60,8 @@ static void parse_variable(struct producer_inherited *in, const char *entry)
         spool_parse_stacks(stacks, &in->stacks);
 }
 
-// Finds the session directory in the environment. Done once, because a program may change its
-// environment before it forks.
+// Finds the session directory in the environment. Does so only once, because the program may change
+// its environment before it forks.
 static void find_dir(struct producer_inherited *in)
 {
     static char text[65536];
@@ -84,7 +84,7 @@ static int open_shared(const char *dir, const char *name, int flags)
                : -1;
 }
 
-// Copies the session, and maps it for the futexes in it.
+// Copies the session and maps it for access to its futexes.
 static bool read_session(struct producer_inherited *in)
 {
     struct stat st;
@@ -111,8 +111,8 @@ static bool read_session(struct producer_inherited *in)
     return true;
 }
 
-// Sizes a new file of reserves, within RLIMIT_FSIZE, and writes its magic. Allocates the pages of
-// the start now, because a full file system would raise SIGBUS later.
+// Sets the size of a new reserves file, within RLIMIT_FSIZE, and writes its magic. Allocates the
+// first pages now, because a full file system would raise SIGBUS later.
 static void fill_reserves(int fd)
 {
     const uint64_t magic = SPOOL_RESERVES_MAGIC;
@@ -133,9 +133,9 @@ static uint32_t reserves_within(uint64_t bytes)
     return n < SPOOL_RESERVES ? (uint32_t)n : SPOOL_RESERVES;
 }
 
-// Maps the start of the user's reserves, for a time when the process or a fork child can open no
-// file. The first process of the user creates the file. Uses only a file that the user owns
-// exclusively. A file that another process is still creating counts as missing.
+// Maps the start of the user's reserves file, in case the process or a fork child later cannot open
+// files. The user's first process creates the file. Only a file owned by the user and not writable
+// by others is used. A file that another process is still creating counts as missing.
 static void map_reserves(struct producer_inherited *in)
 {
     char name[64] = "";
@@ -164,7 +164,7 @@ static void map_reserves(struct producer_inherited *in)
     in->n_reserves = in->reserves ? reserves_within((uint64_t)st.st_size) : 0;
 }
 
-// Fills in a new session. No recorder drains it.
+// Fills in a new session without a recorder.
 static bool fill_session(int fd)
 {
     struct spool_session *s = MAP_FAILED;
@@ -184,8 +184,8 @@ static bool fill_session(int fd)
     return true;
 }
 
-// Creates the session file of an existing directory, unless another process creates it first. The
-// file appears complete.
+// Creates the session file in an existing directory, unless another process creates it first. The
+// file is complete when it appears.
 static void make_session(const char *dir)
 {
     char path[PRODUCER_MAX_PATH + 32], own[PRODUCER_MAX_PATH + 64], *end = own + sizeof own;
@@ -203,7 +203,7 @@ static void make_session(const char *dir)
     int fd = open_raw(own, O_RDWR | O_CREAT | O_EXCL);
     if (fd < 0)
         return;
-    // A world-writable directory is used by processes of several users.
+    // A world-writable directory may be used by processes of several users.
     if (st.st_mode & S_IWOTH)
         fchmod(fd, 0644);
     if (fill_session(fd))
@@ -212,8 +212,8 @@ static void make_session(const char *dir)
     syscall(SYS_unlinkat, AT_FDCWD, own, 0);
 }
 
-// Returns the number of chunks within the limits of the process: ftruncate above RLIMIT_FSIZE
-// raises SIGXFSZ.
+// Returns the number of chunks that the process's limits permit. Calling ftruncate above
+// RLIMIT_FSIZE would raise SIGXFSZ.
 static uint32_t chunks_within_limits(uint32_t flags)
 {
     uint32_t most = flags & SPOOL_NO_RECORDER ? SPOOL_MAX_CHUNKS_ALONE : SPOOL_MAX_CHUNKS;
@@ -236,9 +236,9 @@ static bool name_spool(const struct producer_inherited *in, uint32_t n, const ch
                            suffix);
 }
 
-// Creates the file of a spool under a name that the recorder ignores. Other images of the process
-// and processes of other pid namespaces have the same pid, so the first unused number is taken.
-// Returns the open file, or -1 with errno set.
+// Creates the spool file under a name that the recorder ignores. Other images of the process, and
+// processes in other pid namespaces, may have the same pid, so the name contains the first unused
+// number. Returns the open file, or -1 with errno set.
 static int create_file(const struct producer_inherited *in, char *path)
 {
     int fd = -1;
@@ -269,7 +269,8 @@ static bool publish_file(const struct producer_inherited *in, const char *unfini
     return rc == 0;
 }
 
-// Sizes the sparse file. Returns the number of chunks that fit, or 0 if they are too few.
+// Sets the size of the sparse file. Returns the number of chunks that fit, or 0 if there are too
+// few.
 static uint32_t size_file(int fd, uint32_t flags)
 {
     for (uint32_t chunks = chunks_within_limits(flags); chunks >= LEAST_CHUNKS; chunks /= 4) {
@@ -284,8 +285,8 @@ static uint32_t chunks_to_open(uint32_t n_chunks)
     return n_chunks < PRODUCER_OPEN_CHUNKS ? n_chunks : PRODUCER_OPEN_CHUNKS;
 }
 
-// Allocates the pages of the header now, because a full file system would raise SIGBUS later.
-// Leaves out argv, which only the kernel writes, in read(2). Returns 0 or an errno.
+// Allocates the header's pages now, because a full file system would raise SIGBUS later. Omits
+// argv, which only the kernel writes, in read(2). Returns 0 or an errno.
 static uint32_t fetch_header(struct spool_header *header, int fd)
 {
     const size_t bytes = offsetof(struct spool_header, argv);
@@ -318,7 +319,7 @@ static struct spool_header *make_file(struct producer_inherited *in, char *path,
     return NULL;
 }
 
-// Claims an unused reserve. Returns its bit, or 0 if all are in use.
+// Claims an unused reserve and returns its bit, or 0 if all are in use.
 static uint64_t claim_reserve(const struct producer_inherited *in)
 {
     _Atomic uint64_t *taken = &in->reserves->taken;
@@ -333,8 +334,8 @@ static uint64_t claim_reserve(const struct producer_inherited *in)
     return bit;
 }
 
-// Maps a reserve. Waits a while for the recorder to release the reserve of a process that has
-// ended.
+// Maps a reserve. If all are in use, waits a while for the recorder to release the reserve of a
+// process that has ended.
 static struct spool_header *map_reserve(struct producer_inherited *in)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -353,8 +354,8 @@ static struct spool_header *map_reserve(struct producer_inherited *in)
     return header;
 }
 
-// Creates the spool in a file, with its unfinished name in `path`, or else in a reserve, with "" in
-// `path`.
+// Creates the spool in a file, and sets `path` to its temporary name. If that fails, creates the
+// spool in a reserve and sets `path` to "".
 static struct spool_header *make_spool(struct producer_inherited *in, char *path, uint32_t *why)
 {
     uint32_t n_chunks = SPOOL_RESERVE_CHUNKS;
@@ -369,8 +370,8 @@ static struct spool_header *make_spool(struct producer_inherited *in, char *path
     return header;
 }
 
-// The process image that a fork child copied; all 0 if the process is not a fork child. Named as in
-// the header of the spool.
+// The process image that a fork child was copied from; all 0 if the process is not a fork child.
+// Members are named as in the spool's header.
 struct parent {
     uint32_t pid;
     uint64_t start_stamp, fork_stamp;
@@ -408,9 +409,9 @@ static void fill_header(struct spool_header *h, struct producer_process *p,
     __atomic_store_n(&h->magic, SPOOL_MAGIC, __ATOMIC_RELEASE);
 }
 
-// Drops the spool of the parent in a fork child, since a mapping would keep the memory of a dead
-// process. Keeps it mapped if a signal handler forked the child in the middle of a record, which is
-// finished when the handler returns.
+// Drops the parent's spool in a fork child, since the mapping would keep the memory allocated after
+// the parent has exited. Keeps the spool mapped if a signal handler forked the child in the middle
+// of a record, which is finished when the handler returns.
 static struct parent drop_parent(struct producer_inherited *in, bool fork_was_seen)
 {
     struct parent parent = {0};
@@ -428,15 +429,15 @@ static struct parent drop_parent(struct producer_inherited *in, bool fork_was_se
     return parent;
 }
 
-// Returns true if a parent disabled the time-stamp counter.
+// Returns true if the time-stamp counter is disabled, as inherited from a parent.
 static bool counter_is_forbidden(void)
 {
     int how = 0;
     return syscall(SYS_prctl, PR_GET_TSC, &how, 0, 0, 0) == 0 && how == PR_TSC_SIGSEGV;
 }
 
-// Joins the session of the environment, and creates it if the directory contains no session. A fork
-// child has the session of its parent.
+// Joins the session named in the environment, and creates one if the directory contains none. A
+// fork child uses its parent's session.
 static bool join_session(struct producer_inherited *in)
 {
     if (in->session.magic)
@@ -466,7 +467,7 @@ static bool create_spool(struct producer_process *p)
         return false;
     if (!join_session(in) || (!alone && !in->attached && !producer_is_followed(&in->session)))
         return false;
-    // Events after the end of the recording of a running process are not lost.
+    // Events after an attached recording has ended do not count as lost.
     if (!producer_has_recorder(p))
         return !in->attached && producer_count_refused(p, in->reserves, SPOOL_REFUSED_ENDED);
     if (!p->pid)
@@ -496,16 +497,16 @@ static bool create_spool(struct producer_process *p)
     producer_sites_start(in->session.depth, in->session.sample_bytes);
     p->measures = (p->flags & SPOOL_RESIDENCY) && producer_residency_allowed(in->session.filters) &&
                   producer_residency_start();
-    // The recorder searches for new spools every 20 ms, which costs least for short-lived
-    // processes. Wake the recorder for a reserve, which other processes may wait for, and for the
-    // program that the recorder started or was started by, so that it can read the names and the
-    // memory of that program.
+    // The recorder searches for new spools every 20 ms, which is cheapest for short-lived
+    // processes. Wake it only for a reserve, which other processes may be waiting for, and for the
+    // program that the recorder started or was started by, so that it can read that program's
+    // thread names and memory use.
     if (!path[0] || header->ppid == in->session.recorder_pid || in->session.attached == p->pid)
         producer_wake_recorder(p);
     return true;
 }
 
-// From now on, calls that cannot be recorded count as missing.
+// Counts calls that cannot be recorded as missing from now on.
 static void enable_counts(struct producer_process *p)
 {
     p->unrecorded = p->header->unrecorded;
@@ -519,7 +520,7 @@ static bool start_recording(struct producer_process *p)
     return begun;
 }
 
-// State of the process, followed by the first threads: most processes have no more.
+// State of the process, followed by the first threads. Most processes need no others.
 struct image {
     struct producer_process process;
     struct producer_thread threads[PRODUCER_POOL_STEP];
@@ -543,7 +544,7 @@ static void save_fork_state(void)
 {
     struct producer_inherited *in = &producer_inherited;
     const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
-    // A process that has recorded nothing still has the blocks and the state of its parent's fork.
+    // If the process has recorded nothing, the state inherited at its own fork is still valid.
     if (!p || !p->header)
         return;
     in->recording = atomic_load_explicit(&p->header->control.state, memory_order_acquire);
@@ -571,12 +572,12 @@ void producer_after_fork(void)
         !in->spool || atomic_load_explicit(&in->spool->threads_live, memory_order_relaxed) > 1;
 }
 
-// State of a process that has no memory for a state. Its fork children inherit it and are not
-// recorded either.
+// State of a process that could not allocate one. Fork children inherit it and are not recorded
+// either.
 static struct producer_process without_memory;
 
-// Turns recording off permanently: retries would cost system calls for each event. Returns the
-// state, which is OFF.
+// Turns recording off permanently, because retrying would cost system calls for each event. Returns
+// the state, which is OFF.
 static struct producer_process *refuse_without_memory(void)
 {
     struct producer_inherited *in = &producer_inherited;
@@ -632,7 +633,7 @@ int producer_attach_prepare(void)
     struct producer_process *p = process_mapping();
     if (!p)
         return ENOMEM;
-    // A thread that was here before may have found no session.
+    // Another thread may already have been here and found no session.
     atomic_compare_exchange_strong(&p->state, &new, PRODUCER_OFF);
     return atomic_load(&p->state) == PRODUCER_OFF ? 0 : EALREADY;
 }
@@ -648,7 +649,7 @@ int producer_attach(const char *dir)
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
     bool begun = start_recording(p);
-    // Threads continued unrecorded until now.
+    // Threads have been running unrecorded until now.
     if (begun) {
         atomic_store_explicit(&p->state, PRODUCER_RUNNING, memory_order_release);
         enable_counts(p);
@@ -764,14 +765,14 @@ void producer_add_deepbound(const char *path)
         atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     struct spool_header *h = p ? p->header : NULL;
     size_t n = strlen(path) + 1;
-    // Another thread that is adding a path finds the same paths.
+    // If another thread is adding paths, it finds the same ones.
     if (!h || atomic_exchange(&adding, true))
         return;
     uint32_t bytes = atomic_load_explicit(&h->deepbound_bytes, memory_order_relaxed);
     if (bytes < sizeof h->deepbound && n <= sizeof h->deepbound - bytes &&
         !is_listed(h, bytes, path)) {
         memcpy(h->deepbound + bytes, path, n);
-        // Pairs with the recorder's acquire: the text is there.
+        // Pairs with the recorder's acquire: the text is complete.
         atomic_store_explicit(&h->deepbound_bytes, bytes + (uint32_t)n, memory_order_release);
     }
     atomic_store(&adding, false);

@@ -1,11 +1,11 @@
-// Processes of a session that are not recorded: their entries in the user's reserves.
+// Adds processes that cannot be recorded to the user's reserves file.
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-// Finds the resource limit that makes calls fail with `error`. If there are several, the lowest.
+// Finds the resource limit that makes calls fail with `error`, the lowest if there are several.
 static void find_limit(struct spool_untraced *u, uint32_t error)
 {
     static const struct {

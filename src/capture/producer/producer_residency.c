@@ -11,29 +11,30 @@
 enum {
     BLOCKS = 1 << 13, // entries of the table
     GROUP = 64,       // entries of a group
-    // Blocks go to the first part of the table while it has space, because most of its pages are
-    // then never touched.
+    // Blocks are added to the first part of the table while it has space, so that most of the
+    // table's pages are never touched.
     FIRST_BLOCKS = 1 << 9,
     FIRST_PROBES = 16,
     PROBES = 32,
-    RESERVED = 1,        // address of an entry that is being filled in
-    VECTOR_PAGES = 4096, // pages per mincore call; the call itself costs as much as 2,000 pages
+    RESERVED = 1, // address of an entry that is being filled in
+    // Pages per mincore call; the overhead of a call equals the cost of 2,000 pages.
+    VECTOR_PAGES = 4096,
     // Pages per mincore call while another thread uses the vector. The buffer is then on the stack,
-    // which may belong to a signal handler.
+    // which may be a small signal stack.
     STACK_PAGES = 512,
-    // Maximum number of pages whose contents are read; of larger blocks, a sample.
+    // Maximum number of pages whose contents are read. Larger blocks are sampled.
     CHECKED_PAGES = 128,
     READ_PAGES = 16, // pages read at a time
-    ALWAYS = 4,      // blocks of each size class that are measured regardless of the cost
-    // Measuring may take 1/COST_SHARE of the time since the start plus COST_FREE ticks, which are
-    // less than a millisecond.
+    ALWAYS = 4,      // blocks per size class that are measured regardless of cost
+    // Measuring may take 1/COST_SHARE of the time since the start, plus COST_FREE ticks (less than
+    // a millisecond).
     COST_SHARE = 200,
     COST_FREE = 1 << 21,
-    // Blocks below SMALL_BYTES are measured only while the cost is below 1/SMALL_PART of that, so
-    // that time remains for larger blocks.
+    // Blocks below SMALL_BYTES are measured only while the cost is below 1/SMALL_PART of this
+    // budget, so that time remains for larger blocks.
     SMALL_BYTES = 1 << 15,
     SMALL_PART = 4,
-    BIG_BYTES = 1 << 20, // blocks of this size are measured first at exit
+    BIG_BYTES = 1 << 20, // blocks of at least this size are measured first at exit
     // Live blocks of a size between FOLLOWED_BYTES and FOLLOWED_MAX_BYTES are measured repeatedly.
     // The interval is 1/FOLLOW_PART of the time since the start, within FOLLOW_MIN_TICKS and
     // FOLLOW_MAX_TICKS.
@@ -42,19 +43,19 @@ enum {
     FOLLOW_MIN_TICKS = 1 << 22,
     FOLLOW_MAX_TICKS = 1 << 25,
     FOLLOW_PART = 64,
-    // Blocks are measured only if the limits of the program are at least this multiple of the
-    // memory for it.
+    // Blocks are measured only if the program's resource limits are at least this multiple of the
+    // memory that measuring needs.
     LIMIT_TIMES = 16,
 };
 
 struct block {
     uint64_t size;
-    uint32_t pid;      // process that recorded the block; fork children inherit the table
-    bool zeroed;       // by calloc
+    uint32_t pid;      // process that recorded the block, because fork children inherit the table
+    bool zeroed;       // allocated by calloc
     bool chosen;       // to be measured
-    uint64_t resident; // pages that were resident when the block was allocated
-    // Set when the block is removed from the table: used bytes in its last record, and when this
-    // was last still true.
+    uint64_t resident; // resident pages when the block was allocated
+    // Set when the block is removed from the table: the used bytes in its last record, and the last
+    // time when that value was confirmed.
     uint64_t used, unchanged_at;
 };
 
@@ -64,16 +65,16 @@ struct residency_entry {
     _Atomic uint64_t address;      // 0: unused
     _Atomic uint64_t seen;         // 1 + resident pages at the last measurement; 0: not measured
     _Atomic uint64_t used;         // used bytes at the last measurement
-    _Atomic uint64_t unchanged_at; // ticks when it was last measured without a change; 0: never
+    _Atomic uint64_t unchanged_at; // ticks of the last measurement that found no change; 0: never
     struct block block;
 };
 
 _Atomic uint8_t producer_residency_filter[RESIDENCY_PLACES];
-// A bit for each group that has ever been used: at exit, the pages of the other groups are not
-// touched.
+// One bit per group that has ever been used, so that the pages of the other groups are not touched
+// at exit.
 static _Atomic uint64_t groups[BLOCKS / GROUP / 64];
 
-// Mapped, because variables count against RLIMIT_DATA.
+// Mapped on demand, because variables count towards RLIMIT_DATA.
 static struct memory {
     struct residency_entry entries[BLOCKS];
     char contents[READ_PAGES * 4096];
@@ -89,7 +90,7 @@ static _Atomic uint8_t *filter_at(uint64_t address)
     return &producer_residency_filter[address >> RESIDENCY_PAGE_BITS & (RESIDENCY_PLACES - 1)];
 }
 
-// A full counter stays full.
+// Counters saturate: a full counter stays full.
 static void filter_add(uint64_t address)
 {
     uint8_t was = atomic_load_explicit(filter_at(address), memory_order_relaxed);
@@ -175,7 +176,7 @@ static void mark_group(unsigned group)
         atomic_fetch_or_explicit(&groups[group / 64], bit, memory_order_relaxed);
 }
 
-// Removes a block at the address whose release was missed.
+// Removes a block at the address, if one is left there because its release was missed.
 static void remove_missed(uint64_t address)
 {
     struct block old;
@@ -183,7 +184,7 @@ static void remove_missed(uint64_t address)
         remove_block(find_entry(address), address, &old);
 }
 
-// Adds a block. If there is no space, the block remains unknown.
+// Adds a block. If there is no space, the block is not tracked.
 static void add_block(uint64_t address, const struct block *from)
 {
     remove_missed(address);
@@ -208,8 +209,8 @@ static uint64_t page_bytes(void)
     return getauxval(AT_PAGESZ);
 }
 
-// Counts the pages that contain anything. The kernel reads them, because the program may have made
-// pages inaccessible; these count as used.
+// Counts the pages that are not all zeros. The kernel reads them, because the program may have made
+// pages inaccessible; such pages count as used.
 static uint64_t count_used(const struct iovec *pages, unsigned n, uint64_t bytes, uint64_t *leading)
 {
     const struct iovec to = {memory->contents, n * bytes};
@@ -228,13 +229,13 @@ static uint64_t count_used(const struct iovec *pages, unsigned n, uint64_t bytes
     return used;
 }
 
-// Consecutive pages: bit 0 of each byte is set if the page is resident.
+// Consecutive pages, one byte each. Bit 0 is set if the page is resident.
 struct residency_part {
     uint64_t first, n;
     const unsigned char *resident;
 };
 
-// Calls `each` for the pages of a range in parts. Returns false if the kernel does not report
+// Calls `each` for each part of a range of pages. Returns false if the kernel does not report
 // residency.
 static bool each_part(struct producer_process *p, uint64_t start, uint64_t pages,
                       void (*each)(void *context, const struct residency_part *part), void *context)
@@ -271,7 +272,7 @@ static void count_part(void *context, const struct residency_part *part)
         m->resident += part->resident[i] & 1;
 }
 
-// Reads one of `step` resident pages of a zeroed block.
+// State of reading every `step`-th resident page of a zeroed block.
 struct reading {
     uint64_t start, bytes, step, seen, checked, used, front;
     struct iovec pages[READ_PAGES];
@@ -302,7 +303,7 @@ static void read_part(void *context, const struct residency_part *part)
     }
 }
 
-// Excludes pages that the kernel or the allocator filled with zeros: they are resident, but the
+// Excludes pages that the kernel or the allocator filled with zeros. They are resident, but the
 // program has not used them.
 static bool exclude_zeros(struct producer_process *p, uint64_t start, uint64_t pages,
                           struct measured *m)
@@ -339,7 +340,7 @@ static unsigned size_class(uint64_t size)
     return 63 - (unsigned)__builtin_clzll(size | 1);
 }
 
-// Returns true if the block may be measured, given the cost so far, and counts the block.
+// Returns true if the cost so far permits measuring the block. Counts the block.
 static bool can_afford(struct producer_process *p, uint64_t size, uint64_t now)
 {
     uint64_t elapsed = now - (p->header->start_stamp << CODEC_STAMP_SHIFT);
@@ -352,7 +353,7 @@ static bool can_afford(struct producer_process *p, uint64_t size, uint64_t now)
     return true;
 }
 
-// A sandbox may kill the program for an unexpected system call.
+// Returns true in a sandbox, which may kill the program for an unexpected system call.
 static bool is_forbidden(const struct producer_process *p)
 {
     return !p->measures || producer_inherited.sandbox;
@@ -369,8 +370,8 @@ static void end_cost(struct producer_process *p, uint64_t begun)
                               memory_order_relaxed);
 }
 
-// Decides whether a new block is measured. If so, determines how much of the block is already
-// resident, because its memory was used before.
+// Decides whether a new block is measured. If so, determines how much of it is already resident
+// because its memory was used before.
 static void choose_block(struct producer_process *p, uint64_t address, struct block *b, bool fresh)
 {
     struct measured m = {0};
@@ -391,7 +392,7 @@ static bool count_resident(struct producer_process *p, uint64_t address, const s
 {
     uint64_t start, pages = inner_pages(address, b->size, &start);
     *m = (struct measured){0};
-    // If all pages were resident before, their number cannot grow.
+    // If all pages were already resident, their number cannot grow.
     if (b->resident != pages)
         return each_part(p, start, pages, count_part, m);
     m->resident = pages;
@@ -408,7 +409,8 @@ static bool count_used_pages(struct producer_process *p, uint64_t address, const
     return !b->zeroed || exclude_zeros(p, start, pages, m);
 }
 
-// Call before a record of the used bytes: records until when the previous value was still true.
+// Records how long the previous value was still true. Call before writing a record of the used
+// bytes.
 static void put_unchanged(struct producer_process *p, struct producer_thread *t,
                           struct producer_stream *stream, uint64_t address, uint64_t used,
                           uint64_t unchanged_at)
@@ -428,7 +430,7 @@ static void measure_block(struct producer_process *p, struct producer_thread *t,
     if (!b->chosen || is_forbidden(p))
         return;
     uint64_t bytes = page_bytes(), begun = begin_cost(p);
-    // A block inherited by a fork child was chosen by the parent.
+    // A block that a fork child inherited was chosen by its parent, so check the cost again.
     if (b->pid != p->pid && !can_afford(p, b->size, begun))
         return;
     bool known = count_resident(p, address, b, &m) && count_used_pages(p, address, b, &m);
@@ -482,7 +484,7 @@ void producer_residency_after(struct producer_process *p, struct producer_thread
     if (!address || b.size < HT_BIG_BYTES)
         return;
     choose_block(p, address, &b, !(class == HT_CLASS_RESIZE && ev->ptr));
-    // A zeroed block is added even if it is not measured: after a realloc, its pages of zeros are
+    // Add zeroed blocks even if they are not measured: after a realloc, their pages of zeros are
     // still unused.
     if (b.chosen || b.zeroed)
         add_block(address, &b);
@@ -490,8 +492,8 @@ void producer_residency_after(struct producer_process *p, struct producer_thread
         remove_missed(address);
 }
 
-// Measures the live blocks of at least `least` bytes in a group. Blocks of a parent are not
-// measured.
+// Measures the live blocks in a group that have at least `least` bytes, except those inherited from
+// a parent.
 static void finish_group(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream, struct residency_entry *group,
                          uint64_t least)
@@ -508,7 +510,7 @@ static void finish_group(struct producer_process *p, struct producer_thread *t,
 void producer_residency_finish(struct producer_process *p, struct producer_thread *t,
                                struct producer_stream *stream)
 {
-    // A child of vfork that exits sees the blocks of its parent.
+    // A vfork child that exits sees its parent's blocks.
     if (is_forbidden(p) || syscall(SYS_getpid) != (long)producer_inherited.pid)
         return;
     for (unsigned round = 0; round < 2; round++) {
@@ -519,8 +521,8 @@ void producer_residency_finish(struct producer_process *p, struct producer_threa
     }
 }
 
-// Measures a live block again. If another thread releases the block meanwhile, nothing is recorded.
-// `now`: ticks, not later than the current time.
+// Measures a live block again. Records nothing if another thread releases the block at the same
+// time. `now` is in ticks and must not be later than the current time.
 static void follow_block(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream, struct residency_entry *at, uint64_t now)
 {
@@ -534,7 +536,7 @@ static void follow_block(struct producer_process *p, struct producer_thread *t,
     uint64_t seen = atomic_load_explicit(&at->seen, memory_order_acquire),
              used = atomic_load_explicit(&at->used, memory_order_relaxed);
     if (seen == m.resident + 1) {
-        // Resident pages of zeros may be used later without a change of the count.
+        // Resident pages of zeros may be used later without changing the count.
         if (!b.zeroed || used == m.resident * bytes)
             atomic_store_explicit(&at->unchanged_at, now, memory_order_relaxed);
         return;
@@ -546,7 +548,7 @@ static void follow_block(struct producer_process *p, struct producer_thread *t,
     const struct event ev = {
         .kind = HT_RESIDENCY_STEP, .ptr = address, .size = b.size, .value = m.used * bytes};
     atomic_store_explicit(&at->used, ev.value, memory_order_relaxed);
-    // Fails if another block is at the address by now.
+    // Fails if there is another block at the address by now.
     if (!atomic_compare_exchange_strong_explicit(&at->seen, &seen, m.resident + 1,
                                                  memory_order_release, memory_order_relaxed))
         return;

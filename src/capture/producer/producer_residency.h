@@ -1,11 +1,12 @@
-// Measures how much of its big blocks a program uses: how many pages of a block are resident, and
-// how many of these contain anything. A block is measured when it is freed or resized, and at exit
-// if it is still live. A HT_RESIDENCY record before the release has the result. For some blocks,
-// further records have the use in between.
+// Measures how much a program uses its big blocks: how many pages of a block are resident, and how
+// many of these are not all zeros. A block is measured when it is freed or resized, or at exit if
+// it is still live. The result is in an HT_RESIDENCY record before the release. For some blocks,
+// further records show their use in between.
 //
-// Blocks of HT_BIG_BYTES and more are in a table. A release reads one byte to see that its block is
-// not in the table, which costs the fast path no extra branch. Everything is lock-free. Only the
-// kernel reads pages of the program, so a page that may not be read is an error and not a signal.
+// Blocks of HT_BIG_BYTES or more are kept in a table. A release reads a single byte to check that
+// its block is not in the table, which adds no branch to the fast path. Everything is lock-free.
+// Only the kernel reads pages of the program, so a page that may not be read is an error and not a
+// signal.
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_RESIDENCY_H
 #define HEAPTAPE_CAPTURE_PRODUCER_RESIDENCY_H
 
@@ -23,21 +24,22 @@ enum {
 };
 
 // Cost of measuring so far in a process image, and number of blocks measured per size class.
-// Initially zero.
+// Initialize to zero.
 struct producer_residency_cost {
     _Atomic uint64_t ticks;
     _Atomic uint32_t measured[RESIDENCY_CLASSES];
-    // 1: the buffer for page contents, or for the residency of pages, is in use.
+    // 1: the buffer for page contents, or the one for page residency, is in use.
     _Atomic uint32_t reading, counting;
-    _Atomic uint64_t due; // ticks when live blocks are measured next; UINT64_MAX: being measured
+    // Time in ticks of the next measurement of live blocks; UINT64_MAX: in progress.
+    _Atomic uint64_t due;
 };
 
-// Number of big blocks that begin in a page, indexed by page number modulo RESIDENCY_PLACES. 255 is
-// sticky.
+// Number of big blocks that start in a page, indexed by page number modulo RESIDENCY_PLACES. A
+// count of 255 is sticky.
 extern _Atomic uint8_t producer_residency_filter[RESIDENCY_PLACES]
     __attribute__((visibility("hidden")));
 
-// Returns 0 if no big block begins at the address.
+// Returns 0 if no big block starts at the address.
 static inline uint32_t producer_residency_hint(uint64_t address)
 {
     return atomic_load_explicit(
@@ -54,12 +56,12 @@ struct producer_process;
 struct producer_thread;
 struct producer_stream;
 
-// Maps the memory for measuring, unless a parent has mapped it. Returns false if there is no
-// memory, or if the program's limits are too low.
+// Maps the memory for measuring, unless a parent has mapped it. Returns false if out of memory, or
+// if the program's resource limits are too low.
 bool producer_residency_start(void);
 
-// Returns true if this process may be measured. `filters`: number of system call filters that allow
-// measuring, from the session.
+// Returns true if this process may be measured. `filters` is the number of system call filters that
+// are known to allow measuring, from the session.
 bool producer_residency_allowed(uint32_t filters);
 
 // Call before and after the record of `ev` is written. `recorded` is false if the event itself is
@@ -70,12 +72,12 @@ void producer_residency_before(struct producer_process *p, struct producer_threa
 void producer_residency_after(struct producer_process *p, struct producer_thread *t,
                               const struct event *ev);
 
-// Measures the live blocks now and then. Writes a HT_RESIDENCY_STEP record for each block whose use
-// has changed.
+// Measures the live blocks from time to time. Writes an HT_RESIDENCY_STEP record for each block
+// whose use has changed.
 void producer_residency_follow(struct producer_process *p, struct producer_thread *t,
                                struct producer_stream *stream);
 
-// Call at exit: measures the blocks that are still live.
+// Call at exit. Measures the blocks that are still live.
 void producer_residency_finish(struct producer_process *p, struct producer_thread *t,
                                struct producer_stream *stream);
 

@@ -13,10 +13,10 @@ enum {
     OWN_FRAMES = 8, // frames of this library between the walk and the wrapper
     SCANS_AT_ONCE = 16,
     PREFETCHED_SITES = 8,
-    WATCH_WALKS = 1024, // walks of a thread between checks for unloaded objects
+    WATCH_WALKS = 1024, // walks per thread between checks for unloaded objects
 };
 
-// The main thread's stack grows up to its limit. This part of it counts as the stack.
+// The main thread's stack grows up to its limit. Only this much of it counts as the stack.
 #define MAIN_STACK_BYTES (128ull << 20)
 
 void producer_sites_start(uint32_t depth, uint64_t sample_bytes)
@@ -48,8 +48,8 @@ void producer_sites_stop(void)
     producer_depth = 0;
 }
 
-// Finds the bounds of the stack that contains `sp`. Reading between a frame and the end of its
-// stack is safe while the thread runs on it.
+// Finds the bounds of the stack that contains `sp`. While the thread runs on that stack, reading
+// from a frame to the end of the stack is safe.
 static void find_stack(struct producer_thread *t, uintptr_t sp)
 {
     struct producer_sites *sites = producer_inherited.sites;
@@ -58,11 +58,11 @@ static void find_stack(struct producer_thread *t, uintptr_t sp)
         return;
     bool found = producer_maps_find(sites, sp, &m);
     atomic_store_explicit(&sites->scanning, 0, memory_order_release);
-    t->stack_low = t->stack_high = UINTPTR_MAX; // no stack, do not search again
+    t->stack_low = t->stack_high = UINTPTR_MAX; // no stack: do not search again
     if (!found)
         return;
-    // The C library places the control block of a thread at the end of its stack. Memory above it
-    // may be another mapping, which can be unmapped.
+    // The C library places a thread's control block at the end of its stack. The memory above may
+    // belong to another mapping, which can be unmapped.
     uintptr_t thread = (uintptr_t)__builtin_thread_pointer();
     if (m.grows) {
         t->stack_low = m.end - MAIN_STACK_BYTES;
@@ -107,7 +107,7 @@ bool producer_site_choose(uint64_t size)
     struct producer_tls *tls = &producer_tls;
     bool first = !tls->random;
     if (!producer_depth) {
-        // Undecided until the session has been joined, which may request stacks.
+        // Undecided until the process has joined the session, which may request stacks.
         uint32_t was = producer_enter(PRODUCER_WRITING);
         tls->stack_left = tls->thread->live ? INT64_MAX : -1;
         producer_leave(was);
@@ -122,16 +122,16 @@ bool producer_site_choose(uint64_t size)
     return !first || (tls->stack_left = (int64_t)((uint64_t)tls->stack_left - size)) < 0;
 }
 
-// Returns true for a plausible frame of this library, which is built with frame pointers: [the
-// caller's frame pointer, return address].
+// Returns true if `frame` is a plausible frame of this library, which is built with frame pointers.
+// A frame contains the caller's frame pointer and the return address.
 static bool is_frame(const struct producer_thread *t, uintptr_t frame, uintptr_t below)
 {
     return frame > below && frame <= t->stack_high - 2 * sizeof(uintptr_t) &&
            frame % sizeof(uintptr_t) == 0;
 }
 
-// Returns the frame of the wrapper with return address `caller`, or 0 if the chain does not lead
-// there, for example on the stack of a signal handler or coroutine.
+// Returns the frame of the wrapper whose return address is `caller`, or 0 if the chain of frame
+// pointers does not lead there, for example on the stack of a signal handler or coroutine.
 static uintptr_t wrapper_frame(struct producer_thread *t, uintptr_t frame, uintptr_t caller)
 {
     if (!t->live)
@@ -151,8 +151,8 @@ static uintptr_t wrapper_frame(struct producer_thread *t, uintptr_t frame, uintp
     return 0;
 }
 
-// Returns the thread's cache for walks; a fork child creates a new one. Returns NULL in a signal
-// handler, which may have interrupted a walk, or if there is no memory.
+// Returns the thread's cache for stack walks. A fork child creates a new one. Returns NULL in a
+// signal handler, which may have interrupted a walk, or if out of memory.
 static struct unwind_memory *thread_memory(struct producer_thread *t,
                                            const struct producer_stream *stream)
 {
@@ -173,7 +173,7 @@ static struct unwind_memory *thread_memory(struct producer_thread *t,
     return t->unwind;
 }
 
-// Walks a stack other than the thread's own, of a coroutine or a signal handler, in copies made by
+// Walks a stack other than the thread's own (a coroutine's or a signal handler's) in copies made by
 // the kernel. Returns false if that is not possible now, or if the chain of frame pointers does not
 // lead to the wrapper.
 static bool walk_copies(struct producer_process *p, struct producer_thread *t,
@@ -204,15 +204,15 @@ static bool walk_copies(struct producer_process *p, struct producer_thread *t,
     return true;
 }
 
-// Checks for unloaded objects now and then. Not to be called during a walk.
+// Checks for unloaded objects from time to time. Must not be called during a walk.
 static inline void check_unloaded(struct producer_thread *t)
 {
     if (producer_unlikely(++t->walks % WATCH_WALKS == 0))
         unwind_check_unloaded();
 }
 
-// Scans the mappings if objects were unloaded since the last scan, or if a walk found code where an
-// object was unloaded: the same addresses may belong to other code now.
+// Scans the mappings if objects were unloaded since the last scan, or if a walk found code at the
+// address of an unloaded object, because the same addresses may now belong to other code.
 static void check_replaced(struct producer_process *p, struct producer_thread *t,
                            struct producer_stream *stream, bool found_gone)
 {
@@ -259,14 +259,13 @@ static bool is_seen(uint64_t id)
 bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
                              const void *caller, const void *frame)
 {
-    // Frame of the wrapper, unless the compiler moved the call into a function that the wrapper
+    // The wrapper's frame, unless the compiler moved the call into a function that the wrapper
     // calls.
     const uint64_t *at = frame;
     if (producer_unlikely(!producer_depth || producer_sample_bytes) &&
         !producer_site_choose(count * size)) {
         bool done = producer_put_rebased(kind, count, size, address, false);
-        // The first event of the process joins the session; only afterwards producer_depth is
-        // known.
+        // The process joins the session at its first event. Until then, producer_depth is unknown.
         producer_tls.decided =
             done || !producer_depth ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
         return done;
@@ -285,7 +284,7 @@ bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint6
     uint64_t *w = stream->pos, ticks = clock_counter(), stamp = ticks >> CODEC_STAMP_SHIFT;
     uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | producer_odd_block(count, size);
     bool done = false;
-    // A base, two notes and the record.
+    // Space for a base, two notes and the record.
     if (!odd && t->unwind && producer_has_room(w, 4) &&
         t->unwind->age == atomic_load_explicit(&unwind_age, memory_order_relaxed)) {
         struct unwind_cursor c = {.from = {at[1], (uintptr_t)(at + 2), at[0]}, .memory = t->unwind};
@@ -323,7 +322,7 @@ static bool all_in_mappings(struct producer_sites *sites, const struct unwind_st
 }
 
 // Addresses in no mapping are common in programs without frame pointers or with code generated at
-// run time. The more misses, the rarer a scan.
+// run time. The more misses, the rarer the scans.
 static bool is_worth_a_scan(struct producer_sites *sites)
 {
     uint32_t misses = ++sites->misses;
@@ -339,8 +338,8 @@ bool producer_site_in_line(const struct producer_sites *sites, uint64_t place, u
     return false;
 }
 
-// Stores the ID in its first entry and moves the previous ID of this entry: a stack is added after
-// its parts, and occurs more often. Returns false if the cache line is full, so that an ID was
+// Stores the ID in its first entry and moves that entry's previous ID, because a stack is added
+// after its parts and occurs more often. Returns false if the cache line was full and an ID was
 // lost.
 static bool add_seen(struct producer_sites *sites, uint64_t id)
 {
@@ -367,7 +366,7 @@ void producer_site_add(struct producer_sites *sites, uint64_t id)
         atomic_fetch_add_explicit(&sites->n_seen, 1, memory_order_relaxed) < size / 2 ||
         atomic_exchange_explicit(&sites->growing, 1, memory_order_acquire))
         return;
-    // Other threads may lose or miss IDs meanwhile; these are defined once more.
+    // Other threads may lose or miss IDs in the meantime, which are then defined again.
     atomic_store_explicit(&sites->seen_mask, size * 4 - 1, memory_order_relaxed);
     for (uint32_t i = 0; i < size; i++) {
         uint64_t there = atomic_load_explicit(&sites->seen[i], memory_order_relaxed);
@@ -379,7 +378,7 @@ void producer_site_add(struct producer_sites *sites, uint64_t id)
     atomic_store_explicit(&sites->growing, 0, memory_order_release);
 }
 
-// Forgets all definitions if the trace was reset, because it contains none of them.
+// Forgets all definitions if the trace was reset, because it no longer contains them.
 static void forget_older(struct producer_sites *sites)
 {
     uint32_t now = atomic_load_explicit(&producer_inherited.spool->restarts, memory_order_relaxed);
@@ -421,9 +420,9 @@ static void put_cut(struct producer_process *p, struct producer_thread *t,
     }
 }
 
-// Writes the missing definitions of the stack and its mappings into the stream. A walk along frame
-// pointers may have gone wrong, so the stack ends at the first address that is not code. The caller
-// of the wrapper is always code.
+// Writes the missing definitions of the stack and its mappings to the stream. A walk along frame
+// pointers may have gone wrong, so the stack is cut at the first address that is not code. The
+// wrapper's caller is always code.
 static void define_stack(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream, const struct unwind_stack *stack)
 {
@@ -459,7 +458,8 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
                             struct producer_stream *stream, const void *caller, const void *frame)
 {
     struct unwind_stack stack;
-    _Static_assert((int)UNWIND_DEPTH == (int)SPOOL_MAX_DEPTH, "a walk has at most as many frames as a request");
+    _Static_assert((int)UNWIND_DEPTH == (int)SPOOL_MAX_DEPTH,
+                   "a walk has at most as many frames as a request");
     struct unwind_cursor c = {.from = {.pc = (uintptr_t)caller, .fp = (uintptr_t)frame}};
     check_replaced(p, t, stream, false);
     uintptr_t at = producer_depth > 1 ? wrapper_frame(t, (uintptr_t)frame, (uintptr_t)caller) : 0;

@@ -1,11 +1,11 @@
-// Call sites of the allocator. Does not allocate and is async-signal-safe, as the rest of the
+// Call sites of the allocator. Does not allocate and is async-signal-safe, like the rest of the
 // producer.
 //
-// A site is a list of return addresses, from the wrapper's caller outwards, found by the unwind
+// A site is a list of return addresses, from the wrapper's caller outwards, found with the unwind
 // tables of the loaded objects. Its ID is the address if there is only one, otherwise a hash of the
-// addresses, so that threads need not agree on IDs. The first thread that uses a site not defined
-// in this process writes the definition (HT_FRAMES) into its own stream, before the record that
-// refers to the site. Executable mappings that contain the addresses are recorded as they are
+// addresses, so that threads do not have to agree on IDs. The first thread that uses a site not
+// defined in this process writes the definition (HT_FRAMES) into its own stream, before the record
+// that refers to the site. Executable mappings that contain the addresses are recorded as they are
 // discovered (HT_MODULE).
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_SITE_H
 #define HEAPTAPE_CAPTURE_PRODUCER_SITE_H
@@ -26,18 +26,19 @@ struct producer_stream;
 // once the process has joined its session.
 extern uint32_t producer_depth __attribute__((visibility("hidden")));
 
-// Mean number of allocated bytes between recorded stacks; 0: every stack is recorded.
+// Mean number of bytes allocated between recorded stacks; 0: every stack is recorded.
 extern uint64_t producer_sample_bytes __attribute__((visibility("hidden")));
 
-// Call if an allocation of `size` bytes used up producer_tls.stack_left. Returns true if its stack
-// is recorded, and draws the number of bytes until the next one.
+// Call if an allocation of `size` bytes has used up producer_tls.stack_left. Returns true if its
+// stack is recorded, and draws the number of bytes until the next one.
 bool producer_site_choose(uint64_t size) __attribute__((visibility("hidden")));
 
 enum {
     PRODUCER_SEEN_SITES = 1 << 16, // maximum size
     PRODUCER_SEEN_FIRST = 1 << 10, // initial size
-    PRODUCER_SEEN_LINE = 8,        // entries of a cache line; an ID may be in any of them
-    // Executable mappings; addresses in others are recorded without their file.
+    PRODUCER_SEEN_LINE = 8,        // entries per cache line; an ID may be in any of them
+    // Maximum number of known executable mappings. Addresses in others are recorded without their
+    // file.
     PRODUCER_CONFIGURATIONS = 256,
     PRODUCER_MAX_RANGES = 2048,
 };
@@ -47,10 +48,10 @@ struct producer_range {
     uint64_t start, end;
     uint64_t file; // identifies the file; 0: no file
     uint64_t bias; // start minus the offset in the file
-    uint32_t scan; // the last scan that found the mapping
+    uint32_t scan; // number of the last scan that found the mapping
 };
 
-// A set of replaced ranges, and the value of unwind_generation for it.
+// A set of replaced ranges, and its value of unwind_generation.
 struct producer_configuration {
     uint64_t sum;
     uint32_t generation;
@@ -58,49 +59,51 @@ struct producer_configuration {
 
 enum {
     PRODUCER_LINES_BYTES = 6144, // more than a line of /proc/self/maps with the longest path
-    PRODUCER_PIECE_BYTES = 4096, // bytes of an ELF file that are read at once
+    PRODUCER_PIECE_BYTES = 4096, // bytes read from an ELF file at once
 };
 
-// Data of a process image, wiped in a fork child, which defines its sites again.
+// Data of a process image. Wiped in a fork child, which defines its sites again.
 struct producer_sites {
-    // 1: a thread is examining the mappings and owns the members below, except `seen`.
+    // 1: a thread is scanning the mappings and owns the members below, except `seen`.
     _Atomic uint32_t scanning;
-    _Atomic uint32_t restarts; // spool_header.restarts when the definitions known here were written
+    // Value of spool_header.restarts when the definitions known here were written.
+    _Atomic uint32_t restarts;
     uint32_t n_ranges;
-    uint32_t scans, misses; // scans of the mappings; addresses found in no mapping
-    _Atomic uint32_t age;   // unwind_age when unloaded objects were last searched
+    uint32_t scans, misses; // scans of the mappings, and addresses found in no mapping
+    _Atomic uint32_t age;   // value of unwind_age at the last check for unloaded objects
     uint32_t n_configurations;
-    uint64_t configuration; // sum of the current configuration
+    uint64_t configuration; // sum of the hash changes of all replaced ranges
     struct producer_configuration configurations[PRODUCER_CONFIGURATIONS];
     struct producer_range ranges[PRODUCER_MAX_RANGES]; // in ascending order
-    // Buffers, because a thread's stack may be small.
+    // Buffers, which may be too large for a thread's stack.
     char lines[PRODUCER_LINES_BYTES], text[CODEC_MAX_TEXT_BYTES];
     _Alignas(8) char piece[PRODUCER_PIECE_BYTES];
     _Atomic uint32_t n_seen, growing;
-    // Index mask of `seen` without the bits of PRODUCER_SEEN_FIRST - 1, because a fork child starts
-    // with 0.
+    // Index mask of `seen` without the bits of PRODUCER_SEEN_FIRST - 1, so that 0 is valid in a
+    // fork child.
     _Atomic uint32_t seen_mask;
-    // IDs of defined sites. An ID that was replaced by others is defined again at its next use.
+    // IDs of defined sites. If an ID was replaced by others, its site is defined again at the next
+    // use.
     _Alignas(64) _Atomic uint64_t seen[PRODUCER_SEEN_SITES];
 };
 
 // Enables recording of sites with up to `depth` frames.
 void producer_sites_start(uint32_t depth, uint64_t sample_bytes);
 
-// Disables it. No other thread may run.
+// Disables recording of sites. No other thread may be running.
 void producer_sites_stop(void);
 
-// Returns the site of a call, and defines the site in the stream if necessary: a number of
-// CODEC_NOTE_BITS, never 0. `caller` is the return address of the wrapper. The chain of frame
-// pointers from `frame`, of a function called by the wrapper, must lead to the wrapper's frame. The
-// thread may have no state: the site is then the caller.
+// Returns the site of a call, a number of CODEC_NOTE_BITS bits that is never 0, and defines the
+// site in the stream if necessary. `caller` is the wrapper's return address. The chain of frame
+// pointers that starts at `frame`, the frame of a function called by the wrapper, must lead to the
+// wrapper's frame. If the thread has no state, the site is the caller.
 uint64_t producer_site_find(struct producer_process *p, struct producer_thread *t,
                             struct producer_stream *stream, const void *caller, const void *frame);
 
 // Marks the site `id` as defined.
 void producer_site_add(struct producer_sites *sites, uint64_t id);
 
-// Returns true if the ID is in another entry of the cache line.
+// Returns true if the ID is in another entry of the same cache line.
 bool producer_site_in_line(const struct producer_sites *sites, uint64_t place, uint64_t id)
     __attribute__((visibility("hidden")));
 
@@ -123,28 +126,28 @@ static inline bool producer_site_seen(const struct producer_sites *sites,
            producer_site_in_line(sites, place, id);
 }
 
-// Writes the record of a call that allocated a block of `count` elements, with its site, if the
-// site is defined and the one-word form holds the block. Returns false if nothing was done and the
-// caller must use producer_record.
+// Records a call that allocated a block of `count` elements, together with its site, if the site is
+// defined and the block fits in the one-word form. Returns false if nothing was done and the caller
+// must use producer_record.
 bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
                              const void *caller, const void *frame)
     __attribute__((visibility("hidden")));
 
-// Does the same for a calloc with a count other than 1, whether or not its stack is recorded.
+// Likewise for a calloc whose count is not 1, whether or not its stack is recorded.
 bool producer_put_calloc(uint64_t count, uint64_t size, uint64_t address, const void *caller,
                          const void *frame) __attribute__((visibility("hidden")));
 
 // A line of /proc/self/maps.
 struct producer_mapping {
     uint64_t start, end;
-    uint64_t offset; // in the file
+    uint64_t offset; // offset in the file
     uint64_t device, inode;
     bool executable;
-    bool grows;       // the main thread's stack
-    const char *path; // points into producer_sites.lines; "" if the mapping has no path
+    bool grows;       // set for the main thread's stack
+    const char *path; // in producer_sites.lines; "" if the mapping has no path
 };
 
-// The functions below require that the caller owns `sites->scanning`.
+// The caller of the functions below must own `sites->scanning`.
 
 // Finds the mapping that contains an address. Returns false if there is no such mapping or /proc
 // cannot be read.
@@ -153,8 +156,8 @@ bool producer_maps_find(struct producer_sites *sites, uint64_t address, struct p
 // Returns true if the address lies in a known executable mapping.
 bool producer_maps_has(const struct producer_sites *sites, uint64_t address);
 
-// Starts a generation of sites in a process that unloaded objects before its first site, or whose
-// parent did: the mappings at that time are unknown. Increments unwind_age.
+// Starts a new generation of sites if the process or its parent unloaded objects before the first
+// site, because the mappings at that time are unknown. Increments unwind_age.
 void producer_maps_start(struct producer_sites *sites);
 
 // Reads the mappings and records new executable ones in the stream.

@@ -1,4 +1,4 @@
-// State that all files of the producer share, and helpers without state.
+// State shared by all files of the producer, and stateless helpers.
 #include "capture/producer/producer_private.h"
 
 #include <signal.h>

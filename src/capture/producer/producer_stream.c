@@ -40,7 +40,7 @@ static uint64_t stamp_now(const struct producer_process *p)
     return clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
 }
 
-// Always with the fence: these events are slow anyway.
+// Always uses the fence, because these events are slow anyway.
 static uint64_t stamp_release(const struct producer_process *p, uint64_t address)
 {
     uint64_t ticks =
@@ -58,7 +58,7 @@ static uint64_t event_stamp(const struct producer_process *p, const struct event
     return is_release && producer_tls.releaser ? stamp_release(p, ev->ptr) : stamp_now(p);
 }
 
-// The stream must have space for the record and its prefix.
+// Writes a record. The stream must have space for it and its prefix.
 static void put_record(struct producer_stream *stream, const struct event *ev, uint64_t stamp)
 {
     stream->last_stamp = stamp;
@@ -68,7 +68,7 @@ static void put_record(struct producer_stream *stream, const struct event *ev, u
     producer_publish(stream, end);
 }
 
-// Returns true for calls that are counted if they are lost. A call may consist of two records.
+// Returns true if the event counts as a call when it is lost. A call may consist of two records.
 static bool is_call(const struct event *ev)
 {
     enum event_class class = event_infos[ev->kind].class;
@@ -84,8 +84,8 @@ void producer_count_unrecorded(const struct producer_process *p, const struct ev
                               memory_order_relaxed);
 }
 
-// Makes space for the record of `ev`. If a new chunk is needed, opens one and records the time that
-// this took. Returns false if there is no space.
+// Makes space for the record of `ev`. If a new chunk is needed, opens one and records how long that
+// took. Returns false if there is no space.
 static bool make_room(struct producer_process *p, struct producer_thread *t,
                       struct producer_stream *stream, const struct event *ev)
 {

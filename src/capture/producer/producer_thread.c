@@ -1,10 +1,10 @@
-// State of the calling thread: start, exit of the process, end of recording.
+// State of the calling thread: thread start, process exit, end of recording.
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
 
-// Makes `t` the state of the calling thread. Signals are blocked.
+// Makes `t` the state of the calling thread. Call with signals blocked.
 static void start_thread(struct producer_process *p, struct producer_thread *t)
 {
     t->tid = (uint32_t)syscall(SYS_gettid);
@@ -33,7 +33,7 @@ struct producer_thread *producer_thread_ready(struct producer_process *p)
     t = NULL;
     p = producer_process_ready();
     if (p) {
-        // A handler may have run before the signals were blocked.
+        // A signal handler may have run before signals were blocked.
         t = producer_tls.thread->live ? producer_tls.thread : producer_thread_alloc(p);
         if (t && !t->live)
             start_thread(p, t);
