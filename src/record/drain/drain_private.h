@@ -65,12 +65,12 @@ int drain_pass_recorded(struct drain_spool *s, struct drain_stream *l, struct tr
 // file open for lifetime_is_over. Returns 0, or -EMFILE.
 int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offset);
 
-// Returns false even if that is unknown.
+// Returns false if that is unknown.
 bool lifetime_is_over(const struct drain_spool *s);
 
 bool lifetime_sees_processes(void);
 
-// Returns true if no other process has the file open or mapped; false even if unknown.
+// Returns true if no other process has the file open or mapped; false if unknown.
 bool lifetime_nobody_has(int fd);
 
 bool lifetime_is_of_session(pid_t pid, const char *dir);

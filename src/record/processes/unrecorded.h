@@ -50,7 +50,7 @@ struct unrecorded {
 void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, enum clock_kind clock,
                       pid_t attached);
 
-// Returns true if a process of the session lives, with or without spool; false even if unknown.
+// Returns true if a process of the session lives, with or without spool; false if unknown.
 // `except`: a process to ignore, or 0.
 bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except);
 
