@@ -56,7 +56,7 @@ static void use_entry(struct played *p, struct played_thread *t, enum plan_op op
     if (!p->proved)
         return;
     bool frees = event_infos[kind].class == HT_CLASS_FREE || op == PLAN_REALLOC_FREE;
-    bool resizes = op == PLAN_REALLOC || op == PLAN_REALLOCARRAY;
+    bool resizes = event_infos[kind].class == HT_CLASS_RESIZE && (unsigned)op == kind;
     // Entry 0 is NULL: it may be freed any number of times, but never allocated.
     need(entry ? (p->owners[entry] != 0) == (frees || resizes) : frees);
     if (entry)

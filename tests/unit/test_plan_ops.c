@@ -54,6 +54,13 @@ static void test_extra_words_of_calls(void **state)
                       ((event_infos[kind].fields & HT_F_ALIGN) != 0),
                   kind, "extra words");
     }
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        enum plan_op null_op = plan_op_for_null(kind);
+        if (event_infos[kind].class == HT_CLASS_RESIZE)
+            check(plan_kind_of(null_op) == kind && (unsigned)null_op != kind, kind, "op for NULL");
+        else
+            check(null_op == PLAN_STOP, kind, "has an op for NULL");
+    }
     assert_int_equal(plan_extra_words(PLAN_REALLOC), 1);
     assert_int_equal(plan_extra_words(PLAN_REALLOC_NEW), 0);
     assert_int_equal(plan_extra_words(PLAN_REALLOC_FREE), 0);

@@ -369,10 +369,8 @@ static struct plan_call allocation_call(const struct workload_op *op, uint32_t e
     if (op->kind == HT_CALLOC && op->count != 1) {
         c.op = PLAN_CALLOC_MANY;
         c.extra[0] = op->count;
-    } else if (op->kind == HT_REALLOC) {
-        c.op = PLAN_REALLOC_NEW;
-    } else if (op->kind == HT_REALLOCARRAY) {
-        c.op = PLAN_REALLOCARRAY_NEW;
+    } else if (event_infos[op->kind].class == HT_CLASS_RESIZE) {
+        c.op = plan_op_for_null(op->kind);
         c.extra[0] = op->count;
     }
     return c;
@@ -429,7 +427,7 @@ static int add_free(struct pending_op *a)
     if (rc < 0)
         return rc;
     c.entry = slot->entry;
-    if (op->kind == HT_REALLOC || op->kind == HT_REALLOCARRAY)
+    if (event_infos[op->kind].class == HT_CLASS_RESIZE)
         c.op = PLAN_REALLOC_FREE;
     rc = release_late(a, slot);
     count_live(a, 0 - slot->size);
@@ -457,7 +455,7 @@ static int add_realloc(struct pending_op *a)
                           .entry = slot->entry,
                           .size = op->size,
                           .extra = {slot->size}};
-    if (op->kind == HT_REALLOCARRAY) {
+    if (event_infos[op->kind].fields & HT_F_COUNT) {
         c.extra[0] = op->count;
         c.extra[1] = slot->size;
     }

@@ -32,7 +32,8 @@
 
 // Calls. Extra words: the alignment of aligned calls; the count of calloc and reallocarray; then
 // the old size of a block that is resized. PREEXISTING: the alignment, at least 1, and the kind of
-// call that allocates the block.
+// call that allocates the block. A kind of class RESIZE has a second row, SYMBOL_NEW, for calls with
+// NULL; REALLOC_FREE replays the calls of all these kinds that only freed the block.
 #define PLAN_CALL(X, SYMBOL, words, handler) X(HT_##SYMBOL, SYMBOL, HT_##SYMBOL, 1, words, handler)
 #define PLAN_CALLS(X) \
     PLAN_CALL(X, MALLOC,                        0, MALLOC) \
@@ -139,11 +140,27 @@ enum { PLAN_OPS(HT_X) };
 #define PLAN_IF_MARK(...)
 #define PLAN_IF_POOL(...)
 #define PLAN_IF_META(...)
+#define PLAN_IF_RESIZE_ALLOC(...)
+#define PLAN_IF_RESIZE_FREE(...)
+#define PLAN_IF_RESIZE_RESIZE(...) __VA_ARGS__
+#define PLAN_IF_RESIZE_HALF(...)
+#define PLAN_IF_RESIZE_MAP(...)
+#define PLAN_IF_RESIZE_THREAD(...)
+#define PLAN_IF_RESIZE_MARK(...)
+#define PLAN_IF_RESIZE_POOL(...)
+#define PLAN_IF_RESIZE_META(...)
 #define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
     PLAN_IF_##class(_Static_assert((int)PLAN_##SYMBOL == (wire) && (wire) < (int)PLAN_OP_LIMIT,    \
                                    "the op of a call has the number of its event kind");           \
                     _Static_assert(!((fields)&HT_F_ALIGN) || (int)PLAN_WORDS_##SYMBOL > 0,         \
-                                   "the op of an aligned call has a word for the alignment");)
+                                   "the op of an aligned call has a word for the alignment");)     \
+        PLAN_IF_RESIZE_##class(                                                                    \
+            _Static_assert(                                                                        \
+                (int)PLAN_WORDS_##SYMBOL == (int)PLAN_WORDS_##SYMBOL##_NEW + 1,                    \
+                "the op of a resize has the words of its op for NULL and the old size");           \
+            _Static_assert(                                                                        \
+                (int)PLAN_WORDS_##SYMBOL##_NEW == !!((fields)&HT_F_COUNT),                         \
+                "the op of a resize has a word for the count if the call has a count");)
 HT_EVENT_TABLE(HT_X)
 #undef HT_X
 
@@ -208,6 +225,18 @@ static inline unsigned plan_kind_of(unsigned op)
 #undef HT_X
     };
     return kinds[op];
+}
+
+// Returns the op of a RESIZE call with NULL.
+static inline enum plan_op plan_op_for_null(unsigned kind)
+{
+    static const uint8_t ops[HT_KIND_LIMIT] = {
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
+    PLAN_IF_RESIZE_##class([HT_##SYMBOL] = PLAN_##SYMBOL##_NEW, )
+        HT_EVENT_TABLE(HT_X)
+#undef HT_X
+    };
+    return (enum plan_op)ops[kind];
 }
 
 // Does the op replay an op of the workload? Only these count in op numbers.
