@@ -79,7 +79,7 @@ COLUMNS = {
 }
 _TEXT_BIT = 15
 
-# None means unknown, or not applicable to the operation.
+# A value is None if it is unknown or the operation does not have it.
 Event = collections.namedtuple("Event", "process event time_ns thread operation size count align usable_size address "
                                "freed_address freed_block site failed error text")
 Op = collections.namedtuple("Op", "thread op time_ns operation size count align value slot site flags error dependencies text")

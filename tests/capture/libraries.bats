@@ -14,7 +14,7 @@ free 5050 10" >>told
   record "$HEAPTAPE_PROGRAMS/loads" "$HEAPTAPE_PROGRAMS/libat_load.so" 50
   [ "$status" -eq 0 ]
   counts_as_told
-  # The trace includes the loader's calls, and those of dlsym for a missing symbol: no free is of an
+  # The trace includes the calls of the loader, and of dlsym for a missing symbol: no free is of an
   # unknown block.
   awk '$10 != "0" { live[$10] = 1; next } $6 != "0" && !live[$6] { print; bad = 1 } { delete live[$6] } END { exit bad }' lines
   [ "$(awk '$5 == "malloc" || $5 == "calloc"' lines | wc -l)" -gt 300 ]

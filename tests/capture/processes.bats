@@ -86,7 +86,7 @@ run_way() {
     [ "$status" -eq 3 ]
     if [[ "$stderr" == *"Cannot allocate memory"* ]]; then
       refused=$((refused + 1))
-      # Each call is counted, including those of the C library.
+      # Each call is counted, including calls by the C library.
       grep -qE "^heaptape: process [0-9]+ \(calls\) was not recorded: its spool could not be created: Cannot allocate memory \(its data segment is limited to $kib KiB\) \(4000[0-9] calls\)" <<<"$stderr"
     else
       expect "one line" [ "${#stderr_lines[@]}" -eq 1 ]

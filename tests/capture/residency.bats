@@ -148,7 +148,7 @@ between() {
     sort first | uniq -c
   done >found
   cat found
-  # Except for pages in which a block begins, or the use of its start ends.
+  # Except for the first page of a block, and the last used page of its start.
   awk '{ n[$2 " " $3] = $1 } END { exit n["malloc read"] || n["calloc read"] < 100 * n["calloc write"] }' found
 }
 

@@ -40,7 +40,7 @@ count_lines() {
        END { for (i in n) print i, n[i] }' lines lines | sort
 }
 
-# Succeeds if the sums of the reported counts equal those of the trace.
+# Succeeds if the sums of the reported counts equal the counts of the trace.
 counts_as_told() {
   awk '{ n[$1 " " $2] += $3 } END { for (i in n) print i, n[i] }' told | sort >want
   count_lines >recorded

@@ -202,7 +202,7 @@ END
   fails_with 1 "small.zst: exceeds the memory limit for a file of this size, at byte" "decompress it first"
   heaptape import -k -q -F heaptrack -o y.htw small.zst
   fails_with 1 "small.zst: exceeds the memory limit for a file of this size"
-  # Of nested inlined functions, the innermost are kept.
+  # Only the innermost of nested inlined functions are kept.
   printf 'v 10400 3\ns 2 /a\ns 1 f\ni 1000 1%s\nt 1 0\na 10 1\n+ 0\n' "$(printf ' 2 1 1%.0s' {1..500})" >many
   heaptape import -q -F heaptrack -o many.htw many
   expect "status 0" [ "$status" -eq 0 ]

@@ -229,7 +229,7 @@ END
   expect "done" [ "$status" -eq 0 ]
   [ "$(data b.html "d['results'][0]['result']['fragmentation']['at_peak']['by_thread'][1]['blocks']")" -eq 38 ]
   looks_right b.html
-  # Of many call sites the heaviest are named; one row sums the rest.
+  # With many call sites, the heaviest are named, and one row sums the rest.
   python3 - <<'END'
 import json
 r = json.load(open('b.json'))

@@ -124,7 +124,7 @@ wrapped() {
   wrapped faketime '2001-01-01 00:00:00'
 }
 
-# seconds: how long the trace says that the recording took.
+# seconds: the duration of the recording in t.ht.
 seconds() {
   "$HEAPTAPE" stat --json --brief t.ht | jq '.duration_ns / 1e9 | floor'
 }
@@ -134,7 +134,7 @@ seconds() {
   command -v faketime >/dev/null || skip "no faketime"
   local clock time
   for clock in monotonic best; do
-    # Another day, a clock that stands still, and one that runs 100 times as fast.
+    # Another day, a stopped clock, and a clock at 100 times the speed.
     for time in '@2001-01-01 00:00:00' '2001-01-01 00:00:00' '+0 x100'; do
       export HEAPTAPE_CLOCK=$clock
       run --separate-stderr timeout -k 1 120 faketime -f "$time" "$HEAPTAPE" record -f -o t.ht -- ./prog

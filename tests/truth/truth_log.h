@@ -16,7 +16,7 @@ enum {
 
 struct truth_call {
     uint32_t thread;
-    uint32_t kind;  // of the event table
+    uint32_t kind;  // in the event table
     uint64_t block; // number of the block
     uint64_t size;  // requested
 };

@@ -40,7 +40,7 @@ static void test_equal_input_gives_equal_output(void **state)
     assert_memory_equal(&x, &y, sizeof x);
 }
 
-// Of 200 pairs of samples from one distribution, about 5 % may be called different. The limit is
+// About 5 % of 200 pairs of samples from one distribution may be called different. The limit is
 // higher because medians of few values vary in steps.
 static void test_the_interval_covers(void **state)
 {

@@ -169,7 +169,7 @@ static void bad_payloads(void **state)
     struct names to = {0};
     assert_int_equal(names_get(too_many, sizeof too_many, &to, &process), -EBADMSG);
     names_release(&to);
-    // Process 2^32, whose low 32 bits are those of process 0.
+    // Process 2^32 has the same low 32 bits as process 0.
     static const uint8_t process_0[] = {0}, far_process[] = {0x80, 0x80, 0x80, 0x80, 0x10};
     assert_int_equal(names_get(process_0, sizeof process_0, &to, &process), 0);
     assert_int_equal(names_get(far_process, sizeof far_process, &to, &process), -EBADMSG);

@@ -160,7 +160,7 @@ static uint8_t *column_at(uint8_t *p, unsigned column)
     return at;
 }
 
-// Decodes the payload and restores the changed byte. Returns the fault, "" if there is none.
+// Decodes the payload and restores the changed byte. Returns the fault, or "".
 static const char *decode_changed(struct encode_payload *p, uint8_t *at, uint8_t to)
 {
     struct decode d = {.has_stamps = true};

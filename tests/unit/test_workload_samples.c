@@ -124,7 +124,7 @@ static void steps_of_late_blocks(void **state)
     (void)state;
 }
 
-// The array has space behind its last step, whose contents are no steps.
+// The words after the last step of the array are not steps.
 static void the_end_of_steps(void **state)
 {
     const struct workload_residency block = {.op = 7, .used = 900, .resident = 900};
@@ -162,7 +162,7 @@ static void many_blocks_are_thinned(void **state)
     (void)state;
 }
 
-// Of a block that was measured twice, the larger figure is kept.
+// If a block is measured twice, the larger figure is kept.
 static void the_larger_residency_is_kept(void **state)
 {
     for (unsigned first = 0; first < 2; first++) {
