@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #define WAIT_NS 20000000u // between checks that the recorder is alive
-// Number of waits of WAIT_NS in which a live recorder repairs a truncated session.
+// A live recorder repairs a truncated session within this many waits of WAIT_NS.
 #define REPAIR_NAPS 50
-// Timeout of the lock. Its holder is then taken for dead: the lock is held for a few instructions
-// only.
+// Timeout of the lock, after which its holder is presumed dead: the lock is held for a few
+// instructions only.
 #define LOCK_NS 1000000000u
 
 bool control_is_gone(uint32_t pid)
@@ -59,8 +59,8 @@ static void sleep_ns(uint64_t ns)
 
 bool control_recorder_lives(const struct spool_session *futexes, uint32_t owner)
 {
-    // Compares the word and requeues no waiter. If the kernel or a system call filter does not
-    // support the operation, the recorder is assumed to live.
+    // Only compares the word, and requeues no waiter. If the kernel or a system call filter does
+    // not support the operation, the recorder is assumed to be alive.
     const _Atomic uint32_t *word = &futexes->recorder.owner;
     long rc = -1;
     errno = EFAULT;
@@ -75,13 +75,12 @@ bool control_recorder_lives(const struct spool_session *futexes, uint32_t owner)
 void control_wake_recorder(struct spool_header *h, const struct spool_session *futexes)
 {
     // Pairs with the recorder's read of the counts before it sleeps. A wake-up between the read and
-    // the sleep is lost; the next wake-up, or the end of the recorder's short sleep, makes up for
-    // it.
+    // the sleep is lost, and the recorder wakes at the next one or when its short sleep times out.
     atomic_fetch_add(&h->wakeups, SPOOL_CHUNKS_A_WAKE);
     syscall(SYS_futex, &futexes->wakeups, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-// Returns why no answer will come, or 0.
+// Returns 0, or a negative errno if no answer will come.
 static int reason_to_stop(const struct control *c)
 {
     if (!control_recorder_lives(c->futexes, c->session->owner) || atomic_load(&c->header->refused))
@@ -89,8 +88,8 @@ static int reason_to_stop(const struct control *c)
     return c->process && control_is_gone(c->process) ? -ESRCH : 0;
 }
 
-// Blocks all signals, because a handler that also needs the lock would deadlock, and locks. Returns
-// the signal mask to restore.
+// Blocks all signals, because a handler that needs the lock would deadlock, and acquires the lock.
+// Returns the signal mask to restore.
 static uint64_t lock(struct spool_control *k)
 {
     uint64_t all = UINT64_MAX, mask = 0;
@@ -111,7 +110,7 @@ static void unlock(struct spool_control *k, uint64_t mask)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
 }
 
-// Returns true if the state is set; false if the ring of changes is full.
+// Returns true if the state was set, false if the ring of changes is full.
 static bool try_set_state(const struct control *c, enum spool_recording to)
 {
     struct spool_control *k = &c->header->control;
@@ -129,7 +128,7 @@ static bool try_set_state(const struct control *c, enum spool_recording to)
     return same || room;
 }
 
-// Sets the state. Waits until the recorder has made space in the ring of changes, which it does
+// Sets the state. If the ring of changes is full, waits for the recorder to make space, as it does
 // with each batch.
 static int set_state(const struct control *c, enum spool_recording to)
 {
@@ -145,7 +144,7 @@ static int set_state(const struct control *c, enum spool_recording to)
     return 0;
 }
 
-// Sends a request to the recorder and waits for the acknowledgement.
+// Sends a request to the recorder and waits until it is acknowledged.
 static int send_request(const struct control *c, enum spool_request what)
 {
     struct spool_control *k = &c->header->control;

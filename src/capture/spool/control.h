@@ -1,5 +1,5 @@
 // Controls a recording, from the process (include/heaptape/heaptape.h) or from outside (heaptape
-// ctl). The functions do not allocate; they call nothing of libc except syscall(2) and the vDSO
+// ctl). The functions do not allocate, and call nothing from libc except syscall(2) and the vDSO
 // clock.
 #ifndef HEAPTAPE_SPOOL_CONTROL_H
 #define HEAPTAPE_SPOOL_CONTROL_H
@@ -19,36 +19,35 @@ enum control_verb {
 };
 
 struct control {
-    struct spool_header *header;         // spool of the process, mapped
+    struct spool_header *header;         // mapping of the process's spool
     const struct spool_session *session; // copy of the session
     const struct spool_session *futexes; // mapping of the session, for system calls only
-    uint32_t process; // pid of the traced process in the caller's namespace; 0: the caller
+    uint32_t process; // pid of the traced process in the caller's pid namespace; 0: the caller
 };
 
-// Changes the state of the recording, or waits until the recorder has done a sync or reset. A call
-// of the malloc API that begins after a pause or stop returned is not recorded; a call that begins
-// after a start or resume returned is recorded.
+// Changes the state of the recording, or waits until the recorder has completed a sync or reset. A
+// call to the malloc API that begins after a pause or stop has returned is not recorded. A call
+// that begins after a start or resume has returned is recorded.
 //
 // Returns 0, or a negative errno:
-//   -EPERM    resume of a stopped recording
+//   -EPERM    resume, but the recording is stopped
 //   -EPIPE    the recorder has ended
 //   -ESRCH    the process has ended
 //   -ENOTSUP  reset, but the trace is not a regular file, or no recorder runs
-//   -ENOSPC   no recorder runs and the state changed more than SPOOL_STATE_CHANGES times
+//   -ENOSPC   no recorder runs, and the state changed more than SPOOL_STATE_CHANGES times
 //   -ENODATA  tracing turned itself off
 int control_execute(const struct control *c, enum control_verb verb);
 
-// Returns true if a recorder lives that will drain the spools of the session. Once false, the
-// result stays false. If the mapped session is truncated, waits up to a second for the recorder to
-// repair it. Uses a system call, which cannot fault. `owner` is that member of struct
-// spool_session.
+// Returns true if a live recorder will drain the session's spools. Once it has returned false, it
+// always does. If the mapped session is truncated, waits up to a second for the recorder to repair
+// it. Uses a system call, which cannot fault. `owner` is the member of struct spool_session.
 bool control_recorder_lives(const struct spool_session *futexes, uint32_t owner);
 
 // Wakes the recorder, which then examines the spool.
 void control_wake_recorder(struct spool_header *h, const struct spool_session *futexes);
 
-// Returns the number of system call filters of the calling process; 0 if the kernel does not report
-// it (before Linux 5.9).
+// Returns the number of the calling process's system call filters, or 0 if the kernel does not
+// report it (before Linux 5.9).
 uint32_t control_filters(void);
 
 // Returns true if the process has exited or is a zombie; false if the pid is invalid in this

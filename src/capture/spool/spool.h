@@ -1,24 +1,24 @@
 // The spool: shared memory between a traced process (the producer, src/capture/producer/producer.h)
-// and the recorder (the consumer). Producer and recorder belong to the same build: the magic
-// numbers carry the version of the layout. Nothing here allocates.
+// and the recorder (the consumer). The producer and the recorder must be from the same build: the
+// magic numbers include the version of the layout. Nothing here allocates.
 //
 // A session is a directory, on tmpfs by default. It contains:
 //   - `session` (struct spool_session), written by the recorder only. A process reads the file once
 //     and maps it only to pass the futexes in it to system calls. If a program truncates the file,
 //     a system call on the mapping fails, whereas a load would raise SIGBUS.
-//   - `<pid>-<n>.spool`, one for each process image: struct spool_header, then chunks of 64 KiB.
+//   - `<pid>-<n>.spool`, one per process image: struct spool_header, then chunks of 64 KiB.
 //     The process creates the sparse file under another name and renames it once it is complete.
 //     The process maps the file in steps, each from the mapping of the previous step, and therefore
 //     needs no file descriptor and no path later.
 //   - `reserves-<uid>` (struct spool_reserves), one for each user, for processes that cannot create
 //     a file.
 //
-// Processes of different users share no file, unless a process inherited a mapping.
+// Processes of different users do not share files, unless a process inherited a mapping.
 //
 // Life of a chunk: FREE -> OWNED (a thread popped the chunk or got a fresh one) -> DONE (the chunk
 // is full or the thread exited) -> FREE (the recorder drained it). A thread writes words and then
-// publishes them: published words survive any death of the process. Once per batch the recorder
-// also drains OWNED chunks, up to the published words.
+// publishes them. Published words survive the process, however it dies. Once per batch, the
+// recorder also drains the published words of OWNED chunks.
 #ifndef HEAPTAPE_SPOOL_SPOOL_H
 #define HEAPTAPE_SPOOL_SPOOL_H
 
@@ -38,15 +38,16 @@
 
 // Environment variables of a traced process.
 #define SPOOL_ENV_DIR    "HEAPTAPE_SPOOL"  // directory of the session
-#define SPOOL_ENV_STACKS "HEAPTAPE_STACKS" // --stacks of a session without a recorder
+#define SPOOL_ENV_STACKS "HEAPTAPE_STACKS" // value of --stacks in a session without a recorder
 
-// Environment of a recorder that a traced process started: "PID:FD". PID is the traced process. The
-// recorder writes the path of the session directory and a terminating NUL to descriptor FD.
+// Environment variable of a recorder that was started by a traced process: "PID:FD". PID is the
+// traced process. The recorder writes the path of the session directory and a terminating NUL to
+// descriptor FD.
 #define SPOOL_ENV_ATTACH "HEAPTAPE_ATTACH"
 
 enum {
-    // With 1 MiB chunks an event costs twice as much, because the words leave the L2 cache
-    // (docs/design/capture.md).
+    // With 1 MiB chunks, an event costs twice as much, because the words do not stay in the L2
+    // cache (docs/design/capture.md).
     SPOOL_CHUNK_BYTES = 65536,
     SPOOL_CHUNK_HEADER_BYTES = 64,
     // Pages of a chunk are allocated in pieces of this size. Most processes and threads need one
@@ -58,20 +59,20 @@ enum {
     SPOOL_HEADER_BYTES = 65536,
     SPOOL_MAX_CHUNKS = 16384,         // 1 GiB; tmpfs allocates only the pages that are written
     SPOOL_MAX_CHUNKS_ALONE = 1 << 18, // 16 GiB, without a recorder
-    // A process may hold SPOOL_BASE_CHUNKS, and SPOOL_CHUNKS_A_THREAD for each live thread, before
-    // its threads wait for the recorder.
+    // A process may hold SPOOL_BASE_CHUNKS plus SPOOL_CHUNKS_A_THREAD per live thread before its
+    // threads wait for the recorder.
     SPOOL_BASE_CHUNKS = 24,
     SPOOL_CHUNKS_A_THREAD = 2,
-    // Full chunks that wake the recorder. Each batch of the recorder costs the program time.
+    // Number of full chunks that wakes the recorder. Each of its batches costs the program time.
     SPOOL_CHUNKS_A_WAKE = 10,
     SPOOL_NO_CHUNK = 0xffffffff,
     SPOOL_MAX_FOLLOW = 256,
     SPOOL_MAX_DEPTH = 128, // stack frames of a call site
 };
 
-// Space for spools in a file of the user, after struct spool_reserves. Fork children use these
-// reserves if they cannot create a file, for example after chroot or under resource limits. They
-// inherit a mapping of the start of the file and map a reserve from it.
+// Space for spools in the user's reserves file, after struct spool_reserves. Fork children use
+// these reserves if they cannot create a file, for example after chroot or under resource limits.
+// They inherit a mapping of the start of the file and map a reserve from it.
 enum {
     SPOOL_RESERVES = 64,
     SPOOL_RESERVE_CHUNKS = 64,
@@ -79,7 +80,7 @@ enum {
     SPOOL_RESERVES_BYTES = 65536,
 };
 
-// Offset of reserve `slot` in the file. A file that is shorter, because of RLIMIT_FSIZE, contains
+// Returns the offset of reserve `slot` in the file. RLIMIT_FSIZE may make the file shorter, with
 // fewer reserves.
 static inline uint64_t spool_reserve_offset(unsigned slot)
 {
@@ -87,13 +88,13 @@ static inline uint64_t spool_reserve_offset(unsigned slot)
 }
 
 enum {
-    // Mode of the directory of a session of root; only root can list it (see
+    // Mode of the session directory if the recorder runs as root. Only root can list it (see
     // record/drain/session.c).
     SPOOL_OPEN_MODE = 01733,
-    SPOOL_UNMAPPED_UID = 65534, // owner of files whose user is not mapped in the user namespace
+    SPOOL_UNMAPPED_UID = 65534, // owner of files whose user has no mapping in the user namespace
 };
 
-// True if a session may use the directory. If another user owns the directory or may write to it,
+// Returns true if a session may use the directory. If another user owned it or could write to it,
 // that user could read the recording.
 static inline bool spool_folder_is_safe(const struct stat *st, uid_t self)
 {
@@ -106,22 +107,23 @@ enum spool_chunk_state { SPOOL_CHUNK_FREE = 0, SPOOL_CHUNK_OWNED = 1, SPOOL_CHUN
 
 struct spool_chunk {
     // End of the published words: the low 32 bits of the address after the last published word, in
-    // the process. Written by the owner only, with release order after the words. The recorder
-    // loads it with acquire order (spool_published).
+    // the process's address space. Only written by the owner, with release order after the words.
+    // The recorder loads it with acquire order (spool_published).
     _Atomic uint32_t published;
     _Atomic uint32_t state; // enum spool_chunk_state
     // The owner writes the fields up to base0, and `start`, before it sets state to OWNED
     // (release). They are constant until the chunk is FREE again.
-    uint32_t thread; // number of the thread in its process, from 0, in order of creation
+    uint32_t thread; // number of the thread within its process, from 0, in order of creation
     uint32_t tid;    // kernel's thread ID
-    // 0, or 1 for events of a signal handler that interrupted the writing of a record.
+    // 0, or 1 for events in a signal handler that interrupted the writing of a record.
     uint32_t stream;
     uint32_t next_free;  // link of the stack of free chunks
     uint64_t first_word; // offset of words[0] in the stream, in words
     uint64_t epoch0;     // epoch and base of the codec before words[0]
     uint64_t base0;
     uint32_t drained_words; // used by the recorder only
-    // Bytes from the start of the chunk whose pages are allocated, a multiple of SPOOL_PIECE_BYTES.
+    // Number of bytes, from the start of the chunk, whose pages are allocated; a multiple of
+    // SPOOL_PIECE_BYTES.
     uint32_t ready_bytes;
     uint32_t start; // initial value of `published`
     uint32_t reserved;
@@ -156,7 +158,7 @@ enum { SPOOL_STATE_CHANGES = 1024 };
 
 // Control words, written by the process and by `heaptape ctl` (src/capture/spool/control.h). Only
 // the slow path of a thread reads `state`. The boundaries between recorded and unrecorded time are
-// exact nevertheless, because the recorder drops events by their timestamps.
+// exact even so, because the recorder drops events by timestamp.
 struct spool_control {
     _Atomic uint32_t state;                 // enum spool_recording
     uint32_t first_state;                   // `state` before the first change; constant
@@ -164,33 +166,34 @@ struct spool_control {
     _Atomic uint32_t reset_error;           // errno of the last reset; 0 if it succeeded
     _Atomic uint32_t asked[SPOOL_REQUESTS]; // number of requests made
     _Atomic uint32_t done[SPOOL_REQUESTS];  // number of requests acknowledged; a futex
-    // Grows by SPOOL_RESET_STEP before each request for a reset. The recorder ignores a reset
-    // without it, so that a program with a stray write does not delete the trace.
+    // Incremented by SPOOL_RESET_STEP before each reset request. The recorder ignores other reset
+    // requests, so that a stray write in the program does not delete the trace.
     _Atomic uint32_t reset_proof;
-    _Atomic uint64_t events; // events recorded so far, as counted by the recorder
+    _Atomic uint64_t events; // events recorded so far, counted by the recorder
     // Ring of state changes, each `stamp << 2 | state from that stamp on`. The writer counts
     // changes_made, the recorder changes_taken.
     _Atomic uint64_t changes_made, changes_taken;
     _Atomic uint64_t changes[SPOOL_STATE_CHANGES];
 };
 
-// Handshake at the exit of a process that started its own recorder.
+// Handshake when a process that started its own recorder exits.
 enum spool_finishing {
     SPOOL_FINISHING = 1, // the process asks the recorder to complete the trace
-    SPOOL_GOES_ON = 2, // answer of the recorder: it continues, because other processes are recorded
+    // The recorder's answer: it continues, because other processes are being recorded.
+    SPOOL_GOES_ON = 2,
 };
 
 enum spool_status {
     SPOOL_STARTING = 0, // the header is being filled in
     SPOOL_RUNNING = 1,
-    SPOOL_CLOSED = 2, // heaptape detached from the process: no chunks follow those already written
+    SPOOL_CLOSED = 2, // heaptape has detached from the process: no more chunks will be written
     SPOOL_OFF = 3,    // tracing turned itself off; `reason` has the cause
 };
 
 enum { SPOOL_COST_EVENTS = 64, SPOOL_FAST_EVENTS = 256 };
 
-// Calls that were made but not recorded. One counter per cache line, selected by the number of the
-// thread.
+// Number of calls that were made but not recorded. One counter per cache line, selected by thread
+// number.
 enum { SPOOL_COUNTS = 16 };
 struct spool_count {
     _Alignas(64) _Atomic uint64_t calls;
@@ -200,11 +203,11 @@ struct spool_header {
     uint64_t magic; // written after all other constants (release)
     uint32_t pid, ppid;
     uint64_t start_stamp;           // in record units (ticks >> CODEC_STAMP_SHIFT)
-    uint32_t max_chunks;            // chunks that the file has space for
+    uint32_t max_chunks;            // number of chunks that the file has space for
     uint32_t parent_spool_pid;      // pid of the parent image if this image is a fork child, else 0
     uint64_t parent_start_stamp;    // start_stamp of the parent image
-    uint64_t fork_stamp;            // stamp of the fork; 0: no pthread_atfork handler ran
-    uint64_t exe_device, exe_inode; // of the executable, as in stat(2); inode 0: unknown
+    uint64_t fork_stamp;            // stamp of the fork; 0 if no pthread_atfork handler ran
+    uint64_t exe_device, exe_inode; // executable, as in stat(2); inode 0: unknown
     // /proc/self/statm before the first event of the image; "": unknown, or a fork child.
     char statm[64];
     uint64_t start_cpu_ns; // CPU time of the process when the spool was created
@@ -216,48 +219,48 @@ struct spool_header {
     _Atomic uint32_t refused;
     _Atomic uint32_t adopted;  // 1: the recorder has found this spool
     _Atomic uint32_t ended_by; // PID of the heaptape that detached from the process, or 0
-    // Resets of the trace so far. After a reset the process must repeat its definitions.
+    // Number of trace resets so far. After a reset, the process must repeat its definitions.
     _Atomic uint32_t restarts;
-    // Grows by 1 when a chunk becomes DONE, and by SPOOL_CHUNKS_A_WAKE when the process needs the
-    // recorder.
+    // Incremented by 1 when a chunk becomes DONE, and by SPOOL_CHUNKS_A_WAKE when the process needs
+    // the recorder.
     _Atomic uint32_t wakeups;
-    _Atomic uint32_t threads_numbered; // numbers assigned to threads so far
+    _Atomic uint32_t threads_numbered; // number of thread numbers assigned so far
     _Atomic uint32_t threads_live;
     _Atomic uint32_t fresh_chunks; // chunks [0, fresh_chunks) have been used
     _Atomic uint64_t end_stamp;
-    _Atomic uint64_t end_cpu_ns; // CPU time at exit; 0: the process has not exited normally
-    // mallinfo2 of glibc at exit, if calls bypass the library: bytes in use, and bytes that malloc
-    // got from the system. 0: not measured.
+    _Atomic uint64_t end_cpu_ns; // CPU time at exit; 0 if the process has not exited normally
+    // glibc's mallinfo2 at exit, if calls bypass the library: bytes in use, and bytes that malloc
+    // has obtained from the system. 0: not measured.
     _Atomic uint64_t malloc_in_use_bytes, malloc_system_bytes;
 
-    // Stack of FREE chunks: low 32 bits index + 1, high 32 bits a tag against ABA.
+    // Stack of FREE chunks: the low 32 bits are index + 1, the high 32 bits a tag against ABA.
     _Alignas(64) _Atomic uint64_t free_top;
-    _Atomic uint32_t free_sequence;  // futex; grows when the recorder frees a chunk
+    _Atomic uint32_t free_sequence;  // futex, incremented when the recorder frees a chunk
     _Atomic uint32_t waiters;        // threads that sleep on free_sequence
-    _Atomic uint64_t waits, wait_ns; // number and duration of the waits of threads for the recorder
+    _Atomic uint64_t waits, wait_ns; // number and total duration of threads' waits for the recorder
 
     // Events that did not take the fast path, and their cost, estimated from one in
     // SPOOL_COST_EVENTS events of each thread.
     _Alignas(64) _Atomic uint64_t slow_events, slow_ticks;
-    // Number of timed calls of the real functions, and two estimates of the ticks of all calls.
-    // call_min_ticks excludes the cost of reading the clock and may be negative (two's complement);
-    // call_max_ticks includes it.
+    // Number of timed calls to the real functions, and two estimates of the ticks spent in all
+    // calls. call_min_ticks excludes the cost of reading the clock and may be negative (two's
+    // complement); call_max_ticks includes it.
     _Atomic uint64_t timed_calls, call_min_ticks, call_max_ticks;
 
     _Alignas(64) struct spool_control control;
 
-    // Calls dropped under --lossy, after tracing turned itself off, or by threads without a state.
+    // Calls dropped under --lossy, after tracing turned itself off, or in threads without a state.
     struct spool_count unrecorded[SPOOL_COUNTS];
 
     _Alignas(64) char reason[120]; // why status is SPOOL_OFF
     char allocator[512];           // path of the object that defines the real malloc
     char bypassed_by[512]; // object whose malloc the program calls instead of the library's, or ""
-    // Paths of objects whose calls bypass the library, each terminated by NUL; cut off if there is
-    // no space.
+    // Paths of objects whose calls bypass the library, each terminated by NUL; truncated if there
+    // is no space.
     char deepbound[2048];
     _Atomic uint32_t deepbound_bytes;
     char exe[4096];
-    uint32_t argv_bytes; // argv, each string terminated by NUL; cut off if there is no space
+    uint32_t argv_bytes; // argv, each string terminated by NUL; truncated if there is no space
     char argv[32768];
     char end_statm[64]; // /proc/self/statm at exit; "": unknown
 };
@@ -269,27 +272,28 @@ enum spool_session_flags {
     // grows.
     SPOOL_NO_RECORDER = 2,
     SPOOL_START_PAUSED = 4,
-    SPOOL_FOLLOW_NONE = 8,   // record only the process that the recorder started
+    SPOOL_FOLLOW_NONE = 8,   // only record the process that the recorder started
     SPOOL_FOLLOW_MATCH = 16, // also record processes whose executable name matches `follow`
     SPOOL_USABLE = 32,       // record the usable size of each block
     SPOOL_MAPS = 64,         // record the program's own mappings
-    SPOOL_RESIDENCY = 128,   // record how many pages of its big blocks the program uses
+    SPOOL_RESIDENCY = 128,   // record how many pages of its big blocks are in use
 };
 
-// Why a process has no spool: the errno of the operation that failed, or one of these values.
+// Reason why a process has no spool: the errno of the operation that failed, or one of these
+// values.
 enum spool_refusal {
     SPOOL_REFUSED_SECCOMP = 10000, // its system calls are filtered
     SPOOL_REFUSED_COUNTER,         // it may not read the time-stamp counter
     SPOOL_REFUSED_ENDED,           // the recording ended before the process joined
 };
 
-// A robust futex that the recorder holds while it lives. When the recorder dies for any reason, the
-// kernel sets FUTEX_OWNER_DIED in `owner` (set_robust_list(2)). Checking `owner` needs neither
-// /proc nor a pid, works in every namespace, and is not affected if the pid of the recorder is
-// reused. A recorder that stops draining sets a bit that the kernel does not change.
+// A robust futex that the recorder holds as long as it is alive. When the recorder dies for any
+// reason, the kernel sets FUTEX_OWNER_DIED in `owner` (set_robust_list(2)). Checking `owner`
+// requires neither /proc nor a pid, works in every namespace, and is not affected by reuse of the
+// recorder's pid. A recorder that stops draining sets a bit that the kernel does not change.
 #define SPOOL_RECORDER_STOPPED FUTEX_WAITERS
 struct spool_recorder {
-    void *next; // robust list of the kernel; an address in the recorder
+    void *next; // the kernel's robust list; an address in the recorder
     _Atomic uint32_t owner;
 };
 
@@ -300,20 +304,20 @@ struct spool_session {
     uint32_t recorder_pid;
     uint32_t attached;    // pid of the process that started the recorder, or 0
     uint32_t flags;       // enum spool_session_flags
-    uint32_t clock_kind;  // enum clock_kind: clock of the stamps of all processes in the session
-    uint32_t stamp_shift; // CODEC_STAMP_SHIFT of the build of the recorder
+    uint32_t clock_kind;  // enum clock_kind: clock of all stamps in the session
+    uint32_t stamp_shift; // CODEC_STAMP_SHIFT of the recorder's build
     uint64_t start_stamp,
-        realtime_ns;               // time of creation, if there is no recorder
+        realtime_ns;               // time of creation if there is no recorder
     char follow[SPOOL_MAX_FOLLOW]; // glob pattern
-    uint32_t depth;                // stack frames recorded for each call site; 0: no stacks
-    // Mean number of allocated bytes between recorded stacks; 0: every stack is recorded.
+    uint32_t depth;                // stack frames recorded per call site; 0: no stacks
+    // Mean number of bytes allocated between recorded stacks; 0: every stack is recorded.
     uint64_t sample_bytes;
     uint32_t owner; // value of recorder.owner while the recorder lives
-    // Number of system call filters of the recorder itself. A process with the same number may
-    // measure residency.
+    // Number of the recorder's own system call filters. A process with the same number may measure
+    // residency.
     uint32_t filters;
-    // Futex that the recorder sleeps on. Processes wake the recorder without writing here;
-    // `wakeups` of struct spool_header has the counts.
+    // Futex that the recorder sleeps on. Processes wake it but do not write here; the counts are in
+    // `wakeups` of struct spool_header.
     _Alignas(64) _Atomic uint32_t wakeups;
 
     _Alignas(64) struct spool_recorder recorder;
@@ -326,20 +330,20 @@ struct spool_untraced {
     _Atomic uint32_t why; // enum spool_refusal; 0: not filled in yet
     char name[SPOOL_NAME_BYTES];
     uint32_t resource; // RLIMIT_* that caused the refusal
-    uint64_t limit;    // value of that limit; 0: no limit was the cause
+    uint64_t limit;    // value of that limit; 0 if no limit was the cause
     struct spool_count count;
 };
 
 struct spool_reserves {
     uint64_t magic;
-    _Atomic uint64_t taken; // one bit per reserve, set by the process, cleared by the recorder
+    _Atomic uint64_t taken; // one bit per reserve, set by the process and cleared by the recorder
     // Number of processes that could not create a spool; the first SPOOL_UNTRACED are described.
     _Atomic uint32_t untraced;
     struct spool_untraced untraced_of[SPOOL_UNTRACED];
 };
 _Static_assert(sizeof(struct spool_reserves) <= SPOOL_RESERVES_BYTES, "reserves follow it");
 
-// Which stacks are recorded: up to `depth` frames (0: no stacks), on average one stack per
+// Selects the stacks to record: up to `depth` frames (0: no stacks), and on average one stack per
 // sample_bytes allocated (0: every stack).
 struct spool_stacks {
     uint32_t depth;

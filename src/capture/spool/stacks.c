@@ -1,4 +1,5 @@
-// Parses the text of --stacks. The capture library uses this file too, so nothing here allocates.
+// Parses the value of --stacks. Nothing here allocates, because the capture library uses this file
+// too.
 #include "capture/spool/spool.h"
 
 #include <errno.h>

@@ -14,17 +14,17 @@ _Atomic uint64_t unwind_gone_start, unwind_gone_bytes;
 
 enum {
     SLOT_LOST = UNWIND_SLOT_LOST * WORD,
-    PATH_APART = 4, // a walk with more frames than this outside the path becomes the path
+    PATH_APART = 4, // a walk with more frames than this off the path becomes the path
 };
 
-// Fills the window from `at`, and with up to 512 bytes before it on the same page, where other
-// words of the same frame are.
+// Fills the window from `at`, and also with up to 512 bytes before it on the same page, which hold
+// other words of the same frame.
 static bool fill_window(struct unwind_window *w, uint64_t at)
 {
     enum { BEFORE = 512, PAGE = 4096 };
     uint64_t page = at & ~(uint64_t)(PAGE - 1), from = at - page < BEFORE ? page : at - BEFORE,
              cut = page + PAGE - from;
-    // Split at a page boundary: an unreadable piece is left out as a whole.
+    // Split at a page boundary, because an unreadable piece is omitted completely.
     const struct iovec local = {w->words, sizeof w->words},
                        remote[] = {{(void *)from, cut},
                                    {(void *)(page + PAGE), sizeof w->words - cut}};
@@ -50,8 +50,8 @@ bool unwind_read_copy(struct unwind_window *w, uint64_t at, uint64_t *to)
 
 #if defined __x86_64__
 
-// Offsets of the registers in the kernel's signal frame (struct ucontext), from the stack pointer
-// of the restorer.
+// Offsets of the registers in the kernel's signal frame (struct ucontext), relative to the stack
+// pointer in the restorer.
 enum { SIGNAL_FP = 120, SIGNAL_SP = 160, SIGNAL_PC = 168, SIGNAL_BYTES = 176 };
 
 static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwind_registers *to)
@@ -85,7 +85,7 @@ static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwi
 #endif
 
 // An entry consists of 37 bits of the address, whose other bits select the set, and the low bits of
-// the rule. No rule is 0. The most recently found entry is the first of its set.
+// the rule. A rule is never 0. The most recently found entry is the first in its set.
 enum { ADDRESS_BITS = 47, KEPT_BITS = 27, TAG_BITS = 64 - KEPT_BITS, RULES_A_SET = 4 };
 _Static_assert(UNWIND_RULES / RULES_A_SET == 1 << (ADDRESS_BITS - TAG_BITS),
                "set and tag are the address");
@@ -112,7 +112,7 @@ static __attribute__((noinline)) uint32_t find_other_rule(struct unwind_memory *
     uint64_t entry = i < RULES_A_SET ? set[i] : 0;
     uint32_t rule = entry ? entry_rule(entry, tag) : unwind_find_rule(pc - 1);
     m->found_gone |= !entry && unwind_is_gone(pc);
-    // The rule of a frame larger than 1 MiB does not fit into an entry.
+    // The rule of a frame larger than 1 MiB does not fit in an entry.
     if (!entry && extend_rule(rule) != rule)
         return rule;
     for (i = i < RULES_A_SET ? i : RULES_A_SET - 1; i > 0; i--)
@@ -148,7 +148,7 @@ static inline __attribute__((always_inline)) bool find_caller(const struct unwin
         cfa = of->sp + number;
         break;
     case WAY_UNKNOWN:
-        // Code generated at run time, or without tables.
+        // This is code generated at run time, or code without tables.
         if (of->fp < of->sp)
             return false;
         cfa = of->fp + number;
@@ -187,9 +187,9 @@ void unwind_memory_init(struct unwind_memory *m)
     m->age = atomic_load_explicit(&unwind_age, memory_order_acquire);
     m->generation = atomic_load_explicit(&unwind_generation, memory_order_relaxed);
     m->path[0].site = m->generation;
-    // Differs from the word at that address.
+    // A sentinel, whose word differs from the word at its address.
     m->words[0] = (struct unwind_word){(const uint64_t *)&m->words[0].at, 0};
-    // The word below its sp differs from its pc.
+    // A frame that is never the caller: the word below its sp differs from its pc.
     struct unwind_frame *nobody = &m->frames[UNWIND_FRAMES];
     *nobody = (struct unwind_frame){.sp = (uintptr_t)(&nobody->sp + 1)};
 }
@@ -244,7 +244,7 @@ static __attribute__((noinline)) struct unwind_frame *make_frame(struct unwind_m
     return f;
 }
 
-// Returns the cached frame with this pc and sp, or NULL.
+// Returns the cached frame with `pc` and `sp`, or NULL.
 static inline struct unwind_frame *find_frame(struct unwind_memory *m, uint64_t pc, uint64_t sp)
 {
     struct unwind_frame *f = frame_set(m, pc, sp);
@@ -254,7 +254,7 @@ static inline struct unwind_frame *find_frame(struct unwind_memory *m, uint64_t 
     return f->pc == pc && f->sp == sp ? f : NULL;
 }
 
-// Like find_frame, but makes the frame if it is not cached.
+// Like find_frame, but creates the frame if it is not cached.
 static inline struct unwind_frame *find_or_make_frame(struct unwind_memory *m, uint64_t pc,
                                                       uint64_t sp)
 {
@@ -284,14 +284,14 @@ static bool uses_fp(unsigned way)
     return way == WAY_FP || way == WAY_UNKNOWN;
 }
 
-// The condition of find_caller on the CFA.
+// Returns true if the CFA satisfies the condition in find_caller.
 static bool is_above(uint64_t cfa, const struct unwind_frame *f)
 {
     return cfa > f->sp + (f->way == WAY_UNKNOWN ? WORD : 0);
 }
 
-// Returns the frame that called `f` if it is not the cached one, or NULL if there is no caller or
-// it cannot be found.
+// Returns the caller of `f` when it is not the cached one, or NULL if there is no caller or it
+// cannot be found.
 static __attribute__((noinline)) struct unwind_frame *
 find_other_caller(const struct unwind_cursor *c, struct unwind_frame *f, struct fp *fp)
 {
@@ -315,8 +315,8 @@ find_other_caller(const struct unwind_cursor *c, struct unwind_frame *f, struct 
     return p;
 }
 
-// Returns true if the stack from this place outwards is unchanged since it was cached. *same is the
-// index of a word known to differ; words with a lower index are unchecked.
+// Returns true if the stack from `at` outwards has not changed since it was cached. *same is the
+// index of a word known to differ; words with a lower index have not been checked.
 static inline bool is_unchanged(const struct unwind_memory *m, const struct unwind_place *at,
                                 uint32_t *same)
 {
@@ -336,13 +336,13 @@ static inline void add_word(struct unwind_memory *m, uint32_t *n, uint64_t at, u
     m->words[++*n] = (struct unwind_word){(const uint64_t *)at, word};
 }
 
-// A walk: its n innermost frames, then the outermost `known` frames of the path.
+// A walk, which consists of n innermost frames and the outermost `known` frames of the path.
 struct path_walk {
     uint32_t n, known;
-    bool ended; // further words of the stack could not make the walk longer
+    bool ended; // the walk would not get longer if more of the stack were read
 };
 
-// Replaces the path by the frames of the walk.
+// Replaces the path with the frames of the walk.
 static __attribute__((noinline)) void replace_path(struct unwind_memory *m,
                                                    const struct path_walk *walk)
 {
@@ -378,8 +378,9 @@ static __attribute__((noinline)) void replace_path(struct unwind_memory *m,
         m->path[before--].frame = NULL;
 }
 
-// Returns the hash of all frames that codec_site computes: the sum of pc * CODEC_SITE_FACTOR to the
-// power of the frame's index from inside. `notes`: store the frames in `walked`, for keep_path.
+// Returns the hash of all frames as computed by codec_site: the sum of pc * CODEC_SITE_FACTOR to
+// the power of the frame's index, counted from the innermost. `notes`: store the frames in
+// `walked`, for keep_path.
 static inline __attribute__((always_inline)) uint64_t
 walk_frames(struct unwind_cursor *c, uint32_t max, bool notes, struct path_walk *walk)
 {
@@ -425,8 +426,8 @@ walk_frames(struct unwind_cursor *c, uint32_t max, bool notes, struct path_walk 
             break;
         } else {
             follow_fp(m, &fp, f);
-            // The guess was right once, or another frame has replaced the entry: the word below its
-            // sp can be read.
+            // The word below p->sp is readable, because the guess was right once or another frame
+            // has replaced the entry.
             uint64_t cfa = *fp.at + (uint64_t)(int64_t)f->number;
             if (cfa != p->sp || !is_above(cfa, f) || unwind_read(cfa - WORD) != p->pc)
                 p = find_other_caller(c, f, &fp);

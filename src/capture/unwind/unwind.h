@@ -1,15 +1,14 @@
-// Walks a stack frame by frame along the unwind tables of the loaded objects (.eh_frame). Does not
-// allocate and is async-signal-safe. No table is built: the rule for a return address is
-// interpreted at its first use, then cached by the thread.
+// Walks a stack frame by frame with the unwind tables of the loaded objects (.eh_frame). Does not
+// allocate and is async-signal-safe. Builds no table: the rule for a return address is interpreted
+// when first used, then cached by the thread.
 //
-// The thread also caches the frames that it met, each with its most recent caller. The registers of
-// a frame determine where the frame of its caller begins; the return address on the stack shows
-// whether the cached caller is still the caller. So for a known stack one word per frame is
-// compared instead of walking. For one stack, the path, all frames are cached with the words that
-// prove them and with their sites.
+// The thread also caches the frames it has encountered, each with its most recent caller. The
+// registers of a frame determine where its caller's frame begins, and the return address on the
+// stack shows whether the cached caller is still the caller. For a known stack, comparing one word
+// per frame therefore replaces the walk. For one stack, called the path, all frames are cached
+// together with the words that prove them and with their sites.
 //
-// Sources: DWARF 5, section 6.4; Linux Standard Base 5.0, sections 10.6 and 10.7; the psABI of
-// x86-64.
+// Sources: DWARF 5, section 6.4; Linux Standard Base 5.0, sections 10.6 and 10.7; x86-64 psABI.
 #ifndef HEAPTAPE_CAPTURE_UNWIND_H
 #define HEAPTAPE_CAPTURE_UNWIND_H
 
@@ -27,17 +26,17 @@ enum {
 };
 
 // A copy of part of a stack that another thread may unmap, or whose end is unknown. The kernel
-// makes the copy, so an unmapped address is an error and not a fault.
+// makes the copy, so an unmapped address causes an error instead of a fault.
 struct unwind_window {
     uint64_t at, bytes;
-    uint32_t pid; // pid of this process, whose memory is copied
+    uint32_t pid; // pid of this process, for process_vm_readv
     uint32_t fills;
     uint64_t words[UNWIND_WINDOW_BYTES / 8];
 };
 
-// A rule packed into 32 bits: the way to compute the CFA (the stack pointer before the call), the
-// slot of the caller's frame pointer in words below the CFA (0: unchanged), and the number in words
-// that the way needs. The return address lies right below the CFA.
+// A rule packed into 32 bits: how to compute the CFA (the stack pointer before the call), the slot
+// of the caller's frame pointer in words below the CFA (0: unchanged), and an operand in words. The
+// return address is right below the CFA.
 enum {
     UNWIND_WAY_BITS = 3,
     UNWIND_SLOT_BITS = 6,
@@ -52,13 +51,13 @@ struct unwind_step {
     uint8_t way;   // enum unwind_way
 };
 
-// A cached frame: the return address of its call, and the stack pointer after that call. A set of
-// two frames is a cache line.
+// A cached frame, identified by the return address of its call and the stack pointer after that
+// call. A set of two frames is a cache line.
 struct unwind_frame {
     uint64_t pc, sp;
-    uint16_t caller; // most recent caller, a guess: offset in `frames` in bytes
-    uint16_t place;  // offset in `path` in bytes; valid if the path entry refers back to this frame
-    int32_t number;  // number, slot, way: as in unwind_step
+    uint16_t caller; // guess: the most recent caller, as an offset in `frames` in bytes
+    uint16_t place;  // offset in `path` in bytes; valid if that entry refers back to this frame
+    int32_t number;  // number, slot and way are as in unwind_step
     uint16_t slot;
     uint8_t way;
     bool plain; // the caller's sp is sp + number
@@ -66,18 +65,18 @@ struct unwind_frame {
 
 // A frame of the current walk.
 struct unwind_walked {
-    struct unwind_frame *frame; // may have been replaced by another frame since
+    struct unwind_frame *frame; // may have been replaced by another frame in the meantime
     uint64_t pc, sp;
-    const uint64_t *fp; // where the frame pointer of the frame is stored
+    const uint64_t *fp; // where the frame's frame pointer is stored
 };
 
-// A frame of the path. If its n_words words are unchanged, all frames from here outwards are
-// unchanged.
+// A frame of the path. If its n_words words have not changed, neither have any of the frames from
+// here outwards.
 struct unwind_place {
     struct unwind_frame *frame; // NULL: unused
     uint64_t pc, sp, fp, site;
     uint32_t n_frames, n_words;
-    bool needs_fp; // the frame pointer must be `fp`, too
+    bool needs_fp; // the frame pointer must also be `fp`
 };
 
 // A word of the stack, as it was when cached.
@@ -86,21 +85,22 @@ struct unwind_word {
     uint64_t word;
 };
 
-// Cache that a thread keeps between walks, 83 KiB.
+// A thread's cache between walks (83 KiB).
 struct unwind_memory {
     _Alignas(64) uint64_t rules[UNWIND_RULES]; // see unwind.c
-    // The last frame is the caller of frames whose caller cannot be guessed.
+    // The last element is used as the caller of frames whose caller cannot be guessed.
     _Alignas(64) struct unwind_frame frames[UNWIND_FRAMES + 1];
-    uint32_t age, generation; // unwind_age and unwind_generation
-    uint32_t made; // frames made so far; new frames alternate between the entries of a set
+    uint32_t age, generation; // values of unwind_age and unwind_generation
+    // Number of frames created; new frames alternate between the two entries of a set.
+    uint32_t made;
     uint32_t path_n;
-    bool far;                                   // the last walk left the path for many frames
-    bool found_gone;                            // a walk found code where an object was unloaded
+    bool far;        // many frames of the last walk were off the path
+    bool found_gone; // a walk found code at the address of an unloaded object
     struct unwind_place path[UNWIND_DEPTH + 1]; // from the outermost frame, at index 1, inwards
     // From the outermost frame inwards; words[0] is a sentinel.
     struct unwind_word words[1 + 2 * UNWIND_DEPTH];
     struct unwind_walked walked[UNWIND_DEPTH];
-    struct unwind_window window; // for the stack of a coroutine or a signal handler
+    struct unwind_window window; // for the stacks of coroutines and signal handlers
 };
 
 // Registers of a frame.
@@ -116,25 +116,26 @@ struct unwind_cursor {
     struct unwind_window *window;
 };
 
-// A stack, from the innermost frame outwards: the return addresses, and for each the site of the
-// stack from there outwards (codec_site). For code interrupted by a signal, the address is the
-// instruction's plus 1, so the byte before the address always belongs to the call.
+// A stack, from the innermost frame outwards: the return addresses and, for each of them, the site
+// of the stack from there outwards (codec_site). If a signal interrupted the code, the address is
+// that of the instruction plus 1, so that the byte before the address always belongs to the call.
 struct unwind_stack {
     uint32_t n, generation;
     uint64_t codes[UNWIND_DEPTH], sites[UNWIND_DEPTH];
 };
 
-// Initializes a memory that is all zero.
+// Initializes a zeroed cache.
 void unwind_memory_init(struct unwind_memory *m);
 
-// Call when the thread runs on another stack: addresses cached for the old stack must not be read.
+// Call when the thread runs on another stack, because addresses cached for the old stack must not
+// be read.
 void unwind_drop_frames(struct unwind_memory *m);
 
-// Walks from the cursor's frame outwards, at least 1 and at most max <= UNWIND_DEPTH frames.
+// Walks outwards from the cursor's frame. Returns between 1 and `max` frames; max <= UNWIND_DEPTH.
 void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to);
 
-// Returns the site of the stack that unwind_walk would find. The cursor must have a memory and no
-// window.
+// Returns the site of the stack that unwind_walk would find. The cursor must have a cache
+// (`memory`) and no window.
 uint64_t unwind_walk_site(struct unwind_cursor *c, uint32_t max)
     __attribute__((visibility("hidden")));
 
@@ -155,26 +156,27 @@ static inline bool unwind_read_word(const struct unwind_cursor *c, uint64_t at, 
     return true;
 }
 
-// Grows when objects are unloaded: older rules may belong to code of another object. Incremented by
-// the wrapper of dlclose and by unwind_check_unloaded.
+// Incremented when objects are unloaded, by the dlclose wrapper and by unwind_check_unloaded. Rules
+// cached earlier may be for code of an unloaded object.
 extern _Atomic uint32_t unwind_age __attribute__((visibility("hidden")));
 
-// The site of the caller of outermost frames (CODEC_GENERATIONS). Increment unwind_age after it.
+// The site used as the caller of the outermost frame (CODEC_GENERATIONS). After a change, increment
+// unwind_age.
 extern _Atomic uint32_t unwind_generation __attribute__((visibility("hidden")));
 
 // Bounds of the addresses of unloaded objects whose sites are known.
 extern _Atomic uint64_t unwind_gone_start __attribute__((visibility("hidden")));
 extern _Atomic uint64_t unwind_gone_bytes __attribute__((visibility("hidden")));
 
-// Returns true if an object that was unloaded may have contained the address.
+// Returns true if an unloaded object may have contained the address.
 static inline bool unwind_is_gone(uint64_t pc)
 {
     return pc - atomic_load_explicit(&unwind_gone_start, memory_order_relaxed) <
            atomic_load_explicit(&unwind_gone_bytes, memory_order_relaxed);
 }
 
-// Detects objects that were unloaded without a call of the wrapped dlclose, as libc does for its
-// own objects. Locks the loader's lock, so call it rarely.
+// Detects objects that were unloaded without a call to the wrapped dlclose, as libc does with its
+// own objects. Takes the loader's lock, so call it rarely.
 void unwind_check_unloaded(void);
 
 static inline uint64_t unwind_read(uint64_t at)
@@ -182,8 +184,8 @@ static inline uint64_t unwind_read(uint64_t at)
     return *(const uint64_t *)at;
 }
 
-// How to find a frame's caller. unwind_tables.c makes a rule from an object's tables, unwind.c
-// follows it.
+// How to find a frame's caller. unwind_tables.c derives a rule from an object's tables, and
+// unwind.c applies it.
 enum unwind_way {
     WAY_UNKNOWN, // no table: follow the frame pointer if it is plausible
     WAY_SP,      // CFA = sp + number
@@ -192,8 +194,8 @@ enum unwind_way {
     WAY_ALIGNED,
     WAY_SIGNAL,  // the registers are in the kernel's signal frame at sp
     WAY_END,     // outermost frame
-    WAY_BROKEN,  // table with unsupported contents
-    WAY_NOTHING, // no code: the outermost function "returns" there
+    WAY_BROKEN,  // the table has unsupported contents
+    WAY_NOTHING, // not code: where the outermost function "returns" to
 };
 
 enum {

@@ -1,5 +1,5 @@
 // Reads the unwind tables of loaded objects (.eh_frame_hdr, .eh_frame) to find the rule for an
-// address. The tables may contain anything.
+// address. Does not trust the contents of the tables.
 #include "capture/unwind/unwind.h"
 
 #include <dlfcn.h>
@@ -44,7 +44,7 @@ static uint64_t get_long_leb(struct bytes *b, bool is_signed)
     return is_signed && shift < 64 && (byte & 64) ? v | ~0ull << shift : v;
 }
 
-// Nearly all values have one byte.
+// Optimized for values of one byte, as nearly all are.
 static inline uint64_t get_uleb(struct bytes *b)
 {
     return b->at < b->end && *b->at < 128 ? *b->at++ : get_long_leb(b, false);
@@ -56,7 +56,7 @@ static int64_t get_sleb(struct bytes *b)
 }
 
 // DW_EH_PE_*: the low four bits encode the form, the next three the base of the offset. Indirect
-// pointers point to data that a walk does not need.
+// pointers refer to data that a walk does not need.
 enum { PE_PCREL = 0x10, PE_DATAREL = 0x30, PE_OMIT = 0xff };
 
 static uint64_t get_encoded(struct bytes *b, uint8_t encoding, uintptr_t base)
@@ -97,7 +97,7 @@ static uint64_t get_encoded(struct bytes *b, uint8_t encoding, uintptr_t base)
     return (encoding & 0x70) == PE_DATAREL ? v + base : v;
 }
 
-// The entry of a function (FDE), with data of its common entry (CIE).
+// A function's entry (FDE), including data from its common entry (CIE).
 struct entry {
     uint64_t start, end;
     struct bytes common, own; // instructions
@@ -112,7 +112,7 @@ static bool open_entry(const uint8_t *p, const uint8_t *limit, struct bytes *b)
 {
     *b = (struct bytes){p, limit, false};
     uint32_t n = (uint32_t)get_fixed(b, 4);
-    // No linker makes 64-bit entries.
+    // Linkers do not produce 64-bit entries.
     if (b->bad || n < 4 || n == UINT32_MAX || n > (size_t)(limit - b->at))
         return false;
     b->end = b->at + n;
@@ -128,13 +128,13 @@ static bool read_common(struct entry *e, const uint8_t *p, const uint8_t *limit)
     const char *augmentation = (const char *)b.at;
     size_t n = strnlen(augmentation, (size_t)(b.end - b.at));
     (void)get_fixed(&b,
-                    n < 8 ? n + 1
-                          : 8); // a longer augmentation is unknown, and so are the bytes after it
+                    // If the augmentation string is longer, it and the bytes after it are unknown.
+                    n < 8 ? n + 1 : 8);
     if (n >= 8)
         return false;
     e->code_factor = get_uleb(&b);
     e->data_factor = get_sleb(&b);
-    (void)get_uleb(&b); // register of the return address
+    (void)get_uleb(&b); // return address register
     e->encoding = 0;
     e->is_signal = false;
     if (augmentation[0] == 'z') {
@@ -222,7 +222,7 @@ struct run {
     struct row states[MAX_STATES];
     unsigned n_states;
     uint64_t at; // start of the current row
-    uint64_t pc; // address whose row is searched for
+    uint64_t pc; // address whose row is wanted
 };
 
 enum { OP_BREG0 = 0x70, OP_DEREF = 6 };
@@ -248,7 +248,7 @@ static void set_expression(struct row *row, struct bytes x, const struct run *r)
 }
 
 // DW_CFA_expression of a register: in a function that realigned its stack, the frame pointer is
-// saved where fp points.
+// saved at the address in fp.
 static bool is_fp_itself(struct bytes x)
 {
     return x.end - x.at == 2 && x.at[0] == OP_BREG0 + REG_FP && x.at[1] == 0;
@@ -386,7 +386,7 @@ static bool interpret_until(struct run *r, struct bytes b, uint64_t until)
 {
     while (b.at < b.end && !b.bad) {
         uint8_t op = *b.at++;
-        // Long functions consist of thousands of these two: advance and new CFA offset.
+        // Long functions contain thousands of these two instructions: advance, and new CFA offset.
         uint64_t end = op >> 6 == 1 ? r->at + (op & 63) * r->entry->code_factor : 0;
         if (op == 0x0e)
             set_cfa(&r->row, r->row.reg, (int64_t)get_uleb(&b));
@@ -422,8 +422,8 @@ static uint32_t pack_row(const struct row *row)
     return unwind_make_rule(row->way, slot, row->number);
 }
 
-// Returns the FDE for an address from the sorted table of the linker (.eh_frame_hdr), which
-// contains pairs of offsets from its start, or NULL.
+// Finds an address in the linker's sorted table (.eh_frame_hdr), which contains pairs of offsets
+// from its start. Returns the address's FDE, or NULL.
 static const uint8_t *search_table(const uint8_t *header, const uint8_t *limit, uint64_t pc)
 {
     enum { TABLE_SDATA4_DATAREL = 0x3b, PAIR = 8 };
@@ -450,9 +450,9 @@ static const uint8_t *search_table(const uint8_t *header, const uint8_t *limit, 
     return pair[0] <= want ? header + pair[1] : NULL;
 }
 
-// Finds the readable segment that contains `at`. A table may point anywhere, and memory between the
-// segments of an object may be unmapped. Linkers make no objects whose first segment lacks the
-// program headers.
+// Finds the readable segment that contains `at`. Needed because a table may point anywhere, and
+// memory between an object's segments may be unmapped. Linkers always put the program headers in
+// the first segment.
 static bool find_segment(const struct dl_find_object *object, const uint8_t *at,
                          struct bytes *segment)
 {

@@ -1,6 +1,6 @@
 // Exported functions for `heaptape record --pid`, which loads the library into a running process
-// and calls them in a thread of the process (src/record/attach/). src/capture/spool/attach.h is
-// their contract.
+// and calls them in one of its threads (src/record/attach/). They are documented in
+// src/capture/spool/attach.h.
 #include "capture/spool/attach.h"
 
 #include "capture/producer/producer.h"
@@ -25,8 +25,8 @@ int heaptape_attach(const char *dir, const struct spool_wrap *names)
     wrap_set_names(names);
     if (next_is_loaded("libstdc++.so") || next_is_loaded("libc++"))
         wrap_cxx_resolve();
-    // If calls were recorded while only some of the slots are patched, a block could be allocated
-    // by a recorded call and freed by an unrecorded one, or vice versa.
+    // If recording started while only some slots are patched, a block could be allocated by a
+    // recorded call and freed by an unrecorded one, or vice versa.
     int error = producer_attach_prepare();
     if (!error)
         error = patch_install(wrap_find_named);

@@ -1,4 +1,4 @@
-// Symbols that the library exports: the functions of the event table and the functions that control
+// Exported symbols of the library: the functions in the event table and the functions that control
 // the library. The build (src/capture/meson.build) preprocesses this file into a version script,
 // and into linker options that make the link fail if a wrapper is missing.
 #include "trace/event/event_table.h"

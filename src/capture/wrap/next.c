@@ -1,4 +1,4 @@
-// Bootstrap. dlsym may allocate before the real functions are known: such calls get memory from a
+// Finds the real functions. dlsym may allocate before they are known; such calls get memory from a
 // static arena.
 #include "capture/wrap/next.h"
 
@@ -19,11 +19,11 @@ enum { ARENA_BYTES = 32768, ARENA_ALIGN = 16 };
 
 static _Alignas(ARENA_ALIGN) char arena[ARENA_BYTES];
 static _Atomic size_t arena_used;
-static _Atomic uint32_t arena_live; // blocks that were not freed
+static _Atomic uint32_t arena_live; // blocks not freed yet
 
 static _Atomic uint32_t resolving, resolved;
 
-// The real functions; `next` may instead hold wrappers of them that recognize the arena.
+// The real functions. `next` may instead hold wrappers for them that recognize arena blocks.
 static struct next real;
 
 static bool in_arena(const void *p)
@@ -31,7 +31,7 @@ static bool in_arena(const void *p)
     return (uintptr_t)p >= (uintptr_t)arena && (uintptr_t)p < (uintptr_t)arena + sizeof arena;
 }
 
-// Allocates from the arena. The size is stored before the block, for realloc.
+// Allocates from the arena. Stores the size before the block, for realloc.
 static void *arena_alloc(size_t size)
 {
     if (size > sizeof arena)
@@ -149,8 +149,8 @@ bool next_is_injected(void)
     return known == 2;
 }
 
-// Returns the function of the next object, or of the object that would be next if this library had
-// been loaded first.
+// Returns the function's definition in the next object, or in the object that would be next if this
+// library had been loaded first.
 static void *function_after(const char *symbol)
 {
     return next_is_injected() ? objects_find_function(symbol, &resolved) : dlsym(RTLD_NEXT, symbol);
@@ -163,7 +163,7 @@ bool next_find(const char *symbol, void **to)
     void *found = function_after(symbol);
     for (size_t i = 0; !found && i < sizeof runtimes / sizeof *runtimes; i++) {
         void *handle = dlopen(runtimes[i], RTLD_NOLOAD | RTLD_LAZY);
-        // The handle stays open: the function must not be unloaded.
+        // Keep the handle open, because the function must not be unloaded.
         if (handle)
             found = dlsym(handle, symbol);
     }
@@ -180,7 +180,7 @@ static void look_up_usable_size(const struct next_object *allocator)
 {
     struct next_object object;
     void *found = function_after("malloc_usable_size");
-    // libc's function must not be called with blocks of an allocator that lacks it.
+    // If the allocator lacks the function, libc's must not be called with the allocator's blocks.
     if (found && next_object_of(found, &object) && object.start == allocator->start)
         next_usable_size = (size_t(*)(void *))found;
 }
@@ -222,24 +222,24 @@ static bool is_operator(unsigned kind)
     return strncmp(event_infos[kind].symbol, "_Z", 2) == 0;
 }
 
-// Returns the usable size of a block. Only the allocator itself may be called, and only with its
-// own blocks.
+// Returns the usable size of a block. Calls only the allocator itself, and only with its own
+// blocks.
 static size_t block_usable_size(unsigned kind, void *block)
 {
     if (next_is_arena_block(block) || next_is_foreign(kind) ||
         (is_operator(kind) && !next_operators_are_malloc))
         return 0;
-    // malloc_usable_size of tcmalloc allocates an object at the first call.
+    // tcmalloc's malloc_usable_size allocates an object at its first call.
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     size_t size = next_usable_size(block);
     producer_leave(was);
     return size;
 }
 
-// Objects loaded before the program: they have no RTLD_DEEPBIND and cannot be closed.
+// Objects that were loaded at startup. They do not have RTLD_DEEPBIND and cannot be closed.
 static struct {
     size_t objects;
-    unsigned long long loads; // loader's count of loaded objects at that time
+    unsigned long long loads; // the loader's count of loaded objects at that time
 } first;
 
 static int count_object(struct dl_phdr_info *info, size_t size, void *data)
@@ -279,7 +279,7 @@ static void look_up_functions(void)
 static void install_functions(void)
 {
     struct next chosen = real;
-    // Usually dlsym has allocated nothing, and no function needs to recognize the arena.
+    // Usually dlsym has allocated nothing, and no wrapper needs to recognize arena blocks.
     if (atomic_load(&arena_live)) {
         chosen.free = guarded_free;
         chosen.realloc = guarded_realloc;
@@ -318,8 +318,8 @@ static int match_object(struct dl_phdr_info *info, size_t size, void *data)
         return 0;
     object->start = o.start;
     object->end = o.end;
-    // Not strncpy: AddressSanitizer's strncpy ends the program while its runtime starts. The name
-    // of the main program is empty.
+    // Do not use strncpy: AddressSanitizer's strncpy aborts the program while its runtime is
+    // starting. The name of the main program is empty.
     size_t n = strnlen(info->dlpi_name, sizeof object->path - 1);
     memcpy(object->path, info->dlpi_name, n);
     return 1;
@@ -343,11 +343,11 @@ bool next_is_loaded(const char *name)
     return dl_iterate_phdr(match_name, (void *)name) == 1;
 }
 
-// Search for objects that call the real functions directly.
+// State of the search for objects that call the real functions directly.
 struct deepbound_search {
     size_t objects;                     // objects visited so far
-    struct next_object allocator, libc; // objects whose functions they call
-    bool found;                         // in the current object
+    struct next_object allocator, libc; // objects that define the real functions
+    bool found;                         // a direct call was found in the current object
 };
 
 static bool is_malloc_function(const char *name)
@@ -377,7 +377,7 @@ static void check_slot(const struct object *o, const char *name, uintptr_t *slot
                 (is_inside(&s->allocator, target) || is_inside(&s->libc, target));
 }
 
-// Returns 1 if objects were loaded since the start, else 2.
+// Returns 1 if objects were loaded after startup, else 2.
 static int check_loads(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
@@ -411,7 +411,7 @@ next_mallinfo2_function next_mallinfo2(void)
                : NULL;
 }
 
-// Waits for the loader's lock only if its holder is a thread that runs.
+// Does not wait for the loader's lock if its holder may no longer exist.
 void next_report_deepbound(void)
 {
     struct deepbound_search s = {0};

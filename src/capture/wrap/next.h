@@ -9,12 +9,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// Functions that are looked up once, before the first call is forwarded. X(result, name,
-// parameters, names of the parameters). glibc provides those that an allocator lacks. mremap and
-// prctl are variadic, but their arguments are passed in the same way in the ABIs of x86-64 and
-// aarch64.
+// Functions that are looked up once, before the first call is forwarded: X(result, name,
+// parameters, argument names). glibc provides those that an allocator lacks. mremap and prctl are
+// variadic, but the x86-64 and aarch64 ABIs pass their arguments in the same way.
 //
-// dlsym may call the functions of this table while they are looked up.
+// dlsym may call the functions in this table while they are being looked up.
 #define NEXT_BASIC_TABLE(X)                                                                        \
     X(void *, malloc, (size_t size), (size))                                                       \
     X(void *, calloc, (size_t count, size_t size), (count, size))                                  \
@@ -49,8 +48,8 @@
     X(int, brk, (void *end), (end))                                                                \
     X(void *, sbrk, (intptr_t change), (change))
 
-// The members point first at boot functions, which look up all of them, so the wrappers need no
-// check.
+// The members initially point to boot functions, which look up all real functions, so the wrappers
+// need no check.
 struct next {
 #define NEXT_FIELD(result, name, parameters, names) result(*name) parameters;
     NEXT_BASIC_TABLE(NEXT_FIELD)
@@ -66,32 +65,33 @@ bool next_is_injected(void);
 // Looks up all functions, once.
 void next_resolve(void);
 
-// Looks up a function that may be missing. Returns true and sets `*to` if it is found. Allocates if
-// it is not.
+// Looks up a function that may be missing. Returns true and sets *to if it is found, else allocates
+// and returns false.
 bool next_find(const char *symbol, void **to);
 
 // malloc_usable_size of the allocator in use. NULL if the allocator does not define it, even if
 // another object does.
 extern size_t (*next_usable_size)(void *block) __attribute__((visibility("hidden")));
 
-// True if blocks of the C++ operators come from the allocator that defines malloc. Set when the
+// True if the C++ operators get their blocks from the allocator that defines malloc. Set when the
 // operators are looked up (wrap_cxx.c).
 extern _Atomic bool next_operators_are_malloc __attribute__((visibility("hidden")));
 
-// Returns true if blocks of this kind do not come from the allocator in use, because it lacks the
-// function.
+// Returns true if blocks of this kind do not come from the allocator in use, because it does not
+// define the function.
 bool next_is_foreign(unsigned kind);
 
-// Reports objects that were opened with RTLD_DEEPBIND to producer_add_deepbound: they call malloc
-// functions of the C library or the allocator directly. Call at exit and before an object is
-// closed. Costs little if no object was loaded after the start.
+// Reports objects that were opened with RTLD_DEEPBIND to producer_add_deepbound: they call the
+// malloc functions of the C library or the allocator directly. Call at exit and before an object is
+// closed. Cheap if no object was loaded after startup.
 void next_report_deepbound(void);
 
-// Returns mallinfo2 of glibc. NULL if glibc's malloc is not the allocator, or before glibc 2.33.
+// Returns glibc's mallinfo2, or NULL if glibc's malloc is not the allocator, or before glibc 2.33.
 typedef struct mallinfo2 (*next_mallinfo2_function)(void);
 next_mallinfo2_function next_mallinfo2(void);
 
-// Returns true for memory of this library, allocated before the real functions were known.
+// Returns true if the block is in this library's arena, so it was allocated before the real
+// functions were known.
 bool next_is_arena_block(const void *block);
 
 // The loaded object that contains an address.
@@ -101,15 +101,15 @@ struct next_object {
 };
 
 // Returns true if an object is loaded whose file name begins with `name`. Does not allocate, unlike
-// a dlsym that fails.
+// a failing dlsym.
 bool next_is_loaded(const char *name);
 
-// Returns true if an object before this library, such as the executable, defines malloc, so that
-// all objects call that definition. Stubs of an executable that is not position-independent are not
-// definitions.
+// Returns true if an object that precedes this library, such as the executable, defines malloc, so
+// that all objects call that definition. Stubs of an executable that is not position-independent
+// are not definitions.
 bool next_is_bypassed(struct next_object *by);
 
-// Finds the object that contains the address. Returns false if there is no such object.
+// Finds the object that contains the address. Returns false if there is none.
 bool next_object_of(const void *address, struct next_object *object);
 
 #endif

@@ -1,5 +1,5 @@
-// Patches the objects of a running program: finds their calls of malloc functions through the
-// loader's tables and stores the addresses of the wrappers there.
+// Patches the objects of a running program: finds the slots in the loader's tables through which
+// they call malloc functions, and stores the addresses of the wrappers there.
 #include "capture/wrap/patch.h"
 
 #include "capture/libc/objects.h"
@@ -29,7 +29,7 @@ static struct {
     struct slot *slots;
     size_t n;
     uintptr_t main_start, main_end;    // the executable
-    unsigned long long loads, unloads; // counters of the loader at the last check
+    unsigned long long loads, unloads; // the loader's counters at the last check
     struct {
         void *wrapper, *real;
     } wrappers[MAX_WRAPPERS]; // the wrappers used so far
@@ -41,7 +41,7 @@ static _Atomic bool patching;
 static _Atomic uint64_t checked_ns;
 static _Atomic bool patched;
 
-// Returns the function that calls of this name reached before, or NULL.
+// Returns the function that calls to this name used to reach, or NULL.
 static void *find_real(void *wrapper, const char *name)
 {
     for (size_t i = 0; i < patch.n_wrappers; i++) {
@@ -67,9 +67,10 @@ static void write_slot(const struct object *o, uintptr_t *slot, uintptr_t value)
         syscall(SYS_mprotect, page, PAGE_BYTES, PROT_READ);
 }
 
-// Returns true if the slot leads to the real function. An object that calls its own allocator keeps
-// it. The slot of a function that has not been called yet points to a stub of the object itself, or
-// of an executable that is not position-independent; both lead to the real function.
+// Returns true if the slot leads to the real function. Slots that lead to an object's own allocator
+// are not patched. The slot of a function that has not been called yet points to a stub in the
+// object itself, or in an executable that is not position-independent; both stubs lead to the real
+// function.
 static bool leads_to_real(const struct object *o, const char *name, uintptr_t value, uintptr_t real)
 {
     bool own = value >= o->start && value < o->end,
@@ -99,7 +100,7 @@ static bool is_own(const struct object *o)
     return (uintptr_t)&patch >= o->start && (uintptr_t)&patch < o->end;
 }
 
-// The loader calls its own functions, and its blocks stay inside it.
+// Returns true for the loader, which calls its own functions and uses its blocks only internally.
 static bool is_loader(const struct object *o)
 {
     return o->base == getauxval(AT_BASE);
@@ -154,7 +155,8 @@ static void unpatch_slot(const struct object *o, const char *name, uintptr_t *sl
     void *wrapper = find_wrapper(context, name);
     if (!wrapper || value != (uintptr_t)wrapper)
         return;
-    // The last entry: the object may have been unloaded, and another object loaded at this address.
+    // Search for the last entry: the object may have been unloaded and another one loaded at this
+    // address.
     for (size_t i = patch.n; i-- > 0;) {
         if (patch.slots[i].at == slot) {
             write_slot(o, slot, patch.slots[i].was);
@@ -186,7 +188,7 @@ static void unpatch_all(void)
     patch.slots = NULL;
 }
 
-// Number of slots through which functions with other names are called.
+// Number of slots through which each function in `names` is called.
 struct name_count {
     const struct spool_wrap *names;
     unsigned places[SPOOL_WRAPPED];
@@ -226,7 +228,7 @@ static int check_changes(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
-// Checks for changes, but not in a child of a process with several threads: a thread that no longer
+// Checks for changes, but not in a child of a multithreaded process, where a thread that no longer
 // exists may hold the loader's lock.
 static void patch_new_objects(void)
 {
@@ -245,8 +247,8 @@ void patch_check_objects(void)
 {
     if (!atomic_load_explicit(&patched, memory_order_relaxed))
         return;
-    // Every free comes here. This clock takes a tenth of the time of CLOCK_MONOTONIC, and lags by
-    // up to some ms.
+    // Called for every free. Reading this clock takes a tenth of the time of CLOCK_MONOTONIC. It
+    // lags by a few milliseconds at most.
     uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE),
              last = atomic_load_explicit(&checked_ns, memory_order_relaxed);
     if (now - last < CHECK_NS || !atomic_compare_exchange_strong(&checked_ns, &last, now))

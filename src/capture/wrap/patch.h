@@ -9,17 +9,17 @@
 // Returns true if each of the functions is called through a slot of some object.
 bool patch_names_are_called(const struct spool_wrap *names);
 
-// Stores the addresses of the wrappers in all slots. `find_named` returns the wrapper of a function
-// with another name, or NULL. Returns 0 or ENOMEM.
+// Stores the addresses of the wrappers in all slots. `find_named` returns the wrapper for a
+// function wrapped under another name, or NULL. Returns 0 or ENOMEM.
 int patch_install(void *(*find_named)(const char *name));
 
 // Lets patch_check_objects patch objects that are loaded from now on.
 void patch_start_checks(void);
 
-// Restores all slots, and ends the checks.
+// Restores all slots and stops the checks.
 void patch_remove(void);
 
-// Checks now and then for newly loaded objects, whose calls must be patched, too.
+// Checks from time to time for newly loaded objects, whose calls must be patched too.
 void patch_check_objects(void);
 
 #endif

@@ -8,18 +8,19 @@
 // The version script exports a wrapper if its symbol is in the event table.
 #define WRAPPER __attribute__((visibility("default")))
 
-// Return address of a wrapper: the call in the program.
+// Return address of a wrapper, which identifies the call in the program.
 #define WRAP_CALLER __builtin_return_address(0)
 
 #define WRAP_COLD   __attribute__((noinline, cold))
 
 // Records, in any form, a call that allocated `p` or failed, and returns `p`. The wrapper
-// tail-calls this function, so that the frame of wrap_allocated takes the place of the wrapper's
-// frame. `caller` is the return address of the wrapper.
+// tail-calls this function, so that the frame of wrap_allocated replaces the wrapper's frame.
+// `caller` is the wrapper's return address.
 WRAP_COLD void *wrap_allocated(enum event_kind kind, size_t size, void *p, const void *caller);
 
-// free, operator new and operator delete for calls that wrap_fast.c does not record; tail-called
-// from there. `p` of wrap_new is the result of malloc; NULL: malloc was not called, or failed.
+// Handle the calls of free, operator new and operator delete that wrap_fast.c does not record;
+// tail-called from there. `p` of wrap_new is the result of malloc. NULL: malloc was not called, or
+// failed.
 WRAP_COLD void wrap_record_free(void *p, const void *caller);
 WRAP_COLD void *wrap_new(enum event_kind kind, size_t size, const void *nothrow, void *p,
                          const void *caller);
@@ -29,18 +30,18 @@ WRAP_COLD void wrap_record_delete(enum event_kind kind, void *p, size_t size, co
 enum wrap_operators { WRAP_OPERATORS_UNKNOWN = 0, WRAP_OPERATORS_STANDARD, WRAP_OPERATORS_OWN };
 extern _Atomic enum wrap_operators wrap_operators __attribute__((visibility("hidden")));
 
-// Returns true if operator new calls only malloc, and operator delete only free. False until that
-// is known.
+// Returns true if operator new only calls malloc and operator delete only calls free. Returns false
+// until that is known.
 static inline bool wrap_operators_are_standard(void)
 {
     enum wrap_operators now = atomic_load_explicit(&wrap_operators, memory_order_relaxed);
     return __builtin_expect(now == WRAP_OPERATORS_STANDARD, 1);
 }
 
-// Frees a block by the real operator, after the call has been recorded.
+// Frees a block with the real operator, after the call has been recorded.
 void wrap_delete(enum event_kind kind, void *p, uintptr_t second, uintptr_t third);
 
-// Call the real functions, timed if chosen.
+// Call the real functions, and time the calls that were chosen for it.
 WRAP_COLD void *wrap_timed_malloc(size_t size);
 WRAP_COLD void wrap_timed_free(void *p);
 
@@ -55,14 +56,14 @@ static inline void wrap_free(void *p)
 // Returns the error of a call that returned `p`: 0 if it succeeded, or if `size` is 0.
 uint8_t wrap_error(const void *p, size_t size);
 
-// Sets the functions that are also wrapped under other names, or NULL.
+// Sets the functions that are wrapped under other names, or NULL for none.
 void wrap_set_names(const struct spool_wrap *names);
 
-// Returns the wrapper of the function with another name, or NULL.
+// Returns the wrapper for a function wrapped under another name, or NULL.
 void *wrap_find_named(const char *name);
 
-// Finds the real C++ operators. The first call of an operator does the same; at startup no other
-// thread can hold the loader's lock.
+// Finds the real C++ operators. The first call to an operator does the same, but at startup no
+// other thread can hold the loader's lock.
 void wrap_cxx_resolve(void);
 
 #endif

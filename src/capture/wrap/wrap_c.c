@@ -1,4 +1,4 @@
-// The C functions, except malloc and free, whose rare cases are here (wrap_fast.c).
+// Wrappers for the C functions, except the common cases of malloc and free (wrap_fast.c).
 #include "capture/wrap/next.h"
 #include "capture/wrap/patch.h"
 #include "capture/wrap/wrap.h"
@@ -17,7 +17,8 @@ WRAP_COLD void *wrap_allocated(enum event_kind kind, size_t size, void *p, const
     uint8_t error = wrap_error(p, size);
     if (producer_put_retry(kind, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
         return p;
-    // Filled in only when needed: zeroing the event takes longer than the usual case.
+    // Filled in only when needed, because zeroing the event takes longer than the rest of the usual
+    // case.
     const struct event ev = {
         .kind = kind, .size = size, .count = 1, .result = (uintptr_t)p, .error = error};
     producer_record(&ev, caller);
@@ -78,8 +79,8 @@ static WRAP_COLD void record_release(void *old, const void *caller)
     producer_record(&ev, caller);
 }
 
-// Records the half that releases the block: another thread may get the old address before the real
-// call returns.
+// Records the half that releases the block, because another thread may get the old address before
+// the real call returns.
 static inline void begin_resize(void *old, const void *caller)
 {
     if (old && !producer_put_plain(HT_REALLOC_BEGIN, (uintptr_t)old))
@@ -202,7 +203,7 @@ WRAPPER void *pvalloc(size_t size)
     return p;
 }
 
-// C23. If neither libc nor the allocator has them, free is called.
+// C23 functions. If neither libc nor the allocator defines them, free is called.
 WRAPPER void free_sized(void *p, size_t size);
 WRAPPER void free_aligned_sized(void *p, size_t align, size_t size);
 static void (*real_free_sized)(void *p, size_t size);

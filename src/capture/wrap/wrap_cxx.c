@@ -1,12 +1,12 @@
-// The C++ operators, except the usual case of the plain ones (wrap_fast.c). Written in C, because
-// linking a C++ runtime into every program is not acceptable.
+// Wrappers for the C++ operators, except the common cases of the plain ones (wrap_fast.c). Written
+// in C, because linking a C++ runtime into every program would be unacceptable.
 //
-// Operators of libstdc++ and libc++ only wrap malloc and free. They are not called: malloc and free
-// are called directly, and the new_handler loop runs here. Operators of an allocator (jemalloc,
-// tcmalloc, mimalloc) or of the program are called, and their own calls of malloc and free are not
-// events.
+// The operators of libstdc++ and libc++ only wrap malloc and free, so they are bypassed: malloc and
+// free are called directly, and the new_handler loop is implemented here. Operators defined by an
+// allocator (jemalloc, tcmalloc, mimalloc) or by the program are called, and their own calls to
+// malloc and free are not events.
 //
-// Exceptions pass through the frames of this file. A personality routine, which needs nothing from
+// Exceptions pass through the frames of this file. A personality routine, which does not depend on
 // the unwinder, records the failed call on the way.
 #include "capture/wrap/next.h"
 #include "capture/wrap/wrap.h"
@@ -18,8 +18,8 @@
 
 _Atomic enum wrap_operators wrap_operators;
 
-// Real operators by kind, with any signature: a call passes three arguments. Surplus arguments are
-// in registers that the operator ignores in the ABIs of x86-64 and aarch64.
+// Real operators by kind, with any signature. Calls always pass three arguments: in the x86-64 and
+// aarch64 ABIs, surplus arguments are in registers that the operator ignores.
 static void *real[HT_KIND_LIMIT];
 
 static void (*(*get_new_handler)(void))(void);
@@ -50,7 +50,7 @@ void wrap_cxx_resolve(void)
     next_find("_ZSt17__throw_bad_allocv", (void **)&throw_bad_alloc);
     if (real[HT_NEW] && next_object_of(real[HT_NEW], &object)) {
         producer_set_object(PRODUCER_IN_OPERATOR, object.start, object.end);
-        // Standard operators call the malloc that all objects call.
+        // Standard operators call the same malloc as all other objects.
         struct next_object hidden_by;
         if (!is_standard_library(object.path) || next_is_bypassed(&hidden_by))
             kind_of = WRAP_OPERATORS_OWN;
@@ -82,7 +82,7 @@ struct call {
     size_t size, align;
     const void *nothrow; // std::nothrow of the caller, or NULL
     const void *caller;
-    struct call *outer; // a new_handler in progress may call operator new
+    struct call *outer; // the enclosing call, because a new_handler may call operator new
     uint32_t was;       // previous producer_tls.busy
     bool recorded;
 };
@@ -98,8 +98,7 @@ static void record_new(const struct call *c, const void *p)
     producer_record(&ev, c->caller);
 }
 
-// Called for the frame of `guarded` when an exception, or the cancellation of the thread, passes
-// through it.
+// Called when an exception or a thread cancellation passes through the frame of `guarded`.
 __attribute__((visibility("hidden"), used)) _Unwind_Reason_Code
 wrap_cxx_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class of,
                      struct _Unwind_Exception *thrown, struct _Unwind_Context *context);
@@ -153,7 +152,7 @@ static bool is_power_of_two(size_t n)
     return n && (n & (n - 1)) == 0;
 }
 
-// Allocates as the operators of the standard libraries do. `align` is 0 for the forms without
+// Allocates like the operators of the standard libraries. `align` is 0 for the forms without an
 // alignment.
 static void *standard_alloc(size_t size, size_t align)
 {
@@ -165,7 +164,7 @@ static void *standard_alloc(size_t size, size_t align)
     return next.aligned_alloc(align, rounded);
 }
 
-// [new.delete.single]: while a handler is installed, it is called, and may free memory or throw.
+// [new.delete.single]: while a handler is installed, call it; it may free memory or throw.
 static void *run_handlers(struct call *c)
 {
     for (;;) {
@@ -186,7 +185,7 @@ static WRAP_COLD void *standard_new_slow(struct call *c, void *p)
 {
     if (!p && !c->nothrow)
         p = guarded(c, run_handlers);
-    // The real operator has the catch block.
+    // The real operator catches the handler's exceptions.
     else if (!p && get_new_handler && get_new_handler())
         p = guarded(c, call_real);
     record_new(c, p);
@@ -223,7 +222,7 @@ static void *aligned_new(enum event_kind kind, size_t size, size_t align, const 
     return new_slow(&c, NULL);
 }
 
-// Frees the block by a real operator, after the event was recorded.
+// Frees the block with a real operator, after the event has been recorded.
 static WRAP_COLD void call_real_delete(enum event_kind kind, void *p, uintptr_t second,
                                        uintptr_t third)
 {

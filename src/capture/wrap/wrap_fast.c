@@ -1,7 +1,7 @@
-// malloc, free, and the plain C++ operators: the most frequent calls. This file is compiled without
-// frame pointers, and each function ends with a tail call: rare cases are in other functions, so
-// the usual case saves no registers. The frames of those functions take the place of the wrapper's
-// frame.
+// Wrappers for the most frequent calls: malloc, free, and the plain C++ operators. This file is
+// compiled without frame pointers, and each function ends with a tail call. Rare cases are in other
+// functions, so that the common case saves no registers. The frames of those functions replace the
+// wrapper's frame.
 #include "capture/wrap/next.h"
 #include "capture/wrap/wrap.h"
 

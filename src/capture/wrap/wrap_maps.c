@@ -1,6 +1,6 @@
-// The program's own mappings, for `heaptape record --maps`. libc uses internal names for the
-// mappings of its malloc and of thread stacks, so these are not seen. Mappings of the allocator in
-// use are excluded by the caller's address.
+// Wrappers for the program's own mappings, for `heaptape record --maps`. libc calls internal
+// functions to map memory for its malloc and for thread stacks, so these calls are not seen.
+// Mappings made by the allocator in use are excluded by the caller's address.
 #undef _FILE_OFFSET_BITS // otherwise mmap is an alias of mmap64, and both are wrapped here
 #include "capture/wrap/next.h"
 #include "capture/wrap/wrap.h"
@@ -17,7 +17,7 @@ static void record_unless_allocator(const struct event *ev, const void *caller)
 }
 
 // Describes a mapping as in /proc/PID/maps, for example "rw-p anonymous". HOW_BYTES is enough for
-// both parts.
+// both words.
 enum { HOW_BYTES = 16 };
 
 static uint32_t describe_mapping(char how[HOW_BYTES], int protection, int flags)
@@ -61,7 +61,7 @@ WRAPPER void *mmap64(void *at, size_t bytes, int protection, int flags, int fd, 
     return producer_wants_maps() ? record_mmap(at, bytes, protection, flags, p, WRAP_CALLER) : p;
 }
 
-// Stamped before the call, like every call that releases memory, so the result is not known yet.
+// Stamped before the call, like every call that releases memory, so the result is not yet known.
 WRAPPER int munmap(void *at, size_t bytes)
 {
     if (producer_wants_maps()) {

@@ -1,5 +1,5 @@
-// Calls that put a mark into the trace (the program's own, and statistics and tuning calls of the
-// allocator), and calls that control the recording of the program.
+// Wrappers for calls that put a mark in the trace (the program's own, and the allocator's
+// statistics and tuning calls), and for calls that control the recording.
 #include "capture/wrap/next.h"
 #include "capture/wrap/wrap.h"
 #define HEAPTAPE_LIBRARY
@@ -48,7 +48,7 @@ WRAPPER void heaptape_pool_reset(const void *pool)
                     WRAP_CALLER);
 }
 
-// jemalloc's function. If the allocator lacks it, every name is unknown (ENOENT).
+// jemalloc's function. If the allocator does not define it, every name is unknown (ENOENT).
 WRAPPER int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size);
 int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size)
 {
@@ -80,7 +80,7 @@ WRAPPER struct mallinfo mallinfo(void)
     return next.mallinfo();
 }
 
-// glibc 2.33; other C libraries may lack it.
+// Added in glibc 2.33; other C libraries may lack it.
 WRAPPER struct mallinfo2 mallinfo2(void)
 {
     static struct mallinfo2 (*_Atomic real)(void);

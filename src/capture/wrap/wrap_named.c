@@ -1,11 +1,11 @@
-// Wrappers of a second allocator, whose functions have other names.
+// Wrappers for a second allocator, whose functions have other names.
 #include "capture/libc/objects.h"
 #include "capture/wrap/patch.h"
 #include "capture/wrap/wrap.h"
 
 #include <string.h>
 
-// Calls that this allocator makes to the allocator in use are not recorded.
+// Functions of the second allocator. Its own calls to the allocator in use are not recorded.
 static struct {
     struct spool_wrap names;
     void *(*malloc)(size_t size);
@@ -131,7 +131,7 @@ static const struct {
     [SPOOL_WRAP_USABLE_SIZE] = {(void **)&named.malloc_usable_size, NULL},
 };
 
-// The real functions are never reset, because a thread may still be inside an earlier wrapper.
+// Never resets the real functions, because a thread may still be inside an earlier wrapper.
 void wrap_set_names(const struct spool_wrap *names)
 {
     named.names = names ? *names : (struct spool_wrap){0};

@@ -1,5 +1,5 @@
-// Start and exit of the process and its threads, and calls that change what the process may do and
-// which code it contains.
+// Start and exit of the process and its threads, and wrappers for calls that change what the
+// process may do or which code it contains.
 #include "capture/producer/producer_private.h"
 #include "capture/unwind/unwind.h"
 #include "capture/wrap/next.h"
@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-// A sandbox: afterwards a system call that the filter does not expect, or reading the time-stamp
-// counter, may kill the program. Therefore the resources for recording are allocated before.
+// Detects that the program enters a sandbox. From then on, an unexpected system call, or reading
+// the time-stamp counter, may kill the program, so the resources for recording are allocated first.
 WRAPPER int prctl(int option, ...)
 {
     unsigned long a[4];
@@ -44,10 +44,10 @@ WRAPPER int prctl(int option, ...)
     return rc;
 }
 
-enum { ASK_NS = 200000, ASK_TIMES = 500 }; // time limit for the child's query: 0.1 s
+enum { ASK_NS = 200000, ASK_TIMES = 500 }; // time limit of the child's query: 0.1 s
 
-// Runs in a child that shares only the spool with the program: a thread that was interrupted may
-// hold a lock of malloc, and free lists that the program has overwritten may be endless.
+// Runs in a child that shares only the spool with the program, because an interrupted thread may
+// hold one of malloc's locks, and free lists that the program has overwritten may be circular.
 static _Noreturn void query_malloc(next_mallinfo2_function ask, struct spool_header *h)
 {
     syscall(SYS_prctl, PR_SET_PDEATHSIG, (long)SIGKILL, 0l, 0l, 0l);
@@ -71,9 +71,9 @@ static void wait_for_child(long child)
     syscall(SYS_wait4, child, NULL, (long)__WALL, NULL);
 }
 
-// If objects bypass the wrappers of malloc, records how many bytes are in use in total. The child
-// sends no signal on exit and is invisible to wait(2). All signals are blocked: a fault of the
-// child ends it without running handlers of the program.
+// If objects bypass the malloc wrappers, records how many bytes are in use in total. The child
+// sends no signal when it exits and is invisible to wait(2). All signals are blocked, so that a
+// fault in the child kills it without running the program's handlers.
 static void measure_bypassed(void)
 {
     next_report_deepbound();
@@ -92,7 +92,7 @@ static void measure_bypassed(void)
     errno = saved_errno;
 }
 
-// The next object may be loaded at the address of this one.
+// The next object may be loaded at the same address, so report this one now.
 WRAPPER int dlclose(void *handle)
 {
     next_report_deepbound();
@@ -101,7 +101,7 @@ WRAPPER int dlclose(void *handle)
     return rc;
 }
 
-// Ends the process without the destructors of libraries, as shells do.
+// Exits without running destructors of libraries. Shells call this function.
 WRAPPER _Noreturn void _exit(int status)
 {
     measure_bypassed();
@@ -116,8 +116,8 @@ WRAPPER _Noreturn void _Exit(int status)
     _exit(status);
 }
 
-// First function of a new thread. The tail call makes stack traces of the program end in its own
-// function.
+// First function of a new thread. Because of the tail call, stack traces of the program end in its
+// own function.
 static void *run_thread(void *data)
 {
     struct producer_thread *t = data;
