@@ -36,8 +36,8 @@ static int reserve_arrays(struct decode *d, size_t n_ops, size_t n_blocks,
     return 0;
 }
 
-// New threads and slots of a frame are limited by its ops, so that allocations are proportional to
-// the file.
+// A frame may define no more new threads and slots than its ops can use, so allocations stay
+// proportional to the file size.
 static int read_limits(struct decode *d, const uint8_t *p, const char **what)
 {
     uint64_t n_ops = get_u32(p + FORMAT_AT_OPS), slots = get_u32(p + FORMAT_AT_SLOT_LIMIT);
@@ -82,7 +82,7 @@ static int read_shapes(struct decode *d, const uint8_t *p, const char **what)
     return 0;
 }
 
-// Sets the columns to their parts of the payload.
+// Points each column at its part of the payload.
 static int read_columns(struct decode *d, const uint8_t *p, size_t n, const char **what)
 {
     const uint8_t *at = p + FORMAT_HEAD_BYTES + (size_t)FORMAT_SHAPE_BYTES * d->n_shapes,
@@ -90,7 +90,7 @@ static int read_columns(struct decode *d, const uint8_t *p, size_t n, const char
     for (unsigned c = 0; c < FORMAT_COLUMNS; c++) {
         size_t values = get_u32(p + FORMAT_AT_COLUMNS + 8 * c),
                rest = get_u32(p + FORMAT_AT_COLUMNS + 8 * c + 4);
-        size_t extra = c == FORMAT_COLUMN_BLOCKS ? d->n_ops : 0; // shapes follow the blocks
+        size_t extra = c == FORMAT_COLUMN_BLOCKS ? d->n_ops : 0; // The shapes follow the blocks.
         if (values + rest + extra > (size_t)(end - at))
             return refuse(what, "columns longer than the frame");
         d->columns[c] = (struct planes){at, at + values, at + values, at + values + rest};
@@ -160,7 +160,7 @@ static int read_block(struct decode *d, uint32_t i, size_t ops_taken, uint64_t *
     return 0;
 }
 
-// State that nearly every op of a run changes, in registers.
+// Keeps the state that changes with nearly every op of a run in registers.
 struct decode_run {
     struct planes allocated, used, size, allocated_time, time;
     uint32_t *history, *freed; // slots used; slots freed
@@ -261,8 +261,8 @@ static bool get_more(struct decode *d, unsigned fields, struct workload_op *op)
     return !(fields & HT_F_TEXT) || get_text(d, op);
 }
 
-// Decodes the dependencies of an op. dependencies_point_back checks them after all stamps are
-// decoded.
+// Decodes an op's dependencies. They are checked later, by dependencies_point_back, once all stamps
+// are decoded.
 static bool get_dependencies(struct decode *d, struct workload_op *op, uint32_t thread)
 {
     struct planes *p = &d->columns[FORMAT_COLUMN_DEPENDENCY];
@@ -340,13 +340,14 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
     return NULL;
 }
 
-// Without stamps, the column is the order in which the threads run. The stamp of an op is then its
+// Without stamps, the column holds the order in which the threads run, and an op's stamp is its
 // number in the total order.
 static const char *number_ops(struct decode *d)
 {
     struct planes *p = &d->columns[FORMAT_COLUMN_TIME];
     uint64_t at = d->ops_before, end = at + d->n_ops;
-    uint32_t *allocated = d->freed; // per run; d->freed is unused after the runs are decoded
+    // Per run; d->freed is no longer needed once the runs are decoded.
+    uint32_t *allocated = d->freed;
     memset(allocated, 0, d->n_runs * sizeof *allocated);
     while (at < end) {
         uint64_t run, n;
@@ -361,8 +362,8 @@ static const char *number_ops(struct decode *d)
     return NULL;
 }
 
-// Returns true if the stamp of each op is above the stamps of the ops that it depends on. The order
-// by stamp is then a valid total order, and no two ops wait for each other.
+// Returns true if each op's stamp is greater than the stamps of the ops it depends on. Sorting by
+// stamp then yields a valid total order, and no two ops wait for each other.
 static bool dependencies_point_back(const struct decode *d)
 {
     for (size_t i = 0; i < d->n_waiting; i++) {

@@ -7,13 +7,13 @@
 
 struct decode_thread {
     uint64_t next_op, last_stamp;
-    uint64_t dependency_op; // last op depended on …
-    uint64_t wait_block;    // … in the block with this serial
-    uint64_t run_serial;    // serial of the frame with its last run …
-    uint32_t run;           // … and index of the run
+    uint64_t dependency_op; // last op depended on,
+    uint64_t wait_block;    // in the block with this serial
+    uint64_t run_serial;    // serial of the frame containing its last run,
+    uint32_t run;           // and index of that run
 };
 
-// Shape of a frame with derived facts.
+// Shape with derived properties.
 struct decode_shape {
     uint8_t kind, flags, error, fields, use;
     bool dependencies;
@@ -25,7 +25,7 @@ struct decode {
     size_t n_runs, runs_capacity;
     struct workload_op *ops;
     size_t n_ops, ops_capacity;
-    // State that is kept between frames.
+    // State kept across frames.
     struct decode_thread *threads;
     size_t n_threads, threads_capacity;
     uint64_t slot_limit, ops_before, serial, blocks_before;
@@ -39,7 +39,7 @@ struct decode {
     uint32_t *history, *freed; // current block: slots used, slots freed
     size_t history_capacity, freed_capacity;
     uint32_t age_codes, n_shapes;
-    bool relative; // codes of slots by number are differences
+    bool relative; // slots coded by number are coded as differences
     uint64_t base_stamp;
     struct decode_shape shapes[FORMAT_MAX_SHAPES];
     struct planes columns[FORMAT_COLUMNS];
@@ -48,8 +48,9 @@ struct decode {
 
 void decode_release(struct decode *d);
 
-// Decodes ops and runs; they point into the payload. Returns 0, -ENOMEM, -EBADMSG with the fault in
-// *what, or -EPROTO if a newer version wrote the frame, with `unknown_kind` or *what set.
+// Decodes ops and runs, which point into the payload. Returns 0, -ENOMEM, -EBADMSG with *what
+// describing the fault, or -EPROTO if a newer version wrote the frame, with `unknown_kind` or *what
+// set.
 int decode_frame(struct decode *d, const uint8_t *payload, size_t n, const char **what);
 
 #endif

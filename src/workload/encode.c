@@ -27,8 +27,8 @@ static void column_release(struct encode_column *c)
     *c = (struct encode_column){0};
 }
 
-// Reserves space for `want` values. The second plane has space for the longest values; untouched
-// pages take no memory.
+// Reserves space for `want` values. The second plane is sized for the longest values; pages that
+// are never touched use no memory.
 static int column_reserve(struct encode_column *c, size_t capacity, size_t want)
 {
     size_t capacities[2] = {capacity, capacity * PLANES_MAX_REST + (capacity ? PLANES_SLACK : 0)};
@@ -88,7 +88,7 @@ void encode_release(struct encode *x)
     encode_init(x);
 }
 
-// Returns kind, flags and error of the shape as one number.
+// Returns the shape's kind, flags and error packed into one number.
 static inline uint32_t shape_key(const struct workload_op *op)
 {
     bool no_slot = op->slot == WORKLOAD_NO_SLOT && event_infos[op->kind].class <= HT_CLASS_RESIZE;
@@ -132,12 +132,12 @@ find_or_add_shape(struct encode *x, const struct workload_op *op, uint32_t key, 
     return i;
 }
 
-// Returns the index of the op's shape, which is added if it is new, or -EAGAIN or -EINVAL.
+// Returns the index of the op's shape, adding the shape if necessary, or -EAGAIN or -EINVAL.
 static inline int shape_find(struct encode *x, const struct workload_op *op)
 {
     uint32_t key = shape_key(op);
     uint16_t *cached = &x->shape_cache[encode_shape_place(key)];
-    // An unused shape has a key that no op can have.
+    // The key of an unused shape matches no op.
     return __builtin_expect(x->frame.shapes[*cached].key == key, 1)
                ? *cached
                : find_or_add_shape(x, op, key, cached);
@@ -181,7 +181,7 @@ static int block_begin(struct encode *x, uint32_t thread)
     return 0;
 }
 
-// Adds the thread if it is new. Thread numbers are dense.
+// Registers the thread if it is new. Thread numbers are dense.
 static int add_thread(struct encode *x, uint64_t thread)
 {
     if (thread < x->n_threads)
@@ -204,8 +204,8 @@ static int add_slot(struct encode *x, uint32_t slot)
     return 0;
 }
 
-// Returns true if the op may depend on `on`: that op was appended, and its stamp is lower if both
-// are in this frame.
+// Returns true if the dependency is valid: its op has been appended and, if both ops are in this
+// frame, has a lower stamp.
 static bool dependency_valid(const struct encode *x, uint32_t thread, const struct workload_op *op,
                              const struct workload_dependency *wait)
 {
@@ -246,7 +246,7 @@ static int put_text(struct encode *x, struct encode_block *b, const struct workl
                : 0;
 }
 
-// Appends the fields of rare kinds.
+// Appends the fields that only rare kinds have.
 static int put_more(struct encode *x, struct encode_block *b, const struct workload_op *op,
                     unsigned fields)
 {
@@ -283,7 +283,7 @@ static int put_switch(struct encode *x, uint32_t block)
     return words_put(&x->frame.switches, block) | words_put(&x->frame.switches, 1) ? -ENOMEM : 0;
 }
 
-// Adds the threads of the op and of a thread.create, and starts a block.
+// Registers the op's thread and any thread that a thread.create names, and starts a block.
 static int thread_begin(struct encode *x, uint32_t thread)
 {
     int rc = add_thread(x, thread);
@@ -326,7 +326,7 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
         return rc;
     if (fields & HT_F_SIZE)
         encode_put(&b->sizes, op->size);
-    // put_rare may add a thread, which can move the array.
+    // put_rare may add a thread, which can reallocate the array.
     t = &x->threads[thread];
     if (x->has_stamps)
         encode_put(use == FORMAT_SLOT_ALLOCATED ? &b->allocated_times : &b->times,
@@ -338,7 +338,7 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
     return 0;
 }
 
-// Converts the dependencies of a block to differences from the last one on the same thread.
+// Converts a block's dependencies to differences from the previous dependency on the same thread.
 static void code_dependencies(struct encode *x, struct encode_block *b)
 {
     for (size_t i = 0; i < b->dependencies.n;) {
@@ -367,7 +367,7 @@ void encode_stamps(const struct encode_frame *f, uint64_t *first, uint64_t *last
     }
 }
 
-// Clears a frame. Blocks keep their storage unless many threads have been the busiest one.
+// Clears a frame. Blocks keep their storage unless it has grown too large in total.
 static void frame_clear(struct encode_frame *f)
 {
     size_t kept = 0;

@@ -7,12 +7,13 @@
 #include "workload/format.h"
 #include "workload/planes.h"
 
-// Number of ages that code a slot, a power of two. A larger age would be as long as a slot number.
+// Number of ages with a code of their own, a power of two. Coding a larger age would take as much
+// space as the slot number.
 enum { ENCODE_AGE_CODES = 64, ENCODE_NO_BLOCK = 0xffffffff, ENCODE_NO_KEY = 0xffffffff };
 
 enum {
-    // Ops per frame. Twice as many would save 1 % of the bytes, but the reader's ops would no
-    // longer fit the L2 cache.
+    // Ops per frame. Doubling this would save 1 % of the bytes, but the reader's ops would no
+    // longer fit in the L2 cache.
     ENCODE_FRAME_OPS = 1 << 16,
     ENCODE_FRAME_TEXT_BYTES = 1 << 20,
     ENCODE_FRAME_WAIT_VALUES = 1 << 18,
@@ -25,11 +26,11 @@ _Static_assert(ENCODE_FRAME_OPS - 1 <= UINT16_MAX,
 
 enum { ENCODE_MAX_PARTS = 4 + 2 * FORMAT_COLUMNS }; // head, shapes, texts
 
-// Set in encode_block.used for a slot without a short age. Its code is chosen when the whole frame
+// Set in encode_block.used for a slot without a short age. Its code is chosen once the whole frame
 // is known.
 #define ENCODE_BY_NUMBER (1ull << 63)
 
-// Column of a block in two planes, with space for one value per op.
+// A block's column in two planes, with room for one value per op.
 struct encode_column {
     uint8_t *first, *rest;
     uint8_t *first_at, *rest_at; // positions of the next value
@@ -51,38 +52,38 @@ struct encode_block {
     uint32_t thread;
     uint32_t n_ops, n_used;
     uint64_t first_op;
-    size_t capacity; // capacity of each of the following eight arrays
+    size_t capacity; // capacity of each of the next eight arrays
     uint8_t *shapes;
     uint64_t *stamps;
-    uint64_t *used;  // codes of slots freed or resized
-    uint32_t *freed; // stack of slots freed and not allocated again
+    uint64_t *used;  // codes of freed or resized slots
+    uint32_t *freed; // stack of slots freed and not yet reallocated
     struct encode_column allocated, sizes, allocated_times, times;
     uint32_t n_freed;
     uint32_t uses;                     // number of allocations and reallocs
     uint32_t last_explicit;            // slot last encoded by number
-    uint32_t serial;                   // unique among the blocks of all frames
-    uint32_t recent[ENCODE_AGE_CODES]; // slots of the last uses, indexed by the number of the use
+    uint32_t serial;                   // unique across all frames
+    uint32_t recent[ENCODE_AGE_CODES]; // slots of the most recent uses, indexed by use number
     struct encode_words more, texts;
-    struct encode_words dependencies; // in the form of the file after encode_end_frame
+    struct encode_words dependencies; // in file format after encode_end_frame
     struct buf text;
 };
 
 struct encode_thread {
     uint64_t next_op, last_stamp;
-    uint64_t dependency_op; // last op depended on …
-    uint32_t wait_serial;   // … in the block with this serial
+    uint64_t dependency_op; // last op depended on,
+    uint32_t wait_serial;   // in the block with this serial
     uint32_t block;         // index in the frame, or ENCODE_NO_BLOCK
 };
 
-// Shape of a frame with derived facts.
+// Shape with derived properties.
 struct encode_shape {
     uint32_t key;   // kind | flags << 8 | error << 16, or ENCODE_NO_KEY
     uint8_t fields; // HT_F_*
     uint8_t use;    // enum format_slot_use
-    bool simple;    // has a slot, no dependencies and at most the field size
+    bool simple;    // has a slot and no dependencies, and no fields besides the size
 };
 
-// Ops of a frame. Contains all data for encode_pack, so that another thread can call it.
+// Ops of a frame. Self-contained, so that another thread can call encode_pack.
 struct encode_frame {
     bool has_stamps;
     uint32_t n_ops, n_shapes, n_blocks;
@@ -90,9 +91,10 @@ struct encode_frame {
     struct encode_shape shapes[FORMAT_MAX_SHAPES];
     struct encode_block *blocks;
     size_t blocks_capacity;
-    struct encode_words switches; // without stamps: pairs of block and number of consecutive ops
+    // Without stamps: pairs of a block and a number of consecutive ops.
+    struct encode_words switches;
     // Set by encode_end_frame.
-    uint64_t first_op; // number of the first op in the total order
+    uint64_t first_op; // the first op's number in the total order
     size_t slot_limit, thread_limit;
 };
 
@@ -101,10 +103,10 @@ void encode_frame_release(struct encode_frame *f);
 struct encode {
     bool has_stamps;
     struct encode_frame frame; // current frame
-    uint16_t shape_cache[256]; // hash of the key of a shape → its index
+    uint16_t shape_cache[256]; // hash of a shape's key → index of the shape
     struct encode_thread *threads;
     size_t n_threads, threads_capacity;
-    uint16_t *slots; // by slot: number of its last use in the block that used it last
+    uint16_t *slots; // per slot: number of its last use, in the block that last used it
     size_t n_slots, slots_capacity;
     uint32_t serial;
     uint32_t last_block; // block of the previous op
@@ -114,26 +116,26 @@ struct encode {
 void encode_init(struct encode *x);
 void encode_release(struct encode *x);
 
-// Appends an op. Returns 0, -EAGAIN if the frame has no space for another shape, -EINVAL if the op
-// breaks a rule of the format, or -ENOMEM. The frame is unusable after the latter two.
+// Appends an op. Returns 0, -EAGAIN if the frame has no room for another shape, -EINVAL if the op
+// violates the format, or -ENOMEM. After -EINVAL or -ENOMEM, the frame is unusable.
 int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op);
 
 // Ends the current frame and moves it to *done. The next frame reuses the storage of *done, which
-// must be zero or a frame that was written.
+// must be zeroed or hold a frame that has been written.
 void encode_end_frame(struct encode *x, struct encode_frame *done);
 
-// Payload with its parts. Parts, mainly planes, have different statistics.
+// Payload and its parts, most of which are planes. The parts differ in their statistics.
 struct encode_payload {
     struct buf bytes;
     struct frame_part parts[ENCODE_MAX_PARTS]; // point into bytes
     size_t n_parts;
-    struct frame_hint hints[1 + 2 * FORMAT_COLUMNS]; // hints for the planes and the shapes
+    struct frame_hint hints[1 + 2 * FORMAT_COLUMNS]; // for the planes and the shapes
 };
 
-// Encodes a frame ended by encode_end_frame. Returns 0 or -ENOMEM.
+// Encodes a frame that encode_end_frame has ended. Returns 0 or -ENOMEM.
 int encode_pack(const struct encode_frame *f, struct encode_payload *payload);
 
-// Prefetches data of the slot for encode_op.
+// Prefetches the slot's data for encode_op.
 static inline __attribute__((always_inline)) void encode_prefetch(const struct encode *x,
                                                                   uint32_t slot)
 {
@@ -152,7 +154,8 @@ static inline __attribute__((always_inline)) void encode_put(struct encode_colum
     planes_put(&c->first_at, &c->rest_at, v);
 }
 
-// Return kind, flags and error of a shape as one number, and its index in the cache of shapes.
+// encode_key packs a shape's kind, flags and error into one number. encode_shape_place returns the
+// key's index in the shape cache.
 static inline uint32_t encode_key(unsigned kind, uint32_t flags, unsigned error)
 {
     return kind | flags << 8 | error << 16;
@@ -174,8 +177,8 @@ static inline uint64_t encode_allocated(struct encode_block *b, uint32_t slot)
     return code;
 }
 
-// Returns the age of the last use of `slot` in the block, or ENCODE_BY_NUMBER with the slot. `use`
-// is the number of the last use; it is valid only if the block still remembers the slot there.
+// Returns the age of the slot's last use in the block, or the slot with ENCODE_BY_NUMBER set. `use`
+// is the number of that use; it is ignored if the block has since reused its entry.
 static inline uint64_t encode_used(const struct encode_block *b, uint32_t use, uint32_t slot)
 {
     uint32_t age = b->uses - 1 - use;
@@ -203,8 +206,9 @@ encode_slot(struct encode *x, struct encode_block *b, uint32_t slot, unsigned us
         encode_remember(b, &x->slots[slot], slot);
 }
 
-// Returns the shape of an op that encode_simple can append. Returns NULL if encode_op is necessary:
-// for ops that are not simple, the first op of a thread, slot or block, and if the frame is full.
+// Returns the op's shape if encode_simple can append the op. Returns NULL if encode_op is required:
+// for ops that are not simple, for the first op of a thread, slot or block, and when the frame is
+// full.
 static inline __attribute__((always_inline)) const struct encode_shape *
 encode_simple_shape(const struct encode *x, uint32_t thread, const struct workload_op *op)
 {
@@ -216,12 +220,12 @@ encode_simple_shape(const struct encode *x, uint32_t thread, const struct worklo
         return NULL;
     const struct encode_thread *t = &x->threads[thread];
     const struct encode_block *b = &x->frame.blocks[t->block];
-    // Without stamps, encode_op records each switch between blocks.
+    // Without stamps, encode_op must record each switch between blocks.
     bool follows = x->has_stamps ? op->stamp >= t->last_stamp : t->block == x->last_block;
     return b->n_ops && b->n_ops < b->capacity && follows ? shape : NULL;
 }
 
-// Appends a simple op. Fast path for nearly all ops. `use` is shape->use.
+// Appends a simple op. This is the fast path that handles nearly all ops. `use` is shape->use.
 static inline __attribute__((always_inline)) void encode_simple(struct encode *x, uint32_t thread,
                                                                 const struct encode_shape *shape,
                                                                 unsigned use,
@@ -243,7 +247,7 @@ static inline __attribute__((always_inline)) void encode_simple(struct encode *x
     x->frame.n_ops++;
 }
 
-// Return the lowest and highest stamp of the frame.
+// Returns the lowest and highest stamp of the frame in *first and *last.
 void encode_stamps(const struct encode_frame *f, uint64_t *first, uint64_t *last);
 
 #endif

@@ -19,10 +19,10 @@ enum {
     FILE_TRACE = 1,
     FILE_WORKLOAD = 2,
     FILE_JSON = 4,  // starts with "{", like the output of --json
-    FILE_TWICE = 8, // will be read again from the start: copy a pipe to a temporary file first
+    FILE_TWICE = 8, // will be read again from the start: first copy a pipe to a temporary file
     FILE_TRACE_TWICE = 16, // like FILE_TWICE, for traces only
-    FILE_AGGREGATE = 32,   // only for file_sniff; record/aggregate/stat.h reads aggregates
-    FILE_REGULAR = 64, // reject other than regular files: the name was read from a file or folder
+    FILE_AGGREGATE = 32,   // for file_sniff only; record/aggregate/stat.h reads aggregates
+    FILE_REGULAR = 64, // reject anything but regular files: the name was read from a file or folder
 };
 
 struct workload_file {
@@ -34,32 +34,34 @@ struct file {
     unsigned kind;                 // FILE_TRACE, FILE_WORKLOAD or FILE_JSON
     struct trace_file trace;       // open if `kind` is FILE_TRACE
     struct workload_file workload; // open if `kind` is FILE_WORKLOAD
-    struct input json;             // at its first byte
+    struct input json;             // positioned at its first byte
 };
 
-// Like input_open. Opens a folder with segments as their joined trace (trace/join.h).
+// Like input_open, but opens a folder of segments as one joined trace (trace/join.h).
 int file_open_input(struct input *in, const char *path, struct err *e);
 
-// Opens the file at `path` if its type is in `accept`. `path` must outlive *f. Returns 0, or a
-// negative errno with the text set, -EPROTO for other types. Call file_close even after an error.
+// Opens the file at `path` if `accept` includes its type. `path` must outlive *f. Returns 0, or a
+// negative errno with the text set: -EPROTO if the type is not accepted. Call file_close even after
+// an error.
 int file_open(struct file *f, const char *path, unsigned accept, struct err *e);
 void file_close(struct file *f);
 
-// Like file_open, for an input at its first byte, which is moved to *f or closed.
+// Like file_open, but for an input positioned at its first byte. Moves the input to *f or closes
+// it.
 int file_adopt(struct file *f, struct input *in, unsigned accept, struct err *e);
 
-// Returns the input, for its size and position.
+// Returns the input, for querying its size and position.
 const struct input *file_input(const struct file *f);
 
-// Returns the type of an input at its first byte if `accept` contains it, or a negative errno with
-// the text set. Does not consume bytes.
+// Returns the type of an input positioned at its first byte if `accept` includes that type, or a
+// negative errno with the text set. Consumes no bytes.
 int file_sniff(struct input *in, unsigned accept, struct err *e);
 
-// Opens a workload on an input at its first byte; moves *in to *w. Call workload_file_close also
-// after an error.
+// Opens a workload on an input positioned at its first byte, and moves *in to *w. Call
+// workload_file_close even after an error.
 int workload_file_adopt(struct workload_file *w, struct input *in, struct err *e);
 
-// Restarts with a new reader. Returns 0, or a negative errno, -ESPIPE for a pipe.
+// Starts over with a new reader. Returns 0, or a negative errno: -ESPIPE for a pipe.
 int workload_file_rewind(struct workload_file *w, struct err *e);
 
 void workload_file_close(struct workload_file *w);

@@ -120,7 +120,7 @@ int format_get_header(const uint8_t *at, size_t n, struct workload_header *h)
     return tlv_read(at, n, get_header_field, h);
 }
 
-// Returns the member of a field with a single number, or NULL.
+// Returns the member that holds a single-number field, or NULL.
 static uint64_t *summary_number(struct workload_summary *s, unsigned tag)
 {
     switch (tag) {
@@ -357,7 +357,7 @@ int format_put_steps(struct buf *b, const struct workload_residency_step *s, siz
     return 0;
 }
 
-// Returns true if the steps are sorted by thread, op and stamp.
+// Returns true if `s` follows `last` in the order by thread, op and stamp.
 static bool is_step_in_order(const struct workload_residency_step *last,
                              const struct workload_residency_step *s)
 {

@@ -17,10 +17,10 @@ enum format_frame {
     FORMAT_SAMPLES = 3,   // memory of the recorded program
     FORMAT_SUMMARY = 4,   // fields
     FORMAT_SITES = 6,     // call sites
-    FORMAT_NAMES = 7,     // names of addresses in call sites
+    FORMAT_NAMES = 7,     // names of the addresses in call sites
     FORMAT_RESIDENCY = 8, // residency of big blocks
-    FORMAT_STEPS = 9,     // steps of that residency
-    FORMAT_INDEX = 5,     // positions of the OPS frames; always the last frame, before the trailer
+    FORMAT_STEPS = 9,     // residency of those blocks over time
+    FORMAT_INDEX = 5, // positions of the OPS frames; always the last frame, just before the trailer
 };
 
 #define FORMAT_TRAILER_MAGIC 0x31646e4577744848ull // "HHtwEnd1"
@@ -29,12 +29,12 @@ enum {
     FORMAT_TRAILER_BYTES = 16, // u64 offset of the INDEX frame, u64 FORMAT_TRAILER_MAGIC
 
     FORMAT_MAX_OPS = 1 << 17,          // limit per frame, which bounds the reader's memory
-    FORMAT_MAX_DEPENDENCIES = 1 << 20, // limit of values in the column of dependencies
+    FORMAT_MAX_DEPENDENCIES = 1 << 20, // limit per frame of values in the dependency column
     FORMAT_MAX_SHAPES = 256,           // limit per frame
     FORMAT_MAX_TEXT = 4096,            // limit per text
 };
 
-// Tags of the fields of HEADER and SUMMARY frames. Wire values in one number space, never reused.
+// Field tags of HEADER and SUMMARY frames. Wire values in a single number space; never reused.
 enum format_field {
     FORMAT_F_CLOCK_HZ = 1,
     FORMAT_F_STAMP_SHIFT = 2,
@@ -80,7 +80,7 @@ enum format_field {
     FORMAT_F_LAST_NUMBER = FORMAT_F_RESIDENCY_STEPS_AT,
 };
 
-// Columns of an OPS frame in wire order.
+// Columns of an OPS frame, in wire order.
 enum format_column {
     FORMAT_COLUMN_BLOCKS,
     FORMAT_COLUMN_ALLOCATED, // slots of ops that allocate
@@ -96,41 +96,41 @@ enum format_column {
 
 // Byte offsets in the head of an OPS payload. Numbers are little-endian.
 enum {
-    FORMAT_AT_FIRST_OP = 0,      // u64: number of the first op in the total order
-    FORMAT_AT_BASE_STAMP = 8,    // u64: base of the blocks' first stamps
+    FORMAT_AT_FIRST_OP = 0,      // u64: the first op's number in the total order
+    FORMAT_AT_BASE_STAMP = 8,    // u64: base for the first stamp of each block
     FORMAT_AT_OPS = 16,          // u32
     FORMAT_AT_BLOCKS = 20,       // u32
-    FORMAT_AT_SLOT_LIMIT = 24,   // u32: all slots so far are below
-    FORMAT_AT_THREAD_LIMIT = 28, // u32: all threads so far are below
-    FORMAT_AT_AGE_CODES = 32,    // u32: number of codes that are ages
+    FORMAT_AT_SLOT_LIMIT = 24,   // u32: exceeds every slot so far
+    FORMAT_AT_THREAD_LIMIT = 28, // u32: exceeds every thread so far
+    FORMAT_AT_AGE_CODES = 32,    // u32: number of codes that denote ages
     FORMAT_AT_SHAPES = 36,       // u32
     FORMAT_AT_TEXT_BYTES = 40,   // u32
     FORMAT_AT_FLAGS = 44,        // u32: FORMAT_FLAG_*
-    FORMAT_AT_COLUMNS = 48,      // per column: u32 values, u32 bytes in the second plane
+    FORMAT_AT_COLUMNS = 48,      // per column: u32 number of values, u32 bytes in the second plane
     FORMAT_HEAD_BYTES = FORMAT_AT_COLUMNS + 8 * FORMAT_COLUMNS,
     FORMAT_SHAPE_BYTES = 3, // kind, flags, error
 };
 
 enum {
-    FORMAT_FLAG_RELATIVE_SLOTS = 1, // codes of slots by number are differences
+    FORMAT_FLAG_RELATIVE_SLOTS = 1, // slots coded by number are coded as differences
     FORMAT_FLAGS = 1,               // all known flags
 
-    // values per row of the table of blocks: thread, first op, ops, first stamp
+    // values per row of the block table: thread, first op, number of ops, first stamp
     FORMAT_BLOCK_VALUES = 4,
 
-    // Flags of a shape: WORKLOAD_* and the following.
-    FORMAT_SHAPE_SITE = 0x20, // `value` is present and is the call site
+    // Flags of a shape: WORKLOAD_*, plus the following.
+    FORMAT_SHAPE_SITE = 0x20, // `value` is present and holds the call site
     FORMAT_SHAPE_DEPENDENCIES = 0x40,
     FORMAT_SHAPE_NO_SLOT = 0x80,
     FORMAT_OP_FLAGS = 0x1f, // mask of WORKLOAD_*
 };
 
-// Effect of an op on its slot.
+// What an op does to its slot.
 enum format_slot_use {
     FORMAT_SLOT_NONE,
     FORMAT_SLOT_ALLOCATED,
     FORMAT_SLOT_FREED,
-    FORMAT_SLOT_KEEP, // realloc that keeps the slot
+    FORMAT_SLOT_KEEP, // realloc, which keeps the slot
 };
 
 static inline enum format_slot_use format_slot_use(unsigned kind, unsigned flags)
@@ -148,7 +148,7 @@ static inline enum format_slot_use format_slot_use(unsigned kind, unsigned flags
     return FORMAT_SLOT_NONE;
 }
 
-// Like format_slot_use, but FORMAT_SLOT_NONE for an op that failed or has no slot.
+// Like format_slot_use, but returns FORMAT_SLOT_NONE if the op failed or has no slot.
 static inline enum format_slot_use format_block_use(const struct workload_op *op)
 {
     return op->slot == WORKLOAD_NO_SLOT || op->flags & WORKLOAD_FAILED
@@ -156,8 +156,8 @@ static inline enum format_slot_use format_block_use(const struct workload_op *op
                : format_slot_use(op->kind, op->flags);
 }
 
-// Returns the fields HT_F_* of ops of this kind. A preexisting block also has the fields of its
-// allocation.
+// Returns the HT_F_* fields of ops of this kind. PREEXISTING ops also have the fields of the
+// block's allocation.
 static inline uint8_t format_op_fields(unsigned kind)
 {
     return event_infos[kind].fields | (kind == HT_PREEXISTING ? HT_F_ALIGN | HT_F_VALUE : 0);
@@ -171,7 +171,8 @@ static inline bool format_has_site(unsigned kind)
            kind == HT_POOL_ALLOC || kind == HT_POOL_FREE;
 }
 
-// Returns true if ops of this kind can have these WORKLOAD_* flags, and no slot if `no_slot`.
+// Returns true if ops of this kind may have these WORKLOAD_* flags and, if `no_slot` is set, may
+// lack a slot.
 bool format_flags_valid(unsigned kind, unsigned flags, bool no_slot);
 
 // Returns the number of the op's call site, or 0.
@@ -182,14 +183,15 @@ static inline uint64_t format_op_site(const struct workload_op *op)
     return format_has_site(op->kind) ? op->value : 0;
 }
 
-// Encode and decode the fields of HEADER and SUMMARY frames. put returns 0 or -ENOMEM. get returns
-// 0, -EBADMSG or -ENOMEM; release the result even after an error.
+// Encode and decode the fields of HEADER and SUMMARY frames. The put functions return 0 or -ENOMEM,
+// the get functions 0, -EBADMSG or -ENOMEM. The caller must release the result, even after an
+// error.
 int format_put_header(struct buf *b, const struct workload_header *h);
 int format_get_header(const uint8_t *at, size_t n, struct workload_header *h);
 int format_put_summary(struct buf *b, const struct workload_summary *s);
 int format_get_summary(const uint8_t *at, size_t n, struct workload_summary *s);
 
-// Returns the first unknown event kind that the summary counts, or 0.
+// Returns the first unknown event kind counted in the summary, or 0.
 unsigned format_unknown_kind(const struct workload_summary *s);
 
 int format_put_samples(struct buf *b, const struct workload_sample *s, size_t n);
@@ -198,18 +200,18 @@ int format_get_samples(const uint8_t *at, size_t n, struct workload_sample **s, 
                        size_t *capacity);
 
 int format_put_residency(struct buf *b, const struct workload_residency *r, size_t n);
-// Fills an empty array, sorted by op. Returns 0, -EBADMSG or -ENOMEM.
+// Fills an empty array, sorting by op. Returns 0, -EBADMSG or -ENOMEM.
 int format_get_residency(const uint8_t *at, size_t n, struct workload_residency **r, size_t *count,
                          size_t *capacity);
 
-// Fills the empty steps of *l, sorted by op and stamp. Returns 0, -EBADMSG or -ENOMEM.
+// Fills the empty steps of *l, sorting by op and stamp. Returns 0, -EBADMSG or -ENOMEM.
 int format_put_steps(struct buf *b, const struct workload_residency_step *s, size_t n);
 int format_get_steps(const uint8_t *at, size_t n, struct samples_residency *l);
 
-// Entry of the index for an OPS frame.
+// Index entry of an OPS frame.
 struct format_index_entry {
     uint64_t offset;   // offset of the frame in the file
-    uint64_t first_op; // number in the total order
+    uint64_t first_op; // the first op's number in the total order
     uint64_t n_ops;
     uint64_t first_stamp, last_stamp;
 };
@@ -222,7 +224,7 @@ struct format_index {
 };
 
 int format_put_index(struct buf *b, const struct format_index *x);
-// Decodes an index. The caller frees `entries`, even after an error. Returns 0, -EBADMSG or
+// Decodes an index. The caller must free `entries`, even after an error. Returns 0, -EBADMSG or
 // -ENOMEM.
 int format_get_index(const uint8_t *at, size_t n, struct format_index *x);
 

@@ -17,7 +17,7 @@ struct merged_thread {
     uint64_t last_stamp;
 };
 
-// Maps thread or slot numbers of an input to numbers in the merged workload.
+// Maps an input's thread or slot numbers to those of the merged workload.
 struct merged_numbers {
     uint32_t *at; // NO_NUMBER: not mapped yet
     size_t n, capacity;
@@ -26,14 +26,14 @@ struct merged_numbers {
 struct merged_source {
     struct workload_reader *reader;
     uint64_t hz; // stamps per second
-    // first stamp in units of the input; offset in units of the merged workload
+    // first stamp in the input's units; offset in the merged workload's units
     uint64_t first_stamp, offset;
     uint64_t op_number;
     uint32_t thread;                      // thread of `op`
     const struct workload_op *op;         // next op, NULL at the end
-    uint64_t stamp;                       // stamp of `op` in the merged workload
-    struct merged_numbers threads, slots; // the reader limits these numbers
-    struct map sites; // a map, because site numbers are checked only when SITES is read
+    uint64_t stamp;                       // its stamp in the merged workload
+    struct merged_numbers threads, slots; // bounded by the reader
+    struct map sites; // a map, because site numbers are validated only once SITES is read
 };
 
 struct merged {
@@ -41,7 +41,7 @@ struct merged {
     struct merged_source *sources;
     size_t n_sources;
     bool begun;
-    struct merged_source *last; // source of the last op, which must be advanced
+    struct merged_source *last; // source of the last op, still to be advanced
     struct merged_thread *threads;
     size_t n_threads, threads_capacity;
     uint32_t n_slots, n_sites;
@@ -78,7 +78,7 @@ static int join_argv(struct workload_header *to, const struct merged_input *inpu
     return rc;
 }
 
-// Sets *to to the text if all inputs have the same, else to NULL.
+// Sets *to to the text if all inputs agree, otherwise to NULL.
 static int common_text(char **to, const struct merged_input *inputs, size_t n, size_t offset)
 {
     const char *first = NULL;
@@ -153,7 +153,7 @@ const struct workload_header *merged_header(const struct merged *m)
     return &m->header;
 }
 
-// Reads the next op of the source and computes its stamp.
+// Reads the source's next op and computes its stamp.
 static int advance_source(struct merged *m, struct merged_source *s, struct err *e)
 {
     int rc = workload_next_op(s->reader, &s->thread, &s->op, e);
@@ -167,21 +167,20 @@ static int advance_source(struct merged *m, struct merged_source *s, struct err 
     }
     if (!s->op_number++)
         s->first_stamp = s->op->stamp;
-    // A later op may have a lower stamp than the first one, but must not start before it.
+    // A later op may have a lower stamp than the first op, but must not start before it.
     uint64_t since = s->op->stamp > s->first_stamp ? s->op->stamp - s->first_stamp : 0;
     s->stamp = m->sources[0].first_stamp + s->offset + scale_stamps(since, m->hz, s->hz);
     return 0;
 }
 
-// Returns the number of the next op's thread in the merged workload, the highest number if the
-// thread is new.
+// Returns the merged number of the next op's thread, or the highest number if the thread is new.
 static uint32_t thread_number(const struct merged_source *s)
 {
     return s->thread < s->threads.n ? s->threads.at[s->thread] : NO_NUMBER;
 }
 
-// Returns the source with the next op, or NULL at the end. Equal stamps are ordered by thread, as
-// in the reader, so that the peak in the summary equals the peak of a reader.
+// Returns the source of the next op, or NULL at the end. Orders equal stamps by thread, as the
+// reader does, so that the peak in the summary equals the peak that a reader computes.
 static struct merged_source *choose_source(struct merged *m)
 {
     struct merged_source *best = NULL;
@@ -237,7 +236,7 @@ static int number_slot(struct merged *m, struct merged_source *s, uint32_t *slot
     return 0;
 }
 
-// Renumbers the call site of an op.
+// Renumbers an op's call site.
 static int number_site(struct merged *m, struct merged_source *s, struct workload_op *op)
 {
     unsigned shift = op->kind == HT_PREEXISTING ? 8 : 0;
@@ -251,13 +250,13 @@ static int number_site(struct merged *m, struct merged_source *s, struct workloa
     return 0;
 }
 
-// Renumbers the thread named by a thread.create or thread.start.
+// Renumbers the thread that a thread.create or thread.start names.
 static int number_named(struct merged *m, struct merged_source *s, struct workload_op *op)
 {
     uint32_t named = op->value < NO_NUMBER ? (uint32_t)op->value : NO_NUMBER;
     if (op->kind != HT_THREAD_CREATE && op->kind != HT_THREAD_START)
         return 0;
-    // The creator of a thread has ops before, or is unknown.
+    // The creator of a thread either has earlier ops or is unknown.
     if (op->kind == HT_THREAD_START &&
         (named >= s->threads.n || s->threads.at[named] == NO_NUMBER)) {
         op->value = NO_NUMBER;
@@ -268,8 +267,8 @@ static int number_named(struct merged *m, struct merged_source *s, struct worklo
     return rc;
 }
 
-// Renumbers the dependencies. Raises the stamp of the op above theirs, because a coarser clock can
-// make stamps equal.
+// Renumbers the dependencies. Raises the op's stamp above theirs, because a coarser clock can make
+// the stamps equal.
 static int number_dependencies(struct merged *m, struct merged_source *s, struct workload_op *op)
 {
     if (HT_GROW(&m->dependencies, &m->dependencies_capacity, op->n_dependencies) < 0)
@@ -300,7 +299,7 @@ static int renumber_op(struct merged *m, struct merged_source *s, uint32_t *thre
         rc = number_slot(m, s, &op->slot);
     if (rc == 0 && op->value && (op->kind == HT_PREEXISTING || format_has_site(op->kind)))
         rc = number_site(m, s, op);
-    // Pools of different sources are different.
+    // Pools of different sources are distinct.
     if (event_infos[op->kind].class == HT_CLASS_POOL)
         op->align = op->align * m->n_sources + (size_t)(s - m->sources);
     if (rc == 0 && op->n_dependencies)
@@ -356,7 +355,7 @@ int merged_sites(const struct merged *m, struct workload_sites *to)
     return rc;
 }
 
-// Ops keep their numbers within their thread.
+// Ops keep their numbers within their threads.
 int merged_residency(const struct merged *m, struct samples_residency *to)
 {
     int rc = 0;
@@ -391,7 +390,7 @@ static uint64_t bytes_read(const struct merged_files *m)
     return n;
 }
 
-// Returns the size of all files, or 0 if one is a pipe.
+// Returns the total size of all files, or 0 if any of them is a pipe.
 static uint64_t bytes_to_read(const struct merged_files *m)
 {
     uint64_t n = 0;

@@ -1,6 +1,6 @@
-// Merges workloads: their threads run in parallel, their blocks are separate. Ops are merged by
-// stamp relative to the first op of their workload. Memory depends on the number of slots and
-// threads.
+// Merges workloads. Their threads run in parallel, and their blocks stay separate. Ops are merged
+// by their stamps relative to the first op of their workload. Memory use depends on the number of
+// slots and threads.
 #ifndef HEAPTAPE_WORKLOAD_MERGED_H
 #define HEAPTAPE_WORKLOAD_MERGED_H
 
@@ -9,40 +9,40 @@
 
 struct merged_input {
     struct workload_reader *reader; // borrowed, at its first op
-    uint64_t offset_ns;             // start of its first op after the start of the merged workload
+    uint64_t offset_ns; // when its first op starts, relative to the start of the merged workload
 };
 
 struct merged; // opaque
 
-// Merges n ≥ 1 inputs. Uses the clock of the first one. If an input has no stamps, the merged
-// workload has no stamps, and the inputs alternate op by op. Returns NULL if memory runs out.
+// Merges n ≥ 1 inputs, using the clock of the first. If any input lacks stamps, the merged workload
+// has no stamps, and the inputs alternate op by op. Returns NULL if memory runs out.
 struct merged *merged_new(const struct merged_input *inputs, size_t n);
 void merged_free(struct merged *m);
 
-// Returns the header, borrowed. argv joins the command lines of all inputs with "+".
+// Returns the header, borrowed. Its argv joins the command lines of all inputs with "+".
 const struct workload_header *merged_header(const struct merged *m);
 
-// Returns the next op in a valid total order, borrowed until the next call. Returns 1, 0 at the
-// end, or a negative errno as workload_next_op does, -EOVERFLOW if slot or thread numbers run out.
+// Returns the next op in a valid total order; borrowed until the next call. Returns 1, 0 at the
+// end, or a negative errno like workload_next_op: -EOVERFLOW if slot or thread numbers run out.
 int merged_next(struct merged *m, uint32_t *thread, const struct workload_op **op, struct err *e);
 
-// Merges the call sites of all inputs, after all ops were read. The caller releases *to. Returns 0
-// or -ENOMEM.
+// Merges the call sites of all inputs. Call after reading all ops. The caller must release *to.
+// Returns 0 or -ENOMEM.
 int merged_sites(const struct merged *m, struct workload_sites *to);
 
-// Merges the residency of all inputs, sorted. Otherwise like merged_sites.
+// Like merged_sites, for the residency of all inputs. Sorts the result.
 int merged_residency(const struct merged *m, struct samples_residency *to);
 
 struct merged_files {
-    struct workload_file *in;   // n ≥ 1, at their first ops
-    const uint64_t *offsets_ns; // start of the first op of each input
+    struct workload_file *in;   // n ≥ 1 inputs, each positioned at its first op
+    const uint64_t *offsets_ns; // per input: when its first op starts
     size_t n;
     int level;                 // zstd level
-    struct progress *progress; // initialized, or NULL; the total is set to the size of the files
+    struct progress *progress; // initialized, or NULL; the total is set to the combined file size
 };
 
-// Writes the merged workload to `out`, which the caller closes. *s is its summary. Returns 0, or a
-// negative errno with the text set.
+// Writes the merged workload to `out`, which the caller closes, and sets *s to its summary. Returns
+// 0, or a negative errno with the text set.
 int merged_files_write(const struct merged_files *m, struct output *out, struct workload_summary *s,
                        struct err *e);
 

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-// Position in the payload, which has space for the whole frame.
+// Write position in the payload, which has room for the whole frame.
 struct pack {
     uint8_t *start, *at;
     uint8_t *first, *rest; // planes of the current column
@@ -80,8 +80,8 @@ static void pack_shapes(struct pack *p, const struct encode_frame *f)
     end_part(p, p->at, &p->payload->hints[2 * FORMAT_COLUMNS]);
 }
 
-// Returns the code of a slot without an age: its number, or its distance from the previous such
-// slot.
+// Returns the code of a slot without an age: its number, or its distance from the previous slot
+// coded this way.
 static inline uint64_t code_by_number(uint64_t slot, uint64_t *last, bool relative)
 {
     uint64_t code = relative ? zigzag_put((int64_t)(slot - *last)) : slot;
@@ -94,8 +94,8 @@ static inline unsigned bits_of(uint64_t v)
     return 64 - (unsigned)__builtin_clzll(v | 1);
 }
 
-// Returns true if distances between slots are shorter than their numbers. Typical for blocks that
-// are freed in an order related to the order of allocation, not for random frees.
+// Returns true if distances between slots are shorter than slot numbers. This is typical when
+// blocks are freed in an order related to the order of allocation, but not when frees are random.
 static bool relative_is_shorter(const struct encode_frame *f)
 {
     uint64_t by_number = 0, by_distance = 0;
@@ -113,7 +113,7 @@ static bool relative_is_shorter(const struct encode_frame *f)
     return by_distance < by_number;
 }
 
-// Appends a column that the blocks hold in its final form.
+// Appends a column that the blocks already hold in its final form.
 static void pack_column(struct pack *p, const struct encode_frame *f, enum format_column column,
                         size_t member)
 {
@@ -217,7 +217,7 @@ static void pack_head(struct pack *p, const struct encode_frame *f)
     end_part(p, p->at, NULL);
 }
 
-// Upper bound of the number of values in all columns.
+// Upper bound on the number of values in all columns.
 static size_t values_bound(const struct encode_frame *f)
 {
     size_t n = (size_t)f->n_blocks * FORMAT_BLOCK_VALUES + f->dependency_values + f->switches.n;

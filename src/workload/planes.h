@@ -1,6 +1,6 @@
-// Integers in two planes of bytes: the first byte of each value, and its further bytes, so that the
-// entropy coder finds bytes of the same kind together. Layout: docs/reference/workload-format.md,
-// "Columns".
+// Integers split into two planes of bytes, so that the entropy coder sees similar bytes together:
+// the first plane holds the first byte of each value, the second holds the remaining bytes. Layout:
+// docs/reference/workload-format.md, "Columns".
 #ifndef HEAPTAPE_WORKLOAD_PLANES_H
 #define HEAPTAPE_WORKLOAD_PLANES_H
 
@@ -11,24 +11,24 @@
 #include <stdint.h>
 
 enum {
-    PLANES_MAX_REST = 8, // limit of further bytes of a value
+    PLANES_MAX_REST = 8, // limit on the remaining bytes of a value
     PLANES_SLACK = 8,    // bytes after the second plane that planes_put may overwrite
 };
 
-// Returns the number of further bytes of `v`: the lowest k for which 7 - k bits of the first byte
-// and 8 k bits hold the value.
+// Returns the number of remaining bytes of `v`: the lowest k such that the value fits in 7 - k bits
+// of the first byte plus 8 k bits.
 static inline unsigned planes_rest_bytes(uint64_t v)
 {
     unsigned bits = 64 - (unsigned)__builtin_clzll(v | 1), k = (bits - 1) / 7;
     return k > 8 ? 8 : k;
 }
 
-// Writes the first byte at *first and the others at *rest, and advances both. *rest must have
-// PLANES_SLACK bytes of space.
+// Writes the first byte at *first and the remaining bytes at *rest, and advances both. *rest must
+// have PLANES_SLACK bytes of extra room.
 static inline __attribute__((always_inline)) void planes_put(uint8_t **first, uint8_t **rest,
                                                              uint64_t v)
 {
-    // The size is not predictable, so one and two bytes share a path without a branch.
+    // The size is unpredictable, so one-byte and two-byte values share a branchless path.
     if (__builtin_expect(v < 0x4000, 1)) {
         unsigned two = v >= 0x80;
         *(*first)++ = (uint8_t)(two ? 0x80 | v >> 8 : v);
@@ -42,7 +42,7 @@ static inline __attribute__((always_inline)) void planes_put(uint8_t **first, ui
     *rest += k;
 }
 
-// Position in a column.
+// Read position in a column.
 struct planes {
     const uint8_t *first, *first_end;
     const uint8_t *rest, *rest_end;

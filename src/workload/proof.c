@@ -11,33 +11,33 @@
 
 enum {
     OP_BITS = 40,
-    // Limit of stored dependencies of 16 bytes. Beyond the limit, the older half of each thread is
-    // dropped. A dependency on an op in that half then counts as a dependency on all ops that its
-    // thread depends on so far.
+    // Limit on stored dependencies (16 bytes each). Beyond the limit, the older half of each
+    // thread's dependencies is dropped. A dependency on an op in that half then counts as a
+    // dependency on everything that the op's thread has depended on so far.
     MAX_REMEMBERED = 1 << 22,
-    // Limit of pairs of ordered threads, at most 32 bytes each: enough for 1,000 threads that are
-    // all ordered with each other.
+    // Limit on pairs of ordered threads (at most 32 bytes each): enough for 1,000 threads that are
+    // all ordered relative to each other.
     MAX_KNOWN = 1 << 20,
-    // Limit of steps per op, and for the start. Only a hostile file needs more.
+    // Limit on steps: STEPS_PER_OP for each op, plus FIRST_STEPS. Only a hostile file needs more.
     STEPS_PER_OP = 64,
     FIRST_STEPS = 1 << 22,
 };
 
-// Dependency of op `op` on op number `on` of another thread.
+// Dependency of op number `op` on op number `on` of another thread.
 struct proof_dependency {
     uint64_t op : OP_BITS, thread : 64 - OP_BITS; // thread: the other thread
     uint64_t on;
 };
 
 struct proof_thread {
-    struct map after; // other thread + 1 → number of its ops that come before the thread's next op
+    struct map after; // other thread + 1 → number of its ops known to precede this thread's next op
     struct proof_dependency *learnt; // sorted by op
     size_t n, capacity;
-    uint64_t forgotten; // dependencies of ops below this may have been dropped
+    uint64_t forgotten; // dependencies of ops below this number may have been dropped
     bool began;
 };
 
-// Ops [from, to) of a thread. Their dependencies are still to be added to another thread.
+// Ops [from, to) of a thread, whose dependencies have yet to be added to another thread.
 struct proof_range {
     uint32_t thread;
     uint64_t from, to;
@@ -55,7 +55,7 @@ void proof_want_order(struct proof *p)
     p->counter.two_words = 1;
 }
 
-// Frees the data that only the proof of the order uses.
+// Frees the data that only the order proof needs.
 static void release_order(struct proof *p)
 {
     for (size_t i = 0; i < p->n_threads; i++) {
@@ -85,11 +85,11 @@ static uint64_t allocated_bytes(const struct proof *p)
                : sum;
 }
 
-// Updates the bounds of the peak after a frame.
+// Updates the bounds on the peak after a frame.
 static void end_frame(struct proof *p)
 {
     uint64_t highest;
-    // A saturated sum does not show how much a frame allocates.
+    // A saturated sum does not reveal how much a frame allocates.
     bool unknown = allocated_bytes(p) == UINT64_MAX;
     if (unknown ||
         __builtin_add_overflow(p->frame_live, allocated_bytes(p) - p->frame_allocated, &highest))
@@ -119,7 +119,7 @@ static int push_range(struct proof *p, uint32_t thread, uint64_t from, uint64_t 
     return 0;
 }
 
-// Records that the first `n` ops of `thread` come before the next op of thread `to`.
+// Records that the first `n` ops of `thread` precede the next op of thread `to`.
 static int order_after(struct proof *p, uint32_t to, uint32_t thread, uint64_t n)
 {
     struct map *after = &p->threads[to].after;
@@ -132,7 +132,7 @@ static int order_after(struct proof *p, uint32_t to, uint32_t thread, uint64_t n
     return push_range(p, thread, before, n);
 }
 
-// Returns the index of the first dependency of an op with number `op` or higher.
+// Returns the index of the first dependency of an op numbered `op` or higher.
 static size_t first_learnt(const struct proof_thread *t, uint64_t op)
 {
     size_t low = 0, high = t->n;
@@ -158,7 +158,7 @@ static int order_after_all(struct proof *p, uint32_t to, const struct proof_thre
     return rc;
 }
 
-// Adds the dependencies of these ops, and transitively theirs.
+// Adds the dependencies of the ops in the ranges and, transitively, the dependencies of those ops.
 static int order_ranges(struct proof *p, uint32_t to)
 {
     int rc = 0;
@@ -208,7 +208,7 @@ static int add_dependency(struct proof *p, uint32_t thread, uint64_t number,
     return rc < 0 ? rc : order_ranges(p, thread);
 }
 
-// A thread without ops starts when it is created. Thread 0 exists from the start.
+// A thread that has no ops yet starts at its creation. Thread 0 exists from the start.
 static int prove_create(struct proof *p, uint32_t thread, uint64_t number,
                         const struct workload_op *op)
 {
@@ -232,8 +232,8 @@ static inline uint64_t *last_use(struct proof *p, uint32_t slot)
     return &p->counter.slots[2 * (size_t)slot + 1];
 }
 
-// Returns the op as last use of a slot. A preexisting block needs no order with later uses, because
-// it exists before all threads.
+// Returns the op encoded as the last use of a slot. A preexisting block exists before all threads,
+// so its later uses need no ordering.
 static inline uint64_t use_by(uint32_t thread, uint64_t number, const struct workload_op *op)
 {
     return op->kind == HT_PREEXISTING ? 0 : (uint64_t)thread << OP_BITS | (number + 1);
@@ -308,7 +308,7 @@ int proof_run(struct proof *p, const struct workload_run *run, size_t readable)
     int n = summary_run(&p->counter, run->thread, run->ops, run->n_ops, readable);
     if (n < 0)
         return n;
-    // An op that contradicts has no slot to check.
+    // A contradictory op has no slot to check.
     int rc = p->order ? prove_order(p, run, (size_t)n - p->counter.contradicted) : 0;
     if (rc == 0 && p->counter.contradicted)
         rc = bad_slot(p, run->thread, run->first_op + (uint64_t)n - 1, &run->ops[n - 1]);
@@ -325,8 +325,8 @@ static int report_difference(struct proof *p, const char *name, uint64_t said, c
 // How a number in the summary changes as ops are added.
 enum growth { GROWS, FALLS, VARIES };
 
-// Returns true if the summary's number is possible when the ops so far, or all ops, add up to
-// `counted`.
+// Returns true if the summary's number `said` is consistent with `counted`, the count over the ops
+// so far or, if `all` is set, over all ops.
 static bool is_possible(enum growth growth, bool all, uint64_t said, uint64_t counted)
 {
     if (all)

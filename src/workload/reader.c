@@ -15,22 +15,24 @@ struct workload_reader {
     struct workload_header header;
     struct workload_summary summary;
     bool has_summary, at_end;
-    struct workload_sample *samples, *found_samples; // read from the stream; read through the index
+    // Samples: from the stream; found_samples: through the index.
+    struct workload_sample *samples, *found_samples;
     size_t n_samples, samples_capacity;
     struct workload_sites sites;
     struct decode decode;
     struct format_index seen; // expected contents of the index
     uint64_t samples_at, sites_at, residency_at, residency_steps_at;
     struct samples_residency residency;
-    // Runs with remaining ops of workload_next_op, as a binary heap by next stamp and thread.
+    // Runs with ops that workload_next_op has yet to return: a binary heap ordered by next stamp,
+    // then thread.
     struct reader_run {
         const struct workload_op *at, *end;
         uint32_t thread;
         uint64_t number; // number of *at in its thread
     } * heap;
     size_t n_heap, heap_capacity;
-    struct workload_run next; // checked ops of the first run that were not returned yet
-    bool in_order;            // ops are returned in their total order, so they can be checked
+    struct workload_run next; // ops of the first run that are checked but not yet returned
+    bool in_order;            // ops are returned in total order, so they can be checked
     struct proof proof;
 };
 
@@ -41,7 +43,7 @@ static int bad_frame(struct workload_reader *r, const struct frame *f, const cha
                    (unsigned long long)f->offset);
 }
 
-// Converts the result of a decoder to an error of the frame.
+// Converts a decoder's result to an error about the frame.
 static int report_error(struct workload_reader *r, const struct frame *f, int rc, const char *what,
                         struct err *e)
 {
@@ -151,7 +153,7 @@ const struct workload_sites *workload_reader_sites(const struct workload_reader 
     return &r->sites;
 }
 
-// Reads the frame of type `type` at `offset`.
+// Reads the frame at `offset`, which must be of type `type`.
 static int read_frame_at(struct workload_reader *r, struct frame_reader *frames, uint64_t offset,
                          struct frame *f, unsigned type, struct err *e)
 {
@@ -187,7 +189,8 @@ static int read_trailer(struct workload_reader *r, uint64_t *index_offset, struc
     return 0;
 }
 
-// Reads summary and index. The caller frees *index, even after an error. *f is the summary's frame.
+// Reads the summary and the index. *f is the summary's frame. The caller must free *index, even
+// after an error.
 static int read_summary_and_index(struct workload_reader *r, struct frame_reader *frames,
                                   struct workload_summary *s, struct format_index *index,
                                   struct frame *f, struct err *e)
@@ -218,7 +221,7 @@ static int read_summary_frame(struct workload_reader *r, struct frame_reader *fr
     return rc;
 }
 
-// Calls `read` with a second frame reader and restores the position of the stream.
+// Calls `read` with a second frame reader, then restores the position of the stream.
 static int read_beside(struct workload_reader *r,
                        int (*read)(struct workload_reader *r, struct frame_reader *frames, void *to,
                                    struct err *e),
@@ -322,7 +325,7 @@ static int get_names(struct workload_reader *r, const struct frame *f, struct wo
                         e);
 }
 
-// Reads the frames of names after the call sites; the first one is in *f.
+// Reads the names frames that follow the call sites. On entry, *f is the first of them.
 static int read_names_frames(struct workload_reader *r, struct frame_reader *frames,
                              struct frame *f, struct workload_sites *s, struct err *e)
 {
@@ -336,7 +339,7 @@ static int read_names_frames(struct workload_reader *r, struct frame_reader *fra
     return rc;
 }
 
-// Reads all frames of call sites, which are consecutive.
+// Reads all frames of call sites; they are consecutive.
 static int read_sites_frames(struct workload_reader *r, struct frame_reader *frames, void *to,
                              struct err *e)
 {
@@ -364,8 +367,7 @@ int workload_read_sites(struct workload_reader *r, struct workload_sites *s, str
     return read_beside(r, read_sites_frames, s, e);
 }
 
-// Checks the entries of the index, which is in the frame at `at`, against the frames that were
-// read.
+// Checks the entries of the index, whose frame is at `at`, against the frames read.
 static int check_entries(struct workload_reader *r, uint64_t at, const struct format_index *index,
                          struct err *e)
 {
@@ -394,8 +396,8 @@ static int check_index(struct workload_reader *r, const struct frame *f,
     return check_entries(r, f->offset, index, e);
 }
 
-// Checks that the call sites of all ops so far are among the `n` of the file. `at` is the offset
-// for messages.
+// Checks that no op so far has a call site number above `n`, the number of sites in the file. `at`
+// is the offset to report.
 static int check_site(struct workload_reader *r, uint64_t n, uint64_t at, struct err *e)
 {
     if (r->decode.max_site <= n)
@@ -406,7 +408,7 @@ static int check_site(struct workload_reader *r, uint64_t n, uint64_t at, struct
                    (unsigned long long)at);
 }
 
-// Reads index, trailer and end of the file.
+// Reads the index, the trailer and the end of the file.
 static int read_end(struct workload_reader *r, const struct frame *f, struct err *e)
 {
     struct format_index index = {0};
@@ -431,7 +433,7 @@ static int read_end(struct workload_reader *r, const struct frame *f, struct err
     return 0;
 }
 
-// Records the expected index entry of the frame.
+// Records the index entry expected for the frame.
 static int note_ops(struct workload_reader *r, const struct frame *f, struct err *e)
 {
     struct format_index *seen = &r->seen;
@@ -465,7 +467,7 @@ static int decode_ops(struct workload_reader *r, const struct frame *f, struct e
     return rc < 0 ? rc : note_ops(r, f, e);
 }
 
-// Converts the result of a check to an error of the frame.
+// Converts a check's result to an error about the frame.
 static __attribute__((noinline)) int report_disproof(struct workload_reader *r, uint64_t offset,
                                                      int rc, struct err *e)
 {
@@ -531,7 +533,7 @@ int workload_reader_check_part(struct workload_reader *r, struct err *e)
     return rc < 0 ? rc : back;
 }
 
-// Reads up to the next frame of ops. Returns 1, 0 at the end, or a negative errno.
+// Reads up to the next OPS frame. Returns 1, 0 at the end, or a negative errno.
 static int next_ops(struct workload_reader *r, struct err *e)
 {
     while (!r->at_end) {
@@ -595,7 +597,7 @@ static bool run_before(const struct reader_run *a, const struct reader_run *b)
     return a->at->stamp != b->at->stamp ? a->at->stamp < b->at->stamp : a->thread < b->thread;
 }
 
-// Restores the heap below `i`.
+// Restores the heap order from `i` down.
 static void heap_sift(struct workload_reader *r, size_t i)
 {
     struct reader_run moved = r->heap[i];
@@ -633,7 +635,7 @@ static int heap_fill(struct workload_reader *r, struct err *e)
     return 1;
 }
 
-// Returns the number of ops of the first run that come before the ops of all other runs.
+// Returns the number of ops in the first run that precede the ops of all other runs.
 static size_t run_length(const struct workload_reader *r)
 {
     struct reader_run top = r->heap[0];
@@ -647,7 +649,7 @@ static size_t run_length(const struct workload_reader *r)
     return (size_t)(top.at - r->heap[0].at);
 }
 
-// Sets r->next to the next ops of the total order, after checking them.
+// Sets r->next to the next ops in total order, after checking them.
 static int prove_next_run(struct workload_reader *r, struct err *e)
 {
     if (!r->n_heap) {

@@ -11,14 +11,14 @@ void samples_release(struct samples *s)
     *s = (struct samples){0};
 }
 
-// Compares heap sizes, and resident sizes if these are equal.
+// Compares by heap size, then by resident size.
 static bool is_less(const struct workload_sample *a, const struct workload_sample *b)
 {
     return a->anon_bytes != b->anon_bytes ? a->anon_bytes < b->anon_bytes
                                           : a->rss_bytes < b->rss_bytes;
 }
 
-// Copies the lowest and the highest of `n` samples, in their order, to `to`, which may overlap
+// Copies the lowest and the highest of `n` samples to `to`, keeping their order. `to` may overlap
 // `from`.
 static void keep_extremes(const struct workload_sample *from, size_t n, struct workload_sample *to)
 {
@@ -27,7 +27,7 @@ static void keep_extremes(const struct workload_sample *from, size_t n, struct w
         low = is_less(&from[i], &from[low]) ? i : low;
         high = is_less(&from[high], &from[i]) ? i : high;
     }
-    if (low == high) // all are equal
+    if (low == high) // all samples are equal
         high = n - 1;
     struct workload_sample first = from[low < high ? low : high],
                            second = from[low < high ? high : low];
@@ -136,7 +136,7 @@ static void sort_steps(struct samples_residency *l)
     for (size_t i = 0; i < l->n_steps; i += n) {
         const struct workload_residency_step first = l->steps[i];
         const struct workload_residency *r = samples_residency_find(l, first.thread, first.op);
-        // The final figure may include part of a page, which steps never do.
+        // The final figure may include a partial page; steps never do.
         bool is_late = r && first.used / WORKLOAD_PAGE_KIB < r->used / WORKLOAD_PAGE_KIB;
         for (n = 0;
              i + n < l->n_steps && compare_step_ops(&l->steps[i + n], first.thread, first.op) == 0;

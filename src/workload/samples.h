@@ -1,5 +1,5 @@
-// Samples of the recorded program's memory in bounded memory. Beyond a limit the samples are
-// thinned: each group of neighbors keeps its lowest and highest.
+// Samples of the recorded program's memory, stored in bounded memory. Beyond a limit, the samples
+// are thinned: of each group of neighbors, only the lowest and the highest are kept.
 #ifndef HEAPTAPE_WORKLOAD_SAMPLES_H
 #define HEAPTAPE_WORKLOAD_SAMPLES_H
 
@@ -7,15 +7,15 @@
 
 enum { SAMPLES_MAX = 1 << 16 }; // 11 minutes at 100 samples per second, 24 bytes each
 
-// All zero is empty.
+// Empty if all zero.
 struct samples {
-    struct workload_sample *items; // in the order of appending
+    struct workload_sample *items; // in the order they were appended
     size_t n, capacity;
-    // group size; two samples per group are kept. 0: all samples are kept
+    // Group size; two samples of each group are kept. 0: all samples are kept.
     size_t group;
     size_t in_group; // samples in the current group
-    struct workload_sample
-        held[3]; // lowest and highest of the group, in order of time, and space for the next sample
+    // Lowest and highest of the group in time order, with room for the next sample.
+    struct workload_sample held[3];
     size_t n_held;
 };
 
@@ -24,16 +24,16 @@ void samples_release(struct samples *s);
 // Appends a sample. Returns 0 or -ENOMEM.
 int samples_add(struct samples *s, const struct workload_sample *sample);
 
-// Appends the samples of the current group, which completes `items`.
+// Flushes the current group, which completes `items`.
 void samples_finish(struct samples *s);
 
-// Residency of blocks in bounded memory. Beyond a limit every second block is dropped.
+// Residency of blocks, stored in bounded memory. Beyond a limit, every second block is dropped.
 enum { RESIDENCY_MAX = 1 << 19 };
 struct samples_residency {
     struct workload_residency *items;
     size_t n, capacity;
     uint64_t every, skipped; // one of `every` blocks is kept; 0: all are
-    // Used bytes of the blocks over time, at most RESIDENCY_MAX steps.
+    // used bytes of the blocks over time; at most RESIDENCY_MAX steps
     struct workload_residency_step *steps;
     size_t n_steps, steps_capacity;
 };
@@ -47,7 +47,7 @@ int samples_residency_add_step(struct samples_residency *l,
                                const struct workload_residency_step *s);
 
 // Sorts blocks and steps by thread and op, for writing and searching, and removes duplicate ops.
-// Keeps the steps only of blocks that used less in their first measurement than at the end.
+// Keeps a block's steps only if its first measurement is below its final one.
 void samples_residency_sort(struct samples_residency *l);
 
 // Returns the residency of the block, or NULL.

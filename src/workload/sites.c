@@ -56,7 +56,7 @@ static uint32_t module_of(const struct workload_sites *s, uint64_t address)
     return 0;
 }
 
-// Extends the array of sites up to the number.
+// Extends the array of sites up to site `number`.
 static int reserve_sites(struct workload_sites *s, size_t number)
 {
     return HT_EXTEND(&s->sites, &s->n_sites, &s->sites_capacity, number);
@@ -67,8 +67,8 @@ struct workload_frame workload_sites_locate(const struct workload_sites *s, uint
     return (struct workload_frame){address, module_of(s, address)};
 }
 
-// Reserves space for a definition. *to is NULL if the site is already defined or has no frames.
-// Returns 0 or -ENOMEM.
+// Reserves space for a site's frames. Sets *to to NULL if the site is already defined or has no
+// frames. Returns 0 or -ENOMEM.
 static int begin_site(struct workload_sites *s, uint32_t number, uint32_t n,
                       struct workload_frame **to)
 {
@@ -137,7 +137,7 @@ int workload_sites_copy_all(struct workload_sites *s, const struct workload_site
     return rc < 0 ? rc : workload_sites_copy_modules(s, from);
 }
 
-// Address of the call, which precedes the return address.
+// Looks up the call instruction, which ends just before the return address.
 static const struct names_entry *name_at(const struct names_index *x, uint32_t module,
                                          const struct workload_frame *f)
 {
@@ -246,7 +246,7 @@ int workload_sites_put(struct buf *b, const struct workload_sites *s, size_t *mo
     size_t n = 0, frames = 0;
     uint64_t last = 0;
     int rc = put_modules(b, s, module);
-    // Sites refer to modules of this frame and earlier ones.
+    // Sites refer only to modules in this frame or earlier ones, so the modules come first.
     bool all = *module == s->n_modules;
     while (all && *site + n < s->n_sites && frames < WORKLOAD_SITES_BYTES / 2 / VARINT_MAX_BYTES)
         frames += 1 + s->sites[*site + n++].n;
@@ -297,7 +297,7 @@ int workload_sites_get(const uint8_t *at, size_t n, struct workload_sites *s)
     uint64_t last = 0;
     int rc = get_modules(&from, s);
     uint64_t sites = rc == 0 ? varint_source_number(&from) : 0;
-    // No file has UINT32_MAX sites, and site numbers must fit the value of an op.
+    // Site numbers must fit in an op's `value`, so no valid file has UINT32_MAX sites.
     if (rc == 0 && s->n_sites + sites > UINT32_MAX)
         return -EBADMSG;
     for (; rc == 0 && sites > 0; sites--)

@@ -1,4 +1,4 @@
-// Call sites of a workload: return addresses, and the mapped executable files that contain them.
+// Call sites of a workload: return addresses, and the executable mappings that contain them.
 // Layout: docs/reference/workload-format.md, "SITES".
 #ifndef HEAPTAPE_WORKLOAD_SITES_H
 #define HEAPTAPE_WORKLOAD_SITES_H
@@ -9,16 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Executable mapping: `bytes` from `start`, at `offset` in a file.
+// Executable mapping: `bytes` from `start`, backed by a file at `offset`.
 struct workload_module {
     uint64_t start, bytes, offset;
-    char *build_id; // in hexadecimal digits, or ""
+    char *build_id; // hexadecimal, or ""
     char *path;     // "" for code without a file
 };
 
 struct workload_frame {
     uint64_t address; // return address
-    uint32_t module;  // number of its module + 1, or 0
+    uint32_t module;  // module number + 1, or 0
 };
 
 struct workload_site {
@@ -26,37 +26,38 @@ struct workload_site {
     uint32_t n;   // 0: undefined
 };
 
-// All zero is an empty set. Sites are numbered from 1.
+// Empty if all zero. Sites are numbered from 1.
 struct workload_sites {
     struct workload_module *modules;
     struct workload_frame *frames;
     struct workload_site *sites; // site i + 1
-    struct names names;          // names of addresses, if the file has any
+    struct names names;          // names of addresses, if any
     size_t n_modules, n_frames, n_sites;
     size_t modules_capacity, frames_capacity, sites_capacity;
 };
 
 void workload_sites_release(struct workload_sites *s);
 
-// Appends a module. `text` is the text of an HT_MODULE record: build ID, space, path. Returns 0 or
-// -ENOMEM.
+// Appends a module. `text` has the form of an HT_MODULE record's text: build ID, space, path.
+// Returns 0 or -ENOMEM.
 int workload_sites_module(struct workload_sites *s, const struct workload_module *where,
                           const char *text, size_t n);
 
-// Defines a site by the `n` addresses of 8 bytes in `text`, as in HT_STACK. Each address belongs to
-// the last module so far that contains it. Ignores a second definition. Returns 0 or -ENOMEM.
+// Defines a site from the `n` addresses of 8 bytes each in `text`, as in HT_STACK. Each address
+// belongs to the most recent module that contains it. Ignores a second definition. Returns 0 or
+// -ENOMEM.
 int workload_sites_define(struct workload_sites *s, uint32_t number, const char *text, uint32_t n);
 
-// Returns the address with the last module so far that contains it.
+// Returns the address together with the most recent module that contains it.
 struct workload_frame workload_sites_locate(const struct workload_sites *s, uint64_t address);
 
-// Like workload_sites_define, from n ≥ 1 frames.
+// Like workload_sites_define, but takes n ≥ 1 frames.
 int workload_sites_set(struct workload_sites *s, uint32_t number,
                        const struct workload_frame *frames, uint32_t n);
 
-// workload_sites_copy defines site `number` as site `from_number` of another set, whose module
-// numbers are raised by `shift`. workload_sites_copy_modules then appends the modules of that set,
-// once. Return 0 or -ENOMEM.
+// workload_sites_copy defines site `number` as a copy of site `from_number` of another set, adding
+// `shift` to its module numbers. Afterwards, call workload_sites_copy_modules once to append that
+// set's modules. Both return 0 or -ENOMEM.
 int workload_sites_copy(struct workload_sites *s, uint32_t number,
                         const struct workload_sites *from, uint32_t from_number, uint32_t shift);
 int workload_sites_copy_modules(struct workload_sites *s, const struct workload_sites *from);
@@ -64,33 +65,33 @@ int workload_sites_copy_modules(struct workload_sites *s, const struct workload_
 // Copies all sites and modules to an empty set.
 int workload_sites_copy_all(struct workload_sites *s, const struct workload_sites *from);
 
-// Returns the name of a frame in an index of the file's names, or NULL.
+// Returns the frame's name from an index of the file's names, or NULL.
 const struct names_entry *workload_sites_name(const struct names_index *x,
                                               const struct workload_frame *f);
 
-// Returns the name of the address in any module, for code compiled at run time.
+// Returns the name of the address in any module; for code generated at run time.
 const struct names_entry *workload_sites_made_name(const struct names_index *x,
                                                    const struct workload_frame *f);
 
-// Returns a unique number for module and address. Addresses of programs are below 2^47.
+// Returns a unique key for the module and address. User-space addresses are below 2^47.
 static inline uint64_t workload_sites_key(const struct workload_frame *f)
 {
     return f->address ^ (uint64_t)f->module << 47;
 }
 
-// Returns true if the frame is in code without a file.
+// Returns true if the frame is in code that has no file.
 bool workload_sites_is_made(const struct workload_sites *s, const struct workload_frame *f);
 
-// Copies the names of the sites' frames to `to`, which is all that is needed of the names in a
-// trace. Returns 0 or -ENOMEM.
+// Copies the names of all frames in the sites to `to`; a trace's other names are not needed.
+// Returns 0 or -ENOMEM.
 int workload_sites_used_names(const struct workload_sites *s, struct names *to);
 
-// Appends the payload of a frame with modules from *module on and sites from *site on, up to
+// Appends a frame payload with the modules from *module on and the sites from *site on, up to
 // WORKLOAD_SITES_BYTES, and advances both. Returns 0 or -ENOMEM.
 enum { WORKLOAD_SITES_BYTES = 4 << 20 };
 int workload_sites_put(struct buf *b, const struct workload_sites *s, size_t *module, size_t *site);
 
-// Appends the contents of a payload. Returns 0, -EBADMSG or -ENOMEM.
+// Decodes a payload and appends its modules and sites. Returns 0, -EBADMSG or -ENOMEM.
 int workload_sites_get(const uint8_t *at, size_t n, struct workload_sites *s);
 
 #endif

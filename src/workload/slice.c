@@ -68,7 +68,7 @@ bool slice_point_reached(const struct slice_point *p, const struct workload_op *
     case SLICE_AT_EVENT:
         return op->kind != HT_PREEXISTING && events >= p->number;
     case SLICE_AT_STAMP:
-    case SLICE_AT_TIME: // converted to a stamp by slice_point_resolve
+    case SLICE_AT_TIME: // slice_point_resolve has converted it to a stamp
         return op->stamp >= p->number;
     case SLICE_AT_MARK:
         return op->kind == HT_MARK && op->text_bytes == strlen(p->mark) &&
@@ -90,7 +90,7 @@ static struct slice_slot *slot_get(struct slice *s, uint32_t slot)
     return &s->slots[slot];
 }
 
-// Calls the sink for the block of *slot, which the last op allocated or resized.
+// Reports the block of *slot, which the last op allocated or resized, to the sink.
 static int call_placed(const struct slice *s, uint32_t thread, const struct slice_slot *slot)
 {
     const struct slice_thread *t = &s->threads[thread];
@@ -100,11 +100,11 @@ static int call_placed(const struct slice *s, uint32_t thread, const struct slic
                           (struct workload_dependency){t->number, t->next_op - 1});
 }
 
-// Emits the block of *slot as preexisting in thread `thread` of the source.
+// Emits the block of *slot as preexisting. `thread` is a thread of the source.
 static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *slot,
                            uint64_t stamp)
 {
-    // A new slot number, because the old slot may hold other blocks in the part.
+    // Use a new slot number, because the part may use the old one for other blocks.
     slot->number = s->next_slot++;
     slot->last_thread = SLICE_NO_NUMBER;
     slot->state = SLICE_INSIDE;
@@ -123,7 +123,7 @@ static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *
     return rc < 0 ? rc : call_placed(s, thread, slot);
 }
 
-// Updates the block of the slot, even if the op is outside the part.
+// Updates the slot's record of its block, even if the op is outside the part.
 static void note_block(const struct slice *s, uint32_t thread, struct slice_slot *slot,
                        const struct workload_op *op)
 {
@@ -138,7 +138,7 @@ static void note_block(const struct slice *s, uint32_t thread, struct slice_slot
     slot->align_log2 = align ? (uint8_t)__builtin_ctzll(align) : 0;
 }
 
-// Handles an op of a dropped thread, or before the start of the part.
+// Handles an op of a dropped thread, or one before the start of the part.
 static int use_outside(struct slice *s, uint32_t thread, struct slice_slot *slot,
                        const struct workload_op *op)
 {
@@ -175,17 +175,17 @@ static int use_outside(struct slice *s, uint32_t thread, struct slice_slot *slot
     return 0;
 }
 
-// Adds a dependency on the last use of the slot by another thread of the part.
+// Adds a dependency on the slot's last use by another thread of the part.
 static int wait_for_last(struct slice *s, uint32_t thread, const struct slice_slot *slot)
 {
     if (slot->last_thread == SLICE_NO_NUMBER || slot->last_thread == thread)
         return 0;
     s->needed += slot->state == SLICE_INSIDE;
-    // Implied by the dependencies of the source, unless these lead through dropped ops.
+    // Implied by the dependencies of the source, unless they lead through dropped ops.
     return s->has_gaps ? slice_depend(s, thread, slot->last_thread, slot->last_op) : 0;
 }
 
-// Renumbers the slot of an op of the part. Call before slice_keep_dependencies.
+// Renumbers the slot of an op in the part. Call before slice_keep_dependencies.
 static int use_inside(struct slice *s, uint32_t thread, struct slice_slot *slot,
                       struct workload_op *op)
 {
@@ -212,7 +212,8 @@ static int use_inside(struct slice *s, uint32_t thread, struct slice_slot *slot,
     return 0;
 }
 
-// Renumbers the thread of a THREAD_CREATE or THREAD_START. Returns 1, or 0 if the op is dropped.
+// Renumbers the thread that a THREAD_CREATE or THREAD_START names. Returns 1, or 0 if the op is
+// dropped.
 static int name_thread(struct slice *s, uint32_t thread, struct workload_op *op)
 {
     uint32_t other = op->value < SLICE_NO_NUMBER ? (uint32_t)op->value : SLICE_NO_NUMBER;
@@ -237,7 +238,7 @@ static bool is_chosen_thread(const struct slice_choice *c, uint64_t thread)
     return thread < c->n_threads && c->threads[thread];
 }
 
-// Returns true if an op without a block belongs to the part.
+// Returns true if an op that has no block belongs to the part.
 static bool is_chosen(const struct slice_choice *c, uint32_t thread, const struct workload_op *op)
 {
     if (!c)
@@ -279,14 +280,14 @@ static void begin_part(struct slice *s, const struct workload_op *op)
     s->rebase = s->options.rebase ? s->options.rebase_to - op->stamp : 0;
 }
 
-// Returns true if the op follows the rules of the format for its slot.
+// Returns true if the format allows the op in the slot's current state.
 static bool slot_valid(const struct slice_slot *slot, const struct workload_op *op)
 {
     return (slot->state == SLICE_EMPTY) ==
            (format_slot_use(op->kind, op->flags) == FORMAT_SLOT_ALLOCATED);
 }
 
-// Drops the ops of a block that is not chosen, up to its free.
+// Drops an op on a block that was not chosen, up to and including the block's free.
 static int use_dropped(struct slice *s, uint32_t thread, struct slice_slot *slot,
                        enum format_slot_use use)
 {
@@ -295,7 +296,7 @@ static int use_dropped(struct slice *s, uint32_t thread, struct slice_slot *slot
     return s->begun && s->threads[thread].wanted ? slice_drop(s, thread) : 0;
 }
 
-// Returns true if the block of the op is dropped.
+// Returns true if the op's block is dropped.
 static bool is_dropped(struct slice *s, struct slice_slot *slot, enum format_slot_use use)
 {
     const struct slice_choice *c = s->options.choice;
@@ -332,7 +333,7 @@ int slice_op(struct slice *s, uint32_t thread, const struct workload_op *op)
             return use_dropped(s, thread, slot, use);
     }
     if (op->kind == HT_PREEXISTING && slot) {
-        // A preexisting block of the source is emitted when the part first uses it.
+        // The source's preexisting blocks are emitted when the part first uses them.
         slot->state = SLICE_OUTSIDE;
         slot->own = t->wanted;
         note_block(s, thread, slot, op);

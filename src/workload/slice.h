@@ -1,6 +1,6 @@
-// Extracts part of a workload, op by op in the total order. Blocks that are live at the start of
-// the part become PREEXISTING, dependencies on ops outside are dropped, slots and threads are
-// renumbered. Memory depends on the slots and threads of the workload, not on its length.
+// Extracts part of a workload, processing ops in total order. Blocks live at the start of the part
+// become PREEXISTING, dependencies on ops outside the part are dropped, and slots and threads are
+// renumbered. Memory use depends on the workload's slots and threads, not on its length.
 #ifndef HEAPTAPE_WORKLOAD_SLICE_H
 #define HEAPTAPE_WORKLOAD_SLICE_H
 
@@ -8,12 +8,12 @@
 #include "workload/file.h"
 #include "workload/workload.h"
 
-// Type of the start or end of a part.
+// How the start or end of a part is given.
 enum slice_at {
     SLICE_AT_EDGE,  // start or end of the workload
-    SLICE_AT_EVENT, // event with this number in the total order, without PREEXISTING
-    SLICE_AT_STAMP, // first op with this stamp or a later one
-    // time in ns since the start of the program; slice_point_resolve converts it to a stamp
+    SLICE_AT_EVENT, // event with this number in the total order, not counting PREEXISTING
+    SLICE_AT_STAMP, // first op with at least this stamp
+    // Time since the start of the program, in ns; slice_point_resolve converts it to a stamp.
     SLICE_AT_TIME,
     SLICE_AT_MARK, // first mark with this text
 };
@@ -24,13 +24,13 @@ struct slice_point {
     const char *mark; // borrowed
 };
 
-// Converts a time to a stamp, for a process that started at `start_stamp` and a clock of `clock_hz`
-// ticks per second and 2^stamp_shift ticks per stamp. Leaves other points unchanged.
+// Converts a time to a stamp, for a process that started at `start_stamp` with a clock of
+// `clock_hz` ticks per second and 2^stamp_shift ticks per stamp. Leaves other points unchanged.
 void slice_point_resolve(struct slice_point *p, uint64_t start_stamp, uint64_t clock_hz,
                          unsigned stamp_shift);
 
-// Returns true if the part starts or ends before this op, which `events` events precede. False for
-// SLICE_AT_EDGE.
+// Returns true if the part starts or ends at or before this op, which is preceded by `events`
+// events. Returns false for SLICE_AT_EDGE.
 bool slice_point_reached(const struct slice_point *p, const struct workload_op *op,
                          uint64_t events);
 
@@ -40,41 +40,42 @@ struct slice_range {
 
 // Blocks to keep, each with all of its calls, and other ops to keep.
 struct slice_choice {
-    // by number of the block: order of allocation or PREEXISTING in the source. NULL: all.
+    // Indexed by block number, which is the order of allocation or PREEXISTING in the source. NULL:
+    // all.
     const bool *blocks;
-    uint64_t n_blocks;   // blocks from this number on are dropped
+    uint64_t n_blocks;   // blocks numbered n_blocks or higher are dropped
     const bool *threads; // threads whose creation, start and exit are kept
     size_t n_threads;
-    bool others; // keep ops without a block: marks, failed calls, frees of NULL
+    bool others; // keep ops that have no block: marks, failed calls, frees of NULL
 };
 
 struct slice_options {
     struct slice_point from,
         to; // first op after the part
-    // threads to keep; NULL: all. Borrowed.
+    // Threads to keep; NULL: all. Borrowed.
     const struct slice_range *threads;
     size_t n_threads;
     const struct slice_choice *choice; // NULL: all. Borrowed until slice_free
-    bool has_stamps;                   // false: stamps of the part are op numbers
-    bool rebase;                       // change the stamp of the first op …
-    uint64_t rebase_to;                // … to this, and shift the others
+    bool has_stamps;                   // false: the part's stamps are op numbers
+    bool rebase;                       // move the stamp of the first op
+    uint64_t rebase_to;                // to this stamp, and shift the others
 };
 
-// Receives the ops of the part in total order, borrowed until the return. Returns 0, or a negative
-// errno, which stops the slice.
+// Receives the ops of the part in total order. The arguments are borrowed until the callback
+// returns. The callbacks return 0, or a negative errno, which stops the slice.
 struct slice_sink {
     void *context;
     int (*op)(void *context, uint32_t thread, const struct workload_op *op);
     // Optional. Called after an `op` that allocates or resizes a block of HT_BIG_BYTES or more,
-    // with the op of the source and its number in the part. Returns 0, or a negative errno.
+    // with that op's number in the source and in the part.
     int (*placed)(void *context, struct workload_dependency from, struct workload_dependency to);
 };
 
 struct slice_counts {
     uint64_t events;              // without PREEXISTING
-    uint64_t preexisting;         // blocks at the start
-    uint64_t left;                // blocks freed by a dropped thread, which stay live in the part
-    uint64_t dependencies_needed; // uses of blocks last used by another thread
+    uint64_t preexisting;         // blocks live at the start
+    uint64_t left;                // blocks freed by a dropped thread; they stay live in the part
+    uint64_t dependencies_needed; // uses of blocks that another thread used last
     uint64_t first_stamp, last_stamp; // stamps in the source
 };
 
@@ -84,23 +85,23 @@ struct slice; // opaque
 struct slice *slice_new(const struct slice_options *options, const struct slice_sink *sink);
 void slice_free(struct slice *s);
 
-// Adds the next op. Returns 0, 1 after the end of the part, or a negative errno, -EBADMSG if the op
-// breaks the rules of the format for its slot. Errors of the sink are returned.
+// Processes the next op. Returns 0, 1 after the end of the part, or a negative errno: an error from
+// the sink, or -EBADMSG if the format does not allow the op in the current state of its slot.
 int slice_op(struct slice *s, uint32_t thread, const struct workload_op *op);
 
-// Emits the preexisting blocks that are never used in the part.
+// Emits the preexisting blocks that the part never uses.
 int slice_finish(struct slice *s);
 
 struct slice_counts slice_counts(const struct slice *s);
 
 struct slice_file_options {
-    struct slice_options part; // without has_stamps and rebase_to, which depend on the file
+    struct slice_options part; // has_stamps and rebase_to are ignored; they are set from the file
     int level;                 // zstd level
     struct progress *progress; // initialized, or NULL
 };
 
-// Writes part of a workload file to `out`, which the caller closes, and its counts to *counts.
-// Returns 0, or a negative errno with the text set, -ENODATA if the part has no events.
+// Writes part of a workload file to `out`, which the caller closes, and sets *counts. Returns 0, or
+// a negative errno with the text set: -ENODATA if the part has no events.
 int slice_file(struct workload_file *in, struct output *out, const struct slice_file_options *o,
                struct slice_counts *counts, struct err *e);
 

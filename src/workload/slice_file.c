@@ -1,4 +1,4 @@
-// Extracts part of a workload file: ops, samples, call sites, and a new summary.
+// Extracts part of a workload file: its ops, samples and call sites, with a new summary.
 #include "base/buf.h"
 #include "workload/slice.h"
 #include "workload/writer.h"
@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Op of the part that needs the residency of an op of the source.
+// Op of the part that inherits the residency of an op of the source.
 struct placement {
     struct workload_dependency from, to;
 };
@@ -22,7 +22,7 @@ struct slicing {
     struct workload_summary source; // summary of the whole workload
     struct slice *slice;
     struct slice_counts counts;
-    struct placement *placements; // placements of big blocks, limited
+    struct placement *placements; // bounded by the limit above
     size_t n_placements, placements_capacity;
     struct samples_residency residency;
     struct progress *progress;
@@ -109,7 +109,7 @@ static int refuse_op(struct slicing *j, const struct workload_op *op, uint64_t n
     return rc == -ENOMEM ? err_no_memory(j->e, j->in->in.name) : rc;
 }
 
-// Reads up to the end of the part, and a pipe up to the summary at the end of the file.
+// Reads to the end of the part. Reads a pipe on to the summary at the end of the file.
 static int read_ops(struct slicing *j)
 {
     bool seekable = j->in->in.size_bytes, over = false;
@@ -166,8 +166,7 @@ static int write_end(struct slicing *j, const struct workload_summary *s)
     return rc;
 }
 
-// Sets the recorded interval of the part. Where the part starts or ends with the source, the
-// source's interval is used.
+// Sets the recorded interval of the part. Keeps the source's bound where the part is not cut.
 static void set_recorded(const struct slicing *j, const struct slice_counts *c,
                          struct workload_summary *s)
 {
@@ -177,7 +176,7 @@ static void set_recorded(const struct slicing *j, const struct slice_counts *c,
     s->recorded_to = j->source.recorded_to;
     if (!from && !to && !j->how.n_threads && !j->how.choice)
         return;
-    // recorded_to 0: recorded to the end
+    // A recorded_to of 0 means that the whole run was recorded.
     if (from || !j->source.recorded_to)
         s->recorded_from = (from ? c->first_stamp : j->source.first_stamp) + by;
     if (to || !j->source.recorded_to)
@@ -198,7 +197,7 @@ static int finish_part(struct slicing *j)
     if (workload_reader_summary(j->in->reader))
         j->source = *workload_reader_summary(j->in->reader);
     struct workload_summary s = workload_output_summary(&j->to);
-    // The source does not record where these events were, so its totals are upper bounds.
+    // The source does not record where these events occurred, so its totals serve as upper bounds.
     s.order_repaired = j->source.order_repaired;
     s.order_ambiguous = j->source.order_ambiguous;
     s.lost_records = j->source.lost_records;

@@ -1,4 +1,4 @@
-// Internals of slices: threads of the part, and the numbers, stamps and dependencies of ops.
+// Slice internals: the threads of the part, and the numbers, stamps and dependencies of its ops.
 #ifndef HEAPTAPE_WORKLOAD_SLICE_PRIVATE_H
 #define HEAPTAPE_WORKLOAD_SLICE_PRIVATE_H
 
@@ -6,7 +6,8 @@
 
 enum { SLICE_NO_NUMBER = 0xffffffff };
 
-// From op `from` of the source on, numbers in the part are higher by this (modulo 2^64).
+// From op `from` of the source on, `by` is added to op numbers to obtain their numbers in the part
+// (modulo 2^64).
 struct slice_shift {
     uint64_t from, by;
 };
@@ -18,12 +19,12 @@ struct slice_thread {
     uint64_t read;    // ops read from the source
     uint64_t next_op; // next op in the part
     uint64_t last_stamp;
-    bool created;               // its creation is in the part
+    bool created;               // the part contains its creation
     bool in_part;               // has ops in the part
-    struct slice_shift *shifts; // the first one starts at its first op in the part
+    struct slice_shift *shifts; // the first shift starts at the thread's first op in the part
     size_t n_shifts, shifts_capacity;
-    struct workload_dependency
-        *waited; // highest op depended on, by thread of the part; used if threads are dropped
+    // Highest op depended on, per thread of the part; used only if ops are dropped.
+    struct workload_dependency *waited;
     size_t n_waited, waited_capacity;
 };
 
@@ -37,17 +38,17 @@ enum slice_state {
 struct slice_slot {
     uint64_t size;
     struct workload_dependency from; // op of the source that allocated or last resized the block
-    uint64_t last_op;                // last op of the part that used the slot …
-    uint32_t last_thread;            // … and its thread in the source, or SLICE_NO_NUMBER
+    uint64_t last_op;                // last op of the part that used the slot,
+    uint32_t last_thread;            // and its thread in the source, or SLICE_NO_NUMBER
     uint32_t number;                 // number in the part, or SLICE_NO_NUMBER
-    uint32_t site;                   // call site, 0: unknown
+    uint32_t site;                   // call site, or 0 if unknown
     uint8_t state;                   // enum slice_state
-    uint8_t allocated_by;            // kind of call, 0: unknown
+    uint8_t allocated_by;            // kind of call, or 0 if unknown
     uint8_t align_log2;              // 0: no alignment requested
     bool unknown_size;
-    bool own;     // allocated before the part by a thread of the part
-    bool dropped; // dropped by slice_options.choice
-    bool stale;   // resized by a dropped thread: the size in the part is outdated
+    bool own;     // allocated before the part, by a thread of the part
+    bool dropped; // excluded by slice_options.choice
+    bool stale;   // resized by a dropped thread, so that the size in the part is outdated
 };
 
 struct slice {
@@ -55,43 +56,46 @@ struct slice {
     struct slice_sink sink;
     struct slice_range *ranges;
     struct slice_counts counts;
-    struct slice_thread *threads; // by number in the source
+    struct slice_thread *threads; // indexed by number in the source
     size_t n_threads, threads_capacity;
-    struct slice_slot *slots; // by number in the source
+    struct slice_slot *slots; // indexed by number in the source
     size_t n_slots, slots_capacity;
-    struct slice_slot *left; // preexisting blocks that a dropped thread freed unused
+    // Preexisting blocks that a dropped thread freed before any use in the part.
+    struct slice_slot *left;
     size_t n_left, left_capacity;
-    uint64_t n_blocks; // blocks of the source so far
+    uint64_t n_blocks; // number of blocks in the source so far
     bool begun, over;
     bool
-        // ops inside the part are dropped: dependencies of the source may lead through them
+        // ops inside the part are dropped, and the source's dependencies may lead through them
         has_gaps;
-    uint32_t next_thread, next_slot; // next numbers in the part
-    uint32_t some_thread;            // thread of the source with ops in the part
+    uint32_t next_thread, next_slot; // next free numbers in the part
+    uint32_t some_thread;            // a thread of the source with ops in the part
     uint64_t events, ops_out;
     uint64_t rebase;                          // added to stamps
-    size_t needed;                            // number of dependencies of the current op
+    size_t needed;                            // number of dependencies the current op needs
     struct workload_dependency *dependencies; // dependencies of the current op
     size_t n_dependencies, dependencies_capacity;
 };
 
-// Adds the thread if it is new. Returns NULL if memory runs out. Valid until the next call.
+// Returns the thread, registering it if it is new, or NULL if memory runs out. Valid until the next
+// call.
 struct slice_thread *slice_thread_get(struct slice *s, uint32_t thread);
 
-// Returns the number of the thread in the part and assigns one if necessary.
+// Returns the thread's number in the part, assigning one if necessary.
 uint32_t slice_thread_number(struct slice *s, uint32_t thread);
 
-// Adds a dependency on an op of the part to the current op, unless implied. Returns 0 or -ENOMEM.
+// Adds a dependency on an op of the part to the current op, unless it is implied. Returns 0 or
+// -ENOMEM.
 int slice_depend(struct slice *s, uint32_t thread, uint32_t on, uint64_t op);
 
-// Adds the dependencies of the source's op that are in the part. Returns 0 or -ENOMEM.
+// Adds those dependencies of the source's op that point into the part. Returns 0 or -ENOMEM.
 int slice_keep_dependencies(struct slice *s, uint32_t thread, const struct workload_op *op);
 
 // Drops the last op read from the thread. Returns 0 or -ENOMEM.
 int slice_drop(struct slice *s, uint32_t thread);
 
-// Emits an op of the thread with the dependencies of the current op; the stamp is one of the
-// source. `extra`: the op is not in the source. Returns 0, or a negative errno.
+// Emits an op of the thread with the current op's dependencies. The op's stamp is a stamp of the
+// source. `extra` means that the op is not in the source. Returns 0, or a negative errno.
 int slice_emit(struct slice *s, uint32_t thread, struct workload_op *op, bool extra);
 
 #endif

@@ -47,7 +47,7 @@ static int shift_add(struct slice_thread *t, uint64_t from, uint64_t by)
     return 0;
 }
 
-// Adds a shift so that op `from` of the source becomes the next op of the thread. Returns 0 or
+// Adds a shift that maps op `from` of the source to the next op of the thread. Returns 0 or
 // -ENOMEM.
 static int number_from(struct slice_thread *t, uint64_t from)
 {
@@ -61,8 +61,8 @@ static int number_from(struct slice_thread *t, uint64_t from)
     return shift_add(t, from, by);
 }
 
-// Finds the number in the part of the source's op, or of the last op before that is in the part.
-// Returns false if no such op exists.
+// Finds the number in the part of op `op` of the source or, if that op was dropped, of the last op
+// before it that is in the part. Returns false if there is no such op.
 static bool find_number(const struct slice_thread *t, uint64_t op, uint64_t *number)
 {
     size_t below = 0, above = t->n_shifts;
@@ -76,7 +76,7 @@ static bool find_number(const struct slice_thread *t, uint64_t op, uint64_t *num
     if (!below)
         return false;
     *number = op + t->shifts[below - 1].by;
-    // A dropped op has no number. The next op starts the next shift.
+    // A dropped op has no number. The op after it begins the next shift.
     if (below < t->n_shifts) {
         uint64_t next = t->shifts[below].from + t->shifts[below].by;
         if (*number >= next)
@@ -85,8 +85,8 @@ static bool find_number(const struct slice_thread *t, uint64_t op, uint64_t *num
     return *number < t->next_op;
 }
 
-// Returns the highest op of thread `on` that was depended on, initially 0, or NULL if memory runs
-// out.
+// Returns the entry for the highest op of thread `on` depended on so far (0 if added), or NULL if
+// memory runs out.
 static struct workload_dependency *waited_row(struct slice_thread *t, uint32_t on, bool *added)
 {
     *added = false;
@@ -136,11 +136,12 @@ int slice_keep_dependencies(struct slice *s, uint32_t thread, const struct workl
 int slice_drop(struct slice *s, uint32_t thread)
 {
     struct slice_thread *t = &s->threads[thread];
-    // A thread without ops in the part starts with its next op.
+    // For a thread with no ops in the part yet, numbering starts with its next op.
     return t->in_part ? number_from(t, t->read) : 0;
 }
 
-// Renumbers an op. Raises its stamp above the stamps of the ops that it depends on.
+// Completes an op with its dependencies. Raises its stamp above the stamps of the ops it depends
+// on.
 static void complete_dependencies(struct slice *s, struct workload_op *op)
 {
     for (size_t i = 0; i < s->n_dependencies; i++) {
@@ -170,7 +171,7 @@ int slice_emit(struct slice *s, uint32_t thread, struct workload_op *op, bool ex
     s->ops_out++;
     s->some_thread = thread;
     s->n_dependencies = 0;
-    // Ops inserted before shift the current op.
+    // An inserted op shifts the numbers from the current op on.
     if (extra && number_from(t, t->read - 1) < 0)
         return -ENOMEM;
     return s->sink.op(s->sink.context, number, op);

@@ -21,7 +21,7 @@ static inline uint64_t live_size(uint64_t size)
     return size < SUMMARY_SIZE_MASK ? size : SUMMARY_SIZE_MASK;
 }
 
-// State that nearly every op changes, in registers.
+// Keeps the state that changes with nearly every op in registers.
 struct summary_live {
     uint64_t bytes, blocks, peak_bytes, requested, cross;
 };
@@ -80,7 +80,7 @@ static inline void count_free(struct summary_counter *s, struct summary_live *l,
 static void count_preexisting(struct summary_counter *s, const struct workload_op *op,
                               uint64_t size)
 {
-    bool seen = (uint8_t)op->value; // the call that allocated the block is known
+    bool seen = (uint8_t)op->value; // true if the allocating call is known
     summary_request(&s->preexisting_bytes, size);
     s->summary.preexisting_blocks += seen;
     summary_request(&s->summary.preexisting_bytes, seen ? size : 0);
@@ -164,7 +164,7 @@ struct workload_summary summary_result(const struct summary_counter *s)
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
         sum.events += sum.by_kind[kind];
     sum.first_stamp = sum.events ? s->first_stamp : 0;
-    // not events of the program
+    // Preexisting blocks are not events of the program.
     sum.unmatched_frees = sum.by_kind[HT_PREEXISTING] - sum.preexisting_blocks;
     sum.events -= sum.by_kind[HT_PREEXISTING];
     sum.by_kind[HT_PREEXISTING] = 0;

@@ -1,4 +1,4 @@
-// Statistics of a workload in one pass over its ops in total order.
+// Workload statistics, computed in one pass over the ops in total order.
 #ifndef HEAPTAPE_WORKLOAD_SUMMARY_H
 #define HEAPTAPE_WORKLOAD_SUMMARY_H
 
@@ -13,18 +13,18 @@ enum {
     SUMMARY_THREAD_BITS = 23,
 };
 
-// Slot in 8 bytes: size of the block in the low SUMMARY_SIZE_BITS bits, then the allocating thread,
-// and in the highest bit whether the slot holds a block. Blocks of 1 TiB or more count as 1 TiB
-// less one byte in live bytes.
+// Each slot takes 8 bytes: the block's size in the low SUMMARY_SIZE_BITS bits, then the allocating
+// thread; the highest bit is set if the slot holds a block. In live bytes, a block of 1 TiB or more
+// counts as 1 TiB less one byte.
 struct summary_counter {
-    // members that are updated per op; summary_result computes the others
+    // updated per op; summary_result computes the other members
     struct workload_summary summary;
     uint64_t first_stamp;
     uint64_t *slots;
     size_t n_slots, capacity;
-    unsigned two_words; // 1: each slot is followed by a word for the caller, initially 0
+    unsigned two_words; // 1: each slot is followed by a word for the caller's use, initially 0
     uint64_t live_bytes, live_blocks, preexisting_bytes;
-    bool contradicted; // an op allocated into an allocated slot or used a free slot
+    bool contradicted; // an op allocated into an occupied slot or used a free one
 };
 
 static const uint64_t SUMMARY_SIZE_MASK = (1ull << SUMMARY_SIZE_BITS) - 1,
@@ -48,7 +48,7 @@ static inline __attribute__((always_inline)) void summary_prefetch(const struct 
         __builtin_prefetch(summary_slot(s, slot), 1);
 }
 
-// Parts of summary_op, for a known slot.
+// Part of summary_op, for a known slot.
 static inline void summary_see(struct summary_counter *s, const struct workload_op *op)
 {
     if (__builtin_expect(op->stamp < s->first_stamp, 0))
@@ -58,7 +58,7 @@ static inline void summary_see(struct summary_counter *s, const struct workload_
     s->summary.by_kind[op->kind]++;
 }
 
-// Adds requested bytes, limited to UINT64_MAX.
+// Adds requested bytes, saturating at UINT64_MAX.
 static inline void summary_request(uint64_t *sum, uint64_t size)
 {
     *sum = *sum > UINT64_MAX - size ? UINT64_MAX : *sum + size;
@@ -94,22 +94,23 @@ static inline void summary_free(struct summary_counter *s, uint32_t thread, uint
 void summary_init(struct summary_counter *s);
 void summary_release(struct summary_counter *s);
 
-// Returns the totals: all members but order_*, dependencies_needed, lost_records and usable_*.
+// Returns the totals: all members except order_*, dependencies_needed, lost_records and usable_*.
 struct workload_summary summary_result(const struct summary_counter *s);
 
 // Counts an op. Returns 0 or -ENOMEM.
 int summary_op(struct summary_counter *s, uint32_t thread, const struct workload_op *op);
 
-// Like summary_op, for several ops, with prefetching.
+// Like summary_op, but for several ops, with prefetching.
 int summary_ops(struct summary_counter *s, const struct workload_thread_op *ops, size_t n);
 
-// Counts up to `n` ops of a thread and stops after one that contradicts earlier ops. Returns the
-// number of counted ops, including that one, or -ENOMEM. `readable` ops can be prefetched.
+// Counts up to `n` ops of a thread, stopping after an op that contradicts earlier ones. Returns the
+// number of ops counted, including a contradicting op, or -ENOMEM. The first `readable` ops may be
+// prefetched.
 int summary_run(struct summary_counter *s, uint32_t thread, const struct workload_op *ops, size_t n,
                 size_t readable);
 
-// Adds up summaries of several processes. The sum of peaks is an upper bound, because they can be
-// at different times.
+// Adds up the summaries of several processes. The sum of the peaks is an upper bound, because the
+// processes may peak at different times.
 void summary_add(struct workload_summary *to, const struct workload_summary *more);
 
 #endif

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Full frames that are being written.
+// Full frames queued for writing.
 enum { FRAMES_BEHIND = 2 };
 
 struct workload_writer {
@@ -23,12 +23,12 @@ struct workload_writer {
     bool has_stamps;
     const struct workload_sites *sites;        // borrowed, or NULL
     const struct samples_residency *residency; // borrowed, or NULL
-    // Thread that writes full frames while the next one is filled, if a CPU is available.
+    // Writes full frames while the next one is filled, if a CPU is available.
     struct encode_frame full[FRAMES_BEHIND];
     struct ring ring;
     pthread_t thread;
-    bool threaded, alone; // the thread runs; one thread is enough
-    int rc;               // result of the thread, set before the ring is stopped
+    bool threaded, alone; // threaded: the thread is running; alone: no thread is needed
+    int rc;               // the thread's result, set before the ring is stopped
     struct err e;
 };
 
@@ -121,14 +121,14 @@ static void thread_begin(struct workload_writer *w)
         ring_release(&w->ring);
 }
 
-// Returns the error of the failed thread.
+// Returns the error of the writer thread.
 static int report_thread_error(struct workload_writer *w, struct err *e)
 {
     thread_end(w);
     return err_set(e, w->rc, "%s", w->e.text);
 }
 
-// Passes the full current frame on.
+// Hands the full current frame over for writing.
 static int flush_frame(struct workload_writer *w, struct err *e)
 {
     if (!w->encode.frame.n_ops)
@@ -147,7 +147,7 @@ static int flush_frame(struct workload_writer *w, struct err *e)
     return 0;
 }
 
-// Waits until all full frames are written.
+// Waits until all full frames have been written.
 static int drain_frames(struct workload_writer *w, struct err *e)
 {
     if (!w->threaded)
@@ -157,7 +157,7 @@ static int drain_frames(struct workload_writer *w, struct err *e)
     return w->rc < 0 ? report_thread_error(w, e) : 0;
 }
 
-// Returns the number of ops, written and pending.
+// Returns the number of ops, both written and pending.
 static uint64_t count_ops(const struct workload_writer *w)
 {
     return w->encode.ops + w->encode.frame.n_ops;
@@ -229,7 +229,7 @@ void workload_write_residency(struct workload_writer *w, const struct samples_re
     w->residency = l;
 }
 
-// Writes the residency. Sets *at to its offset, or to 0 without residency.
+// Writes the residency. Sets *at to its offset, or to 0 if there is no residency.
 static int put_residency(struct workload_writer *w, uint64_t *at, struct err *e)
 {
     *at = w->residency && w->residency->n ? w->out->offset : 0;
@@ -241,7 +241,7 @@ static int put_residency(struct workload_writer *w, uint64_t *at, struct err *e)
     return frame_write(&w->frames, FORMAT_RESIDENCY, w->payload.data, w->payload.size, e);
 }
 
-// Writes the steps of residency. Sets *at like write_residency.
+// Writes the residency steps. Sets *at to their offset, or to 0 if there are no steps.
 static int put_steps(struct workload_writer *w, uint64_t *at, struct err *e)
 {
     *at = w->residency && w->residency->n_steps ? w->out->offset : 0;
@@ -268,7 +268,7 @@ static int put_sites(struct workload_writer *w, uint64_t *at, struct err *e)
     return rc;
 }
 
-// Names follow the call sites, where readers expect them.
+// Writes the names right after the call sites, where readers expect them.
 static int put_names(struct workload_writer *w, struct err *e)
 {
     struct names used = {0};
@@ -284,7 +284,7 @@ static int put_names(struct workload_writer *w, struct err *e)
     return rc;
 }
 
-// Writes the samples. Sets *at to their offset, or to 0 without samples.
+// Writes the samples. Sets *at to their offset, or to 0 if there are no samples.
 static int put_samples(struct workload_writer *w, uint64_t *at, struct err *e)
 {
     samples_finish(&w->samples);

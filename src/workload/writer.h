@@ -10,39 +10,39 @@
 
 struct workload_writer; // opaque
 
-// `out` is borrowed. `level` is a zstd level. Returns NULL if memory runs out.
+// `out` is borrowed; `level` is a zstd level. Returns NULL if memory runs out.
 struct workload_writer *workload_writer_new(struct output *out, int level);
 void workload_writer_free(struct workload_writer *w);
 
 int workload_write_header(struct workload_writer *w, const struct workload_header *h,
                           struct err *e);
 
-// Appends an op to its thread. Ops must be in a valid total order. Copies the data of the op.
+// Appends an op to its thread. Ops must arrive in a valid total order. Copies the op's data.
 // Returns 0, or a negative errno.
 int workload_write_op(struct workload_writer *w, uint32_t thread, const struct workload_op *op,
                       struct err *e);
 
-// Like workload_write_op, for several ops, with prefetching.
+// Like workload_write_op, but for several ops, with prefetching.
 int workload_write_ops(struct workload_writer *w, const struct workload_thread_op *ops, size_t n,
                        struct err *e);
 
-// Appends samples in order of time. They are thinned beyond a limit (workload/samples.h) and
+// Appends samples in time order. Beyond a limit, they are thinned (workload/samples.h). They are
 // written before the summary.
 int workload_write_samples(struct workload_writer *w, const struct workload_sample *s, size_t n,
                            struct err *e);
 
-// Sets the call sites of the ops, with the names of their addresses; borrowed until
+// Sets the call sites of the ops, with the names of their addresses. Borrowed until
 // workload_write_end.
 void workload_write_sites(struct workload_writer *w, const struct workload_sites *s);
 
-// Sets the sorted residency of blocks; borrowed until workload_write_end.
+// Sets the block residency, which must be sorted. Borrowed until workload_write_end.
 void workload_write_residency(struct workload_writer *w, const struct samples_residency *l);
 
-// Writes pending ops, call sites, samples, summary and index. Returns 0, or a negative errno.
+// Writes the pending ops, call sites, samples, summary and index. Returns 0, or a negative errno.
 int workload_write_end(struct workload_writer *w, const struct workload_summary *s, struct err *e);
 
-// Workload that is written op by op together with its summary. Samples, call sites and the end are
-// written to `writer` directly.
+// Workload written op by op, together with its summary. Write samples, call sites and the end
+// directly to `writer`.
 struct workload_output {
     struct output *out; // borrowed
     struct workload_writer *writer;
@@ -51,13 +51,13 @@ struct workload_output {
 };
 
 // Starts a workload on `out`, which the caller closes. `level` is a zstd level. Returns 0, or a
-// negative errno with the text set. Release *w even after an error.
+// negative errno with the text set. The caller must release *w, even after an error.
 int workload_output_begin(struct workload_output *w, struct output *out, int level,
                           const struct workload_header *h, struct err *e);
 void workload_output_release(struct workload_output *w);
 
-// Append one or several ops in total order; several are prefetched. The data is borrowed until the
-// return.
+// Append one op, or several ops with prefetching, in total order. The data is borrowed until the
+// call returns.
 int workload_output_op(struct workload_output *w, uint32_t thread, const struct workload_op *op,
                        struct err *e);
 int workload_output_ops(struct workload_output *w, const struct workload_thread_op *ops, size_t n,
