@@ -1,12 +1,5 @@
 # Shared by the bats tests: `load ../helper`.
 
-# The first python3 in PATH may be a script that looks up the interpreter. This is the interpreter
-# itself.
-case :$PATH: in
-  *":${HEAPTAPE_PYTHON:-}:"*) ;;
-  *) PATH=${HEAPTAPE_PYTHON:+$HEAPTAPE_PYTHON:}$PATH ;;
-esac
-
 # LD_PRELOAD and PATH cannot contain paths with a space or a colon, so tests use links to such
 # folders.
 case $HEAPTAPE_SOURCE$HEAPTAPE_BUILD in
@@ -19,6 +12,12 @@ case $HEAPTAPE_SOURCE$HEAPTAPE_BUILD in
     HEAPTAPE_PROGRAMS=${HEAPTAPE_PROGRAMS/#"$HEAPTAPE_BUILD"/"$links/build"}
     HEAPTAPE_SOURCE=$links/source HEAPTAPE_BUILD=$links/build
     ;;
+esac
+
+# The interpreter chosen by tests/meson.build.
+case :$PATH: in
+  *":$HEAPTAPE_PROGRAMS/python:"*) ;;
+  *) PATH=$HEAPTAPE_PROGRAMS/python:$PATH ;;
 esac
 
 # Each test runs in a temporary folder.
