@@ -43,7 +43,7 @@ struct producer_stream {
     uint64_t last_stamp;       // of the last event on the slow path
 };
 _Static_assert(sizeof(struct producer_stream) == 64,
-               "the fast path touches one cache line of the thread");
+               "the fast path touches a single cache line of the thread");
 
 #define PRODUCER_NO_EPOCH UINT64_MAX
 

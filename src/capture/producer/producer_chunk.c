@@ -68,7 +68,7 @@ static uint32_t chunk_limit(const struct producer_process *p)
 }
 
 _Static_assert(PRODUCER_STEP_CHUNKS % PRODUCER_OPEN_CHUNKS == 0,
-               "chunks that are opened at once lie side by side");
+               "chunks opened together are adjacent");
 
 // Allocates the chunk's pages from `from` to `bytes`, so that a full file system causes an error
 // here instead of a SIGBUS later.

@@ -398,7 +398,7 @@ static void put_frames(struct producer_process *p, struct producer_thread *t,
                        struct producer_stream *stream, const uint64_t *codes, uint32_t n,
                        uint64_t outer)
 {
-    _Static_assert(UNWIND_DEPTH * sizeof *codes <= CODEC_MAX_TEXT_BYTES, "a stack is a text");
+    _Static_assert(UNWIND_DEPTH * sizeof *codes <= CODEC_MAX_TEXT_BYTES, "a stack fits in a text");
     const struct event ev = {.kind = HT_FRAMES,
                              .size = outer,
                              .text = (const char *)codes,

@@ -264,7 +264,7 @@ struct spool_header {
     char argv[32768];
     char end_statm[64]; // /proc/self/statm at exit; "": unknown
 };
-_Static_assert(sizeof(struct spool_header) <= SPOOL_HEADER_BYTES, "the header has 64 KiB");
+_Static_assert(sizeof(struct spool_header) <= SPOOL_HEADER_BYTES, "the header fits in 64 KiB");
 
 enum spool_session_flags {
     SPOOL_LOSSY = 1, // drop and count events instead of waiting for the recorder
@@ -341,7 +341,8 @@ struct spool_reserves {
     _Atomic uint32_t untraced;
     struct spool_untraced untraced_of[SPOOL_UNTRACED];
 };
-_Static_assert(sizeof(struct spool_reserves) <= SPOOL_RESERVES_BYTES, "reserves follow it");
+_Static_assert(sizeof(struct spool_reserves) <= SPOOL_RESERVES_BYTES,
+               "the reserves follow the struct");
 
 // Selects the stacks to record: up to `depth` frames (0: no stacks), and on average one stack per
 // sample_bytes allocated (0: every stack).

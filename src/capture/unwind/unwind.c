@@ -88,7 +88,7 @@ static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwi
 // the rule. A rule is never 0. The most recently found entry is the first in its set.
 enum { ADDRESS_BITS = 47, KEPT_BITS = 27, TAG_BITS = 64 - KEPT_BITS, RULES_A_SET = 4 };
 _Static_assert(UNWIND_RULES / RULES_A_SET == 1 << (ADDRESS_BITS - TAG_BITS),
-               "set and tag are the address");
+               "set and tag make up the address");
 
 static inline uint32_t extend_rule(uint64_t kept)
 {
@@ -211,7 +211,7 @@ static inline void set_caller(const struct unwind_memory *m, struct unwind_frame
                               const struct unwind_frame *caller)
 {
     _Static_assert(sizeof m->frames <= UINT16_MAX && sizeof m->path <= UINT16_MAX,
-                   "16 bits say where one is");
+                   "16 bits hold an offset");
     f->caller = (uint16_t)((const char *)caller - (const char *)m->frames);
 }
 
@@ -222,7 +222,7 @@ static inline struct unwind_place *path_place(struct unwind_memory *m, const str
 
 static struct unwind_frame *frame_set(struct unwind_memory *m, uint64_t pc, uint64_t sp)
 {
-    _Static_assert(UNWIND_FRAMES == 1 << 10, "of 64 bits 9 are left, and one chooses in the set");
+    _Static_assert(UNWIND_FRAMES == 1 << 10, "9 hash bits select the set");
     return &m->frames[((pc + sp) * 0x9e3779b97f4a7c15u >> 55) * 2];
 }
 
