@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    // held ops, about 200 bytes each; above it, a free is added for the oldest
+    // Limit on held ops, about 200 bytes each. Beyond it, a free is inserted for the oldest.
     MAX_HELD = 1 << 20,
     NONE = 0xffffffff,
 };
@@ -16,7 +16,7 @@ enum {
 // Flag in `live`: the block existed before the recording.
 #define EARLIER (1ull << 33)
 
-// A held op, or the op that has just arrived.
+// An op that is held or has just arrived.
 struct op {
     struct addressed_call call;
     uint64_t arrival;
@@ -26,7 +26,7 @@ struct op {
     struct workload_dependency dependencies[ORDER_MAX_DEPENDENCIES];
 };
 
-// A held op that will allocate the address of this queue. Queues are in order of arrival.
+// A held op that will allocate this queue's address. Queues are ordered by arrival.
 struct addressed_ticket {
     uint64_t arrival;
     uint32_t thread, next;
@@ -37,13 +37,14 @@ struct addressed_wait {
     uint32_t thread;
 };
 
-// Threads that wait for the same thread, and threads to retry, are linked by `next`.
+// Lists of threads, linked by `next`, hold the threads that wait for the same thread or that are to
+// be retried.
 struct addressed_thread {
-    struct op *ops; // held ops, from ops[first]
+    struct op *ops; // held ops, starting at ops[first]
     size_t first, n, capacity;
-    uint64_t done;    // emitted ops
-    uint64_t address; // awaited by the first held op, or 0
-    uint32_t waiters; // first thread that waits for an op of this thread, or NONE
+    uint64_t done;    // number of emitted ops
+    uint64_t address; // address that the first held op waits for, or 0
+    uint32_t waiters; // first thread waiting for an op of this thread, or NONE
     uint32_t next;
 };
 
@@ -124,14 +125,14 @@ static bool is_block(const struct op *op)
     return class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
 }
 
-// Returns the address that must be free before the op is emitted, or 0.
+// Returns the address that must be free before the op can be emitted, or 0.
 static uint64_t wanted_address(const struct op *op)
 {
     uint64_t address = op->skipped ? 0 : allocated_address(op);
     return address == freed_address(op) ? 0 : address;
 }
 
-// Returns the first ticket of the address, or NULL.
+// Returns the address's first ticket, or NULL.
 static const struct addressed_ticket *first_ticket(const struct addressed *a, uint64_t address)
 {
     uint64_t queue = a->held ? map_get(&a->queues, address) : 0;
@@ -154,7 +155,7 @@ static int add_ticket(struct addressed *a, uint64_t address, uint32_t thread, ui
     return map_put(&a->queues, address, (uint64_t)at << 32 | (queue ? (uint32_t)queue : at));
 }
 
-// Removes the first ticket of the address.
+// Removes the address's first ticket.
 static int remove_ticket(struct addressed *a, uint64_t address)
 {
     uint64_t queue = map_get(&a->queues, address);
@@ -167,7 +168,7 @@ static int remove_ticket(struct addressed *a, uint64_t address)
     return 0;
 }
 
-// Returns 1 if the op can be emitted, 0 if its thread was queued to be retried, or -ENOMEM.
+// Returns 1 if the op can be emitted, 0 if its thread was queued for a retry, or -ENOMEM.
 static int is_due(struct addressed *a, uint32_t number, const struct op *op)
 {
     for (uint32_t i = 0; i < op->n_dependencies; i++) {
@@ -200,7 +201,8 @@ static void chain_join(struct addressed *a, uint32_t *to, uint32_t chain)
     }
 }
 
-// Marks the address as free and schedules the thread whose op is first in its queue.
+// Marks the address as free. If the first op in the address's queue is waiting for it, schedules
+// that op's thread.
 static void address_freed(struct addressed *a, uint64_t address, uint32_t *ready)
 {
     map_remove(&a->live, address);
@@ -213,8 +215,8 @@ static void address_freed(struct addressed *a, uint64_t address, uint32_t *ready
     *ready = first->thread;
 }
 
-// If another block took over the address, drops the free and turns a realloc into a malloc. Returns
-// 1 if the op is dropped.
+// If another block has taken over the address, drops a free and turns a realloc into a malloc.
+// Returns 1 if the op must be dropped.
 static int drop_lost(const struct addressed *a, struct op *op)
 {
     uint64_t block = op->call.ev.ptr ? map_get(&a->live, op->call.ev.ptr) : 0;
@@ -225,7 +227,7 @@ static int drop_lost(const struct addressed *a, struct op *op)
     return !op->call.ev.result;
 }
 
-// Emits the allocation of a block that a fork child inherited.
+// Emits the allocation of a block inherited by a fork child.
 static int emit_inherited(struct addressed *a, struct op *op)
 {
     struct event *ev = &op->call.ev;
@@ -257,7 +259,7 @@ static int emit_block(struct addressed *a, struct op *op, uint32_t *ready)
     return a->put(a->context, &op->call);
 }
 
-// Emits the next op of the thread.
+// Emits the thread's next op.
 static int emit_op(struct addressed *a, struct addressed_thread *t, struct op *op, uint32_t *ready)
 {
     int rc = op->skipped    ? 0
@@ -269,14 +271,14 @@ static int emit_op(struct addressed *a, struct addressed_thread *t, struct op *o
     return rc;
 }
 
-// Returns true if the op is still held. Ops of a thread are released in order.
+// Returns true if the op is still held. A thread's ops are released in order.
 static bool still_waits(const struct addressed *a, const struct addressed_wait *w)
 {
     const struct addressed_thread *t = a->threads[w->thread];
     return t->n && t->ops[t->first].arrival <= w->arrival;
 }
 
-// Appends to `waits`, after dropping stale entries if they outnumber the held ops.
+// Appends to `waits`. If stale entries outnumber the held ops, drops the stale entries first.
 static int note_wait(struct addressed *a, uint32_t number, uint64_t arrival)
 {
     enum { FEW = 1024 };
@@ -321,7 +323,7 @@ static int hold_op(struct addressed *a, uint32_t number, struct op *op)
     return wanted_address(op) ? add_ticket(a, wanted_address(op), number, op->arrival) : 0;
 }
 
-// Emits held ops of a thread until one must wait.
+// Emits held ops of a thread until one has to wait.
 static int emit_held(struct addressed *a, uint32_t number, uint32_t *ready)
 {
     struct addressed_thread *t = a->threads[number];
@@ -357,8 +359,8 @@ static int emit_ready(struct addressed *a, uint32_t ready)
     return 0;
 }
 
-// Returns the thread of the oldest held op, or NONE. That op waits for an address: dependencies and
-// tickets always name ops that arrived earlier.
+// Returns the thread of the oldest held op, or NONE. The oldest op can only be waiting for an
+// address, because dependencies and tickets always refer to ops that arrived earlier.
 static uint32_t oldest_thread(struct addressed *a)
 {
     for (; a->n_waits; a->first_wait++, a->n_waits--) {
@@ -369,7 +371,7 @@ static uint32_t oldest_thread(struct addressed *a)
     return NONE;
 }
 
-// Adds the free that the oldest held op waits for.
+// Inserts the free that the oldest held op is waiting for.
 static int add_free(struct addressed *a)
 {
     uint32_t ready = NONE, number = oldest_thread(a);
@@ -390,8 +392,8 @@ static int add_free(struct addressed *a)
     return rc < 0 ? rc : emit_ready(a, ready);
 }
 
-// Emits the free of a lost block at once, ahead of held ops: its thread has an allocation that
-// waits for it.
+// Emits the free of a lost block immediately, ahead of its thread's held ops, because one of them
+// is an allocation that waits for this free.
 static int emit_lost_free(struct addressed *a, struct op *op, uint32_t *ready)
 {
     if ((uint32_t)(map_get(&a->live, op->call.ev.ptr) - 1) != op->slot)

@@ -1,11 +1,11 @@
-// Turns the ops of an order back into calls with addresses, ordered so that every address
-// alternates between allocated and free. Formats that name blocks by address and have one line per
-// call need this.
+// Turns ordered ops back into calls with addresses, arranged so that every address alternates
+// between allocated and free. Needed for formats that identify blocks by address and have one line
+// per call.
 //
 // The order may emit the allocation of an address before the realloc or free that releases the
-// address: a realloc is emitted where it ends, and stamps of allocations may be early. Such an
-// allocation is held back, together with its thread and all ops that depend on it, until the
-// address is free (docs/design/convert.md).
+// address, because a realloc is emitted where it ends, and because the stamps of allocations may be
+// early. Such an allocation is held back, together with its thread and all ops that depend on it,
+// until the address is free (docs/design/convert.md).
 #ifndef HEAPTAPE_CONVERT_ADDRESSED_H
 #define HEAPTAPE_CONVERT_ADDRESSED_H
 
@@ -13,42 +13,43 @@
 #include "convert/order/order.h"
 
 struct addressed_call {
-    struct event ev;      // with addresses; text is borrowed until the call returns
-    uint32_t thread, tid; // as in the trace
-    bool failed;          // the call neither allocated nor freed
+    struct event ev;      // with addresses; text is borrowed until the callback returns
+    uint32_t thread, tid; // numbered as in the trace
+    bool failed;          // the call neither allocated nor freed anything
     bool earlier;         // the block at ev.ptr existed before the recording
-    bool added;           // an unrecorded free: the address was allocated again
+    bool added;           // a free that was not recorded: the address was allocated again
 };
 
 struct addressed_thread;
 struct addressed_ticket;
 struct addressed_wait;
 
-// Initialize with zeros, `put` and `context`.
+// Set `put` and `context`; the other members start as zero.
 struct addressed {
     int (*put)(void *context,
-               const struct addressed_call *c); // returns 0, or a negative errno, which ends all
+               // Returns 0, or a negative errno, which ends the conversion.
+               const struct addressed_call *c);
     void *context;
-    uint64_t broken; // unrecorded frees that were added
+    uint64_t broken; // number of inserted frees
 
     // Private.
     struct map live;   // address → slot of its block + 1
-    struct map queues; // address → first and last ticket
+    struct map queues; // address → its first and last ticket
     struct addressed_ticket *tickets;
     size_t n_tickets, tickets_capacity;
     uint32_t free_ticket;              // index + 1, or 0
-    struct addressed_thread **threads; // by thread number in the workload
+    struct addressed_thread **threads; // indexed by thread number in the workload
     size_t n_threads, capacity;
-    uint64_t arrived, held;       // ops
-    struct addressed_wait *waits; // held ops in order of arrival, from waits[first_wait]
+    uint64_t arrived, held;       // numbers of ops
+    struct addressed_wait *waits; // held ops in order of arrival, starting at waits[first_wait]
     size_t first_wait, n_waits, waits_capacity;
 };
 
-// order_sink.calls; `context` is a struct addressed. Returns 0, or a negative errno.
+// Implements order_sink.calls; `context` is a struct addressed. Returns 0, or a negative errno.
 int addressed_add(void *context, const struct workload_thread_op *ops,
                   const struct order_call *calls, size_t n);
 
-// Emits the ops that are still held. Returns 0, or a negative errno.
+// Emits all ops still held. Returns 0, or a negative errno.
 int addressed_finish(struct addressed *a);
 void addressed_release(struct addressed *a);
 

@@ -8,22 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The fork that a process began with.
+// The fork that created a process.
 struct fork {
     struct trace_fork of;
-    bool taken; // the parent was ordered up to the fork: `heap` is complete
+    bool taken; // the parent has been ordered up to the fork, and `heap` is complete
     struct heap heap;
 };
 
-// An unwanted process is ordered without a sink, up to its last fork.
+// An unwanted process is ordered without a sink, and only up to its last fork.
 struct process {
     struct convert_sink sink;
     struct order *order;     // NULL: skipped or finished
-    bool wanted, fed, ended; // ended: no more events will come
-    uint64_t end_watermark;  // watermark at the end of the process
-    bool may_fork;           // forks that are not in `children` may follow
-    struct fork *fork;       // NULL: begins with an empty heap, or has received its heap
-    struct fork **children;  // by stamp; from next_fork on not reached yet
+    bool wanted, fed, ended; // ended: no more events will arrive
+    uint64_t end_watermark;  // watermark when the process ended
+    bool may_fork;           // forks that are not in `children` may still follow
+    struct fork *fork;       // NULL: the heap starts empty, or has been received
+    struct fork **children;  // sorted by stamp; entries before next_fork have been passed
     size_t next_fork, forks, children_capacity;
     struct heap_notes notes;
 };
@@ -32,24 +32,24 @@ enum { MARKS = 32 };
 
 struct converter {
     struct trace_reader *reader;
-    struct trace_ahead *ahead; // decodes in another thread; NULL: not used
+    struct trace_ahead *ahead; // decodes ahead in another thread; NULL: unused
     const struct convert_options *options;
     struct order_options order;
     struct process **processes; // NULL: finished
     size_t n, capacity;
-    uint32_t *open; // unfinished processes in order of appearance
+    uint32_t *open; // unfinished processes, in order of appearance
     size_t n_open, open_capacity;
-    uint32_t *due; // ended processes that must be finished
+    uint32_t *due; // ended processes that have yet to be finished
     size_t n_due, due_capacity;
-    struct fork *forks;      // options->forks, by child
-    struct fork **by_parent; // the same by parent and stamp
+    struct fork *forks;      // options->forks, sorted by child
+    struct fork **by_parent; // same, sorted by parent and stamp
     size_t n_forks;
-    struct trace_forks_finder finder; // with find_forks
+    struct trace_forks_finder finder; // only with find_forks
     uint64_t watermark;               // of the last complete batch
-    uint64_t lag, limit;              // in stamps: options.lag_ns, and the bound of emitted ops
-    uint64_t marks[MARKS]; // recent watermarks, oldest first; the first is at least `lag` old
+    uint64_t lag, limit;              // in stamps: options.lag_ns, and the limit for emitted ops
+    uint64_t marks[MARKS]; // recent watermarks, oldest first; the oldest is at least `lag` old
     size_t n_marks;
-    uint64_t end_stamp; // as stated by the trace; 0: not read yet
+    uint64_t end_stamp; // as given by the trace; 0: not read yet
 };
 
 static int by_parent(const void *a, const void *b)
@@ -90,7 +90,7 @@ static struct fork *fork_of(const struct converter *c, uint32_t child)
     return low < c->n_forks && c->forks[low].of.child == child ? &c->forks[low] : NULL;
 }
 
-// Returns the index in by_parent of the first fork whose parent is `parent` or later.
+// Returns the index in by_parent of the first fork whose parent is numbered `parent` or higher.
 static size_t first_fork(const struct converter *c, uint64_t parent)
 {
     size_t low = 0, high = c->n_forks;
@@ -130,7 +130,7 @@ static int add_known(const struct converter *c, struct process *p, uint32_t numb
     return rc;
 }
 
-// Finds the fork that the process began with, if its parent is being converted.
+// Finds the fork that created the process, if its parent is being converted.
 static int find_fork(struct converter *c, struct process *to, const struct trace_process *p)
 {
     struct trace_fork found;
@@ -145,7 +145,7 @@ static int find_fork(struct converter *c, struct process *to, const struct trace
     return add_child(parent, to->fork);
 }
 
-// Call when the child has received its heap or does not need it.
+// Releases the child's fork. Call once the child has received its heap or does not need it.
 static void fork_release(const struct converter *c, struct process *child)
 {
     struct fork *f = child->fork;
@@ -213,7 +213,7 @@ static int push_due(struct converter *c, uint32_t process)
     return 0;
 }
 
-// Copies the heaps of forks up to `limit`, a watermark, for the children.
+// Copies the parent's heap for the children that it forked up to the watermark `limit`.
 static int pass_forks(struct converter *c, struct process *p, uint64_t limit)
 {
     int rc = 0;
@@ -231,7 +231,7 @@ static int pass_forks(struct converter *c, struct process *p, uint64_t limit)
 }
 
 // Adds the inherited blocks to the process. Returns 1 if the process can be ordered, 0 if its
-// parent has not reached the fork, or a negative errno. A process without events needs no heap.
+// parent has not reached the fork yet, or a negative errno. A process without events needs no heap.
 static int begin_heap(const struct converter *c, struct process *p)
 {
     struct fork *f = p->fork;
@@ -278,7 +278,8 @@ static int process_finish(struct converter *c, struct process *p)
     return rc;
 }
 
-// A process that waits for its parent becomes due again when the parent has passed the fork.
+// Finishes the ended processes. If one has to wait for its parent, it becomes due again when the
+// parent has passed the fork.
 static int finish_due(struct converter *c)
 {
     int rc = 0;
@@ -293,7 +294,7 @@ static int finish_due(struct converter *c)
     return rc;
 }
 
-// Requires that no more events of the process will come.
+// Finishes the process. No more of its events may arrive.
 static int process_finish_now(struct converter *c, uint32_t process)
 {
     if (!c->processes[process])
@@ -313,7 +314,7 @@ static int process_end(struct converter *c, uint32_t process)
     return 0;
 }
 
-// Returns the highest stamp that may be emitted once everything below `watermark` was fed.
+// Returns the highest stamp that may be emitted once everything below `watermark` has been fed.
 static uint64_t limit_of(struct converter *c, uint64_t watermark)
 {
     if (!c->lag)
@@ -342,8 +343,8 @@ static int show_so_far(struct converter *c)
     return rc;
 }
 
-// Everything that an event up to the previous watermark depends on was published before that event,
-// so it is in the previous batch or, if its stream was read earlier, in this batch
+// If an event is up to the previous watermark, everything it depends on was published before it,
+// and so is in the previous batch or, if its stream was read earlier, in this batch
 // (docs/design/convert.md). Parents are advanced before their children.
 static int batch_end(struct converter *c, uint64_t watermark)
 {
@@ -384,7 +385,7 @@ static int feed_events(struct converter *c, const struct trace_item *item)
     return item->batch_ends ? batch_end(c, item->watermark) : 0;
 }
 
-// Passes on runs of samples of the same process.
+// Passes consecutive samples of the same process to its sink together.
 static int feed_samples(struct converter *c, const struct trace_item *item)
 {
     for (size_t i = 0, n; i < item->n_samples; i += n) {
@@ -468,7 +469,7 @@ struct converter *convert_new(struct trace_reader *r, const struct convert_optio
     c->options = options;
     c->order.window =
         trace_stamps(&r->session, options->window_ns ? options->window_ns : CONVERT_WINDOW_NS);
-    // Stamps that count events are never reordered.
+    // Stamps that merely count events are never reordered.
     c->order.skid = r->session.order_only ? 0 : trace_stamps(&r->session, CONVERT_SKID_NS);
     c->lag = trace_stamps(&r->session, options->lag_ns);
     if (copy_forks(c, options->forks) == 0)
@@ -517,7 +518,7 @@ int convert_visit(struct converter *c,
     return rc;
 }
 
-// Finishes all processes. The trace may be cut off.
+// Finishes all processes. The trace may be truncated.
 static int finish_all(struct converter *c, struct convert_result *result)
 {
     int rc = 0;

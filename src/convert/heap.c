@@ -48,7 +48,8 @@ void heap_release(struct heap *h)
     *h = (struct heap){0};
 }
 
-// Returns the ids of sites by number, to be freed by the caller, or NULL when out of memory.
+// Returns the trace ids of the sites, indexed by site number, or NULL when out of memory. The
+// caller frees the array.
 static uint64_t *site_ids(const struct order *o)
 {
     uint64_t *ids = calloc(o->sites.numbers.n + 1, sizeof *ids);
@@ -120,7 +121,7 @@ int heap_copy(struct heap *h, struct order *parent, const struct heap_notes *not
 {
     int rc = order_settle(parent, stamp);
     h->stamp = stamp;
-    // Allocations up to this stamp count as before the fork.
+    // Allocations up to this stamp count as preceding the fork.
     h->limit = stamp + parent->options.skid;
     if (rc == 0)
         rc = heap_each(parent, notes, copy_block, h);

@@ -109,7 +109,7 @@ static struct merge_stream *stream_of(struct merge *m, const struct trace_segmen
     return at ? m->streams[at - 1] : stream_new(m, s, key);
 }
 
-// Reserves room for `n` words and two words that set the codec state.
+// Makes room for `n` words plus two words that set the codec state.
 static int make_room(struct merge_stream *s, size_t n)
 {
     size_t left = s->tail - s->head;

@@ -1,5 +1,5 @@
 // Merges the streams of a trace (one or two per thread) by stamp. Words are queued per stream as
-// batches are read; the caller removes the records in stamp order.
+// batches are read; the caller consumes the records in stamp order.
 #ifndef HEAPTAPE_CONVERT_MERGE_H
 #define HEAPTAPE_CONVERT_MERGE_H
 
@@ -13,43 +13,43 @@
 
 struct merge_stream {
     uint32_t process, thread, tid, stream;
-    struct codec_state state; // before words[head]
+    struct codec_state state; // state before words[head]
     uint64_t *words;
     size_t head, tail, capacity;
-    uint64_t stamp;         // stamp of the next record, while in the heap
+    uint64_t stamp;         // stamp of the next record; valid while in the heap
     size_t at;              // index in the heap, or MERGE_NOT_IN_HEAP
-    struct codec_state fed; // after the last queued word
-    uint64_t next_word;     // number in the stream of the next word
-    size_t ahead; // first word not yet seen by order_overtakes; if below head: words[head]
-    struct codec_state ahead_state; // before words[ahead]
-    void *user;                     // for the caller
-    bool forced;                    // for the caller: do not set the next record aside again
-    bool held;                      // for the caller: set aside, stays out of the heap
+    struct codec_state fed; // state after the last queued word
+    uint64_t next_word;     // position in the stream of the next word to be fed
+    size_t ahead; // first word that order_overtakes has not seen; if below head, words[head] is
+    struct codec_state ahead_state; // state before words[ahead]
+    void *user;                     // for the caller's use
+    bool forced;                    // for the caller's use: do not set the next record aside again
+    bool held;                      // for the caller's use: set aside, kept out of the heap
 };
 
 struct merge {
-    struct merge_stream **heap; // by stamp: streams with records that are not set aside
+    struct merge_stream **heap; // ordered by stamp: streams that have records and are not set aside
     size_t n_heap, heap_capacity;
     struct merge_stream **streams;
     size_t n_streams, streams_capacity;
     struct map by_place; // process, thread and stream → index in streams + 1
-    uint64_t lost_words; // missing between segments
+    uint64_t lost_words; // words missing between segments
 };
 
 void merge_release(struct merge *m);
 
-// Queues a copy of the segment's words and sets *stream, with `user` NULL if the stream is new.
-// Does not add the stream to the heap: call merge_put_back. Returns 0 or -ENOMEM.
+// Queues a copy of the segment's words and sets *stream. If the stream is new, its `user` is NULL.
+// Does not add the stream to the heap; call merge_put_back for that. Returns 0 or -ENOMEM.
 int merge_feed(struct merge *m, const struct trace_segment *s, struct merge_stream **stream);
 
-// Returns the stream with the smallest stamp, or NULL if the heap is empty.
+// Returns the stream with the lowest stamp, or NULL if the heap is empty.
 static inline struct merge_stream *merge_top(const struct merge *m)
 {
     return m->n_heap ? m->heap[0] : NULL;
 }
 
-// Returns the second smallest stamp, or UINT64_MAX. The top stream can be read up to this stamp
-// without a change of the heap.
+// Returns the second-lowest stamp, or UINT64_MAX. The top stream can be read up to this stamp
+// without changing the heap.
 static inline uint64_t merge_second(const struct merge *m)
 {
     uint64_t a = m->n_heap > 1 ? m->heap[1]->stamp : UINT64_MAX;
@@ -60,17 +60,18 @@ static inline uint64_t merge_second(const struct merge *m)
 // Removes the stream from the heap.
 void merge_put_aside(struct merge *m, struct merge_stream *s);
 
-// Moves the stream to the place of its next record after records were removed or the stream was set
-// aside. An empty stream leaves the heap.
+// Repositions the stream in the heap by its next record. Call after consuming records or after
+// setting the stream aside. An empty stream leaves the heap.
 void merge_put_back(struct merge *m, struct merge_stream *s);
 
-// Like merge_put_back, for a stream in the heap whose `stamp` was updated and has increased.
+// Like merge_put_back, but for a stream in the heap whose `stamp` has been updated and has
+// increased.
 void merge_sift_down(struct merge *m, struct merge_stream *s);
 
-// Frees the queue of a stream, which must be empty. The stream can be fed again.
+// Frees the stream's queue, which must be empty. The stream can be fed again.
 void merge_forget(struct merge_stream *s);
 
-// Returns the first word of the record after its notes.
+// Returns the first word of the record that follows any notes.
 static inline uint64_t merge_behind_notes(const struct merge_stream *s)
 {
     size_t at = s->head;
@@ -79,8 +80,8 @@ static inline uint64_t merge_behind_notes(const struct merge_stream *s)
     return s->words[at];
 }
 
-// Skips words that only change the codec state and sets `stamp` to that of the next record. Returns
-// false at the end of the queue.
+// Skips words that only change the codec state, and sets `stamp` to the stamp of the next record.
+// Returns false at the end of the queue.
 static inline bool merge_peek(struct merge_stream *s)
 {
     while (s->head < s->tail) {

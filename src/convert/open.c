@@ -1,6 +1,6 @@
 #include "convert/open.h"
 
-// Converts the trace, which is closed.
+// Converts the trace and closes it.
 static int convert_file(struct workload_file *w, struct trace_file *t,
                         const struct convert_open_options *o, struct err *e)
 {
@@ -8,7 +8,7 @@ static int convert_file(struct workload_file *w, struct trace_file *t,
     struct input in = {.fd = -1};
     struct workload_summary summary;
     const struct convert_settings how = {
-        .pid = o->pid, .level = 1, .watch = o->watch}; // temporary: compress fast
+        .pid = o->pid, .level = 1, .watch = o->watch}; // temporary file: favor speed over size
     const char *name = t->in.name;
     int rc = output_open_unnamed(&out, e);
     if (rc == 0)

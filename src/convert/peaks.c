@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 enum {
-    MOST_BLOCKS = 1 << 18, // known at a time: 8 MiB
-    SIZE_BITS = 40,        // of a value in `blocks`; the process number is above
+    MOST_BLOCKS = 1 << 18, // tracked at a time: 8 MiB
+    SIZE_BITS = 40,        // of a value in `blocks`; the process number is in the bits above
 };
 
 #define ANY        UINT32_MAX
@@ -21,13 +21,13 @@ enum {
 struct tally {
     uint32_t pid;
     uint64_t live, blocks, peak, events;
-    uint64_t first_private, most_private; // first_private: + 1; 0: no sample yet
+    uint64_t first_private, most_private; // first_private is the value + 1; 0: no sample yet
     bool ended;
 };
 
-// If more than MOST_BLOCKS blocks are live, only a sample of the small ones is known. A block is
-// known if its size exceeds `step` times a number in [0, 1) derived from its address. A known block
-// smaller than `step` is counted with `step` bytes.
+// If more than MOST_BLOCKS blocks are live, only a sample of the small ones is tracked. A block is
+// tracked if its size exceeds `step` times a number in [0, 1) derived from its address. A tracked
+// block smaller than `step` counts as `step` bytes.
 struct count {
     struct tally *tallies;
     size_t n, capacity;
@@ -35,7 +35,7 @@ struct count {
     uint64_t step, seed;
     uint32_t pid;       // 0: all
     uint32_t only, but; // image numbers, or ANY
-    uint64_t enough;    // the walk stops at a peak this high
+    uint64_t enough;    // stop the walk at a peak this high
     struct trace_file *trace;
     struct progress *progress;
 };
@@ -74,7 +74,7 @@ static void subtract_from_tally(const struct count *c, struct tally *from, uint6
     from->blocks -= bytes / size_of(value);
 }
 
-// Rebuilds `blocks` without blocks of ended processes and blocks that `step` excludes.
+// Rebuilds `blocks`, leaving out blocks of ended processes and blocks that `step` excludes.
 static int thin_out(struct count *c)
 {
     struct map old = c->blocks;
@@ -122,7 +122,7 @@ static int add_block(struct count *c, const struct walk_call *call)
     uint64_t most = (1ull << SIZE_BITS) - 1, key = key_of(call, ev->result),
              size = event_requested(ev->kind, ev->size, ev->count);
     size = size < most ? size : most;
-    remove_block(c, of, key); // The free of the previous block was not seen.
+    remove_block(c, of, key); // the free of the previous block was not seen
     if (!size || !is_known(c, key, size) || call->process->number >> (64 - SIZE_BITS))
         return 0;
     uint64_t value = (uint64_t)call->process->number << SIZE_BITS | size;
@@ -134,7 +134,7 @@ static int add_block(struct count *c, const struct walk_call *call)
     return rc == 0 && c->blocks.n > MOST_BLOCKS ? make_room(c) : rc;
 }
 
-// Returns NULL when out of memory.
+// Returns the tally of the process, or NULL when out of memory.
 static struct tally *tally_of(struct count *c, const struct trace_process *p)
 {
     if (p->number >= c->n && HT_EXTEND(&c->tallies, &c->n, &c->capacity, p->number + 1ull) < 0)
@@ -295,8 +295,8 @@ static int err_no_process(const struct trace_file *t, uint32_t pid, struct err *
                    t->in.name, pid, pids);
 }
 
-// Returns the number of images that match `pid`, from the counts at the end of the file. *most is
-// the image with most events, *part its share of all their events.
+// Returns the number of images that match `pid`, using the counts at the end of the file. *most is
+// the image with the most events; *part is its share of the events of all these images.
 static size_t count_candidates(const struct trace_file *t, uint32_t pid,
                                const struct trace_count **most, double *part)
 {
@@ -324,8 +324,8 @@ static uint64_t highest_peak(const struct count *c)
 }
 
 // If one image makes nearly all calls, as with `env PROGRAM` or `sh -c PROGRAM`, reads the other
-// images first, then this image only until its live bytes exceed their highest peak. Frames that
-// only this image has are not decoded in the first pass.
+// images first, then reads this image only until its live bytes exceed their highest peak. The
+// first pass does not decode frames that contain only this image.
 static int walk_others_first(struct count *c, const struct trace_count *most, struct err *e)
 {
     c->but = most->process;

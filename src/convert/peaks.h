@@ -1,5 +1,5 @@
-// Counts the peak of live bytes of each process of a trace without ordering its events. Takes about
-// half the time of a conversion, in memory that depends neither on the length of the trace nor on
+// Computes the peak of live bytes of each process in a trace without ordering the events. Takes
+// about half the time of a conversion. Memory use depends neither on the length of the trace nor on
 // the number of live blocks.
 #ifndef HEAPTAPE_CONVERT_PEAKS_H
 #define HEAPTAPE_CONVERT_PEAKS_H
@@ -10,8 +10,8 @@
 struct peak {
     uint32_t process, pid;
     uint64_t events;
-    // Requested bytes of the blocks that the process allocated. Blocks inherited at a fork do not
-    // count.
+    // Requested bytes of the blocks that the process allocated, not counting blocks inherited at a
+    // fork.
     uint64_t peak_bytes, end_bytes, end_blocks;
     // Largest growth of private memory since the first sample; 0 with fewer than two samples.
     uint64_t private_bytes;
@@ -20,24 +20,26 @@ struct peak {
 struct peaks {
     struct peak *items; // processes with events, highest peak first; owned
     size_t n;
-    size_t with_idle; // n plus the processes that only have samples, which follow
-    bool estimated;   // more than 2^18 live blocks: small ones are sampled, error 0.5 %
+    size_t with_idle; // n plus the number of processes that have only samples, which follow
+    // More than 2^18 blocks were live: small ones were sampled, with an error of 0.5 %.
+    bool estimated;
 };
 
-// Reads the whole trace; the reader then knows all processes. Counts only images with `pid`, or all
-// if it is 0. `progress` may be NULL. Returns 0, or a negative errno with *e set. Release *p in
-// either case.
+// Reads the whole trace; afterwards, the reader has seen all processes. Counts only images with
+// `pid`, or all images if `pid` is 0. `progress` may be NULL. Returns 0, or a negative errno with
+// *e set. The caller must release *p in either case.
 int peaks_count(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress,
                 struct err *e);
 void peaks_release(struct peaks *p);
 
 // Chooses the process with the highest peak among the images with `pid` (0: among all) and rewinds
-// the trace, which must have been opened to be read twice.
+// the trace, which must have been opened for reading twice.
 //
 // If the end of the trace names a single candidate, the trace is not read and *p is empty;
-// otherwise *p lists the processes. The figures of a chosen process that makes nearly all calls end
-// where it was chosen. *n is the number of processes with events. Returns 0, or a negative errno
-// with *e set: -ENOENT if no process matches, and *e lists the pids. Release *p in either case.
+// otherwise, *p lists the processes. If the chosen process makes nearly all calls, its figures stop
+// at the point where it was chosen. *n is the number of processes with events. Returns 0, or a
+// negative errno with *e set: -ENOENT if no process matches, with a text that lists the pids. The
+// caller must release *p in either case.
 int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, uint32_t *process, size_t *n,
                  struct progress *progress, struct err *e);
 

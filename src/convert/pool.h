@@ -1,6 +1,6 @@
-// Free slots. Each thread has a stack of the slots that it freed: a reused slot is the hottest one,
-// and no other thread competes for it during replay. Surplus slots move in batches to a shared
-// pool. A thread that receives a batch depends on the op that freed its last slot.
+// Free slots. Each thread has a stack of the slots it freed, so that a reused slot is still hot in
+// the cache and no other thread competes for it during replay. Surplus slots move in batches to a
+// shared pool. A thread that receives a batch depends on the op that freed the batch's last slot.
 #ifndef HEAPTAPE_CONVERT_POOL_H
 #define HEAPTAPE_CONVERT_POOL_H
 
@@ -12,18 +12,19 @@ enum { POOL_MAX_SLOTS = 4096, POOL_KEPT_SLOTS = POOL_MAX_SLOTS / 2 };
 struct pool {
     uint32_t *slots;
     size_t n, capacity;
-    uint64_t lower_op; // op of the thread at or after the last push to the lowest POOL_KEPT_SLOTS
+    // An op of the thread at or after its last push to the lowest POOL_KEPT_SLOTS slots.
+    uint64_t lower_op;
 };
 
 struct pool_batch {
     struct pool_batch *next;
-    uint32_t thread; // that freed the slots, the last one by `op`
+    uint32_t thread; // the thread that freed the slots, the last of them in op `op`
     uint64_t op;
     size_t n;
     uint32_t slots[];
 };
 
-// First in, first out: the op of the oldest batch is the most likely to have been replayed.
+// FIFO: the oldest batch's op is the most likely to have been replayed already.
 struct pool_shared {
     struct pool_batch *first, **last;
 };
@@ -32,19 +33,19 @@ void pool_shared_init(struct pool_shared *s);
 void pool_shared_release(struct pool_shared *s);
 void pool_release(struct pool *p);
 
-// Reserves room for one more slot. If the pool is full, moves its older half to the shared pool.
-// `op` is the current op. Returns 0 or -ENOMEM.
+// Reserves room for one more slot. If the pool is full, moves the older half of it to the shared
+// pool. `op` is the current op. Returns 0 or -ENOMEM.
 int pool_make_room(struct pool *p, struct pool_shared *shared, uint32_t thread, uint64_t op);
 
-// Moves all slots of a thread that has ended to the shared pool; `op` is the thread's last op.
-// Returns 0 or -ENOMEM.
+// Moves all slots of an ended thread to the shared pool; `op` is the thread's last op. Returns 0 or
+// -ENOMEM.
 int pool_hand_over(struct pool *p, struct pool_shared *shared, uint32_t thread, uint64_t op);
 
-// Moves a batch from the shared pool to the empty pool. *op is the current op; on return *thread
-// and *op name the op to depend on. Returns 1, 0 if the shared pool is empty, or -ENOMEM.
+// Moves a batch from the shared pool to the empty pool. On entry, *op is the current op; on return,
+// *thread and *op name the op to depend on. Returns 1, 0 if the shared pool is empty, or -ENOMEM.
 int pool_adopt(struct pool *p, struct pool_shared *shared, uint32_t *thread, uint64_t *op);
 
-// Requires pool_make_room.
+// Call pool_make_room first.
 static inline void pool_put(struct pool *p, uint32_t slot, uint64_t op)
 {
     p->slots[p->n++] = slot;

@@ -80,7 +80,7 @@ int convert_process_done(void *context, const struct order_counts *counts,
     order_summarise(counts, s);
     s->recorded_from = c->process->recorded_from;
     s->recorded_to = c->process->recorded_to;
-    // CPU time outside the recorded part is unknown.
+    // The CPU time outside the recorded part is unknown.
     s->cpu_ns = c->process->recorded_to ? 0 : c->process->cpu_ns;
     s->recording_ns = clock_to_ns(c->process->recording_ticks, c->clock_hz);
     s->calls_min_ns = s->cpu_ns ? clock_to_ns(c->process->call_min_ticks, c->clock_hz) : 0;
@@ -95,28 +95,27 @@ int convert_process_done(void *context, const struct order_counts *counts,
 struct conversion {
     struct trace_file *trace;
     const struct convert_settings *settings;
-    uint32_t process;                  // if out is set
-    struct output *out;                // NULL: convert_each
-    const struct convert_files *files; // of convert_each
-    struct map images;                 // pid → images that have a file
+    uint32_t process;                  // only if `out` is set
+    struct output *out;                // NULL: converting all processes (convert_each)
+    const struct convert_files *files; // only for convert_each
+    struct map images;                 // pid → number of its images that have a file
     struct trace_forks forks;
     struct conversion_target **targets;
     size_t n_targets, capacity;
     struct err *e;
 };
 
-// A process image. Its file is opened at the first op.
+// A process image, whose file is opened at the first op.
 struct conversion_target {
     struct conversion *job;
     const struct trace_process *process;
-    char *path; // NULL: no op yet
+    char *path; // NULL: no op so far
     bool complete;
     struct output file;
     struct convert_process of;
 };
 
-// Returns the name of the next file of the pid, to be freed by the caller, or NULL when out of
-// memory.
+// Returns the name of the pid's next file, or NULL when out of memory. The caller frees the name.
 static char *make_path(struct conversion *j, uint32_t pid)
 {
     const char *pattern = j->files->pattern, *at = strstr(pattern, "%p"), *ending = "";
@@ -164,7 +163,7 @@ static struct workload_output *output_of(void *context)
     return convert_process_output(&t->of);
 }
 
-// Drops samples that precede the first op if the file is not open yet.
+// Writes the samples, but drops those that precede the first op if the file is not open yet.
 static int put_samples(void *context, const struct trace_sample *samples, size_t n)
 {
     struct conversion_target *t = context;
@@ -242,7 +241,7 @@ static __attribute__((format(printf, 2, 3))) void send_note(const struct convers
     j->settings->watch->note(text);
 }
 
-// Closes files that an error left open. Returns the number of files.
+// Closes any files that an error left open. Returns the number of files.
 static size_t release_targets(struct conversion *j)
 {
     size_t files = 0;
@@ -261,7 +260,7 @@ static size_t release_targets(struct conversion *j)
     return files;
 }
 
-// Forks by clone(2), and forks in old traces, have no recorded time.
+// Forks made with clone(2), and all forks in old traces, have no recorded time.
 static void note_unseen_forks(const struct conversion *j)
 {
     size_t unseen = 0;
@@ -310,7 +309,7 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
     trace_forks_keep(&j.forks, j.process);
     if (rc == 0)
         rc = run_conversion(&j);
-    // The counts at the end of the trace are not verified.
+    // The counts at the end of the trace have not been verified.
     if (rc == 0 && !j.n_targets)
         rc = err_set(e, -EBADMSG,
                      "%s: the counts at the end name process %u, which is not in the trace",

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// More than the producer writes; bounds loops over hostile input.
+// More than the producer ever writes; bounds loops over hostile input.
 enum { MAX_FRAMES = 128 };
 
 void site_table_release(struct site_table *t)
@@ -25,7 +25,7 @@ uint32_t site_table_number(struct site_table *t, uint64_t id)
     uint64_t number = map_get(&t->numbers, id);
     if (!number) {
         number = t->numbers.n + 1;
-        // The definition may be lost, but the number must name a site.
+        // The definition may have been lost, but the number must still name a site.
         if (number >= UINT32_MAX || workload_sites_define(&t->all, (uint32_t)number, NULL, 0) < 0 ||
             map_put(&t->numbers, id, number) < 0)
             return 0;
@@ -74,8 +74,8 @@ int site_table_define(struct site_table *t, const struct site_table_record *r)
     return number ? workload_sites_define(&t->all, number, r->text, r->text_bytes / 8) : -ENOMEM;
 }
 
-// Collects the defined frames, innermost first. *outer is set to the id of the first undefined
-// caller, or 0 if the stack is complete.
+// Collects the defined frames, innermost first. Sets *outer to the id of the first undefined
+// caller, or to 0 if the stack is complete.
 static uint32_t collect_frames(const struct site_table *t, uint64_t id,
                                struct workload_frame frames[MAX_FRAMES], uint64_t *outer)
 {

@@ -1,5 +1,5 @@
-// Call sites of a process by their ids in the trace. A thread may use a site before its definition
-// arrives in the stream of another thread, so stacks are assembled later from their frames.
+// A process's call sites by trace id. A thread may use a site before its definition arrives in
+// another thread's stream, so stacks are assembled from their frames later.
 #ifndef HEAPTAPE_CONVERT_SITE_TABLE_H
 #define HEAPTAPE_CONVERT_SITE_TABLE_H
 
@@ -8,14 +8,14 @@
 
 // Frame in the prefix tree of stacks.
 struct site_table_frame {
-    uint64_t parent; // id of the caller's frame in the trace; may have no definition
+    uint64_t parent; // trace id of the caller's frame, which may be undefined
     struct workload_frame frame;
 };
 
-// All zero is an empty table.
+// Empty if all zero.
 struct site_table {
-    struct map numbers;       // id of a site → number in `all`
-    struct map frame_numbers; // id of a frame → index in `frames` + 1
+    struct map numbers;       // site id → number in `all`
+    struct map frame_numbers; // frame id → index in `frames` + 1
     struct site_table_frame *frames;
     size_t n_frames, frames_capacity;
     struct workload_sites all;
@@ -23,13 +23,14 @@ struct site_table {
 
 void site_table_release(struct site_table *t);
 
-// Returns the number of a call site and assigns one to a new id. Returns 0 when out of memory.
+// Returns the number of a call site, assigning a number if the id is new, or 0 when out of memory.
 uint32_t site_table_number(struct site_table *t, uint64_t id);
 
 // Defines a stack frame. Returns 0 or -ENOMEM.
 int site_table_frame(struct site_table *t, uint64_t id, const struct site_table_frame *frame);
 
-// Record that defines a site, frames or a module (event_defines_sites); fields as in struct event.
+// Record that defines a site, frames or a module (event_defines_sites). Members have the same
+// meaning as in struct event.
 struct site_table_record {
     uint8_t kind;
     uint64_t ptr, size, value;
@@ -40,14 +41,13 @@ struct site_table_record {
 // Returns 0 or -ENOMEM.
 int site_table_define(struct site_table *t, const struct site_table_record *r);
 
-// Sets the stack of a site from the frames that are defined so far. Returns 0 or -ENOMEM.
+// Sets a site's stack from the frames defined so far. Returns 0 or -ENOMEM.
 int site_table_resolve(struct site_table *t, uint64_t id, uint32_t number);
 
-// Like site_table_resolve, for all sites.
+// Like site_table_resolve, but for all sites.
 int site_table_resolve_all(struct site_table *t);
 
-// Sets the stacks that are completely defined so far in *to, a copy of t->all. Returns 0 or
-// -ENOMEM.
+// In *to, a copy of t->all, sets each stack that is fully defined by now. Returns 0 or -ENOMEM.
 int site_table_resolve_whole(const struct site_table *t, struct workload_sites *to);
 
 #endif

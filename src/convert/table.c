@@ -9,9 +9,10 @@
 
 enum {
     FIRST_BUCKETS = 128,
-    // Up to this size the table doubles and stays at most half full: it fits the L2 cache.
+    // Up to this size, the table doubles in size and stays at most half full; it fits in the L2
+    // cache.
     SMALL_BUCKETS = 1 << 12,
-    AHEAD = 8, // buckets to prefetch slots for while growing
+    AHEAD = 8, // how many buckets ahead to prefetch slots while growing
 };
 
 void table_release(struct table *t)
@@ -20,9 +21,9 @@ void table_release(struct table *t)
     *t = (struct table){0};
 }
 
-// Inserts the address of the slot, considering only the buckets from `first` on, which are already
-// rebuilt. Returns false without a change if the home bucket is before `first` or no bucket up to
-// the last has room.
+// Inserts the slot's address, using only buckets from `first` on, which have already been rebuilt.
+// If the home bucket is before `first`, or no bucket up to the last has room, returns false and
+// changes nothing.
 static bool put_from(struct table *t, const struct table_block *slots, uint32_t slot, size_t first)
 {
     uint64_t hash = table_hash(t, slots[slot].address);
@@ -40,10 +41,10 @@ static bool put_from(struct table *t, const struct table_block *slots, uint32_t 
     return true;
 }
 
-// Distributes the cells of the first `n` buckets over all buckets, from the last to the first.
-// Growing keeps the order of buckets and only moves cells to later buckets, so there is room for
-// most of them, and memory is accessed sequentially except for the addresses. Cells that wrapped
-// around, or find no room up to the last bucket, are inserted at the end.
+// Redistributes the cells of the first `n` buckets over all buckets, from last to first. Growing
+// preserves the order of the buckets and only moves cells to later ones, so most cells fit, and
+// memory is accessed sequentially except for the addresses. Cells that wrapped around, or that find
+// no room up to the last bucket, are inserted at the end.
 static int spread_cells(struct table *t, const struct table_block *slots, size_t n)
 {
     uint32_t *left = NULL;

@@ -1,7 +1,7 @@
-// Hash table from the address of a live block to its slot. Buckets are cache lines, so a lookup
-// costs one cache miss for the bucket and one for the slot, with hardly any mispredicted branch. A
-// cell holds 16 bits of the hash; a match is verified against the address in the slot. A block
-// takes 8 to 12 bytes. An address may be in the table more than once.
+// Hash table from the address of a live block to its slot. A bucket is a cache line, so a lookup
+// costs one cache miss for the bucket and one for the slot, with hardly any mispredicted branches.
+// A cell holds 16 bits of the hash; a match is verified against the address in the slot. Each block
+// takes 8 to 12 bytes. An address may appear in the table more than once.
 #ifndef HEAPTAPE_CONVERT_TABLE_H
 #define HEAPTAPE_CONVERT_TABLE_H
 
@@ -14,7 +14,7 @@
 
 #define TABLE_NONE SIZE_MAX
 
-// Block of a slot. Kept at 16 bytes because memory use grows with live blocks.
+// A slot's block. Kept at 16 bytes, because memory use grows with the number of live blocks.
 struct table_block {
     uint64_t address; // 0: no live block
     uint64_t last;    // last use: thread << TABLE_OP_BITS | op
@@ -26,7 +26,7 @@ enum { TABLE_CELLS = 10, TABLE_BUCKET_BYTES = 64 };
 
 struct table_bucket {
     uint16_t tags[TABLE_CELLS]; // 0: empty
-    uint32_t passed;            // cells in later buckets whose home is this or an earlier bucket
+    uint32_t passed; // number of cells in later buckets whose home is this bucket or an earlier one
     uint32_t slots[TABLE_CELLS];
 };
 _Static_assert(sizeof(struct table_bucket) == TABLE_BUCKET_BYTES, "a bucket is a cache line");
@@ -34,8 +34,9 @@ _Static_assert(sizeof(struct table_bucket) == TABLE_BUCKET_BYTES, "a bucket is a
 // Cells are numbered bucket * TABLE_CELLS + index in the bucket.
 struct table {
     struct table_bucket *buckets;
-    size_t n, n_buckets, limit; // used cells, buckets, used cells at which the table must grow
-    uint64_t seed;              // secret, from base/seed.h: addresses may be chosen to collide
+    // Number of used cells, number of buckets, number of used cells at which the table must grow.
+    size_t n, n_buckets, limit;
+    uint64_t seed; // secret, from base/seed.h, because addresses may be chosen to collide
 };
 
 void table_release(struct table *t);
@@ -94,8 +95,8 @@ static inline unsigned table_match(const struct table_bucket *b, uint16_t tag)
 #endif
 }
 
-// Returns the next cell that holds the address, or TABLE_NONE. Searches the cells of `bucket` in
-// `mask`, then the following buckets.
+// Returns the next cell that holds the address, or TABLE_NONE. Searches the cells of `bucket`
+// selected by `mask`, then the following buckets.
 static inline size_t table_seek(const struct table *t, const struct table_block *slots,
                                 uint64_t address, size_t bucket, unsigned mask)
 {
@@ -143,7 +144,7 @@ static inline void table_put(struct table *t, uint64_t address, uint32_t slot)
     t->n++;
 }
 
-// Empties a cell that holds the address.
+// Empties a cell, which must hold the address.
 static inline void table_remove(struct table *t, uint64_t address, size_t cell)
 {
     size_t bucket = cell / TABLE_CELLS;

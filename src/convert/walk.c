@@ -8,7 +8,7 @@
 
 enum { PENDING = 4 };
 
-// Pending reallocs of a stream: addresses from their release halves.
+// A stream's pending reallocs: the addresses in their release halves.
 struct pending {
     uint64_t ptr[PENDING];
     unsigned n;
@@ -16,20 +16,20 @@ struct pending {
     struct merge_stream *next; // next stream of the process
 };
 
-// A process that has ended. Its last calls may still be queued.
+// A process that has ended but may still have calls queued.
 struct ended {
     uint32_t process;
-    unsigned batches; // batches since the end
+    unsigned batches; // batches since it ended
 };
 
 struct walk {
     struct trace_reader *reader;
     const struct walk_options *options;
     struct merge merge;
-    uint64_t watermark; // previous batch
+    uint64_t watermark; // watermark of the previous batch
     struct ended *ended;
     size_t n_ended, ended_capacity;
-    struct merge_stream **first; // by process; may be NULL
+    struct merge_stream **first; // by process; entries may be NULL
     size_t n_first, first_capacity;
 };
 
@@ -101,7 +101,7 @@ static void forget_streams(struct walk *w, uint32_t process)
     }
 }
 
-// Forgets processes that ended two batches ago: all of their calls were visited.
+// Forgets processes that ended two batches ago; by then, all of their calls have been visited.
 static int forget_ended(struct walk *w)
 {
     size_t kept = 0;

@@ -1,4 +1,4 @@
-// Visits the recorded calls of all processes and threads of a trace in stamp order.
+// Visits the recorded calls of all processes and threads in a trace, in stamp order.
 #ifndef HEAPTAPE_CONVERT_WALK_H
 #define HEAPTAPE_CONVERT_WALK_H
 
@@ -8,42 +8,41 @@
 struct walk_call {
     const struct trace_process *process;
     uint32_t thread, tid;
-    const struct event *event; // ptr of a realloc is copied from its release half
+    const struct event *event; // for a realloc, ptr is copied from its release half
 };
 
 struct walk_options {
     // Returns 0, or a negative errno, which ends the walk. `call` is borrowed.
     int (*call)(void *context, const struct walk_call *call);
-    // Selects processes. NULL: all.
+    // Selects the processes to visit. NULL: all.
     bool (*wants)(void *context, const struct trace_process *p);
-    // Called when all calls that can be visited so far were visited, for traces that are still
-    // being written. Returns 0, or a negative errno. May be NULL.
+    // For traces that are still being written: called when all calls available so far have been
+    // visited. Returns 0, or a negative errno. May be NULL.
     int (*pause)(void *context);
     // Called after the last call of a process. Returns 0, or a negative errno. May be NULL.
     int (*ended)(void *context, const struct trace_process *p);
     // Called for each memory sample, in trace order. Returns 0, or a negative errno. May be NULL.
     int (*sample)(void *context, const struct trace_sample *sample);
-    // Also visit the release halves of reallocs. Between the halves the block is not live.
+    // Also visit the release halves of reallocs. Between the two halves, the block is not live.
     bool halves;
     void *context;
 };
 
-// Walk for callers that read the frames themselves, as of a trace that is still being written. `r`
-// and `options` are borrowed. Returns NULL when out of memory.
+// Walk for callers that read the frames themselves, for example from a trace that is still being
+// written. `r` and `options` are borrowed. Returns NULL when out of memory.
 struct walk *walk_new(struct trace_reader *r, const struct walk_options *options);
 void walk_free(struct walk *w);
 
-// Adds an item from trace_next. Returns 0, or a negative errno without a text, which may come from
-// a callback.
+// Adds an item returned by trace_next. Returns 0, or a negative errno without a text; the error may
+// come from a callback.
 int walk_feed(struct walk *w, const struct trace_item *item);
 
-// Visits all calls that were fed. Call at the end of the trace, or after a pause longer than a
-// batch.
+// Visits all calls fed so far. Call at the end of the trace, or after a pause longer than a batch.
 int walk_settle(struct walk *w);
 
-// Visits the whole trace, in memory that does not depend on its length. If the recording is cut
-// off, *cut describes where; otherwise its text is empty. Returns 0, or a negative errno; *e is set
-// unless `call` returned it.
+// Visits the whole trace, using memory that does not depend on its length. If the recording is
+// truncated, *cut says where; otherwise, its text is empty. Returns 0, or a negative errno; *e is
+// set unless `call` returned the error.
 int walk_run(struct trace_reader *r, const struct walk_options *options, struct err *cut,
              struct err *e);
 

@@ -141,13 +141,14 @@ int order_depend(struct order *o, struct order_thread *t, uint32_t thread, uint6
     return 0;
 }
 
-// The first op of a thread depends on its creation.
+// Makes the first op of a thread depend on the thread's creation.
 static int emit_first(struct order *o, struct order_thread *t)
 {
     return t->creator == ORDER_NO_THREAD ? 0 : order_depend(o, t, t->creator, t->creation);
 }
 
-// Returns the stamp of an emitted op, or of the oldest op of the thread whose stamp is stored.
+// Returns the stamp of an emitted op. If that stamp is no longer stored, returns the oldest stored
+// stamp of the thread.
 static uint64_t stamp_of(const struct order_thread *t, uint64_t op)
 {
     if (!t->recent)
@@ -156,7 +157,7 @@ static uint64_t stamp_of(const struct order_thread *t, uint64_t op)
     return t->recent[(op > oldest ? op : oldest) % ORDER_RECENT];
 }
 
-// Raises the stamp above the stamps of the dependencies and attaches the dependencies to the op.
+// Raises the op's stamp above the stamps of its dependencies and attaches them to the op.
 static void stamp_after_dependencies(struct order *o, struct workload_op *op)
 {
     for (uint32_t i = 0; i < o->n_dependencies; i++) {
@@ -274,7 +275,7 @@ int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uin
     return ORDER_HELD;
 }
 
-// Puts one held stream back.
+// Returns one held stream to the heap.
 static void put_back(struct order *o, size_t i)
 {
     struct merge_stream *s = o->held[i].stream;
@@ -283,7 +284,8 @@ static void put_back(struct order *o, size_t i)
     merge_put_back(&o->merge, s);
 }
 
-// Puts a held stream back, and the other streams of its thread if no other hold remains.
+// Returns a held stream to the heap, together with the thread's other streams unless another hold
+// remains.
 static void unhold(struct order *o, size_t i)
 {
     struct order_held h = o->held[i];
@@ -313,7 +315,7 @@ static void unhold_all(struct order *o)
 
 void order_wake(struct order *o, enum order_hold why, uint64_t address)
 {
-    // Only the stream with the smallest stamp: its records decide about the others.
+    // Release only the stream with the lowest stamp; its records decide what happens to the others.
     if (!order_afford(o, o->n_held)) {
         unhold_all(o);
         return;
@@ -332,7 +334,8 @@ void order_wake(struct order *o, enum order_hold why, uint64_t address)
     order_deadline(o);
 }
 
-// The awaited record did not arrive: the next record is processed without it.
+// The awaited record did not arrive; releases the stream so that its next record is processed
+// anyway.
 static int expire_held(struct order *o, size_t i)
 {
     o->held[i].stream->forced = true;
@@ -361,7 +364,8 @@ int order_expire(struct order *o, uint64_t now)
     return 0;
 }
 
-// Returns the index of a stream held at a stamp up to `stamp` for its own record, or n_held.
+// Returns the index of a stream that is held because of its own record, with a stamp up to `stamp`,
+// or n_held.
 static size_t held_up_to(const struct order *o, uint64_t stamp)
 {
     size_t i = 0;

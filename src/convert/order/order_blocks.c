@@ -1,4 +1,4 @@
-// Finds the block that an address means.
+// Finds the block that an address refers to.
 #include "base/pages.h"
 #include "convert/order/order_private.h"
 
@@ -14,7 +14,7 @@ static uint64_t last_op(const struct table_block *s)
     return s->last & ((1ull << TABLE_OP_BITS) - 1);
 }
 
-// Makes the current op depend on the previous use of the block.
+// Makes the current op depend on the block's previous use.
 static inline int use_block(struct order *o, struct order_thread *t, uint32_t slot)
 {
     const struct table_block *s = &o->slots[slot];
@@ -50,7 +50,7 @@ int order_slot_allocate(struct order *o, struct order_thread *t, uint32_t *slot)
     return 0;
 }
 
-// Frees the slot of the block that the current op frees.
+// Releases the slot of the block that the current op frees.
 static int slot_release(struct order *o, struct order_thread *t, uint32_t slot)
 {
     o->slots[slot].address = 0;
@@ -79,7 +79,7 @@ static void duplicate_forget(struct order *o, struct order_duplicate *d)
     order_deadline(o);
 }
 
-// Returns the oldest duplicate of the address, or NULL.
+// Returns the address's oldest duplicate, or NULL.
 static struct order_duplicate *duplicate_first(struct order *o, uint64_t address)
 {
     for (size_t i = 0; i < o->n_duplicates; i++) {
@@ -89,7 +89,7 @@ static struct order_duplicate *duplicate_first(struct order *o, uint64_t address
     return NULL;
 }
 
-// Returns the cell of the oldest block of the address, which is not a duplicate.
+// Returns the cell of the address's oldest block, which is not a duplicate.
 static size_t oldest_cell(struct order *o, uint64_t address)
 {
     size_t i = table_find(&o->table, o->slots, address);
@@ -98,7 +98,7 @@ static size_t oldest_cell(struct order *o, uint64_t address)
     return i;
 }
 
-// Returns the cell of the block of this address that the thread used last, or TABLE_NONE.
+// Returns the cell of the block at this address that the thread used last, or TABLE_NONE.
 static size_t own_cell(struct order *o, const struct order_thread *t, uint64_t address)
 {
     size_t best = TABLE_NONE, i = table_find(&o->table, o->slots, address);
@@ -124,7 +124,7 @@ static bool too_close(const struct order *o, uint32_t slot, const struct order_d
     return stamp + o->options.skid > d->stamp;
 }
 
-// Returns the cell of the duplicate.
+// Returns the duplicate's cell.
 static size_t duplicate_cell(struct order *o, const struct order_duplicate *d)
 {
     size_t i = table_find(&o->table, o->slots, d->address);
@@ -133,9 +133,9 @@ static size_t duplicate_cell(struct order *o, const struct order_duplicate *d)
     return i;
 }
 
-// Chooses the block of the address that a free means. If the thread allocated one of the blocks, it
-// is that one: all earlier blocks were gone by then. Otherwise it is the oldest, unless another
-// thread's free of the oldest has a later stamp.
+// Chooses which block of the address a free refers to. If the thread allocated one of the blocks,
+// chooses that block: all earlier blocks were gone by then. Otherwise chooses the oldest block,
+// unless another thread frees it with a later stamp.
 static size_t choose_block(struct order *o, const struct merge_stream *s, uint64_t stamp,
                            uint64_t address)
 {
@@ -160,8 +160,8 @@ static size_t choose_block(struct order *o, const struct merge_stream *s, uint64
     return oldest;
 }
 
-// The free of the oldest block is lost. The thread that allocated the address next frees it, so
-// that the workload stays valid.
+// The free of the oldest block was lost. To keep the workload valid, the thread that next allocated
+// the address frees the block.
 int order_duplicate_lost(struct order *o, size_t i)
 {
     struct order_duplicate d = o->duplicates[i];
@@ -188,12 +188,13 @@ static int duplicate_begin(struct order *o, const struct order_thread *t, uint64
         address, stamp, deadline < stamp ? UINT64_MAX - 1 : deadline, slot, t->number};
     o->counts.repaired++;
     order_deadline(o);
-    // Only after the insertion: the new duplicate may be of the address whose oldest block is
-    // freed.
+    // Only after the insertion, because the new duplicate may share its address with the one
+    // dropped here.
     return o->n_duplicates > ORDER_MAX_DUPLICATES ? order_duplicate_lost(o, 0) : 0;
 }
 
-// Inserts the block that the current op allocates. *duplicated is set if the address has a block.
+// Inserts the block that the current op allocates. Sets *duplicated if the address already has a
+// block.
 static inline int bind_address(struct order *o, struct order_thread *t, uint64_t address,
                                uint32_t slot, bool *duplicated)
 {
@@ -206,7 +207,7 @@ static inline int bind_address(struct order *o, struct order_thread *t, uint64_t
     return 0;
 }
 
-// Handles a second block of the address, and streams that wait for the allocation.
+// Handles a second block at the address, and any streams that wait for the allocation.
 static int after_allocation(struct order *o, struct order_thread *t, uint64_t stamp,
                             uint64_t address, uint32_t slot, bool duplicated)
 {
@@ -238,8 +239,8 @@ int order_allocate(struct order *o, struct order_thread *t, struct workload_op *
     return after_allocation(o, t, stamp, address, slot, duplicated);
 }
 
-// Emits a block from before the recording, with its usable size if known. It gets a new slot
-// because it is live from the start.
+// Emits a block that existed before the recording, with its usable size if known. The block gets a
+// new slot because it is live from the start.
 static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, uint64_t address,
                        uint32_t *slot)
 {
@@ -326,7 +327,7 @@ int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, 
     if (rc)
         return rc;
     if (t->n_pending == ORDER_PENDING) {
-        // The oldest pending realloc was abandoned, as by longjmp; its block stays live.
+        // The oldest pending realloc was abandoned, for example by longjmp. Its block stays live.
         memmove(t->pending, t->pending + 1, (ORDER_PENDING - 1) * sizeof *t->pending);
         t->n_pending--;
     }
@@ -341,7 +342,7 @@ static uint32_t to_kib(uint64_t bytes)
 
 int order_note_residency(struct order *o, const struct workload_op *op, uint64_t ptr)
 {
-    // With two blocks at the address, the owner is ambiguous.
+    // With two blocks at the address, the owner would be ambiguous.
     size_t i = o->n_duplicates ? TABLE_NONE : table_find(&o->table, o->slots, ptr);
     bool is_step = op->kind != HT_RESIDENCY;
     if (i == TABLE_NONE || (!is_step && (op->align > op->count || op->value > op->align)))
@@ -361,7 +362,7 @@ int order_note_residency(struct order *o, const struct workload_op *op, uint64_t
             return 0;
         return samples_residency_add_step(&o->residency, &step);
     }
-    // If the first page that only this block has is used, so is the part before it.
+    // If the first page that belongs only to this block is used, so is the part before that page.
     uint64_t before = op->value ? -ptr & (WORKLOAD_PAGE_BYTES - 1) : 0;
     const struct workload_residency r = {.op = last_op(&b),
                                          .thread = last_thread(&b),
@@ -381,7 +382,7 @@ static int resize_of_null(struct order *o, struct order_thread *t, struct worklo
     return order_emit(o, t, op);
 }
 
-// The block stays live: its residency belongs to the op that allocated it.
+// Keeps the residency assigned to the op that allocated the block, which stays live.
 static int note_failed_resize(struct order *o, uint32_t slot, uint64_t last)
 {
     uint64_t origin = map_get(&o->failed_resizes, last);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Called for the first segment of a stream. Opens the thread with its first stream.
+// Called at a stream's first segment. Opens the thread at its first stream.
 static int begin_stream(struct order *o, struct merge_stream *s)
 {
     struct order_thread *t = order_thread_get(o, s->thread);
@@ -33,9 +33,9 @@ static int begin_stream(struct order *o, struct merge_stream *s)
     return 0;
 }
 
-// Counts records of the segment that precede emitted ops: their thread was preempted between
-// stamping and storing them. Ops that depend on them have later stamps and were not emitted yet, so
-// only their position differs from their stamp.
+// Counts the segment's records that should have preceded ops already emitted: their thread was
+// preempted between stamping and storing them. Ops that depend on them have later stamps and have
+// not been emitted yet, so the only damage is that these records are out of stamp order.
 static uint64_t count_late(const struct order *o, const struct trace_segment *s)
 {
     struct codec_state state = {s->epoch0, s->base0};
@@ -92,7 +92,7 @@ static int thread_start(struct order *o, struct merge_stream *s, struct workload
 {
     struct order_thread *t = s->user;
     bool created = t->creator != ORDER_NO_THREAD;
-    // If the creation was recorded, the start record names the creating thread.
+    // If the thread's creation was recorded, the start record names the creating thread.
     if (!created && t->next_op == 0 && op->value != ORDER_NO_THREAD && !s->forced &&
         o->open_threads > 1)
         return order_hold(o, s, ORDER_HOLD_START, op->stamp, s->thread);
@@ -125,7 +125,7 @@ static int apply_thread(struct order *o, struct merge_stream *s, struct workload
     return order_emit(o, s->user, op);
 }
 
-// Handles records about the recording.
+// Handles records about the recording itself.
 static int apply_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
 {
     if (op->kind == HT_LOST) {
@@ -139,7 +139,7 @@ static int apply_meta(struct order *o, const struct workload_op *op, uint64_t pt
     return event_defines_sites(op->kind) ? site_table_define(&o->sites, &site) : 0;
 }
 
-// Handles one decoded record. `op` lacks slot, flags and dependencies.
+// Handles one decoded record. Slot, flags and dependencies of `op` are not set yet.
 static inline int apply_record(struct order *o, struct merge_stream *s, struct workload_op *op,
                                uint64_t ptr, uint64_t result)
 {
@@ -221,12 +221,12 @@ static int apply_long(struct order *o, struct merge_stream *s, unsigned *words)
     return rc;
 }
 
-// Handles one-word records, the most common form.
+// Handles one-word records, which are by far the most common.
 static inline int apply_word(struct order *o, struct merge_stream *s, uint64_t word)
 {
     unsigned tag = codec_tag_of(word);
     const struct event_info *info = &event_infos[tag];
-    // Decode in place: usually this is the next op to be emitted.
+    // Decode in place, because this is usually the next op to be emitted.
     struct workload_op *op = &o->out[o->n_out].op;
     *op = (struct workload_op){.stamp = s->stamp, .slot = WORKLOAD_NO_SLOT, .kind = (uint8_t)tag};
     if (info->form == HT_FORM_PLAIN)
@@ -244,7 +244,7 @@ static inline bool is_word(uint64_t word)
     return !(others >> codec_tag_of(word) & 1);
 }
 
-// Emits records of the stream up to stamp `bound`. Returns 0, ORDER_HELD, or a negative errno.
+// Emits the stream's records up to stamp `bound`. Returns 0, ORDER_HELD, or a negative errno.
 static int run_stream(struct order *o, struct merge_stream *s, uint64_t bound)
 {
     const struct order_thread *t = s->user;
@@ -270,7 +270,7 @@ static int run_stream(struct order *o, struct merge_stream *s, uint64_t bound)
     merge_put_back(&o->merge, s);
     if (!t->ended || s->head != s->tail)
         return 0;
-    // Texts of ops point into the queue.
+    // Flush first, because ops may refer to text in the queue.
     int rc = order_flush(o);
     merge_forget(s);
     return rc;
@@ -284,7 +284,8 @@ int order_advance(struct order *o, uint64_t limit)
         uint64_t now = due ? s->stamp : limit, bound = merge_second(&o->merge);
         int rc = 0;
         bound = bound < limit ? bound : limit;
-        // One deadline at a time: the streams that it releases come before the next.
+        // Handle one deadline at a time: the streams that it releases come before the next
+        // deadline.
         if (o->next_deadline < now)
             rc = order_expire(o, o->next_deadline);
         else if (due)

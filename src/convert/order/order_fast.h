@@ -1,13 +1,13 @@
-// Fast path for nearly all records: allocations at free addresses and frees by the allocating
-// thread. Each function either handles a record completely or changes nothing and leaves the record
-// to order_allocate and order_release.
+// Fast path for nearly all records: allocations at free addresses, and frees by the allocating
+// thread. Each function either handles a record completely, or changes nothing and leaves the
+// record to order_allocate and order_release.
 #ifndef HEAPTAPE_CONVERT_ORDER_FAST_H
 #define HEAPTAPE_CONVERT_ORDER_FAST_H
 
 #include "convert/order/order_private.h"
 #include "workload/encode.h"
 
-// Mask of the tags of one-word records with this class and form.
+// Mask of the one-word tags with this class and form.
 #define ORDER_TAG(wire, class, form, want_class, want_form)                                        \
     | ((wire) < 32 && HT_CLASS_##class == (want_class) && HT_FORM_##form == (want_form)            \
            ? 1u << ((wire)&31)                                                                     \
@@ -34,14 +34,14 @@ static inline uint64_t order_plain_address(uint64_t word)
     return word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT;
 }
 
-// Returns true if the thread has started and not exited and no stream is held.
+// Returns true if the thread has started and not exited, and no stream is held.
 static inline bool order_is_calm(const struct order *o, const struct merge_stream *s)
 {
     const struct order_thread *t = s->user;
     return !o->n_held && !o->n_duplicates && !o->cut_off && t->next_op && !s->forced && !t->ended;
 }
 
-// Writes the op directly to the output of the sink. Returns false if that is not possible.
+// Writes the op directly to the sink's output. Returns false if that is not possible.
 static inline __attribute__((always_inline)) bool order_write(const struct order *o,
                                                               const struct order_thread *t,
                                                               const struct workload_op *op,
@@ -137,9 +137,9 @@ static inline int order_release_fast(struct order *o, struct merge_stream *s, ui
     return order_put_out(o, t, op, address, false);
 }
 
-// Prefetches the bucket of a record some words ahead, and for a nearer free also the slot in its
-// bucket. These are guesses: the base may change, and the block may be in a later bucket. Always
-// inline: gcc 12 drops calls of functions without visible effects.
+// Prefetches the bucket of a record a few words ahead and, for a free that is nearer, the slot in
+// its bucket. Both are guesses: the base may change, and the block may be in a later bucket. Always
+// inlined, because gcc 12 drops calls to functions without visible side effects.
 static inline __attribute__((always_inline)) void order_look_ahead(const struct order *o,
                                                                    const struct merge_stream *s)
 {
@@ -165,8 +165,8 @@ static inline __attribute__((always_inline)) void order_look_ahead(const struct 
     }
 }
 
-// Emits records of the stream up to stamp `bound` while the fast path applies. Returns ORDER_BEYOND
-// with s->stamp set if the next record is after `bound`, ORDER_ODD if the next record needs the
+// Emits the stream's records up to stamp `bound` while the fast path applies. Returns ORDER_BEYOND
+// with s->stamp set if the next record is beyond `bound`, ORDER_ODD if the next record needs the
 // slow path, or a negative errno.
 static inline int order_run_fast(struct order *o, struct merge_stream *s, uint64_t bound)
 {

@@ -1,5 +1,6 @@
-// Blocks of the program's pools. Pool blocks lie in blocks and mappings that are recorded
-// separately and have no slots. The ops that free them get their size and call site from here.
+// Blocks of the program's own pools. They lie inside blocks and mappings that are recorded
+// separately, and they have no slots. The ops that free pool blocks get their sizes and call sites
+// from here.
 #include "convert/order/order_private.h"
 
 #include "base/buf.h"
@@ -7,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Index 0 means no block. Free entries are linked by `next`.
+// Index 0 means no block. Free entries are linked through `next`.
 struct order_pool_block {
     uint64_t address, size, site;
     uint32_t pool; // number of the pool
@@ -23,7 +24,7 @@ void order_pools_release(struct order_pools *p)
     *p = (struct order_pools){0};
 }
 
-// Returns the number of the pool at this address, from 1, or 0 when out of memory.
+// Returns the number of the pool at this address, counting from 1, or 0 when out of memory.
 static uint32_t pool_number(struct order_pools *p, uint64_t address)
 {
     uint64_t number = map_get(&p->numbers, address);
@@ -75,7 +76,7 @@ static void remove_block(struct order_pools *p, uint32_t at)
     p->unused = at;
 }
 
-// Removes the block at this address, if known, and copies its facts to the op.
+// Removes the block at this address, if known, and copies its size and call site to the op.
 static void release_block(struct order_pools *p, uint64_t address, struct workload_op *op)
 {
     uint32_t at = (uint32_t)map_get(&p->by_address, address);
@@ -93,7 +94,7 @@ static int allocate_block(struct order *o, struct order_thread *t, struct worklo
     struct order_pools *p = &o->pools;
     int rc = 0;
     if (map_get(&p->by_address, address)) {
-        // The previous block was freed without a recorded call.
+        // The previous block at this address was freed without a recorded call.
         struct workload_op gone = {
             .kind = HT_POOL_FREE, .stamp = op->stamp, .slot = WORKLOAD_NO_SLOT};
         release_block(p, address, &gone);

@@ -10,46 +10,48 @@
 
 enum {
     ORDER_NO_THREAD = 0xffffffff,
-    ORDER_MAX_DEPENDENCIES = 4, // per op: creation of the thread, block, slot
-    ORDER_PENDING = 4,          // pending reallocs of one thread: signal handlers nest
-    ORDER_RECENT = 64,          // latest ops of a thread whose stamps are stored
-    ORDER_BATCH = 64,           // ops passed to the sink at a time
-    ORDER_MAX_DUPLICATES = 64,  // addresses with two blocks; more are a sign of lost events
-    // Search steps allowed per word of the trace, and initially. Threads on two CPUs that free each
-    // other's blocks as fast as possible need 0.4 per word; more CPUs need proportionally more.
+    ORDER_MAX_DEPENDENCIES = 4, // per op: thread creation, block, slot
+    ORDER_PENDING = 4, // pending reallocs per thread; they nest when signal handlers call realloc
+    ORDER_RECENT = 64, // number of a thread's latest ops whose stamps are stored
+    ORDER_BATCH = 64,  // ops passed to the sink at a time
+    ORDER_MAX_DUPLICATES = 64, // addresses with two blocks; more than this indicates lost events
+    // Search steps allowed per word of the trace, and initially. Two threads on two CPUs that free
+    // each other's blocks as fast as possible need 0.4 steps per word; with more CPUs, the need
+    // grows in proportion.
     ORDER_STEPS_PER_WORD = 128,
     ORDER_FIRST_STEPS = 1 << 20,
-    ORDER_COMING =
-        1 << 12, // cells for future frees; two addresses rarely share a cell within a few skids
+    // Cells for upcoming frees. Two addresses rarely share a cell within a few skids.
+    ORDER_COMING = 1 << 12,
 };
 
-// A realloc whose release half was read: its block, removed from the address.
+// Realloc whose release half has been read: its block is no longer at the address.
 struct order_pending {
     uint32_t slot;
     uint64_t address;
 };
 
 struct order_thread {
-    uint32_t index; // in order.threads
+    uint32_t index; // index in order.threads
     uint32_t trace_number, tid;
-    uint32_t number;   // in the workload; ORDER_NO_THREAD before it is assigned
-    uint32_t creator;  // number of the creating thread in the workload, or ORDER_NO_THREAD
+    uint32_t number;   // number in the workload, or ORDER_NO_THREAD before it is assigned
+    uint32_t creator;  // workload number of the creating thread, or ORDER_NO_THREAD
     uint64_t creation; // op number of the creation
     uint64_t next_op, last_stamp;
     bool fed, ended;
-    unsigned held; // streams of the thread that are held
+    unsigned held; // number of the thread's held streams
     unsigned n_pending;
     struct order_pending pending[ORDER_PENDING];
     struct pool pool;
-    struct map waited; // other thread + 1 → its highest op that this thread depends on + 1
-    uint64_t
-        *recent; // ring of stamps by op number; NULL before the first segment and after the exit
+    // Other thread + 1 → that thread's highest op that this thread depends on, + 1.
+    struct map waited;
+    // Ring of stamps by op number; NULL before the first segment and after the thread exits.
+    uint64_t *recent;
 };
 
 // Why a stream is held.
 enum order_hold {
     ORDER_HOLD_RELEASE, // the next record frees an unknown address
-    ORDER_HOLD_START,   // the next record starts a thread whose creation was not read yet
+    ORDER_HOLD_START,   // the next record starts a thread whose creation has not been read yet
     ORDER_HOLD_THREAD,  // another stream of the thread is held
 };
 
@@ -61,7 +63,7 @@ struct order_held {
     uint64_t deadline; // a stamp
 };
 
-// A newer block of an address that already had a block.
+// A newer block at an address that already had a block.
 struct order_duplicate {
     uint64_t address, stamp, deadline;
     uint32_t slot, thread;
@@ -73,30 +75,31 @@ struct order_released {
     uint32_t thread;
 };
 
-// Pools of the program and their blocks.
+// The program's pools and their blocks.
 struct order_pools {
-    struct map numbers;    // address of a pool → number
-    struct map by_address; // address of a block → index in `blocks`
+    struct map numbers;    // pool address → pool number
+    struct map by_address; // block address → index in `blocks`
     struct order_pool_block *blocks;
     size_t n_blocks, blocks_capacity;
-    uint32_t *first; // by pool number: its newest block, which links the others
+    uint32_t *first; // by pool number: its newest block, which links to the others
     size_t n_first, first_capacity, n_pools;
-    uint32_t unused; // first free entry of `blocks`
+    uint32_t unused; // first free entry in `blocks`
 };
 
 struct order {
     struct order_options options;
     struct order_sink sink;
-    struct workload_output *output; // the output of the sink; NULL before the first ops were passed
+    // The sink's output; NULL until the first ops are passed to the sink.
+    struct workload_output *output;
     struct order_counts counts;
     struct merge merge;
     struct map by_number; // thread number in the trace + 1 → index in `threads` + 1
     struct order_thread **threads;
     size_t n_threads, threads_capacity;
-    uint32_t open_threads; // fed and not ended
+    uint32_t open_threads; // threads that were fed and have not ended
     uint32_t *numbered;    // thread number in the workload → index in `threads`
     size_t n_numbered, numbered_capacity;
-    uint32_t *tids; // by thread number in the workload
+    uint32_t *tids; // indexed by thread number in the workload
     size_t tids_capacity;
     struct table table;
     struct table_block *slots;
@@ -104,43 +107,45 @@ struct order {
     struct pool_shared shared;
     struct site_table sites; // numbered as in the workload
     struct order_pools pools;
-    struct names names;         // names in the modules of the process, which follow
-    uint32_t inherited_modules; // the modules of the parent
+    struct names names;         // names in the process's modules, which follow
+    uint32_t inherited_modules; // number of modules inherited from the parent
     struct samples_residency residency;
     struct map
-        // last use of a block by a failed realloc → its use before such reallocs + 1
+        // last use of a block by a failed realloc → its use before those reallocs, + 1
         failed_resizes;
     struct order_held *held;
     size_t n_held, held_capacity;
     struct order_duplicate duplicates[ORDER_MAX_DUPLICATES + 1];
     size_t n_duplicates;
-    struct order_released
-        released[ORDER_RECENT]; // ring of the latest frees while there are several threads
+    // Ring of the latest frees; only used while there are several threads.
+    struct order_released released[ORDER_RECENT];
     size_t n_released;
-    // While there are several threads: by hash of the address, the largest stamp of the frees read
-    // ahead, plus 1 if two frees have it. Covers stamps up to seen_ahead.
+    // Only while there are several threads: by hash of the address, the largest stamp of the frees
+    // read ahead, plus 1 if two frees have that stamp. Covers stamps up to seen_ahead.
     uint64_t *coming;
     uint64_t seen_ahead;
-    struct merge_stream **due; // scratch, one entry per stream
+    struct merge_stream **due; // scratch array with one entry per stream
     size_t due_capacity;
-    uint64_t steps;         // search steps left, see order_afford
-    uint64_t passed;        // all known events up to this stamp were emitted
-    uint64_t next_deadline; // earliest of held streams and duplicates, or UINT64_MAX
-    bool cut_off;           // the recording was cut off; only its rest is left
-    bool disturbed;         // ends the current run: streams were put back, or a deadline changed
-    struct workload_dependency dependencies[ORDER_MAX_DEPENDENCIES]; // of the current op
+    uint64_t steps;         // remaining search steps; see order_afford
+    uint64_t passed;        // all known events up to this stamp have been emitted
+    uint64_t next_deadline; // earliest deadline of held streams and duplicates, or UINT64_MAX
+    bool cut_off;           // the recording is truncated; only its remainder is left to emit
+    // Ends the current run: streams were returned to the heap, or a deadline changed.
+    bool disturbed;
+    // Dependencies of the current op.
+    struct workload_dependency dependencies[ORDER_MAX_DEPENDENCIES];
     uint32_t n_dependencies;
     uint64_t usable; // usable size of the block that the current record frees; 0: unknown
     struct workload_thread_op out[ORDER_BATCH]; // ops not passed to the sink yet
     struct workload_dependency out_dependencies[ORDER_BATCH * ORDER_MAX_DEPENDENCIES];
     size_t n_out, n_out_dependencies;
-    struct order_call call;   // of the current op
-    struct order_call *calls; // parallel to `out`; NULL if the sink has no `calls`
+    struct order_call call;   // call of the current op
+    struct order_call *calls; // parallel to `out`; NULL if the sink has no `calls` callback
 };
 
-// Pays for search steps. Returns false if the budget is used up. Real recordings stay far below it;
-// a hostile trace could otherwise take quadratic time. The order is then guessed and counted as
-// ambiguous.
+// Charges search steps to the budget. Returns false if the budget is exhausted. Real recordings
+// stay far below it; without a budget, a hostile trace could take quadratic time. Once the budget
+// is exhausted, the order is guessed and counted as ambiguous.
 static inline bool order_afford(struct order *o, uint64_t steps)
 {
     bool enough = o->steps >= steps;
@@ -148,7 +153,7 @@ static inline bool order_afford(struct order *o, uint64_t steps)
     return enough;
 }
 
-// The current op of the thread as table_block.last.
+// Returns the thread's current op in the form of table_block.last.
 static inline uint64_t order_use(const struct order_thread *t)
 {
     return (uint64_t)t->number << TABLE_OP_BITS | t->next_op;
@@ -159,12 +164,12 @@ static inline struct order_thread *order_numbered(const struct order *o, uint32_
     return o->threads[o->numbered[number]];
 }
 
-// Returns the thread with this number in the trace, creating it if needed, or NULL when out of
+// Returns the thread with this number in the trace, creating it if necessary, or NULL when out of
 // memory.
 struct order_thread *order_thread_get(struct order *o, uint32_t trace_number);
 
-// Assigns the next thread number of the workload. Call immediately before the op that introduces
-// the thread, once that op is certain to be emitted. Returns 0, -ENOMEM or -EOVERFLOW.
+// Assigns the next thread number of the workload. Call this immediately before the op that
+// introduces the thread, once that op is certain to be emitted. Returns 0, -ENOMEM or -EOVERFLOW.
 int order_thread_number(struct order *o, struct order_thread *t);
 
 static inline int order_thread_name(struct order *o, struct order_thread *t)
@@ -175,50 +180,49 @@ static inline int order_thread_name(struct order *o, struct order_thread *t)
 // Adds a dependency to the current op unless other dependencies imply it.
 int order_depend(struct order *o, struct order_thread *t, uint32_t thread, uint64_t op);
 
-// Emits the current op. Avoids a copy if `op` is o->out[o->n_out].
+// Emits the current op. Passing &o->out[o->n_out] as `op` avoids a copy.
 int order_emit(struct order *o, struct order_thread *t, struct workload_op *op);
 
-// Emits an op without a record on a block at this address, before the current op.
+// Emits an unrecorded op on a block at this address, before the current op.
 int order_emit_apart(struct order *o, struct order_thread *t, const struct workload_op *op,
                      uint64_t address);
 
 // Passes all emitted ops to the sink.
 int order_flush(struct order *o);
 
-// Removes a free slot for the thread; may add a dependency. Returns 0, or a negative errno.
+// Takes a free slot for the thread, which may add a dependency. Returns 0, or a negative errno.
 int order_slot_allocate(struct order *o, struct order_thread *t, uint32_t *slot);
 
-// Ops on blocks. Each emits `op`; the caller has set all fields but the slot. Returns 0, a negative
-// errno, or ORDER_HELD if the stream was set aside and nothing else was done.
+// Ops on blocks. Each function emits `op`, of which the caller has set everything but the slot.
+// Returns 0, a negative errno, or ORDER_HELD if the stream was set aside and nothing else was done.
 enum { ORDER_HELD = 1 };
 int order_allocate(struct order *o, struct order_thread *t, struct workload_op *op,
                    uint64_t address);
 int order_release(struct order *o, struct merge_stream *s, struct workload_op *op,
                   uint64_t address);
-// Emits a block that existed before the first event, in a new slot. Does nothing if the address has
-// a block.
+// Emits a block that existed before the first event, using a new slot. Does nothing if the address
+// already has a block.
 int order_inherit(struct order *o, struct order_thread *t, struct workload_op *op,
                   uint64_t address);
-// Emits a block that the recorder found live at its start.
+// Emits a block that the recorder found live when it started.
 int order_listed(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address);
 int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address);
 int order_resize_end(struct order *o, struct order_thread *t, struct workload_op *op,
                      uint64_t result);
 
-// Returns true if a free of the same address by another thread, stamped at most the skid later,
-// must come before the current free, the first record of `s`, whose thread did not allocate the
-// block. Counts undecidable cases as ambiguous.
+// Returns true if the current free must come after another thread's free of the same address with a
+// stamp at most the skid later. The current free is the first record of `s`, and its thread did not
+// allocate the block. Counts undecidable cases as ambiguous.
 bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp,
                      uint64_t address);
 
-// Emits an op of a pool. Ops on a block get its size and call site, a reset gets the sum of
-// released bytes; the address of the pool is replaced by its number. Returns 0, or a negative
-// errno.
+// Emits a pool op. An op on a block gets the block's size and call site; a reset gets the total of
+// the released bytes. The pool's address is replaced by its number. Returns 0, or a negative errno.
 int order_pool(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t ptr,
                uint64_t result);
 void order_pools_release(struct order_pools *p);
 
-// Stores how much of the block at `ptr` was used; ignores unknown blocks. Returns 0 or -ENOMEM.
+// Records how much of the block at `ptr` was used; ignores unknown blocks. Returns 0 or -ENOMEM.
 int order_note_residency(struct order *o, const struct workload_op *op, uint64_t ptr);
 
 // Records an emitted free if there are several threads.
@@ -230,17 +234,17 @@ static inline void order_note_release(struct order *o, const struct order_thread
             (struct order_released){address, stamp, t->number};
 }
 
-// Called for a free of an address without a block. Counts the free as ambiguous if it should
-// perhaps have come before a recent free of the address by another thread, whose block may be
-// allocated only later.
+// Called when the address of a free has no block. Counts the free as ambiguous if it perhaps
+// belongs before another thread's recent free of the address; the block of that other free may only
+// be allocated later.
 void order_count_ambiguity(struct order *o, const struct order_thread *t, uint64_t stamp,
                            uint64_t address);
 
-// Sets the stream aside until order_wake or the end of the window.
+// Sets the stream aside until order_wake releases it or the window ends.
 int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp,
                uint64_t address);
 
-// Puts back the stream with the earliest stamp among those held for this reason and address.
+// Releases the stream with the earliest stamp among those held for this reason and address.
 void order_wake(struct order *o, enum order_hold why, uint64_t address);
 
 // Handles all deadlines up to `now`.
@@ -249,7 +253,7 @@ int order_expire(struct order *o, uint64_t now);
 // Recomputes next_deadline.
 void order_deadline(struct order *o);
 
-// Frees the oldest block of the duplicate's address, whose free is lost.
+// Frees the oldest block at the duplicate's address, whose own free was lost.
 int order_duplicate_lost(struct order *o, size_t i);
 
 #endif

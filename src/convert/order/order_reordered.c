@@ -1,14 +1,14 @@
-// Frees with stamps that are too early. The CPU may read the counter while it still waits for the
+// Frees whose stamps are too early. The CPU may read the counter while it is still waiting for the
 // cache line through which another thread passed the block. A free by a thread that did not
-// allocate the block can then seem to precede the free of the previous block at the address, if
-// that free, the next allocation and the transfer all happened within the depth of the reordering.
-// Two frees of an address are then closer than that depth, and other records of these threads at
-// the address show which was first.
+// allocate the block can then appear to precede the free of the previous block at the address,
+// provided that this previous free, the next allocation and the transfer all happened within the
+// depth of the reordering. The two frees of the address are then closer than that depth, and other
+// records of these threads at the address show which came first.
 #include "convert/order/order_fast.h"
 
 enum { MAX_DEPTH = 64 };
 
-// Iterates over the records of a stream that name an address.
+// Iterates over a stream's records that name an address.
 struct cursor {
     struct order *order;
     const struct merge_stream *stream;
@@ -50,8 +50,8 @@ static bool is_allocation(const struct event *ev, uint64_t address)
     return taken == address && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE);
 }
 
-// Stores the streams with records up to the limit in o->due. Returns their number, or 0 if the
-// steps are used up.
+// Stores the streams that have records up to the limit in o->due. Returns the number of streams, or
+// 0 if the steps are exhausted.
 static size_t due_streams(struct order *o, uint64_t limit)
 {
     const struct merge *m = &o->merge;
@@ -72,17 +72,17 @@ static size_t due_streams(struct order *o, uint64_t limit)
     return order_afford(o, o->n_held) ? n : 0;
 }
 
-// Two frees of an address: `a`, the current one, by `thread`, and `b` by `other`.
+// Two frees of an address: `a`, the current free, by `thread`, and `b`, by `other`.
 struct pair {
     const struct order_thread *thread, *other;
     uint64_t a, b; // b: UINT64_MAX if not found
-    // Stamp of the first allocation whose block b can mean if a was first, and vice versa.
-    // UINT64_MAX: not found.
+    // for_b: stamp of the first allocation whose block `b` can refer to if `a` came first; for_a:
+    // likewise for `a` if `b` came first. UINT64_MAX: not found.
     uint64_t for_b, for_a;
 };
 
-// Finds the first free of the address by another thread that frees a block which is live now or was
-// allocated by a third thread, rather than its own allocation.
+// Finds the other thread whose next record on the address is a free, not an allocation, with the
+// lowest stamp. Such a free refers to a block that is live now or that a third thread allocated.
 static void find_other(struct order *o, struct pair *p, uint64_t address, uint64_t limit)
 {
     size_t n = due_streams(o, limit);
@@ -106,7 +106,8 @@ static void see_allocation(struct pair *p, bool can_be_b, bool can_be_a, uint64_
         p->for_a = stamp;
 }
 
-// A block that a thread allocates after its own free is not the block that it freed.
+// Looks for allocations on the stream. A thread's free cannot refer to a block that the thread
+// allocates only afterwards.
 static void see_allocations(struct order *o, struct pair *p, const struct merge_stream *s,
                             uint64_t address)
 {
@@ -120,8 +121,8 @@ static void see_allocations(struct order *o, struct pair *p, const struct merge_
     }
 }
 
-// Considers the emitted allocations: newer blocks of the address. Returns false if `other` made
-// one, because then its free means that block.
+// Takes emitted allocations into account, namely the address's duplicates. Returns false if `other`
+// allocated one of them, because its free then refers to that block.
 static bool see_duplicates(const struct order *o, struct pair *p, uint64_t address)
 {
     for (size_t i = 0; i < o->n_duplicates; i++) {
@@ -135,7 +136,7 @@ static bool see_duplicates(const struct order *o, struct pair *p, uint64_t addre
     return true;
 }
 
-// Returns by how much stamps must be early if the records happened in this order.
+// Returns how early the stamps must be if the records happened in this order.
 static uint64_t too_early(uint64_t give, uint64_t take, uint64_t second_release)
 {
     uint64_t taken = take > give ? take : give;
@@ -158,7 +159,7 @@ static bool pair_overtakes(struct order *o, struct pair *p, uint64_t address)
     uint64_t as_stamped = too_early(p->a, p->for_b, p->b);
     if (!as_stamped)
         return false;
-    // Both orders are possible. Prefer the one with the smaller stamp error.
+    // Both orders are possible; prefer the one with the smaller stamp error.
     o->counts.ambiguous++;
     return too_early(p->b, p->for_a, p->a) < as_stamped;
 }
@@ -175,7 +176,7 @@ static void note_coming(struct order *o, uint64_t stamp, uint64_t address)
         *latest = stamp + (*latest == stamp);
 }
 
-// Adds the frees of the stream up to the limit that were not read ahead yet.
+// Records the stream's frees up to the limit that have not been read ahead yet.
 static void see_ahead(struct order *o, struct merge_stream *s, uint64_t limit)
 {
     if (s->ahead < s->head) {
@@ -200,11 +201,11 @@ static void see_ahead(struct order *o, struct merge_stream *s, uint64_t limit)
     }
 }
 
-// Returns false if no other free of the address has a stamp from `stamp` to the skid later. Each
-// record is read ahead once.
+// Returns false if the address has no other free stamped from `stamp` up to the skid later. Each
+// record is read ahead only once.
 static bool may_be_freed_again(struct order *o, uint64_t stamp, uint64_t address)
 {
-    enum { SKIDS_AHEAD = 1 }; // read this far beyond the limit
+    enum { SKIDS_AHEAD = 1 }; // how far to read beyond the limit
     uint64_t limit = stamp + o->options.skid, to = limit + SKIDS_AHEAD * o->options.skid;
     // Held records are older than the current one.
     if (o->n_held || to < stamp)
