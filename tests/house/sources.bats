@@ -85,6 +85,23 @@ sources() {
   expect "data of the loader and the start files' functions may be imported" [ "${output/imports __cxa_finalize/}" = "$output" ]
 }
 
+# Without --no-undefined-version, the definition in libc satisfies the linker.
+@test "the capture library does not link without the wrapper of a function of libc" {
+  local object=src/capture/libheaptape.so.p/wrap_wrap_c.c.o
+  [ -f "$HEAPTAPE_BUILD/$object" ] || skip "no capture library in this build"
+  link=$(ninja -C "$HEAPTAPE_BUILD" -t commands src/capture/libheaptape.so | tail -n 1)
+  objcopy "$HEAPTAPE_BUILD/$object" whole.o
+  objcopy --localize-symbol=pvalloc whole.o lacking.o
+  link=${link/-o src\/capture\/libheaptape.so /-o "$PWD/linked.so" }
+  run env --chdir="$HEAPTAPE_BUILD" bash -c "${link/$object/$PWD/whole.o}"
+  echo "$output"
+  [ "$status" -eq 0 ]
+  run env --chdir="$HEAPTAPE_BUILD" bash -c "${link/$object/$PWD/lacking.o}"
+  echo "$output"
+  [ "$status" -ne 0 ]
+  has "$output" "pvalloc"
+}
+
 @test "only the command line ends the process" {
   sources 'src/*.c' 'src/*.h' | grep -vE '/src/(cli|commands|replay/player)/' |
     xargs grep -nE '(^|[^_a-zA-Z])(exit|abort|die|perror)\(' /dev/null >ends || true
