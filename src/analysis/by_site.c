@@ -25,7 +25,8 @@ void by_site_release(struct by_site *b)
 const uint64_t by_site_lives_ns[] = {10000, 1000000, 100000000, 10000000000};
 const uint64_t by_site_lives_events[] = {16, 1 << 10, 1 << 16, 1 << 22};
 
-// Call before the live blocks of a site change: they have been constant since the last peak.
+// Brings the figures at the peak up to date. Call before a site's live blocks change; they have
+// been constant since the last peak.
 static void note_peak(const struct by_site *b, struct by_site_totals *t)
 {
     if (t->seen_peak == b->peaks)
@@ -56,7 +57,7 @@ static void count_span(struct by_site *b, const struct live_blocks_entry *block,
     t->span_bytes += bytes;
 }
 
-// Call before the op is counted.
+// Call before counting the op.
 static void follow_span(struct by_site_span *s, const struct workload_op *op, uint64_t events)
 {
     if (!s->begun)
@@ -65,7 +66,7 @@ static void follow_span(struct by_site_span *s, const struct workload_op *op, ui
         s->over |= slice_point_reached(&s->to, op, events);
 }
 
-// Returns the part number + 1 of an allocation, or 0 when out of memory.
+// Returns the allocation's part number + 1, or 0 when out of memory.
 static uint32_t part_of(struct by_site *b, uint32_t site, uint32_t thread, unsigned class)
 {
     uint64_t key = ((uint64_t)site << 24 | (thread & 0xffffff)) << 6 | (class + 1),
@@ -151,7 +152,7 @@ static void merge_bins(struct by_site *b)
     b->bin_events *= 2;
 }
 
-// Bin i holds the levels after i * bin_events.
+// Bin i holds the levels after i * bin_events events.
 int by_site_cut(struct by_site *b)
 {
     b->bin_events += !b->bin_events;
@@ -174,7 +175,7 @@ int by_site_cut(struct by_site *b)
     return 0;
 }
 
-// Site 0 has no estimates, see by_site_finish.
+// Site 0 has no estimates; see by_site_finish.
 static bool is_estimated(const struct by_site *b, uint32_t site)
 {
     return b->sample_bytes && site;
@@ -274,7 +275,7 @@ static struct by_site_pool_part *add_pool_part(struct by_site_pools *p, uint32_t
     return part;
 }
 
-// Returns the live blocks of the site in the pool, or NULL if it never had any.
+// Returns the site's live blocks in the pool, or NULL if it never had any.
 static struct by_site_pool_part *pool_part(const struct by_site_pools *p, uint32_t pool,
                                            uint32_t site)
 {

@@ -19,8 +19,8 @@ static bool begins_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-// Library folders of the Filesystem Hierarchy Standard 3.0 (3.9, 4.6) and the stores of Nix and
-// Guix.
+// Library directories of the Filesystem Hierarchy Standard 3.0 (3.9, 4.6), and the stores of Nix
+// and Guix.
 static bool is_in_system(const char *path)
 {
     static const char *const folders[] = {
@@ -39,8 +39,8 @@ bool coverage_is_own(const struct workload_module *m, const char *exe)
     if (path[0] != '/' || begins_with(path, "/memfd:") || begins_with(path, "/dev/") ||
         begins_with(name, "/libheaptape"))
         return false;
-    // If a program was started through the dynamic loader, `exe` is the loader, which is in a
-    // library folder.
+    // If the program was started through the dynamic loader, `exe` is the loader, which itself is
+    // in a library directory.
     const char *slash = exe ? strrchr(exe, '/') : NULL;
     size_t folder = slash && !begins_with(slash, "/ld-") ? (size_t)(slash - exe) + 1 : 0;
     if (folder && (size_t)(name - path) + 1 == folder && memcmp(path, exe, folder) == 0)
@@ -82,7 +82,7 @@ static int add_to_object(struct coverage *c, const char *path, const struct cove
     return 0;
 }
 
-// Returns the object of the outermost address of the stack.
+// Returns the object that contains the stack's outermost address.
 static const char *outermost_path(const struct workload_sites *sites,
                                   const struct workload_site *site)
 {
@@ -91,7 +91,7 @@ static const char *outermost_path(const struct workload_sites *sites,
     return !site->n ? "[no stack]" : *path ? path : "[code without a file]";
 }
 
-// Returns true if the stack begins in the dynamic loader, as in constructors of libraries.
+// Returns true if the stack begins in the dynamic loader, as in library constructors.
 static bool is_of_loader(const struct workload_sites *sites, const struct workload_site *site)
 {
     const char *name = strrchr(outermost_path(sites, site), '/');
@@ -112,8 +112,8 @@ int coverage_add(struct coverage *c, const struct by_site *b, const struct workl
                  const char *exe)
 {
     static const struct workload_site none;
-    bool *own =
-        calloc(sites->n_modules + 1, sizeof *own); // by module number; 0: outside of modules
+    // By module number; 0: outside all modules.
+    bool *own = calloc(sites->n_modules + 1, sizeof *own);
     int rc = own ? 0 : -ENOMEM;
     bool began = false; // sites are numbered in order of appearance
     for (size_t i = 0; own && i < sites->n_modules; i++)

@@ -12,7 +12,7 @@ static void add_weighted(struct estimate *e, uint64_t size, uint64_t sample_byte
     e->variance += sign * (1 - p) * bytes * bytes;
     e->sampled_bytes += (uint64_t)sign * size;
     e->sampled_blocks += (uint64_t)sign;
-    // Remove rounding errors.
+    // Clears rounding errors.
     if (!e->sampled_blocks)
         *e = (struct estimate){0};
 }
@@ -38,8 +38,8 @@ void estimate_subtract(struct estimate *e, const struct estimate *part)
         *e = (struct estimate){0};
 }
 
-// Returns the probability that a Gamma(shape) variable is at most x, by the series of the
-// incomplete gamma function. Its terms increase up to about the x-th.
+// Returns the probability that a Gamma(shape) variable is at most x, using the series for the
+// incomplete gamma function. The terms increase up to about the x-th.
 static double gamma_at_most(double shape, double x)
 {
     double term = 1 / shape, sum = term;
@@ -52,15 +52,15 @@ static double gamma_at_most(double shape, double x)
 
 enum { LARGE = 1000 };
 
-// Approximation by Wilson and Hilferty (1931), accurate to 10⁻⁴ in the range used.
+// Approximation by Wilson and Hilferty (1931), accurate to 10⁻⁴ in the range used here.
 static double large_quantile(double shape, double deviations)
 {
     double root = 1 - 1 / (9 * shape) + deviations / (3 * sqrt(shape));
     return shape * root * root * root;
 }
 
-// Returns the quantile of a Gamma(shape) variable. `truncated`: conditional on a Poisson count with
-// that mean not being 0.
+// Returns a quantile of a Gamma(shape) variable. `truncated`: conditional on a Poisson count with
+// that mean being nonzero.
 static double quantile(double shape, double probability, int truncated)
 {
     double low = 0, high = 2 * shape + 20;
@@ -76,7 +76,7 @@ static double quantile(double shape, double probability, int truncated)
     return low;
 }
 
-// Interval of Fay and Feuer (1997) for weighted sums of Poisson counts: treats the sum as a Poisson
+// Fay and Feuer's interval (1997) for weighted sums of Poisson counts: treats the sum as a Poisson
 // variable in units of variance / sum. The upper limit allows for one more allocation of the
 // largest weight, about sample_bytes.
 struct estimate_range estimate_bytes(const struct estimate *e, uint64_t sample_bytes)

@@ -1,18 +1,18 @@
 // Sums with 95 % confidence intervals, estimated from a Poisson sample of allocations.
 //
 // An allocation of `size` bytes is sampled with probability p = 1 − exp(−size / sample_bytes),
-// independently of others, and weighted by 1 / p (Horvitz and Thompson, 1952).
+// independently of all others, and weighted by 1 / p (Horvitz and Thompson, 1952).
 #ifndef HEAPTAPE_ANALYSIS_ESTIMATE_H
 #define HEAPTAPE_ANALYSIS_ESTIMATE_H
 
 #include <stdint.h>
 
-// All zero is an empty sum.
+// An empty sum if all zero.
 struct estimate {
     double bytes, blocks;
-    double variance;         // of `bytes`
-    uint64_t sampled_bytes;  // lower bound of the true sum
-    uint64_t sampled_blocks; // lower bound of the true count
+    double variance;         // variance of `bytes`
+    uint64_t sampled_bytes;  // lower bound on the true sum
+    uint64_t sampled_blocks; // lower bound on the true count
 };
 
 struct estimate_range {
@@ -26,8 +26,9 @@ void estimate_remove(struct estimate *e, uint64_t size, uint64_t sample_bytes);
 // Removes all of `part`, which must have been added to *e.
 void estimate_subtract(struct estimate *e, const struct estimate *part);
 
-// Returns an interval that contains the true bytes with a probability of at least 95 %. Requires a
-// sum with at least one sampled allocation and corrects for sums without one not being reported.
+// Returns an interval that contains the true number of bytes with a probability of at least 95 %.
+// The sum must contain at least one sampled allocation; the interval corrects for sums without any
+// not being reported.
 struct estimate_range estimate_bytes(const struct estimate *e, uint64_t sample_bytes);
 
 #endif

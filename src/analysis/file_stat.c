@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Resolves the span. Requires the clock of the file.
+// Resolves the points of the span, which requires the file's clock.
 static void set_span(const struct file_stat *s, struct by_site *b, uint64_t start_stamp,
                      uint64_t hz, unsigned shift)
 {
@@ -20,7 +20,7 @@ static void set_span(const struct file_stat *s, struct by_site *b, uint64_t star
     slice_point_resolve(&b->span.to, start_stamp, hz, shift);
 }
 
-// Statistics of one process while the trace is read.
+// Statistics of one process while the file is being read.
 struct file_stat_counter {
     struct file_stat *file;
     size_t process; // index in `file`
@@ -28,7 +28,7 @@ struct file_stat_counter {
     struct usage usage;
     struct workload_sample *samples;
     size_t n_samples, samples_capacity;
-    struct by_site by_site; // empty until an op has a call site
+    struct by_site by_site; // empty until the first op with a call site
     struct workload_sites sites;
     struct big_blocks big_blocks;
 };
@@ -86,9 +86,10 @@ static int add_process(struct file_stat *s, uint32_t pid, const char *argv, uint
     return 0;
 }
 
-// Counts ops that are `stride` bytes apart: workload_op of `thread`, or workload_thread_op. With
-// `usage`, skips ops before the first call site, which hardly any file has, and then starts from
-// `usage`, which must not include these ops yet.
+// Counts ops that are `stride` bytes apart: either each is a workload_op of `thread`, or each is a
+// workload_thread_op. If `usage` is set, starts with the first batch that has a call site,
+// attributing all earlier ops from `usage`, which must not include this batch yet. Most files have
+// no call sites.
 static int count_sites(struct by_site *b, const struct usage *usage, uint32_t thread,
                        const struct workload_op *ops, size_t stride, size_t n)
 {
@@ -133,7 +134,7 @@ static int count_samples(void *context, const struct trace_sample *samples, size
     return 0;
 }
 
-// Returns true if the process has a higher peak than the kept process, as in peaks_choose.
+// Returns true if the process's peak is higher than the kept process's, as in peaks_choose.
 // Inherited blocks do not count.
 static bool is_larger(const struct workload_summary *p, const struct workload_summary *kept)
 {
@@ -165,13 +166,13 @@ static void keep_usage(struct file_stat *s, struct file_stat_counter *c)
     c->sites = (struct workload_sites){0};
 }
 
-// Counts the coverage of the stacks of a process.
+// Counts the coverage of a process's stacks.
 static int count_coverage(struct file_stat *s, const struct file_stat_process *p, struct by_site *b,
                           const struct workload_sites *sites)
 {
     const struct coverage_bytes none = {p->summary.requested_bytes, p->summary.peak_live_bytes,
                                         p->summary.live_at_end_bytes};
-    // A workload that is cut off has lost its sites.
+    // A truncated workload has lost its sites.
     if (s->part == FILE_STAT_BRIEF || (b->n_sites && !sites->n_sites))
         return 0;
     by_site_finish(b);
@@ -238,7 +239,7 @@ static void show_progress(void *context, uint64_t offset)
         progress_update(s->progress, offset);
 }
 
-// Returns the duration of the recording, or of its recorded part.
+// Returns the duration of the recording, or of the recorded part.
 static uint64_t trace_duration_ns(const struct trace_reader *r, uint64_t end_stamp)
 {
     uint64_t from = UINT64_MAX, to = 0;
@@ -265,7 +266,7 @@ static uint64_t workload_duration_ns(const struct workload_header *h,
     return h->has_stamps && to > from ? clock_to_ns((to - from) << h->stamp_shift, h->clock_hz) : 0;
 }
 
-// Moves facts out of the reader, which is released first.
+// Moves data out of the reader, which will be released before *s.
 static void keep_facts(struct file_stat *s, struct trace_reader *r)
 {
     s->session = r->session;
@@ -278,8 +279,8 @@ static void keep_facts(struct file_stat *s, struct trace_reader *r)
     }
 }
 
-// Sets the names that the recorder stored for threads without a name at their exit: running
-// threads, and all threads of old traces.
+// Names the threads that had no name at their exit, using names stored by the recorder. This
+// concerns threads that were still running and, in old traces, all threads.
 static void name_threads(struct file_stat *s)
 {
     const struct trace_process *p =
@@ -300,7 +301,7 @@ static void name_threads(struct file_stat *s)
 void file_stat_set_facts(struct workload_summary *s, const struct trace_process *facts,
                          uint64_t clock_hz)
 {
-    // The recorder also counts losses of processes without events.
+    // The recorder's count also includes losses in processes without events.
     s->lost_records = facts->lost_records > s->lost_records ? facts->lost_records : s->lost_records;
     s->cpu_ns = facts->recorded_to ? 0 : facts->cpu_ns;
     s->recording_ns = clock_to_ns(facts->recording_ticks, clock_hz);
@@ -367,8 +368,8 @@ static int keep_samples(struct file_stat *s, const struct workload_reader *r)
     return s->samples ? 0 : -ENOMEM;
 }
 
-// Reads all ops, and the summary unless *sum was read before. If the file is cut off, the counted
-// ops replace the summary.
+// Reads all ops, and the summary unless *sum has already been read. If the file is truncated, the
+// summary is replaced by the count of the ops read.
 static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_summary,
                     struct workload_summary *sum, struct err *e)
 {
@@ -425,7 +426,7 @@ static int stat_workload(struct file_stat *s, struct workload_file *w, struct er
     return rc;
 }
 
-// Prepares the lookup of names, which happens when they are printed.
+// Prepares the lookup of names; the lookup itself happens when they are printed.
 static int finish_sites(struct file_stat *s)
 {
     by_site_finish(&s->by_site);

@@ -11,30 +11,30 @@
 
 enum file_stat_part {
     FILE_STAT_ALL,
-    FILE_STAT_BRIEF,  // totals only; reads only the end of a workload if possible
-    FILE_STAT_REPORT, // everything, plus flows and parts of call sites
+    FILE_STAT_BRIEF,  // totals only; reads just the end of a workload if possible
+    FILE_STAT_REPORT, // everything, plus the flows and parts of call sites
     FILE_STAT_SITES,  // totals and call sites of the process with the highest peak
-    FILE_STAT_POOLS,  // as SITES, for blocks of the program's pools
+    FILE_STAT_POOLS,  // like SITES, but for blocks in the program's pools
 };
 
 enum file_stat_kind { FILE_STAT_WORKLOAD, FILE_STAT_TRACE, FILE_STAT_AGGREGATE };
 
 struct file_stat_process {
     uint32_t pid;
-    char *argv; // arguments, each terminated by NUL; owned
+    char *argv; // each argument is terminated by NUL; owned
     uint32_t argv_bytes;
     char *exe; // owned, may be NULL
     struct workload_summary summary;
     struct trace_process facts;        // from a trace or aggregate
-    struct file_stat_counter *counter; // while reading; owned
+    struct file_stat_counter *counter; // only while reading; owned
 };
 
-// Selects blocks that are allocated between two points and live at the second.
+// Selects the blocks that are allocated between two points and live at the second.
 struct file_stat_points {
     struct slice_point from, to;
 };
 
-// Live bytes of the kept process at the ends of equal periods, from an aggregate.
+// Live bytes of the kept process at the end of each of several equal periods, from an aggregate.
 struct file_stat_periods {
     uint64_t period_ns;
     size_t n;
@@ -44,32 +44,33 @@ struct file_stat_periods {
 struct file_stat {
     const char *name; // borrowed
     enum file_stat_kind kind;
-    struct file_stat_process *processes; // with events, for a trace; one for a workload
+    struct file_stat_process *processes; // trace: processes with events; workload: one
     size_t n_processes, capacity;
     struct trace_session session;       // from a trace or aggregate
     struct trace_unrecorded unrecorded; // from a trace or aggregate
-    bool under_way;                     // aggregate: written while the recording was running
-    uint64_t others;                    // aggregate: further processes, included in the totals only
-    struct file_stat_periods periods;   // from an aggregate
+    bool under_way;                     // aggregate: written while the recording was still running
+    uint64_t others; // aggregate: number of further processes, included only in the totals
+    struct file_stat_periods periods; // from an aggregate
     struct workload_summary total;
     uint64_t duration_ns, file_bytes;
-    struct err cut;    // where the file is cut off, or empty
-    bool partial;      // recorded in part: blocks live at the end may be freed later
-    bool summary_only; // totals come from the summary of the file, unverified
-    // Blocks of HT_BIG_BYTES and more; FILE_STAT_ALL only.
+    struct err cut; // where the file is truncated, or empty
+    // Only part of the run was recorded: blocks live at the end may have been freed later.
+    bool partial;
+    bool summary_only; // totals are from the file's summary and have not been verified
+    // Blocks of HT_BIG_BYTES or more; FILE_STAT_ALL only.
     struct big_blocks_use big;
     // Heap usage.
     struct usage_sums *sums;         // all processes; NULL unless FILE_STAT_ALL
-    struct usage usage;              // the process with the highest peak of live bytes
-    size_t of_usage;                 // index of this process
+    struct usage usage;              // of the process with the highest peak of live bytes
+    size_t of_usage;                 // index of that process
     bool kept;                       // of_usage is valid
-    struct workload_sample *samples; // memory samples of this process
+    struct workload_sample *samples; // its memory samples
     size_t n_samples;
-    struct by_site by_site;       // this process; empty if no call sites were recorded
-    uint64_t stack_sample_bytes;  // one sampled allocation per this many bytes; 0: not sampled
-    struct workload_sites sites;  // this process
+    struct by_site by_site;       // of that process; empty if no call sites were recorded
+    uint64_t stack_sample_bytes;  // one allocation is sampled per this many bytes; 0: not sampled
+    struct workload_sites sites;  // of that process
     struct symbols *symbols;      // names for `sites`, or NULL
-    struct coverage coverage;     // all processes
+    struct coverage coverage;     // of all processes
     struct big_blocks big_blocks; // from a workload
     // State while reading.
     enum file_stat_part part;
@@ -81,38 +82,38 @@ struct file_stat {
     struct progress *progress; // may be NULL
 };
 
-// Reads the file. `path` must outlive *s. `watch` receives progress and the place where the file is
-// cut off; it may be NULL. Returns 0, or a negative errno with *e set and *s released.
+// Reads the file. `path` must outlive *s. `watch`, which may be NULL, receives progress and the
+// location where a truncated file ends. Returns 0, or a negative errno with *e set and *s released.
 int file_stat(struct file_stat *s, const char *path, enum file_stat_part part,
               const struct convert_watch *watch, struct err *e);
 
-// Like file_stat, and counts the blocks in `span` for FILE_STAT_SITES. `span` must outlive the call;
-// it may be NULL.
+// Like file_stat, but for FILE_STAT_SITES also counts the blocks in `span`. `span` may be NULL and
+// must outlive the call.
 int file_stat_span(struct file_stat *s, const char *path, enum file_stat_part part,
                    const struct file_stat_points *span, const struct convert_watch *watch,
                    struct err *e);
-// Like file_stat_span, for an input at its first byte. Closes or moves the input; its name becomes
-// s->name.
+// Like file_stat_span, but for an input positioned at its first byte. Closes or moves the input;
+// its name becomes s->name.
 int file_stat_input(struct file_stat *s, struct input *in, enum file_stat_part part,
                     const struct file_stat_points *span, const struct convert_watch *watch,
                     struct err *e);
 void file_stat_release(struct file_stat *s);
 
-// Returns the name of the kind of file.
+// Returns the name of the file type.
 const char *file_stat_kind_name(const struct file_stat *s);
 
-// Steps of file_stat for files that contain finished figures. Each returns 0 or -ENOMEM.
+// Steps of file_stat, for files that already contain finished figures. Each returns 0 or -ENOMEM.
 //
 // Adds a process and moves *facts to it.
 int file_stat_add_process(struct file_stat *s, struct trace_process *facts);
 
-// Copies facts of the trace to the summary of a process.
+// Copies the trace's facts about a process to the process's summary.
 void file_stat_set_facts(struct workload_summary *s, const struct trace_process *facts,
                          uint64_t clock_hz);
 
-// Finishes the call sites of the process added last, whose summary must be set, counts the coverage
-// of its stacks, and moves the call sites to *s if the process has the highest peak so far. *kept
-// is set if it has. The caller releases *b and *sites.
+// Finishes the call sites of the process added last, whose summary must be set, and counts the
+// coverage of its stacks. If the process has the highest peak so far, moves the call sites to *s
+// and sets *kept. The caller must release *b and *sites.
 int file_stat_keep_sites(struct file_stat *s, struct by_site *b, struct workload_sites *sites,
                          bool *kept);
 

@@ -1,4 +1,4 @@
-// Most frequent values of a stream, in constant memory.
+// The most frequent values in a stream, found in constant memory.
 #ifndef HEAPTAPE_ANALYSIS_FREQUENT_H
 #define HEAPTAPE_ANALYSIS_FREQUENT_H
 
@@ -7,15 +7,15 @@
 
 enum {
     FREQUENT_SLOTS = 4096, // a power of two
-    FREQUENT_MAX = 3072,   // values kept
+    FREQUENT_MAX = 3072,   // number of values kept
 };
 
 struct frequent_entry {
     uint64_t value, count; // count 0: empty
 };
 
-// Misra-Gries summary (1982), reduced by the median count when full (Anderson et al. 2017). All
-// zero is empty. Counts are too low by at most `missed`, which is 0 for up to FREQUENT_MAX distinct
+// Misra-Gries summary (1982), reduced by the median count when full (Anderson et al. 2017). Empty
+// if all zero. Counts may be too low by up to `missed`, which is 0 for up to FREQUENT_MAX distinct
 // values.
 struct frequent {
     size_t n;
@@ -25,7 +25,7 @@ struct frequent {
 
 void frequent_add(struct frequent *f, uint64_t value);
 
-// Copies all entries, unordered, into to[FREQUENT_MAX]. Returns their number.
+// Copies all entries, in no particular order, to to[FREQUENT_MAX]. Returns the number of entries.
 size_t frequent_entries(const struct frequent *f, struct frequent_entry *to);
 
 #endif

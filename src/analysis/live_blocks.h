@@ -1,4 +1,4 @@
-// Table of live blocks by slot, for passes over the ops of a workload in a valid total order.
+// Table of live blocks by slot, for passes over a workload's ops in a valid total order.
 #ifndef HEAPTAPE_ANALYSIS_LIVE_BLOCKS_H
 #define HEAPTAPE_ANALYSIS_LIVE_BLOCKS_H
 
@@ -9,15 +9,15 @@
 
 struct live_blocks_entry {
     uint64_t size;         // requested bytes
-    uint64_t event, stamp; // of the allocation, in the units of the table's owner
+    uint64_t event, stamp; // when the block was allocated, in units chosen by the table's owner
     uint32_t thread;
     uint32_t site : 24; // 0: unknown
     bool is_live : 1;
     bool is_preexisting : 1;
-    bool is_marked : 1; // for the owner of the table
+    bool is_marked : 1; // for use by the table's owner
 };
 
-// All zero is an empty table.
+// Empty if all zero.
 struct live_blocks {
     struct live_blocks_entry *items;
     size_t n, capacity;
@@ -29,13 +29,13 @@ static inline void live_blocks_release(struct live_blocks *l)
     *l = (struct live_blocks){0};
 }
 
-// Returns the live block of the slot, or NULL.
+// Returns the slot's live block, or NULL.
 static inline struct live_blocks_entry *live_blocks_find(const struct live_blocks *l, uint32_t slot)
 {
     return slot < l->n && l->items[slot].is_live ? &l->items[slot] : NULL;
 }
 
-// Returns the entry of the slot, which may hold no live block, or NULL when out of memory.
+// Returns the slot's entry, which may not hold a live block, or NULL when out of memory.
 static inline struct live_blocks_entry *live_blocks_at(struct live_blocks *l, uint32_t slot)
 {
     if (__builtin_expect(slot >= l->n, 0) &&

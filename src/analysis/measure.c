@@ -48,7 +48,7 @@ size_t measure_median_index(const double *values, size_t n)
     return 0;
 }
 
-// SplitMix64 (Steele, Lea, Flood 2014): sufficient for drawing indices, and the same on every
+// SplitMix64 (Steele, Lea, Flood 2014): good enough for drawing indices, and identical on every
 // platform.
 static uint64_t next_random(uint64_t *state)
 {

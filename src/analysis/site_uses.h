@@ -1,6 +1,6 @@
-// Inefficient use of blocks by call sites: freed immediately or by another thread, replaced by
-// larger blocks, or sized just above a size class. One pass over the ops of a workload in a valid
-// total order.
+// Inefficient use of blocks by call sites: blocks that are freed immediately or by another thread,
+// replaced by larger blocks, or sized just above a size class. Computed in one pass over a
+// workload's ops in a valid total order.
 #ifndef HEAPTAPE_ANALYSIS_SITE_USES_H
 #define HEAPTAPE_ANALYSIS_SITE_USES_H
 
@@ -11,21 +11,23 @@ enum { SITE_USES_SHORT_EVENTS = 8 }; // maximum lifetime of a short-lived block
 struct site_use {
     uint64_t freed, short_lived,
         remote; // blocks: freed; short-lived; freed by another thread
-    // Blocks freed right after their thread allocated a larger block at the same site, up to four
-    // times the size: the pattern of std::vector and std::string. Bytes of the smaller blocks.
+    // Blocks freed right after their thread allocated a larger block, up to four times the size, at
+    // the same site: the growth pattern of std::vector and std::string. Counts the bytes of the
+    // smaller blocks.
     struct usage_count regrown;
-    struct usage_count above; // requests just above a size class (size_classes_above); bytes lost
+    // Requests just above a size class (size_classes_above), and the bytes they lose.
+    struct usage_count above;
     uint64_t big_measured, big_unused; // bytes, from big_blocks_measure
 };
 
 struct site_uses_thread {
     uint32_t slot; // slot of the last allocation
-    bool is_last;  // the last op of the thread was that allocation
+    bool is_last;  // that allocation was the thread's last op
 };
 
-// All zero is empty.
+// Empty if all zero.
 struct site_uses {
-    struct site_use *sites; // by number; 0: unknown
+    struct site_use *sites; // by site number; 0: unknown
     size_t n_sites, sites_capacity;
     struct site_uses_thread *threads;
     size_t n_threads, threads_capacity;
@@ -33,8 +35,8 @@ struct site_uses {
 
 void site_uses_release(struct site_uses *u);
 
-// Counts an op of a thread before it changes `live`. format_block_use of the op must not be
-// FORMAT_SLOT_NONE. `event` is the number of the op. Returns 0 or -ENOMEM.
+// Counts a thread's op; call before applying the op to `live`. format_block_use of the op must not
+// be FORMAT_SLOT_NONE. `event` is the op's number. Returns 0 or -ENOMEM.
 int site_uses_op(struct site_uses *u, const struct live_blocks *live, uint64_t event,
                  uint32_t thread, const struct workload_op *op);
 

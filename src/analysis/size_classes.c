@@ -4,7 +4,7 @@
 
 enum { TCACHE_MAX = 1032 };
 
-// Returns the largest size of a class of USAGE_LARGE, or UINT64_MAX for the last class.
+// Returns the largest size in a class of USAGE_LARGE, or UINT64_MAX for the last class.
 static uint64_t large_max(unsigned i)
 {
     unsigned doubling = 13 + i / 4;
@@ -45,7 +45,7 @@ uint64_t size_classes_above(uint64_t size)
     return above <= ABOVE_BYTES && above <= step / 8 ? step - above : 0;
 }
 
-// Adds to the last class, or appends a class if `max` differs. Call with increasing sizes.
+// Adds to the last class, or appends a new class if `max` differs. Call with ascending sizes.
 static void add_class(struct size_classes *c, uint64_t max, struct usage_count count,
                       uint64_t added)
 {
@@ -78,7 +78,7 @@ void size_classes_glibc(const struct usage_sums *s, struct size_classes *c)
     }
     for (unsigned i = 0; i < USAGE_LARGE; i++)
         add_class(c, power_above(large_max(i)), s->large[i], 0);
-    // Not counted by class.
+    // not counted by class
     c->internal_fragmentation_bytes += s->large_rounding_bytes;
 }
 

@@ -1,5 +1,5 @@
-// Timeline of a run with a bounded number of bins of equal width. When the bins are full,
-// neighbours are merged.
+// Timeline of a run, with a bounded number of bins of equal width. When the bins are full, adjacent
+// ones are merged.
 #ifndef HEAPTAPE_ANALYSIS_TIMELINE_H
 #define HEAPTAPE_ANALYSIS_TIMELINE_H
 
@@ -8,15 +8,17 @@
 
 enum {
     TIMELINE_BINS = 512,
-    TIMELINE_GROUPS = 8, // of block sizes
+    TIMELINE_GROUPS = 8, // groups of block sizes
 };
 
-// Counts since some moment.
+// Counts since some point in the run.
 struct timeline_counts {
-    uint64_t min_bytes, max_bytes;   // live, initially and after each event
-    uint64_t min_blocks, max_blocks; // live, initially and after each event
+    // Minimum and maximum of live bytes, initially and after each event.
+    uint64_t min_bytes, max_bytes;
+    // Minimum and maximum of live blocks, initially and after each event.
+    uint64_t min_blocks, max_blocks;
     uint64_t events, allocs, frees, allocated_bytes;
-    double event_bytes, stamp_bytes; // live bytes summed over events and over stamps
+    double event_bytes, stamp_bytes; // live bytes, summed over events and over stamps
 };
 
 struct timeline_bin {
@@ -26,12 +28,12 @@ struct timeline_bin {
     uint64_t groups[TIMELINE_GROUPS]; // live bytes at the end
 };
 
-// The axis counts events, or stamps since the start. All zero is an empty timeline with bins of
-// width 1.
+// The axis counts events, or stamps since the start. All zero is an empty timeline whose bins have
+// a width of 1.
 struct timeline {
     struct timeline_bin *bins;
-    size_t n, capacity;       // closed bins, at most TIMELINE_BINS
-    unsigned width_shift;     // width of a bin is 2^width_shift
+    size_t n, capacity;       // closed bins; at most TIMELINE_BINS
+    unsigned width_shift;     // the bin width is 2^width_shift
     struct timeline_bin open; // the current bin
 };
 
@@ -44,11 +46,11 @@ static inline uint64_t timeline_end(const struct timeline *t)
 void timeline_counts_init(struct timeline_counts *c, uint64_t bytes, uint64_t blocks);
 void timeline_counts_add(struct timeline_counts *c, const struct timeline_counts *more);
 
-// Closes the open bin, which must be filled in. If the array is full, merges bins instead and keeps
-// the bin open. Returns 0 or -ENOMEM.
+// Closes the open bin, whose contents must be final. If the array is full, merges bins instead and
+// keeps the bin open. Returns 0 or -ENOMEM.
 int timeline_close(struct timeline *t);
 
-// Merges bins until `at` is in the last bin or before.
+// Merges bins until `at` is no later than the last bin.
 void timeline_reach(struct timeline *t, uint64_t at);
 
 void timeline_release(struct timeline *t);

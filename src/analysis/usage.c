@@ -8,8 +8,8 @@
 
 const double usage_growth_limits[USAGE_GROWTHS - 1] = {1.125, 1.25, 1.5, 1.75, 2, 3, 4, 8};
 
-// Up to 32 bytes, 256, 2 KiB, 16 KiB, 128 KiB, 1 MiB, 32 MiB, and larger: the thread cache of glibc
-// ends at 1 KiB, and its threshold for mmap moves between 128 KiB and 32 MiB.
+// Up to 32 bytes, 256, 2 KiB, 16 KiB, 128 KiB, 1 MiB, 32 MiB, and larger. glibc's thread cache ends
+// at 1 KiB, and its mmap threshold varies between 128 KiB and 32 MiB.
 const unsigned usage_group_last[TIMELINE_GROUPS] = {2, 5, 8, 11, 14, 17, 22, USAGE_CLASSES - 1};
 
 static const uint8_t group_of[USAGE_CLASSES] = {0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5,
@@ -97,7 +97,7 @@ static int count_pair(struct usage *u, uint32_t from, uint32_t to, uint64_t byte
     return 0;
 }
 
-// Call before a class changes.
+// Saves the class's figures at the peak if necessary. Call before a class changes.
 static inline struct usage_count *change_class(struct usage *u, uint64_t size)
 {
     struct usage_class *c = &u->classes[usage_size_class(size)];
@@ -147,8 +147,8 @@ static void count_large(struct usage_sums *s, uint64_t size)
     unsigned doubling = 63 - (unsigned)__builtin_clzll(size - 1);
     unsigned i = (doubling - 13) * 4 + ((size - 1) >> (doubling - 2) & 3);
     usage_count_block(&s->large[i], size);
-    s->large_rounding_bytes +=
-        (8 - size) & 15; // glibc chunks: multiples of 16 bytes, 8 of them header
+    // A glibc chunk is a multiple of 16 bytes, including an 8-byte header.
+    s->large_rounding_bytes += (8 - size) & 15;
     frequent_add(&s->frequent, size);
 }
 
@@ -207,7 +207,7 @@ static int add_block(struct usage *u, uint32_t thread, const struct workload_op 
     return 0;
 }
 
-// Counts a free or resize of the block by `thread`.
+// Counts that `thread` freed or resized the block.
 static inline int count_use(struct usage *u, uint32_t thread, const struct live_blocks_entry *b)
 {
     if (__builtin_expect(b->thread == thread, 1)) {
@@ -259,7 +259,7 @@ static void count_resize(struct usage_resizes *r, uint64_t from, uint64_t to, bo
     r->growths[i]++;
 }
 
-// Counts a realloc of a live block: the block keeps its age and now belongs to `thread`.
+// Counts a realloc of a live block. The block keeps its age and now belongs to `thread`.
 static int resize_block(struct usage *u, uint32_t thread, const struct workload_op *op,
                         uint64_t event)
 {
@@ -327,7 +327,7 @@ static inline int apply_op(struct usage *u, uint32_t thread, const struct worklo
     return 0;
 }
 
-// Sets the fields of a bin whose end was reached.
+// Sets the final values of a bin whose end has been reached.
 static void fill_end(const struct usage *u, struct timeline_bin *b, uint64_t stamp)
 {
     b->end_bytes = u->live.bytes;
@@ -341,7 +341,7 @@ static void fill_end(const struct usage *u, struct timeline_bin *b, uint64_t sta
 
 static void flush_counts(struct usage *u)
 {
-    // The first bins begin at the level of the first counts, not at 0.
+    // The first bins start at the level of the first counts, not at 0.
     if (u->events == u->counts.events)
         u->by_event.open.counts = u->by_time.open.counts =
             (struct timeline_counts){UINT64_MAX, 0, UINT64_MAX, 0};
@@ -350,13 +350,13 @@ static void flush_counts(struct usage *u)
     timeline_counts_init(&u->counts, u->live.bytes, u->live.blocks);
 }
 
-// Adds the live bytes since the last op, weighted by the stamps up to `stamp`.
+// Adds the live bytes since the last op, weighted by the stamps elapsed up to `stamp`.
 static inline void add_stamp_bytes(const struct usage *u, struct timeline_counts *c, uint64_t stamp)
 {
     c->stamp_bytes += (double)u->live.bytes * (double)(stamp - u->last_stamp);
 }
 
-// Closes bins before event u->events at `stamp`, in one timeline or both.
+// Before event u->events at `stamp`, closes the bins that have ended, in one timeline or both.
 static int close_bins(struct usage *u, uint64_t stamp)
 {
     int rc = 0;
@@ -386,7 +386,7 @@ static void set_start(struct usage *u, uint64_t stamp)
         u->start_stamp = stamp;
 }
 
-// Keeps ends of bins from overflowing on corrupt input.
+// Prevents bin ends from overflowing on corrupt input.
 #define MAX_STAMP (1ull << 62)
 
 static inline int count_op(struct usage *u, uint32_t thread, const struct workload_op *op)
@@ -395,7 +395,7 @@ static inline int count_op(struct usage *u, uint32_t thread, const struct worklo
         set_start(u, op->stamp);
     if (__builtin_expect(op->kind == HT_PREEXISTING, 0)) {
         int rc = apply_op(u, thread, op, u->events);
-        if (!u->events) // blocks before the first event are the initial level
+        if (!u->events) // blocks that precede the first event form the initial level
             timeline_counts_init(&u->counts, u->live.bytes, u->live.blocks);
         return rc;
     }
@@ -422,7 +422,7 @@ static inline int count_op(struct usage *u, uint32_t thread, const struct worklo
     return rc;
 }
 
-// Prefetch distance in ops: the table may exceed the caches.
+// Prefetch distance in ops; the table may not fit in the caches.
 enum { AHEAD = 8 };
 
 int usage_ops(struct usage *u, const struct workload_thread_op *ops, size_t n)
@@ -449,7 +449,7 @@ int usage_run(struct usage *u, uint32_t thread, const struct workload_op *ops, s
     return rc;
 }
 
-// Closes the last bin of a timeline, which may be narrower than the others.
+// Closes a timeline's last bin, which may be narrower than the others.
 static int finish_timeline(const struct usage *u, struct timeline *t)
 {
     fill_end(u, &t->open, u->last_stamp);

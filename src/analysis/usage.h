@@ -1,5 +1,5 @@
-// Heap usage of a program in one pass over its ops in a valid total order. Uses constant memory
-// except for live blocks and threads.
+// A program's heap usage, computed in one pass over its ops in a valid total order. Memory use is
+// constant except for live blocks and threads.
 #ifndef HEAPTAPE_ANALYSIS_USAGE_H
 #define HEAPTAPE_ANALYSIS_USAGE_H
 
@@ -9,23 +9,23 @@
 #include "workload/workload.h"
 
 enum {
-    USAGE_CLASSES = 32,   // sizes up to 8 bytes, 16, 32, …, and over 8 GiB
-    USAGE_EXACT = 8192,   // sizes up to this are counted individually,
-    USAGE_LARGE = 51 * 4, // larger ones in four classes per power of two
+    USAGE_CLASSES = 32,   // sizes up to 8 bytes, 16, 32, …, and above 8 GiB
+    USAGE_EXACT = 8192,   // sizes up to this are counted individually
+    USAGE_LARGE = 51 * 4, // and larger sizes in four classes per power of two
     USAGE_SPANS = 48,     // lifetimes up to 1 event or ns, 2, 4, …
-    USAGE_GROWTHS = 9,    // factors of realloc, see usage_growth_limits
-    USAGE_ALIGNS = 32,    // alignments by power of two; the last is open-ended
-    USAGE_MAX_PAIRS =
-        1 << 14, // threads that free each other's blocks; other pairs are counted together
+    USAGE_GROWTHS = 9,    // growth factors of reallocs; see usage_growth_limits
+    USAGE_ALIGNS = 32,    // alignments by power of two; the last class is open-ended
+    // Pairs of threads that free each other's blocks; any further pairs are counted together.
+    USAGE_MAX_PAIRS = 1 << 14,
 };
 
-// Upper limits of the classes of new size / old size for reallocs that grow a block. The last class
-// has no limit.
+// Upper limits on new size / old size of the classes of growing reallocs. The last class has no
+// limit.
 extern const double usage_growth_limits[USAGE_GROWTHS - 1];
 
 struct usage_kind {
     uint64_t calls, failed;
-    uint64_t sized, bytes, min_bytes, max_bytes; // successful calls with a size
+    uint64_t sized, bytes, min_bytes, max_bytes; // successful calls that have a size
 };
 
 struct usage_count {
@@ -41,7 +41,7 @@ static inline void usage_count_block(struct usage_count *c, uint64_t bytes)
 struct usage_resizes {
     uint64_t from_null, freed, failed, same;
     struct usage_count grown_in_place, grown_moved, shrunk_in_place,
-        shrunk_moved; // bytes of the smaller size
+        shrunk_moved; // bytes of the smaller of the two sizes
     uint64_t growths[USAGE_GROWTHS];
 };
 
@@ -50,27 +50,28 @@ struct usage_sums {
     struct usage_kind kinds[HT_KIND_LIMIT];
     uint64_t exact[USAGE_EXACT + 1];
     struct usage_count large[USAGE_LARGE];
-    uint64_t large_rounding_bytes;                  // rounding by glibc of the sizes in `large`
+    uint64_t large_rounding_bytes;                  // glibc's rounding of the sizes in `large`
     struct frequent frequent;                       // of the sizes in `large`
     uint64_t lifetimes[USAGE_SPANS][USAGE_CLASSES]; // freed blocks by lifetime in events and size
     uint64_t lifetime_bytes[USAGE_SPANS];
     struct usage_count times[USAGE_SPANS]; // freed blocks by lifetime in ns
     struct usage_resizes resizes;
-    struct usage_count never_freed_sizes[USAGE_CLASSES]; // live at the end
-    struct usage_count never_freed_ages[USAGE_SPANS];    // live at the end, by age in events
+    struct usage_count never_freed_sizes[USAGE_CLASSES]; // blocks live at the end
+    struct usage_count never_freed_ages[USAGE_SPANS];    // blocks live at the end, by age in events
     struct usage_count aligns[USAGE_ALIGNS];
-    uint64_t align_padding_bytes; // padding that makes sizes multiples of their alignment
+    uint64_t align_padding_bytes; // padding that makes each size a multiple of its alignment
     uint64_t null_frees;
     uint64_t calloc_elements_max;
 };
 
 struct usage_thread {
     uint64_t events, allocs, allocated_bytes;
-    uint64_t local_frees, remote_frees; // freed or resized blocks: of this thread, of other threads
-    uint64_t remotely_freed;            // blocks of this thread freed by others
-    uint64_t live_bytes;                // current
-    uint32_t tid;                       // 0: unknown
-    char name[16];                      // last kernel name, or ""
+    // Freed or resized blocks: allocated by this thread; by other threads.
+    uint64_t local_frees, remote_frees;
+    uint64_t remotely_freed; // this thread's blocks that others freed
+    uint64_t live_bytes;     // current
+    uint32_t tid;            // 0: unknown
+    char name[16];           // most recent kernel name, or ""
 };
 
 // Blocks allocated by thread `from` and freed or resized by thread `to`.
@@ -79,52 +80,52 @@ struct usage_pair {
     struct usage_count count;
 };
 
-// Live blocks of a size class. `peak` holds their count at peak number `saved_at` and is updated
-// when the class changes, so that a new peak costs no pass over the classes.
+// A size class's live blocks. `peak` holds their count at peak number `saved_at`. It is updated
+// when the class changes, so a new peak needs no pass over the classes.
 struct usage_class {
     struct usage_count live, peak;
     uint64_t saved_at;
 };
 
 struct usage_peak {
-    uint64_t number; // counts increases of the maximum
+    uint64_t number; // incremented whenever the maximum increases
     uint64_t event, stamp, bytes, blocks;
 };
 
 struct usage {
-    struct usage_sums *sums; // borrowed, may be shared
+    struct usage_sums *sums; // borrowed; may be shared
     uint64_t start_stamp;
     double ns_per_stamp;
     bool started;
     struct live_blocks live_blocks;
     struct usage_thread *threads;
     size_t n_threads, threads_capacity;
-    struct usage_pair *pairs; // hash table; entries with count.blocks 0 are empty
+    struct usage_pair *pairs; // hash table; an entry is empty if count.blocks is 0
     size_t n_pairs, pairs_capacity;
     struct usage_count other_pairs;
-    uint64_t events, last_stamp; // last_stamp: relative to start_stamp, never decreases
+    uint64_t events, last_stamp; // last_stamp: relative to start_stamp; never decreases
     struct usage_count live;
     uint64_t max_blocks;
     struct usage_class classes[USAGE_CLASSES];
     struct usage_peak peak;
     struct timeline by_event, by_time;
-    struct timeline_counts counts;   // since the last cut of either timeline
-    uint64_t next_event, next_stamp; // where the next cut is due
+    struct timeline_counts counts;   // since the last cut in either timeline
+    uint64_t next_event, next_stamp; // when the next cut is due
 };
 
 // `start_stamp` is the origin of the timeline by time; 0: the first op. Set ns_per_stamp to 0 if
-// stamps are meaningless.
+// stamps carry no time.
 void usage_init(struct usage *u, struct usage_sums *sums, uint64_t start_stamp,
                 double ns_per_stamp);
 void usage_release(struct usage *u);
 
-// Copies a name of `n` bytes without terminator, truncated if needed.
+// Copies a name of `n` bytes, not terminated, truncating it if necessary.
 void usage_name_thread(struct usage_thread *t, const char *name, size_t n);
 
 // Counts ops. Returns 0 or -ENOMEM.
 int usage_ops(struct usage *u, const struct workload_thread_op *ops, size_t n);
 
-// Like usage_ops, for consecutive ops of one thread.
+// Like usage_ops, but for consecutive ops of one thread.
 int usage_run(struct usage *u, uint32_t thread, const struct workload_op *ops, size_t n);
 
 // Closes the timelines after the last op. Returns 0 or -ENOMEM.
@@ -137,13 +138,13 @@ static inline unsigned usage_size_class(uint64_t size)
     return class < USAGE_CLASSES ? class : USAGE_CLASSES - 1;
 }
 
-// Returns the number of blocks with a lifetime of this class in events.
+// Returns the number of blocks whose lifetime in events is in this class.
 uint64_t usage_freed_after(const struct usage_sums *s, unsigned span);
 
-// Returns the live blocks of a class at the peak.
+// Returns the class's live blocks at the peak.
 struct usage_count usage_at_peak(const struct usage *u, unsigned class);
 
-// Group of a size class in timelines, and the largest class of each group.
+// Group that a size class belongs to in timelines, and the largest class of each group.
 unsigned usage_group(unsigned class);
 extern const unsigned usage_group_last[TIMELINE_GROUPS];
 

@@ -10,7 +10,7 @@ struct placed_block {
     uint32_t groups[FRAGMENTATION_GROUPINGS];
 };
 
-// Part of a block in the current page.
+// The part of a block that lies in the current page.
 struct block_part {
     const struct placed_block *block;
     uint64_t bytes;
@@ -19,7 +19,7 @@ struct block_part {
 struct finding {
     struct fragmentation *out;
     const struct fragmentation_heap *heap;
-    struct map index[FRAGMENTATION_GROUPINGS]; // key → number of the group + 1
+    struct map index[FRAGMENTATION_GROUPINGS]; // key → group number + 1
     struct placed_block *blocks;
     size_t n;
     uint64_t page;
@@ -89,8 +89,9 @@ static void add_share(struct finding *f, const struct block_part *p, uint64_t by
     }
 }
 
-// Attributes the free bytes of a complete sparse page to its blocks, in proportion to their bytes
-// in the page. Shares are differences of rounded sums, so they add up exactly.
+// Attributes the free bytes of a completed sparse page to its blocks, in proportion to each block's
+// bytes in the page. Each share is a difference of rounded running sums, so the shares add up
+// exactly.
 static void end_page(struct finding *f)
 {
     uint64_t page_bytes = f->out->page_bytes, live = 0, before = 0, shared = 0;
@@ -122,13 +123,13 @@ static int add_piece(struct finding *f, const struct placed_block *b, uint64_t p
     return 0;
 }
 
-// Only the first and the last page of a large block can be sparse.
+// Adds only the first and the last page of a large block; the other pages cannot be sparse.
 static int add_pieces(struct finding *f, const struct placed_block *b)
 {
     uint64_t page_bytes = f->out->page_bytes, end = b->address + b->bytes - 1;
     uint64_t first = b->address / page_bytes, last = end / page_bytes;
     if (end < b->address)
-        return 0; // not a plausible address
+        return 0; // implausible address
     if (first == last)
         return add_piece(f, b, first, b->bytes);
     int rc = add_piece(f, b, first, page_bytes - b->address % page_bytes);

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Groupings of blocks. Keys of groups: SIZE n for 2^(n-1) to 2^n - 1 bytes, and 0 for 0 bytes; AGE
-// n for 10^n to 10^(n+1) - 1 calls since the allocation, 0 for fewer than 10; THREAD the number of
-// the allocating thread; SITE the number of the call site.
+// How blocks are grouped. Group keys: SIZE n means 2^(n-1) to 2^n - 1 bytes, and 0 means 0 bytes;
+// AGE n means 10^n to 10^(n+1) - 1 calls since the allocation, and 0 means fewer than 10; THREAD is
+// the number of the allocating thread; SITE is the number of the call site.
 enum fragmentation_by {
     FRAGMENTATION_BY_SIZE,
     FRAGMENTATION_BY_AGE,
@@ -22,21 +22,21 @@ enum fragmentation_by {
 #define FRAGMENTATION_BEFORE_START UINT64_MAX
 
 struct fragmentation_block {
-    uint64_t address, bytes; // occupied memory; bytes 0 counts as 1
+    uint64_t address, bytes; // occupied memory; 0 bytes count as 1
     uint64_t size;           // requested
-    uint64_t allocated_at;   // number of calls before; FRAGMENTATION_BEFORE_START: preexisting
-    uint64_t site;           // number of the call site of that call, 0: unknown
+    uint64_t allocated_at;   // number of preceding calls; FRAGMENTATION_BEFORE_START: preexisting
+    uint64_t site;           // call site number; 0: unknown
     uint32_t thread;
 };
 
-// Live blocks at one moment. fragmentation_find sorts them.
+// Live blocks at one point in time. fragmentation_find sorts them.
 struct fragmentation_heap {
-    uint64_t event; // number of calls before
+    uint64_t event; // number of preceding calls
     uint64_t page_bytes;
     struct fragmentation_block *blocks;
     size_t n;
-    // Returns true if the page with this number, address / page_bytes, counts. Called for sparse
-    // pages only. NULL: all pages count.
+    // Returns true if the page with this number (address / page_bytes) counts. Called only for
+    // sparse pages. NULL: all pages count.
     bool (*counts)(const void *context, uint64_t page);
     const void *context;
 };
@@ -44,9 +44,9 @@ struct fragmentation_heap {
 struct fragmentation_group {
     uint64_t key;
     uint64_t blocks, live_bytes;
-    uint64_t sparse_pages;   // that hold a block of the group
-    uint64_t stranded_bytes; // share of the free bytes in these pages
-    uint64_t latest_page;    // page counted last
+    uint64_t sparse_pages;   // pages that hold a block of the group
+    uint64_t stranded_bytes; // the group's share of the free bytes in these pages
+    uint64_t latest_page;    // page counted most recently
 };
 
 struct fragmentation_groups {
@@ -55,26 +55,26 @@ struct fragmentation_groups {
 };
 
 struct fragmentation {
-    uint64_t event; // number of calls before
+    uint64_t event; // number of preceding calls
     uint64_t page_bytes;
     uint64_t blocks, live_bytes; // requested
-    uint64_t pages;              // that hold a part of a live block
-    uint64_t sparse_pages;       // less than half of it is live
-    uint64_t stranded_bytes;     // free in sparse pages
+    uint64_t pages;              // pages that hold part of a live block
+    uint64_t sparse_pages;       // pages that are less than half live
+    uint64_t stranded_bytes;     // free bytes in sparse pages
     struct fragmentation_groups by[FRAGMENTATION_GROUPINGS];
 };
 
-// Returns 0 or -ENOMEM. Release *out in either case.
+// Returns 0 or -ENOMEM. In either case, the caller must release *out.
 int fragmentation_find(struct fragmentation *out, const struct fragmentation_heap *h);
 void fragmentation_release(struct fragmentation *h);
 
-// Sorts groups of sizes and ages by key, other groups by stranded bytes, largest first.
+// Sorts size and age groups by key, and other groups by stranded bytes, largest first.
 void fragmentation_sort(struct fragmentation *h);
 
-// Returns false if all blocks have site 0, because no call sites were recorded.
+// Returns false if all blocks have site 0, meaning that no call sites were recorded.
 bool fragmentation_has_sites(const struct fragmentation_groups *g);
 
-// First and last size or age of the group with this key.
+// Return the lowest and highest size or age of the group with this key.
 void fragmentation_size_range(uint64_t key, uint64_t range[2]);
 void fragmentation_age_range(uint64_t key, uint64_t range[2]);
 

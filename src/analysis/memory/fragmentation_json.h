@@ -6,7 +6,7 @@
 #include "analysis/symbols/symbols.h"
 #include "base/json.h"
 
-// Writes an object. `symbols` may be NULL if no names are known.
+// Writes an object. `symbols` may be NULL if no names are available.
 void fragmentation_json(struct json *j, const struct fragmentation *h, struct symbols *symbols,
                         const struct workload_sites *sites);
 

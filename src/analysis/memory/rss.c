@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A moment at which RSS is known.
+// A point in time at which RSS is known.
 struct moment {
     uint64_t stamp, rss_bytes;
     uint32_t process;
-    uint32_t frame; // index among the frames of its type
+    uint32_t frame; // index among the frames of the same type
 };
 
 struct rss_reading {
@@ -23,12 +23,12 @@ struct rss_reading {
     struct moment *moments;
     size_t n, capacity;
     uint32_t process;         // chosen process
-    struct slice_point point; // as a stamp if it was a time
-    const struct moment *at;  // chosen moment; NULL: the point was not reached yet
-    bool over;                // the blocks of the chosen moment are complete
-    uint64_t start_stamp;     // of the process
+    struct slice_point point; // a time is converted to a stamp
+    const struct moment *at;  // chosen moment; NULL: the point has not been reached
+    bool over;                // the blocks at the chosen moment are complete
+    uint64_t start_stamp;     // when the process started
     const struct rss_moments *wanted;
-    struct trace_pages kept[RSS_MOMENTS]; // the maps for `wanted`
+    struct trace_pages kept[RSS_MOMENTS]; // maps for `wanted`
     size_t n_kept, taken;
     struct progress *progress; // may be NULL
 };
@@ -60,8 +60,8 @@ static int add_moment(struct rss_reading *r, struct moment m)
     return 0;
 }
 
-// Calls `take` with each map until it returns 1 or an error. `take` keeps a map by leaving an empty
-// one. Corruption is treated as the end of the file.
+// Calls `take` with each map until `take` returns 1 or an error. To keep a map, `take` replaces it
+// by an empty one. Corruption is treated as the end of the file.
 static int each_map(struct rss_reading *r,
                     int (*take)(struct rss_reading *r, struct trace_pages *p, uint32_t frame),
                     struct err *e)
@@ -108,8 +108,8 @@ static int keep_chosen(struct rss_reading *r, struct trace_pages *p, uint32_t fr
     return 1;
 }
 
-// Returns true if the frame is one of up to RSS_MOMENTS spread over the run, or the one with the
-// highest RSS.
+// Returns true if the frame has the highest RSS or is one of up to RSS_MOMENTS frames spread over
+// the run.
 static bool is_spread(const struct rss_reading *r, uint32_t frame)
 {
     const struct moment *most = r->moments;
@@ -132,7 +132,8 @@ static int keep_spread(struct rss_reading *r, struct trace_pages *p, uint32_t fr
     return 0;
 }
 
-// Traces by old versions, and processes that ended before their first map, have only RSS samples.
+// Traces written by old versions, and processes that ended before their first map, have only RSS
+// samples.
 static int read_samples(struct rss_reading *r, struct err *e)
 {
     struct trace_item item;
@@ -156,7 +157,7 @@ static int by_process(const void *a, const void *b)
     return x->stamp < y->stamp ? -1 : x->stamp > y->stamp;
 }
 
-// Keeps the moments of the process with the highest RSS, sorted by stamp.
+// Keeps only the moments of the process with the highest RSS, sorted by stamp.
 static void choose_process(struct rss_reading *r)
 {
     const struct moment *most = r->moments;
@@ -175,7 +176,7 @@ static void choose_process(struct rss_reading *r)
     r->n = kept;
 }
 
-// Returns the first moment at or after the stamp, or else the last moment.
+// Returns the first moment at or after the stamp, or the last moment if there is none.
 static const struct moment *first_moment_from(struct rss_reading *r, uint64_t stamp)
 {
     for (size_t i = 0; i < r->n; i++) {
@@ -206,7 +207,7 @@ static uint64_t since_start_ns(const struct rss_reading *r, uint64_t stamp)
     return clock_to_ns(since << s->stamp_shift, s->clock_hz);
 }
 
-// Passes the wanted moments before the stamp to the caller.
+// Passes the wanted moments that precede the stamp to the caller.
 static int pass_moments(struct rss_reading *r, uint64_t stamp)
 {
     int rc = 0;

@@ -1,5 +1,5 @@
-// Classifies the resident memory of a recorded process: live blocks, free memory in pages with live
-// blocks, free pages, and memory outside the heap. Uses recorded addresses and page maps.
+// Classifies a recorded process's resident memory into live blocks, free memory in pages with live
+// blocks, free pages, and memory outside the heap, using recorded addresses and page maps.
 // docs/reference/figures.md defines the figures.
 #ifndef HEAPTAPE_RSS_RSS_H
 #define HEAPTAPE_RSS_RSS_H
@@ -14,7 +14,7 @@
 enum rss_at {
     RSS_AT_PEAK, // the page map with the highest RSS
     RSS_AT_END,  // the last map
-    RSS_AT_POINT // the first map at or after the point, or else the last
+    RSS_AT_POINT // the first map at or after the point, or the last map if there is none
 };
 
 struct rss_options {
@@ -22,13 +22,13 @@ struct rss_options {
     struct slice_point point; // its text is borrowed
 };
 
-// Parts that add up to RSS.
+// The parts that RSS is made of.
 enum rss_part {
     RSS_LIVE,        // requested bytes of live blocks
-    RSS_ROUNDING,    // usable bytes of these blocks beyond the request
-    RSS_PARTLY_FREE, // free, in pages that hold a part of a live block
-    RSS_WHOLLY_FREE, // pages that held a block before and hold none now
-    RSS_OWN,         // allocator: headers, and heap pages that never held a block
+    RSS_ROUNDING,    // usable bytes of these blocks beyond the requested bytes
+    RSS_PARTLY_FREE, // free memory in pages that hold part of a live block
+    RSS_WHOLLY_FREE, // pages that held a block earlier but do not hold one now
+    RSS_OWN,         // used by the allocator: headers, and heap pages that have never held a block
     RSS_NOT_HEAP,
     RSS_PARTS
 };
@@ -36,15 +36,15 @@ enum rss_part {
 struct rss_counts {
     uint64_t bytes[RSS_PARTS]; // resident
     uint64_t used_pages, sparse_pages, free_pages,
-        own_pages;               // used: at least half belongs to live blocks
-    uint64_t blocks, live_bytes; // requested, resident or not
+        own_pages;               // used_pages: at least half of the page belongs to live blocks
+    uint64_t blocks, live_bytes; // requested bytes, whether resident or not
 };
 
 enum rss_arena_kind {
-    RSS_ARENA_MAIN,   // memory of brk(2)
-    RSS_ARENA_HEAP,   // a heap of another glibc arena
-    RSS_ARENA_MAPPED, // all blocks that glibc mapped individually
-    RSS_ARENA_MAPPING // a mapping of another allocator
+    RSS_ARENA_MAIN,   // brk(2) memory
+    RSS_ARENA_HEAP,   // heap of another glibc arena
+    RSS_ARENA_MAPPED, // all blocks that glibc has mapped individually
+    RSS_ARENA_MAPPING // mapping of another allocator
 };
 
 struct rss_arena {
@@ -57,26 +57,27 @@ struct rss {
     const char *name; // file name; borrowed
     uint32_t pid;
     char *exe;          // owned, may be NULL
-    size_t n_processes; // that have a map or sample
+    size_t n_processes; // number of processes with a map or sample
     uint64_t time_ns;   // since the start of the process
-    size_t maps;        // page maps of the process; 0: `pages` holds only an RSS sample
-    bool is_last;       // no map follows the point; this is the last one
+    size_t maps;        // number of the process's page maps; 0: `pages` holds only an RSS sample
+    bool is_last;       // no map follows the point, so this is the last one
     struct trace_pages pages;
-    bool is_glibc, has_usable; // sources of rounding
+    bool is_glibc, has_usable; // where RSS_ROUNDING comes from
     struct rss_counts all;
-    // In mappings without blocks. Without page maps everything is in TRACE_MEMORY_OTHER, including
-    // free pages and memory of the allocator.
+    // In mappings without blocks. If there are no page maps, everything is counted as
+    // TRACE_MEMORY_OTHER, including free pages and the allocator's own memory.
     uint64_t not_heap[TRACE_MEMORY_KINDS];
-    struct rss_arena *arenas; // by address
+    struct rss_arena *arenas; // sorted by address
     size_t n_arenas, arenas_capacity;
-    struct fragmentation pinned; // sparse resident pages; blocks count with usable size and header
+    // Sparse resident pages; blocks count with their usable size and header.
+    struct fragmentation pinned;
     struct workload_sites sites;
     struct symbols *symbols; // NULL: no call sites were recorded
 };
 
 // Callbacks for up to RSS_MOMENTS moments spread over the run, including the first, the last and
-// the one with the highest RSS. `begin` receives all maps first; `take` then receives each moment
-// with the live blocks.
+// the one with the highest RSS. `begin` is called first, with all maps; `take` is then called for
+// each moment, with the live blocks.
 enum { RSS_MOMENTS = 24 };
 struct rss_heap;
 struct rss_moments {
@@ -86,15 +87,15 @@ struct rss_moments {
                 uint64_t time_ns); // returns 0 or -ENOMEM
 };
 
-// Reads the process with the highest RSS from a trace that was opened to be read twice. Returns 0,
-// or a negative errno with *e set: -ENODATA if the trace has no data on resident memory or ends
-// before the point. Release *r in either case.
+// Reads the process with the highest RSS from a trace that was opened for reading twice. Returns 0,
+// or a negative errno with *e set: -ENODATA if the trace has no data about resident memory or ends
+// before the point. In either case, the caller must release *r.
 int rss_read(struct rss *r, struct trace_file *t, const struct rss_options *o,
              const struct convert_watch *watch, struct err *e);
 void rss_release(struct rss *r);
 
-// Like rss_read, for several moments. If the process has no map, r->maps is 0 and no callback is
-// called.
+// Like rss_read, but for several moments. If the process has no map, r->maps is 0 and the callbacks
+// are not called.
 int rss_read_moments(struct rss *r, struct trace_file *t, const struct rss_moments *m,
                      const struct convert_watch *watch, struct err *e);
 
@@ -104,9 +105,9 @@ uint64_t rss_sum(const struct rss *r);
 // Private: computes the figures from the blocks and r->pages. Returns 0 or -ENOMEM.
 int rss_find(struct rss *r, const struct rss_heap *heap);
 
-// Private: returns the live blocks by address, with headers and rounding, to be freed by the
-// caller, or NULL when out of memory. rss_is_resident returns true if the page with this number is
-// resident in a struct trace_pages.
+// Private: rss_find_blocks returns the live blocks by address, with headers and rounding, or NULL
+// when out of memory; the caller frees the array. rss_is_resident returns true if the page with
+// this number is resident in a struct trace_pages.
 struct fragmentation_block *rss_find_blocks(const struct rss *r, const struct rss_heap *heap,
                                             size_t *n);
 bool rss_is_resident(const void *pages, uint64_t page);

@@ -1,4 +1,4 @@
-// Attributes the bytes of resident pages to blocks and arenas.
+// Attributes the bytes in resident pages to blocks and arenas.
 #include "analysis/memory/rss.h"
 #include "analysis/memory/rss_heap.h"
 #include "base/buf.h"
@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Memory of a live block: the header from own_from, the requested bytes from `from`, rounding from
-// live_end.
+// Memory of a live block: the header starts at own_from, the requested bytes at `from`, and the
+// rounding at live_end.
 struct extent {
     uint64_t own_from, from, live_end, end;
 };
@@ -17,13 +17,14 @@ struct finder {
     const struct rss_heap *heap;
     struct fragmentation_block *blocks; // sorted by address
     struct extent *extents;             // parallel to `blocks`
-    size_t n, at;                       // at: first block that does not end before the current page
-    size_t mapped;                      // index of the MAPPED arena + 1
+    size_t n, at;  // at: the first block that does not end before the current page
+    size_t mapped; // index of the MAPPED arena, + 1
 };
 
 enum {
-    // malloc/malloc.c on 64 bits: chunks are multiples of 16 bytes, at least 32, with 8 bytes
-    // before the block. A mapped chunk has 16 bytes before the block and ends at a page boundary.
+    // From malloc/malloc.c on 64-bit systems: a chunk is a multiple of 16 bytes, at least 32, with
+    // 8 bytes before the block. A mapped chunk has 16 bytes before the block and ends at a page
+    // boundary.
     CHUNK_ALIGN = 16,
     CHUNK_MIN = 32,
     CHUNK_HEAD = 8,
@@ -68,7 +69,7 @@ bool rss_is_resident(const void *context, uint64_t page)
     return m && is_resident(p, m, page);
 }
 
-// Only the headers of glibc are known.
+// Only glibc's headers are known.
 static struct extent extent_of(const struct finder *f, const struct rss_block *b)
 {
     uint64_t page = f->to->pages.page_bytes, head = 0, usable = b->size;
@@ -101,7 +102,7 @@ static uint64_t min(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-// Ends a block where the next begins, so that no byte belongs to two blocks.
+// Ends the block where the next one begins, so that no byte belongs to two blocks.
 static void clip_extent(struct extent *x, const struct extent *next)
 {
     x->end = min(x->end, next->own_from > x->from ? next->own_from : next->from);
@@ -151,8 +152,8 @@ struct fragmentation_block *rss_find_blocks(const struct rss *r, const struct rs
     return NULL;
 }
 
-// Returns the arena of the address, or NULL when out of memory. Addresses of new arenas must
-// increase.
+// Returns the arena that contains the address, or NULL when out of memory. New arenas must be added
+// in address order.
 static struct rss_counts *arena_of(struct finder *f, const struct trace_mapping *m,
                                    uint64_t address)
 {
@@ -189,7 +190,7 @@ static uint64_t overlap(uint64_t from, uint64_t to, uint64_t page_from, uint64_t
     return to > from ? to - from : 0;
 }
 
-// Adds the bytes of live blocks in a page. Returns their sum.
+// Adds up the bytes of live blocks in a page. Returns their sum.
 static uint64_t add_page_blocks(struct finder *f, uint64_t from, uint64_t to,
                                 uint64_t bytes[RSS_PARTS])
 {
@@ -219,7 +220,7 @@ static int count_page(struct finder *f, const struct trace_mapping *m, uint64_t 
         c->bytes[RSS_PARTLY_FREE] += page_bytes - used;
         c->used_pages += used >= page_bytes / 2;
         c->sparse_pages += used < page_bytes / 2;
-    } else if (!in_arena) { // glibc unmaps such blocks when they are freed
+    } else if (!in_arena) { // glibc unmaps individually mapped blocks when they are freed
         f->to->not_heap[TRACE_MEMORY_ANONYMOUS] += page_bytes;
         f->to->all.bytes[RSS_NOT_HEAP] += page_bytes;
     } else if (rss_heap_has_held(f->heap, page)) {
@@ -260,7 +261,7 @@ static int count_mapping(struct finder *f, const struct trace_mapping *m)
     return rc;
 }
 
-// Counts live blocks, resident or not.
+// Counts the live blocks, whether resident or not.
 static int count_blocks(struct finder *f)
 {
     for (size_t i = 0; i < f->n; i++) {
@@ -286,7 +287,7 @@ static void add_counts(struct rss_counts *to, const struct rss_counts *c)
     to->own_pages += c->own_pages;
 }
 
-// Without a map of pages, assumes that the pages of live blocks are resident.
+// If there is no page map, assumes that the pages of live blocks are resident.
 static int make_map(struct finder *f)
 {
     struct trace_pages *p = &f->to->pages;

@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { GLIBC_MAPPED_AT = 16 }; // offset in the first page of blocks that glibc mapped
+// Block offset in the first page of a block that glibc mapped individually.
+enum { GLIBC_MAPPED_AT = 16 };
 
 void rss_heap_release(struct rss_heap *heap)
 {
@@ -66,7 +67,7 @@ bool rss_heap_is_glibc_heap(const struct rss_heap *heap, uint64_t address)
     return map_get(&heap->heaps, address / RSS_GLIBC_HEAP_BYTES + 1) != 0;
 }
 
-// Blocks that glibc does not map individually are in a heap.
+// Records the heap of a block: blocks that glibc does not map individually lie in a heap.
 static int note_heap(struct rss_heap *heap, const struct rss_block *b)
 {
     uint64_t number = b->address / RSS_GLIBC_HEAP_BYTES + 1;
@@ -93,7 +94,7 @@ static int put_block(struct rss_heap *heap, struct rss_block *b,
     };
     uint64_t bytes = b->size ? b->size : 1, end = b->address + bytes - 1;
     if (!b->address || end < b->address) {
-        b->address = 0; // not a plausible address
+        b->address = 0; // implausible address
         return 0;
     }
     int rc = note_heap(heap, b);

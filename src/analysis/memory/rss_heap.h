@@ -1,5 +1,5 @@
-// Live blocks of a recorded process by address, and the pages that have ever held a block. Memory
-// use depends on these, not on the length of the trace.
+// A recorded process's live blocks by address, and the pages that have ever held a block. Memory
+// use depends on the number of both, not on the length of the trace.
 #ifndef HEAPTAPE_RSS_HEAP_H
 #define HEAPTAPE_RSS_HEAP_H
 
@@ -8,17 +8,17 @@
 
 #include <stdbool.h>
 
-// Block of a slot.
+// A slot's block.
 struct rss_block {
     uint64_t address, size;
     uint64_t usable_bytes; // 0: not recorded
-    uint64_t allocated_at; // number of calls before; FRAGMENTATION_BEFORE_START: preexisting
+    uint64_t allocated_at; // number of preceding calls; FRAGMENTATION_BEFORE_START: preexisting
     uint32_t thread, site;
 };
 
 enum { RSS_GRANULE_PAGES = 512 };
 
-// Consecutive pages, one bit each.
+// Consecutive pages, with one bit per page.
 struct rss_granule {
     uint64_t first_page, held[RSS_GRANULE_PAGES / 64];
 };
@@ -32,28 +32,29 @@ struct rss_heap {
     size_t n_granules, granules_capacity, last_granule;
     struct map by_page; // first page / RSS_GRANULE_PAGES → index in `granules` + 1
     struct map heaps;   // address / RSS_GLIBC_HEAP_BYTES + 1 of possible glibc heaps
-    uint64_t last_heap; // key added to `heaps` last
+    uint64_t last_heap; // the key most recently added to `heaps`
 };
 
-// HEAP_MAX_SIZE of malloc/arena.c on 64 bits: the alignment of heaps outside the main arena.
+// HEAP_MAX_SIZE in malloc/arena.c on 64-bit systems: heaps outside the main arena are aligned to
+// this.
 #define RSS_GLIBC_HEAP_BYTES (64ull << 20)
 
-// Blocks of this size and larger are mapped individually by glibc unless M_MMAP_THRESHOLD differs.
-// The dynamic threshold only grows.
+// glibc maps blocks of at least this size individually unless M_MMAP_THRESHOLD is changed. The
+// dynamic threshold only ever grows.
 #define RSS_GLIBC_MMAP_BYTES (128u << 10)
 
-// Initialize with zeros and page_bytes.
+// Set page_bytes; the other members start as zero.
 void rss_heap_release(struct rss_heap *heap);
 
 // Applies an op. Returns 0 or -ENOMEM.
 int rss_heap_op(struct rss_heap *heap, const struct workload_thread_op *op,
                 const struct order_call *call);
 
-// Returns true if the page with this number has ever held a part of a block.
+// Returns true if the page with this number has ever held part of a block.
 bool rss_heap_has_held(const struct rss_heap *heap, uint64_t page);
 
-// Returns true if the address is in a heap outside the main arena, assuming that the allocator is
-// glibc.
+// Returns true if the address is in a heap outside the main arena, assuming that glibc is the
+// allocator.
 bool rss_heap_is_glibc_heap(const struct rss_heap *heap, uint64_t address);
 
 #endif

@@ -19,7 +19,7 @@ struct spans {
 
 enum { MIN_ROW_PAGES = 16 };
 
-// Returns true if the mapping may hold blocks.
+// Returns true if the mapping may contain blocks.
 static bool is_heap(const struct trace_mapping *m)
 {
     return m->kind == TRACE_MEMORY_HEAP || (m->kind == TRACE_MEMORY_ANONYMOUS && !m->after_file);
@@ -44,12 +44,12 @@ static int by_first(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-// Finds the rows of `row_pages` pages that overlap the sorted spans. Returns their number, or
-// RSS_MAP_ROWS + 1 if there are too many.
+// Finds the rows of `row_pages` pages each that overlap the sorted spans. Returns the number of
+// rows, or RSS_MAP_ROWS + 1 if there are too many.
 static size_t find_rows(struct rss_map *m, const struct spans *s, uint64_t row_pages,
                         uint64_t page_bytes)
 {
-    uint64_t next = 0; // first row after those found
+    uint64_t next = 0; // first row after those already found
     m->n_rows = 0;
     for (size_t i = 0; i < s->n; i++) {
         uint64_t first = s->of[i].first / row_pages, last = (s->of[i].end - 1) / row_pages;
@@ -63,7 +63,7 @@ static size_t find_rows(struct rss_map *m, const struct spans *s, uint64_t row_p
     return m->n_rows;
 }
 
-// Chooses the smallest row size with at most RSS_MAP_ROWS rows.
+// Chooses the smallest row size that needs at most RSS_MAP_ROWS rows.
 static int choose_rows(void *context, const struct trace_pages *maps, size_t n)
 {
     struct rss_map *m = context;
@@ -81,7 +81,7 @@ static int choose_rows(void *context, const struct trace_pages *maps, size_t n)
     return rc;
 }
 
-// Pass over one moment in address order: pages, blocks and rows.
+// State of a pass over one moment in address order: pages, blocks and rows.
 struct sweep {
     struct rss_map *map;
     const struct rss *rss;
@@ -172,7 +172,7 @@ static int add_moment(void *context, const struct rss *r, const struct rss_heap 
     return rc;
 }
 
-// Drops rows that have never held a block.
+// Drops the rows that have never held a block.
 static void drop_others(struct rss_map *m)
 {
     size_t kept = 0;
@@ -212,7 +212,7 @@ static void put_cells(struct json *j, const struct rss_map *m, const char *key, 
     json_end_array(j);
 }
 
-// Writes pairs of site and stranded bytes.
+// Writes pairs of a site and its stranded bytes.
 static void put_pins(struct json *j, const struct rss_map_cell *cell)
 {
     json_begin_array(j);
@@ -249,7 +249,7 @@ static int by_bytes(const void *a, const void *b)
                                 : x->site > y->site;
 }
 
-// Sums the stranded bytes of each site.
+// Sums up the stranded bytes of each site.
 static void add_pins(const struct rss_map *m, struct pinning *sites, uint64_t n)
 {
     for (size_t row = 0; row < m->n_rows; row++) {

@@ -1,4 +1,5 @@
-// Map of memory over time: occupied memory and pinning call sites, by address range and moment.
+// Map of memory over time: occupied memory and pinning call sites, by address range and point in
+// time.
 #ifndef HEAPTAPE_RSS_MAP_H
 #define HEAPTAPE_RSS_MAP_H
 
@@ -8,15 +9,15 @@
 enum {
     RSS_MAP_ROWS = 64,   // address ranges
     RSS_MAP_PINS = 3,    // call sites per cell
-    RSS_MAP_SITES = 150, // call sites with names, by stranded bytes
+    RSS_MAP_SITES = 150, // call sites with names, those with the most stranded bytes
 };
 
 struct rss_map_cell {
     uint64_t resident_bytes,
-        occupied_bytes; // occupied: by live blocks including headers and rounding
+        occupied_bytes; // occupied by live blocks, including headers and rounding
     uint64_t sparse_pages, stranded_bytes; // as in struct fragmentation
     uint64_t sites[RSS_MAP_PINS],
-        pins[RSS_MAP_PINS]; // by stranded bytes; unused entries have pins 0
+        pins[RSS_MAP_PINS]; // ordered by stranded bytes; unused entries have pins 0
 };
 
 struct rss_map_moment {
@@ -24,22 +25,22 @@ struct rss_map_moment {
 };
 
 struct rss_map {
-    struct rss rss;     // the process and its call sites; maps is 0 if there are no maps
+    struct rss rss;     // the process and its call sites; `maps` is 0 if there are no maps
     uint64_t row_bytes; // size of a row
-    uint64_t addresses[RSS_MAP_ROWS]; // starts of the rows
+    uint64_t addresses[RSS_MAP_ROWS]; // where each row starts
     bool held[RSS_MAP_ROWS];          // the row has ever held a block
     size_t n_rows, n_moments;
     struct rss_map_moment moments[RSS_MOMENTS];
     struct rss_map_cell cells[RSS_MAP_ROWS][RSS_MOMENTS];
 };
 
-// Reads the process with the highest RSS from a trace that was opened to be read twice. Returns 0,
-// or an error as rss_read. Release *m in either case.
+// Reads the process with the highest RSS from a trace that was opened for reading twice. Returns 0,
+// or a negative errno like rss_read. In either case, the caller must release *m.
 int rss_map_read(struct rss_map *m, struct trace_file *t, const struct convert_watch *watch,
                  struct err *e);
 void rss_map_release(struct rss_map *m);
 
-// Writes `address_map` of docs/reference/json/report.schema.json.
+// Writes the `address_map` of docs/reference/json/report.schema.json.
 void rss_map_json(struct json *j, const struct rss_map *m);
 
 #endif

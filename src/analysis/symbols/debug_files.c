@@ -17,12 +17,12 @@
 #define SYSTEM_PATH ":.debug:/usr/lib/debug"
 
 enum {
-    // Limits of decompressed sections: FIRST_BYTES, plus this many bytes for each byte of the file.
-    // Compilers need at most 10.
+    // Limit on the decompressed size of a file's sections: FIRST_BYTES, plus this many bytes per
+    // byte of the file. Compilers need at most 10.
     FIRST_BYTES = 16 << 20,
     BYTES_FOR_EACH = 32,
-    // The decompressed size of an LZMA section is unknown, so its compressed size is limited. The
-    // section holds function names and is about 1/30 of a file.
+    // The decompressed size of an LZMA section cannot be known in advance, so its compressed size
+    // is limited. The section holds function names and is about 1/30 of a file.
     FIRST_LZMA_BYTES = 64 << 10,
     LZMA_PART = 16,
 };
@@ -37,7 +37,7 @@ int debug_files_set_folders(const char *folders)
     char *list = NULL, *longer, *name, *at = folders ? strdup(folders) : NULL, *copy = at;
     int rc = !folders || copy ? 0 : -ENOMEM;
     while (rc == 0 && (name = strsep(&at, ":"))) {
-        // libdw treats relative folders as relative to each file.
+        // libdw would interpret a relative directory relative to each file.
         char *absolute = *name ? realpath(name, NULL) : NULL;
         if (absolute && asprintf(&longer, "%s:%s", list ? list : SYSTEM_PATH, absolute) < 0)
             rc = -ENOMEM;
@@ -55,8 +55,8 @@ int debug_files_set_folders(const char *folders)
     return rc;
 }
 
-// Returns the decompressed size of a .zdebug section, the format before ELF had a compression flag,
-// or 0.
+// Returns the decompressed size of a section in .zdebug format, which predates ELF's compression
+// flag, or 0.
 static uint64_t zdebug_bytes(Elf *elf, Elf_Scn *section, size_t names, const GElf_Shdr *header)
 {
     const char *name = elf_strptr(elf, names, header->sh_name);
@@ -79,7 +79,7 @@ static bool subtract_bytes(uint64_t *left, uint64_t bytes)
     return fits;
 }
 
-// Returns true if the decompressed sections are in proportion to the file.
+// Returns true if the size of the decompressed sections is in proportion to the file.
 static bool has_bounded_sections(Elf *elf, uint64_t bytes)
 {
     uint64_t left = FIRST_BYTES + BYTES_FOR_EACH * bytes;
@@ -92,7 +92,7 @@ static bool has_bounded_sections(Elf *elf, uint64_t bytes)
         if (gelf_getshdr(at, &header) && header.sh_flags & SHF_COMPRESSED)
             fits = gelf_getchdr(at, &compressed) && subtract_bytes(&left, compressed.ch_size);
     }
-    // Section names may themselves be compressed, so check the flags first.
+    // Section names may themselves be compressed, so check the flags before reading names.
     if (!fits || elf_getshdrstrndx(elf, &names) < 0)
         return fits;
     for (Elf_Scn *at = NULL; fits && (at = elf_nextscn(elf, at));) {
@@ -119,7 +119,7 @@ int debug_files_open(const char *name)
     if (fd < 0)
         return fd == -EINVAL && !S_ISDIR(st.st_mode) ? refuse_file(name) : -1;
     elf_version(EV_CURRENT);
-    // libdw also decompresses files that are not ELF files.
+    // libdw would also decompress files that are not ELF files.
     Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
     bool good =
         elf && elf_kind(elf) == ELF_K_ELF && has_bounded_sections(elf, (uint64_t)st.st_size);
@@ -130,8 +130,8 @@ int debug_files_open(const char *name)
     return refuse_file(name);
 }
 
-// Returns true if libdw would open a file by this name that it must not read. A missing file does
-// no harm.
+// Returns true if libdw would open a file by this name that it must not read. A missing file is
+// harmless.
 static bool is_refused(const char *name)
 {
     struct stat st;
@@ -151,8 +151,8 @@ static bool is_refused_in(const char *folder, size_t folder_bytes, const char *b
     return n < 0 || (size_t)n >= sizeof text || is_refused(text);
 }
 
-// Returns the next element of libdw's path, or NULL at the end. An element is "" (next to the
-// file), relative (below the folder of the file) or absolute.
+// Returns the next element of libdw's path, or NULL at the end. An element is "" (the file's own
+// directory), relative (to the file's directory) or absolute.
 static const char *next_element(const char **at, size_t *n)
 {
     const char *element = *at;
@@ -180,8 +180,8 @@ bool debug_files_id_is_safe(const uint8_t *id, size_t n, const char *ending)
     return true;
 }
 
-// Returns true if any file that libdw may open for the name is refused: next to `file`, and in each
-// folder below every trailing part of the path of `file`.
+// Returns true if any file that libdw may open for the name is refused. libdw searches next to
+// `file`, and below each directory with every trailing part of the path of `file`.
 static bool is_name_refused(const char *file, const char *name)
 {
     const char *slash = strrchr(file, '/'), *element, *at = debug_files_path;
@@ -214,7 +214,7 @@ static bool is_link_refused(const char *file, const char *link)
         snprintf(other, sizeof other, "%s.debug", base);
         return is_name_refused(file, other) || is_name_refused(file, base);
     }
-    // The file that dwz shares between several.
+    // A file created by dwz and shared by several others.
     snprintf(other, sizeof other, ".dwz/%s", link_base);
     return (*link == '/' && is_refused(link)) || is_name_refused(file, link) ||
            is_name_refused(file, link_base) || is_name_refused(file, other);
@@ -245,7 +245,7 @@ int debug_files_find(Dwfl_Module *module, void **user_data, const char *name, Dw
     // Links to shared files have no checksum.
     bool is_shared = link && !crc;
     if (!file || is_any_refused(module, file, link, is_shared)) {
-        // Otherwise libdw opens the shared file when it is needed.
+        // Otherwise, libdw would open the shared file when needed.
         if (is_shared)
             *user_data = module;
         errno = 0;

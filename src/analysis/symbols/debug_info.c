@@ -9,15 +9,15 @@
 #include <stdlib.h>
 
 enum {
-    MAX_RANGES = 1 << 22, // per file; more are not plausible
+    MAX_RANGES = 1 << 22, // per file; more would be implausible
     MAX_DEPTH = 256,      // nesting of DIEs
 };
 
-// Code in [low, high) of a function, unit or symbol.
+// Code in [low, high) that belongs to a function, unit or symbol.
 struct range {
     uint64_t low, high;
-    uint64_t reach; // largest `high` up to this entry
-    unsigned rank;  // among equal `low`, the highest rank is found
+    uint64_t reach; // largest `high` among this and all preceding entries
+    unsigned rank;  // among entries with equal `low`, the one with the highest rank is found
     union {
         Dwarf_Off function;
         size_t unit;
@@ -26,13 +26,13 @@ struct range {
 };
 
 struct ranges {
-    struct range *list; // by `low` once sorted
+    struct range *list; // sorted by `low` once complete
     size_t n, capacity;
 };
 
 struct unit {
     Dwarf_Die die;   // in the file itself
-    Dwarf_Die split; // with -gsplit-dwarf in the .dwo file; otherwise equal to `die`
+    Dwarf_Die split; // with -gsplit-dwarf, in the .dwo file; otherwise equal to `die`
     struct ranges functions;
     bool read;
 };
@@ -46,8 +46,8 @@ struct debug_info {
     struct ranges by_unit;
     bool symbols_read;
     struct ranges sized,
-        labels;  // symbols with a size, and without: up to the end of the section
-    size_t left; // remaining part of MAX_RANGES
+        labels;  // sized: symbols with a size; labels: without, extending to the end of the section
+    size_t left; // remaining quota of MAX_RANGES
 };
 
 struct debug_info *debug_info_new(Dwfl_Module *file)
@@ -93,7 +93,7 @@ static void sort_ranges(struct ranges *r)
     }
 }
 
-// Returns how many ranges begin at or before the address.
+// Returns the number of ranges that begin at or before the address.
 static size_t count_until(const struct ranges *r, uint64_t address)
 {
     size_t from = 0, to = r->n;
@@ -107,7 +107,7 @@ static size_t count_until(const struct ranges *r, uint64_t address)
     return from;
 }
 
-// Returns the range that contains the address and begins last, or NULL.
+// Among the ranges that contain the address, returns the one that begins last, or NULL.
 static const struct range *find_range(const struct ranges *r, uint64_t address)
 {
     for (size_t i = count_until(r, address); i > 0 && r->list[i - 1].reach > address; i--) {
@@ -117,7 +117,7 @@ static const struct range *find_range(const struct ranges *r, uint64_t address)
     return NULL;
 }
 
-// Adds the code of a DIE. Skips address 0, which linkers leave in functions that they removed.
+// Adds a DIE's code. Skips address 0, which linkers leave in functions that they have removed.
 static void add_ranges(struct debug_info *d, struct ranges *to, Dwarf_Die *die, struct range r)
 {
     Dwarf_Addr base;
@@ -132,8 +132,8 @@ static void add_ranges(struct debug_info *d, struct ranges *to, Dwarf_Die *die, 
     }
 }
 
-// In a preorder walk the offsets increase unless the file is corrupt. *last is the offset of the
-// previous DIE.
+// Returns true if the DIE follows the previous one, whose offset is *last. In a preorder walk,
+// offsets increase unless the file is corrupt.
 static bool is_later(Dwarf_Die *die, Dwarf_Off *last)
 {
     Dwarf_Off offset = dwarf_dieoffset(die);
@@ -196,7 +196,7 @@ static void read_units(struct debug_info *d)
     sort_ranges(&d->by_unit);
 }
 
-// Returns the unit at the address, by the ranges of units or else by .debug_aranges.
+// Returns the unit at the address, from the units' ranges or, failing that, from .debug_aranges.
 static struct unit *unit_at(struct debug_info *d, uint64_t address)
 {
     if (!d->read)

@@ -10,8 +10,8 @@
 
 enum {
     OPTIONS = DMGL_PARAMS | DMGL_ANSI,
-    // The demangled form may have FIRST_BYTES plus this many bytes for each mangled byte. Mangled
-    // names refer to their own parts; real names grow at most tenfold.
+    // Limit on the demangled form: FIRST_BYTES, plus this many bytes per mangled byte. Mangled
+    // names can refer back to their own parts; real names grow at most tenfold.
     BYTES_FOR_EACH = 32,
     FIRST_BYTES = 4096,
     MAX_COMPONENTS = 1 << 15,
@@ -25,8 +25,8 @@ struct readable {
     jmp_buf too_large;
 };
 
-// Callback of the demangler, which has no other way to stop. In this mode the demangler allocates
-// nothing that longjmp could leak, except non-ASCII letters of Rust names.
+// Demangler callback. longjmp is the only way to stop the demangler. In this mode, it allocates
+// nothing that longjmp could leak, except for non-ASCII letters in Rust names.
 static void append_text(const char *text, size_t n, void *context)
 {
     struct readable *r = context;
@@ -34,8 +34,8 @@ static void append_text(const char *text, size_t n, void *context)
         longjmp(r->too_large, 1);
 }
 
-// Subtracts the nodes of the tree from *left, shared nodes once per use. Returns false if there are
-// more.
+// Subtracts the number of nodes in the tree from *left, counting a shared node once per use.
+// Returns false if there are more nodes than that.
 static bool count_components(const struct demangle_component *c, unsigned *left)
 {
     for (; c; c = c->u.s_binary.right) {
@@ -68,8 +68,8 @@ static bool count_components(const struct demangle_component *c, unsigned *left)
     return true;
 }
 
-// The demangler searches the pattern of a pack expansion before it prints anything, shared nodes
-// once per use.
+// Before printing anything, the demangler searches the pattern of a pack expansion, visiting a
+// shared node once per use.
 static bool has_large_pack(const char *name)
 {
     void *memory = NULL;
@@ -91,8 +91,8 @@ static bool has_many_conversions(const char *name)
     return n > MAX_CONVERSIONS;
 }
 
-// A function type or trait object of Rust may state a number of lifetimes in base 62. The demangler
-// counts to this number even if it prints nothing.
+// A Rust function type or trait object may specify a number of lifetimes in base 62. The demangler
+// counts up to that number even if it prints nothing.
 static bool has_many_lifetimes(const char *name)
 {
     static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -120,7 +120,7 @@ char *demangle_new(const char *name)
     bool is_rust = strncmp(name, "_R", 2) == 0;
     if (name[0] != '_')
         return NULL;
-    // Legacy Rust names are C++ names whose last part is a hash.
+    // Legacy Rust names are C++ names that end with a hash.
     if (is_rust ? has_many_lifetimes(name) : has_many_conversions(name) || has_large_pack(name))
         return NULL;
     if (put_readable(&r, name) && buf_put_u8(&r.text, 0) == 0)

@@ -2,8 +2,8 @@
 #ifndef HEAPTAPE_DEBUG_DEMANGLE_H
 #define HEAPTAPE_DEBUG_DEMANGLE_H
 
-// Returns the demangled name, to be freed by the caller, or NULL if `name` is not mangled, its
-// demangled form is too large, or memory is exhausted.
+// Returns the demangled name, which the caller frees, or NULL if `name` is not mangled, if its
+// demangled form is too large, or when out of memory.
 char *demangle_new(const char *name);
 
 #endif

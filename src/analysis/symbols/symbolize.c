@@ -18,14 +18,14 @@ enum { LEVEL = 3 };
 struct symbolizing {
     struct symbolize_result *result;
     const struct convert_watch *watch;
-    struct names *names; // by process number; one entry for a workload
+    struct names *names; // by process number; a workload has one entry
     size_t n, capacity;
-    struct symbolized_process *processes; // of a trace, most recent first
+    struct symbolized_process *processes; // processes of a trace, most recent first
     uint64_t sites;
     struct err *e;
 };
 
-// A process of the trace that is being read.
+// A process of the trace being read.
 struct symbolized_process {
     struct symbolizing *job;
     struct symbolized_process *next;
@@ -57,7 +57,7 @@ static int name_frame(struct symbolizing *j, struct symbols *symbols,
     return add_name(to, f, found, n);
 }
 
-// Looks up all addresses of the stacks.
+// Looks up all addresses in the stacks.
 static int name_all(struct symbolizing *j, const struct workload_sites *sites, const char *exe,
                     struct names *to)
 {
@@ -145,7 +145,7 @@ static int read_workload(struct symbolizing *j, struct workload_file *w)
     return rc;
 }
 
-// Copies all frames but the names, which are written after the frame of their process.
+// Copies all frames except names, which are written after the frame of their process.
 static int copy_trace(struct symbolizing *j, struct input *in, struct output *out)
 {
     struct frame_reader from;
@@ -163,7 +163,7 @@ static int copy_trace(struct symbolizing *j, struct input *in, struct output *ou
     }
     frame_reader_release(&from);
     trace_writer_release(&to);
-    return rc == -ENODATA ? 0 : rc; // cut off, as was reported before
+    return rc == -ENODATA ? 0 : rc; // truncated; already reported earlier
 }
 
 static int write_copy(struct symbolizing *j, struct file *f, const char *path, bool force)

@@ -1,4 +1,4 @@
-// Stores function names in a trace or workload, so that other files are no longer needed.
+// Stores function names in a trace or workload, so that the binaries are no longer needed.
 #ifndef HEAPTAPE_ANALYSIS_SYMBOLIZE_H
 #define HEAPTAPE_ANALYSIS_SYMBOLIZE_H
 
@@ -10,9 +10,9 @@ struct symbolize_result {
     char missing[256];         // path of the first missing file, printable; may be ""
 };
 
-// Copies the regular file `path`, a trace or workload, to `to` and adds names. `to` may exist if
-// `force` is set; NULL replaces `path`. Existing names are kept. Returns 0, or a negative errno
-// with *e set and no file changed; -ENODATA if there are no call sites.
+// Copies `path`, a regular file that holds a trace or workload, to `to`, adding names. If `to` is
+// NULL, replaces `path`; if `to` exists, `force` must be set. Existing names are kept. Returns 0,
+// or a negative errno with *e set and no file changed: -ENODATA if there are no call sites.
 int symbolize(const char *path, const char *to, bool force, const struct convert_watch *watch,
               struct symbolize_result *result, struct err *e);
 

@@ -15,8 +15,8 @@ struct copying {
     struct frame_writer to;
     struct buf payload;
     const struct names *names;
-    bool named;          // the names were written
-    uint64_t samples_at; // in the copy
+    bool named;          // the names have been written
+    uint64_t samples_at; // offset in the copy
     uint64_t summary_at;
     struct err *e;
 };
@@ -42,7 +42,7 @@ static int invalid_frame(const struct copying *c, const struct frame *f, int rc,
                    (unsigned long long)f->offset);
 }
 
-// The summary holds the offset of the samples, which follow the names.
+// Updates the offset of the samples, which move because they follow the names.
 static int copy_summary(struct copying *c, const struct frame *f)
 {
     struct workload_summary s = {0};
@@ -57,7 +57,7 @@ static int copy_summary(struct copying *c, const struct frame *f)
     return frame_write(&c->to, FORMAT_SUMMARY, c->payload.data, c->payload.size, c->e);
 }
 
-// Ops keep their offsets; the summary moves.
+// The offsets of ops stay valid, but the summary moves.
 static int copy_index(struct copying *c, const struct frame *f)
 {
     uint8_t trailer[FORMAT_TRAILER_BYTES];

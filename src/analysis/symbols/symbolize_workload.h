@@ -1,4 +1,4 @@
-// Copies a workload and replaces its names of code.
+// Copies a workload, replacing its code names.
 #ifndef HEAPTAPE_ANALYSIS_SYMBOLIZE_WORKLOAD_H
 #define HEAPTAPE_ANALYSIS_SYMBOLIZE_WORKLOAD_H
 
@@ -6,7 +6,7 @@
 #include "trace/names.h"
 
 // Copies the regular file `in` from its start. Only names and file offsets change. Returns 0, or a
-// negative errno with *e set; -ENODATA if the workload is cut off.
+// negative errno with *e set: -ENODATA if the workload is truncated.
 int symbolize_workload(struct input *in, struct output *out, const struct names *names,
                        struct err *e);
 

@@ -19,7 +19,7 @@
 
 enum { MAX_INLINED = 64 };
 
-// File of a module.
+// A module's file.
 struct module {
     bool opened;
     bool own;   // belongs to the program
@@ -35,9 +35,9 @@ struct symbols_found {
 
 struct symbols {
     const struct workload_sites *sites;
-    struct names_index names; // stored in the trace or workload
+    struct names_index names; // names stored in the trace or workload
     struct module *modules;
-    size_t n_modules;      // at symbols_new; `sites` may grow later
+    size_t n_modules;      // number at the time of symbols_new; `sites` may grow later
     struct map by_address; // module and address → index in `found` + 1
     struct symbols_found *found;
     size_t n_found, found_capacity;
@@ -55,8 +55,8 @@ void symbols_debug_dirs(const char *dirs)
     debug_files_set_folders(dirs);
 }
 
-// Limits the delay by an unresponsive server, in seconds: for the first 100 KiB and for a whole
-// file. Settings of the user have priority.
+// Limits how long an unresponsive server can delay us, in seconds: for the first 100 KiB, and for a
+// whole file. The user's settings take precedence.
 static void bound_downloads(void)
 {
     if (getenv("DEBUGINFOD_URLS") && *getenv("DEBUGINFOD_URLS")) {
@@ -104,7 +104,8 @@ void symbols_free(struct symbols *s)
     free(s);
 }
 
-// Takes ownership of an allocated text. Returns "" if `text` is NULL or memory is exhausted.
+// Takes ownership of an allocated text and returns it. Returns "" if `text` is NULL, or when out of
+// memory.
 static const char *keep_text(struct symbols *s, char *text)
 {
     if (!text || HT_GROW(&s->texts, &s->texts_capacity, s->n_texts + 1) < 0) {
@@ -114,9 +115,10 @@ static const char *keep_text(struct symbols *s, char *text)
     return s->texts[s->n_texts++] = text;
 }
 
-// Finds the load address minus the address in the file. Fails if no executable segment can have
-// been mapped as recorded: the file is another one. Segments of debug files are empty and objcopy
-// changes their offsets, so their offsets are derived from their addresses.
+// Computes the difference between load addresses and addresses in the file. Returns false if no
+// executable segment can have been mapped as recorded, which means that this is a different file.
+// Segments of debug files are empty and objcopy changes their offsets, so their offsets are derived
+// from their addresses.
 static bool find_bias(Elf *elf, const struct workload_module *m, uint64_t *bias)
 {
     size_t n = 0;
@@ -159,7 +161,7 @@ static bool has_build_id(Dwfl_Module *file, const char *digits)
     return true;
 }
 
-// Reads the debugging information, if any. Returns false if the file refers to a refused file.
+// Reads any debugging information. Returns false if the file refers to a refused file.
 static bool is_whole(Dwfl_Module *file)
 {
     void **refused = NULL;
@@ -177,8 +179,8 @@ static Dwfl *new_dwfl(void)
     return dwfl_begin(&callbacks);
 }
 
-// Opens a file for the module and owns the descriptor. Returns false if the file is not the one
-// that was recorded or cannot be read.
+// Opens a file for the module and takes ownership of the descriptor. Returns false if this is not
+// the recorded file or if it cannot be read.
 static bool open_fd(struct module *to, const struct workload_module *m, const char *path, int fd)
 {
     Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
@@ -211,7 +213,7 @@ static bool open_file(struct module *to, const struct workload_module *m, const 
     return fd >= 0 && open_fd(to, m, path, fd);
 }
 
-// Looks in a folder for the file or its debugging information by build ID.
+// Searches a directory for the file or its debugging information by build ID.
 static bool open_by_id(struct module *to, const struct workload_module *m, const char *dir,
                        int dir_bytes)
 {
@@ -227,8 +229,8 @@ static bool open_by_id(struct module *to, const struct workload_module *m, const
     return false;
 }
 
-// Looks in a folder of the user, which may be a copy from the recorded machine. Without a build ID,
-// the name alone does not identify a file.
+// Searches one of the user's directories, which may be a copy from the recorded machine. Without a
+// build ID, the name alone does not identify a file.
 static bool open_in_dir(struct module *to, const struct workload_module *m, const char *dir,
                         int dir_bytes)
 {
@@ -290,7 +292,7 @@ static void open_module(struct module *to, const struct workload_module *m)
         open_from_server(to, m);
 }
 
-// The demangler abbreviates strings of the old ABI only.
+// The demangler abbreviates only strings of the old ABI.
 static void shorten_strings(char *name)
 {
     static const char whole[] =
@@ -321,7 +323,7 @@ static const char *name_of(struct symbols *s, Dwarf_Die *die)
     return name ? demangled(s, name) : NULL;
 }
 
-// Sets the location from which an inlined function was called.
+// Sets the location that an inlined function was called from.
 static void call_place(Dwarf_Die *die, Dwarf_Files *files, size_t n_files, struct symbol *to)
 {
     Dwarf_Attribute attribute;
@@ -337,7 +339,7 @@ static void call_place(Dwarf_Die *die, Dwarf_Files *files, size_t n_files, struc
         to->line = (int)number;
 }
 
-// Collects the functions at an address into s->scratch, innermost first; scratch[0] already has
+// Collects the functions at an address into s->scratch, innermost first; scratch[0] already has a
 // file and line. Returns 0 if a name is unknown.
 static size_t find_inlined(struct symbols *s, struct debug_info_place *place)
 {
@@ -356,7 +358,7 @@ static size_t find_inlined(struct symbols *s, struct debug_info_place *place)
     return n;
 }
 
-// Formats an address without a name as object and file offset, which are the same in every run.
+// Formats a nameless address as object and file offset, which are the same in every run.
 static const char *object_offset(struct symbols *s, const struct workload_frame *f)
 {
     const struct workload_module *m = f->module ? &s->sites->modules[f->module - 1] : NULL;
@@ -400,7 +402,7 @@ static size_t find_in_file(struct symbols *s, const struct module *m, uint64_t a
     return 1;
 }
 
-// Returns the text, escaped if it is not printable.
+// Returns the text, escaping it if it is not printable.
 static const char *printable(struct symbols *s, const char *text)
 {
     size_t n = strlen(text), i = 0, length;
@@ -446,7 +448,7 @@ static size_t find_in_module(struct symbols *s, const struct workload_frame *f)
     struct module *file = f->module ? &s->modules[f->module - 1] : NULL;
     if (file && !file->opened)
         open_module(file, m);
-    // The return address is after the call.
+    // The return address is the one after the call.
     if (file && file->dwfl)
         return find_in_file(s, file, f->address - 1);
     s->missing++;
@@ -490,12 +492,12 @@ static bool begins_with(const char *text, size_t n, const char *start)
     return n >= strlen(start) && memcmp(text, start, strlen(start)) == 0;
 }
 
-// Returns the name without return type and parameters: "f" for "int f<char>(int)".
+// Returns the name without its return type and parameters: "f" for "int f<char>(int)".
 static const char *bare_name(const char *function, size_t *n)
 {
     const char *start = function, *at = function;
     unsigned depth = 0;
-    // Stop at "operator new", "operator<<".
+    // Stop at operators such as "operator new" and "operator<<".
     for (; *at && !(depth == 0 && *at == '(' && at > start); at++) {
         if (strncmp(at, "operator", 8) == 0 && depth == 0)
             break;

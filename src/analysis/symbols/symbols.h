@@ -1,7 +1,7 @@
-// Names of code addresses. Sources are the names stored in the trace or workload, then the files of
-// the recorded modules if their build IDs match, found at their recorded paths, in the debug
-// folders of the user, in .build-id folders of the system, or through debuginfod if DEBUGINFOD_URLS
-// is set.
+// Names of code addresses. They come from the names stored in the trace or workload or, failing
+// that, from the files of the recorded modules if their build IDs match. These files are searched
+// for at their recorded paths, in the user's debug directories, in the system's .build-id
+// directories, and through debuginfod if DEBUGINFOD_URLS is set.
 #ifndef HEAPTAPE_ANALYSIS_SYMBOLS_H
 #define HEAPTAPE_ANALYSIS_SYMBOLS_H
 
@@ -11,55 +11,56 @@
 
 struct symbols;
 
-// Location of an address. Texts are borrowed until symbols_free.
+// An address's location. Texts are borrowed until symbols_free.
 struct symbol {
     const char *function; // demangled; if unknown, OBJECT+0xOFFSET or the address
     const char *file;     // source file; "" if unknown
     int line;
-    const char *module; // path; "" if outside of modules
+    const char *module; // path; "" if outside all modules
     bool known;         // the function is known
     bool library;       // allocator, language runtime (std::, Rust's alloc) or system library
 };
 
-// Returns the location to print after the function: the source file, or the object unless
-// `function` already names it, or "".
+// Returns the location to print after the function: the source file; or the object, unless
+// `function` already names it; or "".
 const char *symbols_file(const struct symbol *s);
 
-// Sets folders to search first, separated by colons. A file is found by build ID as
-// DIR/.build-id/xx/yyy or yyy.debug, by its recorded path below DIR, or by its name in DIR.
-// Borrowed; applies to all later symbols_new. May be NULL.
+// Sets directories to search first, separated by colons. A file is found by its build ID, as
+// DIR/.build-id/xx/yyy or yyy.debug; by its recorded path below DIR; or by its name in DIR.
+// Borrowed; applies to all later calls of symbols_new. May be NULL.
 void symbols_debug_dirs(const char *dirs);
 
-// Borrows the sites. `exe` is the executable of the recorded program or NULL. Returns NULL when out
-// of memory.
+// Borrows the sites. `exe` is the recorded program's executable, or NULL. Returns NULL when out of
+// memory.
 struct symbols *symbols_new(const struct workload_sites *sites, const char *exe);
 void symbols_free(struct symbols *s);
 
-// Returns the number of functions at a frame and sets *found, innermost first; calls that were
-// inlined add functions. Returns 0 when out of memory.
+// Returns the number of functions at a frame and sets *found to them, innermost first; there are
+// several if calls were inlined. Returns 0 when out of memory.
 size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struct symbol **found);
 
-// Finds the innermost function of a call site that is not in a library, or else the innermost
-// function. The modules of the site must have been known to symbols_new. Returns false if the site
-// has no stack or `s` is NULL.
+// Finds the call site's innermost function outside libraries or, if there is none, the innermost
+// function. The site's modules must have been known to symbols_new. Returns false if the site has
+// no stack or if `s` is NULL.
 bool symbols_site(struct symbols *s, const struct workload_sites *sites, uint64_t number,
                   struct symbol *to);
 
-// Like symbols_site, formatted with the location. Returns NULL if the site has no stack.
+// Like symbols_site, but returns formatted text that includes the location, or NULL if the site has
+// no stack.
 enum { SYMBOLS_FUNCTION_BYTES = 200 };
 const char *symbols_site_function(struct symbols *s, const struct workload_sites *sites,
                                   uint64_t site, char text[SYMBOLS_FUNCTION_BYTES]);
 
 // Returns true if the name belongs to a language runtime or an allocator. Where inlined functions
-// are unknown, the source line may also be theirs.
+// are unknown, the source line may belong to them as well.
 bool symbols_is_library(const char *function);
 
-// Returns how many of the looked up frames are in modules without a usable file, and sets *path to
-// the first such module or NULL.
+// Returns how many of the frames looked up are in modules without a usable file, and sets *path to
+// the first such module, or to NULL.
 uint64_t symbols_missing(const struct symbols *s, const char **path);
 
-// Calls `note` with a line about the first refused file, if any: a pipe or device named like a
-// debug file, or a file that decompresses to a disproportionate size.
+// If any file was refused, calls `note` with a line about the first one: a pipe or device named
+// like a debug file, or a file that decompresses to a disproportionate size.
 void symbols_note_refused(void (*note)(const char *text));
 
 #endif
