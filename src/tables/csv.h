@@ -1,4 +1,4 @@
-// Fields of CSV (RFC 4180).
+// CSV fields (RFC 4180).
 #ifndef HEAPTAPE_TABLES_CSV_H
 #define HEAPTAPE_TABLES_CSV_H
 
@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Appends a text as a field, quoted if necessary. With `safe`, quotes a text that a spreadsheet
-// would evaluate and prefixes it with an apostrophe. Returns 0 or -ENOMEM.
+// Appends a text as a field, quoting it if necessary. With `safe`, a text that a spreadsheet would
+// evaluate is quoted and prefixed with an apostrophe. Returns 0 or -ENOMEM.
 int tables_csv_put(struct buf *b, const char *text, size_t n, bool safe);
 
 #endif

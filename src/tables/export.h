@@ -8,26 +8,26 @@
 
 struct convert_watch;
 
-// Output of a format. `state` belongs to the format.
+// A format's output. `state` belongs to the format.
 struct tables_output {
     const struct tables_definition *table;
     struct output out;
-    struct buf text; // not written yet
-    size_t buffered; // rows that the format holds in memory
+    struct buf text; // not yet written
+    size_t buffered; // number of rows that the format holds in memory
     bool csv_safe;   // see struct tables_export_settings
     void *state;
     struct err *e;
 };
 
-// Functions return 0 or a negative errno.
+// The functions return 0 or a negative errno.
 struct tables_format {
     const char *name;
     int (*begin)(struct tables_output *o);
     int (*row)(struct tables_output *o, const struct tables_row *row);
-    // Writes the rows in memory and frees their memory. NULL if the format holds no rows.
     int (*end)(struct tables_output *o);
+    // Writes the rows held in memory and frees that memory. NULL if the format holds no rows.
     int (*flush)(struct tables_output *o);
-    void (*release)(struct tables_output *o); // called even after an error; may be NULL
+    void (*release)(struct tables_output *o); // also called after an error; may be NULL
 };
 
 extern const struct tables_format tables_csv, tables_parquet;
@@ -37,19 +37,19 @@ struct tables_export_settings {
     enum tables_id table;
     const char *output; // FILE or "-"
     bool force;         // replace an existing output
-    bool csv_safe;      // protect texts that a spreadsheet would evaluate
+    bool csv_safe;      // escape texts that a spreadsheet would evaluate
     const struct convert_watch *watch;
 };
 
-// Writes a table of the trace or workload at `from` ("-" is stdin). The output gets its name when
-// it is complete. Returns 0, or a negative errno with the text set.
+// Writes one table of the trace or workload at `from` ("-": standard input). The output gets its
+// name once it is complete. Returns 0, or a negative errno with the text set.
 int tables_export(const char *from, const struct tables_export_settings *s, struct err *e);
 
-// Writes a table of a trace as one file per process. s->output is a directory, which is created if
-// necessary. The files are TABLE/host=HOST/recording=TIME/pid=PID/PROCESS.csv or .parquet; the
-// table of processes is TABLE/host=HOST/recording=TIME/0.csv or .parquet. Each file gets its name
-// when it is complete. Memory is bounded as in tables_scan, and by the number of processes that run
-// concurrently. Returns 0, or a negative errno with the text set.
+// Writes one table of a trace, with one file per process. s->output is a directory, which is
+// created if necessary. The files are TABLE/host=HOST/recording=TIME/pid=PID/PROCESS.csv or
+// .parquet; the table of processes is TABLE/host=HOST/recording=TIME/0.csv or .parquet. Each file
+// gets its name once it is complete. Memory use is bounded as in tables_scan, and by the number of
+// processes that run concurrently. Returns 0, or a negative errno with the text set.
 int tables_partition(const char *from, const struct tables_export_settings *s, struct err *e);
 
 // Writes `text` to the output and clears it. Returns 0, or a negative errno with the text set.

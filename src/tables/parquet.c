@@ -1,5 +1,5 @@
-// Writes a table as Parquet. Row groups are in the order of the file, with one page per column,
-// compressed with zstd. Each has the minimum and maximum of its columns, so that engines can skip
+// Writes a table as Parquet. Row groups are in file order, with one page per column, compressed
+// with zstd. Each row group has the minimum and maximum of every column, so that engines can skip
 // row groups. https://parquet.apache.org/docs/file-format/
 #include "base/bytes.h"
 #include "base/printable.h"
@@ -14,41 +14,41 @@
 
 enum {
     GROUP_ROWS = 122880,         // DuckDB's unit of work
-    FIRST_ROWS = 960,            // initial capacity, doubled up to GROUP_ROWS
-    GROUP_TEXT_BYTES = 64 << 20, // limit of the texts of a column in a row group
+    FIRST_ROWS = 960,            // initial capacity; doubles up to GROUP_ROWS
+    GROUP_TEXT_BYTES = 64 << 20, // limit on a column's texts in a row group
     LEVEL = 1,
     MAX_NAMES = 256,
 };
 
-// Values of Parquet's enums.
+// Values of Parquet enums.
 enum { TYPE_BOOLEAN = 0, TYPE_INT64 = 2, TYPE_BYTE_ARRAY = 6 };
 enum { OPTIONAL = 1, UTF8 = 0, CODEC_ZSTD = 6 };
 enum { PLAIN = 0, RLE = 3, DELTA_BINARY_PACKED = 5, RLE_DICTIONARY = 8 };
 enum { DATA_PAGE = 0, DICTIONARY_PAGE = 2 };
 
-// Values of a column in the current row group.
+// A column's values in the current row group.
 struct parquet_column {
     int64_t *integers; // TABLES_INTEGER, TABLES_BOOLEAN
-    uint8_t *names;    // TABLES_NAME: indexes in `dictionary`
+    uint8_t *names;    // TABLES_NAME: indices into `dictionary`
     const char *dictionary[MAX_NAMES];
     unsigned n_names;
     struct buf text; // TABLES_TEXT, in PLAIN encoding
-    size_t n;        // number of values that are not NULL
-    // The last chunk written.
+    size_t n;        // number of non-NULL values
+    // The chunk written last.
     size_t raw_bytes, bytes;
-    uint64_t data_at, dictionary_at; // offsets in the file; dictionary_at is 0 without a dictionary
+    uint64_t data_at, dictionary_at; // file offsets; dictionary_at is 0 if there is no dictionary
     int encoding;
 };
 
 struct parquet {
     struct parquet_column columns[TABLES_MAX_COLUMNS];
     uint32_t *present; // by row
-    uint32_t integers; // columns with `integers`
-    size_t rows;       // in the current group
+    uint32_t integers; // bit set of the columns that use `integers`
+    size_t rows;       // rows in the current group
     size_t room;       // capacity of all arrays, in rows
-    uint8_t *levels;   // definition levels of a column
+    uint8_t *levels;   // definition levels of one column
     uint64_t all_rows;
-    struct buf groups; // row groups for the footer
+    struct buf groups; // row groups, for the footer
     size_t n_groups;
     struct buf page, packed;
     ZSTD_CCtx *zstd;
@@ -71,7 +71,7 @@ static int grow_array(void *array, size_t rows, size_t item_bytes)
     return bigger ? 0 : -ENOMEM;
 }
 
-// Increases the capacity, up to GROUP_ROWS.
+// Grows the arrays, up to GROUP_ROWS.
 static int grow_arrays(struct tables_output *o)
 {
     struct parquet *p = o->state;
@@ -120,7 +120,7 @@ static void parquet_release(struct tables_output *o)
     free(p);
 }
 
-// Returns the dictionary index of a name. Names are few and have static addresses.
+// Returns a name's dictionary index. There are few names, and their addresses are static.
 static uint8_t name_number(struct parquet_column *c, const char *name)
 {
     for (unsigned i = 0; i < c->n_names; i++) {
@@ -131,8 +131,8 @@ static uint8_t name_number(struct parquet_column *c, const char *name)
     return (uint8_t)c->n_names++;
 }
 
-// Appends a text in PLAIN encoding: its length and its bytes. Replaces invalid UTF-8 by U+FFFD,
-// because engines reject it.
+// Appends a text in PLAIN encoding: its length, then its bytes. Invalid UTF-8 is replaced by
+// U+FFFD, because engines reject it.
 static int put_text(struct buf *to, const char *text)
 {
     size_t n = strlen(text), from = to->size;
@@ -151,7 +151,7 @@ static int put_text(struct buf *to, const char *text)
     return 0;
 }
 
-// Compresses p->page and appends it with its header to the output.
+// Compresses p->page and appends it to the output after its header.
 static int put_page(struct tables_output *o, struct parquet_column *c, int type, size_t values,
                     int encoding)
 {
@@ -216,7 +216,8 @@ static int encode_values(struct parquet *p, struct parquet_column *c, enum table
                                   : 0;
 }
 
-// Writes a column of the row group: length and content of the definition levels, then the values.
+// Writes a column of the row group: the length and content of the definition levels, then the
+// values.
 static int put_column(struct tables_output *o, struct parquet_column *c, enum tables_type type)
 {
     struct parquet *p = o->state;
@@ -240,7 +241,7 @@ static int put_column(struct tables_output *o, struct parquet_column *c, enum ta
     return rc < 0 ? rc : put_page(o, c, DATA_PAGE, p->rows, c->encoding);
 }
 
-// Writes the numbers of NULLs, and minimum and maximum.
+// Writes the number of NULLs, the minimum and the maximum.
 static void put_statistics(struct parquet_thrift *t, const struct parquet *p,
                            const struct parquet_column *c, enum tables_type type)
 {
@@ -276,7 +277,7 @@ static int physical_type(enum tables_type type)
                                     : TYPE_BYTE_ARRAY;
 }
 
-// Writes a ColumnChunk of the footer.
+// Writes a ColumnChunk entry of the footer.
 static void put_chunk(struct parquet_thrift *t, const struct parquet *p,
                       const struct parquet_column *c, const struct tables_column *column)
 {
@@ -306,7 +307,7 @@ static void put_chunk(struct parquet_thrift *t, const struct parquet *p,
     parquet_thrift_end(t, chunk);
 }
 
-// Writes the row group and its entry in the footer.
+// Writes the row group and adds its footer entry.
 static int put_group(struct tables_output *o)
 {
     struct parquet *p = o->state;
@@ -412,7 +413,7 @@ static int parquet_end(struct tables_output *o)
     if (p->groups.size)
         parquet_thrift_bytes(&t, p->groups.data, p->groups.size);
     parquet_thrift_binary(&t, 6, made_by, sizeof made_by - 1);
-    // column_orders: each column uses the order defined by its type.
+    // column_orders: every column uses the order defined by its type.
     parquet_thrift_list(&t, 7, PARQUET_THRIFT_STRUCT, o->table->n_columns);
     for (unsigned i = 0; i < o->table->n_columns; i++) {
         int order = parquet_thrift_begin(&t);

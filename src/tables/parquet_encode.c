@@ -18,7 +18,8 @@ static unsigned bit_width(uint64_t v)
     return v ? 64 - (unsigned)__builtin_clzll(v) : 0;
 }
 
-// Packs 32 values of `width` bits, least significant bits first. Returns the end.
+// Packs 32 values of `width` bits each, least significant bits first. Returns the end of the
+// output.
 static uint8_t *pack_miniblock(uint8_t *to, const uint64_t *values, unsigned width)
 {
     uint64_t word = 0;
@@ -42,7 +43,7 @@ static uint8_t *pack_miniblock(uint8_t *to, const uint64_t *values, unsigned wid
 }
 
 // Encodes up to 128 deltas. Missing deltas are set to the minimum, so a miniblock without deltas
-// has width 0.
+// has a width of 0.
 static uint8_t *put_block(uint8_t *to, const int64_t *values, size_t n)
 {
     uint64_t deltas[BLOCK];

@@ -1,4 +1,4 @@
-// Encodings of Parquet. https://parquet.apache.org/docs/file-format/data-pages/encodings/
+// Parquet encodings. https://parquet.apache.org/docs/file-format/data-pages/encodings/
 #ifndef HEAPTAPE_TABLES_PARQUET_ENCODE_H
 #define HEAPTAPE_TABLES_PARQUET_ENCODE_H
 
@@ -7,8 +7,8 @@
 // DELTA_BINARY_PACKED. Returns 0 or -ENOMEM.
 int parquet_encode_delta(struct buf *to, const int64_t *values, size_t n);
 
-// RLE / bit-packing hybrid, as a single run. n >= 1, values below 2^width, 1 <= width <= 8. Returns
-// 0 or -ENOMEM.
+// RLE/bit-packing hybrid, as a single run. Requires n ≥ 1, 1 ≤ width ≤ 8, and values below 2^width.
+// Returns 0 or -ENOMEM.
 int parquet_encode_hybrid(struct buf *to, const uint8_t *values, size_t n, unsigned width);
 
 // One bit per value, least significant bit first. Returns 0 or -ENOMEM.

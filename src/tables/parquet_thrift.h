@@ -1,4 +1,4 @@
-// The part of Thrift's compact protocol that Parquet headers use.
+// The subset of Thrift's compact protocol used by Parquet headers.
 // https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 #ifndef HEAPTAPE_TABLES_PARQUET_THRIFT_H
 #define HEAPTAPE_TABLES_PARQUET_THRIFT_H
@@ -16,7 +16,8 @@ enum parquet_thrift_type {
     PARQUET_THRIFT_STRUCT = 12,
 };
 
-// Writer of a struct. Initialize with zeros and `to`. `failed` is set when out of memory.
+// Writer of a struct. Set `to`; the other members start as zero. `failed` is set when out of
+// memory.
 struct parquet_thrift {
     struct buf *to;
     int last_field; // in the current struct
@@ -34,7 +35,7 @@ static inline void parquet_thrift_varint(struct parquet_thrift *t, uint64_t v)
     parquet_thrift_bytes(t, bytes, varint_put(bytes, v));
 }
 
-// Fields must be in ascending order, at most 15 apart.
+// Fields must be written in ascending order, at most 15 apart.
 static inline void parquet_thrift_field(struct parquet_thrift *t, int field,
                                         enum parquet_thrift_type type)
 {
@@ -68,7 +69,7 @@ static inline void parquet_thrift_binary(struct parquet_thrift *t, int field, co
     parquet_thrift_element(t, bytes, n);
 }
 
-// Begins a list; its elements follow. Elements that are structs are written between
+// Begins a list, whose elements must follow. Write elements that are structs between
 // parquet_thrift_begin and parquet_thrift_end.
 static inline void parquet_thrift_list(struct parquet_thrift *t, int field,
                                        enum parquet_thrift_type of, size_t n)

@@ -1,5 +1,5 @@
-// A table as one file per process, in directories named KEY=VALUE, Hive's convention for
-// partitions. https://duckdb.org/docs/data/partitioning/hive_partitioning
+// Writes a table as one file per process, in directories named KEY=VALUE, following Hive's
+// convention for partitions. https://duckdb.org/docs/data/partitioning/hive_partitioning
 #include "tables/export.h"
 #include "workload/file.h"
 
@@ -13,11 +13,11 @@
 
 #define NS_PER_S 1000000000u
 
-// Read as NULL by engines.
+// Engines read this as NULL.
 #define NO_VALUE "__HIVE_DEFAULT_PARTITION__"
 
-// Maximum number of rows in memory for all files. If many processes run concurrently, row groups
-// are smaller.
+// Limit on the rows held in memory for all files together. If many processes run concurrently, row
+// groups are smaller.
 enum { MAX_BUFFERED_ROWS = 1 << 19 };
 
 struct partition_file {
@@ -32,11 +32,11 @@ struct partitions {
     struct partition_file **files; // by process number; NULL: not open
     size_t n, capacity;
     size_t last;     // process of the last row
-    size_t buffered; // rows in memory
+    size_t buffered; // number of rows in memory
     struct err *e;
 };
 
-// Escapes a value as Hive does: characters with a meaning in paths become %XX.
+// Escapes a value like Hive: characters that are special in paths become %XX.
 static void put_value(FILE *to, const char *value)
 {
     if (!value || !*value)
@@ -72,7 +72,7 @@ static char *make_folder(const struct partitions *p)
     return folder;
 }
 
-// The table of processes has a column pid and is a single file.
+// Returns false for the table of processes, which is a single file with a pid column.
 static bool is_by_process(const struct partitions *p)
 {
     return p->settings->table != TABLES_TABLE_PROCESSES;
@@ -103,7 +103,7 @@ static int open_file(struct partitions *p, struct partition_file *f, uint32_t pr
     return rc < 0 ? rc : p->settings->format->begin(&f->output);
 }
 
-// Closes a file, and gives it its name if `whole`. Returns 0 or a negative errno.
+// Closes a file and, if `whole` is set, gives it its name. Returns 0 or a negative errno.
 static int close_file(struct partitions *p, size_t number, bool whole)
 {
     const struct tables_format *format = p->settings->format;
@@ -134,7 +134,7 @@ static int get_file(struct partitions *p, uint32_t process, struct partition_fil
     return *to ? open_file(p, *to, process) : -ENOMEM;
 }
 
-// Writes the rows of the file with most rows in memory.
+// Writes out the rows of the file with the most rows in memory.
 static int flush_largest(struct partitions *p)
 {
     struct tables_output *largest = NULL;
@@ -150,7 +150,7 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
 {
     struct partitions *p = context;
     struct partition_file *f;
-    // Column 0 of all tables is the process.
+    // Column 0 of every table is the process.
     uint32_t process = is_by_process(p) ? (uint32_t)row->values[0].integer : 0;
     // Rows of call sites are grouped by process.
     int rc = table == TABLES_TABLE_SITES && p->last != process ? close_file(p, p->last, true) : 0;
@@ -164,7 +164,7 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
     return rc == 0 && p->buffered > MAX_BUFFERED_ROWS ? flush_largest(p) : rc;
 }
 
-// Closes the file of a process after its last row of events, blocks or samples.
+// Closes a process's file after the process's last row of events, blocks or samples.
 static int end_process(void *context, const struct tables_facts *facts)
 {
     struct partitions *p = context;

@@ -1,4 +1,4 @@
-// Rows of events and blocks, from the ops of a process in a valid total order.
+// Builds the rows of events and blocks from a process's ops in a valid total order.
 #include "analysis/by_site.h"
 #include "tables/scan_private.h"
 
@@ -90,7 +90,7 @@ bool tables_op_size(const struct workload_op *op, uint64_t *size)
     return fields & HT_F_SIZE && !(op->flags & WORKLOAD_SIZE_UNKNOWN);
 }
 
-// Sets a column whose value 0 means unknown.
+// Sets a column unless the value is 0, which means unknown.
 static void set_known(struct tables_row *row, uint32_t columns, unsigned column, uint64_t value)
 {
     if (columns >> column & 1 && value)
@@ -190,7 +190,7 @@ static void fill_freed(const struct tables_process *p, const struct source *s, u
         tables_row_set_text(row, TABLES_BLOCK_FREE_KIND, event_infos[s->op->kind].name);
 }
 
-// Fills in a block. `s` is the op that freed it, or NULL if it is live at the end.
+// Fills in a block. `s` is the op that freed it, or NULL if the block is live at the end.
 static void fill_block(const struct tables_process *p, const struct tables_block *b,
                        const struct source *s, uint32_t columns, struct tables_row *row)
 {
@@ -264,7 +264,7 @@ int tables_process_op(struct tables_process *p, uint32_t thread, const struct wo
 {
     struct source s = {op, call, p->next_event++, thread, NULL};
     struct tables_block freed;
-    // A realloc ends the row of a block and begins another.
+    // A realloc ends one row of the block and begins another.
     enum format_slot_use use = p->follows_blocks ? format_block_use(op) : FORMAT_SLOT_NONE;
     bool frees = use == FORMAT_SLOT_FREED || use == FORMAT_SLOT_KEEP;
     p->preexisting += op->kind == HT_PREEXISTING;

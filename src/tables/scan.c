@@ -1,4 +1,4 @@
-// Reads a trace or workload once, and emits the rows of the requested tables.
+// Reads a trace or workload once and emits the rows of the requested tables.
 #include "convert/convert.h"
 #include "convert/process.h"
 #include "tables/scan_private.h"
@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Distance in ops at which memory of blocks is prefetched.
+// Prefetch distance for block data, in ops.
 enum { AHEAD = 16 };
 
-// A scan of a trace.
+// State of a trace scan.
 struct trace_scan {
     const struct tables_scan *scan;
     const struct trace_session *session;
     struct tables_process **processes;
     size_t n, capacity;
-    bool addresses; // columns are requested that only traces have
+    bool addresses; // requested columns include some that only traces have
 };
 
 static bool wants_rows(const struct tables_scan *s, enum tables_id table)
@@ -74,7 +74,7 @@ static int put_facts(const struct tables_process *p, const struct tables_facts *
     return p->scan->facts ? p->scan->facts(p->scan->context, facts) : 0;
 }
 
-// Stores the arguments, separated by spaces, in p->text.
+// Stores the arguments in p->text, separated by spaces.
 static int put_command(struct tables_process *p, struct tables_row *row, const char *argv,
                        uint32_t bytes)
 {
@@ -93,7 +93,7 @@ static int put_command(struct tables_process *p, struct tables_row *row, const c
     return 0;
 }
 
-// Fills in the columns that traces and workloads have, and emits the row.
+// Fills in the columns that both traces and workloads have, and emits the row.
 static int put_process(struct tables_process *p, struct tables_row *row, const char *argv,
                        uint32_t argv_bytes)
 {
@@ -220,7 +220,7 @@ static int scan_trace(const struct tables_scan *s, struct trace_file *f, struct 
                                         get_columns(s, TABLES_TABLE_BLOCKS) & block_addresses};
     struct convert_result result = {0};
     struct trace_forks forks = {0};
-    // The tail has the clock rate measured over the whole recording, which conversions use.
+    // The tail has the clock rate measured over the whole recording, which conversions need.
     int rc = trace_file_read_tail(f, e);
     rc = rc < 0 ? rc : trace_forks_find(&forks, f, e);
     t.session = &f->reader.session;
@@ -274,7 +274,7 @@ static int put_workload_rest(struct tables_process *p, const struct workload_hea
     return rc;
 }
 
-// Uses the index at the end of the file instead of its ops. Returns -ESPIPE if that is not
+// Uses the index at the end of the file instead of reading the ops. Returns -ESPIPE if that is not
 // possible.
 static int scan_workload_end(struct tables_process *p, struct workload_reader *r)
 {
@@ -311,7 +311,7 @@ static int scan_workload_ops(struct tables_process *p, struct workload_file *f, 
             return failed;
         show_progress(p->scan, f->in.offset);
     }
-    // A truncated file still has all rows up to that point.
+    // A truncated file still yields all rows up to the point where it ends.
     if (rc != -ENODATA)
         return rc;
     *cut = *e;

@@ -1,4 +1,4 @@
-// Shared by the parts of a scan.
+// Shared by the source files of a scan.
 #ifndef HEAPTAPE_TABLES_SCAN_PRIVATE_H
 #define HEAPTAPE_TABLES_SCAN_PRIVATE_H
 
@@ -9,47 +9,47 @@
 
 struct tables_block;
 
-// A process whose ops are read.
+// A process whose ops are being read.
 struct tables_process {
     const struct tables_scan *scan;
-    const struct trace_process *of; // process of a trace; borrowed from the reader
+    const struct trace_process *of; // the process in a trace; borrowed from the reader
     uint32_t number;
-    // For timestamps.
+    // For computing timestamps.
     bool has_times;
     uint64_t start_stamp, clock_hz;
     unsigned stamp_shift;
-    bool follows_blocks; // tracks live blocks in `live`
+    bool follows_blocks; // live blocks are tracked in `live`
     uint64_t next_event, preexisting, threads, lost;
-    struct tables_block *live; // by slot
+    struct tables_block *live; // indexed by slot
     size_t n_live, live_capacity;
-    struct buf text; // texts of the current row
+    struct buf text; // texts in the current row
 };
 
 void tables_process_release(struct tables_process *p);
 
-// Emits the rows of an op. `call` has the addresses and notes of a trace, or is NULL. Returns 0 or
-// a negative errno.
+// Emits the rows of an op. `call` holds the addresses and notes from a trace, or is NULL. Returns 0
+// or a negative errno.
 int tables_process_op(struct tables_process *p, uint32_t thread, const struct workload_op *op,
                       const struct order_call *call);
 
 // Prefetches the memory that tables_process_op will access.
 void tables_process_prefetch(const struct tables_process *p, const struct workload_op *op);
 
-// Emits the rows of blocks that are live after the last op.
+// Emits the rows of the blocks that are live after the last op.
 int tables_process_end(struct tables_process *p);
 
-// Emits the rows of call sites. `exe` may be NULL.
+// Emits the rows of the call sites. `exe` may be NULL.
 int tables_process_sites(struct tables_process *p, const struct workload_sites *sites,
                          const char *exe);
 
-// Converts a stamp to time_ns of a row.
+// Converts a stamp to a row's time_ns.
 int64_t tables_process_ns(const struct tables_process *p, uint64_t stamp);
 
-// Emits the row if it meets the conditions of its table. Returns 0 or a negative errno.
+// Emits the row if it meets the conditions on its table. Returns 0 or a negative errno.
 int tables_put_checked(const struct tables_scan *scan, enum tables_id table,
                        const struct tables_row *row);
 
-// True if the row meets all conditions.
+// Returns true if the row meets all conditions.
 bool tables_row_meets(const struct tables_wanted *w, const struct tables_row *row);
 
 // Returns the columns used by the conditions.
@@ -61,7 +61,7 @@ static inline void tables_row_set(struct tables_row *row, unsigned column, uint6
     row->values[column].integer = value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }
 
-// A NULL text leaves the column NULL.
+// If `text` is NULL, the column stays NULL.
 static inline void tables_row_set_text(struct tables_row *row, unsigned column, const char *text)
 {
     row->present |= (uint32_t)(text != NULL) << column;

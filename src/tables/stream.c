@@ -14,7 +14,7 @@ struct batch {
     size_t n;
     struct buf text;
     uint8_t tables[BATCH_ROWS]; // enum tables_id
-    // Until the batch is full, a TABLES_TEXT is an offset into `text`.
+    // Until the batch is full, a TABLES_TEXT value is an offset into `text`.
     struct tables_row rows[BATCH_ROWS];
 };
 
@@ -23,11 +23,12 @@ struct tables_stream {
     struct file *file;
     struct tables_scan how;
     struct tables_condition *conditions[TABLES_N]; // owned
-    uint32_t texts[TABLES_N]; // columns of type TABLES_TEXT, which are borrowed
+    uint32_t texts[TABLES_N]; // columns of type TABLES_TEXT, whose texts are borrowed
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    // Protected by the mutex. Batches read to written - 1 (modulo BATCHES) belong to the reader.
+    // Protected by the mutex. Batches `read` to `written` - 1 (modulo BATCHES) belong to the
+    // reader.
     size_t read, written;
     bool over, stop;
     int rc;
@@ -133,7 +134,7 @@ static int copy_wanted(struct tables_stream *s, enum tables_id table)
     return 0;
 }
 
-// Blocks all signals in the thread; it inherits the mask.
+// Starts the thread with all signals blocked; the thread inherits the signal mask.
 static int start_thread(struct tables_stream *s)
 {
     sigset_t all, before;

@@ -1,5 +1,5 @@
 // A trace or workload as tables of rows, for `sql` and `export --table`. The columns below define
-// the tables. docs/reference/tables.md describes them; a test compares it with the columns.
+// the tables. docs/reference/tables.md describes them, and a test checks that both agree.
 #ifndef HEAPTAPE_TABLES_TABLES_H
 #define HEAPTAPE_TABLES_TABLES_H
 
@@ -16,7 +16,7 @@ enum tables_type {
     TABLES_TEXT,    // text from the file
 };
 
-// X(SYMBOL, name, type, unit, meaning) per column, in order. Meanings say when a column is NULL.
+// X(SYMBOL, name, type, unit, meaning) for each column, in order. The meaning says when it is NULL.
 // clang-format off
 #define TABLES_EVENTS(X) \
     X(PROCESS, "process", INTEGER, "", "number of the process in the file, see processes") \
@@ -125,13 +125,13 @@ struct tables_definition {
     unsigned n_columns;
 };
 
-// by enum tables_id
+// indexed by enum tables_id
 extern const struct tables_definition tables_definitions[TABLES_N];
 
 // Returns "integer", "boolean" or "text".
 const char *tables_type_name(enum tables_type type);
 
-// Returns the enum tables_id of the table, or -1.
+// Returns the table's enum tables_id, or -1.
 int tables_find(const char *name);
 
 union tables_value {
@@ -139,11 +139,11 @@ union tables_value {
     const char *text; // TABLES_NAME: static; TABLES_TEXT: borrowed until the callback returns
 };
 
-// A row. Bit N of `present` is set if column N was requested and is not NULL; other values are
-// undefined.
+// A row. Bit N of `present` is set if column N was requested and is not NULL; the values of other
+// columns are undefined.
 struct tables_row {
     uint32_t present;
-    uint8_t event_kind; // enum event_kind, in rows of events with the column kind
+    uint8_t event_kind; // enum event_kind, in rows of events if the column kind was requested
     union tables_value values[TABLES_MAX_COLUMNS];
 };
 
@@ -155,7 +155,7 @@ enum tables_comparison {
     TABLES_GREATER_EQUAL
 };
 
-// Condition on an integer or boolean column. NULL does not meet any condition.
+// Condition on an integer or boolean column. A NULL meets no condition.
 struct tables_condition {
     uint8_t column;
     uint8_t comparison; // enum tables_comparison
@@ -165,7 +165,7 @@ struct tables_condition {
 // The requested part of a table.
 struct tables_wanted {
     bool rows;
-    uint32_t columns;                          // bit set of columns; other columns are not computed
+    uint32_t columns; // bit set; columns that are not requested are not computed
     const struct tables_condition *conditions; // borrowed; a row must meet all conditions
     size_t n_conditions;
 };
@@ -175,44 +175,44 @@ struct file;
 struct workload_op;
 struct workload_sites;
 
-// Facts about a process after its last op. Borrowed.
+// Facts about a process, available after its last op. Borrowed.
 struct tables_facts {
     uint32_t process;
     const char *exe; // NULL: unknown
     const struct workload_sites *sites;
-    const uint32_t *tids; // tids by thread number; NULL: unknown
+    const uint32_t *tids; // indexed by thread number; NULL: unknown
     uint64_t threads;     // number of tids
 };
 
 struct tables_scan {
     struct tables_wanted of[TABLES_N];
-    // Gets each row. Returns 0, or a negative errno that ends the scan.
+    // Called for each row. Returns 0, or a negative errno, which ends the scan.
     int (*row)(void *context, enum tables_id table, const struct tables_row *row);
-    // Gets the facts of each process. May be NULL. Returns as `row`.
+    // Called with the facts of each process. May be NULL. Returns like `row`.
     int (*facts)(void *context, const struct tables_facts *facts);
     void *context;
-    // Shows progress, and notes where the file is truncated. May be NULL.
+    // Receives progress, and a note if the file is truncated. May be NULL.
     const struct convert_watch *watch;
-    // gets the position where the file is truncated, which is not an error; may be NULL
+    // Receives the position where the file is truncated, which is not an error. May be NULL.
     struct err *cut;
 };
 
-// Reads the trace or workload at `path` ("-" is stdin) once. Memory is bounded by the number of
-// live blocks, threads and call sites. Rows of blocks are emitted when the blocks end, and for live
-// blocks at the end; rows of sites, processes and samples in the order of the file. Returns 0, the
-// result of `row`, or a negative errno with the text set.
+// Reads the trace or workload at `path` ("-": standard input) once. Memory use is bounded by the
+// number of live blocks, threads and call sites. Rows of blocks are emitted when the blocks end or,
+// for blocks that are still live, at the end; rows of sites, processes and samples are emitted in
+// file order. Returns 0, the result of `row`, or a negative errno with the text set.
 int tables_scan(const char *path, const struct tables_scan *scan, struct err *e);
 
-// Like tables_scan, for an open file at its first frame. The caller opens it with file_open() and
-// FILE_TRACE, FILE_WORKLOAD and FILE_TRACE_TWICE, and closes it.
+// Like tables_scan, but for an open file at its first frame. The caller must open it by calling
+// file_open with FILE_TRACE, FILE_WORKLOAD and FILE_TRACE_TWICE, and close it.
 int tables_scan_file(struct file *f, const struct tables_scan *scan, struct err *e);
 
-// Sets *size to the size of an op as in rows of events. Returns false if there is no size or it is
-// unknown.
+// Sets *size to an op's size as shown in rows of events. Returns false if the op has no size or if
+// the size is unknown.
 bool tables_op_size(const struct workload_op *op, uint64_t *size);
 
-// Returns 0 if the file can be opened and is a trace or workload, else a negative errno with the
-// text set.
+// Returns 0 if the file can be opened and is a trace or workload, otherwise a negative errno with
+// the text set.
 int tables_check(const char *path, struct err *e);
 
 #endif

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-// True if the text begins with the column names of the table.
+// Returns true if the text begins with the table's column names.
 static bool is_header_of(const struct tables_definition *t, const char *text, size_t n)
 {
     for (unsigned i = 0; i < t->n_columns; i++) {
@@ -30,7 +30,7 @@ bool tables_is_csv(const uint8_t *text, size_t n)
 // State after the previous byte of a line.
 enum csv_state {
     CSV_BEGIN,  // at the start of a field
-    CSV_PLAIN,  // inside a field without quotes
+    CSV_PLAIN,  // inside an unquoted field
     CSV_QUOTED, // inside a quoted field
     CSV_QUOTE,  // after a quote inside a quoted field
     CSV_BAD,

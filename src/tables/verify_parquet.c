@@ -31,7 +31,7 @@ static int set_bad(const struct verify *v, const char *what, uint64_t at)
                    (unsigned long long)at);
 }
 
-// Reads the header of the next field of a struct. Returns false after the last field.
+// Reads the header of a struct's next field. Returns false after the last field.
 static bool next_field(struct varint_source *s, unsigned *field, unsigned *type)
 {
     s->bad |= s->at >= s->end;
@@ -49,7 +49,7 @@ static uint64_t get_list(struct varint_source *s, unsigned *type)
     uint8_t head = s->bad ? 0 : *s->at++;
     *type = head & 15;
     uint64_t n = head >> 4 < 15 ? head >> 4 : varint_source_number(s);
-    // Each element has at least one byte.
+    // Each element takes at least one byte.
     s->bad |= n > (size_t)(s->end - s->at);
     return s->bad ? 0 : n;
 }
@@ -93,7 +93,7 @@ static uint64_t get_number(struct varint_source *s, unsigned type)
     return s->bad ? 0 : (uint64_t)value;
 }
 
-// Decompresses a page, which verifies its checksum, and checks its length.
+// Decompresses a page, which also verifies its checksum, and checks its length.
 static int check_page(struct verify *v, const uint8_t *packed, size_t n, uint64_t raw_bytes,
                       uint64_t at)
 {
@@ -183,7 +183,7 @@ static struct verify_chunk get_chunk(struct varint_source *s)
     return c;
 }
 
-// Verifies the columns of a row group. Sets *values to the number of values in each column.
+// Verifies a row group's columns. Sets *values to the number of values in each column.
 static int check_columns(struct verify *v, struct varint_source *s, uint64_t *values)
 {
     unsigned of;
@@ -242,7 +242,7 @@ static int check_footer(struct verify *v, uint64_t *rows)
     return rc;
 }
 
-// Reads the footer. Its length is in the last 8 bytes of the file.
+// Reads the footer, whose length is in the last 8 bytes of the file.
 static int read_footer(struct verify *v)
 {
     uint8_t tail[TAIL_BYTES] = {0};

@@ -1,4 +1,4 @@
-// Events: rows of the table of events, as structs or in columns.
+// Events: rows of the events table, as structs or in columns.
 #include "tables/library/library.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ static const uint8_t widths[LIBRARY_COLUMNS_N] = {
 };
 #undef COLUMN
 
-// Column ids equal the columns of the table.
+// Column ids are identical to the table's columns.
 _Static_assert((int)HEAPTAPE_COLUMN_TEXT == (int)TABLES_EVENT_TEXT &&
                    (int)HEAPTAPE_COLUMN_KNOWN == (int)TABLES_EVENT_COLUMNS,
                "the library has the columns of the table of events");
@@ -28,7 +28,7 @@ static uint64_t get_number(const struct tables_row *row, unsigned column, uint64
     return row->present >> column & 1 ? (uint64_t)row->values[column].integer : otherwise;
 }
 
-// Stores the error, so that all further calls return it.
+// Stores the error; all further calls return it.
 static int keep_failure(heaptape_trace *t, int rc)
 {
     t->over = true;
@@ -137,7 +137,7 @@ static void put_item(const heaptape_column *c, size_t at, const struct tables_ro
         ((uint8_t *)c->items)[at] = (uint8_t)value;
 }
 
-// Returns the bit set of the columns, or a negative errno with the text set.
+// Returns the columns as a bit set, or a negative errno with the text set.
 static int64_t check_columns(const heaptape_column *columns, size_t n, size_t rows, struct err *e)
 {
     uint32_t all = 0;

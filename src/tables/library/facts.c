@@ -1,4 +1,4 @@
-// Facts of processes, threads and call sites.
+// Facts about processes, threads and call sites.
 #include "tables/library/library.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static struct library_process *add_process(struct library_facts *f, uint32_t num
     return f->processes[f->n++] = p;
 }
 
-// Runs in the scanning thread. The reader's thread adds the rows only after all facts.
+// Runs in the scanning thread. The reader's thread adds the rows, but not before all facts are in.
 static int put_facts(void *context, const struct tables_facts *facts)
 {
     struct library_process *p = add_process(context, facts->process);
@@ -126,7 +126,7 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
     return table == TABLES_TABLE_PROCESSES ? library_facts_row(context, row) : 0;
 }
 
-// Completes the facts, by a separate scan if necessary. Returns 0, or a negative errno with the
+// Completes the facts, with a separate scan if necessary. Returns 0, or a negative errno with the
 // text set.
 static int complete_facts(heaptape_trace *t)
 {

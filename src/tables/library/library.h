@@ -1,4 +1,4 @@
-// Internals of libheaptape-trace. include/heaptape/trace.h is the contract.
+// Internals of libheaptape-trace. include/heaptape/trace.h is the public contract.
 #ifndef HEAPTAPE_LIBRARY_LIBRARY_H
 #define HEAPTAPE_LIBRARY_LIBRARY_H
 
@@ -11,7 +11,7 @@ enum library_use { LIBRARY_UNUSED, LIBRARY_EVENTS, LIBRARY_COLUMNS, LIBRARY_OPS 
 
 enum { LIBRARY_COLUMNS_N = HEAPTAPE_COLUMN_KNOWN + 1 };
 
-// A process, from its facts and its row.
+// A process, assembled from its facts and its row.
 struct library_process {
     heaptape_process of; // texts are owned
     bool has_row;
@@ -33,32 +33,33 @@ struct heaptape_trace {
     struct file file;
     bool open, once; // once: the input is a pipe
     enum library_use use;
-    bool over;  // all events were returned
-    int failed; // result of the last event or op, which further calls return
+    bool over;  // all events have been returned
+    int failed; // error of the last event or op; further calls return it as well
     struct err failure, cut;
     struct tables_stream *stream;
-    uint32_t columns; // bit set of the columns that are read, by heaptape_column_id
+    uint32_t columns; // bit set of the columns being read, by heaptape_column_id
     struct library_facts facts;
-    // Facts of the current scan. Owned by the scanning thread until it emits rows of processes.
+    // Facts collected by the current scan. Owned by the scanning thread until it emits rows of
+    // processes.
     struct library_facts coming;
     heaptape_event event;
     heaptape_op op;
     heaptape_frame frame;
-    uint64_t *op_numbers; // by thread
+    uint64_t *op_numbers; // indexed by thread
     size_t n_threads, threads_capacity;
     heaptape_dependency *dependencies;
     size_t dependencies_capacity;
     struct buf text;
 };
 
-// Begins a call: clears the last error.
+// Begins an API call by clearing the last error.
 static inline struct err *library_begin(heaptape_trace *t)
 {
     t->e.text[0] = 0;
     return &t->e;
 }
 
-// Opens the file, if it is not open. Returns 0, or a negative errno with the text set.
+// Opens the file unless it is already open. Returns 0, or a negative errno with the text set.
 int library_open(heaptape_trace *t, struct err *e);
 
 // Prepares a scan that stores the facts and rows of processes in *to.

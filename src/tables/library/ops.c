@@ -1,4 +1,4 @@
-// Operations of a workload.
+// Ops of a workload.
 #include "analysis/by_site.h"
 #include "tables/library/library.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Column widths are computed from the first rows; later rows may be wider.
+// Column widths are based on the first rows; later rows may be wider.
 enum { WIDTH_ROWS = 1000, WIDTH_BYTES = 1 << 20 };
 
 static const char *value_text(sqlite3_stmt *s, int column, size_t *n)
@@ -77,7 +77,7 @@ static int csv_names(struct buf *row, sqlite3_stmt *s, bool safe)
     return rc;
 }
 
-// Negative numbers are not formulas.
+// Negative numbers do not count as formulas.
 static int csv_values(struct buf *row, sqlite3_stmt *s, bool safe)
 {
     int rc = 0;
@@ -106,9 +106,9 @@ static int print_csv(sqlite3_stmt *s, bool safe, FILE *to)
     return rc < 0 ? SQLITE_NOMEM : step;
 }
 
-// A table whose first rows are buffered to compute the column widths.
+// A table whose first rows are buffered to determine the column widths.
 struct output_table {
-    struct buf text; // NUL-terminated cells in row order; the first row has the column names
+    struct buf text; // NUL-terminated cells in row order; the first row holds the column names
     size_t rows;
     int columns;
     size_t *width;

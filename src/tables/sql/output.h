@@ -1,4 +1,4 @@
-// Prints the rows of a statement.
+// Prints the rows that a statement returns.
 #ifndef HEAPTAPE_SQL_OUTPUT_H
 #define HEAPTAPE_SQL_OUTPUT_H
 

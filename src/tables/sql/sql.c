@@ -10,9 +10,9 @@
 
 enum { VALUE_BYTES = 64 << 20 };
 
-// A query. Events and blocks are virtual tables. The other tables are small. Before the query runs,
-// the tables that it reads are stored in a temporary database, which SQLite writes to disk when it
-// grows.
+// A query. Events and blocks are virtual tables. The other tables are small: before the query runs,
+// those that it reads are copied to a temporary database, which SQLite writes to disk if it grows
+// too large.
 struct sql {
     const struct sql_settings *settings;
     sqlite3 *db;
@@ -21,8 +21,8 @@ struct sql {
     struct err *e;
     uint32_t columns[TABLES_N]; // columns of stored tables that the query reads
     bool reads[TABLES_N];
-    bool checks; // statements are restricted
-    // While a file is stored.
+    bool checks; // only permitted statements may run
+    // Used while a file is being stored.
     const char *file;
     sqlite3_stmt *insert[TABLES_N];
 };
@@ -50,7 +50,7 @@ static void size_class(sqlite3_context *to, int n, sqlite3_value **values)
         sqlite3_result_int64(to, (sqlite3_int64)size_classes_four_max((uint64_t)size));
 }
 
-// True for functions of SQLite and its shell that access files, programs or code.
+// Returns true for functions of SQLite and its shell that access files, programs or code.
 static bool is_denied_function(const char *name)
 {
     static const char *const denied[] = {"load_extension", "fts3_tokenizer", "readfile",
@@ -62,7 +62,7 @@ static bool is_denied_function(const char *name)
     return false;
 }
 
-// Allows only reading the tables, and records which stored columns the query reads.
+// Permits only reading the tables, and records which stored columns the query reads.
 static int authorize(void *context, int action, const char *a, const char *b, const char *c,
                      const char *d)
 {
@@ -76,8 +76,8 @@ static int authorize(void *context, int action, const char *a, const char *b, co
     if (action != SQLITE_READ)
         return SQLITE_DENY;
     int table = a ? tables_find(a) : -1;
-    // A common table expression, or a virtual table of SQLite, which is refused when it declares
-    // its columns.
+    // Either a common table expression, or one of SQLite's virtual tables, which will be refused
+    // when it declares its columns.
     if (table < 0)
         return SQLITE_OK;
     q->reads[table] = true;
@@ -105,7 +105,7 @@ static int create_tables(struct sql *q)
                      : -ENOMEM;
         sqlite3_free(columns);
     }
-    // For joins.
+    // Speeds up joins.
     rc =
         rc < 0
             ? rc
@@ -117,7 +117,7 @@ static int create_tables(struct sql *q)
                                            many ? ", file" : ""));
 }
 
-// Sets limits that the authorizer cannot enforce: VACUUM attaches a file at run time.
+// Sets limits for cases that the authorizer does not see: VACUUM attaches a file at run time.
 static void set_limits(const struct sql *q)
 {
     uint64_t most = q->settings->max_memory_bytes;
@@ -131,7 +131,8 @@ static void set_limits(const struct sql *q)
 
 static int open_database(struct sql *q)
 {
-    // A database without a name is a temporary file, used only if the data exceeds the cache.
+    // A database without a name is a temporary file, which is used only if the data outgrows the
+    // cache.
     int rc = sqlite3_open("", &q->db);
     if (rc != SQLITE_OK)
         return q->db ? set_error(q, -EIO) : err_no_memory(q->e, NULL);
@@ -189,7 +190,7 @@ static int prepare_insert(struct sql *q, unsigned table)
     return rc == SQLITE_OK ? 0 : set_error(q, -EIO);
 }
 
-// Stores the small tables that the query reads, with one scan per file.
+// Stores the small tables that the query reads, scanning each file once.
 static int store_tables(struct sql *q)
 {
     struct tables_scan scan = {.row = store_row, .context = q};

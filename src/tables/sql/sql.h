@@ -1,4 +1,4 @@
-// SQL queries on the tables of traces and workloads (tables/tables.h) with SQLite.
+// SQL queries, run by SQLite, on the tables of traces and workloads (tables/tables.h).
 #ifndef HEAPTAPE_SQL_SQL_H
 #define HEAPTAPE_SQL_SQL_H
 
@@ -15,17 +15,17 @@ enum sql_form { SQL_TABLE, SQL_JSON, SQL_CSV };
 
 struct sql_settings {
     const char *const *files; // must be readable several times
-    size_t n_files;           // with several files, each table has the column `file`
+    size_t n_files;           // if there are several files, each table has a column `file`
     const char *query;
     enum sql_form form;
     bool csv_safe;             // see struct tables_export_settings
-    uint64_t max_memory_bytes; // limit for SQLite; 0: no limit
+    uint64_t max_memory_bytes; // limit on SQLite's memory; 0: no limit
     FILE *to;
     const struct convert_watch *watch; // may be NULL
 };
 
-// Runs the query and prints its rows. Returns 0, or a negative errno with the text set: -EINVAL for
-// an invalid query, -ENOTSUP if heaptape was built without SQLite.
+// Runs the query and prints its rows. Returns 0, or a negative errno with the text set: -EINVAL if
+// the query is invalid, -ENOTSUP if heaptape was built without SQLite.
 int sql_run(const struct sql_settings *s, struct err *e);
 
 #endif

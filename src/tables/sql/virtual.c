@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Cost and rows of a scan. They exceed those of all other tables, so that a scan becomes the outer
-// loop of a join and runs once.
+// Estimated cost and rows of a scan. Both exceed those of all other tables, so that a scan becomes
+// the outer loop of a join and runs only once.
 #define SCAN_COST 1e9
 #define SCAN_ROWS 10000000
-// Each condition reduces the cost by this factor, which is near 1 because a second scan costs more
-// than conditions save.
+// Each condition multiplies the cost by this factor. It is close to 1, because a second scan costs
+// more than conditions save.
 #define CONDITION_SAVES 0.9
 
 enum { MAX_CONDITIONS = 16 };
@@ -19,7 +19,8 @@ enum { MAX_CONDITIONS = 16 };
 struct virtual_table {
     sqlite3_vtab base;
     const struct sql_virtual *of;
-    int shift; // number of columns before the table's own: 1 with `file`
+    // Number of columns before the table's own: 1 if there is a column `file`, otherwise 0.
+    int shift;
 };
 
 struct virtual_cursor {
@@ -29,7 +30,7 @@ struct virtual_cursor {
     const char *only_file; // owned; NULL: all files
     size_t file;           // index of the current file
     struct tables_stream *stream;
-    const struct tables_row *row; // NULL: at the end
+    const struct tables_row *row; // NULL at the end
     int64_t number;
 };
 
@@ -98,7 +99,7 @@ static int convert_comparison(unsigned char op)
     return -1;
 }
 
-// Writes the plan for filter_rows: the columns that are used, then column and comparison of each
+// Writes the plan for filter_rows: the columns used, then the column and comparison of each
 // argument. SQLite checks the conditions again, so filter_rows may ignore arguments of other types.
 static int best_index(sqlite3_vtab *vt, sqlite3_index_info *info)
 {
@@ -147,7 +148,7 @@ static void stop_scan(struct virtual_cursor *c)
     c->row = NULL;
 }
 
-// If out of memory, c->stream is NULL.
+// When out of memory, sets c->stream to NULL.
 static void start_scan(struct virtual_cursor *c, const struct sql_virtual *v)
 {
     struct tables_scan how = {.watch = sql_virtual_watch(v->settings, v->noted, c->file)};
@@ -172,7 +173,7 @@ static int set_error(struct virtual_cursor *c, const char *text)
     return SQLITE_ERROR;
 }
 
-// Moves to the next row, if necessary in the next file.
+// Moves to the next row, continuing with the next file if necessary.
 static int next_row(sqlite3_vtab_cursor *cursor)
 {
     struct virtual_cursor *c = (struct virtual_cursor *)cursor;
@@ -265,7 +266,7 @@ static int column_value(sqlite3_vtab_cursor *cursor, sqlite3_context *to, int nu
 
 int sql_virtual_add(sqlite3 *db, struct sql_virtual *v)
 {
-    // Without xCreate, the module can be used as a table without CREATE VIRTUAL TABLE.
+    // Without xCreate, the module can be used as a table without a CREATE VIRTUAL TABLE.
     static const sqlite3_module module = {
         .xConnect = connect_table,
         .xBestIndex = best_index,

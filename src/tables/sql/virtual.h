@@ -1,4 +1,4 @@
-// Events and blocks as virtual tables of SQLite. They are not stored: each scan reads the file.
+// SQLite virtual tables for events and blocks. Their rows are not stored; each scan reads the file.
 #ifndef HEAPTAPE_SQL_VIRTUAL_H
 #define HEAPTAPE_SQL_VIRTUAL_H
 
@@ -11,18 +11,18 @@
 struct sql_virtual {
     const struct sql_settings *settings;
     struct err *e; // error of a failed scan
-    bool *noted;   // by file: notes were printed
+    bool *noted;   // by file: notes have been printed
     enum tables_id table;
 };
 
-// Adds the virtual table to the connection. Returns a result code of SQLite.
+// Adds the virtual table to the connection. Returns an SQLite result code.
 int sql_virtual_add(sqlite3 *db, struct sql_virtual *v);
 
-// Returns the columns of a table in SQL, "a INTEGER, b TEXT", preceded by `file` if there are
-// several files. Free with sqlite3_free. Returns NULL when out of memory.
+// Returns the columns of a table in SQL syntax ("a INTEGER, b TEXT"), preceded by `file` if there
+// are several files, or NULL when out of memory. Free with sqlite3_free.
 char *sql_virtual_columns(const struct sql_settings *s, enum tables_id table);
 
-// Returns the watch of the settings for the first scan of a file, and NULL for further scans.
+// Returns the settings' watch for the first scan of a file, and NULL for any further scan.
 const struct convert_watch *sql_virtual_watch(const struct sql_settings *s, bool *noted,
                                               size_t file);
 
