@@ -27,9 +27,10 @@ void aggregate_counts_release(struct aggregate_counts *c)
     *c = (struct aggregate_counts){0};
 }
 
-// A block in 4 bytes: size, allocating thread, and a bit that a block exists.
+// A block packed into 4 bytes: its size, its allocating thread, and a bit that is set if the slot
+// holds a block.
 enum { PACKED_SIZE_BITS = 16, PACKED_THREAD_BITS = 15 };
-// matches no block: its value is in the map
+// Never a packed block: marks a slot whose value is in the map.
 static const uint32_t UNPACKED = 1u << PACKED_SIZE_BITS;
 
 static uint64_t block_of(const struct aggregate_counts *c, uint32_t slot)
@@ -102,7 +103,7 @@ static int add_block(struct aggregate_counts *c, const struct workload_op *op, u
                                 op->kind == HT_PREEXISTING);
 }
 
-// Counts an op on a slot. The summary gets it as an op on slot 0.
+// Counts an op on a slot. The summary sees it as an op on slot 0.
 static int count_block(struct aggregate_counts *c, uint32_t thread, const struct workload_op *op)
 {
     struct workload_op first = *op;
@@ -155,7 +156,8 @@ int aggregate_counts_ops(struct aggregate_counts *c, const struct workload_threa
     for (size_t i = 0; i < n; i++)
         __builtin_prefetch(ops[i].op.slot < c->n_slots ? &c->blocks[ops[i].op.slot] : NULL, 1);
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        // The difference of a stamp before the start wraps to a large number, which is harmless.
+        // If the stamp is before the start, the difference wraps to a large number, which is
+        // harmless.
         if (__builtin_expect(ops[i].op.stamp - c->start_stamp >= c->by_site.next_cut, 0))
             rc = aggregate_counts_reach(c, ops[i].op.stamp);
         if (rc == 0)

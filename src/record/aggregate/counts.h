@@ -7,12 +7,12 @@
 #include "base/map.h"
 #include "workload/summary.h"
 
-// A live block takes 4 bytes, and 4 more if all call sites are recorded. With sampling, only blocks
-// with a call site take more; so do large blocks and blocks of high-numbered threads.
+// A live block takes 4 bytes, plus 4 bytes if all call sites are recorded. Large blocks, blocks of
+// high-numbered threads and, with sampling, blocks with a call site take more.
 struct aggregate_counts {
-    struct summary_counter summary; // its only slot holds the current op's
+    struct summary_counter summary; // its only slot holds the block of the current op
     uint64_t n_slots;
-    uint32_t *blocks; // by slot: packed value of summary_counter.slots; 0: no block
+    uint32_t *blocks; // by slot: packed value as in summary_counter.slots; 0: no block
     size_t blocks_capacity;
     struct map unpacked;    // slot + 1 -> value of a block that cannot be packed
     struct by_site by_site; // per period; its slots are not used
@@ -23,8 +23,8 @@ struct aggregate_counts {
     uint64_t levels[BY_SITE_BINS]; // live bytes of all sites, like by_site.levels
 };
 
-// `sample_bytes` as in by_site. Each period lasts period_stamps; the first starts at start_stamp.
-// Returns 0, or -ENOMEM; release *c in both cases.
+// `sample_bytes` is as in by_site. Each period lasts period_stamps; the first starts at
+// start_stamp. Returns 0, or -ENOMEM. The caller must release *c in both cases.
 int aggregate_counts_init(struct aggregate_counts *c, uint64_t sample_bytes, uint64_t start_stamp,
                           uint64_t period_stamps);
 void aggregate_counts_release(struct aggregate_counts *c);

@@ -69,7 +69,7 @@ static void put_estimate(struct buf *b, const struct estimate *e)
 static void put_row(struct buf *b, const struct by_site *s, size_t i)
 {
     const struct by_site_totals *t = &s->sites[i];
-    // If the peak came after the site's last change, its counts at the peak are its current ones.
+    // If the site has not changed since the peak, its counts at the peak are the current ones.
     bool same = t->seen_peak != s->peaks;
     put_number(b, t->calls);
     put_number(b, t->bytes);

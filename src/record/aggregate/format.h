@@ -1,5 +1,5 @@
-// The file that `record --aggregate` writes: docs/reference/aggregate-format.md. Frames as in
-// base/frame.h.
+// The file format of `record --aggregate` (docs/reference/aggregate-format.md). Its frames are
+// those of base/frame.h.
 #ifndef HEAPTAPE_AGGREGATE_FORMAT_H
 #define HEAPTAPE_AGGREGATE_FORMAT_H
 
@@ -12,14 +12,14 @@ enum { AGGREGATE_VERSION = 1 };
 
 // Frame types. Wire values.
 enum aggregate_frame {
-    AGGREGATE_SESSION = 1,    // fields, as in a trace; always the first frame
-    AGGREGATE_PROCESS = 2,    // fields, as in a trace; following frames belong to this process
-    AGGREGATE_SUMMARY = 3,    // fields, as in a workload
-    AGGREGATE_PERIODS = 4,    // varints: live bytes at the end of each period
-    AGGREGATE_TOTALS = 5,     // of call sites
-    AGGREGATE_SITES = 6,      // as in a workload
-    AGGREGATE_NAMES = 7,      // as in a workload
-    AGGREGATE_OTHERS = 8,     // a varint, then fields: number and sum of the other processes
+    AGGREGATE_SESSION = 1, // fields, as in a trace; always the first frame
+    AGGREGATE_PROCESS = 2, // fields, as in a trace; the following frames belong to this process
+    AGGREGATE_SUMMARY = 3, // fields, as in a workload
+    AGGREGATE_PERIODS = 4, // varints: live bytes at the end of each period
+    AGGREGATE_TOTALS = 5,  // totals of call sites
+    AGGREGATE_SITES = 6,   // as in a workload
+    AGGREGATE_NAMES = 7,   // as in a workload
+    AGGREGATE_OTHERS = 8, // a varint with the number of other processes, then fields with their sum
     AGGREGATE_UNRECORDED = 9, // fields, as in a trace
     AGGREGATE_END = 10,       // fields; always the last frame
 };
@@ -30,7 +30,7 @@ enum aggregate_field {
     AGGREGATE_F_STATE = 2, // enum aggregate_state
 };
 
-// State of the recording when the file was written. Wire values.
+// State of the recording when the file was written. These are wire values.
 enum aggregate_state {
     AGGREGATE_UNDER_WAY = 0,
     AGGREGATE_ENDED = 1,
@@ -44,7 +44,7 @@ struct aggregate_end {
 
 // Appends a payload, preceded by its frame type, to a buffer. Returns 0, or -ENOMEM.
 //
-// The frames of one process; `facts` is the payload of its PROCESS frame.
+// The contents of a process's frames. `facts` is the payload of its PROCESS frame.
 struct aggregate_process {
     const struct buf *facts;
     const struct workload_summary *summary;
@@ -58,8 +58,8 @@ int aggregate_put_end(struct buf *b, const struct aggregate_end *end);
 // Writes the buffered payloads as frames. Returns 0, or a negative errno with `e` set.
 int aggregate_write_frames(struct frame_writer *w, const struct buf *b, struct err *e);
 
-// Decodes a payload. aggregate_get_totals appends the sites and levels; `to` must be empty at
-// first, with sample_bytes set. Returns 0, -EBADMSG, or -ENOMEM.
+// Decodes a payload. aggregate_get_totals appends the sites and levels; initially `to` must be
+// empty, with sample_bytes set. Returns 0, -EBADMSG, or -ENOMEM.
 int aggregate_get_periods(const uint8_t *at, size_t n, struct by_site *to,
                           uint64_t levels[BY_SITE_BINS]);
 int aggregate_get_totals(const uint8_t *at, size_t n, struct by_site *to);

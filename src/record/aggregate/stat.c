@@ -10,18 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-// State of reading; the current process.
+// State of the reader, with the current process.
 struct stat_reading {
     struct file_stat *s;
     struct frame_reader frames;
-    bool open; // a PROCESS frame was read
+    bool open; // inside a process
     struct by_site by_site;
     struct workload_sites sites;
     uint64_t levels[BY_SITE_BINS];
     uint64_t n_others;
     struct workload_summary others;
     struct aggregate_end end;
-    bool over; // END was read
+    bool over; // END has been read
 };
 
 static uint64_t to_ns(const struct file_stat *s, uint64_t stamps)
@@ -37,7 +37,7 @@ static void keep_periods(struct stat_reading *r)
     memcpy(p->live_bytes, r->levels, sizeof p->live_bytes);
 }
 
-// Adds the process when its last frame was read.
+// Adds the current process to the result, after its last frame has been read.
 static int end_process(struct stat_reading *r)
 {
     bool kept = false;
@@ -80,7 +80,7 @@ static int get_sites(struct stat_reading *r, const struct frame *f)
     case AGGREGATE_SUMMARY:
         return get_summary(f, &r->s->processes[r->s->n_processes - 1].summary);
     case AGGREGATE_PERIODS:
-        // Sites before this frame would have a different number of levels.
+        // No sites may precede this frame: they would have a different number of levels.
         return r->by_site.n_sites ? -EBADMSG
                                   : aggregate_get_periods(f->data, f->size, &r->by_site, r->levels);
     case AGGREGATE_TOTALS:
@@ -123,10 +123,11 @@ static int get_frame(struct stat_reading *r, const struct frame *f)
     case AGGREGATE_NAMES:
         return r->open ? get_sites(r, f) : -EBADMSG;
     }
-    return 0; // from a later version
+    return 0; // a frame type of a later version
 }
 
-// Describes why the frame could not be read. Returns `rc`; -EPROTO means an unknown event kind.
+// Sets an error that describes why the frame could not be read. Returns `rc`; -EPROTO means an
+// unknown event kind.
 static int refuse_frame(const struct stat_reading *r, const struct frame *f, int rc, struct err *e)
 {
     const struct file_stat *s = r->s;

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { LEVEL = 3 }; // of zstd
+enum { LEVEL = 3 }; // zstd level
 
 struct job;
 
@@ -19,7 +19,7 @@ struct job;
 struct counting {
     struct job *job;
     const struct trace_process *of; // owned by the trace reader
-    struct buf facts; // payload of its PROCESS frame; the facts of PROCESS_END are added later
+    struct buf facts; // payload of the PROCESS frame; the facts from PROCESS_END are added later
     struct aggregate_counts counts;
 };
 
@@ -44,7 +44,7 @@ struct job {
     // Used while rewriting: the payloads to write.
     bool writing;
     struct buf frames;
-    bool noted; // a write error was reported
+    bool noted; // a write error has been reported
 };
 
 static void process_free(struct counting *p)
@@ -70,8 +70,7 @@ static int count_ops(void *context, const struct workload_thread_op *ops, size_t
     return aggregate_counts_ops(&p->counts, ops, n);
 }
 
-// Appends the frames of the process to `b`. Before the end of the recording, *counts are
-// provisional.
+// Appends the process's frames to `b`. Before the end of the recording, *counts is provisional.
 static int put_process(struct counting *p, struct buf *b, const struct order_counts *counts,
                        const struct workload_sites *sites, struct workload_summary *summary)
 {
@@ -91,7 +90,7 @@ static int put_so_far(void *context, const struct order_counts *counts,
     return put_process(p, &p->job->frames, counts, sites, &summary);
 }
 
-// Adds the ended process with the lowest peak to the sum.
+// Moves the ended process with the lowest peak into the sum of the others.
 static void add_to_others(struct job *j)
 {
     struct finished *low = &j->ended[0], *last = &j->ended[j->n_ended - 1];
@@ -205,20 +204,20 @@ static int write_file(const struct job *j, struct err *e)
     return rc < 0 ? rc : closed;
 }
 
-// Completes the frames after all processes were added, and writes the file. Returns 0, -ENOMEM, or
-// a negative errno of the file with `e` set.
+// Completes the frames after all processes have been added, and writes the file. Returns 0,
+// -ENOMEM, or a negative errno with `e` set if writing failed.
 static int end_frames(struct job *j, const struct aggregate_end *end, struct err *e)
 {
     int rc = j->n_others ? put_others(j) : 0;
     if (rc == 0)
         rc = aggregate_put_end(&j->frames, end);
     rc = rc < 0 ? err_set(e, rc, "%s: out of memory", j->settings->path) : write_file(j, e);
-    // The buffer may be as large as the counts.
+    // Release the buffer, which may be as large as the counts.
     buf_release(&j->frames);
     return rc;
 }
 
-// Called when the events of a batch have been counted.
+// Rewrites the file if it is due. Called after the events of a batch have been counted.
 static int rewrite_if_due(void *context, uint64_t stamp)
 {
     struct job *j = context;

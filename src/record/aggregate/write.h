@@ -1,5 +1,5 @@
-// `record --aggregate`: reads a trace while it is recorded, counts live and allocated memory
-// by call site, and periodically rewrites a file of figures.
+// `record --aggregate`: reads a trace while it is being recorded, counts live and allocated memory
+// by call site, and periodically rewrites a file with the results.
 #ifndef HEAPTAPE_AGGREGATE_WRITE_H
 #define HEAPTAPE_AGGREGATE_WRITE_H
 
@@ -8,15 +8,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Number of ended processes that are kept, those with the highest peaks of live bytes. The others
-// are summed up.
+// Number of ended processes that are kept: those with the highest peaks of live bytes. The others
+// are summed.
 enum { AGGREGATE_KEPT = 64 };
 
 struct aggregate_settings {
     const char *path;
     bool force;                 // replace an existing file
     uint64_t rewrite_ns;        // interval between rewrites
-    uint64_t period_ns;         // interval of the recorded live bytes
+    uint64_t period_ns;         // interval between values of live bytes
     void (*note)(const char *); // reports a line to the user
 };
 
@@ -24,9 +24,9 @@ struct aggregate_settings {
 // with `e` set.
 int aggregate_check(const struct aggregate_settings *s, struct err *e);
 
-// Reads a trace from standard input until it ends. If the file cannot be rewritten, reports that
-// once, keeps the old file and retries at the next interval. Returns 0, or a negative errno with
-// `e` set; -ENODATA if there is no trace, and then no file is written.
+// Reads a trace from standard input until it ends. If the file cannot be rewritten, reports this
+// once, keeps the old file and retries after each interval. Returns 0, or a negative errno with `e`
+// set; -ENODATA if there is no trace, in which case no file is written.
 int aggregate_write(const struct aggregate_settings *s, struct err *e);
 
 #endif

@@ -29,21 +29,22 @@
 #define MS(n) ((n)*1000000ull)
 
 enum {
-    STACK_BYTES = 256 << 10, // for called functions: a thread's stack may be small
-    RED_ZONE = 128,          // below the stack pointer, in use by the thread
+    STACK_BYTES = 256 << 10, // stack for called functions, because a thread's own may be small
+    RED_ZONE = 128,          // bytes below the stack pointer that the thread may use
     XSTATE_BYTES = 16384,
     MAX_PATH = 4096,
-    WAITING_TRIES = 100, // every 10 ms, to find a waiting thread
+    WAITING_TRIES = 100, // tries to find a waiting thread, one every 10 ms
 };
-#define PICKY_NS MS(200)  // to find a thread that calls malloc from outside of libc
-#define ENTRY_NS MS(2000) // … from anywhere; then one that waits in a system call
+#define PICKY_NS MS(200) // time to find a thread that calls malloc from outside libc
+// Time to find one that calls malloc from anywhere, before searching for a thread in a system call.
+#define ENTRY_NS MS(2000)
 #define CALL_NS  MS(10000)
-#define BUSY_NS  MS(5000) // for another tracer to detach from a process whose recording is to end
+#define BUSY_NS  MS(5000) // before ending a recording: time for another tracer to detach
 #define STOP_NS  MS(100)
-#define LEAVE_NS MS(500)  // for all threads, while stopped, to leave the library
+#define LEAVE_NS MS(500)  // for all threads to leave the library while they are stopped
 #define LIST_NS  MS(3000) // for threads to leave malloc
 
-// Shared by recorder and child.
+// Shared by the recorder and its child.
 struct attach_shared {
     struct attach_breakpoint breakpoints[2];
     struct attach_result result;
@@ -56,11 +57,11 @@ static const uint64_t no_arguments[6];
 struct caller {
     struct tracees *tracees;
     pid_t tid;
-    struct user_regs_struct registers; // before the first call
+    struct user_regs_struct registers; // the thread's registers before the first call
     struct iovec xstate;
     char xstate_bytes[XSTATE_BYTES];
     uint64_t mask;
-    uint64_t stack; // 0: the thread's own
+    uint64_t stack; // 0: the thread's own stack
     uint64_t text;  // buffer for strings
     uint64_t errno_at;
     int saved_errno;
@@ -80,7 +81,8 @@ static size_t find_index(const struct tracees *t, pid_t tid)
     return i;
 }
 
-// The other threads run meanwhile, unless they are stopped.
+// Waits until the called function returns. Other threads run in the meantime, unless they are
+// stopped.
 static int await_return(struct caller *c, struct err *e)
 {
     struct tracees *t = c->tracees;
@@ -112,7 +114,7 @@ static int call_function(struct caller *c, uint64_t function, const uint64_t arg
     r.rcx = arguments[3], r.r8 = arguments[4], r.r9 = arguments[5];
     r.rax = 0;
     r.orig_rax = (unsigned long long)-1;
-    r.eflags &= ~0x500ull; // no single step; direction flag clear
+    r.eflags &= ~0x500ull; // clear the trap flag and the direction flag
     if (i == c->tracees->n || !remote_write(c->tracees->remote, sp, &c->tracees->trap->at, 8) ||
         ptrace(PTRACE_SETREGS, c->tid, 0, &r) < 0)
         return set_gone(c, e);
@@ -141,8 +143,8 @@ static int write_text(struct caller *c, const char *text, struct err *e)
     return n <= MAX_PATH && remote_write(c->tracees->remote, c->text, text, n) ? 0 : set_gone(c, e);
 }
 
-// Blocks all signals except faults and breakpoints while the thread is elsewhere than the program
-// expects. Returns the former mask, or 0.
+// Blocks all signals except faults and breakpoints while the thread does not execute the program's
+// code. Returns the previous mask, or 0.
 static uint64_t mask_signals(pid_t tid)
 {
     uint64_t mask = 0, most = ~0ull;
@@ -176,7 +178,7 @@ static int map_stack(struct caller *c, struct err *e)
     return rc;
 }
 
-// Restores the thread, stopped.
+// Restores the thread's state and leaves the thread stopped.
 static void restore_caller(struct caller *c, struct attach_result *result)
 {
     uint64_t ignored, paused;
@@ -213,7 +215,7 @@ static int prepare_caller(struct caller *c, struct tracees *t, size_t who,
     return rc;
 }
 
-// libc and the loader may hold a lock.
+// Returns true if libc or the loader called malloc, because they may hold a lock.
 static bool is_called_from_libc(const struct tracees *t, pid_t tid)
 {
     struct user_regs_struct r;
@@ -223,7 +225,8 @@ static bool is_called_from_libc(const struct tracees *t, pid_t tid)
            remote_is_libc(t->remote, caller);
 }
 
-// A blocking system call that the kernel restarts after an interruption.
+// Returns true if the thread is in a blocking system call that the kernel restarts after an
+// interruption.
 static bool is_waiting(pid_t tid)
 {
     static const long calls[] = {
@@ -257,7 +260,7 @@ static bool find_entering(struct tracees *t, size_t *who)
     return false;
 }
 
-// Finds a thread that waits in the kernel, the main thread if possible. Stops all threads.
+// Finds a thread that is waiting in the kernel, preferably the main thread. Stops all threads.
 static bool find_waiting_now(struct tracees *t, size_t *who)
 {
     if (!tracees_stop_all(t, STOP_NS))
@@ -274,7 +277,7 @@ static bool find_waiting_now(struct tracees *t, size_t *who)
     return false;
 }
 
-// For a program that is mostly busy and rarely calls malloc.
+// Repeats find_waiting_now, for a program that is mostly busy and rarely calls malloc.
 static bool find_waiting(struct tracees *t, size_t *who)
 {
     for (unsigned i = 0; i < WAITING_TRIES && !t->gone; i++) {
@@ -291,8 +294,8 @@ static int find_caller(struct caller *c, struct tracees *t, struct attach_result
 {
     uint64_t entry = remote_function(t->remote, "malloc");
     size_t who = 0;
-    // A fork that started before its thread was traced would go unseen, and its child would inherit
-    // the breakpoint.
+    // A fork that began before its thread was traced would go unnoticed, and the child would
+    // inherit the breakpoint.
     if (!tracees_pass_all(t, CALL_NS))
         return err_set(e, -EBUSY, "%ld: a thread cannot be stopped", (long)t->remote->pid);
     t->wanted = true;
@@ -370,10 +373,11 @@ static int load_file(struct caller *c, const char *path, struct err *e)
 #define OTHERS "././././././././././././././././"
 enum { MAX_OTHERS = (sizeof OTHERS - 1) / 2 };
 
-// From a memfd: the process may have no writable file system that permits execution.
+// Loads the library from a memfd, because the process may have no writable file system that permits
+// execution.
 static int load_memory(struct caller *c, const char *library, struct err *e)
 {
-    // dlopen would return a library of another version that was loaded from the same path.
+    // dlopen would return another version of the library if it was loaded from the same path.
     size_t others = remote_count(c->tracees->remote, "heaptape_attach");
     char path[64 + sizeof OTHERS];
     uint64_t fd = 0, ignored;
@@ -395,7 +399,7 @@ static int load_memory(struct caller *c, const char *library, struct err *e)
     return rc < 0 ? rc : closed;
 }
 
-// Fallback if memfd_create is forbidden.
+// Loads the library from the session directory. Fallback if memfd_create is forbidden.
 static int load_from_session(struct caller *c, const char *library, const char *session_dir,
                              struct err *e)
 {
@@ -439,7 +443,7 @@ static int copy_thread_state(const struct caller *c, uint64_t offset, struct err
     return 0;
 }
 
-// Calls a function if all other threads leave the library.
+// Calls a function of the library if all other threads leave the library in time.
 static int call_if_outside(struct caller *c, const struct leave_what *in, uint64_t most_ns,
                            const char *name, bool *done, struct err *e)
 {
@@ -459,7 +463,8 @@ static int call_if_outside(struct caller *c, const struct leave_what *in, uint64
     return copy_thread_state(c, in->state_offset, e);
 }
 
-// Calls a function of the library while all other threads are stopped and not writing.
+// Calls a function of the library while all other threads are stopped and none of them is writing a
+// record.
 static int call_while_stopped(struct caller *c, const struct leave_what *in, const char *name,
                               struct err *e)
 {
@@ -467,8 +472,8 @@ static int call_while_stopped(struct caller *c, const struct leave_what *in, con
     bool done = false;
     uint64_t start = clock_monotonic_ns();
     int rc = 0;
-    // Stops are short, so that no thread waits long for a late one, and get longer on a busy
-    // machine.
+    // Keep the stops short, so that threads do not wait long for a slow one, but make them longer
+    // on a busy machine.
     for (uint64_t k = 1; rc == 0 && !done && clock_monotonic_ns() - start < CALL_NS; k *= 2) {
         bool stand = tracees_stop_all(t, k * STOP_NS);
         if (t->gone)
@@ -487,7 +492,7 @@ static int call_while_stopped(struct caller *c, const struct leave_what *in, con
 static int find_recorder(struct caller *c, uint64_t *recorder, struct err *e)
 {
     *recorder = 0;
-    // Versions before 0.2.0 lack the function.
+    // Versions before 0.2.0 do not have this function.
     return remote_last_function(c->tracees->remote, "heaptape_recorder")
                ? call_by_name(c, "heaptape_recorder", no_arguments, recorder, e)
                : 0;
@@ -498,7 +503,7 @@ static int end_recording(struct caller *c, struct err *e)
     uint64_t ignored = 0, at = 0;
     int rc = call_by_name(c, "heaptape_thread", no_arguments, &at, e);
     const struct leave_what in = describe_library(c, at - thread_pointer(c->tid));
-    // End recording in all threads at once, before the first patched location is restored.
+    // End recording in all threads at the same time, before restoring any patched location.
     if (rc == 0)
         rc = call_while_stopped(c, &in, "heaptape_end", e);
     if (rc == 0)
@@ -551,7 +556,7 @@ static int begin_recording(struct caller *c, const struct attach_how *how,
     return rc < 0 ? rc : join_session(c, how, e);
 }
 
-// In pieces, through the free part of the caller's stack.
+// Passes the blocks in pieces, in the free part of the caller's stack.
 static int pass_blocks(struct caller *c, const struct blocks *b, struct err *e)
 {
     const size_t room = (STACK_BYTES / 2 - MAX_PATH - RED_ZONE) / sizeof *b->all;
@@ -591,7 +596,7 @@ static int read_version(struct caller *c, char version[16], struct err *e)
     return rc == 0 && !remote_read(c->tracees->remote, at, version, 15) ? set_gone(c, e) : rc;
 }
 
-// On failure, recording continues without the list.
+// Lists the live blocks. On failure, recording continues without the list.
 static void list_blocks(struct caller *c, struct attach_result *result)
 {
     struct tracees *t = c->tracees;
@@ -623,7 +628,7 @@ static void list_blocks(struct caller *c, struct attach_result *result)
                  (int)sizeof result->not_listed - 1, e.text);
 }
 
-// Now, so that no stopped thread waits for it.
+// Looks up the functions in advance, so that stopped threads do not have to wait for it.
 static void find_functions(struct remote *r)
 {
     static const char *const names[] = {"malloc",       "__errno_location", "mmap",  "munmap",
@@ -632,7 +637,7 @@ static void find_functions(struct remote *r)
         remote_function(r, names[i]);
 }
 
-// The functions of --wrap must be exported by an object.
+// Checks that the functions of --wrap are exported by an object.
 static int check_names(struct remote *r, const struct spool_wrap *names, struct err *e)
 {
     for (unsigned i = 0; names && i < SPOOL_WRAPPED; i++) {
@@ -646,7 +651,7 @@ static int check_names(struct remote *r, const struct spool_wrap *names, struct 
     return 0;
 }
 
-// Like status_check. Before ending a recording, waits a while for a debugger to detach.
+// Like status_check, but waits a while for another tracer to detach before ending a recording.
 static int check_patiently(pid_t pid, bool ends, struct err *e)
 {
     uint64_t start = clock_monotonic_ns();
@@ -661,7 +666,7 @@ static int check_patiently(pid_t pid, bool ends, struct err *e)
     return rc < 0 ? err_set(e, rc, "%s", why.text) : 0;
 }
 
-// Ends the recording by `owner` or by a recorder that has died; if `owner` is 0, any recording.
+// Ends a recording by `owner` or by a recorder that has died, or any recording if `owner` is 0.
 static int end_recording_of(struct caller *c, pid_t owner, struct err *e)
 {
     uint64_t recorder = 0;
@@ -683,7 +688,7 @@ static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct
     if (rc < 0)
         return rc;
     rc = remote_open(&r, pid, &s->error);
-    // A program that cannot be attached to has called exec and lacks the library.
+    // If the process cannot be attached to, it has called exec and does not have the library.
     if (rc < 0)
         return rc == -ENOTSUP && !how ? -ENOENT : rc;
     if (!how && !remote_last_function(&r, "heaptape_detach")) {
@@ -716,14 +721,14 @@ static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct
     return rc;
 }
 
-// A recording to start, or, without `how`, to end.
+// A recording to start or, without `how`, to end.
 struct attach_task {
     pid_t pid;
     const struct attach_how *how;
     pid_t owner;
 };
 
-// Like run_task, but waits for another heaptape that is attaching or detaching.
+// Like run_task, but waits while another heaptape is attaching or detaching.
 static int run_task_patiently(const struct attach_task *task, struct attach_shared *s)
 {
     uint64_t start = clock_monotonic_ns();
@@ -736,7 +741,7 @@ static int run_task_patiently(const struct attach_task *task, struct attach_shar
     return rc == -EAGAIN ? -EBUSY : rc;
 }
 
-// Removes the breakpoints of a child that was killed; otherwise they would kill the process.
+// Removes breakpoints left by a child that was killed, because they would kill the process.
 static void remove_breakpoints(pid_t pid, struct attach_shared *s)
 {
     struct remote r;
@@ -763,11 +768,12 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
         return err_no_memory(e, NULL);
     pid_t child = fork();
     if (child == 0) {
-        // An ignored SIGCHLD is not delivered.
+        // SIGCHLD is not delivered if it is ignored.
         signal(SIGCHLD, SIG_DFL);
         sigfillset(&all);
         sigprocmask(SIG_SETMASK, &all, NULL);
-        // A thread of the process is stopped meanwhile. Failure does not matter.
+        // Raise the priority, because threads of the process are stopped in the meantime. Failure
+        // does not matter.
         setpriority(PRIO_PROCESS, 0, PRIO_MIN);
         s->rc = run_task_patiently(task, s);
         _exit(0);

@@ -1,9 +1,10 @@
-// Starts and ends the recording of a running process: makes it load libheaptape.so, by ptrace(2).
+// Starts and ends the recording of a running process, by making it load libheaptape.so with
+// ptrace(2).
 //
 // One thread is stopped where it holds no lock: at the entry of malloc, or waiting in a system
-// call. It makes the calls on a separate stack and continues where it was; the other threads run
-// meanwhile. A child of the recorder does this while the recorder drains. If the child dies, the
-// recorder removes the breakpoints.
+// call. It makes the calls on a separate stack and then continues where it was. The other threads
+// run in the meantime. A child of the recorder does this while the recorder drains. If the child
+// dies, the recorder removes the breakpoints.
 #ifndef HEAPTAPE_ATTACH_ATTACH_H
 #define HEAPTAPE_ATTACH_ATTACH_H
 
@@ -18,17 +19,17 @@ struct attach_result {
     uint32_t threads;
     uint64_t paused_ns; // longest time that a thread was stopped
     uint64_t listed_blocks, listed_bytes;
-    char not_listed[200]; // why the blocks are not listed; "": they are, or were not requested
-};                        // Initialize to zero; collects the maxima of several calls.
+    char not_listed[200]; // why the blocks are not listed; "" if they are, or were not requested
+};                        // Initialize to zero. Several calls accumulate their maxima.
 
 struct attach_how {
     const char *library;            // path of libheaptape.so in the recorder's file system
     const char *session_dir;        // path in the process's file system
     bool list_blocks;               // record glibc's live blocks
-    const struct spool_wrap *names; // additional names of functions to wrap, or NULL
+    const struct spool_wrap *names; // names of additional functions to wrap, or NULL
 };
 
-// Function that is called repeatedly while the caller waits. May be NULL.
+// Function that is called repeatedly while attach_begin or attach_end waits. May be NULL.
 struct attach_meanwhile {
     void (*call)(void *context);
     void *context;
@@ -41,9 +42,10 @@ struct attach_meanwhile {
 int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_meanwhile *meanwhile,
                  struct attach_result *result, struct err *e);
 
-// Ends a recording: the process calls malloc directly, and only the idle library remains. If
-// `owner` is not 0, ends only a recording by that recorder or by one that has died, else returns
-// -ENOENT. Returns 0, or a negative errno as above, or -ENOENT if heaptape was never attached.
+// Ends a recording: the process then calls malloc directly, and only the idle library remains. If
+// `owner` is not 0, only ends a recording by that recorder or by one that has died. Returns 0, or a
+// negative errno as above, or -ENOENT if heaptape was never attached or the recording has another
+// owner.
 int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile,
                struct attach_result *result, struct err *e);
 

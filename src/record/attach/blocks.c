@@ -1,6 +1,6 @@
 // Names and layouts as in glibc's malloc/malloc.c and malloc/arena.c. malloc's state is not
-// exported and is found by invariants: an empty bin of an arena points to itself, and the
-// parameters contain the limits of the thread caches. Everything is verified where possible: sizes,
+// exported, so it is found by its invariants: an empty bin of an arena points to itself, and the
+// parameters contain the limits of the thread caches. Whatever can be verified is verified: sizes,
 // flags, rings, and malloc's own totals.
 #include "record/attach/blocks.h"
 
@@ -28,7 +28,7 @@ enum {
     WINDOW = 256 << 10,
     PAGE = 4096,
     PAGES_AT_ONCE = 512,
-    MAX_PAGES = 1 << 16, // read in search of separately mapped blocks
+    MAX_PAGES = 1 << 16, // read while searching for separately mapped blocks
     TLS_BYTES = 4096,    // searched below the thread pointer; libc's variables are among them
     CODE_BEFORE = 20 << 10,
     CODE_AFTER = 4 << 10, // malloc's internal functions around the exported ones
@@ -79,11 +79,11 @@ struct heap_walk {
     uint64_t window_at; // address of `window`
     size_t window_bytes;
     uint8_t *window;
-    struct spool_block *heaps; // heaps of non-main arenas
+    struct spool_block *heaps; // heaps of arenas other than the main one
     size_t n_heaps, heaps_capacity;
-    uint64_t *free; // free blocks that look live
+    uint64_t *free; // free blocks that look like live ones
     size_t n_free, free_capacity;
-    uint64_t key; // shared by all blocks in thread caches
+    uint64_t key; // key stored in all blocks in thread caches
 };
 
 static int set_unexpected(const struct heap_walk *w, const char *what, uint64_t at)
@@ -123,7 +123,7 @@ static uint64_t bin_of(uint64_t arena, unsigned i)
     return arena + offsetof(struct arena, bins) + 16ull * i - 16;
 }
 
-// Each bin must be a consistent ring.
+// Returns true if each bin is a consistent ring.
 static bool has_bins(const struct remote *r, const struct arena *a, uint64_t at)
 {
     for (unsigned i = 0; i < BINS; i++) {
@@ -198,7 +198,8 @@ static int add_block(struct heap_walk *w, uint64_t address, uint64_t size)
     return 0;
 }
 
-// The end of a heap that another one follows: the rest of its top chunk, then a chunk of size 0.
+// Returns true at the end of a heap that is followed by another one: the rest of its top chunk,
+// then a chunk of size 0.
 static bool is_fencepost(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t size)
 {
     uint64_t last[2];
@@ -206,7 +207,7 @@ static bool is_fencepost(struct heap_walk *w, uint64_t at, uint64_t end, uint64_
     return fits && read_head(w, end - 16, end, last) && (last[1] & ~SIZE_FLAGS) == 0;
 }
 
-// Ends at the chunk `top`, or at a fencepost if that is 0.
+// Walks the chunks from `at` to the chunk `top`, or to a fencepost if `top` is 0.
 static int walk_chunks(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t top, uint64_t flag)
 {
     uint64_t head[2], next[2] = {0};
@@ -224,7 +225,7 @@ static int walk_chunks(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t 
         if (size < 32 || size % 16 || size > end - at || end - at - size < 16 ||
             !read_head(w, at + size, end, next))
             return set_unexpected(w, "a chunk", at);
-        // Free chunks lack the arena flag.
+        // Free chunks do not have the arena flag.
         bool in_use = next[1] & PREV_INUSE;
         if (in_use ? (head[1] & (MMAPPED | NON_MAIN)) != flag
                    : next[0] != size || head[1] & MMAPPED)
@@ -245,7 +246,7 @@ static int walk_main(struct heap_walk *w, const struct arena *a)
     return walk_chunks(w, start, end, a->top, 0);
 }
 
-// From the last heap to the first, which contains the arena.
+// Walks the heaps from the last to the first, which contains the arena.
 static int walk_heaps(struct heap_walk *w, uint64_t arena, const struct arena *a)
 {
     uint64_t at = a->top & ~(HEAP_MAX - 1), total = 0;
@@ -315,7 +316,7 @@ static const struct spool_block *find_block(const struct heap_walk *w, uint64_t 
     return bsearch(&key, w->to->all, w->to->n, sizeof key, by_address);
 }
 
-// Without `add`, only verifies the chain.
+// Follows a chain of free blocks and adds them. Without `add`, only verifies the chain.
 static bool follow_chain(struct heap_walk *w, const struct thread_cache *c, unsigned i, bool add)
 {
     uint64_t at = c->entries[i], words[2];
@@ -344,8 +345,8 @@ static bool follow_cache(struct heap_walk *w, uint64_t at, bool add)
     return good && (!add || add_free(w, at) == 0);
 }
 
-// Counts the threads with a valid cache at `distance` below the thread pointer, which is the same
-// in all threads. Returns 0 if any thread has something else there.
+// Counts the threads that have a valid cache at `distance` below the thread pointer. The distance
+// is the same in all threads. Returns 0 if any thread has something else there.
 static size_t count_caches(struct heap_walk *w, const struct user_regs_struct *threads, size_t n,
                            uint64_t distance, bool add)
 {
@@ -387,7 +388,7 @@ static int add_caches(struct heap_walk *w, const struct user_regs_struct *thread
     return 0;
 }
 
-// The chunk of an aligned block starts after its mapping. Returns the distance, or 0.
+// The chunk of an aligned block starts after the start of its mapping. Returns the distance, or 0.
 static uint64_t find_alignment_gap(const struct heap_walk *w, uint64_t at, uint64_t size)
 {
     uint64_t head[2];
@@ -400,12 +401,12 @@ static uint64_t find_alignment_gap(const struct heap_walk *w, uint64_t at, uint6
     return 0;
 }
 
-// Blocks with separate mappings. Each starts at a page; malloc counts them.
+// Blocks with separate mappings. Each mapping starts at a page boundary, and malloc counts them.
 struct mapped {
     uint64_t n, bytes;
     unsigned pages;
     int pagemap;
-    uint64_t entries_at, entries[PAGES_AT_ONCE]; // pages from entries_at on
+    uint64_t entries_at, entries[PAGES_AT_ONCE]; // pagemap entries, from page entries_at on
 };
 
 static int open_pagemap(const struct heap_walk *w)
@@ -415,7 +416,7 @@ static int open_pagemap(const struct heap_walk *w)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-// Reading a page that was never written would make the kernel map it.
+// Returns true if the page was ever written. Reading other pages would make the kernel map them.
 static bool is_touched(struct mapped *m, uint64_t at)
 {
     const uint64_t present_or_swapped = 3ull << 62;
@@ -430,7 +431,7 @@ static bool is_touched(struct mapped *m, uint64_t at)
     return m->entries[page - m->entries_at] & present_or_swapped;
 }
 
-// Size of the heap at `at`, or 0.
+// Returns the size of the heap at `at`, or 0.
 static uint64_t heap_bytes(const struct heap_walk *w, uint64_t at)
 {
     for (size_t i = 0; at % HEAP_MAX == 0 && i < w->n_heaps; i++) {
@@ -524,7 +525,7 @@ static int by_number(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-// Removes the free blocks; each must be in the list.
+// Removes the free blocks from the list, which must contain each of them.
 static int remove_free(struct heap_walk *w)
 {
     struct blocks *b = w->to;

@@ -1,5 +1,5 @@
 // Finds the live blocks of glibc's malloc in another process: walks the chunks of all arenas and
-// excludes fastbins and thread caches. Only reads.
+// excludes the blocks in fastbins and thread caches. Does not change the process.
 #ifndef HEAPTAPE_ATTACH_BLOCKS_H
 #define HEAPTAPE_ATTACH_BLOCKS_H
 
@@ -9,20 +9,22 @@
 #include <sys/user.h>
 
 struct blocks {
-    struct spool_block *all; // sorted by address; usable sizes
+    struct spool_block *all; // sorted by address; sizes are usable sizes
     size_t n, capacity;
 };
 
-// Checks that the process uses the malloc of a supported glibc. Returns 0, or -ENOTSUP with `e`
-// set. The threads may run.
+// Checks that the process uses the malloc of a supported glibc. The threads may be running. Returns
+// 0, or -ENOTSUP with `e` set.
 int blocks_check(struct remote *r, const char *version, struct err *e);
 
-// True for the functions from malloc to malloc_info and the internal ones around them.
+// Returns true if the address is in one of the functions from malloc to malloc_info or the internal
+// ones around them.
 bool blocks_is_malloc(struct remote *r, uint64_t address);
 
-// After blocks_check, with all threads stopped outside malloc; `threads` are their registers.
-// Returns 0, or a negative errno: -EAGAIN (a thread is in a system call of malloc), -ENOTSUP (the
-// heap is not as this glibc leaves it; nothing is listed), -ENOMEM.
+// Finds the live blocks. Call after blocks_check, with all threads stopped outside malloc;
+// `threads` are their registers. Returns 0, or a negative errno: -EAGAIN (a thread is in a system
+// call made by malloc), -ENOTSUP (the heap is not in the state that this glibc would leave; nothing
+// is listed), -ENOMEM.
 int blocks_find(struct blocks *b, struct remote *r, const struct user_regs_struct *threads,
                 size_t n, struct err *e);
 

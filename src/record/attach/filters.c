@@ -84,7 +84,7 @@ struct value {
     bool known;
 };
 
-// State of an interpreted filter.
+// Registers of an interpreted filter.
 struct registers {
     struct value a, x, memory[BPF_MEMWORDS];
 };
@@ -98,7 +98,7 @@ struct examination {
 
 static uint32_t most_restrictive(uint32_t a, uint32_t b)
 {
-    // The kernel's order.
+    // The kernel compares actions as signed numbers; the lowest takes precedence.
     return (int32_t)a < (int32_t)b ? a : b;
 }
 
@@ -175,7 +175,7 @@ static bool compare_values(uint32_t a, uint32_t b, unsigned op)
     return op == BPF_JEQ ? a == b : op == BPF_JGT ? a > b : op == BPF_JGE ? a >= b : (a & b) != 0;
 }
 
-// All instructions except jumps and returns.
+// Executes any instruction except jumps and returns.
 static void execute_instruction(const struct examination *x, struct registers *m,
                                 const struct sock_filter *f)
 {
@@ -203,7 +203,7 @@ static void execute_instruction(const struct examination *x, struct registers *m
     }
 }
 
-// Follows both branches of a jump that depends on unknown values.
+// Interprets a program from `at`. Follows both branches if a jump depends on an unknown value.
 static uint32_t interpret_program(struct examination *x, struct registers m, size_t at)
 {
     for (; at < x->n && x->steps > 0; at++) {
@@ -251,7 +251,7 @@ static const char *action_name(uint32_t action)
     return "kill";
 }
 
-// Programs, each preceded by its length in instructions.
+// Filter programs, each preceded by its length in instructions.
 struct programs {
     uint8_t *bytes;
     size_t n, capacity;
@@ -271,7 +271,7 @@ static bool is_known(const struct programs *p, size_t own)
     return false;
 }
 
-// Returns 1, 0 if the thread has fewer filters, or a negative errno.
+// Fetches filter i. Returns 1, 0 if the thread has fewer filters, or a negative errno.
 static int fetch_filter(struct programs *p, pid_t tid, unsigned long i)
 {
     long n = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, i, NULL);
@@ -298,7 +298,7 @@ static int fetch_filters(struct programs *p, const struct tracees *t)
             while ((rc = fetch_filter(p, t->all[k].tid, i)) > 0)
                 i++;
         }
-        rc = rc == -EINVAL && i == 0 ? 0 : rc; // no filter
+        rc = rc == -EINVAL && i == 0 ? 0 : rc; // the thread has no filters
     }
     return rc;
 }
@@ -338,8 +338,9 @@ static bool is_same_namespace(pid_t pid)
            own.st_ino == other.st_ino;
 }
 
-// A container runtime gives all programs the same filters, and programs can only add to them: equal
-// numbers here, in process 1 and in the process mean equal filters.
+// A container runtime installs the same filters for all programs, and programs can only add
+// filters. If this process, process 1 and the target have the same number of filters, the filters
+// are the same.
 static bool has_own_filters(const struct tracees *t)
 {
     pid_t self = getpid();
@@ -351,8 +352,8 @@ static bool has_own_filters(const struct tracees *t)
     return same;
 }
 
-// Runs in a child, which may be killed. Returns its exit status: 0; 1 if only memfd_create failed;
-// or 2 + the index of the call that failed.
+// Makes the calls in a child, which may be killed. Returns the child's exit status: 0; 1 if only
+// memfd_create failed; or 2 + the index of the call that failed.
 static int try_calls(void)
 {
     int status = 0;

@@ -1,4 +1,4 @@
-// Do the seccomp filters of a process permit loading and using libheaptape.so?
+// Checks whether the seccomp filters of a process permit loading and using libheaptape.so.
 #ifndef HEAPTAPE_ATTACH_FILTERS_H
 #define HEAPTAPE_ATTACH_FILTERS_H
 
@@ -11,26 +11,27 @@
 struct filters_need {
     const char *name;
     int number;
-    bool optional;    // there is a fallback, or less is recorded
-    uint8_t known;    // bit i: args[i] is always passed; the other arguments vary
-    uint64_t args[6]; // with these values the call fails at once or does nothing
+    bool optional;    // there is a fallback, or less is recorded without the call
+    uint8_t known;    // bit i: args[i] always has this value; the other arguments vary
+    uint64_t args[6]; // with these arguments, the call fails immediately or has no effect
 };
 
 enum { FILTERS_NEEDS = 37 };
 extern const struct filters_need filters_needs[FILTERS_NEEDS];
 
-// Returns the filter's action, SECCOMP_RET_* without data: the most restrictive one for any values
-// of unknown arguments, SECCOMP_RET_KILL_PROCESS if the program is invalid or too complex.
+// Returns the filter's action, SECCOMP_RET_* without data: the most restrictive action over all
+// values of the unknown arguments, or SECCOMP_RET_KILL_PROCESS if the program is invalid or too
+// complex.
 uint32_t filters_action(const struct sock_filter *program, size_t n,
                         const struct filters_need *call);
 
-// Optional calls that are permitted.
+// Which optional calls are permitted.
 struct filters_verdict {
     bool memfd;
 };
 
-// Checks all threads, which are stopped for *paused_ns. Returns 0, or a negative errno: -ENOTSUP (a
-// necessary call is forbidden), -EPERM (the filters cannot be read), -EBUSY, -ENOMEM.
+// Checks all threads, and stops them for *paused_ns. Returns 0, or a negative errno: -ENOTSUP (a
+// required call is forbidden), -EPERM (the filters cannot be read), -EBUSY, -ENOMEM.
 int filters_check(struct tracees *t, struct filters_verdict *v, uint64_t *paused_ns, struct err *e);
 
 #endif

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <sys/ptrace.h>
 
-enum { STEPS = 25 }; // a step that takes longer than this part of the time waits in the kernel
+// A thread is waiting in the kernel if a step takes longer than 1/STEPS of the time.
+enum { STEPS = 25 };
 
 static bool is_outside(struct remote *remote, const struct leave_what *in, pid_t tid,
                        struct user_regs_struct *r, bool *known)
@@ -19,7 +20,8 @@ static bool is_outside(struct remote *remote, const struct leave_what *in, pid_t
            !(in->malloc && blocks_is_malloc(remote, r->rip));
 }
 
-// Single-steps the thread, because it may rarely be outside and no other thread runs meanwhile.
+// Single-steps the thread out of the code, since it may rarely be outside otherwise. No other
+// thread runs in the meantime.
 static bool step_outside(struct tracees *t, const struct leave_what *in, size_t who,
                          uint64_t until_ns, uint64_t step_ns, struct user_regs_struct *r)
 {

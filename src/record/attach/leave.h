@@ -1,4 +1,4 @@
-// Steps the threads of a stopped process out of code that they must not be in.
+// Steps the threads of a stopped process out of code that must not be interrupted.
 #ifndef HEAPTAPE_ATTACH_LEAVE_H
 #define HEAPTAPE_ATTACH_LEAVE_H
 
@@ -6,15 +6,16 @@
 #include "record/attach/tracees.h"
 
 struct leave_what {
-    uint64_t state_offset; // of struct spool_thread, from the thread pointer
-    uint32_t busy; // bits of its `busy`: SPOOL_THREAD_WRITING, or UINT32_MAX for a whole wrapper
+    uint64_t state_offset; // offset of struct spool_thread from the thread pointer
+    // Bits of spool_thread.busy: SPOOL_THREAD_WRITING, or UINT32_MAX for whole wrappers.
+    uint32_t busy;
     struct remote_range library; // code of libheaptape.so
-    bool malloc;                 // also the code of glibc's malloc
+    bool malloc;                 // also leave the code of glibc's malloc
 };
 
-// Moves all threads, stopped, out of the code in `in`. Returns their registers in order, freed by
-// the caller; NULL if out of memory, or if a thread could not leave in time or waits in the kernel
-// (some may then run).
+// Moves all threads, which are stopped, out of the code described by `in`. Returns their registers
+// in order, which the caller frees. Returns NULL if out of memory, or if a thread could not leave
+// in time or is waiting in the kernel; then some threads may be running.
 struct user_regs_struct *leave_all(struct tracees *t, const struct leave_what *in,
                                    uint64_t most_ns);
 

@@ -23,7 +23,7 @@ enum {
     DYNAMIC_AT_ONCE = 8,
     MAX_CHAIN = 1 << 20,
     VERSION_HIDDEN = 0x8000,
-    LIST_TRIES = 50, // to read the loader's list while it is consistent
+    LIST_TRIES = 50, // tries to read the loader's list while it is consistent
     LIST_PAUSE_NS = 200000,
     START_PAUSE_NS = 1000000,
 };
@@ -38,7 +38,8 @@ bool remote_write(const struct remote *r, uint64_t at, const void *from, size_t 
     return pwrite(r->memory, from, bytes, (off_t)at) == (ssize_t)bytes;
 }
 
-// After exit or exec, the kernel returns 0 for every transfer; otherwise address 0 is unmapped.
+// After exit or exec, the kernel returns 0 for every transfer. Before, reading address 0 fails,
+// because it is unmapped.
 bool remote_is_over(const struct remote *r)
 {
     uint8_t byte;
@@ -59,7 +60,7 @@ static int open_file(const struct remote *r, const char *name, int flags, struct
     int fd = open(path, flags | O_CLOEXEC);
     if (fd >= 0)
         return fd;
-    // The kernel refuses to open the files of a process that is ending.
+    // The kernel refuses to open the files of an exiting process.
     char state = status_letter(r->pid, r->pid, "State");
     if (errno == ENOENT || errno == ESRCH || !state || state == 'Z' || state == 'X')
         return err_set(e, -ESRCH, "%ld: no such process", (long)r->pid);
@@ -110,7 +111,7 @@ static bool is_same_machine(const struct remote *r)
            own.e_ident[EI_CLASS] == other.e_ident[EI_CLASS];
 }
 
-// Pads with zeros: the dynamic section may be at the end of its segment.
+// Reads the dynamic section. Pads it with zeros, because it may be at the end of its segment.
 static bool read_dynamic(const struct remote *r, uint64_t at, ElfW(Dyn) * to)
 {
     ssize_t n = pread(r->memory, to, DYNAMIC_AT_ONCE * sizeof *to, (off_t)at);
@@ -119,7 +120,7 @@ static bool read_dynamic(const struct remote *r, uint64_t at, ElfW(Dyn) * to)
     return n >= (ssize_t)sizeof *to;
 }
 
-// The loader has relocated these pointers, except in the vDSO.
+// Reads the symbol tables. The loader has relocated the pointers to them, except in the vDSO.
 static bool read_tables(const struct remote *r, const struct link_map *m, struct remote_object *o)
 {
     ElfW(Dyn) all[DYNAMIC_AT_ONCE];
@@ -149,7 +150,8 @@ static bool has_name(const struct remote *r, const struct remote_object *o, cons
            memcmp(text, name, n) == 0;
 }
 
-// Returns the symbol's value if it is the function, else 0. *hidden: not the default version.
+// Returns the symbol's value if it is the function `name`, else 0. Sets *hidden if this is not the
+// default version.
 static uint64_t read_function(const struct remote *r, const struct remote_object *o, uint32_t i,
                               const char *name, bool *hidden)
 {
@@ -164,8 +166,8 @@ static uint64_t read_function(const struct remote *r, const struct remote_object
     return s.st_value;
 }
 
-// GNU hash table: number of buckets, index of the first symbol, words in the filter, shift; filter,
-// buckets, hashes. Returns the symbol's value, or 0.
+// Searches the GNU hash table: number of buckets, index of the first symbol, filter size in words,
+// shift; then filter, buckets, hashes. Returns the symbol's value, or 0.
 static uint64_t find_function(const struct remote *r, const struct remote_object *o,
                               const char *name)
 {
@@ -190,7 +192,7 @@ static uint64_t find_function(const struct remote *r, const struct remote_object
     return found;
 }
 
-// From the cache if possible.
+// Finds the tables of an object, in the cache if possible.
 static bool find_tables(const struct remote *r, uint64_t at, const struct link_map *map,
                         struct remote_object *o)
 {
@@ -199,7 +201,7 @@ static bool find_tables(const struct remote *r, uint64_t at, const struct link_m
         return false;
     for (size_t i = 0; i < r->n_objects; i++) {
         *o = r->objects[i];
-        // Another object may have replaced an unloaded one, at the same addresses.
+        // An object may have been unloaded and another one loaded at the same addresses.
         if (o->map == at && o->base == map->l_addr && strcmp(o->name, name) == 0)
             return true;
     }
@@ -210,7 +212,7 @@ static bool find_tables(const struct remote *r, uint64_t at, const struct link_m
     return true;
 }
 
-// Appends the objects in the loader's list. Sets *whole if the list was consistent.
+// Appends the objects in the loader's list. Sets *whole to whether the list was consistent.
 static int list_objects(const struct remote *r, struct remote *to, bool *whole)
 {
     struct r_debug before, after;
@@ -304,7 +306,8 @@ static uint64_t find_libc(const struct remote *r)
     return 0;
 }
 
-// *wait: the loader is not ready yet, or exec was called meanwhile.
+// Finds the loader and the libc of the program. Sets *wait if the loader is not ready yet, or exec
+// was called in the meantime.
 static int read_program(struct remote *r, bool *wait, struct err *e)
 {
     ElfW(Phdr) s[MAX_SEGMENTS];
@@ -325,7 +328,7 @@ static int read_program(struct remote *r, bool *wait, struct err *e)
         base = s[i].p_type == PT_PHDR ? at - s[i].p_vaddr : base;
     for (uint64_t i = 0; i < n; i++)
         dynamic = s[i].p_type == PT_DYNAMIC ? base + s[i].p_vaddr : dynamic;
-    // The auxiliary vector is not written yet, or the loader has not run.
+    // Wait if the auxiliary vector has not been written yet, or the loader has not run.
     *wait = !at || r->loader;
     r->r_debug = r->loader ? find_r_debug(r, dynamic) : 0;
     if (!r->r_debug)
@@ -342,7 +345,7 @@ static int read_program(struct remote *r, bool *wait, struct err *e)
     return 0;
 }
 
-// time for a new program to be loaded
+// Time for a new program to finish loading.
 #define START_NS 2000000000u
 
 static int try_open(struct remote *r, pid_t pid, bool *wait, struct err *e)
@@ -382,7 +385,8 @@ void remote_close(struct remote *r)
     r->objects = NULL;
 }
 
-// The first segment starts with the ELF header. Both 0 on failure.
+// Returns the range of the object at `base`, whose first segment starts with the ELF header. Both
+// bounds are 0 on failure.
 static struct remote_range find_range(const struct remote *r, uint64_t base)
 {
     struct remote_range range = {0};

@@ -1,5 +1,5 @@
-// Memory and symbols of another process. The loader's data in memory needs no files and is correct
-// in containers too.
+// Memory and symbols of another process. Reads the loader's data from memory, which needs no files
+// and is correct in containers too.
 #ifndef HEAPTAPE_ATTACH_REMOTE_H
 #define HEAPTAPE_ATTACH_REMOTE_H
 
@@ -12,7 +12,8 @@
 
 enum { REMOTE_NAME = 128 };
 
-// Tables of a loaded object. Cached, so that no stopped thread waits until they are read again.
+// Tables of a loaded object. Cached, so that stopped threads do not have to wait until they are
+// read again.
 struct remote_object {
     uint64_t map; // address of the loader's link_map
     uint64_t base;
@@ -36,11 +37,11 @@ struct remote {
     pid_t pid;
     int memory;            // /proc/PID/mem
     uint64_t entry;        // entry point of the program
-    uint64_t loader, libc; // base addresses of the dynamic linker and libc
+    uint64_t loader, libc; // base addresses of the dynamic loader and libc
     uint64_t r_debug;
     struct remote_object *objects; // in load order
     size_t n_objects, capacity;
-    struct remote_found found[REMOTE_FOUND]; // functions that were looked up
+    struct remote_found found[REMOTE_FOUND]; // cache of functions that were looked up
     size_t n_found;
 };
 
@@ -53,25 +54,25 @@ void remote_close(struct remote *r);
 // inaccessible.
 bool remote_is_over(const struct remote *r);
 
-// Replaces the error by a message that the process has ended. Returns -ESRCH.
+// Replaces the error with a message that the process has ended. Returns -ESRCH.
 int remote_set_over(const struct remote *r, struct err *e);
 
 bool remote_read(const struct remote *r, uint64_t at, void *to, size_t bytes);
 bool remote_write(const struct remote *r, uint64_t at, const void *from, size_t bytes);
 
-// Returns the function's first definition in load order, or 0. Ignores objects loaded after
-// remote_open. Keeps `name`.
+// Returns the address of the function's first definition in load order, or 0. Ignores objects
+// loaded after remote_open. Keeps a pointer to `name`.
 uint64_t remote_function(struct remote *r, const char *name);
 
-// Returns the last definition in all objects loaded now, or 0.
+// Returns the address of the last definition among all objects that are loaded now, or 0.
 uint64_t remote_last_function(struct remote *r, const char *name);
 
-// Number of objects that define the function.
+// Returns the number of objects that define the function.
 size_t remote_count(const struct remote *r, const char *name);
 
 bool remote_is_libc(const struct remote *r, uint64_t address);
 
-// Range of the object that contains the function; both 0 if not found.
+// Returns the range of the object that contains the function. Both bounds are 0 if it is not found.
 struct remote_range remote_object_of(const struct remote *r, uint64_t function);
 
 #endif

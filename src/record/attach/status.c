@@ -50,7 +50,7 @@ static bool is_heaptape(pid_t pid)
 
 int status_traced(pid_t pid, pid_t tracer, struct err *e)
 {
-    // Recorder and ctl attach from a child process.
+    // The recorder and ctl attach from a child process.
     if (is_heaptape(tracer))
         return err_set(e, -EAGAIN, "%ld: is already recorded by process %llu", (long)pid,
                        (unsigned long long)status_number(tracer, tracer, "PPid", 10));
@@ -60,7 +60,7 @@ int status_traced(pid_t pid, pid_t tracer, struct err *e)
 
 enum { CAP_DAC_OVERRIDE_BIT = 1, CAP_SYS_PTRACE_BIT = 19 };
 
-// The setting of the Yama security module; 0: no restriction.
+// Returns the setting of the Yama security module; 0: no restriction.
 static int ptrace_scope(void)
 {
     char digit = '0';
@@ -83,7 +83,7 @@ int status_denied(pid_t pid, struct err *e)
             "%ld: not permitted: kernel.yama.ptrace_scope is 3, which forbids it until the next "
             "boot",
             (long)pid);
-    // Opening /proc/PID/mem requires the rights of the file's owner.
+    // Opening /proc/PID/mem requires the permissions of the file's owner.
     if (rights >> CAP_SYS_PTRACE_BIT & ~rights >> CAP_DAC_OVERRIDE_BIT & 1 && user != geteuid())
         return err_set(
             e, -EACCES,
@@ -111,7 +111,8 @@ int status_denied(pid_t pid, struct err *e)
                    (long)pid);
 }
 
-// A breakpoint would reset the handling of SIGTRAP if a thread blocks it or the process ignores it.
+// Returns true if the process ignores SIGTRAP, or handles it while a thread blocks it. A breakpoint
+// would change that.
 static bool needs_trap(pid_t pid)
 {
     char path[64];
@@ -140,7 +141,7 @@ int status_check(pid_t pid, struct err *e)
                        (long)pid);
     if (state == 'Z' || state == 'X')
         return err_set(e, -ESRCH, "%ld: the process has ended", (long)pid);
-    // Check the tracer first: a traced process may be stopped too.
+    // Check the tracer first, because a traced process may be stopped too.
     if (tracer)
         return status_traced(pid, (pid_t)tracer, e);
     if (state == 'T' || state == 't')

@@ -9,15 +9,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// A field such as "Tgid" as a number, or the first letter of its text; 0 if missing.
+// Return the value of a field such as "Tgid" as a number, or the first letter of its text. 0 if the
+// field is missing.
 uint64_t status_number(pid_t pid, pid_t tid, const char *field, int base);
 char status_letter(pid_t pid, pid_t tid, const char *field);
 
 // Checks in /proc whether the process can be attached to. Returns 0, or a negative errno.
 int status_check(pid_t pid, struct err *e);
 
-// Sets an error that names the tracer of `pid`. Returns -EBUSY, or -EAGAIN if it is heaptape, which
-// detaches soon.
+// Sets an error that names the tracer of `pid`. Returns -EBUSY, or -EAGAIN if the tracer is
+// heaptape, which detaches soon.
 int status_traced(pid_t pid, pid_t tracer, struct err *e);
 
 // Explains why ptrace is not permitted and how to permit it. Returns -EACCES.

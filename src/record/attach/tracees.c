@@ -19,10 +19,10 @@
 #define INT3     0xcc
 #define TRAP_BIT (1ull << (SIGTRAP - 1))
 
-// Sleep without an event. SIGCHLD, which is blocked, ends it early.
+// Sleep while there is no event. SIGCHLD, which is blocked, ends the sleep early.
 enum { NAP_NS = 500000 };
 
-enum { SEIZE_TRIES = 3 }; // if the kernel refuses for no visible reason
+enum { SEIZE_TRIES = 3 }; // tries if the kernel refuses for no apparent reason
 
 static void wait_for_event(void)
 {
@@ -57,8 +57,8 @@ static void drop_tracee(struct tracees *t, struct tracee *who)
     memmove(who, who + 1, (t->n - i) * sizeof *who);
 }
 
-// Returns 0 if PTRACE_SEIZE failed harmlessly: the kernel returns EPERM for a thread that is
-// ending, and for one created by a traced thread, which is traced already.
+// Returns 0 if PTRACE_SEIZE failed harmlessly: the kernel returns EPERM for an exiting thread, and
+// for a thread that is already traced because a traced thread created it.
 static int explain_refusal(const struct tracees *t, pid_t tid, struct err *e)
 {
     pid_t pid = t->remote->pid;
@@ -75,7 +75,7 @@ static int seize_thread(struct tracees *t, pid_t tid, struct err *e)
     const long options = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
                          PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXEC;
     bool seized = ptrace(PTRACE_SEIZE, tid, 0, options) == 0;
-    // The thread may have been about to end.
+    // The thread may have been about to exit.
     for (unsigned i = 0; !seized && errno != ESRCH; i++) {
         struct err why = {0};
         int rc = explain_refusal(t, tid, &why);
@@ -90,8 +90,8 @@ static int seize_thread(struct tracees *t, pid_t tid, struct err *e)
     return seized;
 }
 
-// Attaches to threads without a tracer, the main thread first: of two competing tracers, only one
-// gets it. Returns their number, or a negative errno.
+// Attaches to threads that have no tracer, the main thread first, because only one of two competing
+// tracers can seize it. Returns the number of threads attached, or a negative errno.
 static int seize_new(struct tracees *t, struct err *e)
 {
     char path[64];
@@ -155,11 +155,12 @@ static void set_pc(pid_t tid, uint64_t pc)
     if (ptrace(PTRACE_GETREGS, tid, 0, &r) < 0)
         return;
     r.rip = pc;
-    r.orig_rax = (unsigned long long)-1; // do not restart a system call
+    r.orig_rax = (unsigned long long)-1; // do not restart the system call
     ptrace(PTRACE_SETREGS, tid, 0, &r);
 }
 
-// Any other stop consumes a requested one, so request it again.
+// Resumes a thread. If a stop was requested, requests it again, because any other stop consumes the
+// request.
 static void resume_tracee(struct tracee *who, int sig)
 {
     who->state = TRACEE_RUNS;
@@ -220,8 +221,8 @@ static void on_vfork_done(struct tracees *t, struct tracee *who)
     resume_tracee(who, 0);
 }
 
-// The thread has hit a breakpoint or finished a step, but its SIGTRAP is pending because a
-// requested stop came first. After detaching, the signal would kill the process.
+// Returns true if the thread has hit a breakpoint or finished a step, but its SIGTRAP is still
+// pending because a requested stop came first. After detaching, the signal would kill the process.
 static bool is_trapped(const struct tracees *t, const struct tracee *who)
 {
     uint64_t pc = get_pc(who->tid);
@@ -247,7 +248,7 @@ static enum tracees_event on_stop(struct tracees *t, struct tracee *who, int sig
         resume_tracee(who, 0);
         return TRACEES_NOTHING;
     }
-    if (is_trapped(t, who)) { // the next stop is SIGTRAP
+    if (is_trapped(t, who)) { // the next stop will be for SIGTRAP
         ptrace(PTRACE_CONT, who->tid, 0, 0);
         return TRACEES_NOTHING;
     }
@@ -265,7 +266,8 @@ static void block_trap_again(pid_t tid)
     }
 }
 
-// True for a single step. The program's own breakpoints have SI_KERNEL.
+// Returns true if the stop was caused by a single step. The program's own breakpoints have
+// SI_KERNEL.
 static bool consume_trap(struct tracee *who)
 {
     siginfo_t info;
@@ -292,10 +294,10 @@ static enum tracees_event on_trap(struct tracees *t, struct tracee *who)
         set_pc(who->tid, t->entry->at);
         if (t->entry->planted)
             return TRACEES_AT_ENTRY;
-        resume_tracee(who, 0); // breakpoint removed meanwhile
+        resume_tracee(who, 0); // the breakpoint has been removed in the meantime
         return TRACEES_NOTHING;
     }
-    resume_tracee(who, SIGTRAP); // the program's own
+    resume_tracee(who, SIGTRAP); // the program's own breakpoint
     return TRACEES_NOTHING;
 }
 
@@ -400,7 +402,7 @@ bool tracees_step(struct tracees *t, size_t who, uint64_t most_ns)
     return false;
 }
 
-// If a signal handler runs first, the thread reaches the breakpoint again after the handler.
+// If a signal handler runs first, the thread hits the breakpoint again after the handler.
 void tracees_step_over(struct tracees *t, size_t who)
 {
     const uint64_t most_ns = 1000000000u;
@@ -451,7 +453,7 @@ bool tracees_stop_all(struct tracees *t, uint64_t most_ns)
     bool in_time = true;
     for (;;) {
         size_t who;
-        // Request all stops before waiting; also for threads created meanwhile.
+        // Request all stops before waiting, including those of threads created in the meantime.
         for (size_t i = 0; i < t->n; i++)
             tracees_interrupt(t, i);
         in_time = clock_monotonic_ns() - start < most_ns;
@@ -469,7 +471,7 @@ void tracees_continue_all(struct tracees *t, size_t except)
     }
 }
 
-// A runnable thread may have hit a breakpoint whose signal is pending.
+// Returns true if any thread is runnable: it may have hit a breakpoint whose signal is pending.
 static bool is_any_runnable(const struct tracees *t)
 {
     for (size_t i = 0; i < t->n; i++) {

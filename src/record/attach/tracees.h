@@ -6,7 +6,7 @@
 
 #include <sys/user.h>
 
-// In shared memory, so that another process can remove it if this one dies.
+// A breakpoint. In shared memory, so that another process can remove it if this one dies.
 struct attach_breakpoint {
     uint64_t at;
     uint8_t original;
@@ -17,15 +17,16 @@ enum tracee_state {
     TRACEE_RUNS,
     TRACEE_STOPPED,
     TRACEE_LISTENS, // in a group-stop
-    TRACEE_CHILD,   // a new process, stopped; its parent has not reported it yet
+    TRACEE_CHILD,   // a new process that is stopped and that its parent has not reported yet
 };
 
 struct tracee {
     pid_t tid;
     enum tracee_state state;
     bool interrupted; // a stop was requested
-    bool steps;       // SIGTRAP of a single step is pending
-    bool blocks_trap; // blocks SIGTRAP; a breakpoint or step makes the kernel unblock it
+    bool steps;       // the SIGTRAP of a single step is pending
+    // The thread blocks SIGTRAP, which the kernel unblocks at a breakpoint or step.
+    bool blocks_trap;
 };
 
 struct tracees {
@@ -33,9 +34,9 @@ struct tracees {
     struct tracee *all;
     size_t n, capacity;
     struct attach_breakpoint *entry; // at the entry of malloc
-    struct attach_breakpoint *trap;  // return address of called functions
-    bool wanted;                     // plant `entry` again when no vfork child shares the memory
-    unsigned vforks;                 // children that share the memory
+    struct attach_breakpoint *trap;  // at the return address of called functions
+    bool wanted;                     // insert `entry` again when no vfork child shares the memory
+    unsigned vforks;                 // number of children that share the memory
     bool gone;                       // the process has ended or called exec
 };
 
@@ -57,7 +58,7 @@ void tracees_release(struct tracees *t);
 bool tracees_plant(struct tracees *t, struct attach_breakpoint *b, uint64_t at);
 void tracees_lift(struct tracees *t, struct attach_breakpoint *b);
 
-// Handles a pending event of any thread. *who: index of a thread that stopped.
+// Handles a pending event of any thread. Sets *who to the index of the thread that stopped.
 enum tracees_event tracees_next(struct tracees *t, size_t *who);
 
 // Resumes a stopped thread.
@@ -66,17 +67,18 @@ void tracees_continue(struct tracees *t, size_t who);
 // Resumes a thread stopped at `entry`, past the breakpoint.
 void tracees_step_over(struct tracees *t, size_t who);
 
-// Makes a stopped thread execute one instruction or enter a signal handler. Returns false if it
-// waits in the kernel, and then runs, or has ended; indices may change.
+// Makes a stopped thread execute one instruction or enter a signal handler. Returns false if the
+// thread has ended, or if it is waiting in the kernel and therefore left running. Indices may
+// change.
 bool tracees_step(struct tracees *t, size_t who, uint64_t most_ns);
 
 void tracees_interrupt(struct tracees *t, size_t who);
 
-// Stops and resumes each thread once: system calls from before attaching are then over. Returns
-// false after a timeout.
+// Stops and resumes each thread once, so that system calls that began before attaching have ended.
+// Returns false on timeout.
 bool tracees_pass_all(struct tracees *t, uint64_t most_ns);
 
-// Stops all threads. Returns false after a timeout.
+// Stops all threads. Returns false on timeout.
 bool tracees_stop_all(struct tracees *t, uint64_t most_ns);
 
 // Resumes all stopped threads except number `except`.

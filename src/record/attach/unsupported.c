@@ -1,4 +1,4 @@
-// Stubs for machines other than x86-64: registers and breakpoints differ.
+// Stubs for machines other than x86-64, whose registers and breakpoints differ.
 #include "record/attach/attach.h"
 
 #include <errno.h>
