@@ -18,10 +18,10 @@
 
 enum {
     SLICE_CHUNKS = 16,
-    SLACK = 64, // some tens of ns: the processor may reorder stamps by this much
+    SLACK = 64, // tens of ns: the processor may reorder stamps by this much
 };
 
-// Opens the inner directory that holds the session of a recorder that ran as root.
+// Opens the inner directory, which holds the session if the recorder ran as root.
 static void enter_inner_session(struct drain *c)
 {
     DIR *d =
@@ -68,7 +68,7 @@ static int open_session(struct drain *c, struct err *e)
     void *p = MAP_FAILED;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= (off_t)sizeof *c->session)
         p = mmap(NULL, sizeof *c->session, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    // The rest of a session whose recorder was killed can be collected too.
+    // If the recorder was killed, the rest of its session can be collected too.
     bool locked = p != MAP_FAILED && stale_lock(fd) < 0;
     close(fd);
     if (p == MAP_FAILED)
@@ -86,7 +86,7 @@ static int open_session(struct drain *c, struct err *e)
     return 0;
 }
 
-// A process without a recorder must have ended or stopped recording.
+// Checks that each process without a recorder has ended or stopped recording.
 static int check_spools(struct drain *c, struct err *e)
 {
     for (size_t i = 0; i < c->n_spools; i++) {
@@ -163,7 +163,7 @@ static int add_spool(struct drain *c, struct drain_spool *s, struct drain_slices
         const struct drain_candidate *k = &c->candidates[i];
         struct drain_slice *slice = &all->items[all->n++];
         *slice = (struct drain_slice){.stamp = first_stamp(c, s, k), .spool = s, .chunk = *k};
-        // Keep the chunks of a stream in order even if their stamps are not.
+        // Keep the chunks of a stream in order, even if their stamps are not.
         const struct drain_slice *before = slice - 1;
         if (i > 0 && before->chunk.thread == k->thread && before->chunk.stream == k->stream &&
             before->stamp > slice->stamp)
@@ -253,7 +253,7 @@ static int write_ends(struct collector *c, struct err *e)
         struct trace_process p;
         if (facts_process(&p, c->drain.spools[i]) < 0)
             return err_no_memory(e, NULL);
-        // The end of the process was not observed: its last epoch ends no later than this.
+        // The exit of the process was not observed. Its last epoch ends no later than this.
         if (!p.end_stamp)
             p.end_stamp =
                 c->last_epochs[i] ? (c->last_epochs[i] + 1) << CODEC_STAMP_BITS : p.start_stamp;

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 enum {
-    MAX_STREAMS = 1 << 17,  // two for each thread that can live at once
-    MAX_TRIES = 1 << 20,    // in case a program keeps changing the stack
-    MAX_COUNT_BITS = 48,    // bound of plausible counts and positions
-    MAX_GAP_WORDS = 1 << 30 // bound of words lost in one gap
+    MAX_STREAMS = 1 << 17,  // two for each thread that can be live at once
+    MAX_TRIES = 1 << 20,    // in case a program keeps changing the stack of free chunks
+    MAX_COUNT_BITS = 48,    // bound for plausible counts and positions
+    MAX_GAP_WORDS = 1 << 30 // bound for words lost in one gap
 };
 #define OVERWRITTEN "its spool was overwritten"
 #define STUCK_NS    5000000000u // a longer wait means that the free list is corrupt
@@ -30,8 +30,8 @@ static size_t stream_place(const struct drain_spool *s, uint32_t thread, uint32_
     return i;
 }
 
-// Makes room for a stream and forgets streams of ended threads. Returns 0, -E2BIG if a process
-// cannot have as many streams, or -ENOMEM.
+// Makes space for a stream and removes streams of ended threads. Returns 0, -E2BIG if there are
+// more streams than a process can have, or -ENOMEM.
 static int streams_grow(struct drain_spool *s)
 {
     size_t live = 0, capacity = 64, old_capacity = s->streams_capacity;
@@ -56,7 +56,7 @@ static int streams_grow(struct drain_spool *s)
     return 0;
 }
 
-// Returns the stream's state, which starts at `next` if new; NULL with *rc set on failure.
+// Returns the stream's state, which starts at `next` if it is new, or NULL with *rc set.
 static struct drain_stream *stream_find(struct drain_spool *s, uint32_t thread, uint32_t stream,
                                         uint64_t next, int *rc)
 {
@@ -141,7 +141,8 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
         spool_break(c, s, OVERWRITTEN);
     s->fresh_chunks = fresh;
     if (drain_map_more(s, fresh) < 0) {
-        // Later chunks are lost, and counted at the end. Recording of the process stops.
+        // Later chunks are lost, and their events are counted at the end. The process stops
+        // recording.
         s->unmapped = s->cut = true;
         s->max_chunks = s->fresh_chunks = fresh = s->mapped_chunks;
         atomic_store(&s->header->refused, 1);
@@ -180,7 +181,7 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
     return (int64_t)n;
 }
 
-// Passes words [drained, used) to the sink. Frees a DONE chunk right after the copy.
+// Passes words [drained, used) to the sink. Frees a DONE chunk as soon as it has been copied.
 static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_stream *l,
                        const struct drain_candidate *k, const struct drain_sink *sink,
                        struct err *e)
@@ -207,7 +208,7 @@ static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_stre
     memcpy(copy, s->chunks[k->index].words + at.drained, whole * sizeof *copy);
     if (k->done && !c->attached) {
         chunk_free(s, k->index);
-        // A producer may reuse the chunk already.
+        // A producer may already have reused the chunk.
         mark = &at;
     }
     s->words += n;
@@ -222,9 +223,9 @@ static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_stre
     return rc;
 }
 
-// Returns true if `place` is the stream's next word. Missing words may have been published after
-// the scan passed their chunk, so the stream waits for the next batch. If they are still missing
-// then, they are lost: that batch has seen every earlier chunk.
+// Returns true if `place` is the stream's next word. If words are missing, they may have been
+// published after the scan passed their chunk, so the stream waits for the next batch. That batch
+// sees every earlier chunk, so words that are still missing then are lost.
 static bool is_due(struct drain_spool *s, struct drain_stream *l, uint64_t place)
 {
     if (place == l->next) {
@@ -259,7 +260,7 @@ int drain_take(struct drain *c, struct drain_spool *s, const struct drain_candid
     if (!is_due(s, l, k->first_word + drained))
         return 1;
     rc = drain_chunk(c, s, l, k, sink, e);
-    // `next` never decreases: the scan may have seen a full chunk and its successor before the
+    // `next` must not decrease: the scan may have seen a full chunk and its successor before the
     // owner set DONE.
     if (k->first_word + k->used > l->next)
         l->next = k->first_word + k->used;

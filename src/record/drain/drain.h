@@ -1,6 +1,6 @@
 // The recorder's half of the spool: creates the session, finds and drains the spools of its
-// processes, detects when processes end. Single-threaded. A program that overwrites its spool can
-// damage only its own trace.
+// processes, and detects when processes end. Not thread-safe. A program that overwrites its spool
+// can damage only its own trace.
 #ifndef HEAPTAPE_RECORD_DRAIN_H
 #define HEAPTAPE_RECORD_DRAIN_H
 
@@ -20,69 +20,71 @@
 // The recorder's private view of a chunk.
 struct drain_chunk {
     uint32_t drained;         // words drained since the chunk was last FREE
-    bool broken;              // contains invalid words: the rest is lost
-    struct codec_state state; // after `drained` words
+    bool broken;              // the chunk contains invalid words, and the rest is lost
+    struct codec_state state; // state after `drained` words
 };
 
 // A thread's stream.
 struct drain_stream {
     uint32_t thread, stream;
     uint64_t next;     // first word not drained yet
-    uint64_t deferred; // if `waits`: the word at which the last batch found a gap
+    uint64_t deferred; // if `waits`: position of the gap found by the last batch
     bool used, waits;
-    bool over;        // the thread ended: its last chunk was DONE before it was full
+    bool over;        // the thread has ended: its last chunk was DONE before it was full
     bool dropping;    // recording was paused at the last record
     uint8_t resizing; // enum drain_resizing
-    uint64_t change;  // number of state changes before the last record
-    uint64_t dropped; // words dropped so far; the sink's word numbers exclude them
+    uint64_t change;  // number of state changes before the stream's last record
+    uint64_t dropped; // words dropped so far, which the sink's word numbers exclude
 };
 
 // The spool of one process image.
 struct drain_spool {
-    struct spool_header *header; // shared: validate every value read from it
+    struct spool_header *header; // shared memory: validate every value read from it
     struct spool_chunk *chunks;
     struct guard guard;
     uint32_t mapped_chunks; // <= max_chunks
     uint32_t max_chunks;
-    uint32_t fresh_chunks; // chunks that were ever in use
-    bool unmapped;         // chunks from mapped_chunks on cannot be mapped and are not counted yet
-    bool cut;              // such chunks exist: the recording of the process is incomplete
+    uint32_t fresh_chunks; // number of chunks that have ever been in use
+    // The chunks from mapped_chunks on cannot be mapped, and have not been counted yet.
+    bool unmapped;
+    bool cut; // there were such chunks: the recording of the process is incomplete
     char name[64];
-    unsigned reserve; // number of the reserve that holds the spool, from 1; 0: a file
+    unsigned reserve; // number of the reserve that holds the spool, from 1; 0: the spool is a file
     uint32_t number;
     uint64_t start_stamp; // orders the images of a process
-    uint32_t pid;         // in the process's own pid namespace
-    pid_t visible_pid;    // in the recorder's /proc; 0: unknown
-    int pidfd;            // of visible_pid, or -1
-    bool proven;          // visible_pid has the spool mapped
-    int fd;               // the spool's file while the process is unknown, else -1
+    uint32_t pid;         // pid in the process's own pid namespace
+    pid_t visible_pid;    // pid in the recorder's /proc; 0: unknown
+    int pidfd;            // pidfd of visible_pid, or -1
+    bool proven;          // visible_pid is known to have the spool mapped
+    int fd;               // the spool's file as long as the process is unknown, else -1
     uint64_t exe_device, exe_inode;
-    unsigned other_exe; // successive checks that found another executable
+    unsigned other_exe; // number of successive checks that found another executable
     bool left;          // heaptape tried to detach from the process
-    bool dead;          // no writes follow: the next drain reads everything
-    const char *broken; // why the contents are corrupt; NULL: they are not
-    uint64_t stuck_ns;  // start of a wait for chunks while none can be drained, else 0
+    bool dead;          // the process writes nothing more: the next drain reads everything
+    const char *broken; // why the contents are corrupt, or NULL
+    // Start of the time that threads wait for chunks and none can be drained, else 0.
+    uint64_t stuck_ns;
     uint64_t words;
-    uint64_t lost_words; // missing in a stream, or invalid
-    uint64_t events;     // recorded; counted by the sink
+    uint64_t lost_words; // words missing in a stream, or invalid
+    uint64_t events;     // recorded events, counted by the sink
     uint64_t said_lost;  // lost records already reported in PROCESS_END
     uint64_t *changes;   // state changes: stamp << 2 | state
     size_t n_changes, changes_capacity;
-    uint64_t changes_taken;         // number read from the ring
+    uint64_t changes_taken;         // number of changes read from the ring
     uint64_t changes_forgotten;     // number dropped from the front of `changes`
-    uint32_t first_state;           // before the first change
+    uint32_t first_state;           // state before the first change
     bool began_late;                // recording was off when the process started
     uint64_t recorded_from;         // stamp of the first change that started recording, else 0
     uint64_t recorded_to;           // stamp of the last change if that ended recording, else 0
-    uint32_t asked[SPOOL_REQUESTS]; // seen by the last drain
+    uint32_t asked[SPOOL_REQUESTS]; // requests seen by the last drain
     uint32_t answered[SPOOL_REQUESTS];
-    uint64_t drain_words; // drained by the last drain_drain
+    uint64_t drain_words; // words drained by the last drain_drain
     uint32_t drain_done;  // chunks found DONE by the last drain_drain
     struct drain_chunk *marks;
     size_t marks_capacity;
     struct drain_stream *streams; // open-addressing hash table
     size_t streams_capacity, streams_used;
-    uint64_t sampled_ns, named_ns; // when memory and thread names were last sampled
+    uint64_t sampled_ns, named_ns; // when memory and thread names were last read
     uint64_t sampled_cpu_ns;       // CPU time of the process at sampled_ns
     struct buf thread_names;       // payload of TRACE_F_THREAD_NAMES
     struct proc_due pages_due;
@@ -92,12 +94,12 @@ struct drain_spool {
 // A user's file of reserves.
 struct drain_reserves {
     char name[32];
-    struct spool_reserves *shared; // mapped: validate every value read from it
+    struct spool_reserves *shared; // mapping: validate every value read from it
     struct guard guard;
-    uint64_t seen; // one bit for each reserve that was opened and not freed
+    uint64_t seen; // one bit for each reserve that has been opened and not freed
 };
 
-// A spool that could not be mapped. Its `refused` flag is set.
+// A spool that could not be mapped, and whose `refused` flag is set.
 struct drain_refused {
     char name[64];
     unsigned reserve;
@@ -110,13 +112,13 @@ struct drain {
     char *dir;         // session directory as the recorder sees it
     size_t root_bytes; // length of the part of `dir` outside the processes' root directory
     int dir_fd;        // -1: closed
-    int lock_fd;       // session file, locked while the recorder lives; -1: closed
-    bool attached;     // opened by drain_open_finished: the session is only read
+    int lock_fd;       // session file, locked while the recorder is alive; -1: closed
+    bool attached;     // opened by drain_open_finished, so the session is only read
     struct spool_session *session;
     struct spool_session kept; // copy of *session, to restore it
     struct guard *guard;
     uint32_t flags;      // as passed to drain_open
-    uint32_t owner;      // in session->recorder
+    uint32_t owner;      // value of session->recorder.owner
     bool session_broken; // a program overwrote the recorder's fields
     bool stopped;
     bool pending;                // a file was not ready
@@ -130,28 +132,29 @@ struct drain {
     struct drain_candidate *candidates;
     size_t candidates_capacity;
     uint64_t *copy;
-    uint32_t gone_wakeups; // of dropped spools
-    uint32_t chunks_done;  // chunks that the last drain found DONE: how far the recorder lags
-    uint32_t n_refused;    // processes whose spools could not be mapped
-    struct drain_refused *refused; // those that are not counted yet
+    uint32_t gone_wakeups; // wake-ups counted in dropped spools
+    // Chunks that the last drain found DONE, which shows how far the recorder lags.
+    uint32_t chunks_done;
+    uint32_t n_refused;            // processes whose spools could not be mapped
+    struct drain_refused *refused; // refused spools that have not been counted yet
     size_t refused_kept, refused_capacity;
-    // ring of the last ones, each in its own namespace
+    // ring of the last refused pids, each in its own namespace
     uint32_t refused_pids[DRAIN_REFUSED];
-    uint64_t refused_lost;          // calls in refused spools
-    bool refused_unknown;           // some refused spools could not be counted completely
-    uint32_t n_unreadable;          // unused, invalid files with a spool's name
-    int spare_fds[DRAIN_SPARE_FDS]; // closed to open a file when descriptors run out
-    uint32_t n_left;                // processes that exec'd a program that is not recorded
+    uint64_t refused_lost; // number of calls in refused spools
+    bool refused_unknown;  // the calls in some refused spools could not be counted completely
+    uint32_t n_unreadable; // unused, invalid files that have the name of a spool
+    int spare_fds[DRAIN_SPARE_FDS]; // closed when descriptors run out, to open another file
+    uint32_t n_left;                // processes that have executed a program that is not recorded
     uint32_t streams_waiting;       // streams with unread data; the watermark must not pass them
 };
 
-// Creates the session directory and file on /dev/shm if it has room, else in $TMPDIR or /tmp.
-// `flags`: enum spool_session_flags. `root`: the processes' root directory as the recorder sees it,
-// "" if it is the recorder's. Returns 0, or a negative errno.
+// Creates the session directory and file in /dev/shm if there is space, else in $TMPDIR or /tmp.
+// `flags` are enum spool_session_flags. `root` is the processes' root directory as seen by the
+// recorder, "" if it is the recorder's. Returns 0, or a negative errno.
 int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const char *root,
                struct err *e);
 
-// Marks the recorder as stopped. Threads that wait for chunks continue untraced.
+// Marks the recorder as stopped. Threads that are waiting for chunks continue untraced.
 void drain_stop(struct drain *c);
 
 // Stops, drops all spools and removes the directory.
@@ -160,46 +163,48 @@ void drain_close(struct drain *c);
 // Opens new spools and appends them to c->spools. Returns their number, or a negative errno.
 int drain_discover(struct drain *c, struct err *e);
 
-// Marks spools as dead whose process has ended, was detached or called exec. Returns their number.
+// Marks the spools of processes that have ended, were detached or called exec as dead. Returns
+// their number.
 int drain_check_ends(struct drain *c);
 
-// Counts in c->n_left the processes that continue unrecorded after exec of a program that drops the
-// library or cannot find it. Call every DRAIN_LEFT_NS; a process that ends before the second check
-// is not counted.
+// Counts the processes that continue unrecorded after executing a program that drops the library or
+// cannot find it, in c->n_left. Call every DRAIN_LEFT_NS. A process that ends before the second
+// check is not counted.
 #define DRAIN_LEFT_NS 200000000u
 void drain_check_left(struct drain *c);
 
-// Number of processes that registered themselves as not recorded; the file describes the first
-// SPOOL_UNTRACED. Returns 0 if it was overwritten.
+// Returns the number of processes that registered themselves as not recorded, or 0 if it was
+// overwritten. The file describes the first SPOOL_UNTRACED of them.
 uint32_t drain_untraced(const struct drain_reserves *r);
 
-// Returns true if `pid` is one of the last DRAIN_REFUSED that were refused.
+// Returns true if `pid` is among the last DRAIN_REFUSED processes that were refused.
 bool drain_has_refused(const struct drain *c, uint32_t pid);
 
-// Counts the calls of refused processes that have ended; with at_end, also the calls of live ones
-// so far. Call from time to time.
+// Counts the calls of refused processes that have ended and, with at_end, the calls so far of live
+// ones. Call from time to time.
 void drain_check_refused(struct drain *c, bool at_end);
 
 // Adds the events in unmapped chunks to lost_words. Call when the process has ended.
 void drain_count_unmapped(struct drain *c, struct drain_spool *s);
 
-// Counter of the recorder's wake-ups.
+// Returns the number of wake-ups that processes have requested.
 uint32_t drain_wakeups(const struct drain *c);
 
-// Returns true if a process requested `what` and everything published before was drained.
+// Returns true if a process has requested `what`, and everything published before the request has
+// been drained.
 bool drain_is_asked(const struct drain *c, enum spool_request what);
 
-// Answers all requests for `what`, with an errno for SPOOL_RESET.
+// Answers all requests for `what`. `error` is the errno of a SPOOL_RESET.
 void drain_answer(struct drain *c, enum spool_request what, int error);
 
-// Starts the trace over: process numbers, words and losses restart at 0.
+// Starts the trace over. Process numbers, words and losses restart at 0.
 void drain_restart(struct drain *c);
 
-// Drains published words, except of paused times. `segment` is called for each run of words, in
-// order within a stream; it sets n_words (words accepted), epoch_end and base_end like
-// trace_batch_add. It returns 0, or a negative errno that ends the drain. The words are a private
-// copy: in the buffer that `room` just returned (NULL: out of memory), or, without `room`, valid
-// during the call.
+// Drains published words, except those of paused times. `segment` is called for each run of words,
+// in order within a stream. It sets n_words (words accepted), epoch_end and base_end like
+// trace_batch_add, and returns 0, or a negative errno that ends the drain. The words are a private
+// copy: in the buffer that `room` has just returned (NULL: out of memory) or, without `room`, in
+// one that is valid during the call.
 struct drain_sink {
     void *ctx;
     uint64_t *(*room)(void *ctx, uint32_t n_words, struct err *e);
@@ -207,11 +212,11 @@ struct drain_sink {
 };
 int drain_drain(struct drain *c, const struct drain_sink *sink, struct err *e);
 
-// Opens a session recorded without a recorder, and all its spools. Returns 0, -EBUSY if one of its
-// processes still records, or another negative errno.
+// Opens a session that was recorded without a recorder, and all its spools. Returns 0, -EBUSY if
+// one of its processes is still recording, or another negative errno.
 int drain_open_finished(struct drain *c, const char *dir, struct err *e);
 
-// Drains a finished session in slices of time. Calls `batch` after each slice: all later records
+// Drains a finished session in slices of time. Calls `batch` after each slice. All later records
 // have stamps >= `watermark`.
 int drain_finished(struct drain *c, const struct drain_sink *sink,
                    int (*batch)(void *ctx, uint64_t watermark, struct err *e), struct err *e);
@@ -219,11 +224,11 @@ int drain_finished(struct drain *c, const struct drain_sink *sink,
 // Drops spool i: unmaps it and removes its file or frees its reserve. Moves later spools down.
 void drain_drop(struct drain *c, size_t i);
 
-// Counts events that were published and not drained.
+// Returns the number of events that were published but not drained.
 uint64_t drain_undrained(const struct drain_spool *s);
 
 // Sleeps until SPOOL_CHUNKS_A_WAKE chunks are full, a spool appears or closes, a signal arrives, or
-// the timeout expires. `seen`: drain_wakeups before the last drain.
+// the timeout expires. `seen` is the value of drain_wakeups before the last drain.
 void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns);
 
 #endif

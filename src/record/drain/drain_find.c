@@ -1,4 +1,4 @@
-// Finds, opens, maps and drops the spools of a session, detects the ends of their processes, and
+// Finds, opens, maps and drops the spools of a session, detects when their processes end, and
 // counts the events that were not drained.
 #include "record/drain/drain_private.h"
 
@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 enum {
-    FIRST_CHUNKS = 64,      // mapped at once: enough for a few threads
-    MAX_UNTRACED = 1 << 24, // bound of a plausible count
-    LEFT_LOOKS = 2,         // checks: after exec a program needs time until its first event
+    FIRST_CHUNKS = 64,      // mapped initially: enough for a few threads
+    MAX_UNTRACED = 1 << 24, // bound for plausible counts
+    LEFT_LOOKS = 2, // number of checks, because a program needs time from exec to its first event
 };
 #define PENDING_NS 2000000u // between scans while a file is not ready
 #define LAST_LOOKS 25       // scans at the end of a recording
@@ -46,9 +46,9 @@ static void spool_free(struct drain_spool *s)
     free(s);
 }
 
-// Maps the header and the first chunks; drain_map_more maps the rest as needed, because address
-// space may be limited. `bytes`: size of the spool in its file. Returns 0, -EAGAIN if the spool is
-// not ready, or another negative errno.
+// Maps the header and the first chunks. drain_map_more maps the rest as needed, because address
+// space may be limited. `bytes` is the size of the spool in its file. Returns 0, -EAGAIN if the
+// spool is not ready, or another negative errno.
 static int spool_map(struct drain_spool *s, int fd, uint64_t offset, uint64_t bytes,
                      uint32_t max_chunks)
 {
@@ -142,15 +142,16 @@ bool drain_keep_spares(struct drain *c)
     return all;
 }
 
-// `reserve`: number from 1; 0: the file holds one spool.
+// Returns the offset of a spool in its file. `reserve` is a number from 1; 0: the file holds a
+// single spool.
 static uint64_t spool_offset(unsigned reserve)
 {
     return reserve ? spool_reserve_offset(reserve - 1) : 0;
 }
 
-// Makes the process stop writing instead of waiting for the recorder. Uses pwrite(2) because
-// address space may be lacking. drain_check_refused counts the events that the process writes until
-// it sees the flag.
+// Sets the flag that makes the process stop writing instead of waiting for the recorder. Uses
+// pwrite(2), because there may be no address space. drain_check_refused counts the events that the
+// process writes until it sees the flag.
 static void refuse_spool(struct drain *c, int fd, const char *name, unsigned reserve)
 {
     const uint32_t yes = 1;
@@ -162,15 +163,15 @@ static void refuse_spool(struct drain *c, int fd, const char *name, unsigned res
     drain_keep_refused(c, name, reserve);
 }
 
-// Returns 0, -EAGAIN if the spool is not ready, -EBADF if the file is not a spool, or -ENOMEM,
-// -EMFILE or -ENFILE.
+// Opens the spool in a file. Returns 0, -EAGAIN if the spool is not ready, -EBADF if the file is
+// not a spool, or -ENOMEM, -EMFILE or -ENFILE.
 static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
 {
     struct stat st;
     uint64_t offset = spool_offset(s->reserve);
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return -EBADF;
-    // A hard link may name a file of another user.
+    // A hard link may refer to another user's file.
     if (st.st_nlink > 1) {
         c->n_unreadable++;
         return -EBADF;
@@ -179,8 +180,8 @@ static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
         return -EAGAIN;
     int rc = spool_map(s, fd, offset, s->reserve ? SPOOL_RESERVE_BYTES : (uint64_t)st.st_size,
                        c->flags & SPOOL_NO_RECORDER ? SPOOL_MAX_CHUNKS_ALONE : SPOOL_MAX_CHUNKS);
-    // A spool is complete before it gets its name: an incomplete, unused one was truncated or
-    // overwritten.
+    // A spool is complete before it gets its name. If it is incomplete and unused, it was truncated
+    // or overwritten.
     if (rc == -EAGAIN && !s->reserve && (c->attached || lifetime_nobody_has(fd))) {
         c->n_unreadable++;
         return -EBADF;
@@ -192,7 +193,8 @@ static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
     return rc == 0 && !drain_keep_spares(c) ? -EMFILE : rc;
 }
 
-// Removes anything with a spool's name that is not a spool: programs can create any file here.
+// Removes a file that has the name of a spool but is not one, because programs can create any file
+// here.
 static void remove_other(struct drain *c, const char *name)
 {
     if (!c->attached && unlinkat(c->dir_fd, name, 0) < 0)
@@ -261,8 +263,8 @@ static bool is_new_spool(const struct drain *c, const char *name)
     return true;
 }
 
-// Ends images of the same process that are older than another one's spool, found in either order.
-// Only a process that has the new spool mapped can have left the old one.
+// Ends older images of the process that `found` belongs to, or `found` itself if it is the older
+// one. Only a process that has the new spool mapped can have left the old one.
 static void end_older_images(struct drain *c, struct drain_spool *found)
 {
     for (size_t i = 0; i < c->n_spools; i++) {
@@ -275,7 +277,7 @@ static void end_older_images(struct drain *c, struct drain_spool *found)
             found->dead = true;
             continue;
         }
-        // It is recorded again, or was slow to start.
+        // The process is recorded again, or was slow to start.
         c->n_left -= s->other_exe >= LEFT_LOOKS;
         s->other_exe = 0;
         s->dead = true;
@@ -306,7 +308,8 @@ static bool is_new_reserves(const struct drain *c, const char *name)
     return true;
 }
 
-// Ignores a file that is invalid or not ready: programs can create any file here.
+// Opens a reserves file. Ignores a file that is invalid or not ready, because programs can create
+// any file here.
 static int open_reserves(struct drain *c, const char *name, struct err *e)
 {
     int fd = drain_open_file(c, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
@@ -375,7 +378,7 @@ static int by_start(const void *a, const void *b)
     return x->start_stamp < y->start_stamp ? -1 : x->start_stamp > y->start_stamp;
 }
 
-// Numbers the last `n` spools by start time, so that parents precede children.
+// Numbers the last `n` spools in order of start time, so that parents precede children.
 static void number_found(struct drain *c, size_t n)
 {
     struct drain_spool **found = c->spools + c->n_spools - n;
@@ -397,7 +400,7 @@ static void restore_session(struct drain *c)
     c->session_broken = true;
 }
 
-// Restores the fields that only the recorder may write, but programs of its user can.
+// Restores the fields that only the recorder may write, but that any program of its user can.
 static void check_session(struct drain *c)
 {
     struct spool_session *s = c->session;
@@ -417,7 +420,7 @@ static void check_session(struct drain *c)
     c->session_broken = true;
 }
 
-// Returns true if a file was created since the last scan, which reset the directory's mtime to 0.
+// Returns true if a file was created since the last scan, which set the directory's mtime to 0.
 static bool has_changed(struct drain *c)
 {
     const struct timespec zero[2] = {{0, UTIME_OMIT}, {0, 0}};
@@ -426,7 +429,7 @@ static bool has_changed(struct drain *c)
     return (changed && (c->attached || futimens(c->dir_fd, zero) == 0)) || c->pending;
 }
 
-// Returns the number of new spools, or a negative errno.
+// Opens the new spools in the directory. Returns their number, or a negative errno.
 static int scan_directory(struct drain *c, struct err *e)
 {
     int fd = drain_open_file(c, ".", O_RDONLY | O_DIRECTORY), rc = 0, found = 0;
@@ -474,7 +477,7 @@ static int scan_session(struct drain *c, struct err *e)
 int drain_discover(struct drain *c, struct err *e)
 {
     int found = scan_session(c, e);
-    // This is the last scan, so wait for files that are not ready.
+    // After the recorder has stopped, this is the last scan, so wait for files that are not ready.
     for (unsigned i = 0; found >= 0 && c->stopped && c->pending && i < LAST_LOOKS; i++) {
         nanosleep(&(struct timespec){.tv_nsec = PENDING_NS}, NULL);
         int more = scan_session(c, e);
@@ -522,7 +525,7 @@ void drain_check_left(struct drain *c)
     }
 }
 
-// Clears a reserve for reuse. If that fails, the reserve stays allocated.
+// Clears a reserve for reuse. If this fails, the reserve stays allocated.
 static void clear_reserve(struct drain *c, const char *name, unsigned slot)
 {
     struct drain_reserves *r = NULL;
@@ -548,8 +551,8 @@ void drain_drop(struct drain *c, size_t i)
         atomic_store(&s->header->refused, 1);
         drain_wake_waiters(s->header);
     }
-    // A process that /proc does not show may still write to its reserve and must see `refused`:
-    // keep the reserve.
+    // A process that is not visible in /proc may still write to its reserve and must see `refused`,
+    // so keep the reserve.
     bool unseen = s->reserve && s->pidfd < 0 && !lifetime_sees_processes();
     if (unseen && !c->attached)
         c->n_refused += atomic_load(&s->header->status) != SPOOL_CLOSED;
@@ -562,8 +565,8 @@ void drain_drop(struct drain *c, size_t i)
     memmove(c->spools + i, c->spools + i + 1, (c->n_spools - i) * sizeof *c->spools);
 }
 
-// Undrained events: the rest of a dropped spool, and chunks that could not be mapped, which are
-// read from the file.
+// The functions below count undrained events: in the rest of a dropped spool, and in chunks that
+// could not be mapped, which are read from the file.
 
 static uint64_t count_events(const uint64_t *words, uint32_t at, uint32_t used,
                              struct codec_state state)
@@ -601,7 +604,7 @@ static bool read_at(int fd, void *to, size_t n, uint64_t offset)
     return pread(fd, to, n, (off_t)offset) == (ssize_t)n;
 }
 
-// A chunk that was never used is a hole.
+// Counts the events in a chunk. A chunk that was never used is a hole in the file.
 static uint64_t count_chunk(struct drain *c, int fd, uint64_t offset)
 {
     struct spool_chunk head;
@@ -615,7 +618,7 @@ static uint64_t count_chunk(struct drain *c, int fd, uint64_t offset)
     return count_events(c->copy, 0, used, (struct codec_state){head.epoch0, head.base0});
 }
 
-// Counts chunks [first, fresh_chunks) of the spool at `offset`.
+// Counts the events in chunks [first, fresh_chunks) of the spool at `offset`.
 static uint64_t count_chunks(struct drain *c, int fd, uint64_t offset, uint32_t first)
 {
     uint32_t fresh = 0;
@@ -658,8 +661,8 @@ bool drain_is_refused(const struct drain *c, const char *name)
     return false;
 }
 
-// Counts a refused process that has ended, or any with at_end. Returns false if it must be checked
-// again.
+// Counts the calls of a refused process if it has ended or at_end is set. Returns false if the
+// process must be checked again.
 static bool count_refused(struct drain *c, const struct drain_refused *r, bool at_end)
 {
     int fd = drain_open_file(c, r->name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
@@ -669,7 +672,8 @@ static bool count_refused(struct drain *c, const struct drain_refused *r, bool a
         c->refused_unknown = true;
         return true;
     }
-    // All processes of a user have the user's reserves file open.
+    // All of a user's processes have the reserves file open, so only a spool file shows that its
+    // process has ended.
     bool over = !r->reserve && lifetime_nobody_has(fd);
     c->refused_unknown |= at_end && !over;
     if (over || at_end) {

@@ -11,8 +11,8 @@ struct drain_candidate {
     uint64_t first_word, epoch0, base0;
 };
 
-// Collects the chunks in use in c->candidates, by stream and first word. Returns their number, or
-// -ENOMEM.
+// Collects the chunks in use in c->candidates, sorted by stream and first word. Returns their
+// number, or -ENOMEM.
 int64_t drain_scan(struct drain *c, struct drain_spool *s);
 
 // Passes the chunk's new words to the sink. Returns 0; 1 if earlier words are missing and may still
@@ -20,22 +20,22 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s);
 int drain_take(struct drain *c, struct drain_spool *s, const struct drain_candidate *k,
                const struct drain_sink *sink, struct err *e);
 
-// Between the two halves of a realloc: whether the first was kept.
+// Between the two halves of a realloc, records whether the first half was kept.
 enum drain_resizing {
     DRAIN_RESIZING_NONE = 0,
     DRAIN_RESIZING_KEPT = 1,
     DRAIN_RESIZING_DROPPED = 2
 };
 
-// Keeps descriptors for drain_open_file. Returns false if it could not.
+// Reserves descriptors for drain_open_file. Returns false if that failed.
 bool drain_keep_spares(struct drain *c);
 
-// Wakes all waiters of a futex, or all threads that wait for a chunk.
+// Wake all waiters of a futex, or all threads that are waiting for a chunk.
 void drain_wake(_Atomic uint32_t *futex);
 void drain_wake_waiters(struct spool_header *h);
 
-// Opens a file of the session directory, with a spare descriptor if necessary. Returns -1 with
-// errno on failure.
+// Opens a file in the session directory, using a spare descriptor if necessary. Returns -1 with
+// errno set on failure.
 int drain_open_file(struct drain *c, const char *name, int flags);
 
 // Maps chunks [0, n); n <= max_chunks. Returns 0, or a negative errno.
@@ -43,51 +43,52 @@ int drain_map_more(struct drain_spool *s, uint32_t n);
 
 void drain_close_reserves(struct drain *c);
 
-// Remembers a refused spool for drain_check_refused; tests whether a name is one.
+// Remember a refused spool for drain_check_refused, and test whether a name belongs to one.
 void drain_keep_refused(struct drain *c, const char *name, unsigned reserve);
 bool drain_is_refused(const struct drain *c, const char *name);
 
-// Reads the state changes from the ring. Call after drain_scan and before passing segments on, so
-// that a call which starts after a pause has returned is known to be paused. Returns 0, -ENOMEM, or
+// Reads the state changes from the ring. Call after drain_scan and before passing on segments, so
+// that a call that starts after a pause has returned counts as paused. Returns 0, -ENOMEM, or
 // -EBADMSG if the ring is corrupt.
 int drain_take_changes(struct drain_spool *s);
 
-// Drops the older half of many changes. With all_seen (no stream has unread events) no later event
-// needs them; without it, the bound is higher.
+// Drops the older half of the changes when there are many. With all_seen (no stream has unread
+// events), later events do not need them; otherwise the limit is higher.
 void drain_forget_changes(struct drain_spool *s, bool all_seen);
 
-// Passes the records of recorded times to the sink. Sets n_words, epoch_end and base_end like a
+// Passes the records from recorded times to the sink. Sets n_words, epoch_end and base_end like a
 // sink.
 int drain_pass_recorded(struct drain_spool *s, struct drain_stream *l, struct trace_segment *g,
                         const struct drain_sink *sink, struct err *e);
 
-// Finds the process of the spool at `offset` and sets pidfd and visible_pid; otherwise keeps the
-// file open for lifetime_is_over. Returns 0, or -EMFILE.
+// Finds the process that the spool at `offset` belongs to, and sets pidfd and visible_pid. If it is
+// not found, keeps the file open for lifetime_is_over. Returns 0, or -EMFILE.
 int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offset);
 
-// Returns false if that is unknown.
+// Returns true if the process has ended, false if it is alive or that is unknown.
 bool lifetime_is_over(const struct drain_spool *s);
 
 bool lifetime_sees_processes(void);
 
-// Returns true if no other process has the file open or mapped; false if unknown.
+// Returns true if no other process has the file open or mapped, false if one has or that is
+// unknown.
 bool lifetime_nobody_has(int fd);
 
 bool lifetime_is_of_session(pid_t pid, const char *dir);
 
-// Compares own_pid with the process's pid here and in its innermost pid namespace.
+// Returns true if own_pid is the process's pid, either here or in its innermost pid namespace.
 bool lifetime_is_called(pid_t pid, uint32_t own_pid);
 
 #define STALE_PREFIX "heaptape-" // names of session directories
 
 // Locks a session file until the descriptor is closed. Returns 0, or -EWOULDBLOCK if its recorder
-// lives.
+// is alive.
 int stale_lock(int fd);
 
 // Removes a directory and its contents.
 void stale_remove(const char *path);
 
-// Removes directories that killed recorders of this user left behind.
+// Removes directories that were left behind when this user's recorders were killed.
 void stale_sweep(const char *folder);
 
 #endif

@@ -12,18 +12,18 @@
 
 enum {
     BACKLOG_BUNDLES = 64, // 48 MiB
-    BACKLOG_LZ4 = 25,     // percent of the backlog: at or above, lz4 at best
-    BACKLOG_NONE = 60,    // at or above, no compression
-    BACKLOG_LOW = 4,      // at or below, a better codec is tried
-    FAST_NS = 25,         // a word: programs that write faster need fast compression …
-    LEISURE_NS = 50,      // … until they write slower than this
-    WRITING_DOMINATES =
-        60, // percent of the time in write(2): saving bytes then helps more than saving CPU time
+    BACKLOG_LZ4 = 25,     // percent of BACKLOG_BUNDLES: at or above this, lz4 at best
+    BACKLOG_NONE = 60,    // at or above this, no compression
+    BACKLOG_LOW = 4,      // at or below this, try a better codec
+    FAST_NS = 25,         // ns per word: a program that writes faster needs fast compression …
+    LEISURE_NS = 50,      // … until it writes slower than this
+    // Percent of time in write(2): above this, saving bytes helps more than saving CPU time.
+    WRITING_DOMINATES = 60,
 };
 
 // A bundle is the unit that the drain queues for the writer: pieces of a trace, in order.
 enum {
-    BUNDLE_WORDS = 3 << 15, // 768 KiB: a batch, and chunks that fill while it ends
+    BUNDLE_WORDS = 3 << 15, // 768 KiB: space for a batch and for chunks that fill up while it ends
     BUNDLE_SAMPLES = 256,
 };
 
@@ -40,15 +40,15 @@ enum encoder_piece_kind {
 
 struct encoder_piece {
     enum encoder_piece_kind kind;
-    uint64_t events; // events of a segment that count
+    uint64_t events; // events in a segment that are counted
     union {
         struct trace_process process;
-        struct trace_segment segment; // its words are in the bundle
+        struct trace_segment segment; // its words are stored in the bundle
         uint64_t watermark;
         uint32_t samples; // number of the bundle's next samples
         struct {
             struct names *names; // owned
-            uint32_t of;         // number of the process
+            uint32_t of;         // process number
         };
         struct buf pages; // owned
     };
@@ -112,17 +112,18 @@ struct encoder {
     struct trace_writer writer;
     struct encoder_settings settings;
     struct columns scan;         // used by the drain
-    struct encoder_bundle *open; // being filled by the drain
+    struct encoder_bundle *open; // bundle being filled by the drain
     uint64_t batches, steps_down, left_out;
     uint64_t adapted_ns, adapted_write_ns;
     // Shared by the drain and the writer; the mutex protects the lists.
     pthread_mutex_t mutex;
     struct encoder_bundle *first, **last; // queue of bundles to write
-    struct encoder_bundle *spare; // stack of empty bundles: the last one is still in the cache
-    _Atomic uint32_t backlog;     // bundles queued or being written
-    _Atomic bool ended;           // max_bytes were written
-    _Atomic int failed;           // 0, or a negative errno
-    struct err error;             // constant once `failed` is set
+    // Stack of empty bundles, the last used of which may still be cached.
+    struct encoder_bundle *spare;
+    _Atomic uint32_t backlog; // bundles queued or being written
+    _Atomic bool ended;       // max_bytes has been reached
+    _Atomic int failed;       // 0, or a negative errno
+    struct err error;         // constant once `failed` is set
 };
 
 static uint32_t backlog_percent(const struct encoder *n)
@@ -130,7 +131,8 @@ static uint32_t backlog_percent(const struct encoder *n)
     return atomic_load_explicit(&n->backlog, memory_order_relaxed) * 100 / BACKLOG_BUNDLES;
 }
 
-// Returns true if writing dominated the time since the last call: the disk limits the recording.
+// Returns true if most of the time since the last call was spent writing, so that the disk limits
+// the recording.
 static bool is_writing(struct encoder *n)
 {
     uint64_t now = clock_monotonic_ns(), wrote = n->settings.out->write_ns;
@@ -140,7 +142,8 @@ static bool is_writing(struct encoder *n)
     return writing * 100 > wall * WRITING_DOMINATES;
 }
 
-// Steps down zstd, lz4, none before the backlog is full, and up again when it is gone.
+// Steps down from zstd to lz4 to no compression before the backlog is full, and up again when the
+// backlog is gone.
 static void adapt_codec(struct encoder *n)
 {
     struct frame_writer *f = &n->writer.frames;
@@ -215,10 +218,10 @@ static int write_bundle(struct encoder *n, struct encoder_bundle *p, struct err 
             rc = write_piece(n, p, &p->pieces[i], &samples, e);
         n->left_out += rc < 0 || n->ended ? count_events(&p->pieces[i]) : 0;
     }
-    // The next bundle reuses the words.
+    // Flush now, because the next bundle reuses the words.
     if (rc == 0)
         rc = trace_batch_flush(&n->writer, e);
-    // The output now holds events: keep the file, whatever happens later.
+    // The output now contains events, so keep the file whatever happens later.
     if (rc == 0 && n->writer.events)
         rc = output_commit(n->settings.out, e);
     bundle_clear(p);
@@ -318,8 +321,8 @@ int encoder_flush(struct encoder *n, struct err *e)
     return encoder_check(n, e);
 }
 
-// Returns the open bundle with room for `words` and `samples`; queues the current one if it lacks
-// room.
+// Returns an open bundle with space for `words` and `samples`. Queues the current one if it has no
+// space.
 static struct encoder_bundle *open_bundle(struct encoder *n, size_t words, size_t samples,
                                           struct err *e)
 {
@@ -434,7 +437,7 @@ int encoder_put_segment(struct encoder *n, struct trace_segment *g, struct encod
     if (!piece)
         return -ENOMEM;
     uint64_t *to = n->open->words + n->open->n_words;
-    // Dropped records of paused times leave no gap in the bundle.
+    // Move the words, so that records dropped from paused times leave no gap in the bundle.
     if (g->words != to)
         memmove(to, g->words, r.words * sizeof *to);
     n->open->n_words += r.words;

@@ -1,6 +1,6 @@
-// Compresses drained records and writes the trace. One thread puts pieces while another writes
-// them. While the backlog of unwritten pieces grows, cheaper codecs are used so that the drain
-// never waits for compression.
+// Compresses drained records and writes the trace. One thread adds pieces while another writes
+// them. As the backlog of unwritten pieces grows, cheaper codecs are used so that the drain never
+// waits for compression.
 #ifndef HEAPTAPE_RECORD_ENCODER_H
 #define HEAPTAPE_RECORD_ENCODER_H
 
@@ -23,7 +23,7 @@ struct encoder_settings {
     enum frame_codec codec; // best codec
     int level;
     struct clock_point started;
-    uint64_t max_bytes;            // no batch starts beyond this output size; 0: no limit
+    uint64_t max_bytes;            // no batch starts once the output has this size; 0: no limit
     struct trace_session *session; // borrowed; clock_hz is set when the frame is written
 };
 
@@ -31,7 +31,7 @@ struct encoder_settings {
 struct encoder_totals {
     uint64_t events, batches;
     uint64_t steps_down; // changes to a cheaper codec because of the backlog
-    uint64_t left_out;   // events put but not written
+    uint64_t left_out;   // events added but not written
 };
 
 // Returns NULL and sets `e` on failure.
@@ -40,17 +40,17 @@ struct encoder *encoder_new(const struct encoder_settings *s, struct err *e);
 // Frees the encoder and its backlog. `n` may be NULL.
 void encoder_free(struct encoder *n);
 
-// Each function puts a piece of the trace, in order, and returns 0, or a negative errno after a
-// write error or if out of memory. Takes ownership of `p`, even on failure. Pieces are written when
-// their bundle is full or flushed.
+// Adds a piece of the trace, like the other encoder_put functions. Pieces keep their order, and are
+// written when their bundle is full or flushed. Takes ownership of `p`, even on failure. Returns 0,
+// or a negative errno if out of memory or after a write error.
 int encoder_put_process(struct encoder *n, struct trace_process *p, struct err *e);
 int encoder_put_process_end(struct encoder *n, struct trace_process *p, struct err *e);
 int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, size_t count,
                         struct err *e);
-// Names of code. Call outside a batch. Takes ownership of `names`, even on failure.
+// Adds names of code. Call outside a batch. Takes ownership of `names`, even on failure.
 int encoder_put_names(struct encoder *n, uint32_t process, struct names *names, struct err *e);
 
-// A page map (trace_pages_put). Call outside a batch. Takes ownership of `payload`, also on
+// Adds a page map (trace_pages_put). Call outside a batch. Takes ownership of `payload`, even on
 // failure.
 int encoder_put_pages(struct encoder *n, struct buf *payload, struct err *e);
 
@@ -59,8 +59,8 @@ int encoder_begin_batch(struct encoder *n, struct err *e);
 // Returns a buffer for up to `words` words of the next segments, or NULL with `e` set.
 uint64_t *encoder_room(struct encoder *n, uint32_t words, struct err *e);
 
-// Puts a segment like trace_batch_add. The words must be in the buffer that encoder_room returned
-// last; several segments may share it, in order.
+// Adds a segment like trace_batch_add. The words must be in the buffer that encoder_room returned
+// last, which several segments may share in order.
 struct encoder_seen {
     const uint64_t *words; // where the words are now
     uint64_t events;       // events for which event_counts is true
@@ -75,10 +75,10 @@ int encoder_flush(struct encoder *n, struct err *e);
 
 bool encoder_has_work(struct encoder *n);
 
-// The backlog is full: stop draining, and the programs wait.
+// Returns true if the backlog is full. Stop draining then, so that the programs wait.
 bool encoder_is_full(struct encoder *n);
 
-// The output has reached max_bytes. Later batches are dropped.
+// Returns true if the output has reached max_bytes. Later batches are dropped.
 bool encoder_has_ended(struct encoder *n);
 
 // Returns 0, or the errno of the first write error.

@@ -18,9 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-// Room for a few processes. Writing to a full tmpfs kills the program.
+// Enough for a few processes. Writing to a full tmpfs would kill the program.
 #define LEAST_TMPFS_BYTES (64ull << 20)
-#define UNNAMED_SESSION   SPOOL_SESSION_FILE ".new" // until it is locked
+#define UNNAMED_SESSION   SPOOL_SESSION_FILE ".new" // name until the file is locked
 
 static bool is_usable(const char *folder)
 {
@@ -29,7 +29,7 @@ static bool is_usable(const char *folder)
            (uint64_t)fs.f_bavail * fs.f_frsize >= LEAST_TMPFS_BYTES;
 }
 
-// Writes the path of a directory below `root` to `path`, which has PATH_MAX bytes.
+// Chooses a directory below `root` and writes its path to `path`, which has PATH_MAX bytes.
 static void choose_folder(const char *root, char *path)
 {
     const char *tmpdir = getenv("TMPDIR"),
@@ -42,9 +42,9 @@ static void choose_folder(const char *root, char *path)
     snprintf(path, PATH_MAX, "%s/tmp", root);
 }
 
-// A program of root may drop its privileges and fork; the child then creates its spool as another
-// user. Root's session is therefore in a directory that everyone may write to, with a random name,
-// inside a directory that only root may list.
+// Creates the directories of a session recorded as root. A program may drop root privileges and
+// fork, and the child then creates its spool as another user. The session is therefore in a
+// world-writable directory with a random name, inside a directory that only root can list.
 static int make_open_folder(struct drain *c, struct err *e)
 {
     uint64_t name[2];
@@ -88,8 +88,8 @@ static int make_folders(struct drain *c, const char *root, struct err *e)
     return c->dir_fd < 0 ? err_set_errno(e, "%s", c->dir) : 0;
 }
 
-// Creates the reserves file of the recorder's user, without spools if RLIMIT_FSIZE is too low. The
-// first process of another user creates that user's file (src/capture/producer/producer_process.c).
+// Creates the reserves file of the recorder's user, without spools if RLIMIT_FSIZE is too low.
+// Other users' files are created by their first process (src/capture/producer/producer_process.c).
 static void make_reserves(const struct drain *c)
 {
     const uint64_t magic = SPOOL_RESERVES_MAGIC;
@@ -110,8 +110,8 @@ static void make_reserves(const struct drain *c)
     close(fd);
 }
 
-// Registers session->recorder in this thread's robust futex list, see struct spool_recorder.
-// Replaces glibc's list, which heaptape does not use.
+// Registers session->recorder in this thread's robust futex list (see struct spool_recorder). This
+// replaces glibc's list, which heaptape does not use.
 static int register_recorder(struct drain *c, struct err *e)
 {
     struct spool_session *s = c->session;
@@ -122,8 +122,8 @@ static int register_recorder(struct drain *c, struct err *e)
     head.list_op_pending = NULL;
     head.list.next = entry;
     entry->next = &head.list;
-    // qemu user emulation lacks set_robust_list: programs are then not notified if the recorder is
-    // killed.
+    // QEMU's user-mode emulation does not implement set_robust_list. Programs are then not notified
+    // if the recorder is killed.
     if (syscall(SYS_set_robust_list, &head, sizeof head) < 0 && errno != ENOSYS)
         return err_set_errno(e, "cannot register the recorder");
     c->owner = (uint32_t)gettid();
@@ -132,8 +132,8 @@ static int register_recorder(struct drain *c, struct err *e)
     return 0;
 }
 
-// Raises RLIMIT_FSIZE: the user's limit is meant for the trace, not for the session. Returns true
-// if the caller must restore *was.
+// Raises RLIMIT_FSIZE, because the user's limit is meant for the trace and not for the session.
+// Returns true if the caller must restore *was.
 static bool raise_file_size(struct rlimit *was)
 {
     return getrlimit(RLIMIT_FSIZE, was) == 0 && was->rlim_cur != was->rlim_max &&
@@ -142,7 +142,7 @@ static bool raise_file_size(struct rlimit *was)
 
 static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, struct err *e)
 {
-    // Programs of root read the session after they dropped their privileges.
+    // Programs started as root also read the session after dropping their privileges.
     mode_t mode = geteuid() == 0 ? 0644 : 0600;
     int fd = openat(c->dir_fd, UNNAMED_SESSION, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -161,8 +161,8 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
     if (raised)
         setrlimit(RLIMIT_FSIZE, &was);
     c->lock_fd = fd;
-    stale_lock(fd); // some file systems cannot lock
-    // Other recorders see from the lock that this one lives: see stale.c.
+    stale_lock(fd); // ignore failure: some file systems do not support locks
+    // The lock shows other recorders that this one is alive (see stale.c).
     if (rc == 0 && renameat(c->dir_fd, UNNAMED_SESSION, c->dir_fd, SPOOL_SESSION_FILE) < 0)
         rc = err_set_errno(e, "%s/%s: cannot create", c->dir, SPOOL_SESSION_FILE);
     if (rc < 0)
@@ -197,8 +197,8 @@ int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const cha
     return rc;
 }
 
-// Renames the directory first, so that a starting program does not create a session without a
-// recorder in it.
+// Renames the directory first, so that a program that is starting does not create a session without
+// a recorder in it.
 static void remove_session(const char *dir)
 {
     char *gone = NULL;

@@ -2,8 +2,8 @@
 
 #include "record/flight/part.h"
 
-// Writes the frames of the ring. Reads them with a second reader, which shares the processes of the
-// first one.
+// Writes the frames in the ring. Reads them with a second reader, which shares the first reader's
+// processes.
 static int write_ring(struct part *p, const struct flight_ring *ring, struct trace_reader *again,
                       struct err *e)
 {

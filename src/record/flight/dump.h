@@ -6,14 +6,14 @@
 #include "record/flight/ring.h"
 
 struct dump_source {
-    struct trace_reader *reader;    // has read the frames that have left the ring
-    struct converter *converter;    // was fed all of these frames
-    const struct flight_ring *ring; // the other frames, in order, except PROCESS frames
+    struct trace_reader *reader;    // has read the frames that were dropped from the ring
+    struct converter *converter;    // has converted all of these frames
+    const struct flight_ring *ring; // the frames since then, in order, except PROCESS frames
     const char *reason;
 };
 
 struct dump_result {
-    uint64_t events, blocks; // in the trace; not counting blocks that were live at its start
+    uint64_t events, blocks; // in the trace; events exclude the blocks that were live at its start
     uint64_t ns;             // from the trace's start to its end
 };
 

@@ -16,13 +16,13 @@ struct flight_file {
     char *path, *trigger;
 };
 
-// Runs in the command's process.
+// Executes the command, in its own process.
 _Noreturn static void execute(const char *command, const struct flight_file *file)
 {
     static const int reset[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR2};
     for (size_t i = 0; i < sizeof reset / sizeof *reset; i++)
         signal(reset[i], SIG_DFL);
-    // Standard input is the trace.
+    // Standard input is the trace, so replace it.
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
         _exit(127);
@@ -38,7 +38,8 @@ static void release_file(struct flight_file *file)
     free(file->trigger);
 }
 
-// Removes the oldest files whose command has ended. If all files are kept, only forgets them.
+// Removes the oldest files whose command has ended. If all files are to be kept, only removes their
+// entries.
 static void remove_old_files(struct flight_files *f)
 {
     while (f->commanded && (!f->keep || f->n > f->keep)) {

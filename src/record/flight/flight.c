@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Result that the dumping process reports.
+// Result reported by the process that writes a dump.
 struct written {
     int rc;
     struct err e;
@@ -33,13 +33,13 @@ struct flight {
     struct flight_ring ring;
     struct watch watch;
     struct buf stored;
-    bool batch_ended; // the last EVENTS frame ended a batch
-    bool asked;       // a dump was requested
+    bool batch_ended; // the last EVENTS frame was the end of a batch
+    bool asked;       // a dump has been requested
     char reason[WATCH_REASON_BYTES];
-    uint64_t dumps, failed;  // dumps started, and those that failed
+    uint64_t dumps, failed;  // dumps started, and dumps that failed
     pid_t writer;            // process that writes the current dump, or 0
-    char *path;              // of the current dump
-    char *why;               // reason of the current dump
+    char *path;              // path of the current dump
+    char *why;               // reason for the current dump
     struct written *written; // shared with the writer
     struct flight_files files;
 };
@@ -80,7 +80,8 @@ static int write_dump(struct flight *f, struct written *w)
     return rc < 0 ? rc : closed;
 }
 
-// In a forked process with a copy of the current state, so that the recorder never waits.
+// Starts a dump in a forked process, which has a copy of the current state, so that the recorder
+// never waits.
 static void begin_dump(struct flight *f)
 {
     f->asked = false;
@@ -176,7 +177,7 @@ static int check_process_end(struct flight *f, const struct frame *frame, struct
     return rc < 0 ? err_set(e, rc, "%s: a PROCESS_END frame is invalid", f->reader.in->name) : 0;
 }
 
-// Feeds PROCESS frames to the converter at once, because a fork child must be known before its
+// Feeds PROCESS frames to the converter immediately, because a fork child must be known before its
 // parent's events are converted.
 static int examine_frame(struct flight *f, struct frame *frame, struct err *e)
 {
@@ -216,7 +217,7 @@ static void check_surroundings(struct flight *f, uint64_t now_ns)
     }
 }
 
-// Returns 1, 0 at the end, or a negative errno.
+// Handles the next frame. Returns 1, 0 at the end, or a negative errno.
 static int handle_frame(struct flight *f, struct err *e)
 {
     struct frame frame;
@@ -268,7 +269,7 @@ static int run_flight(struct flight *f, struct err *e)
     if (f->failed && rc >= 0)
         return err_set(e, -EIO, "%llu of %llu dumps were not written",
                        (unsigned long long)f->failed, (unsigned long long)f->dumps);
-    // If the recorder was killed, the input ends early; that is not an error here.
+    // The input ends early if the recorder was killed, which is not an error here.
     return nothing ? -ENODATA : rc == -ENODATA ? 0 : rc;
 }
 

@@ -1,5 +1,5 @@
-// `record --flight`: keeps the end of a recording and the blocks live before it, and writes both as
-// a trace on request.
+// `record --flight`: keeps the end of a recording and the blocks that were live before it, and
+// writes both as a trace on request.
 #ifndef HEAPTAPE_FLIGHT_FLIGHT_H
 #define HEAPTAPE_FLIGHT_FLIGHT_H
 
@@ -10,16 +10,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { FLIGHT_BYTES = 256 << 20 }; // without a limit
+enum { FLIGHT_BYTES = 256 << 20 }; // default limit
 
 struct flight_settings {
-    const char *path; // path of a dump; %n is replaced by its number, from 1
+    const char *path; // path of a dump; %n is replaced with its number, from 1
     bool force;       // replace existing files
     struct flight_window window;
     struct flight_triggers triggers;
     uint64_t keep;       // number of latest dumps to keep; 0: all
-    const char *command; // run by the shell after each dump with its path as $1; NULL: none
-    // Reports that a dump was written, or why not.
+    const char *command; // shell command to run after each dump, with its path as $1; NULL: none
+    // Called to report that a dump was written, or why it was not.
     void (*note)(const char *text);
 };
 

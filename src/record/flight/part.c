@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 enum {
-    // A record is written shortly after its stamp was taken. The listed blocks are stamped this
-    // much before the pending records, so that a record delayed by preemption still follows the
+    // A record is written shortly after it is stamped. The listed blocks are stamped this much
+    // earlier than the pending records, so that a record delayed by preemption still follows the
     // block that it frees.
     LATE_NS = 100000000,
 };
@@ -20,7 +20,7 @@ static int ignore_ops(void *context, const struct workload_thread_op *ops, size_
     return 0;
 }
 
-// Releases a process that has ended; a recording of days may have many.
+// Releases a process that has ended, because a recording over several days may have many.
 static int forget_process(void *context, const struct order_counts *counts,
                           const struct workload_sites *sites)
 {
@@ -37,7 +37,7 @@ static int choose_process(void *context, const struct trace_process *p, struct c
     return 1;
 }
 
-// The PROCESS frame of a fork child arrives before its first call and some milliseconds after the
+// The PROCESS frame of a fork child arrives before its first call, some milliseconds after the
 // fork.
 const struct convert_options part_follow = {
     .choose = choose_process, .find_forks = true, .lag_ns = 500000000};
@@ -94,8 +94,8 @@ static int write_session(struct part *part)
     return rc;
 }
 
-// A child that has its parent's blocks already is written without a parent; readers would copy them
-// again.
+// Writes the PROCESS frame. A child that already has its parent's blocks is written without a
+// parent, because readers would copy the blocks again.
 static int write_process(void *context, const struct convert_unfinished *p)
 {
     struct part *part = context;
@@ -167,7 +167,8 @@ static int put_events(struct part *part, const struct trace_item *item)
     return rc == 0 && item->batch_ends ? end_batch(part, item->watermark) : rc;
 }
 
-// Clears the totals of the whole process. A segment keeps them in `whole`, for joining segments.
+// Clears the totals of the whole process, which a segment keeps in `whole` so that segments can be
+// joined.
 static int write_process_end(struct part *part, const struct trace_process *p)
 {
     struct trace_process of = *p;

@@ -6,25 +6,25 @@
 #include "convert/convert.h"
 #include "record/flight/snapshot.h"
 
-// Makes a converter track live blocks without output.
+// Options that make a converter track live blocks without output.
 extern const struct convert_options part_follow;
 
 struct part_start {
     struct trace_reader *reader; // has read the preceding frames
-    struct converter *converter; // was fed all of these frames
+    struct converter *converter; // has converted all of these frames
     const char *dumped;          // reason of the dump; NULL for a segment
     uint64_t segment;            // number of the segment; 0 for a dump
     enum frame_codec codec;
     int level; // zstd level
 };
 
-// `start` and `watermark` may be read: stamps of the start and of the last batch. The other members
-// are private.
+// Callers may read `start` and `watermark`, the stamps of the start and of the last batch. The
+// other members are private.
 struct part {
     const struct part_start *from;
     struct trace_writer writer;
     struct snapshot snapshot;
-    // by number in the recording: number in the part, or RENUMBER_NONE
+    // by process number in the recording: number in the part, or RENUMBER_NONE
     uint32_t *numbers;
     uint32_t *shifts; // per process: offset of its module numbers
     bool *ended;      // per process
@@ -36,15 +36,15 @@ struct part {
     struct err *e;
 };
 
-// Writes everything before the frames. Borrows `from` and `out`. Release *p also on failure.
-// Returns 0, or a negative errno with `e` set.
+// Writes everything before the frames. Borrows `from` and `out`. The caller must release *p, even
+// on failure. Returns 0, or a negative errno with `e` set.
 int part_begin(struct part *p, const struct part_start *from, struct output *out, struct err *e);
 
-// Writes an item with the recording's process numbers.
+// Writes an item that has the recording's process numbers.
 int part_item(struct part *p, const struct trace_item *item);
 
-// Ends the trace, and before that the processes that have not ended. `continues`: another segment
-// follows. `unrecorded` may be NULL.
+// Ends the processes that have not ended, then the trace. `continues`: another segment follows.
+// `unrecorded` may be NULL.
 int part_end(struct part *p, const struct trace_unrecorded *unrecorded, bool continues);
 
 void part_release(struct part *p);

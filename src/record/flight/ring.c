@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { OVERHEAD = sizeof(struct ring_frame) + 32 }; // memory per frame, with malloc's overhead
+enum { OVERHEAD = sizeof(struct ring_frame) + 32 }; // memory per frame, including malloc's overhead
 
 void flight_ring_release(struct flight_ring *r)
 {

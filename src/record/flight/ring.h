@@ -1,5 +1,5 @@
-// The last frames of an incoming trace, in stored form. The oldest are dropped when a limit is
-// exceeded.
+// The last frames of an incoming trace, in stored form. When a limit is exceeded, the oldest are
+// dropped.
 #ifndef HEAPTAPE_FLIGHT_RING_H
 #define HEAPTAPE_FLIGHT_RING_H
 
@@ -8,11 +8,11 @@
 // A frame; `stored` is owned.
 struct ring_frame {
     struct frame frame; // without data
-    uint64_t came_ns;   // arrival, CLOCK_MONOTONIC
+    uint64_t came_ns;   // time of arrival, CLOCK_MONOTONIC
     struct buf stored;
 };
 
-// Set the limits and leave the rest zero for an empty ring.
+// For an empty ring, set the limits and zero the rest.
 struct flight_ring {
     uint64_t max_bytes; // including the ring's own memory
     uint64_t max_ns;    // UINT64_MAX: no limit

@@ -23,12 +23,13 @@ struct segments {
     struct output out;
     bool open;        // a segment is being written
     char *path;       // final path of the segment
-    char *unfinished; // path until it is complete
+    char *unfinished; // path of the segment until it is complete
     uint64_t begun_ns;
     // size of the segment's start, which repeats earlier data and lists live blocks
     uint64_t start_bytes;
-    int64_t owed_bytes; // new data due before segments may end, see add_owed_bytes
-    uint64_t touched;   // segments that others removed, replaced or truncated during writing
+    // New data that must be written before a segment may end, see add_owed_bytes.
+    int64_t owed_bytes;
+    uint64_t touched; // segments that were removed, replaced or truncated while being written
     struct flight_files files;
 };
 
@@ -47,8 +48,8 @@ int segments_check(const struct segments_settings *s, struct err *e)
     return rc;
 }
 
-// Bounds the overhead: over all segments, repeated data may be at most a fifth of the new data, and
-// the lists of live blocks at most the size of the new data. Without this, small segments would
+// Limits the overhead. Over all segments, repeated data may be at most a fifth of the new data, and
+// the lists of live blocks at most as large as the new data. Otherwise small segments would
 // multiply the size of a recording.
 static void add_owed_bytes(struct segments *s)
 {
@@ -61,7 +62,7 @@ static void add_owed_bytes(struct segments *s)
         s->owed_bytes += (int64_t)(live + NEW_PER_REPEATED * (start - live));
 }
 
-// New data in the segment.
+// Returns the number of bytes of new data in the segment.
 static int64_t new_bytes(const struct segments *s)
 {
     return (int64_t)(s->out.offset - s->start_bytes);
@@ -85,7 +86,7 @@ static int begin_segment(struct segments *s, struct err *e)
     return rc;
 }
 
-// Renames the finished segment. Without --force, an existing file is kept.
+// Renames the finished segment. Without --force, does not replace an existing file.
 static int publish_segment(struct segments *s, struct err *e)
 {
     int rc = renameat2(AT_FDCWD, s->unfinished, AT_FDCWD, s->path,
@@ -109,7 +110,7 @@ static void release_segment(struct segments *s)
     s->open = false;
 }
 
-// Reports a segment that others modified. The recording continues.
+// Reports a segment that another program modified. The recording continues.
 static void report_touched(struct segments *s, struct err *e)
 {
     s->settings->note(e->text);
@@ -140,7 +141,8 @@ static bool is_over(const struct segments *s)
 {
     const struct flight_window *w = &s->settings->window;
     bool full = w->bytes && s->out.offset >= w->bytes;
-    // If the size limit is small for the event rate, segments get larger. Small files cost little.
+    // Segments get larger than the limit if it is small for the event rate. Small files are exempt,
+    // because they cost little.
     bool repeats = s->start_bytes > MIN_REPEATED_BYTES && s->start_bytes > w->bytes / 2 &&
                    new_bytes(s) < s->owed_bytes;
     return (full && !repeats) ||

@@ -11,15 +11,15 @@
 #include <stdint.h>
 
 struct segments_settings {
-    // %n is replaced by the number, from 1; the file is called PATH.part until it is complete
+    // %n is replaced with the number, from 1; the file is called PATH.part until it is complete
     const char *path;
     bool force; // replace existing files
-    // size of a segment, which ends with the batch that exceeds a limit
+    // limits of a segment, which ends with the batch that exceeds one
     struct flight_window window;
     enum frame_codec codec;
     int level;           // zstd level
     uint64_t keep;       // number of latest segments to keep; 0: all
-    const char *command; // run by the shell after each segment with its path as $1; NULL: none
+    const char *command; // shell command to run after each segment, with its path as $1; NULL: none
     void (*note)(const char *text);
     void (*published)(void *context); // called when a segment is complete; may be NULL
     void *context;

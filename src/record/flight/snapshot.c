@@ -9,7 +9,7 @@
 
 enum { BUFFER_WORDS = 1 << 14 };
 
-// State of the stream that is being written.
+// State of the stream being written.
 struct lane {
     struct trace_writer *writer;
     struct trace_segment next; // identifies the stream; first_word is the next position
@@ -87,7 +87,7 @@ static int flush_words(struct lane *l)
 {
     uint32_t n = l->n;
     l->n = 0;
-    // Each buffer starts with an initial state, which its records then set.
+    // Each buffer starts with an initial codec state, which its records then change.
     return write_words(l, l->words, n, &(struct codec_state){0});
 }
 
@@ -133,7 +133,8 @@ static int put_frames(struct lane *l, const struct site_table *t, size_t module)
     return rc;
 }
 
-// Flags modules that contain stack frames. The caller frees it. NULL: out of memory.
+// Returns an array of flags, set for modules that contain stack frames; freed by the caller. NULL:
+// out of memory.
 static bool *used_modules(const struct site_table *t)
 {
     bool *used = calloc(t->all.n_modules + 1, sizeof *used);
@@ -199,7 +200,8 @@ static int write_stream(struct lane *l, struct snapshot *to, uint32_t number,
     return rc;
 }
 
-// Stream of a live thread, which lists the blocks; NULL if no thread lives.
+// Returns the stream that lists the blocks: that of a live thread, or NULL if there is no live
+// thread.
 static const struct merge_stream *first_stream(const struct order *o)
 {
     for (size_t i = 0; i < o->merge.n_streams; i++) {
@@ -225,7 +227,7 @@ static int write_process(struct snapshot *to, struct lane *l, uint32_t number,
     l->next.tid = first ? first->tid : to->pid;
     l->next.thread = first ? first->thread : 0;
     int rc = write_lists(l, o, notes);
-    // Blocks are listed before pending reallocs of them.
+    // Blocks are listed before their pending reallocs.
     l->stamp = to->stamp + 1;
     if (rc == 0 && first)
         rc = write_stream(l, to, number, first);

@@ -1,25 +1,25 @@
-// Writes the state of an order and its pending records as the start of a trace that begins in the
-// middle of a recording.
+// Writes the state of an order and its pending records, to start a trace in the middle of a
+// recording.
 #ifndef HEAPTAPE_FLIGHT_SNAPSHOT_H
 #define HEAPTAPE_FLIGHT_SNAPSHOT_H
 
 #include "convert/heap.h"
 #include "trace/writer.h"
 
-// Smallest stamp of a pending record; UINT64_MAX if all are written.
+// Returns the smallest stamp of a pending record, or UINT64_MAX if there are no pending records.
 uint64_t snapshot_stamp(const struct order *o);
 
 struct snapshot {
     struct trace_writer *writer; // inside a batch
-    uint64_t stamp;        // of the listed blocks; must not exceed snapshot_stamp of any order
-    uint64_t blocks;       // listed so far
-    uint32_t process, pid; // current process: its number in the new trace, its pid
-    // Per stream: offset of its later word numbers, for snapshot_first_word.
+    uint64_t stamp;  // stamp of the listed blocks; must not exceed snapshot_stamp of any order
+    uint64_t blocks; // listed so far
+    uint32_t process, pid; // current process: number in the new trace, and pid
+    // Per stream, the offset of later word numbers, for snapshot_first_word.
     struct map shifts;
 };
 
-// Number of modules that the process inherited. They precede its own modules, and the recorder
-// names code by module number.
+// Returns the number of modules that the process inherited. They precede its own modules, and the
+// recorder refers to code by module number.
 uint32_t snapshot_inherited_modules(const struct order *o);
 
 // Writes the order's names of code for process `process`. Call outside a batch. Returns 0, or a
@@ -29,13 +29,13 @@ int snapshot_write_names(struct trace_writer *w, uint32_t process, const struct 
 
 void snapshot_release(struct snapshot *s);
 
-// Writes modules, stack frames, live blocks as PREEXISTING, begun reallocs, and pending records of
-// one process. Omits blocks of unknown size. `number`: the process in the old trace. Returns 0, or
-// a negative errno with `e` set.
+// Writes the modules, stack frames, live blocks (as PREEXISTING), unfinished reallocs, and pending
+// records of one process. Omits blocks of unknown size. `number` is the number of the process in
+// the old trace. Returns 0, or a negative errno with `e` set.
 int snapshot_write(struct snapshot *s, uint32_t number, const struct order *o,
                    const struct heap_notes *notes, struct err *e);
 
-// Position in the new trace of a later segment of the old trace.
+// Returns the position, in the new trace, of a later segment of the old trace.
 uint64_t snapshot_first_word(const struct snapshot *s, const struct trace_segment *old);
 
 #endif

@@ -14,7 +14,7 @@
 
 enum { LOOK_NS = 200000000, REARM_PERCENT = 90 };
 
-// Parses "80%"; from 1 to `most`.
+// Parses a percentage such as "80%", which must be from 1 to `most`.
 static int parse_percent(const char *text, uint64_t most, uint64_t *percent)
 {
     char number[32];
@@ -27,7 +27,7 @@ static int parse_percent(const char *text, uint64_t most, uint64_t *percent)
     return rc < 0 || *percent == 0 || *percent > most ? -EINVAL : 0;
 }
 
-// Parses "20%/5min".
+// Parses a growth limit such as "20%/5min".
 static int parse_growth(char *text, struct flight_triggers *t)
 {
     char *slash = strchr(text, '/');
@@ -80,8 +80,8 @@ void watch_release(struct watch *w)
     free(w->processes);
 }
 
-// Returns true if `value` exceeds the limit for the first time since it was below REARM_PERCENT of
-// it.
+// Returns true if `value` exceeds the limit for the first time since it was below REARM_PERCENT
+// percent of the limit.
 static bool crosses_limit(bool *above, uint64_t value, uint64_t limit)
 {
     bool crossed = !*above && value > limit;
@@ -108,8 +108,8 @@ static void drop_point(struct watch_state *p)
     memmove(p->points, p->points + 1, p->n_points * sizeof *p->points);
 }
 
-// The first point is the newest one that is at least growth_ns old, if there is one. Points are at
-// least 1/31 of growth_ns apart.
+// Returns true if RSS has grown by growth_percent. Drops points that are older than the newest one
+// that is at least growth_ns old. Points are at least 1/31 of growth_ns apart.
 static bool check_growth(const struct watch *w, struct watch_state *p,
                          const struct trace_process *of, uint64_t ns, uint64_t rss, char *reason)
 {
@@ -225,8 +225,8 @@ static bool is_failure(const struct watch *w)
     return w->ended && w->exit_status != 0;
 }
 
-// In version 1, an exiting process is listed in the root cgroup, so the previous cgroup counts its
-// kill.
+// Checks the process's previous cgroup: in version 1, an exiting process is listed in the root
+// cgroup, so its kill is counted in the previous one.
 static bool check_left_cgroup(struct watch *w, char *reason)
 {
     struct proc_cgroup c;

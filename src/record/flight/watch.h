@@ -1,23 +1,24 @@
-// Triggers of a flight dump, and the observation of processes that fires them.
+// Triggers of a flight dump, and the monitoring that fires them.
 #ifndef HEAPTAPE_FLIGHT_WATCH_H
 #define HEAPTAPE_FLIGHT_WATCH_H
 
 #include "record/processes/cgroup.h"
 #include "trace/trace.h"
 
-// All zero: dump only at the end. A number that is 0 is unused.
+// Triggers. All zero: dump only at the end. Numbers that are 0 are not used.
 struct flight_triggers {
-    bool any;                // a trigger was named; otherwise a dump is written at the end
+    bool any;                // a trigger was specified; otherwise a dump is written at the end
     uint64_t rss_bytes;      // RSS of a process exceeds this
-    uint64_t growth_percent; // RSS of a process has grown by this …
+    uint64_t growth_percent; // RSS of a process has grown by this percentage …
     uint64_t growth_ns;      // … within this time
     uint64_t cgroup_percent; // the cgroup uses more than this share of its limit
     uint64_t
         // tasks of the cgroup wait for memory during more than this share of the time
         pressure_percent;
     bool exit,
-        failure; // the recording ended; the program failed: signal, or exit status other than 0
-    bool oom;    // the OOM killer killed a process of the cgroup
+        // The recording has ended; the program has failed: signal, or exit status other than 0.
+        failure;
+    bool oom; // the OOM killer killed a process of the cgroup
 };
 
 // Parses a comma-separated list of triggers, see the manual. Returns 0, or -EINVAL.
@@ -26,7 +27,7 @@ int flight_triggers_parse(const char *text, struct flight_triggers *t);
 enum { WATCH_POINTS = 32, WATCH_REASON_BYTES = 200 };
 
 struct watch_state {
-    bool above; // RSS was reported as above rss_bytes
+    bool above; // RSS has been reported as above rss_bytes
     // RSS during the last growth_ns.
     uint64_t stamps[WATCH_POINTS], points[WATCH_POINTS];
     unsigned n_points;
@@ -39,19 +40,19 @@ struct watch {
     size_t n, capacity;
     uint64_t look_ns; // next read of the cgroup, CLOCK_MONOTONIC
     struct watch_group {
-        char lines[4096];   // text of /proc/PID/cgroup
+        char lines[4096];   // contents of /proc/PID/cgroup
         uint64_t oom_kills; // UINT64_MAX: unknown
-    } group, left;          // cgroup of the first process, and its previous one
+    } group, left;          // the first process's current and previous cgroup
     bool above_limit;       // like watch_state.above
     bool above_pressure;
-    bool ended, killed;   // the recorded program has ended, and by SIGKILL
+    bool ended, killed;   // the recorded program has ended; SIGKILL killed it
     uint64_t exit_status; // as returned by wait(2)
 };
 
 void watch_init(struct watch *w, const struct flight_triggers *t, const struct trace_session *s);
 void watch_release(struct watch *w);
 
-// Each returns true if a trigger fires, and writes its description to `reason`
+// Check the triggers. Return true if one fires, and write its description to `reason`
 // (WATCH_REASON_BYTES).
 bool watch_sample(struct watch *w, const struct trace_process *p, const struct trace_sample *s,
                   char *reason);

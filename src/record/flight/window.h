@@ -1,10 +1,10 @@
-// Size limits of files, and their names.
+// Size limits and names of files.
 #ifndef HEAPTAPE_FLIGHT_WINDOW_H
 #define HEAPTAPE_FLIGHT_WINDOW_H
 
 #include <stdint.h>
 
-// Maximum stored bytes and duration; 0 and UINT64_MAX mean no limit.
+// Maximum number of stored bytes, and maximum duration; 0 and UINT64_MAX mean no limit.
 struct flight_window {
     uint64_t bytes, ns;
 };
@@ -12,7 +12,8 @@ struct flight_window {
 // Parses "64M", "5min" or both, separated by a comma. Returns 0, or -EINVAL.
 int flight_window_parse(const char *text, struct flight_window *w);
 
-// Returns the pattern with %n replaced by `number`; freed by the caller. NULL: out of memory.
+// Returns the pattern with %n replaced with `number`, or NULL if out of memory. The caller frees
+// it.
 char *flight_path(const char *pattern, uint64_t number);
 
 #endif
