@@ -248,22 +248,23 @@ static void test_random(void **unused)
     }
 }
 
+// A short file of every format that is read by lines.
+static const char *const samples[][2] = {
+    {"heaptrack",
+     "v 10400 3\nX a b\nI 1000 2\nx 2 /a\ns 2 /a\ni 1000 1 1 1 3\nt 1 0\na 10 1\n+ 0\n- 0\nc a\n"},
+    {"heaptrack", "v 10400 2\nX a b\ns /a\nm x 1000 10 20\nm -\nt 1000 0\n+ 10 1 1000\n- 1000\n"},
+    {"android",
+     "1: malloc 0x10 5\n1: realloc 0x20 0x10 6 1 2\n1: free 0x20 3 4\n1: thread_done 0x0\n"},
+    {"logalloc",
+     "1 2 malloc(5)=0x10\n1 2 realloc(0x10,6)=(nil)\n1 2 jemalloc_stats()\n1 2 free(0x10)\n"},
+    {"logalloc-munged", "1 1 malloc(5)=#1\n1 1 calloc(1,5)=#2\n1 1 free(#1)\n"},
+    {"json",
+     "{\"kind\":\"malloc\",\"pid\":1,\"tid\":1,\"size\":5,\"result\":\"0x10\",\"x\":[{\"a\":null}]}\n"},
+};
+
 // Truncates every line of a text format at every byte and appends blanks.
 static void test_cut_lines(void **unused)
 {
-    static const char *const samples[][2] = {
-        {"heaptrack",
-         "v 10400 3\nX a b\nI 1000 2\nx 2 /a\ns 2 /a\ni 1000 1 1 1 3\nt 1 0\na 10 1\n+ 0\n- 0\nc a\n"},
-        {"heaptrack",
-         "v 10400 2\nX a b\ns /a\nm x 1000 10 20\nm -\nt 1000 0\n+ 10 1 1000\n- 1000\n"},
-        {"android",
-         "1: malloc 0x10 5\n1: realloc 0x20 0x10 6 1 2\n1: free 0x20 3 4\n1: thread_done 0x0\n"},
-        {"logalloc",
-         "1 2 malloc(5)=0x10\n1 2 realloc(0x10,6)=(nil)\n1 2 jemalloc_stats()\n1 2 free(0x10)\n"},
-        {"logalloc-munged", "1 1 malloc(5)=#1\n1 1 calloc(1,5)=#2\n1 1 free(#1)\n"},
-        {"json",
-         "{\"kind\":\"malloc\",\"pid\":1,\"tid\":1,\"size\":5,\"result\":\"0x10\",\"x\":[{\"a\":null}]}\n"},
-    };
     static const char *const blanks[] = {"", " ", "  ", " \t", "\r", " \r", "\\"};
     (void)unused;
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
@@ -281,12 +282,44 @@ static void test_cut_lines(void **unused)
     }
 }
 
+// Appends text to each line of the sample in turn. Returns true if the format accepts any of them.
+static bool accepts_more_text(const struct format *f, const char *text)
+{
+    for (const char *end = text; (end = strchr(end, '\n')); end++) {
+        char more[512];
+        struct seen seen;
+        int n = snprintf(more, sizeof more, "%.*s x%s", (int)(end - text), text, end);
+        if (read_bytes(f, more, (size_t)n, false, &seen) == 0)
+            return true;
+    }
+    return false;
+}
+
+// A line contains nothing after its event. Lines of heaptrack can end with free text.
+static void test_text_after_a_line(void **unused)
+{
+    (void)unused;
+    for (const struct format *const *f = formats; *f; f++) {
+        unsigned n = 0;
+        for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+            if (strcmp(samples[i][0], (*f)->name) != 0)
+                continue;
+            n++;
+            if (strcmp((*f)->name, "heaptrack") != 0 && accepts_more_text(*f, samples[i][1]))
+                fail_msg("%s: accepts more text at the end of a line", (*f)->name);
+        }
+        if ((*f)->import.line && !n)
+            fail_msg("%s: is read by lines, but has no row in samples", (*f)->name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_directions), cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_garbled),    cmocka_unit_test(test_garbled_files),
-        cmocka_unit_test(test_cut_lines),  cmocka_unit_test(test_random),
+        cmocka_unit_test(test_cut_lines),  cmocka_unit_test(test_text_after_a_line),
+        cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
