@@ -102,6 +102,55 @@ sources() {
   has "$output" "pvalloc"
 }
 
+# unmeasured SOURCE: the figures of origin PLAYER that neither the player nor run.c sets.
+unmeasured() {
+  local name
+  sed -n 's/^    X(\([a-z_]*\), [A-Z]*, PLAYER,.*/\1/p' "$1/src/replay/player/figures_table.h" >figures
+  [ -s figures ]
+  while read -r name; do
+    grep -qE "(figures\.|results_figures, )$name\b" "$1"/src/replay/player/*.c "$1/src/replay/run.c" ||
+      echo "figures_table.h: $name has a row, but nothing measures it"
+  done <figures
+}
+
+@test "every figure of the player is measured" {
+  run unmeasured "$HEAPTAPE_SOURCE"
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ -z "$output" ]
+  mkdir -p copy/src
+  cp -r "$HEAPTAPE_SOURCE/src/replay" copy/src/
+  sed -i '/figures\.major_faults/d' copy/src/replay/player/main.c
+  run unmeasured copy
+  [ "$output" = "figures_table.h: major_faults has a row, but nothing measures it" ]
+}
+
+# unread SOURCE: the members that options of a command set and that neither the command nor an *_options.c reads. Any command
+# may read the options of a header.
+unread() {
+  local file name readers
+  for file in "$1"/src/commands/*.[ch]; do
+    readers=("$file" "$1"/src/commands/*_options.c)
+    [ "$file" = "${file%.h}" ] || readers=("$1"/src/commands/*.c)
+    grep -ohE 'offsetof\(struct [a-z_]+, [a-z0-9_]+' "$file" | sed 's/.*, //' | sort -u >members || true
+    while read -r name; do
+      grep -qE -- "(->|[a-z]\.)$name\b" "${readers[@]}" || echo "${file#"$1/"}: nothing reads option member $name"
+    done <members
+  done
+}
+
+@test "every option that is parsed is read" {
+  run unread "$HEAPTAPE_SOURCE"
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ -z "$output" ]
+  mkdir -p copy/src
+  cp -r "$HEAPTAPE_SOURCE/src/commands" copy/src/
+  sed -i '/o->max_bytes/d' copy/src/commands/record.c
+  run unread copy
+  [ "$output" = "src/commands/record.c: nothing reads option member max_bytes" ]
+}
+
 @test "only the command line ends the process" {
   sources 'src/*.c' 'src/*.h' | grep -vE '/src/(cli|commands|replay/player)/' |
     xargs grep -nE '(^|[^_a-zA-Z])(exit|abort|die|perror)\(' /dev/null >ends || true
