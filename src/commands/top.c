@@ -31,8 +31,7 @@ struct top_options {
 };
 
 static const struct option options[] = {
-    {'b', "batch", OPTION_FLAG, NULL, NULL,
-     "print successive tables instead of using the screen",
+    {'b', "batch", OPTION_FLAG, NULL, NULL, "print successive tables instead of using the screen",
      offsetof(struct top_options, batch)},
     {'n', "iterations", OPTION_NUMBER, "N", NULL,
      "print N tables as --batch does, then exit (default: until the recording ends)",
