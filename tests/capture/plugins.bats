@@ -1,7 +1,7 @@
 load trace
 
-# Plug-ins of one layout, so that the loader maps each at the address of the one before, and a program that loads them in
-# turn: host THREADS PLUG-IN... allocates 100 blocks through each.
+# Plug-ins of equal layout: the loader maps each at the address of the previous one. "host THREADS
+# PLUG-IN..." loads them one by one and allocates 100 blocks through each.
 setup_file() {
   local name
   cd "$BATS_FILE_TMPDIR" || return
@@ -67,7 +67,8 @@ END
   cc -O1 -g -fno-builtin host.c -o host -lpthread
 }
 
-# plays STACKS THREADS PLUG-IN...: records the host, which must have seen all plug-ins at one address.
+# plays STACKS THREADS PLUG-IN...: records the host, which must have loaded all plug-ins at one
+# address.
 plays() {
   skip_under_sanitizer
   cp "$BATS_FILE_TMPDIR"/{one,two,three}.so .
@@ -77,13 +78,13 @@ plays() {
   [ "$(grep '^0x' addresses | sort -u | wc -l)" -eq 1 ] || skip "the loader chose different addresses"
 }
 
-# allocs NAME: the blocks, and the number of sites, whose direct caller is the function of the plug-in.
+# allocs NAME: the number of blocks, and of sites, whose direct caller is the plug-in's function.
 allocs() {
   "$HEAPTAPE" stat --by site --format json "$1" |
     jq -r --arg f "plug_$2" '[.sites[] | select(.frames[0].function == $f)] | "\(map(.allocs) | add) \(length)"'
 }
 
-@test "two plug-ins in turn at one address have their own call sites" {
+@test "two plug-ins loaded alternately at one address have separate call sites" {
   plays 32 0 one two one two one two
   [ "$(allocs t.ht one)" = "300 1" ]
   [ "$(allocs t.ht two)" = "300 1" ]
@@ -92,7 +93,7 @@ allocs() {
   "$HEAPTAPE" check t.ht
 }
 
-@test "plug-ins in turn: only the direct caller, and the whole stack of several threads" {
+@test "alternating plug-ins: only the direct caller, and the whole stack of several threads" {
   plays 1 0 one two one two
   [ "$(allocs t.ht one)" = "200 1" ]
   [ "$(allocs t.ht two)" = "200 1" ]
@@ -102,9 +103,9 @@ allocs() {
   [ "$(allocs t.ht three | cut -d' ' -f1)" = 500 ]
 }
 
-@test "plug-ins in turn: a fork child continues with its own" {
+@test "alternating plug-ins: a fork child continues with its own" {
   plays 32 0 one two fork one three two
-  # The parent, then the child, whose list also has the sites that it inherited.
+  # The parent, then the child, whose list also has the inherited sites.
   for pid in $("$HEAPTAPE" stat --json t.ht | jq ".processes | sort_by(.pid)[].pid"); do
     "$HEAPTAPE" convert -q -f --pid "$pid" -o "$pid.htw" t.ht
     echo "$(allocs "$pid.htw" one) $(allocs "$pid.htw" two) $(allocs "$pid.htw" three)"
@@ -114,7 +115,7 @@ allocs() {
 100 2 100 2 100 1"
 }
 
-@test "a plug-in that is loaded again and again has one site" {
+@test "a plug-in that is loaded repeatedly has one site" {
   plays 32 0 one one one one one one
   [ "$(allocs t.ht one)" = "600 1" ]
   [ "$("$HEAPTAPE" dump -F json -k heaptape.module t.ht | grep -c 'one\.so')" -eq 1 ]
