@@ -7,41 +7,29 @@
 
 enum { PAGE_BYTES = 4096 };
 
-// Substitute for a kind that a format lacks.
-static const uint8_t nearest[HT_KIND_LIMIT] = {
-    [HT_CALLOC] = HT_MALLOC,
-    [HT_REALLOCARRAY] = HT_REALLOC,
-    [HT_ALIGNED_ALLOC] = HT_MEMALIGN,
-    [HT_POSIX_MEMALIGN] = HT_MEMALIGN,
-    [HT_VALLOC] = HT_MEMALIGN,
-    [HT_PVALLOC] = HT_VALLOC,
-    [HT_FREE_SIZED] = HT_FREE,
-    [HT_FREE_ALIGNED_SIZED] = HT_FREE_SIZED,
-    [HT_NEW] = HT_MALLOC,
-    [HT_NEW_ARRAY] = HT_MALLOC,
-    [HT_NEW_NOTHROW] = HT_MALLOC,
-    [HT_NEW_ARRAY_NOTHROW] = HT_MALLOC,
-    [HT_NEW_ALIGNED] = HT_ALIGNED_ALLOC,
-    [HT_NEW_ARRAY_ALIGNED] = HT_ALIGNED_ALLOC,
-    [HT_NEW_ALIGNED_NOTHROW] = HT_ALIGNED_ALLOC,
-    [HT_NEW_ARRAY_ALIGNED_NOTHROW] = HT_ALIGNED_ALLOC,
-    [HT_DELETE] = HT_FREE,
-    [HT_DELETE_ARRAY] = HT_FREE,
-    [HT_DELETE_NOTHROW] = HT_FREE,
-    [HT_DELETE_ARRAY_NOTHROW] = HT_FREE,
-    [HT_DELETE_SIZED] = HT_FREE_SIZED,
-    [HT_DELETE_ARRAY_SIZED] = HT_FREE_SIZED,
-    [HT_DELETE_ALIGNED] = HT_FREE,
-    [HT_DELETE_ARRAY_ALIGNED] = HT_FREE,
-    [HT_DELETE_SIZED_ALIGNED] = HT_FREE_ALIGNED_SIZED,
-    [HT_DELETE_ARRAY_SIZED_ALIGNED] = HT_FREE_ALIGNED_SIZED,
-    [HT_DELETE_ALIGNED_NOTHROW] = HT_FREE,
-    [HT_DELETE_ARRAY_ALIGNED_NOTHROW] = HT_FREE,
-    [HT_MALLOC_INFO] = HT_MALLOC_STATS,
-    [HT_MALLINFO] = HT_MALLOC_STATS,
+// Substitutes for kinds that a format lacks, if the fields of the kind do not determine them.
+static const uint8_t special_substitutes[HT_KIND_LIMIT] = {
+    [HT_ALIGNED_ALLOC] = HT_MEMALIGN,   [HT_POSIX_MEMALIGN] = HT_MEMALIGN,
+    [HT_VALLOC] = HT_MEMALIGN,          [HT_PVALLOC] = HT_VALLOC,
+    [HT_FREE_SIZED] = HT_FREE,          [HT_FREE_ALIGNED_SIZED] = HT_FREE_SIZED,
+    [HT_MALLOC_INFO] = HT_MALLOC_STATS, [HT_MALLINFO] = HT_MALLOC_STATS,
     [HT_MALLINFO2] = HT_MALLOC_STATS,
-    [HT_PREEXISTING] = HT_MALLOC,
 };
+
+// Returns the substitute for a kind that a format lacks, or 0.
+static unsigned substitute(unsigned kind)
+{
+    unsigned fields = event_infos[kind].fields, class = event_infos[kind].class;
+    unsigned special = special_substitutes[kind];
+    if (special || kind == HT_MALLOC || kind == HT_MEMALIGN || kind == HT_FREE ||
+        kind == HT_REALLOC)
+        return special;
+    if (class == HT_CLASS_ALLOC)
+        return fields & HT_F_ALIGN ? HT_ALIGNED_ALLOC : HT_MALLOC;
+    if (class == HT_CLASS_FREE && fields & HT_F_SIZE)
+        return fields & HT_F_ALIGN ? HT_FREE_ALIGNED_SIZED : HT_FREE_SIZED;
+    return class == HT_CLASS_FREE ? HT_FREE : class == HT_CLASS_RESIZE ? HT_REALLOC : 0;
+}
 
 static bool has_kind(const struct format_export *f, unsigned kind)
 {
@@ -61,7 +49,7 @@ int export_open(struct export *x, struct output *out, struct err *e)
     for (unsigned kind = 1; kind < HT_KIND_LIMIT; kind++) {
         unsigned as = event_infos[kind].name ? kind : 0;
         while (as && !has_kind(f, as))
-            as = nearest[as];
+            as = substitute(as);
         x->as[kind] = (uint8_t)as;
     }
     int rc = export_buffer_init(&x->out, out, e);

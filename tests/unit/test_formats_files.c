@@ -162,6 +162,31 @@ static void test_directions(void **unused)
     assert_string_equal(written, "" FORMATS_TABLE(WRITTEN));
 }
 
+// A format with the four basic kinds can store each kind of call that allocates, frees or resizes.
+static void test_substitutes(void **unused)
+{
+    static const uint8_t kinds[] = {HT_MALLOC, HT_MEMALIGN, HT_FREE, HT_REALLOC, 0};
+    static const uint8_t plain[] = {
+        [HT_CLASS_ALLOC] = HT_MALLOC, [HT_CLASS_FREE] = HT_FREE, [HT_CLASS_RESIZE] = HT_REALLOC};
+    static const struct format basic = {.name = "basic", .export = {.kinds = kinds}};
+    struct export x = {.format = &basic};
+    struct output out = {.fd = memory_file("", 0), .name = "output"};
+    struct err e = {0};
+    (void)unused;
+    assert_int_equal(export_open(&x, &out, &e), 0);
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        const struct event_info *info = &event_infos[kind];
+        bool is_block = info->class != HT_CLASS_NONE && info->class <= HT_CLASS_RESIZE;
+        bool is_aligned = info->class == HT_CLASS_ALLOC && info->fields & HT_F_ALIGN;
+        if (kind == HT_VALLOC || kind == HT_PVALLOC || is_aligned)
+            assert_int_equal(x.as[kind], HT_MEMALIGN);
+        else
+            assert_int_equal(x.as[kind], is_block ? plain[info->class] : 0);
+    }
+    export_release(&x);
+    close(out.fd);
+}
+
 static void test_round_trip(void **unused)
 {
     (void)unused;
@@ -316,10 +341,10 @@ static void test_text_after_a_line(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_directions), cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_garbled),    cmocka_unit_test(test_garbled_files),
-        cmocka_unit_test(test_cut_lines),  cmocka_unit_test(test_text_after_a_line),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_directions),        cmocka_unit_test(test_substitutes),
+        cmocka_unit_test(test_round_trip),        cmocka_unit_test(test_garbled),
+        cmocka_unit_test(test_garbled_files),     cmocka_unit_test(test_cut_lines),
+        cmocka_unit_test(test_text_after_a_line), cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
