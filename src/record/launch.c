@@ -18,7 +18,7 @@
 
 enum {
     TICK_NS = 20000000,
-    // after the second request to end: maximum duration of one write, a second …
+    // after the second request to end: maximum duration of one write (a second) …
     MAX_TICKS_BLOCKED = 50,
     MAX_TICKS = 1500, // … and of all writes
 };
@@ -26,12 +26,12 @@ enum {
 static _Atomic int signals_seen;
 static _Atomic int last_signal;
 static _Atomic int forwarded;
-static _Atomic int child; // 0: not started, or reaped
+static _Atomic int child; // 0: the program has not been started, or was reaped
 static _Atomic int child_ended;
 static timer_t timer;
 
-// Futex word that the recorder sleeps on. Incremented by signals, so that a signal just before the
-// sleep ends it too.
+// Futex word that the recorder sleeps on. Signal handlers increment it, so that a signal just
+// before the sleep also wakes the recorder.
 static _Atomic uint32_t *volatile bell;
 
 static void wake_recorder(void)
@@ -41,7 +41,8 @@ static void wake_recorder(void)
         atomic_fetch_add(at, SPOOL_CHUNKS_A_WAKE);
 }
 
-// Called from the signal handler because the recorder may be blocked in a write.
+// Forwards the signal to the program. Called from the signal handler, because the recorder may be
+// blocked in a write.
 static void forward_signal(void)
 {
     pid_t pid = child;
@@ -51,7 +52,7 @@ static void forward_signal(void)
     }
 }
 
-// Starts the timer at the second request: pending output has a limited time left.
+// Starts the timer at the second request, to limit the time for pending output.
 static void start_cancel_timer(void)
 {
     const struct itimerspec tick = {.it_value = {0, TICK_NS}, .it_interval = {0, TICK_NS}};
@@ -59,7 +60,8 @@ static void start_cancel_timer(void)
         timer_settime(timer, 0, &tick, NULL);
 }
 
-// Keeps setting output_cancelled, because a signal may arrive between a check of it and the write.
+// Sets output_cancelled repeatedly, because a signal may arrive between a check of the flag and the
+// write.
 static void on_tick(int sig)
 {
     static volatile sig_atomic_t ticks, blocked, last;
@@ -82,8 +84,8 @@ static void on_termination(int sig)
     errno = saved_errno;
 }
 
-// SIGINT and SIGQUIT are left to the program. Once it has ended and only its descendants run, they
-// end the recording.
+// Handles SIGINT and SIGQUIT, which are meant for the program. Once it has ended and only its
+// descendants are running, they end the recording.
 static void on_interrupt(int sig)
 {
     if (!child_ended)
@@ -122,17 +124,17 @@ void record_launch_signals(struct record_launch *l)
         struct sigaction a = {.sa_handler = taken_over[i].handler};
         sigaction(sig, &a, &l->actions[i]);
         sigaddset(&ours, sig);
-        // Keep ignoring terminal signals under nohup or in a script's background: the program
-        // continues then, and so does the recording.
+        // Keep ignoring terminal signals under nohup or in a script's background job, where the
+        // program and the recording continue.
         bool of_terminal = sig == SIGHUP || sig == SIGINT || sig == SIGQUIT;
         if (of_terminal && l->actions[i].sa_handler == SIG_IGN)
             sigaction(sig, &l->actions[i], NULL);
     }
-    // Not SIGALRM: the parent may have set an alarm for the program.
+    // Do not use SIGALRM: the parent may have set an alarm for the program.
     timer_create(CLOCK_MONOTONIC,
                  &(struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGVTALRM},
                  &timer);
-    // The parent may have blocked them.
+    // The parent may have blocked these signals.
     sigprocmask(SIG_UNBLOCK, &ours, &l->mask);
 }
 
@@ -144,8 +146,9 @@ void record_launch_signals_restore(struct record_launch *l)
     sigprocmask(SIG_SETMASK, &l->mask, NULL);
 }
 
-// Returns a path without spaces and colons, which separate the entries of LD_PRELOAD: a symbolic
-// link in the session directory if necessary. The caller frees it. NULL on failure.
+// Returns a path without spaces and colons, which separate the entries of LD_PRELOAD, by creating a
+// symbolic link in the session directory if necessary. Returns NULL on failure. The caller frees
+// the path.
 static char *make_preload_path(const char *path, const char *session_dir, const char *name)
 {
     char *link = NULL;
@@ -159,8 +162,8 @@ static char *make_preload_path(const char *path, const char *session_dir, const 
     return NULL;
 }
 
-// Returns the value of LD_PRELOAD: the capture library, the allocator, and the user's own list.
-// NULL: out of memory.
+// Returns the value of LD_PRELOAD (the capture library, the allocator, and the user's own list), or
+// NULL if out of memory.
 static char *preload_list(const struct record_settings *s, const char *session_dir)
 {
     const char *own = getenv("LD_PRELOAD");
@@ -189,7 +192,7 @@ static int set_environment(const struct record_settings *s, const char *session_
     return rc;
 }
 
-// Returns true if an accessible directory of PATH contains the file.
+// Returns true if an accessible directory in PATH contains the file.
 static bool is_in_path(const char *name)
 {
     const char *at = getenv("PATH");
@@ -213,18 +216,18 @@ static _Noreturn void run_child(struct record_launch *l, const struct record_set
     if (set_environment(s, session_dir) == 0) {
         execvp(s->argv[0], s->argv);
         failed = errno;
-        // execvp also returns EACCES if nothing was found but a directory of PATH is not
+        // execvp also fails with EACCES if the file was not found and a directory in PATH is not
         // accessible.
         if (failed == EACCES && !strchr(s->argv[0], '/') && !is_in_path(s->argv[0]))
             failed = ENOENT;
     }
-    // A pipe holds an int: the write neither blocks nor is partial.
+    // A pipe has space for an int, so the write neither blocks nor is partial.
     ssize_t n = write(report, &failed, sizeof failed);
     _exit(n == (ssize_t)sizeof failed ? 127 : 126);
 }
 
-// The recorder needs a descriptor per process. The usual soft limit is meant for programs that use
-// select(2).
+// Raises the limit of open files, because the recorder needs a descriptor per process. The usual
+// soft limit is meant for programs that use select(2).
 static void raise_files(struct record_launch *l)
 {
     if (getrlimit(RLIMIT_NOFILE, &l->files) == 0)
@@ -253,7 +256,7 @@ int record_launch_start(struct record_launch *l, const struct record_settings *s
     while ((n = read(report[0], &failed, sizeof failed)) < 0 && errno == EINTR)
         ;
     close(report[0]);
-    // Otherwise the pipe was closed by exec.
+    // If nothing was read, exec closed the pipe.
     if (n != (ssize_t)sizeof failed)
         return 0;
     record_launch_reap(l, true);
@@ -292,11 +295,11 @@ int record_launch_attach(struct record_launch *l, const struct record_attach *to
         return err_set(e, -ESRCH, "%ld: no such process", (long)to->pid);
     if (l->attached < 0)
         return err_set_errno(e, "process %ld", (long)to->pid);
-    // SIGINT is then for heaptape.
+    // SIGINT is then meant for heaptape.
     child_ended = to->report < 0;
     if (to->report < 0)
         return 0;
-    // The pipe accepts it at once. The write fails if the program gave up waiting.
+    // The write does not block. It fails if the program has given up waiting.
     int rc = write(to->report, session_dir, n) == (ssize_t)n
                  ? 0
                  : err_set_errno(e, "process %ld", (long)to->pid);
@@ -321,7 +324,7 @@ bool record_launch_reap(struct record_launch *l, bool wait)
     if (l->reaped || waitid(P_PID, (id_t)l->pid, &ended, how | WNOWAIT) < 0 ||
         ended.si_pid != l->pid)
         return l->reaped;
-    // Clear `child` before the pid can be reused, so that no signal goes to another process.
+    // Clear `child` before the pid can be reused, so that signals do not go to another process.
     child = 0;
     child_ended = 1;
     l->reaped = waitpid(l->pid, &l->wait_status, 0) == l->pid;
@@ -330,7 +333,7 @@ bool record_launch_reap(struct record_launch *l, bool wait)
 
 void record_launch_forward(struct record_launch *l)
 {
-    // Forward signals that arrived before the program was started.
+    // Forward a signal that arrived before the program was started.
     forward_signal();
     l->terminations = signals_seen;
     l->last_signal = last_signal;

@@ -16,22 +16,22 @@ enum { LAUNCH_SIGNALS = 8 };
 struct record_launch {
     pid_t pid;
     bool reaped;
-    int attached; // pidfd of a running program; 0: the program was started
+    int attached; // pidfd of a running program; 0: the recorder started the program
     int wait_status;
     int terminations; // termination requests received
     int last_signal;
     sigset_t mask;       // original signal mask
-    struct rlimit files; // original limit of descriptors
+    struct rlimit files; // original limit on file descriptors
     struct sigaction actions[LAUNCH_SIGNALS];
 };
 
-// Installs signal handlers. SIGINT and SIGQUIT are left to the program. SIGTERM and SIGHUP are
-// counted, and SIGINT too after the program has ended. From the second signal on, a write that
-// takes a second is cancelled (base/fio.h).
+// Installs signal handlers. SIGINT and SIGQUIT are left to the program. SIGTERM, SIGHUP and, after
+// the program has ended, SIGINT count as termination requests. From the second request on, a write
+// that takes longer than a second is cancelled (base/fio.h).
 void record_launch_signals(struct record_launch *l);
 void record_launch_signals_restore(struct record_launch *l);
 
-// Makes each relevant signal increment *wakeups. NULL: stop that.
+// Makes each relevant signal increment *wakeups; NULL disables this.
 void record_launch_wake_on_signal(_Atomic uint32_t *wakeups);
 
 // Starts the program with the session directory in its environment. Returns 0, a positive errno if
@@ -40,7 +40,7 @@ int record_launch_start(struct record_launch *l, const struct record_settings *s
                         const char *session_dir, struct err *e);
 
 // Attaches to a running program, which is not a child, and reports the session directory if the
-// program waits for it. The exit status will be unknown. Returns 0, or a negative errno.
+// program is waiting for it. The exit status will be unknown. Returns 0, or a negative errno.
 int record_launch_attach(struct record_launch *l, const struct record_attach *to,
                          const char *session_dir, struct err *e);
 
@@ -49,13 +49,14 @@ int record_launch_attach(struct record_launch *l, const struct record_attach *to
 // or if `pid` is 0.
 void record_launch_find_root(pid_t pid, char *path);
 
-// Reaps the program if it has ended; with `wait`, waits for that. Returns true once it has ended.
+// Reaps the program if it has ended. With `wait`, waits until it has. Returns true once it has
+// ended.
 bool record_launch_reap(struct record_launch *l, bool wait);
 
 // Updates the count of termination requests and forwards the first one to the program.
 void record_launch_forward(struct record_launch *l);
 
-// Stops recording and waits for the program: a full disk must not end it.
+// Stops recording and waits for the program, which must not be terminated by a full disk.
 void record_launch_continue_untraced(struct record_launch *l, struct drain *c);
 
 #endif

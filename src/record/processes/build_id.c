@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 enum {
-    MOST_BYTES = 64,        // usually 16 or 20
-    MOST_SEGMENTS = 64,     // examined
-    MOST_NOTE_BYTES = 1024, // read per segment
+    MOST_BYTES = 64,        // build IDs usually have 16 or 20
+    MOST_SEGMENTS = 64,     // number of segments examined
+    MOST_NOTE_BYTES = 1024, // bytes read per segment
 };
 
 static char *format_hex(const uint8_t *bytes, size_t n)
@@ -62,8 +62,8 @@ static char *find_build_id(int fd)
     return found;
 }
 
-// The traced program supplies the path: do not open devices, and as root do not read files that
-// others may not read.
+// Opens a regular file. The traced program supplies the path, so devices are not opened, and root
+// does not read files that others may not read.
 static int open_regular(const char *path)
 {
     char again[64];
@@ -80,7 +80,7 @@ static int open_regular(const char *path)
 
 char *build_id_of(const char *path)
 {
-    // Cache: most processes of a recording use the same allocator.
+    // Cache for the last file: most processes of a recording use the same allocator.
     static struct {
         char *path, *id;
         struct stat st;

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Version 1 represents "no limit" by the highest number of pages.
+// Version 1 represents "no limit" as the highest number of pages.
 #define NO_LIMIT_V1 (1ull << 62)
 
-// UINT64_MAX: the file is missing or contains "max".
+// Reads a number from a file. Returns UINT64_MAX if the file is missing or contains "max".
 static uint64_t read_number(const char *folder, const char *name)
 {
     char path[PATH_MAX + 32];
@@ -21,7 +21,7 @@ static uint64_t read_number(const char *folder, const char *name)
     return found ? n : UINT64_MAX;
 }
 
-// Returns the number after `word` at the start of a line; UINT64_MAX if missing.
+// Returns the number that follows `word` at the start of a line, or UINT64_MAX if there is none.
 static uint64_t read_count(const char *folder, const char *name, const char *word)
 {
     char path[PATH_MAX + 32], line[128], found[64];
@@ -50,7 +50,8 @@ static uint64_t read_pressure(const char *folder, const char *name)
     return found ? 100ull * whole + hundredths : UINT64_MAX;
 }
 
-// The first root_bytes of `folder` are the mount point.
+// Reads the counters of a cgroup's directory and its ancestors. The first root_bytes of `folder`
+// are the mount point.
 static bool read_folder(char *folder, size_t root_bytes, bool v2, struct proc_cgroup *c)
 {
     const char *limit_name = v2 ? "memory.max" : "memory.limit_in_bytes";
@@ -69,7 +70,7 @@ static bool read_folder(char *folder, size_t root_bytes, bool v2, struct proc_cg
     return c->used != UINT64_MAX;
 }
 
-// A line is ID:CONTROLLERS:PATH. Version 2 has no controllers.
+// Parses a line ID:CONTROLLERS:PATH. Version 2 has no controllers.
 static bool read_line(const char *line, size_t bytes, const char *root, struct proc_cgroup *c)
 {
     static const char *const mounts[][2] = {{"/memory", NULL}, {"", "/unified"}};
@@ -83,7 +84,7 @@ static bool read_line(const char *line, size_t bytes, const char *root, struct p
     if (!v2 && !strstr(controllers, ",memory,"))
         return false;
     int n = (int)(bytes - (size_t)(path + 1 - line));
-    // In a container, PATH may be a path of the host while the cgroup itself is mounted at the
+    // In a container, PATH may be a path on the host while the cgroup itself is mounted at the
     // root.
     for (unsigned i = 0; i < 4; i++) {
         const char *mount = mounts[v2][i / 2];

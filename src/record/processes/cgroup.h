@@ -11,18 +11,18 @@
 struct proc_cgroup {
     uint64_t used;      // bytes: memory.current (version 2), memory.usage_in_bytes (version 1)
     uint64_t limit;     // lowest limit of the cgroup and its visible ancestors
-    uint64_t oom_kills; // processes that the OOM killer has killed
-    // Share of the last 10 s in which a task waited for memory, in 0.01 %: "some avg10" of the
-    // cgroup (version 2) or the host. https://docs.kernel.org/accounting/psi.html
+    uint64_t oom_kills; // number of processes killed by the OOM killer
+    // Share of the last 10 s during which some task waited for memory, in units of 0.01 %: "some
+    // avg10" of the cgroup (version 2) or the host. https://docs.kernel.org/accounting/psi.html
     uint64_t pressure;
     bool pressure_of_host;
 };
 
-// `lines`: text of /proc/PID/cgroup. `root`: mount point of cgroups. `host`: directory of the
-// host's pressure files (/proc/pressure), or NULL.
+// Reads the counters. `lines` is the contents of /proc/PID/cgroup, `root` the mount point of
+// cgroups, `host` the directory of the host's pressure files (/proc/pressure), or NULL.
 void proc_cgroup_read(const char *lines, const char *root, const char *host, struct proc_cgroup *c);
 
-// Reads the text of /proc/PID/cgroup, or "" if the process has ended.
+// Reads the contents of /proc/PID/cgroup into `lines`, or "" if the process has ended.
 void proc_cgroup_lines(pid_t pid, char *lines, size_t bytes);
 
 #endif

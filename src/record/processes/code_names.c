@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EVERY_NS 500000000u // between reads while the process runs
+#define EVERY_NS 500000000u // between reads while the process is running
 
 void code_names_init(struct code_names *c)
 {
@@ -42,7 +42,7 @@ void code_names_restart(struct code_names *c)
     c->map.ended = c->dump.ended = c->too_long = false;
 }
 
-// Accepts absolute paths that end in "/jit-", digits, ".dump".
+// Returns true for absolute paths that end in "/jit-", digits, ".dump".
 static bool is_dump(const char *path)
 {
     const char *name = strrchr(path, '/');
@@ -72,7 +72,7 @@ void code_names_look(struct code_names *c, const uint64_t *words, uint32_t n)
     }
 }
 
-// For a dump that was mapped after the process had recorded its mappings.
+// Finds a dump that was mapped after the process had recorded its mappings.
 static void find_mapped_dump(struct code_names *c, pid_t pid)
 {
     char path[32], *line = NULL, *name;
@@ -90,8 +90,8 @@ static void find_mapped_dump(struct code_names *c, pid_t pid)
         fclose(maps);
 }
 
-// Anyone can create a file in /tmp: it must belong to the process's user and be no older than the
-// process.
+// Returns true if the file belongs to the process's user and is not older than the process. The
+// check is needed because anyone can create files in /tmp.
 static bool belongs_to_process(int fd, const struct code_names_process *p)
 {
     char path[64];
@@ -117,8 +117,8 @@ static int open_checked(const char *path, const struct code_names_process *p)
     return -1;
 }
 
-// Tries the process's root directory, then the recorder's if both are the same namespace or the
-// process is unknown.
+// Opens a file, first in the process's root directory, then in the recorder's if both are in the
+// same namespace or the process is unknown.
 static int open_in_process(const struct code_names_process *p, const char *path)
 {
     char there[4096];
@@ -178,7 +178,7 @@ static int put_line(struct code_names *c, const char *line, size_t n)
     return rc < 0 ? rc : names_function(&c->names, at, (size_t)(end - at), "", 0, 0);
 }
 
-// Parses the complete lines in the buffer and keeps the rest, unless it is longer than any name.
+// Parses the complete lines in the buffer. Keeps the rest, unless it is too long for a name.
 static int put_lines(struct code_names *c)
 {
     enum { LINE_BYTES = 2 * NAMES_TEXT_BYTES };
@@ -200,7 +200,7 @@ static int put_lines(struct code_names *c)
 
 enum { PIECE_BYTES = 1 << 16 };
 
-// Returns the number of bytes read, 0 at the end, or -ENOMEM.
+// Reads the next part of a file. Returns the number of bytes read, 0 at the end, or -ENOMEM.
 static ssize_t read_next(struct code_names *c, struct code_names_file *f)
 {
     if (buf_reserve(&f->in, PIECE_BYTES) < 0)
@@ -211,7 +211,7 @@ static ssize_t read_next(struct code_names *c, struct code_names_file *f)
     return n < 0 ? 0 : n;
 }
 
-// Returns 1 if there may be more, 0, or -ENOMEM.
+// Reads part of the file. Returns 1 if there may be more, 0 at the end, or -ENOMEM.
 static int read_map(struct code_names *c)
 {
     ssize_t n = read_next(c, &c->map);
@@ -235,15 +235,15 @@ enum {
     DUMP_LINE_BYTES = 16, // per line, followed by the path
 };
 
-// Puts the line table, if the previous record was the one of this function. An entry extends to the
-// end of the function; later ones override it.
+// Adds the line table if the previous record was this function's. An entry extends to the end of
+// the function, and later entries override it.
 static int put_source(struct code_names *c, uint64_t start, uint64_t bytes, const char *name,
                       size_t name_bytes)
 {
     const uint8_t *at = c->lines.data + DUMP_LINES_BYTES, *end = c->lines.data + c->lines.size;
     const char *path = "";
     int rc = 0;
-    // V8 lists lines of inlined functions here, with the path of the outer function.
+    // V8 lists the lines of inlined functions here, but with the path of the outer function.
     if (c->dump_shift && name_bytes > 4 && memcmp(name, "JS:*", 4) == 0)
         return 0;
     if (c->lines.size < DUMP_LINES_BYTES || get_u64(c->lines.data + DUMP_RECORD_BYTES) != start)
@@ -302,7 +302,7 @@ static int put_record(struct code_names *c, uint32_t kind, const uint8_t *at, si
     return rc;
 }
 
-// Offset of the first record, or 0 if the header is incomplete or invalid.
+// Returns the offset of the first record, or 0 if the header is incomplete or invalid.
 static uint64_t read_header(struct code_names *c, const uint8_t *at, size_t n)
 {
     if (n < DUMP_HEADER_BYTES)
@@ -314,7 +314,7 @@ static uint64_t read_header(struct code_names *c, const uint8_t *at, size_t n)
     return c->dump.ended ? 0 : bytes;
 }
 
-// Returns 1 if there may be more, 0, or -ENOMEM.
+// Reads part of the file. Returns 1 if there may be more, 0 at the end, or -ENOMEM.
 static int read_dump(struct code_names *c)
 {
     c->dump.in.size = 0;

@@ -11,29 +11,29 @@
 
 // A growing file.
 struct code_names_file {
-    int fd; // opened early: the file may be removed when the process ends
+    int fd; // opened early, because the file may be removed when the process ends
     uint64_t at;
     bool ended;
     struct buf in; // start of an incomplete line
 };
 
-// The names of one process's code. Initialize with code_names_init.
+// Names of a process's code. Initialize with code_names_init.
 struct code_names {
     struct code_names_file map, dump;
-    bool makes_code;     // has executable memory without a file
+    bool makes_code;     // the process has executable memory that is not backed by a file
     char *dump_path;     // as the process sees it; NULL: no dump is mapped
     uint64_t dump_shift; // added to the addresses in its line tables
     struct buf lines;    // line table of the next function
     uint64_t bytes;      // read in total
-    struct names names;  // read but not written yet
+    struct names names;  // names read but not written yet
     uint64_t bad_lines;  // invalid lines and records
     uint64_t checked_ns;
     bool too_long;
 };
 
 enum {
-    CODE_NAMES_BYTES = 64 << 20, // per process; node's files have a few MiB
-    CODE_NAMES_PASS = 1 << 20,   // per call while the process runs
+    CODE_NAMES_BYTES = 64 << 20, // limit per process; node's files have a few MiB
+    CODE_NAMES_PASS = 1 << 20,   // limit per call while the process is running
 };
 
 void code_names_init(struct code_names *c);
@@ -42,22 +42,22 @@ void code_names_release(struct code_names *c);
 // Discards all names and reads the files from the start.
 void code_names_restart(struct code_names *c);
 
-// The process that writes the files. visible_pid: in /proc, 0 if unknown. own_pid: in its
-// namespace. Files older than since_ns are ignored.
+// The process that writes the files. visible_pid is its pid in /proc, 0 if unknown; own_pid its pid
+// in its own namespace. Files older than since_ns are ignored.
 struct code_names_process {
     pid_t visible_pid;
     uint32_t own_pid;
     uint64_t since_ns; // CLOCK_REALTIME
 };
 
-// Looks for HT_MODULE records that name a dump.
+// Searches the words for HT_MODULE records that name a dump.
 void code_names_look(struct code_names *c, const uint64_t *words, uint32_t n);
 
 // Returns true if the files should be read again, and restarts the interval.
 bool code_names_is_due(struct code_names *c, uint64_t now_ns);
 
-// Reads the new parts of the files; with `all`, for a process that has ended, everything. Ignores
-// files of other users, older files and special files. Stops if out of memory.
+// Reads new data in the files. With `all`, for a process that has ended, reads everything. Ignores
+// other users' files, older files and special files. Stops if out of memory.
 void code_names_read(struct code_names *c, const struct code_names_process *p, bool all);
 
 #endif

@@ -1,4 +1,4 @@
-// Why a program records no events, judged by its file or by a process that runs it.
+// Explains why a program records no events, by inspecting its file or a process that runs it.
 #include "record/processes/unrecorded.h"
 #include "record/record.h"
 
@@ -33,7 +33,8 @@ static bool find_program(const char *program, char path[PATH_MAX])
     return false;
 }
 
-// Replaces a script by its interpreter, /bin/sh if it has no #! line. Returns false for ELF files.
+// Replaces the path of a script with that of its interpreter, /bin/sh if there is no #! line.
+// Returns false for ELF files.
 static bool follow_script(char path[PATH_MAX], const char *head, size_t n)
 {
     if (n >= 4 && memcmp(head, ELFMAG, SELFMAG) == 0)
@@ -51,7 +52,7 @@ static bool follow_script(char path[PATH_MAX], const char *head, size_t n)
     return true;
 }
 
-// Finds the first segment of the type, which contains `address` unless that is 0.
+// Finds the first segment of a type that contains `address`, or any such segment if `address` is 0.
 static bool find_segment(int fd, const Elf64_Ehdr *h, uint32_t type, uint64_t address,
                          Elf64_Phdr *p)
 {
@@ -131,7 +132,7 @@ const char *record_explain(const char *program)
     char path[PATH_MAX], head[PATH_MAX];
     if (!find_program(program, path))
         return NULL;
-    // An interpreter may be a script too; the kernel follows at most four.
+    // An interpreter may itself be a script. The kernel follows at most four.
     for (unsigned depth = 0; depth < 5; depth++) {
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (fd < 0)
@@ -148,8 +149,8 @@ const char *record_explain(const char *program)
     return NULL;
 }
 
-// Reads a file of /proc/PID with one read(2), cut and terminated. Returns its size, or -1 if it
-// cannot be opened.
+// Reads a file in /proc/PID with one read(2), truncates it to fit, and terminates it. Returns its
+// size, or -1 if it cannot be opened.
 static ssize_t read_proc_file(pid_t pid, const char *name, char *to, size_t room)
 {
     char path[64];
@@ -179,7 +180,7 @@ static int is_secure(pid_t pid)
 }
 
 struct rights {
-    bool ids_differ; // real and effective ids of the user or the group
+    bool ids_differ; // the real and effective IDs of the user or the group differ
     unsigned user;   // effective
     unsigned long long capabilities;
 };
@@ -200,7 +201,7 @@ static bool read_rights(pid_t pid, struct rights *r)
     return true;
 }
 
-// For a process whose files only root may open.
+// Explains a process whose files only root may open.
 static const char *explain_closed(pid_t pid)
 {
     struct rights r;
@@ -211,7 +212,8 @@ static const char *explain_closed(pid_t pid)
     return r.capabilities && r.user != 0 ? capabilities_text : NULL;
 }
 
-// The label of AppArmor ends with a mode in parentheses.
+// Names the security module that started the process in secure mode. An AppArmor label ends with a
+// mode in parentheses.
 static const char *explain_policy(pid_t pid)
 {
     char text[256] = "";
@@ -255,7 +257,8 @@ static bool is_gone(pid_t pid)
     return readlink(path, exe, sizeof exe) < 0 && (errno == ENOENT || errno == ESRCH);
 }
 
-// During exec and at exit the kernel does not know the environment, and environ reads as empty.
+// Returns false during exec and at exit, when the kernel does not know the environment and environ
+// reads as empty.
 static bool has_environment(pid_t pid)
 {
     enum {
@@ -268,7 +271,7 @@ static bool has_environment(pid_t pid)
     return at && strtoull(at, NULL, 10) != 0;
 }
 
-// Sets *seen if the environment was read: the process had not ended.
+// Checks the environment. Sets *seen if it was read, so the process had not ended.
 static const char *explain_environment(pid_t pid, const char *dir, bool *seen)
 {
     static const size_t most = 4 << 20; // exec accepts 2 MiB by default
@@ -307,7 +310,8 @@ static const char *explain_root(pid_t pid, const char *library)
                  "found";
 }
 
-// Like explain_file, with a cache: process trees execute the same few files many times. Sets *st.
+// Like explain_file, but with a cache, because process trees execute the same few files many times.
+// Sets *st.
 static const char *explain_executable(int fd, struct stat *st)
 {
     enum { KNOWN = 16 };
@@ -355,7 +359,7 @@ static const char *explain_process(struct unrecorded_look *look, pid_t pid,
     return why;
 }
 
-// Same rules as producer_is_followed.
+// Follows the same rules as producer_is_followed.
 static bool is_followed(pid_t pid, const struct unrecorded_how *how)
 {
     char path[64], exe[PATH_MAX], text[4096];
@@ -383,6 +387,6 @@ void unrecorded_look_at(struct unrecorded_look *look, pid_t pid, const struct un
     const char *why = explain_process(look, pid, how);
     snprintf(look->why, sizeof look->why, "%s", why ? why : "");
     look->followed = is_followed(pid, how);
-    // A process that has ended probably had the recorder's limits.
+    // If the process has ended, assume that it had the recorder's limits.
     look->limit = limit_find(look->gone ? 0 : pid, 0);
 }

@@ -28,7 +28,7 @@
 #define YOUNG_NS       2000000u    // minimum interval of samples of a young recording …
 #define YOUNG_PART     8           // … or this fraction of its age, if longer
 
-enum { MIN_TIMED_CALLS = 100 }; // fewer are not representative
+enum { MIN_TIMED_CALLS = 100 }; // fewer calls are not representative
 
 static char *cpu_model(void)
 {
@@ -77,7 +77,7 @@ int facts_session(struct trace_session *s, enum clock_kind clock, char *const *a
     }
     s->cpu = cpu_model();
     s->heaptape = strdup(HEAPTAPE_VERSION);
-    // Last, to be close to the first event.
+    // Read the clock last, so that the time is close to the first event.
     int rc = set_argv(s, argv);
     s->realtime_ns = clock_ns(CLOCK_REALTIME);
     s->start_stamp = clock_ticks(clock) >> CODEC_STAMP_SHIFT;
@@ -87,13 +87,13 @@ int facts_session(struct trace_session *s, enum clock_kind clock, char *const *a
     return -ENOMEM;
 }
 
-// Text in a shared header may lack a terminator.
+// Copies text from a shared header, where it may not be terminated.
 static char *header_string(const char *text, size_t room)
 {
     return strndup(text, room);
 }
 
-// Why recording stopped before the process ended, or NULL.
+// Returns the reason why recording stopped before the process ended, or NULL.
 static char *copy_off_reason(const struct drain_spool *s)
 {
     if (s->broken)
@@ -109,8 +109,8 @@ static char *copy_off_reason(const struct drain_spool *s)
     return text;
 }
 
-// CPU time since the first event, as reported at exit or last sampled, and the estimated part of
-// recording.
+// Sets the CPU time since the first event, as reported at exit or last sampled, and the estimated
+// share of recording.
 static void add_cpu_time(struct trace_process *p, const struct drain_spool *s)
 {
     const struct spool_header *h = s->header;
@@ -223,7 +223,7 @@ void facts_window(struct trace_process *p, const struct drain_spool *s)
 
 enum { MOST_THREADS = 1024, NAME_BYTES = 64 };
 
-// Returns the length of the name, without its newline.
+// Reads a thread's name. Returns its length without the newline.
 static size_t read_name(int tasks_fd, const char *tid, char name[NAME_BYTES])
 {
     char path[300];
@@ -290,7 +290,7 @@ uint64_t facts_sample_ns(uint64_t age_ns, uint64_t most)
 
 bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu_ns)
 {
-    // Idle programs matter too: the allocator may return memory in the background.
+    // Sample idle programs too, because the allocator may return memory in the background.
     uint64_t cpu_ns = facts_cpu_ns(s->visible_pid);
     if (s->drain_words == 0 && cpu_ns - s->sampled_cpu_ns < least_cpu_ns &&
         now - s->sampled_ns < IDLE_SAMPLE_NS)
@@ -300,7 +300,7 @@ bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu
     return true;
 }
 
-// A zombie has no memory.
+// Parses the text of statm. Fails for a zombie, which has no memory.
 static bool read_statm(struct trace_sample *sample, const char *text)
 {
     unsigned long long total, resident, shared, page = (unsigned long long)sysconf(_SC_PAGESIZE);
@@ -332,8 +332,8 @@ bool facts_memory(struct trace_sample *sample, pid_t pid)
     return read_statm(sample, text);
 }
 
-// In a container, the process has the recorder's seccomp filters. Tries in a child whether they
-// permit measuring residency, because a filter may kill it.
+// In a container, the process has the same seccomp filters as the recorder. Uses a child to test
+// whether they permit measuring residency, because a filter may kill the caller.
 uint32_t facts_passable_filters(void)
 {
     unsigned char resident;

@@ -1,4 +1,4 @@
-// Facts about machine and processes that a trace contains.
+// Facts about the machine and the processes that a trace contains.
 #ifndef HEAPTAPE_RECORD_FACTS_H
 #define HEAPTAPE_RECORD_FACTS_H
 
@@ -6,43 +6,44 @@
 #include "record/record.h"
 #include "trace/trace.h"
 
-// Sets everything but clock_hz, which must be measured. Release with trace_session_release. Returns
-// 0, or -ENOMEM.
+// Sets everything except clock_hz, which must be measured. Release with trace_session_release.
+// Returns 0, or -ENOMEM.
 int facts_session(struct trace_session *s, enum clock_kind clock, char *const *argv);
 
 // Sets the facts for PROCESS and PROCESS_END. Release with trace_process_release. Returns 0, or
 // -ENOMEM.
 int facts_process(struct trace_process *p, const struct drain_spool *s);
 
-// Adds a process that has ended to the result.
+// Adds the facts of a process that has ended to the result.
 void facts_add(struct record_result *result, const struct trace_process *p);
 
-// Sets recorded_from and recorded_to if only part of the process's life was recorded. Requires
+// Sets recorded_from and recorded_to if only part of the process's lifetime was recorded. Requires
 // end_stamp.
 void facts_window(struct trace_process *p, const struct drain_spool *s);
 
-// Replaces the thread names by the names of live threads, at most 1,024. An ended process keeps its
-// names. Reads often at first, for short-lived processes, then twice a second.
+// Replaces the thread names with those of the live threads, at most 1,024. A process that has ended
+// keeps its names. Reads frequently at first, for short-lived processes, then twice a second.
 void facts_update_thread_names(struct drain_spool *s, uint64_t now);
 
-// Interval between samples at this age, at most `most`. Short programs get as many samples as long
-// ones.
+// Returns the interval between samples at this age, at most `most`. Short programs get as many
+// samples as long ones.
 uint64_t facts_sample_ns(uint64_t age_ns, uint64_t most);
 
-// Returns true if the memory should be sampled now, and restarts the interval. An idle process is
-// sampled after least_cpu_ns of CPU time, or a second.
+// If the memory should be sampled now, restarts the interval and returns true. An idle process is
+// sampled after least_cpu_ns of CPU time, or after a second.
 bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu_ns);
 
-// Reads RSS and its anonymous part from /proc/PID/statm. Returns false on failure.
+// Reads the RSS and its anonymous part from /proc/PID/statm. Returns false on failure.
 bool facts_memory(struct trace_sample *sample, pid_t pid);
 
-// Like facts_memory, as the process read it before its first event or when it ended.
+// Like facts_memory, but returns what the process itself read before its first event or when it
+// ended.
 bool facts_own_memory(struct trace_sample *sample, const struct drain_spool *s, bool end);
 
-// CPU time of all threads of the process; 0: unknown.
+// Returns the CPU time of all threads of the process in ns; 0: unknown.
 uint64_t facts_cpu_ns(pid_t pid);
 
-// Number of the recorder's seccomp filters if they permit measuring residency, else 0.
+// Returns the number of the recorder's seccomp filters if they permit measuring residency, else 0.
 uint32_t facts_passable_filters(void);
 
 #endif

@@ -9,7 +9,8 @@
 
 static struct guard *guarded;
 
-// Maps zeros from the fault to the end of the mapping: the rest of a truncated file is missing too.
+// Maps zeros from the faulting address to the end of the mapping, because the rest of a truncated
+// file is missing too.
 static void on_bus_error(int sig, siginfo_t *info, void *context)
 {
     (void)context;

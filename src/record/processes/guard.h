@@ -11,16 +11,18 @@ struct guard {
     struct guard *next, **link;
     char *at;
     size_t bytes;
-    _Atomic bool broken; // a page was missing
+    _Atomic bool broken; // set when a page was missing
 };
 
-// Handles SIGBUS, which must not be blocked. Other faults end the process as before.
+// Installs a handler for SIGBUS, which must not be blocked. Faults outside guarded mappings still
+// kill the process.
 void guard_install(void);
 
-struct guard *guard_new(void *at, size_t bytes); // Returns NULL if out of memory.
+struct guard *guard_new(void *at, size_t bytes); // NULL if out of memory
 void guard_free(struct guard *g);                // NULL is allowed
 
-// Only one thread may add and remove guards. Other threads may use only the first mapping added.
+// Only one thread may add and remove guards. Other threads may use only the first mapping that was
+// added.
 void guard_add(struct guard *g, void *at, size_t bytes);
 void guard_remove(struct guard *g);
 

@@ -1,10 +1,10 @@
-// Tests whether the process of a spool lives.
+// Tests whether the process of a spool is alive.
 //
 // A pid proves little: namespaces renumber processes, pids are reused, and a process can write any
-// number into its header. A process owns a spool if it has the spool mapped; its pidfd then reports
-// its end. If that cannot be seen (no /proc, another namespace, no permission), a write lease
-// (fcntl(2), F_SETLEASE) shows whether any process has the file open or mapped: the kernel then
-// refuses the lease.
+// number to its header. A process owns a spool if it has the spool mapped, and its pidfd then
+// reports its exit. If the mapping cannot be checked (no /proc, another namespace, no permission),
+// a write lease (fcntl(2), F_SETLEASE) shows whether any process has the file open or mapped,
+// because the kernel then refuses the lease.
 #include "record/drain/drain_private.h"
 
 #include <dirent.h>
@@ -20,9 +20,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { ENDING_MS = 2 }; // time for an ending process, before others are tried
+enum { ENDING_MS = 2 }; // time for a process to exit before others are tried
 
-// A file of /proc could not be opened for lack of resources: a negative result proves nothing.
+// Set if a file in /proc could not be opened for lack of resources. A negative result then proves
+// nothing.
 static _Thread_local bool unsure;
 
 static bool has_failed(bool failed)
@@ -45,7 +46,7 @@ static DIR *open_folder(const char *path)
     return d;
 }
 
-// The process's pid in its innermost pid namespace; 0: unknown.
+// Returns the process's pid in its innermost pid namespace; 0: unknown.
 static uint32_t inner_pid(pid_t pid)
 {
     char path[64], text[4096];
@@ -71,8 +72,8 @@ bool lifetime_is_called(pid_t pid, uint32_t own_pid)
     return (uint32_t)pid == own_pid || inner_pid(pid) == own_pid;
 }
 
-// Returns 1 if the file lists the spool, 0 if not, or -1 if it is empty: memory is not visible
-// through a thread that has exited.
+// Returns 1 if the maps file lists the spool, 0 if not, or -1 if the file is empty, because memory
+// is not visible through a thread that has exited.
 static int is_in_maps(const char *path, uint64_t inode, uint64_t offset)
 {
     FILE *maps = open_text(path);
@@ -90,7 +91,7 @@ static int is_in_maps(const char *path, uint64_t inode, uint64_t offset)
     return found;
 }
 
-// Like is_in_maps, for any thread of the process.
+// Like is_in_maps, but checks all threads of the process.
 static int has_mapped(pid_t pid, uint64_t inode, uint64_t offset)
 {
     char path[300];
@@ -112,7 +113,7 @@ static int has_mapped(pid_t pid, uint64_t inode, uint64_t offset)
     return found;
 }
 
-// Pid of the pidfd's process in the mounted /proc; 0: not visible.
+// Returns the pid of the pidfd's process in the mounted /proc; 0: not visible.
 static pid_t pid_in_proc(int pidfd)
 {
     char path[64], *line = NULL;
@@ -139,8 +140,8 @@ bool lifetime_sees_processes(void)
     return shown != 0;
 }
 
-// Excludes the recorder, which has every spool mapped and may have the pid of a process in another
-// namespace.
+// Opens a pidfd for any process except the recorder, which has every spool mapped and may have the
+// same pid as a process in another namespace.
 static int open_other(pid_t pid)
 {
     if (pid == getpid())
@@ -150,7 +151,7 @@ static int open_other(pid_t pid)
     return pidfd;
 }
 
-// Opens the pidfd first, so that all that is read belongs to one process.
+// Opens the pidfd first, so that everything read belongs to the same process.
 static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64_t offset)
 {
     int pidfd = open_other(pid);
@@ -158,7 +159,7 @@ static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64
         return false;
     pid_t shown = pid_in_proc(pidfd);
     int mapped = shown && lifetime_is_called(shown, s->pid) ? has_mapped(shown, inode, offset) : 0;
-    // A process without memory is about to end and then closes the file.
+    // A process without memory is exiting and is about to close the file.
     if (mapped < 0)
         poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, ENDING_MS);
     if (mapped <= 0) {
@@ -171,7 +172,7 @@ static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64
     return true;
 }
 
-// For a process whose pid in /proc differs from the one in the header.
+// Searches /proc for a process whose pid differs from the one in the header.
 static bool try_others(struct drain_spool *s, uint64_t inode, uint64_t offset)
 {
     DIR *proc = open_folder("/proc");
@@ -200,7 +201,7 @@ bool lifetime_is_of_session(pid_t pid, const char *dir)
     while (!found && (got = read(fd, text + have, sizeof text - have)) > 0) {
         have += (size_t)got;
         found = memmem(text, have, want, n) != NULL;
-        // The end of the text may be the start of a match.
+        // Keep the end of the text, which may be the start of a match.
         size_t keep = have < n ? have : n;
         memmove(text, text + have - keep, keep);
         have = keep;
@@ -209,7 +210,7 @@ bool lifetime_is_of_session(pid_t pid, const char *dir)
     return found;
 }
 
-// Start time of the process in clock ticks; 0: unknown.
+// Returns the start time of the process in clock ticks; 0: unknown.
 static unsigned long long start_ticks(const char *process)
 {
     char path[64], text[1024];
@@ -218,8 +219,8 @@ static unsigned long long start_ticks(const char *process)
     FILE *f = open_text(path);
     size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
     text[n] = 0;
-    // The name, in parentheses, may contain any character. Field 22 of proc(5); field 3 follows the
-    // name.
+    // The name, in parentheses, may contain any character. Field 3 of proc(5) follows it; the start
+    // time is field 22.
     const char *name_end = strrchr(text, ')');
     if (name_end)
         sscanf(name_end + 1,
@@ -230,8 +231,8 @@ static unsigned long long start_ticks(const char *process)
     return ticks;
 }
 
-// Returns true if the mappings cannot be read and the process may be recorded: not a kernel thread
-// nor older than the recorder, whose pids recur in namespaces.
+// Returns true if the mappings cannot be read but the process may be a recorded one. Excludes
+// kernel threads and processes older than the recorder, whose pids recur in namespaces.
 static bool is_hidden(pid_t pid)
 {
     char path[64], process[32];
@@ -245,8 +246,8 @@ static bool is_hidden(pid_t pid)
            start_ticks(process) >= start_ticks("self");
 }
 
-// Accepts a process without proof: its environment names the session `dir`, or, if `dir` is NULL,
-// its mappings cannot be read.
+// Accepts a process without proof if its environment names the session `dir` or, if `dir` is NULL,
+// if its mappings cannot be read.
 static bool try_named(struct drain_spool *s, const char *dir)
 {
     int pidfd = open_other((pid_t)s->pid);
@@ -265,14 +266,16 @@ static bool try_named(struct drain_spool *s, const char *dir)
 
 bool lifetime_nobody_has(int fd)
 {
-    // The kernel signals an open during the lease: choose a signal that is ignored by default.
+    // The kernel sends a signal if the file is opened during the lease. Choose one that is ignored
+    // by default.
     if (fcntl(fd, F_SETSIG, SIGURG) < 0 || fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
         return false;
     fcntl(fd, F_SETLEASE, F_UNLCK);
     return true;
 }
 
-// A reserve shares its file with other processes, so a lease proves nothing.
+// Returns true if the process has ended. A reserve is in a file that other processes share, so a
+// lease proves nothing.
 static bool has_ended(const struct drain_spool *s, int fd)
 {
     return !s->reserve && lifetime_nobody_has(fd);
@@ -286,8 +289,8 @@ int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offse
         return -errno;
     if (!has_ended(s, fd) && try_process(s, (pid_t)s->pid, st.st_ino, offset))
         return 0;
-    // Image ended: its process may run an unrecorded program after exec. Searching /proc would take
-    // longer than a short-lived process ran.
+    // The image has ended, although its process may run an unrecorded program after exec. Searching
+    // /proc would take longer than a short-lived process runs.
     if (has_ended(s, fd)) {
         s->dead = !try_named(s, dir);
         return 0;
@@ -299,8 +302,8 @@ int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offse
         return s->fd >= 0 ? 0 : -EMFILE;
     }
     // All processes of the user have the reserves file open. A process that is not found is
-    // presumed dead, and its spool is marked as refused. The reserve is reused soon, so the search
-    // must not have failed for lack of resources.
+    // presumed dead, and its spool is marked as refused. The reserve will be reused soon, so make
+    // sure that the search did not fail for lack of resources.
     s->dead = !try_named(s, dir) && !try_named(s, NULL);
     return s->dead && unsure ? -EMFILE : 0;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { SMALL_FILE_BYTES = 1 << 20 }; // spool files are larger
+enum { SMALL_FILE_BYTES = 1 << 20 }; // spool files are larger than this
 
 static const struct {
     unsigned resource;

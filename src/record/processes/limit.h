@@ -9,18 +9,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// For example "address space", 4000, " KiB".
+// A limit, for example "address space", 4000, " KiB".
 struct limit {
     const char *what; // NULL: no limit
     uint64_t amount;
     const char *unit;
 };
 
-// Returns the lowest limit of the process (0: the caller) that causes `error`, or, if that is 0,
+// Returns the lowest limit of the process (0: the caller) that causes `error` or, if `error` is 0,
 // prevents recording. `what` is NULL if no limit applies.
 struct limit limit_find(pid_t pid, int error);
 
-// Describes a limit of `value` bytes or files on the RLIMIT_* `resource`.
+// Describes a limit of `value` bytes or files on a resource (RLIMIT_*).
 struct limit limit_of(uint32_t resource, uint64_t value);
 
 // Appends the limit that explains the negative errno `rc`, if any. Returns `rc`.

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// Documentation/admin-guide/mm/pagemap.rst. A page of zeros that was only read is present but not
-// resident, and never exclusive.
+// Documentation/admin-guide/mm/pagemap.rst. A zero page that was only read is present but not
+// resident, and is never exclusive.
 #define PAGEMAP_PRESENT   (1ull << 63)
 #define PAGEMAP_EXCLUSIVE (1ull << 56)
 
@@ -31,7 +31,7 @@ struct pages_reading {
     struct trace_mapping mapping; // mapping whose lines are being read
     bool any, is_listed, was_file;
     uint64_t end;                           // end of the previous mapping
-    uint64_t entries[TEXT_BYTES / 8];       // of pagemap
+    uint64_t entries[TEXT_BYTES / 8];       // entries of pagemap
     char text[LINE_BYTES + TEXT_BYTES + 1]; // the start of a line, then the next piece
 };
 
@@ -70,7 +70,7 @@ static enum trace_memory classify_mapping(const char *permissions, const char *n
     return name[0] == '/' ? TRACE_MEMORY_FILE : TRACE_MEMORY_OTHER;
 }
 
-// Adds the pages that have all of `bits`.
+// Adds the runs of pages that have all of `bits` set.
 static int read_runs(struct pages_reading *r, const struct trace_mapping *m, uint64_t bits,
                      uint64_t *resident)
 {
@@ -80,7 +80,7 @@ static int read_runs(struct pages_reading *r, const struct trace_mapping *m, uin
         size_t want = n - at < TEXT_BYTES / 8 ? (size_t)(n - at) : TEXT_BYTES / 8;
         ssize_t got = pread(r->pagemap_fd, r->entries, want * 8, (off_t)((first + at) * 8));
         if (got < 8)
-            break; // unmapped meanwhile
+            break; // unmapped in the meantime
         for (size_t i = 0; i < (size_t)got / 8; i++) {
             if ((r->entries[i] & bits) != bits)
                 continue;
@@ -95,8 +95,8 @@ static int read_runs(struct pages_reading *r, const struct trace_mapping *m, uin
     return 0;
 }
 
-// True for a huge, hardly used mapping (a sanitizer's shadow memory), whose pagemap would take
-// seconds to read.
+// Returns true for a huge mapping that is hardly used (a sanitizer's shadow memory), whose pagemap
+// would take seconds to read.
 static bool is_too_sparse(const struct pages_reading *r)
 {
     return r->mapping.bytes > SPARSE_BYTES &&
@@ -147,7 +147,7 @@ static int begin_mapping(struct pages_reading *r, const char *line, unsigned lon
     return rc;
 }
 
-// The first line of a mapping, or a line with one of its sizes.
+// Parses the first line of a mapping, or a line with one of its sizes.
 static int parse_line(struct pages_reading *r, const char *line)
 {
     unsigned long long start, end, kib;
@@ -167,8 +167,8 @@ static int parse_line(struct pages_reading *r, const char *line)
     return sscanf(line, "%llx-%llx", &start, &end) == 2 ? begin_mapping(r, line, start, end) : 0;
 }
 
-// Parses complete lines and moves the rest to the front, unless it is longer than any line. Returns
-// its size, or a negative errno.
+// Parses complete lines and moves the rest to the front, unless it is too long for a line. Returns
+// the size of the rest, or a negative errno.
 static ssize_t parse_lines(struct pages_reading *r, size_t n)
 {
     char *at = r->text, *end;

@@ -2,7 +2,7 @@
 //
 // A recorder holds a lock on its session file, which gets its name once it is locked. The next
 // recorder of the same user removes a directory if its session file is unlocked and its spools are
-// unused. It also removes a directory without a session file, unless a recorder may be just
+// unused. It also removes a directory without a session file, unless a recorder may just be
 // starting there. Sessions recorded without a recorder are kept for --collect.
 #include "record/drain/drain_private.h"
 
@@ -16,10 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
-// Programs can create directories in a session of root.
+// Limit on recursion: programs can create directories in a session owned by root.
 enum { MAX_DEPTH = 16 };
 
-enum { BEGINNING_S = 60 }; // exceeds the time from creating a directory to its session file
+// Longer than the time from creating a directory to creating its session file.
+enum { BEGINNING_S = 60 };
 
 int stale_lock(int fd)
 {
@@ -31,7 +32,8 @@ static int open_folder(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// Any version: the last byte of the magic is the version.
+// Returns true if the session was recorded without a recorder. Accepts any version, which is the
+// last byte of the magic.
 static bool has_no_recorder(int fd)
 {
     struct spool_session s;
@@ -39,7 +41,8 @@ static bool has_no_recorder(int fd)
            (s.magic ^ SPOOL_SESSION_MAGIC) << 8 == 0 && (s.flags & SPOOL_NO_RECORDER);
 }
 
-// Returns true if the recorder of a session file lives, or a process uses the spool.
+// Returns true if the file is a session file whose recorder is alive, or a spool that a process
+// uses.
 static bool is_in_use(int dir_fd, const char *name)
 {
     int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -60,13 +63,14 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-// Removes the contents of a directory, or returns true if a recorder or process uses one of them.
+// Removes the contents of a directory or, without `remove`, returns true if a recorder or process
+// uses any of them.
 static bool walk_folder(int dir_fd, bool remove, unsigned depth)
 {
     DIR *d = fdopendir(dup(dir_fd));
     struct dirent *item;
-    // Check the session first: while the lease on a spool is held, its recorder cannot open the
-    // spool.
+    // Check the session first, because its recorder cannot open a spool while a lease on the spool
+    // is held.
     bool found = !remove && is_in_use(dir_fd, SPOOL_SESSION_FILE);
     if (!d)
         return true;

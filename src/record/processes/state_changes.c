@@ -1,4 +1,4 @@
-// The recorder's half of pausing: decides by stamp which records belong to recorded time.
+// The recorder's half of pausing: decides by stamp which records are from recorded times.
 #include "record/drain/drain_private.h"
 
 #include "base/buf.h"
@@ -59,7 +59,8 @@ static size_t changes_until(const struct drain_spool *s, uint64_t stamp)
     return from;
 }
 
-// Tries the stream's last position among the changes first.
+// Returns true if recording was on at `stamp`. Starts at the stream's last position among the
+// changes.
 static bool is_recorded(const struct drain_spool *s, struct drain_stream *l, uint64_t stamp)
 {
     size_t i = l->change > s->changes_forgotten ? (size_t)(l->change - s->changes_forgotten) : 0;
@@ -70,8 +71,8 @@ static bool is_recorded(const struct drain_spool *s, struct drain_stream *l, uin
     return (i ? s->changes[i - 1] & 3 : s->first_state) == SPOOL_RECORDING;
 }
 
-// Keeps thread starts and exits and the library's own records always, and a realloc as a whole, by
-// the stamp of its first half.
+// Returns true if the event is kept. Thread starts and exits and the library's own records are
+// always kept. A realloc is kept or dropped as a whole, by the stamp of its first half.
 static bool is_kept(const struct drain_spool *s, struct drain_stream *l, const struct event *ev)
 {
     bool recorded = is_recorded(s, l, ev->stamp);
@@ -87,7 +88,7 @@ static bool is_kept(const struct drain_spool *s, struct drain_stream *l, const s
     return recorded;
 }
 
-// All time from the stream's last record on is recorded.
+// Returns true if recording is on from the stream's last record onwards.
 static bool all_recorded(const struct drain_spool *s, const struct drain_stream *l)
 {
     uint64_t last = s->n_changes ? s->changes[s->n_changes - 1] & 3 : s->first_state;
@@ -121,8 +122,8 @@ static int pass_runs(struct drain_spool *s, struct drain_stream *l, struct trace
         used = codec_get(&state, g->words + at, g->n_words - at, &ev);
         if (!used)
             break;
-        // Words that only change the codec state belong to the record before them: a run starts
-        // with its own state.
+        // Words that only change the codec state belong to the preceding record, because a run
+        // starts with its own state.
         bool drop = ev.kind ? !is_kept(s, l, &ev) : l->dropping;
         if (drop != l->dropping) {
             whole = drop ? pass_run(s, l, g, &run, sink, e) : 1;

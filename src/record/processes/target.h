@@ -14,12 +14,12 @@ struct target {
 };
 
 // Finds the spool in the process's mappings, because a program can overwrite its environment.
-// Returns 0, -ESRCH, -EACCES, or -ENOENT if it is not recorded.
+// Returns 0, -ESRCH, -EACCES, or -ENOENT if the process is not recorded.
 int target_open(struct target *a, pid_t pid, struct err *e);
 void target_close(struct target *a);
 
-// Path in /proc of the trace being written, which also works for unnamed files. Returns 0, -ENOENT
-// if there is no file or it is empty, or -EACCES.
+// Sets the path in /proc of the trace being written, which also works for unnamed files. Returns 0,
+// -ENOENT if there is no file or it is empty, or -EACCES.
 enum { TARGET_PATH_BYTES = 64 };
 int target_output(const struct target *a, char path[TARGET_PATH_BYTES], struct err *e);
 

@@ -25,19 +25,19 @@
 
 enum {
     RECEIVE_BYTES = 4 << 20, // if permitted
-    STACK_BYTES = 256 << 10, // address space may be limited
+    STACK_BYTES = 256 << 10, // small, because address space may be limited
     UNNICE = 10,
-    SETTLED = 2,          // calls of tree_settle until a spool must have been found
-    MAX_IMAGES = 1 << 16, // missed ones and running ones
+    SETTLED = 2,          // number of tree_settle calls by which a spool must have been found
+    MAX_IMAGES = 1 << 16, // images that were missed or are running
 };
 
 struct tree_member {
     pid_t pid;
-    bool exiting; // its main thread has exited; other threads may live
+    bool exiting; // its main thread has exited; other threads may still be alive
     bool gone;
-    bool forked;       // and has not called exec since
-    uint64_t from, to; // stamps; 0: lives
-    unsigned settled;  // when it was found gone
+    bool forked;       // the process was forked and has not called exec since
+    uint64_t from, to; // stamps; 0: alive
+    unsigned settled;  // value of tree.settled when it was found to be gone
     struct tree_image *image;
 };
 
@@ -53,18 +53,19 @@ struct tree {
     const struct unrecorded_how *how;
     enum clock_kind clock;
     struct clock_point started;
-    bool is_attached; // the recorder's own children do not belong to the tree
+    // Attached to a running program, so the recorder's own children do not belong to the tree.
+    bool is_attached;
     int socket, stop;
     pthread_t thread;
     pthread_mutex_t mutex; // protects the following fields
     bool has_gaps;
-    bool handling;       // an event was received and is not processed yet
-    unsigned settled;    // calls of tree_settle with all events processed
-    unsigned forks;      // of processes of the tree
-    uint64_t entered_ns; // of the last processed event, CLOCK_MONOTONIC
+    bool handling;       // an event has been received but not processed yet
+    unsigned settled;    // number of tree_settle calls with all events processed
+    unsigned forks;      // forks of processes in the tree
+    uint64_t entered_ns; // time of the last processed event, CLOCK_MONOTONIC
     struct tree_image **images;
     size_t n_images, images_capacity;
-    struct tree_member *members; // in order of their start
+    struct tree_member *members; // in start order
     size_t n_members, members_capacity;
     struct tree_spool *spools;
     size_t n_spools, spools_capacity;
@@ -81,7 +82,8 @@ union connector_message {
     char bytes[EVENT_AT + sizeof(struct proc_event)];
 };
 
-// Returns 1, 0 if none is pending, -ENOBUFS if events were dropped, or another negative errno.
+// Receives the next event. Returns 1, 0 if no event is pending, -ENOBUFS if events were dropped, or
+// another negative errno.
 static int next_event(int fd, struct proc_event *event)
 {
     union connector_message m;
@@ -92,7 +94,7 @@ static int next_event(int fd, struct proc_event *event)
         ssize_t n = recvfrom(fd, &m, sizeof m, MSG_DONTWAIT, (struct sockaddr *)&from, &n_from);
         if (n < 0)
             return errno == EAGAIN ? 0 : errno == EINTR ? -EAGAIN : -errno;
-        // Accept messages from the kernel only: any process may send to a netlink socket.
+        // Accept only messages from the kernel, because any process may send to a netlink socket.
         if (from.nl_pid != 0 || n < EVENT_AT + EVENT_HEAD)
             continue;
         memcpy(&id, m.bytes + CONNECTOR_AT, sizeof id);
@@ -104,9 +106,9 @@ static int next_event(int fd, struct proc_event *event)
     }
 }
 
-// Passes the acknowledgement and forks, execs and exits of processes, so that other events do not
-// wake the thread. BPF loads words in network byte order. Without the filter, handle_event drops
-// them.
+// Installs a filter that passes the acknowledgement and the forks, execs and exits of processes, so
+// that other events do not wake the thread. BPF loads words in network byte order. If there is no
+// filter, handle_event drops the other events.
 static void attach_filter(int fd)
 {
     enum {
@@ -142,7 +144,7 @@ static void attach_filter(int fd)
     setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 
-// The kernel answers during send(2) or not at all.
+// Subscribes to the events. The kernel answers during send(2) or not at all.
 static bool subscribe(int fd)
 {
     const struct sockaddr_nl to = {.nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC};
@@ -226,7 +228,7 @@ static void handle_fork(struct tree *t, pid_t parent, pid_t child, uint64_t stam
     if (before)
         mark_gone(t, before, stamp); // the pid was reused
     t->forks += of != NULL;
-    // A child of the recorder runs heaptape until it executes the program.
+    // A child of the recorder runs heaptape's own code until it executes the program.
     if (!of && parent == getpid() && !t->is_attached) {
         struct tree_image *own =
             add_image(t, &(struct tree_image){.pid = child, .from = stamp, .recorded = true});
@@ -284,11 +286,11 @@ static void handle_event(struct tree *t, const struct proc_event *event)
         pid = event->event_data.exit.process_tgid == event->event_data.exit.process_pid
                   ? event->event_data.exit.process_pid
                   : 0;
-    // The kernel reports all processes of the machine, and each thread.
+    // The kernel reports all processes and threads on the machine.
     if (!pid || (is_exec && !is_member(t, pid)))
         return;
     uint64_t stamp = to_stamp(t, event->timestamp_ns);
-    // Inspect the program now: it may end soon.
+    // Inspect the program now, because it may end soon.
     if (is_exec) {
         image = (struct tree_image){.pid = pid, .from = stamp};
         unrecorded_look_at(&image.look, pid, t->how);
@@ -316,7 +318,8 @@ static int receive_event(struct tree *t, struct proc_event *event)
 static void *listen_to_kernel(void *arg)
 {
     struct tree *t = arg;
-    // Programs may run for only some hundred microseconds. Failure does not matter.
+    // Raise the priority, because programs may run for only a few hundred microseconds. Failure
+    // does not matter.
     if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - UNNICE) < 0)
         errno = 0;
     struct pollfd of[] = {{.fd = t->socket, .events = POLLIN}, {.fd = t->stop, .events = POLLIN}};
@@ -389,8 +392,8 @@ static bool matches_member(const struct tree_spool *s, const struct tree_member 
                    : s->pid == m->pid;
 }
 
-// Marks the spool's image as recorded. Compares executables if the process is known only by its pid
-// in another namespace.
+// Marks the spool's image as recorded. Compares executables if only the process's pid in another
+// namespace is known.
 static bool match_spool(struct tree *t, const struct tree_spool *s)
 {
     for (int by_file = 0; by_file < 2; by_file++) {
@@ -440,7 +443,7 @@ static void forget_settled(struct tree *t)
     size_t n = 0;
     for (size_t i = 0; i < t->n_members; i++) {
         struct tree_member *m = &t->members[i];
-        // Other threads may still live after the main thread has exited.
+        // Other threads may still be alive after the main thread has exited.
         if (m->exiting && !m->gone && control_is_gone((uint32_t)m->pid))
             mark_gone(t, m, m->to);
     }
@@ -460,7 +463,8 @@ static void forget_settled(struct tree *t)
     t->n_images = n;
 }
 
-// A spool must not be matched with the image before an exec whose event is pending.
+// Returns true if events may be pending. A spool must not be matched with an image if the event of
+// a later exec is still pending.
 static bool is_behind(const struct tree *t)
 {
     struct pollfd of = {.fd = t->socket, .events = POLLIN};
@@ -477,8 +481,8 @@ void tree_settle(struct tree *t)
     pthread_mutex_unlock(&t->mutex);
 }
 
-// Waits until the events up to now are processed, or 10 ms. Later events do not count: other
-// processes may fork all the time. Returns with the mutex held.
+// Waits until all events up to now have been processed, at most 10 ms. Later events do not matter,
+// because other processes may fork all the time. Returns with the mutex held.
 static bool catch_up(struct tree *t)
 {
     enum { MAX_NAPS = 200 };
@@ -493,7 +497,7 @@ static bool catch_up(struct tree *t)
     return t->entered_ns > until_ns || !is_behind(t);
 }
 
-// The caller frees *live. Returns 0, or a negative errno.
+// Lists the live processes; the caller frees *live. Returns 0, or a negative errno.
 static int list_live(struct tree *t, pid_t **live, size_t *n, unsigned *forks)
 {
     size_t capacity = 0;
@@ -525,7 +529,7 @@ int tree_has_survivor(struct tree *t)
         free(live);
         if (rc < 0 || found || n == 0)
             return rc < 0 ? rc : found;
-        // A process may have forked and ended before it was examined.
+        // A process may have forked and ended before it was inspected.
         rc = catch_up(t) ? 0 : -EAGAIN;
         forks_now = t->forks;
         pthread_mutex_unlock(&t->mutex);

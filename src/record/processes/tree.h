@@ -1,9 +1,9 @@
-// The processes below the recorder, from the kernel's fork, exec and exit events (proc connector,
-// <linux/cn_proc.h>). A program that one of them executes is recorded, which its spool shows, or
-// missed.
+// The tree of processes below the recorder, from the kernel's fork, exec and exit events (proc
+// connector, <linux/cn_proc.h>). A program that one of them executes is either recorded, as shown
+// by its spool, or missed.
 //
-// A separate thread receives the events and inspects a program right after exec: many end within a
-// millisecond.
+// A separate thread receives the events and inspects each program right after exec, because many
+// end within a millisecond.
 #ifndef HEAPTAPE_RECORD_TREE_H
 #define HEAPTAPE_RECORD_TREE_H
 
@@ -19,34 +19,35 @@ struct tree;
 // cannot be started.
 struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock, pid_t attached);
 
-// The program in the spool's process is recorded.
+// Marks the program in the spool's process as recorded.
 void tree_spool(struct tree *t, const struct drain_spool *s);
 
-// Forgets recorded programs that have ended. Call after each search for spools.
+// Removes recorded programs that have ended. Call after each search for spools.
 void tree_settle(struct tree *t);
 
-// Returns 1 if a live process has the session in its environment, else 0; or a negative errno if
-// events were lost or not processed within milliseconds.
+// Returns 1 if a live process has the session in its environment, 0 if not, or a negative errno if
+// events were lost or could not be processed within milliseconds.
 int tree_has_survivor(struct tree *t);
 
-// Stops after processing all events. Returns true if none was lost.
+// Processes all events, then stops. Returns true if no events were lost.
 bool tree_finish(struct tree *t);
 
-// After tree_finish: the next missed program in order of start, NULL at the end. *at is 0 first.
+// Returns the next missed program in start order, or NULL at the end. Call after tree_finish, with
+// *at initially 0.
 struct tree_image *tree_next_missed(struct tree *t, size_t *at);
 
 // `t` may be NULL.
 void tree_free(struct tree *t);
 
-// A program from its exec on, in the process that called exec and in that process's forks.
+// A program image: from exec on, in the process that called exec and in its forks.
 struct tree_image {
     pid_t pid;         // the process that called exec
     uint64_t from, to; // stamps; 0: still running
     unsigned live;     // processes that run it now
-    unsigned ran;      // processes that ever ran it, except forks that called exec at once
+    unsigned ran;      // processes that ever ran it, except forks that immediately called exec
     bool recorded;
     bool ended; // `pid` has exited …
-    int status; // … with this status of wait(2)
+    int status; // … with this wait(2) status
     unsigned settled;
     struct unrecorded_look look;
 };

@@ -16,24 +16,24 @@
 enum {
     MIN_INTERVAL_NS = 20000000,
     SETTLE_INTERVAL_NS = 100000000,
-    COST = 20, // pause between searches, in their CPU time
-    // searches until a process has loaded its libraries
+    COST = 20, // pause between searches, as a multiple of their CPU time
+    // Number of searches after which a process must have loaded its libraries.
     CERTAIN_LOOKS = 3,
-    MAX_MISSED = 4096,    // number of processes that are described
-    YOUNG_NS = 100000000, // a program this young may not have made its first call
+    MAX_MISSED = 4096,    // maximum number of processes described
+    YOUNG_NS = 100000000, // a program younger than this may not have made its first call
 };
 
 struct unrecorded_process {
     pid_t pid;
-    unsigned long long start; // in kernel ticks; pid and start identify a process
-    unsigned look;            // last search that found it
+    unsigned long long start; // in kernel ticks; pid and start together identify a process
+    unsigned look;            // number of the last search that found it
     bool is_member;
-    uint32_t images; // spools of the session up to this process's last one; 0: no spool
+    uint32_t images; // 1 + number of this process's last spool; 0: no spool
     bool missed;     // its current image is not recorded
     struct unrecorded_look seen;
 };
 
-// Forks on the machine since boot; 0: unknown.
+// Returns the number of forks on the machine since boot; 0: unknown.
 static unsigned long long count_forks(void)
 {
     unsigned long long forks = 0;
@@ -62,8 +62,9 @@ static bool find_survivor(const struct unrecorded *u, pid_t except)
     return found;
 }
 
-// A search of /proc misses a process that is forked while its parent ends; daemons start like that.
-// Only a search without any fork on the machine is certain, so it is repeated a few times.
+// A search of /proc misses a process that is forked while its parent exits, which is how daemons
+// start. Only a search during which nothing forks on the machine is reliable, so it is repeated a
+// few times.
 bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except)
 {
     enum { MAX_SEARCHES = 8 };
@@ -91,7 +92,7 @@ static struct unrecorded_process *find_process(const struct unrecorded *u, pid_t
     return NULL;
 }
 
-// The name before parent and start may contain any character.
+// Reads parent and start time. The name that precedes them may contain any character.
 static bool read_stat(pid_t pid, struct unrecorded_process *p, pid_t *parent)
 {
     char path[64], text[1024];
@@ -115,8 +116,8 @@ static bool read_stat(pid_t pid, struct unrecorded_process *p, pid_t *parent)
 
 enum library { LIBRARY_UNKNOWN, LIBRARY_THERE, LIBRARY_MISSING };
 
-// The dynamic linker maps LD_PRELOAD libraries first: if libc is mapped and the library is not, it
-// will not be loaded.
+// Determines whether the process has the library. The dynamic loader maps LD_PRELOAD libraries
+// first, so if libc is mapped and the library is not, it will not be loaded.
 static enum library find_library(pid_t pid)
 {
     char path[64], *line = NULL;
@@ -148,7 +149,7 @@ static void examine_process(struct unrecorded *u, pid_t pid, pid_t program)
 {
     struct unrecorded_process found = {0}, *known = find_process(u, pid, 0);
     pid_t parent;
-    // It did not belong to the session in earlier searches.
+    // The process did not belong to the session in earlier searches.
     if (known && !known->is_member) {
         known->look = u->look;
         return;
@@ -186,8 +187,8 @@ static void forget_ended(struct unrecorded *u)
     u->n = n;
 }
 
-// The recorder's pid if /proc is of another pid namespace, where the program's pid is unknown; else
-// 0.
+// Returns the recorder's pid in /proc if /proc belongs to another pid namespace, where the
+// program's pid is unknown; else 0.
 static pid_t find_outer_pid(void)
 {
     char text[32];
@@ -255,7 +256,7 @@ void unrecorded_match(struct unrecorded *u, const struct drain *c)
     for (size_t i = 0; !u->tree && i < c->n_spools; i++) {
         const struct drain_spool *s = c->spools[i];
         struct unrecorded_process *p = find_process(u, s->visible_pid, 0);
-        // A new spool belongs to a later image than the missed one.
+        // A new spool belongs to a later image than the one that was missed.
         if (p && p->images <= s->number) {
             p->images = s->number + 1;
             p->missed = false;
@@ -288,7 +289,8 @@ static void explain_refusal(char why[UNRECORDED_WHY_BYTES], const struct spool_u
                  strerror((int)error));
 }
 
-// Any program of the user can write there.
+// Adds the processes that registered themselves. The data is not trusted: any program of the user
+// can write to it.
 static int add_refused(const struct drain_reserves *r, struct trace_unrecorded *to)
 {
     uint32_t refused = drain_untraced(r);
@@ -322,7 +324,8 @@ void unrecorded_count(const struct drain_reserves *n, struct record_result *resu
     result->session_broken |= broken;
 }
 
-// Compares names too, because pids differ between namespaces.
+// Returns true if the image registered itself. Compares names too, because pids differ between
+// namespaces.
 static bool has_reported(const struct drain_reserves *r, const struct tree_image *image)
 {
     uint32_t refused = drain_untraced(r);
@@ -344,7 +347,7 @@ static bool is_known(const struct tree_image *image, const struct drain *c)
     return drain_has_refused(c, (uint32_t)image->pid);
 }
 
-// "; its address space was limited to 4000 KiB"
+// Appends the limit, for example "; its address space was limited to 4000 KiB".
 static void add_limit(const struct tree_image *image, char why[UNRECORDED_WHY_BYTES])
 {
     const struct limit *l = &image->look.limit;

@@ -1,8 +1,8 @@
 // Processes below the recorder that are not recorded, and why.
 //
-// The kernel reports all of them if permitted (record/processes/tree.h). Otherwise /proc is
+// The kernel reports all processes if permitted (record/processes/tree.h). Otherwise /proc is
 // searched periodically for descendants of the program and for processes with the session in their
-// environment, which misses short-lived ones.
+// environment, which misses short-lived processes.
 #ifndef HEAPTAPE_RECORD_UNRECORDED_H
 #define HEAPTAPE_RECORD_UNRECORDED_H
 
@@ -22,10 +22,11 @@ struct unrecorded_how {
 enum { UNRECORDED_WHY_BYTES = 160 };
 
 struct unrecorded_look {
-    char name[SPOOL_NAME_BYTES];    // "": the process had ended
-    char why[UNRECORDED_WHY_BYTES]; // why the library cannot be in it; "": no reason found
-    bool gone;                      // ended before everything was read
-    uint64_t device, inode;         // of the executable; inode 0: unknown
+    char name[SPOOL_NAME_BYTES]; // "": the process had ended
+    // Why the library cannot be in the process; "" if no reason was found.
+    char why[UNRECORDED_WHY_BYTES];
+    bool gone;              // the process ended before everything was read
+    uint64_t device, inode; // executable; inode 0: unknown
     bool followed;
     struct limit limit; // limit that may prevent loading or starting the library
 };
@@ -39,10 +40,10 @@ struct unrecorded {
     uint64_t next_ns;  // earliest time of the next search
     struct unrecorded_process *items;
     size_t n, capacity;
-    unsigned long long forks; // forks on the machine, at the last search
+    unsigned long long forks; // forks on the machine at the last search
     unsigned look;            // number of searches
-    pid_t outer_pid;          // the recorder's pid in a /proc of another namespace, else 0
-    unsigned due;             // searches left until something forks again
+    pid_t outer_pid; // the recorder's pid in /proc if that belongs to another namespace, else 0
+    unsigned due;    // searches left, unless something forks
 };
 
 // Call before the program is started. `attached`: running process to record instead, or 0. Borrows
@@ -50,8 +51,8 @@ struct unrecorded {
 void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, enum clock_kind clock,
                       pid_t attached);
 
-// Returns true if a process of the session lives, with or without spool; false if unknown.
-// `except`: a process to ignore, or 0.
+// Returns true if a process of the session is alive, with or without a spool; false also if
+// unknown. `except` is a process to ignore, or 0.
 bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except);
 
 // Searches for descendants of `program` if it is time. Call after each search for spools.
@@ -59,7 +60,7 @@ void unrecorded_look(struct unrecorded *u, pid_t program);
 
 void unrecorded_spool(struct unrecorded *u, const struct drain_spool *s);
 
-// Forgets the processes that have a spool.
+// Removes the processes that have a spool.
 void unrecorded_match(struct unrecorded *u, const struct drain *c);
 
 struct unrecorded_clock {
@@ -73,7 +74,7 @@ int unrecorded_finish(struct unrecorded *u, const struct drain *c, struct unreco
                       struct trace_unrecorded *to);
 
 // Adds the calls of processes without a spool to the losses. Any program of the user can write
-// them.
+// these counts.
 void unrecorded_count(const struct drain_reserves *n, struct record_result *result);
 
 void unrecorded_release(struct unrecorded *u);

@@ -9,15 +9,16 @@
 
 #define MS(n) ((n)*1000000ull)
 
-// A process that lives for a day has about 2,000 maps if its RSS changes little.
+// A process that runs for a day gets about 2,000 maps if its RSS changes little.
 #define FIRST_NS    MS(20)  // minimum age for the first map: short-lived programs are skipped
 #define CHANGED_NS  MS(50)  // minimum time between two maps if RSS changes …
 #define SAME_NS     MS(200) // … and if it does not …
 #define CHANGED_AGE 1024    // … or this fraction of the age, if longer
 #define SAME_AGE    128
-#define REST_CPU    200     // pause after a map, in its CPU time: at most 0.5 % of a CPU …
-#define REST_WALL   20      // … and in its duration
-#define MAX_NS      MS(250) // a map that takes longer is dropped
+// Pause after a map, as a multiple of its CPU time: at most 0.5 % of a CPU ….
+#define REST_CPU  200
+#define REST_WALL 20      // … and of its duration
+#define MAX_NS    MS(250) // a map that takes longer is dropped
 
 enum watch_state { WATCH_IDLE, WATCH_ASKED, WATCH_DONE, WATCH_ENDING };
 
@@ -31,7 +32,7 @@ struct proc_watch {
     // Owned by the requester while IDLE, by the thread while ASKED, by the collector once DONE.
     uint32_t number;
     pid_t pid;
-    struct buf payload; // empty: the map could not be read
+    struct buf payload; // empty if the map could not be read
     uint64_t rest_until_ns;
 };
 

@@ -1,5 +1,5 @@
-// Reads page maps of processes in a separate thread: a large process takes longer than the drain
-// may wait.
+// Reads page maps of processes in a separate thread, because reading a large process takes longer
+// than the drain may wait.
 #ifndef HEAPTAPE_PROC_WATCH_H
 #define HEAPTAPE_PROC_WATCH_H
 
@@ -17,19 +17,20 @@ struct proc_due {
     uint64_t first_ns, last_ns, rss_bytes;
 };
 
-// `recording`: part of the paths of heaptape's own files, borrowed. Returns NULL on failure, which
-// the other functions accept.
+// `recording`: string contained in the paths of heaptape's own files, borrowed. Returns NULL on
+// failure, which the other functions accept.
 struct proc_watch *proc_watch_new(const char *recording, enum clock_kind clock);
 
 void proc_watch_free(struct proc_watch *w);
 
-// Requests a map if it is due and no other is being read; returns at once. A map is due if RSS
-// changed by 1/16 or long enough ago. The time of all maps is bounded. `number`: of the process in
-// the trace.
+// Requests a map if it is due and no other map is being read. Returns immediately. A map is due if
+// RSS has changed by 1/16, or if the last map is old enough. The total time spent is limited.
+// `number` is the number of the process in the trace.
 void proc_watch_ask(struct proc_watch *w, struct proc_due *due, uint32_t number, pid_t pid,
                     uint64_t rss_bytes);
 
-// Moves a complete PAGES payload into the empty *payload. Returns false if there is no map.
+// Moves a finished PAGES payload into *payload, which must be empty. Returns false if there is no
+// map.
 bool proc_watch_take(struct proc_watch *w, struct buf *payload, uint32_t *number);
 
 #endif
