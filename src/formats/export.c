@@ -59,7 +59,7 @@ int export_open(struct export *x, struct output *out, struct err *e)
     return rc == 0 && f->begin ? f->begin(x) : rc;
 }
 
-// Converts an event to the kind `as`.
+// Converts an event to kind `as`.
 static void change_kind(struct event *ev, unsigned as)
 {
     unsigned fields = event_infos[as].fields;
@@ -72,8 +72,8 @@ static void change_kind(struct event *ev, unsigned as)
     ev->kind = (uint8_t)as;
 }
 
-// Drops or changes a call whose kind the format has but whose properties it cannot store. Returns 1
-// if the call is dropped.
+// Drops or changes a call if the format has its kind but cannot store its properties. Returns 1 if
+// the call is dropped.
 static int leave_out(struct export *x, struct export_call *c)
 {
     unsigned class = event_infos[c->ev.kind].class;
@@ -169,7 +169,7 @@ void export_add_losses(struct export *sum, const struct export *x)
     sum->dropped += x->dropped;
 }
 
-// Reports the kinds that were written as `as`, or dropped if `as` is 0, in one line.
+// Reports in one line the kinds that were written as `as` or, if `as` is 0, dropped.
 static void report_kinds(const struct export *x, unsigned as, void (*note)(const char *text))
 {
     char text[1024], end[80];

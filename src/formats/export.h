@@ -1,5 +1,5 @@
-// Exports. Calls arrive in a valid total order, are converted to the abilities of the format, and
-// are written.
+// Exports. Calls arrive in a valid total order, are adapted to what the format can store, and are
+// written.
 #ifndef HEAPTAPE_FORMATS_EXPORT_H
 #define HEAPTAPE_FORMATS_EXPORT_H
 
@@ -7,22 +7,22 @@
 #include "formats/formats.h"
 #include "workload/workload.h"
 
-// A call. From a workload, ev.ptr and ev.result are slot + 1 (0 for NULL), and the size of a
-// realloc's old block is unknown. From a raw trace, they are addresses.
+// A call. In a workload, ev.ptr and ev.result are slot + 1 (0 for NULL), and the size of a
+// realloc's old block is unknown. In a raw trace, they are addresses.
 struct export_call {
-    struct event ev; // stamp in ns
+    struct event ev; // the stamp is in ns
     uint32_t pid, tid;
-    uint32_t thread; // number in its process, from 0; equals tid in a workload
+    uint32_t thread; // number within the process, from 0; equals tid in a workload
     uint8_t flags;   // WORKLOAD_*; 0 in a raw trace
     bool failed;     // nothing was allocated or freed
     bool earlier;    // ev.ptr was allocated before the recording
-    bool glibc;      // recorded on glibc's malloc, or imported with paths of malloc
-    bool added;      // a free that was not recorded, of an address that is allocated again
+    bool glibc;      // recorded on glibc's malloc, or imported with malloc paths
+    bool added;      // a free that was not recorded: its address was allocated again
     const struct workload_dependency *dependencies;
     uint32_t n_dependencies;
 };
 
-// Facts about all calls.
+// Facts that apply to all calls.
 struct export_facts {
     bool slots; // the calls come from a workload
     bool has_stamps;
@@ -31,20 +31,20 @@ struct export_facts {
 
 struct export
 {
-    // Used by formats.
+    // For use by formats.
     const struct format *format;
     struct export_facts facts;
     struct export_buffer out;
-    const char *folder; // borrowed, of a format that writes a directory
+    const char *folder; // borrowed; for formats that write a directory
     struct err *e;
     void *state;
-    // Gets each call that a format drops with export_drop. May be NULL.
+    // Called with the description of each call that a format drops with export_drop. May be NULL.
     void (*note)(const char *text);
 
-    // Calls that were not written as they are, by kind.
+    // Calls that were not written unchanged, by kind.
     uint64_t calls;
-    uint8_t as[HT_KIND_LIMIT];       // the kind that is written; 0: dropped
-    uint64_t changed[HT_KIND_LIMIT]; // calls of changed and dropped kinds
+    uint8_t as[HT_KIND_LIMIT];       // kind that is written instead; 0: dropped
+    uint64_t changed[HT_KIND_LIMIT]; // changed and dropped calls
     uint64_t failed, null_frees;     // dropped calls
     uint64_t earlier_frees;          // dropped calls
     uint64_t earlier_reallocs;       // calls written as malloc
@@ -53,30 +53,32 @@ struct export
     uint64_t dropped;                // calls dropped by export_drop
 };
 
-// Initialize `x` with zeros, format and facts. `out` is borrowed. Returns 0, or a negative errno
-// with the text set.
+// Initializes *x, in which the caller has set format and facts and zeroed the rest. `out` is
+// borrowed. Returns 0, or a negative errno with the text set.
 int export_open(struct export *x, struct output *out, struct err *e);
 
 // Writes a call. Returns 0, or a negative errno with the text set.
 int export_put(struct export *x, const struct export_call *c);
 
-// For formats: counts a call that is not written. `text` names the call and the reason. Returns 0.
+// For formats: counts a call that is not written. `text` describes the call and the reason. Returns
+// 0.
 int export_drop(struct export *x, const char *text);
 
 // Sets the error "out of memory" and returns -ENOMEM.
 int export_no_memory(struct export *x);
 
-// Writes all that is left and completes the output.
+// Writes everything that is still pending and completes the output.
 int export_finish(struct export *x);
 void export_release(struct export *x);
 
-// Adds the losses of `x` to `sum`, which is all zero at first.
+// Adds the losses of `x` to `sum`, which is initially all zero.
 void export_add_losses(struct export *sum, const struct export *x);
 
-// Reports the losses as lines: "wl cannot store timestamps: dropped".
+// Reports the losses, one per line, for example "wl cannot store timestamps: dropped".
 void export_report_losses(const struct export *x, void (*note)(const char *text));
 
-// Rounds an alignment up to a power of two, as glibc's memalign does; tcmalloc's requires one.
+// Rounds an alignment up to a power of two, like glibc's memalign; tcmalloc requires a power of
+// two.
 static inline uint64_t export_power_of_two(uint64_t align)
 {
     uint64_t power = 1;
@@ -85,14 +87,14 @@ static inline uint64_t export_power_of_two(uint64_t align)
     return power;
 }
 
-// Returns the address of a block: the address in a raw trace, or a unique address derived from the
-// slot. 0 for NULL.
+// Returns a block's address: in a raw trace, the recorded address; in a workload, a unique address
+// derived from the slot; 0 for NULL.
 static inline uint64_t export_address(const struct export *x, uint64_t block)
 {
     return x->facts.slots ? block << 4 : block;
 }
 
-// Returns the event with addresses instead of slots.
+// Returns the event with slots replaced by addresses.
 static inline struct event export_event(const struct export *x, const struct event *ev)
 {
     struct event with_addresses = *ev;

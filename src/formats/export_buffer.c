@@ -16,7 +16,7 @@ struct export_writer {
         uint8_t *data;
         size_t n;
     } buffers[BUFFERS];
-    unsigned filling; // index of the buffer that the exporter fills
+    unsigned filling; // index of the buffer being filled by the exporter
     // Owned by the thread until the ring is stopped, then by the exporter.
     int failed;
     struct err err;
@@ -45,7 +45,7 @@ static void writer_free(struct export_writer *w)
     free(w);
 }
 
-// Blocks all signals in the thread; it inherits the mask.
+// Starts the thread with all signals blocked; the thread inherits the signal mask.
 static bool start_thread(struct export_writer *w)
 {
     sigset_t all, before;
@@ -56,7 +56,8 @@ static bool start_thread(struct export_writer *w)
     return rc == 0;
 }
 
-// Starts the thread and moves the current buffer to it. Without a thread, writes stay synchronous.
+// Starts the thread and hands the current buffer over to it. If there is no thread, writes remain
+// synchronous.
 static void start_writer(struct export_buffer *s)
 {
     struct export_writer *w = ring_cpus() > 1 ? calloc(1, sizeof *w) : NULL;

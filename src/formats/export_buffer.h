@@ -1,5 +1,5 @@
-// Output buffer of an exporter. If the machine has more than one CPU, a thread writes the full
-// buffers, because copying to the page cache takes as long as formatting the text.
+// An exporter's output buffer. If there is more than one CPU, a thread writes the full buffers,
+// because copying to the page cache takes as long as formatting the text.
 #ifndef HEAPTAPE_FORMATS_EXPORT_BUFFER_H
 #define HEAPTAPE_FORMATS_EXPORT_BUFFER_H
 
@@ -12,27 +12,27 @@ enum { EXPORT_BUFFER_BYTES = 1 << 18, EXPORT_BUFFER_MAX_PIECE = 1 << 16 };
 struct export_writer;
 
 struct export_buffer {
-    struct output *out; // borrowed; others may write to it only right after a flush
+    struct output *out; // borrowed; others may write to it only immediately after a flush
     struct err *e;
     uint8_t *data; // EXPORT_BUFFER_BYTES bytes
     size_t n;
-    struct export_writer *writer; // NULL before the first buffer is full, or without a thread
-    int failed; // negative errno of the first failed write; later data is discarded
+    struct export_writer *writer; // NULL until the first buffer is full, and if there is no thread
+    int failed; // negative errno of the first failed write; any later data is discarded
 };
 
 // Returns 0, or -ENOMEM with the text set.
 int export_buffer_init(struct export_buffer *s, struct output *out, struct err *e);
 void export_buffer_release(struct export_buffer *s);
 
-// Writes the buffered data. Returns 0, or the negative errno of this or an earlier failure, with
-// the text set.
+// Writes the buffered data. Returns 0, or a negative errno with the text set; the error may be from
+// an earlier write.
 int export_buffer_flush(struct export_buffer *s);
 
-// Passes the full buffer on and continues with an empty one.
+// Hands over the full buffer and continues with an empty one.
 void export_buffer_next(struct export_buffer *s);
 
-// Returns space for up to EXPORT_BUFFER_MAX_PIECE bytes. Pass the end of the data to
-// export_buffer_commit. Never returns NULL: failures are returned by the next export_buffer_flush.
+// Returns room for up to EXPORT_BUFFER_MAX_PIECE bytes. Afterwards, pass the end of the data to
+// export_buffer_commit. Never returns NULL: failures are reported by the next export_buffer_flush.
 static inline uint8_t *export_buffer_reserve(struct export_buffer *s, size_t n)
 {
     if (__builtin_expect(s->n + n > EXPORT_BUFFER_BYTES, 0))

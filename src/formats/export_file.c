@@ -18,38 +18,38 @@
 
 enum {
     ALL_PROCESSES = 0xffffffff,
-    WINDOW_EVENTS = 1 << 12, // for traces without times, whose stamps count events
+    WINDOW_EVENTS = 1 << 12, // for traces without times, where stamps count events
 };
 
 struct export_job;
 
-// A process whose calls are ordered by the converter, so that addresses alternate.
+// A process whose calls are put in order by the converter, so that addresses alternate.
 struct export_process {
-    struct addressed calls; // context of its sinks
+    struct addressed calls; // context of the process's sinks
     struct export_job *job;
     uint32_t number, pid;
     bool glibc;                    // see export_call
-    struct export_call *calls_due; // used if several processes share an output
+    struct export_call *calls_due; // only used if several processes share an output
     size_t n, at, capacity;
-    uint64_t due_ns; // time of calls_due[at], and never below an earlier call
+    uint64_t due_ns; // time of calls_due[at]; never lower than for an earlier call
 };
 
 struct export_job {
     const struct export_settings *settings;
     struct export_outputs outputs;
     const struct trace_session *session;
-    uint32_t process; // number of the only process to export, or ALL_PROCESSES
-    bool left_out;    // other processes were not exported
+    uint32_t process; // the only process to export, or ALL_PROCESSES
+    bool left_out;    // other processes were left out
     struct trace_forks forks;
     struct err *e;
     const struct input *in;
-    uint32_t calls;   // since the start, modulo 2^32
+    uint32_t calls;   // calls since the start, modulo 2^32
     struct export *x; // export of the last call, whose process is `of`; or NULL
     uint32_t of;
     struct export_process **processes; // by number
     size_t n_processes, processes_capacity;
-    uint64_t added; // frees that were added
-    int failed;     // error of put_due
+    uint64_t added; // number of frees that were added
+    int failed;     // error returned by put_due
 };
 
 static struct export_call call_from_walk(const struct trace_session *s, const struct walk_call *w)
@@ -62,8 +62,8 @@ static struct export_call call_from_walk(const struct trace_session *s, const st
     return c;
 }
 
-// Fills in *c instead of returning a struct: a returned struct is copied in wider words than it was
-// written with, which stalls.
+// Fills in *c instead of returning a struct. A returned struct would be copied in wider words than
+// it was written with, which stalls.
 static void call_from_op(const struct workload_header *h, uint32_t thread,
                          const struct workload_op *op, struct export_call *c)
 {
@@ -153,13 +153,13 @@ static int put_addressed(void *context, const struct addressed_call *a)
         return p->job->failed ? p->job->failed : put_call(p->job, p->number, &c);
     if (HT_GROW(&p->calls_due, &p->capacity, p->n + 1) < 0)
         return -ENOMEM;
-    c.ev.text = NULL; // formats that hold addresses have no text
+    c.ev.text = NULL; // formats that store addresses have no text
     c.ev.text_bytes = 0;
     p->calls_due[p->n++] = c;
     return 0;
 }
 
-// Returns the process with the earliest call due, or NULL.
+// Returns the process with the earliest due call, or NULL.
 static struct export_process *first_due(struct export_job *j)
 {
     struct export_process *first = NULL;
@@ -174,7 +174,7 @@ static struct export_process *first_due(struct export_job *j)
     return first;
 }
 
-// Writes all calls that are due, ordered by time.
+// Writes all calls that are due, in order of time.
 static int put_due(struct export_job *j)
 {
     struct export_process *p;
@@ -200,8 +200,8 @@ static int end_process(void *context, const struct trace_process *p)
     return export_outputs_end(&j->outputs, p->number);
 }
 
-// Finds the blocks that forked processes inherit. An output of one process needs them; an output of
-// all processes has the parent's events.
+// Finds the blocks that forked processes inherit. They are needed when the output holds one
+// process; an output that holds all processes has the parent's events.
 static int find_forks(struct export_job *j, struct trace_file *t)
 {
     if (j->settings->live || j->settings->format->export.holds & FORMAT_HOLDS_PIDS)
@@ -212,7 +212,7 @@ static int find_forks(struct export_job *j, struct trace_file *t)
     return rc;
 }
 
-// Sets j->process from the format and the options.
+// Sets j->process according to the format and the options.
 static int choose_processes(struct export_job *j, struct trace_file *t)
 {
     struct progress *progress = j->settings->watch ? j->settings->watch->progress : NULL;
@@ -222,7 +222,7 @@ static int choose_processes(struct export_job *j, struct trace_file *t)
     if (j->settings->format->export.holds & FORMAT_HOLDS_PIDS ||
         export_outputs_are_many(j->settings))
         return 0;
-    j->process = 0; // the first process, the program itself
+    j->process = 0; // the first process, which is the program itself
     if (j->settings->live)
         return 0;
     int rc = peaks_choose(&peaks, t, j->settings->pid, &j->process, &of, progress, j->e);
@@ -244,7 +244,7 @@ static int finish_process(void *context, const struct order_counts *counts,
     return rc < 0 ? rc : export_outputs_end(&j->outputs, p->number);
 }
 
-// True for the path of glibc's libc: libc.so.6 or libc-2.31.so.
+// Returns true for the path of glibc's libc: libc.so.6 or libc-2.31.so.
 static bool is_glibc(const char *allocator)
 {
     const char *name = allocator ? strrchr(allocator, '/') : NULL;
@@ -285,7 +285,7 @@ static void release_processes(struct export_job *j)
     free(j->processes);
 }
 
-// Called after each frame. The next call returns the error.
+// Called after each frame. An error is returned by the next call.
 static void put_all_due(void *context, uint64_t offset)
 {
     struct export_job *j = context;
@@ -294,7 +294,7 @@ static void put_all_due(void *context, uint64_t offset)
         (void)export_outputs_flush(&j->outputs);
 }
 
-// Exports in the order of the converter, for formats with FORMAT_ALTERNATES.
+// Exports in the converter's order, for formats with FORMAT_ALTERNATES.
 static int export_converted(struct export_job *j, struct trace_reader *r, struct err *cut)
 {
     const struct convert_options how = {
@@ -312,7 +312,7 @@ static int export_converted(struct export_job *j, struct trace_reader *r, struct
     return rc;
 }
 
-// Exports in the order of timestamps.
+// Exports in timestamp order.
 static int export_walked(struct export_job *j, struct trace_reader *r, struct err *cut)
 {
     const struct walk_options how = {
@@ -408,7 +408,7 @@ static int put_stacks(struct export_job *j, struct export_call *c, uint32_t proc
     return rc;
 }
 
-// Writes modules and stacks before the ops that refer to them, for formats that store call sites.
+// For formats that store call sites, writes modules and stacks ahead of the ops that refer to them.
 static int put_sites(struct export_job *j, struct workload_reader *r, uint32_t process)
 {
     struct workload_sites sites;
@@ -420,14 +420,14 @@ static int put_sites(struct export_job *j, struct workload_reader *r, uint32_t p
     if (rc == -ESPIPE && j->settings->watch && j->settings->watch->note)
         j->settings->watch->note(
             "call stacks are not written: they are at the end of the workload, and a pipe cannot seek");
-    // Ignore the error: the reader of the ops reports truncated and damaged files.
+    // Ignore the error: truncated and damaged files are reported when the ops are read.
     rc = rc < 0 ? 0 : put_modules(j, &c, process, &sites);
     rc = rc < 0 ? rc : put_stacks(j, &c, process, &sites);
     workload_sites_release(&sites);
     return rc;
 }
 
-// `process` is its number among the outputs.
+// `process` is the process's number among the outputs.
 static int export_workload(struct export_job *j, struct workload_reader *r, uint32_t process)
 {
     uint32_t thread;
@@ -452,7 +452,7 @@ static int export_process_workload(void *context, const struct trace_process *p,
     struct export_job *j = context;
     struct workload_file w;
     bool many = export_outputs_are_many(j->settings);
-    // If there is only one output, it gets the program itself.
+    // A single output holds the program itself.
     if (!many && p->number) {
         j->left_out = true;
         input_close(in);
@@ -479,7 +479,8 @@ static int export_workloads(struct export_job *j, struct trace_file *t)
     return rc;
 }
 
-// Opens a trace as recorded if the format holds addresses, else a workload converted from it.
+// If the format stores addresses, opens a trace as recorded; otherwise opens a workload converted
+// from it.
 static int open_source(const struct export_settings *s, struct file *f, const char *from,
                        struct err *e)
 {

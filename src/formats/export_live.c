@@ -21,8 +21,8 @@ enum {
 
 static const char mtrace_default[] = "/tmp/mtrace.out.%p";
 
-// Parses MALLOC_LOG as logalloc does. Returns a file descriptor from 1 to 9,999, 0 for no log, or
-// -1 for a file name.
+// Parses MALLOC_LOG like logalloc. Returns a file descriptor from 1 to 9,999, 0 for no log, or -1
+// if the text is a file name.
 static int parse_descriptor(const char *text)
 {
     int fd = 0;
@@ -36,7 +36,7 @@ static int parse_descriptor(const char *text)
     return fd;
 }
 
-// Uses MALLOC_LOG. Appends to an existing file, as logalloc does.
+// Uses MALLOC_LOG. Like logalloc, appends to an existing file.
 static bool use_malloc_log(struct export_live_target *t)
 {
     const char *log = getenv("MALLOC_LOG");
@@ -50,7 +50,7 @@ static bool use_malloc_log(struct export_live_target *t)
     return true;
 }
 
-// Uses the file that an environment variable names, or `otherwise` if its value is empty.
+// Uses the file named by an environment variable, or `otherwise` if the variable is empty.
 static bool use_file(struct export_live_target *t, const char *variable, const char *format,
                      const char *otherwise)
 {
@@ -59,7 +59,7 @@ static bool use_file(struct export_live_target *t, const char *variable, const c
         return false;
     t->format = formats_find(format);
     t->output = *file ? file : otherwise;
-    // Never overwrite a file, as libmtracectl does not.
+    // Like libmtracectl, never overwrite a file.
     t->made = strdup(t->output);
     if (t->made && export_outputs_free_path(&t->made, 0, NULL) == 0)
         t->output = t->made;
@@ -107,7 +107,7 @@ static _Noreturn void write_all(int (*write)(const void *, struct err *), const 
         signal(ignored[i], SIG_IGN);
     int rc = dup2(from, STDIN_FILENO) < 0 ? err_set_errno(e, "cannot read the trace")
                                           : write(context, e);
-    // An empty trace is not an error of the writer.
+    // An empty trace is not a failure of the writer.
     end->code = rc < 0 && rc != -ENODATA;
     _exit(end->code);
 }
@@ -121,20 +121,20 @@ static void release_output(struct output *out)
     *out = (struct output){.fd = -1};
 }
 
-// Stores the write end of the pipe in *to.
+// Starts the writer process and stores the write end of its pipe in *to.
 static int start_writer(struct export_live *l, int (*write)(const void *, struct err *),
                         const void *context, struct output *to, struct err *e)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_set_errno(e, "cannot make a pipe");
-    // A larger pipe causes fewer context switches. Failure is harmless.
+    // A larger pipe means fewer context switches. Failure is harmless.
     (void)fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
     fflush(stdout);
     l->writer = fork();
     if (l->writer == 0) {
         close(ends[1]);
-        // If SIGCHLD is ignored, wait() cannot return the exit status of children.
+        // While SIGCHLD is ignored, wait() cannot return the exit status of children.
         signal(SIGCHLD, SIG_DFL);
         write_all(write, context, ends[0], l->end);
     }
@@ -183,7 +183,7 @@ int export_live_start(struct export_live *l, const struct export_settings *s, st
     return rc;
 }
 
-// Waits up to one second for the writer to exit, then kills it. Returns false if it was killed.
+// Gives the writer one second to exit, then kills it. Returns false if it was killed.
 static bool wait_a_second(const struct export_live *l)
 {
     siginfo_t ended = {0};
@@ -203,7 +203,8 @@ int export_live_finish(struct export_live *l, bool hurry, struct err *e)
     while (waitpid(l->writer, &status, 0) < 0) {
         if (errno == EINTR)
             continue;
-        // This process inherited an ignored SIGCHLD, so the kernel has discarded the exit status.
+        // This process inherited an ignored SIGCHLD, so the kernel has discarded the writer's exit
+        // status.
         status = l->end->code < 0 ? SIGKILL : W_EXITCODE(l->end->code, 0);
         break;
     }

@@ -1,4 +1,4 @@
-// `record --format`. The trace goes through a pipe to a writer process, which converts it while the
+// `record --format`: the trace goes through a pipe to a writer process, which converts it while the
 // program runs.
 #ifndef HEAPTAPE_FORMATS_EXPORT_LIVE_H
 #define HEAPTAPE_FORMATS_EXPORT_LIVE_H
@@ -8,23 +8,23 @@
 
 #include <sys/types.h>
 
-// Format and destination, as given by options and environment.
+// Format and destination, as given by the options and the environment.
 struct export_live_target {
     const struct format *format; // NULL: record a trace
-    const char *output;          // as for export_file; NULL: not given
-    int fd;                      // above 0: used instead of `output`
+    const char *output;          // as for export_file; NULL: not specified
+    int fd;                      // if above 0, used instead of `output`
     bool append;
-    char *made; // storage of a generated `output`; the caller frees it
+    char *made; // storage for a generated `output`; the caller frees it
 };
 
-// Completes *t from MALLOC_LOG, MTRACE_CTL_FILE and TCMALLOC_TRACE_OUTPUT, if no option names an
-// output, and from the default names of the formats. Returns 0 or -ENOMEM.
+// Completes *t. If no option names an output, uses MALLOC_LOG, MTRACE_CTL_FILE and
+// TCMALLOC_TRACE_OUTPUT, then the formats' default names. Returns 0 or -ENOMEM.
 int export_live_complete(struct export_live_target *t);
 
-// Removes the empty file after a recording without events.
+// Removes the empty file left by a recording without events.
 void export_live_discard(const struct export_live_target *t);
 
-// Result of the writer.
+// The writer's result.
 struct export_live_end {
     int code; // exit status; negative: the writer has not called _exit
     struct err e;
@@ -35,20 +35,20 @@ struct export_live {
     struct export_live_end *end; // in memory shared by both processes
 };
 
-// Starts the writer; *to is the pipe to it. The writer ignores the usual signals and ends when the
-// pipe is closed. The notes of `s->watch` are called in the writer. Returns 0, or a negative errno
-// with the text set.
+// Starts the writer and sets *to to the pipe that feeds it. The writer ignores the usual signals
+// and exits when the pipe is closed. The note callback of `s->watch` runs in the writer. Returns 0,
+// or a negative errno with the text set.
 int export_live_start(struct export_live *l, const struct export_settings *s, struct output *to,
                       struct err *e);
 
-// Starts a writer that calls `write` in the new process, with the trace on standard input. `write`
-// returns 0, or a negative errno with the text set, which export_live_finish reports; -ENODATA for
-// an empty trace is not an error.
+// Starts a writer process that calls `write` with the trace on standard input. `write` returns 0,
+// or a negative errno with the text set, which export_live_finish reports; -ENODATA, for an empty
+// trace, is not an error.
 int export_live_start_other(struct export_live *l, int (*write)(const void *context, struct err *e),
                             const void *context, struct output *to, struct err *e);
 
 // Waits for the writer; close the pipe first. With `hurry`, kills the writer after one second,
-// since its output may be blocked. Returns 0, or a negative errno with the text set if the writer
+// because its output may be blocked. Returns 0, or a negative errno with the text set if the writer
 // failed.
 int export_live_finish(struct export_live *l, bool hurry, struct err *e);
 

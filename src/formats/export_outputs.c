@@ -14,8 +14,8 @@
 struct export_output {
     struct export x;
     struct output out;
-    char *path;   // path of a process's own output; NULL: as in the settings
-    char *folder; // temporary directory until the output is complete; NULL: a file
+    char *path;   // path if the process has its own output; NULL: as in the settings
+    char *folder; // temporary directory while the output is incomplete; NULL: a file
 };
 
 static const char pid_mark[] = "%p";
@@ -32,7 +32,8 @@ bool export_outputs_are_many(const struct export_settings *s)
                                strcmp(s->output, "-") != 0);
 }
 
-// Replaces each "%p" by the pid. The caller frees the path. Returns NULL when out of memory.
+// Replaces each "%p" with the pid. Returns the path, which the caller frees, or NULL when out of
+// memory.
 static char *path_for(const char *pattern, uint32_t pid)
 {
     char *path = NULL;
@@ -130,7 +131,7 @@ static int open_file(struct export_output *o, const struct export_settings *s, s
     return 0;
 }
 
-// A directory is created under a temporary name and renamed.
+// Creates the directory under a temporary name; it is renamed once complete.
 static int open_folder(struct export_output *o, const struct export_settings *s, struct err *e)
 {
     const char *path = o->path ? o->path : s->output;
@@ -145,7 +146,8 @@ static int open_folder(struct export_output *o, const struct export_settings *s,
     return mkdir(o->folder, 0700) < 0 ? err_set_errno(e, "%s: cannot create", o->folder) : 0;
 }
 
-// Removes a directory and its files. Fails if it contains directories, which exports do not create.
+// Removes a directory and the files in it. Fails if it contains directories, which exports never
+// create.
 static int remove_folder(const char *path)
 {
     DIR *dir = opendir(path);
@@ -184,7 +186,7 @@ static int close_folder(struct export_output *o, bool commit, struct err *e)
     return rc;
 }
 
-// Names the file of a process. After an exec, a new process image has the same pid.
+// Names a process's file. After an exec, a new process image has the same pid.
 static int make_path(struct export_outputs *all, struct export_output *o, uint32_t pid,
                      unsigned first)
 {
@@ -205,8 +207,8 @@ static int open_one(struct export_outputs *all, struct export_output *o, size_t 
         .x = {.format = s->format, .facts = all->facts, .note = s->watch ? s->watch->note : NULL},
         .out.fd = -1};
     bool in_place = s->format->export.holds & FORMAT_HOLDS_ADDRESSES;
-    // Files that are written to a temporary file appear when their process ends, so the program's file does not
-    // exist yet.
+    // Files that are not written in place appear when their process ends, so the program's own file
+    // does not exist yet.
     bool is_opened = s->opened && s->opened->fd >= 0 && (in_place || number == 0);
     if (export_outputs_are_many(s) && !is_opened)
         rc = make_path(all, o, pid, !in_place && !has_pid_mark(s) && number ? 1 : 0);

@@ -1,4 +1,4 @@
-// Android's memory_replay: text, one call per line, in the order of the calls.
+// Android's memory_replay: text, one call per line, in call order.
 #include "formats/export.h"
 #include "formats/text.h"
 
@@ -84,7 +84,7 @@ static int put_android(struct export *x, const struct export_call *c)
 {
     struct android_export *a = x->state;
     char *to = (char *)export_buffer_reserve(&x->out, TEXT_EXPORT_LINE);
-    // memory_replay does not accept thread 0, and the threads of a workload are numbered from 0.
+    // memory_replay does not accept thread 0, but a workload's threads are numbered from 0.
     to = text_decimal(to, x->facts.slots ? c->thread + 1 : c->tid);
     struct event ev = export_event(x, &c->ev);
     to = text_put_function(TEXT_PUT(to, ": "), &syntax, &ev);

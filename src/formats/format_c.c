@@ -1,5 +1,5 @@
-// A workload as a C program without dependencies, for bug reports. format_c_program.c.in describes
-// the program.
+// A workload as a self-contained C program, for bug reports. The program is described in
+// format_c_program.c.in.
 #include "formats/export.h"
 #include "formats/streams.h"
 
@@ -13,16 +13,16 @@ extern const char format_c_program[];
 
 enum {
     LINE_BYTES = 96,
-    MAX_CALL_BYTES = 64, // a letter and three numbers of 20 digits
-    MIN_ALIGN = 8,       // posix_memalign's minimum
+    MAX_CALL_BYTES = 64, // a letter and three numbers of up to 20 digits
+    MIN_ALIGN = 8,       // minimum for posix_memalign
 };
 
-// The streams are the program's arrays of strings: stream 0 has the preexisting blocks, stream N +
-// 1 the calls of thread N.
+// The streams become the program's arrays of strings: stream 0 holds the preexisting blocks, stream
+// N + 1 the calls of thread N.
 struct c_stream {
-    unsigned line_bytes; // length of the open string; 0: no string is open
-    uint64_t skipped;    // calls left out since the last call written
-    bool created;        // another thread creates this thread
+    unsigned line_bytes; // length of the open string; 0 if no string is open
+    uint64_t skipped;    // number of calls left out since the last one written
+    bool created;        // another thread creates this one
 };
 
 struct c_export {
@@ -37,7 +37,7 @@ static int put_text(struct c_export *c, size_t stream, const char *text)
     return streams_put(&c->text, stream, text, strlen(text));
 }
 
-// Creates the stream and those before it.
+// Creates the stream and all streams before it.
 static int make_stream(struct export *x, size_t stream)
 {
     struct c_export *c = x->state;
@@ -54,7 +54,7 @@ static int make_stream(struct export *x, size_t stream)
     return rc;
 }
 
-// Appends a call to the open string, or starts a new one.
+// Appends a call to the open string, or starts a new string.
 static int put_call(struct export *x, size_t stream, const char *text)
 {
     struct c_export *c = x->state;

@@ -1,6 +1,6 @@
-// The Common Trace Format, version 1.8 (diamon.org/ctf), read by babeltrace2 and Trace Compass: a
-// directory with the text file `metadata` and a binary stream per thread. Integers are
-// little-endian and aligned to bytes.
+// The Common Trace Format, version 1.8 (diamon.org/ctf), which babeltrace2 and Trace Compass read:
+// a directory with a text file `metadata` and one binary stream per thread. Integers are
+// little-endian and byte-aligned.
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/map.h"
@@ -16,18 +16,19 @@
 
 enum {
     CTF_PACKET_HEADER_BYTES = 4 + 4 + 8 * 4 + 4 * 2,
-    // For the longest text in a trace.
+    // Allows for the longest text in a trace.
     CTF_EVENT_MAX_BYTES = 1 + 8 + 6 * 8 + 1 + 4 + CODEC_MAX_TEXT_BYTES + 8,
     FRAME_BYTES = 8,
-    WITH_SITE = 128,        // bit of an event class id: events of the kind with a call site
-    PACKET_BYTES = 1 << 15, // a packet is written when it reaches this size
-    // All packets are written when their sum reaches this size, if many threads are rarely active.
+    WITH_SITE = 128,        // bit of an event class id: events of this kind that have a call site
+    PACKET_BYTES = 1 << 15, // a packet is written once it reaches this size
+    // All packets are written once their total reaches this size, in case many threads are rarely
+    // active.
     PENDING_BYTES = 1 << 25,
 };
 
 #define MAGIC 0xc1fc1fc1u
 
-// The possible fields of an event, in order. Readers strip the first underscore, which avoids
+// All fields that an event may have, in order. Readers strip the first underscore, which prevents
 // conflicts with keywords.
 static const struct {
     unsigned field; // HT_F_*
@@ -145,12 +146,12 @@ static int put_metadata(struct buf *to, uint64_t realtime_ns)
 }
 
 struct ctf_packet {
-    uint64_t begin_ns, end_ns; // range of the events' times
-    uint64_t bytes;            // size with header
+    uint64_t begin_ns, end_ns; // time range of the events
+    uint64_t bytes;            // size including the header
     uint32_t pid, tid;
 };
 
-// Writes the CTF_PACKET_HEADER_BYTES bytes at `to`.
+// Writes a header of CTF_PACKET_HEADER_BYTES bytes to `to`.
 static void put_packet_header(uint8_t *to, const struct ctf_packet *p)
 {
     put_u32(to, MAGIC);
@@ -163,7 +164,7 @@ static void put_packet_header(uint8_t *to, const struct ctf_packet *p)
     put_u32(to + 44, p->tid);
 }
 
-// Writes an array of addresses, or a string, which ends at the first NUL.
+// Writes either an array of addresses or a string, which ends at the first NUL.
 static uint8_t *put_text(uint8_t *at, const struct event *ev)
 {
     size_t n = ev->text_bytes < CODEC_MAX_TEXT_BYTES ? ev->text_bytes : CODEC_MAX_TEXT_BYTES;
@@ -179,7 +180,7 @@ static uint8_t *put_text(uint8_t *at, const struct event *ev)
     return at + n + 1;
 }
 
-// Writes an event, whose stamp is in ns. Returns its size, at most CTF_EVENT_MAX_BYTES.
+// Writes an event, whose stamp must be in ns. Returns its size, at most CTF_EVENT_MAX_BYTES.
 static size_t put_event(uint8_t *to, const struct event *ev)
 {
     unsigned has = event_infos[ev->kind].fields;
@@ -207,15 +208,15 @@ static size_t put_event(uint8_t *to, const struct event *ev)
 struct ctf_stream {
     uint32_t pid, thread, tid;
     uint64_t begin_ns, last_ns;
-    uint64_t bytes;    // size of its file
-    struct buf packet; // current packet with header; empty: no packet
+    uint64_t bytes;    // current size of its file
+    struct buf packet; // current packet including its header; empty: no packet
 };
 
 struct ctf {
     struct map by_thread; // pid, thread → index in streams + 1
     struct ctf_stream **streams;
     size_t n, capacity;
-    size_t pending; // sum of the sizes of the packets
+    size_t pending; // total size of the packets
 };
 
 static int open_in(struct export *x, const char *name, int flags)
@@ -231,7 +232,7 @@ static int open_in(struct export *x, const char *name, int flags)
     return rc;
 }
 
-// Appends to a file of `bytes` bytes. Creates it if `bytes` is 0.
+// Appends to a file whose size is `bytes`, creating the file if `bytes` is 0.
 static int write_to(struct export *x, const char *name, uint64_t bytes, const struct buf *more)
 {
     struct stat st;
@@ -288,8 +289,8 @@ static void name_stream(const struct ctf_stream *s, char name[static 64])
     snprintf(name, 64, "stream_%u_%u", s->pid, s->thread);
 }
 
-// Opens the file of a stream only while writing a packet, because a process may have more threads
-// than file descriptors.
+// Writes a packet. Keeps the stream's file open only for that, because a process may have more
+// threads than file descriptors.
 static int write_packet(struct export *x, struct ctf_stream *s)
 {
     struct ctf *f = x->state;
@@ -317,7 +318,7 @@ static int write_all(struct export *x)
     return rc;
 }
 
-// Writes the last packets and checks that all files have the expected size.
+// Writes the last packets and checks that every file has the expected size.
 static int end_ctf(struct export *x)
 {
     struct ctf *f = x->state;
@@ -333,8 +334,8 @@ static int end_ctf(struct export *x)
 
 static int put_ctf(struct export *x, const struct export_call *c);
 
-// Writes a frame event for each frame. The number of a call site is a hash of its addresses, which
-// CTF cannot express.
+// Writes one frame event per frame. The number of a call site is a hash of its addresses, which CTF
+// cannot express.
 static int put_frames(struct export *x, const struct export_call *c)
 {
     struct export_call frame = *c;

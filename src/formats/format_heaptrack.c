@@ -1,4 +1,4 @@
-// Data files of heaptrack, format 0 to 3, and files of `heaptrack --raw`.
+// heaptrack data files, formats 0 to 3, and files written by `heaptrack --raw`.
 // docs/reference/foreign-formats.md, "heaptrack".
 #include "formats/text.h"
 
@@ -9,22 +9,22 @@
 enum {
     LAST_VERSION = 3,
     NO_BLOCK = UINT32_MAX,
-    // Memory for the names of a frame, without texts.
+    // Memory for a frame's names, without texts.
     FRAME_BYTES = 64,
     FUNCTION_BYTES = 80,
 };
 
-// A data file does not say where modules were loaded. Module N gets the addresses from N *
-// MODULE_BYTES on.
+// A data file does not contain the load addresses of modules. Module N is given the addresses from
+// N * MODULE_BYTES on.
 #define MODULE_BYTES (1ull << 32)
 
 struct heaptrack_string {
     size_t at; // offset in texts
     uint32_t n;
-    uint32_t module; // number of the module with this path; 0: not yet assigned
+    uint32_t module; // number of the module with this path; 0: not assigned yet
 };
 
-// Requests of one size at one call site, with a list of their live blocks.
+// Requests of the same size at the same call site, with a list of their live blocks.
 struct heaptrack_info {
     uint64_t size;
     uint32_t site, newest;
@@ -32,19 +32,19 @@ struct heaptrack_info {
 
 struct heaptrack_import {
     uint64_t version, ns;
-    bool is_raw; // frames and blocks are addresses; blocks are in format 0, too
+    bool is_raw; // frames and blocks are addresses; in format 0, blocks always are
     struct buf texts;
     struct heaptrack_string *strings; // index is number - 1
     uint64_t *frames;                 // addresses; index is number - 1
     struct heaptrack_info *infos;
-    uint32_t *older; // next block of the list, by block
+    uint32_t *older; // by block: next block in the list
     size_t n_strings, n_frames, n_infos, n_blocks, n_sites;
     size_t strings_capacity, frames_capacity, infos_capacity, blocks_capacity;
-    uint32_t unused; // list of free blocks
+    uint32_t unused; // list of unused blocks
     uint32_t n_modules;
 };
 
-// Parses a space and a number.
+// Parses a space followed by a number.
 static bool parse_field(const char **at, uint64_t *v)
 {
     const char *p = *at;
@@ -54,7 +54,7 @@ static bool parse_field(const char **at, uint64_t *v)
     return true;
 }
 
-// Parses a space and a number up to `most`.
+// Parses a space followed by a number of at most `most`.
 static bool parse_index(const char **at, size_t most, uint64_t *v)
 {
     const char *p = *at;
@@ -64,8 +64,8 @@ static bool parse_index(const char **at, size_t most, uint64_t *v)
     return true;
 }
 
-// Parses a space and a text. In format 3, the length of the text precedes it. Returns NULL, or a
-// description of the expected text.
+// Parses a space followed by a text. In format 3, the text is preceded by its length. Returns NULL,
+// or a description of the expected text.
 static const char *parse_text(const struct heaptrack_import *h, const char **at, const char *end,
                               const char **text, size_t *n)
 {
@@ -97,7 +97,7 @@ static int put_module(struct import *im, const char *path, size_t n, uint64_t st
     struct heaptrack_import *h = im->state;
     char text[CODEC_MAX_TEXT_BYTES];
     n = n < sizeof text ? n : sizeof text - 1;
-    text[0] = ' '; // empty build id
+    text[0] = ' '; // empty build ID
     memcpy(text + 1, path, n);
     h->n_modules++;
     return put_event(im, (struct event){.kind = HT_MODULE,
@@ -120,7 +120,7 @@ static int read_version(struct import *im, struct text_line *line)
     return 0;
 }
 
-// The command line. heaptrack joins the arguments by spaces.
+// The command line; heaptrack joins the arguments with spaces.
 static int read_command(struct import *im, struct text_line *line)
 {
     if (!text_match(&line->at, ' ') || line->at == line->end)
@@ -162,7 +162,7 @@ static int read_string(struct import *im, struct text_line *line)
     h->strings[h->n_strings++] = (struct heaptrack_string){.at = h->texts.size, .n = (uint32_t)n};
     if (buf_put(&h->texts, text, n) < 0)
         return import_no_memory(im);
-    // The first string is the path of the program.
+    // The first string is the program's path.
     return h->n_strings == 1 ? keep_exe(im, text, n) : 0;
 }
 
@@ -174,8 +174,9 @@ static int read_exe(struct import *im, struct text_line *line)
     return expected ? text_bad(im, line, expected) : keep_exe(im, text, n);
 }
 
-// Mapping of a module: path, or "-" to remove all modules; load address; address and size of each
-// segment. File offsets are missing, but the offset of a code segment usually equals its address.
+// Mapping of a module: its path, or "-" to remove all modules; its load address; the address and
+// size of each segment. File offsets are missing, but a code segment's offset usually equals its
+// address.
 static int read_mapping(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
@@ -224,8 +225,8 @@ static int name_function(struct import *im, uint64_t address, const uint64_t tri
                           triple[2] < UINT32_MAX ? (uint32_t)triple[2] : 0);
 }
 
-// A frame: address, module, and function, file and line of the code there and of each inlined
-// function.
+// A frame: its address and module, then function, file and line for the code itself and for each
+// inlined function.
 static int read_frame(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
@@ -266,7 +267,7 @@ static int read_frame(struct import *im, struct text_line *line)
     return rc;
 }
 
-// A call site: its frame and the number of its caller, or 0.
+// A call site: its frame, and its caller's number or 0.
 static int read_site(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
@@ -326,12 +327,13 @@ static int allocate_block(struct import *im, struct heaptrack_info *info)
     return put_alloc(im, info->size, info->site, block_address(block));
 }
 
-// The file does not identify the block that is freed: free the newest.
+// Frees the newest block with this size and call site, because the file does not identify the block
+// that is freed.
 static int free_block(struct import *im, struct heaptrack_info *info)
 {
     struct heaptrack_import *h = im->state;
     uint32_t block = info->newest;
-    if (block == NO_BLOCK) // allocated before heaptrack was attached
+    if (block == NO_BLOCK) // allocated before heaptrack attached
         return put_event(im, (struct event){.kind = HT_FREE, .ptr = text_slot_address(1ull << 40)});
     info->newest = h->older[block];
     h->older[block] = h->unused;
@@ -387,13 +389,13 @@ static int skip_line(struct import *im, struct text_line *line)
     return 0;
 }
 
-// Readers by the first character of a line.
+// Line readers, indexed by the line's first character.
 static int (*const readers[128])(struct import *im, struct text_line *line) = {
     ['+'] = read_alloc, ['-'] = read_free,    ['a'] = read_info,    ['t'] = read_site,
     ['i'] = read_frame, ['s'] = read_string,  ['c'] = read_time,    ['v'] = read_version,
     ['x'] = read_exe,   ['X'] = read_command, ['m'] = read_mapping,
     ['A'] = skip_line, // heaptrack was attached
-    ['I'] = skip_line, // facts about the machine
+    ['I'] = skip_line, // information about the machine
     ['R'] = skip_line, // resident memory
     ['S'] = skip_line, // suppression
     ['#'] = skip_line,  ['\n'] = skip_line,

@@ -1,5 +1,5 @@
-// JSON lines, one object per event. Events of a workload have slots (numbers) and threads numbered
-// from 0. Events of a raw trace have addresses (hex strings) and tids.
+// JSON lines, one object per event. In a workload, events have slots (numbers), and threads are
+// numbered from 0. In a raw trace, events have addresses (hex strings) and tids.
 #include "formats/format_json.h"
 
 #include "base/bytes.h"
@@ -12,14 +12,14 @@
 #include <string.h>
 
 enum {
-    // Maximum length of a line without text and dependencies: 16 keys and 20-digit numbers.
+    // Maximum length of a line without text and dependencies: 16 keys, and numbers of 20 digits.
     LINE_BYTES = 1024,
     DEPENDENCY_BYTES = 48,
-    ESCAPED_BYTES = 6, // maximum length of a byte of text
+    ESCAPED_BYTES = 6, // maximum length of an escaped byte of text
     FRAME_BYTES = 8,
 };
 
-// Inlined, so that the length of a key is a constant.
+// Inlined so that the key length is a constant.
 static inline __attribute__((always_inline)) char *put_number(char *to, const char *key, uint64_t v)
 {
     to = text_put(to, key, strlen(key));
@@ -53,7 +53,7 @@ static char *put_argument(char *to, const struct event *ev, unsigned field, uint
     return text_decimal(to, v);
 }
 
-// Writes the arguments of kinds that have their own argument names.
+// Writes the arguments of kinds that name their arguments differently.
 static char *put_arguments(char *to, const struct event *ev)
 {
     const uint64_t values[] = {ev->ptr, ev->size, ev->count, ev->align, ev->result, ev->value};
@@ -82,7 +82,7 @@ static char *put_numbers(char *to, const struct event *ev)
 static char *put_blocks(char *to, const struct event *ev, bool slots)
 {
     const struct event_info *info = &event_infos[ev->kind];
-    // The addresses of mappings are unknown in a workload.
+    // In a workload, the addresses of mappings are unknown.
     if (slots && info->class > HT_CLASS_RESIZE)
         return to;
     if (info->fields & HT_F_PTR)
@@ -93,7 +93,7 @@ static char *put_blocks(char *to, const struct event *ev, bool slots)
     return to;
 }
 
-// Texts are rare, so the general JSON writer escapes them.
+// Escapes texts with the general JSON writer, because they are rare.
 static char *put_text(char *to, const char *text, size_t n)
 {
     char *quoted = NULL;
@@ -111,7 +111,7 @@ static char *put_text(char *to, const char *text, size_t n)
     return good ? to : NULL;
 }
 
-// Writes the frames of a call site, which are in the text of the event.
+// Writes a call site's frames, which are in the event's text.
 static char *put_frames(char *to, const struct event *ev)
 {
     to = TEXT_PUT(to, ",\"frames\":[");
@@ -170,14 +170,14 @@ static char *put_head(char *to, struct format_json_heads *h, const struct export
     return to;
 }
 
-// Maximum length of an object.
+// Upper bound on the length of an object.
 static size_t most_bytes(const struct export_call *c)
 {
     return LINE_BYTES + (size_t)c->ev.text_bytes * ESCAPED_BYTES +
            (size_t)c->n_dependencies * DEPENDENCY_BYTES;
 }
 
-// Returns NULL when out of memory.
+// Returns the end of the object, or NULL when out of memory.
 static char *put_object(char *to, struct format_json_heads *heads, const struct export_call *c,
                         unsigned calls)
 {
@@ -190,7 +190,7 @@ static char *put_object(char *to, struct format_json_heads *heads, const struct 
     to = put_blocks(to, ev, slots);
     if (ev->error || c->failed)
         to = put_number(to, ",\"error\":", ev->error);
-    // Maps the thread's number to its tid. Other events of a raw trace have only one of them.
+    // Maps the thread's number to its tid. In a raw trace, other events have only one of the two.
     if (!slots && ev->kind == HT_THREAD_START)
         to = put_number(to, ",\"thread\":", c->thread);
     to = put_notes(to, ev);
@@ -247,17 +247,17 @@ static void json_export_release(struct export *x)
     buf_release(&j->line);
 }
 
-// A general JSON parser takes eight times as long as this scanner.
+// This scanner is eight times as fast as a general JSON parser.
 
-// State of a scan. The byte at `end` is not part of any value. `bad` is the first thing that was
-// expected and not found.
+// Scanner state. No value includes the byte at `end`. `bad` describes the first expected item that
+// was not found.
 struct scan {
     const char *at, *end;
     const char *bad;
-    char unknown[64]; // name of an event kind that this version does not know, or ""
+    char unknown[64]; // name of an event kind that is unknown to this version, or ""
 };
 
-// The keys of a line.
+// Keys of a line.
 struct fields {
     struct event ev;
     uint64_t pid, tid;
@@ -265,15 +265,15 @@ struct fields {
     bool has_kind, has_pid, has_tid, has_stamp, has_error, has_thread;
 };
 
-// A thread that was created and has not started.
+// A thread that has been created but has not started.
 struct created_thread {
     uint32_t pid;
     uint64_t number;
 };
 
-// In a raw trace, thread.create has the number of the new thread, thread.start its number and its
-// tid, and other events its tid. The key of a new thread is made from its number; after
-// thread.start, its tid maps to that key.
+// In a raw trace, thread.create has the new thread's number, thread.start has the thread's number
+// and tid, and other events have the tid. A new thread's key is derived from its number;
+// thread.start maps its tid to that key.
 struct json_import {
     bool begun, is_raw;
     struct created_thread *created;
@@ -308,7 +308,7 @@ static bool expect_char(struct scan *s, char c, const char *what)
     return match_char(s, c) || set_expected(s, what);
 }
 
-// Finds the bytes between quotes, with their escapes.
+// Finds the bytes between quotes, with escapes left in place.
 static bool scan_string(struct scan *s, const char **text, size_t *n)
 {
     if (!expect_char(s, '"', "a string"))
@@ -348,7 +348,7 @@ static uint64_t scan_address(struct scan *s)
     return v;
 }
 
-// Parses a block: an address, a slot, or null. A slot becomes a unique address.
+// Parses a block: an address, a slot, or null. A slot is converted to a unique address.
 static uint64_t scan_block(struct scan *s)
 {
     skip_space(s);
@@ -362,8 +362,8 @@ static uint64_t scan_block(struct scan *s)
     return (slot + 1) << 4;
 }
 
-// Converts four hex digits after \u to UTF-8. Does not combine surrogate pairs, which heaptape does
-// not write.
+// Converts the four hex digits after \u to UTF-8. Surrogate pairs are not combined; heaptape does
+// not write any.
 static char *put_unicode(char *to, const char *digits, const char *end)
 {
     unsigned v = 0;
@@ -382,7 +382,7 @@ static char *put_unicode(char *to, const char *digits, const char *end)
     return to;
 }
 
-// Copies one character of a string to `to`. Returns the start of the next character.
+// Copies one character of a string to `to`. Returns the position of the next character.
 static const char *unescape(char **to, const char *from, const char *end)
 {
     static const char names[] = "nrtbf", values[] = "\n\r\t\b\f";
@@ -412,7 +412,7 @@ static void read_text(struct scan *s, struct event *ev, char text[CODEC_MAX_TEXT
     ev->text_bytes = (uint32_t)(to - text);
 }
 
-// Reads the frames of a call site: addresses of 8 bytes.
+// Reads a call site's frames, each an address of 8 bytes.
 static void read_frames(struct scan *s, struct event *ev, char text[CODEC_MAX_TEXT_BYTES])
 {
     uint32_t n = 0;
@@ -430,7 +430,7 @@ static void read_frames(struct scan *s, struct event *ev, char text[CODEC_MAX_TE
     ev->text_bytes = n < CODEC_MAX_TEXT_BYTES ? n : CODEC_MAX_TEXT_BYTES;
 }
 
-// Characters of the names of event kinds.
+// Characters that occur in event kind names.
 #define KIND_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789_.,()[]"
 
 static void read_kind(struct scan *s, struct fields *f)
@@ -501,7 +501,7 @@ static bool read_note(struct scan *s, struct event *ev, const char *key, size_t 
     return false;
 }
 
-// Reads an argument that has its own name in this kind.
+// Reads an argument that has a different name in this kind.
 static bool read_argument(struct scan *s, struct event *ev, const char *key, size_t n)
 {
     const struct event_arguments *own = &event_arguments[ev->kind];
@@ -595,8 +595,8 @@ static bool written_block(const char **at, uint64_t *block)
     return true;
 }
 
-// Reads an allocation or free in exactly the form that heaptape writes, in a third of the time.
-// Returns false for other lines and for invalid lines, which must then be read key by key.
+// Reads an allocation or free written exactly as heaptape writes it, in a third of the time.
+// Returns false for any other line, valid or not; such a line must be read key by key.
 static bool read_written(const struct scan *s, struct fields *f)
 {
     const char *p = s->at, **at = &p;
@@ -651,8 +651,8 @@ static int name_created(struct import *im, struct json_import *j, struct fields 
     return 0;
 }
 
-// Starts the thread with the number in the line or, without a number, the first created thread that
-// has not started.
+// Starts the thread whose number is on the line or, if there is no number, the first created thread
+// that has not started.
 static int start_thread(struct import *im, struct json_import *j, const struct fields *f)
 {
     size_t i = 0;
@@ -673,7 +673,7 @@ static int find_key(struct import *im, struct json_import *j, struct fields *f, 
 {
     int rc = 0;
     *key = f->tid;
-    // Threads of a workload are numbered from 0, and thread 0 is the first with an event.
+    // A workload's threads are numbered from 0, and thread 0 has the first event.
     if (!j->begun)
         j->is_raw = f->tid != 0;
     j->begun = true;
@@ -693,7 +693,7 @@ static int put_fields(struct import *im, struct json_import *j, struct fields *f
     struct event *ev = &f->ev;
     uint64_t key;
     unsigned class = event_infos[ev->kind].class;
-    // A realloc includes its halves, and preexisting blocks follow from their frees.
+    // A realloc includes its two halves, and preexisting blocks can be derived from their frees.
     if (class == HT_CLASS_HALF || (ev->kind == HT_PREEXISTING && !ev->size))
         return 0;
     if (f->has_error && !ev->error && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE))

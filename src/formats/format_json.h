@@ -1,19 +1,20 @@
-// The format json: one JSON object per event and line, as printed by `dump --format json`.
+// The json format: one JSON object per event, each on a line, as printed by `dump --format json`.
 #ifndef HEAPTAPE_FORMATS_FORMAT_JSON_H
 #define HEAPTAPE_FORMATS_FORMAT_JSON_H
 
 #include "base/buf.h"
 #include "formats/export.h"
 
-// Properties of all calls. FORMAT_JSON_SLOTS: ev.ptr and ev.result are slot + 1, else addresses.
+// Properties that all calls share. FORMAT_JSON_SLOTS: ev.ptr and ev.result are slot + 1; otherwise
+// they are addresses.
 enum format_json_calls { FORMAT_JSON_SLOTS = 1, FORMAT_JSON_TIMES = 2 };
 
-// Cache of the first part of an object, which depends only on kind, process and thread. Initialize
+// Cache for the first part of an object, which depends only on kind, process and thread. Initialize
 // with zeros.
 struct format_json_heads {
     struct {
         uint64_t pid, tid;
-        unsigned kind, n; // n: size of `text`, 0 for an unused entry
+        unsigned kind, n; // n: size of `text`; 0 if the entry is unused
         char text[112];
     } heads[32];
 };

@@ -1,11 +1,11 @@
-// Firefox's logalloc: text, one call per line, blocks by address.
+// Firefox's logalloc: text, one call per line, blocks identified by address.
 #include "formats/export.h"
 #include "formats/logalloc.h"
 #include "formats/text.h"
 
 #include <errno.h>
 
-// Replaces large thread ids by small numbers, because Firefox writes pthread_self(), which is an
+// Replaces large thread ids with small numbers, because Firefox writes pthread_self(), which is an
 // address. Returns 0 or -ENOMEM.
 static int shorten_tid(struct map *tids, uint64_t *tid)
 {
@@ -53,8 +53,8 @@ const struct format format_logalloc = {
             .state_bytes = sizeof(struct map),
             .release = release_logalloc,
             .several_processes = true,
-            // A realloc is logged after it returned, when its old block may already be allocated
-            // again.
+            // A realloc is logged after it returns, when its old block may already have been
+            // reallocated.
             .window = 1 << 12,
         },
     .export =

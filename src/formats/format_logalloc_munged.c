@@ -1,9 +1,10 @@
-// Firefox's logalloc after logalloc_munge.py, which numbers processes, threads and blocks.
+// Firefox's logalloc after processing by logalloc_munge.py, which numbers processes, threads and
+// blocks.
 //
-// The numbers follow the script: processes, and threads in each process, are numbered from 1 in
-// order of appearance. Blocks are numbered from 1, and NULL as an argument is a block that is never
-// freed. Two faults of the script are avoided: a failed realloc keeps its block, and a result that
-// is already live gets a new number.
+// The numbering follows the script: processes, and threads within each process, are numbered from 1
+// in order of appearance. Blocks are numbered from 1; a NULL argument counts as a block that is
+// never freed. Two faults of the script are avoided: a failed realloc keeps its block, and a result
+// that is already live gets a new number.
 #include "base/buf.h"
 #include "formats/export.h"
 #include "formats/logalloc.h"
@@ -13,16 +14,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Live blocks of a process, by slot. Used for reading. Slots above a limit that depends on the
-// length of the log, which only damaged logs have, are in `far`.
+// Live blocks of a process, by slot. Used for reading. Slots above a limit, which depends on the
+// length of the log, are in `far`; only damaged logs have such slots.
 struct munged_live {
     uint8_t *bits;
     size_t bytes;
     struct map far;
 };
 
-// Numbers of the live blocks of a process, from 1. The number that has been free longest is
-// assigned next. Initialize with zeros.
+// Numbers of a process's live blocks, from 1. The number that has been free the longest is assigned
+// next. Initialize with zeros.
 struct munged_slots {
     struct map by_block;
     uint64_t *free; // ring buffer of free numbers
@@ -31,8 +32,8 @@ struct munged_slots {
 };
 
 struct munged_process {
-    struct munged_live live; // used for reading
-    // Used for writing.
+    struct munged_live live; // for reading
+    // For writing.
     uint64_t number;
     struct map threads; // tid + 1 → number
     struct munged_slots slots;
@@ -94,7 +95,7 @@ static void release_export(struct export *x)
 
 enum { LIVE_BITS_A_LINE = 64, LIVE_FIRST_BYTES = 4096 };
 
-// Grows the bits to include `slot`, unless `slot` exceeds the limit for a log of `lines` lines.
+// Grows the bits to cover `slot`, unless `slot` exceeds the limit for a log of `lines` lines.
 static int live_grow(struct munged_live *l, uint64_t slot, uint64_t lines)
 {
     size_t had = l->bytes;
@@ -104,7 +105,7 @@ static int live_grow(struct munged_live *l, uint64_t slot, uint64_t lines)
     if (HT_GROW(&l->bits, &l->bytes, want) < 0)
         return -ENOMEM;
     memset(l->bits + had, 0, l->bytes - had);
-    // Copy the slots in `far` that the bits now include.
+    // Copy the slots in `far` that the bits now cover.
     for (size_t i = 0; i < l->far.capacity; i++) {
         uint64_t far = l->far.cells[i].key;
         if (l->far.cells[i].value && far / 8 < l->bytes)
@@ -113,7 +114,7 @@ static int live_grow(struct munged_live *l, uint64_t slot, uint64_t lines)
     return 0;
 }
 
-// Returns whether the slot was live.
+// Returns true if the slot was live.
 static bool live_remove(struct munged_live *l, uint64_t slot)
 {
     if (slot / 8 >= l->bytes) {
@@ -161,7 +162,7 @@ static int read_munged_line(struct import *im, struct text_line *line)
     return import_put(im, (uint32_t)call.pid, call.tid, &call.event);
 }
 
-// Assigns an unused number to the block. Returns 0 when out of memory.
+// Assigns an unused number to the block. Returns the number, or 0 when out of memory.
 static uint64_t slots_assign(struct munged_slots *s, uint64_t block)
 {
     uint64_t number = s->n_free ? s->free[s->first] : s->next + 1;
@@ -191,7 +192,7 @@ static int slots_grow(struct munged_slots *s)
     return 0;
 }
 
-// Frees the number of the block. Returns 0 or -ENOMEM.
+// Frees the block's number. Returns 0 or -ENOMEM.
 static int slots_remove(struct munged_slots *s, uint64_t block)
 {
     uint64_t number = map_get(&s->by_block, block);
@@ -218,8 +219,7 @@ static uint64_t number_thread(struct munged_process *p, uint32_t tid)
     return map_put(&p->threads, tid + 1ull, number) < 0 ? 0 : number;
 }
 
-// Replaces the blocks of the event by numbers. Returns 1, 0 if the call must be dropped, or
-// -ENOMEM.
+// Replaces the event's blocks by numbers. Returns 1, 0 if the call must be dropped, or -ENOMEM.
 static int number_blocks(struct munged_slots *s, struct event *ev)
 {
     if (event_infos[ev->kind].fields & HT_F_PTR) {
@@ -236,7 +236,7 @@ static int number_blocks(struct munged_slots *s, struct event *ev)
     return ev->result ? 1 : -ENOMEM;
 }
 
-// Drops a call and names it by its line in a raw log.
+// Drops a call, reporting it as the line that a raw log would contain.
 static int drop_call(struct export *x, const struct export_call *c, const char *why)
 {
     char line[TEXT_EXPORT_LINE + 100], *to = line;
@@ -253,7 +253,7 @@ static int put_munged(struct export *x, const struct export_call *c)
     struct event ev = c->ev;
     if (c->failed)
         return drop_call(x, c, "its result is NULL");
-    // A result that is already live gets a new number, so an added free is not needed.
+    // A result that is already live gets a new number, so added frees are not needed.
     if (c->added)
         return 0;
     // A realloc without a result freed its block.
@@ -283,7 +283,7 @@ const struct format format_logalloc_munged = {
         },
     .export =
         {
-            // put_munged drops failed calls, to name them.
+            // put_munged itself drops failed calls, in order to report them.
             .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED |
                      FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES |
                      FORMAT_HOLDS_EARLIER | FORMAT_ALTERNATES,

@@ -1,4 +1,4 @@
-// Raw trace of glibc's dj/malloc branch: an array of records without a header.
+// Raw traces of glibc's dj/malloc branch: an array of records, without a header.
 // docs/reference/foreign-formats.md, "mtrace".
 #include "base/bytes.h"
 #include "base/map.h"
@@ -22,14 +22,14 @@ enum mtrace_type {
 
 enum {
     RECORD_BYTES = 64,
-    OLD_RECORD_BYTES = 32, // without size2 and size3
+    OLD_RECORD_BYTES = 32, // record without size2 and size3
     MAGIC_PTR = 0x1234,
     WORD_BYTES = 8,
     TYPE_BITS = 8,
-    CHUNK_STEP = 16,   // granularity of chunk sizes
-    MALLOC_ALIGN = 16, // used for old records, which have no alignment
+    CHUNK_STEP = 16,   // chunk sizes are multiples of this
+    MALLOC_ALIGN = 16, // for old records, which have no alignment
     PAGE_BYTES = 4096,
-    // Offsets.
+    // Offsets within a record.
     AT_TID = 0,
     AT_TYPE = 4, // type in the low byte, path in the other bytes
     AT_PTR1 = 8,
@@ -44,8 +44,8 @@ static int not_mtrace(struct import *im, const char *what)
     return err_set(im->e, -EPROTO, "%s: expected %s at byte 0", im->source.in->name, what);
 }
 
-// Checks the MAGIC record and sets the size of a record. The word after an old MAGIC record is a
-// thread id, in a new record it is size2, which is 0.
+// Checks the MAGIC record and sets the record size. The word after an old MAGIC record is a thread
+// id; in a new record, the same word is size2, which is 0.
 static int read_magic(struct import *im)
 {
     ssize_t n = import_source_want(&im->source, RECORD_BYTES, im->e);
@@ -67,8 +67,8 @@ static uint64_t alignment(const uint8_t *at, size_t record_bytes)
     return record_bytes == RECORD_BYTES ? get_u64(at + AT_SIZE2) : MALLOC_ALIGN;
 }
 
-// Returns glibc's malloc_usable_size of a chunk: the chunk without the word before the block, or
-// without two words if the chunk is a mapping, which starts at a page boundary.
+// Returns glibc's malloc_usable_size for a chunk: the chunk size minus the word before the block,
+// or minus two words if the chunk is a mapping, which starts at a page boundary.
 static uint64_t usable_bytes(uint64_t chunk, uint64_t block)
 {
     bool mapped = chunk % PAGE_BYTES == 0 && block % PAGE_BYTES == 2 * WORD_BYTES;
@@ -76,7 +76,7 @@ static uint64_t usable_bytes(uint64_t chunk, uint64_t block)
     return chunk > head ? chunk - head : 0;
 }
 
-// Returns the usable size of the block allocated or freed, or 0 if the record does not have it.
+// Returns the usable size of the block allocated or freed, or 0 if the record does not contain it.
 static uint64_t get_usable(const uint8_t *at, size_t record_bytes, const struct event *ev)
 {
     if (record_bytes == OLD_RECORD_BYTES)
@@ -86,7 +86,7 @@ static uint64_t get_usable(const uint8_t *at, size_t record_bytes, const struct 
     return ev->result ? usable_bytes(get_u64(at + AT_SIZE3), ev->result) : 0;
 }
 
-// Decodes a record. Returns 1, 0 if the record is not an event, or -EBADMSG for an unknown type.
+// Decodes a record. Returns 1, 0 if the record is not an event, or -EBADMSG if its type is unknown.
 static int decode_record(const uint8_t *at, size_t record_bytes, struct event *ev)
 {
     uint64_t ptr1 = get_u64(at + AT_PTR1);
@@ -157,14 +157,15 @@ struct mtrace_export {
     bool glibc; // the trace was recorded on glibc's malloc
 };
 
-// Size of glibc's chunk for a request: one more word, a multiple of 16 bytes, at least 32.
+// Size of glibc's chunk for a request: one additional word, rounded up to a multiple of 16 bytes,
+// at least 32.
 static uint64_t chunk_bytes(uint64_t size)
 {
     return size < 24 ? 32 : size > UINT64_MAX - 32 ? size : (size + 8 + 15) & ~15ull;
 }
 
-// Size of the chunk of a block with this usable size. A chunk of glibc uses the first word of the
-// next chunk, so its usable size is not a multiple of CHUNK_STEP unless the chunk is a mapping.
+// Size of a block's chunk, given the block's usable size. A glibc chunk uses the first word of the
+// next chunk, so the usable size is not a multiple of CHUNK_STEP unless the chunk is a mapping.
 static uint64_t chunk_of_usable(uint64_t usable)
 {
     return usable % CHUNK_STEP ? usable + WORD_BYTES : (usable + 2 * WORD_BYTES) | CHUNK_IS_MAPPED;
@@ -181,7 +182,7 @@ static uint64_t chunk_of_result(const struct export_call *c, bool glibc)
 }
 
 // Derives malloc's path from the chunks before and after the call: whether they are mappings, and
-// whether a realloc moved the block. Only for glibc with usable sizes.
+// whether a realloc moved the block. Works only for glibc with usable sizes.
 static uint64_t derive_path(const struct export_call *c, bool glibc, uint64_t before,
                             uint64_t after)
 {
@@ -203,7 +204,7 @@ static int set_chunk(struct export *x, uint64_t block, uint64_t bytes)
     return map_put(&m->chunks, block, bytes) < 0 ? export_no_memory(x) : 0;
 }
 
-// Removes the chunk of a freed block and returns its size.
+// Removes a freed block's chunk and returns the chunk's size.
 static uint64_t remove_chunk(const struct export *x, uint64_t block)
 {
     struct mtrace_export *m = x->state;

@@ -1,5 +1,5 @@
-// Raw trace of gperftools' branch wip-malloc-tracing: buffers of events of one thread each, ordered
-// by the time when they were flushed. docs/reference/foreign-formats.md, "tcmalloc".
+// Raw traces of gperftools' branch wip-malloc-tracing: buffers that each hold events of one thread,
+// in the order in which they were flushed. docs/reference/foreign-formats.md, "tcmalloc".
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/varint.h"
@@ -27,35 +27,35 @@ enum tcmalloc_type {
 };
 
 enum {
-    TCMALLOC_TYPE_BITS = 3,      // in the first number of an item
+    TCMALLOC_TYPE_BITS = 3,      // in an item's first number
     TCMALLOC_LONG_TYPE_BITS = 8, // for types whose low bits are TCMALLOC_LONG
     TCMALLOC_NUMBER_BYTES = 9,   // maximum length of a varint
     TCMALLOC_CPU_BITS = 10,      // in ts|cpu
     TCMALLOC_SIZE_UNIT = 8,
 };
 
-// Allocations of this size or more always fail: addresses have 47 bits.
+// Allocations of at least this size always fail, because addresses have 47 bits.
 #define NO_SIZE (1ull << 47)
 
 enum {
-    // Maximum length of an event, or of the numbers before a buffer's events.
+    // Maximum length of an event, or of the numbers that precede a buffer's events.
     ITEM_BYTES = 3 * TCMALLOC_NUMBER_BYTES,
     SLOTS_FIRST = 1, // keeps token 0 from becoming address 0
 };
 
-// State of a thread's deltas, which continue from buffer to buffer.
+// State of a thread's deltas, which carry over from buffer to buffer.
 struct tcmalloc_thread {
     uint64_t id;
     uint64_t size_units, freed; // values after the previous event
     unsigned lost_bits;         // number of unknown high bits in size_units
     uint64_t next_token;
-    uint64_t flushed_ns; // when its previous buffer was flushed
+    uint64_t flushed_ns; // when the thread's previous buffer was flushed
     bool has_tokens;
 };
 
 struct tcmalloc_import {
     struct import *im;
-    struct map by_id; // thread's id → index + 1
+    struct map by_id; // thread id → index + 1
     struct tcmalloc_thread *threads;
     size_t n, capacity;
     // The current buffer.
@@ -63,7 +63,7 @@ struct tcmalloc_import {
     uint64_t begin_ns, end_ns, bytes, left;
 };
 
-// Parses a varint. The number of trailing zero bits of the first byte is the length less one.
+// Parses a varint. The number of trailing zero bits in the first byte is the length minus one.
 // Returns the number of bytes used, or 0 if the varint is truncated.
 static inline size_t get_number(const uint8_t *at, size_t n, uint64_t *v)
 {
@@ -98,8 +98,8 @@ static int get_thread(struct tcmalloc_import *t, uint64_t id)
     return 0;
 }
 
-// Returns an estimated time: the events of a buffer are spread evenly between the previous flush
-// and its own.
+// Returns an estimated time, assuming that a buffer's events are spread evenly between the previous
+// flush and the buffer's own.
 static uint64_t stamp_now(const struct tcmalloc_import *t)
 {
     double part = (double)(t->bytes - t->left) / (double)t->bytes;
@@ -111,9 +111,9 @@ static uint64_t address(uint64_t token)
     return (token + SLOTS_FIRST) << 4;
 }
 
-// Applies the change of the size in the high bits of `word`. When a call failed for a huge size,
-// the change loses its highest bits. Sizes are therefore computed modulo 2^60, and modulo 2^55
-// after a huge size in an event with a longer type, until a size is not huge.
+// Applies the size delta in the high bits of `word`. If a call failed because of a huge size, the
+// delta has lost its highest bits. Sizes are therefore computed modulo 2^60, and modulo 2^55 from a
+// huge size in an event with a longer type until the next size that is not huge.
 static void read_size(struct tcmalloc_thread *s, uint64_t word, unsigned type_bits,
                       struct event *ev)
 {
@@ -133,8 +133,8 @@ static void free_token(struct tcmalloc_thread *s, uint64_t delta, struct event *
     ev->ptr = address(s->freed);
 }
 
-// Decodes the event with type `type`, first number `word` and second number `more`. The kind of the
-// result is 0 if the item is not an event.
+// Decodes the event of type `type` with first number `word` and second number `more`. If the item
+// is not an event, the kind of the result is 0.
 static struct event decode_event(struct tcmalloc_thread *s, unsigned type, uint64_t word,
                                  uint64_t more)
 {
@@ -145,7 +145,7 @@ static struct event decode_event(struct tcmalloc_thread *s, unsigned type, uint6
         read_size(s, word, 3, &ev);
         break;
     case TCMALLOC_FREE:
-    case TCMALLOC_FREE_SIZED: // the trace has no size
+    case TCMALLOC_FREE_SIZED: // the trace does not contain the size
         ev.kind = HT_FREE;
         free_token(s, word >> 3, &ev);
         break;
@@ -173,8 +173,8 @@ static bool is_event(unsigned type)
            type == TCMALLOC_TOKENS || type == TCMALLOC_REALLOC || type == TCMALLOC_MEMALIGN;
 }
 
-// Reads one event of the buffer. Returns 0 or a negative errno. *used is 0 if the rest of the
-// buffer cannot be decoded.
+// Reads one event from the buffer. Returns 0 or a negative errno. Sets *used to 0 if the rest of
+// the buffer cannot be decoded.
 static inline int read_event(struct tcmalloc_import *t, const uint8_t *at, size_t n, size_t *used)
 {
     struct import *im = t->im;
@@ -212,8 +212,8 @@ static int report_cut(struct tcmalloc_import *t, const char *what)
     return import_cut_off(t->im, import_source_offset(&t->im->source), what);
 }
 
-// Reads the t->left bytes of events of a buffer. Skips the rest of the buffer after an event that
-// cannot be decoded. Returns 0, 1 if the input ends inside the buffer, or a negative errno.
+// Reads a buffer's t->left bytes of events. After an event that cannot be decoded, skips the rest
+// of the buffer. Returns 0, 1 if the input ends within the buffer, or a negative errno.
 static int read_events(struct tcmalloc_import *t)
 {
     struct import_source *s = &t->im->source;
@@ -278,7 +278,7 @@ static int thread_dies(struct tcmalloc_import *t, uint64_t id, uint64_t ts)
     return rc;
 }
 
-// Returns how many numbers an item of the outer level has, or 0 for an unknown type.
+// Returns the number of numbers in an outer-level item, or 0 for an unknown type.
 static unsigned count_numbers(unsigned type)
 {
     switch (type) {
@@ -310,7 +310,7 @@ static int do_item(struct tcmalloc_import *t, unsigned type, const uint64_t v[3]
     return 0;
 }
 
-// Reads one item of the outer level. Returns 0, 1 at the end of the trace, or a negative errno.
+// Reads one outer-level item. Returns 0, 1 at the end of the trace, or a negative errno.
 static int read_item(struct tcmalloc_import *t)
 {
     struct import_source *s = &t->im->source;
@@ -358,34 +358,34 @@ static int tcmalloc_import(struct import *im)
     return rc < 0 ? rc : 0;
 }
 
-// Writing. Calls arrive in a total order, so each buffer has the calls of one thread up to the next
+// Writing. Calls arrive in a total order, so each buffer holds one thread's calls up to the next
 // call of another thread.
 
 enum {
-    TOKENS_A_RANGE = 1024,   // size of the token range of a thread
-    MAX_BUFFER_BYTES = 4096, // of a thread's events
-    NO_TIME_STEP = 1,        // time between calls without timestamps
+    TOKENS_A_RANGE = 1024,   // size of a thread's token range
+    MAX_BUFFER_BYTES = 4096, // limit on a thread's pending events
+    NO_TIME_STEP = 1,        // time between calls if there are no timestamps
 };
 
 // State of a thread's deltas.
 struct tcmalloc_writer {
     uint64_t size_units, freed, next_token;
-    unsigned tokens_left; // in the current range
+    unsigned tokens_left; // tokens left in the current range
 };
 
 struct tcmalloc_export {
-    struct tcmalloc_writer *threads; // by thread number
+    struct tcmalloc_writer *threads; // indexed by thread number
     size_t n, capacity;
-    uint64_t *tokens; // token of a block, by slot + 1
+    uint64_t *tokens; // block tokens, indexed by slot + 1
     size_t n_tokens, tokens_capacity;
-    uint64_t next_token; // start of the next range
-    uint32_t thread;     // the thread of the current buffer
+    uint64_t next_token; // where the next range starts
+    uint32_t thread;     // thread of the current buffer
     uint64_t ts, calls;
     struct buf events; // events of the current buffer
 };
 
-// Writes a varint. The number of trailing zero bits of the first byte is the length less one; after
-// a zero byte come 8 bytes.
+// Writes a varint. The number of trailing zero bits in the first byte is the length minus one; a
+// first byte of zero is followed by 8 bytes.
 static uint8_t *put_number(uint8_t *to, uint64_t v)
 {
     unsigned bytes = v ? ((unsigned)(63 - __builtin_clzll(v))) / 7 + 1 : 1;
@@ -419,7 +419,7 @@ static void flush_buffer(struct export *x)
     t->events.size = 0;
 }
 
-// Appends an event with one number, or two numbers if `two`.
+// Appends an event with one number, or with two if `two` is set.
 static int put_event(struct export *x, uint64_t first, bool two, uint64_t second)
 {
     struct tcmalloc_export *t = x->state;
@@ -449,7 +449,7 @@ static int assign_token(struct export *x, struct tcmalloc_writer *w, uint64_t bl
     return rc;
 }
 
-// Returns the change of the size. High bits that do not fit above the type are lost.
+// Returns the size delta. High bits that do not fit above the type are lost.
 static uint64_t size_change(struct tcmalloc_writer *w, uint64_t bytes)
 {
     uint64_t units = bytes / TCMALLOC_SIZE_UNIT + (bytes % TCMALLOC_SIZE_UNIT != 0);
@@ -475,7 +475,7 @@ static int put_call(struct export *x, struct tcmalloc_writer *w, const struct ev
     int rc = assign_token(x, w, ev->result);
     if (rc < 0)
         return rc;
-    // A realloc of 0 bytes would only free.
+    // A realloc to 0 bytes would only free.
     uint64_t size = size_change(w, ev->kind == HT_REALLOC && ev->ptr && !ev->size ? 1 : ev->size);
     if (ev->kind == HT_REALLOC && ev->ptr)
         return put_event(x, size << TCMALLOC_LONG_TYPE_BITS | TCMALLOC_REALLOC, true, freed);
@@ -544,8 +544,8 @@ const struct format format_tcmalloc = {
     .import =
         {
             .read = tcmalloc_import,
-            // The buffer with an allocation may be flushed long after the buffer of another thread
-            // with the free.
+            // The buffer with an allocation may be flushed long after another thread's buffer with
+            // the corresponding free.
             .window = 10000000000u,
         },
     .export =

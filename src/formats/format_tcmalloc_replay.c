@@ -1,4 +1,4 @@
-// Instructions for gperftools' malloc-trace-replay: records of 24 bytes in a total order.
+// Instructions for gperftools' malloc-trace-replay: records of 24 bytes each, in a total order.
 // docs/reference/foreign-formats.md, "tcmalloc-replay".
 #include "base/bytes.h"
 #include "formats/export.h"
@@ -97,7 +97,8 @@ static void put_instruction(struct export *x, enum instruction type, uint64_t re
     export_buffer_commit(&x->out, to + INSTRUCTION_BYTES);
 }
 
-// The player requires that each switch changes the thread, and a switch after a thread was killed.
+// The player requires that every switch changes the thread, and that a switch follows the killing
+// of a thread.
 static void put_position(struct export *x, const struct export_call *c)
 {
     struct replay_export *r = x->state;
@@ -136,7 +137,7 @@ static int replay_put(struct export *x, const struct export_call *c)
         r->in_thread = false;
         break;
     case HT_REALLOC:
-        // The player aborts if realloc returns NULL, as glibc's does for 0 bytes.
+        // The player aborts if realloc returns NULL, which glibc's does for 0 bytes.
         if (ev->ptr) {
             put_instruction(x, INSTRUCTION_REALLOC, reg, ev->result - 1, ev->size ? ev->size : 1);
             break;
@@ -148,7 +149,7 @@ static int replay_put(struct export *x, const struct export_call *c)
     return 0;
 }
 
-// The player ignores the last instruction, so append one without effect.
+// The player ignores the last instruction, so append one that has no effect.
 static int replay_end(struct export *x)
 {
     const struct replay_export *r = x->state;

@@ -1,4 +1,4 @@
-// Workload of glibc's dj/malloc branch (trace2wl, trace_run): a stream of ops per thread,
+// Workloads of glibc's dj/malloc branch (trace2wl, trace_run): a stream of ops per thread,
 // synchronized by syncs. docs/reference/foreign-formats.md, "wl".
 #include "formats/export.h"
 #include "formats/import.h"
@@ -29,11 +29,11 @@ enum wl_op {
 
 enum { VARINT_BYTES = 10, OP_BYTES = 1 + 3 * VARINT_BYTES };
 
-// State of a thread for the syncs.
+// A thread's state for placing syncs.
 struct wl_thread {
-    uint64_t ops;     // calls so far, including dropped calls
+    uint64_t ops;     // number of calls so far, including dropped ones
     struct map known; // other thread + 1 → number of its calls before the last sync with it
-    // dependencies of dropped calls, for the next call that is written
+    // Dependencies of dropped calls, to be attached to the next call that is written.
     struct workload_dependency *dependencies;
     size_t n_dependencies, dependencies_capacity;
 };
@@ -42,7 +42,7 @@ struct wl_export {
     struct streams streams;
     struct wl_thread *threads;
     size_t n, capacity;
-    uint64_t highest; // highest index of a block
+    uint64_t highest; // highest block index
     uint64_t syncs;
 };
 
@@ -72,8 +72,9 @@ static int put_sync(struct wl_export *w, uint32_t thread, enum wl_op op)
                        (size_t)(put_varint(bytes + 1, w->syncs) - bytes));
 }
 
-// The other thread posts a sync at its current position, which is after the op that is depended on,
-// because calls arrive in a valid order. Does nothing if an earlier sync implies the dependency.
+// Makes the other thread post a sync at its current position. This is after the op that is depended
+// on, because calls arrive in a valid order. Does nothing if an earlier sync already implies the
+// dependency.
 static int put_dependency(struct export *x, uint32_t thread, const struct workload_dependency *d)
 {
     struct wl_export *w = x->state;
@@ -114,7 +115,7 @@ static enum wl_op choose_op(const struct event *ev)
     return WL_MALLOC;
 }
 
-// Block indices are slot + 1; 0 is NULL.
+// Writes a call's operands. A block index is slot + 1, or 0 for NULL.
 static uint8_t *put_operands(uint8_t *to, enum wl_op op, const struct event *ev)
 {
     if (op == WL_FREE)
@@ -122,7 +123,7 @@ static uint8_t *put_operands(uint8_t *to, enum wl_op op, const struct event *ev)
     to = put_varint(to, ev->result);
     if (op == WL_REALLOC)
         to = put_varint(to, ev->ptr);
-    // The player checks the alignment of blocks with the mask align - 1, so align must not be 0.
+    // The player checks block alignment with the mask align - 1, so align must not be 0.
     if (op == WL_MEMALIGN)
         to = put_varint(to, ev->align ? ev->align : 1);
     return put_varint(to, event_requested(ev->kind, ev->size, ev->count));
@@ -152,7 +153,7 @@ static int wl_put(struct export *x, const struct export_call *c)
                        (size_t)(put_operands(bytes + 1, op, &c->ev) - bytes));
 }
 
-// Passes the dependencies of a dropped call to the thread's next call.
+// Transfers a dropped call's dependencies to the thread's next call.
 static int wl_drop(struct export *x, const struct export_call *c)
 {
     struct wl_thread *self = get_thread(x, c->thread);
@@ -181,9 +182,9 @@ static void put_item(struct export_buffer *to, enum wl_op op, uint64_t v)
     export_buffer_commit(to, put_varint(at, v));
 }
 
-// Returns the offsets of the streams in the file as an array that the caller frees, or NULL when
-// out of memory. The streams follow the header, whose length depends on the offsets: increases the
-// length until it is stable.
+// Returns an array with each stream's offset in the file, which the caller frees, or NULL when out
+// of memory. The streams follow the header, whose length in turn depends on the offsets, so the
+// length is increased until it is stable.
 static uint64_t *lay_out(const struct streams *s, size_t head_bytes)
 {
     uint64_t *offsets = malloc((s->n + 1) * sizeof *offsets);
@@ -244,26 +245,26 @@ static void wl_release(struct export *x)
     streams_release(&w->streams);
 }
 
-// Reading. Players execute the streams of the threads and block at syncs. In each pass all streams
-// advance by the same fraction of their length, as the recorded threads most likely did.
+// Reading. A player executes each thread's stream and blocks at syncs. In each pass, all streams
+// advance by the same fraction of their length, which is most likely what the recorded threads did.
 
 enum {
-    WINDOWS_BYTES = 32 << 20, // for the windows of all streams
+    WINDOWS_BYTES = 32 << 20, // total size of all windows
     MAX_WINDOW_BYTES = 1 << 16,
-    MIN_WINDOW_BYTES = 64, // more than an op
-    PASS_BYTES = 256,      // per pass, of the longest stream
+    MIN_WINDOW_BYTES = 64, // more than any op needs
+    PASS_BYTES = 256,      // per pass, for the longest stream
     NOBODY = 0xffffffff,
 };
 
 struct wl_player {
     uint64_t offset;     // offset of bytes[0] in the file
-    uint64_t start, end; // of the stream; `end` is where the next stream begins
-    uint64_t pass_bytes; // bytes per pass
+    uint64_t start, end; // start and end of the stream; `end` is where the next stream begins
+    uint64_t pass_bytes; // number of bytes to read per pass
     uint64_t pass_end;
     uint8_t *bytes;
     uint32_t at, n;
-    uint32_t next; // next player that waits for the same sync
-    uint64_t sync; // the sync that this player waits for
+    uint32_t next; // next player waiting for the same sync
+    uint64_t sync; // sync that this player is waiting for
     bool done;
 };
 
@@ -397,7 +398,7 @@ static int set_passes(struct wl_import *w)
 static int begin_players(struct wl_import *w)
 {
     int rc = set_passes(w);
-    // A player that blocks and wakes within a pass is in the list twice.
+    // A player that blocks and wakes up within a pass appears in the list twice.
     w->ready = rc == 0 ? malloc(2 * w->n * sizeof *w->ready) : NULL;
     if (!w->ready)
         return import_no_memory(w->im);
@@ -410,7 +411,7 @@ static int begin_players(struct wl_import *w)
     return 0;
 }
 
-// Reads the next op of the stream into the window, unless the file ends before.
+// Reads the stream's next op into the window, unless the file ends first.
 static int fill_window(struct wl_import *w, struct wl_player *p)
 {
     if (!p->bytes)
@@ -448,7 +449,7 @@ static bool is_posted(const struct wl_import *w, uint64_t sync)
     return sync / 8 < w->posted_bytes && w->posted[sync / 8] >> sync % 8 & 1;
 }
 
-// Posts a sync and wakes the players that wait for it.
+// Posts a sync and wakes the players waiting for it.
 static int post_sync(struct wl_import *w, uint64_t sync)
 {
     size_t had = w->posted_bytes;
@@ -464,7 +465,7 @@ static int post_sync(struct wl_import *w, uint64_t sync)
     return first ? map_put(&w->waiting, sync, NOBODY + 1ull) : 0;
 }
 
-// Returns 1 if the player is blocked.
+// Returns 1 if the player must block.
 static int wait_for(struct wl_import *w, struct wl_player *p, uint64_t sync)
 {
     if (is_posted(w, sync))
@@ -512,8 +513,8 @@ static struct event make_event(unsigned op, const uint64_t v[3])
     return ev;
 }
 
-// Decodes the op at the start of the window. Returns 1 with *bytes set. Returns 0 or a negative
-// errno for an invalid op, after which the rest of the stream cannot be decoded.
+// Decodes the op at the start of the window. Returns 1 and sets *bytes. For an invalid op, returns
+// 0 or a negative errno; the rest of the stream then cannot be decoded.
 static int decode_op(struct wl_import *w, struct wl_player *p, uint64_t v[3], size_t *bytes)
 {
     const uint8_t *at = p->bytes + p->at;
@@ -545,7 +546,7 @@ static int check_operands(struct wl_import *w, const struct wl_player *p, unsign
                               (unsigned long long)w->n_ptrs, (unsigned long long)v[i]);
     }
     bool syncs = op == WL_SYNC_R || op == WL_SYNC_W;
-    // trace2wl writes one less than the number of syncs.
+    // trace2wl writes a count that is one less than the number of syncs.
     if (syncs && (v[0] > w->n_syncs || v[0] > w->file_bytes))
         return import_bad(w->im, offset, "expected a sync up to %llu, found %llu",
                           (unsigned long long)w->n_syncs, (unsigned long long)v[0]);
@@ -591,7 +592,7 @@ static int do_next_op(struct wl_import *w, struct wl_player *p)
     return rc;
 }
 
-// Executes one pass of each player that is not blocked.
+// Runs one pass of every player that is not blocked.
 static int play_pass(struct wl_import *w)
 {
     size_t kept = 0, n = w->n_ready;
@@ -606,13 +607,13 @@ static int play_pass(struct wl_import *w)
         if (rc == 0 && !p->done)
             w->ready[kept++] = w->ready[i];
     }
-    // Players that woke during the pass are at the end of the list.
+    // Players that woke up during the pass are at the end of the list.
     memmove(w->ready + kept, w->ready + n, (w->n_ready - n) * sizeof *w->ready);
     w->n_ready -= n - kept;
     return 0;
 }
 
-// All players are blocked. Under keep_going, posts the syncs that they wait for.
+// Called when all players are blocked. Under keep_going, posts the syncs that they are waiting for.
 static int release_blocked(struct wl_import *w)
 {
     for (size_t i = 0; i < w->n; i++) {

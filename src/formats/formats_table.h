@@ -37,7 +37,7 @@
       "JSON lines, as 'heaptape dump --format json' prints")
 // clang-format on
 
-// Expand to their arguments if formats of this direction are read, or written.
+// Expand to their arguments if formats with this direction can be read or written, respectively.
 #define FORMATS_IF_READ_IMPORT(...) __VA_ARGS__
 #define FORMATS_IF_READ_EXPORT(...)
 #define FORMATS_IF_READ_BOTH(...) __VA_ARGS__
@@ -53,8 +53,8 @@
 #define FORMATS_EXPORT_WORD(symbol, name, direction, what)                                         \
     FORMATS_IF_WRITTEN_##direction({name, what}, )
 
-// Choices as "|mtrace|wl|…" without the first character, and a row of struct command_word for each
-// format.
+// The choices, in the form "|mtrace|wl|…" without the first character, and a row of struct
+// command_word for each format.
 #define FORMATS_IMPORT_CHOICES (&(FORMATS_TABLE(FORMATS_IMPORT_CHOICE))[1])
 #define FORMATS_EXPORT_CHOICES (&(FORMATS_TABLE(FORMATS_EXPORT_CHOICE))[1])
 #define FORMATS_IMPORT_WORDS   FORMATS_TABLE(FORMATS_IMPORT_WORD)

@@ -11,27 +11,28 @@
 
 enum {
     BATCH_WORDS = 1 << 16,
-    // Maximum for an event without text: epoch, base, notes, and the two long records of a realloc.
+    // Maximum for an event without text: epoch, base, notes, and a realloc's two long records.
     EVENT_WORDS = 24,
-    // Memory that import_put and the conversion need per thread, live block and definition.
+    // Memory needed by import_put and the conversion per thread, live block and definition.
     THREAD_BYTES = 8192,
     BLOCK_BYTES = 64,
-    DEFINITION_BYTES = 104, // of a module or stack, plus its text
-    // Limit of import_keep: FIRST_KEPT bytes, plus this many per byte of the file.
+    DEFINITION_BYTES = 104, // for a module or stack, plus its text
+    // Limit enforced by import_keep: FIRST_KEPT bytes, plus this many per byte of the file.
     KEPT_FOR_EACH = 64,
     FIRST_KEPT = 512 << 20,
 };
 
-// Stamps from here on (146 years in ns) are treated as missing, so that later stamps have space.
+// Stamps at or above this (146 years in ns) are treated as missing, so that later stamps have room.
 #define LATEST_STAMP (1ull << 62)
 
-// A thread, with its words in the current batch.
+// A thread and its words in the current batch.
 struct import_thread {
     uint32_t process, number, tid;
     bool created, ended;
     uint32_t creator;
-    struct codec_state before, state; // before words[0], and after the last word
-    uint64_t first_word;              // index of words[0] in the stream
+    // Before: state before words[0]; state: state after the last word.
+    struct codec_state before, state;
+    uint64_t first_word; // position of words[0] in the stream
     uint64_t *words;
     size_t n, capacity;
 };
@@ -196,7 +197,7 @@ static int end_batch(struct import *im)
     return rc;
 }
 
-// Reserves space for the records of an event, and truncates its text to the maximum of a record.
+// Reserves space for an event's records, truncating its text to the maximum for a record.
 static int words_reserve(struct import *im, struct import_thread *t, struct event *ev)
 {
     ev->text_bytes = ev->text_bytes < CODEC_MAX_TEXT_BYTES ? ev->text_bytes : CODEC_MAX_TEXT_BYTES;
@@ -215,12 +216,12 @@ static void put_record(struct import_thread *t, struct event *ev)
     if (event_infos[ev->kind].class == HT_CLASS_RESIZE && ev->ptr) {
         at = codec_put(&t->state, at, ev->stamp,
                        &(struct event){.kind = HT_REALLOC_BEGIN, .ptr = ev->ptr});
-        ev->ptr = 0; // the release half holds it
+        ev->ptr = 0; // held by the release half
     }
     t->n = (size_t)(codec_put(&t->state, at, ev->stamp, ev) - t->words);
 }
 
-// Sets the error of a failed call that has neither result nor error.
+// Sets the error of a failed call that has neither a result nor an error.
 static void complete_error(struct event *ev)
 {
     unsigned class = event_infos[ev->kind].class;
@@ -232,7 +233,7 @@ static void complete_error(struct event *ev)
         ev->error = ENOMEM;
 }
 
-// Replaces the tid of the new thread by its number.
+// Replaces the new thread's tid by its number.
 static int name_child(struct import *im, const struct import_thread *t, struct event *ev)
 {
     struct import_thread *child;
@@ -247,7 +248,7 @@ static int name_child(struct import *im, const struct import_thread *t, struct e
     return 0;
 }
 
-// Handles an event that neither allocates nor frees.
+// Handles events that neither allocate nor free.
 static int put_other(struct import *im, struct import_thread *t, struct event *ev)
 {
     switch (ev->kind) {

@@ -7,17 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
-// An import that writes a trace, or the workload of the only process.
+// An import that writes a trace, or the workload of a file's only process.
 struct import_job {
     const struct input *in;
     struct output *out;
     const struct import_settings *settings;
     struct err *e;
     bool has_times;
-    // For a trace.
+    // For writing a trace.
     struct trace_writer writer;
     uint64_t end_stamp;
-    // For a workload.
+    // For writing a workload.
     struct convert_settings convert;
     struct trace_session session;
     struct trace_process of;
@@ -42,7 +42,7 @@ static void note_skipped(const struct import *im, const struct convert_watch *wa
     watch->note(text);
 }
 
-// Notes how many calls took each path of malloc, which a trace can store and a workload cannot.
+// Reports how many calls took each malloc path. A trace can store this, a workload cannot.
 static void note_paths(const struct import *im, const struct convert_watch *watch)
 {
     char text[600];
@@ -60,7 +60,7 @@ static void note_paths(const struct import *im, const struct convert_watch *watc
     watch->note(text);
 }
 
-// Runs the import; `finish` completes the output.
+// Runs the import, then calls `finish` to complete the output.
 static int run_import(struct import_job *j, struct input *in, struct import_sink sink,
                       int (*finish)(struct import_job *j))
 {
@@ -149,7 +149,7 @@ static int begin_session(void *context, const struct trace_session *s, bool has_
 static int begin_process(void *context, const struct trace_process *p)
 {
     struct import_job *j = context;
-    // Stamps that only number events, or keep the order of the file, are never early.
+    // Stamps that merely number events, or that keep the file order, are never early.
     bool is_ordered = j->session.order_only || j->convert.window_ns <= 1;
     struct order_options how = {.window = j->convert.window_ns,
                                 .skid = is_ordered ? 0 : CONVERT_SKID_NS};
@@ -161,7 +161,7 @@ static int begin_process(void *context, const struct trace_process *p)
     return j->order ? convert_process_begin(&j->process, j->out, &j->session, &j->of) : -ENOMEM;
 }
 
-// All events up to the watermark were fed, so they can be ordered.
+// Orders all events up to the watermark, which have all been fed.
 static int order_batch(void *context, struct trace_segment *segments, size_t n, uint64_t watermark)
 {
     struct import_job *j = context;
@@ -194,7 +194,7 @@ static int finish_workload(struct import_job *j)
     return rc < 0 ? rc : convert_process_done(&j->process, &counts, order_sites(j->order));
 }
 
-// Writes the workload of a file with one process. Takes four fifths of the time of an import
+// Writes the workload of a file with one process. Takes four fifths of the time of importing
 // through a trace.
 static int write_workload(struct import_job *j, struct input *in, struct workload_summary *summary)
 {
@@ -208,7 +208,8 @@ static int write_workload(struct import_job *j, struct input *in, struct workloa
     return rc;
 }
 
-// Imports into a trace in a temporary file. The processes are known only at the end of the input.
+// Imports into a trace in a temporary file, because the processes are known only at the end of the
+// input.
 static int open_trace(struct import_job *j, struct input *in, struct trace_file *t)
 {
     struct output between;

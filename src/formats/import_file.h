@@ -9,23 +9,23 @@
 struct import_settings {
     const struct format *format;
     bool keep_going; // skip invalid records; watch->note reports them
-    // As for traces, except for the window, which comes from the format. Formats without times
-    // produce workloads without times.
+    // As for traces, except that the window comes from the format. Formats without times produce
+    // workloads without times.
     struct convert_settings convert;
 };
 
-// The caller closes inputs and outputs. All functions return 0, or a negative errno with the text
-// set.
+// The caller closes the inputs and outputs. All functions return 0, or a negative errno with the
+// text set.
 
 // Writes a trace of all processes, compressed with zstd at the level in s->convert.
 int import_trace(struct input *in, struct output *out, const struct import_settings *s,
                  struct err *e);
 
-// Writes the workload of the process that s->convert selects.
+// Writes the workload of the process selected by s->convert.
 int import_one(struct input *in, struct output *out, const struct import_settings *s,
                struct workload_summary *summary, struct err *e);
 
-// Writes a workload for each process.
+// Writes one workload per process.
 int import_each(struct input *in, const struct convert_files *files,
                 const struct import_settings *s, struct err *e);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <zstd.h>
 
-// Magic numbers of a frame (LZ4 frame format, version 1.6; RFC 8878).
+// Magic numbers that begin a frame (LZ4 frame format, version 1.6; RFC 8878).
 #define LZ4_FRAME_MAGIC  0x184d2204u
 #define ZSTD_FRAME_MAGIC 0xfd2fb528u
 
@@ -16,11 +16,11 @@ enum { STEP_BYTES = 1 << 16 };
 
 struct unpack {
     struct input *in;
-    LZ4F_dctx *lz4; // one of lz4 and zstd is NULL
+    LZ4F_dctx *lz4; // either lz4 or zstd is NULL
     ZSTD_DCtx *zstd;
     uint8_t data[STEP_BYTES];
     size_t at, end;
-    size_t hint; // bytes that the library expects next; 0 between frames
+    size_t hint; // number of bytes that the library expects next; 0 between frames
     bool ended;
 };
 
@@ -95,8 +95,9 @@ static int decompress(struct unpack *u, void *to, size_t most, size_t *got, stru
     return 0;
 }
 
-// Returns up to `most` decompressed bytes, at least one, or 0 at the end. Returns a negative errno
-// with the text set: -EBADMSG for an invalid frame, -ENODATA if the last frame is truncated.
+// Returns up to `most` decompressed bytes, at least one, or 0 at the end. On error, returns a
+// negative errno with the text set: -EBADMSG if a frame is invalid, -ENODATA if the last frame is
+// truncated.
 static ssize_t unpack_read(struct unpack *u, void *to, size_t most, struct err *e)
 {
     size_t got = 0;
@@ -106,7 +107,7 @@ static ssize_t unpack_read(struct unpack *u, void *to, size_t most, struct err *
             return rc;
         if (u->ended && !u->hint)
             return 0;
-        // At the end of the input, call again until the library has returned all buffered data.
+        // At the end of the input, keep calling until the library has returned all buffered data.
         size_t before = u->at;
         rc = decompress(u, to, most, &got, e);
         if (rc < 0)
@@ -161,7 +162,7 @@ ssize_t import_source_fill(struct import_source *s, size_t want, struct err *e)
         return (ssize_t)import_source_left(s);
     if (make_space(s, want) < 0)
         return err_no_memory(e, s->in->name);
-    // Stop at `want`, so that the data in a pipe is processed while more is written.
+    // Stop at `want`, so that data in a pipe is processed while more is being written.
     while (import_source_left(s) < want && !s->ended) {
         size_t space = s->capacity - s->end;
         ssize_t n = s->unpack ? unpack_read(s->unpack, s->data + s->end, space, e)

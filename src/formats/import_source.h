@@ -1,5 +1,5 @@
-// Input of an importer as bytes, records or lines. The memory used does not depend on the length of
-// the input.
+// An importer's input as bytes, records or lines. Memory use does not depend on the length of the
+// input.
 #ifndef HEAPTAPE_FORMATS_IMPORT_SOURCE_H
 #define HEAPTAPE_FORMATS_IMPORT_SOURCE_H
 
@@ -10,33 +10,33 @@
 enum {
     IMPORT_SOURCE_STEP_BYTES = 1 << 18, // bytes per read
     IMPORT_SOURCE_SLACK_BYTES = 16,     // readable bytes after `end`
-    IMPORT_SOURCE_MAX_BYTES = 1 << 20,  // maximum of `want`, and length of the longest line
+    IMPORT_SOURCE_MAX_BYTES = 1 << 20,  // maximum of `want`, and maximum line length
 };
 
 struct unpack;
 
-// data[at..end) was read and is unused.
+// data[at..end) has been read but not consumed.
 struct import_source {
     struct input *in; // borrowed
-    // Set if the input consists of LZ4 or zstd frames; offsets then count decompressed bytes.
+    // Set if the input consists of LZ4 or zstd frames; offsets then refer to decompressed bytes.
     struct unpack *unpack;
     uint8_t *data;
     size_t at, end, capacity;
-    uint64_t offset; // of data[0] in the input
-    uint64_t line;   // number of the last line, from 1
-    bool ended;      // end of input reached
+    uint64_t offset; // of data[0] within the input
+    uint64_t line;   // number of the last line, counting from 1
+    bool ended;      // the end of the input has been reached
     bool cut_is_end; // treat a truncated last frame as the end of the input
-    bool skip;       // the next bytes are the rest of a line that was too long
+    bool skip;       // the next bytes are the rest of an overlong line
 };
 
-// Decompresses inputs that begin with an LZ4 or zstd frame. Returns 0, or a negative errno with the
-// text set. Call import_source_release in both cases.
+// Initializes *s. Inputs that begin with an LZ4 or zstd frame are decompressed. Returns 0, or a
+// negative errno with the text set. In either case, call import_source_release.
 int import_source_init(struct import_source *s, struct input *in, struct err *e);
 void import_source_release(struct import_source *s);
 
-// Reads until `want` bytes are available; `want` is at most IMPORT_SOURCE_MAX_BYTES. Returns how
-// many are available, which is less than `want` only at the end of the input, or a negative errno
-// with the text set.
+// Reads until `want` bytes are available; `want` is at most IMPORT_SOURCE_MAX_BYTES. Returns the
+// number of available bytes, which is less than `want` only at the end of the input, or a negative
+// errno with the text set.
 ssize_t import_source_fill(struct import_source *s, size_t want, struct err *e);
 
 static inline size_t import_source_left(const struct import_source *s)
@@ -44,7 +44,7 @@ static inline size_t import_source_left(const struct import_source *s)
     return s->end - s->at;
 }
 
-// Offset of the next byte in the input.
+// Returns the offset of the next byte in the input.
 static inline uint64_t import_source_offset(const struct import_source *s)
 {
     return s->offset + s->at;
@@ -56,10 +56,11 @@ static inline ssize_t import_source_want(struct import_source *s, size_t want, s
                                                               : import_source_fill(s, want, e);
 }
 
-// Finds the next line, without its newline. Lines may contain any byte, including NUL. The last
-// line needs no newline. Returns 1, 0 at the end, or a negative errno with the text set. Returns
-// -EMSGSIZE without a text for a line longer than IMPORT_SOURCE_MAX_BYTES; the next call continues
-// after it. The line is borrowed until the next call, and the byte after it is readable.
+// Finds the next line and returns it without its newline. Lines may contain any byte, including
+// NUL. The last line needs no newline. Returns 1, 0 at the end, or a negative errno with the text
+// set. Returns -EMSGSIZE without a text if a line is longer than IMPORT_SOURCE_MAX_BYTES; the next
+// call continues after that line. The line is borrowed until the next call, and the byte after it
+// is readable.
 int import_source_line(struct import_source *s, const char **line, size_t *n, struct err *e);
 
 #endif

@@ -1,4 +1,4 @@
-// Parses and writes the lines of Firefox's logalloc, raw and munged.
+// Parses and writes the lines of Firefox's logalloc, both raw and munged.
 #include "formats/logalloc.h"
 
 const uint8_t logalloc_kinds[] = {
@@ -19,7 +19,7 @@ static const struct text_function functions[] = {
     {0},
 };
 
-// Firefox writes NULL as 0x0, glibc's printf as (nil).
+// Firefox writes NULL as 0x0; glibc's printf writes (nil).
 static const char *parse_address(const char **at, uint64_t *address)
 {
     if (text_parse_address(at, address))
@@ -58,7 +58,7 @@ const struct text_syntax logalloc_raw = {LOGALLOC_SYNTAX, .parse_block = parse_a
 const struct text_syntax logalloc_munged = {LOGALLOC_SYNTAX, .parse_block = parse_slot,
                                             .put_block = put_slot};
 
-// "18545 18545 ", or "18545 " in logs from before logalloc wrote thread ids.
+// "18545 18545 ", or "18545 " in older logs without thread ids.
 static const char *parse_ids(const char **at, struct text_call *call)
 {
     if (!text_parse_number(at, &call->pid) || call->pid > UINT32_MAX)

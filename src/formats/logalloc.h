@@ -1,15 +1,15 @@
-// Shared by raw and munged logs of logalloc.
+// Code shared by raw and munged logalloc logs.
 #ifndef HEAPTAPE_FORMATS_LOGALLOC_H
 #define HEAPTAPE_FORMATS_LOGALLOC_H
 
 #include "formats/text.h"
 #include "trace/event/event.h"
 
-// The kinds that have a function in logalloc; ends with 0.
+// The kinds that logalloc has a function for, ending with 0.
 extern const uint8_t logalloc_kinds[];
 
-// Raw logs name blocks by address, munged logs by #slot. NULL is written as 0x0, as Firefox does,
-// because logalloc_munge.py does not know "(nil)".
+// Raw logs identify blocks by address, munged logs by #slot. Like Firefox, writes NULL as 0x0,
+// because logalloc_munge.py does not understand "(nil)".
 extern const struct text_syntax logalloc_raw, logalloc_munged;
 
 // Parses "<pid> [<tid>] <function>([<args>])[=<result>]". Returns NULL with *call filled in, or a
@@ -17,7 +17,7 @@ extern const struct text_syntax logalloc_raw, logalloc_munged;
 const char *logalloc_parse(const char **at, const char *end, const struct text_syntax *s,
                            struct text_call *call);
 
-// Writes such a line with its newline. Returns the end of the text.
+// Writes such a line, including its newline. Returns the end of the text.
 char *logalloc_put(char *to, const struct text_syntax *s, uint64_t pid, uint64_t tid,
                    const struct event *ev);
 

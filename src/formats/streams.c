@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 enum {
-    CHUNK_BYTES = 1 << 14, // size of a chunk in the file; each chunk belongs to one stream
-    FIRST_BYTES = 256,     // initial buffer size: many streams are short
+    CHUNK_BYTES = 1 << 14, // size of a chunk in the file; each chunk belongs to a single stream
+    FIRST_BYTES = 256,     // initial buffer size, because many streams are short
 };
 
 struct stream {
@@ -28,7 +28,7 @@ void streams_release(struct streams *s)
     *s = (struct streams){0};
 }
 
-// Appends the full chunk of stream `i` to the file.
+// Appends stream i's full chunk to the file.
 static int write_chunk(struct streams *s, size_t i)
 {
     int rc = s->open ? 0 : output_open_unnamed(&s->file, s->e);
@@ -121,8 +121,8 @@ static int copy_chunk(struct streams *s, size_t chunk, uint8_t *buffer, struct e
     return 0;
 }
 
-// Returns the numbers of the file's chunks sorted by stream, in file order within a stream, or NULL
-// when out of memory. `first` is scratch space: s->n + 1 zeros.
+// Returns the numbers of the file's chunks sorted by stream, and in file order within each stream,
+// or NULL when out of memory. `first` is scratch space for s->n + 1 numbers, initially 0.
 static uint32_t *sort_chunks(const struct streams *s, size_t *first)
 {
     uint32_t *order = malloc((s->n_owners + 1) * sizeof *order);
@@ -130,7 +130,8 @@ static uint32_t *sort_chunks(const struct streams *s, size_t *first)
         first[s->owners[c] + 1]++;
     for (size_t i = 0; i < s->n; i++)
         first[i + 1] += first[i];
-    // first[i + 1] is the end of stream i; filling from the back moves it to the start of stream i.
+    // first[i + 1] is the end of stream i; filling from the back turns it into the start of stream
+    // i.
     for (size_t c = s->n_owners; order && c-- > 0;)
         order[--first[s->owners[c] + 1]] = (uint32_t)c;
     return order;

@@ -1,5 +1,5 @@
-// Byte streams that grow in parallel and are written in sequence. They are kept in a temporary
-// file, so memory use does not depend on their length.
+// Byte streams that grow in parallel and are written one after another. They are kept in a
+// temporary file, so memory use does not depend on their length.
 #ifndef HEAPTAPE_FORMATS_STREAMS_H
 #define HEAPTAPE_FORMATS_STREAMS_H
 
@@ -7,12 +7,12 @@
 
 struct stream;
 
-// Initialize with zeros and `e`.
+// Set `e`; the other members start as zero.
 struct streams {
     struct err *e;
     struct stream *streams;
     size_t n, capacity;
-    uint32_t *owners; // stream of each chunk of the file
+    uint32_t *owners; // owning stream of each chunk in the file
     size_t n_owners, owners_capacity;
     struct output file;
     bool open;
@@ -20,8 +20,8 @@ struct streams {
 
 void streams_release(struct streams *s);
 
-// Appends to stream `i`. Creates it, and all streams before it, if it is new. Returns 0, or a
-// negative errno with the text set.
+// Appends to stream `i`. If the stream is new, creates it and all streams before it. Returns 0, or
+// a negative errno with the text set.
 int streams_put(struct streams *s, size_t i, const void *bytes, size_t n);
 
 uint64_t streams_bytes(const struct streams *s, size_t i);

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-// Describes the text at `at` for a message: "'word'", "the end of the line", "byte 0x00".
+// Describes the text at `at` for use in a message: "'word'", "the end of the line", "byte 0x00".
 static void quote(char quoted[40], const char *at, const char *end)
 {
     size_t n = 0;
@@ -107,8 +107,8 @@ int text_next(struct import *im, struct text_line *line)
     while (line->end > line->at &&
            (line->end[-1] == '\r' || line->end[-1] == ' ' || line->end[-1] == '\t'))
         line->end--;
-    // The buffer belongs to the source and is writable. Without the newline, parsers would accept
-    // trailing blanks and continue past the end.
+    // The buffer belongs to the source and is writable. Without this newline, parsers would accept
+    // trailing blanks and continue past the end of the line.
     *(char *)(uintptr_t)line->end = '\n';
     return 1;
 }

@@ -1,5 +1,5 @@
-// Shared by the text formats: parsing and formatting of numbers and words, independent of locale
-// and errno; lines of an import; calls of functions on a line.
+// Shared by the text formats: parsing and formatting numbers and words, independently of locale and
+// errno; reading lines for an import; parsing and writing function calls.
 #ifndef HEAPTAPE_FORMATS_TEXT_H
 #define HEAPTAPE_FORMATS_TEXT_H
 
@@ -12,9 +12,9 @@
 
 enum { TEXT_EXPORT_LINE = 512 }; // maximum length of a line in any format
 
-// Parsers read at **at and move *at past the text that they accept. If they return false, *at has
-// not moved. They take no length: the text must end with a newline, which no parser accepts,
-// followed by TEXT_SLACK readable bytes.
+// Parsers read at **at and advance *at past the text they accept. If they return false, *at is
+// unchanged. They take no length argument: the text must end with a newline, which no parser
+// accepts, followed by TEXT_SLACK readable bytes.
 enum { TEXT_SLACK = IMPORT_SOURCE_SLACK_BYTES };
 
 static inline bool text_match(const char **at, char c)
@@ -25,7 +25,7 @@ static inline bool text_match(const char **at, char c)
     return true;
 }
 
-// `n` is at most TEXT_SLACK.
+// `n` must not exceed TEXT_SLACK.
 static inline bool text_match_bytes(const char **at, const char *word, size_t n)
 {
     if (memcmp(*at, word, n) != 0)
@@ -36,14 +36,15 @@ static inline bool text_match_bytes(const char **at, const char *word, size_t n)
 
 #define TEXT_MATCH(at, literal) text_match_bytes(at, literal, sizeof(literal) - 1)
 
-// Sets bit 7 of each byte that is 10 or more. Bytes above the first of them are undefined.
+// Sets bit 7 of each byte whose value is 10 or more. The bytes above the first such byte are
+// undefined.
 static inline uint64_t text_no_digits(uint64_t values)
 {
     return ((values + 0x7676767676767676) | values) & 0x8080808080808080;
 }
 
-// Parses up to eight decimal digits. Returns their number. Free of branches, because the lengths of
-// numbers are unpredictable.
+// Parses up to eight decimal digits. Returns the number of digits. Branchless, because number
+// lengths are unpredictable.
 static inline unsigned text_digits(const char *at, uint64_t *v)
 {
     uint64_t d = get_u64(at) ^ 0x3030303030303030, no = text_no_digits(d);
@@ -57,10 +58,10 @@ static inline unsigned text_digits(const char *at, uint64_t *v)
     return n;
 }
 
-// The same as text_parse_number, for numbers with eight or more digits.
+// Like text_parse_number, but for numbers of eight or more digits.
 bool text_parse_long_number(const char **at, uint64_t *v);
 
-// Decimal digits, a value below 2^64.
+// Parses decimal digits with a value below 2^64.
 static inline bool text_parse_number(const char **at, uint64_t *v)
 {
     uint64_t value;
@@ -82,7 +83,7 @@ static inline unsigned text_hex_digit(char c)
     return text_hex_digits[(unsigned char)c];
 }
 
-// Hexadecimal digits, a value below 2^64.
+// Parses hexadecimal digits with a value below 2^64.
 static inline bool text_parse_hex(const char **at, uint64_t *v)
 {
     const char *p = *at;
@@ -99,7 +100,7 @@ static inline bool text_parse_hex(const char **at, uint64_t *v)
     return true;
 }
 
-// "0x" and hexadecimal digits.
+// Parses "0x" followed by hexadecimal digits.
 static inline bool text_parse_address(const char **at, uint64_t *v)
 {
     const char *p = *at;
@@ -112,13 +113,13 @@ static inline bool text_parse_address(const char **at, uint64_t *v)
     return true;
 }
 
-// An address, as parse_block of struct text_syntax.
+// Parses an address; for use as text_syntax.parse_block.
 static inline const char *text_parse_block(const char **at, uint64_t *block)
 {
     return text_parse_address(at, block) ? NULL : "an address";
 }
 
-// Writers require enough space at `to` and return the end of the text.
+// Writers require enough room at `to` and return the end of the text.
 static inline char *text_put(char *to, const char *text, size_t n)
 {
     memcpy(to, text, n);
@@ -132,18 +133,18 @@ char *text_put_address(char *to, uint64_t v); // 0x and up to 16 characters
 
 struct text_line {
     const char *at;  // next character to parse
-    const char *end; // a newline, written over the first trailing blank
+    const char *end; // a newline, which replaces the first trailing blank
 };
 
-// Reads the next line. A line without a newline is reported, or skipped under keep_going, because
-// the file is truncated there. Returns 1, 0 at the end, or a negative errno.
+// Reads the next line. A line without a newline means that the file is truncated; it is reported,
+// or skipped under keep_going. Returns 1, 0 at the end, or a negative errno.
 int text_next(struct import *im, struct text_line *line);
 
-// Reports the text at line->at. `expected` describes the expected text ("a size"). Returns as
-// import_bad.
+// Reports the text at line->at as invalid. `expected` describes the expected text ("a size").
+// Returns like import_bad.
 int text_bad(struct import *im, const struct text_line *line, const char *expected);
 
-// Values of a call on a line.
+// Values in a line's call.
 enum text_value {
     TEXT_END,
     TEXT_PTR,
@@ -151,11 +152,11 @@ enum text_value {
     TEXT_SIZE,
     TEXT_COUNT,
     TEXT_ALIGN,
-    TEXT_ZERO, // written as 0x0; any address is accepted
+    TEXT_ZERO, // written as 0x0; when reading, any address is accepted
 };
 
 struct text_function {
-    const char *name; // with the character that follows the name
+    const char *name; // includes the character that follows the name
     uint8_t length, kind;
     uint8_t values[4]; // enum text_value, in order
 };
@@ -168,9 +169,9 @@ struct text_function {
         }                                                                                          \
     }
 
-// Syntax of calls, for reading and writing. Blocks are as in struct event.
+// Syntax of calls, for both reading and writing. Blocks are represented as in struct event.
 struct text_syntax {
-    const struct text_function *functions; // ends with a row without a name
+    const struct text_function *functions; // ends with a row that has no name
     char separator;                        // between values
     const char *expected_function, *expected_separator;
     // Returns NULL, or a description of the expected text.
@@ -182,22 +183,22 @@ struct text_syntax {
 // `*at`.
 const char *text_parse_function(const char **at, const struct text_syntax *s, struct event *ev);
 
-// Writes the function of ev->kind, which must be in the table, and its values.
+// Writes the function for ev->kind, which must be in the table, and its values.
 char *text_put_function(char *to, const struct text_syntax *s, const struct event *ev);
 
 struct text_call {
     struct event event; // blocks are addresses, or text_slot_address of a slot
     uint64_t pid, tid;
-    uint64_t start_ns, end_ns; // valid if `timed`
+    uint64_t start_ns, end_ns; // valid only if `timed` is set
     bool timed;
 };
 
-// Parses the line at `*at`, which ends with a newline at `end` and contains no other newline:
+// Parses the line at `*at`, which must end with a newline at `end` and contain no other newline:
 // "<tid>: <function> <values> [<start ns> <end ns>]". Returns NULL with *call filled in, or a
 // description of the text expected at `*at`.
 const char *text_parse_android(const char **at, const char *end, struct text_call *call);
 
-// Addresses for the slots of munged logs, which are from 1 to 2^44 - 1.
+// Returns an address for a slot of a munged log; slots range from 1 to 2^44 - 1.
 static inline uint64_t text_slot_address(uint64_t slot)
 {
     return slot << 4;
