@@ -26,44 +26,46 @@
 #define MS(n) ((n)*1000000ull)
 
 enum {
-    BATCH_WORDS = 1 << 16, // a batch is written when it contains this many words …
+    BATCH_WORDS = 1 << 16, // a batch is written when it has this many words …
     SAMPLES_AT_ONCE = 256, // per frame
-    // A batch may contain records later than its watermark, and a reader orders the records up to
-    // the watermark of the batch before the last one (docs/design/convert.md).
+    // A batch may contain records later than its watermark, and a reader can order records only up
+    // to the watermark of the batch before the last one (docs/design/convert.md).
     SETTLING_BATCHES = 2,
-    CHUNKS_LATE = 12,   // full chunks at which the backup drains: half of a program's limit
+    // Number of full chunks at which the backup thread drains: half of a program's limit.
+    CHUNKS_LATE = 12,
     RECORDER_NICE = 5,  // the program has priority …
-    BACKUP_UNNICE = 10, // … but should not have to wait
+    BACKUP_UNNICE = 10, // … but must not wait for the recorder
 };
 #define BATCH_NS   MS(20)  // … or is this old
 #define SAMPLE_NS  MS(10)  // between RSS samples of each process
 #define CHECK_NS   MS(2)   // between checks for ended processes
 #define BACKUP_NAP 400000u // ns
-#define CALM_NS    MS(50)  // between drains while no chunk fills up
-#define IDLE_NS    MS(20)  // sleep while few chunks fill up; bounds the delay of published events
-// … while many do: some processes may not make the system call that ends it
+#define CALM_NS    MS(50)  // between drains while no chunks fill up
+#define IDLE_NS    MS(20)  // sleep while few chunks fill up; limits the delay of published events
+// Sleep while many chunks fill up: some processes cannot make the system call that wakes the
+// recorder.
 #define BUSY_NS      MS(1)
 #define SURVIVORS_NS MS(50) // between searches for processes without a spool
 
 struct ended_process {
     struct trace_process facts;
-    struct names names; // names of its code
+    struct names names; // names of the process's code
 };
 
 struct recorder {
     const struct record_settings *settings;
     struct record_result *result;
     struct drain drain;
-    struct encoder *encoder; // NULL before the program runs
+    struct encoder *encoder; // NULL until the program runs
     struct output *out;
     struct record_launch launch;
     struct unrecorded unrecorded;
     enum clock_kind clock;
     struct clock_point started;
-    uint64_t realtime_ns; // at `started`
+    uint64_t realtime_ns; // real time at `started`
     struct trace_session facts;
     bool in_batch;
-    // Held while draining: by the main thread between two bundles, or by the backup thread if
+    // Held while draining, by the main thread between two bundles, or by the backup thread if
     // encoding takes too long.
     pthread_mutex_t draining;
     pthread_cond_t active_again;
@@ -75,13 +77,13 @@ struct recorder {
     bool active;         // the encoder has work, so the backup checks for full chunks
     int backup_failed;   // 0, or a negative errno
     struct err backup_error;
-    uint32_t seen;      // wake-ups before the last pass
+    uint32_t seen;      // value of drain_wakeups before the last pass
     bool full;          // the last pass drained nothing because the backlog was full
-    uint64_t watermark; // of the last drain that left no stream waiting
+    uint64_t watermark; // watermark of the last drain that left no stream waiting
     uint64_t batch_began_ns, checked_ns, sampled_ns, survivors_ns, left_ns;
-    uint64_t batches_begun, batch_words; // words drained since the last batch began
-    unsigned unsettled; // batches that a reader still needs before it can order all records written
-    struct ended_process *ended; // processes whose PROCESS_END follows the batch
+    uint64_t batches_begun, batch_words; // batches begun; words drained since the last one began
+    unsigned unsettled; // number of batches that a reader still needs to order all records written
+    struct ended_process *ended; // processes whose PROCESS_END frames follow the batch
     size_t n_ended, ended_capacity;
     struct trace_sample samples[SAMPLES_AT_ONCE];
     size_t n_samples;
@@ -108,15 +110,15 @@ static int put_process(struct recorder *r, const struct drain_spool *s, struct e
                : rc;
 }
 
-// True for spools of the program that the recorder started. If it ended before its spool was found,
-// only its own pid is known.
+// Returns true if the spool belongs to the program that the recorder started. If that ended before
+// its spool was found, only its own pid is known.
 static bool is_own_child(const struct recorder *r, const struct drain_spool *s)
 {
     return s->visible_pid == r->launch.pid ||
            (s->visible_pid == 0 && (pid_t)s->pid == r->launch.pid);
 }
 
-// The exit status belongs to the last image of the program's process.
+// Returns true for the last image of the program's process, which the exit status belongs to.
 static bool is_last_image(const struct recorder *r, const struct drain_spool *s)
 {
     for (size_t i = 0; i < r->drain.n_spools; i++) {
@@ -127,7 +129,7 @@ static bool is_last_image(const struct recorder *r, const struct drain_spool *s)
     return is_own_child(r, s) && r->launch.reaped;
 }
 
-// Names of code are needed for stacks only.
+// Reads the names of code, which are needed only for stacks.
 static void read_code_names(struct recorder *r, struct drain_spool *s, bool all)
 {
     const struct code_names_process p = {s->visible_pid, s->pid, r->realtime_ns};
@@ -167,7 +169,7 @@ static int put_last_sample(struct recorder *r, const struct drain_spool *s, uint
     return rc;
 }
 
-// Saves the facts for PROCESS_END and drops the spool. goes_on: the process continues, and the
+// Saves the facts for PROCESS_END and drops the spool. With goes_on, the process continues, and the
 // spool is kept to count its events.
 static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e)
 {
@@ -191,7 +193,7 @@ static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e
     read_code_names(r, s, true);
     ended->names = s->code.names;
     s->code.names = (struct names){0};
-    // It may have ended since the last check.
+    // The program may have ended since the last check.
     if (is_own_child(r, s))
         record_launch_reap(&r->launch, false);
     p->has_exit_status = is_last_image(r, s) && !r->launch.attached;
@@ -211,8 +213,8 @@ static int end_batch(struct recorder *r, struct err *e)
     r->in_batch = false;
     r->unsettled = r->batch_words ? SETTLING_BATCHES : r->unsettled - (r->unsettled > 0);
     int rc = encoder_end_batch(r->encoder, r->watermark, e);
-    // Samples must precede the PROCESS_END of their processes. A reader that requests regular
-    // batches needs samples too.
+    // Samples must precede the PROCESS_END frames of their processes. A reader that requests
+    // regular batches also needs samples.
     if (rc == 0 && (r->n_ended || r->n_samples == SAMPLES_AT_ONCE || r->settings->beat_ns))
         rc = write_samples(r, e);
     if (rc == 0)
@@ -235,7 +237,7 @@ static int begin_batch(struct recorder *r, struct err *e)
     if (r->in_batch)
         return 0;
     r->in_batch = true;
-    // The first batch ends with its pass, so that a program that is killed early leaves a trace.
+    // The first batch ends after one pass, so that there is a trace if the program is killed early.
     r->batch_began_ns = r->batches_begun++ ? clock_monotonic_ns() : 0;
     r->batch_words = 0;
     return encoder_begin_batch(r->encoder, e);
@@ -284,7 +286,8 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
     return rc;
 }
 
-// Writes a complete page map, unless its process has ended or the trace was restarted meanwhile.
+// Writes a finished page map, unless its process has ended or the trace was restarted in the
+// meantime.
 static int write_pages(struct recorder *r, struct err *e)
 {
     struct buf payload = {0};
@@ -328,7 +331,8 @@ static int end_processes(struct recorder *r, struct err *e)
     return 0;
 }
 
-// If the output cannot be truncated, recording continues and the requester gets ENOTSUP.
+// Restarts the trace. If the output cannot be truncated, recording continues and the requester gets
+// ENOTSUP.
 static int restart_trace(struct recorder *r, struct err *e)
 {
     struct err refused;
@@ -355,7 +359,7 @@ static int restart_trace(struct recorder *r, struct err *e)
     return rc;
 }
 
-// Serves requests of processes whose events up to the request were drained.
+// Serves requests from processes whose events up to the request have been drained.
 static int answer_requests(struct recorder *r, struct err *e)
 {
     int rc = 0;
@@ -371,9 +375,9 @@ static int answer_requests(struct recorder *r, struct err *e)
     return rc;
 }
 
-// If the output is read live, a pause of the program must not delay its last events: empty batches
-// move the watermark past the last batch with records. More empty batches, if requested, report the
-// current time.
+// If the output is read live, a pause in the program must not delay its last events, so empty
+// batches move the watermark past the last batch with records. If requested, further empty batches
+// report the current time.
 static int put_empty_batch(struct recorder *r, uint64_t now, struct err *e)
 {
     uint64_t pause_ns = r->unsettled ? BATCH_NS : r->settings->beat_ns;
@@ -382,7 +386,7 @@ static int put_empty_batch(struct recorder *r, uint64_t now, struct err *e)
     return rc < 0 || !due || !r->in_batch ? rc : end_batch(r, e);
 }
 
-// Called with `draining` held.
+// Drains all spools once. Call with `draining` held.
 static int drain_pass(struct recorder *r, struct err *e)
 {
     const struct drain_sink sink = {r, room_for_segment, put_segment};
@@ -393,7 +397,7 @@ static int drain_pass(struct recorder *r, struct err *e)
     int rc = encoder_check(r->encoder, e);
     if (rc < 0 || (r->full = encoder_is_full(r->encoder)))
         return rc;
-    // Check for ends before the drain, so that the next drain of a dead spool reads everything.
+    // Check for exits before the drain, so that the next drain of a dead spool reads everything.
     if (now - r->checked_ns >= CHECK_NS || r->seen != seen) {
         r->checked_ns = now;
         record_launch_reap(&r->launch, false);
@@ -421,13 +425,14 @@ static int drain_pass(struct recorder *r, struct err *e)
     return rc < 0 ? rc : put_empty_batch(r, now, e);
 }
 
-// The recorder was attached to a running program, which continues after the recording.
+// Returns true if the recorder attached to a running program, which continues after the recording.
 static bool is_visit(const struct recorder *r)
 {
     return r->settings->attach.pid && r->settings->attach.report < 0;
 }
 
-// Pid of the program if it started the recorder or was attached to; 0: the recorder started it.
+// Returns the pid of the program if it started the recorder or the recorder attached to it; 0 if
+// the recorder started it.
 static pid_t attached_pid(const struct recorder *r)
 {
     return r->launch.attached ? r->launch.pid : 0;
@@ -443,8 +448,8 @@ static bool have_others_ended(struct recorder *r, const struct drain_spool *s)
     return true;
 }
 
-// The program that started the recorder has requested its end, and no other process of the session
-// lives.
+// Returns true if the program that started the recorder has asked it to finish and no other process
+// of the session is alive.
 static bool is_asked_to_finish(struct recorder *r)
 {
     for (size_t i = 0; i < r->drain.n_spools; i++) {
@@ -454,18 +459,19 @@ static bool is_asked_to_finish(struct recorder *r)
         if (r->drain.n_spools == 1 && is_own_child(r, s) &&
             !unrecorded_has_survivors(&r->unrecorded, attached_pid(r)))
             return true;
-        // The others may have ended before the request but after this pass checked for ends.
+        // The others may have ended before the request, but after this pass checked for exits.
         if (r->drain.n_spools == 1 || !have_others_ended(r, s))
             atomic_store(&s->header->finishing, SPOOL_GOES_ON);
     }
     return false;
 }
 
-// The recording of a running program has lasted its time or was ended from outside.
+// Returns true if the recording of a running program has reached its duration or was ended from
+// outside.
 static bool is_visit_over(const struct recorder *r)
 {
     uint64_t ns = clock_monotonic_ns() - r->visited_ns, asked_ns = r->settings->attach.duration_ns;
-    // The spool may be found later. A program waits less than six seconds for that.
+    // The spool may still be found: a program waits for almost six seconds.
     bool left = r->drain.n_spools == 0 && (r->drain.n_made || ns >= MS(6000));
     r->result->ended_early = r->visiting && left && !(asked_ns && ns >= asked_ns);
     return r->visiting && (left || (asked_ns && ns >= asked_ns));
@@ -498,7 +504,8 @@ static void wait_for_activity(struct recorder *r)
     pthread_cond_clockwait(&r->active_again, &r->draining, CLOCK_MONOTONIC, &at);
 }
 
-// While the main thread compresses or writes for so long that programs would have to wait.
+// Backup thread: drains when the main thread compresses or writes for so long that programs would
+// have to wait.
 static void *drain_as_backup(void *arg)
 {
     struct recorder *r = arg;
@@ -514,7 +521,8 @@ static void *drain_as_backup(void *arg)
         pthread_mutex_unlock(&r->draining);
         nanosleep(&(struct timespec){0, BACKUP_NAP}, NULL);
         pthread_mutex_lock(&r->draining);
-        // While not `active`, the main thread reads the spools without the mutex before it sleeps.
+        // While `active` is false, the main thread reads the spools without the mutex before it
+        // sleeps.
         if (!r->ending && r->active && drain_wakeups(&r->drain) - r->seen >= CHUNKS_LATE)
             r->backup_failed = drain_pass(r, &r->backup_error);
     }
@@ -522,10 +530,11 @@ static void *drain_as_backup(void *arg)
     return NULL;
 }
 
-// Call after the program was started, because a forked child has only one thread.
+// Starts the backup thread. Call after starting the program, because a forked child has only one
+// thread.
 static int begin_backup(struct recorder *r, struct err *e)
 {
-    // Signals are handled by the main thread.
+    // The main thread handles signals.
     sigset_t all, mask;
     sigfillset(&all);
     sigdelset(&all, SIGBUS);
@@ -547,7 +556,7 @@ static void end_backup(struct recorder *r)
         pthread_join(r->backup, NULL);
     }
     r->has_backup = false;
-    // Only now, because the backup thread collects page maps too.
+    // Free this only after the join, because the backup thread also collects page maps.
     proc_watch_free(r->pages);
     r->pages = NULL;
 }
@@ -568,14 +577,14 @@ static int run_main_pass(struct recorder *r, struct record_pass *o, struct err *
     *o = (struct record_pass){rc == 0 && is_over(r), r->full, r->seen, r->drain.chunks_done};
     bool was_active = r->active;
     r->active = encoder_has_work(r->encoder);
-    // Not needed for batches of a program that fills no chunk.
+    // Not needed for the batches of a program that does not fill chunks.
     if (r->active && !was_active && r->drain.chunks_done)
         pthread_cond_signal(&r->active_again);
     pthread_mutex_unlock(&r->draining);
     return rc;
 }
 
-// Keeps recording while a child process attaches.
+// Keeps recording while a child process attaches or detaches.
 static void continue_recording(void *context)
 {
     struct recorder *r = context;
@@ -593,14 +602,14 @@ static int begin_visit(struct recorder *r, struct err *e)
                                    .names = r->settings->attach.names};
     int rc = attach_begin(r->launch.pid, &how, &(struct attach_meanwhile){continue_recording, r},
                           &r->result->visit, e);
-    continue_recording(r); // finds the new spool
+    continue_recording(r); // find the new spool
     r->visiting = rc == 0;
     r->visited_ns = clock_monotonic_ns();
     return rc;
 }
 
-// Detaches from the process and its children, including those that called exec. A process that
-// cannot be detached stops recording when the recorder ends.
+// Detaches from the process and its children, including those that called exec. If that fails for a
+// process, its recording stops when the recorder exits.
 static void end_visit(struct recorder *r)
 {
     for (size_t i = 0; i < r->drain.n_spools; i++) {
@@ -752,13 +761,13 @@ static int run_recorder(struct recorder *r, struct err *e)
     return rc;
 }
 
-// Adds losses that no PROCESS_END frame contains.
+// Adds losses that are not in any PROCESS_END frame.
 static void count_losses(struct recorder *r)
 {
     struct record_result *result = r->result;
     result->lost_words += r->encoder ? encoder_totals(r->encoder).left_out : 0;
     drain_check_ends(&r->drain);
-    // Calls after the end of an attached recording are not losses.
+    // Calls made after an attached recording has ended are not losses.
     for (size_t i = 0; i < r->drain.n_spools && !is_visit(r); i++) {
         const struct drain_spool *s = r->drain.spools[i];
         uint64_t now = s->broken ? 0 : spool_unrecorded(s->header) + drain_undrained(s);
@@ -796,12 +805,12 @@ int record_run(const struct record_settings *settings, struct output *out,
     result->unreadable = r->drain.n_unreadable;
     result->unopened = r->drain.unopened;
     count_losses(r);
-    // Include events after the end of the trace.
+    // Include events from after the end of the trace.
     if (finish_unrecorded(r, &(struct err){0}) < 0)
         result->unrecorded.by = TRACE_MISSED_UNKNOWN;
     unrecorded_release(&r->unrecorded);
-    // Keep the session mapped: the program that started the recorder sees from the mapping that it
-    // has ended.
+    // Keep the session mapped until exit: the mapping shows the program that started the recorder
+    // when the recorder has ended.
     if (r->launch.attached)
         r->drain.session = NULL;
     drain_close(&r->drain);

@@ -1,4 +1,4 @@
-// Records a program and its descendants into a trace: starts the program with the capture library,
+// Records a program and its descendants in a trace: starts the program with the capture library,
 // drains the spools of its processes, and writes frames until the last process has ended.
 #ifndef HEAPTAPE_RECORD_RECORD_H
 #define HEAPTAPE_RECORD_RECORD_H
@@ -18,35 +18,36 @@
 // A program that is already running.
 struct record_attach {
     pid_t pid; // 0: the recorder starts the program
-    // pipe end if the program has started the recorder, which reports the session there; else -1
+    // if the program has started the recorder: pipe to report the session to; else -1
     int report;
-    uint64_t duration_ns; // if `pid` and no `report`: recording ends after this time; 0: on request
-    bool list_blocks;     // record its live blocks at the start
+    // If `pid` is set and `report` is not: recording ends after this time; 0: on request.
+    uint64_t duration_ns;
+    bool list_blocks;               // record the program's live blocks at the start
     const struct spool_wrap *names; // additional functions to wrap, or NULL
 };
 
 struct record_settings {
     struct record_attach attach;
-    char *const *argv;      // arguments of the program, terminated by NULL
+    char *const *argv;      // program and its arguments, terminated by NULL
     const char *library;    // absolute path of libheaptape.so
     const char *allocator;  // absolute path of an allocator to preload after the library, or NULL
-    char *const *variables; // NAME=VALUE for the program's environment
+    char *const *variables; // NAME=VALUE settings for the program's environment
     size_t n_variables;
     enum frame_codec
         codec; // best codec; a recorder that falls behind temporarily uses cheaper ones
     int level;
     uint64_t max_bytes; // recording ends at this output size; 0: no limit
-    const char
-        *follow; // children to record: "all", "none", or a glob for the name of their executable
+    // Children to record: "all", "none", or a glob for the names of their executables.
+    const char *follow;
     bool paused; // recording starts on request (ctl start)
     struct spool_stacks stacks;
     bool usable;    // record the usable size of each block
     bool maps;      // record the programs' own mappings
     bool residency; // record how many pages of big blocks are resident
     bool pages;     // record the processes' page maps, read from /proc
-    bool live; // the output is read while it is written: do not delay events until the next batch
-    uint64_t
-        beat_ns; // with `live`: write a batch at least this often, even without events; 0: do not
+    bool live; // the output is read while being written: do not delay events until the next batch
+    // With `live`: write a batch at least this often, even without events; 0: only with events.
+    uint64_t beat_ns;
     bool
         // if the recorder falls behind, drop and count events instead of blocking the program
         lossy;
@@ -54,18 +55,19 @@ struct record_settings {
 
 // A fact that applies to some processes.
 struct record_fact {
-    uint32_t processes; // their number; 0: the other fields are unset
-    uint32_t pid;       // of the first of them
-    char program[64];   // name of its executable
+    uint32_t processes; // number of processes; 0: the other fields are unset
+    uint32_t pid;       // pid of the first of these processes
+    char program[64];   // name of that process's executable
     char text[200];
 };
 
 struct record_result {
-    // the program could not be started, and the other fields are invalid; 0: it was started
+    // why the program could not be started, in which case the other fields are invalid; 0: it was
+    // started
     int start_errno;
     bool exited;     // the program has ended …
     int wait_status; // … with this status of wait(2)
-    bool full;       // recording ended at max_bytes; the program continued
+    bool full;       // recording ended at max_bytes, and the program continued
     int stopped_by;  // signal that ended the recording, or 0
     bool cut_off;    // … while the output accepted no data: the trace is incomplete
     uint32_t processes;
@@ -75,42 +77,43 @@ struct record_result {
     uint32_t unopened; // spools that the recorder could not open for lack of memory or descriptors
     bool session_broken; // a program overwrote fields that only the recorder writes
     uint64_t events, waits, wait_ns;
-    uint64_t lost_words; // calls, or words of the trace, that are missing …
-    bool lost_is_bound;  // … at least
+    uint64_t lost_words; // number of calls, or words of the trace, that are missing …
+    bool lost_is_bound;  // … or a lower bound on that number
     bool lossy;          // as in the settings
-    uint64_t cpu_ns;     // of the recorder
+    uint64_t cpu_ns;     // CPU time of the recorder
     uint64_t batches;
     uint64_t steps_down;                // changes to a cheaper codec because of the backlog
     struct trace_unrecorded unrecorded; // missed processes, except `left`; owned
     uint64_t bad_code_names;            // invalid records of perf-PID.map and jit-PID.dump
     uint32_t cut_code_names;            // processes with too many names of code to read
     struct record_fact
-        // processes that call another malloc than the library's, and the object that defines it
+        // processes that call a malloc other than the library's, and the object that defines it
         bypassed;
-    // objects whose calls of malloc bypass the library, each terminated by NUL …
+    // Objects whose malloc calls bypass the library, each terminated by NUL …
     char deepbound[2048];
-    uint32_t deepbound_bytes;   // … of all processes, without duplicates, until full
-    struct attach_result visit; // of a program that was running already
-    char not_left[600];         // why the library is still active in such a process; "": it is not
+    uint32_t deepbound_bytes;   // … from all processes, without duplicates, as many as fit
+    struct attach_result visit; // result for a program that was already running
+    char not_left[600]; // why the library is still active in such a process; "" if it is not
     bool ended_early;  // an attached process's recording ended early, and the process continues …
-    uint32_t ended_by; // … PID of the heaptape that ended it; 0: something else did
+    uint32_t ended_by; // … PID of the heaptape that ended it; 0 if it ended in another way
     struct record_fact off; // processes in which recording turned itself off, and why
 };
 
-// Runs the program and waits for it and everything that it starts. Borrows `out`. The caller
-// releases result->unrecorded. Returns 0, or a negative errno if heaptape failed; a program that
-// was started then runs untraced to its end, and result->wait_status is valid.
+// Runs the program, and waits for it and all its descendants. Borrows `out`. The caller releases
+// result->unrecorded. Returns 0, or a negative errno if heaptape failed. In that case, a program
+// that was already started runs untraced until it exits, and result->wait_status is valid.
 int record_run(const struct record_settings *settings, struct output *out,
                struct record_result *result, struct err *e);
 
-// Writes a trace of a session that was recorded without a recorder; `dir` is the session directory,
-// which is not changed. Uses `codec` and `level` of the settings. Returns -EBUSY if a process of
-// the session is running and was not stopped.
+// Writes a trace of a session that was recorded without a recorder. `dir` is the session directory,
+// which is not changed. Uses only `codec` and `level` from the settings. Returns 0, -EBUSY if a
+// process of the session is still running and recording has not been stopped, or another negative
+// errno.
 int record_collect(const char *dir, const struct record_settings *settings, struct output *out,
                    struct record_result *result, struct err *e);
 
-// Returns why the program cannot be recorded ("is statically linked", …), judged by the file that
-// execvp(3) finds, or NULL if no reason is found. The text is static.
+// Returns the reason why the program cannot be recorded ("is statically linked", …), from
+// inspecting the file that execvp(3) finds, or NULL if there is none. The text is static.
 const char *record_explain(const char *program);
 
 #endif
