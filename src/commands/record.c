@@ -195,7 +195,7 @@ static bool is_cut(const struct record_settings *s, const struct record_result *
 {
     bool asked = r->ended_by && !s->attach.duration_ns;
     return s->attach.pid && s->attach.report < 0 &&
-           (r->off.processes || (r->ended_early && !asked));
+           (r->losses.off.processes || (r->ended_early && !asked));
 }
 
 static int exit_code(const struct record_settings *s, const struct record_result *r)
@@ -277,8 +277,8 @@ static int run_collect(const void *fields, void *settings)
     }
     if (r.events == 0) {
         output_close(&out, false, NULL);
-        die(EXIT_FAILED, "%s: nothing was recorded%s%s", o->collect, r.off.processes ? ": " : "",
-            r.off.text);
+        die(EXIT_FAILED, "%s: nothing was recorded%s%s", o->collect,
+            r.losses.off.processes ? ": " : "", r.losses.off.text);
     }
     record_summary_print(o->verbose, &r, &out);
     if (output_close(&out, true, &e) < 0)
@@ -303,7 +303,7 @@ static int record_to_trace(const struct record_options *o, const struct record_s
     int code = report_result(o, s, &r, &out);
     if (output_close(&out, true, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
-    if (r.bypassed.processes || r.deepbound_bytes)
+    if (r.losses.bypassed.processes || r.losses.deepbound_bytes)
         unseen_note(path);
     if (s->stacks.depth && r.events)
         coverage_note(path, o->verbose);

@@ -8,10 +8,10 @@
 #include "report/json/sites_json.h"
 #include "report/json/stat_json.h"
 #include "report/profile.h"
+#include "report/text/balance.h"
 #include "report/text/coverage.h"
 #include "report/text/findings.h"
 #include "report/text/rss.h"
-#include "report/text/unrecorded.h"
 #include "report/text/usage.h"
 #include "report/text/watch.h"
 
@@ -167,18 +167,21 @@ static void print_recording(const struct trace_session *s)
            (double)s->clock_hz / 1e6);
 }
 
-static void print_unrecorded(const struct trace_unrecorded *u)
+static void print_balance_line(const char *line)
 {
-    const char *limits = unrecorded_limits(u);
-    if (u->processes)
-        putchar('\n');
-    for (size_t i = 0; i < u->n; i++) {
-        char *line = unrecorded_line(&u->items[i]);
-        puts(line ? line : "out of memory");
-        free(line);
-    }
-    if (u->processes && limits)
-        puts(limits);
+    static bool printed;
+    if (!printed)
+        cli_table_head("\nmissing from the recording");
+    printed = true;
+    puts(line);
+}
+
+static void print_balance(const struct file_stat *s)
+{
+    struct trace_losses losses;
+    balance_of_file(&losses, s);
+    balance_print(&losses, &s->unrecorded,
+                  &(struct balance_how){.print = print_balance_line, .most = SIZE_MAX});
 }
 
 static void print_processes(const struct file_stat *s)
@@ -240,7 +243,7 @@ static void print_text(const struct file_stat *s, const union stat_figures *f)
     if (s->kind != FILE_STAT_WORKLOAD)
         print_recording(&s->session);
     print_processes(s);
-    print_unrecorded(&s->unrecorded);
+    print_balance(s);
     if (s->kind == FILE_STAT_AGGREGATE)
         print_growth(s);
     usage_print(s);

@@ -45,7 +45,8 @@ enum {
 // Sleep while many chunks fill up: some processes cannot make the system call that wakes the
 // recorder.
 #define BUSY_NS      MS(1)
-#define SURVIVORS_NS MS(50) // between searches for processes without a spool
+#define SURVIVORS_NS MS(50)  // between searches for processes without a spool
+#define REFUSED_NS   MS(200) // between checks of spools that could not be mapped
 
 struct ended_process {
     struct trace_process facts;
@@ -80,7 +81,7 @@ struct recorder {
     uint32_t seen;      // value of drain_wakeups before the last pass
     bool full;          // the last pass drained nothing because the backlog was full
     uint64_t watermark; // watermark of the last drain that left no stream waiting
-    uint64_t batch_began_ns, checked_ns, sampled_ns, survivors_ns, left_ns;
+    uint64_t batch_began_ns, checked_ns, sampled_ns, survivors_ns, refused_ns;
     uint64_t batches_begun, batch_words; // batches begun; words drained since the last one began
     unsigned unsettled; // number of batches that a reader still needs to order all records written
     struct ended_process *ended; // processes whose PROCESS_END frames follow the batch
@@ -94,7 +95,7 @@ static uint64_t stamp_now(const struct recorder *r)
     return clock_ticks(r->clock) >> CODEC_STAMP_SHIFT;
 }
 
-static int put_process(struct recorder *r, const struct drain_spool *s, struct err *e)
+static int put_process(struct recorder *r, struct drain_spool *s, struct err *e)
 {
     struct trace_process p;
     r->result->processes++;
@@ -103,6 +104,8 @@ static int put_process(struct recorder *r, const struct drain_spool *s, struct e
         return err_no_memory(e, NULL);
     uint64_t now = stamp_now(r);
     p.start_stamp = p.start_stamp < now ? p.start_stamp : now;
+    const char *slash = strrchr(p.exe, '/');
+    snprintf(s->program, sizeof s->program, "%s", slash ? slash + 1 : p.exe);
     struct trace_sample first = {.process = s->number, .stamp = p.start_stamp};
     int rc = encoder_put_process(r->encoder, &p, e);
     return rc == 0 && facts_own_memory(&first, s, false)
@@ -137,8 +140,8 @@ static void read_code_names(struct recorder *r, struct drain_spool *s, bool all)
     if (!r->settings->stacks.depth || (!all && !code_names_is_due(&s->code, clock_monotonic_ns())))
         return;
     code_names_read(&s->code, &p, all);
-    r->result->bad_code_names += s->code.bad_lines - bad;
-    r->result->cut_code_names += s->code.too_long && all;
+    r->result->balance.bad_code_names += s->code.bad_lines - bad;
+    r->result->balance.cut_code_names += s->code.too_long && all;
 }
 
 static int write_code_names(struct recorder *r, struct err *e)
@@ -179,11 +182,15 @@ static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e
     struct ended_process *ended = &r->ended[r->n_ended];
     struct trace_process *p = &ended->facts;
     drain_count_unmapped(&r->drain, s);
-    r->result->lost_is_bound |= s->broken || s->unmapped;
+    r->result->balance.lost_at_least |= s->broken || s->unmapped;
     r->result->ended_by = s->broken ? 0 : atomic_load(&s->header->ended_by);
     if (facts_process(p, s) < 0)
         return err_no_memory(e, NULL);
     r->n_ended++;
+    if (s->broken || atomic_load(&s->guard.broken)) {
+        free(p->exe);
+        p->exe = strdup(s->program);
+    }
     uint64_t now = stamp_now(r);
     p->end_stamp = p->end_stamp && p->end_stamp < now ? p->end_stamp : now;
     facts_window(p, s);
@@ -249,6 +256,31 @@ static uint64_t *room_for_segment(void *ctx, uint32_t n_words, struct err *e)
     return begin_batch(r, e) == 0 ? encoder_room(r->encoder, n_words, e) : NULL;
 }
 
+static uint64_t epochs_ns(const struct recorder *r, uint64_t epochs)
+{
+    uint64_t hz = r->facts.clock_hz ? r->facts.clock_hz : 1000000000u;
+    return clock_to_ns(epochs << (CODEC_STAMP_BITS + CODEC_STAMP_SHIFT), hz);
+}
+
+// Notices timestamps that are later than now, or earlier than the recording or than the preceding
+// records of their stream. They are exact to an epoch: 262,144 ticks.
+static void check_clock(struct recorder *r, const struct drain_spool *s,
+                        const struct trace_segment *g)
+{
+    struct trace_balance *b = &r->result->balance;
+    // A program that starts its recorder records before that.
+    uint64_t now = clock_ticks(r->clock), started = r->launch.attached ? 0 : r->started.ticks,
+             latest = codec_epoch_of_ticks(now) + 1, earliest = codec_epoch_of_ticks(started);
+    earliest = g->epoch0 > earliest ? g->epoch0 : earliest;
+    uint64_t ahead = g->epoch_end > latest ? epochs_ns(r, g->epoch_end - latest) : 0,
+             behind = g->epoch_end + 1 < earliest ? epochs_ns(r, earliest - g->epoch_end - 1) : 0;
+    if (!ahead && !behind)
+        return;
+    b->clock_pid = b->clock_pid ? b->clock_pid : s->pid;
+    b->clock_ahead_ns = ahead > b->clock_ahead_ns ? ahead : b->clock_ahead_ns;
+    b->clock_behind_ns = behind > b->clock_behind_ns ? behind : b->clock_behind_ns;
+}
+
 static int put_segment(void *ctx, struct drain_spool *s, struct trace_segment *g, struct err *e)
 {
     struct recorder *r = ctx;
@@ -256,6 +288,7 @@ static int put_segment(void *ctx, struct drain_spool *s, struct trace_segment *g
     int rc = encoder_put_segment(r->encoder, g, &seen, e);
     r->batch_words += g->n_words;
     s->events += seen.events;
+    check_clock(r, s, g);
     if (rc == 0 && seen.modules)
         code_names_look(&s->code, seen.words, g->n_words);
     return rc;
@@ -404,9 +437,8 @@ static int drain_pass(struct recorder *r, struct err *e)
         drain_check_ends(&r->drain);
     }
     rc = discover_spools(r, e);
-    if (now - r->left_ns >= DRAIN_LEFT_NS) {
-        r->left_ns = now;
-        drain_check_left(&r->drain);
+    if (now - r->refused_ns >= REFUSED_NS) {
+        r->refused_ns = now;
         drain_check_refused(&r->drain, false);
     }
     if (rc == 0)
@@ -651,6 +683,44 @@ static int finish_unrecorded(struct recorder *r, struct err *e)
     return unrecorded_finish(&r->unrecorded, &r->drain, clock, to) < 0 ? err_no_memory(e, NULL) : 0;
 }
 
+// Adds the losses that no PROCESS_END frame contains. Calls after the end of an attached recording
+// are not losses.
+static void count_losses(struct recorder *r, struct trace_balance *b)
+{
+    b->lost_elsewhere = r->encoder ? encoder_totals(r->encoder).left_out : 0;
+    drain_check_ends(&r->drain);
+    for (size_t i = 0; i < r->drain.n_spools && !is_visit(r); i++) {
+        const struct drain_spool *s = r->drain.spools[i];
+        uint64_t now = s->broken ? 0 : spool_unrecorded(s->header) + drain_undrained(s);
+        b->lost_elsewhere +=
+            now + s->lost_words > s->said_lost ? now + s->lost_words - s->said_lost : 0;
+        b->lost_at_least |= !s->dead;
+    }
+    for (size_t i = 0; i < r->drain.n_reserves; i++)
+        unrecorded_count(r->drain.reserves[i], b);
+    b->lost_elsewhere += r->drain.refused_lost;
+    b->lost_at_least |= r->drain.refused_unknown || r->drain.n_unreadable || r->drain.unopened;
+}
+
+// Returns the balance up to now: for the trace at its end, for the result at the end of the program.
+static struct trace_balance current_balance(struct recorder *r)
+{
+    const struct record_result *result = r->result;
+    struct trace_balance b = result->balance;
+    b.lossy = r->settings->lossy;
+    b.without_spool = r->drain.n_refused;
+    b.unreadable_spools = r->drain.n_unreadable;
+    b.unopened_spools = r->drain.unopened;
+    b.overwritten_session = r->drain.session_broken;
+    b.size_limit = result->full;
+    b.stop_signal = (uint64_t)result->stopped_by;
+    b.ended_early = result->ended_early;
+    b.ended_by = result->ended_early ? result->ended_by : 0;
+    count_losses(r, &b);
+    b.lost_at_least |= result->cut_off;
+    return b;
+}
+
 static int finish_trace(struct recorder *r, struct err *e)
 {
     drain_stop(&r->drain);
@@ -670,7 +740,12 @@ static int finish_trace(struct recorder *r, struct err *e)
     if (rc == 0)
         rc = write_samples(r, e);
     if (rc == 0)
+        rc = encoder_write_all(r->encoder, e);
+    if (rc == 0)
         rc = finish_unrecorded(r, e);
+    if (r->drain.n_spools == 0)
+        drain_check_refused(&r->drain, true);
+    r->result->unrecorded.balance = current_balance(r);
     return rc < 0 ? rc : encoder_finish(r->encoder, &r->result->unrecorded, stamp_now(r), e);
 }
 
@@ -739,19 +814,19 @@ static int run_recorder(struct recorder *r, struct err *e)
     if (r->visiting)
         end_visit(r);
     end_backup(r);
+    r->result->ended_early &= !record_launch_reap(&r->launch, false) && !r->launch.terminations;
+    if (r->launch.terminations >= 2 && !is_visit(r))
+        r->result->stopped_by = r->launch.last_signal;
     if (rc == 0)
         rc = finish_trace(r, e);
     r->result->full = r->encoder && encoder_has_ended(r->encoder);
     if ((rc < 0 || r->result->full) && !is_visit(r))
         record_launch_continue_untraced(&r->launch, &r->drain);
     record_launch_forward(&r->launch);
-    if (r->launch.terminations >= 2 && !is_visit(r))
-        r->result->stopped_by = r->launch.last_signal;
     r->result->cut_off = rc == -ECANCELED;
     rc = r->result->cut_off ? 0 : rc;
     r->result->wait_status = r->launch.wait_status;
     r->result->exited = r->launch.reaped;
-    r->result->ended_early &= !record_launch_reap(&r->launch, false) && !r->launch.terminations;
     if (rc == 0) {
         struct encoder_totals t = encoder_totals(r->encoder);
         r->result->events = t.events;
@@ -761,35 +836,13 @@ static int run_recorder(struct recorder *r, struct err *e)
     return rc;
 }
 
-// Adds losses that are not in any PROCESS_END frame.
-static void count_losses(struct recorder *r)
-{
-    struct record_result *result = r->result;
-    result->lost_words += r->encoder ? encoder_totals(r->encoder).left_out : 0;
-    drain_check_ends(&r->drain);
-    // Calls made after an attached recording has ended are not losses.
-    for (size_t i = 0; i < r->drain.n_spools && !is_visit(r); i++) {
-        const struct drain_spool *s = r->drain.spools[i];
-        uint64_t now = s->broken ? 0 : spool_unrecorded(s->header) + drain_undrained(s);
-        result->lost_words +=
-            now + s->lost_words > s->said_lost ? now + s->lost_words - s->said_lost : 0;
-        result->lost_is_bound |= !s->dead;
-    }
-    for (size_t i = 0; i < r->drain.n_reserves; i++)
-        unrecorded_count(r->drain.reserves[i], result);
-    drain_check_refused(&r->drain, true);
-    result->lost_words += r->drain.refused_lost;
-    result->lost_is_bound |=
-        r->drain.refused_unknown || r->drain.n_unreadable || r->drain.unopened || result->cut_off;
-}
-
 int record_run(const struct record_settings *settings, struct output *out,
                struct record_result *result, struct err *e)
 {
     struct recorder *r = calloc(1, sizeof *r);
     if (!r)
         return err_no_memory(e, NULL);
-    *result = (struct record_result){.lossy = settings->lossy};
+    *result = (struct record_result){0};
     r->settings = settings;
     r->result = result;
     r->clock = clock_best();
@@ -799,15 +852,12 @@ int record_run(const struct record_settings *settings, struct output *out,
     record_launch_signals(&r->launch);
     int rc = limit_explain(run_recorder(r, e), e);
     record_launch_wake_on_signal(NULL);
-    result->left = r->unrecorded.tree ? 0 : r->drain.n_left;
-    result->untraced = r->drain.n_refused;
-    result->session_broken = r->drain.session_broken;
-    result->unreadable = r->drain.n_unreadable;
-    result->unopened = r->drain.unopened;
-    count_losses(r);
+    drain_check_refused(&r->drain, true);
+    const struct trace_balance balance = current_balance(r);
     // Include events from after the end of the trace.
     if (finish_unrecorded(r, &(struct err){0}) < 0)
         result->unrecorded.by = TRACE_MISSED_UNKNOWN;
+    result->unrecorded.balance = balance;
     unrecorded_release(&r->unrecorded);
     // Keep the session mapped until exit: the mapping shows the program that started the recorder
     // when the recorder has ended.

@@ -9,6 +9,7 @@
 #include "capture/spool/attach.h"
 #include "capture/spool/spool.h"
 #include "record/attach/attach.h"
+#include "trace/losses.h"
 #include "trace/trace.h"
 
 #include <stdbool.h>
@@ -53,14 +54,6 @@ struct record_settings {
         lossy;
 };
 
-// A fact that applies to some processes.
-struct record_fact {
-    uint32_t processes; // number of processes; 0: the other fields are unset
-    uint32_t pid;       // pid of the first of these processes
-    char program[64];   // name of that process's executable
-    char text[200];
-};
-
 struct record_result {
     // why the program could not be started, in which case the other fields are invalid; 0: it was
     // started
@@ -71,32 +64,17 @@ struct record_result {
     int stopped_by;  // signal that ended the recording, or 0
     bool cut_off;    // … while the output accepted no data: the trace is incomplete
     uint32_t processes;
-    uint32_t left;       // processes that continued unrecorded after exec, see drain_check_left
-    uint32_t untraced;   // processes without a spool because of resource limits
-    uint32_t unreadable; // spools that were truncated or overwritten before the recorder found them
-    uint32_t unopened; // spools that the recorder could not open for lack of memory or descriptors
-    bool session_broken; // a program overwrote fields that only the recorder writes
     uint64_t events, waits, wait_ns;
-    uint64_t lost_words; // number of calls, or words of the trace, that are missing …
-    bool lost_is_bound;  // … or a lower bound on that number
-    bool lossy;          // as in the settings
-    uint64_t cpu_ns;     // CPU time of the recorder
+    uint64_t cpu_ns; // CPU time of the recorder
     uint64_t batches;
     uint64_t steps_down;                // changes to a cheaper codec because of the backlog
-    struct trace_unrecorded unrecorded; // missed processes, except `left`; owned
-    uint64_t bad_code_names;            // invalid records of perf-PID.map and jit-PID.dump
-    uint32_t cut_code_names;            // processes with too many names of code to read
-    struct record_fact
-        // processes that call a malloc other than the library's, and the object that defines it
-        bypassed;
-    // Objects whose malloc calls bypass the library, each terminated by NUL …
-    char deepbound[2048];
-    uint32_t deepbound_bytes;   // … from all processes, without duplicates, as many as fit
-    struct attach_result visit; // result for a program that was already running
+    struct trace_losses losses;         // facts of the processes
+    struct trace_balance balance;       // sums that the recorder keeps; `unrecorded` has all
+    struct trace_unrecorded unrecorded; // missed processes, and the balance of the trace; owned
+    struct attach_result visit;         // result for a program that was already running
     char not_left[600]; // why the library is still active in such a process; "" if it is not
     bool ended_early;  // an attached process's recording ended early, and the process continues …
     uint32_t ended_by; // … PID of the heaptape that ended it; 0 if it ended in another way
-    struct record_fact off; // processes in which recording turned itself off, and why
 };
 
 // Runs the program, and waits for it and all its descendants. Borrows `out`. The caller releases

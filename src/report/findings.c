@@ -501,6 +501,95 @@ static bool find_turned_off(const struct findings_input *in, struct findings_ite
     return true;
 }
 
+static bool find_missing_spools(const struct findings_input *in, struct findings_item *f)
+{
+    const struct trace_balance *b = &in->stat->balance;
+    char text[64];
+    if (b->without_spool)
+        findings_say(f,
+                     "%s not recorded: no space, memory or file descriptor was left for a spool.",
+                     human_plural(text, b->without_spool, "process was", "processes were"));
+    if (b->unreadable_spools)
+        findings_say(f, "%s%s could not be read: a program truncated or overwrote it.",
+                     f->text[0] ? " " : "",
+                     human_plural(text, b->unreadable_spools, "spool", "spools"));
+    if (b->unopened_spools)
+        findings_say(
+            f, "%s%s could not be opened: the recorder had no memory or file descriptor left.",
+            f->text[0] ? " " : "", human_plural(text, b->unopened_spools, "spool", "spools"));
+    findings_advise(f, b->unreadable_spools
+                           ? "Leave that program out with --follow."
+                           : "Make room in /dev/shm, or raise the limits of ulimit -n or -v.");
+    return f->text[0];
+}
+
+static bool find_overwritten_session(const struct findings_input *in, struct findings_item *f)
+{
+    if (!in->stat->balance.overwritten_session)
+        return false;
+    findings_say(f, "A program overwrote the memory that it shares with the recorder.");
+    findings_advise(f, "Events may be missing. Correct its wild pointer, and record again.");
+    return true;
+}
+
+static bool find_stopped_early(const struct findings_input *in, struct findings_item *f)
+{
+    const struct trace_balance *b = &in->stat->balance;
+    if (b->size_limit)
+        findings_say(f, "The recording stopped at --max-size.");
+    else if (b->stop_signal)
+        findings_say(f, "Signal %" PRIu64 " stopped the recording before its processes exited.",
+                     b->stop_signal);
+    else if (b->ended_early && b->ended_by)
+        findings_say(f,
+                     "Process %" PRIu64 " ended the recording, as 'heaptape ctl PID detach' does.",
+                     b->ended_by);
+    else if (b->ended_early)
+        findings_say(f, "The recording ended early.");
+    findings_advise(f, b->size_limit ? "Later events are missing: use --flight or --segment."
+                                     : "Later events are missing: record again.");
+    return f->text[0];
+}
+
+static bool find_clock(const struct findings_input *in, struct findings_item *f)
+{
+    const struct trace_balance *b = &in->stat->balance;
+    bool is_ahead = b->clock_ahead_ns >= b->clock_behind_ns;
+    char ns[32];
+    if (!b->clock_ahead_ns && !b->clock_behind_ns)
+        return false;
+    findings_say(f,
+                 "The clock of process %" PRIu64
+                 " is %s %s the recorder's: times and the order of its events are wrong.",
+                 b->clock_pid,
+                 human_ns(ns, (double)(is_ahead ? b->clock_ahead_ns : b->clock_behind_ns)),
+                 is_ahead ? "ahead of" : "behind");
+    findings_advise(
+        f,
+        "Record without a time namespace; if the CPUs' counters differ, with HEAPTAPE_CLOCK=monotonic.");
+    return true;
+}
+
+static bool find_code_names(const struct findings_input *in, struct findings_item *f)
+{
+    const struct trace_balance *b = &in->stat->balance;
+    char text[80];
+    if (b->bad_code_names)
+        findings_say(f, "%s invalid.",
+                     human_plural(text, b->bad_code_names,
+                                  "record of perf-PID.map or jit-PID.dump is",
+                                  "records of perf-PID.map or jit-PID.dump are"));
+    if (b->cut_code_names)
+        findings_say(
+            f, "%sOnly the first 64 MiB of perf-PID.map and jit-PID.dump were read, of %s.",
+            f->text[0] ? " " : "", human_plural(text, b->cut_code_names, "process", "processes"));
+    findings_advise(f,
+                    b->bad_code_names
+                        ? "Correct the program that writes the file: these functions have no names."
+                        : "Record a shorter run: later functions have no names.");
+    return f->text[0];
+}
+
 static bool find_unrecorded_processes(const struct findings_input *in, struct findings_item *f)
 {
     const struct findings_stat_process *first = &in->stat->unrecorded;

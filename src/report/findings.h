@@ -48,6 +48,11 @@
     X(zeroed, false, "calloc asks for at least a quarter of the bytes") \
     X(lost_records, true, "records were lost") \
     X(turned_off, true, "recording turned itself off in a process") \
+    X(missing_spools, true, "processes could not create a spool, or the recorder could not read one") \
+    X(overwritten_session, true, "a program overwrote the memory that it shares with the recorder") \
+    X(stopped_early, true, "--max-size, a signal, or a detach ended the recording before the program exited") \
+    X(clock, true, "timestamps of a process are ahead of the recorder's clock, or precede earlier ones") \
+    X(code_names, true, "records of perf-PID.map or jit-PID.dump were skipped") \
     X(unrecorded_processes, true, "a process that ran below the recorder was not recorded") \
     X(own_malloc, true, "an object before the library defines malloc, such as the executable: these calls are missing") \
     X(bypassing_objects, true, "an object was opened with RTLD_DEEPBIND, and calls malloc past the library") \

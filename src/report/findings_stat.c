@@ -179,6 +179,8 @@ void findings_stat_of_file(struct findings_stat *f, const struct file_stat *s)
         const struct trace_missed *m = &s->unrecorded.items[0];
         f->unrecorded = (struct findings_stat_process){s->unrecorded.n, m->pid, m->name, m->why};
     }
+    if (s->kind != FILE_STAT_WORKLOAD)
+        f->balance = s->unrecorded.balance;
     if (s->sums)
         set_usage(f, s);
     set_sites(f, s);
@@ -271,6 +273,14 @@ static void read_usage(struct findings_stat *f, const struct json_value *stat)
         f->growths[i] = number_of(json_value_at(factors, i), "count");
 }
 
+// A key that is missing in JSON of an older version counts as 0.
+static void read_balance(struct trace_balance *to, const struct json_value *balance)
+{
+#define HT_X(name, tag, meaning) to->name = json_value_u64(json_value_get(balance, #name));
+    TRACE_BALANCE(HT_X)
+#undef HT_X
+}
+
 static void read_process(struct findings_stat *f, const struct json_value *p)
 {
     uint64_t pid = json_value_u64(json_value_get(p, "pid"));
@@ -302,6 +312,7 @@ void findings_stat_of_json(struct findings_stat *f, const struct json_value *sta
             json_value_string(json_value_get(first, "name")),
             json_value_string(json_value_get(first, "reason"))};
     }
+    read_balance(&f->balance, json_value_get(stat, "balance"));
     read_usage(f, stat);
     read_sites(f, json_value_get(stat, "call_sites"));
     f->covered_bytes = json_value_number_at(stat, "stack_coverage.all.allocated_bytes");

@@ -56,9 +56,10 @@ struct findings_stat {
     struct findings_stat_process unexplained;
     double unexplained_bytes, in_use_bytes;
     struct findings_stat_process unrecorded; // the first in the list; `exe` is its name
-    double covered_bytes;                    // allocated bytes of all stacks
-    double short_stack_bytes;                // allocated bytes of stacks that end too early
-    const char *short_stack_object;          // where most of these stacks end; NULL: unknown
+    struct trace_balance balance;
+    double covered_bytes;           // allocated bytes of all stacks
+    double short_stack_bytes;       // allocated bytes of stacks that end too early
+    const char *short_stack_object; // where most of these stacks end; NULL: unknown
 };
 
 void findings_stat_of_file(struct findings_stat *f, const struct file_stat *s);

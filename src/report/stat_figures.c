@@ -153,6 +153,7 @@ void stat_figures_of_file(union stat_figures *f, const struct file_stat *s)
         f->other_processes = s->others;
     if (s->kind != FILE_STAT_WORKLOAD)
         f->unrecorded_processes = s->unrecorded.processes;
+    f->lost_records += s->unrecorded.balance.lost_elsewhere;
     if (s->sums) {
         set_sums(f, s->sums);
         set_peak(f, s);

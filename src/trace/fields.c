@@ -204,7 +204,14 @@ int fields_put_unrecorded(struct buf *b, const struct trace_unrecorded *u)
 {
     const struct number_field numbers[] = {{TRACE_F_MISSED_BY, u->by},
                                            {TRACE_F_MISSED, u->processes}};
+    const struct number_field balance[] = {
+#define HT_X(name, tag, meaning) {tag, u->balance.name},
+        TRACE_BALANCE(HT_X)
+#undef HT_X
+    };
     int rc = put_numbers(b, numbers, N_OF(numbers));
+    for (size_t i = 0; i < N_OF(balance) && rc == 0; i++)
+        rc = balance[i].value ? tlv_put_u64(b, balance[i].tag, balance[i].value) : 0;
     for (size_t i = 0; i < u->n && rc == 0; i++)
         rc = put_missed(b, &u->items[i]);
     return rc;
@@ -421,6 +428,12 @@ static int set_unrecorded(void *to, const struct tlv *f)
     case TRACE_F_MISSED:
         u->processes = f->number;
         return 0;
+#define HT_X(name, tag, meaning)                                                                   \
+    case TRACE_F_##name:                                                                           \
+        u->balance.name = f->number;                                                               \
+        return 0;
+        TRACE_BALANCE(HT_X)
+#undef HT_X
     case TRACE_F_MISSED_PID:
         return trace_unrecorded_add(u, &(struct trace_missed){.pid = (uint32_t)f->number,
                                                               .calls = UINT64_MAX,

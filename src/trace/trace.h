@@ -22,6 +22,28 @@ enum trace_frame {
     TRACE_UNRECORDED = 7, // fields of processes that were not recorded; at most once, before END
 };
 
+// Data that are missing from a recording besides the processes in the list of an UNRECORDED frame.
+// X(name, tag, meaning); 0: nothing is missing. Also keys of the JSON of `stat` and of its schema.
+// clang-format off
+#define TRACE_BALANCE(X) \
+    X(lost_elsewhere, 74, "lost records that are not counted for a process of the trace") \
+    X(lost_at_least, 75, "1: the number of lost records is a lower bound") \
+    X(lossy, 76, "1: recorded with --lossy") \
+    X(without_spool, 77, "processes that could not create a spool: no space, memory or file descriptor was left") \
+    X(unreadable_spools, 78, "spools that a program truncated or overwrote before the recorder read them") \
+    X(unopened_spools, 79, "spools that the recorder could not open for lack of memory or file descriptors") \
+    X(overwritten_session, 80, "1: a program overwrote the memory that it shares with the recorder") \
+    X(size_limit, 81, "1: recording stopped at --max-size") \
+    X(stop_signal, 82, "signal that stopped the recording before the program exited") \
+    X(ended_early, 83, "1: the recording of an attached process ended before its time, and the process continued") \
+    X(ended_by, 84, "PID of the heaptape that ended it; 0: unknown") \
+    X(bad_code_names, 85, "invalid records of perf-PID.map and jit-PID.dump") \
+    X(cut_code_names, 86, "processes whose perf-PID.map or jit-PID.dump was not read to its end") \
+    X(clock_ahead_ns, 87, "maximum by which timestamps of a process were ahead of the recorder's clock") \
+    X(clock_behind_ns, 88, "maximum by which timestamps of a process preceded the recording or an earlier timestamp of their thread") \
+    X(clock_pid, 89, "process with such timestamps")
+// clang-format on
+
 // Tags of fields. Wire values in one number space, never reused.
 enum trace_field {
     TRACE_F_CLOCK_KIND = 1,    // enum clock_kind
@@ -109,6 +131,10 @@ enum trace_field {
     TRACE_F_UNLISTED =
         72, // varints: enum trace_memory, resident bytes in mappings that are not listed
     TRACE_F_MAPPING = 73, // varints: docs/reference/trace-format.md
+// UNRECORDED, before the first MISSED_PID.
+#define HT_X(name, tag, meaning) TRACE_F_##name = tag,
+    TRACE_BALANCE(HT_X)
+#undef HT_X
 };
 
 // Consecutive words of one stream of a thread.
@@ -187,6 +213,12 @@ struct trace_process {
     size_t whole_bytes;
 };
 
+struct trace_balance {
+#define HT_X(name, tag, meaning) uint64_t name;
+    TRACE_BALANCE(HT_X)
+#undef HT_X
+};
+
 // How unrecorded processes were found.
 enum trace_missed_by {
     TRACE_MISSED_UNKNOWN = 0, // not searched
@@ -205,7 +237,8 @@ struct trace_missed {
 
 struct trace_unrecorded {
     enum trace_missed_by by;
-    uint64_t processes;         // total, with forks
+    uint64_t processes; // total, with forks
+    struct trace_balance balance;
     struct trace_missed *items; // the first of them; owned
     size_t n, capacity;
 };

@@ -85,7 +85,7 @@ END
   wait "$by"
   wait "$recorder" || status=$?
   [ "$status" -eq 1 ]
-  grep -qx "heaptape: process $by ended the recording, as 'heaptape ctl PID detach' does; the program continued" err
+  grep -qx "heaptape: process $by ended the recording, as 'heaptape ctl PID detach' does; the program continued (to record on, attach again)" err
   "$HEAPTAPE" check -q t.ht
   # Without --duration, the recording lasts until the detach.
   "$HEAPTAPE" record -f -o t.ht --pid "$started" 2>err 3>&- &

@@ -464,6 +464,17 @@ recording() {
   "$HEAPTAPE" stat -q --json t.ht >stat.json
 }
 
+# gap STATEMENTS: as edited, for a recording.
+gap() {
+  [ -x plain ] || program plain 'free(malloc(100));'
+  recording -- ./plain
+  python3 -c "import json
+d = json.load(open('stat.json'))
+$1
+json.dump(d, open('edited.json', 'w'))"
+  "$HEAPTAPE" report -q -f -o e.html edited.json
+}
+
 # program NAME STATEMENTS: compiles a C program.
 program() {
   printf '#include <dlfcn.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n%s\nint main(int n, char **a) { (void)n, (void)a; %s return 0; }\n' \
@@ -491,6 +502,75 @@ deepbind() {
 @test "turned_off: no" {
   edited ''
   unsaid turned_off e.html
+}
+
+@test "missing_spools: yes" {
+  gap 'd["balance"].update(without_spool=2, unopened_spools=1)'
+  said missing_spools e.html
+  has "$output" "2 processes were not recorded: no space, memory or file descriptor was left for a spool. 1 spool could not be opened"
+  gap 'd["balance"]["unreadable_spools"] = 1'
+  said missing_spools e.html
+  has "$output" "1 spool could not be read: a program truncated or overwrote it. Leave that program out with --follow."
+}
+
+@test "missing_spools: no" {
+  gap ''
+  unsaid missing_spools e.html
+}
+
+@test "overwritten_session: yes" {
+  gap 'd["balance"]["overwritten_session"] = 1'
+  said overwritten_session e.html
+  has "$output" "A program overwrote the memory that it shares with the recorder."
+}
+
+@test "overwritten_session: no" {
+  gap ''
+  unsaid overwritten_session e.html
+}
+
+@test "stopped_early: yes" {
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q -f -o t.ht --max-size 4K -- "$HEAPTAPE_PROGRAMS/hostile/known" _exit 100000
+  "$HEAPTAPE" stat -q --json t.ht >stat.json
+  said stopped_early
+  has "$output" "The recording stopped at --max-size."
+  gap 'd["balance"]["stop_signal"] = 15'
+  said stopped_early e.html
+  has "$output" "Signal 15 stopped the recording before its processes exited."
+  gap 'd["balance"].update(ended_early=1, ended_by=77)'
+  said stopped_early e.html
+  has "$output" "Process 77 ended the recording, as 'heaptape ctl PID detach' does."
+  gap 'd["balance"]["ended_early"] = 1'
+  said stopped_early e.html
+  has "$output" "The recording ended early."
+}
+
+@test "stopped_early: no" {
+  gap ''
+  unsaid stopped_early e.html
+}
+
+@test "clock: yes" {
+  gap 'd["balance"].update(clock_pid=9, clock_behind_ns=3000000)'
+  said clock e.html
+  has "$output" "The clock of process 9 is 3.0 ms behind the recorder's: times and the order of its events are wrong."
+}
+
+@test "clock: no" {
+  gap ''
+  unsaid clock e.html
+}
+
+@test "code_names: yes" {
+  gap 'd["balance"].update(bad_code_names=3, cut_code_names=1)'
+  said code_names e.html
+  has "$output" "3 records of perf-PID.map or jit-PID.dump are invalid. Only the first 64 MiB"
+}
+
+@test "code_names: no" {
+  gap ''
+  unsaid code_names e.html
 }
 
 @test "unrecorded_processes: yes" {
@@ -570,7 +650,7 @@ static const unsigned char code[] = {0x55, 0x31, 0xed, 0x48, 0x89, 0xf8, 0x48, 0
   program plain 'for (int i = 0; i < 1000; i++) free(malloc(100));'
   recording --stacks -- sh -c './plain; ./plain; :'
   local name
-  for name in lost_records turned_off unrecorded_processes own_malloc bypassing_objects unexplained_memory short_stacks \
+  for name in lost_records missing_spools overwritten_session stopped_early clock code_names turned_off unrecorded_processes own_malloc bypassing_objects unexplained_memory short_stacks \
     ambiguous_order cut_off; do
     unsaid $name
   done

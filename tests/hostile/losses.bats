@@ -13,7 +13,7 @@ all_calls() {
 
 # said_lost: the number of lost records reported by the last run.
 said_lost() {
-  sed -n 's/^heaptape: \(at least \)\?\([0-9 ]*\) records\? w[a-z]* lost$/\2/p' <<<"$stderr" | tr -d ' '
+  sed -n 's/^heaptape: \(at least \)\?\([0-9 ]*\) records\? w[a-z]* lost.*$/\2/p' <<<"$stderr" | tr -d ' '
 }
 
 # adds_up RECORDED: recorded and lost records add up to all events.
@@ -147,7 +147,7 @@ records_beside() {
   wait $recorder || true
   exec 7>&-
   stderr=$(cat err)
-  has "$stderr" "signal 15 stopped the recording before the program exited"
+  has "$stderr" "signal 15 stopped the recording before its processes exited"
   expect "a bound" grep -q "^heaptape: at least [0-9 ]* records were lost" err
   wait_until [ -s calls ]
   echo "$(said_lost) of $((11 * $(cat calls))) calls"

@@ -49,6 +49,7 @@ struct drain_spool {
     bool unmapped;
     bool cut; // there were such chunks: the recording of the process is incomplete
     char name[64];
+    char program[64]; // name of the executable; the program may overwrite that in the header
     unsigned reserve; // number of the reserve that holds the spool, from 1; 0: the spool is a file
     uint32_t number;
     uint64_t start_stamp; // orders the images of a process
@@ -58,7 +59,6 @@ struct drain_spool {
     bool proven;          // visible_pid is known to have the spool mapped
     int fd;               // the spool's file as long as the process is unknown, else -1
     uint64_t exe_device, exe_inode;
-    unsigned other_exe; // number of successive checks that found another executable
     bool left;          // heaptape tried to detach from the process
     bool dead;          // the process writes nothing more: the next drain reads everything
     const char *broken; // why the contents are corrupt, or NULL
@@ -144,7 +144,6 @@ struct drain {
     bool refused_unknown;  // the calls in some refused spools could not be counted completely
     uint32_t n_unreadable; // unused, invalid files that have the name of a spool
     int spare_fds[DRAIN_SPARE_FDS]; // closed when descriptors run out, to open another file
-    uint32_t n_left;                // processes that have executed a program that is not recorded
     uint32_t streams_waiting;       // streams with unread data; the watermark must not pass them
 };
 
@@ -166,12 +165,6 @@ int drain_discover(struct drain *c, struct err *e);
 // Marks the spools of processes that have ended, were detached or called exec as dead. Returns
 // their number.
 int drain_check_ends(struct drain *c);
-
-// Counts the processes that continue unrecorded after executing a program that drops the library or
-// cannot find it, in c->n_left. Call every DRAIN_LEFT_NS. A process that ends before the second
-// check is not counted.
-#define DRAIN_LEFT_NS 200000000u
-void drain_check_left(struct drain *c);
 
 // Returns the number of processes that registered themselves as not recorded, or 0 if it was
 // overwritten. The file describes the first SPOOL_UNTRACED of them.

@@ -19,7 +19,6 @@
 enum {
     FIRST_CHUNKS = 64,      // mapped initially: enough for a few threads
     MAX_UNTRACED = 1 << 24, // bound for plausible counts
-    LEFT_LOOKS = 2, // number of checks, because a program needs time from exec to its first event
 };
 #define PENDING_NS 2000000u // between scans while a file is not ready
 #define LAST_LOOKS 25       // scans at the end of a recording
@@ -277,9 +276,6 @@ static void end_older_images(struct drain *c, struct drain_spool *found)
             found->dead = true;
             continue;
         }
-        // The process is recorded again, or was slow to start.
-        c->n_left -= s->other_exe >= LEFT_LOOKS;
-        s->other_exe = 0;
         s->dead = true;
     }
 }
@@ -509,20 +505,6 @@ int drain_check_ends(struct drain *c)
         }
     }
     return marked;
-}
-
-void drain_check_left(struct drain *c)
-{
-    for (size_t i = 0; i < c->n_spools; i++) {
-        struct drain_spool *s = c->spools[i];
-        uint64_t device, inode;
-        if (s->dead || s->drain_words || s->other_exe >= LEFT_LOOKS ||
-            !find_exe(s, &device, &inode))
-            continue;
-        bool other = s->exe_inode && (device != s->exe_device || inode != s->exe_inode);
-        s->other_exe = other ? s->other_exe + 1 : 0;
-        c->n_left += s->other_exe == LEFT_LOOKS;
-    }
 }
 
 // Clears a reserve for reuse. If this fails, the reserve stays allocated.

@@ -176,38 +176,11 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
     return -ENOMEM;
 }
 
-static void keep_fact(struct record_fact *to, const struct trace_process *p, const char *text)
-{
-    const char *slash = strrchr(p->exe, '/');
-    if (!text || to->processes++)
-        return;
-    to->pid = p->pid;
-    snprintf(to->program, sizeof to->program, "%s", slash ? slash + 1 : p->exe);
-    snprintf(to->text, sizeof to->text, "%s", text);
-}
-
-static void keep_deepbound(struct record_result *r, const char *path)
-{
-    size_t n = strlen(path) + 1;
-    for (uint32_t at = 0; at < r->deepbound_bytes; at += (uint32_t)strlen(r->deepbound + at) + 1) {
-        if (strcmp(r->deepbound + at, path) == 0)
-            return;
-    }
-    if (n > sizeof r->deepbound - r->deepbound_bytes)
-        return;
-    memcpy(r->deepbound + r->deepbound_bytes, path, n);
-    r->deepbound_bytes += (uint32_t)n;
-}
-
 void facts_add(struct record_result *result, const struct trace_process *p)
 {
-    result->lost_words += p->lost_records;
     result->waits += p->waits;
     result->wait_ns += p->wait_ns;
-    keep_fact(&result->off, p, p->off_reason);
-    keep_fact(&result->bypassed, p, p->bypassed_by);
-    for (uint32_t at = 0; at < p->deepbound_bytes; at += (uint32_t)strlen(p->deepbound + at) + 1)
-        keep_deepbound(result, p->deepbound + at);
+    trace_losses_add(&result->losses, p);
 }
 
 void facts_window(struct trace_process *p, const struct drain_spool *s)

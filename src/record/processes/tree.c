@@ -46,6 +46,7 @@ struct tree_spool {
     pid_t pid;
     bool visible; // `pid` is the pid that the recorder sees
     uint64_t stamp, device, inode;
+    bool other_clock; // stamps of the process do not compare with the recorder's
     unsigned settled;
 };
 
@@ -385,7 +386,7 @@ struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock, p
 
 static bool matches_member(const struct tree_spool *s, const struct tree_member *m, bool by_file)
 {
-    if (s->stamp < m->from || (m->gone && s->stamp > m->to))
+    if (!s->other_clock && (s->stamp < m->from || (m->gone && s->stamp > m->to)))
         return false;
     return by_file ? !s->visible && s->inode && s->inode == m->image->look.inode &&
                          s->device == m->image->look.device
@@ -416,6 +417,9 @@ void tree_spool(struct tree *t, const struct drain_spool *s)
         .device = s->exe_device,
         .inode = s->exe_inode,
     };
+    // A time namespace has another CLOCK_MONOTONIC.
+    spool.other_clock = spool.stamp > clock_ticks(t->clock) >> CODEC_STAMP_SHIFT ||
+                        (!t->is_attached && spool.stamp < t->started.ticks >> CODEC_STAMP_SHIFT);
     pthread_mutex_lock(&t->mutex);
     spool.settled = t->settled;
     if (HT_GROW(&t->spools, &t->spools_capacity, t->n_spools + 1) == 0)

@@ -310,7 +310,7 @@ static int add_refused(const struct drain_reserves *r, struct trace_unrecorded *
     return rc;
 }
 
-void unrecorded_count(const struct drain_reserves *n, struct record_result *result)
+void unrecorded_count(const struct drain_reserves *n, struct trace_balance *b)
 {
     enum { MAX_COUNT_BITS = 48 };
     uint32_t untraced = drain_untraced(n);
@@ -318,10 +318,10 @@ void unrecorded_count(const struct drain_reserves *n, struct record_result *resu
     for (uint32_t k = 0; k < untraced && k < SPOOL_UNTRACED; k++) {
         uint64_t calls = atomic_load(&n->shared->untraced_of[k].count.calls);
         broken |= calls >> MAX_COUNT_BITS != 0;
-        result->lost_words += calls >> MAX_COUNT_BITS ? 0 : calls;
+        b->lost_elsewhere += calls >> MAX_COUNT_BITS ? 0 : calls;
     }
-    result->lost_is_bound |= untraced > SPOOL_UNTRACED || broken;
-    result->session_broken |= broken;
+    b->lost_at_least |= untraced > SPOOL_UNTRACED || broken;
+    b->overwritten_session |= broken;
 }
 
 // Returns true if the image registered itself. Compares names too, because pids differ between

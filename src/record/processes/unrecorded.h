@@ -75,7 +75,7 @@ int unrecorded_finish(struct unrecorded *u, const struct drain *c, struct unreco
 
 // Adds the calls of processes without a spool to the losses. Any program of the user can write
 // these counts.
-void unrecorded_count(const struct drain_reserves *n, struct record_result *result);
+void unrecorded_count(const struct drain_reserves *n, struct trace_balance *b);
 
 void unrecorded_release(struct unrecorded *u);
 

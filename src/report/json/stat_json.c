@@ -103,6 +103,15 @@ static void put_unrecorded(struct json *j, const struct trace_unrecorded *u,
     json_end_object(j);
 }
 
+static void put_balance(struct json *j, const struct trace_balance *b)
+{
+    json_put_object(j, "balance");
+#define HT_X(name, tag, meaning) json_put_u64(j, #name, b->name);
+    TRACE_BALANCE(HT_X)
+#undef HT_X
+    json_end_object(j);
+}
+
 static void put_allocator(struct json *j, const struct trace_process *p)
 {
     json_put_object(j, "allocator");
@@ -261,6 +270,7 @@ void stat_json(struct json *j, const struct file_stat *s, const union stat_figur
     if (s->kind != FILE_STAT_WORKLOAD) {
         put_session(j, &s->session);
         put_unrecorded(j, &s->unrecorded, f);
+        put_balance(j, &s->unrecorded.balance);
     }
     if (s->sums)
         put_usage(j, s, f);

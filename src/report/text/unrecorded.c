@@ -44,9 +44,9 @@ const char *unrecorded_limits(const struct trace_unrecorded *u)
     case TRACE_MISSED_UNKNOWN:
         return NULL;
     case TRACE_MISSED_GAPS:
-        return "the kernel did not report all processes: others may not have been recorded";
+        return "the kernel did not report all processes: others may not have been recorded (record fewer processes, with --follow)";
     case TRACE_MISSED_PROC:
-        return "the kernel did not report processes: others that lived for less than 0.1 s may not have been recorded";
+        return "the kernel did not report processes: others that lived for less than 0.1 s may not have been recorded (record as root, or with CAP_NET_ADMIN)";
     }
     return NULL;
 }

@@ -1,0 +1,218 @@
+#include "report/text/balance.h"
+
+#include "base/printable.h"
+#include "cli/human.h"
+#include "report/text/unrecorded.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REMEDIES " (remedies: heaptape-record(1))"
+
+struct balance {
+    const struct trace_losses *l;
+    const struct trace_unrecorded *u;
+    const struct trace_balance *b;
+    const struct balance_how *how;
+};
+
+static void print_line(const struct balance *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void print_line(const struct balance *p, const char *format, ...)
+{
+    char *line = NULL;
+    va_list args;
+    va_start(args, format);
+    int n = vasprintf(&line, format, args);
+    va_end(args);
+    p->how->print(n < 0 ? "out of memory" : line);
+    if (n >= 0)
+        free(line);
+}
+
+const struct balance_texts *balance_texts(const struct trace_fact *f)
+{
+    static struct balance_texts t;
+    char program[4 * sizeof f->program];
+    char others[64];
+    printable_copy(program, sizeof program, f->program, strlen(f->program));
+    // If the program truncated its spool, its name is unknown.
+    snprintf(t.process, sizeof t.process, program[0] ? "process %u (%s)" : "process %u", f->pid,
+             program);
+    printable_copy(t.text, sizeof t.text, f->text, strlen(f->text));
+    snprintf(t.others, sizeof t.others, f->processes > 1 ? ", and %s" : "%s",
+             f->processes > 1
+                 ? human_plural(others, f->processes - 1, "other process", "other processes")
+                 : "");
+    return &t;
+}
+
+// Returns the cause of lost records and the next step.
+static const char *loss_cause(const struct balance *p)
+{
+    const struct trace_balance *b = p->b;
+    bool is_named = p->l->off.processes || b->without_spool || b->unreadable_spools ||
+                    b->unopened_spools || b->overwritten_session || b->size_limit || b->stop_signal;
+    for (size_t i = 0; i < p->u->n; i++)
+        is_named |= p->u->items[i].calls != UINT64_MAX;
+    if (is_named)
+        return " (see the lines below)";
+    return b->lossy ? ": the recorder fell behind (try without --lossy, or with -z none)"
+                    : ": the program overwrote them, or the recording was cut off (record again)";
+}
+
+static void print_losses(const struct balance *p)
+{
+    char text[64];
+    const struct trace_balance *b = p->b;
+    uint64_t lost = p->l->lost_records + b->lost_elsewhere;
+    if (lost)
+        print_line(p, "%s%s lost%s", b->lost_at_least ? "at least " : "",
+                   human_plural(text, lost, "record was", "records were"), loss_cause(p));
+    if (b->without_spool)
+        print_line(
+            p,
+            "%s not recorded: no space, memory or file descriptor was left for a spool (try more space in /dev/shm, or a higher "
+            "ulimit -n or -v)",
+            human_plural(text, b->without_spool, "process was", "processes were"));
+    if (b->unreadable_spools)
+        print_line(
+            p,
+            "%s could not be read: a program truncated or overwrote it before the recorder read it (try --follow, to leave "
+            "that program out)",
+            human_plural(text, b->unreadable_spools, "spool", "spools"));
+    if (b->unopened_spools)
+        print_line(
+            p,
+            "%s could not be opened: the recorder had no memory or file descriptor left (try a higher ulimit -n or -v)",
+            human_plural(text, b->unopened_spools, "spool", "spools"));
+}
+
+static void print_unrecorded(const struct balance *p)
+{
+    char processes[64];
+    const struct trace_unrecorded *u = p->u;
+    uint64_t printed = 0;
+    for (size_t i = 0; i < u->n && i < p->how->most; i++) {
+        char *line = unrecorded_line(&u->items[i]);
+        print_line(p, "%s" REMEDIES, line ? line : "out of memory");
+        free(line);
+        printed += 1 + u->items[i].forks;
+    }
+    if (u->processes > printed)
+        print_line(p, "%s not recorded" REMEDIES,
+                   human_plural(processes, u->processes - printed, "other process was",
+                                "other processes were"));
+    const char *limits = unrecorded_limits(u);
+    if (limits && (u->processes || p->how->limits))
+        p->how->print(limits);
+}
+
+static void print_code_names(const struct balance *p)
+{
+    char text[64];
+    if (p->b->bad_code_names)
+        print_line(
+            p,
+            "%s skipped: expected START SIZE NAME in a line, in hexadecimal digits, or a record of jitdump (their functions "
+            "have no names: correct the program that writes the file)",
+            human_plural(text, p->b->bad_code_names, "record of perf-PID.map or jit-PID.dump was",
+                         "records of perf-PID.map or jit-PID.dump were"));
+    if (p->b->cut_code_names)
+        print_line(
+            p,
+            "only the first 64 MiB of perf-PID.map and jit-PID.dump were read, of %s (later functions have no names: record "
+            "a shorter run)",
+            human_plural(text, p->b->cut_code_names, "process", "processes"));
+}
+
+static void print_facts(const struct balance *p)
+{
+    static char name[4 * sizeof p->l->deepbound];
+    const struct trace_losses *l = p->l;
+    const struct balance_texts *t;
+    if (l->bypassed.processes) {
+        t = balance_texts(&l->bypassed);
+        print_line(
+            p,
+            "%s calls its own malloc (in %s)%s: those calls were not recorded (link it without that malloc)",
+            t->process, t->text, t->others);
+    }
+    if (l->off.processes) {
+        t = balance_texts(&l->off);
+        print_line(p,
+                   "recording turned itself off in %s%s: %s (remove the cause, and record again)",
+                   t->process, t->others, t->text);
+    }
+    for (uint32_t at = 0; at < l->deepbound_bytes; at += (uint32_t)strlen(l->deepbound + at) + 1) {
+        printable_copy(name, sizeof name, l->deepbound + at, strlen(l->deepbound + at));
+        print_line(
+            p,
+            "%s was opened with RTLD_DEEPBIND: its calls of malloc, realloc and free were not recorded (open it without the flag)",
+            name);
+    }
+}
+
+static void print_clock(const struct balance *p)
+{
+    char ns[32];
+    const struct trace_balance *b = p->b;
+    bool ahead = b->clock_ahead_ns >= b->clock_behind_ns;
+    if (b->clock_ahead_ns || b->clock_behind_ns)
+        print_line(
+            p,
+            "the clock of process %" PRIu64
+            " is %s %s the recorder's: times and the order of its events are wrong (try %s)",
+            b->clock_pid, human_ns(ns, (double)(ahead ? b->clock_ahead_ns : b->clock_behind_ns)),
+            ahead ? "ahead of" : "behind",
+            "without a time namespace, or if the CPUs' counters differ, HEAPTAPE_CLOCK=monotonic");
+}
+
+static void print_end(const struct balance *p)
+{
+    const struct trace_balance *b = p->b;
+    if (b->overwritten_session)
+        p->how->print(
+            "a program overwrote the memory that it shares with the recorder: the recording may be incomplete (correct its "
+            "wild pointer, and record again)");
+    if (b->ended_early && b->ended_by)
+        print_line(
+            p,
+            "process %" PRIu64
+            " ended the recording, as 'heaptape ctl PID detach' does; the program continued (to record on, attach again)",
+            b->ended_by);
+    else if (b->ended_early)
+        p->how->print(
+            "the recording ended early; the program continued (to record on, attach again)");
+    if (b->size_limit)
+        p->how->print(
+            "the recording stopped at --max-size; the program continued untraced (try --flight or --segment)");
+    if (b->stop_signal)
+        print_line(p,
+                   "signal %" PRIu64
+                   " stopped the recording before its processes exited (end the program instead)",
+                   b->stop_signal);
+}
+
+void balance_of_file(struct trace_losses *l, const struct file_stat *s)
+{
+    *l = (struct trace_losses){0};
+    for (size_t i = 0; s->kind != FILE_STAT_WORKLOAD && i < s->n_processes; i++)
+        trace_losses_add(l, &s->processes[i].facts);
+}
+
+void balance_print(const struct trace_losses *l, const struct trace_unrecorded *u,
+                   const struct balance_how *how)
+{
+    const struct balance p = {l, u, &u->balance, how};
+    print_losses(&p);
+    print_unrecorded(&p);
+    print_code_names(&p);
+    print_facts(&p);
+    print_clock(&p);
+    print_end(&p);
+}

@@ -1,0 +1,30 @@
+// The balance of a recording: a line for each kind of data that is missing, with the next step.
+// `record` prints it at its end; `stat` prints the same lines from the trace.
+#ifndef HEAPTAPE_REPORT_BALANCE_H
+#define HEAPTAPE_REPORT_BALANCE_H
+
+#include "analysis/file_stat.h"
+#include "trace/losses.h"
+
+// Collects the losses of the processes of a trace or aggregate.
+void balance_of_file(struct trace_losses *l, const struct file_stat *s);
+
+// Printable texts of a fact, which come from the traced program. Valid until the next call.
+struct balance_texts {
+    char process[4 * sizeof((struct trace_fact *)0)->program + 32]; // "process 12 (NAME)"
+    char text[4 * sizeof((struct trace_fact *)0)->text];
+    char others[80]; // ", and 2 other processes", or ""
+};
+const struct balance_texts *balance_texts(const struct trace_fact *f);
+
+// Passes each line to `print`, at most `most` of them for unrecorded processes. A clean recording
+// has no lines. `limits`: also a line if unrecorded processes may have remained unknown.
+struct balance_how {
+    void (*print)(const char *line);
+    size_t most;
+    bool limits;
+};
+void balance_print(const struct trace_losses *l, const struct trace_unrecorded *u,
+                   const struct balance_how *how);
+
+#endif

@@ -1,0 +1,247 @@
+# The balance of a recording: for each cause of missing data, `record` prints a line with the next step at its end, and
+# `stat` prints the same line from the trace. A clean recording has one line.
+load hostile
+
+setup_file() {
+  cd "$BATS_FILE_TMPDIR" || return
+  printf '#include <stdlib.h>\nint main(void) { for (int i = 0; i < 1000; i++) free(malloc(100)); return 0; }\n' >plain.c
+  gcc -w -fno-builtin -o plain plain.c
+  printf '#include <unistd.h>\nint main(void) { usleep(100000); return 0; }\n' >static.c
+  gcc -static -o static static.c
+  printf '#include <stdlib.h>\nvoid work(void) { for (int i = 0; i < 9; i++) malloc(1000); }\n' >deep.c
+  gcc -w -fno-builtin -shared -fPIC -o deep.so deep.c
+  cat >opens.c <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+int main(int n, char **a)
+{
+    ((void (*)(void))dlsym(dlopen("./deep.so", RTLD_NOW | (n > 1 ? RTLD_DEEPBIND : 0)), "work"))();
+    return 0;
+}
+END
+  gcc -w -o opens opens.c -ldl
+  cat >own.c <<'END'
+#include <stddef.h>
+static char a[1 << 20];
+void *malloc(size_t n) { return a; }
+void free(void *p) {}
+void *calloc(size_t n, size_t m) { return a; }
+void *realloc(void *p, size_t n) { return a; }
+int main(void) { free(malloc(10)); return 0; }
+END
+  gcc -w -fno-builtin -o own own.c
+}
+
+setup() {
+  bats_require_minimum_version 1.5.0
+  cd "$BATS_TEST_TMPDIR" || return
+  unset NO_COLOR HEAPTAPE_CLOCK
+  skip_under_sanitizer
+  ln -s "$BATS_FILE_TMPDIR"/{plain,static,deep.so,opens,own} .
+  PATH=$HEAPTAPE_PROGRAMS/hostile:$PATH
+}
+
+teardown() {
+  show_failure
+  [ ! -s map ] || rm -f "$(cat map)"
+}
+
+# missing: that section of `stat`.
+missing() {
+  "$HEAPTAPE" stat --brief t.ht | awk '/^$/ { on = 0 } on; /^missing from the recording/ { on = 1 }'
+}
+
+# same LINE...: the lines of `record`, those of `stat` and the arguments (patterns) are equal, and each has a next step.
+same() {
+  # Lines about memory and stacks are computed from the trace: `stat` shows their figures in tables.
+  sed -n 's/^heaptape: //p' <<<"$stderr" | grep -vE '^(recorded [0-9]|process [0-9]+ \(.*\): (private memory|malloc had)|paused |[0-9]+ preexisting)' >record || true
+  missing >stat
+  cat record
+  diff record stat
+  expect "$# lines" [ "$(wc -l <record)" -eq $# ]
+  local n=0 line
+  for line; do
+    n=$((n + 1))
+    expect "line $n is: $line" grep -qE "^$line\$" <(sed -n "${n}p" record)
+  done
+  run -1 --separate-stderr grep -vE '\((try|see|link|open|correct|record|to record|end|remedies|their|later|remove) ?.*\)$' record
+}
+
+# has_finding NAME
+has_finding() {
+  "$HEAPTAPE" stat --json t.ht | jq -e --arg name "$1" '[.findings[].name] | index($name)' >found
+}
+
+number='[0-9][0-9 ]*'
+
+@test "balance: clean programs have one line" {
+  ./opens
+  local program
+  for program in ./plain 'sh -c "./plain; ./plain"' './opens' 'known fork 20 5' 'known exec 20 5' 'known abort 200' 'known threads 100 4' 'ls /'; do
+    eval "records $program"
+    echo "$program: $stderr"
+    expect "one line" [ "$(grep -c '^heaptape: ' <<<"$stderr")" -eq 1 ]
+    "$HEAPTAPE" stat t.ht >text
+    expect "no section" [ "$(grep -c '^missing from the recording' text)" -eq 0 ]
+    "$HEAPTAPE" stat --json --brief t.ht | jq -e '.balance | del(.clock_pid) | all(.[]; . == 0)'
+  done
+}
+
+@test "balance: events that --lossy dropped" {
+  # shellcheck disable=SC2016 # the inner shell's
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record --lossy -f -o t.ht -- sh -c 'kill -STOP $PPID; known _exit 300000; kill -CONT $PPID'
+  same "$number records were lost: the recorder fell behind \(try without --lossy, or with -z none\)"
+  has_finding lost_records
+}
+
+@test "balance: processes without a spool" {
+  # shellcheck disable=SC2016 # the inner shell's
+  records sh -c 'sleep 0.3; prlimit --pid $PPID --nofile=10; ./plain; ./plain; :'
+  same "$number records were lost \(see the lines below\)" \
+    "$number processes were not recorded: no space, memory or file descriptor was left for a spool \(try more space .*\)"
+  has_finding missing_spools
+}
+
+@test "balance: spools that the recorder could not open" {
+  # shellcheck disable=SC2016 # the inner shell's
+  records sh -c 'sleep 0.3; prlimit --pid $PPID --nofile=5; ./plain; sleep 0.3; :'
+  has "$stderr" "could not be opened: the recorder had no memory or file descriptor left (try a higher ulimit -n or -v)"
+  sed -n 's/^heaptape: //p' <<<"$stderr" | tail -n +2 >record
+  missing >stat
+  diff record stat
+  has_finding missing_spools
+}
+
+@test "balance: a spool that a program truncated" {
+  # shellcheck disable=SC2016 # the inner shell's
+  records sh -c 'kill -STOP $PPID; (sleep 0.6; kill -CONT $PPID) & evil trunc 0.2 1; churn 10'
+  has "$stderr" "1 spool could not be read: a program truncated or overwrote it before the recorder read it (try --follow"
+  sed -n 's/^heaptape: //p' <<<"$stderr" | tail -n +2 >record
+  missing >stat
+  diff record stat
+  has_finding missing_spools
+}
+
+@test "balance: a program that overwrites the session" {
+  records sh -c 'evil truncsession 0.2 1; ./plain; :'
+  has "$stderr" "a program overwrote the memory that it shares with the recorder: the recording may be incomplete (correct its"
+  "$HEAPTAPE" stat --brief t.ht | grep -q '^a program overwrote the memory that it shares with the recorder'
+  has_finding overwritten_session
+}
+
+@test "balance: processes that were not recorded" {
+  records sh -c './static; ./plain; :'
+  same "process [0-9]+ \(static\) was not recorded: is statically linked.* \(remedies: heaptape-record\(1\)\)"
+  has_finding unrecorded_processes
+}
+
+@test "balance: processes that the kernel does not report" {
+  need_unshare -rpf --mount-proc
+  run --separate-stderr timeout -k 1 120 unshare -rpf --mount-proc "$HEAPTAPE" record -f -o t.ht -- sh -c './static; ./static; ./plain; :'
+  has "$stderr" "others that lived for less than 0.1 s may not have been recorded (record "
+  sed -n 's/^heaptape: //p' <<<"$stderr" | tail -n +2 >record
+  missing >stat
+  diff record stat
+}
+
+@test "balance: a program with its own malloc" {
+  records sh -c './own; ./plain; :'
+  same "process [0-9]+ \(own\) calls its own malloc \(in the executable\): those calls were not recorded \(link it .*\)"
+  has_finding own_malloc
+}
+
+@test "balance: an object that was opened with RTLD_DEEPBIND" {
+  records ./opens deepbind
+  same ".*deep.so was opened with RTLD_DEEPBIND: .* \(open it without the flag\)"
+  has_finding bypassing_objects
+}
+
+@test "balance: recording that turned itself off" {
+  records sh -c 'evil trunc 0.2 1; ./plain; :'
+  case $stderr in *"could not be read"*) skip "the recorder did not find the spool in time" ;; esac
+  same "recording turned itself off in process [0-9]+ \(evil\): its spool was truncated \(remove the cause, and record again\)"
+  has_finding turned_off
+}
+
+@test "balance: a clock that is ahead of the recorder's, and one that is behind" {
+  need_unshare -T
+  export HEAPTAPE_CLOCK=monotonic
+  records unshare -T --monotonic 1000 --fork ./plain
+  same "the clock of process [0-9]+ is 1000[.0-9]* s ahead of the recorder's: times and the order of its events are wrong \(try .*\)"
+  has_finding clock
+  records unshare -T --monotonic -1000 --fork ./plain
+  same "the clock of process [0-9]+ is (1000|999)[.0-9]* s behind the recorder's: times and the order of its events are wrong \(try .*\)"
+  has_finding clock
+  # Another thread or process, and a stopped one, have the same clock.
+  # shellcheck disable=SC2016 # the inner shell's
+  records sh -c './plain; kill -STOP $PPID; (sleep 0.3; kill -CONT $PPID) & known threads 1000 4; ./plain'
+  same
+  # The counter does not depend on the namespace.
+  unset HEAPTAPE_CLOCK
+  [ "$("$HEAPTAPE" record -q -f -o t.ht -- ./plain; "$HEAPTAPE" stat --brief t.ht | awk '/^clock/ { print $2 }')" != monotonic ] || return 0
+  records unshare -T --monotonic 1000 --fork ./plain
+  same
+}
+
+@test "balance: --max-size" {
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht --max-size 64K -- known _exit 100000
+  # What is lost after the end of the trace is counted by record alone.
+  sed -n 's/^heaptape: //p' <<<"$stderr" | grep -v '^recorded\|records were lost' >record
+  missing | grep -v 'records were lost' >stat
+  diff record stat
+  [ "$(cat record)" = "the recording stopped at --max-size; the program continued untraced (try --flight or --segment)" ]
+  has_finding stopped_early
+}
+
+@test "balance: a signal" {
+  "$HEAPTAPE" record -f -o t.ht -- sh -c 'trap "" TERM; ./plain; echo >begun; sleep 2' 2>err 3>&- &
+  local recorder=$!
+  wait_until [ -s begun ]
+  kill -TERM $recorder
+  wait_until has_received $recorder 15
+  kill -TERM $recorder
+  wait $recorder || true
+  stderr=$(grep -v 'records\? w.* lost' err)
+  "$HEAPTAPE" stat --brief t.ht | grep -q '^signal 15 stopped the recording before its processes exited (end the program instead)$'
+  has "$stderr" "signal 15 stopped the recording before its processes exited (end the program instead)"
+  has_finding stopped_early
+}
+
+@test "balance: names of code" {
+  [ "$(uname -m)" = x86_64 ] || skip "the program's code is x86-64's"
+  printf '@ 1000 fine\nno line\n12 zz name\n' >lines
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record --stacks -f -o t.ht -- "$HEAPTAPE_PROGRAMS/jit" lines stay
+  printf '%s\n' "$output" >map
+  same "2 records of perf-PID.map or jit-PID.dump were skipped: .* \(their functions .*\)"
+  has_finding code_names
+  rm -f "$(cat map)"
+  printf '@ 1000 fine\n' >lines
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record --stacks -f -o t.ht -- "$HEAPTAPE_PROGRAMS/jit" lines stay
+  printf '%s\n' "$output" >map
+  same
+  rm -f "$(cat map)"
+  # 70 MiB.
+  { cat lines; yes '1000000 10 a function whose name is not short' | head -n 1700000; } >many
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record --stacks -f -o t.ht -- "$HEAPTAPE_PROGRAMS/jit" many stay
+  printf '%s\n' "$output" >map
+  same "only the first 64 MiB of perf-PID.map and jit-PID.dump were read, of 1 process \(later functions .*\)"
+  has_finding code_names
+}
+
+@test "balance: segments, dumps, aggregates and joined files carry it" {
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record --segment 1M -f -o 's%n.ht' -- sh -c './own; ./static; ./plain; :'
+  cp s1.ht t.ht
+  same "process [0-9]+ \(static\) was not recorded: .*" "process [0-9]+ \(own\) calls its own malloc .*"
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record --aggregate -f -o t.ht -- sh -c './own; ./static; ./plain; :'
+  same "process [0-9]+ \(static\) was not recorded: .*" "process [0-9]+ \(own\) calls its own malloc .*"
+  export HEAPTAPE_CLOCK=monotonic
+  need_unshare -T
+  for how in '--flight 1M' --aggregate '--segment 1M'; do
+    rm -f [0-9]*.ht
+    # shellcheck disable=SC2086 # words
+    run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record $how -f -o '%n.ht' -- unshare -T --monotonic 1000 --fork ./plain
+    [ ! -e 1.ht ] || mv 1.ht t.ht
+    [ ! -e %n.ht ] || mv %n.ht t.ht
+    "$HEAPTAPE" stat --brief t.ht | grep -q '^the clock of process [0-9]* is 1000'
+  done
+}
