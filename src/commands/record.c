@@ -198,12 +198,16 @@ static bool is_cut(const struct record_settings *s, const struct record_result *
            (r->losses.off.processes || (r->ended_early && !asked));
 }
 
+// Gaps within a recording do not change the exit code: it is the program's unless the recording
+// ended before the end that was asked for, or its output is incomplete.
 static int exit_code(const struct record_settings *s, const struct record_result *r)
 {
     if (is_cut(s, r))
         return EXIT_FAILED;
     if (r->stopped_by && !r->exited)
         return 128 + r->stopped_by;
+    if (r->cut_off)
+        return EXIT_RECORD;
     if (WIFSIGNALED(r->wait_status))
         return 128 + WTERMSIG(r->wait_status);
     return WEXITSTATUS(r->wait_status);

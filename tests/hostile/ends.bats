@@ -51,11 +51,38 @@ stops_though_blocked() {
   expect "the first SIGTERM was forwarded" [ -s got ]
 }
 
+# has_no_children PID: the process has no children except zombies.
+has_no_children() {
+  [ -z "$(ps -o stat= --ppid "$1" | grep -v '^Z')" ]
+}
+
 @test "a blocked output: the second SIGTERM ends the recording" {
   skip_under_sanitizer
   stops_though_blocked -z none
   expect "status 143" [ "$code" -eq 143 ]
   has "$(cat err)" "fifo accepted no more data: the trace is cut off"
+}
+
+@test "a blocked output after the program has exited: status 125" {
+  skip_under_sanitizer
+  mkfifo fifo
+  exec 7<>fifo
+  "$HEAPTAPE" record -z none -o fifo -- sh -c 'known _exit 20000 >/dev/null; exit 3' 2>err 7>&- 3>&- &
+  recorder=$!
+  wait_until waits_in "$recorder" pipe_write
+  wait_until has_no_children "$recorder"
+  kill -TERM "$recorder"
+  wait_until has_received "$recorder" 15
+  kill -TERM "$recorder"
+  ends_within 40 "$recorder"
+  exec 7>&-
+  cat err
+  expect "status 125" [ "$code" -eq 125 ]
+  has "$(cat err)" "fifo accepted no more data: the trace is cut off"
+  # With a reader, the status is the program's.
+  cat fifo >whole.ht &
+  run "$HEAPTAPE" record -q -z none -o fifo -- sh -c 'known _exit 20000 >/dev/null; exit 3'
+  expect "status 3" [ "$status" -eq 3 ]
 }
 
 @test "a blocked output in another format" {
