@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { PLACES = 3 }; // items: in use, ready, being read
+enum { PLACES = 3 }; // items: in use, ready, and being read
 
 struct place {
     struct trace_item item;
@@ -18,7 +18,7 @@ struct trace_ahead {
     struct ring ring;
     pthread_t thread;
     struct place places[PLACES];
-    bool in_use; // the caller still uses the last place
+    bool in_use; // the caller is still using the last place
 };
 
 static void swap_buffers(struct buf *a, struct buf *b)
@@ -28,7 +28,7 @@ static void swap_buffers(struct buf *a, struct buf *b)
     *b = c;
 }
 
-// Moves the storage of the item to the place and gives the reader the old storage of the place.
+// Swaps the item's storage with that of the place.
 static void move_storage(struct place *p, struct trace_reader *r)
 {
     swap_buffers(&p->words, &r->words);
@@ -48,7 +48,7 @@ static void *read_ahead(void *of)
         bool last = p->rc <= 0;
         bool alone = !last && p->item.type != TRACE_EVENTS && p->item.type != TRACE_SAMPLES;
         ring_fill(&a->ring);
-        // The item changes the reader's processes: pause until the caller has used it.
+        // The item changes the reader's processes, so pause until the caller has used it.
         if (alone)
             ring_drain(&a->ring);
         if (last)

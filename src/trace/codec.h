@@ -1,5 +1,5 @@
-// Records: the words that a thread writes for each event. Inline and without allocation: the
-// capture library and the importers use the same functions. Layout: docs/reference/trace-format.md,
+// Records: the words that a thread writes for each event. The functions are inline and do not
+// allocate, because the capture library uses them too. Layout: docs/reference/trace-format.md,
 // "Records".
 //
 //   bits     0-4   5-18    19-34   35-63
@@ -19,11 +19,11 @@
 #include <string.h>
 
 enum codec_tag {
-    CODEC_TAG_HOLE = 0, // never written: end of the words of a killed thread
+    CODEC_TAG_HOLE = 0, // never written; marks the end of the words of a thread that was killed
     CODEC_TAG_EPOCH = 1,
     CODEC_TAG_BASE = 2,
     CODEC_TAG_LONG = 3,
-    // 4 to 27: one-word form of the kind with this wire number; from HT_FIRST_NOTE on: notes
+    // 4 to 27: one-word form of the kind with this wire number. HT_FIRST_NOTE and above: notes.
 };
 
 enum {
@@ -43,7 +43,7 @@ enum {
     // precision of rdtsc without a fence.
     CODEC_STAMP_SHIFT = 4,
 
-    CODEC_LOWEST_BASE = 4096, // blocks are above this address
+    CODEC_LOWEST_BASE = 4096, // blocks are never below this address
 
     CODEC_LONG_KIND_AT = 19,
     CODEC_LONG_WORDS_AT = 27,
@@ -52,7 +52,7 @@ enum {
     CODEC_MAX_TEXT_BYTES = 1024,
     CODEC_MAX_LONG_WORDS =
         1 + 6 + CODEC_MAX_TEXT_BYTES / 8,  // head, numbers and text of the longest record
-    CODEC_MAX_PREFIX_WORDS = 2 + HT_NOTES, // EPOCH, BASE and notes before a record
+    CODEC_MAX_PREFIX_WORDS = 2 + HT_NOTES, // EPOCH, BASE and notes that precede a record
     CODEC_MAX_RECORD_WORDS = HT_NOTES + CODEC_MAX_LONG_WORDS, // longest record with its notes
 };
 
@@ -84,7 +84,7 @@ static inline uint64_t codec_epoch(uint64_t stamp)
     return stamp >> CODEC_STAMP_BITS;
 }
 
-// Encodes a SIZED record. Requires that size and rel fit and that the stamp is in the current
+// Encodes a SIZED record. Requires that `size` and `rel` fit, and that the stamp is in the current
 // epoch.
 static inline uint64_t codec_sized(unsigned tag, uint64_t stamp, uint64_t size, uint64_t rel)
 {
@@ -92,7 +92,7 @@ static inline uint64_t codec_sized(unsigned tag, uint64_t stamp, uint64_t size, 
            rel << CODEC_REL_AT;
 }
 
-// Encodes a PLAIN record. Requires a multiple of 8 below 2^48 as address.
+// Encodes a PLAIN record. Requires an address that is below 2^48 and a multiple of 8.
 static inline uint64_t codec_plain(unsigned tag, uint64_t stamp, uint64_t address)
 {
     return tag | (stamp & codec_mask(CODEC_STAMP_BITS)) << CODEC_STAMP_AT |
@@ -115,14 +115,14 @@ static inline uint64_t codec_note(enum event_note note, uint64_t value)
     return (HT_FIRST_NOTE + (unsigned)note) | value << CODEC_TAG_BITS;
 }
 
-// Returns the words of the LONG record of this event, including the head.
+// Returns the number of words in this event's LONG record, including the head.
 static inline unsigned codec_long_words(const struct event *ev)
 {
     unsigned fields = event_infos[ev->kind].fields & ~HT_F_TEXT;
     return 1 + (unsigned)__builtin_popcount(fields) + (ev->text_bytes + 7) / 8;
 }
 
-// Writes a LONG record, which holds any kind, any values and up to CODEC_MAX_TEXT_BYTES bytes of
+// Writes a LONG record, which can hold any kind, any values and up to CODEC_MAX_TEXT_BYTES bytes of
 // text. Returns the number of words. Requires a stamp in the current epoch; ignores ev->stamp.
 static inline unsigned codec_put_long_at(uint64_t *w, uint64_t stamp, const struct event *ev)
 {
@@ -150,27 +150,27 @@ static inline unsigned codec_put_long(uint64_t *w, const struct event *ev)
     return codec_put_long_at(w, ev->stamp, ev);
 }
 
-// Returns the number of a call site: a hash of a return address and the site of its caller, 0 for
-// none.
+// Returns the number of a call site: a hash of a return address and the caller's site, which is 0
+// if there is none.
 #define CODEC_SITE_FACTOR 0xd6e8feb86659fd93u
 
-// The site of "no caller" is a number below this one: how often code of the process had been
-// replaced by other code at the same address. Equal addresses before and after that are different
-// sites.
+// The site used for "no caller" is below this number: it counts how often the process's code was
+// replaced with other code at the same address. Equal addresses before and after a replacement are
+// different sites.
 #define CODEC_GENERATIONS 4096u
 static inline uint64_t codec_site(uint64_t outer, uint64_t address)
 {
     return (outer * CODEC_SITE_FACTOR + address) & codec_mask(CODEC_NOTE_BITS);
 }
 
-// State of a stream of words that records depend on. A segment of a trace contains its initial
-// values.
+// State of a stream that the encoding of its records depends on. A segment of a trace contains the
+// initial values.
 struct codec_state {
     uint64_t epoch;
     uint64_t base; // address, a multiple of 8
 };
 
-// Returns the base of a window of 4 GiB centered on the address, because heaps grow in both
+// Returns the base of a 4 GiB window that is centered on the address, because heaps grow in both
 // directions. A base is never 0, so NULL is never in the window.
 static inline uint64_t codec_base_for(uint64_t address)
 {
@@ -178,8 +178,8 @@ static inline uint64_t codec_base_for(uint64_t address)
     return address > half + CODEC_LOWEST_BASE ? (address - half) & ~7ull : CODEC_LOWEST_BASE;
 }
 
-// Moves the base if the address is not in its window. Returns false if no SIZED record can hold the
-// address.
+// Moves the base if the address is outside its window. Returns false if a SIZED record cannot hold
+// the address.
 static inline bool codec_put_base(struct codec_state *st, uint64_t **w, uint64_t address)
 {
     if (address && codec_relative(address, st->base) >> CODEC_REL_BITS == 0)
@@ -200,7 +200,7 @@ static inline uint64_t *codec_put_notes(uint64_t *w, const struct event *ev)
     return w;
 }
 
-// Returns true if a SIZED calloc can hold this count; a count other than 1 needs a note.
+// Returns true if a SIZED calloc can hold this count. A count other than 1 needs a note.
 static inline bool codec_count_fits(uint64_t count)
 {
     return count && count >> CODEC_NOTE_BITS == 0;
@@ -247,14 +247,14 @@ static inline uint64_t codec_stamp(uint64_t epoch, uint64_t word)
     return epoch << CODEC_STAMP_BITS | (word >> CODEC_STAMP_AT & codec_mask(CODEC_STAMP_BITS));
 }
 
-// Returns the words of the record that starts with `word`, 1 to 256. A note is a record of one
-// word.
+// Returns the number of words in the record that starts with `word`, from 1 to 256. A note is a
+// record of one word.
 static inline unsigned codec_record_words(uint64_t word)
 {
     return codec_tag_of(word) == CODEC_TAG_LONG ? 1 + (word >> CODEC_LONG_WORDS_AT & 0xff) : 1;
 }
 
-// Decodes the notes before a record. Returns their number, or -1 if no record follows.
+// Decodes the notes that precede a record. Returns their number, or -1 if no record follows.
 static inline int codec_get_notes(const uint64_t *w, uint64_t left, struct event *ev)
 {
     int n = 0;
@@ -289,8 +289,8 @@ static inline bool codec_get_long(const uint64_t *w, unsigned words, struct even
 }
 
 // Decodes the record at `w` with its notes; `left` words are available. Returns the number of words
-// and fills in *ev; ev->kind is 0 for EPOCH and BASE, which only change the state. Returns 0 if the
-// words are corrupt or cut off.
+// and fills in *ev. For EPOCH and BASE, which only change the state, ev->kind is 0. Returns 0 if
+// the words are corrupt or truncated.
 static inline unsigned codec_get(struct codec_state *st, const uint64_t *w, uint64_t left,
                                  struct event *ev)
 {

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-// Records are split in blocks whose buffers fit the L1 cache.
+// Records are split in blocks whose buffers fit in the L1 cache.
 enum { BLOCK = 1024, PLANES = 6, WORD = 8 };
 
 // Vector register of any processor.
@@ -13,8 +13,7 @@ enum { BLOCK = 1024, PLANES = 6, WORD = 8 };
 struct columns_block {
     uint32_t records, n_stamps, n_sized, n_plain, n_notes;
     uint16_t stamps[BLOCK];
-    // While splitting: whole words; `plain` relative to the base. While merging: bits 19 to 63;
-    // `plain` relative to the base.
+    // While splitting, whole words; while merging, bits 19 to 63. `plain` is relative to the base.
     uint64_t sized[BLOCK], plain[BLOCK];
 };
 
@@ -82,8 +81,8 @@ void columns_clear(struct columns *c)
         c->column[i].size = 0;
 }
 
-// Returns the words of the LONG record at `w`, or 0 if the record is invalid; `left` words are
-// available.
+// Returns the number of words in the LONG record at `w`, or 0 if the record is invalid; `left`
+// words are available.
 static uint32_t long_words(const uint64_t *w, uint32_t left)
 {
     uint32_t words = codec_record_words(w[0]);
@@ -108,8 +107,8 @@ static bool is_followed(const struct columns *c, const uint64_t *w, uint32_t lef
     return form <= COLUMNS_PLAIN || (form == COLUMNS_LONG && long_words(w + notes, left - notes));
 }
 
-// Updates the state for the record at `w`, which is neither SIZED nor PLAIN. Returns its words, or
-// 0 if the record is invalid.
+// Updates the state for the record at `w`, which is neither SIZED nor PLAIN. Returns its number of
+// words, or 0 if it is invalid.
 static uint32_t scan_rare(const struct columns *c, const uint64_t *w, uint32_t left,
                           struct columns_records *r)
 {
@@ -179,16 +178,16 @@ static void note_defined(const uint64_t *w, uint32_t words, uint64_t *defined)
         *defined = codec_site(*defined, get_u64((const uint8_t *)ev.text + WORD * n));
 }
 
-// Swaps the site that was just defined and 0. The number of the site follows from its definition,
-// and 0 compresses better. Applied again, restores the value.
+// Swaps 0 and the site that was just defined. The site's number follows from its definition, and 0
+// compresses better. A second call restores the value.
 static uint64_t exchange_site(unsigned tag, uint64_t value, uint64_t defined)
 {
     bool is_either = tag == HT_FIRST_NOTE + HT_NOTE_SITE && (value == defined || value == 0);
     return is_either ? value ^ defined : value;
 }
 
-// Fast path for the most frequent rare records: a BASE, or a note before a hot record. Returns
-// false for other records.
+// Fast path for the most frequent of the rare records: a BASE, or a note before a hot record.
+// Returns false for other records.
 static bool split_short(struct columns *c, unsigned form, const uint64_t *w, uint32_t left,
                         struct columns_records *r)
 {
@@ -201,7 +200,7 @@ static bool split_short(struct columns *c, unsigned form, const uint64_t *w, uin
     return true;
 }
 
-// Like scan_rare, and appends the words that are not in the block.
+// Like scan_rare, but also appends the words that do not go into the block.
 static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, uint32_t left,
                            struct columns_records *r)
 {
@@ -209,7 +208,7 @@ static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, 
     uint32_t words = scan_rare(c, w, left, r);
     if (words == 0)
         return 0;
-    // Differences of epochs are nearly always the same small numbers.
+    // Differences between epochs are nearly always the same small numbers.
     if (form == COLUMNS_EPOCH)
         put_word(c, (r->state.epoch - before.epoch) & codec_mask(64 - CODEC_TAG_BITS));
     else if (form == COLUMNS_LONG)
@@ -223,8 +222,8 @@ static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, 
     return words;
 }
 
-// Copies hot records from w[0..n) to the block, which has space for n. Returns their number; stops
-// at the first other record.
+// Copies hot records from w[0..n) to the block, which has space for n, up to the first other
+// record. Returns the number copied.
 static uint32_t sort_hot(const struct columns *c, struct columns_block *b, const uint64_t *w,
                          uint32_t n, uint64_t base)
 {
@@ -237,7 +236,7 @@ static uint32_t sort_hot(const struct columns *c, struct columns_block *b, const
         unsigned tag = codec_tag_of(word);
         if (__builtin_expect(!(hot >> tag & 1), 0))
             break;
-        // Writes both and keeps one: cheaper than a branch that is mispredicted.
+        // Write both and keep one, which is cheaper than a mispredicted branch.
         to_sized[n_sized] = word;
         to_plain[i - n_sized] = word - less;
         n_sized += sized >> tag & 1;
@@ -247,7 +246,7 @@ static uint32_t sort_hot(const struct columns *c, struct columns_block *b, const
     return i;
 }
 
-// Appends tags and stamps of hot records.
+// Appends the tags and stamps of hot records.
 static void split_heads(struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n)
 {
     uint8_t *restrict tags = c->column[COLUMN_TAG].data + c->column[COLUMN_TAG].size;
@@ -313,8 +312,8 @@ static uint8_t *extend_column(struct columns *c, unsigned column, uint32_t n)
     return at;
 }
 
-// Interleaves the bytes of both halves of 128 bytes, which rotates the 7 bits of a byte's position
-// by one. For 16 words of 8 bytes, four turns sort the bytes into planes, and three more restore
+// Interleaves the bytes of both halves of 128 bytes, which rotates the 7-bit position of each byte
+// by one. For 16 words of 8 bytes, four calls sort the bytes into planes, and three more restore
 // the words.
 static inline void interleave_halves(BYTES16 *a)
 {
@@ -431,8 +430,8 @@ bool columns_ended(const struct columns_source *src)
     return true;
 }
 
-// Counts the forms of a block of tags. Returns false if a tag is invalid or a column is too short.
-// The columns advance in get_*.
+// Counts the forms in a block of tags. Returns false if a tag is invalid or a column is too short.
+// Does not advance the columns, which get_* do.
 static bool count_block(const struct columns *c, const struct columns_source *src,
                         struct columns_block *b)
 {
@@ -499,8 +498,8 @@ static void get_stamps(struct columns_source *src, struct columns_block *b)
     src->stamp = stamp;
 }
 
-// Decodes an EPOCH, BASE or LONG record or a note to `to`, which has space for `room` words.
-// Returns its words, or 0 if the record is invalid.
+// Decodes an EPOCH, BASE or LONG record or a note into `to`, which has space for `room` words.
+// Returns its number of words, or 0 if it is invalid.
 static uint32_t merge_rare(const struct columns *c, struct columns_source *src, unsigned tag,
                            uint64_t *to, uint32_t room, struct columns_records *r)
 {
@@ -557,7 +556,7 @@ static uint32_t merge_records(const struct columns *c, struct columns_source *sr
     return at;
 }
 
-// Returns true if each note is followed by a record.
+// Returns true if every note is followed by a record.
 static bool notes_are_good(const struct columns *c, const struct columns_records *r,
                            const uint64_t *words)
 {
@@ -589,7 +588,7 @@ bool columns_get(const struct columns *c, struct columns_source *src, struct col
     return at == r->words && (!notes || notes_are_good(c, r, words));
 }
 
-// Returns the kind if it is unknown, or 0. `body` is the word without tag and stamp.
+// Returns the kind if it is unknown, else 0. `body` is the word without tag and stamp.
 static unsigned unknown_kind_of(unsigned tag, uint64_t body)
 {
     unsigned kind = tag == CODEC_TAG_LONG ? body & 0xff : tag < HT_FIRST_NOTE ? tag : 0;

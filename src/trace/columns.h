@@ -1,5 +1,5 @@
-// Payload of EVENTS frames: segments of records, as words or split into columns. For src/trace, and
-// for code that needs the ends of records. Layout: docs/reference/trace-format.md, "Events".
+// Payload of EVENTS frames: segments of records, as words or split into columns. Used by src/trace,
+// and by code that must find the ends of records. Layout: docs/reference/trace-format.md, "Events".
 #ifndef HEAPTAPE_TRACE_COLUMNS_H
 #define HEAPTAPE_TRACE_COLUMNS_H
 
@@ -11,7 +11,7 @@
 // Layout of the words in the payload. Wire values.
 enum columns_transform {
     EVENTS_WORDS = 0,
-    EVENTS_COLUMNS_OLD = 1, // sites are not replaced by 0; only read
+    EVENTS_COLUMNS_OLD = 1, // sites are not replaced with 0; can only be read
     EVENTS_COLUMNS = 2,
 };
 
@@ -26,7 +26,7 @@ enum {
 // Columns in wire order.
 enum column {
     COLUMN_TAG,   // all records
-    COLUMN_STAMP, // 2 columns: low and high byte of the difference to the previous stamp
+    COLUMN_STAMP, // 2 columns: low and high byte of the difference from the previous stamp
     COLUMN_SIZE = COLUMN_STAMP + 2, // 2 columns: SIZED
     COLUMN_REL = COLUMN_SIZE + 2,   // 4 columns: SIZED
     COLUMN_PTR = COLUMN_REL + 4,    // 6 columns: PLAIN
@@ -34,7 +34,7 @@ enum column {
     COLUMN_COUNT,
 };
 
-// Layout of a record by its tag. The first two are the most frequent, and loops use them as
+// Layout of a record, given its tag. The first two are the most frequent, and loops use them as
 // indices.
 enum columns_form {
     COLUMNS_SIZED,
@@ -53,14 +53,14 @@ struct columns {
     uint32_t room;    // capacity in words
     uint32_t words;   // words appended since columns_clear
     uint32_t stamp;   // stamp field of the previous record of the frame, in any segment
-    uint64_t defined; // site defined by the last HT_FRAMES of the frame, 0 before the first
+    uint64_t defined; // site defined by the last HT_FRAMES in the frame; 0 before the first
     struct buf column[COLUMN_COUNT];
     struct frame_hint hints[COLUMN_COUNT];
 };
 
-// Consecutive whole records. Each note counts as one.
+// Consecutive whole records. Each note counts as a record.
 struct columns_records {
-    struct codec_state state; // in: before the first word; out: after the last word
+    struct codec_state state; // in: state before the first word; out: state after the last word
     uint32_t words, records;
     uint64_t events; // counted events
     bool modules;    // set if a record is HT_MODULE; never reset
@@ -78,7 +78,7 @@ void columns_clear(struct columns *c);
 void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n,
                   struct columns_records *r);
 
-// Like columns_scan, and appends the records to the columns. Requires n ≤ room - words.
+// Like columns_scan, but also appends the records to the columns. Requires n ≤ room - words.
 void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct columns_records *r);
 
 // Appends the table of lengths to the payload and returns the columns as COLUMN_COUNT parts, valid
@@ -87,7 +87,7 @@ void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct column
 int columns_finish(struct columns *c, bool fast, struct buf *payload, struct frame_part *parts);
 
 // Decoder of columns. `at` points to the table of lengths. columns_get restores the words of one
-// segment, whose counts are in *r; `words` has space for them. The functions return false if the
+// segment; *r has its counts, and `words` has space for it. The functions return false if the
 // columns are invalid.
 struct columns_source {
     enum columns_transform transform;

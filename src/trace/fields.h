@@ -1,4 +1,4 @@
-// Tagged fields of SESSION, PROCESS, PROCESS_END and UNRECORDED frames. Private to src/trace.
+// Tagged fields of SESSION, PROCESS, PROCESS_END and UNRECORDED frames. For use in src/trace only.
 #ifndef HEAPTAPE_TRACE_FIELDS_H
 #define HEAPTAPE_TRACE_FIELDS_H
 
@@ -15,8 +15,8 @@ int fields_put_process(struct buf *b, const struct trace_process *p);
 int fields_put_process_end(struct buf *b, const struct trace_process *p);
 int fields_put_unrecorded(struct buf *b, const struct trace_unrecorded *u);
 
-// Read the fields of a frame and skip unknown tags. Members without a field are unchanged. Return
-// 0, -EBADMSG, -ENOMEM, or -EPROTO if the clock is unknown.
+// Read the fields of a frame and skip unknown tags. Members whose field is missing are unchanged.
+// Return 0, -EBADMSG, -ENOMEM, or -EPROTO if the clock is unknown.
 int fields_get_session(const uint8_t *at, size_t n, struct trace_session *s);
 int fields_get_process(const uint8_t *at, size_t n, struct trace_process *p);
 int fields_get_unrecorded(const uint8_t *at, size_t n, struct trace_unrecorded *u);

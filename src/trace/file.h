@@ -1,4 +1,4 @@
-// Trace that can be read several times. Opened by path with file_open of workload/file.h.
+// A trace that can be read several times. To open one by path, use file_open of workload/file.h.
 #ifndef HEAPTAPE_TRACE_FILE_H
 #define HEAPTAPE_TRACE_FILE_H
 
@@ -10,15 +10,15 @@ struct trace_file {
     struct input in;
     struct trace_reader reader;
     bool open; // `reader` is open
-    // End of the file, if read. The session of the reader then has the clock rate of the whole
-    // recording.
+    // End of the file, if it has been read. The reader's session then has the clock rate of the
+    // whole recording.
     struct trace_tail tail;
     bool tail_read;
 };
 
-// Opens a trace at the start of an input; moves *in into *t. With `twice`, copies a pipe to a
-// temporary file first. Returns 0, or a negative errno with the text set. Call trace_file_close
-// even after an error.
+// Opens the trace at the start of an input, and moves *in into *t. With `twice`, first copies a
+// pipe to a temporary file. Returns 0, or a negative errno with the text set. The caller must call
+// trace_file_close, even after an error.
 int trace_file_adopt(struct trace_file *t, struct input *in, bool twice, struct err *e);
 
 void trace_file_close(struct trace_file *t);

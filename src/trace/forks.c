@@ -8,10 +8,10 @@
 // Process image that may be a parent.
 struct forks_image {
     uint64_t start_stamp;
-    size_t older; // previous image of the same pid + 1, or 0
+    size_t older; // 1 + index of the previous image with the same pid, or 0
 };
 
-enum { MAX_OLDER = 1000 }; // limit of searched images of a pid; chains of exec are shorter
+enum { MAX_OLDER = 1000 }; // limit on the images searched per pid; chains of exec are shorter
 
 void trace_forks_release(struct trace_forks *f)
 {
@@ -26,8 +26,8 @@ void trace_forks_finder_release(struct trace_forks_finder *s)
     *s = (struct trace_forks_finder){0};
 }
 
-// Returns the number of the parent + 1, or 0 if the parent is not in the trace. Old traces contain
-// only the pid; then the last image is used.
+// Returns 1 + the number of the parent, or 0 if the parent is not in the trace. Old traces contain
+// only its pid, and the last image with that pid is used.
 static size_t find_parent(const struct trace_forks_finder *s, const struct trace_process *p)
 {
     size_t at = p->forked_from ? map_get(&s->by_pid, p->forked_from) : 0;
@@ -63,7 +63,7 @@ static int add_process(struct trace_forks *f, struct trace_forks_finder *s,
     return rc < 0 ? rc : 0;
 }
 
-// Returns 1 to continue, 0 at the end or at a damaged frame, or -ENOMEM.
+// Reads the next process. Returns 1 to continue, 0 at the end or at a damaged frame, or -ENOMEM.
 static int read_process(struct trace_forks *to, struct trace_forks_finder *s,
                         struct frame_reader *frames)
 {

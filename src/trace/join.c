@@ -17,13 +17,13 @@ struct piece {
     uint64_t number, recording_ns;
 };
 
-// Process of the joined trace.
+// A process of the joined trace.
 struct joined {
     uint32_t pid;
     uint64_t start_stamp;
     bool ended;
-    uint64_t recorded_from;    // from the first segment of the process; 0: recorded from its start
-    struct trace_process last; // end of the process in its last segment
+    uint64_t recorded_from;    // from the process's first segment; 0: recorded from its start
+    struct trace_process last; // facts of PROCESS_END in the process's last segment
 };
 
 struct join {
@@ -32,14 +32,14 @@ struct join {
     size_t n_pieces, pieces_capacity;
     struct joined *processes;
     size_t n_processes, processes_capacity;
-    struct map by_start; // processes by start_stamp and pid: index + 1
-    struct map ends;     // streams of the joined trace: words so far + 1
+    struct map by_start; // 1 + index of a process, by start_stamp and pid
+    struct map ends;     // by stream of the joined trace: 1 + number of words so far
     struct trace_writer writer;
     // Current segment.
     struct trace_reader reader;
-    uint32_t *numbers; // numbers of its processes in the joined trace
+    uint32_t *numbers; // numbers in the joined trace of the segment's processes
     size_t n_numbers, numbers_capacity;
-    struct map shifts; // by stream of the joined trace: offset added to word indices, + 1
+    struct map shifts; // by stream of the joined trace: 1 + offset that is added to word indices
     bool repeats;      // the current frames repeat the end of the previous segment
     bool in_batch;
     uint64_t watermark;
@@ -139,7 +139,7 @@ static int put_process(struct join *j, const struct trace_process *p)
     return trace_write_process(&j->writer, &of, j->e);
 }
 
-// Counts words that were already in the previous segment, without writing them.
+// Counts words that were already in the previous segment, but does not write them.
 static int skip_segment(struct join *j, const struct trace_segment *s)
 {
     uint64_t key = trace_stream_key(s->process, s->thread, s->stream), end = map_get(&j->ends, key);
@@ -185,14 +185,14 @@ static int put_events(struct join *j, const struct trace_item *item)
     return rc;
 }
 
-// If the process ended, the segment contains the PROCESS_END of the whole recording. Otherwise
-// another segment may follow.
+// Handles a PROCESS_END. If the process has ended, the segment contains the PROCESS_END of the
+// whole recording. Otherwise another segment may follow.
 static int put_process_end(struct join *j, const struct trace_process *p)
 {
     uint32_t number = j->numbers[p->number];
     struct joined *of = &j->processes[number];
     struct trace_process whole = {.number = number, .ended = 1};
-    // The next segment repeats the end if some events were not ordered yet.
+    // The next segment repeats the end if some events had not been ordered yet.
     if (of->ended)
         return 0;
     trace_process_release(&of->last);
@@ -274,7 +274,7 @@ static int put_piece(struct join *j, size_t i)
     int read = 1;
     while (rc == 0 && (read = trace_next(&j->reader, &item, j->e)) > 0)
         rc = put_item(j, &item);
-    // The last segment may be cut off or still being written.
+    // The last segment may be truncated or still being written.
     if (rc == 0 && read < 0 && (read != -ENODATA || i + 1 < j->n_pieces))
         rc = read;
     if (rc == 0 && !j->saw_end && i + 1 < j->n_pieces)
@@ -287,7 +287,8 @@ static int put_piece(struct join *j, size_t i)
     return rc;
 }
 
-// Leaves a recording without an end if it still runs, like one that was cut off.
+// Writes the end of the trace. Omits it if the recording is still running, so that the trace looks
+// truncated.
 static int put_end(struct join *j)
 {
     int rc = 0;

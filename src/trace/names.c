@@ -17,7 +17,7 @@ void names_release(struct names *n)
     *n = (struct names){0};
 }
 
-// Stores each text once. Returns 0 with its offset, or -ENOMEM.
+// Stores a text unless it is already stored. Returns 0 with its offset in *offset, or -ENOMEM.
 static int intern_text(struct names *n, const char *text, size_t bytes, size_t *offset)
 {
     const char *nul = memchr(text, 0, bytes);

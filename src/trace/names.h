@@ -1,5 +1,5 @@
-// Names of code addresses that a file contains: of JIT-compiled code, and those resolved by
-// `symbolize`. Layout: docs/reference/trace-format.md, "NAMES".
+// Names of code addresses in a file: those of JIT-compiled code, and those resolved by `symbolize`.
+// Layout: docs/reference/trace-format.md, "NAMES".
 #ifndef HEAPTAPE_TRACE_NAMES_H
 #define HEAPTAPE_TRACE_NAMES_H
 
@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Function or inlined function; offsets in `texts`.
+// A function or inlined function. Members are offsets in `texts`.
 struct names_function {
-    size_t function, file; // source file, "" if unknown
+    size_t function, file; // source file; "" if unknown
     uint32_t line;
 };
 
@@ -30,11 +30,11 @@ struct names {
     size_t n_entries, n_functions;
     size_t entries_capacity, functions_capacity;
     struct buf texts;   // each terminated by NUL
-    struct map by_hash; // hash of a text → offset + 1
+    struct map by_hash; // by hash of a text: 1 + offset
 };
 
 enum {
-    NAMES_TEXT_BYTES = 4096,    // longer texts are cut
+    NAMES_TEXT_BYTES = 4096,    // longer texts are truncated
     NAMES_FUNCTIONS = 64,       // limit per entry
     NAMES_FRAME_BYTES = 4 << 20 // approximate limit of a payload
 };
@@ -65,8 +65,8 @@ struct names_index {
 int names_index_init(struct names_index *x, const struct names *n); // returns 0 or -ENOMEM
 void names_index_release(struct names_index *x);
 
-// Returns the entry that contains the address in the module, or NULL. Among several entries, the
-// last one by start address and order of appending is returned.
+// Returns the entry that contains the address in the module, or NULL. If there are several, returns
+// the one with the highest start address that was appended last.
 const struct names_entry *names_find(const struct names_index *x, uint32_t module,
                                      uint64_t address);
 

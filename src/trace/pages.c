@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 enum {
-    MAX_PAYLOAD = 8 << 20, // half of the limit of a frame
+    MAX_PAYLOAD = 8 << 20, // half of a frame's limit
     AFTER_FILE = 1,        // flag of a mapping
 };
 #define MAX_PAGE_BYTES (1u << 20)
@@ -47,7 +47,7 @@ int trace_pages_add_run(struct trace_pages *p, uint64_t first, uint64_t n)
     return 0;
 }
 
-// Fields with a single number.
+// A field that consists of a single number.
 struct pages_number {
     unsigned tag;
     size_t offset;

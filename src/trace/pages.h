@@ -1,4 +1,4 @@
-// Resident pages of a process at one moment: payload of a PAGES frame.
+// Resident pages of a process at one point in time: payload of a PAGES frame.
 #ifndef HEAPTAPE_TRACE_PAGES_H
 #define HEAPTAPE_TRACE_PAGES_H
 
@@ -29,7 +29,8 @@ struct trace_page_run {
 struct trace_mapping {
     uint64_t start, bytes;
     enum trace_memory kind;
-    bool after_file; // directly after a file mapping, usually the zeroed data of a library
+    // The mapping follows a file mapping directly; usually the zeroed data of a library.
+    bool after_file;
     uint64_t rss_bytes, swap_bytes, huge_bytes;
     size_t first_run, n_runs;
 };
@@ -42,7 +43,7 @@ struct trace_pages {
     uint64_t stamp, end_stamp; // start and end of reading
     uint64_t page_bytes;
     uint64_t rss_bytes, pss_bytes, swap_bytes,
-        huge_bytes; // totals of the mappings; huge: anonymous memory in huge pages
+        huge_bytes; // totals over the mappings; huge: anonymous memory in huge pages
     uint64_t minor_faults, major_faults, cpu_ns; // since the start of the process
     uint64_t cgroup_bytes, cgroup_limit_bytes;   // TRACE_PAGES_UNKNOWN: none
     uint64_t rss_of[TRACE_MEMORY_KINDS];         // totals of the unlisted mappings
@@ -60,12 +61,13 @@ int trace_pages_add(struct trace_pages *p, const struct trace_mapping *m);
 // Appends resident pages to the last mapping, above its other pages. Returns 0 or -ENOMEM.
 int trace_pages_add_run(struct trace_pages *p, uint64_t first, uint64_t n);
 
-// Appends the payload of a frame. Returns 0, -ENOMEM, or -EMSGSIZE if it does not fit a frame.
+// Appends the payload of a frame. Returns 0, -ENOMEM, or -EMSGSIZE if the payload does not fit in a
+// frame.
 int trace_pages_put(struct buf *b, const struct trace_pages *p);
 
-// Decodes a payload into an empty *p, which must be released even after an error. Returns 0,
-// -EBADMSG or -ENOMEM. Runs are sorted and inside their mapping, mappings do not overlap, and no
-// sum of them exceeds 2^63.
+// Decodes a payload into an empty *p, which the caller must release even after an error. Returns 0,
+// -EBADMSG or -ENOMEM. Checks that runs are sorted and inside their mapping, that mappings do not
+// overlap, and that no sum of sizes exceeds 2^63.
 int trace_pages_get(const uint8_t *at, size_t n, struct trace_pages *p);
 
 #endif

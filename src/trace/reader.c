@@ -13,7 +13,7 @@
 static int refuse_frame(const struct trace_reader *r, const struct frame *f, const char *what,
                         struct err *e)
 {
-    // The checksum matched, so the frame is as its writer wrote it.
+    // The checksum matched, so this is what the writer wrote.
     const char *writer = r->session.heaptape;
     if (writer && strverscmp(writer, HEAPTAPE_VERSION) > 0) {
         frame_newer(r->in->name, f->offset, writer, what, e);
@@ -23,7 +23,7 @@ static int refuse_frame(const struct trace_reader *r, const struct frame *f, con
                    (unsigned long long)f->offset);
 }
 
-// Describes a number unknown to this version. Returns -EPROTO.
+// Sets an error for a number that is unknown to this version. Returns -EPROTO.
 static int refuse_unknown(const struct trace_reader *r, const struct frame *f, const char *what,
                           unsigned number, struct err *e)
 {
@@ -32,7 +32,7 @@ static int refuse_unknown(const struct trace_reader *r, const struct frame *f, c
     return frame_newer(r->in->name, f->offset, r->session.heaptape, text, e);
 }
 
-// Converts an error of the field reader.
+// Sets the error for a failure of the field reader.
 static int check_fields(const struct trace_reader *r, const struct frame *f, int rc, struct err *e)
 {
     if (rc == -ENOMEM)
@@ -151,7 +151,7 @@ static int read_samples(struct trace_reader *r, const struct frame *f, struct tr
     return 0;
 }
 
-// Reads the table of segments. Sets *words to the sum of their words.
+// Reads the table of segments. Sets *words to their total number of words.
 static int read_table(struct trace_reader *r, const struct frame *f, size_t n, uint64_t *words,
                       struct err *e)
 {

@@ -1,4 +1,4 @@
-// Reads raw traces frame by frame. Memory is bounded by the size of a frame.
+// Reads raw traces frame by frame. Memory use is bounded by the size of a frame.
 #ifndef HEAPTAPE_TRACE_READER_H
 #define HEAPTAPE_TRACE_READER_H
 
@@ -11,7 +11,7 @@
 struct trace_item {
     enum trace_frame type;
     uint64_t offset; // offset of the frame in the file
-    // TRACE_PROCESS, TRACE_PROCESS_END, TRACE_NAMES and TRACE_PAGES: the process, with the fields
+    // TRACE_PROCESS, TRACE_PROCESS_END, TRACE_NAMES and TRACE_PAGES: the process, with all fields
     // read so far
     struct trace_process *process;
     // TRACE_EVENTS
@@ -42,25 +42,26 @@ struct trace_reader {
     size_t n_processes, processes_capacity;
     struct trace_unrecorded unrecorded; // empty until the UNRECORDED frame
     bool saw_unrecorded;
-    bool saw_end; // END was read: the recording was not cut off
+    bool saw_end; // END has been read, so the recording was not cut off
     struct columns *columns;
-    // Optional filter of processes. Events frames without a selected process are returned without
-    // segments and are not decoded.
+    // Optional filter of processes. EVENTS frames that contain no selected process are not decoded
+    // and are returned without segments.
     bool (*wants)(void *context, const struct trace_process *p);
     void *wants_context;
     // Storage of the item.
     struct buf words, segments, samples;
 };
 
-// Reads the SESSION frame. `in` is borrowed. Returns 0, or a negative errno as frame_next does;
+// Reads the SESSION frame. `in` is borrowed. Returns 0, or a negative errno like frame_next;
 // -EBADMSG if the first frame is not SESSION.
 int trace_reader_open(struct trace_reader *r, struct input *in, struct err *e);
 void trace_reader_close(struct trace_reader *r);
 
 // Reads the next frame. Returns 1, 0 at the end of the file, or a negative errno with the text set,
-// as frame_next does. A recording cut off between frames ends with 0 and saw_end false, one cut off
-// inside a frame with -ENODATA after all whole frames. Skips frames of unknown type. Returned
-// segments consist of whole records of known kinds; a frame with an unknown kind gives -EPROTO.
+// like frame_next. If the recording was cut off between frames, returns 0 at the end and saw_end is
+// false; if it was cut off inside a frame, returns -ENODATA after all whole frames. Skips frames of
+// unknown type. Returned segments consist of whole records of known kinds. Returns -EPROTO for a
+// frame with an unknown kind.
 int trace_next(struct trace_reader *r, struct trace_item *item, struct err *e);
 
 // Decodes a frame, for salvage. Returns 1 with the item, 0 if frames of this type are skipped, or a

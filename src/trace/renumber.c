@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Describes a payload that cannot be decoded; the reader has not checked it.
+// Sets an error for a payload that cannot be decoded, because the reader does not check these
+// payloads.
 static int report_failure(const struct trace_writer *w, int rc, struct err *e)
 {
     return rc == -ENOMEM
@@ -44,7 +45,7 @@ int renumber_names(struct trace_writer *w, const struct trace_item *item, const 
     return rc;
 }
 
-// Copies field by field, so that unknown or invalid fields are kept.
+// Copies the payload field by field, so that unknown or invalid fields are kept.
 int renumber_pages(struct trace_writer *w, const struct trace_item *item, const uint32_t *numbers,
                    struct err *e)
 {

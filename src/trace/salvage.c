@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// A process number that exceeds the known ones by more is invalid, not a process whose frame was
-// lost.
+// A process number that exceeds the known ones by more than this is invalid, not that of a process
+// whose frame was lost.
 enum { MOST_UNKNOWN = 65536, LEVEL = 3 };
 
 struct salvage {
@@ -20,7 +20,7 @@ struct salvage {
     struct trace_salvaged *result;
     uint64_t kept_bytes;
     uint64_t watermark, end_stamp, clock_hz;
-    uint64_t latest; // latest watermark or end of a process
+    uint64_t latest; // latest watermark or process end
     bool begun, in_batch;
 };
 
@@ -51,7 +51,7 @@ static int add_unknown(struct salvage *s, uint64_t number, struct err *e)
     return rc;
 }
 
-// Returns the highest process number in the table of an EVENTS frame + 1.
+// Returns 1 + the highest process number in the table of an EVENTS frame.
 static uint64_t processes_of_events(const struct frame *f)
 {
     uint64_t most = 0;
@@ -129,7 +129,7 @@ static int keep_item(struct salvage *s, const struct trace_item *item, struct er
         return keep_events(s, item, e);
     case TRACE_PROCESS_END:
         note_stamp(s, item->process->end_stamp);
-        // The end of the last batch may be lost. It belongs before the end of the process.
+        // The end of the last batch may be lost. It must precede the end of the process.
         if (s->in_batch && end_batch(s, s->watermark, e) < 0)
             return -EIO;
         return trace_write_process_end(&s->writer, item->process, e);
@@ -170,8 +170,8 @@ static int salvage_frame(struct salvage *s, const struct frame *f, struct err *e
     return f->type == TRACE_SESSION || rc == 0 ? 0 : keep_item(s, &item, e);
 }
 
-// Skips to the next intact header from `at` on, where frame number `due` was expected. Returns as
-// frame_resync does.
+// Skips to the next intact header from `at` on, where frame number `due` was expected. Returns the
+// same values as frame_resync.
 static int skip_to_header(struct salvage *s, uint64_t at, uint64_t due, uint64_t *last,
                           struct err *e)
 {

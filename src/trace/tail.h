@@ -1,4 +1,4 @@
-// Reads the totals at the end of a trace without the rest of the file.
+// Reads the totals at the end of a trace without reading the rest of the file.
 #ifndef HEAPTAPE_TRACE_TAIL_H
 #define HEAPTAPE_TRACE_TAIL_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Counted events of a process image.
+// Number of events counted for a process image.
 struct trace_count {
     uint32_t process, pid;
     uint64_t events;

@@ -13,8 +13,8 @@ enum { TRACE_VERSION = 1 };
 enum trace_frame {
     TRACE_SESSION = 1,     // fields of the recording; always the first frame
     TRACE_PROCESS = 2,     // fields of a process image, before its first events
-    TRACE_EVENTS = 3,      // part of a batch: segments of records
-    TRACE_PROCESS_END = 4, // fields of the end of a process image
+    TRACE_EVENTS = 3,      // part of a batch: segments with records
+    TRACE_PROCESS_END = 4, // fields known at the end of a process image
     TRACE_SAMPLES = 5,     // memory of the processes, sampled by the recorder
     TRACE_END = 6,   // fields with totals; the last frame, missing if the recording was cut off
     TRACE_NAMES = 8, // names of code addresses of a process
@@ -58,10 +58,10 @@ enum trace_field {
     TRACE_F_CPUS = 10,         // CPUs online
     TRACE_F_MEMORY_BYTES = 11, // memory of the machine
     TRACE_F_HEAPTAPE = 12,     // version of the recorder
-    TRACE_F_ORDER_ONLY = 13,   // 1: stamps are not times, they only order the events (SESSION)
+    TRACE_F_ORDER_ONLY = 13,   // 1: stamps are not times and only order the events (SESSION)
     TRACE_F_STACK_SAMPLE_BYTES = 14,
-    TRACE_F_DUMPED =
-        15, // text: why this trace of the last part of a recording was written (SESSION)
+    // Text: why this trace, the last part of a recording, was written (SESSION).
+    TRACE_F_DUMPED = 15,
     TRACE_F_SEGMENT = 16,   // number of the segment, from 1 (SESSION)
     TRACE_F_RECORDING = 17, // REALTIME_NS of the first segment (SESSION)
     TRACE_F_PROCESS = 20,   // number of the process image, from 0, in order of appearance
@@ -74,10 +74,10 @@ enum trace_field {
         25, // pid of the parent, if the process image started by fork without exec
     TRACE_F_FORKED_FROM_START = 27, // start_stamp of the parent's process image
     TRACE_F_FORK_STAMP = 28,        // stamp of the fork
-    // number of the first modules that were inherited from the parent
+    // number of modules, at the start, that were inherited from the parent
     TRACE_F_INHERITED_MODULES = 29,
     TRACE_F_END_STAMP = 30,
-    TRACE_F_EXIT_STATUS = 31,  // as from wait(2); only for the recorder's child
+    TRACE_F_EXIT_STATUS = 31,  // as returned by wait(2); only for the recorder's child
     TRACE_F_LOST_RECORDS = 32, // words dropped under --lossy or missing in a stream
     TRACE_F_WAITS = 33,        // number of times that a thread waited for the recorder
     TRACE_F_WAIT_NS = 34,
@@ -91,11 +91,12 @@ enum trace_field {
     TRACE_F_PROCESS_EVENTS = 41, // triples of varints: process, pid, counted events (END)
     TRACE_F_MISSED_BY = 42,      // enum trace_missed_by (UNRECORDED, like the following fields)
     TRACE_F_MISSED = 43,         // number of unrecorded processes; only the first are listed
-    TRACE_F_MISSED_PID =
-        44, // pid of an unrecorded process; the fields up to the next such field describe it
+    // pid of an unrecorded process, which is described by the fields up to the next one with this
+    // tag.
+    TRACE_F_MISSED_PID = 44,
     TRACE_F_MISSED_NAME = 45,  // name in the kernel
     TRACE_F_MISSED_WHY = 46,   // text
-    TRACE_F_MISSED_FORKS = 47, // processes forked from it that ran the same program
+    TRACE_F_MISSED_FORKS = 47, // number of processes forked from it that ran the same program
     TRACE_F_MISSED_CALLS = 48, // number of missing calls; absent if unknown
     TRACE_F_MISSED_NS = 49,    // run time; absent if unknown
     TRACE_F_BYPASSED_BY =
@@ -103,9 +104,10 @@ enum trace_field {
     TRACE_F_DEEPBOUND =
         51, // paths of objects that call the real functions, each terminated by NUL (PROCESS_END)
     TRACE_F_CPU_NS = 52, // CPU time of the process while recorded; absent if unknown (PROCESS_END)
-    TRACE_F_RECORDING_TICKS = 53, // estimated ticks of that time spent on recording (PROCESS_END)
-    // Of a process with DEEPBOUND: bytes in use in glibc's malloc and bytes obtained from the
-    // system, at the end (PROCESS_END)
+    // Estimated ticks of that time that were spent on recording (PROCESS_END).
+    TRACE_F_RECORDING_TICKS = 53,
+    // For a process with DEEPBOUND: bytes in use in glibc's malloc, and bytes it has obtained from
+    // the system, at the end (PROCESS_END)
     TRACE_F_MALLOC_IN_USE_BYTES = 54,
     TRACE_F_MALLOC_SYSTEM_BYTES = 55,
     // Bounds of the ticks spent in the real functions; absent if too few calls were timed
@@ -119,41 +121,36 @@ enum trace_field {
     TRACE_F_PAGES_STAMP = 60,     // stamp when reading of the maps started
     TRACE_F_PAGES_END_STAMP = 61, // stamp when reading of the maps ended
     TRACE_F_PAGE_BYTES = 62,      // before the first mapping
-    TRACE_F_RSS_BYTES = 63,       // total of the process, like the next three
+    TRACE_F_RSS_BYTES = 63,       // total for the process, like the next three
     TRACE_F_PSS_BYTES = 64,
     TRACE_F_SWAP_BYTES = 65,
     TRACE_F_HUGE_BYTES = 66, // anonymous memory in huge pages
     TRACE_F_MINOR_FAULTS = 67,
     TRACE_F_MAJOR_FAULTS = 68,
     TRACE_F_PROCESS_CPU_NS = 69, // since the start of the process
-    TRACE_F_CGROUP_BYTES = 70,   // memory used by its cgroup; absent without a memory controller
+    TRACE_F_CGROUP_BYTES = 70, // memory used by its cgroup; absent if there is no memory controller
     TRACE_F_CGROUP_LIMIT_BYTES = 71,
-    TRACE_F_UNLISTED =
-        72, // varints: enum trace_memory, resident bytes in mappings that are not listed
-    TRACE_F_MAPPING = 73, // varints: docs/reference/trace-format.md
-// UNRECORDED, before the first MISSED_PID.
-#define HT_X(name, tag, meaning) TRACE_F_##name = tag,
-    TRACE_BALANCE(HT_X)
-#undef HT_X
+    TRACE_F_UNLISTED = 72, // varints: enum trace_memory, and resident bytes in unlisted mappings
+    TRACE_F_MAPPING = 73,  // varints: docs/reference/trace-format.md
 };
 
-// Consecutive words of one stream of a thread.
+// Consecutive words of a thread's stream.
 struct trace_segment {
     uint32_t process; // number of an earlier PROCESS frame
     uint32_t thread;  // number in the process, from 0
     uint32_t tid;
     uint32_t stream;
-    uint64_t first_word; // index in the stream; a gap means lost words
+    uint64_t first_word; // index of the first word in the stream; a gap means that words were lost
     uint64_t epoch0;     // codec state before words[0]
     uint64_t base0;
-    uint64_t epoch_end; // codec state after the last word; set by writer and reader
+    uint64_t epoch_end; // codec state after the last word; set by the writer and the reader
     uint64_t base_end;
     uint32_t n_words;
-    uint32_t n_records; // set by writer and reader
+    uint32_t n_records; // set by the writer and the reader
     const uint64_t *words;
 };
 
-// Sample of a SAMPLES frame.
+// A sample in a SAMPLES frame.
 struct trace_sample {
     uint32_t process;
     uint64_t stamp;
@@ -170,7 +167,7 @@ struct trace_session {
     uint64_t start_stamp, realtime_ns;
     bool order_only; // stamps are not times
     uint64_t
-        // one call site is recorded per this many allocated bytes; 0: all or none
+        // mean number of bytes allocated between recorded call sites; 0: all or none are recorded
         stack_sample_bytes;
     char *argv, *host, *kernel, *cpu, *heaptape;
     uint64_t segment, recording_ns; // as in TRACE_F_SEGMENT and TRACE_F_RECORDING; 0: not a segment
@@ -183,11 +180,11 @@ struct trace_process {
     uint32_t number, pid, ppid, forked_from;
     uint64_t start_stamp;
     uint64_t forked_from_start; // 0: unknown
-    uint64_t fork_stamp;        // 0: not seen by the recorder, before start_stamp
+    uint64_t fork_stamp; // 0: the fork was not seen by the recorder, but was before start_stamp
     char *exe, *argv, *allocator, *allocator_build_id;
     uint32_t argv_bytes;
     uint32_t inherited_modules; // as in TRACE_F_INHERITED_MODULES
-    // From PROCESS_END. `ended` is 0 without such a frame.
+    // From PROCESS_END. `ended` is 0 if there was no such frame.
     int ended;
     uint64_t end_stamp;
     uint64_t recorded_from, recorded_to; // recorded_to 0: recorded from start to end
@@ -197,8 +194,8 @@ struct trace_process {
     char *bypassed_by; // NULL: unknown
     char *deepbound;   // as in TRACE_F_DEEPBOUND; NULL: no such object
     uint32_t deepbound_bytes;
-    // CPU time since the first event, 0 if unknown, and the estimated ticks of it spent on
-    // recording.
+    // CPU time since the first event, 0 if unknown, and the estimated ticks spent on recording in
+    // that time.
     uint64_t cpu_ns, recording_ticks;
     uint64_t call_min_ticks,
         call_max_ticks; // as in TRACE_F_CALL_*; max 0: unknown
@@ -207,8 +204,8 @@ struct trace_process {
     uint8_t *thread_names; // as in TRACE_F_THREAD_NAMES
     size_t thread_names_bytes;
     uint8_t
-        // as in TRACE_F_WHOLE; NULL: the process continues in the next segment, or the trace is not
-        // a segment
+        // as in TRACE_F_WHOLE; NULL if the process continues in the next segment or the trace is
+        // not a segment
         *whole;
     size_t whole_bytes;
 };
@@ -223,11 +220,11 @@ struct trace_balance {
 enum trace_missed_by {
     TRACE_MISSED_UNKNOWN = 0, // not searched
     TRACE_MISSED_KERNEL = 1,  // the kernel reported all processes
-    TRACE_MISSED_GAPS = 2,    // the kernel reported processes and dropped some reports
-    TRACE_MISSED_PROC = 3,    // /proc was polled, which can miss short processes
+    TRACE_MISSED_GAPS = 2,    // the kernel reported processes, but dropped some reports
+    TRACE_MISSED_PROC = 3,    // /proc was polled, which can miss short-lived processes
 };
 
-// Unrecorded program: a process and the processes forked from it.
+// An unrecorded program: a process and the processes forked from it.
 struct trace_missed {
     uint32_t pid;
     char *name, *why; // owned
@@ -237,9 +234,8 @@ struct trace_missed {
 
 struct trace_unrecorded {
     enum trace_missed_by by;
-    uint64_t processes; // total, with forks
-    struct trace_balance balance;
-    struct trace_missed *items; // the first of them; owned
+    uint64_t processes;         // total, with forks
+    struct trace_missed *items; // descriptions of the first ones; owned
     size_t n, capacity;
 };
 
@@ -250,12 +246,12 @@ void trace_unrecorded_release(struct trace_unrecorded *u);
 void trace_session_release(struct trace_session *s);
 void trace_process_release(struct trace_process *p);
 
-// Frees the strings of a process and keeps its number, pid and stamps.
+// Frees the strings of a process, but keeps its number, pid and stamps.
 void trace_process_forget(struct trace_process *p);
 
-// Key of a stream in a map. A recorder writes streams 0 and 1 and far less than 2^31 processes, so
-// keys are unique. In a damaged trace, streams may share a key, which mixes them up but is harmless
-// otherwise.
+// Key of a stream in a map. A recorder writes streams 0 and 1 and far fewer than 2^31 processes, so
+// keys are unique. In a damaged trace, streams may share a key, which mixes them up but is
+// otherwise harmless.
 static inline uint64_t trace_stream_key(uint32_t process, uint32_t thread, uint32_t stream)
 {
     return (uint64_t)process << 33 ^ (uint64_t)thread << 1 ^ stream;

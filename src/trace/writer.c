@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum {
-    FRAME_WORDS = 1 << 17, // 1 MiB of records: fits the cache, and is large enough for zstd
+    FRAME_WORDS = 1 << 17, // 1 MiB of records, which fits in the cache and is large enough for zstd
     LONGEST_RECORD_WORDS = 256 + HT_NOTES, // longest record that a head can describe, with notes
 };
 
@@ -216,7 +216,7 @@ static int flush_frame(struct trace_writer *w, bool last, struct err *e)
     return rc;
 }
 
-// Returns true if the words continue the last row of the table.
+// Returns true if the words continue the segment in the last row of the table.
 static bool continues_row(const struct trace_writer *w, const uint32_t names[4],
                           uint64_t first_word, const struct codec_state *before)
 {
@@ -256,8 +256,8 @@ static void count_events(struct trace_writer *w, uint32_t process, uint64_t even
         w->counts[process].events += events;
 }
 
-// Appends records of w[0..n) to the frame while they fit; s->n_words words were appended before.
-// Returns the number of words, 0 if the next word is not a record, or a negative errno.
+// Appends records from w[0..n) to the frame while they fit; s->n_words words have already been
+// appended. Returns the number of words, 0 if the next word is not a record, or a negative errno.
 static int64_t append_records(struct trace_writer *w, struct trace_segment *s, uint32_t n)
 {
     struct codec_state before = {s->epoch_end, s->base_end};

@@ -1,4 +1,4 @@
-// Names of arguments. Not in event.c, because the capture library does not use them.
+// Names of arguments. Kept out of event.c, because the capture library does not use them.
 #include "trace/event/event.h"
 
 #define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...) [wire] = {__VA_ARGS__},

@@ -28,7 +28,7 @@ enum event_class {
 enum event_stamp { HT_STAMP_BEFORE, HT_STAMP_AFTER, HT_STAMP_BOTH };
 enum event_form { HT_FORM_NONE, HT_FORM_SIZED, HT_FORM_PLAIN };
 
-// Name of an argument in dump, JSON and documents.
+// Name of an argument in dump, JSON and the documentation.
 struct event_argument {
     const char *name; // NULL: name of the field
     bool is_signed;
@@ -56,8 +56,8 @@ struct event_info {
     uint8_t fields;     // HT_F_*
 };
 
-// Size from which the used bytes of a block are recorded and replayed. Smaller blocks have few
-// pages to themselves.
+// For blocks of at least this size, the used bytes are recorded and replayed. Smaller blocks have
+// few pages to themselves.
 enum { HT_BIG_SIZE_BITS = 14, HT_BIG_BYTES = 1 << HT_BIG_SIZE_BITS };
 
 enum { HT_FIRST_NOTE = 28, HT_NOTES = 4 }; // first tag of a note; number of notes
@@ -89,7 +89,7 @@ enum event_path {
     HT_PATHS,
 };
 
-// Names of the bits: "thread_cache".
+// Names of the bits, for example "thread_cache".
 extern const char *const event_path_names[HT_PATHS];
 
 // Indexed by kind. Rows of unused kinds are zero.
@@ -98,14 +98,13 @@ extern const struct event_info event_infos[HT_KIND_LIMIT];
 // Indexed by kind.
 extern const struct event_arguments event_arguments[HT_KIND_LIMIT];
 
-// Returns name and sign of HT_F_SIZE, HT_F_COUNT, HT_F_ALIGN or HT_F_VALUE of a kind.
+// Returns the name and sign of a kind's HT_F_SIZE, HT_F_COUNT, HT_F_ALIGN or HT_F_VALUE.
 struct event_argument event_argument(unsigned kind, unsigned field);
 
 // Returns the kind with this name, or -1.
 int event_kind_by_name(const char *name);
 
-// Returns true for a number that a later version may have assigned to a kind. 0 to 3 are never
-// kinds.
+// Returns true if a later version may have assigned the number to a kind. 0 to 3 are never kinds.
 static inline bool event_is_unknown(unsigned kind)
 {
     return kind > 3 && !event_infos[kind].name;
@@ -136,10 +135,10 @@ static inline bool event_has_frames(unsigned kind)
     return kind == HT_FRAMES || kind == HT_STACK;
 }
 
-// Parent in a thread.start if the creation of the thread was not recorded.
+// Parent in a thread.start if the thread's creation was not recorded.
 #define HT_NO_THREAD UINT32_MAX
 
-// Call decoded from a trace. Fields that the kind does not have are 0.
+// A call decoded from a trace. Fields that the kind does not have are 0.
 struct event {
     uint64_t stamp;  // unit: 2^stamp_shift ticks; RESIZE: when the block was allocated
     uint64_t ptr;    // address freed; RESIZE: copied from the free half by the trace reader

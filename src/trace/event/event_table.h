@@ -114,7 +114,7 @@
 //   site    call site of an allocation or pool allocation: a number defined by a heaptape.frames,
 //           heaptape.frame or heaptape.stack
 //   usable  malloc_usable_size of the block: after an allocation, before a free
-//   path    how glibc's malloc served the call, one bit per event_path; only imported (mtrace)
+//   path    how glibc's malloc served the call, one bit per event_path; only from mtrace
 #define HT_NOTE_TABLE(X)                                                                           \
     X(28, COUNT, "")                                                                               \
     X(29, PATH, "path")                                                                            \
