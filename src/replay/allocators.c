@@ -27,7 +27,7 @@ const struct allocator_info allocator_infos[] = {
     {NULL, {NULL}, NULL},
 };
 
-enum { MAX_INCLUDES = 4 }; // depth of files that include each other
+enum { MAX_INCLUDES = 4 }; // maximum depth of nested includes
 
 const char *allocator_preloaded(void)
 {
@@ -39,7 +39,7 @@ const char *allocator_preloaded(void)
         return NULL;
     if (of_malloc.dli_fbase == of_libc.dli_fbase || of_malloc.dli_fbase == of_this.dli_fbase)
         return NULL;
-    // A recorder's library passes calls on to another malloc.
+    // A recorder's library forwards calls to another malloc.
     void *library = dlopen(of_malloc.dli_fname, RTLD_NOW | RTLD_NOLOAD);
     bool records = library && dlsym(library, "heaptape_mark");
     if (library)
@@ -84,8 +84,8 @@ static int try_include(const char *pattern, unsigned depth, const char *file, ch
     return rc;
 }
 
-// Searches the folders that a file in the format of ldconfig(8) lists: a folder or `include
-// PATTERN` a line, # begins a comment.
+// Searches the directories listed in a file in ldconfig(8) format: each line holds a directory or
+// `include PATTERN`; # begins a comment.
 static int try_file_of_folders(const char *name, unsigned depth, const char *file, char **path)
 {
     char line[PATH_MAX];
@@ -118,7 +118,7 @@ int allocator_find_file(const char *file, char **path)
     return rc;
 }
 
-// Returns the last match, roughly the highest version: glob() sorts by name.
+// Returns the last match. Because glob() sorts by name, this is roughly the highest version.
 static int find_pattern(const char *pattern, char **path)
 {
     glob_t found;
@@ -208,8 +208,8 @@ static int add_tunable(struct allocator *a, const char *text, size_t n, struct e
     return 0;
 }
 
-// Returns the length of the first tunable. A value may hold commas (MALLOC_CONF does), so a comma
-// ends the tunable only if VARIABLE= follows.
+// Returns the length of the first tunable. Values may contain commas (as in MALLOC_CONF), so a
+// comma ends the tunable only if VARIABLE= follows.
 static size_t tunable_bytes(const char *text)
 {
     const char *end = text;

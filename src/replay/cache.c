@@ -19,7 +19,7 @@ static bool is_private(const struct stat *st)
     return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-// Returns the folder, which is created if necessary, or NULL if others could write to it.
+// Returns the cache directory, creating it if necessary, or NULL if others could write to it.
 static char *find_folder(void)
 {
     const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -33,7 +33,7 @@ static char *find_folder(void)
         return NULL;
     if (parent[0] == '/' && asprintf(&folder, "%s/heaptape", parent) < 0)
         folder = NULL;
-    // Access rights according to the XDG Base Directory Specification.
+    // Permissions follow the XDG Base Directory Specification.
     if (folder && mkdir(folder, 0700) < 0 && errno == ENOENT && mkdir(parent, 0700) == 0)
         mkdir(folder, 0700);
     if (folder && (lstat(folder, &st) < 0 || !S_ISDIR(st.st_mode) || !is_private(&st))) {
@@ -88,8 +88,8 @@ void cache_release(struct cache *c)
     *c = (struct cache){0};
 }
 
-// Sets the key and path of the plan for these settings. They depend on the executable, because
-// another build may make another plan or use another layout.
+// Sets the key and path of the plan for these settings. Both depend on the executable, because
+// another build may produce a different plan or use a different layout.
 static bool set_plan_path(struct cache *c, const struct plan_settings *s)
 {
     struct stat heaptape;
@@ -129,7 +129,7 @@ bool cache_load(struct cache *c, struct plan **p, const char *name, const struct
     if (rc == 0)
         rc = plan_load(p, name, s, &c->key, fd, NULL);
     if (rc == 0)
-        utimensat(AT_FDCWD, c->path, NULL, 0); // marks the plan as used
+        utimensat(AT_FDCWD, c->path, NULL, 0); // marks the plan as recently used
     if (rc < 0)
         close(fd);
     if (rc == -EBADMSG)
@@ -162,7 +162,7 @@ static int list_kept(DIR *folder, struct kept **kept, size_t *n, uint64_t *bytes
     size_t capacity = 0;
     for (struct dirent *d; (d = readdir(folder));) {
         struct stat st;
-        // Includes unfinished files of killed processes.
+        // Includes unfinished files left by processes that were killed.
         if (!strstr(d->d_name, suffix) ||
             fstatat(dirfd(folder), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
@@ -186,7 +186,8 @@ static uint64_t max_bytes(const char *folder, uint64_t kept_bytes)
     return share < CACHE_MAX_BYTES ? share : CACHE_MAX_BYTES;
 }
 
-// Removes the least recently used plans until `bytes` more fit. Returns false if they cannot fit.
+// Removes the least recently used plans until `bytes` more fit. Returns false if that is
+// impossible.
 static bool make_room(const struct cache *c, uint64_t bytes)
 {
     struct kept *kept = NULL;

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Limits beyond which memory is not compared.
+// Beyond these limits, memory is not compared.
 enum {
     FEW_SAMPLES = 5,
-    EARLY_PART = 4,       // part of the peak of live bytes that the first sample may have
-    OVERMAPPED_PART = 10, // part of the samples that may be overmapped
+    EARLY_PART = 4,       // fraction of the peak live bytes that may be live at the first sample
+    OVERMAPPED_PART = 10, // fraction of the samples that may be overmapped
 };
 
-// Returns live bytes after `event` calls in the workload's order, interpolated between the known
+// Returns live bytes after `event` calls in the workload's order, interpolated between known
 // points.
 static double recorded_live(const struct plan *p, uint64_t event)
 {
@@ -59,9 +59,9 @@ struct fidelity_live fidelity_live(const struct plan *p, const struct replay_run
     return f;
 }
 
-// Returns the replay's heap at recorded sample `place` of the `places` samples after the same call.
-// If the replay has samples after that call, the one at the same place counts; otherwise
-// interpolates.
+// Returns the replay's heap size at recorded sample number `place` of `places` samples taken after
+// the same call. If the replay also has samples after that call, uses the one in the same position;
+// otherwise interpolates.
 static double replayed_heap(const struct replay_run *run, uint64_t event, size_t place,
                             size_t places)
 {
@@ -83,7 +83,7 @@ static double replayed_heap(const struct replay_run *run, uint64_t event, size_t
            run->figures.baseline_rss_bytes;
 }
 
-// Returns the program's heap, which is negative if most of its own mappings are unused.
+// Returns the program's heap size, which is negative if most of its own mappings are unused.
 static double heap_of(const struct plan_recorded_sample *r, uint64_t baseline)
 {
     return (double)r->sample.anon_bytes - (double)baseline - (double)r->mapped_bytes;
@@ -102,7 +102,7 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
     const struct plan_recorded_sample *r = plan_recorded_samples(p, &n);
     struct fidelity_memory f = {0};
     double off = 0, bias = 0, sum = 0;
-    size_t first = 0, end = 0; // the samples after the same call
+    size_t first = 0, end = 0; // range of samples taken after the same call
     if (n) {
         f.baseline_bytes = find_baseline(r);
         f.first_live_bytes = r->live_bytes > 0 ? (uint64_t)r->live_bytes : 0;
@@ -133,7 +133,7 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
     return f;
 }
 
-// The start (+1) or end (-1) of a thread, at a time or call.
+// Start (+1) or end (-1) of a thread, at a time or at a call.
 struct boundary {
     double at;
     int step;
@@ -144,10 +144,10 @@ static int by_place(const void *a, const void *b)
     const struct boundary *x = a, *y = b;
     if (x->at != y->at)
         return x->at < y->at ? -1 : 1;
-    return x->step - y->step; // ends first
+    return x->step - y->step; // ends sort first
 }
 
-// Returns the share with at least two threads of the total with any thread.
+// Returns which share of the total with any thread running has at least two threads running.
 static double shared_part(struct boundary *boundaries, size_t n)
 {
     double any = 0, several = 0;

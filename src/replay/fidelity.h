@@ -1,37 +1,38 @@
-// The fidelity of a replay: how close it is to the recorded program.
+// Fidelity: how closely a replay matches the recorded program.
 #ifndef HEAPTAPE_REPLAY_FIDELITY_H
 #define HEAPTAPE_REPLAY_FIDELITY_H
 
 #include "replay/session.h"
 
-// Live bytes at the samples of the replay, compared with live bytes after the same number of calls
-// in the recorded order.
+// Live bytes at the replay's samples, compared with live bytes after the same number of calls in
+// recorded order.
 struct fidelity_live {
     uint64_t points, equal;
     uint64_t max_bytes; // largest difference
     double mean_bytes;
-    // Ratio of the peaks: above 1 if threads ran ahead of threads that free their blocks. NAN:
+    // Ratio of the peaks: above 1 if threads ran ahead of the threads that free their blocks. NAN:
     // nothing was live.
     double peak_ratio;
 };
 
-// The heap of the replay (RSS above the RSS at load) compared with the heap of the program: private
-// memory without the memory beside the heap. The latter is the private memory above live bytes at
-// the first sample, and the program's own mappings if they were recorded. Other mappings and stacks
-// that are used later count as heap.
+// The replay's heap (RSS above the RSS at load), compared with the program's heap: private memory
+// minus memory outside the heap. The latter is the private memory in excess of live bytes at the
+// first sample, plus the program's own mappings if they were recorded. Other mappings, and stacks,
+// that come into use later count as heap.
 struct fidelity_memory {
-    uint64_t samples; // samples compared; 0: none
+    uint64_t samples; // number of samples compared, possibly 0
     uint64_t baseline_bytes, mapped_bytes;
     double recorded_peak_bytes, replayed_peak_bytes;
-    double mean_error; // sum of differences divided by the sum of recorded bytes, at the samples
-    double mean_bias;  // the same with signs: above 0, the replay has more
-    // Live bytes at the first sample. The more there are, the less certain is the memory beside the
-    // heap.
+    double mean_error; // sum of differences divided by the sum of recorded bytes, over the samples
+    double mean_bias;  // same, but signed: above 0 if the replay has more
+    // Live bytes at the first sample. The larger this is, the less certain is the memory outside
+    // the heap.
     uint64_t first_live_bytes;
     uint64_t overmapped; // samples with less private memory than the program's own mappings
 };
 
-// Share (0 to 1) of time and of calls with at least two threads between their first and last ops.
+// Share (0 to 1) of time, and of calls, during which at least two threads are between their first
+// and last ops.
 struct fidelity_overlap {
     double recorded_time, replayed_time, recorded_events, replayed_events;
 };
@@ -43,30 +44,30 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
 int fidelity_overlap(const struct plan *p, const struct replay_run *run,
                      struct fidelity_overlap *o);
 
-// Results report a mean error or a difference of peaks above this share of recorded memory as far
-// off.
+// A mean error, or a difference between peaks, above this share of recorded memory is reported as
+// far off.
 #define FIDELITY_FAR 0.1
 
-// `memory` and `live` are from the run of median peak RSS, the rest from the run of median wall
-// time.
+// `memory` and `live` are from the run with the median peak RSS, everything else from the run with
+// the median wall time.
 struct fidelity {
     const char *recorded_allocator; // file; NULL: unknown. Borrowed from the session
     bool same_allocator;            // the replay uses the recorded allocator
     struct fidelity_live live;
     struct fidelity_memory memory;
-    const char *missing_reason; // why memory cannot be compared; NULL: it can
+    const char *missing_reason; // why memory cannot be compared; NULL if it can
     bool peak_is_far,
-        is_far;       // the peak or the mean error exceeds FIDELITY_FAR
+        is_far;       // the peak or the mean error is off by more than FIDELITY_FAR
     bool has_overlap; // the replay has at least two threads
     struct fidelity_overlap overlap;
     double
-        // time in calls in the timed run, without the replay overhead; NAN: no timed run
+        // time spent in calls in the timed run, minus the replay overhead; NAN: no timed run
         allocator_ns;
     double recorded_ns; // duration of the recording; NAN: unknown
 };
 struct fidelity fidelity_of(const struct replay_session *s, const struct replay_result *r);
 
-// Returns true for the same path, or for the same file name and build ID.
+// Returns true if the paths are equal, or if both file name and build ID are.
 bool fidelity_same_allocator(const char *recorded, const char *replayed);
 
 #endif

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-// The words of the column `shown`.
+// Values of the column `shown`.
 enum {
     RUN = FIGURE_IN_RUN,
     TEXT = FIGURE_IN_TEXT,
@@ -71,8 +71,8 @@ static double ratio(double a, double b)
     return known_if(b > 0, a / b);
 }
 
-// One line for each row of origin DERIVED. `value` may use figures of the other origins, and those
-// of earlier rows.
+// One line per row of origin DERIVED. `value` may use figures of other origins and figures of
+// earlier rows.
 #define DERIVE(name, value)                                                                        \
     static double derive_##name(const union figures *f)                                            \
     {                                                                                              \
@@ -84,7 +84,7 @@ DERIVE(events_per_second, ratio(f->events * 1e9, f->wall_ns))
 DERIVE(overhead_ns_per_event,
        f->overhead_ns_per_event)            // set by session.c after the null allocator's run
 DERIVE(mean_rss_bytes, f->mean_rss_bytes)   // set by run.c from the samples
-DERIVE(mean_live_bytes, f->mean_live_bytes) // likewise
+DERIVE(mean_live_bytes, f->mean_live_bytes) // set by run.c from the samples
 DERIVE(peak_fragmentation, ratio(f->peak_rss_bytes, f->peak_live_bytes))
 DERIVE(mean_fragmentation, ratio(f->mean_rss_bytes, f->mean_live_bytes))
 DERIVE(page_faults, f->minor_faults + f->major_faults)
@@ -111,7 +111,7 @@ void figures_derive(union figures *f, const struct plan_facts *facts, bool is_pa
 #undef HT_X
 }
 
-// Returns NAN if one of the values is unknown.
+// Returns the median, or NAN if any value is unknown.
 static double median_of(const union figures *const runs[], size_t n, size_t figure)
 {
     double values[MEASURE_MAX_RUNS];

@@ -1,4 +1,4 @@
-// The figures of runs: see the table in replay/player/figures_table.h.
+// Figures of runs; see the table in replay/player/figures_table.h.
 #ifndef HEAPTAPE_REPLAY_FIGURES_H
 #define HEAPTAPE_REPLAY_FIGURES_H
 
@@ -23,7 +23,7 @@ enum figure_group {
     FIGURE_GROUPS,
 };
 
-// Places that show a figure, besides the summary in JSON. Bits.
+// Where a figure is shown in addition to the JSON summary. Bits.
 enum figure_shown {
     FIGURE_IN_RUN = 1,
     FIGURE_IN_TEXT = 2,
@@ -54,18 +54,19 @@ enum {
 
 extern const struct figure_info figure_infos[FIGURES];
 
-// The JSON object of a group's figures; NULL: the result itself.
+// Name of the JSON object that holds a group's figures; NULL: the result itself.
 extern const char *const figure_objects[FIGURE_GROUPS];
 
-// Writes the figure's place in a JSON result: "wall_ns", "counters.cycles".
+// Writes the figure's path in a JSON result: "wall_ns", "counters.cycles".
 enum { FIGURE_PATH_BYTES = 64 };
 char *figure_path(const struct figure_info *info, char path[FIGURE_PATH_BYTES]);
 
-// "count", "bytes", "ns", "ratio", "share"; "less", "more", NULL.
+// figure_unit_name returns "count", "bytes", "ns", "ratio" or "share"; figure_better_name returns
+// "less", "more" or NULL.
 const char *figure_unit_name(enum figure_unit unit);
 const char *figure_better_name(enum figure_better better);
 
-// The figures of a run, or the summary of all runs of an allocator. NAN: unknown.
+// Figures of one run, or the summary of all runs on an allocator. NAN: unknown.
 union figures {
     struct {
 #define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning) double name;
@@ -75,15 +76,15 @@ union figures {
     double values[FIGURES];
 };
 
-// Sets the figures that the player measured, and all others to NAN.
+// Sets the figures measured by the player, and all others to NAN.
 void figures_set_measured(union figures *f, const struct results_figures *measured);
 
 // Sets the figures of origin PLAN and DERIVED. Requires the player's figures, mean_rss_bytes and
-// mean_live_bytes. Figures without a meaning in this run become NAN.
+// mean_live_bytes. Figures that are meaningless for this run become NAN.
 void figures_derive(union figures *f, const struct plan_facts *facts, bool is_paced,
                     bool is_idle_measured);
 
-// Summarizes n runs, 1 to MEASURE_MAX_RUNS. `typical` is the number of the typical run.
+// Summarizes n runs (1 to MEASURE_MAX_RUNS). `typical` is the number of the typical run.
 void figures_summarize(union figures *f, const union figures *const runs[], size_t n,
                        size_t typical);
 

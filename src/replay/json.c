@@ -72,7 +72,7 @@ static void put_figure(struct json *j, const struct figure_info *info, double v)
         json_put_double(j, info->name, v);
 }
 
-// Writes the figures of a JSON object. NULL: the result.
+// Writes the figures that belong to a JSON object. NULL: the result itself.
 static void put_figures(struct json *j, const union figures *f, const char *object)
 {
     for (size_t i = 0; i < FIGURES; i++) {
@@ -183,7 +183,7 @@ static void put_reported(struct json *j, const char *key, uint64_t bytes)
         json_put_u64(j, key, bytes);
 }
 
-// Memory that the allocator holds beyond live blocks.
+// Returns how much memory the allocator holds in addition to live blocks.
 static uint64_t unused_bytes(const struct results_stats *at)
 {
     if (at->mapped_bytes == RESULTS_UNKNOWN || at->allocated_bytes == RESULTS_UNKNOWN)
@@ -250,7 +250,7 @@ static void put_counters(struct json *j, const struct replay_result *r)
     json_end_object(j);
 }
 
-// Writes the figures of a streamed workload, or null.
+// Writes the decoder figures of a streamed workload, or null.
 static void put_decoder(struct json *j, const struct replay_session *s,
                         const struct replay_result *r)
 {
@@ -395,7 +395,7 @@ static void put_refused(struct json *j, const struct replay_run *run)
     json_end_object(j);
 }
 
-// Writes the members of a result, without the braces.
+// Writes the members of a result, without braces.
 static void put_result(struct json *j, const struct replay_session *s,
                        const struct replay_result *r)
 {
@@ -432,7 +432,7 @@ static void put_verified(struct json *j, const struct replay_result *r)
     json_begin_object(j);
     json_put_u64(j, "runs", r->n_runs);
     json_put_u64(j, "blocks", r->runs[0].checked_blocks);
-    json_put_u64(j, "violations", 0); // the first violation ends the replay
+    json_put_u64(j, "violations", 0); // the replay ends at the first violation
     json_put_u64(j, "refused_calls", (uint64_t)r->runs[0].figures.refused_calls);
     put_refused(j, &r->runs[0]);
     json_end_object(j);

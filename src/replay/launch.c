@@ -16,12 +16,13 @@
 extern char **environ;
 
 enum {
+    // The output, then the descriptors of struct launch_files in the order given in results.h.
     LAUNCH_FDS = 4
-}; // the output, then the descriptors of struct launch_files in the order of results.h
+};
 _Static_assert(RESULTS_FD == RESULTS_PLAN_FD + 1 && RESULTS_STREAM_FD == RESULTS_FD + 1,
                "in that order");
 
-// Returns true if two VAR=value name the same variable.
+// Returns true if two VAR=value strings name the same variable.
 static bool same_variable(const char *a, const char *b)
 {
     size_t n = strcspn(a, "=");
@@ -82,7 +83,7 @@ void launch_environment_free(char **environment)
     free(environment);
 }
 
-// Duplicates a descriptor above the numbers that the player expects.
+// Duplicates a descriptor to a number above those that the player expects.
 static int move_up(int fd)
 {
     return fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, RESULTS_STREAM_FD + 1);
@@ -100,7 +101,7 @@ static int spawn_player(const char *player, const struct allocator *a, char **en
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     posix_spawnattr_setsigmask(&attributes, &none);
-    // An allocator's statistics on stdout must not mix with our output.
+    // Statistics that an allocator prints on stdout must not mix with our output.
     posix_spawn_file_actions_adddup2(&actions, fds[0], STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, fds[0], STDERR_FILENO);
     for (int i = 1; i < LAUNCH_FDS; i++) {
@@ -115,7 +116,7 @@ static int spawn_player(const char *player, const struct allocator *a, char **en
 }
 
 // Returns 1 if the process has ended, 0 after the interval, or a negative errno. Without a pidfd
-// (before Linux 5.3, or out of descriptors) the interval is cut into short sleeps.
+// (before Linux 5.3, or when out of descriptors), polls with short sleeps.
 static int wait_a_while(pid_t pid, int pidfd, uint64_t interval_ns, int *status)
 {
     enum { NAP_MS = 2 };

@@ -1,4 +1,4 @@
-// Starts the player and waits for its end. Internal to run.c.
+// Starts the player and waits for it to end. Internal to run.c.
 #ifndef HEAPTAPE_REPLAY_LAUNCH_H
 #define HEAPTAPE_REPLAY_LAUNCH_H
 
@@ -10,23 +10,26 @@
 #include <stdbool.h>
 
 struct launch_outcome {
-    int status; // as by wait(2)
+    int status; // in the form returned by wait(2)
     bool stuck; // killed because it made no progress
-    int output; // the output of the player, at offset 0; the caller closes it
+    int output; // the player's output, at offset 0; the caller closes it
 };
 
-// The descriptors that the player gets (-1: none) at the numbers in results.h, and its watchdog.
+// Descriptors that the player gets at the numbers given in results.h (-1: none), and the player's
+// watchdog.
 struct launch_files {
     int plan, results, stream;
     struct watchdog *watchdog;
 };
 
-// Makes the new process open the allocator's library if LD_PRELOAD cannot hold its path, because of
-// a space or colon. launch_environment() then names the descriptor. Must be the last action.
+// Makes the new process open the allocator's library if LD_PRELOAD cannot hold the path because it
+// contains a space or colon. launch_environment() then uses the descriptor instead. Must be the
+// last action.
 void launch_open_library(const struct allocator *a, posix_spawn_file_actions_t *actions);
 
-// Returns our environment with the allocator's tunables, and with its library, or without one
-// `libc`, as the only preload. Only the first string is allocated. NULL: out of memory.
+// Returns our environment with the allocator's tunables added. The only preload is the allocator's
+// library or, if it has none, `libc`. Only the first string is allocated. Returns NULL when out of
+// memory.
 char **launch_environment(const struct allocator *a, const char *libc);
 void launch_environment_free(char **environment); // accepts NULL
 

@@ -28,7 +28,7 @@ static void read_text(const char *path, char *text, size_t size)
     text[strcspn(text, "\n")] = 0;
 }
 
-// Reads "model name : X" of x86; other architectures lack the line.
+// Reads the line "model name : X", which exists only on x86.
 static void find_cpu_model(char *model, size_t size)
 {
     char line[256];
@@ -61,12 +61,12 @@ static void find_cpus(struct machine *m)
             n += (size_t)snprintf(m->cpus + n, sizeof m->cpus - n,
                                   i > from + 1 ? "%s%u-%u" : "%s%u", n ? "," : "", from, i - 1);
     }
-    // A truncated list would mislead.
+    // A truncated list would be misleading.
     if (n >= sizeof m->cpus)
         m->cpus[0] = 0;
 }
 
-// Reads one of two files, depending on the driver. In the second, 0 means yes.
+// Reads one of two files, depending on the driver. In the second, 0 means enabled.
 static int find_boost(void)
 {
     char text[8];
@@ -77,7 +77,7 @@ static int find_boost(void)
     return text[0] ? text[0] == '0' : -1;
 }
 
-// The current setting is in brackets.
+// Finds the current setting, which is the one in brackets.
 static void find_hugepages(char *setting, size_t size)
 {
     char text[128];

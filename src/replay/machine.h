@@ -1,29 +1,29 @@
-// The machine of a replay, and the build ID of a file.
+// The machine that a replay runs on, and the build ID of a file.
 #ifndef HEAPTAPE_REPLAY_MACHINE_H
 #define HEAPTAPE_REPLAY_MACHINE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// Unknown texts are "", unknown numbers 0, or negative where 0 is a value.
+// Unknown texts are "". Unknown numbers are 0, or negative if 0 is a valid value.
 struct machine {
-    char architecture[65], kernel[65]; // by uname(2)
+    char architecture[65], kernel[65]; // as reported by uname(2)
     char cpu_model[128];
     uint64_t cores; // CPUs that this process may use
     uint64_t online_cpus;
-    char cpus[128]; // the same as a list: "0-3,8" (cpuset(7))
+    char cpus[128]; // the same CPUs as a list: "0-3,8" (cpuset(7))
     int boost;      // 1: CPUs may exceed their base frequency; negative: unknown
     uint64_t memory_bytes;
     uint64_t page_bytes;
-    double load;                    // load average of the last minute; negative: unknown
-    char governor[32];              // frequency governor of CPU 0
+    double load;                    // load average over the last minute; negative: unknown
+    char governor[32];              // CPU 0's frequency governor
     char transparent_hugepages[32]; // always, madvise or never
 };
 
 void machine_read(struct machine *m);
 
-// Writes the build ID of an ELF file of this machine's word size, in hexadecimal; "" if it has
-// none.
+// Writes the build ID of an ELF file with this machine's word size, in hexadecimal, or "" if the
+// file has none.
 void machine_build_id(const char *path, char *text, size_t size);
 
 #endif

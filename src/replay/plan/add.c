@@ -1,4 +1,4 @@
-// Adds the ops of a workload to a plan, and checks them.
+// Adds a workload's ops to a plan, and checks them.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 #include "workload/format.h"
@@ -14,7 +14,8 @@ struct pending_op {
     struct plan *plan;
     struct plan_stream *stream;
     uint32_t thread,
-        recorded; // player's thread; workload's thread, which differs if one thread plays all
+        // Thread in the player; thread in the workload, which differs if one thread plays all ops.
+        recorded;
     const struct workload_op *op;
     uint64_t number; // position in the workload's thread; set only if residency was recorded
     struct err *e;
@@ -50,8 +51,8 @@ static int need_stream(struct plan *p, uint64_t thread, struct plan_stream **s, 
     return 0;
 }
 
-// Returns the slot of the op, and grows the table if the slot is new. A tiny workload may name any
-// slot, so the memory allowed limits the table.
+// Returns the op's slot, growing the table if the slot is new. Even a tiny workload may name any
+// slot, so the table is limited by the memory allowed.
 static int need_slot(struct pending_op *a, struct plan_slot **slot)
 {
     struct plan *p = a->plan;
@@ -88,7 +89,7 @@ static void count_live(struct pending_op *a, uint64_t change)
     }
 }
 
-// Records the allocation of a block for the snapshots.
+// Records a block's allocation for the snapshots.
 static int note_allocation(struct pending_op *a)
 {
     return a->plan->settings.snapshots ? plan_note_allocation(a->plan, a->recorded, a->op, a->e)
@@ -105,7 +106,7 @@ static int put_counted(struct pending_op *a, const struct plan_call *c)
     return plan_put_call(a->plan, a->stream, c, a->e);
 }
 
-// Appends an op without a call, which keeps the op numbers of the workload.
+// Appends an op that makes no call, to preserve the workload's op numbers.
 static int put_without_call(struct pending_op *a)
 {
     return plan_put_call(a->plan, a->stream, &(struct plan_call){.op = PLAN_SKIPPED}, a->e);
@@ -117,7 +118,7 @@ static int put_skipped(struct pending_op *a)
     return put_without_call(a);
 }
 
-// Appends a COUNT that plan_finish() may turn into a SAMPLE.
+// Appends a COUNT, which plan_finish() may turn into a SAMPLE.
 static int put_sample(struct pending_op *a)
 {
     struct plan *p = a->plan;
@@ -131,8 +132,8 @@ static int put_sample(struct pending_op *a)
     return plan_note_point(p, a->e);
 }
 
-// Appends a PACE unless the last one of this stream was very recent. A sleep is precise to about 10
-// µs; allocators that return memory by the clock do so 10 ms or more after its last use.
+// Appends a PACE unless the stream's last one was very recent. A sleep is accurate to about 10 µs;
+// allocators that return memory after a delay do so 10 ms or more after its last use.
 static int put_pace(struct pending_op *a, uint64_t stamp)
 {
     enum { PACE_STEP_NS = 20000, CLOCK_STEP_NS = 500000 };
@@ -169,8 +170,8 @@ static int put_dependencies(struct pending_op *a)
     return 0;
 }
 
-// Allocates an entry of the slot table for the slot's new block. Called before the op is appended,
-// because the entry may need a WAIT.
+// Allocates a slot table entry for the slot's new block. Called before the op is appended, because
+// the entry may require a WAIT.
 static int allocate_entry(struct pending_op *a, struct plan_slot *slot)
 {
     struct slot_table_batch *batch;
@@ -187,7 +188,7 @@ static int allocate_entry(struct pending_op *a, struct plan_slot *slot)
     return rc;
 }
 
-// Offers surplus entries to other threads, for use after the thread's last op.
+// Offers surplus entries to other threads, to be used after this thread's last op.
 static int share_entries(struct pending_op *a)
 {
     uint64_t position;
@@ -211,7 +212,7 @@ static uint64_t requested(const struct workload_op *op)
     return event_requested(op->kind, op->size, op->count);
 }
 
-// Sets the size of the slot's block to the size that the op requests.
+// Sets the block's size to the size that the op requests.
 static int set_size(struct pending_op *a, struct plan_slot *slot)
 {
     struct plan *p = a->plan;
@@ -226,9 +227,9 @@ static int set_size(struct pending_op *a, struct plan_slot *slot)
     return 0;
 }
 
-// Converts measured KiB of a block to the KiB to touch. Only whole pages of the block were
-// measured; their number depends on the block's address. If all were used, the rest of the block
-// was too, and may begin a page on another allocator.
+// Converts a block's measured KiB to the number of KiB to touch. Only whole pages of the block were
+// measured; how many there are depends on the block's address. If all of them were used, the rest
+// of the block was used as well, and on another allocator it may start a new page.
 static uint64_t of_block_kib(uint64_t kib, uint64_t size)
 {
     uint64_t whole = WORKLOAD_PAGE_BYTES;
@@ -237,8 +238,9 @@ static uint64_t of_block_kib(uint64_t kib, uint64_t size)
                : kib;
 }
 
-// Returns the known use of other blocks from the same call site, or if the site is unknown, of
-// other blocks of that size class; blocks from calloc are kept apart. NULL: out of memory.
+// Returns the known use of other blocks from the same call site or, if the site is unknown, of
+// other blocks in the same size class. Blocks from calloc are kept separate. Returns NULL when out
+// of memory.
 static struct plan_use *use_by_site(struct plan *p, const struct workload_op *op, uint64_t size,
                                     bool zeroed)
 {
@@ -265,8 +267,8 @@ static void add_use(struct plan_use *to, uint64_t bytes, uint64_t used)
     to->by_part[part].used += used;
 }
 
-// Returns the part that contains byte `number` when blocks are ordered by the share of them that
-// was used.
+// Returns the part that contains byte `number` when blocks are sorted by the share of them that was
+// used.
 static unsigned part_of_byte(const struct plan_use *u, uint64_t number)
 {
     unsigned part = 0;
@@ -276,8 +278,8 @@ static unsigned part_of_byte(const struct plan_use *u, uint64_t number)
     return part;
 }
 
-// Estimates the used bytes of a block from other blocks: the median share, weighted by
-// bytes. Most blocks are used either whole or hardly. The mean would underestimate buffers that are
+// Estimates a block's used bytes from other blocks, as their median share weighted by bytes. Most
+// blocks are used either entirely or hardly at all. A mean would underestimate buffers that are
 // allocated repeatedly, because pools that are set up once are hardly used.
 static uint64_t expect_use(const struct plan_use *u, uint64_t size)
 {
@@ -300,10 +302,10 @@ static int release_late(struct pending_op *a, struct plan_slot *slot)
     return slot->size < HT_BIG_BYTES ? 0 : plan_late_released(a->plan, a->stream, slot, a->e);
 }
 
-// Appends a TOUCH with the use of the op's block, if the use is known or can be estimated; without
-// one, the player guesses. For a block that was not measured, or that was in memory resident
-// before, the estimate comes from blocks of its call site and size class, or of its size class
-// alone.
+// Appends a TOUCH with the use of the op's block if the use is known or can be estimated; without a
+// TOUCH, the player guesses. If the block was not measured, or was in memory that was already
+// resident, the use is estimated from blocks with the same call site and size class, or just the
+// same size class.
 static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_slot *slot)
 {
     struct plan *p = a->plan;
@@ -347,7 +349,7 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
             add_use(of_site, slot->size, bytes);
     } else {
         p->facts.big_estimated_bytes += slot->size;
-        // Respect the bounds that were measured.
+        // Stay within the measured bounds.
         used = r && used < r->used ? r->used : used;
         used = r && used > resident ? resident : used;
         used = of_block_kib(used, slot->size);
@@ -361,7 +363,7 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
     return rc < 0 || is_live_at_start ? rc : put_late(a, slot, &late);
 }
 
-// Returns the call of an op that allocates, which may be a realloc of NULL.
+// Returns the call for an op that allocates, which may be a realloc of NULL.
 static struct plan_call allocation_call(const struct workload_op *op, uint32_t entry)
 {
     struct plan_call c = {
@@ -376,8 +378,8 @@ static struct plan_call allocation_call(const struct workload_op *op, uint32_t e
     return c;
 }
 
-// Sets the kind of call that can free the block of `op`. C++ allocators may have a heap for each
-// family of calls.
+// Records which kind of call can free the op's block. C++ allocators may have a separate heap for
+// each family of calls.
 static void note_family(struct plan_slot *slot, const struct workload_op *op)
 {
     slot->free_kind = HT_FREE;
@@ -469,7 +471,7 @@ static int add_realloc(struct pending_op *a)
     return rc < 0 ? rc : put_counted(a, &c);
 }
 
-// Returns a kind of call that allocates a block which free_kind can free.
+// Returns a kind of call whose blocks free_kind can free.
 static unsigned preexisting_kind(const struct plan_slot *slot)
 {
     switch (slot->free_kind) {
@@ -485,15 +487,15 @@ static unsigned preexisting_kind(const struct plan_slot *slot)
     return slot->align_log2 ? HT_MEMALIGN : HT_MALLOC;
 }
 
-// Preexisting blocks at the start of a slice name the call that allocated them.
+// A block that is preexisting because the workload is a slice names the call that allocated it.
 static void note_preexisting_family(struct plan_slot *slot, const struct workload_op *op)
 {
     struct workload_op allocated_by = {.align = op->align, .kind = (uint8_t)op->value};
     note_family(slot, &allocated_by);
 }
 
-// The player allocates preexisting blocks before the start, so each needs an entry that no other
-// block has used.
+// Adds a preexisting block. The player allocates it before the start, so it needs an entry that no
+// other block has used.
 static int add_preexisting(struct pending_op *a)
 {
     struct plan *p = a->plan;
@@ -545,7 +547,7 @@ static int add_thread_create(struct pending_op *a)
                          &(struct plan_call){.op = PLAN_START_THREAD, .size = op->value}, a->e);
 }
 
-// A thread that exits leaves its entries to other threads.
+// When a thread exits, its entries pass to other threads.
 static int add_thread_exit(struct pending_op *a)
 {
     struct slot_table_pool *pool = &a->stream->pool;
@@ -578,7 +580,7 @@ static int add_by_class(struct pending_op *a)
             return add_thread_create(a);
         return a->op->kind == HT_THREAD_END ? add_thread_exit(a) : put_without_call(a);
     case HT_CLASS_MARK:
-    case HT_CLASS_POOL: // the memory of a pool comes from calls that are ops themselves
+    case HT_CLASS_POOL: // a pool's memory comes from calls that are ops themselves
         return put_without_call(a);
     case HT_CLASS_MAP:
     case HT_CLASS_META:
@@ -590,7 +592,8 @@ static int add_by_class(struct pending_op *a)
     return refuse_op(a, "is of kind %u, which no workload has", a->op->kind);
 }
 
-// Follows the recorded thread if one thread plays all ops. Their order satisfies all dependencies.
+// If one thread plays all ops, follows the recorded thread. The order of the ops satisfies all
+// dependencies.
 static int put_switch(struct pending_op *a, uint32_t thread)
 {
     struct plan *p = a->plan;
@@ -604,14 +607,14 @@ static int put_switch(struct pending_op *a, uint32_t thread)
     return plan_put_switch(p, a->stream, thread, a->e);
 }
 
-// Appends the TRIM and STATS ops that are due.
+// Appends any TRIM and STATS ops that are due.
 static int put_periodic(struct pending_op *a)
 {
     struct plan *p = a->plan;
     int rc = 0;
     bool is_mark = event_infos[a->op->kind].class == HT_CLASS_MARK;
-    bool asks = a->op->kind == HT_MALLOC_STATS &&
-                p->facts.stats_samples < PLAN_MAX_STATS; // as the program did
+    // As the program did.
+    bool asks = a->op->kind == HT_MALLOC_STATS && p->facts.stats_samples < PLAN_MAX_STATS;
     if (p->settings.trim_every && p->facts.events >= p->next_trim) {
         p->next_trim += p->settings.trim_every;
         rc = plan_put_trim(p, a->stream, a->e);
@@ -630,7 +633,7 @@ static int put_periodic(struct pending_op *a)
     return plan_put_stats(p, a->stream, a->e);
 }
 
-// Appends a sample wherever the program's memory was sampled.
+// Appends a sample at each point where the program's memory was sampled.
 static int put_recorded_samples(struct pending_op *a)
 {
     struct plan *p = a->plan;
@@ -691,7 +694,7 @@ static int add_op(struct plan *p, uint32_t thread, uint64_t op_number, const str
     return rc;
 }
 
-// Returns in *first the number of the first of the thread's next `n` ops.
+// Sets *first to the number of the first of the thread's next `n` ops.
 static int number_ops(struct plan *p, uint32_t thread, size_t n, uint64_t *first, struct err *e)
 {
     if (!p->residency)
@@ -747,7 +750,7 @@ int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_p
     return rc;
 }
 
-// A program may use its blocks long after its last call.
+// Handles blocks that the program still used after its last call.
 int plan_put_end(struct plan *p, struct err *e)
 {
     const struct workload_sample *sample;
@@ -764,8 +767,8 @@ int plan_put_end(struct plan *p, struct err *e)
     return rc < 0 ? rc : plan_late_put_all(p, e);
 }
 
-// Reads residency only if the index has it; the reader of the ops reports a damaged file in more
-// detail.
+// Reads residency only if the index lists it. If the file is damaged, the reader of the ops reports
+// that in more detail.
 int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress,
               struct err *e)
 {

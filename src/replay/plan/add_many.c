@@ -1,13 +1,13 @@
-// Adds plain calls, the bulk of most workloads, many at once: the equivalent of add_op() in
-// add.c, with its variables in registers.
+// Adds plain calls, which make up most of a workload, many at a time. Equivalent to add_op() in
+// add.c, but keeps the variables in registers.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
-// How an op of this kind is added; 0: by add_op().
+// How ops of a kind are added; 0: with add_op().
 enum { ALLOCATES = 1, FREES, RESIZES };
 
 static const struct {
-    uint8_t how, freed_by; // freed_by: the kind for struct plan_slot
+    uint8_t how, freed_by; // freed_by: the kind stored in struct plan_slot
 } plain_calls[HT_KIND_LIMIT] = {
     [HT_MALLOC] = {ALLOCATES, HT_FREE},
     [HT_CALLOC] = {ALLOCATES, HT_FREE},
@@ -23,14 +23,14 @@ static const struct {
     [HT_REALLOC] = {.how = RESIZES},
 };
 
-// The variables that change with each op.
+// Variables that change with every op.
 struct adding {
-    uint64_t *next; // the next word
+    uint64_t *next; // next word
     uint64_t position, end;
     uint32_t fresh, n_free;
     int64_t live, peak;
     uint64_t to_peak, max_block_bytes;
-    uint64_t bytes; // allocated and freed
+    uint64_t bytes; // bytes allocated and freed
     size_t indexed, done;
 };
 
@@ -39,7 +39,7 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-// Returns how many ops may be added before another op is due between them.
+// Returns how many ops may be added before another op must be inserted.
 static size_t count_before_others(const struct plan *p, const struct plan_stream *s,
                                   uint32_t thread, size_t n)
 {
@@ -102,7 +102,7 @@ static void end_adding(struct plan *p, struct plan_stream *s, const struct addin
     p->max_block_bytes = a->max_block_bytes;
 }
 
-// Returns an entry of the pool for a new block, or 0.
+// Returns an entry from the pool for a new block, or 0.
 static inline uint64_t allocate_entry(const struct plan_stream *s, struct adding *a)
 {
     if (a->n_free)
@@ -125,8 +125,8 @@ static inline void resize_block(struct plan_slot *slot, uint64_t size, uint64_t 
     }
 }
 
-// Writes the call of `op`, which has a slot. Returns false, without a change, if the call is not
-// plain.
+// Writes the call of `op`, which must have a slot. Returns false and changes nothing if the call is
+// not plain.
 static inline bool add_call(const struct plan *p, struct plan_stream *s,
                             const struct workload_op *op, struct adding *a)
 {

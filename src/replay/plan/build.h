@@ -1,4 +1,4 @@
-// A plan that is being built. Internal to plan.
+// A plan under construction. Internal to plan.
 #ifndef HEAPTAPE_PLAN_BUILD_H
 #define HEAPTAPE_PLAN_BUILD_H
 
@@ -7,38 +7,40 @@
 #include "replay/plan/plan.h"
 #include "replay/plan/streams.h"
 
-// A slot of the workload. The array is indexed by the slot number.
+// A slot of the workload. The array is indexed by slot number.
 struct plan_slot {
     uint64_t size;  // requested
-    uint32_t entry; // entry of the slot table; 0: the slot is empty
+    uint32_t entry; // slot table entry; 0: the slot is empty
     uint8_t free_kind,
-        // the kind of call that can free the block, and the alignment that the call needs
+        // kind of call that can free the block, and the alignment that the call requires
         align_log2;
-    uint16_t
-        unused; // big blocks: share that the program did not use, in units of 1/PLAN_UNUSED_ALL
+    // Big blocks: share that the program did not use, in units of 1/PLAN_UNUSED_ALL.
+    uint16_t unused;
 };
 #define PLAN_UNUSED_ALL UINT16_MAX
 
-// A big block whose pages the program may have used late: see late.c. Pages are 4 KiB.
+// A big block whose pages the program may have used late; see late.c. Pages are 4 KiB.
 struct plan_late {
     struct plan_stream *owner; // stream of the op that allocated or resized the block
-    uint32_t thread;           // thread of the workload
+    uint32_t thread;           // thread in the workload
     uint32_t entry;
     bool zeroed;    // from calloc
-    uint64_t touch; // word number of the extra word of the block's TOUCH; 0: no TOUCH
-    uint64_t pages, used, front_kib; // pages of the block, pages used, KiB used from the start on
-    uint64_t due, touched;           // pages used up to now, and pages that the ops so far touch
-    const struct workload_residency_step *steps; // the next step; borrowed while ops are added
+    uint64_t touch; // number of the extra word of the block's TOUCH; 0: no TOUCH
+    // Pages in the block, pages used, KiB used contiguously from the start.
+    uint64_t pages, used, front_kib;
+    uint64_t due, touched; // pages used so far, and pages touched by the ops so far
+    const struct workload_residency_step *steps; // next step; borrowed while ops are added
     size_t n_steps;
-    bool sampled; // a sample or step has come since: the pages of its TOUCH are final
+    // A sample or step has occurred since, so the pages of the block's TOUCH are final.
+    bool sampled;
 };
 
-// A window in the file of a streamed plan.
+// A window in a streamed plan's file.
 struct plan_window {
-    // byte offset of the words, and of the array of struct plan_window_segment after them
+    // Byte offset of the words, which are followed by the array of struct plan_window_segment.
     uint64_t at;
-    uint64_t words;    // words used
-    uint64_t segments; // threads with ops in the window
+    uint64_t words;    // number of words used
+    uint64_t segments; // number of threads with ops in the window
     uint64_t hash;     // XXH3 of the words
 };
 
@@ -47,14 +49,14 @@ struct plan_window_segment {
     uint64_t thread;
 };
 
-// The call that allocated the block of a slot, with settings.snapshots.
+// The call that allocated a slot's block; only with settings.snapshots.
 struct plan_allocation {
     uint64_t at, site;
     uint32_t thread;
 };
 
-// Requested and used bytes of big blocks whose use is known. by_part[i]: blocks with i eighths in
-// use.
+// Requested and used bytes of the big blocks whose use is known. by_part[i] is for blocks of which
+// i eighths are used.
 enum { PLAN_USE_PARTS = 8 };
 struct plan_use {
     struct {
@@ -64,7 +66,7 @@ struct plan_use {
 
 enum { PLAN_SIZE_CLASSES = 64 };
 
-// A thread with ops in a section, and its last op there.
+// A thread that has ops in a section, and its last op there.
 struct plan_member {
     struct plan_stream *stream;
     uint64_t last_op;
@@ -73,46 +75,47 @@ struct plan_member {
 struct plan_section {
     struct plan_member *members; // the first member has the section's first op
     size_t n, capacity;
-    uint64_t first_op; // number of the op in the first member's stream
+    uint64_t first_op; // number of that op in the first member's stream
 };
 
 enum {
     PLAN_SECTIONS = 3,
-    // Minimum of each section: shorter ones take time and do not make the memory figures more
-    // precise.
+    // Minimum size of a section. Shorter sections would take time without making the memory figures
+    // more precise.
     PLAN_SECTION_CALLS = 8,
-    PLAN_SECTION_BYTES = 16384, // allocated and freed
-    PLAN_SECTION_PART = 32,     // at least this part of the peak of live bytes so far
+    PLAN_SECTION_BYTES = 16384, // bytes allocated and freed
+    PLAN_SECTION_PART = 32,     // and at least this fraction of the peak of live bytes so far
 };
 
-// Keeps threads as close as they were recorded: see couple.c.
+// Keeps threads as close together as they were when recorded; see couple.c.
 struct plan_coupling {
     struct plan_section sections[PLAN_SECTIONS]; // section i is at i % PLAN_SECTIONS
     uint64_t number;                             // number of the current section
-    uint64_t calls, bytes; // of the current section: calls, bytes allocated and freed
+    uint64_t calls, bytes; // of the current section: number of calls, bytes allocated and freed
 };
 
 struct plan {
     const char *name;
     const struct samples_residency *residency; // borrowed while ops are added; NULL: not recorded
-    uint64_t *op_numbers;                      // number of the next op, by thread of the workload
+    uint64_t *op_numbers;                      // by thread of the workload: number of the next op
     size_t n_op_numbers, op_numbers_capacity;
     struct plan_use
         uses[2]
-            // blocks so far, not from calloc and from calloc, by the power of two of their size
+            // Blocks so far, first those not from calloc, then those from calloc, by the power of
+            // two of their size.
             [PLAN_SIZE_CLASSES];
-    struct plan_use *site_uses; // the same by call site
+    struct plan_use *site_uses; // same, by call site
     size_t n_site_uses, site_uses_capacity;
-    struct map use_of_site; // number in site_uses + 1, by site << 7 | class << 1 | from calloc
+    struct map use_of_site; // index in site_uses + 1, by site << 7 | class << 1 | from calloc
     struct plan_settings settings;
     struct plan_memory memory;   // header, array of threads, streams
-    struct plan_memory ring;     // streamed: the window that is being filled
-    uint64_t *window_words;      // the words of `ring`
-    struct plan_window *windows; // facts.windows of them
+    struct plan_memory ring;     // streamed: the window being filled
+    uint64_t *window_words;      // words of `ring`
+    struct plan_window *windows; // facts.windows entries
     size_t windows_capacity;
     uint64_t header_at, memory_bytes;
     uint64_t file_at; // byte offset of the words in their file; 0 unless the plan was loaded
-    struct plan_stream **streams; // by thread number; NULL: a thread without ops so far
+    struct plan_stream **streams; // by thread number; NULL: no ops so far
     size_t n_streams, streams_capacity;
     struct plan_stream preexisting, leftovers;
     struct plan_slot *slots;
@@ -121,15 +124,15 @@ struct plan {
     size_t n_allocations, allocations_capacity;
     struct plan_snapshot snapshots[PLAN_SNAPSHOTS];
     bool has_snapshot;        // the op at snapshot_after_ops has been added
-    uint32_t snapshot_thread; // the thread of that op …
-    uint64_t snapshot_op;     // … and its number: threads that start later depend on it
-    uint64_t added;           // ops added
+    uint32_t snapshot_thread; // thread of that op,
+    uint64_t snapshot_op;     // and number of that op, which threads that start later depend on
+    uint64_t added;           // number of ops added
     struct slot_table slot_table;
     uint64_t *samples; // word numbers of the SAMPLE ops
     size_t n_samples, samples_capacity;
     struct plan_facts facts;
-    // Live bytes in the order of the ops, without preexisting blocks. These are live from the start
-    // although their ops may come late, so the sum of their sizes is added at the end.
+    // Live bytes in op order, excluding preexisting blocks. Preexisting blocks are live from the
+    // start, but their ops may come late, so the sum of their sizes is added at the end.
     int64_t live, peak;
     uint64_t preexisting_bytes;
     uint64_t max_block_bytes;
@@ -139,35 +142,36 @@ struct plan {
     uint32_t current, n_threads;
     bool current_exited;
     uint64_t next_stats, next_trim;   // in calls
-    uint64_t first_stamp, last_stamp; // of all ops
+    uint64_t first_stamp, last_stamp; // over all ops
     struct plan_recorded_sample *recorded;
-    size_t n_recorded, n_passed; // samples, and how many of them are older than the ops so far
+    // Number of samples, and how many of them are older than the ops so far.
+    size_t n_recorded, n_passed;
     uint64_t mapped_bytes;
-    struct plan_late *lates; // in the order of allocation
+    struct plan_late *lates; // in order of allocation
     size_t n_lates, lates_capacity;
     struct map
-        // by entry of a live block with a TOUCH_LATE: the owner's number, and the number of its
-        // next op + 1
+        // By entry of a live block with a TOUCH_LATE: the owner's number, and the number of the
+        // owner's next op, + 1.
         late_uses;
-    uint64_t next_step; // timestamp of the next step of these blocks; UINT64_MAX: no step
+    uint64_t next_step; // timestamp of the next step among these blocks; UINT64_MAX: no step
     uint64_t unused,
-        // bytes of live big blocks that the program did not use; bytes that it used later
+        // in live big blocks: bytes that the program did not use; bytes that it used later
         late_bytes;
-    bool whole;          // the workload ends with the process
+    bool whole;          // the workload extends to the end of the process
     bool has_beside;     // a sample has set beside_heap
-    int64_t beside_heap; // private memory besides the used blocks, at the first sample
+    int64_t beside_heap; // private memory other than used blocks, at the first sample
     struct plan_coupling coupling;
-    struct plan_live_point *points; // one for each SAMPLE
+    struct plan_live_point *points; // one per SAMPLE
     size_t n_points, points_capacity;
 };
 
-// A call of a stream, with the extra words of its op.
+// A call in a stream, with the extra words of its op.
 struct plan_call {
     enum plan_op op;
     uint64_t entry, size, extra[2];
 };
 
-// Adds with wrap-around: sizes come from a file.
+// Adds with wraparound, because sizes come from a file.
 static inline int64_t plan_wrapping_add(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
@@ -181,8 +185,8 @@ static inline size_t plan_sample_step(const struct plan *p)
 
 int plan_no_memory(struct err *e);
 
-// add_many.c: adds ops of a thread of the workload up to the first that is not a plain call or that
-// needs another op before it. Returns the number of ops added.
+// add_many.c: adds ops of a workload thread, stopping at the first one that is not a plain call or
+// that requires another op before it. Returns the number of ops added.
 size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread,
                       const struct workload_op *ops, size_t n);
 
@@ -195,11 +199,11 @@ int plan_put_call(struct plan *p, struct plan_stream *s, const struct plan_call 
 int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position,
                   struct err *e);
 
-// Appends a COUPLE, likewise.
+// Appends a COUPLE in the same way.
 int plan_put_couple(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position,
                     struct err *e);
 
-// Appends a COUNT with the calls and the change of live bytes since the last one.
+// Appends a COUNT with the calls and the change in live bytes since the last one.
 int plan_put_count(struct plan *p, struct plan_stream *s, struct err *e);
 
 // Appends a COUNT and a STATS.
@@ -210,11 +214,11 @@ int plan_put_snapshot(struct plan *p, struct plan_stream *s, struct err *e);
 // Appends a SWITCH: the ops that follow were recorded in `thread`.
 int plan_put_switch(struct plan *p, struct plan_stream *s, uint32_t thread, struct err *e);
 
-// Appends a TOUCH for the block of the next call. *at is the word number of the extra word.
+// Appends a TOUCH for the next call's block. Sets *at to the number of its extra word.
 int plan_put_touch(struct plan *p, struct plan_stream *s, const struct plan_late *late,
                    uint64_t *at, struct err *e);
 
-// Appends a TOUCH_LATE for the used pages of a block up to number `to`.
+// Appends a TOUCH_LATE for the block's used pages up to number `to`.
 int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan_late *late,
                         uint64_t to, struct err *e);
 
@@ -228,7 +232,7 @@ uint64_t plan_op_in_window(const struct plan *p, uint32_t thread, uint64_t posit
 int plan_read_at(const struct plan *p, int fd, void *to, uint64_t bytes, uint64_t at,
                  struct err *e);
 
-// Size of the head of a streamed plan's ring.
+// Returns the size of the head of a streamed plan's ring.
 uint64_t plan_streaming_bytes(const struct plan *p);
 
 // check.c: return true if the words of a loaded plan, or of a window with its segments, are safe to
@@ -237,12 +241,12 @@ bool plan_check(const struct plan *p);
 bool plan_check_window(const struct plan *p, const uint64_t *words, uint64_t w,
                        const struct plan_window_segment *segments);
 
-// snapshot.c: records the op that allocated or resized the block of its slot.
+// snapshot.c: records the op that allocated or resized its slot's block.
 int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_op *op,
                          struct err *e);
 
-// Called before and after each op of `s` is added: append the SNAPSHOT and its dependencies at
-// snapshot_after_ops.
+// Called before and after each op of `s` is added. At snapshot_after_ops, append the SNAPSHOT and
+// its dependencies.
 int plan_snapshot_before(struct plan *p, struct plan_stream *s, struct err *e);
 int plan_snapshot_after(struct plan *p, struct plan_stream *s, struct err *e);
 
@@ -262,55 +266,55 @@ static inline bool plan_section_is_full(const struct plan *p, uint64_t calls, ui
            calls >= PLAN_SECTION_CALLS;
 }
 
-// late.c: records a big block that an op of the slot allocates, and its use. Returns 0, or -1 if
-// out of memory.
+// late.c: records a big block that an op of the slot allocates, and the block's use. Returns 0, or
+// -1 when out of memory.
 int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct plan_late *late);
 
-// Called before an op of `s` frees or resizes the slot's big block: appends the touches that are
-// left.
+// Called before an op of `s` frees or resizes the slot's big block; appends the remaining touches.
 int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *slot,
                        struct err *e);
 
-// Called with a sample that lies between the ops so far and the next one.
+// Called with a sample taken between the ops so far and the next one.
 void plan_late_sample(struct plan *p, const struct workload_sample *sample);
 
-// Appends the touches that are due for blocks of the stream and of the workload's thread, and all
-// touches that are left if the thread exits.
+// Appends the touches that are due for blocks of the stream and of the workload's thread or, if the
+// thread exits, all their remaining touches.
 int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool exits,
                   struct err *e);
 
-// Applies the steps of the blocks up to the timestamp of the next op.
+// Applies the steps of the blocks up to the next op's timestamp.
 void plan_late_step(struct plan *p, uint64_t stamp);
 
-// Called when no sample follows that could show when the blocks are used: assumes soon, up to the
-// next step.
+// Called when no later sample can show when the blocks are used; assumes that they are used soon,
+// up to the next step.
 void plan_late_use_all(struct plan *p);
 
-// Called at the end of the program: appends the touches that are due for all blocks.
+// Called at the end of the program; appends the touches that are due for all blocks.
 int plan_late_put_all(struct plan *p, struct err *e);
 
-// Returns the stream, of a thread that has not exited, that touches blocks after the last op; NULL
+// Returns a stream that touches blocks after the last op and whose thread has not exited, or NULL
 // if all blocks are used.
 struct plan_stream *plan_late_stream(const struct plan *p);
 
-// add.c: called after the last op of a process that ended: appends the remaining samples, and
-// touches the rest of its big blocks.
+// add.c: called after the last op of a process that ended. Appends the remaining samples, and
+// touches the rest of the process's big blocks.
 int plan_put_end(struct plan *p, struct err *e);
 
-// recorded.c: returns the next sample that is older than the op (NULL: any sample), or NULL. Called
-// before the op is added.
+// recorded.c: returns the next sample that is older than the op, or NULL. If `op` is NULL, returns
+// the next sample of any age. Called before the op is added.
 const struct workload_sample *plan_pass_sample(struct plan *p, const struct workload_op *op);
 
-// Called before an op is added, after a SAMPLE was added, and when all ops have been added.
+// Called before an op is added, after a SAMPLE has been added, and after all ops have been added,
+// respectively.
 void plan_follow(struct plan *p, struct plan_span *span, const struct workload_op *op);
 int plan_note_point(struct plan *p, struct err *e);
 void plan_finish_recorded(struct plan *p);
 
-// windows.c: the windows of a streamed plan.
+// windows.c: windows of a streamed plan.
 uint64_t plan_window_bytes(uint64_t memory_bytes);
 int plan_windows_new(struct plan *p, struct err *e);
 
-// Ends the window and writes it unless it is empty; starts the next one.
+// Ends the window, writes it unless it is empty, and starts the next one.
 int plan_write_window(struct plan *p, struct err *e);
 int plan_next_window(struct plan *p, struct err *e);
 

@@ -1,19 +1,19 @@
-// Checks a plan that was loaded from a file: no word, from whatever source, makes the player access
-// memory outside its tables. Threads may still wait for each other forever; the watchdog ends such
-// a replay.
+// Checks a plan that was loaded from a file. No word, whatever its origin, may make the player
+// access memory outside its tables. Threads may still wait for each other forever; the watchdog
+// ends such a replay.
 #include "replay/plan/build.h"
 
 #include <stdlib.h>
 
-// The words of a plan's file, or of a window.
+// Words of a plan's file, or of a window.
 struct checked {
     const struct plan *plan;
     const struct plan_header *header;
     const struct plan_thread *threads;
     const uint64_t *words, *end;
-    uint64_t left;                // words that may still be walked: streams do not overlap
-    uint8_t plain[PLAN_OP_LIMIT]; // 1: a call of one word that the header counts
-    uint8_t *started;             // by thread; NULL: do not count the starts
+    uint64_t left;                // words that may still be visited, because streams do not overlap
+    uint8_t plain[PLAN_OP_LIMIT]; // 1: a call of one word that is counted in the header
+    uint8_t *started;             // by thread; NULL: starts are not counted
 };
 
 static bool is_called(const struct checked *c, unsigned kind)
@@ -43,7 +43,7 @@ static bool check_preexisting(const struct checked *c, uint64_t entry, const uin
     return entry < c->header->slot_table_entries && is_power && allocates && is_called(c, kind);
 }
 
-// Checks a call of several words or an op of the player's own. All of its words are readable.
+// Checks a multi-word call or one of the player's own ops. All of its words are readable.
 static bool check_other(struct checked *c, const uint64_t *w)
 {
     enum plan_op op = plan_op_of(*w);
@@ -78,7 +78,7 @@ static bool check_other(struct checked *c, const uint64_t *w)
         if (op == PLAN_PREEXISTING)
             return check_preexisting(c, entry, w + 3);
         break;
-    case PLAN_STOP: // ends another kind of stream
+    case PLAN_STOP: // only valid at the end of another kind of stream
     case PLAN_NEXT_SEGMENT:
     case PLAN_SNAPSHOT: // plans with snapshots are not saved
     case PLAN_JUMP:     // followed by check_stream()
@@ -88,7 +88,7 @@ static bool check_other(struct checked *c, const uint64_t *w)
     return is_called(c, plan_kind_of(op)) && entry < c->header->slot_table_entries;
 }
 
-// Walks a stream from word number `at` to the op `last`, which ends it.
+// Walks a stream from word number `at` up to the op `last`, which ends it.
 static bool check_stream(struct checked *c, uint64_t at, enum plan_op last)
 {
     uint64_t entries = c->header->slot_table_entries, wrong = 0;
@@ -144,7 +144,7 @@ static bool check_facts(const struct plan *p, const struct plan_header *h)
            f->events > 0;
 }
 
-// Checks the windows of a streamed plan. Their ops are checked when they are streamed.
+// Checks a streamed plan's windows. The ops in them are checked when they are streamed.
 static bool check_windows(const struct checked *c)
 {
     const struct plan *p = c->plan;

@@ -1,16 +1,17 @@
-// Coupling: keeps the threads of a replay as close as they were recorded.
+// Coupling: keeps the threads of a replay as close together as they were when recorded.
 //
-// A workload has the dependencies that blocks cause, but no dependencies through the program's
-// queues and locks: a producer that a bounded queue held back would run ahead. Therefore the total
-// order is cut into sections, and no thread begins a section before all ops of the section before
-// the previous one are done. The thread with the first op of a section waits for them, by a COUPLE
-// for each thread that has ops there; the other threads wait for that first op.
+// A workload has the dependencies that arise from blocks, but not those that arise from the
+// program's queues and locks. A producer that was held back by a bounded queue would therefore run
+// ahead. To prevent this, the total order is cut into sections, and no thread begins a section
+// before all ops of the section before the previous one are done. The thread that has the first op
+// of a section waits for those ops, using one COUPLE for each thread that has any; the other
+// threads wait for that first op.
 //
 // A section also ends at each sample of the recorded program's memory. Two samples between the same
-// two ops leave an empty section, at which all threads meet.
+// two ops produce an empty section, at which all threads meet.
 //
-// No thread waits forever: like a dependency, each COUPLE names an op that is earlier in the total
-// order.
+// No thread waits forever: like a dependency, each COUPLE refers to an op that is earlier in the
+// total order.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
@@ -32,8 +33,8 @@ static void end_section(struct plan *p)
     section_at(p, c->number)->n = 0;
 }
 
-// Ends a section for each sample before `op`. Two empty sections in a row already wait for all
-// earlier ops.
+// Ends a section for each sample before `op`. Two empty sections in a row are enough to wait for
+// all earlier ops.
 static void end_at_samples(struct plan *p, const struct workload_op *op)
 {
     const struct plan_coupling *c = &p->coupling;
@@ -60,8 +61,8 @@ static int wait_for_first(struct plan *p, struct plan_stream *s, const struct pl
     return section->n ? wait_for_op(p, s, section->members[0].stream, section->first_op, e) : 0;
 }
 
-// Makes the first op of the current section wait. The first op of the previous section already came
-// after all older sections.
+// Makes the current section's first op wait. The previous section's first op already waited for all
+// older sections.
 static int begin_section(struct plan *p, struct plan_stream *s, struct err *e)
 {
     const struct plan_section *old = section_at(p, p->coupling.number - 2);
@@ -82,7 +83,7 @@ int plan_couple(struct plan *p, struct plan_stream *s, const struct workload_op 
     struct plan_section *section = section_at(p, c->number);
     if (HT_GROW(&section->members, &section->capacity, section->n + 1) < 0)
         return plan_no_memory(e);
-    // Publishes live bytes as often as the threads are coupled.
+    // Publish live bytes as often as the threads are coupled.
     int rc = s->counted_events && p->n_streams > 1 ? plan_put_count(p, s, e) : 0;
     if (rc == 0)
         rc = section->n ? wait_for_first(p, s, section, e) : begin_section(p, s, e);

@@ -1,25 +1,25 @@
 // Late use of big blocks. The player touches a block when it is allocated, but the program may have
-// used the block later, or piece by piece. The recorded samples of its memory show that. If a
-// sample has less private memory than the live and used blocks need, the newest big blocks were not
-// used that much yet. If a later sample has more, the oldest of these blocks were used in between.
-// For a block that was measured several times while it was live (its steps), samples only decide
-// between two steps. The remaining pages are touched right before the block is freed or resized, or
-// before its thread exits.
+// used the block later, or piece by piece. The samples of the program's memory show this: if a
+// sample has less private memory than the blocks that are live and used would need, then the newest
+// big blocks were not yet used that much. If a later sample has more, then the oldest of these
+// blocks were used in between. For a block that was measured several times while it was live (its
+// steps), samples only decide what happens between two steps. Any remaining pages are touched right
+// before the block is freed or resized, or before its thread exits.
 //
-// Pages are touched only while the block is live: by the thread that allocated the block; a release
-// by another thread depends on the last of these touches. The releasing thread touches the
-// remaining pages.
+// Pages are touched only while the block is live, by the thread that allocated it. If another
+// thread releases the block, the release depends on the last of these touches, and the releasing
+// thread touches the remaining pages.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
 #include <stdlib.h>
 
 enum {
-    MAX_LATE = 1024, // blocks; further blocks are touched when they are allocated
+    MAX_LATE = 1024, // any further blocks are touched when they are allocated
     // How much less memory a sample must have before a block counts as late. The kernel counts
-    // resident pages per thread or CPU and adds up some dozens at a time.
+    // resident pages per thread or CPU, adding them up several dozen at a time.
     SLACK_BYTES = 512 << 10,
-    SLACK_PART = 32, // part of the used bytes
+    SLACK_PART = 32, // fraction of the used bytes
 };
 
 static uint64_t unused_bytes(const struct plan_slot *slot)
@@ -27,7 +27,7 @@ static uint64_t unused_bytes(const struct plan_slot *slot)
     return (uint64_t)((double)slot->size * slot->unused / PLAN_UNUSED_ALL);
 }
 
-// Returns the maximum of pages that are used before the next step. After the last step, all used
+// Returns the maximum number of pages used before the next step or, after the last step, all used
 // pages.
 static uint64_t most_pages(const struct plan_late *l)
 {
@@ -35,7 +35,8 @@ static uint64_t most_pages(const struct plan_late *l)
     return pages < l->used ? pages : l->used;
 }
 
-// Limits the pages that the block's TOUCH writes, as long as no other op touches the block.
+// Limits the pages written by the block's TOUCH, which is possible until another op touches the
+// block.
 static void touch_first(struct plan *p, struct plan_late *l, uint64_t pages)
 {
     p->late_bytes += (l->due - pages) * WORKLOAD_PAGE_BYTES;
@@ -71,12 +72,12 @@ static void remove_late(struct plan *p, size_t i)
         p->lates[i] = p->lates[i + 1];
 }
 
-enum { OP_BITS = 44 }; // bits of the op number in a value of late_uses
+enum { OP_BITS = 44 }; // bits for the op number in a value of late_uses
 _Static_assert(PLAN_MAX_THREADS <= 1 << (64 - OP_BITS),
                "a thread number and an op number fit into a value");
 
-// Appends a TOUCH_LATE by the owner, up to used page number `to`. The release of the block depends
-// on the owner's next op, which follows the touch.
+// Appends a TOUCH_LATE by the owner, up to used page number `to`. The block's release depends on
+// the owner's next op, which follows the touch.
 static int put_touch(struct plan *p, struct plan_late *l, uint64_t to, struct err *e)
 {
     if (to == l->touched)
@@ -89,7 +90,7 @@ static int put_touch(struct plan *p, struct plan_late *l, uint64_t to, struct er
     return rc;
 }
 
-// Makes the next op of `s`, which releases the block of `entry`, wait for the owner's last touch.
+// Makes the next op of `s`, which releases the block in `entry`, wait for the owner's last touch.
 static int wait_for_use(struct plan *p, struct plan_stream *s, uint32_t entry, struct err *e)
 {
     uint64_t use = map_get(&p->late_uses, entry), position;
@@ -121,7 +122,7 @@ int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *
     return rc;
 }
 
-// Moves `bytes` of use to later, starting with the newest block.
+// Defers `bytes` of use, starting with the newest block.
 static void defer_use(struct plan *p, uint64_t bytes)
 {
     for (size_t i = p->n_lates; i-- > 0 && bytes >= WORKLOAD_PAGE_BYTES;) {
@@ -135,7 +136,7 @@ static void defer_use(struct plan *p, uint64_t bytes)
     }
 }
 
-// Raises the pages that are due to `pages`. Returns the increase.
+// Raises the number of due pages to `pages`. Returns the increase.
 static uint64_t raise_due(struct plan *p, struct plan_late *l, uint64_t pages)
 {
     uint64_t more = pages > l->due ? pages - l->due : 0;
@@ -153,7 +154,7 @@ static void apply_use(struct plan *p, uint64_t bytes)
     }
 }
 
-// Bytes that the replay uses at this point.
+// Returns the bytes that the replay uses at this point.
 static int64_t used_bytes(const struct plan *p)
 {
     return p->live - (int64_t)p->unused - (int64_t)p->late_bytes;
@@ -162,8 +163,7 @@ static int64_t used_bytes(const struct plan *p)
 void plan_late_sample(struct plan *p, const struct workload_sample *sample)
 {
     int64_t is = used_bytes(p), was = (int64_t)sample->anon_bytes;
-    // The allocations of preexisting blocks are unknown, and the timestamps of their ops may be
-    // late.
+    // The allocations of preexisting blocks are unknown, and their ops may have late timestamps.
     if (p->facts.preexisting || is < 0)
         return;
     if (!p->has_beside) {

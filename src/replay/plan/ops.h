@@ -1,13 +1,13 @@
-// The ops of a plan: for each thread a stream of 64-bit words, which the player reads strictly
-// forwards.
+// The ops of a plan: for each thread, a stream of 64-bit words, which the player reads strictly in
+// sequence.
 //
 //   bits    0-6   7        8-31    32-63
 //   a call  op    publish  entry   size
 //
-// The op's extra words follow. `entry` is an index into the player's slot table, which holds the
-// address of each live block; entry 0 is always NULL. If an entry or size does not fit, the op
-// begins with a PLAN_WIDE word: the op is in its entry field, and the next two words are entry and
-// size. Ops that are not calls use the fields as PLAN_OTHER_OPS describes.
+// Any extra words of the op follow. `entry` is an index into the player's slot table, which holds
+// the address of each live block; entry 0 is always NULL. If the entry or size does not fit, the op
+// begins with a PLAN_WIDE word: the actual op is in its entry field, and the next two words are
+// entry and size. Ops that are not calls use the fields as described at PLAN_OTHER_OPS.
 #ifndef HEAPTAPE_PLAN_OPS_H
 #define HEAPTAPE_PLAN_OPS_H
 
@@ -31,9 +31,8 @@
 // clang-format off
 
 // Calls. Extra words: the alignment of aligned calls; the count of calloc and reallocarray; then
-// the old size of a block that is resized. PREEXISTING: the alignment, at least 1, and the kind of
-// call that allocates the block. A kind of class RESIZE has a second row, SYMBOL_NEW, for calls with
-// NULL; REALLOC_FREE replays the calls of all these kinds that only freed the block.
+// the old size of a block being resized. For PREEXISTING: the alignment, at least 1, and the kind
+// of call that allocates the block.
 #define PLAN_CALL(X, SYMBOL, words, handler) X(HT_##SYMBOL, SYMBOL, HT_##SYMBOL, 1, words, handler)
 #define PLAN_CALLS(X) \
     PLAN_CALL(X, MALLOC,                        0, MALLOC) \
@@ -130,7 +129,7 @@ enum plan_op { PLAN_OPS(HT_X) PLAN_OP_LIMIT = 128 };
 enum { PLAN_OPS(HT_X) };
 #undef HT_X
 
-// An event kind of a class that is replayed needs a row.
+// Every event kind of a class that is replayed must have a row.
 #define PLAN_IF_ALLOC(...)  __VA_ARGS__
 #define PLAN_IF_FREE(...)   __VA_ARGS__
 #define PLAN_IF_RESIZE(...) __VA_ARGS__
@@ -165,7 +164,7 @@ HT_EVENT_TABLE(HT_X)
 #undef HT_X
 
 #define PLAN_PUBLISH       0x80u  // other threads depend on this op: publish progress after it
-#define PLAN_SWITCH_EXITED 0x100u // SWITCH: the thread of the ops before has exited
+#define PLAN_SWITCH_EXITED 0x100u // SWITCH: the thread of the preceding ops has exited
 
 enum {
     PLAN_ENTRY_BITS = 24,
@@ -173,7 +172,7 @@ enum {
     PLAN_ENTRY_AT = 8,
     PLAN_SIZE_AT = PLAN_ENTRY_AT + PLAN_ENTRY_BITS,
     PLAN_MAX_OP_WORDS = 5, // WIDE, entry, size, and reallocarray's two
-    PLAN_AHEAD_WORDS = 16, // how far the player prefetches: this many words follow the last stream
+    PLAN_AHEAD_WORDS = 16, // how far the player prefetches; this many words follow the last stream
 };
 _Static_assert(PLAN_SIZE_AT + PLAN_SIZE_BITS == 64, "a call is one word");
 
@@ -197,7 +196,7 @@ static inline uint64_t plan_word(enum plan_op op, uint64_t entry, uint64_t size)
     return (uint64_t)op | entry << PLAN_ENTRY_AT | size << PLAN_SIZE_AT;
 }
 
-// Words after the op's first one, not counting PLAN_WIDE's entry and size.
+// Returns the number of words after the op's first one, not counting PLAN_WIDE's entry and size.
 static inline unsigned plan_extra_words(enum plan_op op)
 {
     static const uint8_t words_of[PLAN_OP_LIMIT] = {
@@ -208,7 +207,7 @@ static inline unsigned plan_extra_words(enum plan_op op)
     return words_of[op];
 }
 
-// Words of the op whose first word is `word`.
+// Returns the number of words in the op whose first word is `word`.
 static inline unsigned plan_op_words(uint64_t word)
 {
     enum plan_op op = plan_op_of(word);
@@ -216,7 +215,7 @@ static inline unsigned plan_op_words(uint64_t word)
            (op == PLAN_WIDE ? plan_extra_words(plan_op_of(word >> 8)) : 0);
 }
 
-// The kind of call that a call's op makes; 0 for other ops.
+// Returns the kind of call that the op makes, or 0 if the op is not a call.
 static inline unsigned plan_kind_of(unsigned op)
 {
     static const uint8_t kinds[PLAN_OP_LIMIT] = {
@@ -227,19 +226,7 @@ static inline unsigned plan_kind_of(unsigned op)
     return kinds[op];
 }
 
-// Returns the op of a RESIZE call with NULL.
-static inline enum plan_op plan_op_for_null(unsigned kind)
-{
-    static const uint8_t ops[HT_KIND_LIMIT] = {
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
-    PLAN_IF_RESIZE_##class([HT_##SYMBOL] = PLAN_##SYMBOL##_NEW, )
-        HT_EVENT_TABLE(HT_X)
-#undef HT_X
-    };
-    return (enum plan_op)ops[kind];
-}
-
-// Does the op replay an op of the workload? Only these count in op numbers.
+// Returns true if the op replays an op of the workload. Only these ops are numbered.
 static inline bool plan_is_numbered(enum plan_op op)
 {
     static const bool is_numbered[PLAN_OP_LIMIT] = {

@@ -137,7 +137,7 @@ static void thin_samples(struct plan *p)
     }
 }
 
-// Appends the last COUNT and the STOP of a stream.
+// Appends a stream's last COUNT and its STOP.
 static int stop_stream(struct plan *p, struct plan_stream *s, struct err *e)
 {
     int rc = plan_put_count(p, s, e);
@@ -146,7 +146,7 @@ static int stop_stream(struct plan *p, struct plan_stream *s, struct err *e)
     return rc;
 }
 
-// Frees the remaining blocks, each by a function that matches its allocation.
+// Frees the remaining blocks, each with a function that matches its allocation.
 static int write_leftovers(struct plan *p, struct plan_header *h, struct err *e)
 {
     int rc = 0;

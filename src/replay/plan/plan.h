@@ -1,6 +1,6 @@
-// A workload decoded into the form that the player reads, in a shared memory file. A plan is made
-// once and used by every run on every allocator. Building it checks everything that the player
-// relies on: a finished plan never makes the player use a missing block or wait forever.
+// A workload converted to the form that the player reads, in a shared memory file. A plan is built
+// once and used by every run on every allocator. While building it, everything that the player
+// relies on is checked: a finished plan never makes the player use a missing block or wait forever.
 #ifndef HEAPTAPE_PLAN_PLAN_H
 #define HEAPTAPE_PLAN_PLAN_H
 
@@ -15,66 +15,67 @@
 
 enum {
     PLAN_MAX_THREADS = 1 << 20,
-    PLAN_SAMPLES_WANTED = 2000, // wanted over the whole workload …
-    PLAN_SAMPLE_EVENTS = 4096,  // … but at least this many calls of a thread apart
+    PLAN_SAMPLES_WANTED = 2000, // desired for the whole workload,
+    PLAN_SAMPLE_EVENTS = 4096,  // but at least this many calls of a thread apart
     PLAN_MAX_STATS = 1 << 20,
-    PLAN_UNKNOWN_SIZE = 16,    // assumed for a preexisting block of unknown size
-    PLAN_FILE_STEP = 64 << 10, // alignment of each part of a file, at least a page
+    PLAN_UNKNOWN_SIZE = 16,    // assumed for preexisting blocks of unknown size
+    PLAN_FILE_STEP = 64 << 10, // alignment of each part of a file; at least a page
 };
 
 struct plan; // opaque
 
-// Figures of a finished plan that are known before any run.
+// Figures of a finished plan that are known without a run.
 struct plan_facts {
     uint64_t events;                 // calls that replay the workload
-    uint64_t by_kind[HT_KIND_LIMIT]; // the same, by kind of call
-    uint64_t calls; // events, and the calls that allocate preexisting blocks and free the leftovers
-    uint64_t skipped;           // ops without a call: calls that failed when recorded, mappings
-    uint64_t preexisting;       // blocks that are allocated before the clock starts
-    uint64_t preexisting_bytes; // their requested bytes
+    uint64_t by_kind[HT_KIND_LIMIT]; // same, by kind of call
+    // Events, plus the calls that allocate preexisting blocks and free the leftovers.
+    uint64_t calls;
+    uint64_t skipped;     // ops that make no call: calls that failed when recorded, and mappings
+    uint64_t preexisting; // blocks allocated before the clock starts
+    uint64_t preexisting_bytes; // requested bytes of these blocks
     uint64_t dependencies;      // between threads
-    uint64_t threads;           // threads with ops
-    bool one_thread;            // op numbers are those of the total order
-    uint64_t thread_switches;   // changes of the recorded thread, with one_thread
+    uint64_t threads;           // number of threads with ops
+    bool one_thread;            // op numbers refer to the total order
+    uint64_t thread_switches;   // with one_thread: changes of the recorded thread
     uint64_t peak_live_bytes;   // requested bytes, in the workload's own order
-    uint64_t ops_to_peak;       // number of ops after which the peak was first reached
+    uint64_t ops_to_peak;       // number of ops after which the peak is first reached
     uint64_t live_at_end_bytes; // requested
-    uint64_t stats_samples;     // STATS ops
-    bool touch_zeroed;          // write to all pages of blocks from calloc too
+    uint64_t stats_samples;     // number of STATS ops
+    bool touch_zeroed;          // also write to all pages of blocks from calloc
     uint64_t slot_table_entries;
-    uint64_t samples;             // SAMPLE ops
-    uint64_t bytes;               // size in memory. Streamed: without the windows, with the ring
-    bool streamed;                // too big for the memory allowed
+    uint64_t samples;             // number of SAMPLE ops
+    uint64_t bytes;               // size in memory; streamed: includes the ring but not the windows
+    bool streamed;                // too large for the memory allowed
     uint64_t window_bytes;        // streamed: size of each of the ring's PLAN_WINDOWS windows
     uint64_t windows;             // streamed: number of windows
     uint64_t streaming_bytes;     // streamed: size of the head of the ring's file
     uint64_t big_bytes;           // requested by allocations and reallocs of HT_BIG_BYTES or more
-    uint64_t big_known_bytes;     // the part of big_bytes whose use was measured
-    uint64_t big_estimated_bytes; // the part whose use is estimated from similar blocks
-    bool unproved; // the order of all uses of a slot could not be proved: too many dependencies
+    uint64_t big_known_bytes;     // part of big_bytes whose use was measured
+    uint64_t big_estimated_bytes; // part whose use is estimated from similar blocks
+    bool unproved; // too many dependencies to prove that all uses of a slot are ordered
 };
 
 struct plan_settings {
-    uint64_t memory_bytes; // limit for the plan and the slot table together
-    bool streamed;         // keep the ops of the threads in a file: see streaming.h
-    struct output *file;   // streamed: where the ops go. Borrowed for the life of the plan
-    bool one_thread;       // play all ops in one thread, in the order of addition
-    uint64_t
-        stats_every; // calls between two STATS ops, which marks also get; 0: only malloc_stats does
+    uint64_t memory_bytes; // limit on the plan and the slot table together
+    bool streamed;         // keep the threads' ops in a file; see streaming.h
+    struct output *file;   // streamed: file for the ops; borrowed for the lifetime of the plan
+    bool one_thread;       // play all ops in one thread, in the order in which they are added
+    // Calls between two STATS ops; marks also get one. 0: only malloc_stats does.
+    uint64_t stats_every;
     uint64_t trim_every;         // calls between two TRIM ops; 0: no TRIM
     bool snapshots;              // record the address and call site of each live block, twice:
     uint64_t snapshot_after_ops; // after this number of ops, and at the end
-    double ns_per_stamp; // nanoseconds of the replay for a unit of a timestamp; 0: no PACE ops
-    bool paced;          // put PACE ops as densely as a thread can sleep
+    double ns_per_stamp; // replay time in nanoseconds per unit of a timestamp; 0: no PACE ops
+    bool paced;          // insert PACE ops as densely as a thread can sleep
 };
 
-// Creates an empty plan. `name` is the workload's name in messages, and is borrowed. Returns 0, or
-// a negative errno.
+// Creates an empty plan. `name` is the workload's name for messages; borrowed. Returns 0, or a
+// negative errno.
 int plan_new(struct plan **p, const char *name, const struct plan_settings *s, struct err *e);
 void plan_free(struct plan *p); // accepts NULL
 
-// Appends ops of `thread`. Ops must come in a valid total order: after all ops that they depend on.
-// Returns 0, -EBADMSG if an op cannot be played (it frees a missing block or depends on a later
+// Appends ops of `thread`. Ops must come in a valid total order, that is, after all ops they depend
+// on. Returns 0, -EBADMSG if an op cannot be played (it frees a missing block or depends on a later
 // op), -E2BIG if the plan exceeds the memory allowed, or another negative errno.
 int plan_add_ops(struct plan *p, uint32_t thread, const struct workload_op *ops, size_t n,
                  struct err *e);
@@ -90,29 +91,29 @@ struct plan_progress {
 int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_progress *progress,
                   struct err *e);
 
-// Ends all streams and writes the header. Returns 0, -ENODATA if the plan has no call, or another
+// Ends all streams and writes the header. Returns 0, -ENODATA if the plan has no calls, or another
 // negative errno.
 int plan_finish(struct plan *p, struct err *e);
 
-// Adds all ops to a new plan, with the recorded use of big blocks, and finishes the plan.
+// Adds all ops to a new plan, including the recorded use of big blocks, and finishes the plan.
 int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress,
               struct err *e);
 
-// Require a finished plan. The plan keeps the descriptors.
+// These functions require a finished plan. The plan keeps ownership of the descriptors.
 const struct plan_facts *plan_facts(const struct plan *p);
 int plan_fd(const struct plan *p);
 uint64_t plan_file_at(const struct plan *p);   // byte offset of the plan in its file
-uint64_t plan_own_bytes(const struct plan *p); // size of the plan in its file, without windows
-int plan_windows_fd(const struct plan *p);     // streamed: the file with the windows
+uint64_t plan_own_bytes(const struct plan *p); // size of the plan in its file, excluding windows
+int plan_windows_fd(const struct plan *p);     // streamed: the file that holds the windows
 
 // Returns the word number at which the player maps the ring of a finished streamed plan.
 uint64_t plan_ring_at(const struct plan *p);
 
-// Returns the number of the op of `thread` that contains word number `position` or ends before it,
-// for messages. UINT64_MAX: no longer known.
+// For messages: returns the number of the op of `thread` that contains word number `position` or
+// ends before it, or UINT64_MAX if that is no longer known.
 uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position);
 
-// The recorded program, for the comparison with the replay. Positions count calls in the workload's
+// The recorded program, for comparison with the replay. Positions count calls in the workload's
 // total order.
 
 // A recorded sample of the program's memory, and its position.
@@ -120,30 +121,30 @@ struct plan_recorded_sample {
     struct workload_sample sample;
     uint64_t event;        // number of calls before the sample, in all threads
     int64_t live_bytes;    // requested
-    uint64_t mapped_bytes; // private mappings of the program, if they were recorded
+    uint64_t mapped_bytes; // private mappings of the program, if recorded
 };
 
-// Live bytes at a sample that the replay makes.
+// Live bytes at a sample taken by the replay.
 struct plan_live_point {
     uint64_t event;
     int64_t live_bytes;
 };
 
-// The first and last op of a thread.
+// First and last op of a thread.
 struct plan_span {
     uint64_t ops, first_stamp, last_stamp, first_event, last_event;
 };
 
-// Copies the program's memory samples, ordered by timestamp, into a new plan.
+// Copies the program's memory samples, ordered by timestamp, to a new plan.
 int plan_set_samples(struct plan *p, const struct workload_sample *samples, size_t n,
                      struct err *e);
 
-// Require a finished plan; the results are borrowed.
+// These functions require a finished plan; their results are borrowed.
 const struct plan_recorded_sample *plan_recorded_samples(const struct plan *p, size_t *n);
 const struct plan_live_point *plan_live_points(const struct plan *p, size_t *n);
 size_t plan_threads(const struct plan *p); // highest thread number + 1
 const struct plan_span *plan_span(const struct plan *p,
-                                  size_t thread);    // NULL: a thread without ops
+                                  size_t thread);    // NULL: the thread has no ops
 uint64_t plan_duration_stamps(const struct plan *p); // from the first op to the last
 
 // A block that is live at a snapshot. Its address is in the player's copy of the slot table.
@@ -152,13 +153,13 @@ struct plan_snapshot_block {
     uint64_t
         // number of calls before the block's last allocation or resize, or PLAN_BEFORE_START
         allocated_at;
-    uint64_t site; // call site of that call, 0: unknown
+    uint64_t site; // call site of that call; 0: unknown
     uint32_t thread, entry;
 };
 
 #define PLAN_BEFORE_START UINT64_MAX
 
-// The live blocks at a point where no thread runs.
+// Live blocks at a point where no thread is running.
 struct plan_snapshot {
     uint64_t event; // number of calls before the snapshot
     struct plan_snapshot_block *blocks;
@@ -171,13 +172,13 @@ enum {
     PLAN_SNAPSHOTS
 }; // after snapshot_after_ops, and at the end
 
-// Requires a finished plan with settings.snapshots. *copy is the number of the player's copy of the
-// slot table that belongs to the snapshot. If no op came after snapshot_after_ops, both snapshots
-// are the one at the end.
+// Requires a finished plan with settings.snapshots. Sets *copy to the number of the player's copy
+// of the slot table that belongs to the snapshot. If no op came after snapshot_after_ops, both
+// snapshots are the one at the end.
 const struct plan_snapshot *plan_snapshots(const struct plan *p, unsigned which, unsigned *copy);
 
-// Returns a quarter of the machine's memory, or of the process's address space (RLIMIT_AS) if that
-// is smaller.
+// Returns a quarter of the machine's memory, or a quarter of the process's address space
+// (RLIMIT_AS) if that is less.
 uint64_t plan_default_memory(void);
 
 #endif

@@ -1,4 +1,4 @@
-// Appends ops to a stream of the plan.
+// Appends ops to the plan's streams.
 #include "replay/plan/build.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@ int plan_no_memory(struct err *e)
     return err_no_memory(e, NULL);
 }
 
-// Reserves space like plan_stream_reserve(), in the next window if this one is full.
+// Reserves space like plan_stream_reserve(); if this window is full, uses the next one.
 static int reserve_words(struct plan *p, struct plan_stream *s, unsigned n, uint64_t **w,
                          struct err *e)
 {
@@ -38,7 +38,7 @@ int plan_put_call(struct plan *p, struct plan_stream *s, const struct plan_call 
     return plan_stream_number(s, n) < 0 ? err_no_memory(e, NULL) : 0;
 }
 
-// Appends an op of two words that is not numbered.
+// Appends an unnumbered op of two words.
 static int put_two_words(struct plan *p, struct plan_stream *s, const uint64_t words[2],
                          struct err *e)
 {

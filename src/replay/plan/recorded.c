@@ -1,5 +1,4 @@
-// The recorded program, for the comparison with the replay: samples of its memory, live bytes,
-// threads.
+// The recorded program, for comparison with the replay: memory samples, live bytes, threads.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
@@ -17,8 +16,8 @@ int plan_set_samples(struct plan *p, const struct workload_sample *samples, size
     return 0;
 }
 
-// Follows the private mappings that the program made itself, if they were recorded. A workload has
-// no addresses, so any munmap counts.
+// Tracks private mappings made by the program itself, if they were recorded. A workload has no
+// addresses, so every munmap counts.
 static void follow_mapping(struct plan *p, const struct workload_op *op)
 {
     static const char private[] = "rw-p anonymous";
@@ -71,9 +70,9 @@ int plan_note_point(struct plan *p, struct err *e)
 }
 
 // Returns true if the program wrote to most of its blocks. If private memory is as large as live
-// bytes, blocks were in use as a whole, including those from calloc. A sample may fall between the
-// allocation of a block and its first use. Therefore an eighth may be missing, and more in one
-// sample of eight.
+// bytes, blocks were used in their entirety, including those from calloc. Because a sample may fall
+// between a block's allocation and its first use, an eighth may be missing, and more than that in
+// one sample out of eight.
 static bool used_its_blocks(const struct plan *p)
 {
     size_t compared = 0, missing = 0;
@@ -86,9 +85,9 @@ static bool used_its_blocks(const struct plan *p)
     return compared > 0 && missing <= compared / 8;
 }
 
-// Returns true if the program wrote to most of its memory from calloc. Decides by the big blocks
-// whose use was measured. Without them, private memory decides, which may also be variables and
-// mappings of the program.
+// Returns true if the program wrote to most of its memory from calloc. This is decided by the big
+// blocks whose use was measured or, if there are none, by private memory, which may also be
+// variables and mappings of the program.
 static bool used_zeroed(const struct plan *p)
 {
     uint64_t bytes = 0, used = 0;

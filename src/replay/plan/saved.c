@@ -12,29 +12,29 @@
 
 #define SAVED_MAGIC 0x31766173706874ull // "thpsav1"
 
-// The members of struct plan that are saved. The arrays follow.
+// The members of struct plan that are saved. Arrays follow.
 struct saved_tail {
     struct plan_facts facts;
-    uint64_t words; // size of the plan's own file
+    uint64_t words; // size of the plan's own file, in words
     uint64_t first_stamp, last_stamp;
     uint64_t n_streams, n_recorded, n_points, n_samples;
 };
 
-// The members of struct plan_stream that are saved. `first` 0: a thread without ops.
+// The members of struct plan_stream that are saved. If `first` is 0, the thread has no ops.
 struct saved_stream {
     uint64_t first, ops, n_segments, counted_events, live_change;
     struct plan_span span;
 };
 
-// The last bytes of the file.
+// Last bytes of the file.
 struct saved_trailer {
     uint64_t magic;
     struct plan_key key;
     uint64_t words_at, words_hash, tail_at, tail_hash;
-    uint64_t hash; // XXH3 of the members above
+    uint64_t hash; // XXH3 of the preceding members
 };
 
-// The arrays after a struct saved_tail.
+// Arrays that follow a struct saved_tail.
 struct saved_arrays {
     struct saved_stream *streams;
     struct plan_recorded_sample *recorded;
@@ -111,8 +111,8 @@ static int refuse_saved(const struct plan *p, const char *what, struct err *e)
     return err_set(e, -EBADMSG, "%s: its saved plan: %s", p->name, what);
 }
 
-// Returns false if `fd` cannot be read, or the file is too short. *end is the offset of the
-// trailer.
+// Reads the trailer and sets *end to its offset. Returns false if `fd` cannot be read or the file
+// is too short.
 static bool get_trailer(int fd, struct saved_trailer *t, uint64_t *end)
 {
     struct stat st;
@@ -137,7 +137,7 @@ static int read_trailer(struct plan *p, const struct plan_key *key, struct saved
     return 0;
 }
 
-// Returns the next n elements of the tail, or NULL if the tail is too short.
+// Returns the next n elements in the tail, or NULL if the tail is too short.
 static void *next_array(const uint8_t **at, const uint8_t *end, uint64_t n, size_t size)
 {
     void *array = (void *)(uintptr_t)*at;
@@ -157,7 +157,7 @@ static bool split_tail(const struct saved_tail *t, const uint8_t *at, const uint
            (a->samples = next_array(&at, end, t->n_samples, sizeof *a->samples)) && at == end;
 }
 
-// Returns a copy of an array, also of an empty one. NULL: out of memory.
+// Returns a copy of an array, which may be empty, or NULL when out of memory.
 static void *copy_array(const void *array, size_t n, size_t size)
 {
     void *copy = calloc(n + 1, size);
@@ -187,7 +187,7 @@ static int load_streams(struct plan *p, const struct saved_stream *saved, struct
     return p->streams ? 0 : err_no_memory(e, NULL);
 }
 
-// Returns true if all four bytes are valid values of a bool.
+// Returns true if all four bytes are valid bool values.
 static bool are_flags(const void *a, const void *b, const void *c, const void *d)
 {
     return ((*(const uint8_t *)a | *(const uint8_t *)b | *(const uint8_t *)c |
@@ -276,7 +276,7 @@ int plan_load(struct plan **out, const char *name, const struct plan_settings *s
     if (rc == 0 && !plan_check(p))
         rc = refuse_saved(p, "invalid ops", e);
     if (rc < 0) {
-        // On failure, the descriptor stays the caller's.
+        // On failure, the caller keeps the descriptor.
         if (p->memory.words)
             munmap(p->memory.words, p->memory.in_file * 8);
         p->memory.words = NULL;

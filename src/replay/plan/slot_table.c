@@ -8,7 +8,7 @@
 void slot_table_init(struct slot_table *t)
 {
     *t = (struct slot_table){
-        .limit = SLOT_TABLE_LINE}; // entry 0 is NULL; the rest of its line stays unused
+        .limit = SLOT_TABLE_LINE}; // entry 0 is NULL; the rest of its cache line stays unused
 }
 
 void slot_table_release(struct slot_table *t)
@@ -73,7 +73,7 @@ int slot_table_free(struct slot_table_pool *p, uint32_t entry)
     return rc < 0 ? rc : p->n >= SLOT_TABLE_SURPLUS;
 }
 
-// Drops the empty part at the start of the queue once it is half of the queue.
+// Drops the empty part at the start of the queue once it makes up half of the queue.
 static void compact_queue(struct slot_table *t)
 {
     if (t->first < 64 || t->first < t->n / 2)

@@ -1,6 +1,6 @@
 // Assigns entries of the player's slot table to blocks. Entries differ from the workload's slots
-// for two reasons: the entries of a cache line belong to one thread, which avoids false sharing;
-// and a thread uses an entry that another thread freed only after a dependency on that thread.
+// for two reasons: all entries in a cache line belong to one thread, to avoid false sharing; and a
+// thread uses an entry freed by another thread only after a dependency on that thread.
 #ifndef HEAPTAPE_PLAN_SLOT_TABLE_H
 #define HEAPTAPE_PLAN_SLOT_TABLE_H
 
@@ -9,20 +9,20 @@
 #include <stdint.h>
 
 enum {
-    SLOT_TABLE_LINE = 8,    // entries in a cache line
-    SLOT_TABLE_BATCH = 256, // entries that move from one thread to another at once
-    SLOT_TABLE_SURPLUS = 4 * SLOT_TABLE_BATCH, // size from which a pool shares entries
+    SLOT_TABLE_LINE = 8,    // number of entries in a cache line
+    SLOT_TABLE_BATCH = 256, // number of entries that move from one thread to another at a time
+    SLOT_TABLE_SURPLUS = 4 * SLOT_TABLE_BATCH, // a pool of this size or more shares entries
 };
 
-// The free entries of a thread. Valid if all zero.
+// A thread's free entries. Valid if all zero.
 struct slot_table_pool {
     uint32_t *free;
     size_t n, capacity;
-    uint32_t fresh, fresh_end; // unused entries of the newest cache line
+    uint32_t fresh, fresh_end; // unused entries in the newest cache line
 };
 
-// Surplus entries of `from_thread`, free for a thread that waits until `from_thread` has published
-// `position`.
+// Surplus entries of `from_thread`, available to a thread that waits until `from_thread` has
+// published `position`.
 struct slot_table_batch {
     uint32_t from_thread;
     uint64_t position;
@@ -40,19 +40,19 @@ void slot_table_init(struct slot_table *t);
 void slot_table_release(struct slot_table *t);
 void slot_table_pool_release(struct slot_table_pool *p);
 
-// Allocates an entry > 0. If the pool is empty, it may receive a batch of another thread: then
-// *batch is not NULL, and the caller makes the thread wait for the batch's position and frees the
+// Allocates an entry > 0. If the pool is empty, it may receive a batch from another thread: *batch
+// is then not NULL, and the caller must make the thread wait for the batch's position and free the
 // batch. Returns 0, or -ENOMEM.
 int slot_table_allocate(struct slot_table *t, struct slot_table_pool *p, uint32_t *entry,
                         struct slot_table_batch **batch);
 
-// Allocates an entry that was never used before. Returns 0, or -ENOMEM.
+// Allocates an entry that has never been used. Returns 0, or -ENOMEM.
 int slot_table_allocate_fresh(struct slot_table *t, struct slot_table_pool *p, uint32_t *entry);
 
 // Returns an entry to the pool. Returns 1 if the pool should share entries, 0, or -ENOMEM.
 int slot_table_free(struct slot_table_pool *p, uint32_t entry);
 
-// Moves the pool's oldest entries, at most SLOT_TABLE_BATCH, to a batch that other threads may use
+// Moves up to SLOT_TABLE_BATCH of the pool's oldest entries to a batch that other threads may use
 // after `position`. Returns 0, or -ENOMEM.
 int slot_table_share(struct slot_table *t, struct slot_table_pool *p, uint32_t from_thread,
                      uint64_t position);

@@ -1,5 +1,5 @@
-// Snapshots of the live blocks: which blocks are live at a point of the total order, and the op
-// that copies the slot table there while no other thread runs.
+// Snapshots of the live blocks: which blocks are live at a point in the total order, and the op
+// that copies the slot table there while no other thread is running.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 #include "workload/format.h"
@@ -38,7 +38,7 @@ int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_
         (struct plan_allocation){.at = before ? PLAN_BEFORE_START : p->facts.events,
                                  .site = format_op_site(op),
                                  .thread = thread};
-    // The block was live at the snapshot, but its op comes later.
+    // The block was live at the snapshot, although its op comes later.
     return before && p->has_snapshot
                ? append_block(p, &p->snapshots[PLAN_SNAPSHOT_PEAK], op->slot, e)
                : 0;
@@ -80,8 +80,8 @@ int plan_snapshot_before(struct plan *p, struct plan_stream *s, struct err *e)
 {
     if (p->added == p->settings.snapshot_after_ops)
         return add_snapshot(p, s, e);
-    // The first op of a thread may have no dependency, so the thread could start before the
-    // snapshot.
+    // The first op of a thread may have no dependency, so without this wait the thread could start
+    // before the snapshot.
     if (is_past(p) && !s->ops && s->number != p->snapshot_thread)
         return wait_for_op(p, s, p->streams[p->snapshot_thread], p->snapshot_op, e);
     return 0;

@@ -1,4 +1,4 @@
-// Copies the windows of a plan from its file into the ring that the player maps.
+// Copies a plan's windows from its file to the ring that the player maps.
 #include "replay/plan/streaming.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -20,19 +20,19 @@ struct streaming {
     int fd;
     struct plan_streaming *head;
     size_t bytes;
-    struct plan_window_segment *segments; // in the current window
+    struct plan_window_segment *segments; // segments in the current window
     size_t segments_capacity;
-    size_t n_sampled; // samples placed so far
+    size_t n_sampled; // number of samples placed so far
     pthread_t thread;
     bool started;
     _Atomic bool stopped; // the player has ended
-    _Atomic bool done;    // all windows were streamed, or one failed
+    _Atomic bool done;    // all windows have been streamed, or one has failed
     uint64_t idle_ns;
     int rc;
     struct err e;
 };
 
-// The player is another process, so these futexes are not private.
+// The player is another process, so these futexes must not be private.
 static void futex_wait(_Atomic uint32_t *word, uint32_t value)
 {
     syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0);
@@ -49,8 +49,8 @@ static void set_ready(struct streaming *s)
         futex_wake(&s->head->ready);
 }
 
-// Waits until all threads have left the window that window `w` overwrites. Returns 0, or -ECANCELED
-// if the player has ended.
+// Waits until all threads have left the window that window `w` will overwrite. Returns 0, or
+// -ECANCELED if the player has ended.
 static int wait_for_free_space(struct streaming *s, uint64_t w)
 {
     struct plan_streaming *head = s->head;
@@ -117,8 +117,8 @@ static void mark_samples(struct streaming *s, uint64_t w, uint64_t *words)
     }
 }
 
-// Reads a window into `words`, and its segments into s->segments. Checks both if the plan was
-// saved.
+// Reads a window into `words`, and its segments into s->segments. If the plan was saved, checks
+// both.
 static int read_window(struct streaming *s, uint64_t w, uint64_t *words, struct err *e)
 {
     const struct plan_window *window = &s->plan->windows[w];
@@ -155,7 +155,7 @@ static void publish_window(struct streaming *s, uint64_t w)
         uint32_t filled = atomic_load_explicit(&t->filled, memory_order_relaxed);
         t->segments[filled % PLAN_WINDOWS] = s->segments[i].first;
         // Pairs with player_next_segment(): either the thread sees this segment, or the exchange
-        // sees that the thread sleeps.
+        // sees that the thread is sleeping.
         atomic_store(&t->filled, filled + 1);
         if (atomic_exchange(&t->sleeps, 0))
             futex_wake(&t->filled);
@@ -192,7 +192,7 @@ static void *run_decoder(void *arg)
 static int map_streaming(struct streaming *s, struct err *e)
 {
     const struct plan_facts *facts = &s->plan->facts;
-    // The player prefetches beyond the last window: map one page more.
+    // The player prefetches beyond the last window, so map one more page.
     s->bytes = facts->streaming_bytes + facts->window_bytes * PLAN_WINDOWS + 4096;
     s->fd = memfd_create("heaptape-stream", MFD_CLOEXEC);
     if (s->fd < 0 || ftruncate(s->fd, (off_t)s->bytes) < 0)
@@ -214,7 +214,7 @@ static int map_streaming(struct streaming *s, struct err *e)
 static int start_thread(struct streaming *s, struct err *e)
 {
     sigset_t all, old;
-    // The main thread handles signals.
+    // Signals are left to the main thread.
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int rc = pthread_create(&s->thread, NULL, run_decoder, s);
@@ -225,7 +225,7 @@ static int start_thread(struct streaming *s, struct err *e)
     return 0;
 }
 
-// Returns the thread's segment in s->segments, which belong to window `w`, or NULL.
+// Returns the thread's segment among s->segments, which belong to window `w`, or NULL.
 static const struct plan_window_segment *find_segment(const struct streaming *s, uint64_t w,
                                                       uint32_t thread)
 {

@@ -12,9 +12,9 @@
 #endif
 
 enum {
-    FIRST_CHUNK_WORDS = 64, // 20,000 threads with a few calls each use 10 MB
+    FIRST_CHUNK_WORDS = 64, // with this, 20,000 threads with a few calls each use 10 MB
     MAX_CHUNK_WORDS = 32768,
-    MAX_CHUNK_SHARE = 64, // part of a window
+    MAX_CHUNK_SHARE = 64, // fraction of a window
     FILE_STEP_WORDS = 1 << 20,
 };
 
@@ -143,7 +143,7 @@ static int begin_segment(struct plan_stream *s, uint64_t at, struct err *e)
     return 0;
 }
 
-// Reserves the last word of the chunk for its JUMP, NEXT_SEGMENT or STOP.
+// Adds a chunk and reserves its last word for a JUMP, NEXT_SEGMENT or STOP.
 static int add_chunk(struct plan_stream *s, struct err *e)
 {
     uint64_t at, words = next_chunk_words(s);

@@ -1,4 +1,4 @@
-// Writes the windows of a streamed plan to a file, each when it is full.
+// Writes the windows of a streamed plan to a file, each as soon as it is full.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
@@ -7,7 +7,7 @@
 
 enum {
     MIN_WINDOW_WORDS = 2048,
-    // Large enough that a thread far ahead of the others rarely waits for them.
+    // Large enough that a thread far ahead of the others rarely has to wait for them.
     MAX_WINDOW_WORDS = 3 << 20, // a ring of 192 MiB
     WINDOW_STEP_WORDS = 512,
 };
