@@ -132,6 +132,10 @@ enum trace_field {
     TRACE_F_CGROUP_LIMIT_BYTES = 71,
     TRACE_F_UNLISTED = 72, // varints: enum trace_memory, and resident bytes in unlisted mappings
     TRACE_F_MAPPING = 73,  // varints: docs/reference/trace-format.md
+// UNRECORDED, before the first MISSED_PID.
+#define HT_X(name, tag, meaning) TRACE_F_##name = tag,
+    TRACE_BALANCE(HT_X)
+#undef HT_X
 };
 
 // Consecutive words of a thread's stream.
@@ -234,7 +238,8 @@ struct trace_missed {
 
 struct trace_unrecorded {
     enum trace_missed_by by;
-    uint64_t processes;         // total, with forks
+    uint64_t processes; // total, with forks
+    struct trace_balance balance;
     struct trace_missed *items; // descriptions of the first ones; owned
     size_t n, capacity;
 };

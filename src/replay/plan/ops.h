@@ -226,6 +226,18 @@ static inline unsigned plan_kind_of(unsigned op)
     return kinds[op];
 }
 
+// Returns the op of a RESIZE call with NULL.
+static inline enum plan_op plan_op_for_null(unsigned kind)
+{
+    static const uint8_t ops[HT_KIND_LIMIT] = {
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
+    PLAN_IF_RESIZE_##class([HT_##SYMBOL] = PLAN_##SYMBOL##_NEW, )
+        HT_EVENT_TABLE(HT_X)
+#undef HT_X
+    };
+    return (enum plan_op)ops[kind];
+}
+
 // Returns true if the op replays an op of the workload. Only these ops are numbered.
 static inline bool plan_is_numbered(enum plan_op op)
 {
