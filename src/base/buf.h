@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-// data[0..size) is valid. All zero is an empty buffer.
+// data[0..size) is valid. A zeroed struct is an empty buffer.
 struct buf {
     uint8_t *data;
     size_t size, capacity;

@@ -25,8 +25,8 @@ enum clock_kind clock_best(void)
 #if defined(__aarch64__)
     return CLOCK_KIND_CNTVCT;
 #endif
-    // kvm-clock is a TSC scaled by the hypervisor, so the counter is as synchronized as the guest's
-    // clock.
+    // kvm-clock is a TSC scaled by the hypervisor, so the counter is synchronized as well as the
+    // guest's clock.
     if (kernel_clocksource_is("tsc") || kernel_clocksource_is("kvm-clock"))
         return CLOCK_KIND_TSC;
     return CLOCK_KIND_MONOTONIC;
@@ -36,7 +36,7 @@ struct clock_point clock_point_take(enum clock_kind kind)
 {
     struct clock_point best = {0};
     uint64_t narrowest = UINT64_MAX;
-    // Keep the pair of readings with the least time between them.
+    // Keep the pair of readings that are closest together.
     for (unsigned i = 0; i < 5; i++) {
         uint64_t before = clock_monotonic_ns(), ticks = clock_ticks(kind),
                  after = clock_monotonic_ns();

@@ -1,4 +1,4 @@
-// Clocks of a trace. Does not allocate or lock: capture includes this header.
+// Clocks of a trace. Does not allocate or lock, because capture includes this header.
 #ifndef HEAPTAPE_BASE_CLOCK_H
 #define HEAPTAPE_BASE_CLOCK_H
 
@@ -7,7 +7,7 @@
 
 // Counter that stamps are read from. Wire values of the trace format.
 enum clock_kind {
-    // CLOCK_MONOTONIC in nanoseconds, used where no invariant counter exists
+    // CLOCK_MONOTONIC in nanoseconds, used if there is no invariant counter
     CLOCK_KIND_MONOTONIC = 0,
     CLOCK_KIND_TSC = 1,    // x86-64 rdtsc, invariant and synchronised between CPUs
     CLOCK_KIND_CNTVCT = 2, // aarch64 cntvct_el0
@@ -25,8 +25,8 @@ static inline uint64_t clock_monotonic_ns(void)
     return clock_ns(CLOCK_MONOTONIC);
 }
 
-// <x86intrin.h> would add 0.3 s to each compilation, so x86-64 instructions are builtins here and
-// elsewhere.
+// <x86intrin.h> would add 0.3 s to each compilation, so x86-64 instructions are written as
+// builtins, here and elsewhere.
 
 // Reads the counter without ordering it against the surrounding instructions, which takes 3 ns
 // instead of 16 ns with lfence. The counter may be read before an earlier load has received its
@@ -49,7 +49,7 @@ static inline uint64_t clock_counter(void)
 static inline uint64_t clock_counter_ordered(void)
 {
 #if defined(__x86_64__)
-    __builtin_ia32_lfence(); // rdtscp takes as long
+    __builtin_ia32_lfence(); // rdtscp takes just as long
 #elif defined(__aarch64__)
     __asm__ volatile("isb" ::: "memory");
 #endif
@@ -70,7 +70,7 @@ enum clock_kind clock_best(void);
 // x86-64.
 uint64_t clock_hz(enum clock_kind kind);
 
-// Readings of both clocks, at most some tens of ns apart.
+// Readings of both clocks, at most a few tens of ns apart.
 struct clock_point {
     uint64_t ticks, ns;
 };

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-// Message of an error: the file, the fault and the byte offset, without the program's name, a
-// newline or a final full stop. Owned by the caller. An empty text means no message.
+// Error message: the file, the fault and the byte offset, without the program's name, a newline or
+// a final period. Owned by the caller. An empty text means that there is no message.
 struct err {
     char text[600];
 };

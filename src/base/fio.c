@@ -22,7 +22,7 @@ int input_regular_fd(const char *path, struct stat *st)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return -errno;
-    // Another file may have been given this name since.
+    // Another file may have been given this name in the meantime.
     if (fstat(fd, st) == 0 && S_ISREG(st->st_mode))
         return fd;
     close(fd);
@@ -89,7 +89,8 @@ void input_close(struct input *in)
     *in = (struct input){.fd = -1, .name = in->name};
 }
 
-// `at` is the offset of the first byte, for messages.
+// Reads `want` bytes, or fewer at the end of the input. `at` is the offset of the first byte, for
+// messages.
 static ssize_t read_full(struct input *in, uint64_t at, uint8_t *to, size_t want, struct err *e)
 {
     size_t got = 0;
@@ -111,7 +112,7 @@ ssize_t input_peek(struct input *in, size_t want, const uint8_t **bytes, struct 
 {
     size_t have = in->ahead.size - in->ahead_taken;
     if (have < want) {
-        // Otherwise a scan of a long file by peek and read would keep the whole file.
+        // Otherwise, scanning a long file with peek and read would keep the whole file in memory.
         if (in->ahead_taken)
             memmove(in->ahead.data, in->ahead.data + in->ahead_taken, have);
         in->ahead.size = have;
@@ -187,7 +188,8 @@ int input_seek(struct input *in, uint64_t offset, struct err *e)
     return 0;
 }
 
-// Opens an unnamed file for a copy. Without O_TMPFILE, creates a file and removes its name at once.
+// Opens an unnamed file for a copy. If O_TMPFILE is not supported, creates a file and removes its
+// name immediately.
 static int open_unnamed(struct err *e)
 {
     const char *dir = getenv("TMPDIR");
@@ -276,7 +278,7 @@ static int link_unnamed(int fd, const char *path)
 {
     char at[64];
     snprintf(at, sizeof at, "/proc/self/fd/%d", fd);
-    unlink(path); // left by a process with the same PID
+    unlink(path); // left behind by an earlier process with the same PID
     return linkat(AT_FDCWD, at, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
 }
 
@@ -287,7 +289,7 @@ static int open_file(struct output *out, const char *path, unsigned flags, struc
     bool exists = stat(path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))
         return err_set(e, -EISDIR, "%s: is a directory", path);
-    // A descriptor passed by name is used as it is.
+    // Use a descriptor that was passed by name as it is.
     bool own = strncmp(path, "/proc/self/fd/", 14) == 0 || strncmp(path, "/dev/fd/", 8) == 0;
     bool special = exists && (!S_ISREG(st.st_mode) || (own && (flags & OUTPUT_FORCE)));
     if (exists && !special && !(flags & OUTPUT_FORCE))
@@ -309,9 +311,9 @@ static int open_file(struct output *out, const char *path, unsigned flags, struc
             return 0;
     }
     if (out->aside)
-        unlink(target); // left by a process with the same PID
-    // Another process may have created the file or a link since the stat above. O_EXCL makes sure
-    // that an existing file is not replaced.
+        unlink(target); // left behind by an earlier process with the same PID
+    // Another process may have created the file or a link after the stat above. O_EXCL ensures that
+    // an existing file is not replaced.
     int how = special ? O_TRUNC : O_CREAT | O_EXCL;
     out->fd = open(target, (out->aside ? O_RDWR : O_WRONLY) | O_CLOEXEC | how, 0600);
     if (out->fd < 0)
@@ -335,7 +337,7 @@ int output_open(struct output *out, const char *path, unsigned flags, struct err
         free(out->aside);
         out->aside = NULL;
     } else {
-        // `upload` skips files that are locked: they are not complete.
+        // `upload` skips locked files, because they are not complete.
         flock(out->fd, LOCK_SH | LOCK_NB);
     }
     return rc;
@@ -422,7 +424,7 @@ int output_write(struct output *out, const void *bytes, size_t n, struct err *e)
     return 0;
 }
 
-// Drops the first `done` bytes. Returns the number of parts that are used up.
+// Skips the first `done` bytes. Returns the number of parts that were completely written.
 static size_t skip_parts(struct iovec *parts, size_t n, size_t done)
 {
     size_t i = 0;
@@ -466,7 +468,7 @@ int output_restart(struct output *out, struct err *e)
     return 0;
 }
 
-// Creates all folders of the path. Returns 0, or a negative errno, of the last one.
+// Creates all folders in the path. Returns 0, or the negative errno of the last mkdir.
 static int make_folders(char *path)
 {
     for (char *slash = path; (slash = strchr(slash + 1, '/'));) {
@@ -483,7 +485,7 @@ int output_make_folder(const char *folder, struct err *e)
     struct stat st;
     char *path = strdup(folder);
     int rc = path ? -ENOENT : -ENOMEM;
-    // Another process may remove an empty folder meanwhile.
+    // Another process may remove an empty folder in the meantime.
     for (int i = 0; i < TRIES && rc == -ENOENT; i++)
         rc = make_folders(path);
     if (rc == 0 && stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
@@ -516,7 +518,7 @@ static bool refers_to(const char *path, const struct stat *st)
     return lstat(path, &named) == 0 && named.st_ino == st->st_ino && named.st_dev == st->st_dev;
 }
 
-// Returns the current path of the file, to be freed, or NULL.
+// Returns the current path of the file, which the caller frees, or NULL.
 static char *find_current_path(const struct output *out, const struct stat *st)
 {
     char at[64], *name = calloc(1, PATH_MAX);
@@ -582,8 +584,8 @@ static int recreate_file(const struct output *out, const char *path)
     return rc;
 }
 
-// Keeps the file at `path`, or next to the file that replaced it. Returns 0 with the path, to be
-// freed, or a negative errno.
+// Keeps the file at `path`, or next to the file that replaced it. Returns 0 with the path in *at,
+// which the caller frees, or a negative errno.
 static int keep_file(const struct output *out, const char *path, bool replaced, char **at)
 {
     *at = replaced ? NULL : strdup(path);
@@ -647,7 +649,7 @@ int output_close(struct output *out, bool commit, struct err *e)
     note_truncation(out);
     if (rc == 0 && named && (was_named || out->truncated))
         stale = check_name(out, out->aside ? out->aside : out->name, &whole, e);
-    // Network file systems report a full disk only here.
+    // Network file systems may report a full disk only here.
     if (out->owns_fd && out->fd >= 0 && close(out->fd) < 0)
         rc = err_set_errno(e, "%s: cannot finish writing", out->name);
     if (rc == 0 && named && whole && out->aside)

@@ -1,4 +1,4 @@
-// Sequential input and output on files, pipes and "-", with byte offsets for messages.
+// Sequential input and output for files, pipes and "-", with byte offsets for messages.
 #ifndef HEAPTAPE_BASE_FIO_H
 #define HEAPTAPE_BASE_FIO_H
 
@@ -12,14 +12,14 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-// Sequential reader. Closed if fd is -1 and all else is zero.
+// Sequential reader. Closed if fd is -1 and all other members are zero.
 struct input {
     int fd;
     bool owns_fd;
     const char *name;    // name for messages, borrowed from the caller of input_open
     uint64_t offset;     // offset of the next byte that input_read returns
     uint64_t size_bytes; // size of a regular file, 0 if unknown (pipe)
-    // bytes read by input_peek; those from ahead_taken on were not returned by input_read yet
+    // bytes read by input_peek; input_read has not yet returned those from ahead_taken on
     struct buf ahead;
     size_t ahead_taken;
 };
@@ -29,20 +29,21 @@ struct input {
 // input.
 int input_open(struct input *in, const char *path, struct err *e);
 
-// Opens a file whose name was read from a file or folder. Never blocks: rejects all but regular
-// files, and empty files.
+// Opens a file whose name was read from a file or folder. Never blocks, because it accepts only
+// regular files. Rejects empty files.
 int input_open_regular(struct input *in, const char *path, struct err *e);
 
 // Opens a regular file without blocking. Returns the descriptor and fills in *st, or returns a
-// negative errno, -EINVAL if the file is not regular.
+// negative errno: -EINVAL if the file is not regular.
 int input_regular_fd(const char *path, struct stat *st);
 void input_close(struct input *in);
 
-// Reads up to `want` ≤ 64 KiB bytes without consuming them. Returns the number of bytes, less than
-// `want` only at the end of the input, or a negative errno. *bytes is borrowed until the next call.
+// Reads up to `want` bytes (at most 64 KiB) without consuming them. Returns the number of bytes,
+// which is less than `want` only at the end of the input, or a negative errno. *bytes is borrowed
+// until the next call.
 ssize_t input_peek(struct input *in, size_t want, const uint8_t **bytes, struct err *e);
 
-// Reads `want` bytes, or less if the input ends. Returns the number of bytes, or a negative errno.
+// Reads `want` bytes, or fewer if the input ends. Returns the number of bytes, or a negative errno.
 ssize_t input_read(struct input *in, void *to, size_t want, struct err *e);
 
 // Reads the available bytes, at most `most`. Blocks only if none are available. Returns the number
@@ -53,7 +54,7 @@ ssize_t input_read_some(struct input *in, void *to, size_t most, struct err *e);
 // without a text if *to would exceed `max` bytes.
 int input_read_all(struct input *in, struct buf *to, size_t max, struct err *e);
 
-// Moves to an absolute offset. Returns 0, or a negative errno, -ESPIPE on a pipe.
+// Moves to an absolute offset. Returns 0, or a negative errno: -ESPIPE for a pipe.
 int input_seek(struct input *in, uint64_t offset, struct err *e);
 
 // Copies the rest of a pipe to an unnamed file in $TMPDIR or /tmp and continues there; offsets then
@@ -64,16 +65,16 @@ int input_make_seekable(struct input *in, struct err *e);
 enum {
     OUTPUT_FORCE = 1, // replace an existing file, in output_commit or output_close at the earliest
     // Write an unnamed file, or NAME.tmp-PID if the file system has no unnamed files, and name it
-    // in output_close. For formats that are invalid when cut off. An unnamed file disappears
-    // however the program ends. The file can also be read.
+    // in output_close. For formats that are invalid if truncated. An unnamed file disappears no
+    // matter how the program ends. The file can also be read.
     OUTPUT_ASIDE = 2,
-    // Replace an existing file when the first byte is written; without a byte, keep the file. For
-    // files that others read while they grow.
+    // Replace an existing file when the first byte is written; if nothing is written, keep it. For
+    // files that others read as they grow.
     OUTPUT_GROWS = 4,
 };
 
-// Sequential writer without a buffer: callers write whole frames. Closed if fd is -1 and all else
-// is zero.
+// Unbuffered sequential writer: callers write whole frames. Closed if fd is -1 and all other
+// members are zero.
 struct output {
     int fd;
     bool owns_fd;
@@ -91,15 +92,15 @@ struct output {
 // Opens `path` for writing; "-" is stdout, named "(stdout)", and rejected if it is a terminal.
 // Without OUTPUT_FORCE, an existing regular file is rejected with "exists; use -f to replace it".
 // Devices, fifos and sockets (/dev/null, a named pipe) are written in place. Never writes through a
-// symbolic link to a regular file. Creates files with mode 0600, because traces and workloads hold
-// a program's arguments and addresses. Returns 0, or a negative errno.
+// symbolic link to a regular file. Creates files with mode 0600, because traces and workloads
+// contain a program's arguments and addresses. Returns 0, or a negative errno.
 int output_open(struct output *out, const char *path, unsigned flags, struct err *e);
 
 // Opens an unnamed file in $TMPDIR or /tmp that is written once and then read with
 // input_from_output.
 int output_open_unnamed(struct output *out, struct err *e);
 
-// Moves an unnamed file from *out to *in, which reads it from the start. `name` is for messages and
+// Moves an unnamed file from *out to *in, which reads it from the start. `name` is for messages;
 // borrowed. Closes *out even after an error. Returns 0, or a negative errno.
 int input_from_output(struct input *in, struct output *out, const char *name, struct err *e);
 
@@ -107,20 +108,21 @@ int input_from_output(struct input *in, struct output *out, const char *name, st
 // -ECANCELED.
 extern _Thread_local volatile sig_atomic_t output_cancelled;
 
-// Nonzero while the thread is in a write; number of its writes that wrote something.
+// output_writing is nonzero while the thread is in a write; output_writes counts its writes that
+// wrote something.
 extern _Thread_local volatile sig_atomic_t output_writing, output_writes;
 
-// Writes all n bytes. An error leaves the bytes written before in the file. Returns 0, or a
+// Writes all n bytes. On error, the bytes already written stay in the file. Returns 0, or a
 // negative errno.
 int output_write(struct output *out, const void *bytes, size_t n, struct err *e);
 
-// Like output_write, for several pieces with one writev(2) if possible. Modifies the array.
+// Like output_write, but writes several pieces, with one writev(2) if possible. Modifies the array.
 int output_write_parts(struct output *out, struct iovec *parts, size_t n, struct err *e);
 
 // Names the file now if it replaces an existing one. Returns 0, or a negative errno.
 int output_commit(struct output *out, struct err *e);
 
-// Truncates a regular file created by this output. Returns 0, or a negative errno, -ESPIPE for
+// Truncates a regular file created by this output. Returns 0, or a negative errno: -ESPIPE for
 // anything else.
 int output_restart(struct output *out, struct err *e);
 
@@ -128,14 +130,15 @@ int output_restart(struct output *out, struct err *e);
 // the text set.
 int output_make_folder(const char *folder, struct err *e);
 
-// Checks that `path` can be opened with OUTPUT_ASIDE later, and leaves nothing there. Returns 0,
-// -EINVAL with a text that ends in `why` if `path` exists and is not a regular file, or a negative
-// errno of output_open.
+// Checks that `path` can be opened with OUTPUT_ASIDE later, without leaving a file there. Returns
+// 0, -EINVAL with a text that ends in `why` if `path` exists and is not a regular file, or a
+// negative errno of output_open.
 int output_check_aside(const char *path, bool force, const char *why, struct err *e);
 
 // Closes the output. With `commit`, renames a temporary file; without it, removes that file.
-// Returns 0, -ESTALE if the name no longer refers to the file or bytes of it are missing, or
-// another negative errno. After -ESTALE the text says where the data is kept, if it can be kept.
+// Returns 0, -ESTALE if the name no longer refers to the file or some of its bytes are missing, or
+// another negative errno. After -ESTALE, the text contains the path where the data is kept, if it
+// could be kept.
 int output_close(struct output *out, bool commit, struct err *e);
 
 #endif

@@ -80,7 +80,7 @@ static void fill_frame(struct frame *f, const uint8_t *head, uint64_t offset)
     };
 }
 
-// Reads a header into `stored`. Returns as frame_next does.
+// Reads a header into `stored`. Returns the same values as frame_next.
 static int read_header(struct frame_reader *r, struct buf *stored, struct frame *f, struct err *e)
 {
     uint64_t at = r->in->offset;

@@ -10,17 +10,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// First four bytes of each frame, by type of file.
+// First four bytes of each frame, by file type.
 #define FRAME_MAGIC_TRACE     0x31725448u // "HTr1"
 #define FRAME_MAGIC_WORKLOAD  0x31775448u // "HTw1"
 #define FRAME_MAGIC_AGGREGATE 0x31615448u // "HTa1"
 
 enum {
     FRAME_HEADER_BYTES = 40,
-    FRAME_MAX_RAW_BYTES = 16 << 20, // limit of a writer, and the most that a reader allocates
+    FRAME_MAX_RAW_BYTES = 16 << 20, // limit for writers, and the maximum that a reader allocates
 };
 
-// Compression of a payload. Wire values.
+// Compression of a payload. These are wire values.
 enum frame_codec { FRAME_CODEC_NONE = 0, FRAME_CODEC_LZ4 = 1, FRAME_CODEC_ZSTD = 2 };
 
 struct frame_writer {
@@ -41,18 +41,18 @@ void frame_writer_init(struct frame_writer *w, struct output *out, uint32_t magi
                        enum frame_codec codec, int level);
 void frame_writer_release(struct frame_writer *w);
 
-// Compresses the payload and writes one frame with a single write(2). Stores a payload that does
-// not shrink uncompressed. Requires raw_bytes ≤ FRAME_MAX_RAW_BYTES. Returns 0, or a negative
-// errno.
+// Compresses the payload and writes one frame with a single write(2). If compression does not
+// shrink the payload, stores it uncompressed. Requires raw_bytes ≤ FRAME_MAX_RAW_BYTES. Returns 0,
+// or a negative errno.
 int frame_write(struct frame_writer *w, uint8_t type, const void *raw, size_t raw_bytes,
                 struct err *e);
 
-// How well parts of one type compressed in earlier frames. Initially zero.
+// How well parts of the same type compressed in earlier frames. Initialize to zero.
 struct frame_hint {
     uint8_t frames; // frames since all methods were tried
     uint8_t method; // enum method of frame_write.c
     // Set by the caller.
-    bool fast; // at fast levels, prefer speed to a few percent of size
+    bool fast; // at fast levels, prefer speed at the cost of a few percent in size
     bool far;  // matches are far apart
 };
 
@@ -63,8 +63,8 @@ struct frame_part {
     struct frame_hint *hint; // NULL: search for matches
 };
 
-// Like frame_write, for a payload of up to 64 parts, which are not copied into one buffer if
-// possible. Parts with different statistics compress better separately.
+// Like frame_write, but for a payload of up to 64 parts, which are not copied into one buffer if
+// that can be avoided. Parts with different statistics compress better separately.
 int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_part *parts,
                       size_t n, struct err *e);
 
@@ -72,7 +72,7 @@ int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_p
 // next sequence number. Modifies `stored`. Returns 0, or a negative errno.
 int frame_write_stored(struct frame_writer *w, struct buf *stored, struct err *e);
 
-// Frame read from a file. `data` is decompressed, verified and borrowed until the next call.
+// A frame read from a file. `data` is decompressed and verified, and borrowed until the next call.
 struct frame {
     uint8_t type;
     uint16_t version;
@@ -100,12 +100,12 @@ void frame_reader_release(struct frame_reader *r);
 
 // Reads the next frame. Returns 1, or 0 at the end of the file. Errors: -ENODATA if the file ends
 // inside a frame, -EBADMSG if a checksum, a length or a sequence number is wrong, -EPROTO if the
-// file is of another type or was written by a newer heaptape, other negative errno. The text names
-// the offset.
+// file has another type or was written by a newer heaptape, or another negative errno. The text
+// contains the offset.
 int frame_next(struct frame_reader *r, struct frame *f, struct err *e);
 
 // Reads the next frame of this type and skips the payloads of the frames before it. The input must
-// be a regular file. Returns as frame_next does.
+// be a regular file. Returns the same values as frame_next.
 int frame_next_of(struct frame_reader *r, uint8_t type, struct frame *f, struct err *e);
 
 // frame_next in two steps, so that another thread can decompress. frame_read_stored reads header
@@ -114,7 +114,7 @@ int frame_next_of(struct frame_reader *r, uint8_t type, struct frame *f, struct 
 int frame_read_stored(struct frame_reader *r, struct buf *stored, struct frame *f, struct err *e);
 int frame_unpack(const struct buf *stored, struct buf *raw, void *zstd, const char *name,
                  struct frame *f, struct err *e);
-// Like frame_unpack, with the buffers of the reader.
+// Like frame_unpack, but uses the reader's buffers.
 int frame_reader_unpack(struct frame_reader *r, const struct buf *stored, struct frame *f,
                         struct err *e);
 

@@ -18,8 +18,8 @@ enum {
     // Parts of at least this size are compressed separately, because their statistics differ.
     OWN_PART_BYTES = 8192,
     FAST_LEVEL = 2, // up to this level, prefer speed
-    // Use matches only if they save more than this: the search takes about 2 ns per byte where
-    // matches are rare, Huffman coding 0.9 ns.
+    // Use matches only if they save more than this: where matches are rare, the search takes about
+    // 2 ns per byte, Huffman coding 0.9 ns.
     WORTH_PERCENT = 3,
     FAST_PERCENT = 16,
     FAST_RAW_PERCENT = 16, // store the part uncompressed if Huffman coding saves less
@@ -27,7 +27,8 @@ enum {
     HINT_FRAMES = 32,      // try all methods again after this many frames
 };
 
-// Compression of a part: matches and Huffman coding, Huffman coding only, or none.
+// How a part is compressed: with matches and Huffman coding, with Huffman coding only, or not at
+// all.
 enum method { METHOD_PATTERNS, METHOD_PLAIN, METHOD_RAW };
 
 void frame_writer_init(struct frame_writer *w, struct output *out, uint32_t magic, uint16_t version,
@@ -46,7 +47,7 @@ void frame_writer_release(struct frame_writer *w)
     *w = (struct frame_writer){0};
 }
 
-// Joins the parts into one. Returns false if memory runs out.
+// Joins the parts into one. Returns false if out of memory.
 static bool join_parts(struct frame_writer *w, const struct frame_part *parts, size_t n,
                        struct frame_part *all)
 {
@@ -62,12 +63,12 @@ static bool join_parts(struct frame_writer *w, const struct frame_part *parts, s
     return true;
 }
 
-// With `near`, fast levels may miss distant matches.
+// Sets the compression parameters. With `near`, fast levels may miss distant matches.
 static void set_parameters(ZSTD_CCtx *z, int level, bool near, enum method method)
 {
     ZSTD_CCtx_reset(z, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, level);
-    // The hash table fits the L1 cache, at a cost of 2 % of size.
+    // The hash table fits in the L1 cache, at the cost of a 2 % larger size.
     if (level <= FAST_LEVEL && near && method == METHOD_PATTERNS)
         ZSTD_CCtx_setParameter(z, ZSTD_c_hashLog, 11);
     // Large negative levels skip most of the match search.
@@ -94,7 +95,8 @@ static enum method choose_method(const struct frame_writer *w, const struct fram
     return fast && plain > part->size / 100 * (100 - FAST_RAW_PERCENT) ? METHOD_RAW : METHOD_PLAIN;
 }
 
-// Compresses with the best method of earlier frames. Tries all methods every HINT_FRAMES frames.
+// Compresses with the method that was best in earlier frames. Tries all methods every HINT_FRAMES
+// frames.
 static size_t compress_by_hint(struct frame_writer *w, const struct frame_part *part, uint8_t *to,
                                size_t room)
 {
@@ -111,7 +113,7 @@ static size_t compress_by_hint(struct frame_writer *w, const struct frame_part *
     return compress_part(w, h->method, part, to, room);
 }
 
-// Compresses the parts as one zstd frame. Returns the size, or 0 if memory runs out.
+// Compresses the parts as one zstd frame. Returns the size, or 0 if out of memory.
 static size_t compress_joined(struct frame_writer *w, const struct frame_part *parts, size_t n,
                               uint8_t *to, size_t room, bool many)
 {

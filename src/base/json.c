@@ -60,7 +60,7 @@ void json_end_array(struct json *j)
     end_container(j, ']');
 }
 
-// Decodes the character of two or three bytes at `s`.
+// Decodes the two- or three-byte character at `s`.
 static unsigned code_point(const unsigned char *s, size_t n)
 {
     return n == 2 ? (s[0] & 0x1fu) << 6 | (s[1] & 0x3fu)

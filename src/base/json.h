@@ -1,4 +1,4 @@
-// Writes JSON to a stdio stream and inserts commas and escapes.
+// Writes JSON to a stdio stream, and inserts commas and escapes.
 #ifndef HEAPTAPE_BASE_JSON_H
 #define HEAPTAPE_BASE_JSON_H
 
@@ -12,9 +12,9 @@ struct json {
     uint64_t has_item; // bit per level: the level has an item
     unsigned depth;
     bool after_key;
-    bool pretty;           // newline and two spaces per level, else one line
+    bool pretty;           // a line per item, indented by two spaces per level; else one line
     size_t max_text_bytes; // a longer text becomes "(too long)"; 0: no limit
-    size_t max_items;      // for callers that shorten long arrays; 0: no limit
+    size_t max_items;      // for callers that truncate long arrays; 0: no limit
 };
 
 void json_begin_object(struct json *j);

@@ -17,8 +17,7 @@ static size_t home_of(const struct map *m, uint64_t key)
     return ((uint64_t)(product >> 64) ^ (uint64_t)product) & (m->capacity - 1);
 }
 
-// Returns the key's cell, or the empty cell where the key belongs. The map always has an empty
-// cell.
+// Returns the key's cell, or the empty cell where the key belongs. There is always an empty cell.
 static struct map_cell *find_cell(const struct map *m, uint64_t key)
 {
     size_t i = home_of(m, key);
@@ -71,7 +70,7 @@ void map_remove(struct map *m, uint64_t key)
     struct map_cell *empty = m->capacity ? find_cell(m, key) : NULL;
     if (!empty || !empty->value)
         return;
-    // Move the following cells up, unless a cell would end before its home.
+    // Move the following cells back, except those that would end up before their home cell.
     for (size_t i = (size_t)(empty - m->cells + 1) & (m->capacity - 1); m->cells[i].value;
          i = (i + 1) & (m->capacity - 1)) {
         size_t at = (size_t)(empty - m->cells),

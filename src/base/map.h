@@ -1,5 +1,5 @@
-// Hash map from numbers to numbers. Keys come from files and may be chosen to collide, so each
-// process hashes with a random multiplier.
+// Hash map from numbers to numbers. Keys come from files and may have been chosen to collide, so
+// each process hashes with a random multiplier.
 #ifndef HEAPTAPE_BASE_MAP_H
 #define HEAPTAPE_BASE_MAP_H
 

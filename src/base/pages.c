@@ -15,7 +15,7 @@ static size_t whole_pages(size_t bytes)
     return (bytes + unit - 1) / unit * unit;
 }
 
-// Reserves address space that starts at a huge page boundary, without access.
+// Reserves inaccessible address space that starts at a huge page boundary.
 static void *aligned_space(size_t bytes)
 {
     uint8_t *at = mmap(NULL, bytes + HUGE_BYTES, PROT_NONE,
@@ -50,7 +50,7 @@ void pages_free(void *pages, size_t bytes)
         munmap(pages, whole_pages(bytes));
 }
 
-// Both addresses are aligned to huge pages, so mremap does not split these.
+// Both addresses are aligned to huge pages, so mremap does not split any huge pages.
 void *pages_grow(void *pages, size_t had, size_t want)
 {
     size_t from = whole_pages(had), to = whole_pages(want);

@@ -1,20 +1,20 @@
-// Large zeroed arrays mapped from the kernel. They grow without copying and use huge pages if
-// available, so that a random access costs one miss instead of several.
+// Large zeroed arrays in memory mapped from the kernel. They grow without copying and use huge
+// pages if available, so that a random access costs one miss instead of several.
 #ifndef HEAPTAPE_BASE_PAGES_H
 #define HEAPTAPE_BASE_PAGES_H
 
 #include <stddef.h>
 
-// Maps `bytes` zero bytes, aligned to a page or more. Returns NULL if memory runs out.
+// Maps `bytes` zeroed bytes, aligned to at least a page. Returns NULL if out of memory.
 void *pages_new(size_t bytes);
 void pages_free(void *pages, size_t bytes);
 
 // Resizes a mapping of pages_new from `had` to `want` bytes without copying; added bytes are zero.
-// Returns NULL if memory runs out.
+// Returns NULL if out of memory.
 void *pages_grow(void *pages, size_t had, size_t want);
 
-// HT_GROW of base/buf.h for arrays of zeroed pages. Start with a NULL array of capacity 0 and free
-// with pages_array_free. Returns 0 or -ENOMEM.
+// HT_GROW of base/buf.h for arrays of zeroed pages. Start with a NULL array and capacity 0, and
+// free with pages_array_free. Returns 0 or -ENOMEM.
 #define HT_PAGES_GROW(items, capacity, want)                                                       \
     pages_array_reserve((void **)(items), (capacity), (want), sizeof **(items))
 int pages_array_reserve(void **items, size_t *capacity, size_t want, size_t item_bytes);

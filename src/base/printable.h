@@ -17,7 +17,7 @@ size_t printable_utf8(const char *text, size_t n);
 // > 0.
 size_t printable_length(const char *text, size_t n);
 
-// Writes the escaped text, cut to `room` > 0 bytes with the NUL. Returns the length.
+// Writes the escaped text, truncated to `room` > 0 bytes including the NUL. Returns the length.
 size_t printable_copy(char *to, size_t room, const char *text, size_t n);
 
 // Returns the largest length up to `max` that does not split a character.
@@ -25,7 +25,7 @@ size_t printable_cut(const char *text, size_t max);
 
 void printable_print(FILE *to, const char *text, size_t n);
 
-// Returns an escaped copy, to be freed, or NULL if memory runs out.
+// Returns an escaped copy, which the caller frees, or NULL if out of memory.
 char *printable_new(const char *text);
 
 #endif

@@ -16,7 +16,8 @@ void progress_init(struct progress *p, const char *what, const char *unit, uint6
     p->start_ns = p->shown_ns = clock_monotonic_ns();
 }
 
-// Formats three digits and an SI prefix: "999", "12.3 M". Returns true if there is a prefix.
+// Formats three digits and an SI prefix, for example "999" or "12.3 M". Returns true if there is a
+// prefix.
 static bool print_scaled(double v, char text[32])
 {
     static const char prefixes[] = "kMGTPE";

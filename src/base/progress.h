@@ -14,14 +14,14 @@ struct progress {
     bool enabled, shown;
 };
 
-// Disables the line if `quiet` or if stderr is not a terminal.
+// Disables the line if `quiet` is set or stderr is not a terminal.
 void progress_init(struct progress *p, const char *what, const char *unit, uint64_t total,
                    bool quiet);
 
 // Updates the line, at most 10 times per second. Cheap enough to call every millisecond.
 void progress_update(struct progress *p, uint64_t done);
 
-// Removes the line, before a message and after the job.
+// Removes the line. Call before printing a message and after the job.
 void progress_clear(struct progress *p);
 
 // Formats the line after `elapsed_ns`: "convert a.ht: 12.3 M events, 45 %, 3.2 M/s, 12 s left".

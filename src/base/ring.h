@@ -1,5 +1,5 @@
-// Ring of places shared by two threads, a producer that fills places and a consumer that empties
-// them. The ring passes only the numbers of places; the caller owns their contents.
+// Ring of places shared by two threads: a producer, which fills places, and a consumer, which
+// empties them. The ring only passes place numbers; the caller owns the contents.
 #ifndef HEAPTAPE_BASE_RING_H
 #define HEAPTAPE_BASE_RING_H
 
@@ -9,31 +9,31 @@
 struct ring {
     pthread_mutex_t lock;
     pthread_cond_t moved;
-    unsigned n, filled, emptied; // number of places; how often a place was filled and emptied
-    bool over, stopped;          // the producer ended; the consumer ended
+    unsigned n, filled, emptied; // number of places; how often places were filled and emptied
+    bool over, stopped;          // the producer has ended; the consumer has ended
 };
 
 void ring_init(struct ring *r, unsigned n);
 void ring_release(struct ring *r);
 
-// Blocks until a place is empty and returns its number, or -1 after ring_stop. ring_fill passes the
+// Blocks until a place is empty. Returns its number, or -1 after ring_stop. ring_fill passes the
 // place to the consumer.
 int ring_wait_empty(struct ring *r);
 void ring_fill(struct ring *r);
 
-// Blocks until a place is full and returns its number, or -1 if all are empty after ring_over.
+// Blocks until a place is full. Returns its number, or -1 if all are empty after ring_over.
 // ring_empty returns the place to the producer.
 int ring_wait_full(struct ring *r);
 void ring_empty(struct ring *r);
 
-// Blocks until all places are empty or ring_stop was called.
+// Blocks until all places are empty or ring_stop is called.
 void ring_drain(struct ring *r);
 
 // End the producer's and the consumer's side.
 void ring_over(struct ring *r);
 void ring_stop(struct ring *r);
 
-// Returns the number of CPUs in the affinity mask of the process. A pipeline does not help on one
+// Returns the number of CPUs in the process's affinity mask. A pipeline does not help on a single
 // CPU.
 unsigned ring_cpus(void);
 

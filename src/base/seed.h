@@ -1,5 +1,5 @@
-// Random seed for hash tables whose keys come from files, so that nobody can choose keys that
-// collide.
+// Random seed for hash tables whose keys come from files, so that an attacker cannot choose
+// colliding keys.
 #ifndef HEAPTAPE_BASE_SEED_H
 #define HEAPTAPE_BASE_SEED_H
 
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-// Returns an odd number that is constant in a process. Uses the 16 random bytes that the kernel
+// Returns an odd number that is constant within a process. Uses the 16 random bytes that the kernel
 // passes to each process (AT_RANDOM in getauxval(3)), which needs no system call and no descriptor.
 static inline uint64_t seed_random(void)
 {

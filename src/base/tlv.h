@@ -12,7 +12,7 @@ int tlv_put_bytes(struct buf *b, unsigned tag, const void *bytes, size_t n);
 int tlv_put_string(struct buf *b, unsigned tag, const char *text); // no field if text is NULL
 int tlv_put_u64(struct buf *b, unsigned tag, uint64_t v);
 
-// Field read from a payload; `bytes` is borrowed.
+// A field read from a payload; `bytes` is borrowed.
 struct tlv {
     unsigned tag;
     const uint8_t *bytes;
@@ -28,7 +28,8 @@ int tlv_next(const uint8_t **at, const uint8_t *end, struct tlv *field);
 // Returns 0, that errno, or -EBADMSG if a field does not fit.
 int tlv_read(const uint8_t *at, size_t n, int (*set)(void *to, const struct tlv *field), void *to);
 
-// Copies the bytes as a C string up to the first NUL, to be freed. Returns NULL if memory runs out.
+// Copies the bytes, up to the first NUL, to a C string that the caller frees. Returns NULL if out
+// of memory.
 char *tlv_string(const struct tlv *field);
 
 #endif

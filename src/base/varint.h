@@ -21,7 +21,7 @@ static inline size_t varint_put(uint8_t *out, uint64_t v)
     return n;
 }
 
-// Decodes a number in [in, end). Returns the length, or 0 if the number is cut off or over-long.
+// Decodes a number in [in, end). Returns the length, or 0 if the number is truncated or overlong.
 static inline size_t varint_get(const uint8_t *in, const uint8_t *end, uint64_t *v)
 {
     uint64_t r = 0;
@@ -37,10 +37,10 @@ static inline size_t varint_get(const uint8_t *in, const uint8_t *end, uint64_t 
     return 0;
 }
 
-// Sequential decoder. Callers check `bad` once, after the last read or before they use a number.
+// Sequential decoder. Callers can check `bad` once, after the last read or before using a number.
 struct varint_source {
     const uint8_t *at, *end;
-    bool bad; // a number or text was cut off or too long
+    bool bad; // a number or text was truncated or too long
 };
 
 // Returns the next number, or 0 if `bad`.
