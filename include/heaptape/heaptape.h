@@ -1,9 +1,9 @@
-// Controls the recording from inside the traced program. Link with no library: unless
+// Controls recording from inside the traced program. No library has to be linked: unless
 // libheaptape.so is preloaded, the calls do nothing and return 0. `heaptape ctl` offers the same
 // operations from outside.
 //
-// Each call applies to all threads of the calling process, and to processes that it forks
-// afterwards. After exec, a process starts with the initial state of the recording.
+// Each call applies to all threads of the calling process, and to processes that it forks later.
+// After exec, a process starts in the initial state of the recording.
 //
 // heaptape_mark(text), heaptape_pause(), heaptape_resume(), heaptape_unpause(), heaptape_start(),
 // heaptape_stop(), heaptape_sync(), heaptape_reset(), heaptape_status(); heaptape_pool_alloc(pool,
@@ -14,8 +14,7 @@
 #ifndef HEAPTAPE_HEAPTAPE_H
 #define HEAPTAPE_HEAPTAPE_H
 
-// No macro has the name of a function, so that classes and structs may have members with these
-// names.
+// The functions are not macros, so that classes and structs may have members with these names.
 #if !defined(HEAPTAPE_LIBRARY) && !defined(__PIC__) && !defined(__PIE__)
 #include <dlfcn.h>
 #include <stddef.h>
@@ -31,7 +30,7 @@ void heaptape_mark(const char *text);
 #define HEAPTAPE_CONTROL(result, name, none)          result heaptape_##name(void);
 #define HEAPTAPE_POOL(name, parameters, types, given) void heaptape_pool_##name parameters;
 #elif defined(__PIC__) || defined(__PIE__)
-// The inline functions have different symbols, because the library defines heaptape_mark.
+// The inline functions need different symbols, because the library defines heaptape_mark.
 #define HEAPTAPE_CONTROL(result, name, none)                                                       \
     result heaptape_library_##name(void) __asm__("heaptape_" #name) __attribute__((weak));         \
     static inline result heaptape_##name(void) __asm__("heaptape_inline_" #name);                  \
@@ -53,8 +52,8 @@ void heaptape_mark(const char *text);
 void heaptape_library_mark(const char *text) __asm__("heaptape_mark") __attribute__((weak));
 static inline void heaptape_mark(const char *text) __asm__("heaptape_inline_mark");
 
-// Records a mark with this text (at most 1024 bytes) at this point of the calling thread. NULL is
-// an empty text.
+// Records a mark with this text (at most 1024 bytes) at the current point of the calling thread.
+// NULL means an empty text.
 static inline void heaptape_mark(const char *text)
 {
     if (heaptape_library_mark)
@@ -72,7 +71,7 @@ static inline void heaptape_mark(const char *text)
         return found ? found() : none;                                                             \
     }
 
-// Frequent calls look up their function once.
+// For frequent calls, the function is looked up only once.
 #define HEAPTAPE_FOUND(types, name)                                                                \
     static void(*found) types;                                                                     \
     static int looked;                                                                             \
@@ -99,16 +98,16 @@ static inline void heaptape_mark(const char *text)
 #endif
 
 // A pool (arena, region, zone) subdivides memory that it gets from malloc or mmap, and often frees
-// all its blocks at once. These calls record the blocks of a pool, so that `heaptape stat --by
-// pool` can show the memory per line of code. `pool` is any address that identifies the pool. The
-// memory of the pool itself is recorded as usual; a replay allocates that memory, not the blocks.
+// all its blocks at once. These calls record a pool's blocks, so that `heaptape stat --by pool` can
+// show the memory per line of code. `pool` is any address that identifies the pool. The pool's own
+// memory is recorded as usual; a replay allocates that memory, not the blocks.
 
-// Call after the pool has allocated `block`, of `size` bytes. NULL, from an allocation that failed,
-// is recorded but does not count as a block.
+// Call after the pool has allocated `block`, of `size` bytes. NULL (a failed allocation) is
+// recorded but does not count as a block.
 HEAPTAPE_POOL(alloc, (const void *pool, const void *block, __SIZE_TYPE__ size),
               (const void *, const void *, __SIZE_TYPE__), (pool, block, size))
 
-// Call before the pool can reuse `block`, which it frees.
+// Call when the pool frees `block`, before it can reuse it.
 HEAPTAPE_POOL(free, (const void *pool, const void *block), (const void *, const void *),
               (pool, block))
 
@@ -117,33 +116,33 @@ HEAPTAPE_POOL(reset, (const void *pool), (const void *), (pool))
 #undef HEAPTAPE_POOL
 #undef HEAPTAPE_FOUND
 
-// Pauses recording in all threads. The boundaries are exact: a call of the malloc API or a mark
-// that begins after heaptape_pause returned is not recorded; a call or mark that begins after
-// heaptape_resume returned is recorded. A call in progress at that time may or may not be recorded;
-// a realloc is recorded completely or not at all. Thread starts and exits are always recorded. The
-// trace does not contain the allocation of blocks that are allocated during a pause and freed
-// afterwards.
+// Pauses recording in all threads. The boundaries are exact: a call to the malloc API or a mark
+// that begins after heaptape_pause has returned is not recorded; a call or mark that begins after
+// heaptape_resume has returned is recorded. A call in progress at either time may or may not be
+// recorded, but a realloc is recorded completely or not at all. Thread starts and exits are always
+// recorded. For blocks that are allocated during a pause and freed later, the trace does not
+// contain the allocation.
 HEAPTAPE_CONTROL(int, pause, 0)
 
 // Resumes recording after heaptape_pause. Returns EPERM after heaptape_stop.
 HEAPTAPE_CONTROL(int, resume, 0)
 
-// Alias of heaptape_resume, named after glibc's mtrace_unpause.
+// Alias for heaptape_resume, named after glibc's mtrace_unpause.
 HEAPTAPE_CONTROL(int, unpause, 0)
 
-// Starts recording, even after heaptape_stop and in a program run by `heaptape record
+// Starts recording, even after heaptape_stop or in a program run by `heaptape record
 // --start=paused`.
 HEAPTAPE_CONTROL(int, start, 0)
 
 // Pauses recording, then syncs.
 HEAPTAPE_CONTROL(int, stop, 0)
 
-// Returns when all events so far, of all threads of the process, are in the trace file. Without a
-// recorder, returns at once, because the spool is the file.
+// Waits until all events so far, from all threads of the process, are in the trace file. If there
+// is no recorder, returns immediately, because the spool is the file.
 HEAPTAPE_CONTROL(int, sync, 0)
 
-// Empties the trace file: discards everything recorded so far, in all processes of the recording.
-// Returns ENOTSUP if the trace is not a regular file or no recorder runs.
+// Empties the trace file: discards everything recorded so far, for all processes of the recording.
+// Returns ENOTSUP if the trace is not a regular file or there is no recorder.
 HEAPTAPE_CONTROL(int, reset, 0)
 
 enum heaptape_state {
@@ -153,7 +152,7 @@ enum heaptape_state {
     HEAPTAPE_STOPPED = 3
 };
 
-// Returns the state of recording in this process; HEAPTAPE_NONE if it is not recorded.
+// Returns the state of recording in this process, or HEAPTAPE_NONE if the process is not recorded.
 HEAPTAPE_CONTROL(enum heaptape_state, status, HEAPTAPE_NONE)
 #undef HEAPTAPE_CONTROL
 

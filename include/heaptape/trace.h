@@ -1,4 +1,4 @@
-// Reads traces (.ht) and workloads (.htw) of heaptape. Link with libheaptape-trace (pkg-config
+// Reads heaptape's traces (.ht) and workloads (.htw). Link with libheaptape-trace (pkg-config
 // heaptape-trace).
 //
 //       heaptape_trace *t;
@@ -12,14 +12,14 @@
 //
 // Functions that return int or int64_t return a negative errno value on errors;
 // heaptape_trace_error then returns the text. Structs that the library returns are borrowed. Later
-// versions may add members at their ends: never copy a struct by its compiled-in size, and never
-// make an array of them. The rest of this header is stable within a major version. A handle may be
+// versions may append members to them, so never copy a struct by its compiled-in size, and never
+// make arrays of them. The rest of this header is stable within a major version. A handle may be
 // used by one thread at a time; different handles are independent. After fork, only the process
 // that opened a handle may use it.
 //
-// Memory is bounded by live blocks, threads and call sites, not by the length of the file.
-// heaptape_trace_next_event and heaptape_trace_read_columns start a thread that reads ahead. It
-// blocks all signals and exits in heaptape_trace_close.
+// Memory use is bounded by the number of live blocks, threads and call sites, not by the length of
+// the file. heaptape_trace_next_event and heaptape_trace_read_columns start a thread that reads
+// ahead. It blocks all signals and exits in heaptape_trace_close.
 #ifndef HEAPTAPE_TRACE_H
 #define HEAPTAPE_TRACE_H
 
@@ -35,14 +35,14 @@ typedef struct heaptape_trace heaptape_trace;
 // Kinds of files.
 enum { HEAPTAPE_TRACE_FILE = 1, HEAPTAPE_WORKLOAD_FILE = 2 };
 
-// A number that is unknown, or that the operation does not have, for numbers whose 0 has a meaning.
+// Used where 0 is a valid value, for a number that is unknown or that the operation does not have.
 #define HEAPTAPE_NONE64 UINT64_MAX
 #define HEAPTAPE_NONE32 UINT32_MAX
 
 // Bits of heaptape_event.known, and columns of heaptape_trace_read_columns with the width of their
-// items. The table "events" (docs/reference/tables.md) has the same columns and describes each of
-// them; "operation" is called "kind" there. The values are the same, too: values of 2^63 and more,
-// which only invalid calls have, are stored as 2^63 - 1.
+// items. The table "events" (docs/reference/tables.md) has the same columns, which are described
+// there; "operation" is called "kind". The values are also the same: values of 2^63 or more, which
+// occur only in invalid calls, are stored as 2^63 - 1.
 enum heaptape_column_id {
     HEAPTAPE_COLUMN_PROCESS = 0,        // uint32_t
     HEAPTAPE_COLUMN_EVENT = 1,          // uint64_t
@@ -60,15 +60,16 @@ enum heaptape_column_id {
     HEAPTAPE_COLUMN_FAILED = 13,        // uint8_t
     HEAPTAPE_COLUMN_ERROR = 14,         // uint8_t
     HEAPTAPE_COLUMN_TEXT = 15,          // only a bit of `known`; cannot be read as a column
-    // Type uint32_t. Only a column: heaptape_event.known of the columns that are read together.
+    // uint32_t; only a column: heaptape_event.known, restricted to the columns that are read
+    // together.
     HEAPTAPE_COLUMN_KNOWN = 16
 };
 
 // An event in the valid total order of its process. Members whose bit in `known` (1u <<
 // HEAPTAPE_COLUMN_…) is not set are 0; freed_block is HEAPTAPE_NONE64.
 typedef struct heaptape_event {
-    uint64_t time_ns;       // since the start of the recording; in a workload, of the process
-    uint64_t event;         // number in its process, from 0
+    uint64_t time_ns;       // since the start of the recording or, in a workload, of the process
+    uint64_t event;         // number in the process, from 0
     uint64_t size;          // requested bytes of all elements
     uint64_t count;         // requested elements
     uint64_t align;         // requested alignment in bytes; for pool.*, the number of the pool
@@ -76,10 +77,10 @@ typedef struct heaptape_event {
     uint64_t address;       // allocated address, the result; traces only
     uint64_t freed_address; // address that was freed or resized; traces only
     uint64_t freed_block;   // `event` of the allocation of the block that was freed or resized
-    const char *text;       // text of a mark, or name of a thread, or NULL; borrowed like the event
+    const char *text;       // text of a mark or name of a thread, or NULL; borrowed like the event
     uint32_t known;
     uint32_t process;  // number in the file, from 0
-    uint32_t thread;   // number in its process, from 0
+    uint32_t thread;   // number in the process, from 0
     uint32_t site;     // call site of an allocation, from 1; 0: not recorded
     uint8_t operation; // see heaptape_trace_operation_name
     uint8_t failed;    // 1: the call failed and allocated nothing
@@ -89,7 +90,7 @@ typedef struct heaptape_event {
 enum {
     HEAPTAPE_OP_FAILED = 1,       // the recorded call failed: no block was allocated
     HEAPTAPE_OP_FROM_NULL = 2,    // realloc(NULL, n): allocates `slot` and frees nothing
-    HEAPTAPE_OP_FREED = 4,        // realloc(p, 0) that freed p and returned NULL
+    HEAPTAPE_OP_FREED = 4,        // realloc(p, 0), which freed p and returned NULL
     HEAPTAPE_OP_MOVED = 8,        // a realloc that returned a new address when it was recorded
     HEAPTAPE_OP_SIZE_UNKNOWN = 16 // a preexisting block whose size was not recorded
 };
@@ -105,14 +106,14 @@ typedef struct heaptape_dependency {
 typedef struct heaptape_op {
     // Since the start of the process; HEAPTAPE_NONE64: the workload has no timestamps.
     uint64_t time_ns;
-    uint64_t op;           // number in its thread, from 0
+    uint64_t op;           // number in the thread, from 0
     uint64_t size;         // requested bytes of all elements; 0 if the operation has no size
     uint64_t count, align; // as in heaptape_event
     // Operand of operations that do not allocate; for thread.create, the number of the new thread.
     uint64_t value;
-    // On operations of other threads; borrowed like the operation.
+    // Dependencies on other threads' operations; borrowed like the operation.
     const heaptape_dependency *dependencies;
-    const char *text; // text of a mark, or name of a thread, or NULL; borrowed like the operation
+    const char *text; // text of a mark or name of a thread, or NULL; borrowed like the operation
     uint32_t n_dependencies;
     uint32_t thread;
     // Slot allocated, freed or resized (a realloc keeps its slot), or HEAPTAPE_NONE32.
@@ -123,17 +124,17 @@ typedef struct heaptape_op {
     uint8_t error; // errno of a failed call, or the result of posix_memalign
 } heaptape_op;
 
-// Facts about a process. Unknown texts are NULL, unknown numbers HEAPTAPE_NONE64.
+// Facts about a process. Unknown texts are NULL, and unknown numbers are HEAPTAPE_NONE64.
 typedef struct heaptape_process {
     uint32_t process, pid;
     uint64_t parent_pid;
-    uint64_t forked_from; // pid of the process whose blocks it inherited
+    uint64_t forked_from; // pid of the parent whose blocks the process inherited
     const char *exe, *command, *allocator;
     uint64_t start_time_ns, end_time_ns, exit_status;
-    uint64_t events;  // without operation "preexisting", as in `heaptape stat`
-    uint64_t threads; // threads with events
+    uint64_t events;  // number of events except "preexisting" operations, as in `heaptape stat`
+    uint64_t threads; // number of threads with events
     uint64_t lost_records;
-    uint32_t sites; // call sites are numbered from 1 to this
+    uint32_t sites; // number of call sites, which are numbered from 1
 } heaptape_process;
 
 typedef struct heaptape_thread {
@@ -143,17 +144,18 @@ typedef struct heaptape_thread {
 
 // A stack frame. Texts are borrowed until the handle is closed or rewound.
 typedef struct heaptape_frame {
-    // Demangled name; OBJECT+0xOFFSET if unknown; the address outside of objects.
+    // Demangled name, OBJECT+0xOFFSET if that is unknown, or the address if it is outside all
+    // objects.
     const char *function;
     const char *file;   // source file; NULL: unknown
     const char *object; // path of the executable or library; NULL: unknown
     uint64_t address;   // return address
     uint32_t line;      // line of the call in `file`; 0: unknown
     uint8_t known;      // 1: the function is known
-    uint8_t library;    // 1: code of the allocator, a language's own library, or a system library
+    uint8_t library; // 1: code of the allocator, a language's runtime library, or a system library
 } heaptape_frame;
 
-// Destination of a column: an array of the caller with space for `rows` items of item_bytes bytes,
+// Destination of a column: the caller's array, with space for `rows` items of item_bytes bytes,
 // aligned to their width.
 typedef struct heaptape_column {
     uint32_t id;         // enum heaptape_column_id
@@ -161,19 +163,19 @@ typedef struct heaptape_column {
     void *items;
 } heaptape_column;
 
-// Opens the trace, the workload, or the folder with segments of a trace at `path`; "-" is standard
-// input. *t is set to a handle even on errors, so that the error text can be read, except if out of
-// memory: then *t is NULL. Close the handle in either case.
+// Opens the trace, the workload, or the folder with a trace's segments at `path`; "-" is standard
+// input. *t is set to a handle even on errors, so that the error text can be read; *t is NULL only
+// if out of memory. Close the handle in either case.
 int heaptape_trace_open(heaptape_trace **t, const char *path);
-// Closes the handle; does nothing for NULL.
+// Closes the handle. Does nothing if `t` is NULL.
 void heaptape_trace_close(heaptape_trace *t);
 
-// Returns to the first event; the columns may then differ. Returns -ESPIPE for input that can be
-// read only once, such as a pipe.
+// Returns to the first event. The columns may then be different ones. Returns -ESPIPE for input
+// that can be read only once, such as a pipe.
 int heaptape_trace_rewind(heaptape_trace *t);
 
 // Returns the text of the last error, as printed by heaptape after its name: "FILE: REASON, at byte
-// N". Borrowed until the next call. For NULL: "out of memory".
+// N". Borrowed until the next call. Returns "out of memory" if `t` is NULL.
 const char *heaptape_trace_error(const heaptape_trace *t);
 
 // Returns HEAPTAPE_TRACE_FILE or HEAPTAPE_WORKLOAD_FILE, or 0 after an error of
@@ -181,15 +183,15 @@ const char *heaptape_trace_error(const heaptape_trace *t);
 int heaptape_trace_kind(const heaptape_trace *t);
 
 // Reads the next event, borrowed until the next call. Returns 1, or 0 at the end. Returns -ENODATA
-// for a truncated file, after its events. Events of several processes are interleaved; the events
+// for a truncated file, after its events. Events of different processes are interleaved; the events
 // of each process are in a valid total order. Returns -EBUSY after heaptape_trace_read_columns or
 // heaptape_trace_next_op, until a rewind.
 int heaptape_trace_next_event(heaptape_trace *t, const heaptape_event **e);
 
-// Writes the next events, at most `rows` of them, to the columns and returns their number: fewer
-// than `rows` only at the end, then 0. An error is returned by the call after the events before it.
-// All calls until a rewind must have the same columns, each once; otherwise, or if item_bytes is
-// not the width, returns -EINVAL. Other columns are not computed.
+// Writes the next events, at most `rows`, to the columns. Returns their number, which is less than
+// `rows` only at the end or before an error. The next call then returns 0 or the error. All calls
+// until a rewind must request the same columns, each once; otherwise, or if item_bytes is wrong,
+// returns -EINVAL. Other columns are not computed.
 int64_t heaptape_trace_read_columns(heaptape_trace *t, const heaptape_column *columns, size_t n,
                                     size_t rows);
 
@@ -198,26 +200,26 @@ int64_t heaptape_trace_read_columns(heaptape_trace *t, const heaptape_column *co
 // of its processes into a workload.
 int heaptape_trace_next_op(heaptape_trace *t, const heaptape_op **op);
 
-// Returns the number of processes. Facts are known after all events have been read. Before, the
-// functions below read the file in a separate pass, or return -EAGAIN for a pipe. Results are
+// Returns the number of processes. Facts are known after all events have been read. Before that,
+// the functions below read the file in a separate pass, or return -EAGAIN for a pipe. Results are
 // borrowed until the handle is closed or rewound.
 int64_t heaptape_trace_processes(heaptape_trace *t);
-// Sets *process to process `i`, in the order of the file, from 0. Returns 0, or -EINVAL if there is
-// no such process.
+// Sets *process to process `i`, from 0, in file order. Returns 0, or -EINVAL if there is no such
+// process.
 int heaptape_trace_process(heaptape_trace *t, size_t i, const heaptape_process **process);
 // Sets *to to a thread. `process` and `thread` are numbers as in events. Returns 0, or -EINVAL if
 // there is no such process or thread.
 int heaptape_trace_thread(heaptape_trace *t, uint32_t process, uint32_t thread,
                           const heaptape_thread **to);
 
-// Sets *frame to the function that represents a call site: the innermost function outside of
+// Sets *frame to the function that represents a call site: the innermost function outside
 // libraries. Returns 1, 0 if the stack is unknown, or -EINVAL if there is no such process or site.
-// This function and heaptape_trace_frame read debug information of the program's files, as heaptape
-// does.
+// This function and heaptape_trace_frame read debug information from the program's files, as
+// heaptape does.
 int heaptape_trace_site(heaptape_trace *t, uint32_t process, uint32_t site,
                         const heaptape_frame **frame);
-// Sets *frame to frame `i` of the stack of a site, from 0, the innermost frame first. Inlined
-// functions have separate frames. Returns 1, 0 if the stack has no such frame, or -EINVAL as above.
+// Sets *frame to frame `i` of a site's stack, from 0, the innermost frame first. Inlined functions
+// have separate frames. Returns 1, 0 if the stack has no such frame, or -EINVAL as above.
 int heaptape_trace_frame(heaptape_trace *t, uint32_t process, uint32_t site, size_t i,
                          const heaptape_frame **frame);
 

@@ -28,7 +28,7 @@ static void swap_buffers(struct buf *a, struct buf *b)
     *b = c;
 }
 
-// Swaps the item's storage with that of the place.
+// Swaps the storage of the item and the place.
 static void move_storage(struct place *p, struct trace_reader *r)
 {
     swap_buffers(&p->words, &r->words);

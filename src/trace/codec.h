@@ -150,8 +150,8 @@ static inline unsigned codec_put_long(uint64_t *w, const struct event *ev)
     return codec_put_long_at(w, ev->stamp, ev);
 }
 
-// Returns the number of a call site: a hash of a return address and the caller's site, which is 0
-// if there is none.
+// Returns the number of a call site: a hash of a return address and the caller's site (0: no
+// caller).
 #define CODEC_SITE_FACTOR 0xd6e8feb86659fd93u
 
 // The site used for "no caller" is below this number: it counts how often the process's code was

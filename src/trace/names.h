@@ -1,5 +1,5 @@
-// Names of code addresses in a file: those of JIT-compiled code, and those resolved by `symbolize`.
-// Layout: docs/reference/trace-format.md, "NAMES".
+// Names of code addresses in a file: for JIT-compiled code, or as resolved by `symbolize`. Layout:
+// docs/reference/trace-format.md, "NAMES".
 #ifndef HEAPTAPE_TRACE_NAMES_H
 #define HEAPTAPE_TRACE_NAMES_H
 

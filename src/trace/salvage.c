@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// A process number that exceeds the known ones by more than this is invalid, not that of a process
-// whose frame was lost.
+// A process number that exceeds the known ones by more than this is invalid, and does not belong to
+// a process whose frame was lost.
 enum { MOST_UNKNOWN = 65536, LEVEL = 3 };
 
 struct salvage {

@@ -90,7 +90,7 @@ enum producer_busy {
     // Never set. Argument of producer_set_object for the C++ runtime, whose operators call each
     // other.
     PRODUCER_IN_RUNTIME = 32,
-    PRODUCER_NAMED = 64, // recording a call of a second allocator with its own function names
+    PRODUCER_NAMED = 64, // recording a call to a second allocator with its own function names
     // Writing a record in stream 1; the interrupted record is finished later.
     PRODUCER_INTERRUPTING = 16,
 };
@@ -107,7 +107,7 @@ struct producer_tls {
     uint32_t decided; // enum producer_decided, for an event on the slow path
     // The thread's number in producer_releases; 0 while the process is known to have one thread.
     uint32_t releaser;
-    int32_t untimed; // calls of real functions until the next one is timed
+    int32_t untimed; // calls to real functions until the next one is timed
 };
 // Whether the stack of the event is recorded.
 enum producer_decided { PRODUCER_UNDECIDED = 0, PRODUCER_WITHOUT_STACK, PRODUCER_WITH_STACK };

@@ -55,8 +55,7 @@ uint64_t producer_cost_measure(enum clock_kind clock)
     return least;
 }
 
-// The first calls of a thread are timed more often, so that short programs also have enough timed
-// calls.
+// A thread's first calls are timed more often, so that short programs also have enough timed calls.
 enum { MIN_PERIOD = 8, MAX_PERIOD = 256, CALLS_A_PERIOD = 256 };
 
 // Returns the mean number of calls per timed call.

@@ -1,4 +1,4 @@
-// Redirects calls of a running program to the wrappers.
+// Redirects a running program's calls to the wrappers.
 #ifndef HEAPTAPE_CAPTURE_PATCH_H
 #define HEAPTAPE_CAPTURE_PATCH_H
 

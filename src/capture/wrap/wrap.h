@@ -18,7 +18,7 @@
 // `caller` is the wrapper's return address.
 WRAP_COLD void *wrap_allocated(enum event_kind kind, size_t size, void *p, const void *caller);
 
-// Handle the calls of free, operator new and operator delete that wrap_fast.c does not record;
+// Handle the calls to free, operator new and operator delete that wrap_fast.c does not record;
 // tail-called from there. `p` of wrap_new is the result of malloc. NULL: malloc was not called, or
 // failed.
 WRAP_COLD void wrap_record_free(void *p, const void *caller);

@@ -76,7 +76,7 @@ static enum wrap_operators operators_known(void)
     return now;
 }
 
-// A call of operator new that may throw.
+// A call to a throwing operator new.
 struct call {
     enum event_kind kind;
     size_t size, align;

@@ -1,5 +1,5 @@
-// The file format of `record --aggregate` (docs/reference/aggregate-format.md). Its frames are
-// those of base/frame.h.
+// The file format of `record --aggregate` (docs/reference/aggregate-format.md). It consists of
+// frames (base/frame.h).
 #ifndef HEAPTAPE_AGGREGATE_FORMAT_H
 #define HEAPTAPE_AGGREGATE_FORMAT_H
 

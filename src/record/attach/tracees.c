@@ -453,7 +453,7 @@ bool tracees_stop_all(struct tracees *t, uint64_t most_ns)
     bool in_time = true;
     for (;;) {
         size_t who;
-        // Request all stops before waiting, including those of threads created in the meantime.
+        // Request all stops before waiting, and also stop threads created in the meantime.
         for (size_t i = 0; i < t->n; i++)
             tracees_interrupt(t, i);
         in_time = clock_monotonic_ns() - start < most_ns;

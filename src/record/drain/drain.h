@@ -193,8 +193,8 @@ void drain_answer(struct drain *c, enum spool_request what, int error);
 // Starts the trace over. Process numbers, words and losses restart at 0.
 void drain_restart(struct drain *c);
 
-// Drains published words, except those of paused times. `segment` is called for each run of words,
-// in order within a stream. It sets n_words (words accepted), epoch_end and base_end like
+// Drains published words, except words recorded in paused times. `segment` is called for each run
+// of words, in order within a stream. It sets n_words (words accepted), epoch_end and base_end like
 // trace_batch_add, and returns 0, or a negative errno that ends the drain. The words are a private
 // copy: in the buffer that `room` has just returned (NULL: out of memory) or, without `room`, in
 // one that is valid during the call.

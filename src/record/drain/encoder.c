@@ -118,7 +118,7 @@ struct encoder {
     // Shared by the drain and the writer; the mutex protects the lists.
     pthread_mutex_t mutex;
     struct encoder_bundle *first, **last; // queue of bundles to write
-    // Stack of empty bundles, the last used of which may still be cached.
+    // stack of empty bundles; the top one was used last and may still be cached
     struct encoder_bundle *spare;
     _Atomic uint32_t backlog; // bundles queued or being written
     _Atomic bool ended;       // max_bytes has been reached

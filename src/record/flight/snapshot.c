@@ -200,8 +200,8 @@ static int write_stream(struct lane *l, struct snapshot *to, uint32_t number,
     return rc;
 }
 
-// Returns the stream that lists the blocks: that of a live thread, or NULL if there is no live
-// thread.
+// Returns the stream that lists the blocks, which belongs to a live thread, or NULL if all threads
+// have exited.
 static const struct merge_stream *first_stream(const struct order *o)
 {
     for (size_t i = 0; i < o->merge.n_streams; i++) {

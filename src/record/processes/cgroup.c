@@ -21,7 +21,8 @@ static uint64_t read_number(const char *folder, const char *name)
     return found ? n : UINT64_MAX;
 }
 
-// Returns the number that follows `word` at the start of a line, or UINT64_MAX if there is none.
+// Returns the number that follows `word` at the start of a line, or UINT64_MAX if no line starts
+// with `word`.
 static uint64_t read_count(const char *folder, const char *name, const char *word)
 {
     char path[PATH_MAX + 32], line[128], found[64];

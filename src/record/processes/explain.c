@@ -33,7 +33,7 @@ static bool find_program(const char *program, char path[PATH_MAX])
     return false;
 }
 
-// Replaces the path of a script with that of its interpreter, /bin/sh if there is no #! line.
+// Replaces the path of a script with the path of its interpreter, /bin/sh if there is no #! line.
 // Returns false for ELF files.
 static bool follow_script(char path[PATH_MAX], const char *head, size_t n)
 {

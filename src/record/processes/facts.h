@@ -21,8 +21,8 @@ void facts_add(struct record_result *result, const struct trace_process *p);
 // end_stamp.
 void facts_window(struct trace_process *p, const struct drain_spool *s);
 
-// Replaces the thread names with those of the live threads, at most 1,024. A process that has ended
-// keeps its names. Reads frequently at first, for short-lived processes, then twice a second.
+// Replaces the thread names with the names of the live threads, at most 1,024. A process that has
+// ended keeps its names. Reads frequently at first, for short-lived processes, then twice a second.
 void facts_update_thread_names(struct drain_spool *s, uint64_t now);
 
 // Returns the interval between samples at this age, at most `most`. Short programs get as many

@@ -20,7 +20,7 @@ enum event_class {
     HT_CLASS_HALF,     // free half of a RESIZE: a separate record, not an event, never counted
     HT_CLASS_MAP,      // mappings made by the program
     HT_CLASS_THREAD,   // thread starts and exits
-    HT_CLASS_MARK,     // marks, and calls of allocator statistics and settings
+    HT_CLASS_MARK,     // marks, and calls to allocator statistics and settings functions
     HT_CLASS_POOL,     // pool allocations: parts of blocks or mappings of the program
     HT_CLASS_META,     // facts about the recording, never counted
 };
