@@ -110,7 +110,7 @@ static int read_process_end(struct trace_reader *r, const struct frame *f, struc
 {
     uint32_t number = fields_process_number(f->data, f->size);
     if (number >= r->n_processes)
-        return refuse_frame(r, f, "an unknown process ends", e);
+        return refuse_frame(r, f, "a process end refers to an unknown process", e);
     item->process = r->processes[number];
     item->process->ended = 1;
     return check_fields(r, f, fields_get_process(f->data, f->size, item->process), e);
@@ -272,7 +272,7 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
 static int read_unrecorded(struct trace_reader *r, const struct frame *f, struct err *e)
 {
     if (r->saw_unrecorded)
-        return refuse_frame(r, f, "there is a second frame of processes that were not recorded", e);
+        return refuse_frame(r, f, "there is a second frame of unrecorded processes", e);
     r->saw_unrecorded = true;
     return check_fields(r, f, fields_get_unrecorded(f->data, f->size, &r->unrecorded), e);
 }
@@ -282,7 +282,7 @@ static int read_names(struct trace_reader *r, const struct frame *f, struct trac
 {
     uint64_t number;
     if (!varint_get(f->data, f->data + f->size, &number) || number >= r->n_processes)
-        return refuse_frame(r, f, "names of code belong to an unknown process", e);
+        return refuse_frame(r, f, "names of code refer to an unknown process", e);
     item->process = r->processes[number];
     item->names = f->data;
     item->names_bytes = f->size;
@@ -294,7 +294,7 @@ static int read_pages(struct trace_reader *r, const struct frame *f, struct trac
 {
     uint32_t number = fields_process_number(f->data, f->size);
     if (number >= r->n_processes)
-        return refuse_frame(r, f, "a map of pages belongs to an unknown process", e);
+        return refuse_frame(r, f, "a page map refers to an unknown process", e);
     item->process = r->processes[number];
     item->pages = f->data;
     item->pages_bytes = f->size;

@@ -90,7 +90,7 @@ needs_root() {
   printf '%s\n' '#!/bin/sh' "exec $few,+sys_ptrace \"\$@\"' few \"\$@\"" >alone
   printf '%s\n' '#!/bin/sh' "exec $few,+sys_ptrace,+dac_override \"\$@\"' few \"\$@\"" >both
   chmod +x alone both
-  as=./alone is_refused "run heaptape as that user, or with CAP_DAC_OVERRIDE beside CAP_SYS_PTRACE"
+  as=./alone is_refused "run heaptape as that user, or with CAP_DAC_OVERRIDE in addition to CAP_SYS_PTRACE"
   for _ in 1 2 3; do
     as=./both is_recorded
     [ "$("$HEAPTAPE" stat --json t.ht | python3 -c 'import json, sys; print(json.load(sys.stdin)["duration_ns"] > 5e8)')" = True ]

@@ -88,7 +88,7 @@ int status_denied(pid_t pid, struct err *e)
         return err_set(
             e, -EACCES,
             "%ld: not permitted: it belongs to user %llu; run heaptape as that user, or with "
-            "CAP_DAC_OVERRIDE beside CAP_SYS_PTRACE",
+            "CAP_DAC_OVERRIDE in addition to CAP_SYS_PTRACE",
             (long)pid, (unsigned long long)user);
     if (rights >> CAP_SYS_PTRACE_BIT & 1)
         return err_set(
