@@ -22,7 +22,9 @@ static void print_attached(const struct record_result *r)
             human_plural(blocks, r->visit.listed_blocks, "preexisting block", "preexisting blocks"),
             human_bytes(bytes, r->visit.listed_bytes));
     if (r->visit.not_listed[0])
-        note("preexisting blocks are not recorded: %s", r->visit.not_listed);
+        note(
+            "preexisting blocks are not recorded: %s (to record all blocks, start the program with 'heaptape record')",
+            r->visit.not_listed);
     if (r->not_left[0])
         note("libheaptape.so remains in the process: %s (try 'heaptape ctl PID detach')",
              r->not_left);

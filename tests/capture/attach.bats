@@ -403,7 +403,7 @@ compare_blocks() {
   under="env LD_PRELOAD=$jemalloc" start_service 2
   attach --walk --duration 1
   cat err
-  grep -q "^heaptape: preexisting blocks are not recorded: its malloc is not glibc's$" err
+  grep -q "^heaptape: preexisting blocks are not recorded: its malloc is not glibc's (to record all blocks, start the program with 'heaptape record')$" err
   all_calls_are_there
   end_service
 }

@@ -86,6 +86,9 @@ END
   wait "$recorder" || status=$?
   [ "$status" -eq 1 ]
   grep -qx "heaptape: process $by ended the recording, as 'heaptape ctl PID detach' does; the program continued (to record on, attach again)" err
+  "$HEAPTAPE" stat --brief t.ht >text
+  grep -qx "process $by ended the recording, as 'heaptape ctl PID detach' does; the program continued (to record on, attach again)" text
+  "$HEAPTAPE" stat --json t.ht | jq -e '[.findings[].name] | index("stopped_early")'
   "$HEAPTAPE" check -q t.ht
   # Without --duration, the recording lasts until the detach.
   "$HEAPTAPE" record -f -o t.ht --pid "$started" 2>err 3>&- &
