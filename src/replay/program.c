@@ -4,15 +4,15 @@
 
 #include <math.h>
 
-// Maximum estimate for the recording, as a part of the remaining time: the estimate may be off by
+// Maximum estimated cost of recording, relative to the remaining time; the estimate may be off by
 // half.
 #define RECORDING_PART 0.6
 
-// Maximum part of CPU time in page faults of big blocks. They also depend on huge pages, which
-// makes the remainder uncertain.
+// Maximum share of CPU time spent in page faults of big blocks. These also depend on huge pages,
+// which makes the remainder uncertain.
 #define USE_PART 0.5
 
-// Maximum slowdown of calls by cold caches, from the replay to the program.
+// Maximum factor by which cold caches may slow down calls in the program compared to the replay.
 #define MAX_SLOWER 4
 
 static double median_of(const struct replay_result *r, unsigned figure)
@@ -23,7 +23,8 @@ static double median_of(const struct replay_result *r, unsigned figure)
     return r->n_runs ? measure_median(values, r->n_runs) : NAN;
 }
 
-// Returns a median less the null allocator's, which reuses the same pages all the time.
+// Returns a median minus the null allocator's median. The null allocator uses the same pages over
+// and over.
 static double more_than_null(const struct replay_session *s, const struct replay_result *r,
                              unsigned figure)
 {

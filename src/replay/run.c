@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 enum {
-    SPIN_NS = 3000, // less than a sleep and a wake-up, about 5 µs
+    SPIN_NS = 3000, // less than it takes to go to sleep and wake up, about 5 µs
     OUTLIER_NS = 10000,
 };
 
-// The memory shared with the player.
+// Memory shared with the player.
 struct shared {
     int fd;
     struct results *results;
@@ -40,14 +40,15 @@ static void set_lengths(struct results *r, const uint64_t n[4])
     r->snapshot_entries = n[3];
 }
 
-// Maps shared memory with arrays for n samples, statistics, threads, and entries of the slot table.
+// Maps shared memory with arrays for n samples, statistics, threads and slot table entries.
 static int shared_init(struct shared *s, const uint64_t n[4], struct err *e)
 {
     *s = (struct shared){.fd = memfd_create("heaptape-results", MFD_CLOEXEC)};
+    // Alignment may use up one entry.
     s->bytes = sizeof *s->results + n[0] * sizeof *s->results->samples +
                n[1] * sizeof(struct results_stats) + n[2] * sizeof(struct results_span) +
                n[3] * RESULTS_SNAPSHOTS * sizeof(uint64_t) +
-               (n[2] + 2) * sizeof(struct results_position); // alignment may take one
+               (n[2] + 2) * sizeof(struct results_position);
     if (s->fd < 0 || ftruncate(s->fd, (off_t)s->bytes) < 0)
         return err_set_errno(e, "cannot create shared memory for the results");
     void *at = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
@@ -61,7 +62,7 @@ static int shared_init(struct shared *s, const uint64_t n[4], struct err *e)
 
 static uint64_t ticks_per_second(void)
 {
-    static uint64_t hz; // measuring takes 20 ms
+    static uint64_t hz; // measured once, because that takes 20 ms
     if (!hz)
         hz = clock_hz(clock_best());
     return hz;
@@ -107,7 +108,7 @@ static int check_end(const struct run_explained *w, const struct allocator *a,
     return 0;
 }
 
-// Called first, because other errors may follow from the decoder's.
+// Called first, because other errors may be consequences of the decoder's.
 static int stop_streaming(struct streaming *streaming, struct results *r, struct err *e)
 {
     if (!streaming)
@@ -136,7 +137,7 @@ static int run_player(const struct plan *p, const struct allocator *a,
     if (rc < 0)
         return rc;
     shared->wait_status = s.status;
-    set_lengths(r, n); // an allocator may have overwritten them
+    set_lengths(r, n); // an allocator may have overwritten the lengths
     rc = stop_streaming(streaming, shared->results, e);
     if (rc == 0)
         rc = check_end(&w, a, r, &s, e);
@@ -164,7 +165,8 @@ static int copy_samples(struct replay_run *run, const struct results *r, struct 
     return 0;
 }
 
-// Sets the means over the calls: each sample counts for half of the calls up to its neighbours.
+// Sets the means over the calls. Each sample stands for the calls up to halfway to the samples on
+// either side.
 static void find_means(struct replay_run *run)
 {
     double rss = 0, live = 0, events = 0;
@@ -289,7 +291,7 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
     struct shared shared;
     struct streaming *streaming = NULL;
     *run = (struct replay_run){0};
-    // Two more samples: at the start and at the end.
+    // Two additional samples: at the start and at the end.
     const uint64_t n[] = {plan_facts(p)->samples + 2, s->stats ? plan_facts(p)->stats_samples : 0,
                           plan_threads(p), s->snapshots ? plan_facts(p)->slot_table_entries : 0};
     int rc = shared_init(&shared, n, e);

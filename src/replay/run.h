@@ -1,4 +1,4 @@
-// Runs the player on a plan under an allocator, and collects the results.
+// Runs the player on a plan under an allocator and collects the results.
 #ifndef HEAPTAPE_REPLAY_RUN_H
 #define HEAPTAPE_REPLAY_RUN_H
 
@@ -11,24 +11,25 @@
 enum { REPLAY_TIMEOUT_SECONDS = 60 };
 
 struct replay_run_settings {
-    const char *player; // path of heaptape-replay
+    const char *player; // path to heaptape-replay
     enum results_touch touch;
-    bool timed;            // time each call, which slows down the run
-    bool stats;            // read the allocator's own statistics at STATS ops
-    bool snapshots;        // copy the slot table at the SNAPSHOT op and at the end
-    bool paced;            // keep the pace of the plan
-    bool coupled;          // keep threads as close as they were recorded
-    unsigned trim_step;    // execute every n-th TRIM op; 0: none
-    uint64_t timeout_ns;   // kill the player after this time without progress; 0: never
-    uint64_t idle_wait_ns; // measure memory again this long after everything was freed; 0: do not
+    bool timed;          // time each call, which slows down the run
+    bool stats;          // read the allocator's own statistics at STATS ops
+    bool snapshots;      // copy the slot table at the SNAPSHOT op and at the end
+    bool paced;          // keep the pace of the plan
+    bool coupled;        // keep threads as close together as they were when recorded
+    unsigned trim_step;  // execute every n-th TRIM op; 0: execute none
+    uint64_t timeout_ns; // kill the player after this long without progress; 0: never
+    // Measure memory again this long after everything has been freed; 0: do not.
+    uint64_t idle_wait_ns;
 };
 
-// Time of the calls of one kind, in nanoseconds, including the stamps.
+// Duration of calls of one kind, in nanoseconds, including the stamps.
 struct replay_call {
     uint64_t count;
-    double mean_ns; // without outliers
+    double mean_ns; // excludes outliers
     double p50_ns, p99_ns, p999_ns, max_ns;
-    uint64_t outliers;     // calls over 10 µs and over ten times the 99th percentile
+    uint64_t outliers;     // calls longer than 10 µs and ten times the 99th percentile
     double undisturbed_ns; // mean of the lowest 99 %
 };
 
@@ -38,47 +39,48 @@ struct replay_refused {
     uint64_t bytes, alignment;
 };
 
-// One run. Memory is private resident memory above that before the first call.
+// One run. Memory figures are private resident memory in excess of that before the first call.
 struct replay_run {
     union figures figures;
     struct replay_refused refused;  // the first of figures.refused_calls
     int counters_errno;             // why a hardware counter is unknown
     bool counters_with_kernel;      // counters include the kernel's work
-    uint64_t checked_blocks;        // with RESULTS_TOUCH_VERIFY
+    uint64_t checked_blocks;        // only with RESULTS_TOUCH_VERIFY
     struct results_sample *samples; // ordered by time
     size_t n_samples;
     struct results_stats *stats;
     size_t n_stats;
     struct results_span *spans;             // by thread of the plan
-    uint64_t *snapshots;                    // like results_snapshots(), or NULL
-    size_t snapshot_entries;                // entries of the slot table
-    uint64_t requested_bytes, usable_bytes; // sums over all blocks, with RESULTS_TOUCH_USABLE
-    char trim_function[RESULTS_NAME_BYTES]; // that TRIM ops call, "": none
-    struct replay_call *calls;              // HT_KIND_LIMIT of them; NULL: not timed
+    uint64_t *snapshots;                    // as returned by results_snapshots(); NULL: none
+    size_t snapshot_entries;                // number of slot table entries
+    uint64_t requested_bytes, usable_bytes; // sums over all blocks; only with RESULTS_TOUCH_USABLE
+    char trim_function[RESULTS_NAME_BYTES]; // function that TRIM ops call; "": none
+    struct replay_call *calls;              // HT_KIND_LIMIT entries; NULL: not timed
     struct replay_call *sizes;              // by results_size_class(); NULL: not timed
     uint32_t violation;                     // after -EILSEQ: enum results_violation
-    int wait_status;                        // after -ECHILD: as by wait(2)
+    int wait_status;                        // after -ECHILD: in the form returned by wait(2)
     char *library;                          // file that provides malloc
-    char version[RESULTS_VERSION_BYTES];    // as reported by the allocator, "": unknown
+    char version[RESULTS_VERSION_BYTES];    // as reported by the allocator; "": unknown
 };
 
 // Plays the plan once. Returns 0, -ECHILD if the player died, -ETIMEDOUT if it made no progress,
 // -ENOEXEC if another library provides malloc, -ENOMEM if the allocator was out of memory, -EILSEQ
 // if it violated the malloc contract (RESULTS_TOUCH_VERIFY), -EBADMSG if the player did not make
-// the calls of the plan, or another negative errno. The allocator's output goes to stderr. On
-// failure *run owns nothing.
+// exactly the calls in the plan, or another negative errno. The allocator's output goes to stderr.
+// On failure, *run owns nothing.
 int replay_run(const struct plan *p, const struct allocator *a, const struct replay_run_settings *s,
                struct replay_run *run, struct err *e);
 
-// Measures the frequency of the clock once. Call before forking processes that replay.
+// Measures the clock frequency once. Call before forking processes that replay.
 void replay_run_calibrate(void);
 
-// Copies the memory figures of `memory` to `run`, and swaps the samples. Release both.
+// Copies the memory figures of `memory` to `run`, and swaps the samples. Both must still be
+// released.
 void replay_run_move_memory(struct replay_run *run, struct replay_run *memory);
 void replay_run_release(struct replay_run *run);
 
-// Loads the allocator into the player without a replay. Returns 0 if it provides malloc, with its
-// version ("": not reported) and its library, or a negative errno.
+// Loads the allocator into the player without replaying anything. Returns 0 with the allocator's
+// version ("": not reported) and library if it provides malloc, or a negative errno.
 int replay_probe(const struct allocator *a, const struct replay_run_settings *s, char version[128],
                  char **library, struct err *e);
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Returns the first line of the output of the player and its allocator, or "".
+// Reads the first line that the player or its allocator printed, or "".
 static void read_first_line(int fd, char *text, size_t size)
 {
     ssize_t n = pread(fd, text, size - 1, 0);
@@ -22,7 +22,7 @@ static void read_first_line(int fd, char *text, size_t size)
 
 enum { WHERE_BYTES = 80, THREADS_BYTES = 400 };
 
-// Describes the op at a position of the plan.
+// Describes the op at a position in the plan.
 static void describe_place(const struct run_explained *w, uint32_t thread, uint64_t position,
                            char text[WHERE_BYTES])
 {
@@ -42,8 +42,8 @@ static void describe_place(const struct run_explained *w, uint32_t thread, uint6
         snprintf(text, WHERE_BYTES, " at op %llu of thread %u", (unsigned long long)op, thread);
 }
 
-// Explains a block that cannot be accessed: a wild or read-only pointer, or memory that was
-// unmapped too early.
+// Explains a block that cannot be accessed: either the pointer is wild or read-only, or the memory
+// was unmapped too early.
 static int explain_unusable(const struct run_explained *w, const struct allocator *a,
                             const struct results *r, struct err *e)
 {
@@ -54,8 +54,8 @@ static int explain_unusable(const struct run_explained *w, const struct allocato
     const char *why =
         r->failed_errno == SEGV_ACCERR ? "is read-only or protected" : "is not mapped";
     unsigned long long size = r->failed_size, block = r->failed_at;
-    long long byte = (long long)(r->failed_wanted -
-                                 r->failed_at); // may precede the block, in the allocator's header
+    // May precede the block, in the allocator's header.
+    long long byte = (long long)(r->failed_wanted - r->failed_at);
     describe_place(w, r->failed_thread, r->failed_position, at);
     describe_place(w, r->other_thread, r->other_position, allocated);
     if (strcmp(at, allocated) == 0 || r->failed_kind == HT_PREEXISTING)
@@ -170,8 +170,8 @@ int run_explain_miscount(const struct run_explained *w, const struct allocator *
         a->name, (unsigned long long)r->calls_made, (unsigned long long)plan_facts(w->plan)->calls);
 }
 
-// Describes the current op of a thread, like "malloc of 24 bytes at op 3 of thread 0". Returns 0 if
-// the thread has no op, or if its op does not match `waiting`.
+// Describes a thread's current op, for example "malloc of 24 bytes at op 3 of thread 0". Returns 0
+// if the thread has no op or if its op does not match `waiting`.
 static size_t describe_thread(const struct run_explained *w, uint64_t thread, bool waiting,
                               char *text, size_t size)
 {
@@ -202,7 +202,7 @@ static size_t describe_thread(const struct run_explained *w, uint64_t thread, bo
                             (unsigned long long)at.size, place);
 }
 
-// Describes the ops of all threads: calls, then waits.
+// Describes the ops of all threads: calls first, then waits.
 static void describe_threads(const struct run_explained *w, char text[THREADS_BYTES])
 {
     uint64_t more = 0;

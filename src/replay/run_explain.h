@@ -1,4 +1,4 @@
-// Sets the text of the error after a failed run. Internal to run.c.
+// Sets the error text after a failed run. Internal to run.c.
 #ifndef HEAPTAPE_REPLAY_RUN_EXPLAIN_H
 #define HEAPTAPE_REPLAY_RUN_EXPLAIN_H
 
@@ -6,21 +6,21 @@
 #include "replay/plan/streaming.h"
 #include "replay/player/results.h"
 
-// The run.
+// The run to explain.
 struct run_explained {
-    const struct plan *plan; // NULL: a probe without a plan
+    const struct plan *plan; // NULL: a probe, which has no plan
     const struct watchdog *watchdog;
 };
 
-// The player reported a failure.
+// Explains a failure reported by the player.
 int run_explain_failure(const struct run_explained *w, const struct allocator *a,
                         const struct results *r, struct err *e);
 
-// The player reached the end without making exactly the calls of the plan: -EBADMSG.
+// Explains that the player finished without making exactly the calls in the plan. Returns -EBADMSG.
 int run_explain_miscount(const struct run_explained *w, const struct allocator *a,
                          const struct results *r, struct err *e);
 
-// The player died, exited without a report, or was killed because it was stuck.
+// Explains that the player died, exited without a report, or was killed because it was stuck.
 int run_explain_death(const struct run_explained *w, const struct allocator *a,
                       const struct launch_outcome *s, struct err *e);
 

@@ -73,7 +73,7 @@ static void report_read(void *context, uint64_t ops)
     progress_update(context, ops);
 }
 
-// Returns the expected number of ops, and stores what the summary has about the recorded program.
+// Returns the expected number of ops, and stores what the summary says about the recorded program.
 static uint64_t read_summary(struct replay_session *s, const struct workload_file *w)
 {
     struct workload_summary summary;
@@ -86,8 +86,8 @@ static uint64_t read_summary(struct replay_session *s, const struct workload_fil
     return summary.events;
 }
 
-// Sets the length of a timestamp's unit at the speed. At full speed it serves the allocator's
-// clock.
+// Sets the duration of a timestamp unit at the requested speed. At full speed, it is used for the
+// allocator's clock.
 static int set_pace(struct replay_session *s, const struct workload_file *w, struct err *e)
 {
     const struct workload_header *h = workload_reader_header(w->reader);
@@ -100,20 +100,20 @@ static int set_pace(struct replay_session *s, const struct workload_file *w, str
     return 0;
 }
 
-// Samples always have timestamps. If the ops lack them, samples cannot be placed between ops.
+// Samples always have timestamps. If the ops have none, samples cannot be placed between them.
 static int set_samples(struct replay_session *s, struct err *e)
 {
     const struct workload_sample *samples;
     size_t n;
     if (!workload_reader_header(s->input->reader)->has_stamps)
         return 0;
-    // Errors of the file are reported when the ops are read.
+    // Any errors in the file are reported when the ops are read.
     int rc = workload_read_samples(s->input->reader, &samples, &n, NULL);
     s->has_samples = rc == 0 && n > 0;
     return s->has_samples ? plan_set_samples(s->plan, samples, n, e) : 0;
 }
 
-// Opens a file for a streamed plan, in the cache or among temporary files.
+// Opens a file for a streamed plan, either in the cache or as a temporary file.
 static int open_plan_file(struct replay_session *s, struct err *e)
 {
     s->plan_settings.file = &s->plan_file;
@@ -155,7 +155,7 @@ static int make_plan(struct replay_session *s, struct err *e)
     return rc;
 }
 
-// Makes a plan in memory, or if it does not fit, a streamed plan.
+// Builds a plan in memory or, if it does not fit, a streamed plan.
 static int make_fitting_plan(struct replay_session *s, uint64_t expected, struct err *e)
 {
     enum { MIN_OP_BYTES = 8 };
@@ -204,7 +204,7 @@ bool replay_session_needs_input(const struct replay_session *s)
     return s->settings.fragmentation;
 }
 
-// Returns the place for the result of the next run.
+// Returns where to store the result of the next run.
 static struct replay_run *run_for(struct replay_result *r, enum run_purpose purpose)
 {
     switch (purpose) {
@@ -235,7 +235,7 @@ bool replay_session_memory_apart(const struct replay_session *s)
            replay_session_memory_threads(s) == REPLAY_THREADS_COUPLED;
 }
 
-// Repeats a run with coupled threads, and takes its memory figures.
+// Repeats a run with coupled threads, and uses its memory figures.
 static int run_for_memory(struct replay_session *s, const struct replay_result *r,
                           struct replay_run_settings settings, struct replay_run *run,
                           struct err *e)
@@ -255,7 +255,7 @@ static int run_once(struct replay_session *s, struct replay_result *r, enum run_
 {
     const struct replay_settings *set = &s->settings;
     bool is_null = r == &s->null, apart = replay_session_memory_apart(s) && purpose == RUN_MEASURED;
-    // Neither sizes nor the replay overhead depend on the pace.
+    // Neither block sizes nor the replay overhead depend on the pace.
     struct replay_run_settings settings = {
         .player = set->player,
         .timeout_ns = set->timeout_ns,
@@ -306,7 +306,7 @@ struct measure_ratio replay_session_ratio(const struct replay_session *s,
     return measure_ratio(of, n, to, n_to);
 }
 
-// The replay overhead of a run comes from the null allocator's run in the same round.
+// A run's replay overhead comes from the null allocator's run in the same round.
 static void summarize_result(struct replay_result *r, const struct replay_result *null)
 {
     const union figures *runs[MEASURE_MAX_RUNS];

@@ -1,11 +1,12 @@
-// A session: a workload that is planned once, replays of it on several allocators, and the results.
+// A session: a workload that is planned once, replays of it on several allocators, and their
+// results.
 //
-//     replay_session_init(&s, &settings);
-//     replay_session_add(&s, "jemalloc", e);          once for each allocator
-//     replay_session_read(&s, &workload, e);          the workload stays the caller's
-//     replay_session_run(&s, e);
-//     … s.results[i].figures …                         or replay_json
-//     replay_session_release(&s);
+//   replay_session_init(&s, &settings);
+//   replay_session_add(&s, "jemalloc", e);        once per allocator
+//   replay_session_read(&s, &workload, e);        the caller keeps the workload
+//   replay_session_run(&s, e);
+//   … s.results[i].figures …                      or replay_json
+//   replay_session_release(&s);
 #ifndef HEAPTAPE_REPLAY_SESSION_H
 #define HEAPTAPE_REPLAY_SESSION_H
 
@@ -20,33 +21,33 @@
 #include "workload/file.h"
 
 enum replay_threads {
-    REPLAY_THREADS_AUTO,    // REAL for time, COUPLED for memory; with a pace COUPLED for both
-    REPLAY_THREADS_REAL,    // each thread as fast as the dependencies allow
-    REPLAY_THREADS_COUPLED, // as close as they were recorded, except in the timed run
-    REPLAY_THREADS_ONE,     // all calls in one thread, in recorded order
+    REPLAY_THREADS_AUTO,    // REAL for time, COUPLED for memory; with a pace, COUPLED for both
+    REPLAY_THREADS_REAL,    // each thread runs as fast as the dependencies allow
+    REPLAY_THREADS_COUPLED, // as close together as when recorded, except in the timed run
+    REPLAY_THREADS_ONE,     // all calls in a single thread, in recorded order
 };
 
 struct replay_settings {
-    const char *player, *null_library; // paths of heaptape-replay and libheaptape-null.so; borrowed
-    unsigned runs;                     // measured runs on each allocator, up to MEASURE_MAX_RUNS
+    const char *player, *null_library; // paths to heaptape-replay and libheaptape-null.so; borrowed
+    unsigned runs; // number of measured runs on each allocator, up to MEASURE_MAX_RUNS
     enum results_touch touch;
     enum replay_threads threads;
-    double speed;          // multiple of the recorded pace; 0: full speed
-    uint64_t timeout_ns;   // a run fails after this time without progress; 0: never
-    uint64_t idle_ns;      // measure memory again this long after everything was freed; 0: do not
-    uint64_t memory_bytes; // larger plans are streamed; 0: plan_default_memory()
-    uint64_t stats_every, trim_every; // in calls; 0: never
+    double speed;        // multiple of the recorded pace; 0: full speed
+    uint64_t timeout_ns; // a run fails after this long without progress; 0: never
+    uint64_t idle_ns; // measure memory again this long after everything has been freed; 0: do not
+    uint64_t memory_bytes;            // larger plans are streamed; 0: plan_default_memory()
+    uint64_t stats_every, trim_every; // number of calls between two; 0: never
     bool verify;                      // check the allocator instead of measuring it
-    // Each adds a run on each allocator, which:
+    // Each of the next three adds a run on each allocator, which
     bool latency;                // times each call
     bool internal_fragmentation; // reads usable sizes
-    bool fragmentation;          // records the addresses of blocks
-    bool no_cache;               // neither keep the plan nor use a kept one
-    bool quiet;                  // no progress on stderr
+    bool fragmentation;          // records block addresses
+    bool no_cache;               // neither cache the plan nor use a cached one
+    bool quiet;                  // do not show progress on stderr
 };
 
 // Figures of a run of the real program. Memory is private resident memory of the process that was
-// started; CPU time includes the children it waited for.
+// started; CPU time includes the children that it waited for.
 enum replay_real_figure { REAL_WALL, REAL_CPU, REAL_PEAK_RSS, REAL_FIGURES };
 struct replay_real {
     double values[REAL_FIGURES]; // ns, ns, bytes
@@ -54,16 +55,16 @@ struct replay_real {
 
 struct replay_result {
     struct allocator allocator;
-    unsigned trim_step; // execute every n-th TRIM op; initially 1; 0: none
+    unsigned trim_step; // execute every n-th TRIM op; initially 1; 0: execute none
     struct replay_run *runs;
     size_t n_runs, runs_capacity;
-    struct replay_run latency; // the timed run; calls is NULL without one
-    struct replay_run usable;  // the run that read usable sizes
-    struct replay_run stats;   // the run that read the allocator's statistics
+    struct replay_run latency; // the timed run; `calls` is NULL if there is none
+    struct replay_run usable;  // the run that reads usable sizes
+    struct replay_run stats;   // the run that reads the allocator's statistics
     struct fragmentation fragmentation[PLAN_SNAPSHOTS];
     union figures figures;    // summary of the runs
-    size_t typical;           // number of the run of median wall time
-    size_t typical_memory;    // number of the run of median peak RSS, whose timeline is shown
+    size_t typical;           // number of the run with the median wall time
+    size_t typical_memory;    // number of the run with the median peak RSS, whose timeline is shown
     struct replay_real *real; // set by replay_real_run()
     size_t n_real;
 };
@@ -73,72 +74,73 @@ struct replay_session {
     const char *workload;        // name; borrowed
     struct workload_file *input; // borrowed
     char *recorded_allocator;    // file; NULL or "": unknown
-    uint32_t forked_from; // pid of the parent whose blocks the recorded process began with; 0: none
-    char *recorded_argv;  // each argument ended by NUL
+    // pid of the parent from which the recorded process inherited blocks; 0: none.
+    uint32_t forked_from;
+    char *recorded_argv; // each argument is terminated by NUL
     size_t recorded_argv_bytes;
     double ns_per_stamp;      // 0: no timestamps
-    bool has_samples;         // samples of the recorded program's memory
-    uint64_t recorded_cpu_ns; // CPU time of the recorded process, 0: unknown
-    uint64_t recording_ns;    // its estimated part for recording
+    bool has_samples;         // there are samples of the recorded program's memory
+    uint64_t recorded_cpu_ns; // CPU time of the recorded process; 0: unknown
+    uint64_t recording_ns;    // estimated part of it spent recording
     uint64_t calls_min_ns,
-        calls_max_ns; // its bounds for allocator functions, as timed; max 0: unknown
+        calls_max_ns; // bounds on the part spent in allocator functions, as timed; max 0: unknown
     struct plan *plan;
     struct plan_settings plan_settings;
     struct cache cache;
-    struct output plan_file;       // streamed plans only
-    struct workload_sites sites;   // with settings.fragmentation
-    struct symbols *symbols;       // likewise
-    struct replay_result *results; // in the order of replay_session_add()
+    struct output plan_file;       // only for streamed plans
+    struct workload_sites sites;   // only with settings.fragmentation
+    struct symbols *symbols;       // only with settings.fragmentation
+    struct replay_result *results; // in the order of the replay_session_add() calls
     size_t n_results, results_capacity;
     struct replay_result null; // runs that measure the replay overhead
-    struct machine machine;    // at the start of replay_session_run()
+    struct machine machine;    // as of the start of replay_session_run()
     struct progress progress;
     uint64_t runs_done;
 };
 
-// Release *s even after a failure.
+// *s must be released even after a failure.
 void replay_session_init(struct replay_session *s, const struct replay_settings *settings);
 void replay_session_release(struct replay_session *s);
 
-// Adds an allocator, with the syntax and errors of allocator_parse().
+// Adds an allocator. The syntax and the errors are those of allocator_parse().
 int replay_session_add(struct replay_session *s, const char *spec, struct err *e);
 
 // Reads the workload into the plan. The file must be rewindable. If replay_session_needs_input(),
-// it must stay open until the runs are done. Returns 0, -EINVAL if a speed is set and the workload
-// has no timestamps, or a negative errno of the reader or the plan.
+// the file must stay open until the runs are done. Returns 0, -EINVAL if a speed is set but the
+// workload has no timestamps, or a negative errno of the reader or the plan.
 int replay_session_read(struct replay_session *s, const char *name, struct workload_file *w,
                         struct err *e);
 bool replay_session_needs_input(const struct replay_session *s);
 
-// Runs each allocator once per round, then the additional runs; the null allocator likewise.
-// Returns 0, or a negative errno of replay_run().
+// Runs each allocator, including the null allocator, once per round, then makes the additional
+// runs. Returns 0, or a negative errno of replay_run().
 int replay_session_run(struct replay_session *s, struct err *e);
 
-// Adds one measured run on allocator number `i`, for callers that choose the next run after each
-// run, in place of replay_session_run(). After a failure, other allocators can still run. Returns
+// Adds one measured run on allocator number `i`. Use this instead of replay_session_run() to choose
+// each run depending on the previous ones. After a failure, other allocators can still run. Returns
 // 0, or a negative errno of replay_run().
 int replay_session_run_one(struct replay_session *s, size_t i, struct err *e);
 
-// Latencies of the calls of a kind, or with a size class (results_size_class()), without the replay
-// overhead. The overhead is the mean of the lowest 99 % of the null allocator's times, because a
-// few interrupts would dominate the mean of all. count is 0 without such calls.
+// Return the latencies of the calls of a kind or of a size class (results_size_class()), minus the
+// replay overhead. The overhead is the mean of the lowest 99 % of the null allocator's times,
+// because a few interrupts would dominate the mean of all. `count` is 0 if there are no such calls.
 struct replay_call replay_session_call(const struct replay_session *s,
                                        const struct replay_result *r, unsigned kind);
 struct replay_call replay_session_size(const struct replay_session *s,
                                        const struct replay_result *r, unsigned class);
 
-// How threads ran when memory was measured; never REPLAY_THREADS_AUTO.
+// Returns how threads ran when memory was measured; never REPLAY_THREADS_AUTO.
 enum replay_threads replay_session_memory_threads(const struct replay_session *s);
 
-// Returns true if memory is measured in separate runs. With a pace it is not: threads stay together
-// anyway, and a run takes as long as the program did.
+// Returns true if memory is measured in separate runs. With a pace, it is not: threads stay
+// together anyway, and a run takes as long as the program did.
 bool replay_session_memory_apart(const struct replay_session *s);
 
-// The ratio of a figure to the first allocator's.
+// Returns the ratio of a figure to the first allocator's.
 struct measure_ratio replay_session_ratio(const struct replay_session *s,
                                           const struct replay_result *r, size_t figure);
 
-// session_fragmentation.c: the part of replay_session_run() for settings.fragmentation.
+// session_fragmentation.c: the part of replay_session_run() that handles settings.fragmentation.
 int replay_session_find_fragmentation(struct replay_session *s, struct err *e);
 
 #endif

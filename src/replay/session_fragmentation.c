@@ -1,5 +1,5 @@
-// Fragmentation: one more run on each allocator, of a plan that stops all threads at the peak of
-// live bytes.
+// Fragmentation: makes one more run on each allocator, using a plan that stops all threads at the
+// peak of live bytes.
 #include "replay/session.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 _Static_assert(PLAN_BEFORE_START == FRAGMENTATION_BEFORE_START,
                "a block of the one is a block of the other");
 
-// Makes a plan for the same settings, but with snapshots and without a pace.
+// Makes a plan with the same settings, except that it has snapshots and no pace.
 static int make_plan(struct replay_session *s, struct plan **p, struct output *file, struct err *e)
 {
     struct plan_settings how = s->plan_settings;

@@ -24,7 +24,7 @@ static uint64_t pc_of(const struct watchdog *w, uint64_t thread)
     return atomic_load_explicit(&w->positions[thread].pc, memory_order_relaxed);
 }
 
-// Reads word `n`, by the player's numbers, and the words after it.
+// Reads word `n`, by the player's numbering, and the words after it.
 static bool read_words(const struct watchdog *w, uint64_t n, uint64_t words[3])
 {
     int fd = plan_fd(w->plan);
@@ -53,7 +53,7 @@ bool watchdog_op_of(const struct watchdog *w, uint64_t thread, struct watchdog_o
     return op->op != PLAN_STOP;
 }
 
-// Returns true if a thread sleeps until its next call is due.
+// Returns true if a thread is sleeping until its next call is due.
 static bool is_paced(const struct watchdog *w)
 {
     struct watchdog_op op;
@@ -67,9 +67,9 @@ static bool is_paced(const struct watchdog *w)
 static uint64_t positions_now(const struct watchdog *w)
 {
     uint64_t sum = atomic_load_explicit(&w->results->status, memory_order_relaxed);
+    // The constant is from FNV-1a.
     for (uint64_t i = 0; i <= w->n_threads; i++)
-        sum =
-            (sum ^ (pc_of(w, i) + w->positions[i].base)) * 0x100000001b3u; // the constant of FNV-1a
+        sum = (sum ^ (pc_of(w, i) + w->positions[i].base)) * 0x100000001b3u;
     return sum;
 }
 

@@ -16,18 +16,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// THE tables of ops. An op is one row, and the macro PLAY_handler of replay/player/loop.c that
-// executes it. The row alone determines how many words the plan writes, checks and skips, and how
-// many the player consumes.
+// The tables of ops. Each op is defined by its row here and by the macro PLAY_handler in
+// replay/player/loop.c, which executes it. The row alone determines how many words the plan writes,
+// checks and skips, and how many the player consumes.
 //
 // X(number, SYMBOL, kind, numbered, words, handler)
-//   number    in the lowest bits of the word. A call of the malloc API has the wire number of its
-//             event kind
-//   SYMBOL    of enum plan_op, after PLAN_
-//   kind      the kind of call that the op makes, 0: no call
-//   numbered  1: the op replays an op of the workload and counts in op numbers. 0: between them
-//   words     extra words, after the op's first one and not counting PLAN_WIDE's entry and size
-//   handler   how the player executes the op, after PLAY_
+//   number    in the lowest bits of the word. For a call of the malloc API, this is the wire number
+//             of its event kind
+//   SYMBOL    name in enum plan_op, without PLAN_
+//   kind      kind of call that the op makes; 0: no call
+//   numbered  1: the op replays an op of the workload and counts in op numbers. 0: it does not
+//   words     number of extra words after the op's first one, not counting PLAN_WIDE's entry and
+//             size
+//   handler   how the player executes the op: name of the macro, without PLAY_
 // clang-format off
 
 // Calls. Extra words: the alignment of aligned calls; the count of calloc and reallocarray; then
@@ -73,32 +74,35 @@
     PLAN_CALL(X, DELETE_ARRAY_ALIGNED_NOTHROW,  1, DEALLOCATE_ALIGNED_NOTHROW) \
     PLAN_CALL(X, PREEXISTING,                   2, PREEXISTING)
 
-// The player's own ops. Number 0 makes zeroed memory a STOP.
-//   WAIT          a dependency. Size field: a thread. Extra: the word number that the thread must
+// The player's own ops. Number 0 is STOP, so that zeroed memory reads as a STOP.
+//   WAIT          a dependency. Size field: a thread. Extra: the word number that this thread must
 //                 have published
-//   COUPLE        like WAIT, but keeps threads as close as they were recorded
+//   COUPLE        like WAIT, but keeps threads as close together as they were when recorded
 //   SAMPLE        samples resident memory. Bits 8-63: calls since the last SAMPLE or COUNT. Extra:
-//                 change of live bytes since then (signed)
-//   COUNT         like SAMPLE, without a sample
+//                 change in live bytes since then (signed)
+//   COUNT         like SAMPLE, but takes no sample
 //   STATS         queries the allocator's own statistics
 //   TRIM          asks the allocator to return free memory to the kernel
-//   SNAPSHOT      copies the slot table, while no other thread runs
-//   TOUCH         applies to the block of the next call. Bits 8-63: pages that the program used, of
-//                 the 4 KiB pages that belong to the block alone. Extra: KiB used from the start of
-//                 the block; from bit 32 on: how many of the pages a TOUCH_LATE writes
-//   TOUCH_LATE    writes more pages of the entry's block: a range of its used pages. Size field:
-//                 end of the range. Extra: start of the range, from bit 32 on the number of used
-//                 pages, in bit 63 whether the block is from calloc; pages used at the start of the
-//                 block, from bit 32 on pages of the block
-//   PACE          bits 8-63: nanoseconds after the start. A paced thread sleeps until then.
-//                 Otherwise the allocator's clock is set to that time
-//   SWITCH        all threads in one: bits 9-63 are the recorded thread of the ops that follow
-//   JUMP          bits 8-63: words to skip
-//   NEXT_SEGMENT  end of the thread's ops in this window: a later window continues the stream, or
-//                 the stream ends
-//   START_THREAD  size field: the thread
+//   SNAPSHOT      copies the slot table while no other thread is running
+//   TOUCH         applies to the next call's block. Bits 8-63: number of pages that the program
+//                 used, out of the 4 KiB pages that belong only to the block. Extra: KiB used
+//                 contiguously from the start of the block; from bit 32 on: how many of the pages
+//                 are left to a TOUCH_LATE
+//   TOUCH_LATE    writes to more pages of the entry's block: a range of its used pages. Size field:
+//                 end of the range. First extra word: start of the range; from bit 32 on, the
+//                 number of used pages; bit 63, whether the block is from calloc. Second extra
+//                 word: pages used at the start of the block; from bit 32 on, pages in the block
+//   PACE          bits 8-63: nanoseconds since the start. A paced thread sleeps until then;
+//                 otherwise, the allocator's clock is set to that time
+//   SWITCH        when one thread plays all: bits 9-63 are the recorded thread of the ops that
+//                 follow
+//   JUMP          bits 8-63: number of words to skip
+//   NEXT_SEGMENT  end of the thread's ops in this window: the stream continues in a later window,
+//                 or ends here
+//   START_THREAD  starts a thread. Size field: the thread
 //   SKIPPED       an op of the workload for which the player makes no call
-//   WIDE          bits 8-15: the op. Extra: entry and size; the op's own extra words follow
+//   WIDE          bits 8-15: the actual op. Extra: entry and size, followed by that op's own extra
+//                 words
 #define PLAN_OTHER_OPS(X) \
     X(64, WAIT,         0, 0, 1, WAIT) \
     X(65, COUPLE,       0, 0, 1, COUPLE) \

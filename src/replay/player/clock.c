@@ -1,10 +1,10 @@
 // The clock that the allocator sees. Many allocators return memory to the kernel some time after
 // its last use (jemalloc's decay, mimalloc's delays). A replay at full speed takes less time than
-// the program, so they would return less memory. Therefore the clock shows recorded time: PACE ops
-// set the clock, and stop it in between.
+// the program did, so allocators would return less memory. Therefore the clock shows recorded time:
+// PACE ops set the clock, and it stands still in between.
 //
-// Allocators call clock_gettime, and the player's comes first in the search order. The player
-// itself calls __wrap_clock_gettime, through --wrap, which calls libc's.
+// Allocators call clock_gettime and find the player's, which comes first in the search order. The
+// player itself calls __wrap_clock_gettime (using --wrap), which calls libc's.
 #include "replay/player/player.h"
 
 #include <dlfcn.h>
@@ -13,9 +13,10 @@
 
 typedef int clock_function(clockid_t, struct timespec *);
 
-static clock_function *of_libc; // NULL before main: an allocator's constructor may ask for the time
-static _Atomic uint64_t set_ns; // the time shown; 0: the clock runs
-static _Atomic uint64_t ahead_ns; // distance to CLOCK_MONOTONIC while the clock runs
+// NULL before main, where an allocator's constructor may already read the time.
+static clock_function *of_libc;
+static _Atomic uint64_t set_ns;   // the time to show; 0: the clock is running
+static _Atomic uint64_t ahead_ns; // offset from CLOCK_MONOTONIC while the clock is running
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 __attribute__((visibility("default"))) int clock_gettime(clockid_t id, struct timespec *t);
@@ -30,7 +31,8 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *t)
     return of_libc ? of_libc(id, t) : (int)syscall(SYS_clock_gettime, id, t);
 }
 
-// clock_monotonic_ns() cannot be used: --wrap does not apply in the file that defines the function.
+// clock_monotonic_ns() cannot be used, because --wrap has no effect in the file that defines the
+// function.
 static uint64_t now_ns(void)
 {
     struct timespec t;
@@ -62,8 +64,8 @@ void player_clock_set(uint64_t ns)
 void player_clock_run(void)
 {
     uint64_t set = atomic_load_explicit(&set_ns, memory_order_relaxed), now = now_ns();
-    // A clock never goes back. If the replay took longer than the program, the clock continues from
-    // the present time.
+    // A clock must never go backwards. If the replay took longer than the program, the clock
+    // continues from the current time.
     atomic_store_explicit(&ahead_ns, set > now ? set - now : 0, memory_order_relaxed);
     atomic_store_explicit(&set_ns, 0, memory_order_relaxed);
 }

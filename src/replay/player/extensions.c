@@ -1,5 +1,5 @@
-// Functions that some allocators offer beyond the malloc API: exchange of thread caches,
-// statistics, trim, version.
+// Functions that some allocators offer beyond the malloc API: exchanging thread caches, statistics,
+// trimming, version.
 #include "replay/player/player.h"
 
 #include <dlfcn.h>
@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Thread caches, for all threads of a workload in one. An allocator may export the two functions
-// that gperftools' replay tool introduced:
+// Thread caches, for replaying all threads of a workload in one. An allocator may export the two
+// functions introduced by gperftools' replay tool:
 //
 //   bool release_malloc_thread_cache(void **cache)
-//       stores the calling thread's cache and leaves the thread without a cache
+//     stores the calling thread's cache in *cache, leaving the thread without one
 //   bool set_malloc_thread_cache(void *cache)
-//       frees the calling thread's cache and installs `cache`; NULL: no cache
+//     frees the calling thread's cache and installs `cache`; NULL: no cache
 static bool (*release_cache)(void **);
 static bool (*set_cache)(void *);
 static void **caches; // by recorded thread; NULL: no cache yet
@@ -30,8 +30,8 @@ static void find_caches(void)
         caches = player_map_shared(player.plan->n_caches * sizeof *caches);
 }
 
-// A thread creates its cache with its first call. set_cache() frees the cache of a thread that has
-// exited.
+// Switches to the cache of a recorded thread. A thread creates its cache on its first call. If the
+// previous thread has exited, set_cache() frees its cache.
 void player_switch(uint32_t thread, bool exited)
 {
     if (!caches)
@@ -45,7 +45,7 @@ void player_switch(uint32_t thread, bool exited)
     player.results->figures.cache_switches++;
 }
 
-enum { TBB_CLEAN_ALL_BUFFERS = 0 }; // of enum ScalableAllocationCmd
+enum { TBB_CLEAN_ALL_BUFFERS = 0 }; // from enum ScalableAllocationCmd
 
 static int (*mallctl)(const char *, void *, size_t *, void *, size_t); // jemalloc
 static int (*tcmalloc_number)(const char *, size_t *);                 // gperftools
@@ -70,8 +70,8 @@ static uint64_t jemalloc_number(const char *name)
 static size_t append_text(char *text, size_t size, size_t at, const char *more);
 static size_t append_number(char *text, size_t size, size_t at, unsigned n);
 
-// Returns a figure of a bin. `before` and `behind` are the parts of its name around the number of
-// the bin.
+// Returns a figure of a bin. `before` and `behind` are the parts of the figure's name around the
+// bin number.
 static uint64_t jemalloc_bin(const char *before, unsigned bin, const char *behind)
 {
     char name[80];
@@ -130,7 +130,7 @@ static void query_jemalloc(struct results_stats *s)
 
 static void query_tcmalloc(struct results_stats *s)
 {
-    // Free blocks are cached per thread, per size class, and in between.
+    // Free blocks are cached per thread, per size class, and in transit between the two.
     static const char *const cache_names[] = {"tcmalloc.current_total_thread_cache_bytes",
                                               "tcmalloc.central_cache_free_bytes",
                                               "tcmalloc.transfer_cache_free_bytes"};
@@ -162,7 +162,7 @@ static void query_mimalloc(struct results_stats *s)
     s->mapped_bytes = committed;
 }
 
-// uordblks excludes blocks with their own mapping, which are in hblkhd.
+// uordblks does not include blocks with their own mapping, which are counted in hblkhd.
 static void query_libc(struct results_stats *s)
 {
 #if __GLIBC_PREREQ(2, 33)
@@ -313,7 +313,7 @@ static bool jemalloc_version(char *text, size_t size)
     if (!mallctl || mallctl("version", &version, &bytes, NULL, 0) != 0 || !version)
         return false;
     append_text(text, size, 0, version);
-    text[strcspn(text, "-")] = 0; // the hash of a commit follows
+    text[strcspn(text, "-")] = 0; // drop the commit hash that follows
     return true;
 }
 
@@ -332,7 +332,7 @@ static bool tcmalloc_version(char *text, size_t size)
     return true;
 }
 
-// Formats the number 212 as 2.1.2.
+// Formats the number 212 as "2.1.2".
 static bool mimalloc_version(char *text, size_t size)
 {
     int (*mi_version)(void);

@@ -1,26 +1,25 @@
-// THE table of figures. A figure is one number that describes one run of a workload on an
-// allocator.
+// The table of figures. A figure is a number that describes one run of a workload on an allocator.
 //
-// A new figure is one row here and one line that measures it: in the player (origin PLAYER), in the
-// plan's facts (PLAN), or in replay/figures.c (DERIVED). The table generates the struct that the
-// player fills, the summary over all runs, JSON and its schema, the text of replay and compare,
-// `report --diff` and the HTML report.
+// To add a figure, add one row here and one line that measures it: in the player (origin PLAYER), in
+// the plan's facts (PLAN), or in replay/figures.c (DERIVED). The following are generated from the
+// table: the struct that the player fills, the summary over all runs, the JSON output and its
+// schema, the text output of replay and compare, `report --diff` and the HTML report.
 #ifndef HEAPTAPE_PLAYER_FIGURES_TABLE_H
 #define HEAPTAPE_PLAYER_FIGURES_TABLE_H
 
 // X(name, unit, origin, summary, group, shown, ratio, better, label, meaning)
 //
-//   name     member of struct results_figures and union figures, key in JSON
+//   name     member of struct results_figures and union figures, and JSON key
 //   unit     COUNT, BYTES, NS, RATIO (of two figures), SHARE (from 0 to 1)
 //   origin   PLAYER: measured by the player. DERIVED: computed from other figures of the run. PLAN:
 //            known before the run
-//   summary  of the runs of an allocator: MEDIAN, or TYPICAL for the run of median wall time
-//   group    line in the text of replay; COUNTERS and DECODER are objects in JSON
-//   shown    besides the JSON: RUN (in each of its runs), TEXT (of replay), COLUMN (of compare),
+//   summary  of an allocator's runs: MEDIAN, or TYPICAL for the run with the median wall time
+//   group    line in replay's text output; COUNTERS and DECODER are objects in JSON
+//   shown    where, in addition to JSON: RUN (in each run), TEXT (of replay), COLUMN (of compare),
 //            DIFF, PAGE
-//   ratio    key in JSON of the ratio to the first allocator, also shown by compare and the report
+//   ratio    JSON key for the ratio to the first allocator, which compare and the report also show
 //   better   LESS, MORE, NEITHER
-//   label    in texts; after a COUNT, before other values
+//   label    used in texts; follows a COUNT, precedes any other value
 //   meaning  one sentence without a full stop, for the schema and the reference
 // clang-format off
 #define HT_FIGURES(X) \

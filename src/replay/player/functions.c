@@ -26,14 +26,14 @@ static bool is_from_allocator(void *function)
     return function && base_of(function) == malloc_base;
 }
 
-// Replacements for functions that an allocator lacks. libc's functions would allocate from libc's
-// heap.
+// Replacements for functions that an allocator lacks. Using libc's functions instead would allocate
+// from libc's heap.
 static void *own_memalign(size_t align, size_t size)
 {
     int (*get)(void **, size_t, size_t) =
         (int (*)(void **, size_t, size_t))player_functions[HT_POSIX_MEMALIGN];
     void *block = NULL;
-    // The minimum of posix_memalign is the size of a pointer.
+    // posix_memalign requires at least the size of a pointer.
     return get(&block, align < sizeof(void *) ? sizeof(void *) : align, size) ? NULL : block;
 }
 
@@ -107,7 +107,7 @@ static void own_delete_aligned_nothrow(void *block, size_t unused, const void *u
     free(block);
 }
 
-// Functions of C++ or of a newer libc, implemented by other functions of the allocator.
+// Functions of C++ or of newer libcs, implemented with other functions of the allocator.
 static void *const stand_ins[HT_KIND_LIMIT] = {
     [HT_MEMALIGN] = own_memalign,
     [HT_ALIGNED_ALLOC] = own_memalign,
@@ -145,7 +145,7 @@ static void remember_library(void *function)
     if (!dladdr(function, &info) || !info.dli_fname)
         return;
     strncpy(found, info.dli_fname, RESULTS_PATH_BYTES - 1);
-    // A library that was preloaded through a descriptor is named by the descriptor.
+    // If a library was preloaded through a descriptor, its name refers to the descriptor.
     if (strncmp(found, descriptors, sizeof descriptors - 1) == 0) {
         ssize_t n = readlink(info.dli_fname, found, RESULTS_PATH_BYTES - 1);
         if (n > 0)
@@ -163,7 +163,7 @@ static bool is_requested(void)
            st.st_ino == r->library_ino;
 }
 
-// `direct` is the function that the loader bound calls to.
+// `direct` is the function that the loader has bound calls to.
 static void check_core(unsigned kind, void *direct)
 {
     player_functions[kind] = direct;
@@ -178,9 +178,9 @@ static bool is_from_libc(void *function)
     return base_of(function) == base_of((void *)gnu_get_libc_version);
 }
 
-// Finds the function of a kind. libc's functions are used only with libc's malloc, except
-// reallocarray, which calls the realloc in use. Functions of the C++ library also call the malloc
-// and free in use.
+// Finds the function for a kind. libc's functions are used only with libc's malloc, except for
+// reallocarray, which calls whichever realloc is in use. Functions of the C++ library likewise call
+// whichever malloc and free are in use.
 static void find_function(unsigned kind)
 {
     void *function = dlsym(RTLD_DEFAULT, event_infos[kind].symbol);
@@ -198,7 +198,8 @@ static void check_found(unsigned kind)
         player_fail(RESULTS_NO_FUNCTION, NULL, kind, 0, 0);
 }
 
-// Finds posix_memalign and memalign. Each can replace the other and all other aligned allocation.
+// Finds posix_memalign and memalign. Each can replace the other, and all other functions for
+// aligned allocation.
 static void find_aligned(void)
 {
     find_function(HT_POSIX_MEMALIGN);

@@ -1,7 +1,7 @@
 // libheaptape-guard.so: an allocator that maps each big block separately and unmaps it when the
-// block is freed. An access outside the lifetime or beyond the end of a block ends the process with
-// SIGSEGV. Addresses are never reused. libc allocates smaller blocks: a mapping for each would take
-// too long.
+// block is freed. An access outside a block's lifetime or beyond its end kills the process with
+// SIGSEGV. Addresses are never reused. Smaller blocks are allocated by libc, because a mapping for
+// each would take too long.
 //
 //   a block:  header page | pages with the block at the end | inaccessible page
 #include "trace/event/event.h"
@@ -21,7 +21,7 @@
 
 enum { PAGE_BYTES = 4096, LEAST_ALIGN = 16 };
 
-// Address space for all blocks of a run. Halved until it can be reserved.
+// Address space for all blocks of a run. Halved until the reservation succeeds.
 #define MAX_REGION_BYTES ((uint64_t)32 << 40)
 #define MIN_REGION_BYTES ((uint64_t)1 << 20)
 
@@ -31,10 +31,10 @@ void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 void __libc_free(void *);
 
-// The start of the page before the block's first page.
+// Stored at the start of the page before the block's first page.
 struct header {
     char *block, *mapping;
-    size_t size, mapped; // bytes of the block; of header and pages
+    size_t size, mapped; // size of the block; size of header and pages
 };
 
 static char *region;
@@ -72,7 +72,7 @@ static struct header *header_of(const void *block)
     return (struct header *)((uintptr_t)block / PAGE_BYTES * PAGE_BYTES - PAGE_BYTES);
 }
 
-// Returns NULL if address space or mappings (vm.max_map_count) are exhausted.
+// Returns the block, or NULL if address space or mappings (vm.max_map_count) are exhausted.
 static void *map_block(size_t align, size_t size)
 {
     uint64_t slack = align > PAGE_BYTES ? align : 0,
@@ -95,7 +95,7 @@ static void *allocate(size_t align, size_t size)
 {
     if (align < LEAST_ALIGN)
         align = LEAST_ALIGN;
-    if (align & (align - 1)) // memalign rounds up to a power of two, like libc's
+    if (align & (align - 1)) // like libc's memalign, round up to a power of two
         align = (size_t)1 << (64 - __builtin_clzl(align));
     if (size > PTRDIFF_MAX - align)
         return NULL;
@@ -124,7 +124,8 @@ EXPORT void free(void *block)
     }
     int saved = errno;
     struct header *h = checked_header(block);
-    // A new mapping without access frees the pages, and the kernel merges it with its neighbours.
+    // Replacing the pages by an inaccessible mapping frees them, and the kernel merges the mapping
+    // with adjacent ones.
     mmap(h->mapping, h->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
          -1, 0);
     errno = saved;

@@ -1,5 +1,5 @@
-// Log-linear histogram with 64 buckets for each power of two: values are accurate to 1/64 (1.6 %).
-// Malloc-free.
+// Log-linear histogram with 64 buckets per power of two, so that values are accurate to 1/64 (1.6
+// %). Does not use malloc.
 #ifndef HEAPTAPE_PLAYER_HISTOGRAM_H
 #define HEAPTAPE_PLAYER_HISTOGRAM_H
 
@@ -8,11 +8,11 @@
 enum {
     HISTOGRAM_STEP_BITS = 6,
     HISTOGRAM_STEPS = 1 << HISTOGRAM_STEP_BITS,
-    HISTOGRAM_VALUE_BITS = 42, // half an hour at 2.6 GHz; the maximum that is stored
+    HISTOGRAM_VALUE_BITS = 42, // largest value that is stored: half an hour at 2.6 GHz
     HISTOGRAM_BUCKETS = (HISTOGRAM_VALUE_BITS - HISTOGRAM_STEP_BITS + 1) * HISTOGRAM_STEPS,
 };
 
-// Valid and empty if all zero.
+// Empty if all zero.
 struct histogram {
     uint64_t count, sum, max;
     uint64_t buckets[HISTOGRAM_BUCKETS];
@@ -39,22 +39,23 @@ static inline void histogram_add(struct histogram *h, uint64_t value)
 
 void histogram_merge(struct histogram *to, const struct histogram *from);
 
-// Returns the quantile `share` (0 to 1) as the middle of its bucket, at most max. An empty
-// histogram yields 0.
+// Returns the quantile `share` (0 to 1), as the middle of its bucket but at most max. Returns 0 for
+// an empty histogram.
 uint64_t histogram_quantile(const struct histogram *h, double share);
 
-// Returns the mean of the lowest `share` of the values, by the middles of their buckets: excludes
-// outliers by interrupts and other programs. An empty histogram yields 0.
+// Returns the mean of the lowest `share` of the values, using the middles of their buckets. This
+// excludes outliers caused by interrupts and other programs. Returns 0 for an empty histogram.
 double histogram_trimmed_mean(const struct histogram *h, double share);
 
 // Returns the limit above which a value counts as an outlier: `min`, or ten times the 99th
-// percentile if that is more. Of fewer than 100 values, the largest does not count for the
-// percentile. Interrupts and other programs delay calls; one delay of some milliseconds would
+// percentile if that is more. With fewer than 100 values, the percentile ignores the largest value.
+// Interrupts and other programs delay calls, and a single delay of a few milliseconds would
 // dominate the mean of a million calls.
 uint64_t histogram_outlier_limit(const struct histogram *h, uint64_t min);
 
-// Returns the mean of the values up to `limit`, and in *outliers the number of values above, both
-// to the accuracy of a bucket. Exact if no value is above. An empty histogram yields 0.
+// Returns the mean of the values up to `limit`, and sets *outliers to the number of values above
+// it, both to the accuracy of a bucket. The mean is exact if there are no outliers. Returns 0 for
+// an empty histogram.
 double histogram_mean_up_to(const struct histogram *h, uint64_t limit, uint64_t *outliers);
 
 #endif

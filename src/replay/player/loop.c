@@ -1,5 +1,5 @@
-// The replay loop. Each combination of `timed` and `touch` is a copy of player_loop() with both as
-// constants, so the loop contains no tests for them.
+// The replay loop. For each combination of `timed` and `touch`, there is a copy of player_loop() in
+// which both are constants, so the loop does not test them.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 
 enum { PLAYER_PAGE_BYTES = 4096 };
 
-// Returns a stamp before a call, after all earlier work. x86: LFENCE waits for all earlier
-// instructions.
+// Returns a stamp before a call, after all earlier work has finished. On x86, LFENCE waits for all
+// earlier instructions.
 ALWAYS_INLINE uint64_t stamp_before(void)
 {
 #if defined(__x86_64__)
@@ -22,7 +22,7 @@ ALWAYS_INLINE uint64_t stamp_before(void)
     return clock_counter();
 }
 
-// Returns a stamp after a call. x86: RDTSCP waits for all earlier instructions.
+// Returns a stamp after a call. On x86, RDTSCP waits for all earlier instructions.
 ALWAYS_INLINE uint64_t stamp_after(void)
 {
 #if defined(__x86_64__)
@@ -40,7 +40,7 @@ ALWAYS_INLINE uint64_t time_begin(bool timed)
     return player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : stamp_before();
 }
 
-// Adds the latency to the call's kind, and to its size class if the call has a size.
+// Adds the latency to the call's kind and, if the call has a size, to its size class.
 ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, uint64_t begin,
                             const uint64_t *size)
 {
@@ -48,7 +48,7 @@ ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, 
         return;
     uint64_t end =
         player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : stamp_after();
-    // Counters of two CPUs may differ by some ticks.
+    // The counters of two CPUs may differ by a few ticks.
     uint64_t ticks = end > begin ? end - begin : 0;
     unsigned class = size ? results_size_class(*size) : RESULTS_SIZES;
     t->latencies[t->n_latencies++] =
@@ -57,7 +57,7 @@ ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, 
         player_add_latencies(t);
 }
 
-// Writes one byte to each page of [from, to) of the block, the first byte at `from`.
+// Writes one byte to each page in [from, to) of the block, beginning with the byte at `from`.
 ALWAYS_INLINE void touch_pages(char *block, size_t from, size_t to)
 {
     *(volatile char *)(block + from) = 1;
@@ -68,18 +68,18 @@ ALWAYS_INLINE void touch_pages(char *block, size_t from, size_t to)
         *(volatile char *)page = 1;
 }
 
-// Touches a large block that grew. Its old part is in use. Half of the new part is a guess: a
-// buffer that doubles whenever it is full is three quarters full on average.
+// Touches a large block that has grown. The old part is in use. For the new part, half is a guess:
+// a buffer that doubles whenever it is full is three quarters full on average.
 ALWAYS_INLINE void touch_grown(char *block, size_t had, size_t size)
 {
     touch_pages(block, had / 2, had + (size - had) / 2);
 }
 
-// The pages of a block that the program used, among the pages that belong to the block alone:
-// `front` pages at the start, the others spread evenly.
+// Which pages of a block the program used, out of those that belong only to the block: `front`
+// pages at the start, and the rest spread evenly.
 struct player_use {
     uint64_t used, front, from, to;
-    bool zeroed; // from calloc: the program reads such pages before it writes to them
+    bool zeroed; // from calloc: the program reads these pages before it writes to them
 };
 
 static __attribute__((noinline)) void touch_used(char *block, size_t size, struct player_use u)
@@ -96,12 +96,12 @@ static __attribute__((noinline)) void touch_used(char *block, size_t size, struc
             (void)*at;
         *at = 1;
     }
-    // All pages are used, so the end of the block after its last whole page is too.
+    // All pages are used, so the end of the block after its last whole page is used as well.
     if (u.to >= pages && u.to > u.from)
         ((volatile char *)block)[size - 1] = 1;
 }
 
-// A block that a call of `kind` allocated; `had` of its bytes have been written.
+// A block allocated by a call of `kind`; `had` of its bytes have already been written.
 struct player_block {
     unsigned kind;
     uint64_t entry;
@@ -109,9 +109,9 @@ struct player_block {
     size_t had, size;
 };
 
-// Touches the pages that TOUCH describes, except those before a realloc. The block's first page is
-// rarely a whole page of the block, so it was not measured. Programs use the start of most blocks;
-// a block from calloc may be unused altogether.
+// Touches the pages that a TOUCH describes, except those that a realloc already had. A block's
+// first page is rarely entirely its own, so it was not measured. Programs use the start of most
+// blocks; a block from calloc may be entirely unused.
 static __attribute__((noinline)) void touch_measured(struct player_thread *t, struct player_block b)
 {
     uint64_t old = b.had / PLAYER_PAGE_BYTES, late = player.usable_size ? t->touch_late : 0,
@@ -123,14 +123,14 @@ static __attribute__((noinline)) void touch_measured(struct player_thread *t, st
     touch_used(b.block, b.size,
                (struct player_use){t->touch_pages, front, front > old ? old : 0, now,
                                    b.kind == HT_CALLOC});
-    // The used front of a block ends inside a page, which may be another page here than in the
+    // The used front of a block ends within a page, which may be a different page than in the
     // recording.
     if (front && now >= front && end - PLAYER_PAGE_BYTES / 2 < b.size)
         ((volatile char *)b.block)[end - PLAYER_PAGE_BYTES / 2] = 1;
 }
 
-// Touches pages after the allocation. The size is checked, because the plan's file may come from
-// others.
+// Touches pages some time after the allocation. Checks the size, because the plan's file may come
+// from someone else.
 static __attribute__((noinline)) void touch_late(struct player_thread *t, char *block, uint64_t to,
                                                  uint64_t used, uint64_t pages)
 {
@@ -142,9 +142,9 @@ static __attribute__((noinline)) void touch_late(struct player_thread *t, char *
     t->touch_ns += clock_monotonic_ns() - began_ns;
 }
 
-// Writes to the block as the program may have done; `had` of its bytes have been written. Programs
-// may never use most of their memory from calloc: gcc's tables are an example, redis's tables are
-// not.
+// Writes to the block as the program may have done; `had` of its bytes have already been written.
+// Programs may never use most of their memory from calloc; this is true of gcc's tables, for
+// example, but not of redis's.
 ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *block, size_t had,
                                size_t size)
 {
@@ -160,7 +160,8 @@ ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *bl
         touch_pages(block, had, size);
 }
 
-// Touches a big block. This is the program's work and not the call's, so its time is measured.
+// Touches a big block. This is work of the program rather than of the call, so its time is
+// measured.
 static __attribute__((noinline)) void touch_big(enum results_touch touch, struct player_thread *t,
                                                 struct player_block b)
 {
@@ -215,11 +216,11 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
         player_wake(line);
 }
 
-// The function for `kind`, with its type.
+// The function for `kind`, cast to its type.
 #define FUNCTION(kind, type) ((type)player_functions[kind])
 
-// Makes the call, timed if asked for, and returns its value. `bytes` points to the requested size;
-// NULL: no size.
+// Makes the call, timing it if requested, and returns its value. `bytes` points to the requested
+// size; NULL: no size.
 #define CALL(kind, call, bytes)                                                                    \
     ({                                                                                             \
         uint64_t begin_ = time_begin(timed);                                                       \
@@ -228,14 +229,14 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
         block_;                                                                                    \
     })
 
-// Checks a block before it is freed, with RESULTS_TOUCH_VERIFY.
+// With RESULTS_TOUCH_VERIFY, checks a block before it is freed.
 #define VERIFY_FREE(kind)                                                                          \
     do {                                                                                           \
         if (touch == RESULTS_TOUCH_VERIFY)                                                         \
             player_verify_free(t, kind, entry);                                                    \
     } while (0)
 
-// Makes a call without a value.
+// Makes a call that returns no value.
 #define DEALLOCATE(kind, call)                                                                     \
     do {                                                                                           \
         VERIFY_FREE(kind);                                                                         \
@@ -244,8 +245,8 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
         time_end(timed, t, kind, begin_, NULL);                                                    \
     } while (0)
 
-// Allocates a block of `bytes` for the entry. Replaces the entry's old block, if any; `had` bytes
-// of it were written.
+// Allocates a block of `bytes` for the entry, replacing any old block, of which `had` bytes have
+// been written.
 #define ALLOCATE(kind, bytes, had, call)                                                           \
     do {                                                                                           \
         size_t bytes_ = (bytes), had_ = (had);                                                     \
@@ -259,8 +260,8 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
     } while (0)
 
 // Fetches the next op word, advances pc and publishes it for the watchdog. Prefetches the slot
-// table entry of a later op: with a million live blocks that halves the overhead, from 8 to 4 ns
-// per event. A word that is not a call yields a wrong entry, whose prefetch is harmless.
+// table entry of a later op; with a million live blocks, this halves the overhead from 8 to 4 ns
+// per event. If the later word is not a call, it yields a wrong entry, whose prefetch is harmless.
 #define FETCH()                                                                                    \
     do {                                                                                           \
         __builtin_prefetch(&slots[plan_entry_of(pc[PLAN_AHEAD_WORDS])], 1);                        \
@@ -275,8 +276,8 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
             publish(t, pc);                                                                        \
     } while (0)
 
-// Fast path: the most frequent ops, if they need not publish, bypass the switch. The lowest byte of
-// the word has both op and flag.
+// Fast path: the most frequent ops bypass the switch if they need not publish. The lowest byte of
+// the word contains both op and flag.
 #define NEXT()                                                                                     \
     do {                                                                                           \
         FETCH();                                                                                   \
@@ -299,7 +300,7 @@ typedef void delete_sized_aligned_function(void *, size_t, size_t);
 typedef void delete_nothrow_function(void *, const void *);
 typedef void delete_aligned_nothrow_function(void *, size_t, const void *);
 
-// C++ passes std::nothrow by reference and never reads its content.
+// C++ passes std::nothrow by reference and never reads it.
 static const char nothrow;
 
 ALWAYS_INLINE void *call_posix_memalign(size_t align, size_t size)
@@ -311,7 +312,7 @@ ALWAYS_INLINE void *call_posix_memalign(size_t align, size_t size)
     return error ? NULL : block;
 }
 
-// The allocator may return a block although the recorded allocator returned NULL.
+// The allocator may return a block even though the recorded allocator returned NULL.
 ALWAYS_INLINE void *realloc_to_zero(void *block)
 {
     void *rest = realloc(block, 0);
@@ -320,15 +321,15 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
     return NULL;
 }
 
-// Extra word i of the op. The op's row has the number of extra words.
+// Extra word i of the op. The number of extra words is given by the op's row.
 #define EXTRA(i)                                                                                   \
     ({                                                                                             \
         _Static_assert((i) < extra_words, "the op's row has fewer extra words");                   \
         pc[i];                                                                                     \
     })
 
-// The handlers of the ops, named in the rows of replay/plan/ops.h. The loop skips the extra words
-// afterwards.
+// Op handlers, as named in the rows of replay/plan/ops.h. Afterwards, the loop skips the extra
+// words.
 #define PLAY_MALLOC(SYMBOL)      ALLOCATE(HT_MALLOC, size, 0, malloc(size))
 #define PLAY_FREE(SYMBOL)        DEALLOCATE(HT_FREE, free(slots[entry]))
 #define PLAY_CALLOC(SYMBOL)      ALLOCATE(HT_CALLOC, size, 0, calloc(1, size))
@@ -379,7 +380,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
 #define PLAY_DEALLOCATE_ALIGNED_NOTHROW(SYMBOL)                                                    \
     DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_aligned_nothrow_function *)(              \
                                 slots[entry], EXTRA(0), &nothrow))
-// free_aligned_sized() expects the alignment before the size, operator delete after it.
+// free_aligned_sized() takes the alignment before the size, operator delete after it.
 #define PLAY_FREE_ALIGNED_SIZED(SYMBOL)                                                            \
     DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_sized_aligned_function *)(                \
                                 slots[entry], EXTRA(0), size))
@@ -387,7 +388,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
     DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_sized_aligned_function *)(                \
                                 slots[entry], size, EXTRA(0)))
 
-// The program's own call is unknown.
+// The call that the program made is unknown.
 #define PLAY_PREEXISTING(SYMBOL)                                                                   \
     do {                                                                                           \
         errno = 0;                                                                                 \
@@ -432,7 +433,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
         pc += word >> 8;                                                                           \
     } while (0)
 
-// The inner op shares the first word of the WIDE op.
+// The inner op shares its first word with the WIDE op.
 #define PLAY_WIDE(SYMBOL)                                                                          \
     do {                                                                                           \
         t->calls++;                                                                                \
@@ -457,7 +458,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
         return;                                                                                    \
     } while (0)
 
-// Count the calls of a thread, at no cost for calls of one word. The words between count_from() and
+// Count a thread's calls, at no cost for calls of one word. All words between count_from() and
 // count_to() count as calls, and each op subtracts its other words.
 ALWAYS_INLINE void count_from(struct player_thread *t, const uint64_t *pc)
 {
@@ -505,14 +506,14 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
             PLAN_OPS(HT_X)
 #undef HT_X
         case PLAN_OP_LIMIT:
-        default: // plans have no other ops, so the jump table needs no range check
+        default: // plans contain no other ops, so the jump table needs no range check
             __builtin_unreachable();
         }
         PUBLISH();
     }
 }
 
-// Aligned, so that the speed of the loop does not depend on the code before it.
+// Aligned, so that the speed of the loop does not depend on the code that precedes it.
 #define LOOP(name, timed, touch)                                                                   \
     __attribute__((aligned(64))) static void name(struct player_thread *t, const uint64_t *from)   \
     {                                                                                              \

@@ -1,5 +1,5 @@
-// heaptape-replay. heaptape starts this program under an allocator, with the plan and the memory
-// for the results as open descriptors.
+// heaptape-replay. heaptape starts this program under an allocator and passes the plan and the
+// memory for the results as open descriptors.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static void map_results(void)
     atomic_store_explicit(&r->status, RESULTS_STARTED, memory_order_relaxed);
 }
 
-// Maps the ring so that its word numbers continue the numbers of the plan's file.
+// Maps the ring so that its word numbers continue those of the plan's file.
 static void map_streaming(const struct plan_header *h)
 {
     size_t ring_bytes = h->window_words * PLAN_WINDOWS * 8 + PLAN_AHEAD_WORDS * 8,
@@ -89,7 +89,7 @@ static uint64_t time_ns(const struct timeval *t)
     return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_usec * 1000u;
 }
 
-// Plays the measured part: the clock runs from before the first call until the last thread has made
+// Plays the measured part. The clock runs from before the first call until the last thread has made
 // its calls.
 static void play_all(void)
 {
@@ -210,6 +210,6 @@ int main(void)
         player.null_real(true);
     player_find_version(player.results->version, sizeof player.results->version);
     atomic_store_explicit(&player.results->status, RESULTS_DONE, memory_order_release);
-    // _exit() would skip the statistics that allocators print in destructors.
+    // _exit() would skip the statistics that some allocators print in destructors.
     return 0;
 }

@@ -1,4 +1,4 @@
-// Measures the private resident memory of the process without the player's own.
+// Measures the process's private resident memory, excluding the player's own.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static const char *next_number(const char *text, uint64_t *n)
     return text;
 }
 
-// Reads the first three numbers of statm: size, resident and shared pages. Pages of files and
+// Reads the first three numbers in statm: size, resident pages and shared pages. File pages and
 // shared mappings count as shared; other resident pages are anonymous and private. Returns false
 // with errno set if statm cannot be read.
 static bool read_statm(uint64_t *size, uint64_t *resident, uint64_t *shared)
@@ -41,7 +41,7 @@ static bool read_statm(uint64_t *size, uint64_t *resident, uint64_t *shared)
         return false;
     text[n] = 0;
     next_number(next_number(next_number(text, size), resident), shared);
-    errno = EBADF; // the allocator may have closed the file and opened another
+    errno = EBADF; // the allocator may have closed the file and opened another one
     return *size && *resident;
 }
 
@@ -72,16 +72,16 @@ void player_reset_peak(void)
     int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return;
-    // 5: resets the high-water mark to the present size (proc(5)).
+    // 5: resets the high-water mark to the current size (proc(5))
     ssize_t n = write(fd, "5", 1);
     (void)n;
     close(fd);
 }
 
-// Returns a lower bound of the highest private memory, which includes peaks between two samples.
-// The kernel keeps the high-water mark of all resident memory. Shared memory grows during a replay,
-// unless the kernel drops pages of a saved plan. The mark minus the shared memory at the end, or at
-// the start if that was more, therefore never exceeds the true peak.
+// Returns a lower bound on the peak of private memory that includes peaks between samples. The
+// kernel's high-water mark covers all resident memory. Shared memory grows during a replay, unless
+// the kernel drops pages of a saved plan. Subtracting the shared memory at the end, or at the start
+// if that was more, therefore never yields more than the true peak.
 uint64_t player_peak_private_bytes(void)
 {
     char text[4096];
@@ -115,7 +115,7 @@ static bool object_has(const struct dl_phdr_info *info, uintptr_t address)
     return false;
 }
 
-// Returns true for the player, libc and the loader. Pages of other objects count as the
+// Returns true for the player, libc and the loader. Pages of any other object count as the
 // allocator's.
 static bool is_own_object(const struct dl_phdr_info *info)
 {
@@ -124,7 +124,7 @@ static bool is_own_object(const struct dl_phdr_info *info)
            (getauxval(AT_BASE) && object_has(info, getauxval(AT_BASE)));
 }
 
-// Writes to each page of the segment without a change, except pages that the loader has made
+// Writes to each page of the segment without changing it, except pages that the loader has made
 // read-only.
 static void touch_segment(uintptr_t from, uintptr_t to, uintptr_t readonly_from,
                           uintptr_t readonly_to)
@@ -160,8 +160,8 @@ static int touch_object(struct dl_phdr_info *info, size_t size, void *unused)
     return 0;
 }
 
-// Touches the main thread's stack: pages that the allocator's deepest call used first would count
-// as the allocator's. The program's name is last on the stack.
+// Touches the main thread's stack, because pages first used by the allocator's deepest call would
+// count as the allocator's. The program's name is at the far end of the stack.
 static __attribute__((noinline)) void touch_stack(void)
 {
     volatile char stack[256 << 10];

@@ -1,6 +1,6 @@
-// libheaptape-null.so: an allocator that only returns writable addresses, so that the time of a
-// replay is the replay overhead. The addresses are in a shared mapping, which does not count as an
-// allocator's memory. Each thread has a small region, which stays in its cache.
+// libheaptape-null.so: an allocator that only returns writable addresses, so that the time a replay
+// takes is the replay overhead. The addresses are in a shared mapping, which does not count as the
+// allocator's memory. Each thread has a small region, which stays in the cache.
 #include "replay/player/null_allocator.h"
 
 #include <errno.h>
@@ -18,10 +18,10 @@
 
 enum {
     REGION_BYTES = 64 << 10, // per thread
-    REGIONS = 1024,          // further threads share regions
+    REGIONS = 1024,          // any further threads share regions
 };
 
-// Size of the real memory, which libc needs for threads and which is never reused. Smaller where
+// Amount of real memory, which libc needs for threads and which is never reused. Smaller where
 // address space is limited.
 #define REAL_BYTES         ((uint64_t)4 << 30)
 #define REAL_BYTES_LIMITED ((uint64_t)64 << 20)
@@ -31,10 +31,10 @@ static uint64_t real_bytes;
 static char *regions; // large blocks extend beyond their region
 static _Atomic uint64_t real_used;
 static _Atomic uint32_t next_region;
-static _Atomic bool started; // heaptape_null_real(false) was called
+static _Atomic bool started; // set by heaptape_null_real(false)
 
-static __thread char *region
-    __attribute__((tls_model("initial-exec"))); // NULL: real memory, or not assigned yet
+// NULL: real memory, or not assigned yet.
+static __thread char *region __attribute__((tls_model("initial-exec")));
 static __thread bool wants_real __attribute__((tls_model("initial-exec")));
 
 static char *map_shared(uint64_t bytes)
@@ -56,12 +56,12 @@ static void map_memory(void)
 
 EXPORT int heaptape_null_init(uint64_t max_block_bytes)
 {
-    enum { PAGE_BYTES = 4096 }; // pvalloc rounds up to pages
+    enum { PAGE_BYTES = 4096 }; // pvalloc rounds up to whole pages
     regions = map_shared((uint64_t)REGIONS * REGION_BYTES + max_block_bytes + PAGE_BYTES);
     return regions ? 0 : -errno;
 }
 
-// The loader may allocate earlier, with a single thread.
+// The loader may allocate before this, but only with a single thread.
 __attribute__((constructor)) static void init(void)
 {
     if (!real_memory)

@@ -1,4 +1,4 @@
-// Parts of the player that all others use: failures, shared memory, the slot table.
+// Parts of the player used by all others: failures, shared memory, the slot table.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@ enum { EXIT_FAILED = 1 };
 
 struct player player;
 
-// Returns in the first thread that fails. Other threads wait for the end of the process.
+// Returns only in the first thread that fails. Any other thread waits for the process to end.
 void player_claim_failure(void)
 {
     if (atomic_exchange_explicit(&player.results->failing, 1, memory_order_relaxed)) {
@@ -57,7 +57,7 @@ void player_refused(struct player_thread *t, unsigned kind, uint64_t size)
     if (alignment == 1 ||
         (!is_against_contract(kind, alignment, size) && (!error || error == ENOMEM)))
         player_fail(RESULTS_OUT_OF_MEMORY, t, kind, size, 0);
-    // A TOUCH applies to the next block only.
+    // A TOUCH applies only to the next block.
     t->touches = false;
     t->refused++;
     if (atomic_exchange(&r->refused, 1) == 0) {

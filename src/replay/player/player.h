@@ -1,7 +1,7 @@
-// The player: a process that runs under the allocator to be measured and calls malloc and its
-// relatives only to replay a plan. The player does not allocate and uses no stdio. Its own memory
-// is in shared mappings that are populated before the start, so all private resident memory belongs
-// to the allocator.
+// The player: a process that runs under the allocator being measured and calls malloc and related
+// functions only to replay a plan. The player itself neither allocates nor uses stdio. Its own
+// memory is in shared mappings that are populated before the start, so all private resident memory
+// belongs to the allocator.
 #ifndef HEAPTAPE_PLAYER_PLAYER_H
 #define HEAPTAPE_PLAYER_PLAYER_H
 
@@ -22,28 +22,28 @@ _Static_assert((int)RESULTS_KINDS == (int)PLAN_OP_LIMIT,
 
 // The progress that a thread publishes. Fills a cache line.
 struct player_line {
-    _Alignas(PLAYER_CACHE_LINE) _Atomic uint64_t
-        progress; // number of the word after the last op that publishes
-    _Atomic uint64_t
-        wanted; // lowest progress that a sleeping thread waits for; UINT64_MAX: no sleeper
-    _Atomic uint32_t sequence; // futex of the sleepers: incremented to wake them
+    // Number of the word after the last publishing op.
+    _Alignas(PLAYER_CACHE_LINE) _Atomic uint64_t progress;
+    // Lowest progress that a sleeping thread is waiting for; UINT64_MAX: no sleeper.
+    _Atomic uint64_t wanted;
+    _Atomic uint32_t sequence; // futex for sleepers: incremented to wake them
 };
 
-// A copy of another thread's progress. Progress only grows, so a dependency that the copy satisfies
-// needs no access to that thread's line.
+// A copy of another thread's progress. Progress only increases, so a dependency that the copy
+// already satisfies does not require access to that thread's line.
 struct player_seen {
     uint64_t progress;
     uint32_t thread;
 };
 
-// One timed call, before it is added to the histograms.
+// One timed call that has not been added to the histograms yet.
 struct player_latency {
-    uint64_t ticks : 48, kind : 8, size_class : 8; // RESULTS_SIZES: a call without a size
+    uint64_t ticks : 48, kind : 8, size_class : 8; // RESULTS_SIZES: call without a size
 };
 
 enum { PLAYER_LATENCIES = 256 };
 
-// Number of waits for other threads that blocked, and that slept.
+// How many waits for other threads blocked, and how many of those slept.
 struct player_waits {
     uint64_t blocked, sleeps;
 };
@@ -51,22 +51,22 @@ struct player_waits {
 struct player_thread {
     struct results_position *at; // the current op
     struct player_line *line;
-    struct player_latency *latencies; // PLAYER_LATENCIES of them, if calls are timed
+    struct player_latency *latencies; // PLAYER_LATENCIES entries, if calls are timed
     uint32_t n_latencies, number;
-    uint32_t shard; // the histograms that they are added to
+    uint32_t shard; // which histograms they are added to
     struct player_waits waits, coupled_waits;
-    uint64_t requested_bytes, usable_bytes; // with RESULTS_TOUCH_USABLE
-    bool touches;                           // a TOUCH has set the next three:
-    // pages that the program used of the next block, and KiB used from its start on
+    uint64_t requested_bytes, usable_bytes; // only with RESULTS_TOUCH_USABLE
+    bool touches;                           // a TOUCH has set the next three members
+    // Pages of the next block that the program used, and KiB used contiguously from its start.
     uint64_t touch_pages, touch_front_kib;
-    uint64_t touch_late; // pages that are left to a TOUCH_LATE
+    uint64_t touch_late; // pages left to a TOUCH_LATE
     uint64_t touch_ns;   // time spent writing to big blocks
-    uint64_t max_lag_ns; // behind the recorded pace
+    uint64_t max_lag_ns; // maximum lag behind the recorded pace
     uint32_t window,
-        segments; // streamed plan: the thread's window, number of segments received
+        segments; // streamed plan: the thread's window; number of segments received
     uint64_t stalls, stall_ns, free_space_wait_ns;
-    uint64_t calls;                       // calls made; valid at the end of a stream
-    uint64_t refused;                     // calls counted by player_refused()
+    uint64_t calls;                       // number of calls made; valid at the end of a stream
+    uint64_t refused;                     // number of calls counted by player_refused()
     struct player_seen seen[PLAYER_SEEN]; // by thread number modulo PLAYER_SEEN
 };
 
@@ -84,8 +84,8 @@ struct player {
     size_t (*usable_size)(void *); // NULL: the allocator lacks malloc_usable_size
     bool can_membarrier;
     int (*null_init)(uint64_t); // exported by the null allocator; NULL under other allocators
-    void (*null_real)(bool);    // likewise
-    // Sums of the SAMPLE and COUNT ops of all threads.
+    void (*null_real)(bool);    // same
+    // Sums over the SAMPLE and COUNT ops of all threads.
     _Alignas(PLAYER_CACHE_LINE) _Atomic uint64_t events, live_bytes, peak_live_bytes;
 };
 
@@ -102,8 +102,8 @@ static inline void player_set_pc(struct results_position *at, const uint64_t *pc
     atomic_store_explicit(&at->pc, (uintptr_t)pc, memory_order_relaxed);
 }
 
-// Returns the number of that word. Windows of a streamed plan have growing word numbers in the same
-// memory, so a base is added.
+// Returns that word's number. In a streamed plan, windows with increasing word numbers share the
+// same memory, so a base is added.
 static inline uint64_t player_position(const struct player_thread *t)
 {
     return t->at->base + (uint64_t)(player_pc(t) - player.words);
@@ -113,14 +113,14 @@ static inline uint64_t player_position(const struct player_thread *t)
 _Noreturn void player_fail(enum results_status why, const struct player_thread *t, unsigned kind,
                            uint64_t size, int error);
 
-// The two halves of player_fail(). The first returns in only one thread, which may add to the
-// reason before the second.
+// The two halves of player_fail(). The first returns in only one thread, which may add details to
+// the reason before calling the second.
 void player_claim_failure(void);
 _Noreturn void player_report_failure(enum results_status why, const struct player_thread *t,
                                      unsigned kind, uint64_t size, int error);
 
 // Counts an aligned allocation that the allocator refused because of its arguments, and continues
-// without the block. Ends the process if the allocator is out of memory. Requires that errno was 0
+// without the block. Ends the process if the allocator is out of memory. errno must have been 0
 // before the call.
 void player_refused(struct player_thread *t, unsigned kind, uint64_t size);
 
@@ -139,37 +139,37 @@ static inline const uint64_t *player_first_word(const struct player_thread *t)
 // Maps zeroed, populated, shared memory. Ends the process on failure.
 void *player_map_shared(size_t bytes);
 
-// Copies the slot table to snapshot RESULTS_SNAPSHOT_*. No thread may run.
+// Copies the slot table to snapshot RESULTS_SNAPSHOT_*. No other thread may be running.
 void player_snapshot(unsigned which);
 
-// functions.c: finds the functions that the plan needs. Ends the process if malloc is not from the
-// allocator that was asked for, or a function is missing.
+// functions.c: finds the functions that the plan needs. Ends the process if malloc does not belong
+// to the requested allocator, or if a function is missing.
 void player_find_functions(void);
-void player_find_allocator(void); // the part that needs no plan
+void player_find_allocator(void); // the part that does not need a plan
 extern void *player_functions[HT_KIND_LIMIT];
 
-// Allocates a preexisting block by a call of `kind`: HT_MALLOC, HT_MEMALIGN, or a throwing new.
+// Allocates a preexisting block with a call of `kind`: HT_MALLOC, HT_MEMALIGN, or a throwing new.
 void *player_allocate_preexisting(unsigned kind, uint64_t align, uint64_t size);
 
-// Returns the function of that name if the allocator defines it, else NULL.
+// Returns the function with this name if the allocator defines it, otherwise NULL.
 void *player_own_function(const char *name);
 
 // Returns true if libc's malloc is in use.
 bool player_is_libc(void);
 
-// loop.c: plays the stream from this word to its end, as the results demand. Adds the calls made to
-// t->calls.
+// loop.c: plays the stream from this word to its end, as configured in the results. Adds the number
+// of calls made to t->calls.
 void player_play(struct player_thread *t, const uint64_t *from);
 
-// verify.c: the checks of RESULTS_TOUCH_VERIFY.
+// verify.c: checks for RESULTS_TOUCH_VERIFY.
 void player_verify_init(void);
 
-// Checks and fills the `block` of `size` bytes that a call of `kind` returned for the entry. NULL:
-// nothing to check.
+// Checks and fills the `block` of `size` bytes that a call of `kind` returned for the entry. If
+// `block` is NULL, there is nothing to check.
 void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t entry, void *block,
                              uint64_t size);
 
-// Checks the block of the entry, if any, before a call of `kind` frees it.
+// Checks the entry's block, if any, before a call of `kind` frees it.
 void player_verify_free(struct player_thread *t, unsigned kind, uint64_t entry);
 
 // Checks all remaining blocks. Call after the threads have exited.
@@ -177,25 +177,25 @@ void player_verify_leftovers(void);
 
 // memory.c: resident memory.
 void player_memory_init(void);
-void player_touch_own_pages(void); // touches data segments and the stack of the player itself
+void player_touch_own_pages(void); // touches the data segments and stack of the player itself
 void player_sample(uint64_t events, uint64_t live_change, bool keep); // executes SAMPLE and COUNT
 uint64_t player_private_bytes(void);
 
 struct player_memory {
     uint64_t private_bytes,
-        virtual_bytes; // private resident memory without the player's own; address space
+        virtual_bytes; // private resident memory excluding the player's own; address space
 };
 
 struct player_memory player_memory(void);
 void player_reset_peak(void);
 uint64_t player_peak_private_bytes(void); // since the reset; 0: unknown
 
-// streaming.c: executes NEXT_SEGMENT, after a publish. Returns the next word, or NULL at the end of
-// the thread.
+// streaming.c: executes NEXT_SEGMENT, after a publish. Returns the next word, or NULL if the thread
+// has no more ops.
 const uint64_t *player_next_segment(struct player_thread *t);
-void player_wait_for_stream(void); // until the ring is full
+void player_wait_for_stream(void); // waits until the ring is full
 
-// wait.c: waiting for threads and for points in time.
+// wait.c: waits for threads and for points in time.
 void player_wait_init(void);
 void player_wait_slow(struct player_waits *w, uint32_t thread, uint64_t position);
 void player_wake(struct player_line *line);
@@ -204,9 +204,9 @@ void player_futex_wake(_Atomic uint32_t *word);
 void player_pace(struct player_thread *t, uint64_t due_ns); // executes PACE
 void player_idle(uint64_t ns);
 
-// clock.c: the clock that the allocator sees. player_clock_set() stops the clock `ns` after the
-// start of the replay, or at its present time if that is later. player_clock_run() makes it
-// continue from there.
+// clock.c: the clock that the allocator sees. player_clock_set() stops the clock at `ns` after the
+// start of the replay, or at its current time if that is later. player_clock_run() restarts it from
+// there.
 void player_clock_init(void);
 void player_clock_set(uint64_t ns);
 void player_clock_run(void);
@@ -227,10 +227,10 @@ void player_switch(uint32_t thread, bool exited);
 // threads.c: threads and their figures. `play` is player_play().
 void player_threads_init(void (*play)(struct player_thread *t, const uint64_t *from));
 void player_thread_init(struct player_thread *t, uint32_t number);
-void player_add_latencies(struct player_thread *t); // empties the thread's latencies
-void player_merge_latencies(void);                  // after all threads have exited
-struct results_position *
-player_unthreaded_position(void); // the main thread's, before and after the threads run
+void player_add_latencies(struct player_thread *t); // also empties the thread's latencies
+void player_merge_latencies(void);                  // call after all threads have exited
+// Position of the main thread before and after the threads run.
+struct results_position *player_unthreaded_position(void);
 void player_start_threads(
     void); // starts the threads that no other thread starts; they wait for player_release_threads()
 void player_release_threads(void);
@@ -239,6 +239,6 @@ void player_thread_started(const struct player_thread *t);
 void player_thread_exited(struct player_thread *t); // adds the thread's figures to the results
 void player_join_all(
     void); // except threads that outlive the recording, which have made their calls by then
-void player_end_threads(void); // joins the others
+void player_end_threads(void); // joins the threads that outlive the recording
 
 #endif

@@ -1,5 +1,5 @@
-// The shared memory through which heaptape passes the player its task and the player returns its
-// results. Both must be of one build; the magic detects another.
+// Shared memory through which heaptape gives the player its task and the player returns its
+// results. Both programs must be from the same build; the magic number detects a mismatch.
 #ifndef HEAPTAPE_PLAYER_RESULTS_H
 #define HEAPTAPE_PLAYER_RESULTS_H
 
@@ -13,16 +13,16 @@
 #define RESULTS_MAGIC 0x35736c7370747448ull
 
 enum {
-    RESULTS_PLAN_FD = 3, // open descriptors of the player
+    RESULTS_PLAN_FD = 3, // open descriptors in the player
     RESULTS_FD = 4,
-    RESULTS_STREAM_FD = 5,  // streamed plans only
-    RESULTS_LIBRARY_FD = 6, // the allocator, if its path does not fit into LD_PRELOAD
+    RESULTS_STREAM_FD = 5,  // only for streamed plans
+    RESULTS_LIBRARY_FD = 6, // the allocator, if LD_PRELOAD cannot hold its path
     RESULTS_PATH_BYTES = 4096,
     RESULTS_VERSION_BYTES = 128,
     RESULTS_NAME_BYTES = 64,
     RESULTS_KINDS = 128, // PLAN_OP_LIMIT
     RESULTS_BINS = 48,   // jemalloc has 36 to 39
-    RESULTS_SIZES = 38,  // size classes: up to 8 bytes, 16, 32, …; the last one begins at 512 GiB
+    RESULTS_SIZES = 38,  // size classes: up to 8 bytes, 16, 32, …; the last one starts at 512 GiB
     RESULTS_SNAPSHOT_OP = 0, // copied by a SNAPSHOT op; copied after all threads have exited
     RESULTS_SNAPSHOT_END = 1,
     RESULTS_SNAPSHOTS = 2,
@@ -33,42 +33,43 @@ enum results_touch {
     RESULTS_TOUCH_PAGE,
     RESULTS_TOUCH_NONE,
     RESULTS_TOUCH_ALL,
-    RESULTS_TOUCH_USABLE, // like NONE, with a call of malloc_usable_size for each block
-    RESULTS_TOUCH_VERIFY, // fill blocks with patterns and check them: see verify.c
+    RESULTS_TOUCH_USABLE, // like NONE, but calls malloc_usable_size for each block
+    RESULTS_TOUCH_VERIFY, // fill blocks with patterns and check them; see verify.c
 };
 
 // How an allocator violated the malloc contract.
 enum results_violation {
-    RESULTS_OVERLAP,      // returned memory of the live block that `other_*` names
+    RESULTS_OVERLAP,      // returned memory of the live block described by `other_*`
     RESULTS_MISALIGNED,   // failed_at: the address; failed_wanted: the alignment
-    RESULTS_TOO_SMALL,    // failed_at: the result of malloc_usable_size
-    RESULTS_NOT_ZEROED,   // calloc. failed_at: the first nonzero byte
-    RESULTS_LOST_CONTENT, // realloc. failed_at: the first byte that changed
-    // failed_at: the first byte that changed in the block that `other_*` allocated
+    RESULTS_TOO_SMALL,    // failed_at: result of malloc_usable_size
+    RESULTS_NOT_ZEROED,   // calloc; failed_at: first nonzero byte
+    RESULTS_LOST_CONTENT, // realloc; failed_at: first byte that changed
+    // failed_at: first byte that changed in a block allocated by `other_*`
     RESULTS_OVERWRITTEN,
-    // failed_at: address of a block that `other_*` allocated; failed_wanted: address of its first
-    // byte that cannot be accessed; failed_errno: the signal's si_code
+    // failed_at: address of a block allocated by `other_*`; failed_wanted: address of its first
+    // inaccessible byte; failed_errno: the signal's si_code
     RESULTS_UNUSABLE,
 };
 
-// The progress of the player, or the reason why it stopped, with details in `failed_*`.
+// The player's progress, or why it stopped, with details in `failed_*`.
 enum results_status {
-    RESULTS_NOTHING = 0,     // did not start
-    RESULTS_STARTED,         // entered main
-    RESULTS_PLAYING,         // the measured part runs
+    RESULTS_NOTHING = 0,     // has not started
+    RESULTS_STARTED,         // has entered main
+    RESULTS_PLAYING,         // the measured part is running
     RESULTS_DONE,            // all results are complete
     RESULTS_WRONG_ALLOCATOR, // malloc belongs to found_library
-    RESULTS_MIXED_ALLOCATOR, // the function for failed_kind belongs to found_library, unlike malloc
-    RESULTS_NO_FUNCTION,     // the allocator has no function for failed_kind
-    RESULTS_NO_SETUP,        // the player could not map its own memory: failed_errno
-    RESULTS_OUT_OF_MEMORY,   // failed_kind of failed_size bytes returned NULL
-    RESULTS_NO_THREAD,       // thread failed_size could not be started: failed_errno
-    RESULTS_STREAM_ENDED,    // the decoder of the streamed plan failed
-    RESULTS_VIOLATION,       // failed_violation by failed_kind of failed_size bytes
-    RESULTS_NO_FIGURES,      // /proc/self/statm became unreadable: failed_errno
+    // The function for failed_kind belongs to found_library, but malloc does not.
+    RESULTS_MIXED_ALLOCATOR,
+    RESULTS_NO_FUNCTION,   // the allocator has no function for failed_kind
+    RESULTS_NO_SETUP,      // the player could not map its own memory: failed_errno
+    RESULTS_OUT_OF_MEMORY, // failed_kind of failed_size bytes returned NULL
+    RESULTS_NO_THREAD,     // thread failed_size could not be started: failed_errno
+    RESULTS_STREAM_ENDED,  // the decoder of the streamed plan failed
+    RESULTS_VIOLATION,     // failed_violation by failed_kind of failed_size bytes
+    RESULTS_NO_FIGURES,    // /proc/self/statm became unreadable: failed_errno
 };
 
-// Returns the size class: 0 up to 8 bytes, n up to 8 << n.
+// Returns the size class: 0 for up to 8 bytes, n for up to 8 << n.
 static inline unsigned results_size_class(uint64_t size)
 {
     if (size <= 8)
@@ -77,10 +78,10 @@ static inline unsigned results_size_class(uint64_t size)
     return class < RESULTS_SIZES ? class : RESULTS_SIZES - 1;
 }
 
-// a value that was not measured or that the allocator does not report
+// Value that was not measured or that the allocator does not report.
 #define RESULTS_UNKNOWN UINT64_MAX
 
-// The figures of origin PLAYER; other members stay 0.
+// Figures of origin PLAYER; the other members stay 0.
 struct results_figures {
 #define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning)             \
     uint64_t name;
@@ -89,16 +90,16 @@ struct results_figures {
 };
 
 struct results_sample {
-    uint64_t event;         // calls before the sample, in all threads
+    uint64_t event;         // number of calls before the sample, in all threads
     uint64_t ns;            // since the start
-    uint64_t rss_bytes;     // private resident memory without the player's own
-    uint64_t virtual_bytes; // without the baseline
+    uint64_t rss_bytes;     // private resident memory excluding the player's own
+    uint64_t virtual_bytes; // excludes the baseline
     uint64_t live_bytes;
 };
 
-// Blocks of one size, which an allocator cuts from separate pages.
+// Blocks of one size, which the allocator places in pages of their own.
 struct results_bin {
-    uint64_t block_bytes;  // 0: no more bins
+    uint64_t block_bytes;  // 0: end of the bins
     uint64_t unused_bytes; // free blocks in pages that are in use
 };
 
@@ -106,28 +107,30 @@ struct results_bin {
 struct results_stats {
     uint64_t event, ns, rss_bytes, live_bytes; // as in struct results_sample
     uint64_t mapped_bytes;                     // obtained from the kernel
-    uint64_t allocated_bytes;                  // in live blocks, by the allocator's count
+    uint64_t allocated_bytes;                  // in live blocks, as counted by the allocator
     uint64_t active_bytes;                     // in pages with live blocks
     uint64_t metadata_bytes;                   // the allocator's bookkeeping
-    uint64_t resident_bytes;                   // physically resident, by the allocator's count
+    uint64_t resident_bytes;                   // physically resident, as counted by the allocator
     uint64_t retained_bytes;                   // address space without memory
-    uint64_t dirty_bytes;                      // unused pages that are not returned to the kernel
+    uint64_t dirty_bytes;                      // unused pages not returned to the kernel
     uint64_t bin_unused_bytes; // free blocks in caches, and in pages (slabs, spans) that are in use
     struct results_bin bins[RESULTS_BINS]; // jemalloc only
 };
 
-// The lifetime of a thread of the replay.
+// Lifetime of a thread in the replay.
 struct results_span {
     uint64_t begin_ns, end_ns; // since the start
     uint64_t begin_event,
-        end_event; // calls of all threads before it, as of their last SAMPLE or COUNT
+        // Number of calls in all threads before begin and end, as of each thread's last SAMPLE or
+        // COUNT.
+        end_event;
 };
 
-// The current op of a thread, for the watchdog of heaptape. Fills a cache line. The last position
-// belongs to the main thread before and after the threads run.
+// A thread's current op, for heaptape's watchdog. Fills a cache line. The last position is for the
+// main thread before and after the threads run.
 struct results_position {
-    _Atomic uint64_t pc; // address of the word after the op's first word; 0: not started
-    uint64_t base;       // added to the number of that word: see player_position()
+    _Atomic uint64_t pc; // address of the word after the first word of the op; 0: not started
+    uint64_t base;       // added to that word's number; see player_position()
     uint64_t reserved[6];
 };
 
@@ -137,47 +140,48 @@ struct results {
     // The task, written by heaptape.
     uint32_t touch;               // enum results_touch
     uint32_t timed;               // 1: time each call
-    uint32_t clock;               // enum clock_kind, for the times
-    uint32_t probe;               // 1: only find the allocator and its version, without a plan
-    uint64_t plan_at, plan_bytes; // place of the plan in its file
+    uint32_t clock;               // enum clock_kind, used for times
+    uint32_t probe;               // 1: only find the allocator and its version; there is no plan
+    uint64_t plan_at, plan_bytes; // location of the plan in its file
     uint32_t paced;               // 1: execute PACE ops
     uint32_t coupled;             // 1: execute COUPLE ops
-    uint64_t idle_wait_ns;        // after all blocks are freed, sleep then measure RSS; 0: do not
-    uint64_t spin_ticks;          // how long a blocked wait spins before it sleeps
-    uint64_t library_dev, library_ino; // of the allocator; both 0: libc
+    // After freeing all blocks, sleep this long and measure RSS again; 0: do not.
+    uint64_t idle_wait_ns;
+    uint64_t spin_ticks;               // how long a blocked wait spins before sleeping
+    uint64_t library_dev, library_ino; // identify the allocator's library; both 0: libc
     uint32_t stats;                    // 1: execute STATS ops
-    uint32_t trim_step;                // n: execute each n-th TRIM op
-    // The arrays after this struct: samples, statistics, spans of the plan's threads,
-    // RESULTS_SNAPSHOTS copies of the slot table, n_spans + 1 positions.
+    uint32_t trim_step;                // n: execute every n-th TRIM op
+    // Sizes of the arrays that follow this struct: samples, statistics, spans of the plan's
+    // threads, RESULTS_SNAPSHOTS copies of the slot table, n_spans + 1 positions.
     uint64_t max_samples, max_stats;
     uint64_t n_spans;
     uint64_t snapshot_entries;
 
     // The results, written by the player.
     _Atomic uint32_t status;  // enum results_status
-    _Atomic uint32_t failing; // 1: a thread writes the reason of a failure
-    _Atomic uint32_t idle;    // 1: the player sleeps for idle_wait_ns
-    _Atomic uint64_t words;   // address of the plan's word 0 in the player
-    _Atomic uint32_t refused; // 1: the members below hold the first call that was refused
+    _Atomic uint32_t failing; // 1: a thread is writing the reason for a failure
+    _Atomic uint32_t idle;    // 1: the player is sleeping for idle_wait_ns
+    _Atomic uint64_t words;   // address of the plan's word 0 within the player
+    _Atomic uint32_t refused; // 1: the members below describe the first call that was refused
     uint32_t refused_kind;
     uint64_t refused_size, refused_alignment;
     uint32_t failed_thread, failed_kind, failed_errno;
     uint64_t failed_position; // word number in the plan
     uint64_t failed_size;
-    uint64_t live_threads;     // with RESULTS_NO_THREAD
+    uint64_t live_threads;     // only with RESULTS_NO_THREAD
     uint32_t failed_violation; // enum results_violation
     uint32_t other_thread;     // UINT32_MAX: a preexisting block
     uint64_t other_position, failed_at, failed_wanted;
     char found_library[RESULTS_PATH_BYTES];
-    char version[RESULTS_VERSION_BYTES]; // as reported by the allocator, "": unknown
+    char version[RESULTS_VERSION_BYTES]; // as reported by the allocator; "": unknown
     struct results_figures figures;
-    uint64_t calls_made;           // in all streams: plan_facts.calls if all ops were played
+    uint64_t calls_made;           // in all streams; equals plan_facts.calls if all ops were played
     uint32_t counters_errno;       // why a hardware counter is RESULTS_UNKNOWN
     uint32_t counters_with_kernel; // 1: counters include the kernel's work
-    uint64_t checked_blocks;       // correct blocks, with RESULTS_TOUCH_VERIFY
+    uint64_t checked_blocks;       // blocks found correct, with RESULTS_TOUCH_VERIFY
     uint64_t requested_bytes,
         usable_bytes; // sums over all blocks, with RESULTS_TOUCH_USABLE; usable 0: unknown
-    char trim_function[RESULTS_NAME_BYTES]; // that TRIM calls, "": none
+    char trim_function[RESULTS_NAME_BYTES]; // function that TRIM calls; "": none
     _Atomic uint64_t n_samples, n_stats;
     // Latencies in ticks: by kind of call, then by size class.
     struct histogram calls[RESULTS_HISTOGRAMS];
@@ -194,7 +198,7 @@ static inline struct results_span *results_spans(struct results *r)
     return (struct results_span *)(results_all_stats(r) + r->max_stats);
 }
 
-// The copies of the slot table. Entry i of copy n is number n * snapshot_entries + i.
+// Returns the copies of the slot table. Entry i of copy n is at index n * snapshot_entries + i.
 static inline uint64_t *results_snapshots(struct results *r)
 {
     return (uint64_t *)(results_spans(r) + r->n_spans);

@@ -8,28 +8,29 @@
 #include <sys/mman.h>
 
 #if defined(__SANITIZE_THREAD__)
-#define STACK_BYTES (8u << 20) // includes ThreadSanitizer's data of the thread
+#define STACK_BYTES (8u << 20) // includes ThreadSanitizer's per-thread data
 #else
 #define STACK_BYTES (512u << 10)
 #endif
 
 enum {
     WORKER_BYTES = 4096,
-    MAPPED_WORKERS =
-        16, // mapped at once: the kernel limits mappings (vm.max_map_count, 65530 by default)
+    // Mapped at a time, because the kernel limits the number of mappings (vm.max_map_count, 65530
+    // by default).
+    MAPPED_WORKERS = 16,
 };
 
-// The start of a thread's own memory. Its stack follows.
+// Start of a thread's own memory, followed by its stack.
 struct worker {
     struct player_thread thread;
     struct player_latency latencies[PLAYER_LATENCIES];
     pthread_t id;
-    struct worker *next; // in the list `exited`
+    struct worker *next; // next in the list `exited`
     bool at_start;
 };
 _Static_assert(sizeof(struct worker) <= WORKER_BYTES, "a worker's head is a page");
 
-// Latencies of several threads: the histograms of one take 3 MB.
+// Latencies of several threads together, because the histograms of a single thread would take 3 MB.
 struct shard {
     pthread_mutex_t lock;
     struct histogram calls[RESULTS_HISTOGRAMS]; // as in struct results
@@ -38,18 +39,19 @@ struct shard {
 enum { SHARDS = 16 };
 
 static void (*play_stream)(struct player_thread *t, const uint64_t *from);
-static struct shard *shards; // if calls are timed
+static struct shard *shards; // NULL unless calls are timed
 static struct player_latency main_latencies[PLAYER_LATENCIES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct worker *exited;     // ready to be joined
-static char *unused, *unused_end; // mapped for workers; under the lock
-static uint32_t mapped;           // number of workers; under the lock
-// Both under the lock. kept: threads that have made their calls and do not exit before `over`.
+static char *unused, *unused_end; // memory mapped for workers; protected by the lock
+static uint32_t mapped;           // number of workers; protected by the lock
+// Both protected by the lock. kept: threads that have made their calls but must not exit before
+// `over`.
 static uint64_t unjoined, kept;
 static _Atomic uint32_t exits;    // futex: incremented when a thread exits or is kept
-static _Atomic bool joining;      // player_join_all() waits for `exits`
+static _Atomic bool joining;      // player_join_all() is waiting on `exits`
 static _Atomic uint32_t released; // futex: 1 from the start of the measured part
-static _Atomic uint32_t over;     // futex: 1 from its end
+static _Atomic uint32_t over;     // futex: 1 from the end of the measured part
 
 static void *map_shared(size_t bytes)
 {
@@ -147,8 +149,8 @@ void player_thread_exited(struct player_thread *t)
     pthread_mutex_unlock(&lock);
 }
 
-// Creates a thread. pthread_create() allocates, for which the null allocator must return real
-// memory.
+// Creates a thread. pthread_create() allocates memory, and for that the null allocator must return
+// real memory.
 static int create_thread(pthread_t *id, const pthread_attr_t *attributes, void *(*body)(void *),
                          void *arg)
 {
@@ -215,8 +217,8 @@ static struct worker *join_exited(void)
     return worker;
 }
 
-// Returns memory for one worker out of a mapping for several, or if address space is short, a
-// mapping for one.
+// Returns memory for one worker from a mapping for several or, if address space is short, from a
+// mapping for just one.
 static struct worker *map_worker(void)
 {
     const size_t bytes = WORKER_BYTES + STACK_BYTES;

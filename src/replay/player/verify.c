@@ -1,10 +1,11 @@
 // --verify: detects violations of the malloc contract: overlapping blocks, wrong alignment, blocks
-// that are too small, calloc without zeros, contents that realloc loses or the allocator
-// overwrites.
+// that are too small, memory from calloc that is not zero, and contents lost by realloc or
+// overwritten by the allocator.
 //
 // Each block is filled with its own pattern, which is checked when the block is freed or resized
-// and at the end. A shadow map has one bit for each 8 bytes of live address space, so memory that
-// is allocated twice is detected at once, across threads, even before any write.
+// and at the end of the replay. A shadow map has one bit for every 8 bytes of live address space,
+// so memory that is allocated twice is detected immediately, across threads, even before anything
+// is written to it.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -13,32 +14,32 @@
 #include <sys/mman.h>
 
 enum {
-    GRANULE_BITS = 3, // blocks of less than 16 bytes may be aligned to 8
+    GRANULE_BITS = 3, // blocks smaller than 16 bytes may be aligned to 8
     ADDRESS_BITS = 48,
-    LEAF_BITS = 26, // address space of a leaf of the shadow map, whose bits use 1 MiB
+    LEAF_BITS = 26, // address space covered by a leaf of the shadow map, whose bits take 1 MiB
     LEAF_GRANULES = 1 << (LEAF_BITS - GRANULE_BITS),
     LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS),
     MALLOC_ALIGN = 16, // alignment for any type (max_align_t on x86-64 and aarch64)
     PAGE_ALIGN = 4096,
 };
 
-// The block of an entry.
+// An entry's block.
 struct verified_block {
     char *block;             // NULL: no block
-    uint64_t size;           // without a block: the old size during a realloc, else 0
-    uint64_t seed, position; // of the pattern; word number of the allocation in the plan
-    uint32_t thread;         // of the allocation
+    uint64_t size;           // without a block: the old size during a realloc, otherwise 0
+    uint64_t seed, position; // seed of the pattern; word number of the allocation in the plan
+    uint32_t thread;         // thread that allocated the block
 };
 
 struct leaf {
     _Atomic uint64_t live[LEAF_GRANULES / 64];
 };
 
-// The check in progress in this thread. A signal during the check means that the allocator returned
-// a wild or read-only pointer.
+// The check in progress in this thread. If a signal arrives during the check, the allocator
+// returned a wild or read-only pointer.
 struct check {
     const struct player_thread *thread;
-    const struct verified_block *block; // NULL: no check
+    const struct verified_block *block; // NULL: no check in progress
     unsigned kind;
 };
 
@@ -87,7 +88,7 @@ static void on_fault(int signal_number, siginfo_t *info, void *context)
     struct results *r = player.results;
     struct check c = check;
     (void)context;
-    if (!c.block || !c.block->block) { // outside a check: behave as without a handler
+    if (!c.block || !c.block->block) { // outside a check, behave as if there were no handler
         signal(signal_number, SIG_DFL);
         raise(signal_number);
         return;
@@ -134,8 +135,8 @@ static bool mark(const char *block, uint64_t size, bool live)
 
 static uint64_t pattern_word(uint64_t seed, uint64_t n)
 {
-    return (seed + n) *
-           0x9e3779b97f4a7c15u; // Knuth's multiplicative hash: neighbours differ in all bytes
+    // Knuth's multiplicative hash: adjacent words differ in all bytes.
+    return (seed + n) * 0x9e3779b97f4a7c15u;
 }
 
 static unsigned char pattern_byte(uint64_t seed, uint64_t at)
@@ -178,8 +179,8 @@ static uint64_t find_nonzero(const char *block, uint64_t size)
     return at;
 }
 
-// Returns the alignment that a call must return. C permits less for a block too small for any type
-// of that alignment; allocators align such blocks to 8.
+// Returns the alignment that a call must provide. C permits less for a block too small for any type
+// with that alignment; allocators align such blocks to 8.
 static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, uint64_t size)
 {
     uint64_t usual = size < MALLOC_ALIGN ? 1 << GRANULE_BITS : MALLOC_ALIGN, asked = 1;
@@ -187,12 +188,12 @@ static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, u
         asked = PAGE_ALIGN;
     else if (event_infos[kind].fields & HT_F_ALIGN || kind == HT_PREEXISTING)
         asked = player_alignment(t);
-    // memalign rounds up an alignment that is not a power of two.
+    // memalign rounds an alignment that is not a power of two up.
     return asked > usual && !(asked & (asked - 1)) ? asked : usual;
 }
 
-// Finds the live block that overlaps, by a slow search right before the end. Other threads still
-// run, so the search may fail.
+// Finds the live block that overlaps, by a slow search just before the process ends. Other threads
+// are still running, so the search may fail.
 static void find_other(const struct verified_block *c)
 {
     struct results *r = player.results;
@@ -240,7 +241,7 @@ void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t en
         violated(RESULTS_LOST_CONTENT, t, kind, c, find_change(block, had, seed));
     if (kind == HT_CALLOC && find_nonzero(block, size) < size)
         violated(RESULTS_NOT_ZEROED, t, kind, c, find_nonzero(block, size));
-    c->seed = position << 20; // the patterns of two ops share no word within 8 MiB
+    c->seed = position << 20; // the patterns of two ops have no word in common within 8 MiB
     fill(block, 0, size, c->seed);
     check.block = NULL;
     atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed);

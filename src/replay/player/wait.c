@@ -1,4 +1,4 @@
-// Waiting for another thread, by spinning and then by a futex, and for a point in time.
+// Waits for another thread, first spinning and then using a futex, and waits for points in time.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ void player_futex_wake(_Atomic uint32_t *word)
 
 void player_wait_init(void)
 {
-    // Inherited by threads. By default the kernel may wake a sleeping thread 50 µs late.
+    // Inherited by threads. By default, the kernel may wake a sleeping thread 50 µs late.
     prctl(PR_SET_TIMERSLACK, 1);
     player.can_membarrier =
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
@@ -37,8 +37,8 @@ void player_wait_init(void)
 void player_wake(struct player_line *line)
 {
     atomic_store_explicit(&line->wanted, UINT64_MAX, memory_order_relaxed);
-    // Release: a sleeper that sees the new sequence also sees the new `wanted`, and sets it again
-    // if necessary.
+    // Release: a sleeper that sees the new sequence also sees the new `wanted`, and sets `wanted`
+    // again if necessary.
     atomic_fetch_add_explicit(&line->sequence, 1, memory_order_release);
     player_futex_wake(&line->sequence);
 }
@@ -103,7 +103,8 @@ void player_wait_slow(struct player_waits *w, uint32_t thread, uint64_t position
     }
 }
 
-// Approximate time of a sleep and a wake-up. A thread that is early by less does not sleep.
+// Approximate time for going to sleep and waking up. A thread that is early by less than this does
+// not sleep.
 enum { WORTH_SLEEPING_NS = 50000 };
 
 static void sleep_until(uint64_t ns)
