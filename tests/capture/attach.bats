@@ -303,8 +303,7 @@ END
 # Sleeps are shortened, and the service belongs to the test.
 @test "the commands of docs/guide/attach-to-a-service.md work" {
   skip_under_sanitizer
-  command -v g++ >/dev/null || skip "no g++"
-  g++ -O2 -g -pthread -o service "$HEAPTAPE_SOURCE/tests/capture/server.cc"
+  server_program service
   ./service 1000000 4 1000 >out 3>&- &
   service=$!
   mkdir bin

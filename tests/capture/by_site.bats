@@ -219,8 +219,7 @@ END
 # and most sites are small. HEAPTAPE_TEST_SAMPLES changes the number of 10 samples.
 @test "call sites: intervals of samples drawn from a whole recording contain the true sum" {
   skip_under_sanitizer
-  command -v g++ >/dev/null || skip "no g++"
-  g++ -O2 -g -pthread -o server "$HEAPTAPE_SOURCE/tests/capture/server.cc"
+  server_program server
   "$HEAPTAPE" record -q --stacks -f -o t.ht -- ./server 500
   "$HEAPTAPE" convert -q -f -o t.htw t.ht
   "$HEAPTAPE_PROGRAMS/sample_sites" t.htw "${HEAPTAPE_TEST_SAMPLES:-10}" 65536 >seen
@@ -242,9 +241,8 @@ END
 # program ends by _Exit: less than 1 % of the requests.
 @test "call sites: the ten with most bytes at the end equal heaptrack's" {
   skip_under_sanitizer
-  command -v g++ >/dev/null || skip "no g++"
   command -v heaptrack_print >/dev/null || skip "heaptrack is not installed"
-  g++ -O2 -g -pthread -o server "$HEAPTAPE_SOURCE/tests/capture/server.cc"
+  server_program server
   heaptrack -o track ./server 5000 1 >out 2>&1
   heaptrack_print -f track.* -p 0 -a 0 -T 0 -F theirs --flamegraph-cost-type leaked --disable-builtin-suppressions >out 2>&1
   "$HEAPTAPE" record -q --stacks -f -o t.ht -- ./server 5000 1

@@ -69,3 +69,14 @@ starts() {
   started=$!
   wait_until grep -qsx ready out
 }
+
+# server_program FILE: copies the program of server.cc to FILE. It is compiled once: for ./check, or for this run of bats.
+server_program() {
+  local folder=${HEAPTAPE_TEST_SHARED:-$BATS_RUN_TMPDIR}
+  command -v g++ >/dev/null || skip "no g++"
+  (
+    flock 9
+    [ -x "$folder/server" ] || g++ -O2 -g -pthread -o "$folder/server" "$HEAPTAPE_SOURCE/tests/capture/server.cc"
+  ) 9>"$folder/server.lock"
+  cp "$folder/server" "$1"
+}
