@@ -55,7 +55,7 @@ static const struct replay_result *recorded_result(const struct replay_session *
 static const char *missing_reason(const struct replay_session *s, const struct program_time *t)
 {
     if (!s->recorded_cpu_ns)
-        return "the workload does not have the CPU time of a whole process";
+        return "the workload lacks the CPU time of a whole process";
     if (isnan(t->calls_ns))
         return "the recording did not time the calls, and the recorded allocator is not among those replayed";
     if (t->recording_ns > RECORDING_PART * t->cpu_ns)

@@ -138,7 +138,7 @@ int run_explain_failure(const struct run_explained *w, const struct allocator *a
     case RESULTS_NO_THREAD:
         return err_set(
             e, -EAGAIN,
-            "%s: thread %llu cannot be started beside %llu others: %s (raise ulimit -u and -v, kernel.pid_max, "
+            "%s: thread %llu cannot be started in addition to %llu others: %s (raise ulimit -u and -v, kernel.pid_max, "
             "kernel.threads-max, vm.max_map_count or the cgroup's pids.max, or replay with --threads one)",
             a->name, (unsigned long long)r->failed_size, (unsigned long long)r->live_threads,
             strerror((int)r->failed_errno));

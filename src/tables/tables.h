@@ -21,12 +21,12 @@ enum tables_type {
 #define TABLES_EVENTS(X) \
     X(PROCESS, "process", INTEGER, "", "number of the process in the file, see processes") \
     X(EVENT, "event", INTEGER, "", "number of the event in its process, from 0, in a valid total order") \
-    X(TIME, "time_ns", INTEGER, "ns", "since the start of the recording, in a workload of its process; NULL without timestamps") \
+    X(TIME, "time_ns", INTEGER, "ns", "since the start of the recording or, in a workload, of its process; NULL without timestamps") \
     X(THREAD, "thread", INTEGER, "", "number of the thread in its process, from 0") \
     X(KIND, "kind", NAME, "", "function or kind of event, as in the trace format") \
-    X(SIZE, "size", INTEGER, "bytes", "requested bytes, of calloc and reallocarray all elements; NULL if the kind has no size") \
+    X(SIZE, "size", INTEGER, "bytes", "requested bytes, for calloc and reallocarray of all elements; NULL if the kind has no size") \
     X(COUNT, "count", INTEGER, "", "requested elements; NULL for other kinds") \
-    X(ALIGN, "align", INTEGER, "bytes", "requested alignment, of pool.* the number of the pool; NULL if the kind has neither") \
+    X(ALIGN, "align", INTEGER, "bytes", "requested alignment, for pool.* the number of the pool; NULL if the kind has neither") \
     X(USABLE, "usable_size", INTEGER, "bytes", "malloc_usable_size of the block; NULL if not recorded, and in workloads") \
     X(ADDRESS, "address", INTEGER, "", "address that was allocated; NULL if none, and in workloads") \
     X(FREED_ADDRESS, "freed_address", INTEGER, "", "address that was freed or resized; NULL if none, and in workloads") \
@@ -64,9 +64,9 @@ enum tables_type {
 
 #define TABLES_PROCESSES(X) \
     X(PROCESS, "process", INTEGER, "", "number of the process in the file, from 0; exec begins a new one") \
-    X(PID, "pid", INTEGER, "", "process id; further images after exec have the same") \
+    X(PID, "pid", INTEGER, "", "process id; further images after exec keep it") \
     X(PARENT_PID, "parent_pid", INTEGER, "", "process id of the parent; NULL in workloads") \
-    X(FORKED_FROM, "forked_from", INTEGER, "", "process id of the process whose blocks it began with; NULL if none") \
+    X(FORKED_FROM, "forked_from", INTEGER, "", "process id of the process whose blocks it inherited; NULL if none") \
     X(EXE, "exe", TEXT, "", "path of the executable; NULL if not known") \
     X(COMMAND, "command", TEXT, "", "arguments with spaces between them; NULL if not known") \
     X(ALLOCATOR, "allocator", TEXT, "", "path of the library whose malloc it called; NULL if not known") \
@@ -74,7 +74,7 @@ enum tables_type {
     X(END_TIME, "end_time_ns", INTEGER, "ns", "end of the process; NULL if not known, and in workloads") \
     X(EXIT_STATUS, "exit_status", INTEGER, "", "status as wait returns it; NULL if not known, and in workloads") \
     X(THREADS, "threads", INTEGER, "", "threads with events") \
-    X(EVENTS, "events", INTEGER, "", "events without those of kind preexisting, as stat counts them") \
+    X(EVENTS, "events", INTEGER, "", "events except those of kind preexisting, as counted by stat") \
     X(LOST, "lost_records", INTEGER, "", "records that were lost")
 
 #define TABLES_SAMPLES(X) \

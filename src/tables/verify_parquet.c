@@ -141,7 +141,7 @@ static int check_chunk(struct verify *v, const struct verify_chunk *c)
 {
     uint64_t at = c->dictionary_at ? c->dictionary_at : c->data_at;
     if (c->codec != 6)
-        return set_bad(v, "a column that is not compressed by zstd: not written by heaptape", at);
+        return set_bad(v, "a column is not compressed with zstd: not written by heaptape", at);
     if (at != v->at || c->bytes > v->end - v->at || c->data_at < at || c->data_at - at >= c->bytes)
         return set_bad(v, "the footer contradicts the order of columns", v->at);
     if (buf_resize(&v->chunk, (size_t)c->bytes) < 0)

@@ -230,7 +230,7 @@ static int read_beside(struct workload_reader *r,
     if (!r->in->size_bytes)
         return err_set(
             e, -ESPIPE,
-            "%s: the summary stands at the end of the file and cannot be read from a pipe",
+            "%s: the summary is at the end of the file, so it cannot be read from a pipe",
             r->in->name);
     struct frame_reader frames;
     uint64_t stood_at = r->in->offset;
@@ -392,7 +392,7 @@ static int check_index(struct workload_reader *r, const struct frame *f,
     if (index->ops != r->decode.ops_before)
         return bad_frame(r, f, "the number of ops in the index is wrong", e);
     if (index->n != r->seen.n || index->summary_offset != r->seen.summary_offset)
-        return bad_frame(r, f, "the index does not name the frames that are there", e);
+        return bad_frame(r, f, "the index does not match the frames in the file", e);
     return check_entries(r, f->offset, index, e);
 }
 
@@ -506,7 +506,7 @@ static int check_part(struct workload_reader *r, struct frame_reader *frames, st
     int rc = read_summary_and_index(r, frames, &s, &index, &f, e);
     uint64_t at = f.offset;
     if (rc == 0 && (index.n < r->seen.n || index.ops < r->decode.ops_before))
-        rc = bad_frame(r, &f, "the index does not name the frames that are there", e);
+        rc = bad_frame(r, &f, "the index does not match the frames in the file", e);
     if (rc == 0)
         rc = check_entries(r, at, &index, e);
     if (rc == 0 && (rc = proof_part(&r->proof, r->header.has_stamps, &s)) < 0)

@@ -71,7 +71,7 @@ assert abs(p["calls_share"] - p["recorded_calls_cpu_ns"] / p["cpu_ns"]) < 1e-6, 
   grep -q 'glibc,MALLOC_ARENA_MAX=1: [0-9.]* × the CPU time of the program (calls [0-9.]* ×, load [+-][0-9.]* ms)' said
   "$HEAPTAPE" slice -q --from 0.1s -o part.htw t.htw
   "$HEAPTAPE" replay -q -r 1 --no-latency -a glibc part.htw >said
-  grep -q 'is unknown: the workload does not have the CPU time of a whole process' said
+  grep -q 'is unknown: the workload lacks the CPU time of a whole process' said
   ! grep -q 'the calls take [0-9]' said || false
 }
 

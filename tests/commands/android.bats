@@ -90,7 +90,7 @@ JSON
   try '7: malloc 0x10 -1' "a size, not '-1'"
   try '7: malloc 0x10 99999999999999999999' "a size"
   try '7: free 0x10 100' "a space and the time of the end"
-  try '7: free 0x10 100 120' "no times, as in the lines before"
+  try '7: free 0x10 100 120' "no times, as in the previous lines"
   try '7 free 0x10' "': ', not a space"
   try '7: fr\0ee' "text, found a NUL byte"
   printf '7: malloc 0x10 1\n7: malloc 0x20 10' >trace

@@ -229,5 +229,5 @@ JSON
     [ "$("$HEAPTAPE" stat --json "$file" | jq -r '.requested_bytes | tostring')" = "$(jq -n "$most | tostring" -r)" ]
   done
   heaptape replay -q -r 1 a.htw
-  fails_with 1 "a.htw: op 0 of thread 0 requests" "which no allocator has"
+  fails_with 1 "a.htw: op 0 of thread 0 requests" "more than any allocator can provide"
 }

@@ -177,7 +177,7 @@ LOG
     # shellcheck disable=SC2086
     heaptape replay $how -r 1 -a "$strict" w.htw
     expect "status 0 with $how" [ "$status" -eq 0 ]
-    has "$output" "refused      2 calls, which are skipped: first aligned_alloc of 240 bytes aligned to 24, which is no power of two"
+    has "$output" "refused      2 calls, which are skipped: first aligned_alloc of 240 bytes aligned to 24, which is not a power of two"
   done
   heaptape replay --json -r 1 -a "$strict" w.htw
   [ "$(jq -c '[.refused_calls, .first_refused, .runs[0].refused_calls]' <<<"$output")" = '[2,{"call":"aligned_alloc","bytes":240,"alignment":24},2]' ]

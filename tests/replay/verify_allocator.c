@@ -98,7 +98,7 @@ static void *allocate(size_t size, size_t align, unsigned family)
 {
     size_t to = align < 16 ? 16 : align;
     if (align & (align - 1))
-        fail("alignment is no power of two");
+        fail("alignment is not a power of two");
     if (size > ARENA_BYTES / 4)
         return NULL;
     uint64_t at = atomic_fetch_add(&used, (size + to + sizeof(struct head) + 31) & ~(uint64_t)15);

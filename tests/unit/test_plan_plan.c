@@ -447,7 +447,8 @@ static void test_bad_workloads_are_refused(void **state)
     p = new_plan();
     refused(p, 0xffffffff, allocate(0, 1), "thread 4294967295");
     p = new_plan();
-    refused(p, 0, (struct workload_op){.kind = HT_REALLOC_BEGIN}, "which no workload has");
+    refused(p, 0, (struct workload_op){.kind = HT_REALLOC_BEGIN},
+            "which cannot occur in a workload");
 }
 
 static void test_an_empty_workload_is_refused(void **state)

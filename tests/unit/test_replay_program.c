@@ -184,7 +184,7 @@ static void missing_predictions(void **state)
 {
     (void)state;
     struct fixture f;
-    missing(make(&f, 0, 0), "the workload does not have the CPU time of a whole process");
+    missing(make(&f, 0, 0), "the workload lacks the CPU time of a whole process");
     missing(make(&f, 500, 200), "recording took too much of the CPU time");
     missing(make(&f, 90, 0), "the calls took more CPU time than the program");
     struct replay_session *s = make(&f, 500, 100);

@@ -218,7 +218,7 @@ static int set_size(struct pending_op *a, struct plan_slot *slot)
     struct plan *p = a->plan;
     uint64_t size = requested(a->op);
     if (size > PTRDIFF_MAX)
-        return refuse_op(a, "requests %llu × %llu bytes, which no allocator has",
+        return refuse_op(a, "requests %llu × %llu bytes, more than any allocator can provide",
                          (unsigned long long)a->op->count, (unsigned long long)a->op->size);
     count_live(a, size - slot->size);
     slot->size = size;
@@ -589,7 +589,7 @@ static int add_by_class(struct pending_op *a)
     case HT_CLASS_HALF:
         break;
     }
-    return refuse_op(a, "is of kind %u, which no workload has", a->op->kind);
+    return refuse_op(a, "has kind %u, which cannot occur in a workload", a->op->kind);
 }
 
 // If one thread plays all ops, follows the recorded thread. The order of the ops satisfies all

@@ -42,7 +42,7 @@
     X(cache_switches, COUNT, PLAYER, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "thread caches swapped", \
       "with --threads one: changes of the allocator's thread cache") \
     X(refused_calls, COUNT, PLAYER, TYPICAL, WORKLOAD, RUN | DIFF, NULL, LESS, "calls refused", \
-      "aligned allocations that the allocator refused because of their arguments, such as an alignment that is no power of two; they are skipped") \
+      "aligned allocations that the allocator refused because of their arguments, such as an alignment that is not a power of two; they are skipped") \
     X(wall_ns, NS, PLAYER, MEDIAN, TIME, RUN | TEXT | COLUMN | DIFF | PAGE, "wall_ratio", LESS, "wall time", \
       "time from before the first call until the last thread has exited") \
     X(cpu_ns, NS, DERIVED, MEDIAN, TIME, RUN | TEXT | DIFF, NULL, LESS, "CPU time", \
@@ -52,7 +52,7 @@
     X(system_ns, NS, PLAYER, MEDIAN, TIME, RUN, NULL, LESS, "system time", \
       "CPU time in the kernel of all threads") \
     X(touch_ns, NS, PLAYER, MEDIAN, TIME, RUN, NULL, LESS, "first use of big blocks", \
-      "time in which the player writes to blocks of 16 KiB and more in place of the program, with the page faults; summed over the threads") \
+      "time the player spends writing to blocks of 16 KiB or more on behalf of the program, including page faults; summed over the threads") \
     X(load_cpu_ns, NS, PLAYER, MEDIAN, TIME, RUN, NULL, LESS, "CPU time of the load", \
       "CPU time of the player's process until main: the dynamic loader, with the allocator's libraries and constructors") \
     X(ns_per_event, NS, DERIVED, MEDIAN, TIME, TEXT | COLUMN | DIFF | PAGE, NULL, LESS, "time/event", \
@@ -108,7 +108,7 @@
     X(sleeps, COUNT, PLAYER, TYPICAL, DEPENDENCIES, RUN | TEXT, NULL, LESS, "slept", \
       "blocked dependencies for which the thread slept in the kernel") \
     X(coupled_waits, COUNT, PLAYER, TYPICAL, DEPENDENCIES, RUN | TEXT, NULL, NEITHER, "held back", \
-      "times that a thread waited only to stay as close to other threads as it was recorded") \
+      "times that a thread waited only to stay as close to the other threads as when recorded") \
     X(stalls, COUNT, PLAYER, TYPICAL, DECODER, TEXT, NULL, LESS, "stalls", \
       "times that a thread waited for the next part of a streamed workload") \
     X(stall_ns, NS, PLAYER, TYPICAL, DECODER, TEXT, NULL, LESS, "stalled for", \

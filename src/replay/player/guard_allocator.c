@@ -102,7 +102,7 @@ static void *allocate(size_t align, size_t size)
     void *block = size < HT_BIG_BYTES ? NULL : map_block(align, size);
     if (!block && size >= HT_BIG_BYTES && !atomic_exchange(&exhausted, true))
         write_line(
-            "libheaptape-guard.so: no more mappings: further big blocks are libc's and not checked\n");
+            "libheaptape-guard.so: no more mappings: further big blocks come from libc and are not checked\n");
     return block ? block : __libc_memalign(align, size);
 }
 
@@ -110,7 +110,7 @@ static struct header *checked_header(void *block)
 {
     struct header *h = header_of(block);
     if (h->block != block) {
-        write_line("libheaptape-guard.so: an address is freed that is not the start of a block\n");
+        write_line("libheaptape-guard.so: a freed address is not the start of a block\n");
         abort();
     }
     return h;

@@ -349,7 +349,7 @@ static bool refused_text(const struct replay_run *run, char text[static 160])
              run->figures.refused_calls > 1 ? "s" : "",
              run->figures.refused_calls > 1 ? "are" : "is", event_infos[f->kind].name,
              (unsigned long long)f->bytes, (unsigned long long)f->alignment,
-             power ? "" : ", which is no power of two");
+             power ? "" : ", which is not a power of two");
     return true;
 }
 
