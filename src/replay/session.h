@@ -102,7 +102,7 @@ struct replay_session {
 void replay_session_init(struct replay_session *s, const struct replay_settings *settings);
 void replay_session_release(struct replay_session *s);
 
-// Adds an allocator. The syntax and the errors are those of allocator_parse().
+// Adds an allocator. Syntax and errors: see allocator_parse().
 int replay_session_add(struct replay_session *s, const char *spec, struct err *e);
 
 // Reads the workload into the plan. The file must be rewindable. If replay_session_needs_input(),

@@ -38,7 +38,7 @@ enum trace_frame {
     X(ended_early, 83, "1: the recording of an attached process ended before its time, and the process continued") \
     X(ended_by, 84, "PID of the heaptape that ended it; 0: unknown") \
     X(bad_code_names, 85, "invalid records of perf-PID.map and jit-PID.dump") \
-    X(cut_code_names, 86, "processes whose perf-PID.map or jit-PID.dump was not read to its end") \
+    X(cut_code_names, 86, "processes whose perf-PID.map or jit-PID.dump was not read completely") \
     X(clock_ahead_ns, 87, "maximum by which timestamps of a process were ahead of the recorder's clock") \
     X(clock_behind_ns, 88, "maximum by which timestamps of a process preceded the recording or an earlier timestamp of their thread") \
     X(clock_pid, 89, "process with such timestamps")
