@@ -131,5 +131,5 @@ PYTHON
   heaptape convert -p all -o c.%p.htw c.ht
   [ "$status" -eq 1 ]
   ls c.*.htw
-  has "$stderr" "complete; others are not written"
+  has "$stderr" "that ended before the error, no others"
 }

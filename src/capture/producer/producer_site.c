@@ -12,6 +12,7 @@ uint64_t producer_sample_bytes;
 enum {
     OWN_FRAMES = 8, // frames of this library between the walk and the wrapper
     SCANS_AT_ONCE = 16,
+    SCAN_YIELDS = 1000,
     PREFETCHED_SITES = 8,
     WATCH_WALKS = 1024, // walks per thread between checks for unloaded objects
 };
@@ -211,6 +212,21 @@ static inline void check_unloaded(struct producer_thread *t)
         unwind_check_unloaded();
 }
 
+// Waits for another thread's scan, which takes about 0.1 ms. Returns false if the scan has not ended
+// after SCAN_YIELDS tries, as when this is a signal handler that interrupted the scan.
+static bool lock_scan(struct producer_process *p, struct producer_sites *sites)
+{
+    bool filtered =
+        atomic_load_explicit(&p->sandboxed, memory_order_relaxed) || producer_inherited.filtered;
+    for (unsigned i = 0; atomic_exchange_explicit(&sites->scanning, 1, memory_order_acquire); i++) {
+        if (i == SCAN_YIELDS)
+            return false;
+        if (!filtered)
+            syscall(SYS_sched_yield);
+    }
+    return true;
+}
+
 // Scans the mappings if objects were unloaded since the last scan, or if a walk found code at the
 // address of an unloaded object, because the same addresses may now belong to other code.
 static void check_replaced(struct producer_process *p, struct producer_thread *t,
@@ -220,7 +236,7 @@ static void check_replaced(struct producer_process *p, struct producer_thread *t
     uint32_t age = atomic_load_explicit(&unwind_age, memory_order_acquire);
     if (!producer_unlikely(found_gone ||
                            atomic_load_explicit(&sites->age, memory_order_relaxed) != age) ||
-        atomic_exchange_explicit(&sites->scanning, 1, memory_order_acquire))
+        !lock_scan(p, sites))
         return;
     bool starts = !atomic_load_explicit(&sites->age, memory_order_relaxed) && age > 1;
     if (starts)
