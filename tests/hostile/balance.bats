@@ -1,5 +1,5 @@
-# The balance of a recording: for each cause of missing data, `record` prints a line with the next step at its end, and
-# `stat` prints the same line from the trace. A clean recording has one line.
+# The balance of a recording: `record` ends with a line for each cause of missing data, with the next
+# step, and `stat` prints the same line from the trace. A clean recording has one line.
 load hostile
 
 setup_file() {
@@ -51,7 +51,8 @@ missing() {
   "$HEAPTAPE" stat --brief t.ht | awk '/^$/ { on = 0 } on; /^missing from the recording/ { on = 1 }'
 }
 
-# same LINE...: the lines of `record`, those of `stat` and the arguments (patterns) are equal, and each has a next step.
+# same LINE...: `record` and `stat` print the lines that match the arguments (patterns), each with a
+# next step, and no others.
 same() {
   # Lines about memory and stacks are computed from the trace: `stat` shows their figures in tables.
   sed -n 's/^heaptape: //p' <<<"$stderr" | grep -vE '^(recorded [0-9]|process [0-9]+ \(.*\): (private memory|malloc had)|paused |[0-9]+ preexisting)' >record || true
@@ -185,7 +186,7 @@ number='[0-9][0-9 ]*'
 
 @test "balance: --max-size" {
   run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht --max-size 64K -- known _exit 100000
-  # What is lost after the end of the trace is counted by record alone.
+  # Only record counts the losses after the end of the trace.
   sed -n 's/^heaptape: //p' <<<"$stderr" | grep -v '^recorded\|records were lost' >record
   missing | grep -v 'records were lost' >stat
   diff record stat
