@@ -242,6 +242,6 @@ assert p is None or b["fidelity"]["program"]["cpu_ratio"] > 1 + more / p["cpu_ns
 @test "a workload without CPU time allows no prediction for the program" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >facts
   "$HEAPTAPE" compare -q -r 3 --no-latency -a glibc -a jemalloc w.htw >out
-  grep -q "the calls' share of the program's CPU time is unknown: the workload does not have" out
+  grep -q "the calls' share of the program's CPU time is unknown: the workload lacks" out
   [ "$(grep -c 'CPU time of the program (calls' out)" -eq 0 ]
 }

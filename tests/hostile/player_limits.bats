@@ -29,7 +29,7 @@ limited() {
   done >threads.json
   "$HEAPTAPE" import -q --format json -o w.htw threads.json
   limited 1052672 --no-latency
-  fails_with 1 "glibc: thread " " cannot be started beside " " others: " "kernel.pid_max" "--threads one"
+  fails_with 1 "glibc: thread " " cannot be started in addition to " " others: " "kernel.pid_max" "--threads one"
   limited 1052672 --no-latency --threads one
   expect "status 0" [ "$status" -eq 0 ]
 }

@@ -215,7 +215,7 @@ opens() {
   # Also if several processes opened it.
   records sh -c "deepbind '$PWD/work.so' d; deepbind '$PWD/noplt.so' d; deepbind '$PWD/work.so' d"
   has "$stderr" "noplt.so was opened with RTLD_DEEPBIND"
-  [ "$(grep -c RTLD_DEEPBIND <<<"$stderr")" -eq 2 ]
+  [ "$(grep -c "was opened with RTLD_DEEPBIND" <<<"$stderr")" -eq 2 ]
   # Without the flag, and without bound calls.
   opens ldn 0
   for how in "" l lc x tf v; do
