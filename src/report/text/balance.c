@@ -1,11 +1,11 @@
 #include "report/text/balance.h"
 
+#include "base/err.h"
 #include "base/printable.h"
 #include "cli/human.h"
 #include "report/text/unrecorded.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,21 +18,6 @@ struct balance {
     const struct trace_balance *b;
     const struct balance_how *how;
 };
-
-static void print_line(const struct balance *p, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void print_line(const struct balance *p, const char *format, ...)
-{
-    char *line = NULL;
-    va_list args;
-    va_start(args, format);
-    int n = vasprintf(&line, format, args);
-    va_end(args);
-    p->how->print(n < 0 ? "out of memory" : line);
-    if (n >= 0)
-        free(line);
-}
 
 const struct balance_texts *balance_texts(const struct trace_fact *f)
 {
@@ -71,23 +56,23 @@ static void print_losses(const struct balance *p)
     const struct trace_balance *b = p->b;
     uint64_t lost = p->l->lost_records + b->lost_elsewhere;
     if (lost)
-        print_line(p, "%s%s lost%s", b->lost_at_least ? "at least " : "",
-                   human_plural(text, lost, "record was", "records were"), loss_cause(p));
+        err_note(p->how->print, "%s%s lost%s", b->lost_at_least ? "at least " : "",
+                 human_plural(text, lost, "record was", "records were"), loss_cause(p));
     if (b->without_spool)
-        print_line(
-            p,
+        err_note(
+            p->how->print,
             "%s not recorded: no space, memory or file descriptor was left for a spool (try more space in /dev/shm, or a higher "
             "ulimit -n or -v)",
             human_plural(text, b->without_spool, "process was", "processes were"));
     if (b->unreadable_spools)
-        print_line(
-            p,
+        err_note(
+            p->how->print,
             "%s could not be read: a program truncated or overwrote it before the recorder read it (try --follow, to leave "
             "that program out)",
             human_plural(text, b->unreadable_spools, "spool", "spools"));
     if (b->unopened_spools)
-        print_line(
-            p,
+        err_note(
+            p->how->print,
             "%s could not be opened: the recorder had no memory or file descriptor left (try a higher ulimit -n or -v)",
             human_plural(text, b->unopened_spools, "spool", "spools"));
 }
@@ -99,14 +84,14 @@ static void print_unrecorded(const struct balance *p)
     uint64_t printed = 0;
     for (size_t i = 0; i < u->n && i < p->how->most; i++) {
         char *line = unrecorded_line(&u->items[i]);
-        print_line(p, "%s" REMEDIES, line ? line : "out of memory");
+        err_note(p->how->print, "%s" REMEDIES, line ? line : "out of memory");
         free(line);
         printed += 1 + u->items[i].forks;
     }
     if (u->processes > printed)
-        print_line(p, "%s not recorded" REMEDIES,
-                   human_plural(processes, u->processes - printed, "other process was",
-                                "other processes were"));
+        err_note(p->how->print, "%s not recorded" REMEDIES,
+                 human_plural(processes, u->processes - printed, "other process was",
+                              "other processes were"));
     const char *limits = unrecorded_limits(u);
     if (limits && (u->processes || p->how->limits))
         p->how->print(limits);
@@ -116,15 +101,15 @@ static void print_code_names(const struct balance *p)
 {
     char text[64];
     if (p->b->bad_code_names)
-        print_line(
-            p,
+        err_note(
+            p->how->print,
             "%s skipped: expected START SIZE NAME in a line, in hexadecimal digits, or a record of jitdump (their functions "
             "have no names: correct the program that writes the file)",
             human_plural(text, p->b->bad_code_names, "record of perf-PID.map or jit-PID.dump was",
                          "records of perf-PID.map or jit-PID.dump were"));
     if (p->b->cut_code_names)
-        print_line(
-            p,
+        err_note(
+            p->how->print,
             "only the first 64 MiB of perf-PID.map and jit-PID.dump were read, of %s (later functions have no names: record "
             "a shorter run)",
             human_plural(text, p->b->cut_code_names, "process", "processes"));
@@ -137,21 +122,21 @@ static void print_facts(const struct balance *p)
     const struct balance_texts *t;
     if (l->bypassed.processes) {
         t = balance_texts(&l->bypassed);
-        print_line(
-            p,
+        err_note(
+            p->how->print,
             "%s calls its own malloc (in %s)%s: those calls were not recorded (link it without that malloc)",
             t->process, t->text, t->others);
     }
     if (l->off.processes) {
         t = balance_texts(&l->off);
-        print_line(p,
-                   "recording turned itself off in %s%s: %s (remove the cause, and record again)",
-                   t->process, t->others, t->text);
+        err_note(p->how->print,
+                 "recording turned itself off in %s%s: %s (remove the cause, and record again)",
+                 t->process, t->others, t->text);
     }
     for (uint32_t at = 0; at < l->deepbound_bytes; at += (uint32_t)strlen(l->deepbound + at) + 1) {
         printable_copy(name, sizeof name, l->deepbound + at, strlen(l->deepbound + at));
-        print_line(
-            p,
+        err_note(
+            p->how->print,
             "%s was opened with RTLD_DEEPBIND: its calls of malloc, realloc and free were not recorded (open it without the flag)",
             name);
     }
@@ -163,8 +148,8 @@ static void print_clock(const struct balance *p)
     const struct trace_balance *b = p->b;
     bool ahead = b->clock_ahead_ns >= b->clock_behind_ns;
     if (b->clock_ahead_ns || b->clock_behind_ns)
-        print_line(
-            p,
+        err_note(
+            p->how->print,
             "the clock of process %" PRIu64
             " is %s %s the recorder's: times and the order of its events are wrong (try %s)",
             b->clock_pid, human_ns(ns, (double)(ahead ? b->clock_ahead_ns : b->clock_behind_ns)),
@@ -180,8 +165,8 @@ static void print_end(const struct balance *p)
             "a program overwrote the memory that it shares with the recorder: the recording may be incomplete (correct its "
             "wild pointer, and record again)");
     if (b->ended_early && b->ended_by)
-        print_line(
-            p,
+        err_note(
+            p->how->print,
             "process %" PRIu64
             " ended the recording, as 'heaptape ctl PID detach' does; the program continued (to record on, attach again)",
             b->ended_by);
@@ -192,10 +177,10 @@ static void print_end(const struct balance *p)
         p->how->print(
             "the recording stopped at --max-size; the program continued untraced (try --flight or --segment)");
     if (b->stop_signal)
-        print_line(p,
-                   "signal %" PRIu64
-                   " stopped the recording before its processes exited (end the program instead)",
-                   b->stop_signal);
+        err_note(p->how->print,
+                 "signal %" PRIu64
+                 " stopped the recording before its processes exited (end the program instead)",
+                 b->stop_signal);
 }
 
 void balance_of_file(struct trace_losses *l, const struct file_stat *s)
