@@ -131,7 +131,7 @@ static void compare_sides(struct document *d, char **names, bool print)
 static char *default_name(const char *file)
 {
     static const char *const suffixes[] = {".ht", ".htw", ".hta", ".json"};
-    const char *base = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+    const char *base = basename(file);
     size_t n = strlen(base);
     char *name = NULL;
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {

@@ -104,8 +104,7 @@ static int put_process(struct recorder *r, struct drain_spool *s, struct err *e)
         return err_no_memory(e, NULL);
     uint64_t now = stamp_now(r);
     p.start_stamp = p.start_stamp < now ? p.start_stamp : now;
-    const char *slash = strrchr(p.exe, '/');
-    snprintf(s->program, sizeof s->program, "%s", slash ? slash + 1 : p.exe);
+    snprintf(s->program, sizeof s->program, "%s", basename(p.exe));
     struct trace_sample first = {.process = s->number, .stamp = p.start_stamp};
     int rc = encoder_put_process(r->encoder, &p, e);
     return rc == 0 && facts_own_memory(&first, s, false)

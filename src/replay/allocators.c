@@ -174,8 +174,7 @@ static int find_by_path(struct allocator *a, struct err *e)
     int rc = stat(real, &st) < 0 ? -errno : 0;
     if (rc == 0 && !S_ISREG(st.st_mode))
         rc = err_set(e, -EINVAL, "%s: is no shared library", a->name);
-    const char *slash = strrchr(a->name, '/');
-    char *name = strdup(slash ? slash + 1 : a->name);
+    char *name = strdup(basename(a->name));
     if (rc < 0 || !name) {
         free(real);
         free(name);

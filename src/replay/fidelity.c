@@ -194,12 +194,6 @@ int fidelity_overlap(const struct plan *p, const struct replay_run *run, struct 
     return 0;
 }
 
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 bool fidelity_same_allocator(const char *recorded, const char *replayed)
 {
     char a[PATH_MAX], b[PATH_MAX], id_a[129], id_b[129];
@@ -211,7 +205,7 @@ bool fidelity_same_allocator(const char *recorded, const char *replayed)
         return true;
     machine_build_id(recorded, id_a, sizeof id_a);
     machine_build_id(replayed, id_b, sizeof id_b);
-    return strcmp(file_name(recorded), file_name(replayed)) == 0 && id_a[0] &&
+    return strcmp(basename(recorded), basename(replayed)) == 0 && id_a[0] &&
            strcmp(id_a, id_b) == 0;
 }
 

@@ -8,12 +8,6 @@
 
 #define UNEXPLAINED_SHARE 0.1 // share of the bytes that malloc had in use
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static void set_frame(struct findings_stat_site *s, const char *function, const char *file,
                       double line, const char *module)
 {
@@ -25,8 +19,8 @@ static void set_frame(struct findings_stat_site *s, const char *function, const 
                      (int)(bytes < 2 * NAME_BYTES ? bytes : 2 * NAME_BYTES), function);
     if (!function[0])
         n = snprintf(s->frame, sizeof s->frame, "an unknown function");
-    file = base_name(file);
-    module = base_name(module);
+    file = basename(file);
+    module = basename(module);
     if (file[0])
         snprintf(s->frame + n, sizeof s->frame - (size_t)n, " (%.60s:%.0f)", file, line);
     else if (module[0])

@@ -17,12 +17,6 @@ void sites_diff_release(struct sites_diff *d)
     *d = (struct sites_diff){0};
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 // The innermost function of the program on the stack, or the innermost function if the stack does
 // not reach the program. NULL if unknown.
 static const struct symbol *own_function(const struct file_stat *s, uint32_t number)
@@ -75,7 +69,7 @@ int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *
         // An address outside of all objects differs from run to run.
         bool is_place = own && (own->known || own->module[0]);
         r = is_place ? add_row(d, side, own->function,
-                               base_name(own->file[0] ? own->file : own->module), own->line)
+                               basename(own->file[0] ? own->file : own->module), own->line)
                      : add_row(d, side, "(unknown)", "", 0);
         if (!r)
             return -ENOMEM;

@@ -5,11 +5,10 @@
 
 static void keep_fact(struct trace_fact *to, const struct trace_process *p, const char *text)
 {
-    const char *exe = p->exe ? p->exe : "", *slash = strrchr(exe, '/');
     if (!text || to->processes++)
         return;
     to->pid = p->pid;
-    snprintf(to->program, sizeof to->program, "%s", slash ? slash + 1 : exe);
+    snprintf(to->program, sizeof to->program, "%s", basename(p->exe ? p->exe : ""));
     snprintf(to->text, sizeof to->text, "%s", text);
 }
 

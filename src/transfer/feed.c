@@ -42,12 +42,11 @@ static char *find_spool(const char *spool, struct err *e)
 static char *make_name(const char *program, pid_t pid)
 {
     char host[65] = "", safe_host[65], safe_program[65], when[32] = "", *name = NULL;
-    const char *slash = strrchr(program, '/');
     time_t now = time(NULL);
     struct tm utc;
     gethostname(host, sizeof host - 1);
     names_make(host, safe_host, sizeof safe_host);
-    names_make(slash ? slash + 1 : program, safe_program, sizeof safe_program);
+    names_make(basename(program), safe_program, sizeof safe_program);
     if (gmtime_r(&now, &utc))
         strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", &utc);
     return asprintf(&name, "%s/%s-%s-%ld", safe_host, safe_program, when, (long)pid) < 0 ? NULL

@@ -249,8 +249,7 @@ static int copy_sites(void *context, const struct order_counts *counts,
 
 static bool is_glibc(const char *allocator)
 {
-    const char *slash = allocator ? strrchr(allocator, '/') : NULL,
-               *name = slash ? slash + 1 : allocator;
+    const char *name = allocator ? basename(allocator) : NULL;
     return name && (strcmp(name, "libc.so.6") == 0 || strncmp(name, "libc-2.", 7) == 0);
 }
 

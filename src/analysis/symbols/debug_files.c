@@ -208,8 +208,8 @@ static bool is_name_refused(const char *file, const char *name)
 static bool is_link_refused(const char *file, const char *link)
 {
     char other[NAME_MAX + 16];
-    const char *base = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
-    const char *link_base = link && strrchr(link, '/') ? strrchr(link, '/') + 1 : link;
+    const char *base = basename(file);
+    const char *link_base = link ? basename(link) : NULL;
     if (!link) {
         snprintf(other, sizeof other, "%s.debug", base);
         return is_name_refused(file, other) || is_name_refused(file, base);

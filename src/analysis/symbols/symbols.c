@@ -362,11 +362,11 @@ static size_t find_inlined(struct symbols *s, struct debug_info_place *place)
 static const char *object_offset(struct symbols *s, const struct workload_frame *f)
 {
     const struct workload_module *m = f->module ? &s->sites->modules[f->module - 1] : NULL;
-    const char *path = m ? m->path : "", *slash = strrchr(path, '/');
+    const char *path = m ? m->path : "";
     unsigned long long at = m && path[0] ? f->address - m->start + m->offset : f->address;
     char *text;
-    int n = path[0] ? asprintf(&text, "%s+0x%llx", slash ? slash + 1 : path, at)
-                    : asprintf(&text, "0x%llx", at);
+    int n =
+        path[0] ? asprintf(&text, "%s+0x%llx", basename(path), at) : asprintf(&text, "0x%llx", at);
     return keep_text(s, n < 0 ? NULL : text);
 }
 
@@ -591,8 +591,7 @@ const char *symbols_site_function(struct symbols *s, const struct workload_sites
     struct symbol found;
     if (!symbols_site(s, sites, site, &found))
         return NULL;
-    const char *file = symbols_file(&found), *slash = strrchr(file, '/');
-    file = slash ? slash + 1 : file;
+    const char *file = basename(symbols_file(&found));
     int n = snprintf(text, SYMBOLS_FUNCTION_BYTES, "%.*s", (int)printable_cut(found.function, 100),
                      found.function);
     if (file[0] && n > 0)

@@ -88,7 +88,7 @@ static bool is_reserve(uint64_t offset)
 
 static bool is_reserves_file(const char *path, bool *gone)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = basename(path);
     if (strncmp(name, SPOOL_RESERVES_FILE, strlen(SPOOL_RESERVES_FILE)) != 0)
         return false;
     *gone |= ends_with(name, DELETED);

@@ -292,13 +292,12 @@ static void look_up(struct live *l, struct live_site *site, uint32_t number)
     if (site_table_resolve(&l->sites, site->id, number) < 0 ||
         !symbols_site(l->symbols, &l->sites.all, number, &found))
         return;
-    const char *file = symbols_file(&found), *slash = strrchr(file, '/');
+    const char *file = basename(symbols_file(&found));
     char line[16] = "";
     if (found.file[0])
         snprintf(line, sizeof line, ":%d", found.line);
     free(site->name);
-    if (asprintf(&site->name, "%s%s%s%s", slash ? slash + 1 : file, line, file[0] ? " " : "",
-                 found.function) < 0)
+    if (asprintf(&site->name, "%s%s%s%s", file, line, file[0] ? " " : "", found.function) < 0)
         site->name = NULL;
     site->known = found.known;
 }
