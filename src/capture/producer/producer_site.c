@@ -213,13 +213,13 @@ static inline void check_unloaded(struct producer_thread *t)
 }
 
 // Waits for another thread's scan, which takes about 0.1 ms. Returns false if the scan has not ended
-// after SCAN_YIELDS tries, as when this is a signal handler that interrupted the scan.
-static bool lock_scan(struct producer_process *p, struct producer_sites *sites)
+// after SCAN_YIELDS tries. A signal handler does not wait: it may have interrupted the scan.
+static bool lock_scan(struct producer_process *p, struct producer_sites *sites, bool in_handler)
 {
     bool filtered =
         atomic_load_explicit(&p->sandboxed, memory_order_relaxed) || producer_inherited.filtered;
     for (unsigned i = 0; atomic_exchange_explicit(&sites->scanning, 1, memory_order_acquire); i++) {
-        if (i == SCAN_YIELDS)
+        if (in_handler || i == SCAN_YIELDS)
             return false;
         if (!filtered)
             syscall(SYS_sched_yield);
@@ -236,7 +236,7 @@ static void check_replaced(struct producer_process *p, struct producer_thread *t
     uint32_t age = atomic_load_explicit(&unwind_age, memory_order_acquire);
     if (!producer_unlikely(found_gone ||
                            atomic_load_explicit(&sites->age, memory_order_relaxed) != age) ||
-        !lock_scan(p, sites))
+        !lock_scan(p, sites, stream != &t->streams[0]))
         return;
     bool starts = !atomic_load_explicit(&sites->age, memory_order_relaxed) && age > 1;
     if (starts)
@@ -477,14 +477,15 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
     _Static_assert((int)UNWIND_DEPTH == (int)SPOOL_MAX_DEPTH,
                    "a walk has at most as many frames as a request");
     struct unwind_cursor c = {.from = {.pc = (uintptr_t)caller, .fp = (uintptr_t)frame}};
-    check_replaced(p, t, stream, false);
     uintptr_t at = producer_depth > 1 ? wrapper_frame(t, (uintptr_t)frame, (uintptr_t)caller) : 0;
+    if (at)
+        check_unloaded(t);
+    check_replaced(p, t, stream, false);
     if (at) {
         c.from.sp = c.low = at + 2 * sizeof(uintptr_t);
         c.from.fp = *(const uintptr_t *)at;
         c.high = t->stack_high;
         c.memory = thread_memory(t, stream);
-        check_unloaded(t);
         uint64_t id = c.memory && !t->undefined ? unwind_walk_site(&c, producer_depth) : 0;
         if (id && is_seen(id) && !c.memory->found_gone)
             return id;
