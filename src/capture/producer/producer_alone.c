@@ -40,12 +40,10 @@ static bool has_started;
 
 static const char *find_variable(const char *name)
 {
-    size_t n = strlen(name);
-    for (char **e = environ; e && *e; e++) {
-        if (strncmp(*e, name, n) == 0 && (*e)[n] == '=')
-            return *e + n + 1;
-    }
-    return NULL;
+    const char *value = NULL;
+    for (char **e = environ; e && *e && !value; e++)
+        value = producer_env_value(*e, name);
+    return value;
 }
 
 static bool print_failure(const char *what)

@@ -128,6 +128,9 @@ char *producer_append(char *at, const char *end, const char *text);
 // Likewise appends a decimal number.
 char *producer_append_number(char *at, const char *end, uint64_t value);
 
+// Returns the value in an entry NAME=VALUE of the environment, or NULL if it has another name.
+const char *producer_env_value(const char *entry, const char *name);
+
 // producer_map.c
 
 // Maps zeroed memory for *to, which is zero again in a fork child, unless *to is already set.

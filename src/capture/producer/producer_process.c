@@ -44,15 +44,10 @@ size_t producer_read_file(const char *path, char *to, size_t room)
     return n > 0 ? (size_t)n : 0;
 }
 
-static const char *env_value(const char *entry, const char *name)
-{
-    size_t n = strlen(name);
-    return strncmp(entry, name, n) == 0 && entry[n] == '=' ? entry + n + 1 : NULL;
-}
-
 static void parse_variable(struct producer_inherited *in, const char *entry)
 {
-    const char *dir = env_value(entry, SPOOL_ENV_DIR), *stacks = env_value(entry, SPOOL_ENV_STACKS);
+    const char *dir = producer_env_value(entry, SPOOL_ENV_DIR),
+               *stacks = producer_env_value(entry, SPOOL_ENV_STACKS);
     if (dir && dir[0] == '/' && !in->dir[0])
         producer_append(in->dir, in->dir + sizeof in->dir, dir);
     // Invalid values are ignored: the program must run.

@@ -46,3 +46,9 @@ char *producer_append_number(char *at, const char *end, uint64_t value)
     while (value /= 10);
     return producer_append(at, end, d);
 }
+
+const char *producer_env_value(const char *entry, const char *name)
+{
+    size_t n = strlen(name);
+    return strncmp(entry, name, n) == 0 && entry[n] == '=' ? entry + n + 1 : NULL;
+}
