@@ -21,17 +21,16 @@ progress_of() {
 # progress every 6 seconds. The command in $progress_beside prints the progress of other jobs.
 # Returns the command's status.
 with_progress() {
-  local text=$1 log=$2 status=0 start=$SECONDS ticker never
+  local text=$1 log=$2 status=0 start=$SECONDS ticks
   shift 2
   : >"$log"
-  exec {never}<> <(:)
-  while ! read -rt 6 -u "$never" && kill -0 $$ 2>/dev/null; do
+  # The loop ends when its input is closed. A kill could reach it before bash has removed the EXIT
+  # trap there, which would then run and delete the script's files.
+  exec {ticks}> >(until read -rt 6 || [ $? -le 128 ]; do
     echo "  $text: $(progress_of "$log")$((SECONDS - start)) s$(${progress_beside:-})"
-  done &
-  ticker=$!
-  "$@" >"$log" 2>&1 </dev/null {never}>&- || status=$?
-  exec {never}>&-
-  kill "$ticker"
-  wait "$ticker" 2>/dev/null || true
+  done)
+  "$@" >"$log" 2>&1 </dev/null {ticks}>&- || status=$?
+  exec {ticks}>&-
+  wait "$!" || true
   return "$status"
 }

@@ -102,3 +102,17 @@ builds() {
   [[ "$output" = "  a text: 1 of 2, "*" s" ]]
   [ "$(wc -l <"$log")" -eq 2 ]
 }
+
+@test "progress lines of a script: its EXIT trap runs at its end alone, and its status is kept" {
+  cat >script <<'END'
+set -euo pipefail
+source "$1"
+trap 'echo trap' EXIT
+for _ in {1..50}; do
+  with_progress short log true
+done
+with_progress long log sh -c 'echo "[3/7] a"; sleep 7; exit 5' || echo "status $?"
+END
+  run bash script "$HEAPTAPE_SOURCE/tools/progress.bash"
+  [ "$output" = $'  long: 3 of 7, 6 s\nstatus 5\ntrap' ]
+}
