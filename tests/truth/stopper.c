@@ -64,18 +64,6 @@ static void nap(void)
     nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
 }
 
-static bool has_ended(void)
-{
-    int status;
-    if (exit_status >= 0 || waitpid(program, &status, WNOHANG) != program)
-        return exit_status >= 0;
-    if (WIFSTOPPED(status)) // stopped too late for let_go, which did not wait
-        ptrace(PTRACE_DETACH, program, NULL, NULL);
-    else
-        exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    return exit_status >= 0;
-}
-
 static void find_code(void)
 {
     char path[64], line[512];
@@ -175,6 +163,22 @@ static void let_go(pid_t tid)
         if (ptrace(PTRACE_CONT, tid, NULL, NULL) == 0 && !wait_for_stop(tid))
             interrupt(tid);
     }
+}
+
+// Returns true if the program has ended. Also releases threads that stopped too late for let_go.
+static bool has_ended(void)
+{
+    int status;
+    for (pid_t got; (got = waitpid(-1, &status, __WALL | WNOHANG)) > 0;) {
+        if (WIFSTOPPED(status)) {
+            if (ptrace(PTRACE_CONT, got, NULL, NULL) == 0 && !wait_for_stop(got))
+                interrupt(got);
+            let_go(got);
+        } else if (got == program) {
+            exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        }
+    }
+    return exit_status >= 0;
 }
 
 static bool stop(struct stopped *s, pid_t tid)
