@@ -244,8 +244,8 @@ static void publish_gone(const struct producer_sites *sites)
         start = end ? start : r->start;
         end = r->end;
     }
-    atomic_store_explicit(&unwind_gone_start, start, memory_order_relaxed);
-    atomic_store_explicit(&unwind_gone_bytes, end - start, memory_order_relaxed);
+    atomic_store_explicit(&unwind_gone_start, start, memory_order_release);
+    atomic_store_explicit(&unwind_gone_bytes, end - start, memory_order_release);
 }
 
 // Returns a generation that no configuration of this process or its ancestors has used, unless the
@@ -312,7 +312,8 @@ void producer_maps_scan(struct producer_sites *sites, struct producer_process *p
         producer_stream_put(p, t, stream, &ev);
     }
     syscall(SYS_close, l.fd);
-    publish_gone(sites);
+    // In this order: a walk that no longer finds its code among the unloaded objects finds a new age.
     if (change)
         change_configuration(sites, change);
+    publish_gone(sites);
 }

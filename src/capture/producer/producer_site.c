@@ -301,14 +301,13 @@ bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint6
     uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | producer_odd_block(count, size);
     bool done = false;
     // Space for a base, two notes and the record.
-    if (!odd && t->unwind && producer_has_room(w, 4) &&
-        t->unwind->age == atomic_load_explicit(&unwind_age, memory_order_relaxed)) {
+    if (!odd && t->unwind && producer_has_room(w, 4) && unwind_is_current(t->unwind)) {
         struct unwind_cursor c = {.from = {at[1], (uintptr_t)(at + 2), at[0]}, .memory = t->unwind};
         c.low = c.from.sp;
         c.high = t->stack_high;
         check_unloaded(t);
         uint64_t id = unwind_walk_site(&c, producer_depth);
-        bool seen = is_seen(id) && !t->unwind->found_gone;
+        bool seen = is_seen(id) && unwind_is_current(t->unwind);
         t->undefined = !seen;
         done = seen && codec_put_base(&stream->state, &w, address);
         producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITH_STACK;
@@ -447,7 +446,8 @@ static void define_stack(struct producer_process *p, struct producer_thread *t,
     // Most stacks are new up to one of the innermost frames: fetch these entries in parallel.
     for (uint32_t i = 1; i < stack->n && i <= PREFETCHED_SITES; i++)
         __builtin_prefetch(&sites->seen[producer_site_place(sites, stack->sites[i])], 1);
-    bool locked = atomic_exchange_explicit(&sites->scanning, 1, memory_order_acquire) == 0;
+    // The mappings of the stack must be in the trace before its definition.
+    bool locked = lock_scan(p, sites, stream != &t->streams[0]);
     if (locked)
         forget_older(sites);
     while (fresh < stack->n && !is_seen(stack->sites[fresh]))
@@ -487,7 +487,7 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
         c.high = t->stack_high;
         c.memory = thread_memory(t, stream);
         uint64_t id = c.memory && !t->undefined ? unwind_walk_site(&c, producer_depth) : 0;
-        if (id && is_seen(id) && !c.memory->found_gone)
+        if (id && is_seen(id) && unwind_is_current(c.memory))
             return id;
         t->undefined = false;
     }
@@ -495,11 +495,13 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
         unwind_walk(&c, at ? producer_depth : 1, &stack);
     if (c.memory)
         c.memory->found_gone = false;
-    if (producer_unlikely(is_any_gone(&stack))) {
+    if (producer_unlikely(is_any_gone(&stack)))
         check_replaced(p, t, stream, true);
-        if (at || !walk_copies(p, t, stream, &c.from, &stack))
-            unwind_walk(&c, at ? producer_depth : 1, &stack);
-    }
+    // Another thread may have found the replaced code during the walk.
+    if (producer_unlikely(stack.generation !=
+                          atomic_load_explicit(&unwind_generation, memory_order_relaxed)) &&
+        (at || !walk_copies(p, t, stream, &c.from, &stack)))
+        unwind_walk(&c, at ? producer_depth : 1, &stack);
     if (!is_seen(stack.sites[0]))
         define_stack(p, t, stream, &stack);
     return stack.sites[0];

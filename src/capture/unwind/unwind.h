@@ -171,8 +171,15 @@ extern _Atomic uint64_t unwind_gone_bytes __attribute__((visibility("hidden")));
 // Returns true if an unloaded object may have contained the address.
 static inline bool unwind_is_gone(uint64_t pc)
 {
-    return pc - atomic_load_explicit(&unwind_gone_start, memory_order_relaxed) <
-           atomic_load_explicit(&unwind_gone_bytes, memory_order_relaxed);
+    return pc - atomic_load_explicit(&unwind_gone_start, memory_order_acquire) <
+           atomic_load_explicit(&unwind_gone_bytes, memory_order_acquire);
+}
+
+// Returns false if code may have been replaced before or during the last walk with this memory, so
+// that its site may be that of the replaced code.
+static inline bool unwind_is_current(const struct unwind_memory *m)
+{
+    return !m->found_gone && m->age == atomic_load_explicit(&unwind_age, memory_order_acquire);
 }
 
 // Detects objects that were unloaded without a call to the wrapped dlclose, as libc does with its
