@@ -50,10 +50,14 @@ static bool is_heaptape(pid_t pid)
 
 int status_traced(pid_t pid, pid_t tracer, struct err *e)
 {
+    char state = status_letter(tracer, tracer, "State");
     // The recorder and ctl attach from a child process.
     if (is_heaptape(tracer))
         return err_set(e, -EAGAIN, "%ld: is already recorded by process %llu", (long)pid,
                        (unsigned long long)status_number(tracer, tracer, "PPid", 10));
+    if (!state || state == 'Z' || state == 'X')
+        return err_set(e, -EAGAIN, "%ld: was traced by process %ld, which has ended", (long)pid,
+                       (long)tracer);
     return err_set(e, -EBUSY, "%ld: is traced by process %ld (a debugger, or strace)", (long)pid,
                    (long)tracer);
 }
@@ -144,7 +148,10 @@ int status_check(pid_t pid, struct err *e)
     // Check the tracer first, because a traced process may be stopped too.
     if (tracer)
         return status_traced(pid, (pid_t)tracer, e);
-    if (state == 'T' || state == 't')
+    // A tracer attached between the two reads.
+    if (state == 't')
+        return err_set(e, -EAGAIN, "%ld: is stopped by a tracer", (long)pid);
+    if (state == 'T')
         return err_set(e, -EBUSY, "%ld: is stopped; continue it first", (long)pid);
     if (status_number(pid, pid, "Tgid", 10) != (uint64_t)pid)
         return err_set(e, -ESRCH, "%ld: is a thread, not a process", (long)pid);

@@ -14,11 +14,12 @@
 uint64_t status_number(pid_t pid, pid_t tid, const char *field, int base);
 char status_letter(pid_t pid, pid_t tid, const char *field);
 
-// Checks in /proc whether the process can be attached to. Returns 0, or a negative errno.
+// Checks in /proc whether the process can be attached to. Returns 0, or a negative errno: -EAGAIN if
+// the obstacle is expected to end soon.
 int status_check(pid_t pid, struct err *e);
 
-// Sets an error that names the tracer of `pid`. Returns -EBUSY, or -EAGAIN if the tracer is
-// heaptape, which detaches soon.
+// Sets an error that names the tracer of `pid`. Returns -EBUSY, or -EAGAIN if the tracer has ended
+// or is heaptape, which detaches soon.
 int status_traced(pid_t pid, pid_t tracer, struct err *e);
 
 // Explains why ptrace is not permitted and how to permit it. Returns -EACCES.
