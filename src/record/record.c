@@ -99,7 +99,7 @@ static int put_process(struct recorder *r, struct drain_spool *s, struct err *e)
 {
     struct trace_process p;
     r->result->processes++;
-    unrecorded_spool(&r->unrecorded, s);
+    unrecorded_add_spool(&r->unrecorded, s);
     if (facts_process(&p, s) < 0)
         return err_no_memory(e, NULL);
     uint64_t now = stamp_now(r);
@@ -289,7 +289,7 @@ static int put_segment(void *ctx, struct drain_spool *s, struct trace_segment *g
     s->events += seen.events;
     check_clock(r, s, g);
     if (rc == 0 && seen.modules)
-        code_names_look(&s->code, seen.words, g->n_words);
+        code_names_find_dump(&s->code, seen.words, g->n_words);
     return rc;
 }
 
@@ -313,7 +313,7 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
         if (!facts_memory(sample, s->visible_pid))
             continue;
         r->n_samples++;
-        proc_watch_ask(r->pages, &s->pages_due, s->number, s->visible_pid, sample->rss_bytes);
+        proc_watch_request(r->pages, &s->pages_due, s->number, s->visible_pid, sample->rss_bytes);
     }
     return rc;
 }
@@ -324,7 +324,7 @@ static int write_pages(struct recorder *r, struct err *e)
 {
     struct buf payload = {0};
     uint32_t number;
-    if (r->in_batch || !proc_watch_take(r->pages, &payload, &number))
+    if (r->in_batch || !proc_watch_collect(r->pages, &payload, &number))
         return 0;
     for (size_t i = 0; i < r->drain.n_spools; i++) {
         const struct drain_spool *s = r->drain.spools[i];
@@ -395,9 +395,9 @@ static int restart_trace(struct recorder *r, struct err *e)
 static int answer_requests(struct recorder *r, struct err *e)
 {
     int rc = 0;
-    if (drain_is_asked(&r->drain, SPOOL_RESET))
+    if (drain_has_request(&r->drain, SPOOL_RESET))
         rc = restart_trace(r, e);
-    if (rc == 0 && drain_is_asked(&r->drain, SPOOL_SYNC)) {
+    if (rc == 0 && drain_has_request(&r->drain, SPOOL_SYNC)) {
         rc = end_batch(r, e);
         if (rc == 0)
             rc = encoder_write_all(r->encoder, e);
@@ -664,7 +664,7 @@ static int record_until_over(struct recorder *r, struct err *e)
     int rc;
     while ((rc = run_main_pass(r, &o, e)) >= 0 && !o.over) {
         if (!o.full)
-            unrecorded_look(&r->unrecorded, r->launch.pid);
+            unrecorded_search(&r->unrecorded, r->launch.pid);
         if (encoder_work(r->encoder))
             continue;
         uint64_t idle_ns = facts_sample_ns(clock_monotonic_ns() - r->started.ns, IDLE_NS);

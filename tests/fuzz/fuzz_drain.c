@@ -177,8 +177,8 @@ static void pass(struct recording *r)
         drain_count_unmapped(&r->drain, r->drain.spools[i]);
     }
     drain_check_refused(&r->drain, false);
-    drain_is_asked(&r->drain, SPOOL_SYNC);
-    drain_is_asked(&r->drain, SPOOL_RESET);
+    drain_has_request(&r->drain, SPOOL_SYNC);
+    drain_has_request(&r->drain, SPOOL_RESET);
     if (r->in_batch)
         need(encoder_end_batch(r->encoder, 0, &e) == 0);
     r->in_batch = false;

@@ -156,7 +156,7 @@ static int add_spool(struct drain *c, struct drain_spool *s, struct drain_slices
     int64_t n = drain_scan(c, s);
     if (s->broken)
         return 0;
-    if (n < 0 || drain_take_changes(s) == -ENOMEM ||
+    if (n < 0 || drain_read_changes(s) == -ENOMEM ||
         HT_GROW(&all->items, &all->capacity, all->n + (size_t)n) < 0)
         return -ENOMEM;
     for (int64_t i = 0; i < n; i++) {
@@ -195,7 +195,7 @@ int drain_finished(struct drain *c, const struct drain_sink *sink,
     if (all.n > 1)
         qsort(all.items, all.n, sizeof *all.items, by_stamp);
     for (size_t i = 0; i < all.n && rc == 0; i++) {
-        rc = drain_take(c, all.items[i].spool, &all.items[i].chunk, sink, e);
+        rc = drain_pass_chunk(c, all.items[i].spool, &all.items[i].chunk, sink, e);
         bool last = i + 1 == all.n;
         if (rc == 0 && (last || i % SLICE_CHUNKS == SLICE_CHUNKS - 1)) {
             uint64_t next = last ? all.items[i].stamp : all.items[i + 1].stamp;

@@ -243,8 +243,8 @@ static bool is_due(struct drain_spool *s, struct drain_stream *l, uint64_t place
     return true;
 }
 
-int drain_take(struct drain *c, struct drain_spool *s, const struct drain_candidate *k,
-               const struct drain_sink *sink, struct err *e)
+int drain_pass_chunk(struct drain *c, struct drain_spool *s, const struct drain_candidate *k,
+                     const struct drain_sink *sink, struct err *e)
 {
     uint32_t drained = s->marks[k->index].drained;
     if (k->used < drained || (k->used == drained && !k->done && !s->dead))
@@ -308,7 +308,7 @@ static int drain_spool(struct drain *c, struct drain_spool *s, const struct drai
         return 0;
     read_requests(s);
     int64_t n = drain_scan(c, s);
-    int rc = n < 0 ? (int)n : drain_take_changes(s);
+    int rc = n < 0 ? (int)n : drain_read_changes(s);
     if (rc == -EBADMSG)
         spool_break(c, s, OVERWRITTEN);
     else if (rc < 0)
@@ -316,7 +316,7 @@ static int drain_spool(struct drain *c, struct drain_spool *s, const struct drai
     rc = 0;
     for (int64_t i = 0; i < n && rc == 0 && !s->broken; i++) {
         const struct drain_candidate *k = &c->candidates[i];
-        rc = drain_take(c, s, k, sink, e);
+        rc = drain_pass_chunk(c, s, k, sink, e);
         if (rc <= 0)
             continue;
         rc = 0;

@@ -185,7 +185,7 @@ uint32_t drain_wakeups(const struct drain *c);
 
 // Returns true if a process has requested `what`, and everything published before the request has
 // been drained.
-bool drain_is_asked(const struct drain *c, enum spool_request what);
+bool drain_has_request(const struct drain *c, enum spool_request what);
 
 // Answers all requests for `what`. `error` is the errno of a SPOOL_RESET.
 void drain_answer(struct drain *c, enum spool_request what, int error);

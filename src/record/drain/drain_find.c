@@ -21,7 +21,7 @@ enum {
     MAX_UNTRACED = 1 << 24, // bound for plausible counts
 };
 #define PENDING_NS 2000000u // between scans while a file is not ready
-#define LAST_LOOKS 25       // scans at the end of a recording
+#define LAST_SCANS 25       // scans at the end of a recording
 
 static size_t map_bytes(const struct drain_spool *s)
 {
@@ -181,7 +181,7 @@ static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
                        c->flags & SPOOL_NO_RECORDER ? SPOOL_MAX_CHUNKS_ALONE : SPOOL_MAX_CHUNKS);
     // A spool is complete before it gets its name. If it is incomplete and unused, it was truncated
     // or overwritten.
-    if (rc == -EAGAIN && !s->reserve && (c->attached || lifetime_nobody_has(fd))) {
+    if (rc == -EAGAIN && !s->reserve && (c->attached || lifetime_is_unused(fd))) {
         c->n_unreadable++;
         return -EBADF;
     }
@@ -474,7 +474,7 @@ int drain_discover(struct drain *c, struct err *e)
 {
     int found = scan_session(c, e);
     // After the recorder has stopped, this is the last scan, so wait for files that are not ready.
-    for (unsigned i = 0; found >= 0 && c->stopped && c->pending && i < LAST_LOOKS; i++) {
+    for (unsigned i = 0; found >= 0 && c->stopped && c->pending && i < LAST_SCANS; i++) {
         nanosleep(&(struct timespec){.tv_nsec = PENDING_NS}, NULL);
         int more = scan_session(c, e);
         found = more < 0 ? more : found + more;
@@ -656,7 +656,7 @@ static bool count_refused(struct drain *c, const struct drain_refused *r, bool a
     }
     // All of a user's processes have the reserves file open, so only a spool file shows that its
     // process has ended.
-    bool over = !r->reserve && lifetime_nobody_has(fd);
+    bool over = !r->reserve && lifetime_is_unused(fd);
     c->refused_unknown |= at_end && !over;
     if (over || at_end) {
         c->refused_lost += count_chunks(c, fd, offset, 0);

@@ -17,8 +17,8 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s);
 
 // Passes the chunk's new words to the sink. Returns 0; 1 if earlier words are missing and may still
 // arrive; or a negative errno.
-int drain_take(struct drain *c, struct drain_spool *s, const struct drain_candidate *k,
-               const struct drain_sink *sink, struct err *e);
+int drain_pass_chunk(struct drain *c, struct drain_spool *s, const struct drain_candidate *k,
+                     const struct drain_sink *sink, struct err *e);
 
 // Between the two halves of a realloc, records whether the first half was kept.
 enum drain_resizing {
@@ -50,7 +50,7 @@ bool drain_is_refused(const struct drain *c, const char *name);
 // Reads the state changes from the ring. Call after drain_scan and before passing on segments, so
 // that a call that starts after a pause has returned counts as paused. Returns 0, -ENOMEM, or
 // -EBADMSG if the ring is corrupt.
-int drain_take_changes(struct drain_spool *s);
+int drain_read_changes(struct drain_spool *s);
 
 // Drops the older half of the changes when there are many. With all_seen (no stream has unread
 // events), later events do not need them; otherwise the limit is higher.
@@ -72,12 +72,12 @@ bool lifetime_sees_processes(void);
 
 // Returns true if no other process has the file open or mapped, false if one has or that is
 // unknown.
-bool lifetime_nobody_has(int fd);
+bool lifetime_is_unused(int fd);
 
-bool lifetime_is_of_session(pid_t pid, const char *dir);
+bool lifetime_has_session(pid_t pid, const char *dir);
 
 // Returns true if own_pid is the process's pid, either here or in its innermost pid namespace.
-bool lifetime_is_called(pid_t pid, uint32_t own_pid);
+bool lifetime_has_pid(pid_t pid, uint32_t own_pid);
 
 #define STALE_PREFIX "heaptape-" // names of session directories
 

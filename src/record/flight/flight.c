@@ -34,7 +34,7 @@ struct flight {
     struct watch watch;
     struct buf stored;
     bool batch_ended; // the last EVENTS frame was the end of a batch
-    bool asked;       // a dump has been requested
+    bool requested;   // a dump has been requested
     char reason[WATCH_REASON_BYTES];
     uint64_t dumps, failed;  // dumps started, and dumps that failed
     pid_t writer;            // process that writes the current dump, or 0
@@ -84,7 +84,7 @@ static int write_dump(struct flight *f, struct written *w)
 // never waits.
 static void begin_dump(struct flight *f)
 {
-    f->asked = false;
+    f->requested = false;
     f->dumps++;
     f->path = flight_path(f->settings->path, f->dumps);
     f->why = strdup(f->reason);
@@ -161,9 +161,9 @@ static int feed_oldest(struct flight *f, struct err *e)
 
 static void check_samples(struct flight *f, const struct trace_item *item)
 {
-    for (size_t i = 0; i < item->n_samples && !f->asked; i++) {
+    for (size_t i = 0; i < item->n_samples && !f->requested; i++) {
         const struct trace_sample *s = &item->samples[i];
-        f->asked = watch_sample(&f->watch, f->reader.processes[s->process], s, f->reason);
+        f->requested = watch_sample(&f->watch, f->reader.processes[s->process], s, f->reason);
     }
 }
 
@@ -185,7 +185,7 @@ static int examine_frame(struct flight *f, struct frame *frame, struct err *e)
     bool events = frame->type == TRACE_EVENTS, announced = frame->type == TRACE_PROCESS;
     bool ends = frame->type == TRACE_PROCESS_END;
     // The end of a batch matters only while a dump is requested.
-    if (!(events && f->asked) && !announced && !ends && frame->type != TRACE_SAMPLES)
+    if (!(events && f->requested) && !announced && !ends && frame->type != TRACE_SAMPLES)
         return 0;
     int rc = frame_reader_unpack(&f->reader.frames, &f->stored, frame, e);
     if (rc < 0)
@@ -208,11 +208,11 @@ static void check_surroundings(struct flight *f, uint64_t now_ns)
 {
     reap_writer(f, false);
     flight_files_reap(&f->files, false);
-    if (!f->asked && f->reader.n_processes)
-        f->asked = watch_cgroup(&f->watch, f->reader.processes[0], now_ns, f->reason);
-    if (signalled && !f->asked) {
+    if (!f->requested && f->reader.n_processes)
+        f->requested = watch_cgroup(&f->watch, f->reader.processes[0], now_ns, f->reason);
+    if (signalled && !f->requested) {
         signalled = 0;
-        f->asked = true;
+        f->requested = true;
         snprintf(f->reason, sizeof f->reason, "requested");
     }
 }
@@ -233,7 +233,7 @@ static int handle_frame(struct flight *f, struct err *e)
         rc = err_no_memory(e, f->reader.in->name);
     while (rc == 0 && flight_ring_is_over(&f->ring, now_ns))
         rc = feed_oldest(f, e);
-    if (rc == 0 && f->asked && f->batch_ended && !f->writer)
+    if (rc == 0 && f->requested && f->batch_ended && !f->writer)
         begin_dump(f);
     return rc < 0 ? rc : 1;
 }
@@ -243,7 +243,7 @@ static void end_flight(struct flight *f)
     reap_writer(f, true);
     if (signalled)
         snprintf(f->reason, sizeof f->reason, "requested");
-    if (f->asked || signalled || watch_end(&f->watch, f->reason)) {
+    if (f->requested || signalled || watch_end(&f->watch, f->reason)) {
         begin_dump(f);
         reap_writer(f, true);
     } else if (!f->dumps) {

@@ -52,7 +52,7 @@ static bool is_dump(const char *path)
     return digits && strcmp(name + 5 + digits, ".dump") == 0;
 }
 
-void code_names_look(struct code_names *c, const uint64_t *words, uint32_t n)
+void code_names_find_dump(struct code_names *c, const uint64_t *words, uint32_t n)
 {
     struct codec_state state = {0};
     struct event ev;

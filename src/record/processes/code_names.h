@@ -51,7 +51,7 @@ struct code_names_process {
 };
 
 // Searches the words for HT_MODULE records that name a dump.
-void code_names_look(struct code_names *c, const uint64_t *words, uint32_t n);
+void code_names_find_dump(struct code_names *c, const uint64_t *words, uint32_t n);
 
 // Returns true if the files should be read again, and restarts the interval.
 bool code_names_is_due(struct code_names *c, uint64_t now_ns);

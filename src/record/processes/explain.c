@@ -333,7 +333,7 @@ static const char *explain_executable(int fd, struct stat *st)
     return known[at].why;
 }
 
-static const char *explain_process(struct unrecorded_look *look, pid_t pid,
+static const char *explain_process(struct unrecorded_image *to, pid_t pid,
                                    const struct unrecorded_how *how)
 {
     char path[64];
@@ -344,8 +344,8 @@ static const char *explain_process(struct unrecorded_look *look, pid_t pid,
     if (fd < 0 && stat(path, &st) < 0)
         st.st_ino = 0;
     const char *why = fd >= 0 ? explain_executable(fd, &st) : closed ? explain_closed(pid) : NULL;
-    look->device = st.st_dev;
-    look->inode = st.st_ino;
+    to->device = st.st_dev;
+    to->inode = st.st_ino;
     int secure = why || fd < 0 ? 0 : is_secure(pid);
     if (secure)
         why = secure > 0 ? explain_secure(fd, pid) : explain_privileges(fd);
@@ -355,7 +355,7 @@ static const char *explain_process(struct unrecorded_look *look, pid_t pid,
         why = explain_root(pid, how->library);
     if (fd >= 0)
         close(fd);
-    look->gone = !why && !seen && is_gone(pid);
+    to->gone = !why && !seen && is_gone(pid);
     return why;
 }
 
@@ -377,16 +377,16 @@ static bool is_followed(pid_t pid, const struct unrecorded_how *how)
     return slash && strcmp(how->follow, "none") != 0 && fnmatch(how->follow, slash + 1, 0) == 0;
 }
 
-void unrecorded_look_at(struct unrecorded_look *look, pid_t pid, const struct unrecorded_how *how)
+void unrecorded_inspect(struct unrecorded_image *to, pid_t pid, const struct unrecorded_how *how)
 {
     char name[64];
-    *look = (struct unrecorded_look){.followed = true};
+    *to = (struct unrecorded_image){.followed = true};
     ssize_t n = read_proc_file(pid, "comm", name, sizeof name);
     if (n > 0)
-        snprintf(look->name, sizeof look->name, "%.*s", (int)strcspn(name, "\n"), name);
-    const char *why = explain_process(look, pid, how);
-    snprintf(look->why, sizeof look->why, "%s", why ? why : "");
-    look->followed = is_followed(pid, how);
+        snprintf(to->name, sizeof to->name, "%.*s", (int)strcspn(name, "\n"), name);
+    const char *why = explain_process(to, pid, how);
+    snprintf(to->why, sizeof to->why, "%s", why ? why : "");
+    to->followed = is_followed(pid, how);
     // If the process has ended, assume that it had the recorder's limits.
-    look->limit = limit_find(look->gone ? 0 : pid, 0);
+    to->limit = limit_find(to->gone ? 0 : pid, 0);
 }

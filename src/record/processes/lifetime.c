@@ -67,7 +67,7 @@ static uint32_t inner_pid(pid_t pid)
     return (uint32_t)strtoul(last, NULL, 10);
 }
 
-bool lifetime_is_called(pid_t pid, uint32_t own_pid)
+bool lifetime_has_pid(pid_t pid, uint32_t own_pid)
 {
     return (uint32_t)pid == own_pid || inner_pid(pid) == own_pid;
 }
@@ -158,7 +158,7 @@ static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64
     if (pidfd < 0)
         return false;
     pid_t shown = pid_in_proc(pidfd);
-    int mapped = shown && lifetime_is_called(shown, s->pid) ? has_mapped(shown, inode, offset) : 0;
+    int mapped = shown && lifetime_has_pid(shown, s->pid) ? has_mapped(shown, inode, offset) : 0;
     // A process without memory is exiting and is about to close the file.
     if (mapped < 0)
         poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, ENDING_MS);
@@ -188,7 +188,7 @@ static bool try_others(struct drain_spool *s, uint64_t inode, uint64_t offset)
     return found;
 }
 
-bool lifetime_is_of_session(pid_t pid, const char *dir)
+bool lifetime_has_session(pid_t pid, const char *dir)
 {
     char path[64], want[PATH_MAX + 32], text[65536];
     size_t n = (size_t)snprintf(want, sizeof want, "%s=%s", SPOOL_ENV_DIR, dir) + 1, have = 0;
@@ -254,8 +254,8 @@ static bool try_named(struct drain_spool *s, const char *dir)
     if (pidfd < 0)
         return false;
     pid_t shown = pid_in_proc(pidfd);
-    if (!shown || !lifetime_is_called(shown, s->pid) ||
-        !(dir ? lifetime_is_of_session(shown, dir) : is_hidden(shown))) {
+    if (!shown || !lifetime_has_pid(shown, s->pid) ||
+        !(dir ? lifetime_has_session(shown, dir) : is_hidden(shown))) {
         close(pidfd);
         return false;
     }
@@ -264,7 +264,7 @@ static bool try_named(struct drain_spool *s, const char *dir)
     return true;
 }
 
-bool lifetime_nobody_has(int fd)
+bool lifetime_is_unused(int fd)
 {
     // The kernel sends a signal if the file is opened during the lease. Choose one that is ignored
     // by default.
@@ -278,7 +278,7 @@ bool lifetime_nobody_has(int fd)
 // lease proves nothing.
 static bool has_ended(const struct drain_spool *s, int fd)
 {
-    return !s->reserve && lifetime_nobody_has(fd);
+    return !s->reserve && lifetime_is_unused(fd);
 }
 
 int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offset)
@@ -313,5 +313,5 @@ bool lifetime_is_over(const struct drain_spool *s)
     struct pollfd ended = {.fd = s->pidfd, .events = POLLIN};
     if (s->pidfd >= 0)
         return poll(&ended, 1, 0) > 0;
-    return s->fd >= 0 && lifetime_nobody_has(s->fd);
+    return s->fd >= 0 && lifetime_is_unused(s->fd);
 }

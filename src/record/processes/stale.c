@@ -53,7 +53,7 @@ static bool is_in_use(int dir_fd, const char *name)
     if (strcmp(name, SPOOL_SESSION_FILE) == 0)
         lives = has_no_recorder(fd) || stale_lock(fd) < 0;
     else if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-        lives = !lifetime_nobody_has(fd);
+        lives = !lifetime_is_unused(fd);
     close(fd);
     return lives;
 }

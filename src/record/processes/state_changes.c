@@ -8,7 +8,7 @@
 
 enum { MANY_CHANGES = 1 << 16, TOO_MANY_CHANGES = 1 << 18 };
 
-int drain_take_changes(struct drain_spool *s)
+int drain_read_changes(struct drain_spool *s)
 {
     struct spool_control *k = &s->header->control;
     uint64_t taken = s->changes_taken,
@@ -156,7 +156,7 @@ int drain_pass_recorded(struct drain_spool *s, struct drain_stream *l, struct tr
     return sink->segment(sink->ctx, s, g, e);
 }
 
-bool drain_is_asked(const struct drain *c, enum spool_request what)
+bool drain_has_request(const struct drain *c, enum spool_request what)
 {
     if (c->streams_waiting)
         return false;

@@ -73,7 +73,7 @@ static bool attach_file(struct target *a, pid_t pid, const char *path, uint64_t 
     if (!h)
         return false;
     if (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) == SPOOL_MAGIC &&
-        lifetime_is_called(pid, h->pid) && open_session(a, pid, path))
+        lifetime_has_pid(pid, h->pid) && open_session(a, pid, path))
         a->control.header = h;
     else
         munmap(h, SPOOL_HEADER_BYTES);

@@ -294,7 +294,7 @@ static void handle_event(struct tree *t, const struct proc_event *event)
     // Inspect the program now, because it may end soon.
     if (is_exec) {
         image = (struct tree_image){.pid = pid, .from = stamp};
-        unrecorded_look_at(&image.look, pid, t->how);
+        unrecorded_inspect(&image.seen, pid, t->how);
     }
     pthread_mutex_lock(&t->mutex);
     if (is_fork)
@@ -388,8 +388,8 @@ static bool matches_member(const struct tree_spool *s, const struct tree_member 
 {
     if (!s->other_clock && (s->stamp < m->from || (m->gone && s->stamp > m->to)))
         return false;
-    return by_file ? !s->visible && s->inode && s->inode == m->image->look.inode &&
-                         s->device == m->image->look.device
+    return by_file ? !s->visible && s->inode && s->inode == m->image->seen.inode &&
+                         s->device == m->image->seen.device
                    : s->pid == m->pid;
 }
 
@@ -529,7 +529,7 @@ int tree_has_survivor(struct tree *t)
         unsigned forks, forks_now;
         int rc = list_live(t, &live, &n, &forks), found = 0;
         for (size_t i = 0; rc == 0 && !found && i < n; i++)
-            found = lifetime_is_of_session(live[i], t->how->dir);
+            found = lifetime_has_session(live[i], t->how->dir);
         free(live);
         if (rc < 0 || found || n == 0)
             return rc < 0 ? rc : found;

@@ -49,7 +49,7 @@ struct tree_image {
     bool ended; // `pid` has exited …
     int status; // … with this wait(2) status
     unsigned settled;
-    struct unrecorded_look look;
+    struct unrecorded_image seen;
 };
 
 #endif

@@ -18,7 +18,7 @@ enum {
     SETTLE_INTERVAL_NS = 100000000,
     COST = 20, // pause between searches, as a multiple of their CPU time
     // Number of searches after which a process must have loaded its libraries.
-    CERTAIN_LOOKS = 3,
+    CERTAIN_SEARCHES = 3,
     MAX_MISSED = 4096,    // maximum number of processes described
     YOUNG_NS = 100000000, // a program younger than this may not have made its first call
 };
@@ -26,11 +26,11 @@ enum {
 struct unrecorded_process {
     pid_t pid;
     unsigned long long start; // in kernel ticks; pid and start together identify a process
-    unsigned look;            // number of the last search that found it
+    unsigned last_search;     // number of the last search that found it
     bool is_member;
     uint32_t images; // 1 + number of this process's last spool; 0: no spool
     bool missed;     // its current image is not recorded
-    struct unrecorded_look seen;
+    struct unrecorded_image seen;
 };
 
 // Returns the number of forks on the machine since boot; 0: unknown.
@@ -55,7 +55,7 @@ static bool find_survivor(const struct unrecorded *u, pid_t except)
     bool found = false;
     while (proc && !found && (d = readdir(proc))) {
         pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
-        found = pid != except && lifetime_is_of_session(pid, u->how.dir);
+        found = pid != except && lifetime_has_session(pid, u->how.dir);
     }
     if (proc)
         closedir(proc);
@@ -86,7 +86,7 @@ static struct unrecorded_process *find_process(const struct unrecorded *u, pid_t
 {
     for (size_t i = u->n; i-- > 0;) {
         struct unrecorded_process *p = &u->items[i];
-        if (p->pid == pid && p->look + 1 >= u->look && (!start || p->start == start))
+        if (p->pid == pid && p->last_search + 1 >= u->searches && (!start || p->start == start))
             return p;
     }
     return NULL;
@@ -137,7 +137,7 @@ static enum library find_library(pid_t pid)
     return found ? LIBRARY_THERE : whole && has_libc ? LIBRARY_MISSING : LIBRARY_UNKNOWN;
 }
 
-static bool is_missed(pid_t pid, const struct unrecorded_look *seen)
+static bool is_missed(pid_t pid, const struct unrecorded_image *seen)
 {
     if (!seen->followed || !seen->name[0])
         return false;
@@ -151,7 +151,7 @@ static void examine_process(struct unrecorded *u, pid_t pid, pid_t program)
     pid_t parent;
     // The process did not belong to the session in earlier searches.
     if (known && !known->is_member) {
-        known->look = u->look;
+        known->last_search = u->searches;
         return;
     }
     if (!read_stat(pid, &found, &parent))
@@ -160,17 +160,17 @@ static void examine_process(struct unrecorded *u, pid_t pid, pid_t program)
     if (!p) {
         const struct unrecorded_process *of = find_process(u, parent, 0);
         found.is_member = pid == program || (u->outer_pid && parent == u->outer_pid) ||
-                          (of && of->is_member) || lifetime_is_of_session(pid, u->how.dir);
+                          (of && of->is_member) || lifetime_has_session(pid, u->how.dir);
         if (HT_GROW(&u->items, &u->capacity, u->n + 1) < 0)
             return;
         p = &u->items[u->n++];
         *p = found;
     }
-    p->look = u->look;
+    p->last_search = u->searches;
     if (!p->is_member)
         return;
-    struct unrecorded_look seen;
-    unrecorded_look_at(&seen, pid, &u->how);
+    struct unrecorded_image seen;
+    unrecorded_inspect(&seen, pid, &u->how);
     if (is_missed(pid, &seen)) {
         p->missed = true;
         p->seen = seen;
@@ -181,7 +181,7 @@ static void forget_ended(struct unrecorded *u)
 {
     size_t n = 0;
     for (size_t i = 0; i < u->n; i++) {
-        if (u->items[i].look == u->look || u->items[i].missed)
+        if (u->items[i].last_search == u->searches || u->items[i].missed)
             u->items[n++] = u->items[i];
     }
     u->n = n;
@@ -202,7 +202,7 @@ static void search_proc(struct unrecorded *u, pid_t program)
 {
     DIR *proc = opendir("/proc");
     struct dirent *d;
-    u->look++;
+    u->searches++;
     u->outer_pid = find_outer_pid();
     if (u->outer_pid)
         program = -1;
@@ -223,7 +223,7 @@ void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, en
     u->tree = tree_new(&u->how, clock, attached);
 }
 
-void unrecorded_look(struct unrecorded *u, pid_t program)
+void unrecorded_search(struct unrecorded *u, pid_t program)
 {
     uint64_t now = clock_monotonic_ns();
     if (now < u->next_ns)
@@ -236,7 +236,7 @@ void unrecorded_look(struct unrecorded *u, pid_t program)
     uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     unsigned long long forks = count_forks();
     if (!forks || forks != u->forks)
-        u->due = CERTAIN_LOOKS;
+        u->due = CERTAIN_SEARCHES;
     u->forks = forks;
     if (u->due) {
         u->due--;
@@ -245,7 +245,7 @@ void unrecorded_look(struct unrecorded *u, pid_t program)
     u->next_ns = now + MIN_INTERVAL_NS + COST * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began);
 }
 
-void unrecorded_spool(struct unrecorded *u, const struct drain_spool *s)
+void unrecorded_add_spool(struct unrecorded *u, const struct drain_spool *s)
 {
     if (u->tree)
         tree_spool(u->tree, s);
@@ -332,7 +332,7 @@ static bool has_reported(const struct drain_reserves *r, const struct tree_image
     for (uint32_t i = 0; i < refused && i < SPOOL_UNTRACED; i++) {
         const struct spool_untraced *u = &r->shared->untraced_of[i];
         if (u->pid == (uint32_t)image->pid ||
-            strncmp(u->name, image->look.name, sizeof u->name) == 0)
+            strncmp(u->name, image->seen.name, sizeof u->name) == 0)
             return true;
     }
     return refused > SPOOL_UNTRACED;
@@ -350,7 +350,7 @@ static bool is_known(const struct tree_image *image, const struct drain *c)
 // Appends the limit, for example "; its address space was limited to 4000 KiB".
 static void add_limit(const struct tree_image *image, char why[UNRECORDED_WHY_BYTES])
 {
-    const struct limit *l = &image->look.limit;
+    const struct limit *l = &image->seen.limit;
     size_t n = strlen(why);
     if (l->what)
         snprintf(why + n, UNRECORDED_WHY_BYTES - n, "; its %s %s limited to %llu%s", l->what,
@@ -359,12 +359,12 @@ static void add_limit(const struct tree_image *image, char why[UNRECORDED_WHY_BY
 
 static void explain_end(const struct tree_image *image, char why[UNRECORDED_WHY_BYTES])
 {
-    if (image->look.gone)
+    if (image->seen.gone)
         snprintf(why, UNRECORDED_WHY_BYTES,
                  "it ended before it could be examined; libheaptape.so never started in it");
     else if (!image->ended)
         snprintf(why, UNRECORDED_WHY_BYTES, "did not load libheaptape.so");
-    else if (image->look.limit.what)
+    else if (image->seen.limit.what)
         snprintf(why, UNRECORDED_WHY_BYTES, "libheaptape.so never started in it");
     else if (WIFSIGNALED(image->status))
         snprintf(why, UNRECORDED_WHY_BYTES,
@@ -380,15 +380,15 @@ static int add_image(const struct tree_image *image, bool unopened, uint64_t sta
                      struct trace_unrecorded *to)
 {
     char why[UNRECORDED_WHY_BYTES];
-    if (image->look.why[0])
-        memcpy(why, image->look.why, sizeof why);
+    if (image->seen.why[0])
+        memcpy(why, image->seen.why, sizeof why);
     else if (unopened)
         strcpy(why, "its spool could not be opened, or libheaptape.so never started in it");
     else
         explain_end(image, why);
     return add_missed(
         to, &(struct trace_missed){.pid = (uint32_t)image->pid,
-                                   .name = (char *)image->look.name,
+                                   .name = (char *)image->seen.name,
                                    .why = why,
                                    .forks = image->ran > 1 ? image->ran - 1 : 0,
                                    .calls = UINT64_MAX,
@@ -398,9 +398,9 @@ static int add_image(const struct tree_image *image, bool unopened, uint64_t sta
 
 static bool is_missed_image(const struct tree_image *image, struct unrecorded_clock clock)
 {
-    if (!image->look.followed)
+    if (!image->seen.followed)
         return false;
-    return image->look.why[0] || image->to ||
+    return image->seen.why[0] || image->to ||
            (clock_to_ns(clock.now - image->from, clock.stamp_hz) > YOUNG_NS &&
             find_library(image->pid) == LIBRARY_MISSING);
 }
@@ -413,7 +413,7 @@ static int add_tree(struct unrecorded *u, const struct drain *c, struct unrecord
     int rc = 0;
     to->by = tree_finish(u->tree) ? TRACE_MISSED_KERNEL : TRACE_MISSED_GAPS;
     while (rc == 0 && (image = tree_next_missed(u->tree, &at))) {
-        bool known = !image->look.why[0] && is_known(image, c);
+        bool known = !image->seen.why[0] && is_known(image, c);
         if (!known && is_missed_image(image, clock))
             rc = add_image(image, c->unopened > 0, clock.stamp_hz, to);
     }

@@ -21,7 +21,7 @@ struct unrecorded_how {
 
 enum { UNRECORDED_WHY_BYTES = 160 };
 
-struct unrecorded_look {
+struct unrecorded_image {
     char name[SPOOL_NAME_BYTES]; // "": the process had ended
     // Why the library cannot be in the process; "" if no reason was found.
     char why[UNRECORDED_WHY_BYTES];
@@ -32,7 +32,7 @@ struct unrecorded_look {
 };
 
 // Inspects a process after it has executed a program.
-void unrecorded_look_at(struct unrecorded_look *look, pid_t pid, const struct unrecorded_how *how);
+void unrecorded_inspect(struct unrecorded_image *to, pid_t pid, const struct unrecorded_how *how);
 
 struct unrecorded {
     struct unrecorded_how how;
@@ -41,7 +41,7 @@ struct unrecorded {
     struct unrecorded_process *items;
     size_t n, capacity;
     unsigned long long forks; // forks on the machine at the last search
-    unsigned look;            // number of searches
+    unsigned searches;
     pid_t outer_pid; // the recorder's pid in /proc if that belongs to another namespace, else 0
     unsigned due;    // searches left, unless something forks
 };
@@ -56,9 +56,9 @@ void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, en
 bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except);
 
 // Searches for descendants of `program` if it is time. Call after each search for spools.
-void unrecorded_look(struct unrecorded *u, pid_t program);
+void unrecorded_search(struct unrecorded *u, pid_t program);
 
-void unrecorded_spool(struct unrecorded *u, const struct drain_spool *s);
+void unrecorded_add_spool(struct unrecorded *u, const struct drain_spool *s);
 
 // Removes the processes that have a spool.
 void unrecorded_match(struct unrecorded *u, const struct drain *c);

@@ -20,16 +20,16 @@
 #define REST_WALL 20      // … and of its duration
 #define MAX_NS    MS(250) // a map that takes longer is dropped
 
-enum watch_state { WATCH_IDLE, WATCH_ASKED, WATCH_DONE, WATCH_ENDING };
+enum watch_state { WATCH_IDLE, WATCH_REQUESTED, WATCH_DONE, WATCH_ENDING };
 
 struct proc_watch {
     const char *recording;
     enum clock_kind clock;
     pthread_t thread;
     pthread_mutex_t mutex;
-    pthread_cond_t asked;
+    pthread_cond_t requested;
     _Atomic enum watch_state state; // written under the mutex
-    // Owned by the requester while IDLE, by the thread while ASKED, by the collector once DONE.
+    // Owned by the requester while IDLE, by the thread while REQUESTED, by the collector once DONE.
     uint32_t number;
     pid_t pid;
     struct buf payload; // empty if the map could not be read
@@ -66,14 +66,14 @@ static void *serve_requests(void *arg)
     struct proc_watch *w = arg;
     pthread_mutex_lock(&w->mutex);
     while (w->state != WATCH_ENDING) {
-        if (w->state != WATCH_ASKED) {
-            pthread_cond_wait(&w->asked, &w->mutex);
+        if (w->state != WATCH_REQUESTED) {
+            pthread_cond_wait(&w->requested, &w->mutex);
             continue;
         }
         pthread_mutex_unlock(&w->mutex);
         read_map(w);
         pthread_mutex_lock(&w->mutex);
-        if (w->state == WATCH_ASKED)
+        if (w->state == WATCH_REQUESTED)
             w->state = WATCH_DONE;
     }
     pthread_mutex_unlock(&w->mutex);
@@ -88,10 +88,10 @@ struct proc_watch *proc_watch_new(const char *recording, enum clock_kind clock)
     w->recording = recording;
     w->clock = clock;
     pthread_mutex_init(&w->mutex, NULL);
-    pthread_cond_init(&w->asked, NULL);
+    pthread_cond_init(&w->requested, NULL);
     if (pthread_create(&w->thread, NULL, serve_requests, w) == 0)
         return w;
-    pthread_cond_destroy(&w->asked);
+    pthread_cond_destroy(&w->requested);
     pthread_mutex_destroy(&w->mutex);
     free(w);
     return NULL;
@@ -101,7 +101,7 @@ static void set_state(struct proc_watch *w, enum watch_state state)
 {
     pthread_mutex_lock(&w->mutex);
     w->state = state;
-    pthread_cond_signal(&w->asked);
+    pthread_cond_signal(&w->requested);
     pthread_mutex_unlock(&w->mutex);
 }
 
@@ -111,7 +111,7 @@ void proc_watch_free(struct proc_watch *w)
         return;
     set_state(w, WATCH_ENDING);
     pthread_join(w->thread, NULL);
-    pthread_cond_destroy(&w->asked);
+    pthread_cond_destroy(&w->requested);
     pthread_mutex_destroy(&w->mutex);
     buf_release(&w->payload);
     free(w);
@@ -128,8 +128,8 @@ static bool is_due(const struct proc_due *due, uint64_t now, uint64_t rss_bytes)
     return since >= (changed ? max(CHANGED_NS, age / CHANGED_AGE) : max(SAME_NS, age / SAME_AGE));
 }
 
-void proc_watch_ask(struct proc_watch *w, struct proc_due *due, uint32_t number, pid_t pid,
-                    uint64_t rss_bytes)
+void proc_watch_request(struct proc_watch *w, struct proc_due *due, uint32_t number, pid_t pid,
+                        uint64_t rss_bytes)
 {
     uint64_t now = clock_monotonic_ns();
     due->first_ns = due->first_ns ? due->first_ns : now;
@@ -140,10 +140,10 @@ void proc_watch_ask(struct proc_watch *w, struct proc_due *due, uint32_t number,
     due->rss_bytes = rss_bytes;
     w->number = number;
     w->pid = pid;
-    set_state(w, WATCH_ASKED);
+    set_state(w, WATCH_REQUESTED);
 }
 
-bool proc_watch_take(struct proc_watch *w, struct buf *payload, uint32_t *number)
+bool proc_watch_collect(struct proc_watch *w, struct buf *payload, uint32_t *number)
 {
     if (!w || atomic_load(&w->state) != WATCH_DONE)
         return false;

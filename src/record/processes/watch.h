@@ -26,11 +26,11 @@ void proc_watch_free(struct proc_watch *w);
 // Requests a map if it is due and no other map is being read. Returns immediately. A map is due if
 // RSS has changed by 1/16, or if the last map is old enough. The total time spent is limited.
 // `number` is the number of the process in the trace.
-void proc_watch_ask(struct proc_watch *w, struct proc_due *due, uint32_t number, pid_t pid,
-                    uint64_t rss_bytes);
+void proc_watch_request(struct proc_watch *w, struct proc_due *due, uint32_t number, pid_t pid,
+                        uint64_t rss_bytes);
 
 // Moves a finished PAGES payload into *payload, which must be empty. Returns false if there is no
 // map.
-bool proc_watch_take(struct proc_watch *w, struct buf *payload, uint32_t *number);
+bool proc_watch_collect(struct proc_watch *w, struct buf *payload, uint32_t *number);
 
 #endif
