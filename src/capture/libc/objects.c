@@ -154,27 +154,3 @@ void object_each_slot(const struct object *o,
         }
     }
 }
-
-struct object_search {
-    const char *name;
-    uintptr_t except;
-    void *found;
-};
-
-static int search_object(struct dl_phdr_info *info, size_t size, void *data)
-{
-    struct object_search *s = data;
-    struct object o;
-    (void)size;
-    object_read(&o, info);
-    if (s->except < o.start || s->except >= o.end)
-        s->found = object_find_function(&o, s->name);
-    return s->found != NULL;
-}
-
-void *objects_find_function(const char *name, const void *except)
-{
-    struct object_search s = {.name = name, .except = (uintptr_t)except};
-    dl_iterate_phdr(search_object, &s);
-    return s.found;
-}

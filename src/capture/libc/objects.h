@@ -42,9 +42,4 @@ void object_each_slot(const struct object *o,
                                     void *context),
                       void *context);
 
-// Returns the definition of the function `name` in the first object, in load order, that has one,
-// or NULL. Skips the object that contains the address `except`. Unlike this function,
-// dlsym(RTLD_DEFAULT) may return a stub in an executable that is not position-independent.
-void *objects_find_function(const char *name, const void *except);
-
 #endif

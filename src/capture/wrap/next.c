@@ -149,11 +149,35 @@ bool next_is_injected(void)
     return known == 2;
 }
 
+struct definition_search {
+    const char *name;
+    uintptr_t except;
+    void *found;
+};
+
+static int search_definition(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct definition_search *s = data;
+    struct object o;
+    (void)size;
+    object_read(&o, info);
+    if (s->except < o.start || s->except >= o.end)
+        s->found = object_find_function(&o, s->name);
+    return s->found != NULL;
+}
+
+void *next_find_definition(const char *name, const void *except)
+{
+    struct definition_search s = {.name = name, .except = (uintptr_t)except};
+    dl_iterate_phdr(search_definition, &s);
+    return s.found;
+}
+
 // Returns the function's definition in the next object, or in the object that would be next if this
 // library had been loaded first.
 static void *function_after(const char *symbol)
 {
-    return next_is_injected() ? objects_find_function(symbol, &resolved) : dlsym(RTLD_NEXT, symbol);
+    return next_is_injected() ? next_find_definition(symbol, &resolved) : dlsym(RTLD_NEXT, symbol);
 }
 
 bool next_find(const char *symbol, void **to)
@@ -212,7 +236,7 @@ static void look_up_foreign(const struct next_object *allocator)
 bool next_is_bypassed(struct next_object *by)
 {
     struct next_object self;
-    const void *first = next_is_injected() ? NULL : objects_find_function("malloc", NULL);
+    const void *first = next_is_injected() ? NULL : next_find_definition("malloc", NULL);
     return first && next_object_of(first, by) && next_object_of(&resolved, &self) &&
            by->start != self.start;
 }
@@ -403,7 +427,7 @@ static int check_deepbound(struct dl_phdr_info *info, size_t size, void *data)
 next_mallinfo2_function next_mallinfo2(void)
 {
     struct next_object allocator;
-    void *found = objects_find_function("mallinfo2", &resolved);
+    void *found = next_find_definition("mallinfo2", &resolved);
     return found && next_object_of((void *)real.malloc, &allocator) &&
                    is_inside(&allocator, (uintptr_t)found) &&
                    is_inside(&allocator, (uintptr_t)libc_address())

@@ -69,6 +69,11 @@ void next_resolve(void);
 // and returns false.
 bool next_find(const char *symbol, void **to);
 
+// Returns the definition of the function `name` in the first object, in load order, that has one,
+// or NULL. Skips the object that contains the address `except`. Unlike this function,
+// dlsym(RTLD_DEFAULT) may return a stub in an executable that is not position-independent.
+void *next_find_definition(const char *name, const void *except);
+
 // malloc_usable_size of the allocator in use. NULL if the allocator does not define it, even if
 // another object does.
 extern size_t (*next_usable_size)(void *block) __attribute__((visibility("hidden")));

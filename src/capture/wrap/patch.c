@@ -4,6 +4,7 @@
 
 #include "capture/libc/objects.h"
 #include "capture/producer/producer.h"
+#include "capture/wrap/next.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -48,7 +49,7 @@ static void *find_real(void *wrapper, const char *name)
         if (patch.wrappers[i].wrapper == wrapper)
             return patch.wrappers[i].real;
     }
-    void *real = objects_find_function(name, &patch);
+    void *real = next_find_definition(name, &patch);
     if (patch.n_wrappers < MAX_WRAPPERS) {
         patch.wrappers[patch.n_wrappers].wrapper = wrapper;
         patch.wrappers[patch.n_wrappers++].real = real;

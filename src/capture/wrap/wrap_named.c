@@ -1,5 +1,5 @@
 // Wrappers for a second allocator, whose functions have other names.
-#include "capture/libc/objects.h"
+#include "capture/wrap/next.h"
 #include "capture/wrap/patch.h"
 #include "capture/wrap/wrap.h"
 
@@ -138,7 +138,7 @@ void wrap_set_names(const struct spool_wrap *names)
     producer_set_named_usable(NULL);
     for (unsigned i = 0; i < SPOOL_WRAPPED; i++) {
         void *real =
-            named.names.names[i][0] ? objects_find_function(named.names.names[i], &named) : NULL;
+            named.names.names[i][0] ? next_find_definition(named.names.names[i], &named) : NULL;
         if (real)
             __atomic_store_n(named_functions[i].real, real, __ATOMIC_RELEASE);
         if (real && i == SPOOL_WRAP_USABLE_SIZE)
