@@ -1,5 +1,6 @@
 #include "analysis/coverage.h"
 
+#include "analysis/symbols/symbols.h"
 #include "base/buf.h"
 
 #include <errno.h>
@@ -12,40 +13,6 @@ void coverage_release(struct coverage *c)
         free(c->objects[i].path);
     free(c->objects);
     *c = (struct coverage){0};
-}
-
-static bool begins_with(const char *text, const char *start)
-{
-    return strncmp(text, start, strlen(start)) == 0;
-}
-
-// Library directories of the Filesystem Hierarchy Standard 3.0 (3.9, 4.6), and the stores of Nix
-// and Guix.
-static bool is_in_system(const char *path)
-{
-    static const char *const folders[] = {
-        "/lib/",       "/lib32/",     "/lib64/",      "/libx32/",    "/usr/lib/",
-        "/usr/lib32/", "/usr/lib64/", "/usr/libx32/", "/nix/store/", "/gnu/store/"};
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        if (begins_with(path, folders[i]))
-            return true;
-    }
-    return false;
-}
-
-bool coverage_is_own(const struct workload_module *m, const char *exe)
-{
-    const char *path = m->path, *name = strrchr(path, '/');
-    if (path[0] != '/' || begins_with(path, "/memfd:") || begins_with(path, "/dev/") ||
-        begins_with(name, "/libheaptape"))
-        return false;
-    // If the program was started through the dynamic loader, `exe` is the loader, which itself is
-    // in a library directory.
-    const char *slash = exe ? strrchr(exe, '/') : NULL;
-    size_t folder = slash && !begins_with(slash, "/ld-") ? (size_t)(slash - exe) + 1 : 0;
-    if (folder && (size_t)(name - path) + 1 == folder && memcmp(path, exe, folder) == 0)
-        return true;
-    return !is_in_system(path);
 }
 
 static struct coverage_object *object_of(struct coverage *c, const char *path)
@@ -95,7 +62,7 @@ static const char *outermost_path(const struct workload_sites *sites,
 static bool is_of_loader(const struct workload_sites *sites, const struct workload_site *site)
 {
     const char *name = strrchr(outermost_path(sites, site), '/');
-    return name && (begins_with(name, "/ld-") || begins_with(name, "/ld.so"));
+    return name && (strncmp(name, "/ld-", 4) == 0 || strncmp(name, "/ld.so", 6) == 0);
 }
 
 static bool reaches_program(const struct workload_sites *sites, const struct workload_site *site,
@@ -117,7 +84,7 @@ int coverage_add(struct coverage *c, const struct by_site *b, const struct workl
     int rc = own ? 0 : -ENOMEM;
     bool began = false; // sites are numbered in order of appearance
     for (size_t i = 0; own && i < sites->n_modules; i++)
-        own[i + 1] = coverage_is_own(&sites->modules[i], exe);
+        own[i + 1] = symbols_is_own(&sites->modules[i], exe);
     for (size_t i = 0; rc == 0 && i < b->n_sites; i++) {
         const struct by_site_totals *t = &b->sites[i];
         const struct workload_site *site = i && i <= sites->n_sites ? &sites->sites[i - 1] : &none;

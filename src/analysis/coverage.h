@@ -29,11 +29,6 @@ struct coverage {
 
 void coverage_release(struct coverage *c);
 
-// Returns true if the module belongs to the program: its executable, a file in the same directory,
-// or a file outside the system's library directories. The capture library does not belong to the
-// program. `exe` may be NULL.
-bool coverage_is_own(const struct workload_module *m, const char *exe);
-
 // Adds a process's sites. Call after by_site_finish. Returns 0 or -ENOMEM.
 int coverage_add(struct coverage *c, const struct by_site *b, const struct workload_sites *sites,
                  const char *exe);

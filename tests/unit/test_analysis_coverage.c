@@ -1,5 +1,6 @@
 // Tests which stacks reach the program, and where incomplete stacks end.
 #include "analysis/coverage.h"
+#include "analysis/symbols/symbols.h"
 #include "base/bytes.h"
 
 #include "unit.h"
@@ -11,7 +12,7 @@ static bool own(const char *path, const char *exe)
 {
     char text[128];
     snprintf(text, sizeof text, "%s", path);
-    return coverage_is_own(&(struct workload_module){.path = text}, exe);
+    return symbols_is_own(&(struct workload_module){.path = text}, exe);
 }
 
 static void objects_of_the_program(void **state)

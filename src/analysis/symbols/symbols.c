@@ -1,6 +1,5 @@
 #include "analysis/symbols/symbols.h"
 
-#include "analysis/coverage.h"
 #include "analysis/symbols/debug_files.h"
 #include "analysis/symbols/debug_info.h"
 #include "analysis/symbols/demangle.h"
@@ -50,6 +49,40 @@ struct symbols {
     struct symbol scratch[MAX_INLINED];
 };
 
+static bool begins_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+// Library directories of the Filesystem Hierarchy Standard 3.0 (3.9, 4.6), and the stores of Nix
+// and Guix.
+static bool is_in_system(const char *path)
+{
+    static const char *const folders[] = {
+        "/lib/",       "/lib32/",     "/lib64/",      "/libx32/",    "/usr/lib/",
+        "/usr/lib32/", "/usr/lib64/", "/usr/libx32/", "/nix/store/", "/gnu/store/"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        if (begins_with(path, folders[i]))
+            return true;
+    }
+    return false;
+}
+
+bool symbols_is_own(const struct workload_module *m, const char *exe)
+{
+    const char *path = m->path, *name = strrchr(path, '/');
+    if (path[0] != '/' || begins_with(path, "/memfd:") || begins_with(path, "/dev/") ||
+        begins_with(name, "/libheaptape"))
+        return false;
+    // If the program was started through the dynamic loader, `exe` is the loader, which itself is
+    // in a library directory.
+    const char *slash = exe ? strrchr(exe, '/') : NULL;
+    size_t folder = slash && !begins_with(slash, "/ld-") ? (size_t)(slash - exe) + 1 : 0;
+    if (folder && (size_t)(name - path) + 1 == folder && memcmp(path, exe, folder) == 0)
+        return true;
+    return !is_in_system(path);
+}
+
 void symbols_debug_dirs(const char *dirs)
 {
     debug_files_set_folders(dirs);
@@ -76,7 +109,7 @@ struct symbols *symbols_new(const struct workload_sites *sites, const char *exe)
     s->modules = calloc(s->n_modules + 1, sizeof *s->modules);
     if (s->modules && names_index_init(&s->names, &sites->names) == 0) {
         for (size_t i = 0; i < s->n_modules; i++)
-            s->modules[i].own = coverage_is_own(&sites->modules[i], exe);
+            s->modules[i].own = symbols_is_own(&sites->modules[i], exe);
         return s;
     }
     free(s->modules);
@@ -487,13 +520,8 @@ size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struc
     return s->found[i - 1].n;
 }
 
-static bool begins_with(const char *text, size_t n, const char *start)
-{
-    return n >= strlen(start) && memcmp(text, start, strlen(start)) == 0;
-}
-
 // Returns the name without its return type and parameters: "f" for "int f<char>(int)".
-static const char *bare_name(const char *function, size_t *n)
+static const char *bare_name(const char *function)
 {
     const char *start = function, *at = function;
     unsigned depth = 0;
@@ -506,7 +534,6 @@ static const char *bare_name(const char *function, size_t *n)
         if (*at == ' ' && depth == 0)
             start = at + 1;
     }
-    *n = strlen(start);
     return start;
 }
 
@@ -533,10 +560,9 @@ bool symbols_is_library(const char *function)
         "__rdl_",
         "__rg_",
     };
-    size_t n;
-    const char *name = bare_name(function, &n);
+    const char *name = bare_name(function);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (begins_with(name, n, names[i]))
+        if (begins_with(name, names[i]))
             return true;
     }
     return false;

@@ -51,6 +51,11 @@ enum { SYMBOLS_FUNCTION_BYTES = 200 };
 const char *symbols_site_function(struct symbols *s, const struct workload_sites *sites,
                                   uint64_t site, char text[SYMBOLS_FUNCTION_BYTES]);
 
+// Returns true if the module belongs to the program: its executable, a file in the same directory,
+// or a file outside the system's library directories. The capture library does not belong to the
+// program. `exe` may be NULL.
+bool symbols_is_own(const struct workload_module *m, const char *exe);
+
 // Returns true if the name belongs to a language runtime or an allocator. Where inlined functions
 // are unknown, the source line may belong to them as well.
 bool symbols_is_library(const char *function);
