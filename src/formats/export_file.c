@@ -244,14 +244,6 @@ static int finish_process(void *context, const struct order_counts *counts,
     return rc < 0 ? rc : export_outputs_end(&j->outputs, p->number);
 }
 
-// Returns true for the path of glibc's libc: libc.so.6 or libc-2.31.so.
-static bool is_glibc(const char *allocator)
-{
-    const char *name = allocator ? strrchr(allocator, '/') : NULL;
-    name = name ? name + 1 : allocator;
-    return name && (strncmp(name, "libc.so", 7) == 0 || strncmp(name, "libc-2.", 7) == 0);
-}
-
 static int choose_process(void *context, const struct trace_process *from,
                           struct convert_sink *sink)
 {
@@ -269,7 +261,7 @@ static int choose_process(void *context, const struct trace_process *from,
                                  .job = j,
                                  .number = from->number,
                                  .pid = from->pid,
-                                 .glibc = is_glibc(from->allocator)};
+                                 .glibc = trace_process_uses_glibc(from)};
     *sink = (struct convert_sink){.ops = {.context = p, .calls = addressed_add},
                                   .done = finish_process};
     return 1;

@@ -42,6 +42,12 @@ void trace_process_forget(struct trace_process *p)
     *p = kept;
 }
 
+bool trace_process_uses_glibc(const struct trace_process *p)
+{
+    const char *name = p->allocator ? basename(p->allocator) : NULL;
+    return name && (strcmp(name, "libc.so.6") == 0 || strncmp(name, "libc-2.", 7) == 0);
+}
+
 int trace_unrecorded_add(struct trace_unrecorded *u, const struct trace_missed *missed)
 {
     if (HT_GROW(&u->items, &u->capacity, u->n + 1) < 0)

@@ -254,6 +254,9 @@ void trace_process_release(struct trace_process *p);
 // Frees the strings of a process, but keeps its number, pid and stamps.
 void trace_process_forget(struct trace_process *p);
 
+// Returns true if the allocator is glibc's libc: libc.so.6 or, before 2.34, libc-2.31.so.
+bool trace_process_uses_glibc(const struct trace_process *p);
+
 // Key of a stream in a map. A recorder writes streams 0 and 1 and far fewer than 2^31 processes, so
 // keys are unique. In a damaged trace, streams may share a key, which mixes them up but is
 // otherwise harmless.

@@ -247,12 +247,6 @@ static int copy_sites(void *context, const struct order_counts *counts,
     return workload_sites_copy_all(&r->to->sites, sites);
 }
 
-static bool is_glibc(const char *allocator)
-{
-    const char *name = allocator ? basename(allocator) : NULL;
-    return name && (strcmp(name, "libc.so.6") == 0 || strncmp(name, "libc-2.", 7) == 0);
-}
-
 static int choose_sink(void *context, const struct trace_process *p, struct convert_sink *sink)
 {
     struct rss_reading *r = context;
@@ -261,7 +255,7 @@ static int choose_sink(void *context, const struct trace_process *p, struct conv
         return 0;
     r->to->pid = p->pid;
     r->to->exe = p->exe ? strdup(p->exe) : NULL;
-    r->to->is_glibc = is_glibc(p->allocator);
+    r->to->is_glibc = trace_process_uses_glibc(p);
     r->start_stamp = p->start_stamp;
     slice_point_resolve(&r->point, p->start_stamp, s->clock_hz, s->stamp_shift);
     r->at = choose_moment(r);
