@@ -77,8 +77,7 @@ static int run_allocators(const void *o, int argc, char **argv)
     if (opts->json) {
         json_begin_object(&j);
         json_put_u64(&j, "schema_version", 2);
-        json_key(&j, "allocators");
-        json_begin_array(&j);
+        json_put_array(&j, "allocators");
     }
     for (const struct allocator_info *i = allocator_infos; i->name; i++) {
         struct found f = {.info = i};

@@ -25,8 +25,7 @@ static void put_known(struct json *j, const char *key, uint64_t n)
 
 static void put_machine(struct json *j, const struct machine *m)
 {
-    json_key(j, "machine");
-    json_begin_object(j);
+    json_put_object(j, "machine");
     put_text(j, "architecture", m->architecture);
     put_text(j, "cpu_model", m->cpu_model);
     put_known(j, "cores", m->cores);
@@ -47,16 +46,14 @@ static void put_machine(struct json *j, const struct machine *m)
 
 void replay_json_allocator(struct json *j, const struct replay_result *r)
 {
-    json_key(j, "allocator");
-    json_begin_object(j);
+    json_put_object(j, "allocator");
     json_put_string(j, "name", r->allocator.name);
     json_put_string(j, "library", r->runs[0].library);
     put_text(j, "version", r->runs[0].version);
     char build_id[129];
     machine_build_id(r->runs[0].library, build_id, sizeof build_id);
     put_text(j, "build_id", build_id);
-    json_key(j, "tunables");
-    json_begin_array(j);
+    json_put_array(j, "tunables");
     for (size_t i = 0; i < r->allocator.n_tunables; i++)
         json_string(j, r->allocator.tunables[i]);
     json_end_array(j);
@@ -105,8 +102,7 @@ static void put_times(struct json *j, const struct replay_call *c, double overhe
 
 static void put_sizes(struct json *j, const struct replay_session *s, const struct replay_result *r)
 {
-    json_key(j, "calls_by_size");
-    json_begin_array(j);
+    json_put_array(j, "calls_by_size");
     for (unsigned i = 0; i < RESULTS_SIZES; i++) {
         struct replay_call c = replay_session_size(s, r, i);
         if (!c.count)
@@ -126,14 +122,12 @@ static void put_sizes(struct json *j, const struct replay_session *s, const stru
 static void put_calls(struct json *j, const struct replay_session *s, const struct replay_result *r)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
-    json_key(j, "calls");
-    json_begin_object(j);
+    json_put_object(j, "calls");
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         if (!facts->by_kind[kind])
             continue;
         struct replay_call c = replay_session_call(s, r, kind);
-        json_key(j, event_infos[kind].name);
-        json_begin_object(j);
+        json_put_object(j, event_infos[kind].name);
         json_put_u64(j, "count", facts->by_kind[kind]);
         if (c.count)
             put_times(j, &c, s->null.latency.calls[kind].undisturbed_ns);
@@ -144,8 +138,7 @@ static void put_calls(struct json *j, const struct replay_session *s, const stru
 
 static void put_timeline(struct json *j, const struct replay_run *run)
 {
-    json_key(j, "timeline");
-    json_begin_array(j);
+    json_put_array(j, "timeline");
     for (size_t i = 0; i < run->n_samples; i++) {
         const struct results_sample *at = &run->samples[i];
         json_begin_array(j);
@@ -237,8 +230,7 @@ static void put_stats(struct json *j, const struct replay_session *s, const stru
 static void put_counters(struct json *j, const struct replay_result *r)
 {
     const struct replay_run *run = &r->runs[r->typical];
-    json_key(j, "counters");
-    json_begin_object(j);
+    json_put_object(j, "counters");
     put_figures(j, &r->figures, "counters");
     json_key(j, "with_kernel");
     if (isnan(r->figures.cycles))
@@ -274,8 +266,7 @@ static void put_share(struct json *j, const char *key, double part, double whole
 
 static void put_live(struct json *j, const struct fidelity_live *l)
 {
-    json_key(j, "live");
-    json_begin_object(j);
+    json_put_object(j, "live");
     json_put_u64(j, "points", l->points);
     json_put_u64(j, "equal_points", l->equal);
     json_put_u64(j, "max_difference_bytes", l->max_bytes);
@@ -347,15 +338,13 @@ static void put_fidelity(struct json *j, const struct replay_session *s,
                          const struct replay_result *r)
 {
     const struct fidelity f = fidelity_of(s, r);
-    json_key(j, "fidelity");
-    json_begin_object(j);
+    json_put_object(j, "fidelity");
     json_put_string(j, "recorded_allocator", f.recorded_allocator);
     json_put_bool(j, "same_allocator", f.same_allocator);
     put_live(j, &f.live);
     put_recorded_memory(j, &f);
     put_overlap(j, &f);
-    json_key(j, "allocator_time");
-    json_begin_object(j);
+    json_put_object(j, "allocator_time");
     json_put_string(j, "recorded_ns", NULL); // each call has only one timestamp
     json_put_double(j, "replayed_ns", f.allocator_ns);
     json_put_double(j, "recorded_duration_ns", f.recorded_ns);
@@ -400,8 +389,7 @@ static void put_result(struct json *j, const struct replay_session *s,
                        const struct replay_result *r)
 {
     replay_json_allocator(j, r);
-    json_key(j, "runs");
-    json_begin_array(j);
+    json_put_array(j, "runs");
     for (size_t i = 0; i < r->n_runs; i++)
         put_run(j, &r->runs[i]);
     json_end_array(j);
@@ -428,8 +416,7 @@ static void put_result(struct json *j, const struct replay_session *s,
 static void put_verified(struct json *j, const struct replay_result *r)
 {
     replay_json_allocator(j, r);
-    json_key(j, "verify");
-    json_begin_object(j);
+    json_put_object(j, "verify");
     json_put_u64(j, "runs", r->n_runs);
     json_put_u64(j, "blocks", r->runs[0].checked_blocks);
     json_put_u64(j, "violations", 0); // the replay ends at the first violation
@@ -503,8 +490,7 @@ static void put_real(struct json *j, const struct replay_session *s, const struc
         json_put_u64(j, keys[i][0], (uint64_t)replay_real_median(r, i));
         replay_json_ratio(j, keys[i][1], &ratio);
     }
-    json_key(j, "runs");
-    json_begin_array(j);
+    json_put_array(j, "runs");
     for (size_t n = 0; n < r->n_real; n++) {
         json_begin_object(j);
         for (unsigned i = 0; i < REAL_FIGURES; i++)
@@ -519,8 +505,7 @@ void replay_json_compare(struct json *j, const struct replay_session *s)
 {
     json_begin_object(j);
     replay_json_head(j, s);
-    json_key(j, "allocators");
-    json_begin_array(j);
+    json_put_array(j, "allocators");
     for (size_t i = 0; i < s->n_results; i++) {
         json_begin_object(j);
         put_result(j, s, &s->results[i]);

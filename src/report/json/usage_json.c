@@ -26,6 +26,22 @@ static void put_count(struct json *j, struct usage_count c)
     json_put_u64(j, "bytes", c.bytes);
 }
 
+// Writes the counts that are not 0 as a list. Count i has the limit 2^i; the last one has no limit.
+static void put_powers(struct json *j, const char *list, const char *limit,
+                       const struct usage_count *counts, unsigned n)
+{
+    json_put_array(j, list);
+    for (unsigned i = 0; i < n; i++) {
+        if (!counts[i].blocks)
+            continue;
+        json_begin_object(j);
+        put_limit(j, limit, 1ull << i, i == n - 1);
+        put_count(j, counts[i]);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
 static void put_figures(struct json *j, const char *key, const union stat_figures *f,
                         enum stat_figures_group group)
 {
@@ -155,16 +171,7 @@ static void put_lifetimes(struct json *j, const struct usage_sums *s)
             put_life(j, s, span);
     }
     json_end_array(j);
-    json_put_array(j, "by_time");
-    for (unsigned span = 0; span < USAGE_SPANS; span++) {
-        if (!s->times[span].blocks)
-            continue;
-        json_begin_object(j);
-        put_limit(j, "max_ns", 1ull << span, span == USAGE_SPANS - 1);
-        put_count(j, s->times[span]);
-        json_end_object(j);
-    }
-    json_end_array(j);
+    put_powers(j, "by_time", "max_ns", s->times, USAGE_SPANS);
     json_end_object(j);
 }
 
@@ -185,17 +192,7 @@ static void put_at_once(struct json *j, const struct usage_sums *s)
 static void put_left(struct json *j, const struct usage_sums *s, const union stat_figures *f)
 {
     json_put_object(j, "never_freed");
-    json_put_array(j, "by_age_events");
-    for (unsigned span = 0; span < USAGE_SPANS; span++) {
-        const struct usage_count *c = &s->never_freed_ages[span];
-        if (!c->blocks)
-            continue;
-        json_begin_object(j);
-        put_limit(j, "max_events", 1ull << span, span == USAGE_SPANS - 1);
-        put_count(j, *c);
-        json_end_object(j);
-    }
-    json_end_array(j);
+    put_powers(j, "by_age_events", "max_events", s->never_freed_ages, USAGE_SPANS);
     stat_figures_put(j, f, STAT_FIGURES_NEVER_FREED);
     json_end_object(j);
 }
@@ -224,16 +221,7 @@ static void put_alignment(struct json *j, const struct usage_sums *s, const unio
 {
     json_put_object(j, "alignment");
     stat_figures_put(j, f, STAT_FIGURES_ALIGNMENT);
-    json_put_array(j, "by_alignment");
-    for (unsigned i = 0; i < USAGE_ALIGNS; i++) {
-        if (!s->aligns[i].blocks)
-            continue;
-        json_begin_object(j);
-        put_limit(j, "align_bytes", 1ull << i, i == USAGE_ALIGNS - 1);
-        put_count(j, s->aligns[i]);
-        json_end_object(j);
-    }
-    json_end_array(j);
+    put_powers(j, "by_alignment", "align_bytes", s->aligns, USAGE_ALIGNS);
     json_end_object(j);
 }
 
