@@ -2,12 +2,14 @@
 #ifndef HEAPTAPE_COMMANDS_PARTS_H
 #define HEAPTAPE_COMMANDS_PARTS_H
 
+#include "cli/command.h"
 #include "report/sites_diff.h"
 #include "workload/slice.h"
 
 // slice.c: parses "1200" (an event), "1.5s" (a time) or "mark:TEXT", with NULL for no limit. *p
 // borrows from `text`. Returns 0 or -EINVAL.
 int command_parse_point(const char *text, struct slice_point *p);
+extern const struct command_word command_points[]; // help on these points
 
 // diff.c: prints up to `top` call sites that changed, or all if it is 0. Prints no table if no call
 // site changed.

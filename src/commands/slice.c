@@ -138,7 +138,7 @@ static int run_slice(const void *fields, int argc, char **argv)
     return EXIT_DONE;
 }
 
-static const struct command_word words[] = {
+const struct command_word command_points[] = {
     {"1200", "an event by its number in the order of 'dump'"},
     {"1.5s, 20ms, 300us", "a time since the start of the program"},
     {"mark:warm", "the first mark with this text"},
@@ -150,7 +150,7 @@ const struct command cmd_slice = {
     .operands = "WORKLOAD|TRACE|-",
     .summary = "Extract part of a workload",
     .words_title = "Points",
-    .words = words,
+    .words = command_points,
     .examples =
         {
             {"Extract a second and a half",

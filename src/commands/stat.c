@@ -544,19 +544,12 @@ static int run_stat(const void *fields, int argc, char **argv)
     return EXIT_DONE;
 }
 
-static const struct command_word words[] = {
-    {"1200", "an event by its number in the order of 'dump'"},
-    {"1.5s, 20ms, 300us", "a time since the start of the program"},
-    {"mark:warm", "the first mark with this text"},
-    {0},
-};
-
 const struct command cmd_stat = {
     .name = "stat",
     .operands = "FILE|-...",
     .summary = "Print heap usage statistics of a trace, workload or aggregate",
     .words_title = "Points",
-    .words = words,
+    .words = command_points,
     .examples =
         {
             {"Print how a program uses its heap", "heaptape stat program.ht"},

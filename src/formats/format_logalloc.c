@@ -59,9 +59,7 @@ const struct format format_logalloc = {
         },
     .export =
         {
-            .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED |
-                     FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES |
-                     FORMAT_HOLDS_EARLIER | FORMAT_ALTERNATES,
+            .holds = LOGALLOC_HOLDS,
             .kinds = logalloc_kinds,
             .put = put_logalloc,
         },

@@ -284,9 +284,7 @@ const struct format format_logalloc_munged = {
     .export =
         {
             // put_munged itself drops failed calls, in order to report them.
-            .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED |
-                     FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES |
-                     FORMAT_HOLDS_EARLIER | FORMAT_ALTERNATES,
+            .holds = LOGALLOC_HOLDS,
             .kinds = logalloc_kinds,
             .state_bytes = sizeof(struct munged_log),
             .put = put_munged,

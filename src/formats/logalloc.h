@@ -5,6 +5,11 @@
 #include "formats/text.h"
 #include "trace/event/event.h"
 
+// What an export to raw or munged logalloc holds.
+#define LOGALLOC_HOLDS                                                                             \
+    (FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED |            \
+     FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_EARLIER | FORMAT_ALTERNATES)
+
 // The kinds that logalloc has a function for, ending with 0.
 extern const uint8_t logalloc_kinds[];
 

@@ -143,27 +143,21 @@ static void record_aligned(enum event_kind kind, size_t align, size_t size, void
     producer_record(&ev, caller);
 }
 
-WRAPPER void *memalign(size_t align, size_t size)
-{
-    uint64_t begin = producer_call_begin();
-    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
-    void *p = next.memalign(align, size);
-    producer_leave(was);
-    producer_call_end(begin);
-    record_aligned(HT_MEMALIGN, align, size, p, WRAP_CALLER);
-    return p;
-}
-
-WRAPPER void *aligned_alloc(size_t align, size_t size)
-{
-    uint64_t begin = producer_call_begin();
-    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
-    void *p = next.aligned_alloc(align, size);
-    producer_leave(was);
-    producer_call_end(begin);
-    record_aligned(HT_ALIGNED_ALLOC, align, size, p, WRAP_CALLER);
-    return p;
-}
+#define ALIGNED(name, kind, align, parameters, names)                                              \
+    WRAPPER void *name parameters                                                                  \
+    {                                                                                              \
+        uint64_t begin = producer_call_begin();                                                    \
+        uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);                                      \
+        void *p = next.name names;                                                                 \
+        producer_leave(was);                                                                       \
+        producer_call_end(begin);                                                                  \
+        record_aligned(kind, align, size, p, WRAP_CALLER);                                         \
+        return p;                                                                                  \
+    }
+ALIGNED(memalign, HT_MEMALIGN, align, (size_t align, size_t size), (align, size))
+ALIGNED(aligned_alloc, HT_ALIGNED_ALLOC, align, (size_t align, size_t size), (align, size))
+ALIGNED(valloc, HT_VALLOC, 0, (size_t size), (size))
+ALIGNED(pvalloc, HT_PVALLOC, 0, (size_t size), (size))
 
 WRAPPER int posix_memalign(void **to, size_t align, size_t size)
 {
@@ -179,28 +173,6 @@ WRAPPER int posix_memalign(void **to, size_t align, size_t size)
                              .error = (uint8_t)error};
     producer_record(&ev, WRAP_CALLER);
     return error;
-}
-
-WRAPPER void *valloc(size_t size)
-{
-    uint64_t begin = producer_call_begin();
-    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
-    void *p = next.valloc(size);
-    producer_leave(was);
-    producer_call_end(begin);
-    record_aligned(HT_VALLOC, 0, size, p, WRAP_CALLER);
-    return p;
-}
-
-WRAPPER void *pvalloc(size_t size)
-{
-    uint64_t begin = producer_call_begin();
-    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
-    void *p = next.pvalloc(size);
-    producer_leave(was);
-    producer_call_end(begin);
-    record_aligned(HT_PVALLOC, 0, size, p, WRAP_CALLER);
-    return p;
 }
 
 // C23 functions. If neither libc nor the allocator defines them, free is called.
