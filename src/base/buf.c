@@ -1,5 +1,7 @@
 #include "base/buf.h"
 
+#include "base/varint.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -33,6 +35,12 @@ int buf_put(struct buf *b, const void *bytes, size_t n)
         memcpy(b->data + b->size, bytes, n);
     b->size += n;
     return 0;
+}
+
+int buf_put_varint(struct buf *b, uint64_t v)
+{
+    uint8_t bytes[VARINT_MAX_BYTES];
+    return buf_put(b, bytes, varint_put(bytes, v));
 }
 
 int size_mul(size_t a, size_t b, size_t *out)

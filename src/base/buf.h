@@ -25,6 +25,9 @@ int buf_resize(struct buf *b, size_t size_bytes);
 // Appends n bytes. Returns 0 or -ENOMEM.
 int buf_put(struct buf *b, const void *bytes, size_t n);
 
+// Appends a variable-length integer (base/varint.h). Returns 0 or -ENOMEM.
+int buf_put_varint(struct buf *b, uint64_t v);
+
 static inline int buf_put_u8(struct buf *b, uint8_t v)
 {
     if (b->size == b->capacity) {

@@ -8,11 +8,7 @@
 
 int tlv_put_bytes(struct buf *b, unsigned tag, const void *bytes, size_t n)
 {
-    if (buf_reserve(b, 2 * VARINT_MAX_BYTES + n) < 0)
-        return -ENOMEM;
-    b->size += varint_put(b->data + b->size, tag);
-    b->size += varint_put(b->data + b->size, n);
-    return buf_put(b, bytes, n);
+    return buf_put_varint(b, tag) || buf_put_varint(b, n) || buf_put(b, bytes, n) ? -ENOMEM : 0;
 }
 
 int tlv_put_string(struct buf *b, unsigned tag, const char *text)

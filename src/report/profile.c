@@ -123,7 +123,8 @@ static int put_lines(struct buf *to, struct line *lines, size_t n)
         for (next = i; next < n && strcmp(lines[next].text, lines[i].text) == 0; next++)
             weight += lines[next].weight;
         int bytes = snprintf(number, sizeof number, " %" PRIu64 "\n", weight);
-        rc = buf_put(to, lines[i].text, strlen(lines[i].text)) | buf_put(to, number, (size_t)bytes);
+        rc =
+            buf_put(to, lines[i].text, strlen(lines[i].text)) || buf_put(to, number, (size_t)bytes);
     }
     return rc ? -ENOMEM : 0;
 }

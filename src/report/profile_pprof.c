@@ -51,23 +51,14 @@ struct writer {
 
 static void put_number(struct writer *w, struct buf *to, unsigned field, uint64_t v)
 {
-    if (w->rc == 0 && buf_reserve(to, 2 * VARINT_MAX_BYTES) < 0)
+    if (buf_put_varint(to, (uint64_t)field << 3) || buf_put_varint(to, v))
         w->rc = -ENOMEM;
-    if (w->rc < 0)
-        return;
-    to->size += varint_put(to->data + to->size, (uint64_t)field << 3);
-    to->size += varint_put(to->data + to->size, v);
 }
 
 static void put_bytes(struct writer *w, struct buf *to, unsigned field, const void *bytes, size_t n)
 {
-    if (w->rc == 0 && buf_reserve(to, 2 * VARINT_MAX_BYTES) < 0)
-        w->rc = -ENOMEM;
-    if (w->rc < 0)
-        return;
-    to->size += varint_put(to->data + to->size, (uint64_t)field << 3 | 2);
-    to->size += varint_put(to->data + to->size, n);
-    if (n && buf_put(to, bytes, n) < 0)
+    if (buf_put_varint(to, (uint64_t)field << 3 | 2) || buf_put_varint(to, n) ||
+        buf_put(to, bytes, n))
         w->rc = -ENOMEM;
 }
 

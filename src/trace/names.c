@@ -35,7 +35,7 @@ static int intern_text(struct names *n, const char *text, size_t bytes, size_t *
         return 0;
     if (map_put(&n->by_hash, hash, n->texts.size + 1) < 0 || buf_reserve(&n->texts, bytes + 1) < 0)
         return -ENOMEM;
-    return buf_put(&n->texts, text, bytes) | buf_put_u8(&n->texts, 0) ? -ENOMEM : 0;
+    return buf_put(&n->texts, text, bytes) || buf_put_u8(&n->texts, 0) ? -ENOMEM : 0;
 }
 
 int names_begin(struct names *n, uint32_t module, uint64_t start, uint64_t bytes)
@@ -120,35 +120,22 @@ const struct names_entry *names_find(const struct names_index *x, uint32_t modul
     return e && e->n && e->module == module && address - e->start < e->bytes ? e : NULL;
 }
 
-static void put_number(struct buf *b, uint64_t v)
-{
-    b->size += varint_put(b->data + b->size, v);
-}
-
 static int put_text(struct buf *b, const char *text)
 {
     size_t n = strlen(text);
-    put_number(b, n);
-    return buf_put(b, text, n);
+    return buf_put_varint(b, n) || buf_put(b, text, n) ? -ENOMEM : 0;
 }
 
 static int put_entry(struct buf *b, const struct names *n, const struct names_entry *e,
                      uint64_t last)
 {
-    int rc = buf_reserve(b, 4 * VARINT_MAX_BYTES);
-    if (rc < 0)
-        return rc;
-    put_number(b, e->module);
-    put_number(b, zigzag_put((int64_t)(e->start - last)));
-    put_number(b, e->bytes);
-    put_number(b, e->n);
+    int rc = buf_put_varint(b, e->module) ||
+             buf_put_varint(b, zigzag_put((int64_t)(e->start - last))) ||
+             buf_put_varint(b, e->bytes) || buf_put_varint(b, e->n);
     for (uint32_t i = 0; rc == 0 && i < e->n; i++) {
         const struct names_function *f = &n->functions[e->first + i];
-        rc = buf_reserve(b, 3 * VARINT_MAX_BYTES + 2 * (NAMES_TEXT_BYTES + 1));
-        if (rc == 0)
-            rc = put_text(b, names_text(n, f->function)) | put_text(b, names_text(n, f->file));
-        if (rc == 0)
-            put_number(b, f->line);
+        rc = put_text(b, names_text(n, f->function)) || put_text(b, names_text(n, f->file)) ||
+             buf_put_varint(b, f->line);
     }
     return rc ? -ENOMEM : 0;
 }
@@ -157,9 +144,7 @@ int names_put(struct buf *b, const struct names *n, uint32_t process, size_t *en
 {
     size_t most = b->size + NAMES_FRAME_BYTES;
     uint64_t last = 0;
-    int rc = buf_reserve(b, VARINT_MAX_BYTES);
-    if (rc == 0)
-        put_number(b, process);
+    int rc = buf_put_varint(b, process);
     for (; rc == 0 && *entry < n->n_entries && b->size < most; (*entry)++) {
         rc = put_entry(b, n, &n->entries[*entry], last);
         last = n->entries[*entry].start;

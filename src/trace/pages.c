@@ -69,14 +69,6 @@ static uint64_t *member_of(struct trace_pages *p, const struct pages_number *n)
     return (uint64_t *)(void *)((char *)p + n->offset);
 }
 
-static int put_varint(struct buf *b, uint64_t v)
-{
-    if (buf_reserve(b, VARINT_MAX_BYTES) < 0)
-        return -ENOMEM;
-    b->size += varint_put(b->data + b->size, v);
-    return 0;
-}
-
 static int put_mapping(struct buf *b, struct buf *field, const struct trace_pages *p,
                        const struct trace_mapping *m, uint64_t *end)
 {
@@ -91,11 +83,11 @@ static int put_mapping(struct buf *b, struct buf *field, const struct trace_page
     field->size = 0;
     int rc = 0;
     for (size_t i = 0; i < sizeof head / sizeof *head && rc == 0; i++)
-        rc = put_varint(field, head[i]);
+        rc = buf_put_varint(field, head[i]);
     for (size_t i = m->first_run; i < m->first_run + m->n_runs && rc == 0; i++) {
-        rc = put_varint(field, p->runs[i].first - at);
+        rc = buf_put_varint(field, p->runs[i].first - at);
         if (rc == 0)
-            rc = put_varint(field, p->runs[i].n);
+            rc = buf_put_varint(field, p->runs[i].n);
         at = p->runs[i].first + p->runs[i].n;
     }
     *end = first + pages;
@@ -115,9 +107,9 @@ int trace_pages_put(struct buf *b, const struct trace_pages *p)
     }
     for (unsigned kind = 0; kind < TRACE_MEMORY_KINDS && rc == 0; kind++) {
         field.size = 0;
-        rc = put_varint(&field, kind);
+        rc = buf_put_varint(&field, kind);
         if (rc == 0)
-            rc = put_varint(&field, p->rss_of[kind]);
+            rc = buf_put_varint(&field, p->rss_of[kind]);
         if (rc == 0 && p->rss_of[kind])
             rc = tlv_put_bytes(b, TRACE_F_UNLISTED, field.data, field.size);
     }

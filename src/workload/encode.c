@@ -230,7 +230,7 @@ static int put_dependencies(struct encode *x, struct encode_block *b, const stru
     }
     int rc = words_put(&b->dependencies, op->n_dependencies);
     for (uint32_t i = 0; rc == 0 && i < op->n_dependencies; i++)
-        rc = words_put(&b->dependencies, op->dependencies[i].thread) |
+        rc = words_put(&b->dependencies, op->dependencies[i].thread) ||
              words_put(&b->dependencies, op->dependencies[i].op);
     x->frame.dependency_values += 1 + 2u * op->n_dependencies;
     return rc ? -ENOMEM : 0;
@@ -241,7 +241,7 @@ static int put_text(struct encode *x, struct encode_block *b, const struct workl
     if (op->text_bytes > FORMAT_MAX_TEXT)
         return -EINVAL;
     x->frame.text_bytes += op->text_bytes;
-    return words_put(&b->texts, op->text_bytes) | buf_put(&b->text, op->text, op->text_bytes)
+    return words_put(&b->texts, op->text_bytes) || buf_put(&b->text, op->text, op->text_bytes)
                ? -ENOMEM
                : 0;
 }
@@ -280,7 +280,7 @@ static int put_switch(struct encode *x, uint32_t block)
         return 0;
     }
     x->last_block = block;
-    return words_put(&x->frame.switches, block) | words_put(&x->frame.switches, 1) ? -ENOMEM : 0;
+    return words_put(&x->frame.switches, block) || words_put(&x->frame.switches, 1) ? -ENOMEM : 0;
 }
 
 // Registers the op's thread and any thread that a thread.create names, and starts a block.

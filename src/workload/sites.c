@@ -198,18 +198,10 @@ int workload_sites_used_names(const struct workload_sites *s, struct names *to)
     return rc;
 }
 
-static int put_number(struct buf *b, uint64_t v)
-{
-    if (buf_reserve(b, VARINT_MAX_BYTES) < 0)
-        return -ENOMEM;
-    b->size += varint_put(b->data + b->size, v);
-    return 0;
-}
-
 static int put_text(struct buf *b, const char *text)
 {
     size_t n = strlen(text);
-    return put_number(b, n) | buf_put(b, text, n) ? -ENOMEM : 0;
+    return buf_put_varint(b, n) || buf_put(b, text, n) ? -ENOMEM : 0;
 }
 
 static int put_modules(struct buf *b, const struct workload_sites *s, size_t *at)
@@ -219,11 +211,11 @@ static int put_modules(struct buf *b, const struct workload_sites *s, size_t *at
         bytes += strlen(s->modules[*at + n].path) + 4 * (size_t)VARINT_MAX_BYTES;
         n++;
     }
-    int rc = put_number(b, n);
+    int rc = buf_put_varint(b, n);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         const struct workload_module *m = &s->modules[*at + i];
-        rc = put_number(b, m->start) | put_number(b, m->bytes) | put_number(b, m->offset) |
-             put_text(b, m->build_id) | put_text(b, m->path);
+        rc = buf_put_varint(b, m->start) || buf_put_varint(b, m->bytes) ||
+             buf_put_varint(b, m->offset) || put_text(b, m->build_id) || put_text(b, m->path);
     }
     *at += n;
     return rc ? -ENOMEM : 0;
@@ -232,10 +224,11 @@ static int put_modules(struct buf *b, const struct workload_sites *s, size_t *at
 static int put_site(struct buf *b, const struct workload_sites *s, const struct workload_site *site,
                     uint64_t *last)
 {
-    int rc = put_number(b, site->n);
+    int rc = buf_put_varint(b, site->n);
     for (uint32_t i = 0; rc == 0 && i < site->n; i++) {
         const struct workload_frame *f = &s->frames[site->first + i];
-        rc = put_number(b, f->module) | put_number(b, zigzag_put((int64_t)(f->address - *last)));
+        rc = buf_put_varint(b, f->module) ||
+             buf_put_varint(b, zigzag_put((int64_t)(f->address - *last)));
         *last = f->address;
     }
     return rc ? -ENOMEM : 0;
@@ -250,7 +243,7 @@ int workload_sites_put(struct buf *b, const struct workload_sites *s, size_t *mo
     bool all = *module == s->n_modules;
     while (all && *site + n < s->n_sites && frames < WORKLOAD_SITES_BYTES / 2 / VARINT_MAX_BYTES)
         frames += 1 + s->sites[*site + n++].n;
-    rc |= put_number(b, n);
+    rc |= buf_put_varint(b, n);
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = put_site(b, s, &s->sites[*site + i], &last);
     *site += n;

@@ -28,22 +28,17 @@ static int put_buf(struct buf *b, enum aggregate_frame type, struct buf *payload
     return rc;
 }
 
-static void put_number(struct buf *b, uint64_t v)
-{
-    b->size += varint_put(b->data + b->size, v);
-}
-
 static int put_periods(struct buf *b, struct buf *payload, const struct aggregate_counts *c)
 {
     const struct by_site *s = &c->by_site;
     if (buf_reserve(payload, (4 + BY_SITE_BINS) * VARINT_MAX_BYTES) < 0)
         return -ENOMEM;
-    put_number(payload, s->bin_events);
-    put_number(payload, s->events);
-    put_number(payload, s->peak_bytes);
-    put_number(payload, s->n_bins);
+    buf_put_varint(payload, s->bin_events);
+    buf_put_varint(payload, s->events);
+    buf_put_varint(payload, s->peak_bytes);
+    buf_put_varint(payload, s->n_bins);
     for (size_t i = 0; i < s->n_bins; i++)
-        put_number(payload, c->levels[i]);
+        buf_put_varint(payload, c->levels[i]);
     return put_buf(b, AGGREGATE_PERIODS, payload);
 }
 
@@ -62,8 +57,8 @@ static void put_estimate(struct buf *b, const struct estimate *e)
     put_double(b, e->bytes);
     put_double(b, e->blocks);
     put_double(b, e->variance);
-    put_number(b, e->sampled_bytes);
-    put_number(b, e->sampled_blocks);
+    buf_put_varint(b, e->sampled_bytes);
+    buf_put_varint(b, e->sampled_blocks);
 }
 
 static void put_row(struct buf *b, const struct by_site *s, size_t i)
@@ -71,13 +66,13 @@ static void put_row(struct buf *b, const struct by_site *s, size_t i)
     const struct by_site_totals *t = &s->sites[i];
     // If the site has not changed since the peak, its counts at the peak are the current ones.
     bool same = t->seen_peak != s->peaks;
-    put_number(b, t->calls);
-    put_number(b, t->bytes);
-    put_number(b, same ? t->live_blocks : t->peak_blocks);
-    put_number(b, same ? t->live_bytes : t->peak_bytes);
-    put_number(b, t->live_blocks);
-    put_number(b, t->live_bytes);
-    put_number(b, t->freed_blocks);
+    buf_put_varint(b, t->calls);
+    buf_put_varint(b, t->bytes);
+    buf_put_varint(b, same ? t->live_blocks : t->peak_blocks);
+    buf_put_varint(b, same ? t->live_bytes : t->peak_bytes);
+    buf_put_varint(b, t->live_blocks);
+    buf_put_varint(b, t->live_bytes);
+    buf_put_varint(b, t->freed_blocks);
     if (s->sample_bytes) {
         put_estimate(b, &t->allocated);
         put_estimate(b, same ? &t->live : &t->peak);
@@ -86,7 +81,7 @@ static void put_row(struct buf *b, const struct by_site *s, size_t i)
     uint64_t last = 0;
     for (size_t k = 0; k < s->n_bins; k++) {
         uint64_t level = i < s->n_levels ? s->levels[i][k] : 0;
-        put_number(b, zigzag_put((int64_t)(level - last)));
+        buf_put_varint(b, zigzag_put((int64_t)(level - last)));
         last = level;
     }
 }

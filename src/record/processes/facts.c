@@ -210,11 +210,7 @@ static size_t read_name(int tasks_fd, const char *tid, char name[NAME_BYTES])
 
 static bool put_name(struct buf *names, unsigned long tid, const char *name, size_t n)
 {
-    if (buf_reserve(names, 2 * VARINT_MAX_BYTES + n) < 0)
-        return false;
-    names->size += varint_put(names->data + names->size, tid);
-    names->size += varint_put(names->data + names->size, n);
-    return buf_put(names, name, n) == 0;
+    return !(buf_put_varint(names, tid) || buf_put_varint(names, n) || buf_put(names, name, n));
 }
 
 static void read_thread_names(struct buf *names, pid_t pid)
