@@ -53,7 +53,7 @@ void heaptape_library_mark(const char *text) __asm__("heaptape_mark") __attribut
 static inline void heaptape_mark(const char *text) __asm__("heaptape_inline_mark");
 
 // Records a mark with this text (at most 1024 bytes) at the current point of the calling thread.
-// NULL means an empty text.
+// NULL means an empty string.
 static inline void heaptape_mark(const char *text)
 {
     if (heaptape_library_mark)

@@ -124,7 +124,7 @@ typedef struct heaptape_op {
     uint8_t error; // errno of a failed call, or the result of posix_memalign
 } heaptape_op;
 
-// Facts about a process. Unknown texts are NULL, and unknown numbers are HEAPTAPE_NONE64.
+// Facts about a process. Unknown strings are NULL, and unknown numbers are HEAPTAPE_NONE64.
 typedef struct heaptape_process {
     uint32_t process, pid;
     uint64_t parent_pid;
@@ -142,7 +142,7 @@ typedef struct heaptape_thread {
     uint32_t tid; // 0: unknown, as in workloads
 } heaptape_thread;
 
-// A stack frame. Texts are borrowed until the handle is closed or rewound.
+// A stack frame. Strings are borrowed until the handle is closed or rewound.
 typedef struct heaptape_frame {
     // Demangled name, OBJECT+0xOFFSET if that is unknown, or the address if it is outside all
     // objects.
@@ -164,8 +164,8 @@ typedef struct heaptape_column {
 } heaptape_column;
 
 // Opens the trace, the workload, or the folder with a trace's segments at `path`; "-" is standard
-// input. *t is set to a handle even on errors, so that the error text can be read; *t is NULL only
-// if out of memory. Close the handle in either case.
+// input. *t is set to a handle even on errors, so that the error message can be read; *t is NULL
+// only if out of memory. Close the handle in either case.
 int heaptape_trace_open(heaptape_trace **t, const char *path);
 // Closes the handle. Does nothing if `t` is NULL.
 void heaptape_trace_close(heaptape_trace *t);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 // Error message: the file, the fault and the byte offset, without the program's name, a newline or
-// a final period. Owned by the caller. An empty text means that there is no message.
+// a final period. Owned by the caller. An empty string means that there is no message.
 struct err {
     char text[600];
 };

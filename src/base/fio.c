@@ -625,7 +625,7 @@ static int report_lost_name(const struct output *out, const char *path, bool rep
 
 // Checks before closing that `path` still refers to the file and that no bytes are missing.
 // Otherwise keeps the data where possible, sets *kept if the file is at `path`, and returns -ESTALE
-// with the text set.
+// with the message set.
 static int check_name(const struct output *out, const char *path, bool *kept, struct err *e)
 {
     struct stat mine, named;

@@ -50,8 +50,8 @@ ssize_t input_read(struct input *in, void *to, size_t want, struct err *e);
 // of bytes, 0 at the end of the input, or a negative errno.
 ssize_t input_read_some(struct input *in, void *to, size_t most, struct err *e);
 
-// Appends the rest of the input to *to. Returns 0, a negative errno with the text set, or -EFBIG
-// without a text if *to would exceed `max` bytes.
+// Appends the rest of the input to *to. Returns 0, a negative errno with the message set, or -EFBIG
+// without a message if *to would exceed `max` bytes.
 int input_read_all(struct input *in, struct buf *to, size_t max, struct err *e);
 
 // Moves to an absolute offset. Returns 0, or a negative errno: -ESPIPE for a pipe.
@@ -127,11 +127,11 @@ int output_commit(struct output *out, struct err *e);
 int output_restart(struct output *out, struct err *e);
 
 // Creates the folder and its missing parents with mode 0700. Returns 0, or a negative errno with
-// the text set.
+// the message set.
 int output_make_folder(const char *folder, struct err *e);
 
 // Checks that `path` can be opened with OUTPUT_ASIDE later, without leaving a file there. Returns
-// 0, -EINVAL with a text that ends in `why` if `path` exists and is not a regular file, or a
+// 0, -EINVAL with a message that ends in `why` if `path` exists and is not a regular file, or a
 // negative errno of output_open.
 int output_check_aside(const char *path, bool force, const char *why, struct err *e);
 

@@ -39,7 +39,7 @@ static bool header_intact(const uint8_t *head)
     return XXH3_64bits(head, AT_HEADER_HASH) == get_u64(head + AT_HEADER_HASH);
 }
 
-// Checks a header. Returns 0, or a negative errno with the text set.
+// Checks a header. Returns 0, or a negative errno with the message set.
 static int check_header(struct frame_reader *r, const uint8_t *head, uint64_t at, struct err *e)
 {
     unsigned long long where = at;

@@ -13,7 +13,7 @@ struct json {
     unsigned depth;
     bool after_key;
     bool pretty;           // a line per item, indented by two spaces per level; else one line
-    size_t max_text_bytes; // a longer text becomes "(too long)"; 0: no limit
+    size_t max_text_bytes; // a longer string becomes "(too long)"; 0: no limit
     size_t max_items;      // for callers that truncate long arrays; 0: no limit
 };
 

@@ -71,7 +71,7 @@ struct converter *convert_new(struct trace_reader *r, const struct convert_optio
 void convert_free(struct converter *c);
 
 // Converts an item returned by trace_next. Frames that announce a process may be fed ahead of their
-// position. Returns 0, or a negative errno without a text; the error may come from a sink.
+// position. Returns 0, or a negative errno without a message; the error may come from a sink.
 int convert_feed(struct converter *c, const struct trace_item *item);
 
 // Watermark of the last complete batch.

@@ -38,8 +38,8 @@ void peaks_release(struct peaks *p);
 // If the end of the trace names a single candidate, the trace is not read and *p is empty;
 // otherwise, *p lists the processes. If the chosen process makes nearly all calls, its figures stop
 // at the point where it was chosen. *n is the number of processes with events. Returns 0, or a
-// negative errno with *e set: -ENOENT if no process matches, with a text that lists the pids. The
-// caller must release *p in either case.
+// negative errno with *e set: -ENOENT if no process matches, with a message that lists the pids.
+// The caller must release *p in either case.
 int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, uint32_t *process, size_t *n,
                  struct progress *progress, struct err *e);
 

@@ -63,7 +63,7 @@ struct convert_process {
     struct workload_output to;
     uint64_t clock_hz;
     struct workload_summary summary; // valid after convert_process_done
-    struct err *e;                   // receives error texts
+    struct err *e;                   // receives error messages
 };
 
 // Begins a process's workload on `out`, which the caller closes. Returns 0, or a negative errno

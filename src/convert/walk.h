@@ -33,8 +33,8 @@ struct walk_options {
 struct walk *walk_new(struct trace_reader *r, const struct walk_options *options);
 void walk_free(struct walk *w);
 
-// Adds an item returned by trace_next. Returns 0, or a negative errno without a text; the error may
-// come from a callback.
+// Adds an item returned by trace_next. Returns 0, or a negative errno without a message; the error
+// may come from a callback.
 int walk_feed(struct walk *w, const struct trace_item *item);
 
 // Visits all calls fed so far. Call at the end of the trace, or after a pause longer than a batch.

@@ -54,10 +54,10 @@ struct export
 };
 
 // Initializes *x, in which the caller has set format and facts and zeroed the rest. `out` is
-// borrowed. Returns 0, or a negative errno with the text set.
+// borrowed. Returns 0, or a negative errno with the message set.
 int export_open(struct export *x, struct output *out, struct err *e);
 
-// Writes a call. Returns 0, or a negative errno with the text set.
+// Writes a call. Returns 0, or a negative errno with the message set.
 int export_put(struct export *x, const struct export_call *c);
 
 // For formats: counts a call that is not written. `text` describes the call and the reason. Returns

@@ -20,12 +20,12 @@ struct export_buffer {
     int failed; // negative errno of the first failed write; any later data is discarded
 };
 
-// Returns 0, or -ENOMEM with the text set.
+// Returns 0, or -ENOMEM with the message set.
 int export_buffer_init(struct export_buffer *s, struct output *out, struct err *e);
 void export_buffer_release(struct export_buffer *s);
 
-// Writes the buffered data. Returns 0, or a negative errno with the text set; the error may be from
-// an earlier write.
+// Writes the buffered data. Returns 0, or a negative errno with the message set; the error may be
+// from an earlier write.
 int export_buffer_flush(struct export_buffer *s);
 
 // Hands over the full buffer and continues with an empty one.

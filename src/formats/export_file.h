@@ -25,7 +25,7 @@ struct export_settings {
 };
 
 // Exports the trace or workload at `from` ("-": standard input). Returns 0, or a negative errno
-// with the text set.
+// with the message set.
 int export_file(const char *from, const struct export_settings *s, struct err *e);
 
 #endif

@@ -37,19 +37,19 @@ struct export_live {
 
 // Starts the writer and sets *to to the pipe that feeds it. The writer ignores the usual signals
 // and exits when the pipe is closed. The note callback of `s->watch` runs in the writer. Returns 0,
-// or a negative errno with the text set.
+// or a negative errno with the message set.
 int export_live_start(struct export_live *l, const struct export_settings *s, struct output *to,
                       struct err *e);
 
 // Starts a writer process that calls `write` with the trace on standard input. `write` returns 0,
-// or a negative errno with the text set, which export_live_finish reports; -ENODATA, for an empty
-// trace, is not an error.
+// or a negative errno with the message set, which export_live_finish reports; -ENODATA, for an
+// empty trace, is not an error.
 int export_live_start_other(struct export_live *l, int (*write)(const void *context, struct err *e),
                             const void *context, struct output *to, struct err *e);
 
 // Waits for the writer; close the pipe first. With `hurry`, kills the writer after one second,
-// because its output may be blocked. Returns 0, or a negative errno with the text set if the writer
-// failed.
+// because its output may be blocked. Returns 0, or a negative errno with the message set if the
+// writer failed.
 int export_live_finish(struct export_live *l, bool hurry, struct err *e);
 
 #endif

@@ -23,23 +23,23 @@ bool export_outputs_are_many(const struct export_settings *s);
 
 // Opens the output early, so that errors are reported before the recording starts. If the output
 // cannot be opened yet, as with a directory or one file per process, leaves *out closed. Pass *out
-// on as `opened` in the settings. Returns 0, or a negative errno with the text set.
+// on as `opened` in the settings. Returns 0, or a negative errno with the message set.
 int export_outputs_prepare(const struct export_settings *s, struct output *out, struct err *e);
 
 // Sets *x to a process's export, opening its output on the first call. Returns 0, or a negative
-// errno with the text set.
+// errno with the message set.
 int export_outputs_get(struct export_outputs *o, uint32_t process, uint32_t pid, struct export **x);
 
 // Changes *path, which was allocated with malloc, to the name of a file that does not exist: *path
 // itself if `first` is 0, otherwise *path with a number appended, counting up from `first`. Returns
-// 0, or a negative errno with the text set.
+// 0, or a negative errno with the message set.
 int export_outputs_free_path(char **path, unsigned first, struct err *e);
 
 // Writes the buffered data of all outputs.
 int export_outputs_flush(struct export_outputs *o);
 
 // Complete a process's output, or all outputs. Without `commit`, outputs that would be invalid when
-// truncated are removed. Return 0, or a negative errno with the text set.
+// truncated are removed. Return 0, or a negative errno with the message set.
 int export_outputs_end(struct export_outputs *o, uint32_t process);
 int export_outputs_close(struct export_outputs *o, bool commit);
 

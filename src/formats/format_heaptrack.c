@@ -9,7 +9,7 @@
 enum {
     LAST_VERSION = 3,
     NO_BLOCK = UINT32_MAX,
-    // Memory for a frame's names, without texts.
+    // Memory for a frame's names, without strings.
     FRAME_BYTES = 64,
     FUNCTION_BYTES = 80,
 };
@@ -19,7 +19,7 @@ enum {
 #define MODULE_BYTES (1ull << 32)
 
 struct heaptrack_string {
-    size_t at; // offset in texts
+    size_t at; // offset in `texts`
     uint32_t n;
     uint32_t module; // number of the module with this path; 0: not assigned yet
 };
@@ -64,8 +64,8 @@ static bool parse_index(const char **at, size_t most, uint64_t *v)
     return true;
 }
 
-// Parses a space followed by a text. In format 3, the text is preceded by its length. Returns NULL,
-// or a description of the expected text.
+// Parses a space followed by a string. In format 3, the string is preceded by its length. Returns
+// NULL, or a description of the expected text.
 static const char *parse_text(const struct heaptrack_import *h, const char **at, const char *end,
                               const char **text, size_t *n)
 {

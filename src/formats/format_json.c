@@ -93,7 +93,7 @@ static char *put_blocks(char *to, const struct event *ev, bool slots)
     return to;
 }
 
-// Escapes texts with the general JSON writer, because they are rare.
+// Escapes strings with the general JSON writer, because they are rare.
 static char *put_text(char *to, const char *text, size_t n)
 {
     char *quoted = NULL;

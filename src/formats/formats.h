@@ -69,7 +69,7 @@ struct format_export {
 };
 
 // A format that can be read, written, or both. The functions return 0, or a negative errno with the
-// text set in im->e or x->e.
+// message set in im->e or x->e.
 struct format {
     const char *name;
     struct format_import import;

@@ -82,8 +82,8 @@ enum {
 };
 
 // Imports all of `in`. Before the call, set format, keep_going, note and sink; the rest of *im must
-// be zero. Returns 0, or a negative errno; the text is set unless the sink returned the error. The
-// results are valid in either case. Call import_release afterwards.
+// be zero. Returns 0, or a negative errno; the message is set unless the sink returned the error.
+// The results are valid in either case. Call import_release afterwards.
 int import_run(struct import *im, struct input *in, struct err *e);
 void import_release(struct import *im);
 

@@ -15,7 +15,7 @@ struct import_settings {
 };
 
 // The caller closes the inputs and outputs. All functions return 0, or a negative errno with the
-// text set.
+// message set.
 
 // Writes a trace of all processes, compressed with zstd at the level in s->convert.
 int import_trace(struct input *in, struct output *out, const struct import_settings *s,

@@ -96,8 +96,8 @@ static int decompress(struct unpack *u, void *to, size_t most, size_t *got, stru
 }
 
 // Returns up to `most` decompressed bytes, at least one, or 0 at the end. On error, returns a
-// negative errno with the text set: -EBADMSG if a frame is invalid, -ENODATA if the last frame is
-// truncated.
+// negative errno with the message set: -EBADMSG if a frame is invalid, -ENODATA if the last frame
+// is truncated.
 static ssize_t unpack_read(struct unpack *u, void *to, size_t most, struct err *e)
 {
     size_t got = 0;

@@ -30,13 +30,13 @@ struct import_source {
 };
 
 // Initializes *s. Inputs that begin with an LZ4 or zstd frame are decompressed. Returns 0, or a
-// negative errno with the text set. In either case, call import_source_release.
+// negative errno with the message set. In either case, call import_source_release.
 int import_source_init(struct import_source *s, struct input *in, struct err *e);
 void import_source_release(struct import_source *s);
 
 // Reads until `want` bytes are available; `want` is at most IMPORT_SOURCE_MAX_BYTES. Returns the
 // number of available bytes, which is less than `want` only at the end of the input, or a negative
-// errno with the text set.
+// errno with the message set.
 ssize_t import_source_fill(struct import_source *s, size_t want, struct err *e);
 
 static inline size_t import_source_left(const struct import_source *s)
@@ -57,10 +57,10 @@ static inline ssize_t import_source_want(struct import_source *s, size_t want, s
 }
 
 // Finds the next line and returns it without its newline. Lines may contain any byte, including
-// NUL. The last line needs no newline. Returns 1, 0 at the end, or a negative errno with the text
-// set. Returns -EMSGSIZE without a text if a line is longer than IMPORT_SOURCE_MAX_BYTES; the next
-// call continues after that line. The line is borrowed until the next call, and the byte after it
-// is readable.
+// NUL. The last line needs no newline. Returns 1, 0 at the end, or a negative errno with the
+// message set. Returns -EMSGSIZE without a message if a line is longer than
+// IMPORT_SOURCE_MAX_BYTES; the next call continues after that line. The line is borrowed until the
+// next call, and the byte after it is readable.
 int import_source_line(struct import_source *s, const char **line, size_t *n, struct err *e);
 
 #endif

@@ -21,7 +21,7 @@ struct streams {
 void streams_release(struct streams *s);
 
 // Appends to stream `i`. If the stream is new, creates it and all streams before it. Returns 0, or
-// a negative errno with the text set.
+// a negative errno with the message set.
 int streams_put(struct streams *s, size_t i, const void *bytes, size_t n);
 
 uint64_t streams_bytes(const struct streams *s, size_t i);

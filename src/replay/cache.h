@@ -33,7 +33,7 @@ void cache_release(struct cache *c);
 bool cache_load(struct cache *c, struct plan **p, const char *name, const struct plan_settings *s);
 
 // Opens a file for the plan that cache_load() did not find; cache_store() later gives it its name.
-// Returns 0, -ENOENT without a text if caching is disabled, or another negative errno.
+// Returns 0, -ENOENT without a message if caching is disabled, or another negative errno.
 int cache_open_file(struct cache *c, struct output *out, struct err *e);
 
 // Caches the finished plan, whose file is `out`, unless the workload has changed since cache_init()

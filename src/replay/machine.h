@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Unknown texts are "". Unknown numbers are 0, or negative if 0 is a valid value.
+// Unknown strings are "". Unknown numbers are 0, or negative if 0 is a valid value.
 struct machine {
     char architecture[65], kernel[65]; // as reported by uname(2)
     char cpu_model[128];

@@ -1,4 +1,4 @@
-// Sets the error text after a failed run. Internal to run.c.
+// Sets the error message after a failed run. Internal to run.c.
 #ifndef HEAPTAPE_REPLAY_RUN_EXPLAIN_H
 #define HEAPTAPE_REPLAY_RUN_EXPLAIN_H
 

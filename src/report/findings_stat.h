@@ -30,7 +30,7 @@ struct findings_stat_site {
 #undef HT_X
 };
 
-// The first of n processes. Texts are borrowed from the file or the JSON and may be NULL.
+// The first of n processes. Strings are borrowed from the file or the JSON and may be NULL.
 struct findings_stat_process {
     size_t n;
     uint64_t pid;

@@ -44,7 +44,7 @@ struct gate {
 };
 
 // Parses "[site:REGEX:]METRIC>[+]NUMBER[%|B|KiB|MiB|GiB]"; a percentage needs the "+". Returns 0,
-// after which *g has to be released, or -EINVAL with the text set.
+// after which *g has to be released, or -EINVAL with the message set.
 int gate_parse(struct gate *g, const char *text, struct err *e);
 void gate_release(struct gate *g);
 

@@ -41,7 +41,7 @@ struct profile_sample {
 // Stacks as a tree. A prefix has a lower number than the stacks that begin with it. All zero is
 // empty.
 struct profile_stacks {
-    struct symbol *frames; // the texts are borrowed from the symbols
+    struct symbol *frames; // the strings are borrowed from the symbols
     size_t n_frames, frames_capacity;
     struct profile_stack *stacks;
     size_t n_stacks, stacks_capacity;

@@ -40,7 +40,7 @@ struct writer {
     struct buf *to;
     const struct workload_sites *sites;
     struct symbols *symbols;
-    // hash of a text → number + 1; texts with the same hash follow at the next free keys
+    // hash of a string → number + 1; strings with the same hash follow at the next free keys
     struct map strings;
     const char **texts; // by number; borrowed
     size_t n_texts, texts_capacity;
@@ -69,11 +69,12 @@ static void put_message(struct writer *w, unsigned field, struct buf *message)
     message->size = 0;
 }
 
-// Returns the number of a text in the string table, and adds the text if it is new. Number 0 is "".
+// Returns the number of a string in the string table, and adds the string if it is new. Number 0 is
+// "".
 static uint64_t string_number(struct writer *w, const char *text)
 {
     uint64_t hash = XXH3_64bits_withSeed(text, strlen(text), seed_random()), found;
-    // Probes the next keys if two texts have the same hash.
+    // Probes the next keys if two strings have the same hash.
     while ((found = map_get(&w->strings, hash)) && strcmp(w->texts[found - 1], text) != 0)
         hash++;
     if (found)

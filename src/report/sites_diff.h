@@ -26,8 +26,8 @@ struct sites_diff {
 };
 
 // Reads two traces or workloads and matches their call sites. totals[i].found: the recording has
-// call sites. Returns 0, or a negative errno with the text set. The caller releases *d, even after
-// an error.
+// call sites. Returns 0, or a negative errno with the message set. The caller releases *d, even
+// after an error.
 int sites_diff_files(struct sites_diff *d, struct sites_diff_side totals[2], char *const paths[2],
                      const struct convert_watch *watch, struct err *e);
 

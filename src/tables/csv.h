@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Appends a text as a field, quoting it if necessary. With `safe`, a text that a spreadsheet would
-// evaluate is quoted and prefixed with an apostrophe. Returns 0 or -ENOMEM.
+// Appends a string as a field, quoting it if necessary. With `safe`, a string that a spreadsheet
+// would evaluate is quoted and prefixed with an apostrophe. Returns 0 or -ENOMEM.
 int tables_csv_put(struct buf *b, const char *text, size_t n, bool safe);
 
 #endif

@@ -37,22 +37,22 @@ struct tables_export_settings {
     enum tables_id table;
     const char *output; // FILE or "-"
     bool force;         // replace an existing output
-    bool csv_safe;      // escape texts that a spreadsheet would evaluate
+    bool csv_safe;      // escape strings that a spreadsheet would evaluate
     const struct convert_watch *watch;
 };
 
 // Writes one table of the trace or workload at `from` ("-": standard input). The output gets its
-// name once it is complete. Returns 0, or a negative errno with the text set.
+// name once it is complete. Returns 0, or a negative errno with the message set.
 int tables_export(const char *from, const struct tables_export_settings *s, struct err *e);
 
 // Writes one table of a trace, with one file per process. s->output is a directory, which is
 // created if necessary. The files are TABLE/host=HOST/recording=TIME/pid=PID/PROCESS.csv or
 // .parquet; the table of processes is TABLE/host=HOST/recording=TIME/0.csv or .parquet. Each file
 // gets its name once it is complete. Memory use is bounded as in tables_scan, and by the number of
-// processes that run concurrently. Returns 0, or a negative errno with the text set.
+// processes that run concurrently. Returns 0, or a negative errno with the message set.
 int tables_partition(const char *from, const struct tables_export_settings *s, struct err *e);
 
-// Writes `text` to the output and clears it. Returns 0, or a negative errno with the text set.
+// Writes `text` to the output and clears it. Returns 0, or a negative errno with the message set.
 int tables_export_flush(struct tables_output *o);
 
 #endif

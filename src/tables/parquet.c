@@ -15,7 +15,7 @@
 enum {
     GROUP_ROWS = 122880,         // DuckDB's unit of work
     FIRST_ROWS = 960,            // initial capacity; doubles up to GROUP_ROWS
-    GROUP_TEXT_BYTES = 64 << 20, // limit on a column's texts in a row group
+    GROUP_TEXT_BYTES = 64 << 20, // limit on a column's strings in a row group
     LEVEL = 1,
     MAX_NAMES = 256,
 };
@@ -131,7 +131,7 @@ static uint8_t name_number(struct parquet_column *c, const char *name)
     return (uint8_t)c->n_names++;
 }
 
-// Appends a text in PLAIN encoding: its length, then its bytes. Invalid UTF-8 is replaced by
+// Appends a string in PLAIN encoding: its length, then its bytes. Invalid UTF-8 is replaced by
 // U+FFFD, because engines reject it.
 static int put_text(struct buf *to, const char *text)
 {
@@ -338,7 +338,7 @@ static int put_group(struct tables_output *o)
     return t.failed ? -ENOMEM : tables_export_flush(o);
 }
 
-// Appends the names and texts of a row. Sets *full if the row group must end.
+// Appends the names and strings of a row. Sets *full if the row group must end.
 static int put_texts(struct parquet *p, const struct tables_row *row, bool *full)
 {
     for (uint32_t left = row->present & ~p->integers; left; left &= left - 1) {

@@ -22,7 +22,7 @@ struct tables_process {
     uint64_t next_event, preexisting, threads, lost;
     struct tables_block *live; // indexed by slot
     size_t n_live, live_capacity;
-    struct buf text; // texts in the current row
+    struct buf text; // strings in the current row
 };
 
 void tables_process_release(struct tables_process *p);

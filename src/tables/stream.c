@@ -23,7 +23,7 @@ struct tables_stream {
     struct file *file;
     struct tables_scan how;
     struct tables_condition *conditions[TABLES_N]; // owned
-    uint32_t texts[TABLES_N]; // columns of type TABLES_TEXT, whose texts are borrowed
+    uint32_t texts[TABLES_N]; // columns of type TABLES_TEXT, whose strings are borrowed
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;

@@ -14,7 +14,7 @@ struct tables_stream *tables_stream_start(const char *path, struct file *file,
                                           const struct tables_scan *how);
 
 // Returns the next row, borrowed until the next call. Sets *table to its table; `table` may be
-// NULL. Returns 1, 0 at the end, or a negative errno with the text set.
+// NULL. Returns 1, 0 at the end, or a negative errno with the message set.
 int tables_stream_next(struct tables_stream *s, enum tables_id *table,
                        const struct tables_row **row, struct err *e);
 

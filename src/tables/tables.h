@@ -200,7 +200,7 @@ struct tables_scan {
 // Reads the trace or workload at `path` ("-": standard input) once. Memory use is bounded by the
 // number of live blocks, threads and call sites. Rows of blocks are emitted when the blocks end or,
 // for blocks that are still live, at the end; rows of sites, processes and samples are emitted in
-// file order. Returns 0, the result of `row`, or a negative errno with the text set.
+// file order. Returns 0, the result of `row`, or a negative errno with the message set.
 int tables_scan(const char *path, const struct tables_scan *scan, struct err *e);
 
 // Like tables_scan, but for an open file at its first frame. The caller must open it by calling
@@ -212,7 +212,7 @@ int tables_scan_file(struct file *f, const struct tables_scan *scan, struct err 
 bool tables_op_size(const struct workload_op *op, uint64_t *size);
 
 // Returns 0 if the file can be opened and is a trace or workload, otherwise a negative errno with
-// the text set.
+// the message set.
 int tables_check(const char *path, struct err *e);
 
 #endif

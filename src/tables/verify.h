@@ -6,7 +6,7 @@
 
 // Verify the rest of an input, which must be positioned at its first byte; Parquet requires a
 // seekable input. Return 0 and set *rows to the number of rows, or return a negative errno with the
-// text set: -EBADMSG for a fault, whose byte offset is in the text.
+// message set: -EBADMSG for a fault, whose byte offset is in the text.
 int tables_verify_parquet(struct input *in, uint64_t *rows, struct err *e);
 int tables_verify_csv(struct input *in, uint64_t *rows, struct err *e);
 

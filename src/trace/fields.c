@@ -233,8 +233,8 @@ static int set_string(char **to, const struct tlv *field)
     return 0;
 }
 
-// Copies texts that are each terminated by NUL. Appends a NUL, so that the first text is always a C
-// string.
+// Copies strings that are each terminated by NUL. Appends a NUL, so that the first string is always
+// a C string.
 static int set_texts(char **to, uint32_t *bytes, const struct tlv *field)
 {
     char *text = malloc(field->size + 1);

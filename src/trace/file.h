@@ -17,8 +17,8 @@ struct trace_file {
 };
 
 // Opens the trace at the start of an input, and moves *in into *t. With `twice`, first copies a
-// pipe to a temporary file. Returns 0, or a negative errno with the text set. The caller must call
-// trace_file_close, even after an error.
+// pipe to a temporary file. Returns 0, or a negative errno with the message set. The caller must
+// call trace_file_close, even after an error.
 int trace_file_adopt(struct trace_file *t, struct input *in, bool twice, struct err *e);
 
 void trace_file_close(struct trace_file *t);

@@ -37,7 +37,7 @@ int trace_forks_finder_add(struct trace_forks_finder *s, const struct trace_proc
                            struct trace_fork *fork);
 
 // Finds all forks of a trace and restarts at its first frame. Skips events, and stops at a damaged
-// frame. Finds no forks in a pipe. Returns 0, or a negative errno with the text set.
+// frame. Finds no forks in a pipe. Returns 0, or a negative errno with the message set.
 int trace_forks_find(struct trace_forks *f, struct trace_file *t, struct err *e);
 
 // Keeps only the forks of the process and its ancestors.

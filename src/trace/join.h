@@ -7,8 +7,8 @@
 // Joins the segments NAME.ht and NAME.ht.part in the folder `path` into an unnamed file in $TMPDIR
 // or /tmp, opened as *in, with the borrowed `path` as its name. If the first segments were removed,
 // the trace starts with the blocks that were live at that point. Returns 0, or a negative errno
-// with the text set: -EBADMSG if a segment is missing or belongs to another recording, -EISDIR if
-// the folder has no segments.
+// with the message set: -EBADMSG if a segment is missing or belongs to another recording, -EISDIR
+// if the folder has no segments.
 int trace_join(struct input *in, const char *path, struct err *e);
 
 #endif

@@ -17,14 +17,14 @@ void names_release(struct names *n)
     *n = (struct names){0};
 }
 
-// Stores a text unless it is already stored. Returns 0 with its offset in *offset, or -ENOMEM.
+// Stores a string unless it is already stored. Returns 0 with its offset in *offset, or -ENOMEM.
 static int intern_text(struct names *n, const char *text, size_t bytes, size_t *offset)
 {
     const char *nul = memchr(text, 0, bytes);
     bytes = nul ? (size_t)(nul - text) : bytes;
     bytes = bytes < NAMES_TEXT_BYTES ? bytes : NAMES_TEXT_BYTES;
     uint64_t hash = XXH3_64bits(text, bytes), found;
-    // Texts with the same hash use consecutive keys.
+    // Strings with the same hash use consecutive keys.
     for (; (found = map_get(&n->by_hash, hash)); hash++) {
         const char *other = names_text(n, found - 1);
         if (strncmp(other, text, bytes) == 0 && !other[bytes])

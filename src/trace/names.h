@@ -30,19 +30,19 @@ struct names {
     size_t n_entries, n_functions;
     size_t entries_capacity, functions_capacity;
     struct buf texts;   // each terminated by NUL
-    struct map by_hash; // by hash of a text: 1 + offset
+    struct map by_hash; // by hash of a string: 1 + offset
 };
 
 enum {
-    NAMES_TEXT_BYTES = 4096,    // longer texts are truncated
+    NAMES_TEXT_BYTES = 4096,    // longer strings are truncated
     NAMES_FUNCTIONS = 64,       // limit per entry
     NAMES_FRAME_BYTES = 4 << 20 // approximate limit of a payload
 };
 
 void names_release(struct names *n);
 
-// names_begin starts an entry; names_function adds a function to it. Texts end at the first NUL or
-// after function_bytes and file_bytes. Return 0 or -ENOMEM.
+// names_begin starts an entry; names_function adds a function to it. Strings end at the first NUL
+// or after function_bytes and file_bytes. Return 0 or -ENOMEM.
 int names_begin(struct names *n, uint32_t module, uint64_t start, uint64_t bytes);
 int names_function(struct names *n, const char *function, size_t function_bytes, const char *file,
                    size_t file_bytes, uint32_t line);

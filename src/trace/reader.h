@@ -57,11 +57,11 @@ struct trace_reader {
 int trace_reader_open(struct trace_reader *r, struct input *in, struct err *e);
 void trace_reader_close(struct trace_reader *r);
 
-// Reads the next frame. Returns 1, 0 at the end of the file, or a negative errno with the text set,
-// like frame_next. If the recording was cut off between frames, returns 0 at the end and saw_end is
-// false; if it was cut off inside a frame, returns -ENODATA after all whole frames. Skips frames of
-// unknown type. Returned segments consist of whole records of known kinds. Returns -EPROTO for a
-// frame with an unknown kind.
+// Reads the next frame. Returns 1, 0 at the end of the file, or a negative errno with the message
+// set, like frame_next. If the recording was cut off between frames, returns 0 at the end and
+// saw_end is false; if it was cut off inside a frame, returns -ENODATA after all whole frames.
+// Skips frames of unknown type. Returned segments consist of whole records of known kinds. Returns
+// -EPROTO for a frame with an unknown kind.
 int trace_next(struct trace_reader *r, struct trace_item *item, struct err *e);
 
 // Decodes a frame, for salvage. Returns 1 with the item, 0 if frames of this type are skipped, or a

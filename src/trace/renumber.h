@@ -9,7 +9,7 @@ enum { RENUMBER_NONE = 0xffffffff }; // the process is not in the other trace
 
 // Copy an item of the type in the function's name. `numbers` maps old process numbers to new ones;
 // the process of names and pages must have a new number. renumber_names adds `shift` to module
-// numbers. Return 0, or a negative errno with the text set.
+// numbers. Return 0, or a negative errno with the message set.
 int renumber_samples(struct trace_writer *w, const struct trace_item *item, const uint32_t *numbers,
                      struct err *e);
 int renumber_names(struct trace_writer *w, const struct trace_item *item, const uint32_t *numbers,

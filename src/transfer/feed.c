@@ -18,7 +18,7 @@
 
 enum { UPLOAD_NICE = 10 };
 
-// Returns the path of the spool, which the caller frees, or NULL with the text set.
+// Returns the path of the spool, which the caller frees, or NULL with the message set.
 static char *find_spool(const char *spool, struct err *e)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");

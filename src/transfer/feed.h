@@ -22,12 +22,12 @@ struct feed {
 
 // Names the recording HOST/PROGRAM-TIME-PID below `url` and `spool`. If `spool` is NULL, uses
 // heaptape/upload in $XDG_STATE_HOME or ~/.local/state. Creates nothing. Returns 0, or a negative
-// errno with the text set.
+// errno with the message set.
 int feed_init(struct feed *f, const char *spool, const char *url, const char *program, pid_t pid,
               struct err *e);
 void feed_release(struct feed *f);
 
-// Starts the upload process. Returns 0, or a negative errno with the text set.
+// Starts the upload process. Returns 0, or a negative errno with the message set.
 int feed_start(struct feed *f, struct err *e);
 
 // Call after a file in the folder was completed. Drops and reports the oldest files if the spool is

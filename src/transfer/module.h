@@ -7,7 +7,7 @@
 
 #define TRANSFER_EXPORT __attribute__((visibility("default")))
 
-// Returns the address of `function` in `library`, or NULL with the text set. The message names
+// Returns the address of `function` in `library`, or NULL with the message set. The message names
 // `package` as a requirement of the build.
 void *module_load(const char *library, const char *function, const char *package, struct err *e);
 

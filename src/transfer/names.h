@@ -22,7 +22,7 @@ int names_check(const char *path);
 bool names_is_trace(const char *part, size_t n);
 
 // Converts `text` to a part of a name in out[0..size). Replaces other characters by "_" and
-// truncates long texts. An empty text becomes "_". `size` is at least 2.
+// truncates long strings. An empty string becomes "_". `size` is at least 2.
 void names_make(const char *text, char *out, size_t size);
 
 #endif

@@ -24,7 +24,7 @@ struct queue {
 
 // Adds the files *.ht in the directory, up to NAMES_MAX_PARTS levels deep. Ignores symbolic links,
 // names that begin with ".", and files that disappear during the call. Returns 0, or a negative
-// errno with the text set.
+// errno with the message set.
 int queue_read(struct queue *q, const char *folder, struct err *e);
 void queue_release(struct queue *q);
 

@@ -60,7 +60,7 @@ static int listen_on(const struct addrinfo *a, bool both)
     return -1;
 }
 
-// Returns a listening socket, or a negative errno with the text set.
+// Returns a listening socket, or a negative errno with the message set.
 static int open_socket(const char *listens, struct err *e)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
@@ -114,7 +114,8 @@ static void note_address(const struct receive_server *r, int fd)
                  "without --certificate, tokens and recordings are not encrypted");
 }
 
-// Returns the content of a PEM file as a string, which the caller frees, or NULL with the text set.
+// Returns the content of a PEM file as a string, which the caller frees, or NULL with the message
+// set.
 static char *read_pem(const char *path, enum secret_kind kind, struct err *e)
 {
     char *text = calloc(1, PEM_BYTES + 1);

@@ -21,7 +21,7 @@ struct receive_settings {
 };
 
 // Runs until SIGTERM, SIGINT or SIGHUP, then removes unfinished files and returns 0.
-// Returns a negative errno with the text set if the server cannot start.
+// Returns a negative errno with the message set if the server cannot start.
 typedef int receive_function(const struct receive_settings *s, struct err *e);
 receive_function receive_run;
 

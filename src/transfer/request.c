@@ -308,7 +308,7 @@ static void read_answer(struct request *r, struct request_result *to)
 }
 
 // Removes the duration ("after 5 ms") from libcurl's message, so that repeated failures have equal
-// texts.
+// strings.
 static void drop_time(char *text)
 {
     static const char before[] = " after ", behind[] = " ms";

@@ -34,7 +34,7 @@ struct request_result {
 
 // Type of `request_calls` in libheaptape-upload.so.
 struct request_calls {
-    // Checks that the settings are complete. Returns 0, or a negative errno with the text set.
+    // Checks that the settings are complete. Returns 0, or a negative errno with the message set.
     int (*check)(const struct request_settings *s, struct err *e);
     // Call in the process that makes the requests. Returns NULL when out of memory.
     struct request *(*open)(const struct request_settings *s);

@@ -12,8 +12,8 @@ enum secret_kind {
 };
 
 // Reads the whole file, up to `size` bytes, into to[0..size). Accepts only regular files, so that
-// the call does not block. Returns the number of bytes, or a negative errno with the text set.
-// Returns -EFBIG without a text if the file is larger.
+// the call does not block. Returns the number of bytes, or a negative errno with the message set.
+// Returns -EFBIG without a message if the file is larger.
 ssize_t secret_read(const char *path, enum secret_kind kind, char *to, size_t size, struct err *e);
 
 #endif

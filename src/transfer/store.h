@@ -28,7 +28,7 @@ enum store_result {
 };
 
 // Opens or creates the directory, and removes incomplete files of an earlier receiver. Returns 0,
-// or a negative errno with the text set.
+// or a negative errno with the message set.
 int store_open(struct store *s, const char *folder, struct err *e);
 void store_close(struct store *s);
 

@@ -16,8 +16,8 @@ struct tokens {
 };
 
 // Reads the tokens of a file, of visible ASCII characters. Returns 0, or a negative errno with the
-// text set: -EINVAL for other characters, for no token, and for a file that is not regular, -EACCES
-// if other users have access to the file.
+// message set: -EINVAL for other characters, for no token, and for a file that is not regular,
+// -EACCES if other users have access to the file.
 int tokens_read(const char *path, struct tokens *t, struct err *e);
 
 // True if `given` is a token. The time does not depend on the position of the first difference.

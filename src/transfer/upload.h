@@ -29,12 +29,12 @@ struct upload_result {
 // True for http:// and https:// URLs.
 bool upload_is_url(const char *text);
 
-// Returns the URL with a slash appended if necessary, which the caller frees, or NULL with the text
-// set.
+// Returns the URL with a slash appended if necessary, which the caller frees, or NULL with the
+// message set.
 char *upload_url(const char *text, struct err *e);
 
 // Uploads the files, and notes failures. Returns 0, even if files remain, or a negative errno with
-// the text set.
+// the message set.
 int upload_run(const struct upload_settings *s, struct upload_result *result, struct err *e);
 
 #endif

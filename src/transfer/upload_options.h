@@ -8,7 +8,7 @@
 int upload_options_parse_s3(const char *text, void *field);
 
 // Loads libheaptape-upload.so and checks that the settings are complete. `s3` is NULL without --s3.
-// Returns 0, or a negative errno with the text set.
+// Returns 0, or a negative errno with the message set.
 int upload_options_complete(struct upload_settings *s, const char *s3, struct err *e);
 
 #endif

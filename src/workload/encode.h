@@ -24,7 +24,7 @@ _Static_assert((int)ENCODE_FRAME_OPS <= (int)FORMAT_MAX_OPS &&
 _Static_assert(ENCODE_FRAME_OPS - 1 <= UINT16_MAX,
                "encode.slots holds the number of an op of a frame");
 
-enum { ENCODE_MAX_PARTS = 4 + 2 * FORMAT_COLUMNS }; // head, shapes, texts
+enum { ENCODE_MAX_PARTS = 4 + 2 * FORMAT_COLUMNS }; // head, shapes, strings
 
 // Set in encode_block.used for a slot without a short age. Its code is chosen once the whole frame
 // is known.

@@ -41,8 +41,8 @@ struct file {
 int file_open_input(struct input *in, const char *path, struct err *e);
 
 // Opens the file at `path` if `accept` includes its type. `path` must outlive *f. Returns 0, or a
-// negative errno with the text set: -EPROTO if the type is not accepted. Call file_close even after
-// an error.
+// negative errno with the message set: -EPROTO if the type is not accepted. Call file_close even
+// after an error.
 int file_open(struct file *f, const char *path, unsigned accept, struct err *e);
 void file_close(struct file *f);
 
@@ -54,7 +54,7 @@ int file_adopt(struct file *f, struct input *in, unsigned accept, struct err *e)
 const struct input *file_input(const struct file *f);
 
 // Returns the type of an input positioned at its first byte if `accept` includes that type, or a
-// negative errno with the text set. Consumes no bytes.
+// negative errno with the message set. Consumes no bytes.
 int file_sniff(struct input *in, unsigned accept, struct err *e);
 
 // Opens a workload on an input positioned at its first byte, and moves *in to *w. Call

@@ -31,7 +31,7 @@ enum {
     FORMAT_MAX_OPS = 1 << 17,          // limit per frame, which bounds the reader's memory
     FORMAT_MAX_DEPENDENCIES = 1 << 20, // limit per frame of values in the dependency column
     FORMAT_MAX_SHAPES = 256,           // limit per frame
-    FORMAT_MAX_TEXT = 4096,            // limit per text
+    FORMAT_MAX_TEXT = 4096,            // limit per string
 };
 
 // Field tags of HEADER and SUMMARY frames. Wire values in a single number space; never reused.

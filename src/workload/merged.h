@@ -42,7 +42,7 @@ struct merged_files {
 };
 
 // Writes the merged workload to `out`, which the caller closes, and sets *s to its summary. Returns
-// 0, or a negative errno with the text set.
+// 0, or a negative errno with the message set.
 int merged_files_write(const struct merged_files *m, struct output *out, struct workload_summary *s,
                        struct err *e);
 

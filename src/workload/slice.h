@@ -101,7 +101,7 @@ struct slice_file_options {
 };
 
 // Writes part of a workload file to `out`, which the caller closes, and sets *counts. Returns 0, or
-// a negative errno with the text set: -ENODATA if the part has no events.
+// a negative errno with the message set: -ENODATA if the part has no events.
 int slice_file(struct workload_file *in, struct output *out, const struct slice_file_options *o,
                struct slice_counts *counts, struct err *e);
 

@@ -51,7 +51,7 @@ struct workload_output {
 };
 
 // Starts a workload on `out`, which the caller closes. `level` is a zstd level. Returns 0, or a
-// negative errno with the text set. The caller must release *w, even after an error.
+// negative errno with the message set. The caller must release *w, even after an error.
 int workload_output_begin(struct workload_output *w, struct output *out, int level,
                           const struct workload_header *h, struct err *e);
 void workload_output_release(struct workload_output *w);

@@ -11,7 +11,7 @@
 
 struct symbols;
 
-// An address's location. Texts are borrowed until symbols_free.
+// An address's location. Strings are borrowed until symbols_free.
 struct symbol {
     const char *function; // demangled; if unknown, OBJECT+0xOFFSET or the address
     const char *file;     // source file; "" if unknown

@@ -55,7 +55,8 @@ enum {
     SPOOL_PIECE_BYTES = 16384,
     SPOOL_CHUNK_WORDS = (SPOOL_CHUNK_BYTES - SPOOL_CHUNK_HEADER_BYTES) / 8,
 
-    // struct spool_header with its texts; a multiple of the chunk size, so that chunks are aligned.
+    // struct spool_header with its strings; a multiple of the chunk size, so that chunks are
+    // aligned.
     SPOOL_HEADER_BYTES = 65536,
     SPOOL_MAX_CHUNKS = 16384,         // 1 GiB; tmpfs allocates only the pages that are written
     SPOOL_MAX_CHUNKS_ALONE = 1 << 18, // 16 GiB, without a recorder

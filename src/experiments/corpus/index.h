@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-// Keys of an entry: X(member, whether it is in "machine"). Only the texts of the machine may be
+// Keys of an entry: X(member, whether it is in "machine"). Only the strings of the machine may be
 // null.
 #define CORPUS_TEXTS(X)                                                                            \
     X(name, 0)                                                                                     \
@@ -56,8 +56,8 @@ void corpus_entry_release(struct corpus_entry *entry);
 void corpus_index_release(struct corpus_index *x);
 
 // Reads the file into the empty *x. Returns 0, -ENOENT if there is no file, -EBADMSG or -ENODATA
-// for an invalid index (the text names the byte or the entry), or another negative errno, with the
-// text set.
+// for an invalid index (the message names the byte or the entry), or another negative errno, with
+// the message set.
 int corpus_index_read(struct corpus_index *x, const char *path, struct err *e);
 
 // Moves *entry into the index and replaces an entry of the same name. Returns 0 or -ENOMEM.
@@ -72,7 +72,7 @@ bool corpus_index_wants(const char *const *names, size_t n, const char *name);
 // Writes the document with the selected entries.
 void corpus_index_print(const struct corpus_index *x, const char *const *names, size_t n, FILE *to);
 
-// Writes the document into a file. Returns 0, or a negative errno with the text set.
+// Writes the document into a file. Returns 0, or a negative errno with the message set.
 int corpus_index_write(const struct corpus_index *x, const char *path, struct err *e);
 
 #endif

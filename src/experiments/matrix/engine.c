@@ -27,7 +27,7 @@ static int run_local(const struct matrix *m, const struct matrix_how *how, const
 }
 
 // Runs the command with this text on its standard input. Exit statuses up to `most` are no failure
-// of the engine. Returns 0, or a negative errno with the text set.
+// of the engine. Returns 0, or a negative errno with the message set.
 static int run_command(char *const *words, const char *text, size_t n, int most, struct err *e)
 {
     int ends[2], status = 0;
@@ -102,7 +102,7 @@ static int run_parallel(const struct matrix *m, const struct matrix_how *how, co
     return rc;
 }
 
-// Writes a text in single quotes for the shell.
+// Writes a string in single quotes for the shell.
 static void put_quoted(FILE *f, const char *text)
 {
     putc('\'', f);

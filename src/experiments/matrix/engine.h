@@ -17,7 +17,7 @@ struct matrix_how {
 };
 
 // Runs all jobs that are neither done nor failed; with `again`, also the failed jobs. Returns 0
-// even if jobs fail, which their files show, or a negative errno with the text set if the engine
+// even if jobs fail, which their files show, or a negative errno with the message set if the engine
 // fails.
 int matrix_run_all(struct matrix *m, const struct matrix_how *how, bool again, struct err *e);
 

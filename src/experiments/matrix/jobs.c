@@ -257,7 +257,7 @@ static void forward_signals(bool begin, struct sigaction before[2])
 }
 
 // Runs a command with its outputs in these files. Returns the wait status, or a negative errno with
-// the text set.
+// the message set.
 static int run_command(char **words, const char *out, const char *err, struct err *e)
 {
     posix_spawn_file_actions_t files;
@@ -306,7 +306,7 @@ static int finish_job(const struct matrix *m, size_t number, bool failed, const 
 }
 
 // Runs a job. If the workload cannot be opened at once, writes the error as the replay would.
-// Returns the wait status, or a negative errno with the text set.
+// Returns the wait status, or a negative errno with the message set.
 static int run_job(const char *workload, char **words, const char *out, const char *err,
                    struct err *e)
 {

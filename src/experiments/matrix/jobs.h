@@ -29,16 +29,16 @@ enum matrix_state { MATRIX_UNDONE, MATRIX_DONE, MATRIX_FAILED };
 void matrix_release(struct matrix *m);
 
 // Add a job or an option of all replays, before matrix_create. Return 0, or a negative errno with
-// the text set: -EINVAL for a text with a tab or a newline.
+// the message set: -EINVAL for a string with a tab or a newline.
 int matrix_add(struct matrix *m, const char *workload, const char *allocator, struct err *e);
 int matrix_add_option(struct matrix *m, const char *option, struct err *e);
 
 // Creates the folder, if missing, and writes the list of jobs. Returns 0, -EEXIST if the folder has
-// another list, or another negative errno, with the text set.
+// another list, or another negative errno, with the message set.
 int matrix_create(struct matrix *m, const char *folder, struct err *e);
 
 // Reads the list into the empty *m. Returns 0, -ENOENT if there is no list, -EBADMSG, or another
-// negative errno, with the text set.
+// negative errno, with the message set.
 int matrix_open(struct matrix *m, const char *folder, struct err *e);
 
 enum matrix_state matrix_state(const struct matrix *m, size_t number);
@@ -48,7 +48,7 @@ enum matrix_state matrix_state(const struct matrix *m, size_t number);
 char *matrix_path(const struct matrix *m, size_t number, bool failed);
 
 // Runs a job with the program `heaptape`, unless the job is done. Returns 0 if it is done, 1 if it
-// failed (its .err has the reason), or a negative errno with the text set.
+// failed (its .err has the reason), or a negative errno with the message set.
 int matrix_run(const struct matrix *m, size_t number, const char *heaptape, struct err *e);
 
 #endif

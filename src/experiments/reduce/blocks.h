@@ -24,7 +24,7 @@ struct reduce_blocks {
     uint64_t threads;    // number of thread numbers
 };
 
-// Reads a whole workload. Returns 0, or a negative errno with the text set. The caller
+// Reads a whole workload. Returns 0, or a negative errno with the message set. The caller
 // releases *b, even after an error.
 int reduce_blocks_read(struct reduce_blocks *b, struct workload_reader *r, struct err *e);
 void reduce_blocks_release(struct reduce_blocks *b);

@@ -12,7 +12,7 @@ enum { CANDIDATES_MAX = 64 }; // running at the same time
 // Shared memory with the process of the candidate.
 struct candidate_report {
     struct judge_report judged;
-    int rc; // result of writing and judging: 0, or a negative errno with the text set
+    int rc; // result of writing and judging: 0, or a negative errno with the message set
     struct err e;
 };
 
@@ -43,7 +43,7 @@ void candidates_release(struct candidates *c);
 
 // Starts to judge a part, or the source itself if `part` is NULL. Requires running < n. Data that
 // `part` borrows must stay valid until the call returns. Returns 0, or a negative errno with the
-// text set.
+// message set.
 int candidates_start(struct candidates *c, const struct slice_options *part, size_t tag,
                      struct err *e);
 

@@ -57,8 +57,8 @@ struct condition_seen {
 
 // Parses "[ALLOCATOR: ]verify|crash|hang" or "[ALLOCATOR: ]A > B". A and B consist of numbers,
 // figures, + - * / and parentheses. `allocator` is the default. Returns 0, -EINVAL for invalid
-// syntax, -ENOENT for an unknown allocator, or another negative errno, with the text set. After 0
-// the caller releases *c.
+// syntax, -ENOENT for an unknown allocator, or another negative errno, with the message set. After
+// 0 the caller releases *c.
 int condition_parse(struct condition *c, const char *text, const char *allocator, struct err *e);
 void condition_release(struct condition *c);
 

@@ -24,7 +24,8 @@ struct judge_report {
 };
 
 // Replays the workload at `path` up to `runs` times; stops at the first run that violates a
-// condition. Returns 0, or a negative errno with the text set if the workload cannot be replayed.
+// condition. Returns 0, or a negative errno with the message set if the workload cannot be
+// replayed.
 int judge_workload(const struct judge *j, const char *path, unsigned runs, struct judge_report *r,
                    struct err *e);
 

@@ -56,7 +56,7 @@ void reduce_release(struct reduce *r);
 int reduce_begin(struct reduce *r, const struct workload_file *w, struct err *e);
 
 // Reduces the current part until no smaller one is found or the search is stopped. Returns 0, or a
-// negative errno with the text set. The current part is valid in either case.
+// negative errno with the message set. The current part is valid in either case.
 int reduce_search(struct reduce *r, struct err *e);
 
 // Copies the current part to `out`.

@@ -35,7 +35,7 @@ void plan_memory_release(struct plan_memory *m);
 void plan_memory_init_windows(struct plan_memory *m, uint64_t *words, uint64_t window_words);
 
 // Allocates `n` words and sets *at to the number of the first. Returns 0, -E2BIG if a file has
-// reached its limit, -EAGAIN without a text if the window is full, or another negative errno.
+// reached its limit, -EAGAIN without a message if the window is full, or another negative errno.
 int plan_memory_allocate(struct plan_memory *m, uint64_t n, uint64_t *at, struct err *e);
 
 // Ends the segments of all streams that have words in the window. The streams stay in m->open.

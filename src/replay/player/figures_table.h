@@ -19,7 +19,7 @@
 //            DIFF, PAGE
 //   ratio    JSON key for the ratio to the first allocator, which compare and the report also show
 //   better   LESS, MORE, NEITHER
-//   label    used in texts; follows a COUNT, precedes any other value
+//   label    used in text output; follows a COUNT, precedes any other value
 //   meaning  one sentence without a full stop, for the schema and the reference
 // clang-format off
 #define HT_FIGURES(X) \

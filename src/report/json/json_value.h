@@ -22,7 +22,7 @@ enum json_value_kind {
 // Opaque, borrowed from the root. NULL is a null or missing value; all functions accept NULL.
 struct json_value;
 
-// Parses a whole text. Returns 0, -ENODATA if the text is truncated, -EBADMSG if it is not JSON,
+// Parses a JSON text. Returns 0, -ENODATA if the text is truncated, -EBADMSG if it is not JSON,
 // -EFBIG if it needs far more memory than its size justifies, or -ENOMEM. The text of the error
 // begins with `name`. The caller frees *root.
 int json_value_parse(struct json_value **root, const char *name, const char *text, size_t n,

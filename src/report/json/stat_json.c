@@ -27,7 +27,7 @@ static bool is_selected(struct selection *s)
     return selected;
 }
 
-// Writes an array of texts that are separated by NUL bytes.
+// Writes an array of strings that are separated by NUL bytes.
 static void put_texts(struct json *j, const char *key, const char *texts, uint32_t bytes)
 {
     size_t n = 0;

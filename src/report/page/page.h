@@ -11,7 +11,7 @@ enum { PAGE_MAX_BYTES = 3 << 20 };
 bool page_exists(const char *path);
 
 // Writes the page to `path`; replaces an existing file only if `force`. Returns 0, -EFBIG if the
-// page would exceed PAGE_MAX_BYTES, or another negative errno, with the text set.
+// page would exceed PAGE_MAX_BYTES, or another negative errno, with the message set.
 int page_save(const struct document *d, const char *path, bool force, struct err *e);
 
 #endif

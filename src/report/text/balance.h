@@ -9,7 +9,7 @@
 // Collects the losses of the processes of a trace or aggregate.
 void balance_of_file(struct trace_losses *l, const struct file_stat *s);
 
-// Printable texts of a fact, which come from the traced program. Valid until the next call.
+// Printable strings of a fact, which come from the traced program. Valid until the next call.
 struct balance_texts {
     char process[4 * sizeof((struct trace_fact *)0)->program + 32]; // "process 12 (NAME)"
     char text[4 * sizeof((struct trace_fact *)0)->text];

@@ -6,7 +6,7 @@
 
 // Prints the median of all runs of each allocator, the ratios to the allocator of the first file
 // with intervals, and conditions that may have disturbed the times. Runs of different machines are
-// pooled only if `across_machines`. Returns 0, -EINVAL with the text set if a file is not such a
+// pooled only if `across_machines`. Returns 0, -EINVAL with the message set if a file is not such a
 // result, if two results are not comparable or if runs occur twice, or -ENOMEM.
 int pooled_print(const struct document *d, bool across_machines, struct err *e);
 

@@ -32,12 +32,12 @@ struct follow {
 };
 
 // Opens the trace or aggregate at `path`, which must outlive *f. Returns 0, or a negative errno
-// with the text set; *f can be closed in either case.
+// with the message set; *f can be closed in either case.
 int follow_open(struct follow *f, const char *path, struct err *e);
 void follow_close(struct follow *f);
 
 // Reads new data until `until_ns` on the monotonic clock and sets the state. If the recording was
-// reset, starts again. Returns 0, or a negative errno with the text set.
+// reset, starts again. Returns 0, or a negative errno with the message set.
 int follow_read(struct follow *f, uint64_t until_ns, struct err *e);
 
 // Whether a process has the file open for writing; true if unknown.

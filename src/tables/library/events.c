@@ -61,7 +61,7 @@ static int start_events(heaptape_trace *t, enum library_use use, uint32_t column
     return 0;
 }
 
-// Returns 1 with the next row of events, 0 at the end, or a negative errno with the text set.
+// Returns 1 with the next row of events, 0 at the end, or a negative errno with the message set.
 static int next_row(heaptape_trace *t, const struct tables_row **row)
 {
     enum tables_id table;
@@ -137,7 +137,7 @@ static void put_item(const heaptape_column *c, size_t at, const struct tables_ro
         ((uint8_t *)c->items)[at] = (uint8_t)value;
 }
 
-// Returns the columns as a bit set, or a negative errno with the text set.
+// Returns the columns as a bit set, or a negative errno with the message set.
 static int64_t check_columns(const heaptape_column *columns, size_t n, size_t rows, struct err *e)
 {
     uint32_t all = 0;

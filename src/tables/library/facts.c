@@ -127,7 +127,7 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
 }
 
 // Completes the facts, with a separate scan if necessary. Returns 0, or a negative errno with the
-// text set.
+// message set.
 static int complete_facts(heaptape_trace *t)
 {
     struct err *e = library_begin(t);
@@ -167,7 +167,7 @@ int heaptape_trace_process(heaptape_trace *t, size_t i, const heaptape_process *
     return rc;
 }
 
-// Finds a process by number. Returns 0, or a negative errno with the text set.
+// Finds a process by number. Returns 0, or a negative errno with the message set.
 static int find_process(heaptape_trace *t, uint32_t number, struct library_process **p)
 {
     int rc = complete_facts(t);

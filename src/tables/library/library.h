@@ -13,7 +13,7 @@ enum { LIBRARY_COLUMNS_N = HEAPTAPE_COLUMN_KNOWN + 1 };
 
 // A process, assembled from its facts and its row.
 struct library_process {
-    heaptape_process of; // texts are owned
+    heaptape_process of; // strings are owned
     bool has_row;
     struct workload_sites sites;
     heaptape_thread *threads; // owned
@@ -59,7 +59,7 @@ static inline struct err *library_begin(heaptape_trace *t)
     return &t->e;
 }
 
-// Opens the file unless it is already open. Returns 0, or a negative errno with the text set.
+// Opens the file unless it is already open. Returns 0, or a negative errno with the message set.
 int library_open(heaptape_trace *t, struct err *e);
 
 // Prepares a scan that stores the facts and rows of processes in *to.

@@ -112,7 +112,7 @@ struct output_table {
     size_t rows;
     int columns;
     size_t *width;
-    bool *is_number; // no value so far was a text
+    bool *is_number; // no value so far was a string
 };
 
 static size_t characters(const char *text)

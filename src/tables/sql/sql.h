@@ -24,8 +24,8 @@ struct sql_settings {
     const struct convert_watch *watch; // may be NULL
 };
 
-// Runs the query and prints its rows. Returns 0, or a negative errno with the text set: -EINVAL if
-// the query is invalid, -ENOTSUP if heaptape was built without SQLite.
+// Runs the query and prints its rows. Returns 0, or a negative errno with the message set: -EINVAL
+// if the query is invalid, -ENOTSUP if heaptape was built without SQLite.
 int sql_run(const struct sql_settings *s, struct err *e);
 
 #endif
