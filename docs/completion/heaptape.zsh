@@ -225,7 +225,7 @@ _heaptape_sql() {
   _arguments -s -S : \
     '--json[print one JSON object]' \
     '--csv[print CSV with the names of the columns in the first line]' \
-    '--csv-safe[with --csv, mark texts that a spreadsheet would evaluate]' \
+    '--csv-safe[with --csv, mark cells that a spreadsheet would evaluate]' \
     '--max-memory=[stop a query for which SQLite allocates more than SIZE (default\: no limit)]:SIZE: _heaptape_words ' \
     '--timeout=[stop after SECONDS (default\: no limit)]:SECONDS: _heaptape_words ' \
     '--tables[print the tables, their columns, types, units and meanings, and exit]' \
@@ -322,7 +322,7 @@ _heaptape_export() {
     '(-F --format)'{-F+,--format=}'[write this format (see below)]:mtrace|wl|tcmalloc|tcmalloc-replay|logalloc|logalloc-munged|android|ctf|c|json|csv|parquet: _heaptape_words mtrace wl tcmalloc tcmalloc-replay logalloc logalloc-munged android ctf c json csv parquet' \
     '(-t --table)'{-t+,--table=}'[write this table, with --format csv or parquet]:events|blocks|sites|processes|samples: _heaptape_words events blocks sites processes samples' \
     '--partition[with --table, write one file for each process below the folder FILE]' \
-    '--csv-safe[with --format csv, mark texts that a spreadsheet would evaluate]' \
+    '--csv-safe[with --format csv, mark cells that a spreadsheet would evaluate]' \
     '(-o --output)'{-o+,--output=}'[write to FILE (default\: standard output)]:FILE|-: _heaptape_words @files' \
     '(-f --force)'{-f,--force}'[replace FILE if it exists]' \
     '(-p --pid)'{-p+,--pid=}'[export only this process of a trace]:PID: _heaptape_words @processes' \

@@ -44,7 +44,7 @@ static const struct option options[] = {
      "with --table, write one file for each process below the folder FILE",
      offsetof(struct export_cli_options, partition)},
     {0, "csv-safe", OPTION_FLAG, NULL, NULL,
-     "with --format csv, mark texts that a spreadsheet would evaluate",
+     "with --format csv, mark cells that a spreadsheet would evaluate",
      offsetof(struct export_cli_options, csv_safe)},
     {'o', "output", OPTION_STRING, "FILE|-", NULL, "write to FILE (default: standard output)",
      offsetof(struct export_cli_options, output)},

@@ -25,7 +25,7 @@ static const struct option options[] = {
     {0, "csv", OPTION_FLAG, NULL, NULL, "print CSV with the names of the columns in the first line",
      offsetof(struct sql_options, csv)},
     {0, "csv-safe", OPTION_FLAG, NULL, NULL,
-     "with --csv, mark texts that a spreadsheet would evaluate",
+     "with --csv, mark cells that a spreadsheet would evaluate",
      offsetof(struct sql_options, csv_safe)},
     {0, "max-memory", OPTION_SIZE, "SIZE", NULL,
      "stop a query for which SQLite allocates more than SIZE (default: no limit)",

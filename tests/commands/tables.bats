@@ -34,7 +34,7 @@ END
   diff want got
 }
 
-@test "csv: --csv-safe marks texts that a spreadsheet would evaluate" {
+@test "csv: --csv-safe marks cells that a spreadsheet would evaluate" {
   local text
   for text in '=cmd|x!A0' '+1' '-1' '@SUM(1,"2")' $'\xef\xbc\x9d1' plain 'a=1' "'"; do
     printf '0 5400 mark text=%s\n' "$text"
