@@ -1,7 +1,7 @@
 # Shared by the bats tests: `load ../helper`.
 
 # LD_PRELOAD and PATH cannot contain paths with a space or a colon, so tests use links to such
-# folders.
+# directories.
 case $HEAPTAPE_SOURCE$HEAPTAPE_BUILD in
   *[\ :]*)
     links=$BATS_RUN_TMPDIR/folders
@@ -20,7 +20,7 @@ case :$PATH: in
   *) PATH=$HEAPTAPE_PROGRAMS/python:$PATH ;;
 esac
 
-# Each test runs in a temporary folder.
+# Each test runs in a temporary directory.
 setup() {
   cd "$BATS_TEST_TMPDIR" || return
   unset NO_COLOR HEAPTAPE_LIBEXEC HEAPTAPE_SPOOL
@@ -60,8 +60,8 @@ skip_under_sanitizer() {
   [ -z "$HEAPTAPE_SANITIZED" ] || skip "the capture library cannot be preloaded under -fsanitize=$HEAPTAPE_SANITIZED"
 }
 
-# for_other_users FILE...: if other users cannot reach the build folder, copies heaptape and these
-# files of the build, and sets $HEAPTAPE, $HEAPTAPE_BUILD, $HEAPTAPE_PROGRAMS and PATH to the
+# for_other_users FILE...: if other users cannot reach the build directory, copies heaptape and
+# these files of the build, and sets $HEAPTAPE, $HEAPTAPE_BUILD, $HEAPTAPE_PROGRAMS and PATH to the
 # copies.
 for_other_users() {
   local copy=$BATS_TEST_TMPDIR/build nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
@@ -76,7 +76,7 @@ for_other_users() {
   "${nobody[@]}" test -x "$HEAPTAPE" || skip "other users cannot reach the folder of temporary files"
 }
 
-# maps_heaptape PID: the process maps a library of heaptape, in any folder.
+# maps_heaptape PID: the process maps a library of heaptape, in any directory.
 maps_heaptape() {
   grep -q '[/:]libheaptape[^/]*$' "/proc/$1/maps"
 }

@@ -21,7 +21,7 @@ _heaptape_commands=(
   'export:Convert a trace or workload to another tool'\''s format'
   'anonymize:Remove names from a workload'
   'trace_run:Replay a glibc workload file and print the figures of trace_run'
-  'upload:Upload the traces in a folder and delete them'
+  'upload:Upload the traces in a directory and delete them'
   'receive:Store the recordings that other hosts upload'
   'convert:Convert a trace into a replayable workload'
   'slice:Extract part of a workload'
@@ -321,7 +321,7 @@ _heaptape_export() {
   _arguments -s -S : \
     '(-F --format)'{-F+,--format=}'[write this format (see below)]:mtrace|wl|tcmalloc|tcmalloc-replay|logalloc|logalloc-munged|android|ctf|c|json|csv|parquet: _heaptape_words mtrace wl tcmalloc tcmalloc-replay logalloc logalloc-munged android ctf c json csv parquet' \
     '(-t --table)'{-t+,--table=}'[write this table, with --format csv or parquet]:events|blocks|sites|processes|samples: _heaptape_words events blocks sites processes samples' \
-    '--partition[with --table, write one file for each process below the folder FILE]' \
+    '--partition[with --table, write one file for each process below the directory FILE]' \
     '--csv-safe[with --format csv, mark cells that a spreadsheet would evaluate]' \
     '(-o --output)'{-o+,--output=}'[write to FILE (default\: standard output)]:FILE|-: _heaptape_words @files' \
     '(-f --force)'{-f,--force}'[replace FILE if it exists]' \

@@ -163,9 +163,9 @@ typedef struct heaptape_column {
     void *items;
 } heaptape_column;
 
-// Opens the trace, the workload, or the folder with a trace's segments at `path`; "-" is standard
-// input. *t is set to a handle even on errors, so that the error message can be read; *t is NULL
-// only if out of memory. Close the handle in either case.
+// Opens the trace, the workload, or the directory with a trace's segments at `path`; "-" is
+// standard input. *t is set to a handle even on errors, so that the error message can be read; *t
+// is NULL only if out of memory. Close the handle in either case.
 int heaptape_trace_open(heaptape_trace **t, const char *path);
 // Closes the handle. Does nothing if `t` is NULL.
 void heaptape_trace_close(heaptape_trace *t);

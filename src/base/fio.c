@@ -260,7 +260,7 @@ int input_from_output(struct input *in, struct output *out, const char *name, st
     return rc;
 }
 
-// Opens an unnamed file in the folder of `path`. Returns the descriptor, or -1 if that is not
+// Opens an unnamed file in the directory of `path`. Returns the descriptor, or -1 if that is not
 // possible.
 static int open_nameless(const char *path)
 {
@@ -468,7 +468,7 @@ int output_restart(struct output *out, struct err *e)
     return 0;
 }
 
-// Creates all folders in the path. Returns 0, or the negative errno of the last mkdir.
+// Creates all directories in the path. Returns 0, or the negative errno of the last mkdir.
 static int make_folders(char *path)
 {
     for (char *slash = path; (slash = strchr(slash + 1, '/'));) {
@@ -485,7 +485,7 @@ int output_make_folder(const char *folder, struct err *e)
     struct stat st;
     char *path = strdup(folder);
     int rc = path ? -ENOENT : -ENOMEM;
-    // Another process may remove an empty folder in the meantime.
+    // Another process may remove an empty directory in the meantime.
     for (int i = 0; i < TRIES && rc == -ENOENT; i++)
         rc = make_folders(path);
     if (rc == 0 && stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
@@ -571,7 +571,7 @@ static int link_or_copy(const struct output *out, const char *path)
     return errno == EEXIST ? -errno : copy_file(out, path);
 }
 
-// Creates the file at `path` again, and its folder if that was removed.
+// Creates the file at `path` again, and its directory if that was removed.
 static int recreate_file(const struct output *out, const char *path)
 {
     int rc = link_or_copy(out, path);

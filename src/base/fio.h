@@ -29,7 +29,7 @@ struct input {
 // input.
 int input_open(struct input *in, const char *path, struct err *e);
 
-// Opens a file whose name was read from a file or folder. Never blocks, because it accepts only
+// Opens a file whose name was read from a file or directory. Never blocks, because it accepts only
 // regular files. Rejects empty files.
 int input_open_regular(struct input *in, const char *path, struct err *e);
 
@@ -126,7 +126,7 @@ int output_commit(struct output *out, struct err *e);
 // anything else.
 int output_restart(struct output *out, struct err *e);
 
-// Creates the folder and its missing parents with mode 0700. Returns 0, or a negative errno with
+// Creates the directory and its missing parents with mode 0700. Returns 0, or a negative errno with
 // the message set.
 int output_make_folder(const char *folder, struct err *e);
 

@@ -9,8 +9,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-// Folders to search, relative to the folder of the executable. The first one is installed; the
-// others belong to a build folder.
+// Directories to search, relative to the directory of the executable. The first one is installed;
+// the others belong to a build directory.
 static const char *const places[] = {HEAPTAPE_LIBEXEC_FROM_BIN, "src/capture", "src/replay/player",
                                      "src/transfer"};
 static const char *const data_places[] = {HEAPTAPE_SHARE_FROM_BIN, "."};
@@ -32,8 +32,8 @@ static int try_place(const char *folder, const char *place, const char *name, ch
     return 0;
 }
 
-// Without /proc, uses the path that was executed. It may be relative to the current folder at that
-// time.
+// Without /proc, uses the path that was executed. It may be relative to the current directory at
+// that time.
 bool paths_self(char self[PATH_MAX])
 {
     ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
@@ -45,7 +45,7 @@ bool paths_self(char self[PATH_MAX])
     return self[0] == '/';
 }
 
-// Searches the `n` folders in `from`, which are relative to the folder of the executable.
+// Searches the `n` directories in `from`, which are relative to the directory of the executable.
 static int find_in(const char *const *from, size_t n, const char *name, char *out, size_t size)
 {
     char self[PATH_MAX];

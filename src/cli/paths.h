@@ -1,4 +1,4 @@
-// Finds heaptape's own files in a prefix or a build folder.
+// Finds heaptape's own files in a prefix or a build directory.
 #ifndef HEAPTAPE_CLI_PATHS_H
 #define HEAPTAPE_CLI_PATHS_H
 
@@ -14,7 +14,7 @@ bool paths_self(char self[PATH_MAX]);
 // Returns 0, -ENOENT or -ENAMETOOLONG.
 int paths_find(const char *name, char *out, size_t size);
 
-// Like paths_find, for data such as corpus/index.json: in share/heaptape or the build folder.
+// Like paths_find, for data such as corpus/index.json: in share/heaptape or the build directory.
 int paths_find_data(const char *name, char *out, size_t size);
 
 #endif

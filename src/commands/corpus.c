@@ -126,8 +126,8 @@ static void find_data(const char *name, char path[PATH_MAX])
         die(EXIT_FAILED, "%s: not found where heaptape was installed: %s", name, strerror(-rc));
 }
 
-// Reads the index of the folder, or the index that is installed with heaptape. With `may_lack`, a
-// missing index is empty. Returns the path of the index, which the caller frees.
+// Reads the index of the directory, or the index that is installed with heaptape. With `may_lack`,
+// a missing index is empty. Returns the path of the index, which the caller frees.
 static char *read_index(struct corpus_index *x, const char *folder, bool may_lack)
 {
     struct err e = {0};
@@ -307,7 +307,7 @@ static void record_one(struct recording *r, const char *name)
     *(status == MISSING ? &r->skipped : &r->failed) += 1;
 }
 
-// Finds the scripts in the driver's folder, sorted. The caller calls globfree.
+// Finds the scripts in the driver's directory, sorted. The caller calls globfree.
 static void find_scripts(const char *driver, glob_t *found)
 {
     char pattern[PATH_MAX];
@@ -577,7 +577,7 @@ const struct command cmd_corpus = {
              "heaptape corpus record --dir corpus --install"},
             {"Compare three allocators on them",
              "heaptape corpus run --dir corpus -a glibc -a jemalloc -a mimalloc"},
-            {"Compare two allocators by Slurm jobs, with the results in another folder",
+            {"Compare two allocators by Slurm jobs, with the results in another directory",
              "heaptape corpus run --dir corpus -a glibc -a jemalloc --engine slurm \\\n    --results /shared/results"},
         },
     .prints_text = true,

@@ -41,7 +41,7 @@ static const struct option options[] = {
     {'t', "table", OPTION_CHOICE, "events|blocks|sites|processes|samples", NULL,
      "write this table, with --format csv or parquet", offsetof(struct export_cli_options, table)},
     {0, "partition", OPTION_FLAG, NULL, NULL,
-     "with --table, write one file for each process below the folder FILE",
+     "with --table, write one file for each process below the directory FILE",
      offsetof(struct export_cli_options, partition)},
     {0, "csv-safe", OPTION_FLAG, NULL, NULL,
      "with --format csv, mark cells that a spreadsheet would evaluate",
@@ -119,7 +119,7 @@ static int run_export(const void *fields, int argc, char **argv)
         return usage_error(&cmd_export, "--format %s writes a table: name it with --table",
                            o->format.table->name);
     if (o->partition && (!o->output || strcmp(o->output, "-") == 0))
-        return usage_error(&cmd_export, "--partition needs a folder: name it with -o");
+        return usage_error(&cmd_export, "--partition needs a directory: name it with -o");
     bool on_terminal = (!o->output || strcmp(o->output, "-") == 0) && isatty(STDOUT_FILENO);
     const struct convert_watch *watch = on_terminal ? watch_notes() : watch_begin("export");
     if (o->format.table)

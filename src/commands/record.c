@@ -580,7 +580,7 @@ static int run_upload(const void *fields, void *settings)
                               .feed = {.limit = o->spool_bytes, .error = error_text}};
     struct err e = {0};
     if (o->spool && strstr(o->spool, "%n"))
-        return usage_error(&cmd_record, "--spool names a folder: '%s' must not contain %%n",
+        return usage_error(&cmd_record, "--spool names a directory: '%s' must not contain %%n",
                            o->spool);
     u.feed.upload = (struct upload_settings){.token_file = o->token_file,
                                              .timeout_s = (uint32_t)o->upload_timeout_s,

@@ -63,7 +63,7 @@ static int run_upload(const void *fields, int argc, char **argv)
 const struct command cmd_upload = {
     .name = "upload",
     .operands = "DIR URL",
-    .summary = "Upload the traces in a folder and delete them",
+    .summary = "Upload the traces in a directory and delete them",
     .examples =
         {
             {"Upload the segments that 'heaptape record -o URL' left",

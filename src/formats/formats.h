@@ -57,7 +57,7 @@ struct format_export {
     unsigned notes; // bit set of enum event_note: the notes that can be stored
     // Kinds that can be written unchanged (enum event_kind), ending with 0. NULL: all kinds.
     const uint8_t *kinds;
-    bool folder;        // the output is a directory, x->folder; x->out is unused
+    bool folder;        // the output is a directory, x->directory; x->out is unused
     size_t state_bytes; // size of x->state, which is zeroed before `begin`
     int (*begin)(struct export *x);
     // NULL if the format can only be read.

@@ -111,7 +111,7 @@ static int find_pieces(struct join *j)
         if (p->number != p[-1].number + 1)
             return err_set(
                 j->e, -EBADMSG,
-                "%s: segment %llu of the recording is missing (move the later segments to another folder to read them)",
+                "%s: segment %llu of the recording is missing (move the later segments to another directory to read them)",
                 j->path, (unsigned long long)p[-1].number + 1);
     }
     return 0;

@@ -44,7 +44,7 @@ static void refuse_errno(struct receive_request *q, int rc)
     if (rc == -ENOSPC || rc == -EDQUOT || rc == -EFBIG)
         refuse(q, MHD_HTTP_INSUFFICIENT_STORAGE, "the disk is full, or a limit is reached");
     else if (rc == -ENOTDIR || rc == -EISDIR || rc == -ELOOP)
-        refuse(q, MHD_HTTP_CONFLICT, "a file and a folder have the same name");
+        refuse(q, MHD_HTTP_CONFLICT, "a file and a directory have the same name");
     else
         refuse(q, MHD_HTTP_INTERNAL_SERVER_ERROR, strerrordesc_np(-rc));
 }

@@ -43,7 +43,7 @@ int store_open(struct store *s, const char *folder, struct err *e)
         (s->incoming = openat(s->folder, INCOMING, FOLDER)) < 0 ||
         flock(s->incoming, LOCK_EX | LOCK_NB) < 0) {
         int rc = errno == EWOULDBLOCK
-                     ? err_set(e, -EBUSY, "%s: another receiver uses this folder", folder)
+                     ? err_set(e, -EBUSY, "%s: another receiver uses this directory", folder)
                      : err_set_errno(e, "%s", folder);
         store_close(s);
         return rc;

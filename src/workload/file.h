@@ -22,7 +22,7 @@ enum {
     FILE_TWICE = 8, // will be read again from the start: first copy a pipe to a temporary file
     FILE_TRACE_TWICE = 16, // like FILE_TWICE, for traces only
     FILE_AGGREGATE = 32,   // for file_sniff only; record/aggregate/stat.h reads aggregates
-    FILE_REGULAR = 64, // reject anything but regular files: the name was read from a file or folder
+    FILE_REGULAR = 64, // reject anything but regular files: the name was read from a file or directory
 };
 
 struct workload_file {
@@ -37,7 +37,7 @@ struct file {
     struct input json;             // positioned at its first byte
 };
 
-// Like input_open, but opens a folder of segments as one joined trace (trace/join.h).
+// Like input_open, but opens a directory of segments as one joined trace (trace/join.h).
 int file_open_input(struct input *in, const char *path, struct err *e);
 
 // Opens the file at `path` if `accept` includes its type. `path` must outlive *f. Returns 0, or a

@@ -1,6 +1,6 @@
 // A preload library that counts calls of the malloc functions independently of heaptape. In the
-// folder $ATTACH_COUNT, each entry of PID.calls holds the time-stamp counter before a call and the
-// called function. tests/bench/attach compares the entries with a recording.
+// directory $ATTACH_COUNT, each entry of PID.calls holds the time-stamp counter before a call and
+// the called function. tests/bench/attach compares the entries with a recording.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

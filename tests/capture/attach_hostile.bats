@@ -72,7 +72,7 @@ needs_root() {
   kill -9 "$started"
   cp "$awkward" own/setuid
   chmod 4755 own/setuid
-  # If the folder is mounted nosuid, this is an ordinary program of user nobody.
+  # If the directory is mounted nosuid, this is an ordinary program of user nobody.
   starts $nobody own/setuid calls
   [ "$(awk '/^Uid/ { print $3 }' /proc/"$started"/status)" -eq 0 ] || skip "setuid programs get no rights here"
   as=$nobody trace=own/t.ht is_refused "not permitted"

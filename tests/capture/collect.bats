@@ -136,7 +136,7 @@ works() {
   fails_with 1 "a recorder uses this directory"
   echo >go
   wait $!
-  # The folder is removed, and a later program must not create it again.
+  # The directory is removed, and a later program must not create it again.
   env HEAPTAPE_SPOOL="$(cat dir)" LD_PRELOAD="$HEAPTAPE_BUILD/src/capture/libheaptape.so" ls
   [ ! -e "$(cat dir)" ]
 }

@@ -157,7 +157,7 @@ static void within_limit(void)
         free(blocks[i]);
 }
 
-// Children that cannot create files: the session folder is out of reach, or open and write fail.
+// Children that cannot create files: the session directory is out of reach, or open and write fail.
 static void without_folder(void)
 {
     if (chroot(".") || chdir("/"))

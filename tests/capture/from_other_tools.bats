@@ -40,7 +40,7 @@ their_files() {
   zip -q surfaceflinger.zip surfaceflinger.txt
 }
 
-# run_one COMMAND: runs the document's command in this folder, with this build.
+# run_one COMMAND: runs the document's command in this directory, with this build.
 run_one() {
   local command=${1//\/tmp\//$PWD/tmp/} folder=$PWD
   case $command in
@@ -70,7 +70,7 @@ run_one() {
     cat out err
     failed=1
   done <list
-  # The default name is the only file outside this folder. Other tests may write such files
+  # The default name is the only file outside this directory. Other tests may write such files
   # concurrently; live.bats holds the lock while it needs one.
   sleep 2
   flock "$HEAPTAPE_BUILD/mtrace.lock" find /tmp -maxdepth 1 -name 'mtrace.out.*' -newer before ! -newermt '-1 second' -delete

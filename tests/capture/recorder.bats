@@ -51,7 +51,7 @@ events() {
   "$HEAPTAPE_PROGRAMS/trace_lines" -p s.ht | awk '$3 != 0 { exit 1 }'
 }
 
-# folder_of: sets $folder to the session's folder of a recorder started by `start`.
+# folder_of: sets $folder to the session's directory of a recorder started by `start`.
 folder_of() {
   pid=$(pgrep -P "$recorder")
   folder=$(tr '\0' '\n' <"/proc/$pid/environ" | sed -n 's/^HEAPTAPE_SPOOL=//p')

@@ -111,7 +111,7 @@ each_reader() {
   fails_with 127 "./none"
   heaptape record -o a.ht -- none-such-program
   fails_with 127 "none-such-program"
-  # An unsearchable folder in PATH does not change the error.
+  # An unsearchable directory in PATH does not change the error.
   mkdir -m 0 locked
   PATH=$PWD/locked:$PATH heaptape record -o a.ht -- none-such-program
   fails_with 127 "none-such-program"

@@ -2,7 +2,7 @@
 
 load ../helper
 
-# build_program COMPILER OPTION...: builds the program in the current folder, and runs
+# build_program COMPILER OPTION...: builds the program in the current directory, and runs
 # llvm-symbolizer on its calls.
 build_program() {
   "$@" -std=c++17 -O2 -g -pthread -o prog "$HEAPTAPE_SOURCE/tests/capture/server.cc"

@@ -9,7 +9,7 @@ setup() {
 
 teardown() {
   show_failure
-  # The daemons write into the folder until they exit.
+  # The daemons write into the directory until they exit.
   for daemon in "${daemons[@]}"; do kill "$daemon" 2>/dev/null || true; done
   for daemon in "${daemons[@]}"; do timeout 10 tail -s 0.1 --pid="$daemon" -f /dev/null || kill -9 "$daemon" || true; done
 }
@@ -19,7 +19,7 @@ matrix() {
   heaptape matrix --replay-option=--no-latency --sweep MALLOC_ARENA_MAX=1,2 "$@"
 }
 
-# is_complete FOLDER: two workloads, two values, two runs.
+# is_complete DIR: two workloads, two values, two runs.
 is_complete() {
   expect "status 0" [ "$status" -eq 0 ]
   [ "$(find "$1" -name '[0-9]*.json' | wc -l)" -eq 8 ]

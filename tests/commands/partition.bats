@@ -1,11 +1,11 @@
-# export --partition: one file for each process, in folders that engines read as columns.
+# export --partition: one file for each process, in directories that engines read as columns.
 load tables_helper
 
 reader() {
   python3 "$HEAPTAPE_SOURCE/tests/parquet_reader.py" "$@"
 }
 
-# recording TABLE: prints the only folder of a recording below fleet/TABLE.
+# recording TABLE: prints the only directory of a recording below fleet/TABLE.
 recording() {
   local found=(fleet/"$1"/host=*/recording=*)
   [ ${#found[@]} -eq 1 ]

@@ -315,7 +315,7 @@ not_incoming() {
   cmp large.ht up/a/b/1.ht
   run "$HEAPTAPE" receive --listen 127.0.0.1:0 --dir up
   expect "status 1" [ "$status" -eq 1 ]
-  has "$output" "up: another receiver uses this folder"
+  has "$output" "up: another receiver uses this directory"
   stop_receiver
 }
 

@@ -6,8 +6,8 @@ record_setup() {
   [ -f "$HEAPTAPE_BUILD/src/capture/libheaptape.so" ] || skip "no capture library in this build"
 }
 
-# no_session_left: the session folder of the program, which wrote its name to the file `session`, is
-# gone. root's sessions are in a separate folder.
+# no_session_left: the session directory of the program, which wrote its name to the file `session`,
+# is gone. root's sessions are in a separate directory.
 no_session_left() {
   local folder
   folder=$(sed -n 's,\(/heaptape-[^/]*\).*,\1,p' session)
@@ -115,7 +115,7 @@ no_session_left() {
   : >killed
   wait_until [ -s finished ]
   expect "the program continued" [ "$(cat finished)" = done ]
-  # No recorder is left to remove the folder. root's sessions are in a separate folder.
+  # No recorder is left to remove the directory. root's sessions are in a separate directory.
   rm -rf "$(cat session)"
   rmdir "$(dirname "$(cat session)")" 2>/dev/null || true
   heaptape check a.ht

@@ -93,7 +93,7 @@ are_traces() {
   "$HEAPTAPE" stat s >/dev/null
 }
 
-# refuse LINE: stat refuses the folder with only this line.
+# refuse LINE: stat refuses the directory with only this line.
 refuse() {
   run -1 "$HEAPTAPE" stat s
   [ "$output" = "heaptape: $1" ]
@@ -105,7 +105,7 @@ refuse() {
   segment "$golden/trace-1.ht" 1
   [ "$(ls s | wc -l)" -ge 3 ]
   mv s/2.ht two
-  refuse "s: segment 2 of the recording is missing (move the later segments to another folder to read them)"
+  refuse "s: segment 2 of the recording is missing (move the later segments to another directory to read them)"
   mkdir behind
   cp s/[3-9]*.ht behind
   "$HEAPTAPE" check -q behind/3.ht

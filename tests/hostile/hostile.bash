@@ -1,4 +1,4 @@
-# Shared by the tests in this folder: `load hostile`.
+# Shared by the tests in this directory: `load hostile`.
 load ../helper
 
 # records COMMAND...: records it, for at most two minutes. It must not hang, and each loss must be

@@ -1,6 +1,6 @@
 #!/bin/bash
 # surroundings.bash SEED: runs known (known.c) under record in a random environment, in a separate
-# mount namespace, in the current, empty folder. Writes:
+# mount namespace, in the current, empty directory. Writes:
 #   what      the command line and all other choices
 #   out, err  standard output and error; `status`
 #   want      the output and exit status of known, and its numbers of bursts and threads

@@ -1,6 +1,6 @@
 load ../helper
 
-# An installation that was moved, without the sources and the build folder.
+# An installation that was moved, without the sources and the build directory.
 install_and_move() {
   DESTDIR=$PWD/stage meson install -C "$HEAPTAPE_BUILD" --no-rebuild --quiet
   prefix=$(dirname "$(dirname "$(find stage -type f -name heaptape -path '*/bin/*')")")

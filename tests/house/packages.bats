@@ -19,8 +19,8 @@ long() {
 @test "each installed file is in one package, and packages have no other files" {
   DESTDIR=$PWD/stage meson install -C "$HEAPTAPE_BUILD" --no-rebuild --quiet
   prefix=$(dirname "$(dirname "$(find stage -type f -name heaptape -path '*/bin/*')")")
-  # Without dpkg-architecture (package dpkg-dev), meson installs libraries into another folder than
-  # Debian's.
+  # Without dpkg-architecture (package dpkg-dev), meson installs libraries into another directory
+  # than Debian's.
   (cd "$prefix" && find . ! -type d -printf 'usr/%P\n') | sed "s|^usr/lib64/|usr/lib/$(uname -m)-linux-gnu/|" | sort >files
   [ -s files ]
   # meson does not install the files of the documentation.
@@ -55,7 +55,7 @@ long() {
 @test "tools/package names missing programs" {
   run "$HEAPTAPE_SOURCE/tools/package"
   [ "$status" -eq 2 ]
-  [ "$output" = "usage: tools/package [--check] FOLDER" ]
+  [ "$output" = "usage: tools/package [--check] DIR" ]
   run "$HEAPTAPE_SOURCE/tools/package" --nonsense
   [ "$status" -eq 2 ]
   mkdir bin
@@ -67,7 +67,7 @@ long() {
   has "$output" "tools/package: no dpkg-buildpackage: run apt-get install dpkg-dev"
 }
 
-# The second build uses Debian's command, another folder, umask, locale and time zone.
+# The second build uses Debian's command, another directory, umask, locale and time zone.
 @test "long: two builds of the packages are identical" {
   long dpkg-buildpackage dh
   "$HEAPTAPE_SOURCE/tools/package" "$BATS_FILE_TMPDIR/packages"

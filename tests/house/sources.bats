@@ -47,7 +47,7 @@ sources() {
   command -v shellcheck >/dev/null || skip "no shellcheck"
   sources | LC_ALL=C xargs awk 'FNR == 1 && /^#!.*[\/ ](ba)?sh/ { print FILENAME } { nextfile }' >files
   [ -s files ]
-  # Sourced files are named relative to the project's folder.
+  # Sourced files are named relative to the project's directory.
   run xargs -a files -n 15 -P "$(nproc)" env --chdir="$HEAPTAPE_SOURCE" shellcheck -x
   echo "$output"
   [ "$status" -eq 0 ]

@@ -12,7 +12,7 @@ sweep() {
   run env BUILD="$1" SWEEP_RECIPES="$PWD/recipes" "$HEAPTAPE_SOURCE/tests/sweep" -a glibc "${@:2}"
 }
 
-# other_heaptape COMMAND TEXT: makes a build folder whose heaptape first runs TEXT if called with
+# other_heaptape COMMAND TEXT: makes a build directory whose heaptape first runs TEXT if called with
 # COMMAND.
 other_heaptape() {
   mkdir -p other

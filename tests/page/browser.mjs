@@ -34,7 +34,7 @@ export function finish(status, text) {
   try {
     rmSync(profile, {recursive: true, force: true, maxRetries: 5});
   } catch {
-    // The system removes the folder later.
+    // The system removes the directory later.
   }
   writeFileSync(1, text + '\n');
   process.exit(status);

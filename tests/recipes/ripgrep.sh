@@ -1,4 +1,4 @@
-# rg: searches a folder by four threads.
+# rg: searches a directory by four threads.
 programs='rg split'
 packages=ripgrep
 licence='MIT OR Unlicense'

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// A temporary folder and a path in it.
+// A temporary directory and a path in it.
 struct folder {
     char path[64], file[96];
 };

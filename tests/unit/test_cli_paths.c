@@ -45,7 +45,7 @@ static void missing_files_are_not_found(void **state)
     assert_int_equal(paths_find("none.so", out, sizeof out), -ENOENT);
     setenv("HEAPTAPE_LIBEXEC", "none", 1);
     assert_int_equal(paths_find("libheaptape.so", out, sizeof out), -ENOENT);
-    // An empty variable counts as unset, not as the current folder.
+    // An empty variable counts as unset, not as the current directory.
     setenv("HEAPTAPE_LIBEXEC", "", 1);
     assert_int_equal(paths_find("none.so", out, sizeof out), -ENOENT);
     (void)state;

@@ -282,7 +282,7 @@ static void a_trace_is_opened_as_a_workload(void **state)
         assert_int_equal(workload_file_rewind(&w, &e), 0);
     }
     workload_file_close(&w);
-    // The folder's contents are not segments of a recording.
+    // The directory's contents are not segments of a recording.
     assert_int_equal(convert_open(&w, folder, &(struct convert_open_options){0}, &e), -EPROTO);
     workload_file_close(&w);
 }

@@ -39,7 +39,7 @@ static const char *path_of(const char *name)
     return path;
 }
 
-// Writes the trace to the folder.
+// Writes the trace to the directory.
 static int set_up(void **unused)
 {
     (void)unused;
@@ -64,7 +64,7 @@ static int tear_down(void **unused)
     return rmdir(folder);
 }
 
-// Returns the text of a file in the folder and removes the file.
+// Returns the text of a file in the directory and removes the file.
 static char *take_file(const char *name)
 {
     static char text[4096];

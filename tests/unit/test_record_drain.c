@@ -386,7 +386,7 @@ static void odd_files_are_left_alone(void **state)
     close_session(&c);
 }
 
-// A recorder that has created its folder, but not yet its session, has no sign of life.
+// A recorder that has created its directory, but not yet its session, has no sign of life.
 static void a_recorder_that_begins_is_not_swept(void **state)
 {
     (void)state;

@@ -77,7 +77,7 @@ static void test_lengths(void **state)
     }
 }
 
-// An accepted name never leaves its folder and has no special characters.
+// An accepted name never leaves its directory and has no special characters.
 static void test_random(void **state)
 {
     static const char alphabet[] = "..//ab-_+~ \t\\%:\x01\xff.ht/.ht";

@@ -115,7 +115,7 @@ static void test_abort(void **state)
     store_abort(&store, &f);
 }
 
-// Symbolic links in the folder must not be followed.
+// Symbolic links in the directory must not be followed.
 static void test_links(void **state)
 {
     enum store_result result;

@@ -434,7 +434,7 @@ struct spool_header *producer_malloc_query_header(void);
 bool producer_loader_may_be_locked(void);
 
 // Sets the path of libheaptape.so (copied), and the path of the heaptape executable relative to its
-// folder (borrowed).
+// directory (borrowed).
 void producer_set_library(const char *path, const char *heaptape);
 
 // Call in the parent right before a fork: the child inherits the blocks live now and the current

@@ -63,7 +63,7 @@ static bool print_failure(const char *what)
 // Finds the heaptape executable relative to the library, whose path may be a symbolic link.
 static bool find_heaptape(char path[CALLED], const char *library, const char *installed)
 {
-    // The second is for the build folder.
+    // The second is for the build directory.
     const char *const places[] = {installed, "../../heaptape"};
     char link[64] = "/proc/self/fd/", real[CALLED];
     struct stat st;

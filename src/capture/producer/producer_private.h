@@ -84,7 +84,7 @@ struct producer_inherited {
     bool dir_known;
     char bypassed_by[512];        // object whose malloc the program calls, or ""
     char library[512];            // path of libheaptape.so; "" if unknown
-    const char *heaptape;         // path of heaptape relative to the folder of `library`
+    const char *heaptape;         // path of heaptape relative to the directory of `library`
     struct spool_stacks stacks;   // from the environment; for a session without a recorder
     struct spool_session session; // copy; magic 0: no session
     // Mapping of the session. Only passed to system calls, unless a sandbox forbids these.

@@ -332,7 +332,7 @@ int matrix_run(const struct matrix *m, size_t number, const char *heaptape, stru
     char host[256] = "", *out = NULL, *err = NULL,
          **words = command_of(m, &m->jobs[number - 1], heaptape);
     gethostname(host, sizeof host - 1);
-    // The names contain the host, because several hosts may share the folder.
+    // The names contain the host, because several hosts may share the directory.
     if (asprintf(&out, "%s/.%zu.%s.%ld.out", m->folder, number, host, (long)getpid()) < 0)
         out = NULL;
     if (asprintf(&err, "%s/.%zu.%s.%ld.err", m->folder, number, host, (long)getpid()) < 0)

@@ -1,7 +1,7 @@
-// The jobs of a matrix: replays of workloads on allocators, in a folder that several hosts can
+// The jobs of a matrix: replays of workloads on allocators, in a directory that several hosts can
 // share.
 //
-// The folder has the file `jobs`, which is written once. A job N that is done has N.json, the
+// The directory has the file `jobs`, which is written once. A job N that is done has N.json, the
 // output of `replay --json`; a job that failed has N.err, the error output.
 #ifndef HEAPTAPE_MATRIX_JOBS_H
 #define HEAPTAPE_MATRIX_JOBS_H
@@ -33,8 +33,8 @@ void matrix_release(struct matrix *m);
 int matrix_add(struct matrix *m, const char *workload, const char *allocator, struct err *e);
 int matrix_add_option(struct matrix *m, const char *option, struct err *e);
 
-// Creates the folder, if missing, and writes the list of jobs. Returns 0, -EEXIST if the folder has
-// another list, or another negative errno, with the message set.
+// Creates the directory, if missing, and writes the list of jobs. Returns 0, -EEXIST if the
+// directory has another list, or another negative errno, with the message set.
 int matrix_create(struct matrix *m, const char *folder, struct err *e);
 
 // Reads the list into the empty *m. Returns 0, -ENOENT if there is no list, -EBADMSG, or another
