@@ -275,7 +275,7 @@ static struct by_site_pool_part *add_pool_part(struct by_site_pools *p, uint32_t
     return part;
 }
 
-// Returns the site's live blocks in the pool, or NULL if it never had any.
+// Returns the site's live blocks in the pool, or NULL if the site never allocated in the pool.
 static struct by_site_pool_part *pool_part(const struct by_site_pools *p, uint32_t pool,
                                            uint32_t site)
 {

@@ -47,7 +47,7 @@ void frame_writer_release(struct frame_writer *w);
 int frame_write(struct frame_writer *w, uint8_t type, const void *raw, size_t raw_bytes,
                 struct err *e);
 
-// How well parts of the same type compressed in earlier frames. Initialize to zero.
+// Compression results of parts of the same type in earlier frames. Initialize to zero.
 struct frame_hint {
     uint8_t frames; // frames since all methods were tried
     uint8_t method; // enum method of frame_write.c

@@ -27,8 +27,7 @@ enum {
     HINT_FRAMES = 32,      // try all methods again after this many frames
 };
 
-// How a part is compressed: with matches and Huffman coding, with Huffman coding only, or not at
-// all.
+// Compression of a part: matches and Huffman coding, Huffman coding only, or none.
 enum method { METHOD_PATTERNS, METHOD_PLAIN, METHOD_RAW };
 
 void frame_writer_init(struct frame_writer *w, struct output *out, uint32_t magic, uint16_t version,

@@ -9,7 +9,7 @@
 // terminal.
 unsigned wrap_columns(void);
 
-// Returns whether the locale uses UTF-8.
+// Returns true if the locale uses UTF-8.
 bool wrap_is_utf8(void);
 
 // Returns the columns of standard error, or 0 if it is not a terminal. Ignores $COLUMNS.

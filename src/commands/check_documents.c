@@ -111,7 +111,7 @@ static int check_lines(const char *name, const char *text, size_t n,
     return 0;
 }
 
-// Returns whether the text starts with an object on a line, followed by more lines.
+// Returns true if the text starts with an object on a line, followed by more lines.
 static bool are_lines(const char *text, size_t n)
 {
     struct json_value *v;

@@ -19,7 +19,7 @@ struct check_documents_found {
 int check_documents_json(const char *name, const char *text, size_t n,
                          struct check_documents_found *found, struct err *e);
 
-// Returns whether the text starts like an HTML report.
+// Returns true if the text starts like an HTML report.
 bool check_documents_is_page(const uint8_t *text, size_t n);
 // Like check_documents_json, for an HTML report.
 int check_documents_page(const char *name, const char *text, size_t n,

@@ -124,7 +124,7 @@ static uint64_t frame_at(const struct dump_line *l, uint32_t i)
     return get_u64((const uint8_t *)l->text + 8 * (size_t)i);
 }
 
-// Returns whether addresses or slots are known. They are unknown for the mappings of a workload.
+// Returns true if addresses or slots are known. They are unknown for the mappings of a workload.
 static bool has_places(const struct dump_line *l)
 {
     return !l->slots || event_infos[l->kind].class <= HT_CLASS_RESIZE;

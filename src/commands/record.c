@@ -189,7 +189,7 @@ static const struct option options[] = {
     {0},
 };
 
-// Returns whether a recording by --pid ended too early. After `ctl detach`, it did only if
+// Returns true if a recording by --pid ended too early. An end by `ctl detach` is early only if
 // --duration was given.
 static bool is_cut(const struct record_settings *s, const struct record_result *r)
 {

@@ -95,7 +95,7 @@ int replay_parse_cpus(const char *text, void *field);
 int replay_options_run(const struct command *c, const struct replay_options *o, const char *path,
                        void (*print)(struct replay_session *s, const struct replay_options *o));
 
-// Returns whether the text is VARIABLE=VALUE.
+// Returns true if the text is VARIABLE=VALUE.
 bool replay_is_sweep(const char *sweep);
 
 // Calls `add` with `spec` and each combination of values of the sweeps. Returns 0, or the first

@@ -257,7 +257,7 @@ static void print_name(const char *name, size_t max)
     printf("%.*s%s", (int)n, name, name[n] ? "..." : "");
 }
 
-// Returns whether stacks are printed below the figures of their call site.
+// Returns true if stacks are printed below the figures of their call site.
 static bool is_narrow(void)
 {
     enum { BOTH_COLUMNS = 120 };

@@ -23,7 +23,7 @@ struct convert_sink {
 };
 
 struct convert_options {
-    // How long contradictory stamps wait for an event that resolves them; 0: CONVERT_WINDOW_NS.
+    // Time that contradictory stamps wait for an event that resolves them; 0: CONVERT_WINDOW_NS.
     uint64_t window_ns;
     // Called at the first frame of each process. Returns 1 to convert the process into *sink, 0 to
     // skip it, or a negative errno.

@@ -5,7 +5,7 @@
 
 #include "convert/order/order.h"
 
-// How a slot's block was allocated. The order itself does not store this.
+// Allocation of a slot's block. The order itself does not store these facts.
 struct heap_note {
     uint64_t size, stamp;
     uint32_t site; // number within the order; 0: unknown

@@ -31,8 +31,8 @@ enum format_holds {
     FORMAT_HOLDS_EARLIER = 512,   // frees and reallocs of blocks allocated before the recording
 };
 
-// How files of a format are read: by `line`, by `record` (records of fixed size), or by `read`,
-// which reads the whole file. If all three are NULL, the format can only be written.
+// Reader of a format: `line`, `record` (records of fixed size), or `read`, which reads the whole
+// file. If all three are NULL, the format can only be written.
 struct format_import {
     // `line` and `record` put the events of one line (formats/text.h) or record (formats/import.h).
     int (*line)(struct import *im, struct text_line *line);
@@ -46,12 +46,12 @@ struct format_import {
     void (*release)(struct import *im); // frees what im->state holds, even after an error
     bool several_processes;             // a file may hold several processes
     bool seeks; // `read` seeks, so pipes are first copied to a temporary file
-    // How long to hold back an event that contradicts earlier ones, waiting for an event that
+    // Time to hold back an event that contradicts earlier ones, waiting for an event that
     // explains it: in ns, or in events for formats without times. 1 if the file is in call order.
     uint64_t window;
 };
 
-// How files of a format are written (formats/export.h). Only `put` and `holds` are required.
+// Writer of a format (formats/export.h). Only `put` and `holds` are required.
 struct format_export {
     unsigned holds; // FORMAT_HOLDS_*
     unsigned notes; // bit set of enum event_note: the notes that can be stored

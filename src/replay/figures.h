@@ -23,7 +23,7 @@ enum figure_group {
     FIGURE_GROUPS,
 };
 
-// Where a figure is shown in addition to the JSON summary. Bits.
+// Bits: places where a figure is shown in addition to the JSON summary.
 enum figure_shown {
     FIGURE_IN_RUN = 1,
     FIGURE_IN_TEXT = 2,

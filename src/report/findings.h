@@ -107,7 +107,7 @@ struct findings_input {
     size_t n_results;
 };
 
-// A rule. Returns whether its condition holds; if so, the text and the advice, if any, are appended
+// A rule. Returns true if its condition holds; then the text and the advice, if any, are appended
 // to *f. Rules about results are in findings_results.c.
 typedef bool findings_rule(const struct findings_input *in, struct findings_item *f);
 findings_rule findings_faster_allocator, findings_fastest_uses_more, findings_none_faster,

@@ -39,7 +39,7 @@ int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *
 void sites_diff_match(struct sites_diff *d);
 void sites_diff_release(struct sites_diff *d);
 
-// Whether a figure differs between the sides; lines are ignored.
+// Returns true if a figure differs between the sides. Ignores line numbers.
 bool sites_diff_changed(const struct sites_diff_row *r);
 
 // Writes the changed rows as the member "sites".

@@ -220,7 +220,7 @@ struct trace_balance {
 #undef HT_X
 };
 
-// How unrecorded processes were found.
+// Method by which unrecorded processes were found.
 enum trace_missed_by {
     TRACE_MISSED_UNKNOWN = 0, // not searched
     TRACE_MISSED_KERNEL = 1,  // the kernel reported all processes

@@ -134,7 +134,7 @@ static ssize_t read_full(int fd, char *to, size_t n, off_t at)
     return (ssize_t)done;
 }
 
-// Returns whether the file `name` has the same content, or a negative errno.
+// Returns 1 if the file `name` has the same content, 0 if not, or a negative errno.
 static int is_same(const struct store_file *f, int folder, const char *name)
 {
     char a[COMPARED_BYTES], b[COMPARED_BYTES];

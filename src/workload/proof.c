@@ -322,7 +322,7 @@ static int report_difference(struct proof *p, const char *name, uint64_t said, c
                    (unsigned long long)said, make, (unsigned long long)counted);
 }
 
-// How a number in the summary changes as ops are added.
+// Change of a number in the summary as ops are added.
 enum growth { GROWS, FALLS, VARIES };
 
 // Returns true if the summary's number `said` is consistent with `counted`, the count over the ops

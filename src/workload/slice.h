@@ -8,7 +8,7 @@
 #include "workload/file.h"
 #include "workload/workload.h"
 
-// How the start or end of a part is given.
+// Form in which the start or end of a part is given.
 enum slice_at {
     SLICE_AT_EDGE,  // start or end of the workload
     SLICE_AT_EVENT, // event with this number in the total order, not counting PREEXISTING

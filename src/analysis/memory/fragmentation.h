@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// How blocks are grouped. Group keys: SIZE n means 2^(n-1) to 2^n - 1 bytes, and 0 means 0 bytes;
+// Grouping of blocks. Group keys: SIZE n means 2^(n-1) to 2^n - 1 bytes, and 0 means 0 bytes;
 // AGE n means 10^n to 10^(n+1) - 1 calls since the allocation, and 0 means fewer than 10; THREAD is
 // the number of the allocating thread; SITE is the number of the call site.
 enum fragmentation_by {

@@ -109,7 +109,7 @@ struct producer_tls {
     uint32_t releaser;
     int32_t untimed; // calls to real functions until the next one is timed
 };
-// Whether the stack of the event is recorded.
+// Decision on recording the stack of an event.
 enum producer_decided { PRODUCER_UNDECIDED = 0, PRODUCER_WITHOUT_STACK, PRODUCER_WITH_STACK };
 
 extern _Thread_local struct producer_tls producer_tls

@@ -312,7 +312,8 @@ void producer_maps_scan(struct producer_sites *sites, struct producer_process *p
         producer_stream_put(p, t, stream, &ev);
     }
     syscall(SYS_close, l.fd);
-    // In this order: a walk that no longer finds its code among the unloaded objects finds a new age.
+    // Before publish_gone: a walk that no longer finds its code among the unloaded objects must see
+    // the new age.
     if (change)
         change_configuration(sites, change);
     publish_gone(sites);

@@ -62,7 +62,7 @@ struct producer_process {
     struct spool_count *unrecorded;
     uint32_t counts;
     _Atomic uint32_t open_chunks; // chunks [0, open_chunks) are accessible
-    // Chunks with allocated pages; no others may be used. 0: not in a sandbox.
+    // Number of chunks with allocated pages; no others may be used. 0: not in a sandbox.
     _Atomic uint32_t sandboxed;
     // Stack of free thread states: the low 32 bits are index + 1, the high 32 bits a tag.
     _Alignas(64) _Atomic uint64_t free_thread;

@@ -262,7 +262,7 @@ static inline struct unwind_frame *find_or_make_frame(struct unwind_memory *m, u
     return f ? f : make_frame(m, pc, sp);
 }
 
-// Where the frame pointer of `frame` is stored.
+// Address at which the frame pointer of `frame` is stored.
 struct fp {
     const struct unwind_frame *frame;
     const uint64_t *at;
@@ -339,7 +339,7 @@ static inline void add_word(struct unwind_memory *m, uint32_t *n, uint64_t at, u
 // A walk, which consists of n innermost frames and the outermost `known` frames of the path.
 struct path_walk {
     uint32_t n, known;
-    bool ended; // the walk would not get longer if more of the stack were read
+    bool ended; // reading more of the stack would not extend the walk
 };
 
 // Replaces the path with the frames of the walk.

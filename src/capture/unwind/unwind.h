@@ -191,7 +191,7 @@ static inline uint64_t unwind_read(uint64_t at)
     return *(const uint64_t *)at;
 }
 
-// How to find a frame's caller. unwind_tables.c derives a rule from an object's tables, and
+// Method of finding a frame's caller. unwind_tables.c derives a rule from an object's tables, and
 // unwind.c applies it.
 enum unwind_way {
     WAY_UNKNOWN, // no table: follow the frame pointer if it is plausible

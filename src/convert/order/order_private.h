@@ -48,7 +48,7 @@ struct order_thread {
     uint64_t *recent;
 };
 
-// Why a stream is held.
+// Reason for holding a stream.
 enum order_hold {
     ORDER_HOLD_RELEASE, // the next record frees an unknown address
     ORDER_HOLD_START,   // the next record starts a thread whose creation has not been read yet

@@ -136,7 +136,7 @@ static bool see_duplicates(const struct order *o, struct pair *p, uint64_t addre
     return true;
 }
 
-// Returns how early the stamps must be if the records happened in this order.
+// Returns the minimum error of the stamps if the records happened in this order.
 static uint64_t too_early(uint64_t give, uint64_t take, uint64_t second_release)
 {
     uint64_t taken = take > give ? take : give;

@@ -66,7 +66,7 @@ int corpus_index_put(struct corpus_index *x, struct corpus_entry *entry);
 // Returns NULL if there is no entry of this name.
 const struct corpus_entry *corpus_index_find(const struct corpus_index *x, const char *name);
 
-// Whether `name` is one of the n names. n = 0 selects all names.
+// Returns true if `name` is one of the n names, or if n is 0.
 bool corpus_index_wants(const char *const *names, size_t n, const char *name);
 
 // Writes the document with the selected entries.

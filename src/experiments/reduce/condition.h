@@ -62,7 +62,7 @@ struct condition_seen {
 int condition_parse(struct condition *c, const char *text, const char *allocator, struct err *e);
 void condition_release(struct condition *c);
 
-// Whether the comparison holds. Stores the compared values in *seen.
+// Returns true if the comparison holds. Stores the compared values in *seen.
 bool condition_compare(const struct condition *c, const struct condition_figures *f,
                        struct condition_seen *seen);
 

@@ -66,8 +66,8 @@ static bool compare_figures(const struct judge *j, const struct plan *p, const s
     return holds;
 }
 
-// Whether the replay fails as the condition requires. While the input itself is judged, any failure
-// of the kind counts.
+// Returns true if the replay fails as the condition requires. For the input itself, any failure of
+// this kind counts.
 static bool fails_as_expected(const struct judge *j, const struct plan *p,
                               const struct condition *c, struct condition_seen *seen,
                               struct judge_report *r)

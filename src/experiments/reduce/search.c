@@ -97,7 +97,7 @@ static bool make_without_others(void *context, size_t i, struct reduce_cut *c)
     return r->blocks.others > 0 || (i == 0 && r->blocks.thread_ops > 0);
 }
 
-// Confirms the part after a step. Returns whether the search has to continue, or a negative errno.
+// Confirms the part after a step. Returns 1 to continue the search, 0, or a negative errno.
 static int finish_step(struct reduce *r, int found, struct err *e)
 {
     int rc = reduce_confirm(r, e);

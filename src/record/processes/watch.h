@@ -12,7 +12,7 @@
 
 struct proc_watch;
 
-// When the last map of a process was read. All zero before the first.
+// Times of the first request and of the last map, and RSS then. Initialize to zero.
 struct proc_due {
     uint64_t first_ns, last_ns, rss_bytes;
 };

@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
-// How ops of a kind are added; 0: with add_op().
+// Fast path for ops of a kind; 0: use add_op().
 enum { ALLOCATES = 1, FREES, RESIZES };
 
 static const struct {

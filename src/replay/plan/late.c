@@ -16,7 +16,7 @@
 
 enum {
     MAX_LATE = 1024, // any further blocks are touched when they are allocated
-    // How much less memory a sample must have before a block counts as late. The kernel counts
+    // A block counts as late if a sample has less memory by at least this much. The kernel counts
     // resident pages per thread or CPU, adding them up several dozen at a time.
     SLACK_BYTES = 512 << 10,
     SLACK_PART = 32, // fraction of the used bytes

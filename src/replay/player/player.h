@@ -43,7 +43,7 @@ struct player_latency {
 
 enum { PLAYER_LATENCIES = 256 };
 
-// How many waits for other threads blocked, and how many of those slept.
+// Number of waits for other threads that blocked, and of those that slept.
 struct player_waits {
     uint64_t blocked, sleeps;
 };

@@ -37,7 +37,7 @@ enum results_touch {
     RESULTS_TOUCH_VERIFY, // fill blocks with patterns and check them; see verify.c
 };
 
-// How an allocator violated the malloc contract.
+// Violation of the malloc contract by an allocator.
 enum results_violation {
     RESULTS_OVERLAP,      // returned memory of the live block described by `other_*`
     RESULTS_MISALIGNED,   // failed_at: the address; failed_wanted: the alignment

@@ -7,7 +7,7 @@
 
 enum { PAGE_MAX_BYTES = 3 << 20 };
 
-// Whether `path` is a file that page_save would replace.
+// Returns true if `path` is a file that page_save would replace.
 bool page_exists(const char *path);
 
 // Writes the page to `path`; replaces an existing file only if `force`. Returns 0, -EFBIG if the

@@ -26,7 +26,7 @@ function valueAt(r, path) {
   return path.split('.').reduce((v, key) => (v ? v[key] : undefined), r);
 }
 
-// Whether `v` is the best of several values in its column.
+// Returns true if `v` is the best of several values in its column.
 function isBest(v, f, results) {
   const values = results.map((item) => valueAt(item.result, f.path)).filter(isNumber);
   return f.better && values.length > 1 && v === (f.better === 'less' ? Math.min : Math.max)(...values);

@@ -62,7 +62,7 @@ function recordedSeries(w, of, axis) {
   ];
 }
 
-// Whether the live bytes of a replay differ so much from the recorded ones that they need their own
+// Returns true if the live bytes of a replay differ so much from the recorded ones that they need their own
 // line.
 function hasOwnLive(item) {
   const live = (item.result.fidelity || {}).live;

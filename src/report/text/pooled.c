@@ -115,7 +115,7 @@ static struct pooled_group *find_group(struct pooled *p, const struct json_value
     return g;
 }
 
-// Whether the runs of the last file, which begin at `at`, repeat earlier runs.
+// Returns true if the runs of the last file, which begin at `at`, repeat earlier runs.
 static bool is_twice(const struct pooled_group *g, size_t at)
 {
     size_t n = g->n_runs - at;

@@ -40,7 +40,7 @@ void follow_close(struct follow *f);
 // reset, starts again. Returns 0, or a negative errno with the message set.
 int follow_read(struct follow *f, uint64_t until_ns, struct err *e);
 
-// Whether a process has the file open for writing; true if unknown.
+// Returns true if a process has the file open for writing, or if that is unknown.
 bool follow_is_written(const struct follow *f);
 
 // Returns the time from the start of the recording to the end of the data that has been read.

@@ -171,8 +171,8 @@ static double key_of(const struct live_row *r, enum screen_sort sort)
     return keys[sort];
 }
 
-// Whether a row belongs into the table. Row 0 holds calls without a stack: most calls, if stacks
-// are sampled.
+// Returns true if the row is shown. Row 0 holds calls without a stack: most calls, if stacks are
+// sampled.
 static bool is_shown(const struct screen *s, const struct live *l, size_t row)
 {
     return l->rows[s->by].items[row].now[LIVE_ALLOCS] > 0 &&
