@@ -114,7 +114,7 @@ int import_bad(struct import *im, uint64_t offset, const char *fmt, ...)
 // Like import_bad, but for the last line returned by import_source_line.
 int import_bad_line(struct import *im, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-// Reports that the input ends inside a record that begins at `offset`. Returns like import_bad.
+// Reports that the input ends inside a record that begins at `offset`. Same results as import_bad.
 int import_cut_off(struct import *im, uint64_t offset, const char *what);
 
 // Sets the error "out of memory" and returns -ENOMEM.

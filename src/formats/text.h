@@ -141,7 +141,7 @@ struct text_line {
 int text_next(struct import *im, struct text_line *line);
 
 // Reports the text at line->at as invalid. `expected` describes the expected text ("a size").
-// Returns like import_bad.
+// Same results as import_bad.
 int text_bad(struct import *im, const struct text_line *line, const char *expected);
 
 // Values in a line's call.

@@ -14,7 +14,7 @@ struct upload_settings {
     // In `record`: the read end of a pipe that gets a byte for each new file and is closed at the
     // end of the recording. The caller holds the lock of the directory. After the recording, the
     // upload runs for at most wait_ns, and a signal ends it. In `upload`: -1. The upload ends after
-    // wait_ns without a success, and at once if the settings are wrong.
+    // wait_ns without a success, and immediately if the settings are wrong.
     int added;
     const struct request_calls *calls;
     void (*note)(const char *text);

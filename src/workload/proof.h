@@ -46,10 +46,10 @@ void proof_frame(struct proof *p);
 // 0, -ENOMEM, or -EBADMSG with the fault, but not its location, in `why`.
 int proof_run(struct proof *p, const struct workload_run *run, size_t readable);
 
-// Checks the summary after the last op. Returns like proof_run.
+// Checks the summary after the last op. Same results as proof_run.
 int proof_summary(struct proof *p, bool has_stamps, const struct workload_summary *s);
 
-// Before the last op, checks that the summary is still possible. Returns like proof_run.
+// Before the last op, checks that the summary is still possible. Same results as proof_run.
 int proof_part(struct proof *p, bool has_stamps, const struct workload_summary *s);
 
 #endif

@@ -305,7 +305,7 @@ static int finish_job(const struct matrix *m, size_t number, bool failed, const 
     return rc;
 }
 
-// Runs a job. If the workload cannot be opened at once, writes the error as the replay would.
+// Runs a job. If the workload cannot be opened immediately, writes the error as the replay would.
 // Returns the wait status, or a negative errno with the message set.
 static int run_job(const char *workload, char **words, const char *out, const char *err,
                    struct err *e)

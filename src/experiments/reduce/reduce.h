@@ -82,9 +82,9 @@ struct reduce_cut {
 // Fills *c with cut number i. Returns false if the cut would remove nothing.
 typedef bool reduce_make(void *context, size_t i, struct reduce_cut *c);
 
-// Judges the cuts [range[0], range[1]), some of them in parallel, until one holds, which becomes
-// the current part. Returns 1 with its number in *found, 0 if no cut holds or the search is
-// stopped, or a negative errno.
+// Judges the cuts [range[0], range[1]), some of them in parallel, until one keeps the condition
+// true and becomes the current part. Returns 1 with its number in *found, 0 if there is no such cut
+// or the search is stopped, or a negative errno.
 int reduce_try(struct reduce *r, reduce_make *make, void *context, const size_t range[2],
                size_t *found, struct err *e);
 

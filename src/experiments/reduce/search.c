@@ -104,7 +104,8 @@ static int finish_step(struct reduce *r, int found, struct err *e)
     return rc < 0 ? rc : found || !rc;
 }
 
-// Tries the cuts from the first on until none holds. Returns 1 if at least one did.
+// Tries all cuts, again from the first after a success, until none of them keeps the condition true.
+// Returns 1 if at least one did.
 static int repeat_cuts(struct reduce *r, reduce_make *make, size_t n, const char *how,
                        struct err *e)
 {
@@ -131,7 +132,7 @@ static int number_groups(struct chunks *chunks, enum reduce_dimension d, struct 
 }
 
 // Drops chunks of groups, from half of all groups down to single groups. After a chunk was dropped,
-// the search continues behind it.
+// the search continues after it.
 static int leave_out(struct reduce *r, enum reduce_dimension d, const char *how, struct err *e)
 {
     struct chunks chunks = {.r = r};

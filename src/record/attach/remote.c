@@ -23,7 +23,7 @@ enum {
     DYNAMIC_AT_ONCE = 8,
     MAX_CHAIN = 1 << 20,
     VERSION_HIDDEN = 0x8000,
-    LIST_TRIES = 50, // tries to read the loader's list while it is consistent
+    LIST_TRIES = 50, // attempts to read the loader's list in a consistent state
     LIST_PAUSE_NS = 200000,
     START_PAUSE_NS = 1000000,
 };

@@ -115,7 +115,7 @@ static struct leaf *leaf_of(uint64_t granule)
     return none;
 }
 
-// Marks the block's memory as live or free. Returns false if part of it already was.
+// Marks the block's memory as live or free. Returns false if part of it already is.
 static bool mark(const char *block, uint64_t size, bool live)
 {
     uint64_t first = (uintptr_t)block >> GRANULE_BITS;
