@@ -104,8 +104,8 @@ static int finish_step(struct reduce *r, int found, struct err *e)
     return rc < 0 ? rc : found || !rc;
 }
 
-// Tries all cuts, again from the first after a success, until none of them keeps the condition true.
-// Returns 1 if at least one did.
+// Tries all cuts, again from the first after a success, until none keeps the condition true. Returns
+// 1 if at least one did.
 static int repeat_cuts(struct reduce *r, reduce_make *make, size_t n, const char *how,
                        struct err *e)
 {
