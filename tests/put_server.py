@@ -1,4 +1,4 @@
-"""put_server.py PORT: a server for the tests of uploads. server.py in the current folder defines
+"""put_server.py PORT: a server for the tests of uploads. server.py in the current directory defines
 answer(headers, path, body, number), which returns a status and a dictionary of headers. For
 status 0, the server never answers. head(path) does the same for HEAD; without it, HEAD is
 answered with 501."""

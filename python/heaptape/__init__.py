@@ -425,6 +425,6 @@ def _resize(arrays, name, rows):
 
 
 def open(path):
-    """Opens a trace, a workload, or the folder of a trace's segments, as a Trace. "-" is
+    """Opens a trace, a workload, or the directory of a trace's segments, as a Trace. "-" is
     standard input."""
     return Trace(path)

@@ -2,7 +2,7 @@
 """language.py HEAPTAPE [SOURCE]: finds words of language.txt in texts for users. Exits with 1 if
 it finds any.
 
-SOURCE is the folder of the project. Prints PLACE: 'WORD' (use REPLACEMENT): TEXT.
+SOURCE is the directory of the project. Prints PLACE: 'WORD' (use REPLACEMENT): TEXT.
 """
 import collections
 import glob

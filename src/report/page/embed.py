@@ -2,7 +2,7 @@
 """embed.py OUT.c PAGE.html STYLE.css... SCRIPT.js...: writes the page with its styles and scripts as C arrays.
 
 PAGE.html has the markers @POLICY@ (in a meta element), @STYLE@, @SCRIPTS@ and @DATA@; @DATA@ splits the page into
-two arrays. Styles and libraries get one element each. Libraries are the scripts outside the folder of PAGE.html and
+two arrays. Styles and libraries get one element each. Libraries are the scripts outside the directory of PAGE.html and
 come first. Heaptape's own scripts are joined into one element, because they share their names. The policy allows
 these elements only, by their SHA-256.
 """
