@@ -269,7 +269,7 @@ _heaptape_allocators() {
 _heaptape_reduce() {
   _arguments -s -S : \
     '(-o --output)'{-o+,--output=}'[write the reduced workload to FILE or to standard output]:FILE|-: _heaptape_words @files' \
-    '(-f --force)'{-f,--force}'[overwrite FILE if it exists]' \
+    '(-f --force)'{-f,--force}'[replace FILE if it exists]' \
     '*'{-k+,--keep=}'[require that replays still show this]:CONDITION: _heaptape_words ' \
     '--keep-cmd=[require that this shell command exits with 0; %f is the path of the workload]:COMMAND: _heaptape_words ' \
     '(-a --allocator)'{-a+,--allocator=}'[use this allocator for conditions that name no allocator \[the allocator in LD_PRELOAD, or glibc\]]:ALLOCATOR: _heaptape_words @allocators' \
@@ -309,7 +309,7 @@ _heaptape_import() {
     '--trace[write a raw trace of all processes instead of a workload]' \
     '(-k --keep-going)'{-k,--keep-going}'[skip invalid records and report how many there were]' \
     '--strict[fail if the order of events is ambiguous or a freed block was never allocated]' \
-    '(-l --level)'{-l+,--level=}'[compress with this zstd level]:N: _heaptape_words ' \
+    '(-l --level)'{-l+,--level=}'[set the zstd compression level]:N: _heaptape_words ' \
     '--no-timestamps[omit the timestamps of events]' \
     '--list[print the names of the formats and exit]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
@@ -336,7 +336,7 @@ _heaptape_export() {
 _heaptape_anonymize() {
   _arguments -s -S : \
     '(-o --output)'{-o+,--output=}'[write the workload to FILE or to standard output]:FILE|-: _heaptape_words @files' \
-    '(-f --force)'{-f,--force}'[overwrite FILE if it exists]' \
+    '(-f --force)'{-f,--force}'[replace FILE if it exists]' \
     '--times=[round timestamps down to multiples of TIME (1ms, 100us)]:TIME: _heaptape_words ' \
     '--round-sizes[round sizes up to size classes]' \
     '--keep-stacks[keep call sites, with numbers instead of names and addresses]' \
@@ -385,7 +385,7 @@ _heaptape_receive() {
 _heaptape_convert() {
   _arguments -s -S : \
     '(-o --output)'{-o+,--output=}'[write the workload to FILE or to standard output (default\: NAME.htw for NAME.ht)]:FILE|-: _heaptape_words @files' \
-    '(-f --force)'{-f,--force}'[overwrite FILE if it exists]' \
+    '(-f --force)'{-f,--force}'[replace FILE if it exists]' \
     '(-p --pid)'{-p+,--pid=}'[convert this process, or each into its own file (default\: the one with the highest peak of live bytes)]:PID|all: _heaptape_words @processes all' \
     '--strict[fail if the order is ambiguous, a freed block has no recorded allocation, or records are lost]' \
     '--window=[search this far ahead (ns) for an event that resolves contradictory timestamps]:NS: _heaptape_words ' \
@@ -399,7 +399,7 @@ _heaptape_convert() {
 _heaptape_slice() {
   _arguments -s -S : \
     '(-o --output)'{-o+,--output=}'[write the part to FILE or to standard output]:FILE|-: _heaptape_words @files' \
-    '(-f --force)'{-f,--force}'[overwrite FILE if it exists]' \
+    '(-f --force)'{-f,--force}'[replace FILE if it exists]' \
     '--from=[begin at POINT (default\: the start of the workload)]:POINT: _heaptape_words ' \
     '--to=[end before POINT (default\: the end of the workload)]:POINT: _heaptape_words ' \
     '(-t --threads)'{-t+,--threads=}'[keep only these threads\: numbers and ranges, for example 0,3-5]:LIST: _heaptape_words ' \
@@ -413,7 +413,7 @@ _heaptape_slice() {
 _heaptape_merge() {
   _arguments -s -S : \
     '(-o --output)'{-o+,--output=}'[write the workload to FILE or to standard output]:FILE|-: _heaptape_words @files' \
-    '(-f --force)'{-f,--force}'[overwrite FILE if it exists]' \
+    '(-f --force)'{-f,--force}'[replace FILE if it exists]' \
     '*--offset=[start the second workload TIME after the first; repeat for the third and later ones]:TIME: _heaptape_words ' \
     '(-l --level)'{-l+,--level=}'[set the zstd compression level]:N: _heaptape_words ' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \

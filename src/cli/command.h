@@ -63,6 +63,18 @@ struct option {
     const char *group; // heading printed before this option, or NULL
 };
 
+// Options of several commands, which store them as `force` and `level`.
+#define OPTION_FORCE(fields)                                                                       \
+    {                                                                                              \
+        'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists",                        \
+            offsetof(fields, force)                                                                \
+    }
+#define OPTION_LEVEL(fields)                                                                       \
+    {                                                                                              \
+        'l', "level", OPTION_NUMBER, "N", "3", "set the zstd compression level",                   \
+            offsetof(fields, level), .min = 1, .max = 19                                           \
+    }
+
 // A word that an operand or argument accepts, and its meaning, for a table below the options.
 struct command_word {
     const char *word, *meaning;

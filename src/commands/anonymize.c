@@ -28,8 +28,7 @@ static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE|-", "-",
      "write the workload to FILE or to standard output",
      offsetof(struct anonymize_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists",
-     offsetof(struct anonymize_options, force)},
+    OPTION_FORCE(struct anonymize_options),
     {0, "times", OPTION_STRING, "TIME", NULL,
      "round timestamps down to multiples of TIME (1ms, 100us)",
      offsetof(struct anonymize_options, times)},
@@ -38,8 +37,7 @@ static const struct option options[] = {
     {0, "keep-stacks", OPTION_FLAG, NULL, NULL,
      "keep call sites, with numbers instead of names and addresses",
      offsetof(struct anonymize_options, keep_stacks)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "set the zstd compression level",
-     offsetof(struct anonymize_options, level), .min = 1, .max = 19},
+    OPTION_LEVEL(struct anonymize_options),
     {0},
 };
 

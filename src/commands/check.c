@@ -30,8 +30,7 @@ static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE|-", NULL,
      "write the salvaged trace to FILE, or to standard output for '-'",
      offsetof(struct check_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists",
-     offsetof(struct check_options, force)},
+    OPTION_FORCE(struct check_options),
     {0},
 };
 

@@ -23,13 +23,11 @@ static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE|-", "-",
      "write the workload to FILE or to standard output",
      offsetof(struct merge_cli_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists",
-     offsetof(struct merge_cli_options, force)},
+    OPTION_FORCE(struct merge_cli_options),
     {0, "offset", OPTION_LIST, "TIME", NULL,
      "start the second workload TIME after the first; repeat for the third and later ones",
      offsetof(struct merge_cli_options, offsets)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "set the zstd compression level",
-     offsetof(struct merge_cli_options, level), .min = 1, .max = 19},
+    OPTION_LEVEL(struct merge_cli_options),
     {0},
 };
 

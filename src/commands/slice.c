@@ -22,8 +22,7 @@ struct slice_cli_options {
 static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE|-", "-", "write the part to FILE or to standard output",
      offsetof(struct slice_cli_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists",
-     offsetof(struct slice_cli_options, force)},
+    OPTION_FORCE(struct slice_cli_options),
     {0, "from", OPTION_STRING, "POINT", NULL, "begin at POINT (default: the start of the workload)",
      offsetof(struct slice_cli_options, from)},
     {0, "to", OPTION_STRING, "POINT", NULL, "end before POINT (default: the end of the workload)",
@@ -34,8 +33,7 @@ static const struct option options[] = {
     {0, "rebase", OPTION_FLAG, NULL, NULL,
      "shift timestamps so that the part begins at the start time of the workload",
      offsetof(struct slice_cli_options, rebase)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "set the zstd compression level",
-     offsetof(struct slice_cli_options, level), .min = 1, .max = 19},
+    OPTION_LEVEL(struct slice_cli_options),
     {0},
 };
 
