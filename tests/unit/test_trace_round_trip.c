@@ -818,11 +818,32 @@ static void test_column_lengths(void **state)
     (void)state;
 }
 
+// Paths of glibc's libc, and others.
+static void test_uses_glibc(void **state)
+{
+    static const struct {
+        const char *path;
+        bool glibc;
+    } cases[] = {{"/lib/x86_64-linux-gnu/libc.so.6", true},
+                 {"libc.so.6", true},
+                 {"/lib/libc-2.31.so", true},
+                 {"/usr/lib/libc.so", false}, // musl
+                 {"/lib/ld-musl-x86_64.so.1", false},
+                 {"/usr/lib/libjemalloc.so.2", false},
+                 {NULL, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct trace_process p = {.allocator = (char *)(uintptr_t)cases[i].path};
+        assert_int_equal(trace_process_uses_glibc(&p), cases[i].glibc);
+    }
+    (void)state;
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_scanned),
     cmocka_unit_test(test_empty_batch),    cmocka_unit_test(test_bad_words),
     cmocka_unit_test(test_fields),         cmocka_unit_test(test_damage),
     cmocka_unit_test(test_column_lengths), cmocka_unit_test(test_bad_payloads),
     cmocka_unit_test(test_hostile),        cmocka_unit_test(test_golden),
+    cmocka_unit_test(test_uses_glibc),
 };
 UNIT_MAIN(tests)
