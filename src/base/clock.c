@@ -5,31 +5,44 @@
 #include <string.h>
 #include <unistd.h>
 
-static int kernel_clocksource_is(const char *want)
+enum { CLOCKSOURCE_BYTES = 32 };
+
+// Returns true if the kernel's clock source is read.
+static bool read_clocksource(char text[CLOCKSOURCE_BYTES])
 {
-    char text[32] = {0};
     int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
                   O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    return n > 0 && strncmp(text, want, strlen(want)) == 0;
+    ssize_t n = fd >= 0 ? read(fd, text, CLOCKSOURCE_BYTES - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
+// Returns true if the clock source is the counter. kvm-clock is a TSC scaled by the hypervisor, so
+// the counter is synchronized as well as the guest's clock.
+static bool is_counter(const char *clocksource)
+{
+    return strncmp(clocksource, "tsc", 3) == 0 || strncmp(clocksource, "kvm-clock", 9) == 0;
 }
 
 enum clock_kind clock_best(void)
 {
     const char *forced = getenv("HEAPTAPE_CLOCK");
+    char clocksource[CLOCKSOURCE_BYTES];
     if (forced && strcmp(forced, "monotonic") == 0)
         return CLOCK_KIND_MONOTONIC;
 #if defined(__aarch64__)
     return CLOCK_KIND_CNTVCT;
 #endif
-    // kvm-clock is a TSC scaled by the hypervisor, so the counter is synchronized as well as the
-    // guest's clock.
-    if (kernel_clocksource_is("tsc") || kernel_clocksource_is("kvm-clock"))
-        return CLOCK_KIND_TSC;
-    return CLOCK_KIND_MONOTONIC;
+    return read_clocksource(clocksource) && is_counter(clocksource) ? CLOCK_KIND_TSC
+                                                                    : CLOCK_KIND_MONOTONIC;
+}
+
+bool clock_is_distrusted(enum clock_kind kind)
+{
+    char clocksource[CLOCKSOURCE_BYTES];
+    return kind == CLOCK_KIND_TSC && read_clocksource(clocksource) && !is_counter(clocksource);
 }
 
 struct clock_point clock_point_take(enum clock_kind kind)

@@ -2,6 +2,7 @@
 #ifndef HEAPTAPE_BASE_CLOCK_H
 #define HEAPTAPE_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -65,6 +66,10 @@ static inline uint64_t clock_ticks(enum clock_kind kind)
 // (/sys/devices/system/clocksource), else CLOCK_KIND_MONOTONIC. HEAPTAPE_CLOCK=monotonic forces the
 // latter, for tests.
 enum clock_kind clock_best(void);
+
+// Returns true if `kind` is the counter and the kernel no longer trusts it, which it checks against
+// another clock. False also if that is unknown.
+bool clock_is_distrusted(enum clock_kind kind);
 
 // Returns the ticks per second of `kind`: reads cntfrq_el0 on aarch64, measures for 20 ms on
 // x86-64.

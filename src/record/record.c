@@ -715,6 +715,7 @@ static struct trace_balance current_balance(struct recorder *r)
     b.stop_signal = (uint64_t)result->stopped_by;
     b.ended_early = result->ended_early;
     b.ended_by = result->ended_early ? result->ended_by : 0;
+    b.clock_distrusted = clock_is_distrusted(r->clock);
     count_losses(r, &b);
     b.lost_at_least |= result->cut_off;
     return b;

@@ -556,8 +556,14 @@ static bool find_clock(const struct findings_input *in, struct findings_item *f)
     const struct trace_balance *b = &in->stat->balance;
     bool is_ahead = b->clock_ahead_ns >= b->clock_behind_ns;
     char ns[32];
-    if (!b->clock_ahead_ns && !b->clock_behind_ns)
-        return false;
+    bool is_wrong = b->clock_ahead_ns || b->clock_behind_ns;
+    if (b->clock_distrusted && !is_wrong) {
+        findings_say(f, "The kernel stopped using the processor's counter as its clock: times and "
+                        "the order of events may be wrong.");
+        findings_advise(f, "Record with HEAPTAPE_CLOCK=monotonic.");
+    }
+    if (!is_wrong)
+        return b->clock_distrusted;
     findings_say(f,
                  "The clock of process %" PRIu64
                  " is %s %s the recorder's: times and the order of its events are wrong.",

@@ -41,7 +41,8 @@ enum trace_frame {
     X(cut_code_names, 86, "processes whose perf-PID.map or jit-PID.dump was not read completely") \
     X(clock_ahead_ns, 87, "maximum by which timestamps of a process were ahead of the recorder's clock") \
     X(clock_behind_ns, 88, "maximum by which timestamps of a process preceded the recording or an earlier timestamp of their thread") \
-    X(clock_pid, 89, "process with such timestamps")
+    X(clock_pid, 89, "process with such timestamps") \
+    X(clock_distrusted, 90, "1: the kernel stopped using the processor's counter as its clock during the recording")
 // clang-format on
 
 // Tags of fields. Wire values in one number space, never reused.

@@ -99,6 +99,77 @@ END
   grep -q "ended the recording, as 'heaptape ctl PID detach' does" err
 }
 
+@test "a detach by another program than heaptape: the recording ended early, without a PID" {
+  cat >detaches.c <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int detach(struct dl_phdr_info *info, size_t size, void *data)
+{
+    void *library = info->dlpi_name[0] ? dlopen(info->dlpi_name, RTLD_NOLOAD | RTLD_NOW) : NULL;
+    int (*function)() = library ? dlsym(library, "heaptape_end") : NULL;
+    if (!function)
+        return 0;
+    function();
+    function = dlsym(library, "heaptape_detach");
+    function(0);
+    function = dlsym(library, "heaptape_clear");
+    function();
+    return 1;
+}
+int main(void)
+{
+    write(1, "ready\n", 6);
+    for (int detached = 0;;) {
+        free(malloc(100));
+        usleep(1000);
+        if (!detached && access("go", F_OK) == 0)
+            detached = dl_iterate_phdr(detach, NULL);
+    }
+}
+END
+  gcc -w -fno-builtin -o detaches detaches.c -ldl
+  starts ./detaches
+  "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 100 2>err 3>&- &
+  local recorder=$! status=0
+  wait_until has_events "$started" 10
+  touch go
+  wait "$recorder" || status=$?
+  cat err
+  [ "$status" -eq 1 ]
+  grep -qx "heaptape: the recording ended early; the program continued (to record on, attach again)" err
+  "$HEAPTAPE" stat --brief t.ht | grep -qx "the recording ended early; the program continued (to record on, attach again)"
+  "$HEAPTAPE" stat --json t.ht | jq -e '[.findings[].name] | index("stopped_early")'
+  # The remedy.
+  "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 1 2>err 3>&-
+  run grep 'ended early' err
+  [ "$status" -eq 1 ]
+}
+
+@test "a debugger that traces the process at the end: a line says that the library remains" {
+  command -v strace >/dev/null || skip "no strace"
+  calls
+  "$HEAPTAPE" record -f -o t.ht --pid "$started" 2>err 3>&- &
+  local recorder=$! tracer
+  wait_until has_events "$started" 10
+  strace -qq -o strace.out -p "$started" 3>&- &
+  tracer=$!
+  wait_until grep -q '^TracerPid:.[1-9]' /proc/"$started"/status
+  kill -TERM "$recorder"
+  wait "$recorder"
+  kill "$tracer"
+  wait "$tracer" || true
+  cat err
+  grep -qx "heaptape: libheaptape.so remains in the process: $started: is traced by process $tracer.* (try 'heaptape ctl PID detach')" err
+  # The remedy.
+  "$HEAPTAPE" ctl "$started" detach
+  "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 1 2>err 3>&-
+  run grep 'remains in the process' err
+  [ "$status" -eq 1 ]
+}
+
 @test "a recording that ends as requested: no message" {
   calls
   "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 1 2>err 3>&-
@@ -114,7 +185,7 @@ END
   wait "$recorder"
   cat err
   [ "$(grep -c '^heaptape: recorded ' err)" -eq 3 ]
-  run grep -c 'ended the recording' err
+  run grep -cE 'ended the recording|ended early|remains in the process' err
   [ "$output" -eq 0 ]
 }
 

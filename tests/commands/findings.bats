@@ -557,6 +557,12 @@ deepbind() {
   has "$output" "The clock of process 9 is 3.0 ms behind the recorder's: times and the order of its events are wrong."
 }
 
+@test "clock: the kernel does not trust it" {
+  gap 'd["balance"].update(clock_distrusted=1)'
+  said clock e.html
+  has "$output" "The kernel stopped using the processor's counter as its clock: times and the order of events may be wrong."
+}
+
 @test "clock: no" {
   gap ''
   unsaid clock e.html

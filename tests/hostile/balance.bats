@@ -136,6 +136,48 @@ number='[0-9][0-9 ]*'
   has_finding unrecorded_processes
 }
 
+@test "balance: a process that ended before the recorder examined it" {
+  mkfifo go
+  "$HEAPTAPE" record -f -o t.ht -- sh -c 'echo >begun; read -r line <go; ./static; echo >over; read -r line <go' 2>err 3>&- &
+  local recorder=$!
+  wait_until [ -s begun ]
+  kill -STOP "$recorder"
+  wait_until is_stopped "$recorder"
+  echo >go
+  wait_until [ -s over ]
+  kill -CONT "$recorder"
+  echo >go
+  wait "$recorder"
+  stderr=$(cat err)
+  [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" != proc ] || skip "the kernel reports nothing here"
+  same "process [0-9]+ \(ended before its name was read\) was not recorded: it ended before it could be examined; .*"
+  has_finding unrecorded_processes
+}
+
+@test "balance: the kernel drops reports on processes" {
+  mkfifo go
+  # shellcheck disable=SC2016 # the inner shell's
+  "$HEAPTAPE" record -f -o t.ht -- sh -c './static; echo >begun; read -r line <go' 2>err 3>&- &
+  local recorder=$! i
+  wait_until [ -s begun ]
+  # The kernel queues 4 MiB of reports for the recorder: this shell forks and ends more processes.
+  kill -STOP "$recorder"
+  wait_until is_stopped "$recorder"
+  for ((i = 0; i < 8000; i++)); do (:); done
+  kill -CONT "$recorder"
+  echo >go
+  wait "$recorder"
+  stderr=$(cat err)
+  [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" != proc ] || skip "the kernel reports nothing here"
+  same "process [0-9]+ \(static\) was not recorded: .*" \
+    "the kernel did not report all processes: others may not have been recorded \(record fewer processes, with --follow\)"
+  [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = kernel_with_gaps ]
+  # Without the forks.
+  records sh -c './static; ./plain; :'
+  same "process [0-9]+ \(static\) was not recorded: .*"
+  [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = kernel ]
+}
+
 @test "balance: processes that the kernel does not report" {
   need_unshare -rpf --mount-proc
   run --separate-stderr timeout -k 1 120 unshare -rpf --mount-proc "$HEAPTAPE" record -f -o t.ht -- sh -c './static; ./static; ./plain; :'
@@ -181,6 +223,59 @@ number='[0-9][0-9 ]*'
   unset HEAPTAPE_CLOCK
   [ "$("$HEAPTAPE" record -q -f -o t.ht -- ./plain; "$HEAPTAPE" stat --brief t.ht | awk '/^clock/ { print $2 }')" != monotonic ] || return 0
   records unshare -T --monotonic 1000 --fork ./plain
+  same
+}
+
+@test "balance: a counter that differs between CPUs, or changes its rate" {
+  [ "$(uname -m)" = x86_64 ] || skip "the program emulates the counter of x86-64"
+  records ./plain
+  [ "$("$HEAPTAPE" stat --json --brief t.ht | jq -r .recorded.clock)" = tsc ] || skip "the kernel does not trust the counter"
+  # The emulated counter is the true one.
+  records skewed 0 0 100%
+  expect "one line" [ "$(grep -c '^heaptape: ' <<<"$stderr")" -eq 1 ]
+  local far=100000000000 says
+  says=': times and the order of its events are wrong \(try .*HEAPTAPE_CLOCK=monotonic\)'
+  records skewed 0 $far
+  same "the clock of process [0-9]+ is [0-9.]+ s ahead of the recorder's$says"
+  has_finding clock
+  records skewed 0 -$far
+  same "the clock of process [0-9]+ is [0-9.]+ s behind the recorder's$says"
+  has_finding clock
+  # The thread moves to a CPU whose counter is late by a few milliseconds.
+  records skewed 10000000 0
+  same "the clock of process [0-9]+ is [0-9.]+ ms (ahead of|behind) the recorder's$says"
+  records skewed 150%
+  same "the clock of process [0-9]+ is [0-9.]+ ms ahead of the recorder's$says"
+  # These are not noticed, as heaptape(1) says: a difference of less than 2^18 ticks, and a slow
+  # counter.
+  records skewed 0 100000
+  same
+  records skewed 90%
+  same
+  # The system's clock does not depend on the counter of the library.
+  export HEAPTAPE_CLOCK=monotonic
+  records skewed 0 $far
+  same
+}
+
+@test "balance: the kernel stops using the counter" {
+  local source=/sys/devices/system/clocksource/clocksource0/current_clocksource
+  [ "$(uname -m)" = x86_64 ] || skip "other processors have one counter"
+  need_unshare -m
+  # shellcheck disable=SC2016 # the inner shell's
+  replace='echo tsc >source && mount --bind source "$1" && shift && exec "$@"'
+  unshare -m sh -c "$replace" sh $source true || skip "cannot replace $source"
+  run --separate-stderr timeout -k 1 120 unshare -m sh -c "$replace" sh $source \
+    "$HEAPTAPE" record -f -o t.ht -- sh -c './plain; echo hpet >source'
+  same "the kernel stopped using the processor's counter as its clock: times and the order of events may be wrong \(try HEAPTAPE_CLOCK=monotonic\)"
+  has_finding clock
+  # The kernel uses the counter in another way.
+  run --separate-stderr timeout -k 1 120 unshare -m sh -c "$replace" sh $source \
+    "$HEAPTAPE" record -f -o t.ht -- sh -c './plain; echo kvm-clock >source'
+  same
+  # The recording does not depend on the counter.
+  HEAPTAPE_CLOCK=monotonic run --separate-stderr timeout -k 1 120 unshare -m sh -c "$replace" sh $source \
+    "$HEAPTAPE" record -f -o t.ht -- sh -c './plain; echo hpet >source'
   same
 }
 

@@ -155,6 +155,10 @@ static void print_clock(const struct balance *p)
             b->clock_pid, human_ns(ns, (double)(ahead ? b->clock_ahead_ns : b->clock_behind_ns)),
             ahead ? "ahead of" : "behind",
             "without a time namespace, or if the CPUs' counters differ, HEAPTAPE_CLOCK=monotonic");
+    if (b->clock_distrusted)
+        p->how->print(
+            "the kernel stopped using the processor's counter as its clock: times and the order of events may be wrong (try "
+            "HEAPTAPE_CLOCK=monotonic)");
 }
 
 static void print_end(const struct balance *p)
