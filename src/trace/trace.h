@@ -221,7 +221,7 @@ struct trace_balance {
 #undef HT_X
 };
 
-// Method by which unrecorded processes were found.
+// Source of the list of unrecorded processes.
 enum trace_missed_by {
     TRACE_MISSED_UNKNOWN = 0, // not searched
     TRACE_MISSED_KERNEL = 1,  // the kernel reported all processes

@@ -62,8 +62,8 @@ char *upload_url(const char *text, struct err *e)
             e, -EINVAL,
             "the URL has a name or password, which 'ps' would show: put them into ~/.netrc or a token file");
     else if (strpbrk(text, "?#% \"'\\<>^`{|}"))
-        err_set(e, -EINVAL, "'%s': the URL of a directory must not contain '?', '#', '%%' or a space",
-                text);
+        err_set(e, -EINVAL,
+                "'%s': the URL of a directory must not contain '?', '#', '%%' or a space", text);
     else if (asprintf(&url, "%s%s", text, text[strlen(text) - 1] == '/' ? "" : "/") < 0)
         url = NULL, err_no_memory(e, NULL);
     return url;

@@ -22,7 +22,7 @@ enum {
     FILE_TWICE = 8, // will be read again from the start: first copy a pipe to a temporary file
     FILE_TRACE_TWICE = 16, // like FILE_TWICE, for traces only
     FILE_AGGREGATE = 32,   // for file_sniff only; record/aggregate/stat.h reads aggregates
-    FILE_REGULAR = 64, // reject anything but regular files: the name was read from a file or directory
+    FILE_REGULAR = 64,     // only regular files, because the name was read from a file or directory
 };
 
 struct workload_file {
