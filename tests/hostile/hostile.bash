@@ -44,7 +44,7 @@ has_received() {
 
 # is_stopped PID: all threads of the process are stopped.
 is_stopped() {
-  ! grep -h '^State' /proc/"$1"/task/*/status | grep -qv stopped
+  [ -z "$(grep -h '^State' /proc/"$1"/task/*/status | grep -v stopped)" ]
 }
 
 # Skips the test if these namespaces are not available.
