@@ -104,9 +104,15 @@ END
   [[ "$stderr" != *"stacks of"* ]]
   heaptape record -v --stacks -f -o t.ht -- "$HEAPTAPE_PROGRAMS/stacks" deep 12
   has "$stderr" "heaptape: stacks reach the program's own code for 100.0 % of allocated bytes, 100.0 % of bytes live at the peak"
-  # A share that rounds to 0.0 % is not printed.
   [[ "$stderr" != *"constructors of libraries"* ]]
   [[ "$stderr" != *"stacks of"* ]]
+  # A share that rounds to 0.0 % is not printed.
+  printf '#include <stdlib.h>\nint main(int argc, char **argv) { free(malloc(atoi(argv[1]))); return 0; }\n' >main.c
+  gcc -fno-builtin -Wl,--no-as-needed -o main main.c -lstdc++
+  heaptape record -v --stacks -f -o t.ht -- ./main 100000
+  has "$stderr" "heaptape: constructors of libraries allocated "
+  heaptape record -v --stacks -f -o t.ht -- ./main 1000000000
+  [[ "$stderr" != *"constructors of libraries"* ]]
 }
 
 @test "record: no line about stacks if they reach the program" {
@@ -144,6 +150,11 @@ END
   heaptape record --stacks -o t.ht -- ./ends
   has "$stderr" "heaptape: stacks of 25.0 % of allocated bytes, 0.0 % of bytes live at the peak end before the program's own code: in [code without a file] (4.9 KiB allocated) (try 'heaptape stat t.ht')"
   [ "${#stderr_lines[@]}" -eq 2 ]
+  # Few of the allocated bytes, but most bytes at the peak.
+  sed 's/free(malloc(15000));/for (int i = 0; i < 2000; i++) free(malloc(1000));/; s/free(((void \*(\*)(void \*(\*)(size_t)))at)(malloc));/((void *(*)(void *(*)(size_t)))at)(malloc);/' ends.c >peak.c
+  gcc -fno-builtin -o peak peak.c
+  heaptape record --stacks -f -o t.ht -- ./peak
+  has "$stderr" "heaptape: stacks of 0.2 % of allocated bytes, 100.0 % of bytes live at the peak, 100.0 % of bytes live at the end end before the program's own code: "
   heaptape record --stacks -q -f -o t.ht -- ./ends
   [ -z "$stderr" ]
   heaptape record -f -o t.ht -- ./ends
