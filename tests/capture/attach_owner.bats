@@ -165,6 +165,20 @@ END
   grep -qx "heaptape: libheaptape.so remains in the process: $started: is traced by process $tracer.* (try 'heaptape ctl PID detach')" err
   # The remedy.
   "$HEAPTAPE" ctl "$started" detach
+  # A debugger that detaches in time.
+  "$HEAPTAPE" record -f -o t.ht --pid "$started" 2>err 3>&- &
+  recorder=$!
+  wait_until has_events "$started" 10
+  strace -qq -o strace.out -p "$started" 3>&- &
+  tracer=$!
+  wait_until grep -q '^TracerPid:.[1-9]' /proc/"$started"/status
+  kill -TERM "$recorder"
+  wait_until pgrep -P "$recorder" >pids
+  kill "$tracer"
+  wait "$recorder"
+  cat err
+  run grep 'remains in the process' err
+  [ "$status" -eq 1 ]
   "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 1 2>err 3>&-
   run grep 'remains in the process' err
   [ "$status" -eq 1 ]
