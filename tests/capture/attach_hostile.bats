@@ -149,6 +149,19 @@ needs_root() {
   is_refused "a thread cannot be stopped"
 }
 
+@test "two recorders of a process that cannot be stopped: none is said to record it" {
+  starts "$awkward" vforks 30000
+  wait_until grep -q '^State:.D' /proc/"$started"/status
+  "$HEAPTAPE" record -f -o other.ht --pid "$started" --duration 1 2>err 3>&- &
+  local other=$! status_of=0
+  wait_until grep -q '^TracerPid:.[1-9]' /proc/"$started"/status
+  is_refused "process $other, another heaptape, is attaching to it or detaching; try again"
+  wait "$other" || status_of=$?
+  cat err
+  [ "$status_of" -eq 125 ]
+  grep -q "a thread cannot be stopped" err
+}
+
 @test "executes another program while heaptape attaches" {
   local i
   starts "$awkward" execs

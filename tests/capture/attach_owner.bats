@@ -99,6 +99,25 @@ END
   grep -q "ended the recording, as 'heaptape ctl PID detach' does" err
 }
 
+@test "a recorder whose recording was ended does not end that of the next recorder" {
+  calls
+  "$HEAPTAPE" record -f -o first.ht --pid "$started" 2>first.err 3>&- &
+  local first=$! second status=0
+  wait_until has_events "$started" 10
+  kill -STOP "$first"
+  "$HEAPTAPE" ctl "$started" detach
+  "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 2 2>err 3>&- &
+  second=$!
+  wait_until grep -qs . t.ht
+  kill -TERM "$first"
+  kill -CONT "$first"
+  wait "$first" || true
+  wait "$second" || status=$?
+  cat first.err err
+  [ "$status" -eq 0 ]
+  [ "$("$HEAPTAPE" stat --json --brief t.ht | jq '.duration_ns >= 1.9e9')" = true ]
+}
+
 @test "a detach by another program than heaptape: the recording ended early, without a PID" {
   cat >detaches.c <<'END'
 #define _GNU_SOURCE

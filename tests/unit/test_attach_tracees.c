@@ -1,10 +1,12 @@
 // Checks that the list of another process's threads and objects is complete.
 #include "unit.h"
 
+#include "record/attach/status.h"
 #include "record/attach/tracees.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -50,6 +52,73 @@ static void test_each_thread_is_seized_whatever_failed_before(void **state)
     errno = ESRCH; // simulates a recorder that saw another process exit
     assert_int_equal(tracees_seize(&t, &r, breakpoints, &error), 0);
     assert_int_equal(t.n, 1);
+    tracees_release(&t);
+    remote_close(&r);
+    end(child);
+}
+
+// Waits until the main thread is a zombie.
+static void wait_for_zombie(pid_t pid)
+{
+    while (status_letter(pid, pid, "State") != 'Z')
+        usleep(1000);
+}
+
+// Root may read these files, so this runs as another user.
+static void open_exited(void)
+{
+    struct remote r;
+    if (geteuid() == 0 && (setgid(65534) || setuid(65534)))
+        _exit(77);
+    pid_t child = start(rest);
+    kill(child, SIGKILL);
+    wait_for_zombie(child);
+    _exit(remote_open(&r, child, &error) == -ESRCH ? 0 : 1);
+}
+
+static void test_files_of_an_exited_process(void **state)
+{
+    int status;
+    pid_t child = start(open_exited);
+    (void)state;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static int go[2];
+
+static void *rest_in_thread(void *unused)
+{
+    rest();
+    return unused;
+}
+
+static void end_main_thread(void)
+{
+    char byte;
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, rest_in_thread, NULL) == 0 && read(go[0], &byte, 1) == 1)
+        pthread_exit(NULL);
+}
+
+// The kernel returns EPERM for an exited thread.
+static void test_an_exited_thread_is_skipped(void **state)
+{
+    struct attach_breakpoint breakpoints[2] = {{0}};
+    struct tracees t;
+    struct remote r;
+    (void)state;
+    assert_int_equal(pipe(go), 0);
+    pid_t child = start(end_main_thread);
+    assert_int_equal(remote_open(&r, child, &error), 0);
+    assert_int_equal(write(go[1], "", 1), 1);
+    wait_for_zombie(child);
+    assert_int_equal(tracees_seize(&t, &r, breakpoints, &error), 0);
+    assert_int_equal(t.n, 1);
+    assert_int_not_equal(t.all[0].tid, child);
     tracees_release(&t);
     remote_close(&r);
     end(child);
@@ -106,6 +175,8 @@ static void test_an_object_that_is_loaded_in_the_place_of_another(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_each_thread_is_seized_whatever_failed_before),
+    cmocka_unit_test(test_files_of_an_exited_process),
+    cmocka_unit_test(test_an_exited_thread_is_skipped),
     cmocka_unit_test(test_an_object_that_is_loaded_in_the_place_of_another),
 };
 

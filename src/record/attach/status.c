@@ -53,8 +53,10 @@ int status_traced(pid_t pid, pid_t tracer, struct err *e)
     char state = status_letter(tracer, tracer, "State");
     // The recorder and ctl attach from a child process.
     if (is_heaptape(tracer))
-        return err_set(e, -EAGAIN, "%ld: is already recorded by process %llu", (long)pid,
-                       (unsigned long long)status_number(tracer, tracer, "PPid", 10));
+        return err_set(
+            e, -EAGAIN,
+            "%ld: process %llu, another heaptape, is attaching to it or detaching; try again",
+            (long)pid, (unsigned long long)status_number(tracer, tracer, "PPid", 10));
     if (!state || state == 'Z' || state == 'X')
         return err_set(e, -EAGAIN, "%ld: was traced by process %ld, which has ended", (long)pid,
                        (long)tracer);
