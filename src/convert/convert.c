@@ -20,6 +20,7 @@ struct process {
     struct convert_sink sink;
     struct order *order;     // NULL: skipped or finished
     bool wanted, fed, ended; // ended: no more events will arrive
+    bool emptied;            // ended, and all events have been emitted
     uint64_t end_watermark;  // watermark when the process ended
     bool may_fork;           // forks that are not in `children` may still follow
     struct fork *fork;       // NULL: the heap starts empty, or has been received
@@ -27,8 +28,6 @@ struct process {
     size_t next_fork, forks, children_capacity;
     struct heap_notes notes;
 };
-
-enum { MARKS = 32 };
 
 struct converter {
     struct trace_reader *reader;
@@ -46,10 +45,9 @@ struct converter {
     size_t n_forks;
     struct trace_forks_finder finder; // only with find_forks
     uint64_t watermark;               // of the last complete batch
-    uint64_t lag, limit;              // in stamps: options.lag_ns, and the limit for emitted ops
-    uint64_t marks[MARKS]; // recent watermarks, oldest first; the oldest is at least `lag` old
-    size_t n_marks;
-    uint64_t end_stamp; // as given by the trace; 0: not read yet
+    uint64_t fork_stamps;             // options.fork_ns in stamps
+    uint64_t limit;                   // all events up to this stamp have been emitted
+    uint64_t end_stamp;               // as given by the trace; 0: not read yet
 };
 
 static int by_parent(const void *a, const void *b)
@@ -169,7 +167,7 @@ static void process_release(const struct converter *c, struct process *p)
 static int note_ops(void *context, const struct workload_thread_op *ops, size_t n)
 {
     struct process *p = context;
-    int rc = has_children(p) ? heap_note_ops(&p->notes, ops, n) : 0;
+    int rc = has_children(p) ? heap_note_ops(&p->notes, ops, NULL, n) : 0;
     return rc < 0 || !p->wanted ? rc : p->sink.ops.ops(p->sink.ops.context, ops, n);
 }
 
@@ -177,32 +175,11 @@ static int note_calls(void *context, const struct workload_thread_op *ops,
                       const struct order_call *calls, size_t n)
 {
     struct process *p = context;
-    int rc = has_children(p) ? heap_note_ops(&p->notes, ops, n) : 0;
-    return rc < 0 ? rc : p->sink.ops.calls(p->sink.ops.context, ops, calls, n);
-}
-
-static int process_begin(struct converter *c, const struct trace_process *p)
-{
-    struct process *to =
-        HT_GROW(&c->processes, &c->capacity, c->n + 1) < 0 ? NULL : calloc(1, sizeof *to);
-    if (!to)
-        return -ENOMEM;
-    uint32_t number = (uint32_t)c->n;
-    c->processes[c->n++] = to;
-    to->may_fork = c->options->find_forks;
-    int rc = to->may_fork ? find_fork(c, to, p) : add_known(c, to, number);
-    if (rc == 0)
-        rc = c->options->choose(c->options->context, p, &to->sink);
-    to->wanted = rc > 0;
-    if (rc < 0 || (!to->wanted && !has_children(to)))
+    const struct order_sink *to = &p->sink.ops;
+    int rc = has_children(p) ? heap_note_ops(&p->notes, ops, p->may_fork ? calls : NULL, n) : 0;
+    if (rc < 0 || !p->wanted)
         return rc;
-    const struct order_sink notes = {
-        .context = to, .ops = note_ops, .calls = to->sink.ops.calls ? note_calls : NULL};
-    to->order = order_new(&c->order, has_children(to) ? &notes : &to->sink.ops);
-    if (!to->order || HT_GROW(&c->open, &c->open_capacity, c->n_open + 1) < 0)
-        return -ENOMEM;
-    c->open[c->n_open++] = number;
-    return 0;
+    return to->calls ? to->calls(to->context, ops, calls, n) : to->ops(to->context, ops, n);
 }
 
 static int push_due(struct converter *c, uint32_t process)
@@ -223,8 +200,9 @@ static int pass_forks(struct converter *c, struct process *p, uint64_t limit)
             break;
         rc = heap_copy(&f->heap, p->order, &p->notes, f->of.stamp);
         f->taken = true;
-        if (rc == 0 && f->of.child < c->n && c->processes[f->of.child] &&
-            c->processes[f->of.child]->ended)
+        const struct process *child = f->of.child < c->n ? c->processes[f->of.child] : NULL;
+        // With find_forks, the child ends in advance_all.
+        if (rc == 0 && child && child->ended && !p->may_fork)
             rc = push_due(c, f->of.child);
     }
     return rc;
@@ -244,6 +222,39 @@ static int begin_heap(const struct converter *c, struct process *p)
     int rc = heap_restore(&f->heap, p->order);
     fork_release(c, p);
     return rc < 0 ? rc : 1;
+}
+
+// Copies the heap of a process for a child that has just appeared, if the fork has been passed.
+static int pass_parent(struct converter *c, struct process *parent)
+{
+    int rc = begin_heap(c, parent);
+    return rc <= 0 ? rc : pass_forks(c, parent, parent->emptied ? UINT64_MAX : c->limit);
+}
+
+static int process_begin(struct converter *c, const struct trace_process *p)
+{
+    struct process *to =
+        HT_GROW(&c->processes, &c->capacity, c->n + 1) < 0 ? NULL : calloc(1, sizeof *to);
+    if (!to)
+        return -ENOMEM;
+    uint32_t number = (uint32_t)c->n;
+    c->processes[c->n++] = to;
+    to->may_fork = c->options->find_forks;
+    int rc = to->may_fork ? find_fork(c, to, p) : add_known(c, to, number);
+    if (rc == 0)
+        rc = c->options->choose(c->options->context, p, &to->sink);
+    to->wanted = rc > 0;
+    if (rc < 0 || (!to->wanted && !has_children(to)))
+        return rc;
+    const struct order_sink notes = {.context = to,
+                                     .ops = note_ops,
+                                     .calls =
+                                         to->sink.ops.calls || to->may_fork ? note_calls : NULL};
+    to->order = order_new(&c->order, has_children(to) ? &notes : &to->sink.ops);
+    if (!to->order || HT_GROW(&c->open, &c->open_capacity, c->n_open + 1) < 0)
+        return -ENOMEM;
+    c->open[c->n_open++] = number;
+    return to->may_fork && to->fork ? pass_parent(c, c->processes[to->fork->of.parent]) : 0;
 }
 
 static int process_advance(struct converter *c, struct process *p)
@@ -304,26 +315,33 @@ static int process_finish_now(struct converter *c, uint32_t process)
     return rc < 0 ? rc : finish_due(c);
 }
 
+// Emits the remaining events of a process that has ended, which is kept for children that have not
+// appeared yet.
+static int process_empty(struct converter *c, uint32_t process)
+{
+    struct process *p = c->processes[process];
+    int rc = begin_heap(c, p);
+    if (rc <= 0)
+        return rc;
+    rc = pass_forks(c, p, UINT64_MAX);
+    if (rc == 0)
+        rc = order_advance(p->order, UINT64_MAX);
+    if (rc == 0 && c->options->ended)
+        rc = c->options->ended(c->options->context, process);
+    p->emptied = true;
+    return rc;
+}
+
 static int process_end(struct converter *c, uint32_t process)
 {
     struct process *p = c->processes[process];
-    if (!c->lag || !p || !p->order)
+    if (!c->options->find_forks || !p || !p->order)
         return process_finish_now(c, process);
+    if (p->emptied)
+        return 0;
     p->ended = true;
     p->end_watermark = c->watermark;
-    return 0;
-}
-
-// Returns the highest stamp that may be emitted once everything below `watermark` has been fed.
-static uint64_t limit_of(struct converter *c, uint64_t watermark)
-{
-    if (!c->lag)
-        return watermark;
-    if (!c->n_marks || watermark - c->marks[c->n_marks - 1] >= c->lag / (MARKS / 2))
-        c->marks[c->n_marks++] = watermark;
-    while (c->n_marks == MARKS || (c->n_marks > 1 && c->marks[1] + c->lag <= watermark))
-        memmove(c->marks, c->marks + 1, --c->n_marks * sizeof *c->marks);
-    return c->marks[0] + c->lag <= watermark ? c->marks[0] : c->limit;
+    return process_empty(c, process);
 }
 
 static int show_so_far(struct converter *c)
@@ -343,32 +361,54 @@ static int show_so_far(struct converter *c)
     return rc;
 }
 
+// Advances a process that may fork and is to be kept for a while after its end.
+static int advance_parent(struct converter *c, uint32_t process)
+{
+    struct process *p = c->processes[process];
+    int rc = p->emptied ? 0 : p->ended ? process_empty(c, process) : process_advance(c, p);
+    heap_forget_freed(&p->notes, c->limit > c->fork_stamps ? c->limit - c->fork_stamps : 0);
+    if (rc == 0 && p->emptied && c->limit >= p->end_watermark + c->fork_stamps)
+        rc = push_due(c, process);
+    return rc;
+}
+
+// Advances the open processes to c->limit.
+static int advance_all(struct converter *c)
+{
+    size_t n = c->n_open;
+    int rc = 0;
+    c->n_open = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t number = c->open[i];
+        struct process *p = c->processes[number];
+        if (!p || !p->order)
+            continue;
+        c->open[c->n_open++] = number;
+        if (rc == 0)
+            rc = p->may_fork ? advance_parent(c, number) : process_advance(c, p);
+    }
+    return rc;
+}
+
 // If an event is up to the previous watermark, everything it depends on was published before it,
 // and so is in the previous batch or, if its stream was read earlier, in this batch
 // (docs/design/convert.md). Parents are advanced before their children.
 static int batch_end(struct converter *c, uint64_t watermark)
 {
-    size_t n = c->n_open;
+    uint64_t until = c->watermark;
     int rc = 0;
-    c->n_open = 0;
-    c->limit = limit_of(c, c->watermark);
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        struct process *p = c->processes[c->open[i]];
-        if (!p || !p->order)
-            continue;
-        c->open[c->n_open++] = c->open[i];
-        rc = process_advance(c, p);
-        if (rc == 0 && c->lag && p->ended && c->limit >= p->end_watermark)
-            rc = push_due(c, c->open[i]);
-    }
-    uint64_t passed = c->limit;
     c->watermark = watermark > c->watermark ? watermark : c->watermark;
-    if (rc == 0)
-        rc = finish_due(c);
-    if (rc < 0 || !c->options->advanced)
-        return rc;
-    rc = c->options->advanced(c->options->context, passed);
-    return rc > 0 ? show_so_far(c) : rc;
+    do {
+        c->limit = c->options->limit ? c->options->limit(c->options->context, until) : until;
+        rc = advance_all(c);
+        if (rc == 0)
+            rc = finish_due(c);
+        if (rc == 0 && c->options->advanced)
+            rc = c->options->advanced(c->options->context, c->limit);
+        if (rc > 0)
+            rc = show_so_far(c);
+    } while (rc == 0 && c->limit < until);
+    return rc;
 }
 
 static int feed_events(struct converter *c, const struct trace_item *item)
@@ -471,7 +511,8 @@ struct converter *convert_new(struct trace_reader *r, const struct convert_optio
         trace_stamps(&r->session, options->window_ns ? options->window_ns : CONVERT_WINDOW_NS);
     // Stamps that merely count events are never reordered.
     c->order.skid = r->session.order_only ? 0 : trace_stamps(&r->session, CONVERT_SKID_NS);
-    c->lag = trace_stamps(&r->session, options->lag_ns);
+    c->order.keep_words = options->keep_words;
+    c->fork_stamps = trace_stamps(&r->session, options->fork_ns);
     if (copy_forks(c, options->forks) == 0)
         return c;
     convert_free(c);
@@ -497,24 +538,39 @@ void convert_free(struct converter *c)
     free(c);
 }
 
+int convert_advance_to_end(struct converter *c)
+{
+    return batch_end(c, c->watermark);
+}
+
 uint64_t convert_watermark(const struct converter *c)
 {
     return c->watermark;
+}
+
+uint64_t convert_passed(const struct converter *c)
+{
+    return c->limit;
+}
+
+int convert_visit_one(struct converter *c, uint32_t process,
+                      int (*visit)(void *context, const struct convert_unfinished *p),
+                      void *context)
+{
+    struct process *p = c->processes[process];
+    if (!p || !p->order || p->emptied)
+        return 0;
+    int rc = p->fork && p->fork->taken ? begin_heap(c, p) : 0;
+    const struct convert_unfinished of = {process, p->order, &p->notes, p->fork != NULL};
+    return rc < 0 ? rc : visit(context, &of);
 }
 
 int convert_visit(struct converter *c,
                   int (*visit)(void *context, const struct convert_unfinished *p), void *context)
 {
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < c->n; i++) {
-        struct process *p = c->processes[i];
-        if (!p || !p->order)
-            continue;
-        if (p->fork && p->fork->taken)
-            rc = begin_heap(c, p);
-        const struct convert_unfinished of = {(uint32_t)i, p->order, &p->notes, p->fork != NULL};
-        rc = rc < 0 ? rc : visit(context, &of);
-    }
+    for (size_t i = 0; rc == 0 && i < c->n_open; i++)
+        rc = convert_visit_one(c, c->open[i], visit, context);
     return rc;
 }
 

@@ -31,13 +31,19 @@ struct convert_options {
     // Forks of the chosen processes and of their ancestors; the ancestors are then ordered as well.
     // NULL: every process starts with an empty heap. Borrowed.
     const struct trace_forks *forks;
-    // Find forks while reading, instead of using `forks`. If ops of the parent after the fork have
-    // already been emitted when the child appears, the child lacks the blocks that the parent has
-    // freed since.
+    // Find forks while reading, instead of using `forks`. A child may appear after ops of its parent
+    // that follow the fork have been emitted.
     bool find_forks;
-    // With find_forks: how far emitted ops lag behind the watermark, and how long an ended process
-    // waits for children to appear.
-    uint64_t lag_ns;
+    // With find_forks: how long after a fork the child may appear. If it appears later, it lacks the
+    // blocks that its parent has freed in between and, if the parent has ended, all blocks.
+    uint64_t fork_ns;
+    bool keep_words; // keep the words of emitted events, see merge_stream.kept
+    // Called repeatedly when a batch is complete. Returns how far to advance now: a stamp above the
+    // previous one and up to `until`. NULL: always `until`.
+    uint64_t (*limit)(void *context, uint64_t until);
+    // With find_forks: called when all events of a process that has ended have been emitted. Returns
+    // 0, or a negative errno. May be NULL.
+    int (*ended)(void *context, uint32_t process);
     // Called when all events up to `stamp` have been emitted, except those that wait for other
     // events. Returns 1 to have so_far called, 0, or a negative errno, which ends the conversion.
     // May be NULL.
@@ -74,8 +80,14 @@ void convert_free(struct converter *c);
 // position. Returns 0, or a negative errno without a message; the error may come from a sink.
 int convert_feed(struct converter *c, const struct trace_item *item);
 
+// Advances to the watermark of the last complete batch. Call at the end of the trace.
+int convert_advance_to_end(struct converter *c);
+
 // Watermark of the last complete batch.
 uint64_t convert_watermark(const struct converter *c);
+
+// Stamp up to which all events have been emitted, except those that wait for other events.
+uint64_t convert_passed(const struct converter *c);
 
 // A process that has started and is not finished. All pointers are borrowed.
 struct convert_unfinished {
@@ -86,8 +98,14 @@ struct convert_unfinished {
 };
 
 // Visits the unfinished processes in numeric order. If `visit` returns nonzero, stops and returns
-// that value. Otherwise returns 0, or a negative errno.
+// that value. Otherwise returns 0, or a negative errno. Omits processes that have ended and only
+// wait for children.
 int convert_visit(struct converter *c,
                   int (*visit)(void *context, const struct convert_unfinished *p), void *context);
+
+// Visits one process, unless it is finished.
+int convert_visit_one(struct converter *c, uint32_t process,
+                      int (*visit)(void *context, const struct convert_unfinished *p),
+                      void *context);
 
 #endif

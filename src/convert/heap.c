@@ -6,10 +6,16 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_FREED = 1 << 22, // bounds the memory of a process that frees blocks very fast: 160 MiB
+};
 
 void heap_notes_release(struct heap_notes *h)
 {
     free(h->items);
+    free(h->freed);
     *h = (struct heap_notes){0};
 }
 
@@ -26,11 +32,38 @@ static void note_block(struct heap_note *n, const struct workload_op *op)
                             .size_unknown = op->flags & WORKLOAD_SIZE_UNKNOWN};
 }
 
-int heap_note_ops(struct heap_notes *h, const struct workload_thread_op *ops, size_t n)
+static int note_freed(struct heap_notes *h, const struct workload_op *op,
+                      const struct order_call *call)
+{
+    if (op->slot >= h->n)
+        return 0;
+    h->first_freed += h->n_freed - h->first_freed == MAX_FREED;
+    if (h->n_freed == h->freed_capacity && h->first_freed > h->n_freed / 2) {
+        h->n_freed -= h->first_freed;
+        memmove(h->freed, h->freed + h->first_freed, h->n_freed * sizeof *h->freed);
+        h->first_freed = 0;
+    }
+    if (HT_GROW(&h->freed, &h->freed_capacity, h->n_freed + 1) < 0)
+        return -ENOMEM;
+    h->freed[h->n_freed++] = (struct heap_freed){op->stamp, call->ptr, h->items[op->slot]};
+    return 0;
+}
+
+void heap_forget_freed(struct heap_notes *h, uint64_t stamp)
+{
+    while (h->first_freed < h->n_freed && h->freed[h->first_freed].stamp < stamp)
+        h->first_freed++;
+}
+
+int heap_note_ops(struct heap_notes *h, const struct workload_thread_op *ops,
+                  const struct order_call *calls, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const struct workload_op *op = &ops[i].op;
         enum format_slot_use use = format_block_use(op);
+        bool frees = use == FORMAT_SLOT_FREED || use == FORMAT_SLOT_KEEP;
+        if (calls && frees && note_freed(h, op, &calls[i]) < 0)
+            return -ENOMEM;
         if (use != FORMAT_SLOT_ALLOCATED && use != FORMAT_SLOT_KEEP)
             continue;
         if (HT_EXTEND(&h->items, &h->n, &h->capacity, op->slot + 1ull) < 0)
@@ -84,22 +117,27 @@ static bool is_replaced(const struct order *o, uint32_t slot)
     return false;
 }
 
+static struct heap_block make_block(const struct order *o, const uint64_t *ids,
+                                    const struct heap_note *n, uint64_t address)
+{
+    return (struct heap_block){.address = address,
+                               .size = n->size,
+                               .stamp = n->stamp,
+                               .site = n->site <= o->sites.numbers.n ? ids[n->site] : 0,
+                               .kind = n->kind,
+                               .align_log2 = n->align_log2,
+                               .size_unknown = n->size_unknown};
+}
+
 int heap_each(const struct order *o, const struct heap_notes *notes,
               int (*visit)(void *context, const struct heap_block *b), void *context)
 {
     uint64_t *ids = site_ids(o);
     int rc = ids ? 0 : -ENOMEM;
     for (uint32_t slot = 0; rc == 0 && slot < o->n_slots && slot < notes->n; slot++) {
-        const struct heap_note *n = &notes->items[slot];
         if (!o->slots[slot].address || is_replaced(o, slot))
             continue;
-        const struct heap_block b = {.address = o->slots[slot].address,
-                                     .size = n->size,
-                                     .stamp = n->stamp,
-                                     .site = n->site <= o->sites.numbers.n ? ids[n->site] : 0,
-                                     .kind = n->kind,
-                                     .align_log2 = n->align_log2,
-                                     .size_unknown = n->size_unknown};
+        const struct heap_block b = make_block(o, ids, &notes->items[slot], o->slots[slot].address);
         rc = visit(context, &b);
     }
     free(ids);
@@ -117,6 +155,20 @@ static int copy_block(void *context, const struct heap_block *b)
     return 0;
 }
 
+// Copies the blocks that were live at the fork and have been freed since.
+static int copy_freed(struct heap *h, const struct order *parent, const struct heap_notes *notes)
+{
+    uint64_t *ids = site_ids(parent);
+    int rc = ids ? 0 : -ENOMEM;
+    for (size_t i = notes->first_freed; rc == 0 && i < notes->n_freed; i++) {
+        const struct heap_freed *f = &notes->freed[i];
+        const struct heap_block b = make_block(parent, ids, &f->note, f->address);
+        rc = f->stamp > h->limit ? copy_block(h, &b) : 0;
+    }
+    free(ids);
+    return rc;
+}
+
 int heap_copy(struct heap *h, struct order *parent, const struct heap_notes *notes, uint64_t stamp)
 {
     int rc = order_settle(parent, stamp);
@@ -125,6 +177,8 @@ int heap_copy(struct heap *h, struct order *parent, const struct heap_notes *not
     h->limit = stamp + parent->options.skid;
     if (rc == 0)
         rc = heap_each(parent, notes, copy_block, h);
+    if (rc == 0)
+        rc = copy_freed(h, parent, notes);
     return rc < 0 ? rc : copy_sites_from(h, parent);
 }
 
@@ -159,5 +213,6 @@ int heap_restore(const struct heap *h, struct order *child)
         rc = copy_sites_to(h, child);
     for (size_t i = 0; rc == 0 && i < h->n_blocks; i++)
         rc = emit_block(h, child, t, &h->blocks[i]);
-    return rc;
+    // The notes of the blocks must be complete when the caller lists them.
+    return rc < 0 ? rc : order_flush(child);
 }

@@ -13,16 +13,30 @@ struct heap_note {
     bool size_unknown;
 };
 
-// Indexed by slot. Empty if all zero.
+// A block that was freed or resized at `stamp`.
+struct heap_freed {
+    uint64_t stamp, address;
+    struct heap_note note;
+};
+
+// Items are indexed by slot. Empty if all zero.
 struct heap_notes {
     struct heap_note *items;
     size_t n, capacity;
+    // Blocks freed recently, oldest first; the entries before first_freed have been forgotten.
+    struct heap_freed *freed;
+    size_t first_freed, n_freed, freed_capacity;
 };
 
 void heap_notes_release(struct heap_notes *h);
 
-// Records how the ops allocated their blocks. Returns 0 or -ENOMEM.
-int heap_note_ops(struct heap_notes *h, const struct workload_thread_op *ops, size_t n);
+// Records how the ops allocated their blocks and, unless `calls` is NULL, the blocks that they
+// freed. Returns 0 or -ENOMEM.
+int heap_note_ops(struct heap_notes *h, const struct workload_thread_op *ops,
+                  const struct order_call *calls, size_t n);
+
+// Forgets the blocks that were freed before `stamp`.
+void heap_forget_freed(struct heap_notes *h, uint64_t stamp);
 
 struct heap_block {
     uint64_t address, size;
@@ -53,7 +67,8 @@ void heap_release(struct heap *h);
 
 // Emits the parent's ops up to the fork and copies its live blocks into the empty heap. Requires
 // that all events up to `stamp` plus the skid have been fed. Blocks that the parent freed in ops
-// already emitted are missing. Returns 0, or a negative errno; the error may come from the sink.
+// already emitted are missing unless the notes still contain them. Returns 0, or a negative errno;
+// the error may come from the sink.
 int heap_copy(struct heap *h, struct order *parent, const struct heap_notes *notes, uint64_t stamp);
 
 // Visits the blocks that are live after the emitted ops, including blocks with a pending realloc.

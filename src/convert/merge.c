@@ -79,9 +79,11 @@ void merge_put_back(struct merge *m, struct merge_stream *s)
 
 void merge_forget(struct merge_stream *s)
 {
+    if (s->keeps && s->kept < s->tail)
+        return;
     free(s->words);
     s->words = NULL;
-    s->head = s->tail = s->capacity = s->ahead = 0;
+    s->head = s->tail = s->capacity = s->ahead = s->kept = 0;
 }
 
 static struct merge_stream *stream_new(struct merge *m, const struct trace_segment *s, uint64_t key)
@@ -97,6 +99,7 @@ static struct merge_stream *stream_new(struct merge *m, const struct trace_segme
     stream->thread = s->thread;
     stream->tid = s->tid;
     stream->stream = s->stream;
+    stream->keeps = m->keeps;
     stream->at = MERGE_NOT_IN_HEAP;
     m->streams[m->n_streams++] = stream;
     return stream;
@@ -112,11 +115,12 @@ static struct merge_stream *stream_of(struct merge *m, const struct trace_segmen
 // Makes room for `n` words plus two words that set the codec state.
 static int make_room(struct merge_stream *s, size_t n)
 {
-    size_t left = s->tail - s->head;
-    if (s->head && (left == 0 || (s->tail + n + 2 > s->capacity && s->head >= left))) {
-        memmove(s->words, s->words + s->head, left * sizeof *s->words);
-        s->ahead = s->ahead > s->head ? s->ahead - s->head : 0;
-        s->head = 0;
+    size_t first = s->keeps ? s->kept : s->head, left = s->tail - first;
+    if (first && (left == 0 || (s->tail + n + 2 > s->capacity && first >= left))) {
+        memmove(s->words, s->words + first, left * sizeof *s->words);
+        s->ahead = s->ahead > first ? s->ahead - first : 0;
+        s->head -= first;
+        s->kept = 0;
         s->tail = left;
     }
     return HT_GROW(&s->words, &s->capacity, s->tail + n + 2);
@@ -128,8 +132,10 @@ int merge_feed(struct merge *m, const struct trace_segment *segment, struct merg
     *stream = s;
     if (!s || make_room(s, segment->n_words) < 0)
         return -ENOMEM;
-    if (segment->first_word > s->next_word)
+    if (segment->first_word > s->next_word) {
         m->lost_words += segment->first_word - s->next_word;
+        s->lost_words += segment->first_word - s->next_word;
+    }
     s->next_word = segment->first_word + segment->n_words;
     if (segment->epoch0 != s->fed.epoch)
         s->words[s->tail++] = codec_epoch_record(segment->epoch0);

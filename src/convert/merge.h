@@ -22,9 +22,15 @@ struct merge_stream {
     uint64_t next_word;     // position in the stream of the next word to be fed
     size_t ahead; // first word that order_overtakes has not seen; if below head, words[head] is
     struct codec_state ahead_state; // state before words[ahead]
-    void *user;                     // for the caller's use
-    bool forced;                    // for the caller's use: do not set the next record aside again
-    bool held;                      // for the caller's use: set aside, kept out of the heap
+    // With merge.keeps: first consumed word that the caller still needs, the codec state before this
+    // word, and the number of words lost in gaps since the caller last reset it.
+    size_t kept;
+    struct codec_state kept_state;
+    uint64_t lost_words;
+    bool keeps;
+    void *user;  // for the caller's use
+    bool forced; // for the caller's use: do not set the next record aside again
+    bool held;   // for the caller's use: set aside, kept out of the heap
 };
 
 struct merge {
@@ -34,6 +40,7 @@ struct merge {
     size_t n_streams, streams_capacity;
     struct map by_place; // process, thread and stream → index in streams + 1
     uint64_t lost_words; // words missing between segments
+    bool keeps;          // keep consumed words from merge_stream.kept on
 };
 
 void merge_release(struct merge *m);
@@ -68,7 +75,8 @@ void merge_put_back(struct merge *m, struct merge_stream *s);
 // increased.
 void merge_sift_down(struct merge *m, struct merge_stream *s);
 
-// Frees the stream's queue, which must be empty. The stream can be fed again.
+// Frees the stream's queue, which must be empty, unless the caller still needs words of it. The
+// stream can be fed again.
 void merge_forget(struct merge_stream *s);
 
 // Returns the first word of the record that follows any notes.

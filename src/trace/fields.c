@@ -126,6 +126,15 @@ int fields_put_session(struct buf *b, const struct trace_session *s)
     return rc ? rc : tlv_put_string(b, TRACE_F_DUMPED, s->dumped);
 }
 
+static int put_listed(struct buf *b, const struct trace_process *p)
+{
+    uint8_t bytes[3 * VARINT_MAX_BYTES];
+    size_t n = varint_put(bytes, p->listed_from);
+    n += varint_put(bytes + n, p->listed_from_start);
+    n += varint_put(bytes + n, p->listed_fork_stamp);
+    return tlv_put_bytes(b, TRACE_F_LISTED, bytes, n);
+}
+
 int fields_put_process(struct buf *b, const struct trace_process *p)
 {
     const struct number_field numbers[] = {
@@ -143,6 +152,8 @@ int fields_put_process(struct buf *b, const struct trace_process *p)
         rc = tlv_put_u64(b, TRACE_F_FORK_STAMP, p->fork_stamp);
     if (rc == 0 && p->inherited_modules)
         rc = tlv_put_u64(b, TRACE_F_INHERITED_MODULES, p->inherited_modules);
+    if (rc == 0 && p->listed_from)
+        rc = put_listed(b, p);
     if (rc == 0)
         rc = tlv_put_string(b, TRACE_F_EXE, p->exe);
     if (rc == 0)
@@ -314,6 +325,19 @@ static int set_bytes(uint8_t **bytes, size_t *n, const struct tlv *field)
     return 0;
 }
 
+static int set_listed(struct trace_process *p, const struct tlv *f)
+{
+    const uint8_t *at = f->bytes, *end = at + f->size;
+    uint64_t *const numbers[] = {&p->listed_from, &p->listed_from_start, &p->listed_fork_stamp};
+    for (unsigned i = 0; i < N_OF(numbers); i++) {
+        size_t n = varint_get(at, end, numbers[i]);
+        if (!n)
+            return -EBADMSG;
+        at += n;
+    }
+    return 0;
+}
+
 static int set_process(void *to, const struct tlv *f)
 {
     struct trace_process *p = to;
@@ -351,6 +375,8 @@ static int set_process(void *to, const struct tlv *f)
     case TRACE_F_INHERITED_MODULES:
         p->inherited_modules = (uint32_t)f->number;
         return 0;
+    case TRACE_F_LISTED:
+        return set_listed(p, f);
     case TRACE_F_END_STAMP:
         p->end_stamp = f->number;
         return 0;

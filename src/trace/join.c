@@ -40,10 +40,11 @@ struct join {
     uint32_t *numbers; // numbers in the joined trace of the segment's processes
     size_t n_numbers, numbers_capacity;
     struct map shifts; // by stream of the joined trace: 1 + offset that is added to word indices
-    bool repeats;      // the current frames repeat the end of the previous segment
+    bool repeats;      // the next batch only lists blocks and repeats records: it is omitted
     bool in_batch;
     uint64_t watermark;
-    bool continues; // another segment follows
+    uint64_t first_watermark; // of the first batch; UINT64_MAX before its end
+    bool continues;           // another segment follows
     uint64_t end_stamp, clock_hz;
     bool saw_end;
     struct err *e;
@@ -117,6 +118,21 @@ static int find_pieces(struct join *j)
     return 0;
 }
 
+// If the joined trace contains the fork that created the process, omits the list of inherited
+// blocks, which the next batch contains.
+static void restore_parent(struct join *j, struct trace_process *p)
+{
+    uint64_t stamp = p->listed_fork_stamp ? p->listed_fork_stamp : p->start_stamp;
+    if (p->listed_from && stamp >= j->first_watermark) {
+        j->repeats = true;
+        p->forked_from = (uint32_t)p->listed_from;
+        p->forked_from_start = p->listed_from_start;
+        p->fork_stamp = p->listed_fork_stamp;
+        p->inherited_modules = 0;
+    }
+    p->listed_from = 0;
+}
+
 static int put_process(struct join *j, const struct trace_process *p)
 {
     struct trace_process of = *p;
@@ -132,6 +148,7 @@ static int put_process(struct join *j, const struct trace_process *p)
     j->numbers[j->n_numbers++] = (uint32_t)i;
     if (i < j->n_processes)
         return 0;
+    restore_parent(j, &of);
     j->processes[j->n_processes++] = (struct joined){.pid = p->pid, .start_stamp = p->start_stamp};
     if (!map_get(&j->by_start, key) && map_put(&j->by_start, key, i + 1) < 0)
         return err_no_memory(j->e, j->path);
@@ -166,6 +183,8 @@ static int put_segment(struct join *j, struct trace_segment s)
 static int end_batch(struct join *j, uint64_t watermark)
 {
     j->watermark = watermark > j->watermark ? watermark : j->watermark;
+    if (j->first_watermark == UINT64_MAX)
+        j->first_watermark = j->watermark;
     j->in_batch = false;
     return trace_batch_end(&j->writer, j->watermark, j->e);
 }
@@ -318,7 +337,7 @@ static int join_segments(struct join *j, struct output *out)
 
 int trace_join(struct input *in, const char *path, struct err *e)
 {
-    struct join j = {.path = path, .e = e};
+    struct join j = {.path = path, .first_watermark = UINT64_MAX, .e = e};
     struct output out;
     int rc = find_pieces(&j);
     if (rc == 0)

@@ -133,6 +133,9 @@ enum trace_field {
     TRACE_F_CGROUP_LIMIT_BYTES = 71,
     TRACE_F_UNLISTED = 72, // varints: enum trace_memory, and resident bytes in unlisted mappings
     TRACE_F_MAPPING = 73,  // varints: docs/reference/trace-format.md
+    // For a process whose inherited blocks are listed in the next batch of the segment: varints with
+    // FORKED_FROM, FORKED_FROM_START and FORK_STAMP of the whole recording (PROCESS).
+    TRACE_F_LISTED = 90,
 // UNRECORDED, before the first MISSED_PID.
 #define HT_X(name, tag, meaning) TRACE_F_##name = tag,
     TRACE_BALANCE(HT_X)
@@ -189,6 +192,8 @@ struct trace_process {
     char *exe, *argv, *allocator, *allocator_build_id;
     uint32_t argv_bytes;
     uint32_t inherited_modules; // as in TRACE_F_INHERITED_MODULES
+    // as in TRACE_F_LISTED; all 0: absent
+    uint64_t listed_from, listed_from_start, listed_fork_stamp;
     // From PROCESS_END. `ended` is 0 if there was no such frame.
     int ended;
     uint64_t end_stamp;

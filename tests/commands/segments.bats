@@ -30,7 +30,7 @@ are_traces() {
   for file in s/*.ht; do
     "$HEAPTAPE" check -q "$file"
     "$HEAPTAPE" stat --json "$file" >stat.json
-    [ "$(jq -c '[([.processes[].unmatched_frees] | add), .lost_records]' stat.json)" = "[0,0]" ]
+    [ "$(jq -c '[([.processes[].unmatched_frees] | add // 0), .lost_records]' stat.json)" = "[0,0]" ]
     "$HEAPTAPE" convert -q -f "$file" -o one.htw
     "$HEAPTAPE" check -q one.htw
   done
@@ -58,6 +58,48 @@ are_traces() {
   [ "$(ls s | wc -l)" -ge 2 ]
   is_whole t.ht
   are_traces
+}
+
+# total: prints the sum of the numbers in the input.
+total() {
+  awk '{ n += $1 } END { printf "%d\n", n }'
+}
+
+# events FOLDER: the number of events in all files, without the listed blocks.
+events() {
+  local file
+  for file in "$1"/*.ht; do
+    "$HEAPTAPE" dump --format json "$file" | grep -vc '"kind":"preexisting"'
+  done | total
+}
+
+@test "segments: no event is repeated, and sizes are within 10 %" {
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q -z lz4 -o t.ht -- "$HEAPTAPE_PROGRAMS/churn_mt" 2 400000
+  segment t.ht 1048576
+  [ "$(ls s | wc -l)" -ge 4 ]
+  is_whole t.ht
+  are_traces
+  stat -c '%s %n' $(ls -v s/*.ht) >sizes
+  cat sizes
+  # The last one is shorter.
+  [ "$(head -n -1 sizes | awk '$1 < 0.9 * 1048576 || $1 > 1.1 * 1048576' | wc -l)" -eq 0 ]
+  [ "$(events s)" -eq "$("$HEAPTAPE" dump --format json t.ht | grep -vc '"kind":"preexisting"')" ]
+}
+
+@test "segments: with many live blocks, at most half of them are lists" {
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q -z lz4 -o t.ht -- "$HEAPTAPE_PROGRAMS/live_blocks" 100000 1000000
+  segment t.ht 1000000000
+  [ "$(ls s | wc -l)" -eq 1 ]
+  one=$(stat -c %s s/1.ht)
+  segment t.ht 1048576
+  [ "$(ls s | wc -l)" -ge 4 ]
+  is_whole t.ht
+  are_traces
+  all=$(stat -c %s s/*.ht | total)
+  echo "$one $all"
+  [ "$all" -le $((2 * one)) ]
 }
 
 @test "segments: of small recordings" {
@@ -102,7 +144,8 @@ refuse() {
 }
 
 @test "segments: missing, truncated and foreign ones, or an empty folder" {
-  segment "$golden/trace-1.ht" 1
+  "$HEAPTAPE" import -q --format mtrace --trace -o t.ht "$HEAPTAPE_SOURCE/tests/foreign/mt2.mtrace"
+  segment t.ht 1
   [ "$(ls s | wc -l)" -ge 3 ]
   mv s/2.ht two
   refuse "s: segment 2 of the recording is missing (move the later segments to another directory to read them)"
@@ -114,7 +157,7 @@ refuse() {
   run -1 "$HEAPTAPE" stat s
   [[ "$output" == "heaptape: s/2.ht: "*"cut off"* ]]
   [ "${#lines[@]}" -eq 1 ]
-  cp "$golden/stacks-1.ht" s/2.ht
+  cp "$golden/trace-1.ht" s/2.ht
   refuse "s/2.ht: is not a segment of a recording"
   rm s/*
   refuse "s: is a directory without segments of a recording (NAME.ht)"

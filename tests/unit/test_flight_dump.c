@@ -1,10 +1,12 @@
-// Compares dumps of a flight recording with the trace of the same events: the listed blocks, and
-// the calls after them.
+// Compares dumps of a flight recording, and segments, with the trace of the same events: the listed
+// blocks, and the calls after them.
 #include "cli/command.h"
 #include "convert/walk.h"
 #include "record/flight/flight.h"
+#include "record/flight/segments.h"
 #include "trace/codec.h"
 #include "trace/forks.h"
+#include "trace/join.h"
 #include "trace/writer.h"
 
 #include "unit.h"
@@ -46,8 +48,9 @@ struct sim {
     struct output out;
     struct trace_writer writer;
     uint64_t random, stamp, sizes;
-    unsigned n_processes;
-    struct place places[PROCESSES][PLACES];
+    unsigned n_processes, n_written; // the last process may have no PROCESS frame yet
+    struct trace_process child;
+    struct place places[PROCESSES][PLACES], inherited[PROCESSES][PLACES];
     struct thread threads[PROCESSES][THREADS];
 };
 
@@ -101,7 +104,7 @@ static void batch(struct sim *s)
     struct err e = {0};
     uint64_t watermark = s->stamp;
     assert_int_equal(trace_batch_begin(&s->writer, &e), 0);
-    for (uint32_t p = 0; p < s->n_processes; p++) {
+    for (uint32_t p = 0; p < s->n_written; p++) {
         for (uint32_t t = 0; t < THREADS; t++) {
             struct thread *of = &s->threads[p][t];
             struct trace_segment segment = {.process = p,
@@ -122,11 +125,10 @@ static void batch(struct sim *s)
     assert_int_equal(trace_batch_end(&s->writer, watermark, &e), 0);
 }
 
-// Forks the last process after its pending reallocs have ended. The frame of the child is written
-// some batches later.
+// Forks the last process after its pending reallocs have ended. write_child writes the frame of the
+// child.
 static void fork_process(struct sim *s)
 {
-    struct err e = {0};
     unsigned parent = s->n_processes - 1, child = s->n_processes;
     for (unsigned t = 0; t < THREADS; t++) {
         if (s->threads[parent][t].resizes)
@@ -134,19 +136,27 @@ static void fork_process(struct sim *s)
         s->threads[parent][t].resizes = 0;
     }
     memcpy(s->places[child], s->places[parent], sizeof s->places[child]);
+    memcpy(s->inherited[child], s->places[parent], sizeof s->places[child]);
     s->stamp += 10000;
-    const struct trace_process p = {.number = child,
-                                    .pid = 7 + child,
-                                    .start_stamp = s->stamp + 5000,
-                                    .forked_from = 7 + parent,
-                                    .forked_from_start = parent ? 0 : 1,
-                                    .fork_stamp = s->stamp};
+    s->child = (struct trace_process){.number = child,
+                                      .pid = 7 + child,
+                                      .start_stamp = s->stamp + 5000,
+                                      .forked_from = 7 + parent,
+                                      .forked_from_start = parent ? 0 : 1,
+                                      .fork_stamp = s->stamp};
     s->stamp += 10000;
     s->n_processes++;
-    assert_int_equal(trace_write_process(&s->writer, &p, &e), 0);
 }
 
-static void simulate(struct sim *s, uint64_t seed)
+static void write_child(struct sim *s)
+{
+    struct err e = {0};
+    assert_int_equal(trace_write_process(&s->writer, &s->child, &e), 0);
+    s->n_written++;
+}
+
+// Simulates processes. The PROCESS frame of a child follows its fork after `late` steps.
+static void simulate(struct sim *s, uint64_t seed, unsigned late)
 {
     struct err e = {0};
     const struct trace_session session = {.clock_hz = 1000000000, .start_stamp = 1};
@@ -154,14 +164,17 @@ static void simulate(struct sim *s, uint64_t seed)
     *s = (struct sim){.out = {.fd = memfd_create("trace", 0), .owns_fd = true, .name = "t"},
                       .random = seed,
                       .stamp = 1000000000,
-                      .n_processes = 1};
+                      .n_processes = 1,
+                      .n_written = 1};
     trace_writer_init(&s->writer, &s->out, FRAME_CODEC_NONE, 0);
     assert_int_equal(trace_write_session(&s->writer, &session, &e), 0);
     assert_int_equal(trace_write_process(&s->writer, &first, &e), 0);
     for (unsigned i = 0; i < STEPS; i++) {
         if (s->n_processes < PROCESSES && i == STEPS / 3 * s->n_processes)
             fork_process(s);
-        step(s, (unsigned)(unit_random(&s->random) % s->n_processes),
+        if (s->n_written < s->n_processes && i == STEPS / 3 * s->n_written + late)
+            write_child(s);
+        step(s, (unsigned)(unit_random(&s->random) % s->n_written),
              (unsigned)(unit_random(&s->random) % THREADS));
         if (i % BATCH_STEPS == BATCH_STEPS - 1)
             batch(s);
@@ -175,6 +188,8 @@ struct seen {
     struct event *events;
     uint32_t *pids;
     size_t n, capacity, pids_capacity;
+    bool present[PROCESSES];  // the process has calls
+    bool inherits[PROCESSES]; // its blocks come from the process that forked it
 };
 
 static int see(void *context, const struct walk_call *call)
@@ -186,23 +201,31 @@ static int see(void *context, const struct walk_call *call)
     assert_int_equal(HT_GROW(&s->pids, &s->pids_capacity, s->n + 1), 0);
     s->events[s->n] = *call->event;
     s->pids[s->n++] = call->process->pid;
+    s->present[call->process->pid - 7] = true;
+    s->inherits[call->process->pid - 7] = call->process->forked_from != 0;
     return 0;
 }
 
-static void walk_file(const char *path, struct seen *seen)
+static void walk_input(struct input *in, struct seen *seen)
 {
     const struct walk_options how = {.call = see, .context = seen};
     struct trace_reader r;
-    struct input in;
     struct err e = {0}, cut = {0};
     *seen = (struct seen){0};
-    assert_int_equal(input_open(&in, path, &e), 0);
-    assert_int_equal(trace_reader_open(&r, &in, &e), 0);
+    assert_int_equal(trace_reader_open(&r, in, &e), 0);
     assert_int_equal(walk_run(&r, &how, &cut, &e), 0);
     assert_string_equal(cut.text, "");
     assert_true(r.saw_end);
     trace_reader_close(&r);
-    input_close(&in);
+    input_close(in);
+}
+
+static void walk_file(const char *path, struct seen *seen)
+{
+    struct input in;
+    struct err e = {0};
+    assert_int_equal(input_open(&in, path, &e), 0);
+    walk_input(&in, seen);
 }
 
 static void seen_release(struct seen *s)
@@ -306,7 +329,7 @@ static void test_dumps(void **state)
         char path[64], dumped[] = "/tmp/heaptape-dump-XXXXXX";
         size_t with_blocks = 0;
         close(mkstemp(dumped));
-        simulate(&s, seed);
+        simulate(&s, seed, 0);
         snprintf(path, sizeof path, "/proc/self/fd/%d", s.out.fd);
         walk_file(path, &whole);
         read_forks(path);
@@ -323,8 +346,106 @@ static void test_dumps(void **state)
     }
 }
 
+static void write_segments(struct sim *s, const char *pattern, uint64_t bytes)
+{
+    struct err e = {0};
+    int before = dup(STDIN_FILENO);
+    const struct segments_settings how = {.path = pattern,
+                                          .force = true,
+                                          .window = {bytes, UINT64_MAX},
+                                          .codec = FRAME_CODEC_NONE,
+                                          .note = say_nothing};
+    assert_int_equal(lseek(s->out.fd, 0, SEEK_SET), 0);
+    assert_true(dup2(s->out.fd, STDIN_FILENO) >= 0);
+    assert_int_equal(segments_run(&how, &e), 0);
+    dup2(before, STDIN_FILENO);
+    close(before);
+}
+
+static void assert_same_calls(const struct seen *x, const struct seen *y)
+{
+    assert_int_equal(x->n, y->n);
+    for (size_t i = 0; i < x->n; i++) {
+        const struct event *a = &x->events[i], *b = &y->events[i];
+        assert_int_equal(x->pids[i], y->pids[i]);
+        assert_true(a->kind == b->kind && a->stamp == b->stamp && a->ptr == b->ptr &&
+                    a->size == b->size && a->result == b->result);
+    }
+}
+
+// Checks the blocks of a process in its first segment. Returns true if the segment lists them.
+static bool check_child(const struct sim *s, const struct seen *part, unsigned process)
+{
+    static struct place listed[PLACES];
+    memset(listed, 0, sizeof listed);
+    if (part->inherits[process])
+        return false;
+    for (size_t i = 0; i < part->n; i++) {
+        if (part->pids[i] == 7 + process && part->events[i].kind == HT_PREEXISTING)
+            allocates(listed, &part->events[i]);
+    }
+    assert_memory_equal(s->inherited[process], listed, sizeof listed);
+    return true;
+}
+
+// Checks each segment alone, and removes it. Returns the number of children whose blocks a segment
+// lists.
+static unsigned check_segments(const struct sim *s, const char *folder)
+{
+    bool met[PROCESSES] = {true};
+    unsigned listed = 0, number = 1;
+    for (;; number++) {
+        struct seen part;
+        char path[128];
+        snprintf(path, sizeof path, "%s/%u.ht", folder, number);
+        if (access(path, F_OK) < 0)
+            break;
+        walk_file(path, &part);
+        for (unsigned p = 0; p < PROCESSES; p++) {
+            listed += !met[p] && part.present[p] && check_child(s, &part, p);
+            met[p] |= part.present[p];
+        }
+        seen_release(&part);
+        unlink(path);
+    }
+    assert_true(number > 2);
+    return listed;
+}
+
+static void test_segments(void **state)
+{
+    (void)state;
+    unsigned listed = 0;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        static struct sim s;
+        struct seen whole, joined;
+        struct input in;
+        struct err e = {0};
+        char path[64], folder[] = "/tmp/heaptape-segments-XXXXXX", pattern[64];
+        assert_non_null(mkdtemp(folder));
+        snprintf(pattern, sizeof pattern, "%s/%%n.ht", folder);
+        simulate(&s, seed, 3 * BATCH_STEPS);
+        snprintf(path, sizeof path, "/proc/self/fd/%d", s.out.fd);
+        walk_file(path, &whole);
+        for (uint64_t bytes = 1; bytes < s.out.offset; bytes = 8 * bytes + 8000) {
+            write_segments(&s, pattern, bytes);
+            assert_int_equal(trace_join(&in, folder, &e), 0);
+            walk_input(&in, &joined);
+            assert_same_calls(&whole, &joined);
+            seen_release(&joined);
+            listed += check_segments(&s, folder);
+        }
+        assert_int_equal(rmdir(folder), 0);
+        seen_release(&whole);
+        output_close(&s.out, true, NULL);
+    }
+    // Some forks precede a segment whose child appears in it.
+    assert_true(listed > 4);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dumps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dumps),
+                                       cmocka_unit_test(test_segments)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

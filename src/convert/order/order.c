@@ -14,6 +14,7 @@ struct order *order_new(const struct order_options *options, const struct order_
         return NULL;
     o->options = *options;
     o->sink = *sink;
+    o->merge.keeps = options->keep_words;
     o->next_deadline = UINT64_MAX;
     o->steps = ORDER_FIRST_STEPS;
     pool_shared_init(&o->shared);

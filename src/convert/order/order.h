@@ -40,6 +40,7 @@ struct order_options {
     // In stamps: the largest assumed error of an allocation's stamp. If stamps are closer than
     // this, they do not prove an order.
     uint64_t skid;
+    bool keep_words; // keep consumed words, see merge_stream.kept
 };
 
 struct order_counts {

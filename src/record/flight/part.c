@@ -29,7 +29,7 @@ static int forget_process(void *context, const struct order_counts *counts,
     return 0;
 }
 
-static int choose_process(void *context, const struct trace_process *p, struct convert_sink *sink)
+int part_choose_process(void *context, const struct trace_process *p, struct convert_sink *sink)
 {
     (void)context;
     *sink = (struct convert_sink){.ops = {.context = (void *)p, .ops = ignore_ops},
@@ -37,10 +37,8 @@ static int choose_process(void *context, const struct trace_process *p, struct c
     return 1;
 }
 
-// The PROCESS frame of a fork child arrives before its first call, some milliseconds after the
-// fork.
 const struct convert_options part_follow = {
-    .choose = choose_process, .find_forks = true, .lag_ns = 500000000};
+    .choose = part_choose_process, .find_forks = true, .fork_ns = PART_FORK_NS};
 
 static int grow_tables(struct part *part, size_t n)
 {
@@ -54,6 +52,27 @@ static int grow_tables(struct part *part, size_t n)
         part->ended[part->known] = false;
     }
     return 0;
+}
+
+// Lowers the watermark below the pending records of a process, and counts late events.
+static int settle_process(void *context, const struct convert_unfinished *p)
+{
+    struct part *part = context;
+    uint64_t stamp = snapshot_stamp(p->order);
+    part->watermark = stamp <= part->watermark ? stamp - 1 : part->watermark;
+    part->late += snapshot_late(p->order);
+    return 0;
+}
+
+// Sets the watermark of a segment, up to which all events have been written.
+static int settle(struct part *part)
+{
+    uint64_t before = part->watermark;
+    part->watermark = convert_passed(part->from->converter);
+    part->late = 0;
+    int rc = convert_visit(part->from->converter, settle_process, part);
+    part->watermark = part->watermark > before ? part->watermark : before;
+    return rc < 0 ? err_no_memory(part->e, part->writer.frames.out->name) : 0;
 }
 
 static int number_process(void *context, const struct convert_unfinished *p)
@@ -70,6 +89,7 @@ static int number_processes(struct part *part)
 {
     const struct trace_session *s = &part->from->reader->session;
     uint64_t late = trace_stamps(s, LATE_NS);
+    part->passed = convert_passed(part->from->converter);
     part->start = part->watermark = convert_watermark(part->from->converter);
     int rc = grow_tables(part, part->from->reader->n_processes);
     if (rc == 0)
@@ -129,10 +149,15 @@ int part_begin(struct part *part, const struct part_start *from, struct output *
         rc = convert_visit(from->converter, write_process, part);
     part->snapshot.writer = &part->writer;
     part->snapshot.stamp = part->start;
+    part->snapshot.in_order = from->segment;
     if (rc == 0)
         rc = trace_batch_begin(&part->writer, e);
     if (rc == 0)
         rc = convert_visit(from->converter, write_blocks, part);
+    if (rc == 0 && from->segment) {
+        part->watermark = 0;
+        rc = settle(part);
+    }
     part->watermark = part->watermark > part->start ? part->watermark : part->start;
     return rc < 0 ? rc : trace_batch_end(&part->writer, part->watermark, e);
 }
@@ -144,13 +169,51 @@ static int end_batch(struct part *part, uint64_t watermark)
     return trace_batch_end(&part->writer, part->watermark, part->e);
 }
 
-static int put_process(struct part *part, const struct trace_process *p)
+// Returns the stamp at which a child inherited the blocks of its parent.
+static uint64_t fork_stamp(const struct trace_process *p)
+{
+    return p->fork_stamp ? p->fork_stamp : p->start_stamp;
+}
+
+// Writes a child whose fork precedes the segment, with a list of the blocks that it inherited.
+static int write_listed(struct part *part, const struct trace_process *p,
+                        const struct convert_unfinished *from)
 {
     struct trace_process of = *p;
+    of.number = part->numbers[p->number];
+    of.listed_from = p->forked_from;
+    of.listed_from_start = p->forked_from_start;
+    of.listed_fork_stamp = p->fork_stamp;
+    of.forked_from = 0;
+    of.forked_from_start = of.fork_stamp = 0;
+    of.inherited_modules = part->shifts[p->number] = snapshot_inherited_modules(from->order);
+    int rc = trace_write_process(&part->writer, &of, part->e);
+    if (rc == 0)
+        rc = trace_batch_begin(&part->writer, part->e);
+    part->snapshot.stamp = fork_stamp(p);
+    if (rc == 0)
+        rc = write_blocks(part, from);
+    return rc < 0 ? rc : trace_batch_end(&part->writer, part->watermark, part->e);
+}
+
+static int write_new(void *context, const struct convert_unfinished *from)
+{
+    struct part *part = context;
+    const struct trace_process *p = part->from->reader->processes[from->number];
+    if (p->forked_from && !from->waits && fork_stamp(p) < part->passed &&
+        !snapshot_is_empty(from->order))
+        return write_listed(part, p, from);
+    struct trace_process of = *p;
+    of.number = part->numbers[p->number];
+    return trace_write_process(&part->writer, &of, part->e);
+}
+
+static int put_process(struct part *part, const struct trace_process *p)
+{
     if (grow_tables(part, p->number + 1ull) < 0)
         return err_no_memory(part->e, part->writer.frames.out->name);
-    of.number = part->numbers[p->number] = part->n++;
-    return trace_write_process(&part->writer, &of, part->e);
+    part->numbers[p->number] = part->n++;
+    return convert_visit_one(part->from->converter, p->number, write_new, part);
 }
 
 static int put_events(struct part *part, const struct trace_item *item)
@@ -169,21 +232,21 @@ static int put_events(struct part *part, const struct trace_item *item)
 
 // Clears the totals of the whole process, which a segment keeps in `whole` so that segments can be
 // joined.
-static int write_process_end(struct part *part, const struct trace_process *p)
+static int write_process_end(struct part *part, const struct trace_process *p, bool ended)
 {
     struct trace_process of = *p;
     struct buf whole = {0};
     uint64_t from = p->recorded_to ? p->recorded_from : p->start_stamp;
     of.number = part->numbers[p->number];
-    of.recorded_to = p->recorded_to || p->ended ? p->recorded_to : part->watermark;
+    of.recorded_to = p->recorded_to || ended ? p->recorded_to : part->watermark;
     of.recorded_from = from > part->start ? from : part->start;
     if (!of.recorded_to && p->start_stamp < part->start)
         of.recorded_to = p->end_stamp;
-    of.end_stamp = p->ended ? p->end_stamp : part->watermark;
+    of.end_stamp = ended ? p->end_stamp : part->watermark;
     of.cpu_ns = of.recording_ticks = of.call_min_ticks = of.call_max_ticks = 0;
     of.waits = of.wait_ns = of.lost_records = 0;
     part->ended[p->number] = true;
-    int rc = part->from->segment && p->ended ? fields_put_process_end(&whole, p) : 0;
+    int rc = part->from->segment && ended ? fields_put_process_end(&whole, p) : 0;
     of.whole = whole.data;
     of.whole_bytes = whole.size;
     rc = rc < 0 ? err_no_memory(part->e, part->writer.frames.out->name)
@@ -205,7 +268,7 @@ int part_item(struct part *part, const struct trace_item *item)
     case TRACE_SAMPLES:
         return renumber_samples(&part->writer, item, part->numbers, part->e);
     case TRACE_PROCESS_END:
-        return write_process_end(part, item->process);
+        return write_process_end(part, item->process, true);
     case TRACE_NAMES:
         return renumber_names(&part->writer, item, part->numbers,
                               part->shifts[item->process->number], part->e);
@@ -223,12 +286,62 @@ int part_item(struct part *part, const struct trace_item *item)
     return 0;
 }
 
+static int write_passed(void *context, const struct convert_unfinished *p)
+{
+    struct part *part = context;
+    part->snapshot.process = part->numbers[p->number];
+    return snapshot_write_passed(&part->snapshot, p->number, p->order, false, part->e);
+}
+
+static int write_all(void *context, const struct convert_unfinished *p)
+{
+    struct part *part = context;
+    part->snapshot.process = part->numbers[p->number];
+    return snapshot_write_passed(&part->snapshot, p->number, p->order, true, part->e);
+}
+
+int part_put_passed(struct part *part)
+{
+    uint64_t before = part->watermark, late = part->late;
+    int rc = settle(part);
+    // An empty batch makes readers advance to the previous watermark, so that they find the same
+    // events late as a reader of the whole recording.
+    if (rc == 0 && late != part->late)
+        rc = trace_write_batch(&part->writer, before, NULL, 0, part->e);
+    if (rc == 0)
+        rc = trace_batch_begin(&part->writer, part->e);
+    if (rc == 0)
+        rc = convert_visit(part->from->converter, write_passed, part);
+    return rc < 0 ? rc : trace_batch_end(&part->writer, part->watermark, part->e);
+}
+
+int part_put_rest(struct part *part)
+{
+    uint64_t last = convert_watermark(part->from->converter);
+    part->watermark = last > part->watermark ? last : part->watermark;
+    int rc = trace_batch_begin(&part->writer, part->e);
+    if (rc == 0)
+        rc = convert_visit(part->from->converter, write_all, part);
+    return rc < 0 ? rc : trace_batch_end(&part->writer, part->watermark, part->e);
+}
+
+int part_put_end(struct part *part, uint32_t process)
+{
+    int rc = trace_batch_begin(&part->writer, part->e);
+    if (rc == 0)
+        rc = convert_visit_one(part->from->converter, process, write_passed, part);
+    if (rc == 0)
+        rc = trace_batch_end(&part->writer, part->watermark, part->e);
+    return rc < 0 ? rc : write_process_end(part, part->from->reader->processes[process], true);
+}
+
 int part_end(struct part *part, const struct trace_unrecorded *unrecorded, bool continues)
 {
     int rc = part->in_batch ? end_batch(part, part->watermark) : 0;
     for (size_t i = 0; rc == 0 && i < part->known; i++) {
         if (part->numbers[i] != RENUMBER_NONE && !part->ended[i])
-            rc = write_process_end(part, part->from->reader->processes[i]);
+            rc = write_process_end(part, part->from->reader->processes[i],
+                                   !continues && part->from->reader->processes[i]->ended);
     }
     if (rc == 0 && unrecorded)
         rc = trace_write_unrecorded(&part->writer, unrecorded, part->e);

@@ -9,6 +9,12 @@
 // Options that make a converter track live blocks without output.
 extern const struct convert_options part_follow;
 
+// Function of these options that chooses all processes.
+int part_choose_process(void *context, const struct trace_process *p, struct convert_sink *sink);
+
+// How long after a fork the child's first call may come. The PROCESS frame precedes this call.
+enum { PART_FORK_NS = 500000000 };
+
 struct part_start {
     struct trace_reader *reader; // has read the preceding frames
     struct converter *converter; // has converted all of these frames
@@ -18,8 +24,8 @@ struct part_start {
     int level; // zstd level
 };
 
-// Callers may read `start` and `watermark`, the stamps of the start and of the last batch. The
-// other members are private.
+// Callers may read `start` and `watermark`, the stamps of the start and of the last batch, and
+// snapshot.blocks and snapshot.words. The other members are private.
 struct part {
     const struct part_start *from;
     struct trace_writer writer;
@@ -32,6 +38,8 @@ struct part {
     uint32_t n; // processes in the part
     bool in_batch;
     uint64_t start, watermark;
+    uint64_t passed; // of a segment: events up to this stamp are in the list of live blocks
+    uint64_t late;   // of a segment: events that were published late, before the last batch
     uint64_t end_stamp, clock_hz;
     struct err *e;
 };
@@ -40,8 +48,18 @@ struct part {
 // on failure. Returns 0, or a negative errno with `e` set.
 int part_begin(struct part *p, const struct part_start *from, struct output *out, struct err *e);
 
-// Writes an item that has the recording's process numbers.
+// Writes an item that has the recording's process numbers. A segment's events and PROCESS_END are
+// written by the next two functions instead, and a PROCESS after the converter has read it.
 int part_item(struct part *p, const struct trace_item *item);
+
+// Writes the events of a segment that the converter has emitted since the last call, as a batch.
+int part_put_passed(struct part *p);
+
+// Writes all remaining events of a segment. Call at the end of the recording.
+int part_put_rest(struct part *p);
+
+// Ends a process of a segment whose events have been emitted.
+int part_put_end(struct part *p, uint32_t process);
 
 // Ends the processes that have not ended, then the trace. `continues`: another segment follows.
 // `unrecorded` may be NULL.

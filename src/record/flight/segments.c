@@ -12,7 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MIN_REPEATED_BYTES = 1 << 19 };
+enum {
+    END_PART = 20,   // a segment may end this fraction of its size early …
+    PIECE_PART = 64, // … and is written in pieces of at least this fraction
+    WORD_BYTES = 8,  // size of an uncompressed word
+    BLOCK_WORDS = 3, // words of a listed block without a call site
+    ZOOMS = 3,       // passes over the pending words to split a burst
+};
 
 struct segments {
     const struct segments_settings *settings;
@@ -25,10 +31,12 @@ struct segments {
     char *path;       // final path of the segment
     char *unfinished; // path of the segment until it is complete
     uint64_t begun_ns;
-    // size of the segment's start, which repeats earlier data and lists live blocks
-    uint64_t start_bytes;
-    // New data that must be written before a segment may end, see add_owed_bytes.
-    int64_t owed_bytes;
+    uint64_t start_bytes; // size of the segment's start, which lists live blocks
+    // Sums over the earlier segments and, for list_bytes, the current one.
+    uint64_t list_bytes, new_bytes;
+    struct convert_options follow;
+    struct trace_item end; // of the last segment
+    struct err *e;
     uint64_t touched; // segments that were removed, replaced or truncated while being written
     struct flight_files files;
 };
@@ -48,24 +56,53 @@ int segments_check(const struct segments_settings *s, struct err *e)
     return rc;
 }
 
-// Limits the overhead. Over all segments, repeated data may be at most a fifth of the new data, and
-// the lists of live blocks at most as large as the new data. Otherwise small segments would
-// multiply the size of a recording.
-static void add_owed_bytes(struct segments *s)
+static int add_pending(void *context, const struct convert_unfinished *p)
 {
-    enum { BLOCK_BYTES = 16, NEW_PER_REPEATED = 5 };
-    uint64_t start = s->out.offset, live = s->part.snapshot.blocks * BLOCK_BYTES;
-    live = live < start ? live : start;
-    s->start_bytes = start;
-    // The first segment repeats nothing.
-    if (s->start.segment > 1)
-        s->owed_bytes += (int64_t)(live + NEW_PER_REPEATED * (start - live));
+    uint64_t *words = context;
+    *words += snapshot_pending_words(p->order);
+    return 0;
 }
 
-// Returns the number of bytes of new data in the segment.
-static int64_t new_bytes(const struct segments *s)
+static int add_live(void *context, const struct convert_unfinished *p)
 {
-    return (int64_t)(s->out.offset - s->start_bytes);
+    uint64_t *blocks = context;
+    *blocks += snapshot_live_blocks(p->order);
+    return 0;
+}
+
+// Sums a number over the unfinished processes.
+static uint64_t sum_of(const struct segments *s,
+                       int (*add)(void *context, const struct convert_unfinished *p))
+{
+    uint64_t sum = 0;
+    convert_visit(s->converter, add, &sum);
+    return sum;
+}
+
+// Estimates the size of a list of the live blocks, from the last list or from the compression of
+// the events so far.
+static uint64_t expected_list(const struct segments *s)
+{
+    const struct snapshot *last = &s->part.snapshot;
+    double blocks = (double)sum_of(s, add_live);
+    double event_bytes = (double)(s->out.offset - s->start_bytes);
+    if (last->blocks)
+        return (uint64_t)(blocks * (double)s->start_bytes / (double)last->blocks);
+    return (uint64_t)(blocks * BLOCK_WORDS *
+                      (last->words ? event_bytes / (double)last->words : WORD_BYTES));
+}
+
+// Returns the size at which the segment ends, or UINT64_MAX if it has no limit. If lists of live
+// blocks take more than half of that, segments are larger, until all lists and the next one are at
+// most as large as the new data. Otherwise small segments would multiply the size of a recording.
+static uint64_t full_bytes(const struct segments *s)
+{
+    uint64_t bytes = s->settings->window.bytes, list = bytes ? expected_list(s) : 0;
+    if (!bytes || list <= bytes / 2)
+        return bytes ? bytes : UINT64_MAX;
+    uint64_t lists = s->list_bytes + list, large = s->start_bytes;
+    large += lists > s->new_bytes ? lists - s->new_bytes : 0;
+    return large > bytes ? large : bytes;
 }
 
 static int begin_segment(struct segments *s, struct err *e)
@@ -82,7 +119,8 @@ static int begin_segment(struct segments *s, struct err *e)
     s->open = true;
     s->begun_ns = clock_monotonic_ns();
     rc = part_begin(&s->part, &s->start, &s->out, e);
-    add_owed_bytes(s);
+    s->start_bytes = s->out.offset;
+    s->list_bytes += s->start_bytes;
     return rc;
 }
 
@@ -123,7 +161,7 @@ static int end_segment(struct segments *s, bool continues, struct err *e)
     const struct trace_unrecorded *unrecorded =
         !continues && s->reader.saw_unrecorded ? &s->reader.unrecorded : NULL;
     s->part.e = e;
-    s->owed_bytes -= new_bytes(s);
+    s->new_bytes += s->out.offset - s->start_bytes;
     int rc = part_end(&s->part, unrecorded, continues);
     int closed = output_close(&s->out, true, rc == 0 ? e : NULL);
     bool touched = rc == 0 && closed == -ESTALE;
@@ -137,40 +175,119 @@ static int end_segment(struct segments *s, bool continues, struct err *e)
     return rc;
 }
 
+static int count_pending(void *context, const struct convert_unfinished *p)
+{
+    snapshot_count(p->order, context);
+    return 0;
+}
+
+// Returns a stamp up to `until`, so that about `words` words are pending up to this stamp.
+static uint64_t split_pending(struct segments *s, uint64_t until, uint64_t words)
+{
+    struct snapshot_histogram h = {.from = convert_passed(s->converter), .to = until};
+    unsigned n = 0;
+    for (unsigned i = 0; n == 0 && i < ZOOMS && h.to - h.from > SNAPSHOT_PARTS; i++) {
+        uint64_t sum = 0;
+        memset(h.counts, 0, sizeof h.counts);
+        convert_visit(s->converter, count_pending, &h);
+        while (n < SNAPSHOT_PARTS && (sum += h.counts[n]) <= words)
+            n++;
+        if (n == 0)
+            h.to = h.from + snapshot_part_stamps(&h);
+    }
+    uint64_t split = h.from + n * snapshot_part_stamps(&h);
+    return n && split < h.to ? split : h.to;
+}
+
+// Advances in smaller steps near the end of a segment, so that its size is close to the limit.
+static uint64_t choose_limit(void *context, uint64_t until)
+{
+    struct segments *s = context;
+    uint64_t full = full_bytes(s), at = s->out.offset, least = full / PIECE_PART;
+    uint64_t left = full > at + least ? full - at : least, new_bytes = at - s->start_bytes;
+    uint64_t pending = sum_of(s, add_pending);
+    if (pending <= left / WORD_BYTES || convert_passed(s->converter) >= until)
+        return until;
+    // Compression reduces the size of a word.
+    uint64_t words = s->part.snapshot.words, room = left / WORD_BYTES;
+    if (new_bytes > least && words > room)
+        room = (uint64_t)((double)left * (double)words / (double)new_bytes);
+    return pending <= room ? until : split_pending(s, until, room);
+}
+
+static int check_clear(void *context, const struct convert_unfinished *p)
+{
+    (void)context;
+    return !snapshot_is_clear(p->order);
+}
+
 static bool is_over(const struct segments *s)
 {
     const struct flight_window *w = &s->settings->window;
-    bool full = w->bytes && s->out.offset >= w->bytes;
-    // Segments get larger than the limit if it is small for the event rate. Small files are exempt,
-    // because they cost little.
-    bool repeats = s->start_bytes > MIN_REPEATED_BYTES && s->start_bytes > w->bytes / 2 &&
-                   new_bytes(s) < s->owed_bytes;
-    return (full && !repeats) ||
-           (w->ns != UINT64_MAX && clock_monotonic_ns() - s->begun_ns >= w->ns);
+    uint64_t full = full_bytes(s);
+    bool over = s->out.offset >= full - full / END_PART ||
+                (w->ns != UINT64_MAX && clock_monotonic_ns() - s->begun_ns >= w->ns);
+    return over && convert_visit(s->converter, check_clear, NULL) == 0;
+}
+
+// Writes the events up to `stamp`, and begins the next segment when this one is full.
+static int put_passed(void *context, uint64_t stamp)
+{
+    struct segments *s = context;
+    (void)stamp;
+    int rc = part_put_passed(&s->part);
+    // The last segment has events.
+    if (rc < 0 || !is_over(s) || (s->reader.saw_end && !sum_of(s, add_pending)))
+        return rc;
+    rc = end_segment(s, true, s->e);
+    return rc < 0 ? rc : begin_segment(s, s->e);
+}
+
+static int put_end(void *context, uint32_t process)
+{
+    struct segments *s = context;
+    return part_put_end(&s->part, process);
 }
 
 static int put_item(struct segments *s, const struct trace_item *item, struct err *e)
 {
-    s->part.e = e;
-    int rc = part_item(&s->part, item);
-    int fed = rc == 0 ? convert_feed(s->converter, item) : 0;
-    if (fed < 0)
-        return err_set(e, fed, "%s: cannot track live blocks: %s", s->reader.in->name,
-                       strerror(-fed));
+    s->part.e = s->e = e;
+    bool ordered = item->type == TRACE_EVENTS || item->type == TRACE_PROCESS_END;
+    int rc = convert_feed(s->converter, item);
+    if (rc < 0)
+        return *e->text ? rc
+                        : err_set(e, rc, "%s: cannot track live blocks: %s", s->reader.in->name,
+                                  strerror(-rc));
     flight_files_reap(&s->files, false);
-    if (rc == 0 && item->type == TRACE_EVENTS && item->batch_ends && is_over(s)) {
-        rc = end_segment(s, true, e);
-        if (rc == 0)
-            rc = begin_segment(s, e);
-    }
-    return rc;
+    if (item->type == TRACE_END)
+        s->end = *item;
+    return ordered || item->type == TRACE_END ? 0 : part_item(&s->part, item);
+}
+
+static int end_recording(struct segments *s, struct err *e)
+{
+    s->part.e = s->e = e;
+    int rc = convert_advance_to_end(s->converter);
+    if (rc == 0)
+        rc = part_put_rest(&s->part);
+    if (rc == 0 && s->reader.saw_end)
+        rc = part_item(&s->part, &s->end);
+    return rc < 0 ? rc : end_segment(s, !s->reader.saw_end, e);
 }
 
 static int write_segments(struct segments *s, struct err *e)
 {
     struct trace_item item;
     uint64_t items = 0;
-    s->converter = convert_new(&s->reader, &part_follow);
+    s->follow = (struct convert_options){.choose = part_choose_process,
+                                         .find_forks = true,
+                                         .fork_ns = PART_FORK_NS,
+                                         .keep_words = true,
+                                         .limit = choose_limit,
+                                         .advanced = put_passed,
+                                         .ended = put_end,
+                                         .context = s};
+    s->converter = convert_new(&s->reader, &s->follow);
     s->start.reader = &s->reader;
     s->start.converter = s->converter;
     int rc = s->converter ? begin_segment(s, e) : err_no_memory(e, s->settings->path), read = 1;
@@ -186,7 +303,7 @@ static int write_segments(struct segments *s, struct err *e)
     }
     // If the recorder was killed, the segment is complete, but the recording is not.
     if (rc == 0 && (read == 0 || read == -ENODATA))
-        rc = end_segment(s, !s->reader.saw_end, e);
+        rc = end_recording(s, e);
     release_segment(s);
     flight_files_reap(&s->files, true);
     if (rc == 0 && s->touched)

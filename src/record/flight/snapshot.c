@@ -37,6 +37,54 @@ uint64_t snapshot_stamp(const struct order *o)
     return stamp;
 }
 
+bool snapshot_is_clear(const struct order *o)
+{
+    return o->n_duplicates == 0;
+}
+
+bool snapshot_is_empty(const struct order *o)
+{
+    return o->n_slots == 0;
+}
+
+uint64_t snapshot_live_blocks(const struct order *o)
+{
+    return o->table.n;
+}
+
+uint64_t snapshot_pending_words(const struct order *o)
+{
+    uint64_t words = 0;
+    for (size_t i = 0; i < o->merge.n_streams; i++)
+        words += o->merge.streams[i]->tail - o->merge.streams[i]->head;
+    return words;
+}
+
+uint64_t snapshot_late(const struct order *o)
+{
+    return o->counts.late;
+}
+
+static void count_stream(const struct merge_stream *s, struct snapshot_histogram *h)
+{
+    struct codec_state state = s->state;
+    for (size_t at = s->head; at < s->tail;) {
+        struct event ev;
+        unsigned words = codec_get(&state, s->words + at, s->tail - at, &ev);
+        if (!words || (ev.kind && ev.stamp > h->to))
+            return;
+        at += words;
+        if (ev.kind && ev.stamp > h->from)
+            h->counts[(ev.stamp - h->from - 1) / snapshot_part_stamps(h)] += words;
+    }
+}
+
+void snapshot_count(const struct order *o, struct snapshot_histogram *h)
+{
+    for (size_t i = 0; i < o->merge.n_streams; i++)
+        count_stream(o->merge.streams[i], h);
+}
+
 uint32_t snapshot_inherited_modules(const struct order *o)
 {
     return o->inherited_modules;
@@ -176,10 +224,11 @@ static int put_pending(struct lane *l, const struct order_thread *t)
     return rc;
 }
 
-static int put_queue(struct lane *l, const struct merge_stream *s)
+static int put_queue(struct lane *l, const struct merge_stream *s, bool in_order)
 {
     int rc = flush_words(l);
-    return rc < 0 ? rc : write_words(l, s->words + s->head, s->tail - s->head, &s->state);
+    return rc < 0 || in_order ? rc
+                              : write_words(l, s->words + s->head, s->tail - s->head, &s->state);
 }
 
 static int write_stream(struct lane *l, struct snapshot *to, uint32_t number,
@@ -192,8 +241,8 @@ static int write_stream(struct lane *l, struct snapshot *to, uint32_t number,
     l->state = (struct codec_state){0};
     int rc = s->stream == 0 && t && t->n_pending ? put_pending(l, t) : 0;
     if (rc == 0)
-        rc = put_queue(l, s);
-    uint64_t shift = l->next.first_word - s->next_word;
+        rc = put_queue(l, s, to->in_order);
+    uint64_t shift = l->next.first_word - (to->in_order ? 0 : s->next_word);
     if (rc == 0 && shift &&
         map_put(&to->shifts, trace_stream_key(number, s->thread, s->stream), shift) < 0)
         rc = -ENOMEM;
@@ -252,5 +301,40 @@ int snapshot_write(struct snapshot *to, uint32_t number, const struct order *o,
     int rc = l.words ? write_process(to, &l, number, o, notes) : -ENOMEM;
     to->blocks += l.blocks;
     free(l.words);
+    return rc == -ENOMEM ? err_no_memory(e, to->writer->frames.out->name) : rc;
+}
+
+static int write_passed(struct snapshot *to, struct lane *l, uint32_t number,
+                        struct merge_stream *s, bool all)
+{
+    const struct order_thread *t = s->user;
+    uint64_t key = trace_stream_key(number, s->thread, s->stream);
+    size_t end = all ? s->tail : s->head;
+    if (s->kept < end) {
+        l->next.thread = s->thread;
+        l->next.tid = s->tid;
+        l->next.stream = s->stream;
+        // A gap is written before the words that follow it, at the earliest two batches too early.
+        l->next.first_word = map_get(&to->shifts, key) + s->lost_words;
+        int rc = write_words(l, s->words + s->kept, end - s->kept, &s->kept_state);
+        if (rc < 0 || map_put(&to->shifts, key, l->next.first_word) < 0)
+            return rc < 0 ? rc : -ENOMEM;
+        to->words += end - s->kept;
+        s->lost_words = 0;
+        s->kept = end;
+    }
+    s->kept_state = s->state;
+    if (t && t->ended && s->head == s->tail)
+        merge_forget(s);
+    return 0;
+}
+
+int snapshot_write_passed(struct snapshot *to, uint32_t number, const struct order *o, bool all,
+                          struct err *e)
+{
+    struct lane l = {.writer = to->writer, .next.process = to->process, .e = e};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < o->merge.n_streams; i++)
+        rc = write_passed(to, &l, number, o->merge.streams[i], all);
     return rc == -ENOMEM ? err_no_memory(e, to->writer->frames.out->name) : rc;
 }

@@ -14,9 +14,38 @@ struct snapshot {
     uint64_t stamp;  // stamp of the listed blocks; must not exceed snapshot_stamp of any order
     uint64_t blocks; // listed so far
     uint32_t process, pid; // current process: number in the new trace, and pid
-    // Per stream, the offset of later word numbers, for snapshot_first_word.
+    bool in_order;         // pending records are written by snapshot_write_passed
+    uint64_t words;        // written by snapshot_write_passed
+    // Per stream, the offset of later word numbers, for snapshot_first_word. With in_order, the
+    // number of the next word.
     struct map shifts;
 };
+
+// Returns true if no address has two blocks, so that the list of blocks is complete.
+bool snapshot_is_clear(const struct order *o);
+
+// Returns true if the process has had no blocks.
+bool snapshot_is_empty(const struct order *o);
+
+// Returns the number of live blocks.
+uint64_t snapshot_live_blocks(const struct order *o);
+
+// Returns the number of words in the queues, and the number of events that were published late.
+uint64_t snapshot_pending_words(const struct order *o);
+uint64_t snapshot_late(const struct order *o);
+
+// Pending words by stamp: counts[i] words have stamps in the i-th part of (from, to].
+enum { SNAPSHOT_PARTS = 256 };
+struct snapshot_histogram {
+    uint64_t from, to;
+    uint64_t counts[SNAPSHOT_PARTS];
+};
+void snapshot_count(const struct order *o, struct snapshot_histogram *h);
+
+static inline uint64_t snapshot_part_stamps(const struct snapshot_histogram *h)
+{
+    return (h->to - h->from) / SNAPSHOT_PARTS + 1;
+}
 
 // Returns the number of modules that the process inherited. They precede its own modules, and the
 // recorder refers to code by module number.
@@ -29,11 +58,16 @@ int snapshot_write_names(struct trace_writer *w, uint32_t process, const struct 
 
 void snapshot_release(struct snapshot *s);
 
-// Writes the modules, stack frames, live blocks (as PREEXISTING), unfinished reallocs, and pending
-// records of one process. Omits blocks of unknown size. `number` is the number of the process in
-// the old trace. Returns 0, or a negative errno with `e` set.
+// Writes the modules, stack frames, live blocks (as PREEXISTING), unfinished reallocs and, unless
+// in_order is set, the pending records of one process. Omits blocks of unknown size. `number` is
+// the number of the process in the old trace. Returns 0, or a negative errno with `e` set.
 int snapshot_write(struct snapshot *s, uint32_t number, const struct order *o,
                    const struct heap_notes *notes, struct err *e);
+
+// Writes the words that the order has consumed since the last call. With `all`, also writes the
+// pending words. Requires an order with keep_words. Returns 0, or a negative errno with `e` set.
+int snapshot_write_passed(struct snapshot *s, uint32_t number, const struct order *o, bool all,
+                          struct err *e);
 
 // Returns the position, in the new trace, of a later segment of the old trace.
 uint64_t snapshot_first_word(const struct snapshot *s, const struct trace_segment *old);
