@@ -274,7 +274,7 @@ static int mtrace_put(struct export *x, const struct export_call *c)
         words[3] = before & ~CHUNK_IS_MAPPED;
     }
     if (type == MTRACE_POSIX_MEMALIGN)
-        words[0] = ev->error;
+        words[0] = c->failed ? ev->error : 0;
     if (type == MTRACE_VALLOC)
         words[3] = PAGE_BYTES;
     put_record(x, unique_tid(c), type | (uint32_t)derive_path(c, glibc, before, after) << TYPE_BITS,

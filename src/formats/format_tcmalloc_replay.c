@@ -84,6 +84,7 @@ static int read_instruction(struct import *im, const uint8_t *at)
 struct replay_export {
     uint32_t thread;
     bool in_thread;
+    bool timed; // `ts` has been written
     uint64_t ts;
 };
 
@@ -105,8 +106,10 @@ static void put_position(struct export *x, const struct export_call *c)
     uint64_t ts = c->ev.stamp >> CPU_BITS << CPU_BITS;
     if (!r->in_thread || r->thread != c->thread)
         put_instruction(x, INSTRUCTION_SWITCH_THREAD, 0, c->thread, 0);
-    if (x->facts.has_stamps && ts != r->ts)
+    // Readers take a file without a time before its first call as one without times.
+    if (x->facts.has_stamps && (ts != r->ts || !r->timed))
         put_instruction(x, INSTRUCTION_SET_TS_CPU, 0, ts, 0);
+    r->timed = true;
     r->in_thread = true;
     r->thread = c->thread;
     r->ts = ts;

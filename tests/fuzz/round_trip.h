@@ -1,0 +1,17 @@
+// Checks that import is the inverse of export.
+#ifndef HEAPTAPE_TESTS_ROUND_TRIP_H
+#define HEAPTAPE_TESTS_ROUND_TRIP_H
+
+#include "base/err.h"
+#include "formats/formats.h"
+
+#include <stdbool.h>
+
+// Exports the trace or workload at `from`, imports the output as a workload, and exports this
+// workload. Both exports must write the same calls: kinds, sizes, alignments and blocks, and the
+// threads, times, failures and notes that the format can contain.
+// Returns 0 if they are equal, 1 if not, with the first difference in *e, or a negative errno if
+// the input cannot be exported.
+int round_trip(const char *from, const struct format *f, bool stamps, struct err *e);
+
+#endif
