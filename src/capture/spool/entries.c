@@ -1,0 +1,54 @@
+#include "capture/spool/entries.h"
+
+#include "trace/event/event.h"
+
+static bool is_pages(uint64_t bytes)
+{
+    return bytes && bytes % ENTRIES_PAGE_BYTES == 0;
+}
+
+static bool is_entry_valid(const struct entries_plan *p, const struct entries_entry *e)
+{
+    bool known = e->function < HT_KIND_LIMIT && event_infos[e->function].name;
+    if (!known || e->bytes > ENTRIES_MAX_BYTES ||
+        (e->keep != 0 && e->keep != ENTRIES_ENDBR_BYTES) || e->bytes < e->keep + ENTRIES_JUMP_BYTES)
+        return false;
+    for (unsigned i = 0; i < e->bytes; i++) {
+        uint32_t moved = e->moved[i];
+        if (moved != ENTRIES_NO_INSTRUCTION && moved >= p->code_bytes - e->trampoline)
+            return false;
+    }
+    return e->at < p->span && e->bytes <= p->span - e->at && e->trampoline < p->code_bytes &&
+           e->stub < p->code_bytes && e->slot % sizeof(uint64_t) == 0 && e->slot >= p->code_bytes &&
+           e->slot < p->area_bytes;
+}
+
+static bool are_apart(const struct entries_entry *a, const struct entries_entry *b)
+{
+    return (a->at >= b->at + b->bytes || b->at >= a->at + a->bytes) && a->slot != b->slot &&
+           a->stub != b->stub && a->trampoline != b->trampoline;
+}
+
+bool entries_are_valid(const struct entries_plan *p)
+{
+    const uint64_t most = 1ull << 31;
+    if (p->magic != ENTRIES_MAGIC || !is_pages(p->code_bytes) || !is_pages(p->area_bytes) ||
+        p->code_bytes > ENTRIES_MAX_CODE || p->area_bytes > 2 * ENTRIES_MAX_CODE ||
+        p->code_bytes >= p->area_bytes || !p->n_entries || p->n_entries > ENTRIES_MAX ||
+        p->n_fixups > ENTRIES_MAX_FIXUPS || p->span >= most || p->place % ENTRIES_PAGE_BYTES != 0 ||
+        p->place >= (int64_t)most || p->place < -(int64_t)most)
+        return false;
+    for (uint32_t i = 0; i < p->n_fixups; i++) {
+        if (p->fixups[i] > p->code_bytes - sizeof(uint32_t))
+            return false;
+    }
+    for (uint32_t i = 0; i < p->n_entries; i++) {
+        if (!is_entry_valid(p, &p->entries[i]))
+            return false;
+        for (uint32_t k = 0; k < i; k++) {
+            if (!are_apart(&p->entries[i], &p->entries[k]))
+                return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,69 @@
+// A plan that redirects functions of one loaded object by replacing their first instructions.
+// `heaptape` makes the plan from the object's file (src/record/entries/); the capture library
+// checks the plan and applies it in the traced process (src/capture/wrap/entries.c).
+//
+// The replaced bytes of a function become a jump to its stub. The stub jumps through a slot, which
+// contains the address of the function's trampoline (idle) or of a wrapper (recording). The
+// trampoline executes the replaced instructions and continues behind them. One 8-byte store to the
+// slot switches the function. Patched code is never restored.
+//
+// An endbr64 at the start of a function stays there, and the jump follows the endbr64. A plan does
+// not depend on the load address, so that it can be kept with the object's build ID.
+#ifndef HEAPTAPE_SPOOL_ENTRIES_H
+#define HEAPTAPE_SPOOL_ENTRIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ENTRIES_MAGIC 0x317972746e655448ull // "HTentry1"
+
+enum {
+    ENTRIES_MAX = 96,             // entries of a plan
+    ENTRIES_MAX_FIXUPS = 384,     // displacements in the area's code that lead to the object
+    ENTRIES_MAX_BYTES = 16,       // replaced bytes of a function
+    ENTRIES_MAX_CODE = 8192,      // bytes of code in the area; a multiple of the page size
+    ENTRIES_JUMP_BYTES = 5,       // jmp rel32
+    ENTRIES_ENDBR_BYTES = 4,      // endbr64
+    ENTRIES_PAGE_BYTES = 4096,    // the area consists of whole pages
+    ENTRIES_NO_INSTRUCTION = 255, // in `moved`: no instruction starts at this byte
+};
+
+struct entries_entry {
+    uint64_t at;         // address of the function, relative to the object's base
+    uint32_t trampoline; // offsets in the area
+    uint32_t stub;
+    uint32_t slot;     // a multiple of 8, not below code_bytes
+    uint16_t function; // event kind whose wrapper the function gets (event_table.h)
+    uint16_t family;   // 0: names of libc and C++; others: see src/record/entries/
+    uint8_t bytes;     // replaced bytes: whole instructions, including `keep`
+    uint8_t keep;      // bytes in front of the jump that stay: 0, or ENTRIES_ENDBR_BYTES
+    uint8_t reserved[6];
+    uint8_t was[ENTRIES_MAX_BYTES]; // contents of the replaced bytes; 0 behind them
+    // For each replaced byte, the offset of the same instruction from `trampoline`, or
+    // ENTRIES_NO_INSTRUCTION. A thread that is stopped at this byte continues there.
+    uint8_t moved[ENTRIES_MAX_BYTES];
+};
+
+// The area contains the code pages and then the pages with the slots. It is mapped at base + place,
+// or elsewhere within 2 GiB of the object. In an area that is mapped D bytes above base + place,
+// the library decreases the 32-bit displacement at each offset in `fixups` by D. Each displacement
+// leads from the area to the object. The library also initializes the slots with the addresses of
+// the trampolines, and computes the jumps in the object.
+struct entries_plan {
+    uint64_t magic;
+    int64_t place;       // relative to the object's base, a multiple of the page size
+    uint64_t span;       // size of the object in memory: its end, relative to base
+    uint32_t code_bytes; // whole pages, at most ENTRIES_MAX_CODE
+    uint32_t area_bytes; // whole pages: code_bytes and at least one page for the slots
+    uint32_t n_entries, n_fixups;
+    struct entries_entry entries[ENTRIES_MAX];
+    uint32_t fixups[ENTRIES_MAX_FIXUPS];
+    uint8_t code[ENTRIES_MAX_CODE];
+};
+
+// Returns true if all offsets and counts of the plan are within their limits, no entries overlap,
+// and every slot and stub belongs to one entry. Does not look at the object.
+bool entries_are_valid(const struct entries_plan *plan);
+
+#endif
