@@ -38,7 +38,11 @@ struct entries_entry {
     uint16_t family;   // 0: names of libc and C++; others: see src/record/entries/
     uint8_t bytes;     // replaced bytes: whole instructions, including `keep`
     uint8_t keep;      // bytes in front of the jump that stay: 0, or ENTRIES_ENDBR_BYTES
-    uint8_t reserved[6];
+    // One letter for each argument if they differ from those of the event's function: p (block), s
+    // (size), c (count), a (alignment), f (flags of jemalloc's mallocx), x (passed on). All 0 if
+    // they do not differ. A plan contains functions with letters only on request
+    // (`reordered` in struct entries_names).
+    char arguments[6];
     uint8_t was[ENTRIES_MAX_BYTES]; // contents of the replaced bytes; 0 behind them
     // For each replaced byte, the offset of the same instruction from `trampoline`, or
     // ENTRIES_NO_INSTRUCTION. A thread that is stopped at this byte continues there.

@@ -1,0 +1,111 @@
+// Finds the allocator functions of one ELF object and plans how to redirect them
+// (capture/spool/entries.h). The object is untrusted: every offset, size and instruction is
+// checked. x86-64 only.
+#ifndef HEAPTAPE_ENTRIES_PLAN_H
+#define HEAPTAPE_ENTRIES_PLAN_H
+
+#include "base/err.h"
+#include "capture/spool/attach.h"
+#include "capture/spool/entries.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Families of functions: X(SYMBOL, name). ENTRIES_FAMILY_SYMBOL is `family` in the plan.
+// ENTRIES_FAMILY_LIBC also covers prefixed functions of an allocator that defines the names of libc
+// too: their blocks come from the same heap.
+#define ENTRIES_FAMILY_TABLE(X)                                                                    \
+    X(LIBC, "")                                                                                    \
+    X(USER, "--wrap")                                                                              \
+    X(JEMALLOC, "jemalloc")                                                                        \
+    X(JEMALLOC_RUST, "jemalloc of Rust")                                                           \
+    X(MIMALLOC, "mimalloc")                                                                        \
+    X(TCMALLOC, "tcmalloc")                                                                        \
+    X(RPMALLOC, "rpmalloc")                                                                        \
+    X(SNMALLOC, "snmalloc")                                                                        \
+    X(TBBMALLOC, "tbbmalloc")                                                                      \
+    X(DLMALLOC, "dlmalloc")                                                                        \
+    X(NEDMALLOC, "nedmalloc")                                                                      \
+    X(MOZJEMALLOC, "mozjemalloc")                                                                  \
+    X(RUST, "Rust")
+enum entries_family {
+#define ENTRIES_FAMILY_ROW(SYMBOL, name) ENTRIES_FAMILY_##SYMBOL,
+    ENTRIES_FAMILY_TABLE(ENTRIES_FAMILY_ROW)
+#undef ENTRIES_FAMILY_ROW
+        ENTRIES_FAMILIES,
+};
+
+// Names of the families; "" for ENTRIES_FAMILY_LIBC.
+extern const char *const entries_family_names[ENTRIES_FAMILIES];
+
+// The functions to find.
+struct entries_names {
+    // Functions with names of the user, or NULL.
+    const struct spool_wrap *wrap;
+    // Bits 1 << ENTRIES_FAMILY_*. Functions of RUST usually forward to another allocator.
+    uint32_t families;
+    // Also functions whose arguments differ from those of the event's function, such as
+    // mi_malloc_aligned(size, align); see `arguments` in struct entries_entry.
+    bool reordered;
+};
+
+// An ELF object. If `file` is not -1, tables and code are read from the file, which must be the
+// mapped file; otherwise from the memory of the process.
+struct entries_object {
+    const char *path; // for messages; its folder is searched for a debug file
+    int file;
+    int memory;      // /proc/PID/mem, or -1
+    uint64_t header; // address of the object's ELF header in the process, or 0
+};
+
+// Reasons of a refusal: X(SYMBOL, text). The text completes the sentence "NAME cannot be redirected
+// at its entry: ".
+#define ENTRIES_REASON_TABLE(X)                                                                    \
+    X(OUTSIDE, "the address is not in an executable segment")                                      \
+    X(INDIRECT, "the loader chooses the function at run time (ifunc)")                             \
+    X(SHORT, "the function is shorter than a jump")                                                \
+    X(JUMPED_TO, "a jump leads into its first bytes")                                              \
+    X(UNKNOWN, "an instruction cannot be decoded")                                                 \
+    X(UNMOVABLE, "an instruction depends on its address")                                          \
+    X(CALL, "a call is among the first instructions")                                              \
+    X(BREAKPOINT, "a debugger or another tool has changed its first bytes")                        \
+    X(REACH, "the object is larger than 2 GiB")                                                    \
+    X(OVERLAP, "the first bytes belong to another function too")                                   \
+    X(LONG, "the first instructions are too long")                                                 \
+    X(TOO_MANY, "the object has too many allocator functions")
+enum entries_reason {
+#define ENTRIES_REASON_ROW(SYMBOL, text) ENTRIES_REASON_##SYMBOL,
+    ENTRIES_REASON_TABLE(ENTRIES_REASON_ROW)
+#undef ENTRIES_REASON_ROW
+        ENTRIES_REASONS,
+};
+
+extern const char *const entries_reason_texts[ENTRIES_REASONS];
+
+struct entries_refusal {
+    char name[SPOOL_WRAP_BYTES]; // of the function, shortened if necessary
+    uint64_t at;                 // relative to the object's base
+    enum entries_family family;
+    enum entries_reason reason;
+};
+
+// The plan of an object. Initialize with zeros.
+struct entries_result {
+    struct entries_plan *plan; // NULL: no function can be redirected
+    uint64_t base;             // of the object in the process; 0 without `header`
+    // Addresses of malloc_usable_size of each family, relative to base, or 0.
+    uint64_t usable_size[ENTRIES_FAMILIES];
+    struct entries_refusal *refused;
+    size_t n_refused;
+};
+
+void entries_result_release(struct entries_result *r);
+
+// Makes the plan of an object. Fills in *to, which the caller releases even after an error. Returns
+// 0, also if the object defines none of the functions; -ENOEXEC if the object is not a valid ELF
+// object of this machine; -ENOTSUP on other machines than x86-64; or another negative errno. The
+// message names the object.
+int entries_plan_object(const struct entries_object *object, const struct entries_names *names,
+                        struct entries_result *to, struct err *e);
+
+#endif
