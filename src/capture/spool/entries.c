@@ -2,6 +2,23 @@
 
 #include "trace/event/event.h"
 
+#include <string.h>
+
+enum { JMP_REL32 = 0xe9, INT3 = 0xcc };
+
+const char *entries_symbol(unsigned function)
+{
+    switch (function) {
+#define ROW(number, SYMBOL, symbol)                                                                \
+    case number:                                                                                   \
+        return symbol;
+        ENTRIES_CONTROL_TABLE(ROW)
+#undef ROW
+    }
+    bool wrapped = function < HT_KIND_LIMIT && event_infos[function].symbol;
+    return wrapped && event_infos[function].symbol[0] ? event_infos[function].symbol : NULL;
+}
+
 static bool is_pages(uint64_t bytes)
 {
     return bytes && bytes % ENTRIES_PAGE_BYTES == 0;
@@ -9,8 +26,7 @@ static bool is_pages(uint64_t bytes)
 
 static bool is_entry_valid(const struct entries_plan *p, const struct entries_entry *e)
 {
-    bool known = e->function < HT_KIND_LIMIT && event_infos[e->function].name;
-    if (!known || e->bytes > ENTRIES_MAX_BYTES ||
+    if (!entries_symbol(e->function) || e->bytes > ENTRIES_MAX_BYTES ||
         (e->keep != 0 && e->keep != ENTRIES_ENDBR_BYTES) || e->bytes < e->keep + ENTRIES_JUMP_BYTES)
         return false;
     for (unsigned i = 0; i < e->bytes; i++) {
@@ -51,4 +67,40 @@ bool entries_are_valid(const struct entries_plan *p)
         }
     }
     return true;
+}
+
+bool entries_relocate(struct entries_plan *p, int64_t distance)
+{
+    for (uint32_t i = 0; i < p->n_fixups; i++) {
+        int32_t displacement;
+        memcpy(&displacement, p->code + p->fixups[i], sizeof displacement);
+        int64_t moved = displacement - distance;
+        displacement = (int32_t)moved;
+        if (displacement != moved)
+            return false;
+        memcpy(p->code + p->fixups[i], &displacement, sizeof displacement);
+    }
+    p->place += distance;
+    return true;
+}
+
+bool entries_make_jump(const struct entries_entry *e, uint64_t base, uint64_t area,
+                       uint8_t to[ENTRIES_MAX_BYTES])
+{
+    int64_t far =
+        (int64_t)(area + e->stub) - (int64_t)(base + e->at + e->keep + ENTRIES_JUMP_BYTES);
+    int32_t displacement = (int32_t)far;
+    memcpy(to, e->was, ENTRIES_MAX_BYTES);
+    memset(to + e->keep, INT3, (size_t)(e->bytes - e->keep));
+    to[e->keep] = JMP_REL32;
+    memcpy(to + e->keep + 1, &displacement, sizeof displacement);
+    return displacement == far;
+}
+
+uint64_t entries_move(const struct entries_entry *e, uint64_t base, uint64_t area, uint64_t pc)
+{
+    uint64_t offset = pc - (base + e->at);
+    if (offset >= e->bytes || offset == 0 || offset == e->keep)
+        return pc;
+    return e->moved[offset] == ENTRIES_NO_INSTRUCTION ? 0 : area + e->trampoline + e->moved[offset];
 }

@@ -29,12 +29,25 @@ enum {
     ENTRIES_NO_INSTRUCTION = 255, // in `moved`: no instruction starts at this byte
 };
 
+// Functions without an event kind that the library also wraps: X(number, SYMBOL, symbol). The
+// numbers follow the event kinds.
+#define ENTRIES_CONTROL_TABLE(X)                                                                   \
+    X(256, PRCTL, "prctl")                                                                         \
+    X(257, EXIT, "_exit")                                                                          \
+    X(258, DLCLOSE, "dlclose")
+enum entries_control {
+#define ENTRIES_ROW(number, SYMBOL, symbol) ENTRIES_##SYMBOL = number,
+    ENTRIES_CONTROL_TABLE(ENTRIES_ROW)
+#undef ENTRIES_ROW
+        ENTRIES_FUNCTION_LIMIT,
+};
+
 struct entries_entry {
     uint64_t at;         // address of the function, relative to the object's base
     uint32_t trampoline; // offsets in the area
     uint32_t stub;
     uint32_t slot;     // a multiple of 8, not below code_bytes
-    uint16_t function; // event kind whose wrapper the function gets (event_table.h)
+    uint16_t function; // event kind (event_table.h) or enum entries_control: selects the wrapper
     uint16_t family;   // 0: names of libc and C++; others: see src/record/entries/
     uint8_t bytes;     // replaced bytes: whole instructions, including `keep`
     uint8_t keep;      // bytes in front of the jump that stay: 0, or ENTRIES_ENDBR_BYTES
@@ -66,8 +79,25 @@ struct entries_plan {
     uint8_t code[ENTRIES_MAX_CODE];
 };
 
+// Returns the name in family 0 of a function that the library wraps, or NULL.
+const char *entries_symbol(unsigned function);
+
 // Returns true if all offsets and counts of the plan are within their limits, no entries overlap,
 // and every slot and stub belongs to one entry. Does not look at the object.
 bool entries_are_valid(const struct entries_plan *plan);
+
+// Adapts the code of a valid plan to an area at base + place + distance. Returns false if a
+// displacement does not reach that far; then the code is undefined.
+bool entries_relocate(struct entries_plan *plan, int64_t distance);
+
+// Writes the new contents of the entry's replaced bytes, for an object at `base` and an area at
+// `area`. Returns false if the stub is out of reach.
+bool entries_make_jump(const struct entries_entry *entry, uint64_t base, uint64_t area,
+                       uint8_t to[ENTRIES_MAX_BYTES]);
+
+// Returns the address where a thread that is stopped at `pc` must continue if the bytes of the
+// entry are replaced: `pc` itself if it is not among these bytes or if they stay, else an address
+// in the trampoline. Returns 0 if there is none.
+uint64_t entries_move(const struct entries_entry *entry, uint64_t base, uint64_t area, uint64_t pc);
 
 #endif
