@@ -40,19 +40,25 @@ extern const char *const entries_family_names[ENTRIES_FAMILIES];
 
 // The functions to find.
 struct entries_names {
-    // Functions with names of the user, or NULL.
+    // Functions with names of the user, or NULL. A name of a family below stays in its family.
     const struct spool_wrap *wrap;
     // Bits 1 << ENTRIES_FAMILY_*. Functions of RUST usually forward to another allocator.
     uint32_t families;
-    // Also functions whose arguments differ from those of the event's function, such as
+    // Also functions with other arguments than the event's function, such as
     // mi_malloc_aligned(size, align); see `arguments` in struct entries_entry.
     bool reordered;
+    // Also the other functions that the library wraps, such as mmap and pthread_create
+    // (entries_symbol), if they are dynamic symbols.
+    bool wrapped;
+    // The process has a shadow stack: refuse functions with a call among the first instructions,
+    // whose return address the trampoline would replace.
+    bool shadow_stack;
 };
 
 // An ELF object. If `file` is not -1, tables and code are read from the file, which must be the
 // mapped file; otherwise from the memory of the process.
 struct entries_object {
-    const char *path; // for messages; its folder is searched for a debug file
+    const char *path; // for messages; its directory is searched for a debug file
     int file;
     int memory;      // /proc/PID/mem, or -1
     uint64_t header; // address of the object's ELF header in the process, or 0
@@ -70,9 +76,10 @@ struct entries_object {
     X(CALL, "a call is among the first instructions")                                              \
     X(BREAKPOINT, "a debugger or another tool has changed its first bytes")                        \
     X(REACH, "the object is larger than 2 GiB")                                                    \
-    X(OVERLAP, "the first bytes belong to another function too")                                   \
+    X(OVERLAP, "its first bytes belong to another function too")                                   \
     X(LONG, "the first instructions are too long")                                                 \
-    X(TOO_MANY, "the object has too many allocator functions")
+    X(TOO_MANY, "the object has too many allocator functions")                                     \
+    X(ALIAS, "another function has the same code, and its name is recorded")
 enum entries_reason {
 #define ENTRIES_REASON_ROW(SYMBOL, text) ENTRIES_REASON_##SYMBOL,
     ENTRIES_REASON_TABLE(ENTRIES_REASON_ROW)
@@ -83,8 +90,8 @@ enum entries_reason {
 extern const char *const entries_reason_texts[ENTRIES_REASONS];
 
 struct entries_refusal {
-    char name[SPOOL_WRAP_BYTES]; // of the function, shortened if necessary
-    uint64_t at;                 // relative to the object's base
+    char name[SPOOL_WRAP_BYTES]; // the symbol without version and mangling
+    uint64_t at;                 // address relative to the object's base
     enum entries_family family;
     enum entries_reason reason;
 };

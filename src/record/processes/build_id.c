@@ -40,23 +40,23 @@ static char *find_in_notes(const uint8_t *notes, size_t n)
     return NULL;
 }
 
-static char *find_build_id(int fd)
+char *build_id_at(int fd, uint64_t start)
 {
     Elf64_Ehdr h;
     Elf64_Phdr p;
     uint8_t notes[MOST_NOTE_BYTES];
     char *found = NULL;
-    if (pread(fd, &h, sizeof h, 0) != (ssize_t)sizeof h ||
+    if (pread(fd, &h, sizeof h, (off_t)start) != (ssize_t)sizeof h ||
         memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_ident[EI_CLASS] != ELFCLASS64)
         return NULL;
     for (unsigned i = 0; !found && i < h.e_phnum && i < MOST_SEGMENTS; i++) {
-        if (pread(fd, &p, sizeof p, (off_t)(h.e_phoff + (uint64_t)i * h.e_phentsize)) !=
-            (ssize_t)sizeof p)
+        uint64_t at = start + h.e_phoff + (uint64_t)i * h.e_phentsize;
+        if (pread(fd, &p, sizeof p, (off_t)at) != (ssize_t)sizeof p)
             return NULL;
         if (p.p_type != PT_NOTE)
             continue;
         size_t want = p.p_filesz < sizeof notes ? p.p_filesz : sizeof notes;
-        ssize_t n = pread(fd, notes, want, (off_t)p.p_offset);
+        ssize_t n = pread(fd, notes, want, (off_t)(start + p.p_offset));
         found = n > 0 ? find_in_notes(notes, (size_t)n) : NULL;
     }
     return found;
@@ -95,7 +95,7 @@ char *build_id_of(const char *path)
         free(last.path);
         free(last.id);
         last.path = strdup(path);
-        last.id = fd >= 0 ? find_build_id(fd) : NULL;
+        last.id = fd >= 0 ? build_id_at(fd, 0) : NULL;
         last.st = st;
         if (fd >= 0)
             close(fd);

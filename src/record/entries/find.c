@@ -1,0 +1,189 @@
+#include "record/entries/find.h"
+
+#include "trace/event/event.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    TABLES = 3,           // dynamic symbols, static symbols, debug file
+    MAX_MATCHES = 1 << 14 // symbols with a known name that are examined in an object
+};
+
+static bool is_code(const Elf64_Sym *s)
+{
+    unsigned type = ELF64_ST_TYPE(s->st_info);
+    return s->st_shndx != SHN_UNDEF && s->st_value &&
+           (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE);
+}
+
+static const Elf64_Sym *symbol_of(const struct image_symbols *table, size_t k)
+{
+    bool exists = k < table->symbols.size / sizeof(Elf64_Sym);
+    return exists ? (const Elf64_Sym *)(const void *)table->symbols.data + k : NULL;
+}
+
+static void add_function(struct find_list *to, const struct functions_row *row, const Elf64_Sym *s,
+                         bool is_dynamic)
+{
+    size_t k = 0;
+    while (k < to->n && (to->functions[k].at != s->st_value || to->functions[k].row != row))
+        k++;
+    if (k == FIND_MAX)
+        return;
+    struct find_function *f = &to->functions[k];
+    if (k == to->n) {
+        to->n++;
+        *f = (struct find_function){.row = row,
+                                    .family = row->family,
+                                    .at = s->st_value,
+                                    .next = UINT64_MAX,
+                                    .is_dynamic = is_dynamic};
+    }
+    f->bytes = s->st_size > f->bytes ? s->st_size : f->bytes;
+    f->is_indirect |= ELF64_ST_TYPE(s->st_info) == STT_GNU_IFUNC;
+}
+
+static void find_names(const struct image_symbols *table, const struct functions *names,
+                       bool is_dynamic, struct find_list *to)
+{
+    const Elf64_Sym *s;
+    unsigned matches = 0;
+    for (size_t k = 0; matches < MAX_MATCHES && (s = symbol_of(table, k)); k++) {
+        const char *name = is_code(s) ? image_name(table, s) : NULL;
+        const struct functions_row *row = name ? functions_find(names, name) : NULL;
+        bool is_other = row && row->function && functions_class(row->function) == HT_CLASS_NONE;
+        if (!row || (is_other && !is_dynamic) || ELF64_ST_TYPE(s->st_info) == STT_NOTYPE)
+            continue;
+        add_function(to, row, s, is_dynamic);
+        matches++;
+    }
+}
+
+static int compare_functions(const void *a, const void *b)
+{
+    const struct find_function *x = a, *y = b;
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    if (x->family != y->family)
+        return x->family < y->family ? -1 : 1;
+    // malloc_usable_size has no event kind.
+    int of_x = x->row->function ? x->row->function : INT16_MAX;
+    int of_y = y->row->function ? y->row->function : INT16_MAX;
+    return of_x - of_y;
+}
+
+// Returns the number of functions below the address.
+static size_t count_below(const struct find_list *l, uint64_t at)
+{
+    size_t low = 0, high = l->n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (l->functions[middle].at < at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// Sets `next` of the functions, which are sorted. Of aliases, only the last one is set.
+static void find_next(const struct image_symbols *table, struct find_list *to)
+{
+    const Elf64_Sym *s;
+    for (size_t k = 0; (s = symbol_of(table, k)); k++) {
+        size_t below = is_code(s) ? count_below(to, s->st_value) : 0;
+        if (below && s->st_value < to->functions[below - 1].next)
+            to->functions[below - 1].next = s->st_value;
+    }
+}
+
+static void copy_next_to_aliases(struct find_list *l)
+{
+    for (size_t k = l->n; k-- > 1;) {
+        if (l->functions[k - 1].at == l->functions[k].at)
+            l->functions[k - 1].next = l->functions[k].next;
+    }
+}
+
+// Returns the families that the object implements: with a function that allocates and a function
+// that frees. Dynamic symbols with names of libc and names of the user need no further proof.
+static uint32_t find_families(const struct find_list *l)
+{
+    uint32_t allocate = 0, release = 0, dynamic = 0, named = 0;
+    for (size_t k = 0; k < l->n; k++) {
+        const struct find_function *f = &l->functions[k];
+        unsigned class = functions_class(f->row->function);
+        allocate |= (uint32_t)(class == HT_CLASS_ALLOC) << f->row->family;
+        release |= (uint32_t)(class == HT_CLASS_FREE) << f->row->family;
+        dynamic |= (uint32_t)f->is_dynamic << f->row->family;
+        named |= (uint32_t)f->row->is_named << f->row->family;
+    }
+    return (allocate & release) | (dynamic & 1u << ENTRIES_FAMILY_LIBC) | named;
+}
+
+// Returns the families whose blocks come from the heap of libc's names in this object, because two
+// names have one address or because the family always does so.
+static uint32_t find_shared(const struct find_list *l, uint32_t present)
+{
+    uint32_t shared = 0;
+    for (size_t k = 1; k < l->n; k++) {
+        const struct find_function *f = &l->functions[k];
+        for (size_t a = k; a-- > 0 && l->functions[a].at == f->at;) {
+            if (l->functions[a].row->family == ENTRIES_FAMILY_LIBC)
+                shared |= 1u << f->row->family;
+        }
+    }
+    for (unsigned f = 0; present & 1u << ENTRIES_FAMILY_LIBC && f < ENTRIES_FAMILIES; f++)
+        shared |= (uint32_t)functions_share_heap(f) << f;
+    return shared;
+}
+
+static void finish_list(struct find_list *l)
+{
+    copy_next_to_aliases(l);
+    uint32_t present = find_families(l), shared = find_shared(l, present);
+    size_t n = 0;
+    for (size_t k = 0; k < l->n; k++) {
+        struct find_function f = l->functions[k];
+        if (!(present & 1u << f.row->family))
+            continue;
+        if (shared & 1u << f.row->family)
+            f.family = ENTRIES_FAMILY_LIBC;
+        f.is_alias = n && l->functions[n - 1].at == f.at;
+        l->functions[n++] = f;
+    }
+    l->n = n;
+}
+
+// Reads the symbols of the object's file. If it is stripped, reads the debug file's.
+static int read_static(const struct entries_image *i, struct image_symbols tables[TABLES])
+{
+    int rc = i->object->file >= 0 ? image_read_static(i->object->file, &tables[1]) : 0;
+    int debug = rc == 0 && !tables[1].symbols.size ? image_open_debug(i) : -1;
+    if (debug >= 0) {
+        rc = image_read_static(debug, &tables[2]);
+        close(debug);
+    }
+    return rc;
+}
+
+int find_functions(const struct entries_image *i, const struct functions *names,
+                   struct find_list *to)
+{
+    struct image_symbols tables[TABLES] = {0};
+    to->n = 0;
+    int rc = image_read_dynamic(i, &tables[0]);
+    if (rc == 0)
+        rc = read_static(i, tables);
+    for (unsigned t = 0; rc == 0 && t < TABLES; t++)
+        find_names(&tables[t], names, t == 0, to);
+    qsort(to->functions, to->n, sizeof *to->functions, compare_functions);
+    for (unsigned t = 0; rc == 0 && to->n && t < TABLES; t++)
+        find_next(&tables[t], to);
+    for (unsigned t = 0; t < TABLES; t++)
+        image_symbols_release(&tables[t]);
+    finish_list(to);
+    return rc;
+}

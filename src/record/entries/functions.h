@@ -1,0 +1,44 @@
+// Names of allocator functions: libc's and C++'s, which are rows of the event table, and names of
+// known families.
+#ifndef HEAPTAPE_ENTRIES_FUNCTIONS_H
+#define HEAPTAPE_ENTRIES_FUNCTIONS_H
+
+#include "base/map.h"
+#include "record/entries/plan.h"
+
+struct functions_row {
+    char name[SPOOL_WRAP_BYTES];
+    enum entries_family family;
+    uint16_t function; // as in struct entries_entry, or 0 for malloc_usable_size
+    char arguments[7]; // as in struct entries_entry
+    bool is_named;     // by the user
+};
+
+enum { FUNCTIONS_BEGINNINGS = 4096 };
+
+// The names to find. Initialize with zeros.
+struct functions {
+    struct functions_row *rows;
+    size_t n, capacity;
+    struct map by_name; // hash of the name → index + 1
+    // Bits of the beginnings of the names: most symbols need no hash.
+    uint64_t beginnings[FUNCTIONS_BEGINNINGS / 64];
+};
+
+// Fills in the table. Returns 0, or -ENOMEM; the caller releases the table in both cases.
+int functions_init(struct functions *f, const struct entries_names *names);
+void functions_release(struct functions *f);
+
+// Returns the row of a symbol, or NULL. Ignores a version ("malloc@@GLIBC_2.2.5") and the mangling
+// of Rust's allocator functions.
+const struct functions_row *functions_find(const struct functions *f, const char *symbol);
+
+// Returns HT_CLASS_ALLOC, HT_CLASS_FREE or HT_CLASS_RESIZE, or HT_CLASS_NONE if the function is not
+// an allocator function.
+unsigned functions_class(unsigned function);
+
+// Returns true if blocks of the family and blocks of libc's names in the same object always come
+// from one heap.
+bool functions_share_heap(enum entries_family family);
+
+#endif

@@ -1,0 +1,62 @@
+// An ELF object of this machine, read from its file or from the memory of a process. Nothing in the
+// object is trusted: the sizes of tables are limited to IMAGE_MAX_TABLE, and reads outside of a
+// segment fail.
+#ifndef HEAPTAPE_ENTRIES_IMAGE_H
+#define HEAPTAPE_ENTRIES_IMAGE_H
+
+#include "base/buf.h"
+#include "record/entries/plan.h"
+
+#include <elf.h>
+#include <stdbool.h>
+
+enum {
+    IMAGE_MAX_SEGMENTS = 64,
+    IMAGE_MAX_TABLE = 256 << 20, // bytes of a table of symbols or strings
+};
+
+struct entries_image {
+    const struct entries_object *object;
+    Elf64_Ehdr header;
+    Elf64_Phdr segments[IMAGE_MAX_SEGMENTS]; // PT_LOAD and PT_DYNAMIC
+    unsigned n_segments;
+    uint64_t start, end; // virtual addresses of the PT_LOAD segments
+    uint64_t base;       // added to virtual addresses in the process
+};
+
+// Symbols and their names. Zero-initialized; the caller releases both buffers.
+struct image_symbols {
+    struct buf symbols, names; // Elf64_Sym; behind `names` is a 0
+};
+
+// Opens an object. Returns 0, or a negative errno: -ENOEXEC if it is not an ELF object of this
+// machine. Nothing needs to be closed.
+int image_open(struct entries_image *i, const struct entries_object *object, struct err *e);
+
+// Returns the executable PT_LOAD segment that contains the address, or NULL.
+const Elf64_Phdr *image_code_at(const struct entries_image *i, uint64_t address);
+
+// Reads up to n bytes of the segment that contains the virtual address. Returns the number of
+// bytes, which is smaller at the end of the segment's contents.
+size_t image_read(const struct entries_image *i, uint64_t address, void *to, size_t n);
+
+// Reads the dynamic symbols through the loader's tables. Returns 0, or -ENOMEM. Without valid
+// tables, there are no symbols.
+int image_read_dynamic(const struct entries_image *i, struct image_symbols *to);
+
+// Reads the symbols of the section headers in a file, which may be the object's own file or its
+// debug file. Returns 0, or -ENOMEM. Without a valid table, there are no symbols.
+int image_read_static(int file, struct image_symbols *to);
+
+// Opens the object's separate debug file: by build ID in /usr/lib/debug, or by the name in
+// .gnu_debuglink next to the object. The debug file must have the object's build ID. Returns a
+// descriptor, or -1.
+int image_open_debug(const struct entries_image *i);
+
+// Returns the name of a symbol, or NULL if it lies outside of the names.
+const char *image_name(const struct image_symbols *s, const Elf64_Sym *symbol);
+
+// Releases the buffers.
+void image_symbols_release(struct image_symbols *s);
+
+#endif

@@ -1,0 +1,404 @@
+#include "record/entries/move.h"
+
+#include "base/bytes.h"
+
+#include <Zydis/Zydis.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ALIGNMENT = 16, // of functions
+    REACH_REL8 = 128,
+    // A short jump from behind the window cannot lead into the replaced bytes.
+    WINDOW = ENTRIES_MAX_BYTES + REACH_REL8 + ZYDIS_MAX_INSTRUCTION_LENGTH,
+    MAX_UNSIZED = 4096, // examined bytes of a function of unknown size
+    INT3 = 0xcc,
+    JMP_REL32 = 0xe9,
+    JMP_REL8 = 0xeb,
+    CALL_REL32 = 0xe8,
+    JCC_REL8 = 0x70,  // to 0x7f
+    JCC_REL32 = 0x80, // to 0x8f, after 0x0f
+    PIECE_BYTES = 1 << 20,
+};
+
+typedef ZydisDecodedInstruction instruction;
+
+static bool decode(const uint8_t *code, size_t n, instruction *to)
+{
+    ZydisDecoder decoder;
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, code, n, to));
+}
+
+// The function and its first bytes.
+struct body {
+    const struct find_function *function;
+    uint64_t bytes; // size of the function
+    uint8_t window[WINDOW];
+    size_t n;
+};
+
+static bool has_prefix(const instruction *in, uint8_t prefix)
+{
+    for (unsigned k = 0; k < in->raw.prefix_count; k++) {
+        if (in->raw.prefixes[k].value == prefix)
+            return true;
+    }
+    return false;
+}
+
+static bool is_branch(const instruction *in)
+{
+    return in->raw.imm[0].size && in->raw.imm[0].is_relative;
+}
+
+static bool is_rip_relative(const instruction *in)
+{
+    return (in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod == 0 &&
+           in->raw.modrm.rm == 5 && in->raw.disp.size == 32;
+}
+
+// Returns true if the trampoline does not continue behind this instruction: a call returns to the
+// object.
+static bool ends_flow(const instruction *in)
+{
+    return in->meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
+           in->meta.category == ZYDIS_CATEGORY_RET || in->meta.category == ZYDIS_CATEGORY_CALL ||
+           in->mnemonic == ZYDIS_MNEMONIC_UD2 || in->mnemonic == ZYDIS_MNEMONIC_HLT ||
+           in->mnemonic == ZYDIS_MNEMONIC_INT3;
+}
+
+static enum entries_reason put_bytes(struct move *m, const void *bytes, size_t n)
+{
+    if (n > sizeof m->code - m->code_bytes)
+        return ENTRIES_REASON_LONG;
+    memcpy(m->code + m->code_bytes, bytes, n);
+    m->code_bytes += (unsigned)n;
+    return ENTRIES_REASONS;
+}
+
+// Sets the displacement at `at` in the code of an instruction that ends at `end`, so that it leads
+// to `target`.
+static enum entries_reason put_displacement(struct move *m, unsigned at, unsigned end,
+                                            uint64_t target)
+{
+    int64_t far = (int64_t)(target - (m->trampoline + end));
+    if (far != (int32_t)far || m->n_fixups == MOVE_MAX_FIXUPS)
+        return ENTRIES_REASON_REACH;
+    put_u32(m->code + at, (uint32_t)far);
+    m->targets[m->n_fixups] = target;
+    m->fixups[m->n_fixups++] = (uint8_t)at;
+    return ENTRIES_REASONS;
+}
+
+// Appends a jump with a 32-bit displacement.
+static enum entries_reason put_jump(struct move *m, const uint8_t *opcode, unsigned n,
+                                    uint64_t target)
+{
+    uint8_t code[8] = {0};
+    memcpy(code, opcode, n);
+    enum entries_reason reason = put_bytes(m, code, n + 4);
+    return reason == ENTRIES_REASONS ? put_displacement(m, m->code_bytes - 4, m->code_bytes, target)
+                                     : reason;
+}
+
+// Appends a jump, conditional or not, with a 32-bit displacement.
+static enum entries_reason move_branch(struct move *m, const instruction *in, uint64_t target)
+{
+    const uint8_t jump[] = {JMP_REL32}, jcc[] = {0x0f, JCC_REL32 | (in->opcode & 15)};
+    bool is_default = in->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT;
+    // The processors of AMD and Intel disagree on branches with 16-bit operands.
+    if (has_prefix(in, 0x66))
+        return ENTRIES_REASON_UNMOVABLE;
+    if (is_default && (in->opcode == JMP_REL8 || in->opcode == JMP_REL32))
+        return put_jump(m, jump, sizeof jump, target);
+    if ((is_default && (in->opcode & 0xf0) == JCC_REL8) ||
+        (in->opcode_map == ZYDIS_OPCODE_MAP_0F && (in->opcode & 0xf0) == JCC_REL32))
+        return put_jump(m, jcc, sizeof jcc, target);
+    return ENTRIES_REASON_UNMOVABLE;
+}
+
+// Appends a call that returns to the object, behind the replaced bytes, so that unwinders find the
+// function there. The processor predicts returns by pairs of call and ret, so the sequence calls,
+// and then replaces the return address. It keeps all registers and flags.
+static enum entries_reason move_call(struct move *m, const uint8_t *code, const instruction *in,
+                                     uint64_t at)
+{
+    static const uint8_t replace[] = {
+        CALL_REL32, 2,    0,    0,    0,       // call 1f
+        0x0f,       0x0b,                      // ud2
+        0x50,                                  // 1: push %rax
+        0x48,       0x8d, 0x05, 0,    0, 0, 0, // lea END(%rip), %rax
+        0x48,       0x89, 0x44, 0x24, 8,       // mov %rax, 8(%rsp)
+        0x58,                                  // pop %rax
+    };
+    enum { LEA_END = 15 };
+    const uint8_t jump[] = {JMP_REL32}, jump_through[] = {0xff, 0x25};
+    uint64_t end = at + in->length;
+    unsigned start = m->code_bytes;
+    // Linkers turn a call through a table into a direct one with the prefix 0x67.
+    bool is_direct = is_branch(in) && in->opcode == CALL_REL32 && !has_prefix(in, 0x66);
+    bool is_through = is_rip_relative(in) && in->length == 6 && code[0] == 0xff && code[1] == 0x15;
+    if (m->keeps_returns || (!is_direct && !is_through))
+        return ENTRIES_REASON_CALL;
+    enum entries_reason reason = put_bytes(m, replace, sizeof replace);
+    if (reason == ENTRIES_REASONS)
+        reason = put_displacement(m, start + LEA_END - 4, start + LEA_END, end);
+    if (reason != ENTRIES_REASONS)
+        return reason;
+    return is_direct
+               ? put_jump(m, jump, sizeof jump, end + (uint64_t)in->raw.imm[0].value.s)
+               : put_jump(m, jump_through, sizeof jump_through, end + (uint64_t)in->raw.disp.value);
+}
+
+// Returns true if the address is one of the replaced bytes.
+static bool is_replaced(const struct move *m, uint64_t address)
+{
+    return address >= m->entry->at && address - m->entry->at < m->entry->bytes;
+}
+
+// Appends the instruction at `at`, so that it has the same effect in the trampoline.
+static enum entries_reason move_instruction(struct move *m, const uint8_t *code,
+                                            const instruction *in, uint64_t at)
+{
+    uint64_t end = at + in->length;
+    unsigned start = m->code_bytes;
+    if (in->meta.category == ZYDIS_CATEGORY_CALL)
+        return move_call(m, code, in, at);
+    if (is_branch(in))
+        return move_branch(m, in, end + (uint64_t)in->raw.imm[0].value.s);
+    enum entries_reason reason = put_bytes(m, code, in->length);
+    if (reason != ENTRIES_REASONS || !is_rip_relative(in))
+        return reason;
+    if (in->address_width != 64)
+        return ENTRIES_REASON_UNMOVABLE;
+    return put_displacement(m, start + in->raw.disp.offset, m->code_bytes,
+                            end + (uint64_t)in->raw.disp.value);
+}
+
+// Returns true if the bytes [from, to) of the window are padding behind the function's code: nops
+// or int3 up to the alignment of the next function.
+static bool is_padding(const struct body *b, unsigned from, unsigned to)
+{
+    uint64_t at = b->function->at, limit = (at + from + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    instruction in;
+    if (at + to > limit || at + to > b->function->next)
+        return false;
+    for (unsigned k = from; k < to; k += in.length) {
+        if (!decode(b->window + k, b->n - k, &in) ||
+            (in.mnemonic != ZYDIS_MNEMONIC_NOP && in.mnemonic != ZYDIS_MNEMONIC_INT3))
+            return false;
+    }
+    return true;
+}
+
+// Moves the instructions until a jump fits into their bytes.
+static enum entries_reason move_instructions(struct move *m, const struct body *b)
+{
+    struct entries_entry *e = m->entry;
+    const unsigned wanted = e->keep + ENTRIES_JUMP_BYTES;
+    enum entries_reason reason = ENTRIES_REASONS;
+    bool ended = false;
+    unsigned at = e->keep;
+    instruction in;
+    while (reason == ENTRIES_REASONS && !ended && at < wanted && at < b->bytes) {
+        if (!decode(b->window + at, b->n - at, &in))
+            return ENTRIES_REASON_UNKNOWN;
+        if (in.length > b->bytes - at)
+            return ENTRIES_REASON_SHORT;
+        if (at + in.length > ENTRIES_MAX_BYTES)
+            return ENTRIES_REASON_LONG;
+        e->moved[at] = (uint8_t)m->code_bytes;
+        reason = move_instruction(m, b->window + at, &in, b->function->at + at);
+        at += in.length;
+        ended = ends_flow(&in);
+    }
+    if (reason != ENTRIES_REASONS)
+        return reason;
+    bool fits = at >= wanted || (ended && at == b->bytes && is_padding(b, at, wanted));
+    if (!fits)
+        return ENTRIES_REASON_SHORT;
+    e->bytes = (uint8_t)(at > wanted ? at : wanted);
+    if (b->function->next - b->function->at < e->bytes)
+        return ENTRIES_REASON_OVERLAP;
+    return ended ? reason : put_jump(m, &(const uint8_t){JMP_REL32}, 1, b->function->at + e->bytes);
+}
+
+// Returns true if a moved instruction refers to the replaced bytes, which are no longer there.
+static bool refers_to_replaced(const struct move *m)
+{
+    for (unsigned k = 0; k < m->n_fixups; k++) {
+        if (is_replaced(m, m->targets[k]))
+            return true;
+    }
+    return false;
+}
+
+// Examines the instructions of the function that follow the moved ones and can reach them with a
+// short jump.
+static enum entries_reason check_rest(const struct move *m, const struct body *b)
+{
+    const struct entries_entry *e = m->entry;
+    instruction in;
+    size_t end = b->bytes < b->n ? (size_t)b->bytes : b->n;
+    for (size_t at = e->bytes; at < end; at += in.length) {
+        if (!decode(b->window + at, b->n - at, &in)) {
+            // The last instruction of the window may be cut.
+            bool is_cut = end == b->n && b->n - at < ZYDIS_MAX_INSTRUCTION_LENGTH;
+            return is_cut ? ENTRIES_REASONS : ENTRIES_REASON_UNKNOWN;
+        }
+        uint64_t target = e->at + at + in.length + (uint64_t)in.raw.imm[0].value.s;
+        bool calls_start = in.meta.category == ZYDIS_CATEGORY_CALL &&
+                           (target == e->at || target == e->at + e->keep);
+        if (is_branch(&in) && is_replaced(m, target) && !calls_start)
+            return ENTRIES_REASON_JUMPED_TO;
+    }
+    return ENTRIES_REASONS;
+}
+
+static void find_body(const struct entries_image *i, const struct find_function *f, struct body *b)
+{
+    uint64_t most = f->next - f->at < MAX_UNSIZED ? f->next - f->at : MAX_UNSIZED;
+    b->function = f;
+    b->bytes = f->bytes ? f->bytes : most;
+    b->n = image_read(i, f->at, b->window, sizeof b->window);
+}
+
+static bool starts_with_endbr(const struct body *b)
+{
+    static const uint8_t endbr64[ENTRIES_ENDBR_BYTES] = {0xf3, 0x0f, 0x1e, 0xfa};
+    return b->n >= sizeof endbr64 && memcmp(b->window, endbr64, sizeof endbr64) == 0;
+}
+
+enum entries_reason move_function(struct move *m, const struct entries_image *i,
+                                  const struct find_function *f)
+{
+    struct entries_entry *e = m->entry;
+    struct body b = {0};
+    if (f->is_indirect)
+        return ENTRIES_REASON_INDIRECT;
+    if (!image_code_at(i, f->at))
+        return ENTRIES_REASON_OUTSIDE;
+    find_body(i, f, &b);
+    e->at = f->at;
+    e->keep = starts_with_endbr(&b) ? ENTRIES_ENDBR_BYTES : 0;
+    memset(e->moved, ENTRIES_NO_INSTRUCTION, sizeof e->moved);
+    e->moved[0] = 0;
+    if (b.n < (size_t)e->keep + ENTRIES_JUMP_BYTES)
+        return ENTRIES_REASON_OUTSIDE;
+    if (b.window[e->keep] == INT3)
+        return ENTRIES_REASON_BREAKPOINT;
+    enum entries_reason reason = move_instructions(m, &b);
+    if (reason != ENTRIES_REASONS)
+        return reason;
+    if (e->bytes > b.n)
+        return ENTRIES_REASON_OUTSIDE;
+    memcpy(e->was, b.window, e->bytes);
+    return refers_to_replaced(m) ? ENTRIES_REASON_JUMPED_TO : check_rest(m, &b);
+}
+
+// Returns true if a branch ends at this address, unless the bytes before it are parts of other
+// instructions. Streams of instructions that begin at different bytes soon agree on the boundaries,
+// so most of them contain a real branch.
+static bool is_branch_end(const struct entries_image *i, uint64_t end)
+{
+    enum { BACK = 64, STREAMS = 32, MIN_STREAMS = 8 };
+    uint8_t code[BACK + ZYDIS_MAX_INSTRUCTION_LENGTH];
+    size_t n = image_read(i, end - BACK, code, sizeof code);
+    unsigned found = 0;
+    instruction in;
+    if (n < BACK)
+        return true;
+    for (size_t start = 0; start < STREAMS; start++) {
+        for (size_t at = start; at < BACK; at += in.length) {
+            if (!decode(code + at, n - at, &in))
+                in.length = 1;
+            else if (at + in.length == BACK)
+                found += is_branch(&in);
+        }
+    }
+    return found >= MIN_STREAMS;
+}
+
+// Code that is examined for jumps, in pieces.
+struct jump_scan {
+    const struct entries_image *image;
+    const struct entries_entry *entries;
+    const uint64_t *bytes;
+    enum entries_reason *reasons;
+    size_t n;
+    uint64_t first, span; // range that contains all entries
+};
+
+// Returns true if the bytes before a displacement can be the opcode of a jump, or of a call.
+static bool is_jump_opcode(const uint8_t *displacement, bool *is_call)
+{
+    *is_call = displacement[-1] == CALL_REL32;
+    return *is_call || displacement[-1] == JMP_REL32 ||
+           (displacement[-2] == 0x0f && (displacement[-1] & 0xf0) == JCC_REL32);
+}
+
+// Handles a displacement at `from` that may belong to a jump or call to an entry. Any may lead to
+// the start of the function, except jumps of the function, which are loops.
+static void check_jump(const struct jump_scan *s, uint64_t from, uint64_t to, bool is_call)
+{
+    size_t low = 0, high = s->n;
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        if (s->entries[middle].at <= to)
+            low = middle;
+        else
+            high = middle;
+    }
+    const struct entries_entry *e = &s->entries[low];
+    bool is_start = to == e->at || to == e->at + e->keep;
+    bool is_own = from >= e->at && from - e->at < s->bytes[low];
+    if (to >= e->at && to - e->at < e->bytes && (!is_start || (is_own && !is_call)) &&
+        is_branch_end(s->image, from + 4))
+        s->reasons[low] = ENTRIES_REASON_JUMPED_TO;
+}
+
+// Examines each displacement in code[0, n), which is at the virtual address `at`. A displacement in
+// the first two bytes lacks its opcode and is skipped.
+static void scan_piece(const struct jump_scan *s, const uint8_t *code, size_t n, uint64_t at)
+{
+    for (size_t k = 2; k + 4 <= n; k++) {
+        uint64_t to = at + k + 4 + (uint64_t)(int64_t)(int32_t)get_u32(code + k);
+        bool is_call;
+        if (to - s->first < s->span && is_jump_opcode(code + k, &is_call))
+            check_jump(s, at + k, to, is_call);
+    }
+}
+
+int move_find_jumps(const struct entries_image *i, const struct entries_entry *entries, size_t n,
+                    const uint64_t *bytes, enum entries_reason *reasons)
+{
+    enum { OVERLAP = 8 }; // of pieces, for instructions between them
+    uint64_t first = n ? entries[0].at : 0;
+    const struct jump_scan s = {.image = i,
+                                .entries = entries,
+                                .bytes = bytes,
+                                .reasons = reasons,
+                                .n = n,
+                                .first = first,
+                                .span = n ? entries[n - 1].at + entries[n - 1].bytes - first : 0};
+    // Segments may overlap.
+    uint64_t left = i->end - i->start;
+    uint8_t *piece = malloc(PIECE_BYTES);
+    if (!piece)
+        return -ENOMEM;
+    for (unsigned k = 0; n && k < i->n_segments; k++) {
+        const Elf64_Phdr *p = &i->segments[k];
+        uint64_t at = p->p_vaddr;
+        bool is_code = p->p_type == PT_LOAD && p->p_flags & PF_X;
+        for (size_t got = PIECE_BYTES; is_code && got == PIECE_BYTES && left; at += got - OVERLAP) {
+            got = image_read(i, at, piece, left < PIECE_BYTES ? (size_t)left : PIECE_BYTES);
+            scan_piece(&s, piece, got, at);
+            left -= got;
+        }
+    }
+    free(piece);
+    return 0;
+}

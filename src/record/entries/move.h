@@ -1,0 +1,34 @@
+// Moves the first instructions of one function to a trampoline.
+#ifndef HEAPTAPE_ENTRIES_MOVE_H
+#define HEAPTAPE_ENTRIES_MOVE_H
+
+#include "record/entries/find.h"
+
+enum {
+    MOVE_CODE_BYTES = 64, // size of a trampoline
+    MOVE_MAX_FIXUPS = 8,
+};
+
+struct move {
+    struct entries_entry *entry; // `at`, `bytes`, `keep`, `was` and `moved` are filled in
+    uint64_t trampoline;         // planned virtual address
+    bool keeps_returns;          // refuse calls, because return addresses cannot be replaced
+    uint8_t code[MOVE_CODE_BYTES];
+    unsigned code_bytes;
+    uint8_t fixups[MOVE_MAX_FIXUPS];   // offsets of displacements in `code`
+    uint64_t targets[MOVE_MAX_FIXUPS]; // addresses to which they lead
+    unsigned n_fixups;
+};
+
+// Moves the instructions that a jump replaces. `m` has the members entry, trampoline and keeps_returns. Returns
+// ENTRIES_REASONS if they were moved, or the reason why they cannot be moved.
+enum entries_reason move_function(struct move *m, const struct entries_image *i,
+                                  const struct find_function *f);
+
+// Sets reasons[k] to ENTRIES_REASON_JUMPED_TO if a jump or call anywhere in the code of the object
+// leads into the replaced bytes of entries[k]. The entries are sorted by address, and bytes[k] is
+// the size of the function. Returns 0, or -ENOMEM.
+int move_find_jumps(const struct entries_image *i, const struct entries_entry *entries, size_t n,
+                    const uint64_t *bytes, enum entries_reason *reasons);
+
+#endif

@@ -1,0 +1,199 @@
+#include "record/entries/plan.h"
+
+#include "base/bytes.h"
+#include "record/entries/find.h"
+#include "record/entries/move.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    STUB_BYTES = 16,
+    CELL_BYTES = STUB_BYTES + MOVE_CODE_BYTES, // stub and trampoline of an entry
+    INT3 = 0xcc,
+};
+#define MAX_SPAN (UINT64_C(1) << 31)
+
+_Static_assert(ENTRIES_MAX *CELL_BYTES <= ENTRIES_MAX_CODE, "the code of all entries fits");
+_Static_assert(ENTRIES_MAX * sizeof(uint64_t) <= ENTRIES_PAGE_BYTES, "one page has all slots");
+
+void entries_result_release(struct entries_result *r)
+{
+    free(r->plan);
+    free(r->refused);
+    *r = (struct entries_result){0};
+}
+
+// The functions of an object while its plan is made.
+struct draft {
+    struct entries_image image;
+    struct find_list list;
+    struct entries_plan *plan;
+    bool shadow_stack;
+    // For each entry of the plan, before those with a reason are removed.
+    const struct find_function *functions[ENTRIES_MAX];
+    struct move moves[ENTRIES_MAX];
+    enum entries_reason reasons[ENTRIES_MAX];
+    struct entries_result *result;
+};
+
+static void add_refusal(struct draft *d, const struct find_function *f, enum entries_reason reason)
+{
+    struct entries_refusal *r = &d->result->refused[d->result->n_refused++];
+    *r = (struct entries_refusal){.at = f->at, .family = f->family, .reason = reason};
+    strcpy(r->name, f->row->name);
+}
+
+// Reports the aliases of a refused function, and those that are recorded under another name.
+static void add_aliases(struct draft *d, const struct find_function *f, enum entries_reason reason)
+{
+    const struct find_function *end = d->list.functions + d->list.n;
+    for (const struct find_function *a = f + 1; a < end && a->is_alias; a++) {
+        bool differs = a->row->function && a->row->function != f->row->function;
+        if (differs && reason != ENTRIES_REASON_TOO_MANY)
+            add_refusal(d, a, reason == ENTRIES_REASONS ? ENTRIES_REASON_ALIAS : reason);
+    }
+}
+
+// Chooses the size and the planned place of the area: the pages below the object.
+static void place_area(struct draft *d)
+{
+    struct entries_plan *p = d->plan;
+    size_t cells = 0;
+    for (size_t k = 0; k < d->list.n; k++)
+        cells += !d->list.functions[k].is_alias && d->list.functions[k].row->function;
+    p->magic = ENTRIES_MAGIC;
+    p->code_bytes =
+        cells * CELL_BYTES <= ENTRIES_PAGE_BYTES ? ENTRIES_PAGE_BYTES : ENTRIES_MAX_CODE;
+    p->area_bytes = p->code_bytes + ENTRIES_PAGE_BYTES;
+    p->span = d->image.end;
+    p->place = (int64_t)(d->image.start & ~(uint64_t)(ENTRIES_PAGE_BYTES - 1)) - p->area_bytes;
+    memset(p->code, INT3, sizeof p->code);
+}
+
+// Adds an entry to the draft, or returns the reason why it is refused.
+static enum entries_reason add_entry(struct draft *d, const struct find_function *f)
+{
+    struct entries_plan *p = d->plan;
+    uint32_t k = p->n_entries;
+    if (k == ENTRIES_MAX)
+        return ENTRIES_REASON_TOO_MANY;
+    if (p->span >= MAX_SPAN)
+        return ENTRIES_REASON_REACH;
+    struct entries_entry *e = &p->entries[k];
+    *e = (struct entries_entry){.stub = k * CELL_BYTES,
+                                .trampoline = k * CELL_BYTES + STUB_BYTES,
+                                .slot = p->code_bytes + k * (uint32_t)sizeof(uint64_t),
+                                .function = f->row->function,
+                                .family = (uint16_t)f->family};
+    memcpy(e->arguments, f->row->arguments, sizeof e->arguments);
+    d->moves[k] = (struct move){.entry = e,
+                                .trampoline = (uint64_t)p->place + e->trampoline,
+                                .keeps_returns = d->shadow_stack};
+    d->functions[k] = f;
+    d->reasons[k] = ENTRIES_REASONS;
+    enum entries_reason reason = move_function(&d->moves[k], &d->image, f);
+    p->n_entries += reason == ENTRIES_REASONS;
+    return reason;
+}
+
+static void add_entries(struct draft *d)
+{
+    for (size_t k = 0; k < d->list.n; k++) {
+        const struct find_function *f = &d->list.functions[k];
+        if (!f->row->function) {
+            d->result->usable_size[f->family] = f->at;
+        } else if (!f->is_alias) {
+            enum entries_reason reason = add_entry(d, f);
+            if (reason == ENTRIES_REASONS)
+                continue;
+            add_refusal(d, f, reason);
+            add_aliases(d, f, reason);
+        }
+    }
+}
+
+static int find_jumps(struct draft *d)
+{
+    uint64_t bytes[ENTRIES_MAX];
+    for (uint32_t k = 0; k < d->plan->n_entries; k++)
+        bytes[k] = d->functions[k]->bytes;
+    return move_find_jumps(&d->image, d->plan->entries, d->plan->n_entries, bytes, d->reasons);
+}
+
+// Writes the stub: endbr64, and a jump through the slot.
+static void write_stub(uint8_t *to, const struct entries_entry *e)
+{
+    static const uint8_t code[] = {0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0, 0, 0, 0};
+    memcpy(to, code, sizeof code);
+    put_u32(to + sizeof code - 4, e->slot - (e->stub + (uint32_t)sizeof code));
+}
+
+// Writes the code of the remaining entries and removes the others.
+static void write_code(struct draft *d)
+{
+    struct entries_plan *p = d->plan;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < p->n_entries; k++) {
+        const struct move *m = &d->moves[k];
+        enum entries_reason reason = d->reasons[k];
+        if (reason == ENTRIES_REASONS && p->n_fixups + m->n_fixups > ENTRIES_MAX_FIXUPS)
+            reason = ENTRIES_REASON_TOO_MANY;
+        if (reason != ENTRIES_REASONS)
+            add_refusal(d, d->functions[k], reason);
+        add_aliases(d, d->functions[k], reason);
+        if (reason != ENTRIES_REASONS)
+            continue;
+        struct entries_entry *e = &p->entries[n++];
+        *e = p->entries[k];
+        write_stub(p->code + e->stub, e);
+        memcpy(p->code + e->trampoline, m->code, m->code_bytes);
+        for (unsigned f = 0; f < m->n_fixups; f++)
+            p->fixups[p->n_fixups++] = e->trampoline + m->fixups[f];
+    }
+    memset(p->entries + n, 0, (p->n_entries - n) * sizeof *p->entries);
+    p->n_entries = n;
+}
+
+// Makes the plan of the functions that were found.
+static int make_plan(struct draft *d)
+{
+    struct entries_result *r = d->result;
+    r->refused = calloc(d->list.n, sizeof *r->refused);
+    d->plan = r->plan = calloc(1, sizeof *d->plan);
+    if (!r->refused || !r->plan)
+        return -ENOMEM;
+    place_area(d);
+    add_entries(d);
+    int rc = d->plan->n_entries ? find_jumps(d) : 0;
+    if (rc == 0)
+        write_code(d);
+    if (rc < 0 || !d->plan->n_entries) {
+        free(r->plan);
+        r->plan = NULL;
+    }
+    return rc;
+}
+
+int entries_plan_object(const struct entries_object *object, const struct entries_names *names,
+                        struct entries_result *to, struct err *e)
+{
+    struct functions functions = {0};
+    struct draft *d = calloc(1, sizeof *d);
+    if (!d)
+        return err_no_memory(e, object->path);
+    d->result = to;
+    d->shadow_stack = names->shadow_stack;
+    int rc = image_open(&d->image, object, e);
+    to->base = d->image.base;
+    if (rc == 0)
+        rc = functions_init(&functions, names);
+    if (rc == 0)
+        rc = find_functions(&d->image, &functions, &d->list);
+    if (rc == 0 && d->list.n)
+        rc = make_plan(d);
+    functions_release(&functions);
+    free(d);
+    return rc == -ENOMEM ? err_no_memory(e, object->path) : rc;
+}
