@@ -18,12 +18,12 @@ enum {
     KEEPS_COUNTS = 2,          // of calloc; otherwise only the product
     KEEPS_ALIGNMENTS = 4,      // otherwise rounded up to a power of two
     KEEPS_TEXTS = 8,           // names of threads and marks
-    KEEPS_ORDER = 16,          // between threads; otherwise only as far as blocks require it
+    KEEPS_ORDER = 16,          // between threads; otherwise only the order that blocks require
     KEEPS_VALUES = 32,         // all other numbers of a call
     KEEPS_FREED = 64,          // reallocs that free; otherwise each is a free
 };
 
-// What the formats contain besides their `holds`, `kinds` and `notes`, as in
+// Contents of the formats in addition to their `holds`, `kinds` and `notes`; see
 // docs/reference/foreign-formats.md.
 static const struct contents {
     const char *name;
@@ -230,8 +230,8 @@ static bool is_equal(const struct step *x, const struct step *y, const struct lo
            p->stamp - a->steps->ev.stamp == q->stamp - b->steps->ev.stamp;
 }
 
-// Sets hashes[i] to a hash of the calls of thread i, in which blocks are named by the position of
-// their allocation in its thread.
+// Sets hashes[i] to a hash of the calls of thread i. The hash identifies a block by the position of
+// its allocation in the thread.
 static void hash_threads(const struct log *l, uint64_t *hashes, uint32_t *calls, size_t n)
 {
     memset(hashes, 0, n * sizeof *hashes);
