@@ -130,6 +130,57 @@ number='[0-9][0-9 ]*'
   has_finding overwritten_session
 }
 
+@test "balance: nothing was recorded, for lack of files or because the spool was truncated" {
+  # A library that starts before libheaptape.so limits the recorder's files, or stops the recorder.
+  cat >first.c <<'END'
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+__attribute__((constructor)) static void begin(void)
+{
+    const char *n = getenv("RECORDER_FILES");
+    struct rlimit limit = {n ? atoi(n) : 0, n ? atoi(n) : 0};
+    if (!getenv("HEAPTAPE_SPOOL"))
+        return;
+    if (n)
+        prlimit(getppid(), RLIMIT_NOFILE, &limit, NULL);
+    else
+        kill(getppid(), SIGSTOP);
+}
+END
+  gcc -w -shared -fPIC -o first.so first.c
+  local with="env LD_PRELOAD=$PWD/first.so"
+  run --separate-stderr env RECORDER_FILES=10 $with timeout -k 1 60 "$HEAPTAPE" record -f -o t.ht -- ./plain
+  [ "$stderr" = "heaptape: ./plain: nothing was recorded: no space, memory or file descriptor was left for its spool" ]
+  run --separate-stderr env RECORDER_FILES=5 $with timeout -k 1 60 "$HEAPTAPE" record -f -o t.ht -- ./plain
+  [ "$stderr" = "heaptape: ./plain: nothing was recorded: the recorder had no memory or file descriptor left for its spool" ]
+  cat >truncates.c <<'END'
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int main(void)
+{
+    char line[4096], path[4096];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (fgets(line, sizeof line, maps)) {
+        if (strstr(line, ".spool") && sscanf(line, "%*s %*s %*s %*s %*s %s", path) == 1)
+            break;
+    }
+    truncate(path, 0);
+    kill(getppid(), SIGCONT);
+    _exit(0);
+}
+END
+  gcc -w -o truncates truncates.c
+  run --separate-stderr $with timeout -k 1 60 "$HEAPTAPE" record -f -o t.ht -- ./truncates
+  [ "$stderr" = "heaptape: ./truncates: nothing was recorded: its spool was truncated or overwritten" ]
+  records ./plain
+  same
+}
+
 @test "balance: processes that were not recorded" {
   records sh -c './static; ./plain; :'
   same "process [0-9]+ \(static\) was not recorded: is statically linked.* \(remedies: heaptape-record\(1\)\)"
