@@ -74,6 +74,7 @@ complete -c heaptape -n '__heaptape_in stat' -l to -x -a '(__heaptape_words )' -
 complete -c heaptape -n '__heaptape_in stat' -l rss -d 'print the composition of resident memory (RSS) of a trace'
 complete -c heaptape -n '__heaptape_in stat' -l at -x -a '(__heaptape_words peak end)' -d 'with --rss: at the highest RSS, at the end, or at POINT'
 complete -c heaptape -n '__heaptape_in stat' -l top -x -a '(__heaptape_words )' -d 'with --by: print this many call sites as text, 0 for all'
+complete -c heaptape -n '__heaptape_in stat' -l wrappers -d 'list the program\'s allocation wrappers, which call sites omit'
 complete -c heaptape -n '__heaptape_in stat' -l debug-dir -x -a '(__heaptape_words @folders)' -d 'search DIR first for executables and debug files'
 complete -c heaptape -n '__heaptape_in stat' -s h -l help -d 'show this help and exit'
 complete -c heaptape -n '__heaptape_in stat' -s q -l quiet -d 'print only errors on standard error'

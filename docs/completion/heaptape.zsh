@@ -81,6 +81,7 @@ _heaptape_stat() {
     '--rss[print the composition of resident memory (RSS) of a trace]' \
     '--at=[with --rss\: at the highest RSS, at the end, or at POINT]:peak|end|POINT: _heaptape_words peak end' \
     '--top=[with --by\: print this many call sites as text, 0 for all]:N: _heaptape_words ' \
+    '--wrappers[list the program'\''s allocation wrappers, which call sites omit]' \
     '--debug-dir=[search DIR first for executables and debug files]:DIR\[\:DIR...\]: _heaptape_words @folders' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
     '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \

@@ -153,6 +153,7 @@ typedef struct heaptape_frame {
     uint32_t line;      // line of the call in `file`; 0: unknown
     uint8_t known;      // 1: the function is known
     uint8_t library; // 1: code of the allocator, a language's runtime library, or a system library
+    uint8_t wrapper; // 1: function of the program that allocates for its callers, such as xmalloc
 } heaptape_frame;
 
 // Destination of a column: the caller's array, with space for `rows` items of item_bytes bytes,
@@ -212,8 +213,8 @@ int heaptape_trace_process(heaptape_trace *t, size_t i, const heaptape_process *
 int heaptape_trace_thread(heaptape_trace *t, uint32_t process, uint32_t thread,
                           const heaptape_thread **to);
 
-// Sets *frame to the function that represents a call site: the innermost function outside
-// libraries. Returns 1, 0 if the stack is unknown, or -EINVAL if there is no such process or site.
+// Sets *frame to the function that represents a call site: the innermost function outside libraries
+// that is not an allocation wrapper. Returns 1, 0 if the stack is unknown, or -EINVAL if there is no such process or site.
 // This function and heaptape_trace_frame read debug information from the program's files, as
 // heaptape does.
 int heaptape_trace_site(heaptape_trace *t, uint32_t process, uint32_t site,

@@ -159,7 +159,7 @@ const char *cli_text(const char *text);
 const char *cli_cell(const char *text, size_t width);
 
 // Emphasis of text on standard output, if cli_common.color is set.
-enum cli_color { CLI_PLAIN, CLI_BOLD, CLI_WORSE, CLI_BETTER };
+enum cli_color { CLI_PLAIN, CLI_BOLD, CLI_WORSE, CLI_BETTER, CLI_DIM };
 
 // Returns the escape sequence that starts a colour. CLI_PLAIN ends it. Returns "" without colours.
 const char *cli_color(enum cli_color c);

@@ -96,7 +96,7 @@ const char *cli_cell(const char *text, size_t width)
 
 const char *cli_color(enum cli_color c)
 {
-    static const char *const codes[] = {"\033[0m", "\033[1m", "\033[31m", "\033[32m"};
+    static const char *const codes[] = {"\033[0m", "\033[1m", "\033[31m", "\033[32m", "\033[2m"};
     return cli_common.color ? codes[c] : "";
 }
 

@@ -1,4 +1,4 @@
-#include "base/printable.h"
+#include "analysis/symbols/shorten.h"
 #include "cli/command.h"
 #include "commands/parts.h"
 #include "report/gate.h"
@@ -69,11 +69,12 @@ static void print_site(const struct sites_diff_row *r)
     enum { NAME_BYTES = 100 };
     const struct sites_diff_side *a = &r->sides[0], *b = &r->sides[1];
     int line = b->found ? b->line : a->line;
+    char name[SHORTEN_BYTES];
     print_change(13, a->peak_bytes, b->peak_bytes, true);
     print_change(13, a->end_bytes, b->end_bytes, true);
     print_change(12, a->bytes, b->bytes, true);
     print_change(14, a->calls, b->calls, false);
-    printf("  %.*s", (int)printable_cut(r->function, NAME_BYTES), r->function);
+    printf("  %s", shorten_name(r->function, NAME_BYTES, name));
     if (line)
         printf(" (%s:%d)", r->file, line);
     else if (*r->file && r->named)

@@ -1,5 +1,7 @@
 #include "record/aggregate/stat.h"
 #include "analysis/memory/rss_json.h"
+#include "analysis/symbols/shorten.h"
+#include "analysis/symbols/stack.h"
 #include "base/clock.h"
 #include "base/printable.h"
 #include "cli/command.h"
@@ -14,6 +16,7 @@
 #include "report/text/rss.h"
 #include "report/text/usage.h"
 #include "report/text/watch.h"
+#include "report/text/wrappers.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -27,7 +30,7 @@ enum stat_by { STAT_BY_NOTHING = -1, STAT_BY_SITE, STAT_BY_POOL };
 enum stat_format { STAT_TEXT, STAT_JSON, STAT_FOLDED, STAT_PPROF, STAT_SPEEDSCOPE, STAT_FIREFOX };
 
 struct stat_options {
-    bool json, brief, rss;
+    bool json, brief, rss, wrappers;
     enum stat_by by;
     enum stat_format format;
     enum profile_weight weight; // -1: not given
@@ -62,6 +65,9 @@ static const struct option options[] = {
      "with --rss: at the highest RSS, at the end, or at POINT", offsetof(struct stat_options, at)},
     {0, "top", OPTION_NUMBER, "N", "20", "with --by: print this many call sites as text, 0 for all",
      offsetof(struct stat_options, top)},
+    {0, "wrappers", OPTION_FLAG, NULL, NULL,
+     "list the program's allocation wrappers, which call sites omit",
+     offsetof(struct stat_options, wrappers)},
     {0, "debug-dir", OPTION_STRING, "DIR[:DIR...]", NULL,
      "search DIR first for executables and debug files", offsetof(struct stat_options, debug_dirs)},
     {0},
@@ -69,7 +75,7 @@ static const struct option options[] = {
 
 static const struct command_mode modes[] = {
     {.option = "rss", .accepts = "at"},
-    {.accepts = "by|brief"},
+    {.accepts = "by|brief|wrappers"},
 };
 
 static void print_count(const char *what, uint64_t n)
@@ -253,8 +259,16 @@ static void print_text(const struct file_stat *s, const union stat_figures *f)
 // Prints a name, shortened because names of C++ templates are long. Profiles have the whole name.
 static void print_name(const char *name, size_t max)
 {
-    size_t n = printable_cut(name, max);
-    printf("%.*s%s", (int)n, name, name[n] ? "..." : "");
+    char shorter[SHORTEN_BYTES];
+    fputs(shorten_name(name, max, shorter), stdout);
+}
+
+static void print_place(const struct symbol *s)
+{
+    if (s->file[0])
+        printf(" (%s:%d)", basename(s->file), s->line);
+    else if (*symbols_file(s))
+        printf(" (%s)", basename(s->module));
 }
 
 // Returns true if stacks are printed below the figures of their call site.
@@ -265,43 +279,41 @@ static bool is_narrow(void)
     return columns && columns < BOTH_COLUMNS;
 }
 
-// `via` is the library function that the frame called on its way to the allocator, or NULL.
-static void print_frame(const struct symbol *s, bool first, const char *via)
+// Prints a function of a stack. `via` is the function that it called on its way to the allocator, or
+// NULL. Functions of libraries are dimmed.
+static void print_frame(const struct symbol *s, bool first, size_t repeats, const char *via)
 {
     enum { NAME_BYTES = 100, VIA_BYTES = 60 };
     bool narrow = is_narrow();
     printf(first && !narrow ? "%*s" : "\n%*s", narrow ? 4 : first ? 2 : 54, "");
+    fputs(s->library ? cli_color(CLI_DIM) : "", stdout);
     print_name(s->function, NAME_BYTES);
-    if (s->file[0])
-        printf(" (%s:%d)", strrchr(s->file, '/') ? strrchr(s->file, '/') + 1 : s->file, s->line);
-    else if (*symbols_file(s))
-        printf(" (%s)", strrchr(s->module, '/') ? strrchr(s->module, '/') + 1 : s->module);
+    print_place(s);
+    if (repeats > 1)
+        printf(" ×%zu", repeats);
+    fputs(s->library ? cli_color(CLI_PLAIN) : "", stdout);
     if (via) {
         fputs(" via ", stdout);
         print_name(via, VIA_BYTES);
     }
 }
 
-// Prints a stack from the program's own function on, with the first library function that it
-// called. If no frame belongs to the program, the whole stack is printed.
-static void print_stack(const struct file_stat *s, const struct workload_site *site)
+// Prints a stack from the shown function on, with the function that it called. Recursive calls are
+// one row.
+static void print_stack(const struct file_stat *s, uint32_t number)
 {
-    const struct symbol *found = NULL;
-    const char *via = NULL;
-    bool own = false, first = true;
-    for (unsigned whole = 0; whole < 2 && first; whole++) {
-        for (uint32_t i = 0; i < site->n; i++) {
-            size_t n = symbols_of(s->symbols, &s->sites.frames[site->first + i], &found);
-            for (size_t k = 0; k < n; k++) {
-                own |= whole || !found[k].library;
-                if (own)
-                    print_frame(&found[k], first, first ? via : NULL);
-                first &= !own;
-                via = whole ? NULL : found[k].function;
-            }
+    struct stack stack = {0};
+    if (stack_read(&stack, s->symbols, &s->sites, number) < 0)
+        die(EXIT_FAILED, "%s: out of memory", s->name);
+    for (size_t i = stack.shown, period, repeats; i < stack.n; i += period * repeats) {
+        repeats = stack_repeats(stack.functions + i, stack.n - i, &period);
+        for (size_t k = i; k < i + period; k++) {
+            bool first = k == stack.shown;
+            print_frame(&stack.functions[k], first, repeats,
+                        first && k > 0 ? stack.functions[k - 1].function : NULL);
         }
-        via = NULL;
     }
+    stack_release(&stack);
 }
 
 static void print_range(const char *of, const struct estimate *e, uint64_t sample_bytes)
@@ -323,7 +335,7 @@ static void print_site(const struct file_stat *s, uint32_t number, enum profile_
         printf("%13s%13s", human_bytes(first, t->span_bytes), human_count(peak, t->span_blocks));
     printf("%13s%13s%12s%14s", human_bytes(peak, t->peak_bytes), human_bytes(end, t->live_bytes),
            human_bytes(bytes, t->bytes), human_count(allocs, t->calls));
-    print_stack(s, site);
+    print_stack(s, number);
     puts(site->n ? "" : is_narrow() ? "\n    (unknown)" : "  (unknown)");
     if (s->stack_sample_bytes) {
         print_range("  95 % intervals: live at peak", &t->peak, s->stack_sample_bytes);
@@ -394,6 +406,16 @@ static int print_profile(const struct file_stat *s, const struct stat_options *o
     return rc;
 }
 
+static int print_wrappers(const struct file_stat *s)
+{
+    size_t n = 0;
+    struct wrapper_use *all = wrapper_use_new(&s->by_site, s->symbols, &s->sites, &n);
+    if (all)
+        wrappers_print(all, n);
+    free(all);
+    return all ? 0 : -1;
+}
+
 static void print_by_site(const struct file_stat *s, const struct stat_options *o)
 {
     const char *missing = NULL;
@@ -419,6 +441,8 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
     uint32_t *order = profile_order(&s->by_site, o->weight, &n);
     if (o->json || o->format == STAT_JSON)
         stat_json_sites(&(struct json){.to = stdout}, s, order, n);
+    else if (o->format == STAT_TEXT && o->wrappers)
+        rc = print_wrappers(s);
     else if (o->format == STAT_TEXT)
         print_sites(s, order, n, o), coverage_print(&s->coverage);
     else
@@ -511,6 +535,8 @@ static int run_stat(const void *fields, int argc, char **argv)
     bool has_span = o->from || o->to;
     if (check_options(o, argc, &span))
         return EXIT_USAGE;
+    if (o->wrappers && o->by == STAT_BY_NOTHING)
+        o->by = STAT_BY_SITE;
     if ((int)o->weight < 0)
         o->weight = has_span ? PROFILE_SPAN : PROFILE_PEAK;
     symbols_debug_dirs(o->debug_dirs);

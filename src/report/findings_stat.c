@@ -1,6 +1,8 @@
 #include "report/findings_stat.h"
 
 #include "analysis/size_classes.h"
+#include "analysis/symbols/shorten.h"
+#include "analysis/symbols/stack.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,24 +10,19 @@
 
 #define UNEXPLAINED_SHARE 0.1 // share of the bytes that malloc had in use
 
-static void set_frame(struct findings_stat_site *s, const char *function, const char *file,
-                      double line, const char *module)
+static void set_frame(struct findings_stat_site *s, const struct symbol *f)
 {
-    enum { NAME_BYTES = 60 };
-    // The arguments of a C++ function can be longer than a line.
-    size_t bytes = strlen(function) > NAME_BYTES ? strcspn(function, "(<") : strlen(function);
-    bytes = bytes ? bytes : NAME_BYTES;
-    int n = snprintf(s->frame, sizeof s->frame, "%.*s",
-                     (int)(bytes < 2 * NAME_BYTES ? bytes : 2 * NAME_BYTES), function);
-    if (!function[0])
-        n = snprintf(s->frame, sizeof s->frame, "an unknown function");
-    file = basename(file);
-    module = basename(module);
+    enum { NAME_BYTES = 80 };
+    char name[SHORTEN_BYTES];
+    const char *file = basename(f->file), *module = basename(f->module);
+    int n = snprintf(s->frame, sizeof s->frame, "%s",
+                     f->function[0] ? shorten_name(f->function, NAME_BYTES, name)
+                                    : "an unknown function");
     if (file[0])
-        snprintf(s->frame + n, sizeof s->frame - (size_t)n, " (%.60s:%.0f)", file, line);
+        snprintf(s->frame + n, sizeof s->frame - (size_t)n, " (%.60s:%d)", file, f->line);
     else if (module[0])
         snprintf(s->frame + n, sizeof s->frame - (size_t)n, " (%.60s)", module);
-    snprintf(s->function, sizeof s->function, "%s", function);
+    snprintf(s->function, sizeof s->function, "%s", f->function);
     s->has_frame = true;
 }
 
@@ -52,36 +49,19 @@ static void find_unexplained(struct findings_stat *f, uint64_t pid, const char *
     f->in_use_bytes = in_use_bytes;
 }
 
-// Finds the first function outside of libraries among the first SITES_JSON_FUNCTIONS of the stack,
-// or else the innermost one.
-static void find_frame(struct findings_stat_site *to, const struct file_stat *s, uint32_t number)
-{
-    const struct workload_site *site = sites_json_frames(&s->sites, number);
-    size_t left = SITES_JSON_FUNCTIONS;
-    for (uint32_t i = 0; i < site->n; i++) {
-        const struct symbol *found = NULL;
-        size_t n = symbols_of(s->symbols, &s->sites.frames[site->first + i], &found);
-        for (size_t k = 0; k < n && left; k++, left--) {
-            if (to->has_frame && found[k].library)
-                continue;
-            set_frame(to, found[k].function, found[k].file, found[k].line, found[k].module);
-            if (!found[k].library)
-                return;
-        }
-    }
-}
-
 static void set_site(struct findings_stat_site *to, const struct file_stat *s, uint32_t number)
 {
     const struct by_site *b = &s->by_site;
     const struct site_use *u = number < b->uses.n_sites ? &b->uses.sites[number] : NULL;
+    struct symbol shown;
     to->has_frame = false;
     to->peak_bytes = (double)b->sites[number].peak_bytes;
     to->growth_bytes = (double)b->sites[number].growth_bytes;
 #define HT_X(key, member) to->key = u ? (double)u->member : NAN;
     SITES_JSON_USES(HT_X)
 #undef HT_X
-    find_frame(to, s, number);
+    if (stack_site(s->symbols, &s->sites, number, &shown))
+        set_frame(to, &shown);
 }
 
 static void set_sites(struct findings_stat *f, const struct file_stat *s)
@@ -200,24 +180,32 @@ static const char *text_of(const struct json_value *object, const char *key)
     return text ? text : "";
 }
 
+static struct symbol read_function(const struct json_value *frame)
+{
+    return (struct symbol){
+        .function = text_of(frame, "function"),
+        .file = text_of(frame, "file"),
+        .line = (int)json_value_u64(json_value_get(frame, "line")),
+        .module = text_of(frame, "module"),
+        .library = json_value_bool(json_value_get(frame, "library")),
+        .wrapper = json_value_bool(json_value_get(frame, "wrapper")),
+    };
+}
+
 static void read_site(struct findings_stat_site *to, const struct json_value *site)
 {
     const struct json_value *frames = json_value_get(site, "frames");
-    const struct json_value *own = json_value_at(frames, 0);
+    struct symbol functions[SITES_JSON_FUNCTIONS];
+    size_t n = 0;
     to->peak_bytes = number_of(site, "live_at_peak_bytes");
     to->growth_bytes = number_of(site, "steady_growth_bytes");
 #define HT_X(key, member) to->key = number_of(site, #key);
     SITES_JSON_USES(HT_X)
 #undef HT_X
-    for (size_t i = 0; i < json_value_length(frames); i++) {
-        if (json_value_bool(json_value_get(json_value_at(frames, i), "library")))
-            continue;
-        own = json_value_at(frames, i);
-        break;
-    }
-    if (own)
-        set_frame(to, text_of(own, "function"), text_of(own, "file"), number_of(own, "line"),
-                  text_of(own, "module"));
+    for (; n < json_value_length(frames) && n < SITES_JSON_FUNCTIONS; n++)
+        functions[n] = read_function(json_value_at(frames, n));
+    if (n)
+        set_frame(to, &functions[stack_shown(functions, n)]);
 }
 
 static void read_sites(struct findings_stat *f, const struct json_value *sites)

@@ -18,8 +18,7 @@ struct findings_stat_size {
     double max_bytes, count, bytes, peak_blocks, peak_bytes;
 };
 
-// A call site, named by its first frame outside of libraries, or else by its innermost frame.
-// Unknown values are NAN.
+// A call site, named by the shown function of its stack (stack_shown). Unknown values are NAN.
 struct findings_stat_site {
     bool has_frame;
     char frame[FINDINGS_STAT_FRAME_BYTES]; // "render (server.cpp:44)"

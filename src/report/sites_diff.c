@@ -1,5 +1,6 @@
 #include "report/sites_diff.h"
 
+#include "analysis/symbols/stack.h"
 #include "base/buf.h"
 #include "report/json/sites_json.h"
 
@@ -15,26 +16,6 @@ void sites_diff_release(struct sites_diff *d)
     }
     free(d->rows);
     *d = (struct sites_diff){0};
-}
-
-// The innermost function of the program on the stack, or the innermost function if the stack does
-// not reach the program. NULL if unknown.
-static const struct symbol *own_function(const struct file_stat *s, uint32_t number)
-{
-    static struct symbol first;
-    const struct workload_site *site = sites_json_frames(&s->sites, number);
-    bool any = false;
-    for (uint32_t i = 0; i < site->n; i++) {
-        const struct symbol *found;
-        size_t n = symbols_of(s->symbols, &s->sites.frames[site->first + i], &found);
-        for (size_t k = 0; k < n; k++) {
-            if (!found[k].library)
-                return &found[k];
-            first = any ? first : found[k];
-            any = true;
-        }
-    }
-    return any ? &first : NULL;
 }
 
 static struct sites_diff_row *add_row(struct sites_diff *d, unsigned side, const char *function,
@@ -57,23 +38,36 @@ static void add_totals(struct sites_diff_side *to, const struct by_site_totals *
     to->calls += t->calls;
 }
 
+// Folds the wrappers of each file in the other one, too: with fewer callers, a function might be a
+// wrapper in one of them only. Returns 0 or -ENOMEM.
+static int share_wrappers(const struct file_stat *a, const struct file_stat *b)
+{
+    if (!a->symbols || !b->symbols)
+        return 0;
+    if (symbols_find_wrappers(a->symbols, &a->sites) < 0 ||
+        symbols_find_wrappers(b->symbols, &b->sites) < 0 ||
+        symbols_add_wrappers(a->symbols, b->symbols) < 0)
+        return -ENOMEM;
+    return symbols_add_wrappers(b->symbols, a->symbols);
+}
+
 // Adds a row for each stack. sites_diff_match joins rows of the same place.
 int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *s)
 {
     for (uint32_t i = 0; s->symbols && i < s->by_site.n_sites; i++) {
         const struct by_site_totals *t = &s->by_site.sites[i];
-        const struct symbol *own = own_function(s, i);
         struct sites_diff_row *r;
+        struct symbol own;
         if (!t->calls && !t->peak_blocks && !t->live_blocks)
             continue;
         // An address outside of all objects differs from run to run.
-        bool is_place = own && (own->known || own->module[0]);
-        r = is_place ? add_row(d, side, own->function,
-                               basename(own->file[0] ? own->file : own->module), own->line)
+        bool is_place = stack_site(s->symbols, &s->sites, i, &own) && (own.known || own.module[0]);
+        r = is_place ? add_row(d, side, own.function, basename(own.file[0] ? own.file : own.module),
+                               own.line)
                      : add_row(d, side, "(unknown)", "", 0);
         if (!r)
             return -ENOMEM;
-        r->named = is_place && own->known;
+        r->named = is_place && own.known;
         add_totals(&r->sides[side], t);
     }
     return 0;
@@ -236,18 +230,24 @@ static struct sites_diff_side totals_of(const struct file_stat *s)
 int sites_diff_files(struct sites_diff *d, struct sites_diff_side totals[2], char *const paths[2],
                      const struct convert_watch *watch, struct err *e)
 {
+    struct file_stat s[2];
+    unsigned n = 0;
     int rc = 0;
     *d = (struct sites_diff){0};
-    for (unsigned side = 0; rc == 0 && side < 2; side++) {
-        struct file_stat s;
-        rc = file_stat(&s, paths[side], FILE_STAT_SITES, watch, e);
+    for (; n < 2; n++) {
+        rc = file_stat(&s[n], paths[n], FILE_STAT_SITES, watch, e);
         if (rc < 0)
             break;
-        totals[side] = totals_of(&s);
-        if (sites_diff_add(d, side, &s) < 0)
-            rc = err_no_memory(e, paths[side]);
-        file_stat_release(&s);
+        totals[n] = totals_of(&s[n]);
     }
+    if (n == 2 && share_wrappers(&s[0], &s[1]) < 0)
+        rc = err_no_memory(e, paths[0]);
+    for (unsigned side = 0; rc == 0 && side < 2; side++) {
+        if (sites_diff_add(d, side, &s[side]) < 0)
+            rc = err_no_memory(e, paths[side]);
+    }
+    while (n > 0)
+        file_stat_release(&s[--n]);
     sites_diff_match(d);
     return rc;
 }

@@ -56,7 +56,7 @@ enum tables_type {
 #define TABLES_SITES(X) \
     X(PROCESS, "process", INTEGER, "", "number of the process in the file, see processes") \
     X(SITE, "site", INTEGER, "", "number of the call site in its process, from 1") \
-    X(FUNCTION, "function", TEXT, "", "innermost function outside of libraries, as stat --by site; NULL if not known") \
+    X(FUNCTION, "function", TEXT, "", "function that represents the call site, as in stat --by site; NULL if not known") \
     X(SOURCE_FILE, "source_file", TEXT, "", "source file of that function; NULL if not known") \
     X(SOURCE_LINE, "source_line", INTEGER, "", "line of the call in it; NULL if not known") \
     X(MODULE, "module", TEXT, "", "path of the executable or library of that function; NULL if not known") \

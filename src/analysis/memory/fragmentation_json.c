@@ -1,5 +1,7 @@
 #include "analysis/memory/fragmentation_json.h"
 
+#include "analysis/symbols/stack.h"
+
 static void put_group_key(struct json *j, enum fragmentation_by grouping, uint64_t key)
 {
     static const char *const from[] = {
@@ -30,13 +32,13 @@ static void put_groups(struct json *j, const struct fragmentation_names *names,
 {
     json_begin_array(j);
     for (size_t i = 0; i < g->n; i++) {
-        char text[SYMBOLS_FUNCTION_BYTES];
+        char text[STACK_SITE_BYTES];
         json_begin_object(j);
         put_group_key(j, grouping, g->groups[i].key);
         if (grouping == FRAGMENTATION_BY_SITE)
             json_put_string(
                 j, "function",
-                symbols_site_function(names->symbols, names->sites, g->groups[i].key, text));
+                stack_site_text(names->symbols, names->sites, g->groups[i].key, text));
         json_put_u64(j, "blocks", g->groups[i].blocks);
         json_put_u64(j, "live_bytes", g->groups[i].live_bytes);
         json_put_u64(j, "sparse_pages", g->groups[i].sparse_pages);

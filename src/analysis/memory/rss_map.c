@@ -1,6 +1,7 @@
 #include "analysis/memory/rss_map.h"
 
 #include "analysis/memory/rss_heap.h"
+#include "analysis/symbols/stack.h"
 #include "base/buf.h"
 
 #include <errno.h>
@@ -266,7 +267,7 @@ static void put_sites(struct json *j, const struct rss_map *m)
 {
     uint64_t n = m->rss.symbols ? m->rss.sites.n_sites : 0;
     struct pinning *sites = calloc(n + 1, sizeof *sites);
-    char text[SYMBOLS_FUNCTION_BYTES];
+    char text[STACK_SITE_BYTES];
     json_put_array(j, "sites");
     for (uint64_t i = 0; sites && i < n; i++)
         sites[i].site = i + 1;
@@ -278,7 +279,7 @@ static void put_sites(struct json *j, const struct rss_map *m)
         json_begin_object(j);
         json_put_u64(j, "site", sites[i].site);
         json_put_string(j, "function",
-                        symbols_site_function(m->rss.symbols, &m->rss.sites, sites[i].site, text));
+                        stack_site_text(m->rss.symbols, &m->rss.sites, sites[i].site, text));
         json_end_object(j);
     }
     json_end_array(j);

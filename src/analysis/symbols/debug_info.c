@@ -312,11 +312,12 @@ static void read_symbols(struct debug_info *d)
     sort_ranges(&d->labels);
 }
 
-const char *debug_info_symbol(struct debug_info *d, uint64_t address)
+const char *debug_info_symbol(struct debug_info *d, uint64_t address, uint64_t *bytes)
 {
     if (!d->symbols_read)
         read_symbols(d);
     const struct range *r = find_range(&d->sized, address);
+    *bytes = r ? r->high - r->low : 0;
     if (r)
         return r->symbol;
     r = find_range(&d->labels, address);

@@ -28,8 +28,9 @@ struct debug_info_place {
 // Looks up an address of the process.
 void debug_info_find(struct debug_info *d, uint64_t address, struct debug_info_place *place);
 
-// Returns the symbol that contains an address of the process, or NULL. Replaces libdw's
-// dwfl_module_addrinfo, which reads all symbols on every lookup.
-const char *debug_info_symbol(struct debug_info *d, uint64_t address);
+// Returns the symbol that contains an address of the process, or NULL, and sets *bytes to its size,
+// or to 0 if unknown. Replaces libdw's dwfl_module_addrinfo, which reads all symbols on every
+// lookup.
+const char *debug_info_symbol(struct debug_info *d, uint64_t address, uint64_t *bytes);
 
 #endif

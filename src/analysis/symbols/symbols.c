@@ -3,6 +3,7 @@
 #include "analysis/symbols/debug_files.h"
 #include "analysis/symbols/debug_info.h"
 #include "analysis/symbols/demangle.h"
+#include "analysis/symbols/wrappers.h"
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/printable.h"
@@ -46,6 +47,8 @@ struct symbols {
     size_t n_texts, texts_capacity;
     uint64_t missing;
     const char *missing_path;
+    struct wrappers wrappers;
+    size_t wrapped_sites; // number of sites when the wrappers were found
     struct symbol scratch[MAX_INLINED];
 };
 
@@ -129,6 +132,7 @@ void symbols_free(struct symbols *s)
     for (size_t i = 0; i < s->n_texts; i++)
         free(s->texts[i]);
     map_release(&s->by_address);
+    wrappers_release(&s->wrappers);
     names_index_release(&s->names);
     free(s->modules);
     free(s->found);
@@ -372,6 +376,60 @@ static void call_place(Dwarf_Die *die, Dwarf_Files *files, size_t n_files, struc
         to->line = (int)number;
 }
 
+// Returns true for source files of system packages, of Rust's libraries and of downloaded crates:
+// templates and inline functions of a library are compiled into the program's own objects.
+static bool is_system_source(const char *file)
+{
+    static const char *const folders[] = {"/usr/include/", "/usr/lib/", "/rustc/"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        if (strncmp(file, folders[i], strlen(folders[i])) == 0)
+            return true;
+    }
+    return strstr(file, "/.cargo/registry/") != NULL;
+}
+
+static uint32_t code_bytes(Dwarf_Die *die)
+{
+    Dwarf_Addr base, low, high;
+    uint64_t bytes = 0;
+    for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;)
+        bytes += high - low;
+    return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+}
+
+// Sets *type to the type that the DIE's attribute DW_AT_type refers to. Returns false for void.
+static bool type_of(Dwarf_Die *die, Dwarf_Die *type)
+{
+    Dwarf_Attribute attribute;
+    return dwarf_attr_integrate(die, DW_AT_type, &attribute) && dwarf_formref_die(&attribute, type);
+}
+
+static enum symbols_result result_of(Dwarf_Die *die)
+{
+    Dwarf_Die type, to;
+    if (!type_of(die, &type))
+        return SYMBOLS_RESULT_OTHER;
+    if (dwarf_peel_type(&type, &type) != 0)
+        return SYMBOLS_RESULT_UNKNOWN;
+    int tag = dwarf_tag(&type);
+    if (tag == DW_TAG_base_type || tag == DW_TAG_enumeration_type)
+        return SYMBOLS_RESULT_OTHER;
+    if (tag != DW_TAG_pointer_type)
+        return SYMBOLS_RESULT_OBJECT;
+    if (!type_of(&type, &to))
+        return SYMBOLS_RESULT_MEMORY;
+    while (dwarf_tag(&to) == DW_TAG_typedef && type_of(&to, &to))
+        ;
+    tag = dwarf_tag(&to);
+    Dwarf_Attribute size;
+    Dwarf_Word bytes = 0;
+    if (tag == DW_TAG_const_type)
+        return SYMBOLS_RESULT_OTHER;
+    if (tag == DW_TAG_base_type)
+        dwarf_formudata(dwarf_attr(&to, DW_AT_byte_size, &size), &bytes);
+    return bytes == 1 ? SYMBOLS_RESULT_MEMORY : SYMBOLS_RESULT_OBJECT;
+}
+
 // Collects the functions at an address into s->scratch, innermost first; scratch[0] already has a
 // file and line. Returns 0 if a name is unknown.
 static size_t find_inlined(struct symbols *s, struct debug_info_place *place)
@@ -385,9 +443,13 @@ static size_t find_inlined(struct symbols *s, struct debug_info_place *place)
         if (!name)
             return 0;
         s->scratch[n].function = name;
+        s->scratch[n].result = result_of(&place->functions[n]);
+        s->scratch[n].library = is_system_source(s->scratch[n].file);
         if (++n < place->n)
             call_place(&place->functions[n - 1], files, n_files, &s->scratch[n]);
     }
+    if (n)
+        s->scratch[n - 1].code_bytes = code_bytes(&place->functions[n - 1]);
     return n;
 }
 
@@ -428,10 +490,13 @@ static size_t find_in_file(struct symbols *s, const struct module *m, uint64_t a
     size_t n = find_inlined(s, &place);
     if (n)
         return n;
-    const char *name = m->debug ? debug_info_symbol(m->debug, address) : NULL;
+    uint64_t bytes = 0;
+    const char *name = m->debug ? debug_info_symbol(m->debug, address, &bytes) : NULL;
     if (!name)
         return 0;
+    *first = (struct symbol){.file = first->file, .line = first->line};
     first->function = demangled(s, name);
+    first->code_bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
     return 1;
 }
 
@@ -442,6 +507,11 @@ static const char *printable(struct symbols *s, const char *text)
     while (i < n && (length = printable_length(text + i, n - i)))
         i += length;
     return i == n ? text : keep_text(s, printable_new(text));
+}
+
+static bool is_wrapper(const struct symbols *s, const struct symbol *f)
+{
+    return !f->library && map_get(&s->wrappers.keys, wrappers_key(f));
 }
 
 static int add_found(struct symbols *s, uint64_t key, size_t n, const char *module, bool own)
@@ -455,7 +525,8 @@ static int add_found(struct symbols *s, uint64_t key, size_t n, const char *modu
         s->scratch[i].function = printable(s, s->scratch[i].function);
         s->scratch[i].file = printable(s, s->scratch[i].file ? s->scratch[i].file : "");
         s->scratch[i].module = printable(s, module);
-        s->scratch[i].library = !own || symbols_is_library(s->scratch[i].function);
+        s->scratch[i].library |= !own || symbols_is_library(s->scratch[i].function);
+        s->scratch[i].wrapper = is_wrapper(s, &s->scratch[i]);
         s->list[s->n_list++] = s->scratch[i];
     }
     return 0;
@@ -471,6 +542,7 @@ static size_t find_named(struct symbols *s, const struct names_entry *e)
         s->scratch[n] = (struct symbol){.function = names_text(names, f->function),
                                         .file = names_text(names, f->file),
                                         .line = (int)f->line};
+        s->scratch[n].library = is_system_source(s->scratch[n].file);
     }
     return n;
 }
@@ -510,6 +582,22 @@ static int find_symbols(struct symbols *s, const struct workload_frame *f)
                      f->module ? s->sites->modules[f->module - 1].path : "", own);
 }
 
+void symbols_complete(struct symbols *s, const struct workload_frame *f, size_t index,
+                      struct symbol *to)
+{
+    struct module *m = f->module ? &s->modules[f->module - 1] : NULL;
+    if (!m || to->result != SYMBOLS_RESULT_UNKNOWN || to->code_bytes)
+        return;
+    if (!m->opened)
+        open_module(m, &s->sites->modules[f->module - 1]);
+    memset(s->scratch, 0, sizeof s->scratch);
+    size_t n = m->dwfl ? find_in_file(s, m, f->address - 1) : 0;
+    if (index >= n || strcmp(s->scratch[index].function, to->function) != 0)
+        return;
+    to->code_bytes = s->scratch[index].code_bytes;
+    to->result = s->scratch[index].result;
+}
+
 size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struct symbol **found)
 {
     uint64_t i = map_get(&s->by_address, workload_sites_key(f));
@@ -520,8 +608,7 @@ size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struc
     return s->found[i - 1].n;
 }
 
-// Returns the name without its return type and parameters: "f" for "int f<char>(int)".
-static const char *bare_name(const char *function)
+const char *symbols_bare_name(const char *function, size_t *n)
 {
     const char *start = function, *at = function;
     unsigned depth = 0;
@@ -534,38 +621,118 @@ static const char *bare_name(const char *function)
         if (*at == ' ' && depth == 0)
             start = at + 1;
     }
+    *n = *at == '(' ? (size_t)(at - start) : strlen(start);
     return start;
 }
 
-bool symbols_is_library(const char *function)
+// Returns true if the name belongs to the standard libraries of C++ or Rust.
+static bool begins_in_library(const char *name)
 {
     static const char *const names[] = {
-        // C++
         "std::",
         "__gnu_cxx::",
         "__cxxabiv1::",
         "operator new",
         "operator delete",
-        // Rust, including its mangled allocator functions
         "alloc::",
         "core::",
         "hashbrown::",
-        "<alloc::",
-        "<core::",
-        "<std::",
-        "<hashbrown::",
-        "<T as alloc::",
+        // Rust's allocator functions, which are not mangled by path
         "__rust_",
         "__rustc",
         "__rdl_",
         "__rg_",
     };
-    const char *name = bare_name(function);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (begins_with(name, names[i]))
             return true;
     }
     return false;
+}
+
+static const char *skip_words(const char *at)
+{
+    static const char *const words[] = {"&", "*const ", "*mut ", "mut ", "dyn ", "[", "("};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strncmp(at, words[i], strlen(words[i])) == 0)
+            return skip_words(at + strlen(words[i]));
+    }
+    return at;
+}
+
+// Returns true for a type that no crate of a program defines: a type parameter, such as T, or a
+// primitive type.
+static bool is_common_type(const char *type, size_t n)
+{
+    static const char *const types[] = {"u8",  "u16",  "u32", "u64",  "u128",  "usize", "i8",
+                                        "i16", "i32",  "i64", "i128", "isize", "bool",  "f32",
+                                        "f64", "char", "str", "_",    "!"};
+    if (n <= 2 && *type >= 'A' && *type <= 'Z' && (n == 1 || (type[1] >= '0' && type[1] <= '9')))
+        return true;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (n == strlen(types[i]) && memcmp(type, types[i], n) == 0)
+            return true;
+    }
+    return false;
+}
+
+// Returns true for a method of Rust's libraries, "<TYPE>::f" or "<TYPE as TRAIT>::f": if the type
+// belongs to them, or if the type is common and the trait belongs to them.
+static bool is_library_method(const char *name)
+{
+    const char *type = skip_words(name + 1);
+    size_t n = strcspn(type, " ,;<>[]()");
+    if (begins_in_library(type))
+        return true;
+    if (!is_common_type(type, n))
+        return false;
+    const char *trait = strstr(type + n, " as ");
+    return !trait || begins_in_library(trait + 4);
+}
+
+bool symbols_is_library(const char *function)
+{
+    size_t n;
+    const char *name = symbols_bare_name(function, &n);
+    return *name == '<' ? is_library_method(name) : begins_in_library(name);
+}
+
+static void mark_wrappers(struct symbols *s)
+{
+    for (size_t i = 0; i < s->n_list; i++)
+        s->list[i].wrapper = is_wrapper(s, &s->list[i]);
+}
+
+int symbols_find_wrappers(struct symbols *s, const struct workload_sites *sites)
+{
+    if (s->wrapped_sites && sites->n_sites < 2 * s->wrapped_sites)
+        return 0;
+    struct wrappers found = {0};
+    int rc = wrappers_find(&found, s, sites);
+    if (rc < 0) {
+        wrappers_release(&found);
+        return rc;
+    }
+    wrappers_release(&s->wrappers);
+    s->wrappers = found;
+    s->wrapped_sites = sites->n_sites;
+    mark_wrappers(s);
+    return 0;
+}
+
+int symbols_add_wrappers(struct symbols *s, const struct symbols *from)
+{
+    const struct map *keys = &from->wrappers.keys;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < keys->capacity; i++)
+        rc = keys->cells[i].value ? map_put(&s->wrappers.keys, keys->cells[i].key, 1) : 0;
+    mark_wrappers(s);
+    return rc;
+}
+
+const struct wrappers *symbols_wrappers(const struct symbols *s)
+{
+    return &s->wrappers;
 }
 
 uint64_t symbols_missing(const struct symbols *s, const char **path)
@@ -588,43 +755,4 @@ void symbols_note_refused(void (*note)(const char *text))
 const char *symbols_file(const struct symbol *s)
 {
     return s->file[0] ? s->file : s->known ? s->module : "";
-}
-
-bool symbols_site(struct symbols *s, const struct workload_sites *sites, uint64_t number,
-                  struct symbol *to)
-{
-    const struct symbol *found;
-    bool any = false;
-    if (!s || !number || number > sites->n_sites)
-        return false;
-    const struct workload_site *site = &sites->sites[number - 1];
-    for (uint32_t i = 0; i < site->n; i++) {
-        size_t n = symbols_of(s, &sites->frames[site->first + i], &found);
-        for (size_t k = 0; k < n; k++) {
-            if (!any || !found[k].library)
-                *to = found[k];
-            any = true;
-            if (!found[k].library)
-                return true;
-        }
-    }
-    return any;
-}
-
-const char *symbols_site_function(struct symbols *s, const struct workload_sites *sites,
-                                  uint64_t site, char text[SYMBOLS_FUNCTION_BYTES])
-{
-    struct symbol found;
-    if (!symbols_site(s, sites, site, &found))
-        return NULL;
-    const char *file = basename(symbols_file(&found));
-    int n = snprintf(text, SYMBOLS_FUNCTION_BYTES, "%.*s", (int)printable_cut(found.function, 100),
-                     found.function);
-    if (file[0] && n > 0)
-        n += snprintf(text + n, SYMBOLS_FUNCTION_BYTES - (size_t)n, " (%.*s",
-                      (int)printable_cut(file, 80), file);
-    if (file[0] && n > 0)
-        snprintf(text + n, SYMBOLS_FUNCTION_BYTES - (size_t)n, found.file[0] ? ":%d)" : ")",
-                 found.line);
-    return text;
 }

@@ -11,14 +11,26 @@
 
 struct symbols;
 
+// The result of a function: unknown; a pointer to memory without a type (void, char); another
+// pointer, a reference or an object; anything else, or a pointer to constants.
+enum symbols_result {
+    SYMBOLS_RESULT_UNKNOWN,
+    SYMBOLS_RESULT_MEMORY,
+    SYMBOLS_RESULT_OBJECT,
+    SYMBOLS_RESULT_OTHER
+};
+
 // An address's location. Strings are borrowed until symbols_free.
 struct symbol {
     const char *function; // demangled; if unknown, OBJECT+0xOFFSET or the address
     const char *file;     // source file; "" if unknown
     int line;
-    const char *module; // path; "" if outside all modules
-    bool known;         // the function is known
-    bool library;       // allocator, language runtime (std::, Rust's alloc) or system library
+    const char *module;  // path; "" if outside all modules
+    bool known;          // the function is known
+    bool library;        // allocator, language runtime (std::, Rust's alloc) or system library
+    bool wrapper;        // allocates for its callers; known after symbols_find_wrappers
+    uint32_t code_bytes; // size of the function's code; 0 if unknown or inlined
+    enum symbols_result result;
 };
 
 // Returns the location to print after the function: the source file; or the object, unless
@@ -39,17 +51,26 @@ void symbols_free(struct symbols *s);
 // several if calls were inlined. Returns 0 when out of memory.
 size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struct symbol **found);
 
-// Finds the call site's innermost function outside libraries or, if there is none, the innermost
-// function. The site's modules must have been known to symbols_new. Returns false if the site has
-// no stack or if `s` is NULL.
-bool symbols_site(struct symbols *s, const struct workload_sites *sites, uint64_t number,
-                  struct symbol *to);
+// Sets the size of the code and the result of function number `index` of a frame, if these are
+// unknown because the name is stored in the recording, from the module's file, if it is usable.
+void symbols_complete(struct symbols *s, const struct workload_frame *f, size_t index,
+                      struct symbol *to);
 
-// Like symbols_site, but returns formatted text that includes the location, or NULL if the site has
-// no stack.
-enum { SYMBOLS_FUNCTION_BYTES = 200 };
-const char *symbols_site_function(struct symbols *s, const struct workload_sites *sites,
-                                  uint64_t site, char text[SYMBOLS_FUNCTION_BYTES]);
+// Finds the allocation wrappers in all stacks of `sites`, unless they are known and the number of
+// sites has not doubled since. The sites' modules must have been known to symbols_new. Returns 0 or
+// -ENOMEM.
+int symbols_find_wrappers(struct symbols *s, const struct workload_sites *sites);
+
+// Folds the wrappers that were found in another recording, too. Returns 0 or -ENOMEM.
+int symbols_add_wrappers(struct symbols *s, const struct symbols *from);
+
+// Returns the wrappers that symbols_find_wrappers found.
+struct wrappers;
+const struct wrappers *symbols_wrappers(const struct symbols *s);
+
+// Returns the name without its return type, "f<char>(int)" for "int f<char>(int)", and sets *n to
+// its length without the parameters.
+const char *symbols_bare_name(const char *function, size_t *n);
 
 // Returns true if the module belongs to the program: its executable, a file in the same directory,
 // or a file outside the system's library directories. The capture library does not belong to the

@@ -1,6 +1,11 @@
 #include "report/json/sites_json.h"
 
+#include "analysis/symbols/shorten.h"
+#include "analysis/symbols/stack.h"
+#include "report/wrapper_use.h"
+
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 const struct workload_site *sites_json_frames(const struct workload_sites *sites, uint32_t number)
@@ -14,32 +19,32 @@ static bool continues_character(char c)
     return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-// Writes a name. If `brief`, keeps the beginning of a function name or the end of a path.
-static void put_name(struct json *j, const char *key, const char *text, bool path, bool brief)
+// Writes a path. If `brief`, keeps its end.
+static void put_path(struct json *j, const char *key, const char *text, bool brief)
 {
-    size_t n = strlen(text);
+    size_t n = strlen(text), from = n - SITES_JSON_NAME_BYTES;
     char cut[SITES_JSON_NAME_BYTES + 4];
     if (!brief || n <= SITES_JSON_NAME_BYTES) {
         json_put_string(j, key, text);
         return;
     }
-    size_t from = path ? n - SITES_JSON_NAME_BYTES : 0, to = path ? n : SITES_JSON_NAME_BYTES;
-    while (from < to && path && continues_character(text[from]))
+    while (from < n && continues_character(text[from]))
         from++;
-    while (to > from && !path && continues_character(text[to]))
-        to--;
-    snprintf(cut, sizeof cut, "%s%.*s%s", path ? "…" : "", (int)(to - from), text + from,
-             path ? "" : "…");
+    snprintf(cut, sizeof cut, "…%s", text + from);
     json_put_string(j, key, cut);
 }
 
 static void put_symbol(struct json *j, const struct symbol *s, bool brief)
 {
-    put_name(j, "function", s->function, false, brief);
-    put_name(j, "file", s->file, true, brief);
+    char name[SHORTEN_BYTES];
+    json_put_string(j, "function",
+                    brief ? shorten_name(s->function, SITES_JSON_NAME_BYTES, name) : s->function);
+    put_path(j, "file", s->file, brief);
     json_put_u64(j, "line", (uint64_t)s->line);
-    put_name(j, "module", s->module, true, brief);
+    put_path(j, "module", s->module, brief);
     json_put_bool(j, "library", s->library);
+    if (s->wrapper)
+        json_put_bool(j, "wrapper", true);
 }
 
 void sites_json_function(struct json *j, const struct symbol *s)
@@ -49,19 +54,40 @@ void sites_json_function(struct json *j, const struct symbol *s)
     json_end_object(j);
 }
 
-static size_t put_functions(struct json *j, const struct sites_json *n,
-                            const struct workload_frame *f, size_t max, bool brief)
+// Writes the functions of a stack, at most `max`; the last of these is the shown function if it is
+// farther out.
+static void put_functions(struct json *j, const struct sites_json *n,
+                          const struct workload_site *site, const struct stack *stack, size_t max)
 {
-    const struct symbol *found = NULL;
-    size_t n_found = symbols_of(n->symbols, f, &found);
-    for (size_t i = 0; i < n_found && i < max; i++) {
-        json_begin_object(j);
-        json_key(j, "address");
-        json_hex(j, f->address);
-        put_symbol(j, &found[i], brief);
-        json_end_object(j);
+    size_t at = 0, put = 0;
+    json_put_array(j, "frames");
+    for (uint32_t i = 0; i < site->n; i++) {
+        const struct workload_frame *f = &n->sites->frames[site->first + i];
+        const struct symbol *found = NULL;
+        size_t n_found = symbols_of(n->symbols, f, &found);
+        for (size_t k = 0; k < n_found; k++, at++) {
+            if (put == max || (put == max - 1 && at < stack->shown))
+                continue;
+            put++;
+            json_begin_object(j);
+            json_key(j, "address");
+            json_hex(j, f->address);
+            put_symbol(j, &found[k], max != SIZE_MAX);
+            json_end_object(j);
+        }
     }
-    return n_found < max ? n_found : max;
+    json_end_array(j);
+}
+
+static void put_stack(struct json *j, const struct sites_json *n, uint32_t number, bool brief)
+{
+    const struct workload_site *site = sites_json_frames(n->sites, number);
+    size_t max = brief ? SITES_JSON_FUNCTIONS : SIZE_MAX;
+    struct stack stack = {0};
+    if (stack_read(&stack, n->symbols, n->sites, number) == 0 && stack.n)
+        json_put_u64(j, "shown_frame", stack.shown < max ? stack.shown : max - 1);
+    put_functions(j, n, site, &stack, max);
+    stack_release(&stack);
 }
 
 static void put_range(struct json *j, const char *key, const struct estimate *e,
@@ -92,8 +118,6 @@ static void put_levels(struct json *j, const struct by_site *b, uint32_t number)
 void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief)
 {
     const struct by_site_totals *t = &n->totals->sites[number];
-    const struct workload_site *site = sites_json_frames(n->sites, number);
-    size_t left = brief ? SITES_JSON_FUNCTIONS : SIZE_MAX;
     json_begin_object(j);
     json_put_u64(j, "site", number);
     json_put_u64(j, "allocs", t->calls);
@@ -116,10 +140,7 @@ void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number
     }
     if (n->totals->by_time)
         put_levels(j, n->totals, number);
-    json_put_array(j, "frames");
-    for (uint32_t i = 0; i < site->n && left; i++)
-        left -= put_functions(j, n, &n->sites->frames[site->first + i], left, brief);
-    json_end_array(j);
+    put_stack(j, n, number, brief);
     json_end_object(j);
 }
 
@@ -159,6 +180,26 @@ void sites_json_span(struct json *j, const struct by_site_span *s)
     }
     json_end_array(j);
     json_end_object(j);
+}
+
+void sites_json_wrappers(struct json *j, const struct sites_json *n)
+{
+    size_t n_wrappers = 0;
+    struct wrapper_use *all = wrapper_use_new(n->totals, n->symbols, n->sites, &n_wrappers);
+    json_put_array(j, "wrappers");
+    for (size_t i = 0; all && i < n_wrappers; i++) {
+        const struct wrapper_use *u = &all[i];
+        json_begin_object(j);
+        put_symbol(j, &u->wrapper->function, false);
+        json_put_u64(j, "callers", u->wrapper->callers);
+        json_put_u64(j, "allocs", u->calls);
+        json_put_u64(j, "allocated_bytes", u->bytes);
+        json_put_u64(j, "live_at_peak_bytes", u->peak_bytes);
+        json_put_u64(j, "live_at_end_bytes", u->end_bytes);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    free(all);
 }
 
 // A weight of profiles, or a count of struct site_use.

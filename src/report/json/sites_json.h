@@ -39,6 +39,9 @@ void sites_json_span(struct json *j, const struct by_site_span *s);
 // Writes the member "stack_coverage", if call sites were recorded.
 void sites_json_coverage(struct json *j, const struct coverage *c);
 
+// Writes the member "wrappers": the allocation wrappers that call sites omit.
+void sites_json_wrappers(struct json *j, const struct sites_json *n);
+
 // Lists of call sites, the heaviest first: X(key, sort key: PROFILE(weight) or USE(member of struct
 // site_use), maximal length).
 // clang-format off

@@ -297,6 +297,7 @@ void stat_json_sites(struct json *j, const struct file_stat *s, const uint32_t *
     for (size_t i = 0; i < n; i++)
         sites_json_site(j, &named, order[i], false);
     json_end_array(j);
+    sites_json_wrappers(j, &named);
     sites_json_coverage(j, &s->coverage);
     json_end_object(j);
 }

@@ -1,5 +1,6 @@
 #include "report/text/fragmentation.h"
 
+#include "analysis/symbols/stack.h"
 #include "cli/command.h"
 
 #include <stdio.h>
@@ -11,27 +12,27 @@ struct fragmentation_labels {
     const struct workload_sites *sites;
 };
 
-static void group_label(const struct fragmentation_labels *l, char text[SYMBOLS_FUNCTION_BYTES],
+static void group_label(const struct fragmentation_labels *l, char text[STACK_SITE_BYTES],
                         enum fragmentation_by grouping, uint64_t key)
 {
     uint64_t range[2];
     char t[2][32];
     if (grouping == FRAGMENTATION_BY_SIZE) {
         fragmentation_size_range(key, range);
-        snprintf(text, SYMBOLS_FUNCTION_BYTES, "%llu to %llu bytes", (unsigned long long)range[0],
+        snprintf(text, STACK_SITE_BYTES, "%llu to %llu bytes", (unsigned long long)range[0],
                  (unsigned long long)range[1]);
     } else if (grouping == FRAGMENTATION_BY_AGE) {
         fragmentation_age_range(key, range);
-        snprintf(text, SYMBOLS_FUNCTION_BYTES, "%s to %s calls old", human_count(t[0], range[0]),
+        snprintf(text, STACK_SITE_BYTES, "%s to %s calls old", human_count(t[0], range[0]),
                  human_count(t[1], range[1]));
     } else if (grouping == FRAGMENTATION_BY_SITE &&
-               symbols_site_function(l->symbols, l->sites, key, text)) {
+               stack_site_text(l->symbols, l->sites, key, text)) {
         return;
     } else if (key == (grouping == FRAGMENTATION_BY_SITE ? 0 : FRAGMENTATION_UNKNOWN)) {
-        snprintf(text, SYMBOLS_FUNCTION_BYTES,
+        snprintf(text, STACK_SITE_BYTES,
                  grouping == FRAGMENTATION_BY_SITE ? "unknown call site" : "preexisting");
     } else {
-        snprintf(text, SYMBOLS_FUNCTION_BYTES, "%s %llu",
+        snprintf(text, STACK_SITE_BYTES, "%s %llu",
                  grouping == FRAGMENTATION_BY_SITE ? "call site" : "thread",
                  (unsigned long long)key);
     }
@@ -59,7 +60,7 @@ static void print_groups(const struct fragmentation_labels *l,
         n -= n > TOP;
     }
     for (size_t i = 0; i < n; i++) {
-        char name[SYMBOLS_FUNCTION_BYTES], t[4][32];
+        char name[STACK_SITE_BYTES], t[4][32];
         group_label(l, name, grouping, top[i].key);
         printf("%12s %12s %14s %14s  %s\n", human_bytes(t[2], top[i].stranded_bytes),
                human_bytes(t[1], top[i].live_bytes), human_count(t[0], top[i].blocks),

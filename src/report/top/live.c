@@ -1,6 +1,7 @@
 #include "report/top/live.h"
 
 #include "analysis/estimate.h"
+#include "analysis/symbols/stack.h"
 #include "analysis/usage.h"
 #include "base/buf.h"
 #include "convert/convert.h"
@@ -280,9 +281,25 @@ void live_cut(struct live *l, double seconds, bool whole)
     }
 }
 
+// Allocation wrappers are found from the stacks of all call sites. As their number grows, names are
+// looked up again: a function of them may be a wrapper.
+static int resolve_sites(struct live *l)
+{
+    if (l->n_names < 2 * l->sites_resolved)
+        return 0;
+    int rc = site_table_resolve_all(&l->sites);
+    l->sites_resolved = l->n_names;
+    l->names_known++;
+    for (size_t i = 0; i < l->n_names; i++)
+        l->names[i].known = false;
+    return rc;
+}
+
 static void look_up(struct live *l, struct live_site *site, uint32_t number)
 {
     struct symbol found;
+    if (resolve_sites(l) < 0)
+        return;
     if (l->symbols && l->symbols_modules != l->sites.all.n_modules)
         drop_symbols(l);
     if (!l->symbols)
@@ -290,7 +307,7 @@ static void look_up(struct live *l, struct live_site *site, uint32_t number)
     l->symbols_modules = l->sites.all.n_modules;
     site->looked_up = l->names_known;
     if (site_table_resolve(&l->sites, site->id, number) < 0 ||
-        !symbols_site(l->symbols, &l->sites.all, number, &found))
+        !stack_site(l->symbols, &l->sites.all, number, &found))
         return;
     const char *file = basename(symbols_file(&found));
     char line[16] = "";

@@ -74,6 +74,7 @@ struct live {
     size_t n_blocks, blocks_capacity;
     uint64_t free_block; // index + 1 of the first free block; its `size` holds the next one
     struct site_table sites;
+    size_t sites_resolved;   // number of call sites when all were resolved
     struct live_site *names; // by site number
     size_t n_names, names_capacity;
     struct symbols *symbols;

@@ -1,4 +1,5 @@
 // Facts about processes, threads and call sites.
+#include "analysis/symbols/stack.h"
 #include "tables/library/library.h"
 
 #include <errno.h>
@@ -201,7 +202,8 @@ static int find_site(heaptape_trace *t, uint32_t process, uint32_t site, struct 
                        site);
     if (!(*p)->symbols)
         (*p)->symbols = symbols_new(&(*p)->sites, (*p)->of.exe);
-    return (*p)->symbols ? 0 : err_no_memory(&t->e, t->path);
+    bool failed = !(*p)->symbols || symbols_find_wrappers((*p)->symbols, &(*p)->sites) < 0;
+    return failed ? err_no_memory(&t->e, t->path) : 0;
 }
 
 static const char *or_null(const char *text)
@@ -220,6 +222,7 @@ static int fill_frame(heaptape_trace *t, const struct symbol *s, uint64_t addres
         .line = s->file[0] && s->line > 0 ? (uint32_t)s->line : 0,
         .known = s->known,
         .library = s->library,
+        .wrapper = s->wrapper,
     };
     *frame = &t->frame;
     return 1;
@@ -234,7 +237,7 @@ int heaptape_trace_site(heaptape_trace *t, uint32_t process, uint32_t site,
     if (rc < 0)
         return rc;
     const struct workload_site *of = &p->sites.sites[site - 1];
-    if (!of->n || !symbols_site(p->symbols, &p->sites, site, &s))
+    if (!of->n || !stack_site(p->symbols, &p->sites, site, &s))
         return 0;
     return fill_frame(t, &s, p->sites.frames[of->first].address, frame);
 }

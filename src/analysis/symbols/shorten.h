@@ -1,0 +1,15 @@
+// Abbreviates names of functions.
+#ifndef HEAPTAPE_ANALYSIS_SHORTEN_H
+#define HEAPTAPE_ANALYSIS_SHORTEN_H
+
+#include <stddef.h>
+
+enum { SHORTEN_BYTES = 256 };
+
+// Returns the name if it has at most `max` < SHORTEN_BYTES bytes. Otherwise writes an abbreviation
+// to `to` and returns it. It leaves out, until the rest fits: the parameters, "f(…)"; template
+// arguments, "f<…>(…)", the innermost first; the return type; and the outer scopes, "…::f<…>(…)".
+// Only a single identifier that does not fit is cut, and then ends with "…".
+const char *shorten_name(const char *name, size_t max, char to[SHORTEN_BYTES]);
+
+#endif

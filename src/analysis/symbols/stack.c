@@ -1,0 +1,108 @@
+#include "analysis/symbols/stack.h"
+
+#include "analysis/symbols/shorten.h"
+#include "base/buf.h"
+#include "base/printable.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_PERIOD = 8, // functions in a cycle of mutual recursion
+};
+
+void stack_release(struct stack *to)
+{
+    free(to->functions);
+    *to = (struct stack){0};
+}
+
+size_t stack_shown(const struct symbol *functions, size_t n)
+{
+    size_t shown = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (functions[i].library)
+            continue;
+        shown = i;
+        if (!functions[i].wrapper)
+            break;
+    }
+    return shown;
+}
+
+int stack_read(struct stack *to, struct symbols *s, const struct workload_sites *sites,
+               uint64_t number)
+{
+    const struct workload_site *site =
+        s && number && number <= sites->n_sites ? &sites->sites[number - 1] : NULL;
+    to->n = to->shown = 0;
+    if (site && symbols_find_wrappers(s, sites) < 0)
+        return -ENOMEM;
+    for (uint32_t i = 0; site && i < site->n; i++) {
+        const struct symbol *found;
+        size_t n = symbols_of(s, &sites->frames[site->first + i], &found);
+        if (!n || HT_GROW(&to->functions, &to->capacity, to->n + n) < 0)
+            return -ENOMEM;
+        memcpy(to->functions + to->n, found, n * sizeof *found);
+        to->n += n;
+    }
+    to->shown = stack_shown(to->functions, to->n);
+    return 0;
+}
+
+static bool is_same(const struct symbol *a, const struct symbol *b)
+{
+    return strcmp(a->function, b->function) == 0 && strcmp(a->module, b->module) == 0;
+}
+
+static size_t count_repeats(const struct symbol *functions, size_t n, size_t period)
+{
+    size_t same = 0;
+    while (same + period < n && is_same(&functions[same], &functions[same + period]))
+        same++;
+    return 1 + same / period;
+}
+
+size_t stack_repeats(const struct symbol *functions, size_t n, size_t *period)
+{
+    size_t best = 1;
+    *period = 1;
+    for (size_t p = 1; p <= MAX_PERIOD && 2 * p <= n; p++) {
+        size_t repeats = count_repeats(functions, n, p);
+        if (repeats < 2 || repeats * p <= best * *period)
+            continue;
+        best = repeats;
+        *period = p;
+    }
+    return best;
+}
+
+bool stack_site(struct symbols *s, const struct workload_sites *sites, uint64_t number,
+                struct symbol *to)
+{
+    struct stack stack = {0};
+    bool found = stack_read(&stack, s, sites, number) == 0 && stack.n > 0;
+    if (found)
+        *to = stack.functions[stack.shown];
+    stack_release(&stack);
+    return found;
+}
+
+const char *stack_site_text(struct symbols *s, const struct workload_sites *sites, uint64_t number,
+                            char text[STACK_SITE_BYTES])
+{
+    char name[SHORTEN_BYTES];
+    struct symbol found;
+    if (!stack_site(s, sites, number, &found))
+        return NULL;
+    const char *file = basename(symbols_file(&found));
+    int n = snprintf(text, STACK_SITE_BYTES, "%s", shorten_name(found.function, 100, name));
+    if (file[0] && n > 0)
+        n += snprintf(text + n, STACK_SITE_BYTES - (size_t)n, " (%.*s",
+                      (int)printable_cut(file, 80), file);
+    if (file[0] && n > 0)
+        snprintf(text + n, STACK_SITE_BYTES - (size_t)n, found.file[0] ? ":%d)" : ")", found.line);
+    return text;
+}

@@ -1,0 +1,41 @@
+// The functions on a call site's stack, and the function that represents the call site in all
+// outputs.
+#ifndef HEAPTAPE_ANALYSIS_STACK_H
+#define HEAPTAPE_ANALYSIS_STACK_H
+
+#include "analysis/symbols/symbols.h"
+
+// Functions of a stack, innermost first, inlined ones included. Texts are borrowed from the struct
+// symbols.
+struct stack {
+    struct symbol *functions;
+    size_t n, capacity;
+    size_t shown; // index of the function that represents the call site
+};
+
+// Reads the stack of a call site into *to, which is all zero or holds another stack. n is 0 if the
+// site has no stack or if `s` is NULL. Returns 0 or -ENOMEM.
+int stack_read(struct stack *to, struct symbols *s, const struct workload_sites *sites,
+               uint64_t number);
+void stack_release(struct stack *to);
+
+// Returns the index of the function to show for `n` functions, innermost first: the innermost
+// function of the program that is not an allocation wrapper; or else the program's outermost
+// function; or else 0.
+size_t stack_shown(const struct symbol *functions, size_t n);
+
+// Finds recursion at the start of `n` > 0 functions: the first *period functions occur as often as
+// the return value says, one group after the other. Without recursion, both are 1.
+size_t stack_repeats(const struct symbol *functions, size_t n, size_t *period);
+
+// Copies the shown function of a call site to *to. Returns false if the site has no stack,
+// if `s` is NULL, or when out of memory.
+bool stack_site(struct symbols *s, const struct workload_sites *sites, uint64_t number,
+                struct symbol *to);
+
+// Like stack_site, but returns formatted text that includes the location, or NULL.
+enum { STACK_SITE_BYTES = 200 };
+const char *stack_site_text(struct symbols *s, const struct workload_sites *sites, uint64_t number,
+                            char text[STACK_SITE_BYTES]);
+
+#endif

@@ -1,0 +1,326 @@
+#include "analysis/symbols/wrappers.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Measured in docs/design/call-sites.md.
+enum {
+    ROUNDS = 8,     // wrappers around wrappers
+    MAX_PLACES = 3, // calls in a wrapper, for example of malloc and realloc
+    SMALL_BYTES = 200,
+    LARGE_BYTES = 2048,
+    FEW_CALLERS = 2,
+    SOME_CALLERS = 4,
+    MANY_CALLERS = 8,
+    MAIN_SHARE = 2, // at least one of MAIN_SHARE stacks contains a main wrapper
+};
+
+// A function of the program that calls the allocator, apart from the functions that are folded:
+// libraries and wrappers.
+struct candidate {
+    uint64_t key;
+    struct symbol function;
+    struct workload_frame frame; // an address in the function
+    size_t inlined;              // index among the functions of this frame
+    size_t stacks;               // stacks that call the allocator from the function
+    size_t outside;              // stacks that call another candidate from the function
+    size_t callers;              // different functions
+    uint64_t caller;             // key of a caller
+    uint64_t places[MAX_PLACES];
+    size_t n_places;       // different calls in the function; MAX_PLACES + 1: more
+    bool around_tentative; // calls a tentative wrapper in some stack
+    bool around_wrapper;   // calls a wrapper in some stack
+};
+
+// Why a function is folded. A tentative wrapper has one caller and is a wrapper if its caller is.
+enum fold { FOLD_NOT, FOLD_WRAPPER, FOLD_TENTATIVE };
+
+struct finding {
+    struct symbols *symbols;
+    const struct workload_sites *sites;
+    struct map folded; // key → enum fold
+    struct candidate *tentative;
+    size_t n_tentative, tentative_capacity;
+    struct candidate *candidates; // found in this round
+    size_t n, capacity;
+    size_t stacks;     // stacks with a function of the program
+    struct map by_key; // key → index + 1
+    struct map pairs;  // function and caller
+};
+
+void wrappers_release(struct wrappers *w)
+{
+    free(w->list);
+    map_release(&w->keys);
+    *w = (struct wrappers){0};
+}
+
+// FNV-1a.
+static uint64_t hash_byte(uint64_t hash, char c)
+{
+    return (hash ^ (uint8_t)c) * 0x100000001b3u;
+}
+
+uint64_t wrappers_key(const struct symbol *s)
+{
+    size_t n, i = 0;
+    unsigned depth = 0;
+    uint64_t hash = 0xcbf29ce484222325u;
+    const char *name = symbols_bare_name(s->function, &n);
+    // All instances of a template are the same function. "<T as Trait>::f" begins with a type.
+    for (; i < n && !(i > 0 && depth == 0 && strncmp(name + i, "operator", 8) == 0); i++) {
+        depth += name[i] == '<' && i > 0;
+        if (depth == 0)
+            hash = hash_byte(hash, name[i]);
+        depth -= depth && name[i] == '>' && name[i - 1] != '-';
+    }
+    for (; i < n; i++)
+        hash = hash_byte(hash, name[i]);
+    return hash ? hash : 1;
+}
+
+// The innermost function that is not folded, and its caller.
+struct place {
+    bool has_function, has_caller, around_tentative, around_wrapper;
+    struct symbol function, caller;
+    struct workload_frame frame; // an address in the function
+    size_t inlined;              // index among the functions of this frame
+    uint64_t key, caller_key;
+    uint64_t call; // identifies the call in the function
+};
+
+static uint64_t call_in(const struct symbol *f, const struct workload_frame *frame)
+{
+    return f->file[0] && f->line > 0 ? (uint64_t)f->line : workload_sites_key(frame);
+}
+
+// Continues with the next outer function. Returns true if the place is complete.
+static bool add_function(struct finding *f, struct place *p, const struct symbol *s,
+                         const struct workload_frame *frame, size_t inlined)
+{
+    uint64_t key = wrappers_key(s);
+    if (p->has_function) {
+        if (key == p->key)
+            return false;
+        p->has_caller = true;
+        p->caller = *s;
+        p->caller_key = key;
+        return true;
+    }
+    uint64_t fold = s->library ? FOLD_NOT : map_get(&f->folded, key);
+    p->around_tentative |= fold == FOLD_TENTATIVE;
+    p->around_wrapper |= fold == FOLD_WRAPPER;
+    if (fold || s->library)
+        return false;
+    p->has_function = true;
+    p->function = *s;
+    p->frame = *frame;
+    p->inlined = inlined;
+    p->key = key;
+    p->call = call_in(s, frame);
+    return false;
+}
+
+static int find_place(struct finding *f, const struct workload_site *site, struct place *p)
+{
+    *p = (struct place){0};
+    for (uint32_t i = 0; i < site->n; i++) {
+        const struct workload_frame *frame = &f->sites->frames[site->first + i];
+        const struct symbol *found;
+        size_t n = symbols_of(f->symbols, frame, &found);
+        if (!n)
+            return -ENOMEM;
+        for (size_t k = 0; k < n; k++) {
+            if (add_function(f, p, &found[k], frame, k))
+                return 0;
+        }
+    }
+    return 0;
+}
+
+static struct candidate *candidate_of(struct finding *f, uint64_t key, const struct symbol *s)
+{
+    uint64_t i = map_get(&f->by_key, key);
+    if (i)
+        return &f->candidates[i - 1];
+    if (HT_GROW(&f->candidates, &f->capacity, f->n + 1) < 0 ||
+        map_put(&f->by_key, key, f->n + 1) < 0)
+        return NULL;
+    f->candidates[f->n] = (struct candidate){.key = key, .function = *s};
+    return &f->candidates[f->n++];
+}
+
+static void add_place(struct candidate *c, uint64_t call)
+{
+    for (size_t i = 0; i < c->n_places && i < MAX_PLACES; i++) {
+        if (c->places[i] == call)
+            return;
+    }
+    if (c->n_places < MAX_PLACES)
+        c->places[c->n_places] = call;
+    c->n_places += c->n_places <= MAX_PLACES;
+}
+
+static int count_stack(struct finding *f, const struct place *p)
+{
+    struct candidate *c = candidate_of(f, p->key, &p->function);
+    if (!c)
+        return -ENOMEM;
+    c->stacks++;
+    c->frame = p->frame;
+    c->inlined = p->inlined;
+    c->around_tentative |= p->around_tentative;
+    c->around_wrapper |= p->around_wrapper;
+    f->stacks++;
+    add_place(c, p->call);
+    if (!p->has_caller)
+        return 0;
+    uint64_t pair = p->key * 31 + p->caller_key;
+    pair = pair ? pair : 1;
+    if (!map_get(&f->pairs, pair)) {
+        c->callers++;
+        c->caller = p->caller_key;
+        if (map_put(&f->pairs, pair, 1) < 0)
+            return -ENOMEM;
+    }
+    if (p->caller.library)
+        return 0;
+    c = candidate_of(f, p->caller_key, &p->caller);
+    if (c)
+        c->outside++;
+    return c ? 0 : -ENOMEM;
+}
+
+// Returns true if nearly all allocations of the function are made by few calls in it, and if its
+// result can be the new block.
+static bool may_wrap(const struct candidate *c)
+{
+    return c->stacks && c->function.known && c->n_places <= MAX_PLACES &&
+           10 * c->outside <= c->stacks && c->function.result != SYMBOLS_RESULT_OTHER;
+}
+
+static bool is_small(const struct candidate *c)
+{
+    return c->function.code_bytes <= SMALL_BYTES;
+}
+
+static bool is_wrapper(const struct finding *f, const struct candidate *c)
+{
+    bool many = c->callers >= MANY_CALLERS,
+         is_main = c->callers >= SOME_CALLERS && MAIN_SHARE * c->stacks >= f->stacks;
+    if (!may_wrap(c) || c->callers < c->n_places)
+        return false;
+    if (c->function.result == SYMBOLS_RESULT_MEMORY)
+        return is_small(c) ? c->callers >= FEW_CALLERS
+                           : many && c->function.code_bytes <= LARGE_BYTES;
+    // A function around a wrapper may as well keep the block.
+    if (c->function.result == SYMBOLS_RESULT_UNKNOWN && c->around_wrapper)
+        return false;
+    return is_small(c) && (many || is_main);
+}
+
+static bool is_tentative(const struct candidate *c)
+{
+    return may_wrap(c) && is_small(c) && c->callers == 1 && !c->around_tentative &&
+           c->function.result != SYMBOLS_RESULT_OBJECT;
+}
+
+static int add_wrapper(struct wrappers *w, const struct candidate *c)
+{
+    if (HT_GROW(&w->list, &w->capacity, w->n + 1) < 0 || map_put(&w->keys, c->key, 1) < 0)
+        return -ENOMEM;
+    struct wrapper *to = &w->list[w->n++];
+    *to = (struct wrapper){c->key, c->function, c->callers, c->stacks};
+    to->function.wrapper = true;
+    return 0;
+}
+
+static int add_tentative(struct finding *f, const struct candidate *c)
+{
+    if (HT_GROW(&f->tentative, &f->tentative_capacity, f->n_tentative + 1) < 0)
+        return -ENOMEM;
+    f->tentative[f->n_tentative++] = *c;
+    return 0;
+}
+
+static void clear_round(struct finding *f)
+{
+    map_release(&f->by_key);
+    map_release(&f->pairs);
+    f->n = f->stacks = 0;
+}
+
+static int count_stacks(struct finding *f)
+{
+    clear_round(f);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < f->sites->n_sites; i++) {
+        struct place p;
+        rc = find_place(f, &f->sites->sites[i], &p);
+        if (rc == 0 && p.has_function)
+            rc = count_stack(f, &p);
+    }
+    return rc;
+}
+
+// Stored names have neither sizes nor types. Looks these up in the program's file, if it is there.
+static void complete_function(struct finding *f, struct candidate *c)
+{
+    if (may_wrap(c) && c->function.result == SYMBOLS_RESULT_UNKNOWN && !c->function.code_bytes)
+        symbols_complete(f->symbols, &c->frame, c->inlined, &c->function);
+}
+
+// Folds the candidates that are wrappers, or may be. Sets *any to whether there are such candidates.
+static int fold_candidates(struct finding *f, struct wrappers *w, bool *any)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < f->n; i++) {
+        struct candidate *c = &f->candidates[i];
+        complete_function(f, c);
+        enum fold fold = is_wrapper(f, c)  ? FOLD_WRAPPER
+                         : is_tentative(c) ? FOLD_TENTATIVE
+                                           : FOLD_NOT;
+        if (!fold)
+            continue;
+        *any = true;
+        rc = map_put(&f->folded, c->key, fold);
+        if (rc == 0 && fold == FOLD_WRAPPER)
+            rc = add_wrapper(w, c);
+        if (rc == 0 && fold == FOLD_TENTATIVE)
+            rc = add_tentative(f, c);
+    }
+    return rc;
+}
+
+static int add_inner_wrappers(const struct finding *f, struct wrappers *w)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < f->n_tentative; i++) {
+        if (map_get(&w->keys, f->tentative[i].caller))
+            rc = add_wrapper(w, &f->tentative[i]);
+    }
+    return rc;
+}
+
+int wrappers_find(struct wrappers *w, struct symbols *s, const struct workload_sites *sites)
+{
+    struct finding f = {.symbols = s, .sites = sites};
+    bool any = true;
+    int rc = 0;
+    for (unsigned round = 0; rc == 0 && any && round < ROUNDS; round++) {
+        any = false;
+        rc = count_stacks(&f);
+        if (rc == 0)
+            rc = fold_candidates(&f, w, &any);
+    }
+    if (rc == 0)
+        rc = add_inner_wrappers(&f, w);
+    clear_round(&f);
+    map_release(&f.folded);
+    free(f.tentative);
+    free(f.candidates);
+    return rc;
+}

@@ -1,0 +1,10 @@
+// Table of the allocation wrappers that call sites omit.
+#ifndef HEAPTAPE_TEXT_WRAPPERS_H
+#define HEAPTAPE_TEXT_WRAPPERS_H
+
+#include "report/wrapper_use.h"
+
+// Prints the table of `stat --wrappers`, or a line if there are no wrappers.
+void wrappers_print(const struct wrapper_use *all, size_t n);
+
+#endif

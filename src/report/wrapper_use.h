@@ -1,0 +1,19 @@
+// Allocations through the wrappers that call sites omit.
+#ifndef HEAPTAPE_REPORT_WRAPPER_USE_H
+#define HEAPTAPE_REPORT_WRAPPER_USE_H
+
+#include "analysis/by_site.h"
+#include "analysis/symbols/wrappers.h"
+
+struct wrapper_use {
+    const struct wrapper *wrapper;
+    // Sums over the stacks that omit the wrapper.
+    uint64_t calls, bytes, peak_bytes, end_bytes;
+};
+
+// Returns the wrappers in all stacks, those with most allocated bytes first, and sets *n to their
+// number. The caller frees the array. Returns NULL when out of memory.
+struct wrapper_use *wrapper_use_new(const struct by_site *totals, struct symbols *symbols,
+                                    const struct workload_sites *sites, size_t *n);
+
+#endif

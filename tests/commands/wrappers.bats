@@ -1,0 +1,322 @@
+# The function that represents a call site: functions of libraries and allocation wrappers are
+# omitted as long as the program calls them.
+
+load ../helper
+
+# build NAME COMMAND...: compiles standard input and records the program with whole stacks.
+build() {
+  local name=$1
+  shift
+  skip_under_sanitizer
+  command -v "$1" >/dev/null || skip "no $1"
+  "$@" -o "$name"
+  "$HEAPTAPE" record -q -f --stacks=64 -o "$name.ht" -- "./$name"
+}
+
+# build_c NAME OPTION...
+build_c() {
+  local name=$1
+  shift
+  build "$name" gcc -x c -fno-omit-frame-pointer -fno-optimize-sibling-calls "$@" -
+}
+
+# Prints the shown function of each call site of FILE, without arguments, in the order of names.
+shown() {
+  "$HEAPTAPE" stat --by site --top 0 --format json "$1" >shown.json
+  jq -r '.sites[] | select(.site > 0 and .frames[0].module != "") | .frames[.shown_frame].function | sub("[(].*"; "")' shown.json | sort -u
+}
+
+# Succeeds if the shown functions include all words.
+shows() {
+  local file=$1 word list
+  shift
+  list=$(shown "$file")
+  for word; do
+    expect "$word in: $list" grep -qxF -e "$word" <<<"$list"
+  done
+}
+
+wrapper_names() {
+  jq -r '.wrappers[].function | sub("[(].*"; "")' shown.json | sort | tr '\n' ' '
+}
+
+two_layers() {
+  cat <<'C'
+#include <stdlib.h>
+#include <string.h>
+#define APART __attribute__((noinline))
+struct entry { struct entry *next; long key[14]; };
+static struct entry *table;
+static void *volatile kept;
+APART static void *checked(size_t size)
+{
+    void *p = malloc(size);
+    if (!p)
+        abort();
+    return p;
+}
+APART static void *xmalloc(size_t size)
+{
+    void *p = checked(size);
+    memset(p, 1, size);
+    return p;
+}
+APART static void *xrealloc(void *p, size_t size)
+{
+    p = p ? realloc(p, size) : malloc(size);
+    if (!p)
+        abort();
+    return p;
+}
+// Called from as many places as xmalloc, but keeps its blocks.
+APART static void keep_entry(long key)
+{
+    struct entry *e = malloc(sizeof *e);
+    e->next = table;
+    e->key[0] = key;
+    table = e;
+}
+APART static void load_users(void) { kept = xmalloc(1000); keep_entry(1); }
+APART static void load_words(void) { kept = xmalloc(2000); keep_entry(2); kept = xrealloc(kept, 5000); }
+APART static void load_names(void) { kept = xmalloc(3000); keep_entry(3); kept = xrealloc(kept, 6000); }
+APART static void load_years(void) { kept = xmalloc(4000); keep_entry(4); kept = xrealloc(NULL, 7000); }
+int main(void)
+{
+    load_users();
+    load_words();
+    load_names();
+    load_years();
+    return !kept;
+}
+C
+}
+
+@test "wrappers: two layers of xmalloc are folded, a function that keeps its blocks is not" {
+  two_layers | build_c two -O1 -g
+  [ "$(shown two.ht | tr '\n' ' ')" = "keep_entry load_names load_users load_words load_years " ]
+  [ "$(wrapper_names)" = "checked xmalloc xrealloc " ]
+  # As text.
+  heaptape stat --by site two.ht
+  has "$output" "load_users (<stdin>:35) via xmalloc"
+  heaptape stat --wrappers two.ht
+  [[ "$output" == *" 9.8 KiB"*" 4 "*"4  xmalloc (<stdin>:16)"* ]]
+  [[ "$output" != *keep_entry* ]]
+  # Names in the recording are the same, as long as the program's file is there. Without it, nothing
+  # tells apart a function that returns its block and a function that keeps it.
+  "$HEAPTAPE" symbolize -q -o named.ht two.ht
+  [ "$(shown named.ht | tr '\n' ' ')" = "keep_entry load_names load_users load_words load_years " ]
+  mv two elsewhere
+  [ "$(shown named.ht | tr '\n' ' ')" = "checked keep_entry xrealloc " ]
+}
+
+@test "wrappers: a leak names the function that remembers, not the one that allocates" {
+  build_c leak -O1 -g -fno-builtin <<'C'
+#include <stdlib.h>
+#include <string.h>
+static long live;
+__attribute__((noinline)) static void *get(size_t size)
+{
+    char *p = malloc(size);
+    if (!p)
+        exit(3);
+    memset(p, 1, size);
+    live += size;
+    return p;
+}
+static void drop(void *p, size_t size)
+{
+    free(p);
+    live -= size;
+}
+struct session { struct session *next; char data[984]; };
+static struct session *sessions;
+__attribute__((noinline)) static void remember_session(void)
+{
+    struct session *s = get(sizeof *s);
+    s->next = sessions;
+    sessions = s;
+}
+static void leak(void)
+{
+    for (int n = 0; n < 2000; n++) {
+        for (int i = 0; i < 20; i++)
+            drop(get(500 + i), 500 + i);
+        remember_session(), remember_session();
+    }
+}
+int main(void)
+{
+    leak();
+    return 0;
+}
+C
+  shows leak.ht remember_session
+  heaptape stat leak.ht
+  has "$output" "remember_session (<stdin>:22)"
+  [ "$(grep -c "get (" <<<"$output")" -eq 0 ]
+  "$HEAPTAPE" stat --json leak.ht >stat.json
+  jq -e '.call_sites.by_growth[0] | .frames[.shown_frame].function == "remember_session" and .frames[0].wrapper' stat.json
+  # The findings of a JSON file are the same.
+  jq -e '[.findings[].text | select(contains("remember_session (<stdin>:22)"))] | length > 0' stat.json
+  "$HEAPTAPE" report -q -f -o a.html stat.json
+  grep -qF "remember_session (\\u003cstdin>:22)" a.html
+  # So is the function in tables.
+  if "$HEAPTAPE" sql --help >/dev/null 2>&1; then
+    heaptape sql leak.ht "select distinct function from sites where function in ('get', 'remember_session')"
+    has "$output" remember_session
+    [[ "$output" != *get* ]]
+  fi
+}
+
+@test "wrappers: a function with one caller is not folded" {
+  build_c one -O1 -g <<'C'
+#include <stdlib.h>
+static void *volatile kept;
+__attribute__((noinline)) static void *parse_word(size_t n) { return malloc(n); }
+int main(void)
+{
+    kept = parse_word(10);
+    kept = parse_word(100);
+    kept = parse_word(1000);
+    return !kept;
+}
+C
+  shows one.ht parse_word
+  heaptape stat --wrappers one.ht
+  [ "$output" = "no allocation wrappers: no function of the program allocates for its callers" ]
+}
+
+@test "wrappers: functions of C++'s library are omitted, also from headers" {
+  for options in -O0 -O2; do
+    build cxx g++ -x c++ -g $options -fno-omit-frame-pointer -fno-optimize-sibling-calls - <<'C'
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+#define APART __attribute__((noinline))
+APART size_t fill_vector() { std::vector<long> v; for (long i = 0; i < 1000; i++) v.push_back(i); return v.size(); }
+APART size_t fill_map() { std::map<std::string, std::string> m; for (int i = 0; i < 100; i++) m[std::to_string(i) + "a long key of the map"] = "a long value of the map"; return m.size(); }
+APART size_t join_names() { std::string s; for (int i = 0; i < 1000; i++) s += "name"; return s.size(); }
+APART long *make_array(int n) { return new long[n]; }
+APART std::shared_ptr<long> make_shared_long() { return std::make_shared<long>(1); }
+int main()
+{
+    delete[] make_array(100);
+    return fill_vector() + fill_map() + join_names() + *make_shared_long() == 0;
+}
+C
+    shows cxx.ht fill_vector fill_map join_names make_array make_shared_long
+    [ "$(shown cxx.ht | grep -cE 'std::|operator|__gnu')" -eq 0 ]
+  done
+}
+
+@test "wrappers: functions of Rust's libraries are omitted, the program's own traits are not" {
+  build_c rust -O1 <<'C'
+#include <stdlib.h>
+#define APART __attribute__((noinline, used))
+static void *volatile kept;
+APART static void *exchange(void) __asm__("_ZN5alloc7raw_vec11finish_grow17h0123456789abcdefE");
+APART static void *exchange(void) { return malloc(100); }
+APART static void *reserve(void) __asm__("_ZN5alloc7raw_vec19RawVec$LT$T$C$A$GT$16reserve_for_push17h0123456789abcdefE");
+APART static void *reserve(void) { void *p = exchange(); kept = p; return p; }
+APART static void *write_fmt(void) __asm__("_ZN50_$LT$$RF$mut$u20$W$u20$as$u20$core..fmt..Write$GT$9write_fmt17h0123456789abcdefE");
+APART static void *write_fmt(void) { void *p = reserve(); kept = p; return p; }
+APART static void *record_audit(void) __asm__("_ZN7service12record_audit17h0123456789abcdefE");
+APART static void *record_audit(void) { void *p = write_fmt(); kept = p; return p; }
+APART static void *show(void) __asm__("_ZN53_$LT$service..Event$u20$as$u20$core..fmt..Display$GT$3fmt17h0123456789abcdefE");
+APART static void *show(void) { void *p = reserve(); kept = p; return p; }
+int main(void)
+{
+    record_audit();
+    show();
+    return !kept;
+}
+C
+  [ "$(shown rust.ht | tr '\n' ' ')" = "<service::Event as core::fmt::Display>::fmt service::record_audit " ]
+}
+
+@test "wrappers: python and lua do not show their allocation functions" {
+  skip_under_sanitizer
+  PYTHONMALLOC=malloc "$HEAPTAPE" record -q --stacks=32 -o python.ht -- python3 -S -c 'kept = [str(i) * 10 for i in range(3000)]; more = {i: (i, [i]) for i in range(3000)}'
+  shown python.ht >list
+  wrapper_names >wrappers
+  if grep -q '^_PyEval_EvalFrameDefault$' list; then
+    [ "$(grep -cE '^(PyObject_Malloc|PyMem_RawMalloc|_PyMem_RawMalloc|PyMem_Malloc|_PyObject_Malloc)$' list)" -eq 0 ]
+  fi
+}
+
+@test "stacks: recursive calls are one row" {
+  build_c recursive -O1 -g <<'C'
+#include <stdlib.h>
+static void *volatile kept;
+__attribute__((noinline)) static int rec(int depth)
+{
+    if (!depth)
+        kept = malloc(1000);
+    return depth ? rec(depth - 1) + 1 : 0;
+}
+__attribute__((noinline)) static int odd(int depth);
+__attribute__((noinline)) static int even(int depth)
+{
+    if (!depth)
+        kept = malloc(2000);
+    return depth ? odd(depth - 1) + 1 : 0;
+}
+__attribute__((noinline)) static int odd(int depth) { return depth ? even(depth - 1) + 1 : 0; }
+int main(void)
+{
+    return rec(31) + even(20) == 0;
+}
+C
+  heaptape stat --by site recursive.ht
+  [ "$(grep -c "rec (" <<<"$output")" -eq 1 ]
+  has "$output" "rec (<stdin>:6) ×32"
+  has "$output" "even (<stdin>:13) ×10"
+  has "$output" "odd (<stdin>:16) ×10"
+  # The function of the last, incomplete round.
+  [ "$(grep -cE "even \(|odd \(" <<<"$output")" -eq 3 ]
+  # All functions are in the JSON.
+  "$HEAPTAPE" stat --by site --format json recursive.ht >sites.json
+  [ "$(jq '[.sites[].frames[] | select(.function == "rec")] | length' sites.json)" -eq 32 ]
+}
+
+@test "diff: a wrapper of one version is folded in both" {
+  for n in 1 2; do
+    build_c v$n -O1 -g "-DCALLERS=$n" <<'C'
+#include <stdlib.h>
+static void *volatile kept;
+__attribute__((noinline)) static void *xmalloc(size_t n)
+{
+    void *p = malloc(n);
+    if (!p)
+        abort();
+    return p;
+}
+__attribute__((noinline)) static void first(void) { kept = xmalloc(100 * CALLERS); }
+__attribute__((noinline)) static void second(void) { kept = xmalloc(2000); }
+int main(void)
+{
+    first();
+    if (CALLERS == 2)
+        second();
+    return !kept;
+}
+C
+  done
+  shows v1.ht xmalloc
+  shows v2.ht first second
+  "$HEAPTAPE" diff --json v1.ht v2.ht >diff.json
+  [ "$(jq -c '[.sites[] | [.function, .a.allocs, .b.allocs]] | sort' diff.json)" = '[["first",1,1],["second",0,1]]' ]
+}
+
+@test "stacks: without names, functions are relative to their object" {
+  two_layers | build_c bare -O1 -g0 -s
+  "$HEAPTAPE" stat --by site --top 0 bare.ht >text
+  grep -q 'bare+0x' text
+  [ "$(grep -cE '  0x[0-9a-f]+' text)" -eq 0 ]
+  cp bare.ht first.ht
+  "$HEAPTAPE" record -q -f --stacks=64 -o second.ht -- ./bare
+  "$HEAPTAPE" stat --by site --top 0 first.ht >one
+  "$HEAPTAPE" stat --by site --top 0 second.ht >two
+  diff one two
+}

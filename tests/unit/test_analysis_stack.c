@@ -1,0 +1,254 @@
+// Tests abbreviated names, the shown function of a stack, recursion and allocation wrappers.
+#include "analysis/symbols/shorten.h"
+#include "analysis/symbols/stack.h"
+#include "analysis/symbols/wrappers.h"
+
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void shortening(void **state)
+{
+    static const struct {
+        const char *name;
+        size_t max;
+        const char *shorter;
+    } cases[] = {
+        {"main", 4, "main"},
+        {"std::vector<int, std::allocator<int> >::push_back(int&&)", 56,
+         "std::vector<int, std::allocator<int> >::push_back(int&&)"},
+        {"std::vector<int, std::allocator<int> >::push_back(int&&)", 55,
+         "std::vector<int, std::allocator<int> >::push_back(…)"},
+        {"app::map<app::list<app::node, app::pool<app::node> > >::at(int)", 62,
+         "app::map<app::list<app::node, app::pool<…> > >::at(…)"},
+        {"app::map<app::list<app::node, app::pool<app::node> > >::at(int)", 36,
+         "app::map<app::list<…> >::at(…)"},
+        {"std::vector<int, std::allocator<int> >::push_back(int&&)", 34,
+         "std::vector<…>::push_back(…)"},
+        {"std::vector<int, std::allocator<int> >::push_back(int&&)", 24, "…::push_back(…)"},
+        {"void app::grow<std::string>(std::string const&)", 30, "void app::grow<…>(…)"},
+        {"void app::grow<std::string>(std::string const&)", 20, "app::grow<…>(…)"},
+        {"app::operator<<(app::big const&, app::small)", 24, "app::operator<<(…)"},
+        {"app::cell::operator()(int, int, int, int)", 27, "app::cell::operator()(…)"},
+        {"app::set<int (*)(char)>::operator->(int (*)(char))", 32, "app::set<…>::operator->(…)"},
+        {"(anonymous namespace)::f(std::string, std::string)", 32, "(anonymous namespace)::f(…)"},
+        {"<alloc::vec::Vec<u8> as std::io::Write>::write_fmt", 50,
+         "<alloc::vec::Vec<u8> as std::io::Write>::write_fmt"},
+        {"<alloc::vec::Vec<u8> as std::io::Write>::write_fmt", 20, "<…>::write_fmt"},
+        {"operator new(unsigned long, std::align_val_t)", 20, "operator new(…)"},
+        {"an_identifier_without_any_end", 16, "an_identifier…"},
+        {"größe_des_hauptspeichers", 7, "grö…"},
+        {"f()", 3, "f()"},
+        {"unbalanced(<{[(((", 15, "unbalanced(…)"},
+        {"", 1, ""},
+    };
+    char to[SHORTEN_BYTES];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *shorter = shorten_name(cases[i].name, cases[i].max, to);
+        if (strcmp(shorter, cases[i].shorter) != 0)
+            fail_msg("'%s' in %zu bytes: '%s', not '%s'", cases[i].name, cases[i].max, shorter,
+                     cases[i].shorter);
+        assert_true(strlen(shorter) <= cases[i].max);
+    }
+}
+
+// One function a letter: upper case in a library, 'w' a wrapper.
+static size_t functions_of(const char *letters, struct symbol *functions)
+{
+    static char names[128][2];
+    for (size_t i = 0; letters[i]; i++) {
+        char *name = names[(unsigned char)letters[i]];
+        name[0] = letters[i];
+        functions[i] = (struct symbol){.function = name,
+                                       .module = "",
+                                       .library = letters[i] < 'a',
+                                       .wrapper = letters[i] == 'w'};
+    }
+    return strlen(letters);
+}
+
+static size_t shown_of(const char *letters)
+{
+    struct symbol functions[16];
+    size_t n = functions_of(letters, functions);
+    return stack_shown(functions, n);
+}
+
+static void shown(void **state)
+{
+    (void)state;
+    assert_int_equal(shown_of("ab"), 0);
+    assert_int_equal(shown_of("LMab"), 2);
+    assert_int_equal(shown_of("LwLab"), 3);
+    assert_int_equal(shown_of("LwLawb"), 3);
+    // A wrapper is better than a library.
+    assert_int_equal(shown_of("LwLwL"), 3);
+    assert_int_equal(shown_of("LMN"), 0);
+    assert_int_equal(stack_shown(NULL, 0), 0);
+}
+
+static void recursion(void **state)
+{
+    static const struct {
+        const char *letters;
+        size_t repeats, period;
+    } cases[] = {
+        {"a", 1, 1},      {"ab", 1, 1},    {"aab", 2, 1},     {"aaaa", 4, 1},
+        {"ababab", 3, 2}, {"ababa", 2, 2}, {"abcabcd", 2, 3}, {"abab", 2, 2},
+        {"aabaab", 2, 3}, {"abca", 1, 1},  {"abaaaa", 1, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct symbol functions[16];
+        size_t n = functions_of(cases[i].letters, functions), period;
+        assert_int_equal(stack_repeats(functions, n, &period), cases[i].repeats);
+        assert_int_equal(period, cases[i].period);
+    }
+}
+
+// Adds stacks whose functions have names in the recording, so that no program is needed.
+struct stacks {
+    struct workload_sites sites;
+    struct map addresses; // hash of a word → address
+    uint64_t next;
+    uint32_t n;
+};
+
+static void begin_stacks(struct stacks *s)
+{
+    const struct workload_module m = {.start = 0x10000, .bytes = 0x100000};
+    *s = (struct stacks){.next = 0x10001};
+    assert_int_equal(workload_sites_module(&s->sites, &m, " /app/prog", 10), 0);
+}
+
+static uint64_t address_of(struct stacks *s, const char *word)
+{
+    char name[64];
+    unsigned line = 0;
+    uint64_t key = 5381, at;
+    for (const char *c = word; *c; c++)
+        key = key * 33 + (uint8_t)*c;
+    if ((at = map_get(&s->addresses, key)))
+        return at;
+    at = s->next++;
+    assert_int_equal(map_put(&s->addresses, key, at), 0);
+    assert_true(sscanf(word, "%63[^@]@%u", name, &line) > 0);
+    assert_int_equal(names_begin(&s->sites.names, 1, at - 1, 1), 0);
+    assert_int_equal(names_function(&s->sites.names, name, sizeof name, line ? "a.c" : "", 4, line),
+                     0);
+    return at;
+}
+
+// words: names separated by spaces, innermost first; "f@2" is a second call in f.
+static void add_stack(struct stacks *s, const char *words)
+{
+    struct workload_frame frames[16];
+    char copy[256], *rest = copy;
+    uint32_t n = 0;
+    snprintf(copy, sizeof copy, "%s", words);
+    for (char *word; (word = strsep(&rest, " "));)
+        frames[n++] = (struct workload_frame){address_of(s, word), 1};
+    assert_int_equal(workload_sites_set(&s->sites, ++s->n, frames, n), 0);
+}
+
+// Checks the shown function of every stack, and the number of wrappers. Releases the stacks.
+static void check_shown(struct stacks *s, size_t wrappers, const char *const *names)
+{
+    struct symbols *symbols = symbols_new(&s->sites, "/app/prog");
+    assert_non_null(symbols);
+    for (uint32_t i = 1; i <= s->n; i++) {
+        struct symbol shown;
+        assert_true(stack_site(symbols, &s->sites, i, &shown));
+        assert_string_equal(shown.function, names[i - 1]);
+    }
+    assert_int_equal(symbols_wrappers(symbols)->n, wrappers);
+    symbols_free(symbols);
+    workload_sites_release(&s->sites);
+    map_release(&s->addresses);
+}
+
+// A function around the allocator with many callers is a wrapper, and so is the function inside it
+// that only it calls. A function with fewer callers, or around a wrapper, may keep its blocks: only
+// the program's file tells.
+static void wrappers_in_stacks(void **state)
+{
+    static const char *const names[] = {
+        "load_0",   "load_1",   "load_2",   "load_3",   "load_4",   "load_5",   "load_6",
+        "load_7",   "keep",     "keep",     "keep",     "keep",     "remember", "remember",
+        "remember", "remember", "remember", "remember", "remember", "remember",
+    };
+    struct stacks s;
+    char words[64];
+    (void)state;
+    begin_stacks(&s);
+    for (unsigned i = 0; i < 8; i++) {
+        snprintf(words, sizeof words, "checked xmalloc load_%u main@%u", i, i);
+        add_stack(&s, words);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        snprintf(words, sizeof words, "keep load_%u main@%u", i, i);
+        add_stack(&s, words);
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        snprintf(words, sizeof words, "checked xmalloc remember load_%u main@%u", i, i);
+        add_stack(&s, words);
+    }
+    check_shown(&s, 2, names);
+}
+
+// A function that allocates in many places, or mostly calls others that do, is not a wrapper.
+static void functions_with_many_calls(void **state)
+{
+    static const char *const names[] = {
+        "parse", "parse", "parse", "parse", "parse", "parse", "parse", "parse", "serve",
+        "open",  "serve", "open",  "serve", "open",  "serve", "open",  "serve", "open",
+        "serve", "open",  "serve", "open",  "serve", "open",  "open",
+    };
+    struct stacks s;
+    char words[64];
+    (void)state;
+    begin_stacks(&s);
+    for (unsigned i = 0; i < 8; i++) {
+        snprintf(words, sizeof words, "parse@%u load_%u main", i % 4 + 1, i);
+        add_stack(&s, words);
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        snprintf(words, sizeof words, "serve@1 load_%u main", i);
+        add_stack(&s, words);
+        snprintf(words, sizeof words, "open@1 serve@2 load_%u main", i);
+        add_stack(&s, words);
+    }
+    add_stack(&s, "open@1 reopen main");
+    check_shown(&s, 0, names);
+}
+
+// Instances of a template are one function, and the callers of a recursive function do not include
+// the function.
+static void instances(void **state)
+{
+    static const char *const names[] = {"load_0", "load_1", "load_2", "load_3", "load_4",
+                                        "load_5", "load_6", "load_7", "walk"};
+    struct stacks s;
+    char words[64];
+    (void)state;
+    begin_stacks(&s);
+    for (unsigned i = 0; i < 8; i++) {
+        snprintf(words, sizeof words, "app::make<T%u>(int)@1 load_%u main", i % 3, i);
+        add_stack(&s, words);
+    }
+    add_stack(&s, "walk walk walk walk main");
+    check_shown(&s, 1, names);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(shortening),
+    cmocka_unit_test(shown),
+    cmocka_unit_test(recursion),
+    cmocka_unit_test(wrappers_in_stacks),
+    cmocka_unit_test(functions_with_many_calls),
+    cmocka_unit_test(instances),
+};
+
+UNIT_MAIN(tests)
