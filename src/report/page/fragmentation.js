@@ -12,7 +12,7 @@ function rangeText(from, to, text) {
 function siteName(workload, number) {
   const c = workload && workload.stat.call_sites;
   const site = c && [...c.at_peak, ...c.at_end].find((x) => x.site === number && x.frames.length);
-  return !number ? 'unknown call site' : site ? shortened(`call site ${number}, ${frameText(ownFrame(site.frames))}`, 100) : `call site ${number}`;
+  return !number ? 'unknown call site' : site ? `call site ${number}, ${frameText(ownFrame(site.frames), 70)}` : `call site ${number}`;
 }
 
 const FRAGMENTATION_LABELS = {

@@ -8,12 +8,13 @@ function node(parent, frame) {
   return {parent, frame, children: new Map(), depth: parent ? parent.depth + 1 : 0, value: 0, self: 0};
 }
 
-// A node has one child for each function, whatever the line of the call. If libraries are folded, a
-// stack with library frames only keeps its outermost function.
+// A node has one child for each function, whatever the line of the call. Allocation wrappers are
+// folded with libraries. If libraries are folded, a stack with library frames only keeps its
+// outermost function.
 function treeOf(sites, fold) {
   const root = node(null, {function: 'all', file: '', line: 0, module: '', library: false});
   const leaves = sites.map((site) => {
-    const own = fold ? site.frames.filter((f) => !f.library) : site.frames;
+    const own = fold ? site.frames.filter((f) => !f.library && !f.wrapper) : site.frames;
     const frames = own.length ? own : site.frames.slice(-1);
     return frames.reduceRight((at, f) => {
       const key = f.function + '\n' + f.module;

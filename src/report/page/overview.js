@@ -54,7 +54,7 @@ function topSites(w) {
     box.replaceChildren(table('top-sites', caption, {function: textColumn('function'), place: textColumn('place'), bytes: isSelected() ? 'growth' : 'at peak', share: 'share', end: 'live at end', growth: isSelected() ? 'at peak' : 'growth',
       allocs: 'calls'}, rows.map((site) => {
       const own = ownFrame(site.frames);
-      return [element('span.frame', {title: own ? own.function : null}, own ? shortened(own.function, 70) : '(unknown)'), element('span.frame', null, own ? placeText(own) : ''),
+      return [element('span.frame', {title: own ? own.function : null}, own ? shortName(own.function, 70) : '(unknown)'), element('span.frame', null, own ? placeText(own) : ''),
         bytesText(values[site.index]), percentText(share(values[site.index], all)), bytesText(end[site.index]),
         isSelected() ? bytesText(w.profile.live_at_peak_bytes[site.index]) : bytesText(growth[site.index]), countText(allocs[site.index])];
     })));

@@ -4,16 +4,100 @@ function baseName(path) {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-// "grow (tree.c:12)", "grow (libfoo.so)", "libfoo.so+0x12".
-function frameText(f) {
-  const object = baseName(f.module || '');
-  const place = f.file ? `${baseName(f.file)}:${f.line}` : f.function.startsWith(`${object}+0x`) ? '' : object;
-  return f.function + (place ? ` (${place})` : '');
+// "operator<" is not a bracket.
+const OPERATOR = /^operator(?:\(\)|\[\]|[<>=\-+*/%^&|!~,]+)/;
+
+// The index after the group that begins with the bracket at `from`.
+function groupEnd(name, from) {
+  let depth = 0;
+  for (let i = from; i < name.length; i++) {
+    const operator = OPERATOR.exec(name.slice(i));
+    if (operator) {
+      i += operator[0].length - 1;
+    } else if ('(<{['.includes(name[i])) {
+      depth++;
+    } else if (')>}]'.includes(name[i]) && name.slice(i - 1, i + 1) !== '->' && --depth === 0) {
+      return i + 1;
+    }
+  }
+  return name.length;
 }
 
-// The innermost frame outside of libraries, or the innermost one if all frames are in libraries.
+// Leaves out the parameters, and the template arguments: "f<…>(…)".
+function withoutArguments(name, templates) {
+  let text = '';
+  for (let i = 0; i < name.length;) {
+    const operator = OPERATOR.exec(name.slice(i));
+    const end = '(<{['.includes(name[i]) ? groupEnd(name, i) : i + 1;
+    const group = name.slice(i, end);
+    const kept = operator ? operator[0] : group.length < 3 || group === '(anonymous namespace)' ? group
+      : name[i] === '(' ? '(…)' : name[i] === '<' && templates ? '<…>' : group;
+    text += kept;
+    i = operator ? i + kept.length : end;
+  }
+  return text;
+}
+
+// The name in at most `max` characters. Names are cut between their parts, as by shorten_name in
+// src/analysis/symbols/shorten.c.
+function shortName(name, max) {
+  const forms = [name, withoutArguments(name, false), withoutArguments(name, true)];
+  const words = /^(?:.* )?((?:operator .*|[^ ]*)\(.*|[^ ]*)$/.exec(forms[2]);
+  const scopes = (words ? words[1] : forms[2]).split('::');
+  scopes.forEach((_, i) => forms.push((i ? '…::' : '') + scopes.slice(i).join('::')));
+  return forms.find((f) => f.length <= max) || shortened(scopes[scopes.length - 1], max);
+}
+
+function placeInFile(f) {
+  const object = baseName(f.module || '');
+  return f.file ? `${baseName(f.file)}:${f.line}` : f.function.startsWith(`${object}+0x`) ? '' : object;
+}
+
+// "grow (tree.c:12)", "grow (libfoo.so)", "libfoo.so+0x12".
+function frameText(f, max) {
+  const place = placeInFile(f);
+  return shortName(f.function, max || Infinity) + (place ? ` (${place})` : '');
+}
+
+// The frame that represents a call site, as stack_shown in src/analysis/symbols/stack.c: the
+// innermost frame of the program that is not an allocation wrapper.
 function ownFrame(frames) {
-  return frames.find((f) => f.function && !f.library) || frames[0];
+  const own = frames.filter((f) => f.function && !f.library);
+  return own.find((f) => !f.wrapper) || own[own.length - 1] || frames[0];
+}
+
+const LONGEST_CYCLE = 8; // functions
+
+// How often the first `period` frames from `from` on occur, one group after the other.
+function repeatsOf(frames, from, period) {
+  const key = (f) => f.function + '\n' + f.module;
+  let i = from;
+  while (i + period < frames.length && key(frames[i]) === key(frames[i + period])) {
+    i++;
+  }
+  return 1 + Math.floor((i - from) / period);
+}
+
+// The frames with the number of their repetitions: recursive calls are one row.
+function rowsOf(frames) {
+  const rows = [];
+  for (let i = 0; i < frames.length;) {
+    let [best, period] = [1, 1];
+    for (let p = 1; p <= LONGEST_CYCLE; p++) {
+      const repeats = repeatsOf(frames, i, p);
+      if (repeats > 1 && repeats * p > best * period) {
+        [best, period] = [repeats, p];
+      }
+    }
+    frames.slice(i, i + period).forEach((frame) => rows.push({frame, repeats: best}));
+    i += best * period;
+  }
+  return rows;
+}
+
+function frameItem({frame, repeats}) {
+  return element('li.frame' + (frame.library || frame.wrapper ? '.library' : ''), {title: frame.wrapper ? 'allocation wrapper' : frame.library ? 'library' : null},
+    frameText(frame) + (repeats > 1 ? ` ×${repeats}` : ''));
 }
 
 function siteCell(site) {
@@ -22,9 +106,9 @@ function siteCell(site) {
   }
   const own = ownFrame(site.frames);
   const at = site.frames.indexOf(own);
-  const via = at ? ` via ${shortened(site.frames[at - 1].function, 60)}` : '';
+  const via = at ? ` via ${shortName(site.frames[at - 1].function, 60)}` : '';
   return [element('span.frame', null, frameText(own) + via), site.frames.length > 1 ? details('stack',
-    element('ol.frames', null, site.frames.map((f) => element('li.frame', null, frameText(f))))) : null];
+    element('ol.frames', null, rowsOf(site.frames).map(frameItem))) : null];
 }
 
 // which: 'live_at_peak' or 'live_at_end'.
