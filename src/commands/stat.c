@@ -523,6 +523,8 @@ static int check_options(const struct stat_options *o, int files, struct file_st
         return usage_error(&cmd_stat, "--weight span requires --from or --to");
     if (o->rss && files > 1)
         return usage_error(&cmd_stat, "--rss accepts only one FILE");
+    if (o->wrappers && (int)o->format > STAT_JSON)
+        return usage_error(&cmd_stat, "--wrappers has no profile: --format must be text or json");
     if (!o->rss && files > 1 && (int)o->format > STAT_JSON)
         return usage_error(&cmd_stat, "a profile accepts only one FILE");
     return 0;

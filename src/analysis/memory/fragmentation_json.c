@@ -36,9 +36,8 @@ static void put_groups(struct json *j, const struct fragmentation_names *names,
         json_begin_object(j);
         put_group_key(j, grouping, g->groups[i].key);
         if (grouping == FRAGMENTATION_BY_SITE)
-            json_put_string(
-                j, "function",
-                stack_site_text(names->symbols, names->sites, g->groups[i].key, text));
+            json_put_string(j, "function",
+                            stack_site_text(names->symbols, names->sites, g->groups[i].key, text));
         json_put_u64(j, "blocks", g->groups[i].blocks);
         json_put_u64(j, "live_bytes", g->groups[i].live_bytes);
         json_put_u64(j, "sparse_pages", g->groups[i].sparse_pages);

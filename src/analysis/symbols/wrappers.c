@@ -20,7 +20,7 @@ enum {
 
 // A function of the program that calls the allocator, apart from the functions that are folded:
 // libraries and wrappers.
-struct candidate {
+struct wrapping {
     uint64_t key;
     struct symbol function;
     struct workload_frame frame; // an address in the function
@@ -38,13 +38,13 @@ struct candidate {
 // Why a function is folded. A tentative wrapper has one caller and is a wrapper if its caller is.
 enum fold { FOLD_NOT, FOLD_WRAPPER, FOLD_TENTATIVE };
 
-struct finding {
+struct wrapper_search {
     struct symbols *symbols;
     const struct workload_sites *sites;
     struct map folded; // key → enum fold
-    struct candidate *tentative;
+    struct wrapping *tentative;
     size_t n_tentative, tentative_capacity;
-    struct candidate *candidates; // found in this round
+    struct wrapping *candidates; // found in this round
     size_t n, capacity;
     size_t stacks;     // stacks with a function of the program
     struct map by_key; // key → index + 1
@@ -83,7 +83,7 @@ uint64_t wrappers_key(const struct symbol *s)
 }
 
 // The innermost function that is not folded, and its caller.
-struct place {
+struct wrapping_call {
     bool has_function, has_caller, around_tentative, around_wrapper;
     struct symbol function, caller;
     struct workload_frame frame; // an address in the function
@@ -98,7 +98,7 @@ static uint64_t call_in(const struct symbol *f, const struct workload_frame *fra
 }
 
 // Continues with the next outer function. Returns true if the place is complete.
-static bool add_function(struct finding *f, struct place *p, const struct symbol *s,
+static bool add_function(struct wrapper_search *f, struct wrapping_call *p, const struct symbol *s,
                          const struct workload_frame *frame, size_t inlined)
 {
     uint64_t key = wrappers_key(s);
@@ -124,9 +124,10 @@ static bool add_function(struct finding *f, struct place *p, const struct symbol
     return false;
 }
 
-static int find_place(struct finding *f, const struct workload_site *site, struct place *p)
+static int find_place(struct wrapper_search *f, const struct workload_site *site,
+                      struct wrapping_call *p)
 {
-    *p = (struct place){0};
+    *p = (struct wrapping_call){0};
     for (uint32_t i = 0; i < site->n; i++) {
         const struct workload_frame *frame = &f->sites->frames[site->first + i];
         const struct symbol *found;
@@ -141,7 +142,7 @@ static int find_place(struct finding *f, const struct workload_site *site, struc
     return 0;
 }
 
-static struct candidate *candidate_of(struct finding *f, uint64_t key, const struct symbol *s)
+static struct wrapping *candidate_of(struct wrapper_search *f, uint64_t key, const struct symbol *s)
 {
     uint64_t i = map_get(&f->by_key, key);
     if (i)
@@ -149,11 +150,11 @@ static struct candidate *candidate_of(struct finding *f, uint64_t key, const str
     if (HT_GROW(&f->candidates, &f->capacity, f->n + 1) < 0 ||
         map_put(&f->by_key, key, f->n + 1) < 0)
         return NULL;
-    f->candidates[f->n] = (struct candidate){.key = key, .function = *s};
+    f->candidates[f->n] = (struct wrapping){.key = key, .function = *s};
     return &f->candidates[f->n++];
 }
 
-static void add_place(struct candidate *c, uint64_t call)
+static void add_place(struct wrapping *c, uint64_t call)
 {
     for (size_t i = 0; i < c->n_places && i < MAX_PLACES; i++) {
         if (c->places[i] == call)
@@ -164,9 +165,9 @@ static void add_place(struct candidate *c, uint64_t call)
     c->n_places += c->n_places <= MAX_PLACES;
 }
 
-static int count_stack(struct finding *f, const struct place *p)
+static int count_stack(struct wrapper_search *f, const struct wrapping_call *p)
 {
-    struct candidate *c = candidate_of(f, p->key, &p->function);
+    struct wrapping *c = candidate_of(f, p->key, &p->function);
     if (!c)
         return -ENOMEM;
     c->stacks++;
@@ -196,18 +197,18 @@ static int count_stack(struct finding *f, const struct place *p)
 
 // Returns true if nearly all allocations of the function are made by few calls in it, and if its
 // result can be the new block.
-static bool may_wrap(const struct candidate *c)
+static bool may_wrap(const struct wrapping *c)
 {
     return c->stacks && c->function.known && c->n_places <= MAX_PLACES &&
            10 * c->outside <= c->stacks && c->function.result != SYMBOLS_RESULT_OTHER;
 }
 
-static bool is_small(const struct candidate *c)
+static bool is_small(const struct wrapping *c)
 {
     return c->function.code_bytes <= SMALL_BYTES;
 }
 
-static bool is_wrapper(const struct finding *f, const struct candidate *c)
+static bool is_wrapper(const struct wrapper_search *f, const struct wrapping *c)
 {
     bool many = c->callers >= MANY_CALLERS,
          is_main = c->callers >= SOME_CALLERS && MAIN_SHARE * c->stacks >= f->stacks;
@@ -222,13 +223,13 @@ static bool is_wrapper(const struct finding *f, const struct candidate *c)
     return is_small(c) && (many || is_main);
 }
 
-static bool is_tentative(const struct candidate *c)
+static bool is_tentative(const struct wrapping *c)
 {
     return may_wrap(c) && is_small(c) && c->callers == 1 && !c->around_tentative &&
            c->function.result != SYMBOLS_RESULT_OBJECT;
 }
 
-static int add_wrapper(struct wrappers *w, const struct candidate *c)
+static int add_wrapper(struct wrappers *w, const struct wrapping *c)
 {
     if (HT_GROW(&w->list, &w->capacity, w->n + 1) < 0 || map_put(&w->keys, c->key, 1) < 0)
         return -ENOMEM;
@@ -238,7 +239,7 @@ static int add_wrapper(struct wrappers *w, const struct candidate *c)
     return 0;
 }
 
-static int add_tentative(struct finding *f, const struct candidate *c)
+static int add_tentative(struct wrapper_search *f, const struct wrapping *c)
 {
     if (HT_GROW(&f->tentative, &f->tentative_capacity, f->n_tentative + 1) < 0)
         return -ENOMEM;
@@ -246,19 +247,19 @@ static int add_tentative(struct finding *f, const struct candidate *c)
     return 0;
 }
 
-static void clear_round(struct finding *f)
+static void clear_round(struct wrapper_search *f)
 {
     map_release(&f->by_key);
     map_release(&f->pairs);
     f->n = f->stacks = 0;
 }
 
-static int count_stacks(struct finding *f)
+static int count_stacks(struct wrapper_search *f)
 {
     clear_round(f);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < f->sites->n_sites; i++) {
-        struct place p;
+        struct wrapping_call p;
         rc = find_place(f, &f->sites->sites[i], &p);
         if (rc == 0 && p.has_function)
             rc = count_stack(f, &p);
@@ -267,18 +268,18 @@ static int count_stacks(struct finding *f)
 }
 
 // Stored names have neither sizes nor types. Looks these up in the program's file, if it is there.
-static void complete_function(struct finding *f, struct candidate *c)
+static void complete_function(struct wrapper_search *f, struct wrapping *c)
 {
     if (may_wrap(c) && c->function.result == SYMBOLS_RESULT_UNKNOWN && !c->function.code_bytes)
         symbols_complete(f->symbols, &c->frame, c->inlined, &c->function);
 }
 
 // Folds the candidates that are wrappers, or may be. Sets *any to whether there are such candidates.
-static int fold_candidates(struct finding *f, struct wrappers *w, bool *any)
+static int fold_candidates(struct wrapper_search *f, struct wrappers *w, bool *any)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < f->n; i++) {
-        struct candidate *c = &f->candidates[i];
+        struct wrapping *c = &f->candidates[i];
         complete_function(f, c);
         enum fold fold = is_wrapper(f, c)  ? FOLD_WRAPPER
                          : is_tentative(c) ? FOLD_TENTATIVE
@@ -295,7 +296,7 @@ static int fold_candidates(struct finding *f, struct wrappers *w, bool *any)
     return rc;
 }
 
-static int add_inner_wrappers(const struct finding *f, struct wrappers *w)
+static int add_inner_wrappers(const struct wrapper_search *f, struct wrappers *w)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < f->n_tentative; i++) {
@@ -307,7 +308,7 @@ static int add_inner_wrappers(const struct finding *f, struct wrappers *w)
 
 int wrappers_find(struct wrappers *w, struct symbols *s, const struct workload_sites *sites)
 {
-    struct finding f = {.symbols = s, .sites = sites};
+    struct wrapper_search f = {.symbols = s, .sites = sites};
     bool any = true;
     int rc = 0;
     for (unsigned round = 0; rc == 0 && any && round < ROUNDS; round++) {

@@ -191,7 +191,7 @@ void sites_json_wrappers(struct json *j, const struct sites_json *n)
         const struct wrapper_use *u = &all[i];
         json_begin_object(j);
         put_symbol(j, &u->wrapper->function, false);
-        json_put_u64(j, "callers", u->wrapper->callers);
+        json_put_u64(j, "calling_functions", u->wrapper->callers);
         json_put_u64(j, "allocs", u->calls);
         json_put_u64(j, "allocated_bytes", u->bytes);
         json_put_u64(j, "live_at_peak_bytes", u->peak_bytes);

@@ -11,7 +11,7 @@ static void print_wrapper(const struct wrapper_use *u)
     enum { NAME_BYTES = 100 };
     const struct symbol *f = &u->wrapper->function;
     char peak[32], end[32], bytes[32], allocs[32], callers[32], name[SHORTEN_BYTES];
-    printf("%13s%13s%12s%14s%9s  %s", human_bytes(peak, u->peak_bytes),
+    printf("%13s%13s%12s%14s%19s  %s", human_bytes(peak, u->peak_bytes),
            human_bytes(end, u->end_bytes), human_bytes(bytes, u->bytes),
            human_count(allocs, u->calls), human_count(callers, u->wrapper->callers),
            shorten_name(f->function, NAME_BYTES, name));
@@ -27,8 +27,8 @@ void wrappers_print(const struct wrapper_use *all, size_t n)
         puts("no allocation wrappers: no function of the program allocates for its callers");
         return;
     }
-    cli_table_head("%13s%13s%12s%14s%9s  %s", "live at peak", "live at end", "allocated",
-                   "allocations", "callers", "allocation wrapper");
+    cli_table_head("%13s%13s%12s%14s%19s  %s", "live at peak", "live at end", "allocated",
+                   "allocations", "calling functions", "allocation wrapper");
     for (size_t i = 0; i < n; i++)
         print_wrapper(&all[i]);
 }
