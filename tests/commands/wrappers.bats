@@ -189,6 +189,30 @@ C
   [ "$output" = "no allocation wrappers: no function of the program allocates for its callers" ]
 }
 
+@test "wrappers: in a stripped program, functions are known by the unwind tables" {
+  build_c bare -O1 -g0 -s <<'C'
+#include <stdlib.h>
+#define APART __attribute__((noinline))
+static void *volatile kept;
+APART static void *xmalloc(size_t n)
+{
+    void *p = malloc(n);
+    if (!p)
+        abort();
+    return p;
+}
+#define LOAD(name) APART static void name(void) { kept = xmalloc(1000); kept = xmalloc(2000); }
+LOAD(a) LOAD(b) LOAD(c) LOAD(d) LOAD(e) LOAD(f) LOAD(g) LOAD(h)
+int main(void)
+{
+    a(), b(), c(), d(), e(), f(), g(), h();
+    return !kept;
+}
+C
+  [ "$(shown bare.ht | grep -c '^bare+0x')" -eq 16 ]
+  [ "$(jq -c '[.wrappers[] | [.calling_functions, .allocated_bytes]]' shown.json)" = '[[8,24000]]' ]
+}
+
 @test "wrappers: functions of C++'s library are omitted, also from headers" {
   for options in -O0 -O2; do
     build cxx g++ -x c++ -g -pthread $options -fno-omit-frame-pointer -fno-optimize-sibling-calls - <<'C'

@@ -561,6 +561,24 @@ static size_t find_in_module(struct symbols *s, const struct workload_frame *f)
     return 0;
 }
 
+// Sets the extent of a function without a name, which the unwind tables have even if a file is
+// stripped.
+static void find_extent(struct symbols *s, const struct workload_frame *f, struct symbol *to)
+{
+    const struct module *file = f->module ? &s->modules[f->module - 1] : NULL;
+    Dwarf_Addr bias = 0, start = 0, end = 0;
+    Dwarf_CFI *cfi = file && file->dwfl ? dwfl_module_eh_cfi(file->file, &bias) : NULL;
+    Dwarf_Frame *frame = NULL;
+    if (!cfi || dwarf_cfi_addrframe(cfi, f->address - 1 - bias, &frame) != 0)
+        return;
+    const struct workload_module *m = &s->sites->modules[f->module - 1];
+    if (dwarf_frame_info(frame, &start, &end, NULL) >= 0 && start < end) {
+        to->code_bytes = end - start < UINT32_MAX ? (uint32_t)(end - start) : UINT32_MAX;
+        to->code_offset = start + bias - m->start + m->offset;
+    }
+    free(frame);
+}
+
 static int find_symbols(struct symbols *s, const struct workload_frame *f)
 {
     bool made = workload_sites_is_made(s->sites, f);
@@ -574,6 +592,7 @@ static int find_symbols(struct symbols *s, const struct workload_frame *f)
         s->scratch[i].known = true;
     if (n == 0) {
         s->scratch[0] = (struct symbol){.function = object_offset(s, f), .file = ""};
+        find_extent(s, f, &s->scratch[0]);
         n = 1;
     }
     // Code generated at run time belongs to the program.

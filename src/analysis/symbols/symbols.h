@@ -25,11 +25,12 @@ struct symbol {
     const char *function; // demangled; if unknown, OBJECT+0xOFFSET or the address
     const char *file;     // source file; "" if unknown
     int line;
-    const char *module;  // path; "" if outside all modules
-    bool known;          // the function is known
-    bool library;        // allocator, language runtime (std::, Rust's alloc) or system library
-    bool wrapper;        // allocates for its callers; known after symbols_find_wrappers
-    uint32_t code_bytes; // size of the function's code; 0 if unknown or inlined
+    const char *module;   // path; "" if outside all modules
+    bool known;           // the function is known
+    bool library;         // allocator, language runtime (std::, Rust's alloc) or system library
+    bool wrapper;         // allocates for its callers; known after symbols_find_wrappers
+    uint32_t code_bytes;  // size of the function's code; 0 if unknown or inlined
+    uint64_t code_offset; // of a function without a name: its start in the file; 0: unknown
     enum symbols_result result;
 };
 

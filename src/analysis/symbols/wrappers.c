@@ -64,11 +64,22 @@ static uint64_t hash_byte(uint64_t hash, char c)
     return (hash ^ (uint8_t)c) * 0x100000001b3u;
 }
 
+static uint64_t hash_start(uint64_t hash, const struct symbol *s)
+{
+    for (const char *c = s->module; *c; c++)
+        hash = hash_byte(hash, *c);
+    for (unsigned shift = 0; shift < 64; shift += 8)
+        hash = hash_byte(hash, (char)(s->code_offset >> shift));
+    return hash ? hash : 1;
+}
+
 uint64_t wrappers_key(const struct symbol *s)
 {
     size_t n, i = 0;
     unsigned depth = 0;
     uint64_t hash = 0xcbf29ce484222325u;
+    if (!s->known && s->code_offset)
+        return hash_start(hash, s);
     const char *name = symbols_bare_name(s->function, &n);
     // All instances of a template are the same function. "<T as Trait>::f" begins with a type.
     for (; i < n && !(i > 0 && depth == 0 && strncmp(name + i, "operator", 8) == 0); i++) {
@@ -199,8 +210,9 @@ static int count_stack(struct wrapper_search *f, const struct wrapping_call *p)
 // result can be the new block.
 static bool may_wrap(const struct wrapping *c)
 {
-    return c->stacks && c->function.known && c->n_places <= MAX_PLACES &&
-           10 * c->outside <= c->stacks && c->function.result != SYMBOLS_RESULT_OTHER;
+    bool is_function = c->function.known || c->function.code_offset;
+    return c->stacks && is_function && c->n_places <= MAX_PLACES && 10 * c->outside <= c->stacks &&
+           c->function.result != SYMBOLS_RESULT_OTHER;
 }
 
 static bool is_small(const struct wrapping *c)

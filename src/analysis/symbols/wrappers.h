@@ -21,7 +21,8 @@ struct wrappers {
 
 void wrappers_release(struct wrappers *w);
 
-// Returns the identity of a function of the program: a hash of its name without arguments.
+// Returns the identity of a function of the program: a hash of its name without arguments,
+// or of its start if it has no name.
 uint64_t wrappers_key(const struct symbol *s);
 
 // Finds the wrappers in all stacks of `sites`. *w must be empty. Returns 0 or -ENOMEM.
