@@ -163,12 +163,46 @@ C
   heaptape top leak.ht
   has "$output" "remember_session"
   [ "$(grep -c " get$" <<<"$output")" -eq 0 ]
+  [ "$(grep -c 'in get (' a.html)" -eq 0 ]
   # So is the function in tables.
   if "$HEAPTAPE" sql --help >/dev/null 2>&1; then
     heaptape sql leak.ht "select distinct function from sites where function in ('get', 'remember_session')"
     has "$output" remember_session
     [[ "$output" != *get* ]]
   fi
+}
+
+@test "wrappers: an owner with eight callers is not folded" {
+  build_c owner -O1 -g <<'C'
+#include <stdlib.h>
+#define APART __attribute__((noinline))
+struct entry { struct entry *next; char text[100]; };
+static struct entry *table, *volatile last;
+APART static void keep_entry(void)
+{
+    struct entry *e = malloc(sizeof *e);
+    e->next = table;
+    table = e;
+}
+// Returns its block, but has few callers for a function with a type.
+APART static struct entry *new_entry(void)
+{
+    struct entry *e = malloc(sizeof *e);
+    e->next = NULL;
+    return e;
+}
+#define LOAD(name) APART static void name(void) { keep_entry(), keep_entry(); }
+LOAD(a) LOAD(b) LOAD(c) LOAD(d) LOAD(e) LOAD(f)
+APART static void g(void) { keep_entry(), last = new_entry(); }
+APART static void h(void) { keep_entry(), last = new_entry(); }
+int main(void)
+{
+    a(), b(), c(), d(), e(), f(), g(), h();
+    return !table;
+}
+C
+  [ "$(shown owner.ht | tr '\n' ' ')" = "keep_entry new_entry " ]
+  [ -z "$(wrapper_names)" ]
 }
 
 @test "wrappers: a function with one caller is not folded" {
