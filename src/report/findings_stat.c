@@ -22,7 +22,8 @@ static void set_frame(struct findings_stat_site *s, const struct symbol *f)
         snprintf(s->frame + n, sizeof s->frame - (size_t)n, " (%.60s:%d)", file, f->line);
     else if (module[0])
         snprintf(s->frame + n, sizeof s->frame - (size_t)n, " (%.60s)", module);
-    snprintf(s->function, sizeof s->function, "%s", f->function);
+    snprintf(s->function, sizeof s->function, "%s",
+             shorten_name(f->function, sizeof s->function - 1, name));
     s->has_frame = true;
 }
 

@@ -270,6 +270,11 @@ int main()
 }
 C
     shows cxx.ht run_threads fill_vector fill_map join_names make_array make_shared_long
+    # Names end at the end of their parts also where the terminal is narrow.
+    on_terminal 84 "$HEAPTAPE" top -n 1 cxx.ht | grep '<stdin>' >rows
+    [ -s rows ]
+    awk '{ gsub(/->/, ""); n = gsub(/[(]/, "") - gsub(/[)]/, ""); m = gsub(/</, "") - gsub(/>/, "") }
+      n || m { print; bad = 1 } END { exit bad }' rows
     [ "$(shown cxx.ht | grep -cE 'std::|operator|__gnu|emplace')" -eq 0 ]
   done
 }
@@ -341,6 +346,10 @@ C
   has "$output" "odd (<stdin>:16) ×10"
   # The function of the last, incomplete round.
   [ "$(grep -cE "even \(|odd \(" <<<"$output")" -eq 3 ]
+  # Functions of libraries are dimmed.
+  "$HEAPTAPE" stat --color always --by site recursive.ht >colors
+  grep -q $'\033\[2m__libc_start' colors
+  [ "$(grep -c $'\033\[2mrec' colors)" -eq 0 ]
   # All functions are in the JSON.
   "$HEAPTAPE" stat --by site --format json recursive.ht >sites.json
   [ "$(jq '[.sites[].frames[] | select(.function == "rec")] | length' sites.json)" -eq 32 ]

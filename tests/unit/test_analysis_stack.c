@@ -27,6 +27,7 @@ static void shortening(void **state)
         {"std::vector<int, std::allocator<int> >::push_back(int&&)", 34,
          "std::vector<…>::push_back(…)"},
         {"std::vector<int, std::allocator<int> >::push_back(int&&)", 24, "…::push_back(…)"},
+        {"std::vector<int, std::allocator<int> >::push_back(int&&)", 16, "push_back(…)"},
         {"void app::grow<std::string>(std::string const&)", 30, "void app::grow<…>(…)"},
         {"void app::grow<std::string>(std::string const&)", 20, "app::grow<…>(…)"},
         {"app::operator<<(app::big const&, app::small)", 24, "app::operator<<(…)"},

@@ -184,8 +184,8 @@ static void sampled_sites(void **state)
     // Ten sampled blocks, each with the weight 1 / (1 - exp(-10 / 1000)) = 100.5.
     assert_int_equal((int)l->rows[LIVE_SITES].items[1].now[LIVE_BLOCKS], 1005);
     assert_int_equal((int)l->rows[LIVE_SITES].items[1].now[LIVE_BYTES], 10050);
-    assert_string_equal(live_site_name(l, 0), "(unknown)");
-    assert_string_equal(live_site_name(l, 1), "(unknown)");
+    assert_string_equal(live_site_name(l, 0, 0), "(unknown)");
+    assert_string_equal(live_site_name(l, 1, 40), "(unknown)");
     for (uint64_t i = 1; i <= 1000; i++)
         give(l, 2000 + i, i << 12);
     assert_true(l->rows[LIVE_SITES].items[1].now[LIVE_BYTES] < 1e-6);

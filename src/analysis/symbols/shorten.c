@@ -154,6 +154,8 @@ const char *shorten_name(const char *name, size_t max, char to[SHORTEN_BYTES])
         if (try_depth(&t, at, "…::", 0))
             return to;
     }
+    if (try_depth(&t, last, "", 0))
+        return to;
     if (max < strlen(dots))
         return "";
     size_t kept = printable_cut(last, max - strlen(dots));

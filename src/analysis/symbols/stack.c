@@ -19,27 +19,38 @@ void stack_release(struct stack *to)
     *to = (struct stack){0};
 }
 
+static bool is_shown(const struct symbol *s)
+{
+    return !s->library && !s->wrapper;
+}
+
 size_t stack_shown(const struct symbol *functions, size_t n)
 {
     size_t shown = 0;
     for (size_t i = 0; i < n; i++) {
-        if (functions[i].library)
-            continue;
-        shown = i;
-        if (!functions[i].wrapper)
+        shown = functions[i].library ? shown : i;
+        if (is_shown(&functions[i]))
             break;
     }
     return shown;
 }
 
+// Returns the site, or NULL if it has no stack. Finds the wrappers first; when out of memory, no
+// function is a wrapper.
+static const struct workload_site *find_site(struct symbols *s, const struct workload_sites *sites,
+                                             uint64_t number)
+{
+    if (!s || !number || number > sites->n_sites || !sites->sites[number - 1].n)
+        return NULL;
+    symbols_find_wrappers(s, sites);
+    return &sites->sites[number - 1];
+}
+
 int stack_read(struct stack *to, struct symbols *s, const struct workload_sites *sites,
                uint64_t number)
 {
-    const struct workload_site *site =
-        s && number && number <= sites->n_sites ? &sites->sites[number - 1] : NULL;
+    const struct workload_site *site = find_site(s, sites, number);
     to->n = to->shown = 0;
-    if (site && symbols_find_wrappers(s, sites) < 0)
-        return -ENOMEM;
     for (uint32_t i = 0; site && i < site->n; i++) {
         const struct symbol *found;
         size_t n = symbols_of(s, &sites->frames[site->first + i], &found);
@@ -82,12 +93,21 @@ size_t stack_repeats(const struct symbol *functions, size_t n, size_t *period)
 bool stack_site(struct symbols *s, const struct workload_sites *sites, uint64_t number,
                 struct symbol *to)
 {
-    struct stack stack = {0};
-    bool found = stack_read(&stack, s, sites, number) == 0 && stack.n > 0;
-    if (found)
-        *to = stack.functions[stack.shown];
-    stack_release(&stack);
-    return found;
+    const struct workload_site *site = find_site(s, sites, number);
+    bool any = false;
+    // Functions outside the shown one are not looked up.
+    for (uint32_t i = 0; site && i < site->n; i++) {
+        const struct symbol *found;
+        size_t n = symbols_of(s, &sites->frames[site->first + i], &found);
+        for (size_t k = 0; k < n; k++) {
+            if (!any || !found[k].library)
+                *to = found[k];
+            any = true;
+            if (is_shown(&found[k]))
+                return true;
+        }
+    }
+    return any;
 }
 
 const char *stack_site_text(struct symbols *s, const struct workload_sites *sites, uint64_t number,

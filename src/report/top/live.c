@@ -1,6 +1,7 @@
 #include "report/top/live.h"
 
 #include "analysis/estimate.h"
+#include "analysis/symbols/shorten.h"
 #include "analysis/symbols/stack.h"
 #include "analysis/usage.h"
 #include "base/buf.h"
@@ -44,6 +45,7 @@ void live_free(struct live *l)
     map_release(&l->thread_numbers);
     free(l->threads);
     free(l->names);
+    free(l->site_name);
     free(l);
 }
 
@@ -314,17 +316,50 @@ static void look_up(struct live *l, struct live_site *site, uint32_t number)
     if (found.file[0])
         snprintf(line, sizeof line, ":%d", found.line);
     free(site->name);
+    site->function = strlen(file) + strlen(line) + (file[0] != 0);
     if (asprintf(&site->name, "%s%s%s%s", file, line, file[0] ? " " : "", found.function) < 0)
         site->name = NULL;
     site->known = found.known;
 }
 
-const char *live_site_name(struct live *l, size_t number)
+static size_t count_columns(const char *text)
 {
+    size_t n = 0;
+    for (; *text; text++)
+        n += (*text & 0xc0) != 0x80;
+    return n;
+}
+
+// Shortens a name to a number of columns. An ellipsis has 3 bytes in one column, and a name may
+// have up to three.
+static const char *fit_name(const char *name, size_t columns, char to[SHORTEN_BYTES])
+{
+    const char *shorter = name;
+    for (size_t more = 8; more <= 8; more -= 2) {
+        size_t max = columns + more < SHORTEN_BYTES ? columns + more : SHORTEN_BYTES - 1;
+        shorter = shorten_name(name, max, to);
+        if (count_columns(shorter) <= columns)
+            break;
+    }
+    return shorter;
+}
+
+const char *live_site_name(struct live *l, size_t number, size_t columns)
+{
+    enum { LEAST_COLUMNS = 8 };
+    char shorter[SHORTEN_BYTES];
     struct live_site *site = &l->names[number];
     if (!number)
         return "(unknown)";
     if (!site->name || (!site->known && site->looked_up != l->names_known))
         look_up(l, site, (uint32_t)number);
-    return site->name ? site->name : "(unknown)";
+    if (!site->name || !columns)
+        return site->name ? site->name : "(unknown)";
+    size_t left =
+        columns > site->function + LEAST_COLUMNS ? columns - site->function : LEAST_COLUMNS;
+    free(l->site_name);
+    if (asprintf(&l->site_name, "%.*s%s", (int)site->function, site->name,
+                 fit_name(site->name + site->function, left, shorter)) < 0)
+        l->site_name = NULL;
+    return l->site_name ? l->site_name : site->name;
 }

@@ -38,8 +38,9 @@ struct live_block {
 };
 
 struct live_site {
-    uint64_t id; // in the trace
-    char *name;  // NULL: not looked up yet
+    uint64_t id;     // in the trace
+    char *name;      // location and function; NULL: not looked up yet
+    size_t function; // where the function begins in `name`
     bool known;
     uint32_t looked_up; // value of live.names_known at the last lookup
 };
@@ -76,6 +77,7 @@ struct live {
     struct site_table sites;
     size_t sites_resolved;   // number of call sites when all were resolved
     struct live_site *names; // by site number
+    char *site_name;         // the last result of live_site_name
     size_t n_names, names_capacity;
     struct symbols *symbols;
     size_t symbols_modules;
@@ -99,8 +101,8 @@ void live_end(struct live *l);
 // `whole`. The rates are 0 if `seconds` is 0.
 void live_cut(struct live *l, double seconds, bool whole);
 
-// Returns the printable name of a call site: its place in the source and its function. Borrowed
-// until live_free.
-const char *live_site_name(struct live *l, size_t site);
+// Returns the printable name of a call site: its place in the source and its function, which is
+// shortened to make the name fit into so many columns; 0: any number. Borrowed until the next call.
+const char *live_site_name(struct live *l, size_t site, size_t columns);
 
 #endif

@@ -36,6 +36,8 @@ void screen_next_process(struct screen *s, const struct follow *f)
     }
 }
 
+enum { FIGURES_COLUMNS = 58 }; // before the name in a row
+
 // Writes a line, cut to the width. The text contains no escape sequences.
 static void put_line(const struct screen *s, bool terminal, FILE *to, const char *text)
 {
@@ -216,7 +218,8 @@ static const char *row_name(const struct screen *s, struct live *l, size_t row, 
     char name[LIVE_NAME_BYTES] = "", printed[4 * LIVE_NAME_BYTES + 1], size[32];
     switch (s->by) {
     case LIVE_SITES:
-        return live_site_name(l, row);
+        return live_site_name(
+            l, row, s->columns > FIGURES_COLUMNS ? s->columns - FIGURES_COLUMNS : s->columns);
     case LIVE_SIZES:
         if (row == USAGE_CLASSES - 1)
             snprintf(text, 128, "larger");
