@@ -5,7 +5,7 @@
 
 #include "analysis/symbols/symbols.h"
 
-// Functions of a stack, innermost first, inlined ones included. Texts are borrowed from the struct
+// Functions of a stack, innermost first, inlined ones included. Strings are borrowed from the struct
 // symbols.
 struct stack {
     struct symbol *functions;
