@@ -325,6 +325,52 @@ END
   run -1 grep -q spool /proc/"$service"/maps
 }
 
+# blocks_from_before: records the program `before`. Each printed block must be in the trace once,
+# with its usable size; so may be one block of 100 bytes, allocated as heaptape attached. Frees of
+# other blocks are recorded like those of a program that heaptape started: only the first at an
+# address has a size.
+blocks_from_before() {
+  rm -f out
+  ${under:-} "$HEAPTAPE_PROGRAMS/before" >out 3>&- &
+  service=$!
+  until_line ready
+  "$HEAPTAPE" record -q -f -o t.ht --pid "$service" 2>err 3>&- &
+  recorder=$!
+  wait_until has_events "$service" 1
+  kill -USR1 "$service"
+  until_line done
+  "$HEAPTAPE" ctl "$service" detach
+  wait "$recorder"
+  kill "$service"
+  wait "$service" || true
+  service=
+  "$HEAPTAPE" convert -q -f t.ht -o t.htw
+  "$HEAPTAPE" check -q t.htw
+  "$HEAPTAPE" dump -F json -k preexisting t.htw | jq .size | sort >found
+  sed '/[^0-9]/d' out | sort >told
+  comm -13 found told >missing
+  comm -23 found told >others
+  wc -l found told missing others
+  [ ! -s missing ]
+  [ "$(wc -l <others)" -le 1 ]
+  [ "$("$HEAPTAPE" stat --json t.htw | jq .unmatched_frees)" -eq "$(wc -l <found)" ]
+  "$HEAPTAPE_PROGRAMS/trace_lines" -u t.ht |
+    awk '$5 == "free" { n++; sized += $NF > 0 } END { print sized " of " n " frees with a size"; exit n < 10000 || sized > n / 5 }'
+}
+
+@test "blocks from before, freed and reallocated late: each once, with its size" {
+  blocks_from_before
+}
+
+@test "blocks from before, on other allocators" {
+  local name library
+  for name in jemalloc tcmalloc_minimal mimalloc; do
+    library=$(ldconfig -p | sed -n "s|.*lib$name\\.so\\.[0-9.]* .*=> ||p" | head -n 1)
+    [ -n "$library" ] || continue
+    under="env LD_PRELOAD=$library" blocks_from_before
+  done
+}
+
 # compare_blocks MOST_BYTES: compares the printed blocks with the listed ones. `others` are blocks
 # of the loader and the C library, few of them at addresses that the program has freed, and one
 # block of each busy thread, at most 100,000 bytes.

@@ -147,6 +147,16 @@ static uint32_t releaser_number(const struct producer_process *p, const struct p
     return alone ? 0 : 1 + t->index % UINT16_MAX;
 }
 
+// Keeps the set of freed addresses up to date, after the event was recorded or not.
+static void update_freed(const struct spool_header *h, const struct event *ev, bool recorded)
+{
+    enum event_class class = event_infos[ev->kind].class;
+    if (recorded && (class == HT_CLASS_FREE || class == HT_CLASS_HALF))
+        producer_freed_add(h, ev->ptr);
+    if (!recorded && allocates(ev))
+        producer_freed_remove(h, ev->result);
+}
+
 static void record_event(const struct event *ev, const void *caller, uint32_t busy)
 {
     struct producer_process *p =
@@ -158,6 +168,8 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
     if (!t) {
         if (p)
             producer_count_unrecorded(p, ev);
+        if (p && p->header)
+            update_freed(p->header, ev, false);
         return;
     }
     producer_tls.releaser = releaser_number(p, t);
@@ -176,6 +188,8 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
         producer_residency_follow(p, t, stream);
     if (!muted)
         put_event(p, t, stream, ev, caller);
+    // Without a chunk, the event was lost.
+    update_freed(p->header, ev, !muted && stream->chunk);
     if (p->measures && !muted)
         producer_residency_after(p, t, ev);
     if (stream->chunk != chunk)

@@ -288,20 +288,30 @@ static inline bool producer_put_retry(unsigned kind, uint64_t size, uint64_t add
     return done;
 }
 
-// Writes a one-word record of a PLAIN kind. All these kinds free a block.
-static inline __attribute__((always_inline)) bool producer_put_plain(unsigned kind,
-                                                                     uint64_t address)
+// Completes a one-word record of a PLAIN kind, like producer_end.
+static inline __attribute__((always_inline)) bool
+producer_end_plain(struct producer_stream *stream, unsigned kind, uint64_t address)
 {
-    // 0 unless the block may be big.
-    struct producer_stream *stream = producer_begin(producer_residency_hint(address));
-    if (!stream)
-        return false;
     uint64_t ticks = producer_release_ticks(address);
     // Relative to base 0, an address that is above 2^48 or not a multiple of 8 has bits above the
     // field.
     return producer_end(stream, ticks, codec_relative(address, 0) >> CODEC_PTR_BITS,
                         codec_plain(kind, ticks >> CODEC_STAMP_SHIFT, address));
 }
+
+// Writes a one-word record of a PLAIN kind. All these kinds free a block.
+static inline __attribute__((always_inline)) bool producer_put_plain(unsigned kind,
+                                                                     uint64_t address)
+{
+    // 0 unless the block may be big, or heaptape has attached to the process.
+    struct producer_stream *stream = producer_begin(producer_residency_hint(address));
+    return stream && producer_end_plain(stream, kind, address);
+}
+
+// Call after producer_put_plain has returned false. Writes the record if heaptape has attached to
+// the process and the block was certainly allocated since then. Returns false if nothing was done
+// and the caller must use producer_record.
+bool producer_put_known(unsigned kind, uint64_t address) __attribute__((visibility("hidden")));
 
 // Stamps any event (ev->stamp is ignored) and records it in the shortest form that holds it.
 // `caller` is the wrapper's return address. Inside a real function (producer_enter), it

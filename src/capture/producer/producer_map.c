@@ -4,9 +4,22 @@
 #include "capture/producer/producer_private.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #define STEP_BYTES  ((size_t)PRODUCER_STEP_CHUNKS * SPOOL_CHUNK_BYTES)
 #define FIRST_BYTES (SPOOL_HEADER_BYTES + STEP_BYTES)
+
+static bool is_below(__rlimit_resource_t resource, size_t bytes)
+{
+    struct rlimit limit;
+    return getrlimit(resource, &limit) == 0 && limit.rlim_cur < bytes;
+}
+
+bool producer_memory_is_scarce(size_t bytes)
+{
+    enum { LIMIT_TIMES = 16 };
+    return is_below(RLIMIT_DATA, LIMIT_TIMES * bytes) || is_below(RLIMIT_AS, LIMIT_TIMES * bytes);
+}
 
 void *producer_map_wiped(void *_Atomic *to, size_t bytes)
 {

@@ -1,7 +1,7 @@
 // Functions and state that the files of the producer share, grouped by the file that defines them.
 // Each file calls only files above its own in this order:
 //   state, map, recorder, cost, chunk, stream, maps, site (producer_site.h),
-//   residency (producer_residency.h), pool, exit, follow, refused, alone, process, thread, producer
+//   residency (producer_residency.h), freed, pool, exit, follow, refused, alone, process, thread, producer
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_PRIVATE_H
 #define HEAPTAPE_CAPTURE_PRODUCER_PRIVATE_H
 
@@ -111,6 +111,8 @@ struct producer_inherited {
     uint32_t end_key; // pthread_key_t, if end_key_made
     uint32_t end_key_made;
     struct producer_sites *sites; // NULL: call sites are not recorded
+    // Set of addresses, in a wiped mapping (producer_freed.c). NULL: empty, and nothing is added.
+    _Atomic(_Atomic uint64_t *) freed;
 };
 extern struct producer_inherited producer_inherited __attribute__((visibility("hidden")));
 
@@ -132,6 +134,10 @@ char *producer_append_number(char *at, const char *end, uint64_t value);
 const char *producer_env_value(const char *entry, const char *name);
 
 // producer_map.c
+
+// Returns true if the program's resource limits are too low to map `bytes` that the recording can
+// do without.
+bool producer_memory_is_scarce(size_t bytes);
 
 // Maps zeroed memory for *to, which is zero again in a fork child, unless *to is already set.
 // Returns NULL if out of memory, or before Linux 4.14.
@@ -226,6 +232,33 @@ void producer_stream_end(struct producer_process *p, struct producer_thread *t,
 
 // Counts a call that is not recorded.
 void producer_count_unrecorded(const struct producer_process *p, const struct event *ev);
+
+// producer_freed.c
+
+enum {
+    PRODUCER_FREED_INDEX_BITS = 20,
+    PRODUCER_FREED_ENTRIES = 1 << PRODUCER_FREED_INDEX_BITS,
+    PRODUCER_FREED_PLACES = 32, // addresses of an entry
+    PRODUCER_FREED_GENERATION_BITS = 12,
+};
+
+// The set of addresses at which a block was freed since heaptape attached to the process. A block
+// at such an address was allocated later, so its allocation is in the trace. The set may lose
+// addresses, but contains no address that was not added. It is empty after the recording was
+// paused, resumed or reset, and in a fork child.
+
+// Makes the set usable, unless memory is scarce.
+void producer_freed_start(void);
+void producer_freed_stop(void);
+
+// Adds an address at which a block is freed. Call before the real function.
+void producer_freed_add(const struct spool_header *h, uint64_t address);
+
+// Removes the address of a block whose allocation is not recorded. Call before the program gets the
+// block.
+void producer_freed_remove(const struct spool_header *h, uint64_t address);
+
+bool producer_freed_has(const struct spool_header *h, uint64_t address);
 
 // producer_pool.c
 

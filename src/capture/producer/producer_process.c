@@ -641,6 +641,8 @@ int producer_attach(const char *dir)
         return ENAMETOOLONG;
     in->dir_known = true;
     in->attached = true;
+    producer_residency_hint_always();
+    producer_freed_start();
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
     bool begun = start_recording(p);
@@ -651,10 +653,11 @@ int producer_attach(const char *dir)
     }
     producer_leave(was);
     producer_signals_restore(mask);
-    if (!begun)
-        return ENOENT;
-    producer_residency_hint_always();
-    return 0;
+    if (begun)
+        return 0;
+    producer_residency_forget();
+    producer_freed_stop();
+    return ENOENT;
 }
 
 void producer_detach(void)
@@ -687,6 +690,7 @@ int producer_clear(void)
     producer_map_unreserve(in);
     producer_sites_stop();
     producer_residency_forget();
+    producer_freed_stop();
     if (in->futexes)
         producer_munmap((void *)in->futexes, sizeof in->session);
     if (in->reserves)

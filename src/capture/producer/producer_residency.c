@@ -5,7 +5,6 @@
 #include <linux/seccomp.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/uio.h>
 
 enum {
@@ -43,9 +42,6 @@ enum {
     FOLLOW_MIN_TICKS = 1 << 22,
     FOLLOW_MAX_TICKS = 1 << 25,
     FOLLOW_PART = 64,
-    // Blocks are measured only if the program's resource limits are at least this multiple of the
-    // memory that measuring needs.
-    LIMIT_TIMES = 16,
 };
 
 struct block {
@@ -94,7 +90,7 @@ static _Atomic uint8_t *filter_at(uint64_t address)
 static void filter_add(uint64_t address)
 {
     uint8_t was = atomic_load_explicit(filter_at(address), memory_order_relaxed);
-    while (was < UINT8_MAX &&
+    while ((was & RESIDENCY_COUNT) < RESIDENCY_COUNT &&
            !atomic_compare_exchange_weak_explicit(filter_at(address), &was, was + 1,
                                                   memory_order_relaxed, memory_order_relaxed))
         continue;
@@ -103,7 +99,7 @@ static void filter_add(uint64_t address)
 static void filter_remove(uint64_t address)
 {
     uint8_t was = atomic_load_explicit(filter_at(address), memory_order_relaxed);
-    while (was && was < UINT8_MAX &&
+    while ((was & RESIDENCY_COUNT) && (was & RESIDENCY_COUNT) < RESIDENCY_COUNT &&
            !atomic_compare_exchange_weak_explicit(filter_at(address), &was, was - 1,
                                                   memory_order_relaxed, memory_order_relaxed))
         continue;
@@ -111,7 +107,7 @@ static void filter_remove(uint64_t address)
 
 void producer_residency_hint_always(void)
 {
-    memset((void *)producer_residency_filter, UINT8_MAX, sizeof producer_residency_filter);
+    memset((void *)producer_residency_filter, RESIDENCY_ALWAYS, sizeof producer_residency_filter);
 }
 
 void producer_residency_forget(void)
@@ -122,16 +118,10 @@ void producer_residency_forget(void)
     memory = NULL;
 }
 
-static bool is_scarce(__rlimit_resource_t resource)
-{
-    struct rlimit limit;
-    return getrlimit(resource, &limit) == 0 && limit.rlim_cur < LIMIT_TIMES * sizeof *memory;
-}
-
 bool producer_residency_start(void)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    if (!memory && !is_scarce(RLIMIT_DATA) && !is_scarce(RLIMIT_AS)) {
+    if (!memory && !producer_memory_is_scarce(sizeof *memory)) {
         struct memory *m = producer_mmap(NULL, sizeof *m, PROT_READ | PROT_WRITE, flags, -1, 0);
         memory = m == MAP_FAILED ? NULL : m;
     }
@@ -180,7 +170,7 @@ static void mark_group(unsigned group)
 static void remove_missed(uint64_t address)
 {
     struct block old;
-    if (producer_residency_hint(address))
+    if (producer_residency_big_hint(address))
         remove_block(find_entry(address), address, &old);
 }
 
@@ -454,8 +444,8 @@ void producer_residency_before(struct producer_process *p, struct producer_threa
 {
     enum event_class class = event_infos[ev->kind].class;
     struct block b;
-    if ((class != HT_CLASS_FREE && class != HT_CLASS_HALF) || !producer_residency_hint(ev->ptr) ||
-        !remove_block(find_entry(ev->ptr), ev->ptr, &b))
+    if ((class != HT_CLASS_FREE && class != HT_CLASS_HALF) ||
+        !producer_residency_big_hint(ev->ptr) || !remove_block(find_entry(ev->ptr), ev->ptr, &b))
         return;
     if (recorded)
         measure_block(p, t, stream, ev->ptr, &b);

@@ -21,6 +21,10 @@ enum {
     RESIDENCY_PLACES = 1 << 16,
     RESIDENCY_PAGE_BITS = 12,
     RESIDENCY_CLASSES = 64, // size classes by power of two
+    // Bits of a byte of the filter: the number of big blocks, and a bit that is set in all bytes
+    // after heaptape has attached to the process.
+    RESIDENCY_COUNT = 127,
+    RESIDENCY_ALWAYS = 128,
 };
 
 // Cost of measuring so far in a process image, and number of blocks measured per size class.
@@ -35,11 +39,11 @@ struct producer_residency_cost {
 };
 
 // Number of big blocks that start in a page, indexed by page number modulo RESIDENCY_PLACES. A
-// count of 255 is sticky.
+// count of RESIDENCY_COUNT is sticky.
 extern _Atomic uint8_t producer_residency_filter[RESIDENCY_PLACES]
     __attribute__((visibility("hidden")));
 
-// Returns 0 if no big block starts at the address.
+// Returns 0 if no big block starts at the address, and no block from before heaptape attached.
 static inline uint32_t producer_residency_hint(uint64_t address)
 {
     return atomic_load_explicit(
@@ -47,8 +51,14 @@ static inline uint32_t producer_residency_hint(uint64_t address)
         memory_order_relaxed);
 }
 
-// producer_residency_hint_always makes every release look up its block. producer_residency_forget
-// drops all blocks.
+// Returns 0 if no big block starts at the address.
+static inline uint32_t producer_residency_big_hint(uint64_t address)
+{
+    return producer_residency_hint(address) & RESIDENCY_COUNT;
+}
+
+// producer_residency_hint_always makes producer_residency_hint return a nonzero value for all
+// addresses; call while nothing is recorded. producer_residency_forget drops all blocks.
 void producer_residency_hint_always(void);
 void producer_residency_forget(void);
 

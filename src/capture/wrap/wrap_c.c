@@ -43,8 +43,10 @@ void wrap_timed_free(void *p)
 void wrap_record_free(void *p, const void *caller)
 {
     patch_check_objects();
-    const struct event ev = {.kind = HT_FREE, .ptr = (uintptr_t)p};
-    producer_record(&ev, caller);
+    if (!producer_put_known(HT_FREE, (uintptr_t)p)) {
+        const struct event ev = {.kind = HT_FREE, .ptr = (uintptr_t)p};
+        producer_record(&ev, caller);
+    }
     wrap_free(p);
 }
 
@@ -83,7 +85,8 @@ static WRAP_COLD void record_release(void *old, const void *caller)
 // the real call returns.
 static inline void begin_resize(void *old, const void *caller)
 {
-    if (old && !producer_put_plain(HT_REALLOC_BEGIN, (uintptr_t)old))
+    if (old && !producer_put_plain(HT_REALLOC_BEGIN, (uintptr_t)old) &&
+        !producer_put_known(HT_REALLOC_BEGIN, (uintptr_t)old))
         record_release(old, caller);
 }
 

@@ -1,0 +1,117 @@
+// The set of addresses at which blocks were freed since heaptape attached to the process: a
+// direct-mapped table. An entry is one word, which threads read and replace as a whole. It has a
+// bit for each of 32 addresses at intervals of 16 bytes, and a key: the bits of these addresses
+// that the index of the entry does not determine, and a generation.
+#include "capture/producer/producer_private.h"
+
+enum {
+    PLACE_BITS = 5,
+    UNIT_BITS = CODEC_PTR_BITS, // of an address in units of 8 bytes
+    HIGH_BITS = UNIT_BITS - PLACE_BITS - PRODUCER_FREED_INDEX_BITS,
+    TABLE_BYTES = PRODUCER_FREED_ENTRIES * 8,
+};
+_Static_assert(1 << PLACE_BITS == PRODUCER_FREED_PLACES, "the places of an entry");
+_Static_assert(HIGH_BITS + PRODUCER_FREED_GENERATION_BITS + PRODUCER_FREED_PLACES == 64,
+               "an entry is one word");
+
+// Position of an address in the table.
+struct freed_place {
+    _Atomic uint64_t *entry;
+    uint64_t key, bit;
+};
+
+void producer_freed_start(void)
+{
+    if (!producer_memory_is_scarce(TABLE_BYTES))
+        producer_map_wiped((void *_Atomic *)&producer_inherited.freed, TABLE_BYTES);
+}
+
+void producer_freed_stop(void)
+{
+    void *table = atomic_exchange(&producer_inherited.freed, NULL);
+    if (table)
+        producer_munmap(table, TABLE_BYTES);
+}
+
+// Returns the number of state changes and resets. After each of them, blocks whose allocations are
+// not in the trace may be live at all addresses. Returns UINT64_MAX if an entry cannot hold the
+// number. Also returns UINT64_MAX until a reset is complete: the recorder drops allocations that it
+// has drained, but keeps later frees of these blocks.
+static inline uint64_t read_generation(const struct spool_header *h)
+{
+    const struct spool_control *k = &h->control;
+    uint32_t asked = atomic_load_explicit(&k->asked[SPOOL_RESET], memory_order_relaxed);
+    uint64_t sum = atomic_load_explicit(&k->changes_made, memory_order_relaxed) +
+                   atomic_load_explicit(&h->restarts, memory_order_relaxed) + asked;
+    bool resetting = atomic_load_explicit(&k->done[SPOOL_RESET], memory_order_relaxed) != asked;
+    return resetting || sum >> PRODUCER_FREED_GENERATION_BITS ? UINT64_MAX : sum;
+}
+
+// Returns false if the address cannot be in the table.
+static inline __attribute__((always_inline)) bool
+find_place(const struct spool_header *h, uint64_t address, struct freed_place *to)
+{
+    _Atomic uint64_t *table = atomic_load_explicit(&producer_inherited.freed, memory_order_acquire);
+    uint64_t unit = codec_relative(address, 0), generation;
+    if (!table || unit >> UNIT_BITS)
+        return false;
+    generation = read_generation(h);
+    // Few blocks start at odd multiples of 8. Their places are in other entries.
+    unit = unit >> 1 | (unit & 1) << (UNIT_BITS - 1);
+    uint64_t region = unit >> PLACE_BITS, high = region >> PRODUCER_FREED_INDEX_BITS;
+    // Heaps of threads start at multiples of a big power of two, so the index depends on all bits.
+    uint32_t spread = (uint32_t)high * 0x9e3779b1u >> (32 - PRODUCER_FREED_INDEX_BITS);
+    to->entry = &table[(region ^ spread) & (PRODUCER_FREED_ENTRIES - 1)];
+    to->key = high << PRODUCER_FREED_GENERATION_BITS | generation;
+    to->bit = 1ull << (unit & (PRODUCER_FREED_PLACES - 1));
+    return generation != UINT64_MAX;
+}
+
+void producer_freed_add(const struct spool_header *h, uint64_t address)
+{
+    struct freed_place at;
+    if (!find_place(h, address, &at))
+        return;
+    uint64_t was = atomic_load_explicit(at.entry, memory_order_relaxed), word;
+    do
+        word = (was >> PRODUCER_FREED_PLACES == at.key ? was : at.key << PRODUCER_FREED_PLACES) |
+               at.bit;
+    while (!atomic_compare_exchange_weak_explicit(at.entry, &was, word, memory_order_relaxed,
+                                                  memory_order_relaxed));
+}
+
+void producer_freed_remove(const struct spool_header *h, uint64_t address)
+{
+    struct freed_place at;
+    // If another thread replaces the entry now, the set loses another address.
+    if (find_place(h, address, &at) &&
+        atomic_load_explicit(at.entry, memory_order_relaxed) >> PRODUCER_FREED_PLACES == at.key)
+        atomic_fetch_and_explicit(at.entry, ~at.bit, memory_order_relaxed);
+}
+
+static inline bool is_freed(const struct spool_header *h, uint64_t address)
+{
+    struct freed_place at;
+    if (!find_place(h, address, &at))
+        return false;
+    uint64_t word = atomic_load_explicit(at.entry, memory_order_relaxed);
+    return word >> PRODUCER_FREED_PLACES == at.key && (word & at.bit);
+}
+
+bool producer_freed_has(const struct spool_header *h, uint64_t address)
+{
+    return is_freed(h, address);
+}
+
+bool producer_put_known(unsigned kind, uint64_t address)
+{
+    struct producer_stream *stream = producer_begin(producer_residency_big_hint(address));
+    if (!stream)
+        return false;
+    // Detaching does not unmap the table or the spool while the thread is busy.
+    if (is_freed(producer_inherited.spool, address))
+        return producer_end_plain(stream, kind, address);
+    producer_compiler_fence();
+    producer_tls.busy = 0;
+    return false;
+}
