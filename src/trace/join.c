@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+// A map cannot store 0, and an offset may be negative.
+#define SHIFT_BIAS (1ull << 63)
+
 struct piece {
     char *path;
     uint64_t number, recording_ns;
@@ -39,8 +42,9 @@ struct join {
     struct trace_reader reader;
     uint32_t *numbers; // numbers in the joined trace of the segment's processes
     size_t n_numbers, numbers_capacity;
-    struct map shifts; // by stream of the joined trace: 1 + offset that is added to word indices
-    bool repeats;      // the next batch only lists blocks and repeats records: it is omitted
+    // By stream of the joined trace: SHIFT_BIAS + offset that is added to word indices.
+    struct map shifts;
+    bool repeats; // the next batch only lists blocks and repeats records: it is omitted
     bool in_batch;
     uint64_t watermark;
     uint64_t first_watermark; // of the first batch; UINT64_MAX before its end
@@ -161,7 +165,7 @@ static int skip_segment(struct join *j, const struct trace_segment *s)
 {
     uint64_t key = trace_stream_key(s->process, s->thread, s->stream), end = map_get(&j->ends, key);
     uint64_t shift = (end ? end - 1 : 0) - (s->first_word + s->n_words);
-    return map_put(&j->shifts, key, shift + 1) < 0 ? err_no_memory(j->e, j->path) : 0;
+    return map_put(&j->shifts, key, shift + SHIFT_BIAS) < 0 ? err_no_memory(j->e, j->path) : 0;
 }
 
 static int put_segment(struct join *j, struct trace_segment s)
@@ -169,11 +173,11 @@ static int put_segment(struct join *j, struct trace_segment s)
     uint64_t key = trace_stream_key(s.process, s.thread, s.stream),
              shift = map_get(&j->shifts, key), end = map_get(&j->ends, key);
     if (!shift) {
-        shift = (end ? end - 1 : 0) + 1;
+        shift = (end ? end - 1 : 0) + SHIFT_BIAS;
         if (map_put(&j->shifts, key, shift) < 0)
             return err_no_memory(j->e, j->path);
     }
-    s.first_word += shift - 1;
+    s.first_word += shift - SHIFT_BIAS;
     int rc = trace_batch_add(&j->writer, &s, j->e);
     return rc == 0 && map_put(&j->ends, key, s.first_word + s.n_words + 1) < 0
                ? err_no_memory(j->e, j->path)
