@@ -1,0 +1,53 @@
+// Model of a level of memory over time: steady, linear, saturating or saw-tooth.
+#ifndef HEAPTAPE_ANALYSIS_GROWTH_H
+#define HEAPTAPE_ANALYSIS_GROWTH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// GROWTH_SHAPES(X) calls X(SYMBOL, name in JSON, meaning).
+#define GROWTH_SHAPES(X)                                                                           \
+    X(UNKNOWN, "unknown", "the time is too short, or there are too few points")                    \
+    X(STEADY, "steady", "the level does not change by more than a fiftieth")                       \
+    X(LINEAR, "linear", "the level rises at a constant rate")                                      \
+    X(SATURATING, "saturating", "the level rises more and more slowly, towards a limit")           \
+    X(SAWTOOTH, "saw-tooth", "the level rises and falls, and its low points do not rise")          \
+    X(STEP, "step", "the level rises in a small part of the time, and is steady otherwise")        \
+    X(IRREGULAR, "irregular", "the level rises, but fits none of the other shapes")                \
+    X(FALLING, "falling", "the level falls")
+
+enum growth_shape {
+#define HT_X(symbol, name, meaning) GROWTH_##symbol,
+    GROWTH_SHAPES(HT_X)
+#undef HT_X
+        GROWTH_SHAPE_COUNT
+};
+
+// Growth is not judged over a shorter time.
+#define GROWTH_MIN_NS 3e9
+
+// Lowest and highest level since the previous point. `ns` is a time, or an event number that is
+// scaled to the duration: a server whose load varies grows linearly over events, but not over time.
+struct growth_point {
+    double ns, low_bytes, high_bytes;
+};
+
+struct growth {
+    enum growth_shape shape;
+    double span_ns;                 // time between the first and the last point
+    double first_bytes, last_bytes; // low level in the first and the last part of the time
+    double grown_bytes;             // last_bytes - first_bytes
+    double swing_bytes;             // highest level - lowest level
+    double bytes_per_s;             // slope of the line through the low levels
+    double bytes_per_s_error;       // half of its 95 % interval
+    double misfit;      // root mean square of the residuals of the shape, as a share of grown_bytes
+    double limit_bytes; // SATURATING: the level that the model approaches
+};
+
+// Fits the models to n points with increasing `ns`.
+void growth_find(struct growth *g, const struct growth_point *points, size_t n);
+
+// Returns the name of the shape in JSON.
+const char *growth_shape_name(enum growth_shape shape);
+
+#endif
