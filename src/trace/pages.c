@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     MAX_PAYLOAD = 8 << 20, // half of a frame's limit
@@ -94,6 +95,17 @@ static int put_mapping(struct buf *b, struct buf *field, const struct trace_page
     return rc < 0 ? rc : tlv_put_bytes(b, TRACE_F_MAPPING, field->data, field->size);
 }
 
+static int put_name(struct buf *b, struct buf *field, const struct trace_pages_name *name)
+{
+    field->size = 0;
+    int rc = buf_put_varint(field, name->kind);
+    if (rc == 0)
+        rc = buf_put_varint(field, name->rss_bytes);
+    if (rc == 0)
+        rc = buf_put(field, name->name, strlen(name->name));
+    return rc < 0 ? rc : tlv_put_bytes(b, TRACE_F_NAMED, field->data, field->size);
+}
+
 int trace_pages_put(struct buf *b, const struct trace_pages *p)
 {
     struct trace_pages copy = *p;
@@ -113,6 +125,8 @@ int trace_pages_put(struct buf *b, const struct trace_pages *p)
         if (rc == 0 && p->rss_of[kind])
             rc = tlv_put_bytes(b, TRACE_F_UNLISTED, field.data, field.size);
     }
+    for (size_t i = 0; i < p->n_names && rc == 0; i++)
+        rc = put_name(b, &field, &p->names[i]);
     for (size_t i = 0; i < p->n_mappings && rc == 0; i++) {
         rc = put_mapping(b, &field, p, &p->mappings[i], &end);
         if (rc == 0 && b->size - from > MAX_PAYLOAD)
@@ -183,6 +197,23 @@ static int get_unlisted(struct trace_pages *p, const struct tlv *f)
     return 0;
 }
 
+// Drops further names, and the end of a long one.
+static int get_name(struct trace_pages *p, const struct tlv *f)
+{
+    const uint8_t *at = f->bytes, *end = at + f->size;
+    uint64_t kind, bytes;
+    if (!get_number(&at, end, UINT64_MAX, &kind) || !get_number(&at, end, ADDRESS_LIMIT, &bytes))
+        return -EBADMSG;
+    if (p->n_names == TRACE_PAGES_NAMES)
+        return 0;
+    struct trace_pages_name *to = &p->names[p->n_names++];
+    size_t n = (size_t)(end - at), max = sizeof to->name - 1;
+    to->kind = kind < TRACE_MEMORY_KINDS ? (enum trace_memory)kind : TRACE_MEMORY_OTHER;
+    to->rss_bytes = bytes;
+    memcpy(to->name, at, n < max ? n : max);
+    return 0;
+}
+
 static int set_field(void *to, const struct tlv *f)
 {
     struct trace_pages *p = to;
@@ -192,6 +223,8 @@ static int set_field(void *to, const struct tlv *f)
         return get_mapping(p, f);
     if (f->tag == TRACE_F_UNLISTED)
         return get_unlisted(p, f);
+    if (f->tag == TRACE_F_NAMED)
+        return get_name(p, f);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (f->tag == numbers[i].tag)
             *member_of(p, &numbers[i]) = f->number;

@@ -35,6 +35,14 @@ struct trace_mapping {
     size_t first_run, n_runs;
 };
 
+// Resident bytes of the mappings of one name: a file, shared memory, or "[anon:NAME]".
+enum { TRACE_PAGES_NAME_BYTES = 200, TRACE_PAGES_NAMES = 8 };
+struct trace_pages_name {
+    enum trace_memory kind;
+    uint64_t rss_bytes;
+    char name[TRACE_PAGES_NAME_BYTES]; // cut to this length
+};
+
 #define TRACE_PAGES_UNKNOWN UINT64_MAX
 
 // All zero is empty. Release with trace_pages_release.
@@ -51,6 +59,8 @@ struct trace_pages {
     size_t n_mappings, mappings_capacity;
     struct trace_page_run *runs;
     size_t n_runs, runs_capacity;
+    struct trace_pages_name names[TRACE_PAGES_NAMES]; // those with most resident bytes first
+    size_t n_names;
 };
 
 void trace_pages_release(struct trace_pages *p);

@@ -136,6 +136,7 @@ enum trace_field {
     // For a process whose inherited blocks are listed in the next batch of the segment: varints with
     // FORKED_FROM, FORKED_FROM_START and FORK_STAMP of the whole recording (PROCESS).
     TRACE_F_LISTED = 90,
+    TRACE_F_NAMED = 92,    // varints: enum trace_memory, resident bytes; then the name (PAGES)
 // UNRECORDED, before the first MISSED_PID.
 #define HT_X(name, tag, meaning) TRACE_F_##name = tag,
     TRACE_BALANCE(HT_X)

@@ -37,6 +37,7 @@ static struct trace_pages make(void)
                             .cgroup_bytes = 10,
                             .cgroup_limit_bytes = TRACE_PAGES_UNKNOWN};
     p.rss_of[TRACE_MEMORY_FILE] = 12288;
+    p.names[p.n_names++] = (struct trace_pages_name){TRACE_MEMORY_FILE, 12288, "/lib/a.so"};
     trace_pages_add(
         &p, &(struct trace_mapping){
                 .start = 1 << 20, .bytes = 40960, .kind = TRACE_MEMORY_HEAP, .rss_bytes = 12288});

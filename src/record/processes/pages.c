@@ -17,6 +17,12 @@
 
 #define SPARSE_BYTES      (16ull << 30)
 
+// A thread stack follows a guard: inaccessible pages, by default one (pthread_attr_setguardsize).
+// The inaccessible rest of a glibc heap (HEAP_MAX_SIZE in malloc/arena.c) ends at a multiple of
+// 64 MiB.
+#define GUARD_MAX_BYTES (1ull << 20)
+#define HEAP_ALIGN      (64ull << 20)
+
 enum {
     SPARSE_FACTOR = 16,
     TEXT_BYTES = 1 << 16,
@@ -28,8 +34,9 @@ struct pages_reading {
     const struct proc_pages_how *how;
     uint64_t began_ns;
     int pagemap_fd;
-    struct trace_mapping mapping; // mapping whose lines are being read
-    bool any, is_listed, was_file;
+    struct trace_mapping mapping;      // mapping whose lines are being read
+    char name[TRACE_PAGES_NAME_BYTES]; // its name
+    bool any, is_listed, was_file, was_guard;
     uint64_t end;                           // end of the previous mapping
     uint64_t entries[TEXT_BYTES / 8];       // entries of pagemap
     char text[LINE_BYTES + TEXT_BYTES + 1]; // the start of a line, then the next piece
@@ -103,11 +110,33 @@ static bool is_too_sparse(const struct pages_reading *r)
            r->mapping.bytes / SPARSE_FACTOR > r->mapping.rss_bytes;
 }
 
+// Adds the resident bytes to the name. The names are kept in the order of their bytes; a new name
+// replaces the last one if it has more.
+static void add_name(struct trace_pages *p, enum trace_memory kind, const char *name, uint64_t rss)
+{
+    size_t at = 0;
+    while (at < p->n_names && (p->names[at].kind != kind || strcmp(p->names[at].name, name) != 0))
+        at++;
+    if (at == TRACE_PAGES_NAMES && p->names[--at].rss_bytes >= rss)
+        return;
+    struct trace_pages_name found = {.kind = kind};
+    if (at < p->n_names && strcmp(p->names[at].name, name) == 0)
+        found = p->names[at];
+    p->n_names += at == p->n_names;
+    found.rss_bytes += rss;
+    snprintf(found.name, sizeof found.name, "%s", name);
+    for (; at > 0 && p->names[at - 1].rss_bytes < found.rss_bytes; at--)
+        p->names[at] = p->names[at - 1];
+    p->names[at] = found;
+}
+
 static int end_mapping(struct pages_reading *r)
 {
     uint64_t resident, rss = r->mapping.rss_bytes;
     if (!r->any)
         return 0;
+    if (r->name[0] && rss)
+        add_name(r->to, r->mapping.kind, r->name, rss);
     r->to->rss_bytes += rss;
     r->to->swap_bytes += r->mapping.swap_bytes;
     r->to->huge_bytes += r->mapping.huge_bytes;
@@ -134,15 +163,24 @@ static int begin_mapping(struct pages_reading *r, const char *line, unsigned lon
     char permissions[8] = "";
     int name_at = 0, rc = end_mapping(r);
     sscanf(line, "%*x-%*x %7s %*x %*s %*s %n", permissions, &name_at);
-    enum trace_memory kind =
-        classify_mapping(permissions, name_at ? line + name_at : "", r->how->recording);
+    const char *name = name_at ? line + name_at : "";
+    enum trace_memory kind = classify_mapping(permissions, name, r->how->recording);
+    if (kind == TRACE_MEMORY_ANONYMOUS && strncmp(permissions, "rw", 2) == 0 && r->was_guard &&
+        r->end == start && start % HEAP_ALIGN)
+        kind = TRACE_MEMORY_STACK;
     r->mapping = (struct trace_mapping){.start = start,
                                         .bytes = end - start,
                                         .kind = kind,
                                         .after_file = r->was_file && r->end == start};
+    bool is_named = kind == TRACE_MEMORY_FILE || kind == TRACE_MEMORY_SHARED ||
+                    kind == TRACE_MEMORY_ANONYMOUS || kind == TRACE_MEMORY_OTHER;
+    snprintf(r->name, sizeof r->name, "%s", is_named ? name : "");
     r->any = true;
-    r->is_listed = kind == TRACE_MEMORY_HEAP || kind == TRACE_MEMORY_ANONYMOUS;
+    // An allocator can have guards, too: an anonymous stack is listed, so that its blocks are found.
+    r->is_listed = kind == TRACE_MEMORY_HEAP || kind == TRACE_MEMORY_ANONYMOUS ||
+                   (kind == TRACE_MEMORY_STACK && !name[0]);
     r->was_file = kind == TRACE_MEMORY_FILE;
+    r->was_guard = strcmp(permissions, "---p") == 0 && !name[0] && end - start <= GUARD_MAX_BYTES;
     r->end = end;
     return rc;
 }
