@@ -8,7 +8,7 @@
 // GROWTH_SHAPES(X) calls X(SYMBOL, name in JSON, meaning).
 #define GROWTH_SHAPES(X)                                                                           \
     X(UNKNOWN, "unknown", "the time is too short, or there are too few points")                    \
-    X(STEADY, "steady", "the level does not change by more than a fiftieth")                       \
+    X(STEADY, "steady", "the level hardly changes, compared with itself")                          \
     X(LINEAR, "linear", "the level rises at a constant rate")                                      \
     X(SATURATING, "saturating", "the level rises more and more slowly, towards a limit")           \
     X(SAWTOOTH, "saw-tooth", "the level rises and falls, and its low points do not rise")          \
@@ -40,8 +40,11 @@ struct growth {
     double swing_bytes;             // highest level - lowest level
     double bytes_per_s;             // slope of the line through the low levels
     double bytes_per_s_error;       // half of its 95 % interval
-    double misfit;      // root mean square of the residuals of the shape, as a share of grown_bytes
-    double limit_bytes; // SATURATING: the level that the model approaches
+    double misfit; // root mean square of the residuals of the shape, as a share of grown_bytes
+    // SATURATING: the level that the model approaches, and the range of the levels that fit almost as
+    // well.
+    double limit_bytes, limit_low_bytes, limit_high_bytes;
+    unsigned teeth; // how often the level rose by most of the swing and fell back
 };
 
 // Fits the models to n points with increasing `ns`.

@@ -108,12 +108,12 @@ static int keep_chosen(struct rss_reading *r, struct trace_pages *p, uint32_t fr
     return 1;
 }
 
-// Returns true if the frame has the highest RSS or is one of up to RSS_MOMENTS frames spread over
+// Returns true if the frame has the highest RSS or is one of the wanted number of frames spread over
 // the run.
 static bool is_spread(const struct rss_reading *r, uint32_t frame)
 {
     const struct moment *most = r->moments;
-    size_t n = r->n < RSS_MOMENTS ? r->n : RSS_MOMENTS - 1;
+    size_t n = r->n < r->wanted->max ? r->n : r->wanted->max - 1;
     for (size_t i = 0; i < r->n; i++)
         most = r->moments[i].rss_bytes > most->rss_bytes ? &r->moments[i] : most;
     for (size_t i = 0; i < n; i++) {
@@ -157,7 +157,8 @@ static int by_process(const void *a, const void *b)
     return x->stamp < y->stamp ? -1 : x->stamp > y->stamp;
 }
 
-// Keeps only the moments of the process with the highest RSS, sorted by stamp.
+// Keeps only the moments of the wanted process, or of the process with the highest RSS, sorted by
+// stamp.
 static void choose_process(struct rss_reading *r)
 {
     const struct moment *most = r->moments;
@@ -168,7 +169,7 @@ static void choose_process(struct rss_reading *r)
         r->to->n_processes += i == 0 || r->moments[i].process != r->moments[i - 1].process;
         most = r->moments[i].rss_bytes > most->rss_bytes ? &r->moments[i] : most;
     }
-    r->process = most->process;
+    r->process = r->wanted && r->wanted->process ? r->wanted->process - 1 : most->process;
     for (size_t i = 0; i < r->n; i++) {
         if (r->moments[i].process == r->process)
             r->moments[kept++] = r->moments[i];
@@ -291,7 +292,7 @@ static int read_blocks(struct rss_reading *r, struct convert_result *result, str
 static int read_moments(struct rss_reading *r, struct convert_result *result, struct err *e)
 {
     int rc = each_map(r, keep_spread, e);
-    if (rc == 0 && r->wanted->begin(r->wanted->context, r->kept, r->n_kept) < 0)
+    if (rc == 0 && r->wanted->begin && r->wanted->begin(r->wanted->context, r->kept, r->n_kept) < 0)
         rc = err_no_memory(e, r->file->in.name);
     return rc < 0 ? rc : read_blocks(r, result, e);
 }
@@ -307,6 +308,8 @@ static int read_all(struct rss_reading *r, struct convert_result *result, struct
     if (rc < 0)
         return rc;
     choose_process(r);
+    if (!r->n)
+        return err_set(e, -ENODATA, "%s: contains no samples of the process", r->file->in.name);
     r->to->maps = has_maps ? r->n : 0;
     if (!r->heap.page_bytes)
         r->heap.page_bytes = 4096;

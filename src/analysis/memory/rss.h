@@ -75,12 +75,14 @@ struct rss {
     struct symbols *symbols; // NULL: no call sites were recorded
 };
 
-// Callbacks for up to RSS_MOMENTS moments spread over the run, including the first, the last and
-// the one with the highest RSS. `begin` is called first, with all maps; `take` is then called for
-// each moment, with the live blocks.
+// Callbacks for moments spread over the run, including the first, the last and the one with the
+// highest RSS. `begin`, which may be NULL, is called first, with all maps; `take` is then called
+// for each moment, with the live blocks.
 enum { RSS_MOMENTS = 24 };
 struct rss_heap;
 struct rss_moments {
+    size_t max;       // number of moments; at most RSS_MOMENTS
+    uint32_t process; // number of the process, + 1; 0: the process with the highest RSS
     void *context;
     int (*begin)(void *context, const struct trace_pages *maps, size_t n); // returns 0 or -ENOMEM
     int (*take)(void *context, const struct rss *r, const struct rss_heap *heap,
@@ -102,8 +104,10 @@ int rss_read_moments(struct rss *r, struct trace_file *t, const struct rss_momen
 // Returns the sum of the parts.
 uint64_t rss_sum(const struct rss *r);
 
-// Private: computes the figures from the blocks and r->pages. Returns 0 or -ENOMEM.
+// Private: computes the figures from the blocks and r->pages. rss_find_outside is faster with many
+// blocks and computes only r->not_heap and the total of RSS_NOT_HEAP. Return 0 or -ENOMEM.
 int rss_find(struct rss *r, const struct rss_heap *heap);
+int rss_find_outside(struct rss *r, const struct rss_heap *heap);
 
 // Private: rss_find_blocks returns the live blocks by address, with headers and rounding, or NULL
 // when out of memory; the caller frees the array. rss_is_resident returns true if the page with

@@ -109,12 +109,13 @@ static void clip_extent(struct extent *x, const struct extent *next)
     x->live_end = min(x->live_end, x->end);
 }
 
-static int add_blocks(struct finder *f)
+// Adds the blocks that are not smaller than `min_bytes`, by address.
+static int add_blocks(struct finder *f, uint64_t min_bytes)
 {
     const struct rss_heap *heap = f->heap;
     const struct rss_block **sorted = calloc(heap->n_blocks + 1, sizeof *sorted);
     for (size_t i = 0; sorted && i < heap->n_blocks; i++) {
-        if (heap->blocks[i].address)
+        if (heap->blocks[i].address && heap->blocks[i].size >= min_bytes)
             sorted[f->n++] = &heap->blocks[i];
     }
     f->extents = calloc(f->n + 1, sizeof *f->extents);
@@ -143,7 +144,7 @@ struct fragmentation_block *rss_find_blocks(const struct rss *r, const struct rs
                                             size_t *n)
 {
     struct finder f = {.to = (struct rss *)r, .heap = heap};
-    int rc = add_blocks(&f);
+    int rc = add_blocks(&f, 0);
     free(f.extents);
     *n = f.n;
     if (rc == 0)
@@ -252,8 +253,7 @@ static int count_mapping(struct finder *f, const struct trace_mapping *m)
     int rc = 0;
     for (size_t i = m->first_run; i < m->first_run + m->n_runs; i++) {
         uint64_t end = p->runs[i].first + p->runs[i].n, bytes = p->runs[i].n * p->page_bytes;
-        f->to->not_heap[m->after_file ? TRACE_MEMORY_FILE : TRACE_MEMORY_ANONYMOUS] +=
-            heap ? 0 : bytes;
+        f->to->not_heap[m->after_file ? TRACE_MEMORY_FILE : m->kind] += heap ? 0 : bytes;
         f->to->all.bytes[RSS_NOT_HEAP] += heap ? 0 : bytes;
         for (uint64_t page = p->runs[i].first; heap && page < end && rc == 0; page++)
             rc = count_page(f, m, page);
@@ -315,20 +315,41 @@ static void add_rest(struct rss *r)
     r->all.bytes[RSS_NOT_HEAP] += rest;
 }
 
-int rss_find(struct rss *r, const struct rss_heap *heap)
+static int count_mappings(struct finder *f)
 {
-    struct finder f = {.to = r, .heap = heap};
-    int rc = add_blocks(&f);
-    if (rc == 0 && !r->maps)
-        rc = make_map(&f);
+    struct rss *r = f->to;
+    int rc = 0;
     for (size_t i = 0; rc == 0 && i < r->pages.n_mappings; i++)
-        rc = count_mapping(&f, &r->pages.mappings[i]);
-    if (rc == 0)
-        rc = count_blocks(&f);
+        rc = count_mapping(f, &r->pages.mappings[i]);
     for (unsigned kind = 0; kind < TRACE_MEMORY_KINDS; kind++) {
         r->not_heap[kind] += r->pages.rss_of[kind];
         r->all.bytes[RSS_NOT_HEAP] += r->pages.rss_of[kind];
     }
+    return rc;
+}
+
+int rss_find_outside(struct rss *r, const struct rss_heap *heap)
+{
+    struct finder f = {.to = r, .heap = heap};
+    // Without its blocks, an individually mapped block would not count as heap.
+    int rc = add_blocks(&f, RSS_GLIBC_MMAP_BYTES);
+    if (rc == 0)
+        rc = count_mappings(&f);
+    free(f.extents);
+    free(f.blocks);
+    return rc;
+}
+
+int rss_find(struct rss *r, const struct rss_heap *heap)
+{
+    struct finder f = {.to = r, .heap = heap};
+    int rc = add_blocks(&f, 0);
+    if (rc == 0 && !r->maps)
+        rc = make_map(&f);
+    if (rc == 0)
+        rc = count_mappings(&f);
+    if (rc == 0)
+        rc = count_blocks(&f);
     for (size_t i = 0; i < r->n_arenas; i++)
         add_counts(&r->all, &r->arenas[i].counts);
     if (!r->maps)

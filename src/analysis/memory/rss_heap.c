@@ -84,6 +84,7 @@ static int put_block(struct rss_heap *heap, struct rss_block *b,
     const struct workload_op *op = &of->op;
     bool before = op->kind == HT_PREEXISTING;
     uint64_t site = format_op_site(op);
+    heap->known_before += before && !call->added;
     *b = (struct rss_block){
         .address = before && call->added ? call->ptr : call->result,
         .size = event_requested(op->kind, op->size, op->count),

@@ -26,6 +26,7 @@ struct rss_granule {
 struct rss_heap {
     uint64_t page_bytes;
     uint64_t events;
+    uint64_t known_before; // blocks from before the start of the recording that the trace lists
     struct rss_block *blocks;
     size_t n_blocks, blocks_capacity;
     struct rss_granule *granules;

@@ -190,7 +190,8 @@ int rss_map_read(struct rss_map *m, struct trace_file *t, const struct convert_w
                  struct err *e)
 {
     *m = (struct rss_map){0};
-    const struct rss_moments moments = {m, choose_rows, add_moment};
+    const struct rss_moments moments = {
+        .max = RSS_MOMENTS, .context = m, .begin = choose_rows, .take = add_moment};
     int rc = rss_read_moments(&m->rss, t, &moments, watch, e);
     drop_others(m);
     return rc;

@@ -1,0 +1,236 @@
+#include "analysis/growth.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+enum {
+    WINDOWS = 16, // the low level of each window counts, so that bursts do not
+    MIN_WINDOWS = 4,
+    TAUS = 48, // time constants that are tried for a saturating level
+};
+
+#define MIN_CHANGE_BYTES            (64 << 10)
+#define CHANGE_SHARE                0.002 // smaller changes of the level are ignored, as a share of the level
+#define SWING_SHARE                 0.02 // … and as a share of the swing
+#define MISFIT                      0.1 // limit for the residuals of a model, as a share of the growth
+#define SLOWER                      0.88 // growth of the second half over growth of the first half
+#define STEP_SHARE                  0.6  // share of the growth in one window
+#define HALF_RATIO                  0.5  // of the two quarters of the second half
+#define FALL_SHARE                  0.5  // share of the swing by which a saw-tooth falls back
+#define SAW_SHARE                   0.1 // share of the highest level that the swing of a saw-tooth has
+#define PREDICTED_OFF               0.3 // growth of the second half that the curve may miss, as a share
+#define ALMOST                      0.005 // additional residual, as a share of the rise, of curves that also fit
+#define TAU_MIN                     0.05 // share of the duration
+#define TAU_MAX                     4.0
+#define CONFIDENCE_95               1.96
+
+#define HT_X(symbol, name, meaning) name,
+static const char *const names[] = {GROWTH_SHAPES(HT_X)};
+#undef HT_X
+
+const char *growth_shape_name(enum growth_shape shape)
+{
+    return names[shape];
+}
+
+struct level {
+    double x, y; // seconds since the first point, bytes
+};
+
+// A line a + b u through levels, where u is x or a function of x.
+struct line {
+    double a, b, squares; // sum of the squared residuals
+    double tau;           // 0: u is x
+};
+
+// Divides the time into equal windows and finds the low level of each. Returns the number of
+// windows that have a point.
+static size_t find_lows(const struct growth_point *p, size_t n, struct level lows[WINDOWS])
+{
+    double from = p[0].ns, width = (p[n - 1].ns - from) / WINDOWS;
+    size_t windows = 0;
+    double window = -1;
+    for (size_t i = 0; i < n; i++) {
+        double number = fmin(WINDOWS - 1, floor((p[i].ns - from) / width));
+        struct level at = {(p[i].ns - from) / 1e9, p[i].low_bytes};
+        if (number > window)
+            lows[windows++] = at;
+        else if (at.y < lows[windows - 1].y)
+            lows[windows - 1] = at;
+        window = number;
+    }
+    return windows;
+}
+
+static double transform(double x, double tau)
+{
+    return tau > 0 ? 1 - exp(-x / tau) : x;
+}
+
+// Fits y = a + b u by least squares; u is x, or 1 - exp(-x / tau) if tau is above 0.
+static struct line fit_line(const struct level *l, size_t n, double tau)
+{
+    double u_sum = 0, y_sum = 0, uu = 0, uy = 0;
+    struct line line = {.tau = tau};
+    for (size_t i = 0; i < n; i++) {
+        u_sum += transform(l[i].x, tau);
+        y_sum += l[i].y;
+    }
+    double u_mean = u_sum / (double)n, y_mean = y_sum / (double)n;
+    for (size_t i = 0; i < n; i++) {
+        double u = transform(l[i].x, tau) - u_mean;
+        uu += u * u;
+        uy += u * (l[i].y - y_mean);
+    }
+    line.b = uu > 0 ? uy / uu : 0;
+    line.a = y_mean - line.b * u_mean;
+    for (size_t i = 0; i < n; i++) {
+        double off = l[i].y - line.a - line.b * transform(l[i].x, tau);
+        line.squares += off * off;
+    }
+    return line;
+}
+
+// Fits a level that approaches a limit exponentially, and sets the limits in *g.
+static struct line fit_saturating(const struct level *l, size_t n, struct growth *g)
+{
+    double span = l[n - 1].x - l[0].x, step = pow(TAU_MAX / TAU_MIN, 1.0 / (TAUS - 1));
+    struct line lines[TAUS], best = {.squares = INFINITY};
+    for (unsigned i = 0; i < TAUS; i++) {
+        lines[i] = fit_line(l, n, TAU_MIN * span * pow(step, i));
+        if (lines[i].squares < best.squares)
+            best = lines[i];
+    }
+    double enough = best.squares + ALMOST * ALMOST * best.b * best.b * (double)n;
+    g->limit_bytes = g->limit_low_bytes = g->limit_high_bytes = best.a + best.b;
+    for (unsigned i = 0; i < TAUS; i++) {
+        double limit = lines[i].a + lines[i].b;
+        if (lines[i].squares > enough)
+            continue;
+        g->limit_low_bytes = fmin(g->limit_low_bytes, limit);
+        g->limit_high_bytes = fmax(g->limit_high_bytes, limit);
+    }
+    return best;
+}
+
+static double misfit_of(const struct line *line, size_t n, double grown)
+{
+    return sqrt(line->squares / (double)n) / fabs(grown);
+}
+
+static void set_slope(struct growth *g, const struct level *l, size_t n, const struct line *line)
+{
+    double x_mean = 0, xx = 0;
+    for (size_t i = 0; i < n; i++)
+        x_mean += l[i].x / (double)n;
+    for (size_t i = 0; i < n; i++)
+        xx += (l[i].x - x_mean) * (l[i].x - x_mean);
+    g->bytes_per_s = line->b;
+    g->bytes_per_s_error =
+        n > 2 && xx > 0 ? CONFIDENCE_95 * sqrt(line->squares / (double)(n - 2) / xx) : NAN;
+}
+
+static double largest_step(const struct level *l, size_t n)
+{
+    double step = 0;
+    for (size_t i = 1; i < n; i++)
+        step = fmax(step, l[i].y - l[i - 1].y);
+    return step;
+}
+
+// Counts how often the level rises from the lowest to the highest quarter of the swing and falls
+// back. Returns the deepest fall.
+static double find_teeth(struct growth *g, const struct growth_point *p, size_t n, double lowest)
+{
+    double peak = 0, fall = 0;
+    bool was_low = false, up = false;
+    for (size_t i = 0; i < n; i++) {
+        bool is_low = p[i].low_bytes < lowest + 0.25 * g->swing_bytes;
+        fall = fmax(fall, peak - p[i].low_bytes);
+        peak = fmax(peak, p[i].high_bytes);
+        was_low |= is_low;
+        if (up && is_low) {
+            g->teeth++;
+            up = false;
+        } else {
+            up |= was_low && p[i].high_bytes > lowest + 0.75 * g->swing_bytes;
+        }
+    }
+    return fall;
+}
+
+// Chooses the model of a level that rises. If only the second half is linear, as after the start of a
+// service, *g describes the second half.
+static enum growth_shape choose_model(struct growth *g, const struct level *l, size_t n,
+                                      double change)
+{
+    size_t half = n / 2, quarter = half + (n - half) / 2;
+    double early = l[half].y - l[0].y, late = l[n - 1].y - l[half].y;
+    double third = l[quarter].y - l[half].y, fourth = l[n - 1].y - l[quarter].y;
+    struct line line = fit_line(l, n, 0), curve = fit_saturating(l, n, g),
+                second = fit_line(l + half, n - half, 0);
+    // A rise at the start resembles the curve, but not if a slow rise follows.
+    double predicted =
+        curve.b * (transform(l[n - 1].x, curve.tau) - transform(l[half].x, curve.tau));
+    double misfit = misfit_of(&line, n, g->grown_bytes),
+           curve_misfit = misfit_of(&curve, n, g->grown_bytes);
+    if (late < SLOWER * early && curve_misfit <= MISFIT && curve.squares < line.squares / 4 &&
+        late - predicted <= fmax(change, PREDICTED_OFF * late)) {
+        g->misfit = curve_misfit;
+        return GROWTH_SATURATING;
+    }
+    g->limit_bytes = g->limit_low_bytes = g->limit_high_bytes = NAN;
+    g->misfit = misfit;
+    if (late <= change)
+        return GROWTH_STEP;
+    if (misfit <= MISFIT && largest_step(l, n) < STEP_SHARE * g->grown_bytes && early > change / 2)
+        return GROWTH_LINEAR;
+    double second_misfit = misfit_of(&second, n - half, late);
+    if (second_misfit > MISFIT || fmin(third, fourth) < HALF_RATIO * fmax(third, fourth))
+        return largest_step(l, n) >= STEP_SHARE * g->grown_bytes ? GROWTH_STEP : GROWTH_IRREGULAR;
+    set_slope(g, l + half, n - half, &second);
+    g->span_ns = (l[n - 1].x - l[half].x) * 1e9;
+    g->first_bytes = l[half].y;
+    g->grown_bytes = late;
+    g->misfit = second_misfit;
+    return GROWTH_LINEAR;
+}
+
+void growth_find(struct growth *g, const struct growth_point *p, size_t n)
+{
+    struct level lows[WINDOWS];
+    double highest = 0, lowest = INFINITY;
+    *g = (struct growth){.limit_bytes = NAN,
+                         .limit_low_bytes = NAN,
+                         .limit_high_bytes = NAN,
+                         .misfit = NAN,
+                         .bytes_per_s_error = NAN};
+    for (size_t i = 0; i < n; i++) {
+        highest = fmax(highest, p[i].high_bytes);
+        lowest = fmin(lowest, p[i].low_bytes);
+    }
+    g->span_ns = n ? p[n - 1].ns - p[0].ns : 0;
+    g->swing_bytes = n ? highest - lowest : 0;
+    if (!(g->span_ns > 0))
+        return;
+    size_t windows = find_lows(p, n, lows);
+    g->first_bytes = lows[0].y;
+    g->last_bytes = lows[windows - 1].y;
+    g->grown_bytes = g->last_bytes - g->first_bytes;
+    if (g->span_ns < GROWTH_MIN_NS || windows < MIN_WINDOWS)
+        return;
+    struct line line = fit_line(lows, windows, 0);
+    set_slope(g, lows, windows, &line);
+    double change =
+        fmax(fmax(MIN_CHANGE_BYTES, CHANGE_SHARE * g->last_bytes), SWING_SHARE * g->swing_bytes);
+    double fall = find_teeth(g, p, n, lowest);
+    if (g->grown_bytes > change)
+        g->shape = choose_model(g, lows, windows, change);
+    else if (g->swing_bytes <= change)
+        g->shape = GROWTH_STEADY;
+    else if (g->teeth && fall >= FALL_SHARE * g->swing_bytes &&
+             g->swing_bytes >= SAW_SHARE * highest)
+        g->shape = GROWTH_SAWTOOTH;
+    else
+        g->shape = g->grown_bytes < -change ? GROWTH_FALLING : GROWTH_STEADY;
+}

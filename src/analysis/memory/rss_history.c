@@ -1,0 +1,141 @@
+#include "analysis/memory/rss_history.h"
+
+#include "analysis/memory/rss_heap.h"
+#include "workload/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int begin_moments(void *context, const struct trace_pages *maps, size_t n)
+{
+    struct rss_history *h = context;
+    (void)maps;
+    h->expected = n;
+    return 0;
+}
+
+static uint64_t never_held_bytes(const struct rss *r)
+{
+    uint64_t pages = 0;
+    for (size_t i = 0; i < r->n_arenas; i++)
+        pages += r->arenas[i].kind == RSS_ARENA_MAPPING ? r->arenas[i].counts.own_pages : 0;
+    return pages * r->pages.page_bytes;
+}
+
+static void set_moment(struct rss_history_moment *m, const struct rss *r, uint64_t time_ns)
+{
+    *m = (struct rss_history_moment){.time_ns = time_ns,
+                                     .rss_bytes = r->pages.rss_bytes,
+                                     .never_held_bytes = never_held_bytes(r)};
+    for (unsigned kind = 0; kind < TRACE_MEMORY_KINDS; kind++)
+        m->not_heap[kind] = r->not_heap[kind];
+}
+
+// Counts the resident pages of the brk area above its last block.
+static uint64_t find_top(const struct rss *r, const struct rss_heap *heap)
+{
+    const struct trace_pages *p = &r->pages;
+    uint64_t free_pages = 0;
+    for (size_t i = 0; i < p->n_mappings; i++) {
+        const struct trace_mapping *m = &p->mappings[i];
+        uint64_t last = 0;
+        for (size_t k = 0; m->kind == TRACE_MEMORY_HEAP && k < heap->n_blocks; k++) {
+            const struct rss_block *b = &heap->blocks[k];
+            if (b->address >= m->start && b->address < m->start + m->bytes)
+                last = b->address + b->size > last ? b->address + b->size : last;
+        }
+        for (size_t k = m->first_run; last && k < m->first_run + m->n_runs; k++) {
+            uint64_t first = p->runs[k].first, end = first + p->runs[k].n;
+            uint64_t from = last / p->page_bytes + 1;
+            free_pages += end > from ? end - (first > from ? first : from) : 0;
+        }
+    }
+    return free_pages * p->page_bytes;
+}
+
+// Counts the free resident bytes in regions with live blocks, which are sorted by address.
+static uint64_t find_region_free(const struct rss *r, const struct fragmentation_block *blocks,
+                                 size_t n)
+{
+    uint64_t page = r->pages.page_bytes, per_region = RSS_HISTORY_REGION_BYTES / page,
+             free_bytes = 0;
+    for (size_t i = 0; i < n;) {
+        uint64_t region = blocks[i].address / RSS_HISTORY_REGION_BYTES, used = 0, resident = 0;
+        for (; i < n && blocks[i].address / RSS_HISTORY_REGION_BYTES == region; i++)
+            used += blocks[i].bytes;
+        for (uint64_t k = 0; k < per_region; k++)
+            resident += rss_is_resident(&r->pages, region * per_region + k) ? page : 0;
+        free_bytes += resident > used ? resident - used : 0;
+    }
+    return free_bytes;
+}
+
+static uint64_t count_before(const struct rss_heap *heap)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < heap->n_blocks; i++)
+        n += heap->blocks[i].address && heap->blocks[i].allocated_at == FRAGMENTATION_BEFORE_START;
+    return n;
+}
+
+// Finds the figures of the last moment.
+static int find_last(struct rss_history *h, const struct rss_heap *heap, uint64_t time_ns)
+{
+    size_t n;
+    int rc = rss_find(&h->rss, heap);
+    struct fragmentation_block *blocks = rc == 0 ? rss_find_blocks(&h->rss, heap, &n) : NULL;
+    if (!blocks)
+        return -ENOMEM;
+    h->rss.time_ns = time_ns;
+    h->lists_before = heap->known_before > 0;
+    h->before_blocks = count_before(heap);
+    h->top_free_bytes = find_top(&h->rss, heap);
+    h->region_free_bytes = find_region_free(&h->rss, blocks, n);
+    free(blocks);
+    return 0;
+}
+
+static int add_moment(void *context, const struct rss *r, const struct rss_heap *heap,
+                      uint64_t time_ns)
+{
+    struct rss_history *h = context;
+    struct rss copy = *r, *at = h->n + 1 == h->expected ? &h->rss : &copy;
+    int rc;
+    if (!h->n) {
+        memcpy(h->first_names, r->pages.names, sizeof h->first_names);
+        h->n_first_names = r->pages.n_names;
+    }
+    if (at == &h->rss) {
+        rc = find_last(h, heap, time_ns);
+    } else {
+        rc = rss_find_outside(at, heap);
+        free(copy.arenas);
+    }
+    if (rc == 0 && h->n < RSS_MOMENTS)
+        set_moment(&h->moments[h->n++], at, time_ns);
+    return rc;
+}
+
+int rss_history_read(struct rss_history *h, const char *path, uint32_t process,
+                     const struct convert_watch *watch, struct err *e)
+{
+    const struct rss_moments moments = {.max = RSS_HISTORY_MOMENTS,
+                                        .process = process == UINT32_MAX ? 0 : process + 1,
+                                        .context = h,
+                                        .begin = begin_moments,
+                                        .take = add_moment};
+    struct file f;
+    *h = (struct rss_history){.n = 0};
+    int rc = file_open(&f, path, FILE_TRACE | FILE_TRACE_TWICE, e);
+    if (rc == 0)
+        rc = rss_read_moments(&h->rss, &f.trace, &moments, watch, e);
+    h->rss.name = path;
+    file_close(&f);
+    return rc;
+}
+
+void rss_history_release(struct rss_history *h)
+{
+    rss_release(&h->rss);
+}

@@ -1,0 +1,164 @@
+// Checks the models of growth on levels of a known shape, with noise.
+#include "analysis/growth.h"
+#include "unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { POINTS = 400 };
+
+static double leak(double s)
+{
+    return 2e6 * s;
+}
+
+static double leak_after_start(double s)
+{
+    return s < 0.5 ? 100e6 * s : 50e6 + 2e6 * s;
+}
+
+static double stairs(double s)
+{
+    return 4e6 * floor(s + 0.3);
+}
+
+static double cache(double s)
+{
+    return 65e6 * (1 - exp(-(s + 2) / 8.7));
+}
+
+static double full_cache(double s)
+{
+    return 65e6 * (1 - exp(-s / 0.4));
+}
+
+static double saw(double s)
+{
+    double at = fmod(s, 2);
+    return at < 0.4 ? 80e6 * at / 0.4 : at < 0.6 ? 80e6 * (0.6 - at) / 0.2 : 1e5;
+}
+
+static double burst(double s)
+{
+    return s < 0.4 ? 500e6 * s : 1e6;
+}
+
+static double step(double s)
+{
+    return s < 1 ? 1e5 : 60e6;
+}
+
+static double steady(double s)
+{
+    (void)s;
+    return 100e6;
+}
+
+static double falling(double s)
+{
+    return 100e6 - 5e6 * s;
+}
+
+static double square(double s)
+{
+    return s < 2.5 ? 1e6 * s : 2.5e6 + 20e6 * (s - 2.5) * (s - 2.5) * (s - 2.5);
+}
+
+static struct growth judge(double (*level)(double s), double seconds, double noise)
+{
+    struct growth_point points[POINTS];
+    struct growth g;
+    srand(1);
+    for (unsigned i = 0; i < POINTS; i++) {
+        double at = seconds * i / POINTS, next = seconds * (i + 1) / POINTS;
+        double a = level(at), b = level(next), off = noise * (rand() % 1000) / 1000;
+        points[i] = (struct growth_point){next * 1e9, fmin(a, b) + off, fmax(a, b) + off};
+    }
+    growth_find(&g, points, POINTS);
+    return g;
+}
+
+static void test_shapes(void **unused)
+{
+    static const struct {
+        double (*level)(double s);
+        double noise;
+        enum growth_shape shape;
+    } cases[] = {
+        {leak, 0, GROWTH_LINEAR},
+        {leak, 4e5, GROWTH_LINEAR},
+        {leak_after_start, 1e5, GROWTH_LINEAR},
+        {stairs, 1e5, GROWTH_LINEAR},
+        {cache, 0, GROWTH_SATURATING},
+        {cache, 4e5, GROWTH_SATURATING},
+        {full_cache, 1e5, GROWTH_SATURATING},
+        {saw, 1e5, GROWTH_SAWTOOTH},
+        {burst, 1e5, GROWTH_SAWTOOTH},
+        {step, 1e5, GROWTH_STEP},
+        {steady, 1e5, GROWTH_STEADY},
+        {steady, 5e6, GROWTH_STEADY},
+        {falling, 1e5, GROWTH_FALLING},
+        {square, 1e5, GROWTH_IRREGULAR},
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct growth g = judge(cases[i].level, 5, cases[i].noise);
+        if (g.shape != cases[i].shape)
+            fail_msg("case %zu: %s instead of %s", i, growth_shape_name(g.shape),
+                     growth_shape_name(cases[i].shape));
+    }
+}
+
+static void test_rate_and_error(void **unused)
+{
+    (void)unused;
+    struct growth g = judge(leak, 5, 4e5);
+    assert_true(g.bytes_per_s_error > 0 && g.bytes_per_s_error < 0.1e6);
+    assert_true(fabs(g.bytes_per_s - 2e6) <= 2 * g.bytes_per_s_error);
+    assert_true(g.misfit < 0.05);
+    g = judge(leak_after_start, 5, 0);
+    assert_true(fabs(g.bytes_per_s - 2e6) < 1e4);
+    assert_true(g.grown_bytes < 6e6); // without the start
+}
+
+static void test_limit(void **unused)
+{
+    (void)unused;
+    struct growth g = judge(cache, 5, 1e5);
+    assert_true(g.limit_bytes > 55e6 && g.limit_bytes < 75e6);
+    assert_true(g.limit_low_bytes < 65e6 && g.limit_high_bytes > 65e6);
+    assert_true(g.limit_low_bytes > 40e6 && g.limit_high_bytes < 130e6);
+    assert_true(isnan(judge(leak, 5, 1e5).limit_bytes));
+}
+
+static void test_teeth(void **unused)
+{
+    (void)unused;
+    assert_int_equal(judge(saw, 10, 1e5).teeth, 5);
+    assert_int_equal(judge(burst, 10, 1e5).teeth, 1);
+}
+
+// A short time and few points are not judged.
+static void test_too_short(void **unused)
+{
+    struct growth g;
+    struct growth_point few[] = {{0, 0, 0}, {2e9, 2e6, 2e6}, {4e9, 4e6, 4e6}};
+    (void)unused;
+    assert_int_equal(judge(leak, 2.9, 0).shape, GROWTH_UNKNOWN);
+    assert_int_equal(judge(leak, 3.1, 0).shape, GROWTH_LINEAR);
+    growth_find(&g, few, 3);
+    assert_int_equal(g.shape, GROWTH_UNKNOWN);
+    assert_true(g.grown_bytes == 4e6);
+    growth_find(&g, few, 0);
+    assert_int_equal(g.shape, GROWTH_UNKNOWN);
+    assert_string_equal(growth_shape_name(g.shape), "unknown");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_shapes),    cmocka_unit_test(test_rate_and_error),
+    cmocka_unit_test(test_limit),     cmocka_unit_test(test_teeth),
+    cmocka_unit_test(test_too_short),
+};
+
+UNIT_MAIN(tests)
