@@ -1,6 +1,7 @@
 #include "report/findings.h"
 
 #include "cli/human.h"
+#include "report/verdict_facts.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -11,12 +12,8 @@
 #include <string.h>
 
 // Thresholds.
-#define GROWTH_SHARE       0.1   // share of the bytes live at the end
-#define SHORT_SHARE        0.25  // share of the freed blocks
-#define NEVER_SHARE        0.5   // share of the peak
 #define MOVED_SHARE        0.5   // share of growing reallocs
 #define COPIED_SHARE       0.01  // share of requested bytes
-#define TOP_SHARE          0.5   // share of requests, for five sizes
 #define ROUNDING_SHARE     0.1   // share of requested bytes
 #define ABOVE_SHARE        0.01  // share of requested bytes
 #define REMOTE_SHARE       0.05  // share of freed blocks
@@ -24,18 +21,11 @@
 #define BIG_SHARE          0.1   // share of requested bytes in big blocks whose use was measured
 #define UNUSED_SHARE       0.75  // unused share of these
 #define SMALL_SHARE        0.3   // share of requests
-#define SIZE_SHARE         0.5   // share of the peak in one class of sizes
 #define ZEROED_SHARE       0.25  // share of requested bytes
 #define SITE_SHARE         0.2   // share of the peak, of short-lived blocks, of remote frees
 #define AMBIGUOUS_SHARE    0.001 // share of events
 #define SHORT_STACKS_SHARE 0.01  // share of allocated bytes
-enum {
-    GROWTH_BYTES = 16 << 10,
-    REGROWN_BLOCKS = 10,
-    LARGE_REQUESTS = 1000,
-    LARGE_BYTES = 128 << 10,
-    SMALL_BYTES = 16
-};
+enum { REGROWN_BLOCKS = 10, LARGE_REQUESTS = 1000, LARGE_BYTES = 128 << 10, SMALL_BYTES = 16 };
 
 static void append_args(char *text, size_t size, const char *fmt, va_list args)
 {
@@ -77,62 +67,16 @@ static const union stat_figures *figures_of(const struct findings_input *in)
 #define FIGURE(in, name) stat_figures_value(figures_of(in), STAT_FIGURE_##name)
 
 // A source line, and the growth of all call sites that have it.
-struct findings_line {
-    char text[FINDINGS_STAT_FRAME_BYTES];
-    double bytes, freed; // freed: number of freed blocks, NAN if unknown
-};
-
-static int by_growth(const void *a, const void *b)
+static bool find_verdict(const struct findings_input *in, struct findings_item *f)
 {
-    const struct findings_line *x = a, *y = b;
-    double left = by_site_growth_rank(x->bytes, x->freed),
-           right = by_site_growth_rank(y->bytes, y->freed);
-    return left < right ? 1 : left > right ? -1 : strcmp(x->text, y->text);
-}
-
-enum { LINES = SITES_JSON_TOP, SHOWN_LINES = 4 };
-
-static size_t growing_lines(const struct findings_stat *s, struct findings_line lines[LINES])
-{
-    size_t n = 0;
-    for (size_t i = 0; i < s->n_growing; i++) {
-        const struct findings_stat_site *site = &s->growing[i];
-        size_t at = 0;
-        if (!site->has_frame)
-            continue;
-        lines[n].bytes = lines[n].freed = 0;
-        memcpy(lines[n].text, site->frame, sizeof site->frame);
-        while (strcmp(lines[at].text, lines[n].text) != 0)
-            at++;
-        n += at == n;
-        lines[at].bytes += site->growth_bytes;
-        lines[at].freed += site->freed_blocks;
-    }
-    qsort(lines, n, sizeof *lines, by_growth);
-    return n;
-}
-
-static bool find_growth(const struct findings_input *in, struct findings_item *f)
-{
-    struct findings_line lines[LINES];
-    char t[32];
-    double grown = 0;
-    size_t n = growing_lines(in->stat, lines);
-    for (size_t i = 0; i < n; i++)
-        grown += lines[i].bytes;
-    if (!(grown >= GROWTH_BYTES && grown >= GROWTH_SHARE * FIGURE(in, sites_live_at_end_bytes)))
+    const struct verdict *v = in->verdict;
+    if (!v)
         return false;
-    findings_say(f, "Live bytes grow steadily over the run, by %s, allocated in",
-                 human_bytes(t, (uint64_t)grown));
-    for (size_t i = 0; i < n && i < SHOWN_LINES; i++)
-        findings_say(
-            f, "%s %s %s%s", i ? "," : "", lines[i].text, human_bytes(t, (uint64_t)lines[i].bytes),
-            lines[i].freed > 0 || isnan(lines[i].freed) ? "" : " and none of its blocks freed");
-    findings_say(f, n > SHOWN_LINES ? " and others." : ".");
-    findings_advise(
-        f,
-        "In a long-running program, each of these lines is a leak or fills a cache that has not reached its "
-        "limit: free the blocks, or limit the cache.");
+    f->act = v->act;
+    findings_say(f, "%s", v->text);
+    findings_advise(f, "%s", v->remedy);
+    if (v->because[0])
+        findings_say(f, " (%s)", v->because);
     return true;
 }
 
@@ -148,38 +92,6 @@ static bool find_peak(const struct findings_input *in, struct findings_item *f)
     if (!isnan(FIGURE(in, peak_ns)))
         findings_say(f, ", %s after the start", human_ns(ns, FIGURE(in, peak_ns)));
     findings_say(f, ".");
-    return true;
-}
-
-// "33 B to 64 B".
-static void class_text(char text[80], double max_bytes)
-{
-    char above[32], max[32];
-    if (isnan(max_bytes))
-        snprintf(text, 80, "over 8.0 GiB");
-    else if (max_bytes <= 8)
-        snprintf(text, 80, "up to 8 B");
-    else
-        snprintf(text, 80, "%s to %s",
-                 human_bytes(above, (uint64_t)max_bytes / 2 + (max_bytes <= 1024)),
-                 human_bytes(max, (uint64_t)max_bytes));
-}
-
-static bool find_peak_of_a_size(const struct findings_input *in, struct findings_item *f)
-{
-    const struct findings_stat_size *sizes = in->stat->sizes;
-    char class[80], percent[32], blocks[32];
-    size_t most = 0;
-    for (size_t i = 0; i < in->stat->n_sizes; i++)
-        most = sizes[i].peak_bytes > sizes[most].peak_bytes ? i : most;
-    double part = sizes[most].peak_bytes / FIGURE(in, peak_bytes);
-    if (!(part >= SIZE_SHARE))
-        return false;
-    class_text(class, sizes[most].max_bytes);
-    findings_say(f, "%s of the peak is in blocks of %s, %s of them.",
-                 findings_percent(percent, part), class,
-                 human_count(blocks, (uint64_t)sizes[most].peak_blocks));
-    findings_advise(f, "Reduce the number or size of blocks of %s.", class);
     return true;
 }
 
@@ -211,7 +123,6 @@ static bool find_peak_of_a_site(const struct findings_input *in, struct findings
     findings_say(f, "%s of the peak, %s, comes from one call site: %s.",
                  findings_percent(percent, site->peak_bytes / peak),
                  human_bytes(bytes, (uint64_t)site->peak_bytes), site->frame);
-    findings_advise(f, "Allocate less in %.100s, or free it earlier.", site->function);
     return true;
 }
 
@@ -251,18 +162,6 @@ static bool find_realloc_moves(const struct findings_input *in, struct findings_
     return true;
 }
 
-static bool find_short_lived(const struct findings_input *in, struct findings_item *f)
-{
-    double freed = in->stat->freed_blocks, part = in->stat->short_lived_blocks / freed;
-    char percent[32];
-    if (!(freed > 0 && part >= SHORT_SHARE))
-        return false;
-    findings_say(f, "%s of the freed blocks live for at most 8 events.",
-                 findings_percent(percent, part));
-    findings_advise(f, "Use buffers on the stack, or reuse them.");
-    return true;
-}
-
 // Appends "90 % of BLOCKS are allocated in SITE.", if a call site has at least SITE_SHARE of `all`.
 static bool find_part(const struct findings_input *in, struct findings_item *f,
                       enum sites_json_list list, size_t value, double all, const char *blocks)
@@ -275,14 +174,6 @@ static bool find_part(const struct findings_input *in, struct findings_item *f,
                  findings_percent(percent, fmin(1, value_of(site, value) / all)), blocks,
                  site->frame);
     return true;
-}
-
-static bool find_short_lived_of_a_site(const struct findings_input *in, struct findings_item *f)
-{
-    struct findings_item unused = {0};
-    return find_short_lived(in, &unused) &&
-           find_part(in, f, SITES_JSON_by_short_lived, SITE(short_lived_blocks),
-                     in->stat->short_lived_blocks, "the blocks that live for at most 8 events");
 }
 
 static bool find_remote_frees(const struct findings_input *in, struct findings_item *f)
@@ -327,24 +218,6 @@ static bool find_large_requests(const struct findings_input *in, struct findings
     findings_advise(
         f,
         "Each may cost an mmap and page faults: raise the mmap threshold, or reuse the buffers.");
-    return true;
-}
-
-static bool find_few_sizes(const struct findings_input *in, struct findings_item *f)
-{
-    const struct findings_stat *s = in->stat;
-    double count = 0;
-    char t[32];
-    for (size_t i = 0; i < s->n_top && s->n_top == FINDINGS_STAT_TOP_SIZES; i++)
-        count += s->top_counts[i];
-    double part = count / FIGURE(in, sized_requests);
-    if (!(part >= TOP_SHARE))
-        return false;
-    findings_say(f, "Five sizes (");
-    for (size_t i = 0; i < s->n_top; i++)
-        findings_say(f, "%s%s", i ? ", " : "", human_bytes(t, (uint64_t)s->top_sizes[i]));
-    findings_say(f, ") account for %s of the requests.", findings_percent(t, part));
-    findings_advise(f, "Object pools for these sizes would relieve malloc.");
     return true;
 }
 
@@ -438,20 +311,6 @@ static bool find_small_requests(const struct findings_input *in, struct findings
     findings_say(f, "%s of the requests are for 16 bytes or less, for which headers cost most.",
                  findings_percent(percent, part));
     findings_advise(f, "Embed such objects in the structures that point to them, or use arrays.");
-    return true;
-}
-
-static bool find_never_freed(const struct findings_input *in, struct findings_item *f)
-{
-    double bytes = FIGURE(in, never_freed_bytes), part = bytes / FIGURE(in, peak_bytes);
-    char t[2][32], blocks[64];
-    if (!(part >= NEVER_SHARE) || in->stat->n_processes > 1 || in->stat->partial)
-        return false;
-    findings_say(f, "%s in %s are never freed, %s of the peak.", human_bytes(t[0], (uint64_t)bytes),
-                 human_plural(blocks, (uint64_t)FIGURE(in, never_freed_blocks), "block", "blocks"),
-                 findings_percent(t[1], part));
-    findings_advise(
-        f, "In a program that exits this is harmless and saves calls; in a server it is growth.");
     return true;
 }
 
@@ -736,29 +595,38 @@ static void apply_rules(struct findings *f, const struct findings_input *in)
     }
 }
 
-void findings_of_file(struct findings *f, const struct file_stat *s)
+void findings_of_file(struct findings *f, const struct file_stat *s,
+                      const struct rss_history *history)
 {
     struct findings_stat stat;
     findings_stat_of_file(&stat, s);
-    apply_rules(f, &(struct findings_input){&stat, NULL, 0});
+    verdict_facts_of_file(&f->facts, s, history);
+    verdict_find(&f->verdict, &f->facts);
+    f->has_verdict = f->has_facts = s->n_processes > 0;
+    apply_rules(f, &(struct findings_input){f->has_verdict ? &f->verdict : NULL, &stat, NULL, 0});
 }
 
 void findings_of_json(struct findings *f, const struct json_value *stat)
 {
     struct findings_stat read;
     findings_stat_of_json(&read, stat);
-    apply_rules(f, &(struct findings_input){&read, NULL, 0});
+    f->has_verdict = verdict_of_json(&f->verdict, json_value_get(stat, "verdict"));
+    f->has_facts = false;
+    apply_rules(f, &(struct findings_input){f->has_verdict ? &f->verdict : NULL, &read, NULL, 0});
 }
 
 void findings_of_results(struct findings *f, const struct json_value *const *results, size_t n)
 {
     struct findings_stat unknown;
     findings_stat_of_json(&unknown, NULL);
-    apply_rules(f, &(struct findings_input){&unknown, results, n});
+    f->has_verdict = f->has_facts = false;
+    apply_rules(f, &(struct findings_input){NULL, &unknown, results, n});
 }
 
 static bool comes_first(const struct findings_item *a, const struct findings_item *b)
 {
+    if ((a->rule == FINDING_verdict) != (b->rule == FINDING_verdict))
+        return a->rule == FINDING_verdict;
     return a->act != b->act ? a->act : a->rule < b->rule;
 }
 
@@ -775,6 +643,8 @@ void findings_merge(struct findings *f, const struct findings *other)
 
 void findings_json(struct json *j, const struct findings *f)
 {
+    if (f->has_verdict && f->has_facts)
+        verdict_json(j, &f->verdict, &f->facts);
     json_put_array(j, "findings");
     for (size_t i = 0; i < f->n; i++) {
         json_begin_object(j);

@@ -4,16 +4,18 @@
 #define HEAPTAPE_REPORT_FINDINGS_H
 
 #include "analysis/file_stat.h"
+#include "analysis/memory/rss_history.h"
 #include "base/json.h"
 #include "report/findings_stat.h"
 #include "report/json/json_value.h"
+#include "report/verdict.h"
 
 // X(name, act: whether a change may pay, condition). tools/generate copies the table into
 // docs/reference/report.md. tests/commands/findings.bats has a positive and a negative case for
 // each row.
 // clang-format off
 #define HT_FINDINGS(X) \
-    X(growth, true, "the live bytes of call sites grow steadily, together by at least 16 KiB and a tenth of the bytes live at the end; needs stacks") \
+    X(verdict, true, "always first, for a recording: why the memory of the process is resident, see below; marked by its kind") \
     X(faster_allocator, true, "an allocator has a ratio of wall times below 0.98, a 95 % interval without 1, and at most 1.10 times the first allocator's peak RSS") \
     X(fastest_uses_more, false, "the fastest allocator is faster, as above, but has more than 1.10 times the peak RSS") \
     X(none_faster, false, "several allocators have intervals, and none is faster") \
@@ -28,23 +30,18 @@
     X(calls_matter, true, "the calls take at least 5 % of the program's CPU time, if that time is known") \
     X(calls_hardly_matter, false, "the calls take less than 5 % of the program's CPU time, by the upper bound of the times in the program") \
     X(peak, false, "always, for a recording") \
-    X(peak_of_a_size, true, "one class of sizes has at least half of the peak") \
-    X(peak_of_a_site, true, "one call site has at least 20 % of the peak") \
+    X(peak_of_a_site, false, "one call site has at least 20 % of the peak") \
     X(copied_growth, true, "at least 10 blocks of a call site, with at least 1 % of the requested bytes, are replaced at once by a block of the same site that is up to four times as large; needs stacks") \
     X(realloc_moves, true, "at least half of the growing reallocs move the block, and they copy at least 1 % of the requested bytes") \
-    X(short_lived, true, "at least a quarter of the freed blocks lived for at most 8 events") \
-    X(short_lived_of_a_site, true, "together with short_lived, if one call site has at least 20 % of these blocks") \
     X(remote_frees, true, "at least 5 % of the blocks are freed or resized by another thread") \
     X(remote_frees_of_a_site, true, "together with remote_frees, if one call site has at least 20 % of these blocks") \
     X(large_requests, true, "at least 1,000 requests are above 128 KiB and have at least half of the requested bytes") \
     X(hardly_used, true, "blocks of 16 KiB and more whose use was measured have at least a tenth of the requested bytes, and at least three quarters of their bytes were not used") \
     X(hardly_used_of_a_site, true, "together with hardly_used, if one call site has at least 20 % of the unused bytes") \
-    X(few_sizes, false, "five sizes make up at least half of the requests") \
     X(rounding_glibc, false, "internal fragmentation with glibc's chunks is at least 10 % of the requested bytes") \
     X(rounding_four, false, "the same with four size classes for each doubling") \
     X(above_class, true, "requests of a call site just above a size class lose at least 1 % of the requested bytes; needs stacks") \
     X(small_requests, false, "at least 30 % of the requests are for at most 16 bytes") \
-    X(never_freed, false, "blocks that are not freed have at least half of the peak, in a complete recording of one process") \
     X(zeroed, false, "calloc asks for at least a quarter of the bytes") \
     X(lost_records, true, "records were lost") \
     X(turned_off, true, "recording turned itself off in a process") \
@@ -69,7 +66,7 @@ enum finding_name {
         FINDING_NAMES
 };
 
-enum { FINDING_TEXT_BYTES = 1500, FINDING_ADVICE_BYTES = 300 };
+enum { FINDING_TEXT_BYTES = 1500, FINDING_ADVICE_BYTES = 700 };
 
 struct findings_item {
     enum finding_name rule;
@@ -79,15 +76,22 @@ struct findings_item {
     char advice[FINDING_ADVICE_BYTES]; // "": no advice
 };
 
-// ~70 KiB.
+// ~100 KiB.
 struct findings {
-    struct findings_item
-        items[FINDING_NAMES]; // those with `act` first, each group in the order of the table
+    // The verdict first, then those with `act`, then the others, each group in the order of the
+    // table.
+    struct findings_item items[FINDING_NAMES];
     size_t n;
+    bool has_verdict;
+    struct verdict verdict;
+    bool has_facts; // false if the verdict was read from JSON
+    struct verdict_facts facts;
 };
 
-// Finds the findings of a file that was counted whole (FILE_STAT_ALL) or is an aggregate.
-void findings_of_file(struct findings *f, const struct file_stat *s);
+// Finds the findings of a file that was counted whole (FILE_STAT_ALL) or is an aggregate. `history`
+// may be NULL, see verdict_facts_of_file.
+void findings_of_file(struct findings *f, const struct file_stat *s,
+                      const struct rss_history *history);
 
 // The same for an object of `stat --json`, and for n results, which are objects of replay or
 // allocators of compare. A rule whose figures are missing finds nothing.
@@ -97,11 +101,12 @@ void findings_of_results(struct findings *f, const struct json_value *const *res
 // Inserts the findings of `other` in order.
 void findings_merge(struct findings *f, const struct findings *other);
 
-// Writes the member "findings".
+// Writes the members "verdict", if its facts are known, and "findings".
 void findings_json(struct json *j, const struct findings *f);
 
 // Input of the rules.
 struct findings_input {
+    const struct verdict *verdict;    // NULL: unknown
     const struct findings_stat *stat; // all unknown if only results are judged
     const struct json_value *const *results;
     size_t n_results;

@@ -57,7 +57,6 @@ static void set_site(struct findings_stat_site *to, const struct file_stat *s, u
     struct symbol shown;
     to->has_frame = false;
     to->peak_bytes = (double)b->sites[number].peak_bytes;
-    to->growth_bytes = (double)b->sites[number].growth_bytes;
 #define HT_X(key, member) to->key = u ? (double)u->member : NAN;
     SITES_JSON_USES(HT_X)
 #undef HT_X
@@ -70,8 +69,6 @@ static void set_sites(struct findings_stat *f, const struct file_stat *s)
     uint32_t top[SITES_JSON_TOP];
     for (enum sites_json_list list = 0; s->symbols && list < SITES_JSON_LIST_COUNT; list++) {
         size_t n = sites_json_list(&s->by_site, list, top);
-        for (size_t i = 0; list == SITES_JSON_by_growth && i < n; i++)
-            set_site(&f->growing[f->n_growing++], s, top[i]);
         if (n)
             set_site(&f->first[list], s, top[0]);
     }
@@ -79,20 +76,13 @@ static void set_sites(struct findings_stat *f, const struct file_stat *s)
 
 static void set_sizes(struct findings_stat *f, const struct file_stat *s)
 {
-    struct size_classes_top_size top[FINDINGS_STAT_TOP_SIZES];
     struct usage_count counts[USAGE_CLASSES];
     size_classes_two(s->sums, counts);
     f->n_sizes = USAGE_CLASSES;
     for (unsigned i = 0; i < USAGE_CLASSES; i++) {
-        struct usage_count peak = usage_at_peak(&s->usage, i);
-        f->sizes[i] = (struct findings_stat_size){
-            i == USAGE_CLASSES - 1 ? NAN : (double)(8ull << i), (double)counts[i].blocks,
-            (double)counts[i].bytes, (double)peak.blocks, (double)peak.bytes};
-    }
-    f->n_top = size_classes_top(s->sums, false, top, FINDINGS_STAT_TOP_SIZES);
-    for (size_t i = 0; i < f->n_top; i++) {
-        f->top_sizes[i] = (double)top[i].size;
-        f->top_counts[i] = (double)top[i].count;
+        f->sizes[i] =
+            (struct findings_stat_size){i == USAGE_CLASSES - 1 ? NAN : (double)(8ull << i),
+                                        (double)counts[i].blocks, (double)counts[i].bytes};
     }
 }
 
@@ -102,12 +92,8 @@ static void set_usage(struct findings_stat *f, const struct file_stat *s)
     set_sizes(f, s);
     if (t->n)
         f->last_event = (double)t->bins[t->n - 1].end_event;
-    f->short_lived_blocks = 0;
-    for (unsigned span = 0; span < USAGE_SPANS; span++) {
-        double freed = (double)usage_freed_after(s->sums, span);
-        f->freed_blocks += freed;
-        f->short_lived_blocks += 1ull << span <= SITE_USES_SHORT_EVENTS ? freed : 0;
-    }
+    for (unsigned span = 0; span < USAGE_SPANS; span++)
+        f->freed_blocks += (double)usage_freed_after(s->sums, span);
     for (unsigned i = 0; i < FINDINGS_STAT_GROWTHS; i++)
         f->growths[i] = (double)s->sums->resizes.growths[i];
 }
@@ -136,7 +122,7 @@ static void set_coverage(struct findings_stat *f, const struct coverage *c)
 
 static void set_unknown(struct findings_stat *f)
 {
-    *f = (struct findings_stat){.last_event = 0, .short_lived_blocks = NAN, .covered_bytes = NAN};
+    *f = (struct findings_stat){.last_event = 0, .covered_bytes = NAN};
     for (unsigned i = 0; i < FINDINGS_STAT_GROWTHS; i++)
         f->growths[i] = NAN;
 }
@@ -199,7 +185,6 @@ static void read_site(struct findings_stat_site *to, const struct json_value *si
     struct symbol functions[SITES_JSON_FUNCTIONS];
     size_t n = 0;
     to->peak_bytes = number_of(site, "live_at_peak_bytes");
-    to->growth_bytes = number_of(site, "steady_growth_bytes");
 #define HT_X(key, member) to->key = number_of(site, #key);
     SITES_JSON_USES(HT_X)
 #undef HT_X
@@ -214,8 +199,6 @@ static void read_sites(struct findings_stat *f, const struct json_value *sites)
     for (enum sites_json_list list = 0; list < SITES_JSON_LIST_COUNT; list++) {
         const struct json_value *items = json_value_get(sites, sites_json_list_keys[list]);
         size_t n = json_value_length(items);
-        for (size_t i = 0; list == SITES_JSON_by_growth && i < n && i < SITES_JSON_TOP; i++)
-            read_site(&f->growing[f->n_growing++], json_value_at(items, i));
         if (n)
             read_site(&f->first[list], json_value_at(items, 0));
     }
@@ -224,34 +207,22 @@ static void read_sites(struct findings_stat *f, const struct json_value *sites)
 static void read_sizes(struct findings_stat *f, const struct json_value *stat)
 {
     const struct json_value *sizes = json_value_get(stat, "sizes");
-    const struct json_value *top = json_value_find(stat, "top_sizes.by_count");
     for (; f->n_sizes < json_value_length(sizes) && f->n_sizes < USAGE_CLASSES; f->n_sizes++) {
         const struct json_value *row = json_value_at(sizes, f->n_sizes);
         f->sizes[f->n_sizes] = (struct findings_stat_size){
-            number_of(row, "max_bytes"), number_of(row, "count"), number_of(row, "bytes"),
-            number_of(row, "live_at_peak_blocks"), number_of(row, "live_at_peak_bytes")};
-    }
-    for (; f->n_top < json_value_length(top) && f->n_top < FINDINGS_STAT_TOP_SIZES; f->n_top++) {
-        f->top_sizes[f->n_top] = number_of(json_value_at(top, f->n_top), "size_bytes");
-        f->top_counts[f->n_top] = number_of(json_value_at(top, f->n_top), "count");
+            number_of(row, "max_bytes"), number_of(row, "count"), number_of(row, "bytes")};
     }
 }
 
 static void read_usage(struct findings_stat *f, const struct json_value *stat)
 {
     const struct json_value *ends = json_value_find(stat, "timeline.by_event.end_event");
-    const struct json_value *short_lived = json_value_get(stat, "short_lived");
     const struct json_value *factors = json_value_find(stat, "realloc.growth_factors");
     size_t n = json_value_length(ends);
     read_sizes(f, stat);
     if (n)
         f->last_event = json_value_number(json_value_at(ends, n - 1));
     f->freed_blocks = sum_of(json_value_find(stat, "lifetimes.by_events"), "count");
-    for (size_t i = 0; i < json_value_length(short_lived); i++) {
-        const struct json_value *row = json_value_at(short_lived, i);
-        if (json_value_u64(json_value_get(row, "within_events")) == SITE_USES_SHORT_EVENTS)
-            f->short_lived_blocks = number_of(row, "count");
-    }
     for (size_t i = 0; i < FINDINGS_STAT_GROWTHS; i++)
         f->growths[i] = number_of(json_value_at(factors, i), "count");
 }

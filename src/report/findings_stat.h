@@ -9,13 +9,12 @@
 enum {
     FINDINGS_STAT_FRAME_BYTES = 200,
     FINDINGS_STAT_FUNCTION_BYTES = 101,
-    FINDINGS_STAT_TOP_SIZES = 5,
     FINDINGS_STAT_GROWTHS = 2,
 };
 
 // Size class; max_bytes is NAN for the last one.
 struct findings_stat_size {
-    double max_bytes, count, bytes, peak_blocks, peak_bytes;
+    double max_bytes, count, bytes;
 };
 
 // A call site, named by the shown function of its stack (stack_shown). Unknown values are NAN.
@@ -23,7 +22,7 @@ struct findings_stat_site {
     bool has_frame;
     char frame[FINDINGS_STAT_FRAME_BYTES]; // "render (server.cpp:44)"
     char function[FINDINGS_STAT_FUNCTION_BYTES];
-    double peak_bytes, growth_bytes;
+    double peak_bytes;
 #define HT_X(key, member) double key;
     SITES_JSON_USES(HT_X)
 #undef HT_X
@@ -41,14 +40,10 @@ struct findings_stat {
     bool partial, cut_off;
     size_t n_processes;
     double last_event; // at the end of the timeline
-    double freed_blocks, short_lived_blocks;
+    double freed_blocks;
     struct findings_stat_size sizes[USAGE_CLASSES];
     size_t n_sizes;
-    double top_sizes[FINDINGS_STAT_TOP_SIZES], top_counts[FINDINGS_STAT_TOP_SIZES];
-    size_t n_top;
     double growths[FINDINGS_STAT_GROWTHS]; // calls in the first classes of realloc's factors
-    struct findings_stat_site growing[SITES_JSON_TOP];
-    size_t n_growing;
     struct findings_stat_site first[SITES_JSON_LIST_COUNT]; // the first site of each list
     struct findings_stat_process turned_off, own_malloc, deepbound;
     // The process whose malloc had the most bytes in use that recorded blocks do not explain.

@@ -6,6 +6,7 @@
 
 #include "analysis/growth.h"
 #include "base/json.h"
+#include "report/json/json_value.h"
 
 #include <stdbool.h>
 
@@ -39,12 +40,12 @@ enum verdict_allocator {
     VERDICT_OTHER_ALLOCATOR
 };
 
-enum { VERDICT_SITES = 3, VERDICT_PATH_BYTES = 300, VERDICT_NAMES = 3 };
+enum { VERDICT_SITES = 3, VERDICT_PATH_BYTES = 300, VERDICT_NAMES = 8 };
 
 // Call path, from the function that allocates to its callers: "get (a.c:28) < add (a.c:60)".
 struct verdict_site {
     char path[VERDICT_PATH_BYTES]; // "": unknown
-    double bytes, blocks;
+    double bytes;
     double
         freed_share; // blocks freed, as a share of those allocated in the recording; NAN: unknown
 };
@@ -52,14 +53,14 @@ struct verdict_site {
 struct verdict_sites {
     struct verdict_site items[VERDICT_SITES]; // those with most bytes first
     size_t n;
-    double bytes; // of all sites, also those that are not listed
 };
 
 // Mappings outside malloc of one name.
 struct verdict_name {
-    char name[VERDICT_PATH_BYTES]; // path, "[anon:NAME]", or "" for anonymous memory without a name
-    double bytes;                  // resident
-    double grown_bytes;            // since the first sample; NAN: unknown
+    char name[VERDICT_PATH_BYTES]; // path or "[anon:NAME]"
+    enum verdict_owner owner;
+    double bytes;       // resident
+    double grown_bytes; // since the first sample; NAN: unknown
 };
 
 // Unknown figures are NAN. All zero is not valid: begin with verdict_facts_init.
@@ -70,6 +71,7 @@ struct verdict_facts {
     bool knows_resident; // rss_bytes and resident are valid
     bool exited;         // the process exited on its own, after the last sample
     bool from_start;     // the samples begin with the process
+    double span_ns;      // observed time; NAN: there are no timestamps
     double live_bytes;   // requested bytes of the live blocks, resident or not
     double live_blocks;
     double peak_live_bytes;
@@ -84,10 +86,12 @@ struct verdict_facts {
     double arenas;           // arenas with at least 256 KiB of free memory
     double arena_free_bytes; // free memory outside the main arena
     double top_free_bytes;   // glibc: free memory above the last block of the main arena
+    // mimalloc: free memory in its pages of 64 KiB that have a live block.
+    double shared_free_bytes;
     // Blocks in pages that are less than half live.
     double pinning_blocks, pinning_bytes;
     double pinning_before_share;              // of these blocks, those from before the recording
-    double threads, stacks;                   // numbers of threads and of mapped thread stacks
+    double stacks;                            // number of thread stacks
     struct verdict_sites growing;             // by growth of live bytes
     struct verdict_sites holding;             // by live bytes
     struct verdict_sites pinning;             // by pinned bytes
@@ -100,21 +104,22 @@ struct verdict_facts {
 // for each row.
 // clang-format off
 #define VERDICTS(X) \
-    X(grows, true, "live bytes grow linearly, by at least 1 MiB and a fiftieth of RSS, and the call sites that grow free at most a tenth of their blocks") \
-    X(fills, false, "live bytes grow more and more slowly, towards a limit, or the call sites that grow free more than a tenth of their blocks") \
-    X(mappings_grow, true, "anonymous memory, shared memory or files outside malloc grow steadily, by at least 1 MiB and a fiftieth of RSS, and more than live bytes") \
+    X(grows, true, "live bytes grow linearly, by at least 1 MiB") \
+    X(mappings_grow, true, "anonymous memory outside malloc, shared memory or resident files grow linearly, by at least 1 MiB and a fiftieth of RSS, and faster than live bytes") \
+    X(unwritten, true, "at least 16 MiB and three quarters of the live bytes are not resident, these are more than RSS, and RSS hardly grows") \
     X(stacks, true, "thread stacks have at least 16 MiB and a third of RSS") \
-    X(arenas, true, "glibc: free memory has at least 16 MiB and a third of RSS, in at least three arenas, most of it outside the main arena") \
+    X(arenas, true, "with glibc, free memory has at least 16 MiB and a third of RSS, in at least three arenas and most of it outside the main arena") \
     X(pinned, true, "the same amount of free memory, between live blocks that keep the allocator from returning it") \
     X(retained, true, "the same amount of free memory, which the allocator keeps for later allocations") \
-    X(unwritten, true, "at least 16 MiB and three quarters of the live bytes are not resident, and these are more than RSS") \
+    X(fills, false, "live bytes grow by at least 1 MiB, more and more slowly") \
+    X(unclear, false, "live bytes grow by at least 1 MiB and a tenth, but neither linearly nor towards a limit") \
     X(mappings, true, "memory outside malloc has at least 16 MiB and half of RSS, and does not grow") \
-    X(unknown_blocks, true, "heap pages without known blocks have at least 16 MiB and a third of RSS, because the blocks from before the recording are unknown") \
-    X(sawtooth, false, "live bytes rise by at least 1 MiB and fall back, and nothing above applies") \
-    X(live, false, "live blocks do not grow, and have at least half of RSS") \
-    X(healthy, false, "nothing above applies") \
-    X(too_short, false, "nothing above applies, and the recording is too short to judge growth") \
-    X(unknown, false, "the resident memory is not known, and nothing above applies")
+    X(unknown_blocks, false, "pages of the heap without recorded blocks have at least 16 MiB and a third of RSS, because the blocks from before the recording are not known") \
+    X(sawtooth, false, "live bytes rise by at least 1 MiB and fall back") \
+    X(live, false, "live blocks have at least 16 MiB and half of RSS, and do not grow") \
+    X(healthy, false, "live bytes do not grow, and no other verdict applies") \
+    X(too_short, false, "the recording is too short to judge growth, and no other verdict applies") \
+    X(unknown, false, "the resident memory was not recorded, and no other verdict applies")
 // clang-format on
 
 enum verdict_kind {
@@ -124,36 +129,57 @@ enum verdict_kind {
         VERDICT_KINDS
 };
 
-enum verdict_sure { VERDICT_LIKELY, VERDICT_SURE, VERDICT_UNSURE };
+// How sure the verdict is. VERDICT_SURENESS(X) calls X(SYMBOL, name in JSON).
+#define VERDICT_SURENESS(X) X(SURE, "sure") X(LIKELY, "likely") X(UNSURE, "unsure")
 
-enum { VERDICT_TEXT_BYTES = 1000, VERDICT_REMEDY_BYTES = 600, VERDICT_FIGURES = 12 };
-
-// A figure behind the sentence.
-struct verdict_figure {
-    const char *key; // "live_bytes", "arenas": JSON key with its unit
-    double value;
+enum verdict_sureness {
+#define HT_X(symbol, name) VERDICT_##symbol,
+    VERDICT_SURENESS(HT_X)
+#undef HT_X
 };
+
+enum { VERDICT_TEXT_BYTES = 1200, VERDICT_REMEDY_BYTES = 700, VERDICT_BECAUSE_BYTES = 160 };
 
 struct verdict {
     enum verdict_kind kind;
     const char *name;
     bool act;
-    char text[VERDICT_TEXT_BYTES];     // one or two sentences
+    char text[VERDICT_TEXT_BYTES];     // one to three sentences
     char remedy[VERDICT_REMEDY_BYTES]; // "": nothing to do
-    double saves_bytes;                // resident bytes that the remedy could save; NAN: unknown
-    enum verdict_sure sure;
-    const char *sure_because; // a clause, or NULL
-    struct verdict_figure figures[VERDICT_FIGURES];
-    size_t n_figures;
+    double saves_bytes;                // resident bytes that the remedy can save; NAN: unknown
+    enum verdict_sureness sure;
+    char because[VERDICT_BECAUSE_BYTES]; // why it is not sure, as a sentence; "" if it is sure
 };
 
 // Sets all figures to unknown.
 void verdict_facts_init(struct verdict_facts *f);
 
-// Finds the kind and writes the sentences. Names in the facts must outlive *v.
+// Chooses the kind and writes the sentences.
 void verdict_find(struct verdict *v, const struct verdict_facts *f);
 
-// Writes the member "verdict".
-void verdict_json(struct json *j, const struct verdict *v);
+// Writes the member "verdict", with the figures behind the sentences.
+void verdict_json(struct json *j, const struct verdict *v, const struct verdict_facts *f);
+
+// Reads a verdict from the member `verdict` of stat's JSON, which may be NULL. Returns false if it is
+// missing or unknown.
+bool verdict_of_json(struct verdict *v, const struct json_value *verdict);
+
+// Private: thresholds and figures that the choice and the sentences share. verdict_stuck_bytes is
+// the free memory that the allocator cannot return. verdict_known returns 0 for an unknown
+// value; verdict_growing_owner returns the owner outside malloc that grows fastest, or VERDICT_OWNERS.
+#define VERDICT_MANY_BYTES  (16.0 * (1 << 20))
+#define VERDICT_GROWN_BYTES (1.0 * (1 << 20))
+double verdict_known(double value);
+double verdict_free_bytes(const struct verdict_facts *f);
+double verdict_stuck_bytes(const struct verdict_facts *f);
+double verdict_outside_bytes(const struct verdict_facts *f);
+double verdict_unwritten_bytes(const struct verdict_facts *f);
+enum verdict_owner verdict_growing_owner(const struct verdict_facts *f);
+
+// Private: writes the sentences, the remedy and the sureness of v->kind.
+void verdict_tell(struct verdict *v, const struct verdict_facts *f);
+
+// Returns the allocator of a library, and sets *name to the name to print. `library` may be NULL.
+enum verdict_allocator verdict_allocator_of(const char *library, const char **name);
 
 #endif

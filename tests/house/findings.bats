@@ -22,8 +22,19 @@ END
   [ -z "$output" ]
 }
 
+# The compiler finds a missing case: tests/unit/test_report_verdict.c has a function for each.
+@test "each verdict has facts for which it applies, and facts for which it does not" {
+  local name
+  sed -n 's/^    X(\(\w*\), \(true\|false\), .*/\1/p' "$HEAPTAPE_SOURCE/src/report/verdict.h" >names
+  [ "$(wc -l <names)" -gt 10 ]
+  while read -r name; do
+    grep -q "^static const char \*yes_$name(" "$HEAPTAPE_SOURCE/tests/unit/test_report_verdict.c"
+    grep -q "^static void no_$name(" "$HEAPTAPE_SOURCE/tests/unit/test_report_verdict.c"
+  done <names
+}
+
 @test "a planted sentence without tests is found" {
-  sed 's/^    X(growth, true, /    X(planted, true, "never") \\\n&/' "$HEAPTAPE_SOURCE/src/report/findings.h" >table.h
+  sed 's/^    X(peak, false, /    X(planted, true, "never") \\\n&/' "$HEAPTAPE_SOURCE/src/report/findings.h" >table.h
   run missing table.h
   [ "$output" = "planted: yes
 planted: no" ]

@@ -1,0 +1,286 @@
+#include "report/verdict.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+// Thresholds.
+#define GROWN_SHARE     0.02 // share of RSS
+#define UNCLEAR_SHARE   0.1  // share of the live bytes
+#define WASTE_SHARE     (1.0 / 3)
+#define OUTSIDE_SHARE   0.5  // share of RSS
+#define LIVE_SHARE      0.5  // share of RSS
+#define UNWRITTEN_SHARE 0.75 // share of the live bytes
+#define HARDLY_SHARE    0.1  // growth of RSS as a share of the growth of live bytes
+#define ARENAS          3
+#define PINNED_SHARE    0.5 // share of the free memory above the last block, below which it is pinned
+#define SAW_FREE        1.25 // free memory, as a multiple of the swing, that the next rise uses again
+
+double verdict_known(double value)
+{
+    return isnan(value) ? 0 : value;
+}
+
+static bool is_large(const struct verdict_facts *f, double bytes, double share)
+{
+    return f->knows_resident && bytes >= VERDICT_MANY_BYTES && bytes >= share * f->rss_bytes;
+}
+
+double verdict_free_bytes(const struct verdict_facts *f)
+{
+    return verdict_known(f->resident[VERDICT_PINNED]) + verdict_known(f->resident[VERDICT_FREE]);
+}
+
+double verdict_stuck_bytes(const struct verdict_facts *f)
+{
+    return fmax(verdict_known(f->resident[VERDICT_PINNED]), verdict_known(f->shared_free_bytes));
+}
+
+double verdict_outside_bytes(const struct verdict_facts *f)
+{
+    return verdict_known(f->resident[VERDICT_MAPPINGS]) +
+           verdict_known(f->resident[VERDICT_SHARED]);
+}
+
+double verdict_unwritten_bytes(const struct verdict_facts *f)
+{
+    return f->live_bytes - f->resident[VERDICT_LIVE] - verdict_known(f->swap_bytes);
+}
+
+static bool is_growing(const struct growth *g)
+{
+    return g->shape == GROWTH_LINEAR && g->grown_bytes >= VERDICT_GROWN_BYTES;
+}
+
+// Returns the owner outside malloc that grows fastest, or VERDICT_OWNERS.
+enum verdict_owner verdict_growing_owner(const struct verdict_facts *f)
+{
+    static const enum verdict_owner owners[] = {VERDICT_MAPPINGS, VERDICT_SHARED, VERDICT_FILES};
+    enum verdict_owner fastest = VERDICT_OWNERS;
+    // The metadata of an allocator grow with its blocks.
+    double rate = f->live.grown_bytes >= VERDICT_GROWN_BYTES ? f->live.bytes_per_s : 0;
+    for (size_t i = 0; i < sizeof owners / sizeof *owners; i++) {
+        const struct growth *g = &f->of[owners[i]];
+        if (!f->knows_resident || !is_growing(g) || g->grown_bytes < GROWN_SHARE * f->rss_bytes ||
+            g->bytes_per_s <= rate)
+            continue;
+        fastest = owners[i];
+        rate = g->bytes_per_s;
+    }
+    return fastest;
+}
+
+static bool is_unwritten(const struct verdict_facts *f)
+{
+    double bytes = verdict_unwritten_bytes(f);
+    bool rss_grows = f->live.grown_bytes >= VERDICT_GROWN_BYTES &&
+                     f->rss.grown_bytes > HARDLY_SHARE * f->live.grown_bytes;
+    return f->knows_resident && bytes >= VERDICT_MANY_BYTES &&
+           bytes >= UNWRITTEN_SHARE * f->live_bytes && bytes > f->rss_bytes && !rss_grows;
+}
+
+// The next rise of a saw-tooth uses the free memory again.
+static bool is_reused(const struct verdict_facts *f)
+{
+    return f->live.shape == GROWTH_SAWTOOTH && f->live.teeth > 1 &&
+           verdict_free_bytes(f) <= SAW_FREE * f->live.swing_bytes;
+}
+
+static enum verdict_kind free_kind(const struct verdict_facts *f)
+{
+    double bytes = verdict_free_bytes(f);
+    if (f->allocator == VERDICT_GLIBC && f->arenas >= ARENAS && f->arena_free_bytes >= bytes / 2)
+        return VERDICT_KIND_arenas;
+    bool between = f->allocator == VERDICT_GLIBC
+                       ? verdict_known(f->top_free_bytes) < PINNED_SHARE * bytes
+                       : verdict_stuck_bytes(f) > PINNED_SHARE * bytes;
+    return between && f->pinning_blocks > 0 ? VERDICT_KIND_pinned : VERDICT_KIND_retained;
+}
+
+// Returns the kind of waste with most bytes, or VERDICT_KINDS.
+static enum verdict_kind waste_kind(const struct verdict_facts *f)
+{
+    double stacks = verdict_known(f->resident[VERDICT_STACKS]), bytes = verdict_free_bytes(f);
+    if (is_large(f, stacks, WASTE_SHARE) && stacks >= bytes)
+        return VERDICT_KIND_stacks;
+    if (is_large(f, bytes, WASTE_SHARE) && !is_reused(f))
+        return free_kind(f);
+    return VERDICT_KINDS;
+}
+
+static bool is_unclear(const struct growth *g)
+{
+    return g->shape == GROWTH_IRREGULAR && g->grown_bytes >= VERDICT_GROWN_BYTES &&
+           g->grown_bytes >= UNCLEAR_SHARE * g->last_bytes;
+}
+
+static enum verdict_kind choose_kind(const struct verdict_facts *f)
+{
+    enum verdict_kind waste = waste_kind(f);
+    if (verdict_growing_owner(f) != VERDICT_OWNERS)
+        return VERDICT_KIND_mappings_grow;
+    if (is_unwritten(f))
+        return VERDICT_KIND_unwritten;
+    if (is_growing(&f->live))
+        return VERDICT_KIND_grows;
+    if (waste != VERDICT_KINDS)
+        return waste;
+    if (f->live.shape == GROWTH_SATURATING && f->live.grown_bytes >= VERDICT_GROWN_BYTES)
+        return VERDICT_KIND_fills;
+    if (is_unclear(&f->live))
+        return VERDICT_KIND_unclear;
+    if (is_large(f, f->resident[VERDICT_UNKNOWN_HEAP], WASTE_SHARE))
+        return VERDICT_KIND_unknown_blocks;
+    if (is_large(f, verdict_outside_bytes(f), OUTSIDE_SHARE))
+        return VERDICT_KIND_mappings;
+    if (f->live.shape == GROWTH_UNKNOWN)
+        return f->span_ns > 0 ? VERDICT_KIND_too_short : VERDICT_KIND_unknown;
+    if (f->live.shape == GROWTH_SAWTOOTH && f->live.swing_bytes >= VERDICT_GROWN_BYTES)
+        return VERDICT_KIND_sawtooth;
+    if (!f->knows_resident)
+        return VERDICT_KIND_unknown;
+    return is_large(f, f->resident[VERDICT_LIVE], LIVE_SHARE) ? VERDICT_KIND_live
+                                                              : VERDICT_KIND_healthy;
+}
+
+void verdict_facts_init(struct verdict_facts *f)
+{
+    *f = (struct verdict_facts){.allocator = VERDICT_OTHER_ALLOCATOR,
+                                .span_ns = NAN,
+                                .live_bytes = NAN,
+                                .live_blocks = NAN,
+                                .peak_live_bytes = NAN,
+                                .rss_bytes = NAN,
+                                .swap_bytes = NAN,
+                                .peak_rss_bytes = NAN,
+                                .arenas = NAN,
+                                .arena_free_bytes = NAN,
+                                .top_free_bytes = NAN,
+                                .shared_free_bytes = NAN,
+                                .pinning_blocks = NAN,
+                                .pinning_bytes = NAN,
+                                .pinning_before_share = NAN,
+                                .stacks = NAN};
+    for (unsigned i = 0; i < VERDICT_OWNERS; i++)
+        f->resident[i] = NAN;
+}
+
+static const struct {
+    const char *name;
+    bool act;
+} kinds[] = {
+#define HT_X(name, act, when) {#name, act},
+    VERDICTS(HT_X)
+#undef HT_X
+};
+
+void verdict_find(struct verdict *v, const struct verdict_facts *f)
+{
+    enum verdict_kind kind = choose_kind(f);
+    *v = (struct verdict){.kind = kind,
+                          .name = kinds[kind].name,
+                          .act = kinds[kind].act,
+                          .saves_bytes = NAN,
+                          .sure = VERDICT_SURE};
+    verdict_tell(v, f);
+}
+
+enum verdict_allocator verdict_allocator_of(const char *library, const char **name)
+{
+    static const struct {
+        const char *part, *name;
+        enum verdict_allocator allocator;
+    } known_names[] = {
+        {"libjemalloc", "jemalloc", VERDICT_JEMALLOC},
+        {"libtcmalloc", "tcmalloc", VERDICT_TCMALLOC},
+        {"libmimalloc", "mimalloc", VERDICT_MIMALLOC},
+        {"libc.so", "glibc", VERDICT_GLIBC},
+        {"libc-2.", "glibc", VERDICT_GLIBC},
+    };
+    const char *base = library ? basename(library) : NULL;
+    *name = base;
+    for (size_t i = 0; base && i < sizeof known_names / sizeof *known_names; i++) {
+        if (strncmp(base, known_names[i].part, strlen(known_names[i].part)) != 0)
+            continue;
+        *name = known_names[i].name;
+        return known_names[i].allocator;
+    }
+    return VERDICT_OTHER_ALLOCATOR;
+}
+
+static void put_growth(struct json *j, const char *key, const struct growth *g)
+{
+    json_put_object(j, key);
+    json_put_string(j, "shape", growth_shape_name(g->shape));
+    json_put_u64(j, "span_ns", (uint64_t)g->span_ns);
+    json_put_double(j, "grown_bytes", g->grown_bytes);
+    json_put_double(j, "bytes_per_s", g->bytes_per_s);
+    json_put_double(j, "bytes_per_s_error", g->bytes_per_s_error);
+    json_put_double(j, "misfit", g->misfit);
+    json_put_double(j, "limit_bytes", g->limit_bytes);
+    json_put_double(j, "limit_low_bytes", g->limit_low_bytes);
+    json_put_double(j, "limit_high_bytes", g->limit_high_bytes);
+    json_end_object(j);
+}
+
+static void put_resident(struct json *j, const struct verdict_facts *f)
+{
+    static const char *const keys[] = {
+#define HT_X(symbol, name, label) name,
+        VERDICT_OWNERS_TABLE(HT_X)
+#undef HT_X
+    };
+    json_put_object(j, "resident");
+    for (unsigned i = 0; i < VERDICT_OWNERS; i++)
+        json_put_u64(j, keys[i], (uint64_t)verdict_known(f->resident[i]));
+    json_end_object(j);
+}
+
+void verdict_json(struct json *j, const struct verdict *v, const struct verdict_facts *f)
+{
+    static const char *const sureness[] = {
+#define HT_X(symbol, name) name,
+        VERDICT_SURENESS(HT_X)
+#undef HT_X
+    };
+    json_put_object(j, "verdict");
+    json_put_string(j, "kind", v->name);
+    json_put_bool(j, "act", v->act);
+    json_put_string(j, "text", v->text);
+    json_put_string(j, "remedy", v->remedy[0] ? v->remedy : NULL);
+    json_put_double(j, "saves_bytes", v->saves_bytes);
+    json_put_string(j, "sure", sureness[v->sure]);
+    json_put_string(j, "because", v->because[0] ? v->because : NULL);
+    put_growth(j, "live_growth", &f->live);
+    if (f->knows_resident) {
+        put_growth(j, "rss_growth", &f->rss);
+        json_put_u64(j, "rss_bytes", (uint64_t)f->rss_bytes);
+        put_resident(j, f);
+    }
+    json_end_object(j);
+}
+
+static void read_text(char *to, size_t size, const struct json_value *object, const char *key)
+{
+    const char *text = json_value_string(json_value_get(object, key));
+    snprintf(to, size, "%s", text ? text : "");
+}
+
+bool verdict_of_json(struct verdict *v, const struct json_value *verdict)
+{
+    const char *name = json_value_string(json_value_get(verdict, "kind"));
+    *v = (struct verdict){.kind = VERDICT_KINDS, .saves_bytes = NAN};
+    for (unsigned kind = 0; name && kind < VERDICT_KINDS; kind++) {
+        if (strcmp(name, kinds[kind].name) == 0)
+            v->kind = kind;
+    }
+    if (v->kind == VERDICT_KINDS)
+        return false;
+    v->name = kinds[v->kind].name;
+    v->act = json_value_bool(json_value_get(verdict, "act"));
+    v->saves_bytes = json_value_number(json_value_get(verdict, "saves_bytes"));
+    read_text(v->text, sizeof v->text, verdict, "text");
+    read_text(v->remedy, sizeof v->remedy, verdict, "remedy");
+    read_text(v->because, sizeof v->because, verdict, "because");
+    return v->text[0];
+}

@@ -1,0 +1,371 @@
+#include "report/verdict_facts.h"
+
+#include "report/json/sites_json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum {
+    PATH_FUNCTIONS = 3,
+    NAME_BYTES = 60,
+    ARENA_BYTES = 256 << 10, // free memory of an arena that counts
+    IDLE_POINTS = 8,         // after the last event
+};
+
+#define SITE_SHARE  0.02 // call sites with less than this share of the first are not named
+#define FREED_SHARE 0.1  // freed blocks of a call site that can be a cache
+
+static const struct file_stat_process *process_of(const struct file_stat *s)
+{
+    return s->of_usage < s->n_processes ? &s->processes[s->of_usage] : NULL;
+}
+
+// Appends " < render (server.cpp:44)". The arguments of a C++ function can be longer than a line.
+static void append_function(char path[VERDICT_PATH_BYTES], const struct symbol *s)
+{
+    size_t n = strlen(path), bytes = strlen(s->function);
+    const char *file = symbols_file(s);
+    if (bytes > NAME_BYTES)
+        bytes = strcspn(s->function, "(<");
+    bytes = bytes && bytes < NAME_BYTES ? bytes : NAME_BYTES;
+    n += (size_t)snprintf(path + n, VERDICT_PATH_BYTES - n, "%s%.*s", n ? " < " : "", (int)bytes,
+                          s->function);
+    if (n < VERDICT_PATH_BYTES && s->file[0])
+        snprintf(path + n, VERDICT_PATH_BYTES - n, " (%.60s:%d)", basename(s->file), s->line);
+    else if (n < VERDICT_PATH_BYTES && file[0])
+        snprintf(path + n, VERDICT_PATH_BYTES - n, " (%.60s)", basename(file));
+}
+
+// Writes the functions outside libraries, from the innermost one outwards. If there are none, writes
+// the innermost function.
+static void set_path(char path[VERDICT_PATH_BYTES], struct symbols *symbols,
+                     const struct workload_sites *sites, uint32_t number)
+{
+    const struct workload_site *site = sites_json_frames(sites, number);
+    const struct symbol *found = NULL;
+    unsigned shown = 0;
+    for (uint32_t i = 0; symbols && i < site->n && shown < PATH_FUNCTIONS; i++) {
+        size_t n = symbols_of(symbols, &sites->frames[site->first + i], &found);
+        for (size_t k = 0; k < n && shown < PATH_FUNCTIONS; k++) {
+            if (strcmp(found[k].function, "_start") == 0)
+                shown = PATH_FUNCTIONS;
+            else if (!found[k].library)
+                append_function(path, &found[k]), shown++;
+        }
+    }
+    if (!shown && symbols && site->n &&
+        symbols_of(symbols, &sites->frames[site->first], &found) > 0)
+        append_function(path, &found[0]);
+}
+
+// Adds a site, or adds its bytes to the site with the same path. The most important sites come first.
+static void add_site(struct verdict_sites *to, const struct verdict_site *s)
+{
+    size_t at = 0;
+    while (at < to->n && strcmp(to->items[at].path, s->path) != 0)
+        at++;
+    if (at == VERDICT_SITES || !(s->bytes > 0) ||
+        (at == to->n && to->n && s->bytes < SITE_SHARE * to->items[0].bytes))
+        return;
+    if (at == to->n)
+        to->items[to->n++] = *s;
+    else
+        to->items[at].bytes += s->bytes;
+}
+
+static void set_sites(struct verdict_sites *to, const struct file_stat *s,
+                      enum sites_json_list list)
+{
+    uint32_t top[SITES_JSON_TOP];
+    size_t n = sites_json_list(&s->by_site, list, top);
+    for (size_t i = 0; i < n; i++) {
+        const struct by_site_totals *t = &s->by_site.sites[top[i]];
+        bool by_growth = list == SITES_JSON_by_growth;
+        struct verdict_site site = {
+            .bytes = (double)(by_growth ? t->growth_bytes : t->live_bytes),
+            .freed_share = t->calls ? (double)t->freed_blocks / (double)t->calls : NAN};
+        set_path(site.path, s->symbols, &s->sites, top[i]);
+        add_site(to, &site);
+    }
+}
+
+static void set_pinning(struct verdict_facts *f, const struct rss_history *h)
+{
+    const struct fragmentation *pinned = &h->rss.pinned;
+    const struct fragmentation_groups *sites = &pinned->by[FRAGMENTATION_BY_SITE],
+                                      *sizes = &pinned->by[FRAGMENTATION_BY_SIZE];
+    f->pinning_blocks = f->pinning_bytes = 0;
+    for (size_t i = 0; i < sizes->n; i++) {
+        f->pinning_blocks += sizes->groups[i].sparse_pages ? (double)sizes->groups[i].blocks : 0;
+        f->pinning_bytes += sizes->groups[i].sparse_pages ? (double)sizes->groups[i].live_bytes : 0;
+    }
+    for (size_t i = 0; i < sites->n && i < SITES_JSON_TOP; i++) {
+        struct verdict_site site = {.bytes = (double)sites->groups[i].stranded_bytes,
+                                    .freed_share = NAN};
+        if (sites->groups[i].key)
+            set_path(site.path, h->rss.symbols, &h->rss.sites, (uint32_t)sites->groups[i].key);
+        add_site(&f->pinning, &site);
+    }
+    if (h->rss.all.blocks)
+        f->pinning_before_share = (double)h->before_blocks / (double)h->rss.all.blocks;
+}
+
+static double free_of(const struct verdict_facts *f, const struct rss_arena *a, uint64_t page_bytes)
+{
+    const struct rss_counts *c = &a->counts;
+    return (double)(c->bytes[RSS_PARTLY_FREE] + c->bytes[RSS_WHOLLY_FREE]) +
+           (f->knows_blocks ? (double)(c->own_pages * page_bytes) : 0);
+}
+
+static void set_arenas(struct verdict_facts *f, const struct rss *r)
+{
+    f->arenas = f->arena_free_bytes = 0;
+    for (size_t i = 0; i < r->n_arenas; i++) {
+        double bytes = free_of(f, &r->arenas[i], r->pages.page_bytes);
+        f->arenas += r->arenas[i].kind != RSS_ARENA_MAPPED && bytes >= ARENA_BYTES;
+        f->arena_free_bytes += r->arenas[i].kind == RSS_ARENA_HEAP ? bytes : 0;
+    }
+}
+
+// Distributes RSS among its owners. In pages of the heap without known blocks, blocks from before
+// the recording may lie, unless all blocks are known.
+static void set_resident(struct verdict_facts *f, const struct rss *r)
+{
+    double *to = f->resident, own = (double)(r->all.own_pages * r->pages.page_bytes);
+    for (unsigned i = 0; i < VERDICT_OWNERS; i++)
+        to[i] = 0;
+    to[VERDICT_LIVE] = (double)r->all.bytes[RSS_LIVE];
+    to[VERDICT_ROUNDING] = (double)r->all.bytes[RSS_ROUNDING] + (double)r->all.bytes[RSS_OWN] - own;
+    to[VERDICT_FREE] = (double)r->all.bytes[RSS_WHOLLY_FREE];
+    to[f->knows_blocks ? VERDICT_PINNED : VERDICT_UNKNOWN_HEAP] +=
+        (double)r->all.bytes[RSS_PARTLY_FREE];
+    to[!f->knows_blocks                ? VERDICT_UNKNOWN_HEAP
+       : f->allocator == VERDICT_GLIBC ? VERDICT_FREE
+                                       : VERDICT_MAPPINGS] += own;
+    to[f->knows_blocks ? VERDICT_MAPPINGS : VERDICT_UNKNOWN_HEAP] +=
+        (double)(r->not_heap[TRACE_MEMORY_ANONYMOUS] + r->not_heap[TRACE_MEMORY_HEAP]);
+    to[VERDICT_STACKS] = (double)r->not_heap[TRACE_MEMORY_STACK];
+    to[VERDICT_FILES] = (double)r->not_heap[TRACE_MEMORY_FILE];
+    to[VERDICT_SHARED] = (double)r->not_heap[TRACE_MEMORY_SHARED];
+    to[VERDICT_RECORDING] = (double)r->not_heap[TRACE_MEMORY_RECORDING];
+    to[VERDICT_OTHER] = (double)r->not_heap[TRACE_MEMORY_OTHER];
+}
+
+static double level_of(const struct rss_history_moment *m, enum verdict_owner owner)
+{
+    switch (owner) {
+    case VERDICT_STACKS:
+        return (double)m->not_heap[TRACE_MEMORY_STACK];
+    case VERDICT_MAPPINGS:
+        return (double)(m->not_heap[TRACE_MEMORY_ANONYMOUS] + m->never_held_bytes);
+    case VERDICT_FILES:
+        return (double)m->not_heap[TRACE_MEMORY_FILE];
+    case VERDICT_SHARED:
+        return (double)m->not_heap[TRACE_MEMORY_SHARED];
+    default:
+        return NAN;
+    }
+}
+
+// Judges the growth of the owners outside malloc, whose level is known at all moments.
+static void set_owner_growth(struct verdict_facts *f, const struct rss_history *h)
+{
+    struct growth_point points[RSS_MOMENTS];
+    for (unsigned owner = VERDICT_STACKS; owner <= VERDICT_SHARED; owner++) {
+        for (size_t i = 0; i < h->n; i++) {
+            double level = level_of(&h->moments[i], owner);
+            points[i] = (struct growth_point){(double)h->moments[i].time_ns, level, level};
+        }
+        growth_find(&f->of[owner], points, h->n);
+    }
+}
+
+static void count_stacks(struct verdict_facts *f, const struct trace_pages *p)
+{
+    f->stacks = 1; // of the main thread
+    for (size_t i = 0; i < p->n_mappings; i++)
+        f->stacks += p->mappings[i].kind == TRACE_MEMORY_STACK;
+}
+
+static uint64_t first_bytes_of(const struct rss_history *h, const struct trace_pages_name *name)
+{
+    for (size_t i = 0; i < h->n_first_names; i++) {
+        if (h->first_names[i].kind == name->kind && strcmp(h->first_names[i].name, name->name) == 0)
+            return h->first_names[i].rss_bytes;
+    }
+    return 0;
+}
+
+// Names the largest mappings that are not code.
+static void set_names(struct verdict_facts *f, const struct rss_history *h)
+{
+    const struct trace_pages *p = &h->rss.pages;
+    for (size_t i = 0; i < p->n_names && f->n_names < VERDICT_NAMES; i++) {
+        struct verdict_name *to = &f->names[f->n_names++];
+        snprintf(to->name, sizeof to->name, "%s", p->names[i].name);
+        to->bytes = (double)p->names[i].rss_bytes;
+        to->grown_bytes = to->bytes - (double)first_bytes_of(h, &p->names[i]);
+        to->owner = p->names[i].kind == TRACE_MEMORY_FILE     ? VERDICT_FILES
+                    : p->names[i].kind == TRACE_MEMORY_SHARED ? VERDICT_SHARED
+                    : p->names[i].kind == TRACE_MEMORY_OTHER  ? VERDICT_OTHER
+                                                              : VERDICT_MAPPINGS;
+    }
+}
+
+static void set_memory(struct verdict_facts *f, const struct rss_history *h)
+{
+    const struct rss *r = &h->rss;
+    f->knows_blocks = f->from_start || h->lists_before;
+    f->knows_resident = true;
+    f->rss_bytes = (double)r->pages.rss_bytes;
+    f->swap_bytes = (double)r->pages.swap_bytes;
+    for (size_t i = 0; i < h->n; i++)
+        f->peak_rss_bytes = fmax(f->peak_rss_bytes, (double)h->moments[i].rss_bytes);
+    f->top_free_bytes = (double)h->top_free_bytes;
+    if (f->allocator == VERDICT_MIMALLOC && f->knows_blocks)
+        f->shared_free_bytes = (double)h->region_free_bytes;
+    set_resident(f, r);
+    set_arenas(f, r);
+    set_pinning(f, h);
+    count_stacks(f, &r->pages);
+    set_owner_growth(f, h);
+    set_names(f, h);
+}
+
+// Returns the points of a timeline, scaled so that the last event or stamp is at span_ns, with room
+// for another, and their number in *n; NULL when out of memory. The caller frees the array.
+static struct growth_point *points_of(const struct timeline *t, bool by_time, double span_ns,
+                                      size_t *n)
+{
+    struct growth_point *points = calloc(t->n + IDLE_POINTS, sizeof *points);
+    *n = 0;
+    for (size_t i = 0; points && i < t->n; i++) {
+        const struct timeline_bin *bin = &t->bins[i];
+        uint64_t end = (uint64_t)(i + 1) << t->width_shift, last = t->n << t->width_shift;
+        if (!(by_time ? bin->end_event : end))
+            continue; // before the first event
+        // The blocks from before the recording appear within the first bin.
+        uint64_t low = *n ? bin->counts.min_bytes : bin->end_bytes;
+        points[(*n)++] = (struct growth_point){(double)end / (double)last * span_ns, (double)low,
+                                               (double)bin->counts.max_bytes};
+    }
+    return points;
+}
+
+// `idle_until_ns`, if above span_ns, is the time up to which the program made no further call.
+static void judge_timeline(struct growth *g, const struct timeline *t, bool by_time, double span_ns,
+                           double idle_until_ns)
+{
+    size_t n;
+    struct growth_point *points = points_of(t, by_time, span_ns, &n);
+    double idle_ns = (idle_until_ns - span_ns) / IDLE_POINTS;
+    for (unsigned i = 0; points && n && idle_ns > 0 && i < IDLE_POINTS; i++, n++) {
+        double level = (double)t->bins[t->n - 1].end_bytes;
+        points[n] = (struct growth_point){points[n - 1].ns + idle_ns, level, level};
+    }
+    if (points)
+        growth_find(g, points, n);
+    free(points);
+}
+
+// If the load varies, a leak is linear over events, but not over time. A program that allocates and
+// then sleeps is the opposite: only over time does its growth end.
+static void set_live_growth(struct verdict_facts *f, const struct file_stat *s)
+{
+    const struct usage *u = &s->usage;
+    struct growth events = {.shape = GROWTH_UNKNOWN};
+    double span_ns = (double)u->last_stamp * u->ns_per_stamp, until_ns = 0;
+    if (!(span_ns > 0) || !u->by_time.n)
+        return;
+    if (s->n_samples && s->samples[s->n_samples - 1].stamp > u->start_stamp)
+        until_ns = (double)(s->samples[s->n_samples - 1].stamp - u->start_stamp) * u->ns_per_stamp;
+    judge_timeline(&f->live, &u->by_time, true, span_ns, until_ns);
+    f->span_ns = f->live.span_ns;
+    judge_timeline(&events, &u->by_event, false, f->live.span_ns, 0);
+    enum growth_shape shape = f->live.shape;
+    bool may_be_cache = f->growing.n && f->growing.items[0].freed_share > FREED_SHARE;
+    if ((events.shape == GROWTH_LINEAR &&
+         (shape == GROWTH_IRREGULAR || (shape == GROWTH_SATURATING && !may_be_cache))) ||
+        (events.shape == GROWTH_SATURATING &&
+         (shape == GROWTH_IRREGULAR || (shape == GROWTH_LINEAR && may_be_cache))))
+        f->live = events;
+}
+
+// Judges the growth over the periods of an aggregate.
+static void set_period_growth(struct verdict_facts *f, const struct file_stat_periods *p)
+{
+    struct growth_point points[BY_SITE_BINS];
+    for (size_t i = 0; i < p->n; i++)
+        points[i] = (struct growth_point){(double)p->period_ns * (double)(i + 1),
+                                          (double)p->live_bytes[i], (double)p->live_bytes[i]};
+    f->span_ns = (double)p->period_ns * (double)p->n;
+    if (p->n)
+        growth_find(&f->live, points, p->n);
+}
+
+static void set_rss_growth(struct verdict_facts *f, const struct file_stat *s)
+{
+    struct growth_point *points = calloc(s->n_samples + 1, sizeof *points);
+    for (size_t i = 0; points && i < s->n_samples; i++) {
+        double bytes = (double)s->samples[i].rss_bytes;
+        points[i] = (struct growth_point){(double)(s->samples[i].stamp - s->samples[0].stamp) *
+                                              s->usage.ns_per_stamp,
+                                          bytes, bytes};
+        f->peak_rss_bytes = fmax(f->peak_rss_bytes, bytes);
+    }
+    if (points)
+        growth_find(&f->rss, points, s->n_samples);
+    free(points);
+}
+
+static void set_process(struct verdict_facts *f, const struct file_stat *s,
+                        const struct file_stat_process *p)
+{
+    uint64_t status = p->facts.exit_status;
+    bool whole = !p->facts.recorded_to && !p->summary.recorded_to && !s->cut.text[0];
+    f->allocator = verdict_allocator_of(p->facts.allocator, &f->allocator_name);
+    f->exited = p->facts.has_exit_status && WIFEXITED(status) && whole;
+    f->from_start = whole && s->kind == FILE_STAT_TRACE;
+    f->live_bytes = (double)p->summary.live_at_end_bytes;
+    f->live_blocks = (double)p->summary.live_at_end_blocks;
+    f->peak_live_bytes = (double)p->summary.peak_live_bytes;
+}
+
+void verdict_facts_of_file(struct verdict_facts *f, const struct file_stat *s,
+                           const struct rss_history *history)
+{
+    const struct file_stat_process *p = process_of(s);
+    verdict_facts_init(f);
+    if (!p)
+        return;
+    set_process(f, s, p);
+    if (s->symbols) {
+        set_sites(&f->growing, s, SITES_JSON_by_growth);
+        set_sites(&f->holding, s, SITES_JSON_at_end);
+    }
+    if (s->kind == FILE_STAT_AGGREGATE)
+        set_period_growth(f, &s->periods);
+    else if (s->sums)
+        set_live_growth(f, s);
+    if (s->sums)
+        set_rss_growth(f, s);
+    if (history && history->n)
+        set_memory(f, history);
+}
+
+int verdict_facts_read_history(struct rss_history *h, const struct file_stat *s, const char *path,
+                               const struct convert_watch *watch, struct err *e)
+{
+    const struct file_stat_process *p = process_of(s);
+    *h = (struct rss_history){.n = 0};
+    struct stat info;
+    // A pipe cannot be read again.
+    if (!p || s->kind != FILE_STAT_TRACE || stat(path, &info) < 0 ||
+        (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)))
+        return 0;
+    return rss_history_read(h, path, p->facts.number, watch, e);
+}

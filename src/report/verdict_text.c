@@ -1,0 +1,445 @@
+// Sentences and remedies of the verdicts.
+#include "report/verdict.h"
+
+#include "cli/human.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+// Thresholds.
+#define VERDICT_MANY_BYTES  (16.0 * (1 << 20))
+#define VERDICT_GROWN_BYTES (1.0 * (1 << 20))
+#define FREED_SHARE         0.1  // freed blocks of a call site that grows
+#define LONG_NS             60e9 // time after which growth is certain
+#define DECAY_NS            15e9
+#define RETURNED            2 // peak RSS as a multiple of RSS
+
+static void append_args(char *text, size_t size, const char *fmt, va_list args)
+{
+    size_t n = strlen(text);
+    vsnprintf(text + n, size - n, fmt, args);
+}
+
+static void __attribute__((format(printf, 2, 3))) say(struct verdict *v, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    append_args(v->text, sizeof v->text, fmt, args);
+    va_end(args);
+}
+
+static void __attribute__((format(printf, 2, 3))) advise(struct verdict *v, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    append_args(v->remedy, sizeof v->remedy, fmt, args);
+    va_end(args);
+}
+
+static void __attribute__((format(printf, 3, 4)))
+set_sure(struct verdict *v, enum verdict_sureness sure, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    v->sure = sure;
+    vsnprintf(v->because, sizeof v->because, fmt, args);
+    va_end(args);
+}
+
+// Formats bytes or a share into one of a few buffers that are used in turn, so that a sentence can
+// contain several.
+static const char *bytes_text(double bytes)
+{
+    static _Thread_local char texts[8][32];
+    static _Thread_local unsigned next;
+    return human_bytes(texts[next++ % 8], bytes > 0 ? (uint64_t)bytes : 0);
+}
+
+static const char *percent_text(double share)
+{
+    static _Thread_local char texts[4][32];
+    static _Thread_local unsigned next;
+    char *text = texts[next++ % 4];
+    snprintf(text, sizeof texts[0], "%.0f %%", 100 * share);
+    return text;
+}
+
+static const char *seconds_text(double ns)
+{
+    static _Thread_local char texts[2][32];
+    static _Thread_local unsigned next;
+    return human_ns(texts[next++ % 2], ns);
+}
+
+static const char *count_text(double n, const char *one, const char *many)
+{
+    static _Thread_local char texts[4][64];
+    static _Thread_local unsigned next;
+    return human_plural(texts[next++ % 4], n > 0 ? (uint64_t)n : 0, one, many);
+}
+
+static const char *allocator_text(const struct verdict_facts *f)
+{
+    return f->allocator_name ? f->allocator_name : "the allocator";
+}
+
+// Appends " 3 MiB from PATH, 1 MiB from PATH".
+static void say_sites(struct verdict *v, const struct verdict_sites *sites, const char *verb)
+{
+    unsigned shown = 0;
+    for (size_t i = 0; i < sites->n; i++) {
+        const struct verdict_site *s = &sites->items[i];
+        if (s->path[0])
+            say(v, "%s%s in %s", shown++ ? "; " : verb, bytes_text(s->bytes), s->path);
+    }
+    if (shown)
+        say(v, ".");
+}
+
+static bool has_path(const struct verdict_sites *sites)
+{
+    return sites->n && sites->items[0].path[0];
+}
+
+static void say_rate(struct verdict *v, const struct growth *g)
+{
+    say(v, "by %s in %s (%s/s", bytes_text(g->grown_bytes), seconds_text(g->span_ns),
+        bytes_text(g->bytes_per_s));
+    if (g->bytes_per_s_error >= 0)
+        say(v, " ± %s/s", bytes_text(g->bytes_per_s_error));
+    say(v, ")");
+}
+
+static void set_growth_sure(struct verdict *v, const struct growth *g)
+{
+    if (g->span_ns < LONG_NS)
+        set_sure(v, VERDICT_LIKELY, "%s were observed; a cache that is filling can look the same.",
+                 seconds_text(g->span_ns));
+}
+
+static void tell_grows(struct verdict *v, const struct verdict_facts *f)
+{
+    const struct verdict_site *first = f->growing.n ? &f->growing.items[0] : NULL;
+    say(v, "Live bytes grow linearly, ");
+    say_rate(v, &f->live);
+    say(v, f->exited ? ", until the process exits." : ".");
+    say_sites(v, &f->growing, " Call paths that grow: ");
+    set_growth_sure(v, &f->live);
+    if (first && first->freed_share > FREED_SHARE) {
+        say(v, " The first of them frees %s of its blocks.", percent_text(first->freed_share));
+        set_sure(v, VERDICT_UNSURE, "The call path that grows most also frees blocks.");
+    } else if (first && !isnan(first->freed_share)) {
+        say(v, first->freed_share > 0 ? " The first of them frees less than a tenth of its blocks."
+                                      : " The first of them frees none of its blocks.");
+    }
+    if (f->exited)
+        set_sure(v, VERDICT_UNSURE,
+                 "The process exited: growth is a fault only in a process that runs on.");
+    advise(v, "Free the blocks%s when they are no longer used, or limit their number.",
+           has_path(&f->growing) ? " of these call paths" : "");
+    if (!has_path(&f->growing))
+        advise(v, " Record with --stacks to see which call path allocates them.");
+}
+
+static void tell_mappings_grow(struct verdict *v, const struct verdict_facts *f)
+{
+    enum verdict_owner owner = verdict_growing_owner(f);
+    const char *what = owner == VERDICT_SHARED  ? "Shared memory"
+                       : owner == VERDICT_FILES ? "Resident memory of files"
+                                                : "Anonymous memory outside malloc";
+    say(v, "%s grows linearly, ", what);
+    say_rate(v, &f->of[owner]);
+    say(v, ", to %s of %s resident.", bytes_text(f->resident[owner]), bytes_text(f->rss_bytes));
+    for (size_t i = 0; i < f->n_names; i++) {
+        if (f->names[i].grown_bytes >= VERDICT_GROWN_BYTES && f->names[i].owner == owner)
+            say(v, " %s grew by %s.", f->names[i].name, bytes_text(f->names[i].grown_bytes));
+    }
+    say(v, " Live bytes of malloc %s: %s.",
+        f->live.grown_bytes >= VERDICT_GROWN_BYTES ? "grow less" : "do not grow",
+        bytes_text(f->live_bytes));
+    set_growth_sure(v, &f->of[owner]);
+    advise(v,
+           owner == VERDICT_FILES
+               ? "Unmap parts of the files that are no longer used; the kernel can also reclaim "
+                 "these pages."
+               : "Find the calls of mmap that have no munmap: record with --maps, or run 'strace "
+                 "-k -e trace=mmap,munmap -p PID'.");
+}
+
+static void tell_unwritten(struct verdict *v, const struct verdict_facts *f)
+{
+    say(v,
+        "%s of the %s in live blocks are not resident: these blocks were allocated, but most of "
+        "their pages were never written. RSS is %s.",
+        bytes_text(verdict_unwritten_bytes(f)), bytes_text(f->live_bytes),
+        bytes_text(f->rss_bytes));
+    say_sites(v, &f->holding, " Largest call paths: ");
+    advise(v,
+           "RSS does not contain these bytes: nothing is saved by freeing them, unless a limit of "
+           "the address space (ulimit -v, vm.overcommit_memory=2) applies. Then allocate smaller "
+           "blocks and let them grow.");
+    v->saves_bytes = 0;
+}
+
+static void tell_stacks(struct verdict *v, const struct verdict_facts *f)
+{
+    double bytes = f->resident[VERDICT_STACKS];
+    say(v, "Thread stacks have %s of %s resident, %s.", bytes_text(bytes), bytes_text(f->rss_bytes),
+        percent_text(bytes / f->rss_bytes));
+    if (f->stacks > 1)
+        say(v, " There are %s, %s each on average.", count_text(f->stacks, "stack", "stacks"),
+            bytes_text(bytes / f->stacks));
+    say(v, " Live blocks of malloc have %s.", bytes_text(f->resident[VERDICT_LIVE]));
+    advise(v, "Run fewer threads (a pool), or end idle ones: the pages that a stack once used stay "
+              "resident until its thread ends. Move large local arrays to the heap.");
+    v->saves_bytes = bytes;
+}
+
+// Says how much is free, and of what.
+static void say_free(struct verdict *v, const struct verdict_facts *f)
+{
+    double bytes = verdict_free_bytes(f);
+    say(v,
+        "%s of %s resident, %s, is freed memory that %s has not returned to the kernel: live "
+        "blocks have %s.",
+        bytes_text(bytes), bytes_text(f->rss_bytes), percent_text(bytes / f->rss_bytes),
+        allocator_text(f), bytes_text(f->live_bytes));
+}
+
+static void tell_arenas(struct verdict *v, const struct verdict_facts *f)
+{
+    say_free(v, f);
+    say(v, " It is retained in %s, %s of it outside the main arena.",
+        count_text(f->arenas, "arena", "arenas"), bytes_text(f->arena_free_bytes));
+    say_sites(v, &f->pinning, " Live blocks between the free memory: free bytes in their pages: ");
+    v->saves_bytes = f->resident[VERDICT_FREE];
+    advise(v,
+           "Start the program with MALLOC_ARENA_MAX=2, so that threads reuse each other's free "
+           "memory, or call malloc_trim(0) after the threads' work: this returns up to %s.",
+           bytes_text(v->saves_bytes));
+}
+
+// How to make the allocator return whole free pages.
+static const char *const releases[] = {
+    [VERDICT_GLIBC] = "call malloc_trim(0) after a burst, or start the program with "
+                      "MALLOC_TRIM_THRESHOLD_=131072",
+    [VERDICT_JEMALLOC] = "start the program with "
+                         "MALLOC_CONF=background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0",
+    [VERDICT_TCMALLOC] = "start the program with TCMALLOC_RELEASE_RATE=10, or call "
+                         "MallocExtension_ReleaseFreeMemory() after a burst",
+    [VERDICT_MIMALLOC] = "start the program with MIMALLOC_PURGE_DELAY=0 (before version 2.1: "
+                         "MIMALLOC_DECOMMIT_DELAY=0), or call mi_collect(true) after a burst",
+    [VERDICT_OTHER_ALLOCATOR] =
+        "call the allocator's function that returns free memory after a burst",
+};
+
+static bool has_pinning_paths(const struct verdict_facts *f)
+{
+    return has_path(&f->pinning) && !(f->pinning_before_share > 0.5);
+}
+
+static void tell_pinned(struct verdict *v, const struct verdict_facts *f)
+{
+    double stuck = verdict_stuck_bytes(f);
+    say_free(v, f);
+    say(v, " %s (%s) lie between the free memory",
+        count_text(f->pinning_blocks, "live block", "live blocks"), bytes_text(f->pinning_bytes));
+    if (f->pinning_before_share > 0.5)
+        say(v, ", %s of them from before the recording",
+            f->pinning_before_share > 0.995 ? "all" : percent_text(f->pinning_before_share));
+    say(v, ".");
+    if (has_pinning_paths(f))
+        say_sites(v, &f->pinning, " Free memory in their pages, by call path: ");
+    v->saves_bytes = verdict_free_bytes(f) - stuck;
+    advise(v, "To return up to %s of whole free pages, %s.", bytes_text(v->saves_bytes),
+           f->allocator == VERDICT_GLIBC ? "call malloc_trim(0) after a burst"
+                                         : releases[f->allocator]);
+    advise(v,
+           " %s are in pages with live blocks: allocate long-lived blocks apart from the burst, "
+           "before it or from a pool.",
+           bytes_text(stuck));
+    if (!has_pinning_paths(f))
+        advise(v, " Record from the start of the program with --stacks to see their call paths.");
+}
+
+static void tell_retained(struct verdict *v, const struct verdict_facts *f)
+{
+    double stuck = verdict_stuck_bytes(f);
+    say_free(v, f);
+    v->saves_bytes = verdict_free_bytes(f) - stuck;
+    say(v, " %s of it are whole pages%s", bytes_text(v->saves_bytes),
+        f->allocator == VERDICT_GLIBC && f->top_free_bytes > 0 ? " at the end of the heap" : "");
+    if (stuck >= VERDICT_GROWN_BYTES)
+        say(v, ", and %s are in pages with live blocks", bytes_text(stuck));
+    say(v, ".");
+    if (stuck >= VERDICT_GROWN_BYTES && has_pinning_paths(f))
+        say_sites(v, &f->pinning, " These blocks, by call path: ");
+    if (f->live.shape == GROWTH_SAWTOOTH)
+        say(v, " Live bytes rose by %s and fell back: no leak.", bytes_text(f->live.swing_bytes));
+    advise(v, "If the program does not need the memory again soon, %s.", releases[f->allocator]);
+    if (f->allocator != VERDICT_JEMALLOC || !(f->live.span_ns < DECAY_NS))
+        return;
+    say(v, " jemalloc returns pages about 10 s after they were freed, if threads of the same arena "
+           "make further calls.");
+    set_sure(v, VERDICT_LIKELY, "A longer recording shows whether jemalloc returns the memory.");
+}
+
+static void tell_fills(struct verdict *v, const struct verdict_facts *f)
+{
+    say(v, "Live bytes grow more and more slowly, ");
+    say_rate(v, &f->live);
+    say(v, ", towards %s to %s: a cache or table that fills, not a leak.",
+        bytes_text(f->live.limit_low_bytes), bytes_text(f->live.limit_high_bytes));
+    say_sites(v, &f->growing, " Call paths that grow: ");
+    set_sure(v, VERDICT_LIKELY, "The limit is extrapolated from %s.",
+             seconds_text(f->live.span_ns));
+}
+
+static void tell_unclear(struct verdict *v, const struct verdict_facts *f)
+{
+    say(v,
+        "Live bytes grew by %s in %s, but not at a constant rate: whether they go on growing "
+        "cannot be judged.",
+        bytes_text(f->live.grown_bytes), seconds_text(f->live.span_ns));
+    say_sites(v, &f->growing, " Call paths that grow: ");
+    set_sure(v, VERDICT_UNSURE, "A longer recording is necessary.");
+    if (!f->exited)
+        advise(v, "Record longer.");
+}
+
+// Says which mappings are largest.
+static void say_names(struct verdict *v, const struct verdict_facts *f)
+{
+    unsigned shown = 0;
+    for (size_t i = 0; i < f->n_names; i++) {
+        if (f->names[i].owner == VERDICT_MAPPINGS || f->names[i].owner == VERDICT_SHARED)
+            say(v, "%s%s of %s", shown++ ? ", " : " Largest: ", bytes_text(f->names[i].bytes),
+                f->names[i].name);
+    }
+    if (shown)
+        say(v, ".");
+}
+
+static void tell_mappings(struct verdict *v, const struct verdict_facts *f)
+{
+    double bytes = verdict_outside_bytes(f);
+    say(v,
+        "%s of %s resident, %s, is memory outside malloc: %s anonymous, %s shared. Live blocks "
+        "of malloc have %s.",
+        bytes_text(bytes), bytes_text(f->rss_bytes), percent_text(bytes / f->rss_bytes),
+        bytes_text(f->resident[VERDICT_MAPPINGS]), bytes_text(f->resident[VERDICT_SHARED]),
+        bytes_text(f->resident[VERDICT_LIVE]));
+    say_names(v, f);
+    advise(v,
+           "Find the calls of mmap: record with --maps, or run 'strace -k -e trace=mmap,munmap -p "
+           "PID'. The heap of a language runtime is such memory, too.");
+}
+
+static void tell_unknown_blocks(struct verdict *v, const struct verdict_facts *f)
+{
+    double bytes = f->resident[VERDICT_UNKNOWN_HEAP];
+    say(v,
+        "%s of %s resident, %s, cannot be explained: these pages have blocks from before the "
+        "recording, or free memory of %s.",
+        bytes_text(bytes), bytes_text(f->rss_bytes), percent_text(bytes / f->rss_bytes),
+        allocator_text(f));
+    set_sure(v, VERDICT_UNSURE, "The blocks from before the recording are not known.");
+    advise(v, f->allocator == VERDICT_GLIBC
+                  ? "Record with --walk, or from the start of the program."
+                  : "Record from the start of the program.");
+}
+
+// Says that the allocator keeps free memory for the next rise, or that RSS came back from a peak.
+// Returns false if neither holds.
+static bool say_returned(struct verdict *v, const struct verdict_facts *f)
+{
+    double bytes = verdict_free_bytes(f);
+    bool returned = f->peak_rss_bytes >= RETURNED * f->rss_bytes &&
+                    f->peak_rss_bytes >= f->rss_bytes + VERDICT_MANY_BYTES;
+    if (bytes >= VERDICT_MANY_BYTES)
+        say(v, " %s keeps %s of freed memory resident for the next rise.", allocator_text(f),
+            bytes_text(bytes));
+    else if (returned)
+        say(v, " %s returned the freed memory: RSS is %s, after a peak of %s.", allocator_text(f),
+            bytes_text(f->rss_bytes), bytes_text(f->peak_rss_bytes));
+    return bytes >= VERDICT_MANY_BYTES || returned;
+}
+
+static void tell_sawtooth(struct verdict *v, const struct verdict_facts *f)
+{
+    double low = f->live.last_bytes;
+    say(v, "No problem found. Live bytes rise by up to %s and fall back to %s: no leak.",
+        bytes_text(f->live.swing_bytes), bytes_text(low));
+    if (f->knows_resident && !say_returned(v, f))
+        say(v, " RSS is %s.", bytes_text(f->rss_bytes));
+    if (verdict_free_bytes(f) >= VERDICT_MANY_BYTES)
+        advise(v, "If this memory is needed elsewhere, %s.", releases[f->allocator]);
+}
+
+static void tell_live(struct verdict *v, const struct verdict_facts *f)
+{
+    double bytes = f->resident[VERDICT_LIVE];
+    say(v, "No problem found. Live blocks have %s of %s resident, %s, and do not grow.",
+        bytes_text(bytes), bytes_text(f->rss_bytes), percent_text(bytes / f->rss_bytes));
+    say_sites(v, &f->holding, " Largest call paths: ");
+}
+
+static enum verdict_owner largest_owner(const struct verdict_facts *f)
+{
+    enum verdict_owner largest = VERDICT_LIVE;
+    for (unsigned i = 0; i < VERDICT_OWNERS; i++)
+        largest = verdict_known(f->resident[i]) > verdict_known(f->resident[largest]) ? i : largest;
+    return largest;
+}
+
+static void say_resident(struct verdict *v, const struct verdict_facts *f)
+{
+    static const char *const labels[] = {
+#define HT_X(symbol, name, label) label,
+        VERDICT_OWNERS_TABLE(HT_X)
+#undef HT_X
+    };
+    enum verdict_owner largest = largest_owner(f);
+    say(v, " RSS is %s; the largest part is %s, %s.", bytes_text(f->rss_bytes), labels[largest],
+        bytes_text(f->resident[largest]));
+}
+
+static void tell_healthy(struct verdict *v, const struct verdict_facts *f)
+{
+    say(v, "No problem found. Live bytes (%s) do not grow.", bytes_text(f->live_bytes));
+    if (!say_returned(v, f))
+        say_resident(v, f);
+}
+
+static void tell_too_short(struct verdict *v, const struct verdict_facts *f)
+{
+    say(v, "Growth cannot be judged: %s were observed, and at least %s are necessary.",
+        seconds_text(f->span_ns), seconds_text(GROWTH_MIN_NS));
+    if (f->knows_resident)
+        say_resident(v, f);
+    set_sure(v, VERDICT_UNSURE, "The recording is too short.");
+    if (!f->exited)
+        advise(v, "Record longer.");
+}
+
+static void tell_unknown(struct verdict *v, const struct verdict_facts *f)
+{
+    if (f->live.shape == GROWTH_UNKNOWN)
+        say(v, "Growth cannot be judged without timestamps.");
+    else
+        say(v, "Live bytes (%s) do not grow.", bytes_text(f->live_bytes));
+    say(v, " The resident memory was not recorded.");
+    set_sure(v, VERDICT_UNSURE, "The resident memory is not known.");
+}
+
+void verdict_tell(struct verdict *v, const struct verdict_facts *f)
+{
+    static void (*const tell[])(struct verdict * v, const struct verdict_facts *f) = {
+#define HT_X(name, act, when) tell_##name,
+        VERDICTS(HT_X)
+#undef HT_X
+    };
+    tell[v->kind](v, f);
+}

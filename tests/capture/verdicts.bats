@@ -1,0 +1,104 @@
+# The first finding about services whose resident memory has one known cause: recorded with --pid,
+# and from the start.
+load trace
+
+causes='leak cache saw pinned arenas mapping stacks reserve'
+
+# attached CAUSE: records a running service, as CAUSE.ht.
+attached() {
+  local service
+  "$HEAPTAPE_PROGRAMS/verdicts" "$1" >"$1.out" 3>&- &
+  service=$!
+  wait_until grep -qsx ready "$1.out"
+  timeout 120 "$HEAPTAPE" record -q -f -o "$1.ht" --pid "$service" --duration 4 --walk --stacks 3>&-
+  kill "$service"
+}
+
+# started CAUSE: records a service from its start, as started_CAUSE.ht.
+started() {
+  "$HEAPTAPE" record -q -f --stacks -o "started_$1.ht" -- "$HEAPTAPE_PROGRAMS/verdicts" "$1" 5 >/dev/null 3>&-
+}
+
+# The recordings take 5 s each, so they run at the same time.
+setup_file() {
+  local name
+  cd "$BATS_FILE_TMPDIR" || return
+  skip_without_ptrace
+  for name in $causes; do
+    attached "$name" &
+    started "$name" &
+  done
+  wait
+}
+
+setup() {
+  cd "$BATS_FILE_TMPDIR" || return
+}
+
+teardown() {
+  show_failure
+}
+
+# first NAME KIND ACT TEXT...: the first finding about NAME.ht is a verdict of this kind, which is
+# marked (true) or not, and its text and remedy have each TEXT.
+first() {
+  local name=$1 kind=$2 act=$3
+  shift 3
+  "$HEAPTAPE" stat -q --json "$name.ht" >"$name.json"
+  jq -r '.verdict | tojson' "$name.json"
+  [ "$(jq -r '.findings[0].name, .verdict.kind, .findings[0].act' "$name.json" | xargs)" = "verdict $kind $act" ]
+  for text; do
+    jq -r '.verdict | .text + " " + (.remedy // "")' "$name.json" | grep -q -- "$text"
+  done
+}
+
+@test "a leak is named with its call path" {
+  first leak grows true 'remember_session (verdicts.c:' 'frees none of its blocks' 'Free the blocks'
+  first started_leak grows true 'remember_session (verdicts.c:' 'until the process exits'
+}
+
+@test "a cache that fills is not accused" {
+  first cache fills false 'in get (verdicts.c:[0-9]*) < cache (verdicts.c:'
+  first started_cache fills false 'towards [0-9.]* MiB to [0-9.]* MiB: a cache'
+}
+
+@test "a saw-tooth is healthy" {
+  first saw sawtooth false 'no leak'
+  first started_saw sawtooth false 'no leak'
+}
+
+@test "free memory between live blocks: pinned" {
+  first pinned pinned true 'live blocks (.*) lie between' 'malloc_trim(0)' 'all of them from before the recording'
+  first started_pinned pinned true 'by call path: .* in get (verdicts.c:[0-9]*) < batch (verdicts.c:' 'malloc_trim(0)'
+}
+
+@test "free memory in arenas" {
+  first arenas arenas true 'retained in [0-9]* arenas' 'MALLOC_ARENA_MAX=2'
+  first started_arenas arenas true 'MALLOC_ARENA_MAX=2'
+}
+
+@test "memory outside malloc that grows" {
+  first mapping mappings_grow true 'Anonymous memory outside malloc grows linearly' 'mmap'
+  first started_mapping mappings_grow true 'Anonymous memory outside malloc grows linearly'
+}
+
+@test "thread stacks" {
+  first stacks stacks true 'There are 20[0-9] stacks' 'fewer threads'
+  first started_stacks stacks true 'There are 20[0-9] stacks'
+}
+
+@test "blocks that were never written" {
+  first reserve unwritten true 'of the 320\.[0-9] MiB in live blocks are not resident'
+  first started_reserve unwritten true 'Largest call paths: 320.0 MiB in reserve (verdicts.c:'
+}
+
+@test "the text of stat and the page begin with the verdict" {
+  "$HEAPTAPE" stat -q leak.ht >text
+  sed -n '/^findings/{n;p;}' text | grep '^\* Live bytes grow linearly, by'
+  "$HEAPTAPE" report -q -f -o leak.html leak.ht
+  python3 -c "import json, re
+d = json.loads(re.search(r'id=\"data\">(.*?)</script>', open('leak.html').read(), re.S).group(1))
+w = d['workloads'][0]['stat']['verdict']
+assert d['findings'][0]['name'] == 'verdict' and w['kind'] == 'grows'
+assert d['findings'][0]['text'].startswith(w['text']) and d['findings'][0]['advice'] == w['remedy']"
+}

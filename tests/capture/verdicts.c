@@ -1,0 +1,201 @@
+// verdicts CAUSE [SECONDS]: a service whose resident memory has one known cause. It exits after
+// SECONDS.
+//
+// leak      a table of sessions, from which none is removed: remember_session() is the line
+// cache     a cache that fills and then replaces its entries
+// saw       a batch every second that is freed completely
+// pinned    a batch of small blocks of which 1 in 200 survives
+// arenas    16 threads, one after the other, have such a batch
+// mapping   memory that is mapped outside of malloc
+// stacks    200 threads that once used much of their stacks and sleep
+// reserve   large blocks of which 1 % is written
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+__attribute__((noinline, noclone)) static void *get(size_t size)
+{
+    char *p = malloc(size);
+    if (!p)
+        exit(3);
+    memset(p, 1, size);
+    return p;
+}
+
+static void nap(int ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
+}
+
+static void report_ready(void)
+{
+    puts("ready");
+    fflush(stdout);
+}
+
+static void idle(void)
+{
+    report_ready();
+    for (;; nap(5))
+        free(get(2000));
+}
+
+struct session {
+    struct session *next;
+    char data[984];
+};
+static struct session *sessions;
+
+__attribute__((noinline, noclone)) static void remember_session(void)
+{
+    struct session *s = get(sizeof *s);
+    s->next = sessions;
+    sessions = s;
+}
+
+static void leak(void)
+{
+    report_ready();
+    for (;; nap(1)) {
+        for (unsigned i = 0; i < 5; i++) // requests that leave nothing
+            free(get(500 + i));
+        remember_session();
+    }
+}
+
+__attribute__((noinline, noclone)) static void cache(void)
+{
+    enum { ENTRIES = 16 << 10 };
+    static void *entries[ENTRIES];
+    unsigned seed = 1;
+    report_ready();
+    for (;; nap(1)) {
+        for (unsigned i = 0; i < 4; i++) {
+            size_t k = (size_t)rand_r(&seed) % ENTRIES;
+            free(entries[k]);
+            entries[k] = get(1000);
+        }
+    }
+}
+
+// Allocates small blocks and frees all but 1 in `survivors`; 0: all.
+static void batch(size_t total, unsigned survivors)
+{
+    size_t n = total / 128;
+    void **blocks = get(n * sizeof *blocks);
+    for (size_t i = 0; i < n; i++)
+        blocks[i] = get(128);
+    for (size_t i = 0; i < n; i++) {
+        if (!survivors || i % survivors)
+            free(blocks[i]);
+    }
+    free(blocks);
+}
+
+static void saw(void)
+{
+    report_ready();
+    for (;; nap(1000))
+        batch(20 << 20, 0);
+}
+
+static void pinned(void)
+{
+    batch(60 << 20, 200);
+    idle();
+}
+
+static void *use_arena(void *arg)
+{
+    batch(4 << 20, 500);
+    for (;; nap(1000))
+        free(get(100));
+    return arg;
+}
+
+static void start_threads(unsigned n, void *(*run)(void *arg), int ms)
+{
+    pthread_t thread;
+    for (unsigned i = 0; i < n; i++, nap(ms)) {
+        if (pthread_create(&thread, NULL, run, NULL) != 0)
+            exit(3);
+    }
+}
+
+static void arenas(void)
+{
+    start_threads(16, use_arena, 50);
+    report_ready();
+    for (;;)
+        nap(1000);
+}
+
+static void mapping(void)
+{
+    report_ready();
+    for (;; nap(250)) {
+        char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED)
+            exit(3);
+        memset(p, 1, 1 << 20);
+        free(get(2000));
+    }
+}
+
+static void *use_stack(void *arg)
+{
+    char deep[256 << 10];
+    memset(deep, 1, sizeof deep);
+    for (;; nap(1000))
+        __asm__ volatile("" ::"r"(deep) : "memory");
+    return arg;
+}
+
+static void stacks(void)
+{
+    start_threads(200, use_stack, 1);
+    idle();
+}
+
+static void reserve(void)
+{
+    for (unsigned i = 0; i < 40; i++) {
+        char *p = malloc(8 << 20);
+        if (!p)
+            exit(3);
+        memset(p, 1, 80 << 10);
+    }
+    idle();
+}
+
+static void end(int unused)
+{
+    (void)unused;
+    _exit(0);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } causes[] = {{"leak", leak},     {"cache", cache},    {"saw", saw},
+                  {"pinned", pinned}, {"arenas", arenas},  {"mapping", mapping},
+                  {"stacks", stacks}, {"reserve", reserve}};
+    if (argc > 2) {
+        signal(SIGALRM, end);
+        alarm((unsigned)atoi(argv[2]));
+    }
+    for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
+        if (argc > 1 && strcmp(argv[1], causes[i].name) == 0)
+            causes[i].run();
+    }
+    fprintf(stderr,
+            "usage: verdicts leak|cache|saw|pinned|arenas|mapping|stacks|reserve [SECONDS]\n");
+    return 2;
+}

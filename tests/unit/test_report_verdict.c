@@ -1,0 +1,494 @@
+// Facts for which each verdict applies, and similar facts for which it must not.
+#include "report/verdict.h"
+#include "unit.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MIB (1024.0 * 1024)
+
+static struct growth level(enum growth_shape shape, double grown_mib)
+{
+    return (struct growth){.shape = shape,
+                           .span_ns = 5e9,
+                           .first_bytes = MIB,
+                           .last_bytes = (1 + grown_mib) * MIB,
+                           .grown_bytes = grown_mib * MIB,
+                           .swing_bytes = grown_mib * MIB,
+                           .bytes_per_s = grown_mib * MIB / 5,
+                           .bytes_per_s_error = 0.01 * MIB,
+                           .misfit = 0.01,
+                           .limit_bytes = 64 * MIB,
+                           .limit_low_bytes = 60 * MIB,
+                           .limit_high_bytes = 70 * MIB};
+}
+
+// A process on glibc with 2 MiB of live blocks that do not grow.
+static void init(struct verdict_facts *f)
+{
+    verdict_facts_init(f);
+    f->allocator = VERDICT_GLIBC;
+    f->allocator_name = "glibc";
+    f->knows_blocks = f->knows_resident = true;
+    f->span_ns = 5e9;
+    f->live = level(GROWTH_STEADY, 0);
+    f->live_bytes = f->peak_live_bytes = 2 * MIB;
+    f->live_blocks = 1000;
+    f->swap_bytes = f->arenas = f->arena_free_bytes = f->top_free_bytes = 0;
+    f->pinning_blocks = 100;
+    f->pinning_bytes = 10e3;
+    f->pinning_before_share = 0;
+    f->stacks = 1;
+    for (unsigned i = 0; i < VERDICT_OWNERS; i++)
+        f->resident[i] = 0;
+    f->resident[VERDICT_LIVE] = 2 * MIB;
+    f->resident[VERDICT_FILES] = 3 * MIB;
+    f->rss_bytes = f->peak_rss_bytes = 5 * MIB;
+}
+
+// Adds resident bytes of an owner.
+static void add(struct verdict_facts *f, enum verdict_owner owner, double mib)
+{
+    f->resident[owner] += mib * MIB;
+    f->rss_bytes += mib * MIB;
+    f->peak_rss_bytes = fmax(f->peak_rss_bytes, f->rss_bytes);
+    if (owner == VERDICT_LIVE)
+        f->live_bytes = f->peak_live_bytes = f->live_bytes + mib * MIB;
+}
+
+static void add_site(struct verdict_sites *to, const char *path, double mib, double freed_share)
+{
+    struct verdict_site *s = &to->items[to->n++];
+    *s = (struct verdict_site){.bytes = mib * MIB, .freed_share = freed_share};
+    snprintf(s->path, sizeof s->path, "%s", path);
+}
+
+// yes_KIND sets facts for which the verdict is KIND, and returns a part of the sentence. no_KIND
+// sets facts that differ in one condition.
+static const char *yes_grows(struct verdict_facts *f)
+{
+    add(f, VERDICT_LIVE, 10);
+    f->live = level(GROWTH_LINEAR, 10);
+    add_site(&f->growing, "get (a.c:3) < remember (a.c:9)", 10, 0);
+    return "Live bytes grow linearly, by 10.0 MiB in 5.00 s (2.0 MiB/s ± 10.2 KiB/s). Call paths "
+           "that grow: 10.0 MiB in get (a.c:3) < remember (a.c:9). The first of them frees none of "
+           "its blocks.";
+}
+
+static void no_grows(struct verdict_facts *f)
+{
+    yes_grows(f);
+    f->live.grown_bytes = 0.9 * MIB;
+}
+
+static const char *yes_mappings_grow(struct verdict_facts *f)
+{
+    add(f, VERDICT_MAPPINGS, 20);
+    f->of[VERDICT_MAPPINGS] = level(GROWTH_LINEAR, 20);
+    return "Anonymous memory outside malloc grows linearly, by 20.0 MiB in 5.00 s";
+}
+
+static void no_mappings_grow(struct verdict_facts *f)
+{
+    yes_mappings_grow(f);
+    add(f, VERDICT_LIVE, 30);
+    f->live = level(GROWTH_LINEAR, 30);
+}
+
+static const char *yes_unwritten(struct verdict_facts *f)
+{
+    f->live_bytes = 480 * MIB;
+    add_site(&f->holding, "reserve (a.c:9)", 480, 0);
+    return "478.0 MiB of the 480.0 MiB in live blocks are not resident";
+}
+
+static void no_unwritten(struct verdict_facts *f)
+{
+    yes_unwritten(f);
+    f->swap_bytes = 400 * MIB;
+}
+
+static const char *yes_stacks(struct verdict_facts *f)
+{
+    add(f, VERDICT_STACKS, 104);
+    f->stacks = 400;
+    return "Thread stacks have 104.0 MiB of 109.0 MiB resident, 95 %. There are 400 stacks, 266.2 KiB "
+           "each on average.";
+}
+
+static void no_stacks(struct verdict_facts *f)
+{
+    yes_stacks(f);
+    add(f, VERDICT_LIVE, 250);
+}
+
+static const char *yes_arenas(struct verdict_facts *f)
+{
+    add(f, VERDICT_FREE, 120);
+    f->arenas = 16;
+    f->arena_free_bytes = 118 * MIB;
+    return "120.0 MiB of 125.0 MiB resident, 96 %, is freed memory that glibc has not returned to the "
+           "kernel: live blocks have 2.0 MiB. It is retained in 16 arenas";
+}
+
+static void no_arenas(struct verdict_facts *f)
+{
+    yes_arenas(f);
+    f->arenas = 2;
+}
+
+static const char *yes_pinned(struct verdict_facts *f)
+{
+    add(f, VERDICT_FREE, 160);
+    add(f, VERDICT_PINNED, 32);
+    f->arenas = 1;
+    add_site(&f->pinning, "get (a.c:3) < batch (a.c:9)", 32, 0);
+    return "100 live blocks (9.8 KiB) lie between the free memory. Free memory in their pages, by "
+           "call path: 32.0 MiB in get (a.c:3) < batch (a.c:9).";
+}
+
+static void no_pinned(struct verdict_facts *f)
+{
+    yes_pinned(f);
+    f->top_free_bytes = 150 * MIB;
+}
+
+static const char *yes_retained(struct verdict_facts *f)
+{
+    add(f, VERDICT_FREE, 80);
+    f->top_free_bytes = 80 * MIB;
+    f->allocator = VERDICT_JEMALLOC;
+    f->allocator_name = "jemalloc";
+    return "is freed memory that jemalloc has not returned to the kernel: live blocks have 2.0 MiB. "
+           "80.0 MiB of it are whole pages.";
+}
+
+static void no_retained(struct verdict_facts *f)
+{
+    yes_retained(f);
+    f->live = level(GROWTH_SAWTOOTH, 80);
+    f->live.teeth = 3; // the next rise uses the memory
+}
+
+static const char *yes_fills(struct verdict_facts *f)
+{
+    add(f, VERDICT_LIVE, 30);
+    f->live = level(GROWTH_SATURATING, 20);
+    add_site(&f->growing, "put (a.c:9)", 20, 0.4);
+    return "towards 60.0 MiB to 70.0 MiB: a cache or table that fills, not a leak. Call paths that grow: "
+           "20.0 MiB in put (a.c:9).";
+}
+
+static void no_fills(struct verdict_facts *f)
+{
+    yes_fills(f);
+    f->live.shape = GROWTH_LINEAR;
+}
+
+static const char *yes_unclear(struct verdict_facts *f)
+{
+    add(f, VERDICT_LIVE, 30);
+    f->live = level(GROWTH_IRREGULAR, 20);
+    return "Live bytes grew by 20.0 MiB in 5.00 s, but not at a constant rate";
+}
+
+static void no_unclear(struct verdict_facts *f)
+{
+    yes_unclear(f);
+    f->live.last_bytes = 300 * MIB;
+}
+
+static const char *yes_mappings(struct verdict_facts *f)
+{
+    add(f, VERDICT_MAPPINGS, 40);
+    add(f, VERDICT_SHARED, 20);
+    return "60.0 MiB of 65.0 MiB resident, 92 %, is memory outside malloc: 40.0 MiB anonymous, 20.0 "
+           "MiB shared.";
+}
+
+static void no_mappings(struct verdict_facts *f)
+{
+    yes_mappings(f);
+    add(f, VERDICT_LIVE, 80);
+}
+
+static const char *yes_unknown_blocks(struct verdict_facts *f)
+{
+    f->knows_blocks = false;
+    add(f, VERDICT_UNKNOWN_HEAP, 190);
+    return "190.0 MiB of 195.0 MiB resident, 97 %, cannot be explained";
+}
+
+static void no_unknown_blocks(struct verdict_facts *f)
+{
+    yes_unknown_blocks(f);
+    add(f, VERDICT_LIVE, 400);
+}
+
+static const char *yes_sawtooth(struct verdict_facts *f)
+{
+    f->live = level(GROWTH_SAWTOOTH, 80);
+    f->live.last_bytes = MIB;
+    f->live.teeth = 2;
+    f->peak_rss_bytes = 100 * MIB;
+    return "No problem found. Live bytes rise by up to 80.0 MiB and fall back to 1.0 MiB: no leak. "
+           "glibc returned the freed memory: RSS is 5.0 MiB, after a peak of 100.0 MiB.";
+}
+
+static void no_sawtooth(struct verdict_facts *f)
+{
+    yes_sawtooth(f);
+    f->live.swing_bytes = 0.5 * MIB;
+}
+
+static const char *yes_live(struct verdict_facts *f)
+{
+    add(f, VERDICT_LIVE, 60);
+    add_site(&f->holding, "put (a.c:9)", 60, 0.9);
+    return "No problem found. Live blocks have 62.0 MiB of 65.0 MiB resident, 95 %, and do not grow. "
+           "Largest call paths: 60.0 MiB in put (a.c:9).";
+}
+
+static void no_live(struct verdict_facts *f)
+{
+    yes_live(f);
+    f->live.shape = GROWTH_UNKNOWN;
+}
+
+static const char *yes_healthy(struct verdict_facts *f)
+{
+    (void)f;
+    return "No problem found. Live bytes (2.0 MiB) do not grow. RSS is 5.0 MiB; the largest part is files, 3.0 MiB.";
+}
+
+static void no_healthy(struct verdict_facts *f)
+{
+    f->live.shape = GROWTH_UNKNOWN;
+}
+
+static const char *yes_too_short(struct verdict_facts *f)
+{
+    f->live = level(GROWTH_UNKNOWN, 1);
+    f->span_ns = 1e9;
+    return "Growth cannot be judged: 1.00 s were observed, and at least 3.00 s are necessary.";
+}
+
+static void no_too_short(struct verdict_facts *f)
+{
+    yes_too_short(f);
+    add(f, VERDICT_STACKS, 100);
+}
+
+static const char *yes_unknown(struct verdict_facts *f)
+{
+    f->knows_resident = false;
+    return "Live bytes (2.0 MiB) do not grow. The resident memory was not recorded.";
+}
+
+static void no_unknown(struct verdict_facts *f)
+{
+    yes_unknown(f);
+    f->live = level(GROWTH_LINEAR, 10);
+}
+
+static const struct {
+    const char *name;
+    const char *(*yes)(struct verdict_facts *f);
+    void (*no)(struct verdict_facts *f);
+} kinds[] = {
+#define HT_X(name, act, when) {#name, yes_##name, no_##name},
+    VERDICTS(HT_X)
+#undef HT_X
+};
+
+static void test_each_kind(void **unused)
+{
+    (void)unused;
+    for (unsigned kind = 0; kind < VERDICT_KINDS; kind++) {
+        struct verdict_facts f;
+        struct verdict v;
+        init(&f);
+        const char *part = kinds[kind].yes(&f);
+        verdict_find(&v, &f);
+        if (v.kind != kind || !strstr(v.text, part))
+            fail_msg("%s: %s: %s", kinds[kind].name, v.name, v.text);
+        size_t n = strlen(v.text);
+        assert_true(v.text[n - 1] == '.' && !strstr(v.text, "nan") && !strstr(v.remedy, "nan"));
+        assert_string_equal(v.name, kinds[kind].name);
+    }
+}
+
+static void test_each_other(void **unused)
+{
+    (void)unused;
+    for (unsigned kind = 0; kind < VERDICT_KINDS; kind++) {
+        struct verdict_facts f;
+        struct verdict v;
+        init(&f);
+        kinds[kind].no(&f);
+        verdict_find(&v, &f);
+        if (v.kind == kind)
+            fail_msg("%s: %s", kinds[kind].name, v.text);
+    }
+}
+
+// Sets facts, changes them, and finds the verdict.
+static struct verdict find(const char *(*set)(struct verdict_facts *f),
+                           void (*change)(struct verdict_facts *f))
+{
+    struct verdict_facts f;
+    struct verdict v;
+    init(&f);
+    set(&f);
+    change(&f);
+    verdict_find(&v, &f);
+    return v;
+}
+
+static void use_glibc(struct verdict_facts *f)
+{
+    f->allocator = VERDICT_GLIBC;
+}
+
+static void use_jemalloc(struct verdict_facts *f)
+{
+    f->allocator = VERDICT_JEMALLOC;
+}
+
+static void use_tcmalloc(struct verdict_facts *f)
+{
+    f->allocator = VERDICT_TCMALLOC;
+}
+
+static void use_mimalloc(struct verdict_facts *f)
+{
+    f->allocator = VERDICT_MIMALLOC;
+}
+
+static void use_other(struct verdict_facts *f)
+{
+    f->allocator = VERDICT_OTHER_ALLOCATOR;
+}
+
+static void test_remedies_by_allocator(void **unused)
+{
+    static void (*const use[])(struct verdict_facts * f) = {
+        [VERDICT_GLIBC] = use_glibc,           [VERDICT_JEMALLOC] = use_jemalloc,
+        [VERDICT_TCMALLOC] = use_tcmalloc,     [VERDICT_MIMALLOC] = use_mimalloc,
+        [VERDICT_OTHER_ALLOCATOR] = use_other,
+    };
+    static const char *const parts[] = {"malloc_trim(0)", "dirty_decay_ms:1000",
+                                        "TCMALLOC_RELEASE_RATE", "MIMALLOC_PURGE_DELAY=0",
+                                        "the allocator's function"};
+    (void)unused;
+    for (unsigned i = 0; i <= VERDICT_OTHER_ALLOCATOR; i++) {
+        for (unsigned k = 0; k <= VERDICT_OTHER_ALLOCATOR; k++) {
+            struct verdict v = find(yes_retained, use[i]);
+            assert_int_equal(v.kind, VERDICT_KIND_retained);
+            assert_true((strstr(v.remedy, parts[k]) != NULL) == (i == k));
+            assert_true(v.saves_bytes == 80 * MIB);
+        }
+        // Arenas of glibc are no verdict on another allocator.
+        assert_true((find(yes_arenas, use[i]).kind == VERDICT_KIND_arenas) == (i == VERDICT_GLIBC));
+    }
+    assert_non_null(strstr(find(yes_arenas, use_glibc).remedy, "MALLOC_ARENA_MAX=2"));
+}
+
+static void exit_process(struct verdict_facts *f)
+{
+    f->exited = true;
+}
+
+static void free_some(struct verdict_facts *f)
+{
+    f->growing.items[0].freed_share = 0.5;
+}
+
+static void forget_stacks(struct verdict_facts *f)
+{
+    f->growing.n = 0;
+}
+
+static void observe_long(struct verdict_facts *f)
+{
+    f->live.span_ns = 600e9;
+}
+
+// A leak is not certain after 5 seconds, after an exit, or if the call path also frees blocks.
+static void test_sureness_of_growth(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_grows, use_glibc);
+    assert_int_equal(v.sure, VERDICT_LIKELY);
+    assert_non_null(strstr(v.because, "5.00 s were observed"));
+    assert_int_equal(find(yes_grows, observe_long).sure, VERDICT_SURE);
+    v = find(yes_grows, exit_process);
+    assert_int_equal(v.sure, VERDICT_UNSURE);
+    assert_non_null(strstr(v.text, "until the process exits."));
+    assert_null(strstr(find(yes_grows, use_glibc).text, "until the process exits."));
+    v = find(yes_grows, free_some);
+    assert_int_equal(v.sure, VERDICT_UNSURE);
+    assert_non_null(strstr(v.text, "frees 50 % of its blocks"));
+    v = find(yes_grows, forget_stacks);
+    assert_non_null(strstr(v.remedy, "--stacks"));
+    assert_null(strstr(find(yes_grows, use_glibc).remedy, "--stacks"));
+}
+
+static void start_attached(struct verdict_facts *f)
+{
+    f->pinning_before_share = 1;
+}
+
+// The call paths of blocks from before the recording are unknown.
+static void test_pinning_blocks_from_before(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_pinned, start_attached);
+    assert_int_equal(v.kind, VERDICT_KIND_pinned);
+    assert_non_null(strstr(v.text, "all of them from before the recording"));
+    assert_null(strstr(v.text, "by call path"));
+    assert_non_null(strstr(v.remedy, "Record from the start of the program with --stacks"));
+    assert_null(strstr(find(yes_pinned, use_glibc).remedy, "Record from the start"));
+}
+
+static void test_allocators(void **unused)
+{
+    const char *name;
+    (void)unused;
+    assert_int_equal(verdict_allocator_of("/lib/x86_64-linux-gnu/libc.so.6", &name), VERDICT_GLIBC);
+    assert_string_equal(name, "glibc");
+    assert_int_equal(verdict_allocator_of("libjemalloc.so.2", &name), VERDICT_JEMALLOC);
+    assert_int_equal(verdict_allocator_of("/x/libtcmalloc_minimal.so.4", &name), VERDICT_TCMALLOC);
+    assert_int_equal(verdict_allocator_of("/x/libmimalloc.so.2.0", &name), VERDICT_MIMALLOC);
+    assert_int_equal(verdict_allocator_of("/x/libother.so", &name), VERDICT_OTHER_ALLOCATOR);
+    assert_string_equal(name, "libother.so");
+    assert_int_equal(verdict_allocator_of(NULL, &name), VERDICT_OTHER_ALLOCATOR);
+    assert_null(name);
+}
+
+// Nothing is known.
+static void test_no_facts(void **unused)
+{
+    struct verdict_facts f;
+    struct verdict v;
+    (void)unused;
+    verdict_facts_init(&f);
+    verdict_find(&v, &f);
+    assert_int_equal(v.kind, VERDICT_KIND_unknown);
+    assert_false(v.act);
+    assert_non_null(strstr(v.text, "Growth cannot be judged without timestamps."));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_each_kind),
+    cmocka_unit_test(test_each_other),
+    cmocka_unit_test(test_remedies_by_allocator),
+    cmocka_unit_test(test_sureness_of_growth),
+    cmocka_unit_test(test_pinning_blocks_from_before),
+    cmocka_unit_test(test_allocators),
+    cmocka_unit_test(test_no_facts),
+};
+
+UNIT_MAIN(tests)
