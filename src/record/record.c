@@ -204,6 +204,7 @@ static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e
         record_launch_reap(&r->launch, false);
     p->has_exit_status = is_last_image(r, s) && !r->launch.attached;
     p->exit_status = (uint64_t)r->launch.wait_status;
+    p->attached = r->launch.attached && is_own_child(r, s) && s->number == 0;
     int rc = put_last_sample(r, s, p->end_stamp, e);
     facts_add(r->result, p);
     s->said_lost = p->lost_records;

@@ -192,6 +192,8 @@ int fields_put_process_end(struct buf *b, const struct trace_process *p)
         rc = tlv_put_u64(b, TRACE_F_RECORDED_TO, p->recorded_to);
     if (rc == 0 && p->has_exit_status)
         rc = tlv_put_u64(b, TRACE_F_EXIT_STATUS, p->exit_status);
+    if (rc == 0 && p->attached)
+        rc = tlv_put_u64(b, TRACE_F_ATTACHED, 1);
     if (rc == 0 && p->thread_names_bytes)
         rc = tlv_put_bytes(b, TRACE_F_THREAD_NAMES, p->thread_names, p->thread_names_bytes);
     if (rc == 0 && p->whole_bytes)
@@ -383,6 +385,9 @@ static int set_process(void *to, const struct tlv *f)
     case TRACE_F_EXIT_STATUS:
         p->exit_status = f->number;
         p->has_exit_status = 1;
+        return 0;
+    case TRACE_F_ATTACHED:
+        p->attached = f->number != 0;
         return 0;
     case TRACE_F_LOST_RECORDS:
         p->lost_records = f->number;

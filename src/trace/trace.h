@@ -137,6 +137,7 @@ enum trace_field {
     // FORKED_FROM, FORKED_FROM_START and FORK_STAMP of the whole recording (PROCESS).
     TRACE_F_LISTED = 90,
     TRACE_F_NAMED = 92,    // varints: enum trace_memory, resident bytes; then the name (PAGES)
+    TRACE_F_ATTACHED = 93, // 1: the process ran before the recording (PROCESS_END)
 // UNRECORDED, before the first MISSED_PID.
 #define HT_X(name, tag, meaning) TRACE_F_##name = tag,
     TRACE_BALANCE(HT_X)
@@ -201,6 +202,7 @@ struct trace_process {
     uint64_t recorded_from, recorded_to; // recorded_to 0: recorded from start to end
     uint64_t exit_status, lost_records, waits, wait_ns, threads;
     int has_exit_status;
+    int attached; // the process ran before the recording
     char *off_reason;
     char *bypassed_by; // NULL: unknown
     char *deepbound;   // as in TRACE_F_DEEPBOUND; NULL: no such object

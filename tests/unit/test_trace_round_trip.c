@@ -404,6 +404,7 @@ static void test_fields(void **state)
                                 .end_stamp = 99,
                                 .exit_status = 256,
                                 .has_exit_status = 1,
+                                .attached = 1,
                                 .lost_records = 5,
                                 .waits = 6,
                                 .wait_ns = 7,
