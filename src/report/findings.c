@@ -76,7 +76,7 @@ static bool find_verdict(const struct findings_input *in, struct findings_item *
     findings_say(f, "%s", v->text);
     findings_advise(f, "%s", v->remedy);
     if (v->because[0])
-        findings_say(f, " (%s)", v->because);
+        findings_say(f, " %s", v->because);
     return true;
 }
 

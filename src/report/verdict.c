@@ -114,6 +114,11 @@ static bool is_unclear(const struct growth *g)
            g->grown_bytes >= UNCLEAR_SHARE * g->last_bytes;
 }
 
+static bool is_sawtooth(const struct growth *g)
+{
+    return g->shape == GROWTH_SAWTOOTH && g->swing_bytes >= VERDICT_GROWN_BYTES;
+}
+
 static enum verdict_kind choose_kind(const struct verdict_facts *f)
 {
     enum verdict_kind waste = waste_kind(f);
@@ -129,13 +134,17 @@ static enum verdict_kind choose_kind(const struct verdict_facts *f)
         return VERDICT_KIND_fills;
     if (is_unclear(&f->live))
         return VERDICT_KIND_unclear;
+    if (is_sawtooth(&f->live) &&
+        f->live.swing_bytes >= verdict_known(f->resident[VERDICT_UNKNOWN_HEAP]) &&
+        f->live.swing_bytes >= verdict_outside_bytes(f))
+        return VERDICT_KIND_sawtooth;
     if (is_large(f, f->resident[VERDICT_UNKNOWN_HEAP], WASTE_SHARE))
         return VERDICT_KIND_unknown_blocks;
     if (is_large(f, verdict_outside_bytes(f), OUTSIDE_SHARE))
         return VERDICT_KIND_mappings;
     if (f->live.shape == GROWTH_UNKNOWN)
         return f->span_ns > 0 ? VERDICT_KIND_too_short : VERDICT_KIND_unknown;
-    if (f->live.shape == GROWTH_SAWTOOTH && f->live.swing_bytes >= VERDICT_GROWN_BYTES)
+    if (is_sawtooth(&f->live))
         return VERDICT_KIND_sawtooth;
     if (!f->knows_resident)
         return VERDICT_KIND_unknown;

@@ -17,6 +17,7 @@ enum {
 };
 
 #define SITE_SHARE  0.02 // call sites with less than this share of the first are not named
+#define MOST_SHARE  0.8  // share of the growth of RSS
 #define FREED_SHARE 0.1  // freed blocks of a call site that can be a cache
 
 static const struct file_stat_process *process_of(const struct file_stat *s)
@@ -171,6 +172,18 @@ static double level_of(const struct rss_history_moment *m, enum verdict_owner ow
     }
 }
 
+// With few maps of pages, uses the growth of RSS, which is known at more times, if the owner has most
+// of it.
+static void use_rss_growth(struct growth *g, const struct growth *rss, const struct rss_history *h)
+{
+    double rss_grown = (double)h->moments[h->n - 1].rss_bytes - (double)h->moments[0].rss_bytes,
+           share = g->grown_bytes / rss_grown;
+    if (g->shape == GROWTH_UNKNOWN && rss_grown > 0 && share >= MOST_SHARE) {
+        *g = *rss;
+        g->grown_bytes *= fmin(1, share);
+    }
+}
+
 // Judges the growth of the owners outside malloc, whose level is known at all moments.
 static void set_owner_growth(struct verdict_facts *f, const struct rss_history *h)
 {
@@ -181,6 +194,7 @@ static void set_owner_growth(struct verdict_facts *f, const struct rss_history *
             points[i] = (struct growth_point){(double)h->moments[i].time_ns, level, level};
         }
         growth_find(&f->of[owner], points, h->n);
+        use_rss_growth(&f->of[owner], &f->rss, h);
     }
 }
 
@@ -216,7 +230,25 @@ static void set_names(struct verdict_facts *f, const struct rss_history *h)
     }
 }
 
-static void set_memory(struct verdict_facts *f, const struct rss_history *h)
+// The last map of pages can be a second old. Memory that went away since then was free: a map from the
+// middle of a burst says nothing about the memory that stays.
+static void subtract_returned(struct verdict_facts *f, const struct file_stat *s)
+{
+    static const enum verdict_owner first[] = {VERDICT_FREE,         VERDICT_LIVE,
+                                               VERDICT_ROUNDING,     VERDICT_PINNED,
+                                               VERDICT_UNKNOWN_HEAP, VERDICT_MAPPINGS};
+    double last = s->n_samples ? (double)s->samples[s->n_samples - 1].rss_bytes : f->rss_bytes,
+           returned = f->rss_bytes - last;
+    for (size_t i = 0; i < sizeof first / sizeof *first && returned > 0; i++) {
+        double *of = &f->resident[first[i]], bytes = fmin(*of, returned);
+        *of -= bytes;
+        returned -= bytes;
+        f->rss_bytes -= bytes;
+    }
+}
+
+static void set_memory(struct verdict_facts *f, const struct file_stat *s,
+                       const struct rss_history *h)
 {
     const struct rss *r = &h->rss;
     f->knows_blocks = f->from_start || h->lists_before;
@@ -229,6 +261,7 @@ static void set_memory(struct verdict_facts *f, const struct rss_history *h)
     if (f->allocator == VERDICT_MIMALLOC && f->knows_blocks)
         f->shared_free_bytes = (double)h->region_free_bytes;
     set_resident(f, r);
+    subtract_returned(f, s);
     set_arenas(f, r);
     set_pinning(f, h);
     count_stacks(f, &r->pages);
@@ -326,7 +359,9 @@ static void set_process(struct verdict_facts *f, const struct file_stat *s,
                         const struct file_stat_process *p)
 {
     uint64_t status = p->facts.exit_status;
-    bool whole = !p->facts.recorded_to && !p->summary.recorded_to && !s->cut.text[0];
+    // Traces of older versions do not store `attached`.
+    bool attached = p->facts.attached || (p->summary.unmatched_frees && !p->facts.forked_from);
+    bool whole = !attached && !p->facts.recorded_to && !p->summary.recorded_to && !s->cut.text[0];
     f->allocator = verdict_allocator_of(p->facts.allocator, &f->allocator_name);
     f->exited = p->facts.has_exit_status && WIFEXITED(status) && whole;
     f->from_start = whole && s->kind == FILE_STAT_TRACE;
@@ -354,7 +389,7 @@ void verdict_facts_of_file(struct verdict_facts *f, const struct file_stat *s,
     if (s->sums)
         set_rss_growth(f, s);
     if (history && history->n)
-        set_memory(f, history);
+        set_memory(f, s, history);
 }
 
 int verdict_facts_read_history(struct rss_history *h, const struct file_stat *s, const char *path,

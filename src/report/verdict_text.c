@@ -372,8 +372,8 @@ static void tell_sawtooth(struct verdict *v, const struct verdict_facts *f)
     double low = f->live.last_bytes;
     say(v, "No problem found. Live bytes rise by up to %s and fall back to %s: no leak.",
         bytes_text(f->live.swing_bytes), bytes_text(low));
-    if (f->knows_resident && !say_returned(v, f))
-        say(v, " RSS is %s.", bytes_text(f->rss_bytes));
+    if (f->knows_resident && !say_returned(v, f) && f->rss.swing_bytes >= f->live.swing_bytes / 2)
+        say(v, " RSS falls with them: %s returns the freed memory.", allocator_text(f));
     if (verdict_free_bytes(f) >= VERDICT_MANY_BYTES)
         advise(v, "If this memory is needed elsewhere, %s.", releases[f->allocator]);
 }

@@ -84,7 +84,8 @@ static int put_block(struct rss_heap *heap, struct rss_block *b,
     const struct workload_op *op = &of->op;
     bool before = op->kind == HT_PREEXISTING;
     uint64_t site = format_op_site(op);
-    heap->known_before += before && !call->added;
+    // The allocating function of a block that is known only by its free is 0.
+    heap->known_before += before && (uint8_t)op->value;
     *b = (struct rss_block){
         .address = before && call->added ? call->ptr : call->result,
         .size = event_requested(op->kind, op->size, op->count),
