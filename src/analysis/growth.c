@@ -38,7 +38,7 @@ struct level {
 };
 
 // A line a + b u through levels, where u is x or a function of x.
-struct line {
+struct growth_line {
     double a, b, squares; // sum of the squared residuals
     double tau;           // 0: u is x
 };
@@ -68,10 +68,10 @@ static double transform(double x, double tau)
 }
 
 // Fits y = a + b u by least squares; u is x, or 1 - exp(-x / tau) if tau is above 0.
-static struct line fit_line(const struct level *l, size_t n, double tau)
+static struct growth_line fit_line(const struct level *l, size_t n, double tau)
 {
     double u_sum = 0, y_sum = 0, uu = 0, uy = 0;
-    struct line line = {.tau = tau};
+    struct growth_line line = {.tau = tau};
     for (size_t i = 0; i < n; i++) {
         u_sum += transform(l[i].x, tau);
         y_sum += l[i].y;
@@ -92,10 +92,10 @@ static struct line fit_line(const struct level *l, size_t n, double tau)
 }
 
 // Fits a level that approaches a limit exponentially, and sets the limits in *g.
-static struct line fit_saturating(const struct level *l, size_t n, struct growth *g)
+static struct growth_line fit_saturating(const struct level *l, size_t n, struct growth *g)
 {
     double span = l[n - 1].x - l[0].x, step = pow(TAU_MAX / TAU_MIN, 1.0 / (TAUS - 1));
-    struct line lines[TAUS], best = {.squares = INFINITY};
+    struct growth_line lines[TAUS], best = {.squares = INFINITY};
     for (unsigned i = 0; i < TAUS; i++) {
         lines[i] = fit_line(l, n, TAU_MIN * span * pow(step, i));
         if (lines[i].squares < best.squares)
@@ -113,12 +113,13 @@ static struct line fit_saturating(const struct level *l, size_t n, struct growth
     return best;
 }
 
-static double misfit_of(const struct line *line, size_t n, double grown)
+static double misfit_of(const struct growth_line *line, size_t n, double grown)
 {
     return sqrt(line->squares / (double)n) / fabs(grown);
 }
 
-static void set_slope(struct growth *g, const struct level *l, size_t n, const struct line *line)
+static void set_slope(struct growth *g, const struct level *l, size_t n,
+                      const struct growth_line *line)
 {
     double x_mean = 0, xx = 0;
     for (size_t i = 0; i < n; i++)
@@ -167,8 +168,8 @@ static enum growth_shape choose_model(struct growth *g, const struct level *l, s
     size_t half = n / 2, quarter = half + (n - half) / 2;
     double early = l[half].y - l[0].y, late = l[n - 1].y - l[half].y;
     double third = l[quarter].y - l[half].y, fourth = l[n - 1].y - l[quarter].y;
-    struct line line = fit_line(l, n, 0), curve = fit_saturating(l, n, g),
-                second = fit_line(l + half, n - half, 0);
+    struct growth_line line = fit_line(l, n, 0), curve = fit_saturating(l, n, g),
+                       second = fit_line(l + half, n - half, 0);
     // A rise at the start resembles the curve, but not if a slow rise follows.
     double predicted =
         curve.b * (transform(l[n - 1].x, curve.tau) - transform(l[half].x, curve.tau));
@@ -219,7 +220,7 @@ void growth_find(struct growth *g, const struct growth_point *p, size_t n)
     g->grown_bytes = g->last_bytes - g->first_bytes;
     if (g->span_ns < GROWTH_MIN_NS || windows < MIN_WINDOWS)
         return;
-    struct line line = fit_line(lows, windows, 0);
+    struct growth_line line = fit_line(lows, windows, 0);
     set_slope(g, lows, windows, &line);
     double change =
         fmax(fmax(MIN_CHANGE_BYTES, CHANGE_SHARE * g->last_bytes), SWING_SHARE * g->swing_bytes);

@@ -122,7 +122,10 @@ static bool is_sawtooth(const struct growth *g)
 static enum verdict_kind choose_kind(const struct verdict_facts *f)
 {
     enum verdict_kind waste = waste_kind(f);
-    if (verdict_growing_owner(f) != VERDICT_OWNERS)
+    enum verdict_owner growing = verdict_growing_owner(f);
+    if (growing == VERDICT_MAPPINGS && f->runtime)
+        return VERDICT_KIND_runtime;
+    if (growing != VERDICT_OWNERS)
         return VERDICT_KIND_mappings_grow;
     if (is_unwritten(f))
         return VERDICT_KIND_unwritten;
@@ -141,7 +144,7 @@ static enum verdict_kind choose_kind(const struct verdict_facts *f)
     if (is_large(f, f->resident[VERDICT_UNKNOWN_HEAP], WASTE_SHARE))
         return VERDICT_KIND_unknown_blocks;
     if (is_large(f, verdict_outside_bytes(f), OUTSIDE_SHARE))
-        return VERDICT_KIND_mappings;
+        return f->runtime ? VERDICT_KIND_runtime : VERDICT_KIND_mappings;
     if (f->live.shape == GROWTH_UNKNOWN)
         return f->span_ns > 0 ? VERDICT_KIND_too_short : VERDICT_KIND_unknown;
     if (is_sawtooth(&f->live))
@@ -170,8 +173,12 @@ void verdict_facts_init(struct verdict_facts *f)
                                 .pinning_bytes = NAN,
                                 .pinning_before_share = NAN,
                                 .stacks = NAN};
-    for (unsigned i = 0; i < VERDICT_OWNERS; i++)
+    growth_find(&f->live, NULL, 0);
+    growth_find(&f->rss, NULL, 0);
+    for (unsigned i = 0; i < VERDICT_OWNERS; i++) {
         f->resident[i] = NAN;
+        growth_find(&f->of[i], NULL, 0);
+    }
 }
 
 static const struct {
@@ -192,6 +199,27 @@ void verdict_find(struct verdict *v, const struct verdict_facts *f)
                           .saves_bytes = NAN,
                           .sure = VERDICT_SURE};
     verdict_tell(v, f);
+}
+
+const struct verdict_runtime *verdict_runtime_of(const char *exe)
+{
+    static const struct verdict_runtime runtimes[] = {
+        {"java", "Java", "see 'jcmd PID GC.heap_info', and limit the heap with -Xmx"},
+        {"node", "Node.js",
+         "write a heap snapshot (--heapsnapshot-signal=SIGUSR2), and limit the heap with "
+         "--max-old-space-size"},
+        {"python", "Python",
+         "record with PYTHONMALLOC=malloc, so that small objects are blocks of malloc"},
+        {"php", "PHP", "record with USE_ZEND_ALLOC=0, so that its blocks are blocks of malloc"},
+        {"dotnet", ".NET", "see 'dotnet-gcdump collect -p PID'"},
+        {"beam.smp", "Erlang", "see erlang:memory()"},
+        {"julia", "Julia", "see Base.summarysize, and limit the heap with --heap-size-hint"},
+    };
+    for (size_t i = 0; exe && i < sizeof runtimes / sizeof *runtimes; i++) {
+        if (strncmp(basename(exe), runtimes[i].exe, strlen(runtimes[i].exe)) == 0)
+            return &runtimes[i];
+    }
+    return NULL;
 }
 
 enum verdict_allocator verdict_allocator_of(const char *library, const char **name)

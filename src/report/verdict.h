@@ -40,6 +40,13 @@ enum verdict_allocator {
     VERDICT_OTHER_ALLOCATOR
 };
 
+// A language runtime whose heap is anonymous memory outside malloc.
+struct verdict_runtime {
+    const char *exe; // its executable begins with this
+    const char *name;
+    const char *remedy; // how to see or limit its heap
+};
+
 enum { VERDICT_SITES = 3, VERDICT_PATH_BYTES = 300, VERDICT_NAMES = 8 };
 
 // Call path, from the function that allocates to its callers: "get (a.c:28) < add (a.c:60)".
@@ -67,6 +74,7 @@ struct verdict_name {
 struct verdict_facts {
     enum verdict_allocator allocator;
     const char *allocator_name; // "glibc", "jemalloc", the name of the library, or NULL: unknown
+    const struct verdict_runtime *runtime; // language runtime, or NULL
     bool knows_blocks;   // all live blocks are known, also those from before the first sample
     bool knows_resident; // rss_bytes and resident are valid
     bool exited;         // the process exited on its own, after the last sample
@@ -113,7 +121,8 @@ struct verdict_facts {
     X(retained, true, "the same amount of free memory, which the allocator keeps for later allocations") \
     X(fills, false, "live bytes grow by at least 1 MiB, more and more slowly") \
     X(unclear, false, "live bytes grow by at least 1 MiB and a tenth, but neither linearly nor towards a limit") \
-    X(mappings, true, "memory outside malloc has at least 16 MiB and half of RSS, and does not grow") \
+    X(runtime, false, "memory outside malloc has at least 16 MiB and half of RSS, or grows as above, in a process of a language runtime that has a heap of its own (Java, Node.js, Python, PHP, …)") \
+    X(mappings, false, "memory outside malloc has at least 16 MiB and half of RSS, and does not grow") \
     X(unknown_blocks, false, "pages of the heap without recorded blocks have at least 16 MiB and a third of RSS, because the blocks from before the recording are not known") \
     X(sawtooth, false, "live bytes rise by at least 1 MiB and fall back") \
     X(live, false, "live blocks have at least 16 MiB and half of RSS, and do not grow") \
@@ -178,6 +187,9 @@ enum verdict_owner verdict_growing_owner(const struct verdict_facts *f);
 
 // Private: writes the sentences, the remedy and the sureness of v->kind.
 void verdict_tell(struct verdict *v, const struct verdict_facts *f);
+
+// Returns the runtime of an executable, or NULL. `exe` may be NULL.
+const struct verdict_runtime *verdict_runtime_of(const char *exe);
 
 // Returns the allocator of a library, and sets *name to the name to print. `library` may be NULL.
 enum verdict_allocator verdict_allocator_of(const char *library, const char **name);

@@ -41,8 +41,8 @@ static void append_function(char path[VERDICT_PATH_BYTES], const struct symbol *
         snprintf(path + n, VERDICT_PATH_BYTES - n, " (%.60s)", basename(file));
 }
 
-// Writes the functions outside libraries, from the innermost one outwards. If there are none, writes
-// the innermost function.
+// Writes the functions outside libraries, from the innermost one outwards. Without such a
+// function, writes the innermost one.
 static void set_path(char path[VERDICT_PATH_BYTES], struct symbols *symbols,
                      const struct workload_sites *sites, uint32_t number)
 {
@@ -200,7 +200,7 @@ static void set_owner_growth(struct verdict_facts *f, const struct rss_history *
 
 static void count_stacks(struct verdict_facts *f, const struct trace_pages *p)
 {
-    f->stacks = 1; // of the main thread
+    f->stacks = 1; // the main thread's
     for (size_t i = 0; i < p->n_mappings; i++)
         f->stacks += p->mappings[i].kind == TRACE_MEMORY_STACK;
 }
@@ -269,6 +269,13 @@ static void set_memory(struct verdict_facts *f, const struct file_stat *s,
     set_names(f, h);
 }
 
+// Returns the time of a sample since the start of the process.
+static double sample_ns(const struct file_stat *s, size_t i)
+{
+    uint64_t stamp = s->samples[i].stamp, start = s->usage.start_stamp;
+    return stamp > start ? (double)(stamp - start) * s->usage.ns_per_stamp : 0;
+}
+
 // Returns the points of a timeline, scaled so that the last event or stamp is at span_ns, with room
 // for another, and their number in *n; NULL when out of memory. The caller frees the array.
 static struct growth_point *points_of(const struct timeline *t, bool by_time, double span_ns,
@@ -289,7 +296,7 @@ static struct growth_point *points_of(const struct timeline *t, bool by_time, do
     return points;
 }
 
-// `idle_until_ns`, if above span_ns, is the time up to which the program made no further call.
+// If idle_until_ns is above span_ns, the program made no further call up to that time.
 static void judge_timeline(struct growth *g, const struct timeline *t, bool by_time, double span_ns,
                            double idle_until_ns)
 {
@@ -305,6 +312,20 @@ static void judge_timeline(struct growth *g, const struct timeline *t, bool by_t
     free(points);
 }
 
+// A process without events keeps its live bytes.
+static void set_idle(struct verdict_facts *f, const struct file_stat *s)
+{
+    struct growth_point *points = calloc(s->n_samples + 1, sizeof *points);
+    double level = (double)s->usage.live.bytes;
+    for (size_t i = 0; points && i < s->n_samples; i++)
+        points[i] = (struct growth_point){sample_ns(s, i), level, level};
+    if (points)
+        growth_find(&f->live, points, s->n_samples);
+    free(points);
+    if (f->live.span_ns > 0)
+        f->span_ns = f->live.span_ns;
+}
+
 // If the load varies, a leak is linear over events, but not over time. A program that allocates and
 // then sleeps is the opposite: only over time does its growth end.
 static void set_live_growth(struct verdict_facts *f, const struct file_stat *s)
@@ -312,10 +333,12 @@ static void set_live_growth(struct verdict_facts *f, const struct file_stat *s)
     const struct usage *u = &s->usage;
     struct growth events = {.shape = GROWTH_UNKNOWN};
     double span_ns = (double)u->last_stamp * u->ns_per_stamp, until_ns = 0;
-    if (!(span_ns > 0) || !u->by_time.n)
+    if (!(span_ns > 0) || !u->by_time.n) {
+        set_idle(f, s);
         return;
-    if (s->n_samples && s->samples[s->n_samples - 1].stamp > u->start_stamp)
-        until_ns = (double)(s->samples[s->n_samples - 1].stamp - u->start_stamp) * u->ns_per_stamp;
+    }
+    if (s->n_samples)
+        until_ns = sample_ns(s, s->n_samples - 1);
     judge_timeline(&f->live, &u->by_time, true, span_ns, until_ns);
     f->span_ns = f->live.span_ns;
     judge_timeline(&events, &u->by_event, false, f->live.span_ns, 0);
@@ -345,9 +368,7 @@ static void set_rss_growth(struct verdict_facts *f, const struct file_stat *s)
     struct growth_point *points = calloc(s->n_samples + 1, sizeof *points);
     for (size_t i = 0; points && i < s->n_samples; i++) {
         double bytes = (double)s->samples[i].rss_bytes;
-        points[i] = (struct growth_point){(double)(s->samples[i].stamp - s->samples[0].stamp) *
-                                              s->usage.ns_per_stamp,
-                                          bytes, bytes};
+        points[i] = (struct growth_point){sample_ns(s, i), bytes, bytes};
         f->peak_rss_bytes = fmax(f->peak_rss_bytes, bytes);
     }
     if (points)
@@ -362,8 +383,10 @@ static void set_process(struct verdict_facts *f, const struct file_stat *s,
     // Traces of older versions do not store `attached`.
     bool attached = p->facts.attached || (p->summary.unmatched_frees && !p->facts.forked_from);
     bool whole = !attached && !p->facts.recorded_to && !p->summary.recorded_to && !s->cut.text[0];
+    f->runtime = verdict_runtime_of(p->exe);
     f->allocator = verdict_allocator_of(p->facts.allocator, &f->allocator_name);
-    f->exited = p->facts.has_exit_status && WIFEXITED(status) && whole;
+    // Only the recorder's child has an exit status.
+    f->exited = whole && p->facts.ended && (!p->facts.has_exit_status || WIFEXITED(status));
     f->from_start = whole && s->kind == FILE_STAT_TRACE;
     f->live_bytes = (double)p->summary.live_at_end_bytes;
     f->live_blocks = (double)p->summary.live_at_end_blocks;

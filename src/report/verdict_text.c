@@ -14,7 +14,8 @@
 #define FREED_SHARE         0.1  // freed blocks of a call site that grows
 #define LONG_NS             60e9 // time after which growth is certain
 #define DECAY_NS            15e9
-#define RETURNED            2 // peak RSS as a multiple of RSS
+#define LIMIT_RANGE         1.02 // a smaller range of the limit is one figure
+#define RETURNED            2    // peak RSS as a multiple of RSS
 
 static void append_args(char *text, size_t size, const char *fmt, va_list args)
 {
@@ -197,7 +198,7 @@ static void tell_stacks(struct verdict *v, const struct verdict_facts *f)
     v->saves_bytes = bytes;
 }
 
-// Says how much is free, and of what.
+// Appends how much of RSS is free memory.
 static void say_free(struct verdict *v, const struct verdict_facts *f)
 {
     double bytes = verdict_free_bytes(f);
@@ -290,8 +291,10 @@ static void tell_fills(struct verdict *v, const struct verdict_facts *f)
 {
     say(v, "Live bytes grow more and more slowly, ");
     say_rate(v, &f->live);
-    say(v, ", towards %s to %s: a cache or table that fills, not a leak.",
-        bytes_text(f->live.limit_low_bytes), bytes_text(f->live.limit_high_bytes));
+    say(v, ", towards %s", bytes_text(f->live.limit_low_bytes));
+    if (f->live.limit_high_bytes > LIMIT_RANGE * f->live.limit_low_bytes)
+        say(v, " to %s", bytes_text(f->live.limit_high_bytes));
+    say(v, ": a cache or table that fills, not a leak.");
     say_sites(v, &f->growing, " Call paths that grow: ");
     set_sure(v, VERDICT_LIKELY, "The limit is extrapolated from %s.",
              seconds_text(f->live.span_ns));
@@ -309,7 +312,7 @@ static void tell_unclear(struct verdict *v, const struct verdict_facts *f)
         advise(v, "Record longer.");
 }
 
-// Says which mappings are largest.
+// Appends the names of the largest mappings.
 static void say_names(struct verdict *v, const struct verdict_facts *f)
 {
     unsigned shown = 0;
@@ -337,6 +340,24 @@ static void tell_mappings(struct verdict *v, const struct verdict_facts *f)
            "PID'. The heap of a language runtime is such memory, too.");
 }
 
+static void tell_runtime(struct verdict *v, const struct verdict_facts *f)
+{
+    double bytes = verdict_outside_bytes(f);
+    const struct growth *g = &f->of[VERDICT_MAPPINGS];
+    say(v,
+        "%s of %s resident, %s, is memory outside malloc, where %s has its own heap. Live blocks of "
+        "malloc have %s.",
+        bytes_text(bytes), bytes_text(f->rss_bytes), percent_text(bytes / f->rss_bytes),
+        f->runtime->name, bytes_text(f->resident[VERDICT_LIVE]));
+    if (g->shape == GROWTH_LINEAR && g->grown_bytes >= VERDICT_GROWN_BYTES) {
+        say(v, " It grows, ");
+        say_rate(v, g);
+        say(v, ", which a heap between two garbage collections does, too.");
+    }
+    set_sure(v, VERDICT_LIKELY, "The recording has no figures of this heap.");
+    advise(v, "For this heap, %s.", f->runtime->remedy);
+}
+
 static void tell_unknown_blocks(struct verdict *v, const struct verdict_facts *f)
 {
     double bytes = f->resident[VERDICT_UNKNOWN_HEAP];
@@ -351,7 +372,7 @@ static void tell_unknown_blocks(struct verdict *v, const struct verdict_facts *f
                   : "Record from the start of the program.");
 }
 
-// Says that the allocator keeps free memory for the next rise, or that RSS came back from a peak.
+// Appends that the allocator keeps free memory for the next rise, or that RSS fell from a peak.
 // Returns false if neither holds.
 static bool say_returned(struct verdict *v, const struct verdict_facts *f)
 {
@@ -427,11 +448,12 @@ static void tell_too_short(struct verdict *v, const struct verdict_facts *f)
 static void tell_unknown(struct verdict *v, const struct verdict_facts *f)
 {
     if (f->live.shape == GROWTH_UNKNOWN)
-        say(v, "Growth cannot be judged without timestamps.");
+        say(v, "Growth cannot be judged: there are no events with timestamps.");
     else
         say(v, "Live bytes (%s) do not grow.", bytes_text(f->live_bytes));
-    say(v, " The resident memory was not recorded.");
-    set_sure(v, VERDICT_UNSURE, "The resident memory is not known.");
+    if (!f->knows_resident)
+        say(v, " The resident memory was not recorded.");
+    set_sure(v, VERDICT_UNSURE, "Too little is known about the process.");
 }
 
 void verdict_tell(struct verdict *v, const struct verdict_facts *f)

@@ -1,14 +1,14 @@
 // verdicts CAUSE [SECONDS]: a service whose resident memory has one known cause. It exits after
 // SECONDS.
 //
-// leak      a table of sessions, from which none is removed: remember_session() is the line
-// cache     a cache that fills and then replaces its entries
-// saw       a batch every second that is freed completely
-// pinned    a batch of small blocks of which 1 in 200 survives
-// arenas    16 threads, one after the other, have such a batch
-// mapping   memory that is mapped outside of malloc
-// stacks    200 threads that once used much of their stacks and sleep
-// reserve   large blocks of which 1 % is written
+//   leak      remember_session() adds sessions to a list and never removes them
+//   cache     entries are added to a table until it is full, then they replace each other
+//   saw       each second, a batch of blocks is allocated and freed
+//   pinned    a batch of small blocks is freed, except 1 block in 200
+//   arenas    16 threads do this one after the other
+//   mapping   mmap adds memory that malloc does not know
+//   stacks    200 threads have used much of their stacks and sleep
+//   reserve   large blocks are allocated, and 1 % of each is written
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

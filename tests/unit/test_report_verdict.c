@@ -200,6 +200,19 @@ static void no_unclear(struct verdict_facts *f)
     f->live.last_bytes = 300 * MIB;
 }
 
+static const char *yes_runtime(struct verdict_facts *f)
+{
+    add(f, VERDICT_MAPPINGS, 60);
+    f->runtime = verdict_runtime_of("/usr/bin/java");
+    return "60.0 MiB of 65.0 MiB resident, 92 %, is memory outside malloc, where Java has its own heap.";
+}
+
+static void no_runtime(struct verdict_facts *f)
+{
+    yes_runtime(f);
+    f->runtime = NULL;
+}
+
 static const char *yes_mappings(struct verdict_facts *f)
 {
     add(f, VERDICT_MAPPINGS, 40);
@@ -468,6 +481,30 @@ static void test_allocators(void **unused)
     assert_null(name);
 }
 
+static void grow_mappings(struct verdict_facts *f)
+{
+    f->of[VERDICT_MAPPINGS] = level(GROWTH_LINEAR, 20);
+}
+
+static void keep_mappings(struct verdict_facts *f)
+{
+    f->of[VERDICT_MAPPINGS] = level(GROWTH_STEADY, 0);
+}
+
+// A runtime's heap that grows is not accused.
+static void test_runtimes(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_runtime, grow_mappings);
+    assert_int_equal(v.kind, VERDICT_KIND_runtime);
+    assert_false(v.act);
+    assert_non_null(strstr(v.text, "It grows, by 20.0 MiB"));
+    assert_null(strstr(find(yes_runtime, keep_mappings).text, "It grows"));
+    assert_string_equal(verdict_runtime_of("/opt/python3.11")->name, "Python");
+    assert_null(verdict_runtime_of("/usr/bin/redis-server"));
+    assert_null(verdict_runtime_of(NULL));
+}
+
 // Nothing is known.
 static void test_no_facts(void **unused)
 {
@@ -478,7 +515,8 @@ static void test_no_facts(void **unused)
     verdict_find(&v, &f);
     assert_int_equal(v.kind, VERDICT_KIND_unknown);
     assert_false(v.act);
-    assert_non_null(strstr(v.text, "Growth cannot be judged without timestamps."));
+    assert_non_null(
+        strstr(v.text, "Growth cannot be judged: there are no events with timestamps."));
 }
 
 static const struct CMUnitTest tests[] = {
@@ -488,6 +526,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_sureness_of_growth),
     cmocka_unit_test(test_pinning_blocks_from_before),
     cmocka_unit_test(test_allocators),
+    cmocka_unit_test(test_runtimes),
     cmocka_unit_test(test_no_facts),
 };
 
