@@ -110,6 +110,59 @@ static void test_sums(void **state)
     assert_true(found.minor_faults > 0);
 }
 
+static const struct trace_mapping *mapping_at(const char *at)
+{
+    for (size_t i = 0; i < found.n_mappings; i++) {
+        if (found.mappings[i].start == (uintptr_t)at)
+            return &found.mappings[i];
+    }
+    return NULL;
+}
+
+// Maps a page behind `guard` bytes that are not accessible, writes to it, and returns its kind.
+static enum trace_memory kind_behind(size_t guard)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *at = mmap(NULL, guard + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(at != MAP_FAILED);
+    assert_int_equal(mprotect(at + guard, page, PROT_READ | PROT_WRITE), 0);
+    at[guard] = 1;
+    look();
+    const struct trace_mapping *m = mapping_at(at + guard);
+    assert_non_null(m); // listed, because it could be a heap
+    assert_int_equal(resident(at + guard, 1), 1);
+    munmap(at, guard + 2 * page);
+    return m->kind;
+}
+
+static void test_stacks(void **state)
+{
+    (void)state;
+    assert_int_equal(kind_behind(4096), TRACE_MEMORY_STACK);
+    assert_int_equal(kind_behind(2 << 20), TRACE_MEMORY_ANONYMOUS);
+}
+
+// The names with most resident memory come first, and each has the sum of its mappings.
+static void test_names(void **state)
+{
+    uint64_t files = 0;
+    size_t bytes = 64 << 20;
+    char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    (void)state;
+    assert_true(at != MAP_FAILED);
+    memset(at, 1, bytes);
+    look();
+    munmap(at, bytes);
+    assert_true(found.n_names > 1 && found.n_names <= TRACE_PAGES_NAMES);
+    assert_int_equal(found.names[0].kind, TRACE_MEMORY_SHARED);
+    assert_int_equal(found.names[0].rss_bytes, bytes);
+    for (size_t i = 1; i < found.n_names; i++) {
+        assert_true(found.names[i].rss_bytes <= found.names[i - 1].rss_bytes);
+        files += found.names[i].kind == TRACE_MEMORY_FILE ? found.names[i].rss_bytes : 0;
+    }
+    assert_true(files > 0 && files <= found.rss_of[TRACE_MEMORY_FILE]);
+}
+
 static void test_limits(void **state)
 {
     const struct proc_pages_how no_time = {"no such path", 0};
@@ -124,10 +177,8 @@ static void test_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_zeros),
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_runs),   cmocka_unit_test(test_zeros), cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_stacks), cmocka_unit_test(test_names), cmocka_unit_test(test_limits),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     trace_pages_release(&found);
