@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MAX_INLINED = 64 };
+enum { MAX_INLINED = 64, MAX_PEELED = 16 };
 
 // A module's file.
 struct module {
@@ -404,23 +404,37 @@ static bool type_of(Dwarf_Die *die, Dwarf_Die *type)
     return dwarf_attr_integrate(die, DW_AT_type, &attribute) && dwarf_formref_die(&attribute, type);
 }
 
+// Follows type definitions, and qualifiers if `qualified`. Returns the tag of the type, or
+// DW_TAG_invalid for void and for a chain without an end, which only a corrupt file has.
+static int peel_type(Dwarf_Die *type, bool qualified)
+{
+    for (unsigned n = 0; n < MAX_PEELED; n++) {
+        int tag = dwarf_tag(type);
+        bool peeled = tag == DW_TAG_typedef ||
+                      (qualified && (tag == DW_TAG_const_type || tag == DW_TAG_volatile_type));
+        if (!peeled)
+            return tag;
+        if (!type_of(type, type))
+            break;
+    }
+    return DW_TAG_invalid;
+}
+
 static enum symbols_result result_of(Dwarf_Die *die)
 {
     Dwarf_Die type, to;
     if (!type_of(die, &type))
         return SYMBOLS_RESULT_OTHER;
-    if (dwarf_peel_type(&type, &type) != 0)
+    int tag = peel_type(&type, true);
+    if (tag == DW_TAG_invalid)
         return SYMBOLS_RESULT_UNKNOWN;
-    int tag = dwarf_tag(&type);
     if (tag == DW_TAG_base_type || tag == DW_TAG_enumeration_type)
         return SYMBOLS_RESULT_OTHER;
     if (tag != DW_TAG_pointer_type)
         return SYMBOLS_RESULT_OBJECT;
     if (!type_of(&type, &to))
         return SYMBOLS_RESULT_MEMORY;
-    while (dwarf_tag(&to) == DW_TAG_typedef && type_of(&to, &to))
-        ;
-    tag = dwarf_tag(&to);
+    tag = peel_type(&to, false);
     Dwarf_Attribute size;
     Dwarf_Word bytes = 0;
     if (tag == DW_TAG_const_type)
