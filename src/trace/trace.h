@@ -135,7 +135,7 @@ enum trace_field {
     TRACE_F_MAPPING = 73,  // varints: docs/reference/trace-format.md
     // For a process whose inherited blocks are listed in the next batch of the segment: varints with
     // FORKED_FROM, FORKED_FROM_START and FORK_STAMP of the whole recording (PROCESS).
-    TRACE_F_LISTED = 90,
+    TRACE_F_LISTED = 91,
     TRACE_F_NAMED = 92,    // varints: enum trace_memory, resident bytes; then the name (PAGES)
     TRACE_F_ATTACHED = 93, // 1: the process ran before the recording (PROCESS_END)
 // UNRECORDED, before the first MISSED_PID.
