@@ -97,10 +97,17 @@ static enum verdict_kind free_kind(const struct verdict_facts *f)
     return between && f->pinning_blocks > 0 ? VERDICT_KIND_pinned : VERDICT_KIND_retained;
 }
 
+// Returns the free memory that was not in use in the last second.
+static double retained_bytes(const struct verdict_facts *f)
+{
+    double just_freed = f->recent_live_bytes - f->live_bytes;
+    return verdict_free_bytes(f) - (just_freed > 0 ? just_freed : 0);
+}
+
 // Returns the kind of waste with most bytes, or VERDICT_KINDS.
 static enum verdict_kind waste_kind(const struct verdict_facts *f)
 {
-    double stacks = verdict_known(f->resident[VERDICT_STACKS]), bytes = verdict_free_bytes(f);
+    double stacks = verdict_known(f->resident[VERDICT_STACKS]), bytes = retained_bytes(f);
     if (is_large(f, stacks, WASTE_SHARE) && stacks >= bytes)
         return VERDICT_KIND_stacks;
     if (is_large(f, bytes, WASTE_SHARE) && !is_reused(f))
@@ -162,6 +169,7 @@ void verdict_facts_init(struct verdict_facts *f)
                                 .live_bytes = NAN,
                                 .live_blocks = NAN,
                                 .peak_live_bytes = NAN,
+                                .recent_live_bytes = NAN,
                                 .rss_bytes = NAN,
                                 .swap_bytes = NAN,
                                 .peak_rss_bytes = NAN,

@@ -83,6 +83,8 @@ struct verdict_facts {
     double live_bytes;   // requested bytes of the live blocks, resident or not
     double live_blocks;
     double peak_live_bytes;
+    // Highest live bytes in the last second: free memory that was in use then is not retained yet.
+    double recent_live_bytes;
     double rss_bytes, swap_bytes;
     double peak_rss_bytes;
     double resident[VERDICT_OWNERS];

@@ -18,7 +18,8 @@ enum {
 
 #define SITE_SHARE  0.02 // call sites with less than this share of the first are not named
 #define MOST_SHARE  0.8  // share of the growth of RSS
-#define FREED_SHARE 0.1  // freed blocks of a call site that can be a cache
+#define RECENT_NS   1e9
+#define FREED_SHARE 0.1 // freed blocks of a call site that can be a cache
 
 static const struct file_stat_process *process_of(const struct file_stat *s)
 {
@@ -326,6 +327,20 @@ static void set_idle(struct verdict_facts *f, const struct file_stat *s)
         f->span_ns = f->live.span_ns;
 }
 
+// Finds the highest live bytes in the last second up to `until_ns`.
+static void set_recent(struct verdict_facts *f, const struct usage *u, double until_ns)
+{
+    const struct timeline *t = &u->by_time;
+    double from_ns = until_ns - RECENT_NS;
+    f->recent_live_bytes = (double)u->live.bytes;
+    for (size_t i = t->n; i-- > 0;) {
+        double end_ns = (double)((uint64_t)(i + 1) << t->width_shift) * u->ns_per_stamp;
+        if (end_ns < from_ns)
+            break;
+        f->recent_live_bytes = fmax(f->recent_live_bytes, (double)t->bins[i].counts.max_bytes);
+    }
+}
+
 // If the load varies, a leak is linear over events, but not over time. A program that allocates and
 // then sleeps is the opposite: only over time does its growth end.
 static void set_live_growth(struct verdict_facts *f, const struct file_stat *s)
@@ -339,6 +354,7 @@ static void set_live_growth(struct verdict_facts *f, const struct file_stat *s)
     }
     if (s->n_samples)
         until_ns = sample_ns(s, s->n_samples - 1);
+    set_recent(f, u, fmax(span_ns, until_ns));
     judge_timeline(&f->live, &u->by_time, true, span_ns, until_ns);
     f->span_ns = f->live.span_ns;
     judge_timeline(&events, &u->by_event, false, f->live.span_ns, 0);

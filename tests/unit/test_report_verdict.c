@@ -409,6 +409,19 @@ static void test_remedies_by_allocator(void **unused)
     assert_non_null(strstr(find(yes_arenas, use_glibc).remedy, "MALLOC_ARENA_MAX=2"));
 }
 
+static void free_recently(struct verdict_facts *f)
+{
+    f->recent_live_bytes = 90 * MIB;
+}
+
+// Memory that was in use a moment ago is not retained.
+static void test_recent(void **unused)
+{
+    (void)unused;
+    assert_int_equal(find(yes_retained, use_jemalloc).kind, VERDICT_KIND_retained);
+    assert_int_equal(find(yes_retained, free_recently).kind, VERDICT_KIND_healthy);
+}
+
 static void exit_process(struct verdict_facts *f)
 {
     f->exited = true;
@@ -525,6 +538,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_remedies_by_allocator),
     cmocka_unit_test(test_sureness_of_growth),
     cmocka_unit_test(test_pinning_blocks_from_before),
+    cmocka_unit_test(test_recent),
     cmocka_unit_test(test_allocators),
     cmocka_unit_test(test_runtimes),
     cmocka_unit_test(test_no_facts),
