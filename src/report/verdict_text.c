@@ -228,8 +228,10 @@ static const char *const releases[] = {
                       "MALLOC_TRIM_THRESHOLD_=131072",
     [VERDICT_JEMALLOC] = "start the program with "
                          "MALLOC_CONF=background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0",
-    [VERDICT_TCMALLOC] = "start the program with TCMALLOC_RELEASE_RATE=10, or call "
-                         "MallocExtension_ReleaseFreeMemory() after a burst",
+    // TCMALLOC_RELEASE_RATE has an effect only while the program frees memory.
+    [VERDICT_TCMALLOC] =
+        "call MallocExtension_ReleaseFreeMemory() after a burst, or start the program with "
+        "TCMALLOC_AGGRESSIVE_DECOMMIT=1, or with TCMALLOC_RELEASE_RATE=10 if it goes on freeing",
     [VERDICT_MIMALLOC] = "start the program with MIMALLOC_PURGE_DELAY=0 (before version 2.1: "
                          "MIMALLOC_DECOMMIT_DELAY=0), or call mi_collect(true) after a burst",
     [VERDICT_OTHER_ALLOCATOR] =
