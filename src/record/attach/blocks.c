@@ -1,30 +1,18 @@
-// Names and layouts as in glibc's malloc/malloc.c and malloc/arena.c. malloc's state is not
-// exported, so it is found by its invariants: an empty bin of an arena points to itself, and the
-// parameters contain the limits of the thread caches. Whatever can be verified is verified: sizes,
-// flags, rings, and malloc's own totals.
+// Whatever can be verified is verified: sizes, flags, rings, and malloc's own totals.
 #include "record/attach/blocks.h"
 
 #include "base/buf.h"
+#include "record/attach/arena.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum {
-    FIRST_VERSION = 35, // 2.35 introduced hp_flags …
-    LAST_VERSION = 40,  // … and 2.42 changes the thread caches
-    BINS = 127,
-    FASTBINS = 10,
-    CACHED_SIZES = 64,
-    CACHED_MAX = 1032,
-    MAX_CACHED = 127, // blocks per size
-    MAX_ARENAS = 8192,
     MAX_HEAPS = 1 << 16,
-    MAX_DATA = 1 << 20,
     WINDOW = 256 << 10,
     PAGE = 4096,
     PAGES_AT_ONCE = 512,
@@ -33,49 +21,14 @@ enum {
     CODE_BEFORE = 20 << 10,
     CODE_AFTER = 4 << 10, // malloc's internal functions around the exported ones
 };
-#define HEAP_MAX   (64ull << 20)
-#define SIZE_FLAGS 7ull
-#define PREV_INUSE 1ull
-#define MMAPPED    2ull
-#define NON_MAIN   4ull
-
-struct arena {
-    int32_t mutex, flags, have_fastchunks, pad;
-    uint64_t fastbins[FASTBINS], top, last_remainder, bins[2 * BINS], binmap[2], next, next_free,
-        attached_threads, system_mem, max_system_mem;
-};
-
-enum { NONCONTIGUOUS = 2 };
-
-struct heap_info {
-    uint64_t arena, prev, size, mprotect_size, pagesize, pad;
-};
-
-struct parameters {
-    uint64_t trim_threshold, top_pad, mmap_threshold, arena_test, arena_max, thp_pagesize,
-        hp_pagesize;
-    int32_t hp_flags, n_mmaps, n_mmaps_max, max_n_mmaps, no_dyn_threshold, pad;
-    uint64_t mmapped_mem, max_mmapped_mem, sbrk_base, cached_sizes, cached_max, cached_count,
-        unsorted_limit;
-};
-
-struct thread_cache {
-    uint16_t counts[CACHED_SIZES];
-    uint64_t entries[CACHED_SIZES];
-};
-
-_Static_assert(sizeof(struct arena) == 2200 && sizeof(struct heap_info) == 48 &&
-                   sizeof(struct parameters) == 136 && sizeof(struct thread_cache) == 640,
-               "as gdb prints them for glibc 2.36");
 
 struct heap_walk {
     struct blocks *to;
     struct remote *remote;
     struct err *e;
-    uint64_t data_start, data_end; // libc's variables
-    uint8_t *data;
+    struct arena_data data;
     uint64_t main_arena;
-    struct parameters parameters;
+    struct arena_parameters parameters;
     uint64_t window_at; // address of `window`
     size_t window_bytes;
     uint8_t *window;
@@ -96,38 +49,11 @@ static uint64_t reveal_pointer(uint64_t at, uint64_t pointer)
     return at >> 12 ^ pointer;
 }
 
-static int read_data(struct heap_walk *w)
-{
-    const struct remote *r = w->remote;
-    ElfW(Ehdr) h;
-    ElfW(Phdr) s;
-    if (!remote_read(r, r->libc, &h, sizeof h))
-        return -EACCES;
-    for (unsigned i = 0; i < h.e_phnum; i++) {
-        if (!remote_read(r, r->libc + h.e_phoff + i * sizeof s, &s, sizeof s))
-            return -EACCES;
-        if (s.p_type == PT_LOAD && s.p_flags & PF_W && s.p_memsz < MAX_DATA) {
-            w->data_start = (r->libc + s.p_vaddr + 7) & ~7ull;
-            w->data_end = r->libc + s.p_vaddr + s.p_memsz;
-        }
-    }
-    size_t bytes = w->data_end - w->data_start;
-    w->data = malloc(bytes + 1);
-    if (!w->data)
-        return -ENOMEM;
-    return bytes && remote_read(r, w->data_start, w->data, bytes) ? 0 : -EACCES;
-}
-
-static uint64_t bin_of(uint64_t arena, unsigned i)
-{
-    return arena + offsetof(struct arena, bins) + 16ull * i - 16;
-}
-
 // Returns true if each bin is a consistent ring.
 static bool has_bins(const struct remote *r, const struct arena *a, uint64_t at)
 {
-    for (unsigned i = 0; i < BINS; i++) {
-        uint64_t self = bin_of(at, i), first = a->bins[2 * i], back;
+    for (unsigned i = 0; i < ARENA_BINS; i++) {
+        uint64_t self = arena_bin(at, i), first = a->bins[2 * i], back;
         if (first == self ? a->bins[2 * i + 1] != self
                           : !remote_read(r, first + 24, &back, sizeof back) || back != self)
             return false;
@@ -138,16 +64,16 @@ static bool has_bins(const struct remote *r, const struct arena *a, uint64_t at)
 static bool has_empty_bin(const struct arena *a, uint64_t at)
 {
     unsigned i = 0;
-    while (i < BINS && a->bins[2 * i] != bin_of(at, i))
+    while (i < ARENA_BINS && a->bins[2 * i] != arena_bin(at, i))
         i++;
-    return i < BINS;
+    return i < ARENA_BINS;
 }
 
 static int find_main_arena(struct heap_walk *w)
 {
-    for (uint64_t at = w->data_start; at + sizeof(struct arena) <= w->data_end; at += 8) {
+    for (uint64_t at = w->data.start; at + sizeof(struct arena) <= w->data.end; at += 8) {
         const struct arena *a =
-            (const struct arena *)(const void *)(w->data + (at - w->data_start));
+            (const struct arena *)(const void *)(w->data.bytes + (at - w->data.start));
         if (!has_empty_bin(a, at) || !has_bins(w->remote, a, at))
             continue;
         if (w->main_arena)
@@ -159,18 +85,9 @@ static int find_main_arena(struct heap_walk *w)
 
 static int find_parameters(struct heap_walk *w)
 {
-    unsigned n = 0;
-    for (uint64_t at = w->data_start; at + sizeof(struct parameters) <= w->data_end; at += 8) {
-        struct parameters p;
-        memcpy(&p, w->data + (at - w->data_start), sizeof p);
-        if (p.cached_sizes != CACHED_SIZES || p.cached_max != CACHED_MAX ||
-            p.cached_count > MAX_CACHED || p.n_mmaps < 0 || p.max_n_mmaps < p.n_mmaps ||
-            p.mmapped_mem > p.max_mmapped_mem || p.mmapped_mem % PAGE)
-            continue;
-        w->parameters = p;
-        n++;
-    }
-    return n == 1 ? 0 : err_set(w->e, -ENOTSUP, "its parameters were not found (is it tuned?)");
+    return arena_find_parameters(&w->data, &w->parameters) == 1
+               ? 0
+               : err_set(w->e, -ENOTSUP, "its parameters were not found (is it tuned?)");
 }
 
 // Reads two words through a window, for sequential access.
@@ -203,8 +120,8 @@ static int add_block(struct heap_walk *w, uint64_t address, uint64_t size)
 static bool is_fencepost(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t size)
 {
     uint64_t last[2];
-    bool fits = (size & ~PREV_INUSE) == end - 16 - at && (end - at == 32 || end - at == 48);
-    return fits && read_head(w, end - 16, end, last) && (last[1] & ~SIZE_FLAGS) == 0;
+    bool fits = (size & ~ARENA_PREV_INUSE) == end - 16 - at && (end - at == 32 || end - at == 48);
+    return fits && read_head(w, end - 16, end, last) && (last[1] & ~ARENA_SIZE_FLAGS) == 0;
 }
 
 // Walks the chunks from `at` to the chunk `top`, or to a fencepost if `top` is 0.
@@ -215,9 +132,9 @@ static int walk_chunks(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t 
     if (!read_head(w, at, end, head))
         return set_unexpected(w, "a heap", at);
     for (uint64_t size; rc == 0; at += size, memcpy(head, next, sizeof head)) {
-        size = head[1] & ~SIZE_FLAGS;
+        size = head[1] & ~ARENA_SIZE_FLAGS;
         if (at == top)
-            return at + size == end && head[1] & PREV_INUSE
+            return at + size == end && head[1] & ARENA_PREV_INUSE
                        ? 0
                        : set_unexpected(w, "the top chunk", at);
         if (!top && is_fencepost(w, at, end, head[1]))
@@ -226,9 +143,9 @@ static int walk_chunks(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t 
             !read_head(w, at + size, end, next))
             return set_unexpected(w, "a chunk", at);
         // Free chunks do not have the arena flag.
-        bool in_use = next[1] & PREV_INUSE;
-        if (in_use ? (head[1] & (MMAPPED | NON_MAIN)) != flag
-                   : next[0] != size || head[1] & MMAPPED)
+        bool in_use = next[1] & ARENA_PREV_INUSE;
+        if (in_use ? (head[1] & (ARENA_MMAPPED | ARENA_NON_MAIN)) != flag
+                   : next[0] != size || head[1] & ARENA_MMAPPED)
             return set_unexpected(w, in_use ? "a chunk in use" : "a free chunk", at);
         rc = in_use ? add_block(w, at + 16, size - 8) : 0;
     }
@@ -238,9 +155,9 @@ static int walk_chunks(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t 
 static int walk_main(struct heap_walk *w, const struct arena *a)
 {
     uint64_t start = w->parameters.sbrk_base, end = start + a->system_mem;
-    if (a->top == bin_of(w->main_arena, 0)) // never used
+    if (a->top == arena_bin(w->main_arena, 0)) // never used
         return 0;
-    if (a->flags & NONCONTIGUOUS || start % 16 || a->top - start >= a->system_mem)
+    if (a->flags & ARENA_NONCONTIGUOUS || start % 16 || a->top - start >= a->system_mem)
         return err_set(w->e, -ENOTSUP, "its main heap is not contiguous");
     w->window_bytes = 0;
     return walk_chunks(w, start, end, a->top, 0);
@@ -249,12 +166,13 @@ static int walk_main(struct heap_walk *w, const struct arena *a)
 // Walks the heaps from the last to the first, which contains the arena.
 static int walk_heaps(struct heap_walk *w, uint64_t arena, const struct arena *a)
 {
-    uint64_t at = a->top & ~(HEAP_MAX - 1), total = 0;
+    uint64_t at = a->top & ~(ARENA_HEAP_BYTES - 1), total = 0;
     for (unsigned i = 0; at && i < MAX_HEAPS; i++) {
-        struct heap_info h;
+        struct arena_heap h;
         uint64_t start = at + sizeof h, top = i == 0 ? a->top : 0;
-        if (!remote_read(w->remote, at, &h, sizeof h) || h.arena != arena || h.size > HEAP_MAX ||
-            h.size < PAGE || h.size > h.mprotect_size || h.prev % HEAP_MAX)
+        if (!remote_read(w->remote, at, &h, sizeof h) || h.arena != arena ||
+            h.size > ARENA_HEAP_BYTES || h.size < PAGE || h.size > h.mprotect_size ||
+            h.prev % ARENA_HEAP_BYTES)
             return set_unexpected(w, "a heap", at);
         if (!h.prev && arena != start)
             return set_unexpected(w, "the first heap of an arena", at);
@@ -264,7 +182,7 @@ static int walk_heaps(struct heap_walk *w, uint64_t arena, const struct arena *a
             return -ENOMEM;
         w->heaps[w->n_heaps++] = (struct spool_block){at, h.size};
         w->window_bytes = 0;
-        int rc = walk_chunks(w, start, at + h.size, top, NON_MAIN);
+        int rc = walk_chunks(w, start, at + h.size, top, ARENA_NON_MAIN);
         if (rc < 0)
             return rc;
         at = h.prev;
@@ -282,12 +200,12 @@ static int add_free(struct heap_walk *w, uint64_t block)
 
 static int add_fastbins(struct heap_walk *w, const struct arena *a)
 {
-    for (unsigned i = 0; i < FASTBINS; i++) {
+    for (unsigned i = 0; i < ARENA_FASTBINS; i++) {
         for (uint64_t at = a->fastbins[i]; at;) {
             uint64_t words[3];
             if (at % 16 || w->n_free > w->to->n ||
                 !remote_read(w->remote, at, words, sizeof words) ||
-                (words[1] & ~SIZE_FLAGS) != 32 + 16ull * i)
+                (words[1] & ~ARENA_SIZE_FLAGS) != 32 + 16ull * i)
                 return set_unexpected(w, "a fastbin's chunk", at);
             int rc = add_free(w, at + 16);
             if (rc < 0)
@@ -317,7 +235,7 @@ static const struct spool_block *find_block(const struct heap_walk *w, uint64_t 
 }
 
 // Follows a chain of free blocks and adds them. Without `add`, only verifies the chain.
-static bool follow_chain(struct heap_walk *w, const struct thread_cache *c, unsigned i, bool add)
+static bool follow_chain(struct heap_walk *w, const struct arena_cache *c, unsigned i, bool add)
 {
     uint64_t at = c->entries[i], words[2];
     unsigned n = 0;
@@ -337,9 +255,9 @@ static bool follow_chain(struct heap_walk *w, const struct thread_cache *c, unsi
 static bool follow_cache(struct heap_walk *w, uint64_t at, bool add)
 {
     const struct spool_block *b = find_block(w, at);
-    struct thread_cache c;
+    struct arena_cache c;
     bool good = b && b->size == sizeof c + 8 && remote_read(w->remote, at, &c, sizeof c);
-    for (unsigned i = 0; good && i < CACHED_SIZES; i++)
+    for (unsigned i = 0; good && i < ARENA_CACHED_SIZES; i++)
         good = c.counts[i] <= w->parameters.cached_count && follow_chain(w, &c, i, add);
     // The cache itself is not a block of the program.
     return good && (!add || add_free(w, at) == 0);
@@ -395,7 +313,7 @@ static uint64_t find_alignment_gap(const struct heap_walk *w, uint64_t at, uint6
     for (uint64_t align = 32; align < size; align *= 2) {
         uint64_t lead = ((at + 16 + align - 1) & ~(align - 1)) - 16 - at;
         if (lead && lead < size && remote_read(w->remote, at + lead, head, sizeof head) &&
-            head[0] == lead && head[1] == ((size - lead) | MMAPPED))
+            head[0] == lead && head[1] == ((size - lead) | ARENA_MMAPPED))
             return lead;
     }
     return 0;
@@ -434,7 +352,7 @@ static bool is_touched(struct mapped *m, uint64_t at)
 // Returns the size of the heap at `at`, or 0.
 static uint64_t heap_bytes(const struct heap_walk *w, uint64_t at)
 {
-    for (size_t i = 0; at % HEAP_MAX == 0 && i < w->n_heaps; i++) {
+    for (size_t i = 0; at % ARENA_HEAP_BYTES == 0 && i < w->n_heaps; i++) {
         if (w->heaps[i].address == at)
             return w->heaps[i].size;
     }
@@ -451,8 +369,8 @@ static int walk_mapping(struct heap_walk *w, struct mapped *m, uint64_t at, uint
             continue;
         bool read = is_touched(m, at) && remote_read(w->remote, at, head, sizeof head);
         m->pages += read;
-        size = head[1] & ~SIZE_FLAGS;
-        if (head[0] || (head[1] & SIZE_FLAGS) != MMAPPED || !size || size % PAGE ||
+        size = head[1] & ~ARENA_SIZE_FLAGS;
+        if (head[0] || (head[1] & ARENA_SIZE_FLAGS) != ARENA_MMAPPED || !size || size % PAGE ||
             size > end - at) {
             size = PAGE;
             continue;
@@ -498,7 +416,7 @@ static int walk_arenas(struct heap_walk *w)
 {
     uint64_t at = w->main_arena;
     struct arena a;
-    for (unsigned i = 0; i < MAX_ARENAS; i++) {
+    for (unsigned i = 0; i < ARENA_MAX; i++) {
         if (!remote_read(w->remote, at, &a, sizeof a) || !has_bins(w->remote, &a, at))
             return set_unexpected(w, "an arena", at);
         if (a.mutex)
@@ -543,7 +461,7 @@ static int remove_free(struct heap_walk *w)
 
 static int walk_heap(struct heap_walk *w, const struct user_regs_struct *threads, size_t n)
 {
-    int rc = read_data(w);
+    int rc = arena_read_data(&w->data, w->remote);
     if (rc == 0)
         rc = find_main_arena(w);
     if (rc == 0)
@@ -560,9 +478,7 @@ static int walk_heap(struct heap_walk *w, const struct user_regs_struct *threads
 
 int blocks_check(struct remote *r, const char *version, struct err *e)
 {
-    int minor = 0, end = 0;
-    if (sscanf(version, "2.%d%n", &minor, &end) != 1 || version[end] || minor < FIRST_VERSION ||
-        minor > LAST_VERSION)
+    if (!arena_is_known(version))
         return err_set(e, -ENOTSUP, "the heap layout of glibc %s is unknown", version);
     return remote_is_libc(r, remote_function(r, "malloc"))
                ? 0
@@ -577,7 +493,7 @@ int blocks_find(struct blocks *b, struct remote *r, const struct user_regs_struc
     w.window = malloc(WINDOW);
     int rc = w.window ? walk_heap(&w, threads, n) : -ENOMEM;
     free(w.window);
-    free(w.data);
+    free(w.data.bytes);
     free(w.heaps);
     free(w.free);
     if (rc == -ENOMEM || rc == -EACCES)
