@@ -155,7 +155,7 @@ static void test_pressure(void **state)
 {
     struct flight_triggers t;
     struct watch w = watch_of("pressure>20%", &t);
-    struct proc_cgroup c = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, false};
+    struct proc_cgroup c = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, false, 0};
     (void)state;
     assert_false(watch_limits(&w, &c, reason));
     c.pressure = 2000;

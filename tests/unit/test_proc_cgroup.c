@@ -122,6 +122,23 @@ static void test_pressure(void **state)
     assert_true(c.pressure == UINT64_MAX && !c.pressure_of_host);
 }
 
+static void test_files(void **state)
+{
+    (void)state;
+    put("/a", "memory.current", "1000\n");
+    put("/a", "memory.stat", "anon 300\nfile 600\nfile_mapped 50\n");
+    proc_cgroup_read_files("0::/a\n", root, &c);
+    assert_int_equal(c.files, 600);
+    proc_cgroup_read("0::/a\n", root, root, &c);
+    assert_int_equal(c.files, 0);
+    put("/memory/b", "memory.usage_in_bytes", "2000\n");
+    proc_cgroup_read_files("4:memory:/b\n", root, &c);
+    assert_true(c.used == 2000 && c.files == UINT64_MAX);
+    put("/memory/b", "memory.stat", "cache 70\ntotal_cache 700\n");
+    proc_cgroup_read_files("4:memory:/b\n", root, &c);
+    assert_int_equal(c.files, 700);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +147,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_container, setup, teardown),
         cmocka_unit_test_setup_teardown(test_none, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pressure, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_files, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const struct proc_pages_how how = {"no such path", 60000000000};
+static const struct proc_pages_how how = {.recording = "no such path", .max_ns = 60000000000};
 static struct trace_pages found;
 
 static void look(void)
@@ -163,9 +163,39 @@ static void test_names(void **state)
     assert_true(files > 0 && files <= found.rss_of[TRACE_MEMORY_FILE]);
 }
 
+struct seen {
+    uint64_t rss_bytes, own_bytes;
+    bool is_file;
+};
+
+static int add_seen(void *context, const struct proc_mapping *m)
+{
+    struct seen *s = context;
+    s->rss_bytes += m->mapping.rss_bytes;
+    if (strstr(m->name, "test_proc_pages")) {
+        s->own_bytes += m->mapping.bytes;
+        s->is_file = m->is_file && m->permissions[0] == 'r';
+    }
+    return 0;
+}
+
+static void test_each(void **state)
+{
+    struct seen s = {0};
+    struct proc_pages_how each = how;
+    struct trace_pages p = {0};
+    each.each = add_seen;
+    each.context = &s;
+    (void)state;
+    assert_int_equal(proc_pages_read(&p, getpid(), &each), 0);
+    assert_int_equal(s.rss_bytes, p.rss_bytes);
+    assert_true(s.own_bytes > 0 && s.is_file);
+    trace_pages_release(&p);
+}
+
 static void test_limits(void **state)
 {
-    const struct proc_pages_how no_time = {"no such path", 0};
+    const struct proc_pages_how no_time = {.recording = "no such path"};
     struct trace_pages p = {0};
     (void)state;
     assert_int_equal(proc_pages_read(&p, getpid(), &no_time), -ETIME);
@@ -179,6 +209,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_runs),   cmocka_unit_test(test_zeros), cmocka_unit_test(test_sums),
         cmocka_unit_test(test_stacks), cmocka_unit_test(test_names), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_each),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     trace_pages_release(&found);

@@ -51,8 +51,8 @@ static uint64_t read_pressure(const char *folder, const char *name)
     return found ? 100ull * whole + hundredths : UINT64_MAX;
 }
 
-// Reads the counters of a cgroup's directory and its ancestors. The first root_bytes of `folder`
-// are the mount point.
+// Reads the counters of a cgroup's directory and its ancestors, the page cache unless c->files is 0.
+// The first root_bytes of `folder` are the mount point.
 static bool read_folder(char *folder, size_t root_bytes, bool v2, struct proc_cgroup *c)
 {
     const char *limit_name = v2 ? "memory.max" : "memory.limit_in_bytes";
@@ -60,6 +60,8 @@ static bool read_folder(char *folder, size_t root_bytes, bool v2, struct proc_cg
     c->oom_kills = read_count(folder, v2 ? "memory.events" : "memory.oom_control", "oom_kill");
     if (c->used != UINT64_MAX)
         c->pressure = read_pressure(folder, "memory.pressure");
+    if (c->files)
+        c->files = read_count(folder, "memory.stat", v2 ? "file" : "total_cache");
     while (c->used != UINT64_MAX) {
         uint64_t here = read_number(folder, limit_name);
         c->limit = here < c->limit && (v2 || here < NO_LIMIT_V1) ? here : c->limit;
@@ -100,14 +102,29 @@ static bool read_line(const char *line, size_t bytes, const char *root, struct p
     return false;
 }
 
-void proc_cgroup_read(const char *lines, const char *root, const char *host, struct proc_cgroup *c)
+static const struct proc_cgroup unknown = {UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                           UINT64_MAX, false,      0};
+
+static void read_lines(const char *lines, const char *root, struct proc_cgroup *c)
 {
-    *c = (struct proc_cgroup){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, false};
     for (const char *end; *lines; lines = *end ? end + 1 : end) {
         end = strchrnul(lines, '\n');
         if (read_line(lines, (size_t)(end - lines), root, c))
             break;
     }
+}
+
+void proc_cgroup_read_files(const char *lines, const char *root, struct proc_cgroup *c)
+{
+    *c = unknown;
+    c->files = UINT64_MAX;
+    read_lines(lines, root, c);
+}
+
+void proc_cgroup_read(const char *lines, const char *root, const char *host, struct proc_cgroup *c)
+{
+    *c = unknown;
+    read_lines(lines, root, c);
     if (c->pressure == UINT64_MAX && host) {
         c->pressure = read_pressure(host, "memory");
         c->pressure_of_host = c->pressure != UINT64_MAX;

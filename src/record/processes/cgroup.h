@@ -16,11 +16,16 @@ struct proc_cgroup {
     // avg10" of the cgroup (version 2) or the host. https://docs.kernel.org/accounting/psi.html
     uint64_t pressure;
     bool pressure_of_host;
+    uint64_t files; // bytes of the page cache in `used`; only of proc_cgroup_read_files
 };
 
 // Reads the counters. `lines` is the contents of /proc/PID/cgroup, `root` the mount point of
 // cgroups, `host` the directory of the host's pressure files (/proc/pressure), or NULL.
 void proc_cgroup_read(const char *lines, const char *root, const char *host, struct proc_cgroup *c);
+
+// Like proc_cgroup_read without pressure, but also reads memory.stat, for which the kernel adds up
+// counters of all CPUs.
+void proc_cgroup_read_files(const char *lines, const char *root, struct proc_cgroup *c);
 
 // Reads the contents of /proc/PID/cgroup into `lines`, or "" if the process has ended.
 void proc_cgroup_lines(pid_t pid, char *lines, size_t bytes);

@@ -34,9 +34,10 @@ struct pages_reading {
     const struct proc_pages_how *how;
     uint64_t began_ns;
     int pagemap_fd;
-    struct trace_mapping mapping;      // mapping whose lines are being read
-    char name[TRACE_PAGES_NAME_BYTES]; // its name
-    bool any, is_listed, was_file, was_guard;
+    struct trace_mapping mapping; // mapping whose lines are being read
+    char permissions[8], name[TRACE_PAGES_NAME_BYTES];
+    unsigned long long inode;
+    bool any, is_listed, is_named, was_file, was_guard;
     uint64_t end;                           // end of the previous mapping
     uint64_t entries[TEXT_BYTES / 8];       // entries of pagemap
     char text[LINE_BYTES + TEXT_BYTES + 1]; // the start of a line, then the next piece
@@ -110,6 +111,13 @@ static bool is_too_sparse(const struct pages_reading *r)
            r->mapping.bytes / SPARSE_FACTOR > r->mapping.rss_bytes;
 }
 
+static int pass_mapping(const struct pages_reading *r)
+{
+    struct proc_mapping m = {.mapping = r->mapping, .is_file = r->inode != 0, .name = r->name};
+    memcpy(m.permissions, r->permissions, sizeof m.permissions);
+    return r->how->each ? r->how->each(r->how->context, &m) : 0;
+}
+
 // Adds the resident bytes to the name. The names are kept in the order of their bytes; a new name
 // replaces the last one if it has more.
 static void add_name(struct trace_pages *p, enum trace_memory kind, const char *name, uint64_t rss)
@@ -135,7 +143,9 @@ static int end_mapping(struct pages_reading *r)
     uint64_t resident, rss = r->mapping.rss_bytes;
     if (!r->any)
         return 0;
-    if (r->name[0] && rss)
+    if (pass_mapping(r) < 0)
+        return -ENOMEM;
+    if (r->is_named && r->name[0] && rss)
         add_name(r->to, r->mapping.kind, r->name, rss);
     r->to->rss_bytes += rss;
     r->to->swap_bytes += r->mapping.swap_bytes;
@@ -160,27 +170,29 @@ static int end_mapping(struct pages_reading *r)
 static int begin_mapping(struct pages_reading *r, const char *line, unsigned long long start,
                          unsigned long long end)
 {
-    char permissions[8] = "";
     int name_at = 0, rc = end_mapping(r);
-    sscanf(line, "%*x-%*x %7s %*x %*s %*s %n", permissions, &name_at);
+    r->inode = 0;
+    memset(r->permissions, 0, sizeof r->permissions);
+    sscanf(line, "%*x-%*x %7s %*x %*s %llu %n", r->permissions, &r->inode, &name_at);
     const char *name = name_at ? line + name_at : "";
-    enum trace_memory kind = classify_mapping(permissions, name, r->how->recording);
-    if (kind == TRACE_MEMORY_ANONYMOUS && strncmp(permissions, "rw", 2) == 0 && r->was_guard &&
+    snprintf(r->name, sizeof r->name, "%s", name);
+    enum trace_memory kind = classify_mapping(r->permissions, name, r->how->recording);
+    if (kind == TRACE_MEMORY_ANONYMOUS && strncmp(r->permissions, "rw", 2) == 0 && r->was_guard &&
         r->end == start && start % HEAP_ALIGN)
         kind = TRACE_MEMORY_STACK;
     r->mapping = (struct trace_mapping){.start = start,
                                         .bytes = end - start,
                                         .kind = kind,
                                         .after_file = r->was_file && r->end == start};
-    bool is_named = kind == TRACE_MEMORY_FILE || kind == TRACE_MEMORY_SHARED ||
-                    kind == TRACE_MEMORY_ANONYMOUS || kind == TRACE_MEMORY_OTHER;
-    snprintf(r->name, sizeof r->name, "%s", is_named ? name : "");
+    r->is_named = kind == TRACE_MEMORY_FILE || kind == TRACE_MEMORY_SHARED ||
+                  kind == TRACE_MEMORY_ANONYMOUS || kind == TRACE_MEMORY_OTHER;
     r->any = true;
     // An allocator can have guards, too: an anonymous stack is listed, so that its blocks are found.
     r->is_listed = kind == TRACE_MEMORY_HEAP || kind == TRACE_MEMORY_ANONYMOUS ||
                    (kind == TRACE_MEMORY_STACK && !name[0]);
     r->was_file = kind == TRACE_MEMORY_FILE;
-    r->was_guard = strcmp(permissions, "---p") == 0 && !name[0] && end - start <= GUARD_MAX_BYTES;
+    r->was_guard =
+        strcmp(r->permissions, "---p") == 0 && !name[0] && end - start <= GUARD_MAX_BYTES;
     r->end = end;
     return rc;
 }

@@ -6,9 +6,20 @@
 
 #include <sys/types.h>
 
+// A mapping of any kind.
+struct proc_mapping {
+    struct trace_mapping mapping; // without runs
+    char permissions[8];          // "rw-p"
+    bool is_file;                 // has an inode
+    const char *name;             // path or [name]; borrowed
+};
+
 struct proc_pages_how {
     const char *recording; // string contained in the paths of heaptape's own files
     uint64_t max_ns;       // time limit
+    // Called for each mapping in the order of addresses, if not NULL. Returns 0 or -ENOMEM.
+    int (*each)(void *context, const struct proc_mapping *m);
+    void *context;
 };
 
 // Sets all of *p except process and stamps. The caller must release *p, even on failure. Takes

@@ -48,7 +48,7 @@ static uint64_t max(uint64_t a, uint64_t b)
 
 static void read_map(struct proc_watch *w)
 {
-    const struct proc_pages_how how = {w->recording, MAX_NS};
+    const struct proc_pages_how how = {.recording = w->recording, .max_ns = MAX_NS};
     struct trace_pages p = {.process = w->number, .stamp = stamp_now(w)};
     uint64_t began_ns = clock_monotonic_ns(), began_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     int rc = proc_pages_read(&p, w->pid, &how);
