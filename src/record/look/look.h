@@ -1,0 +1,124 @@
+// A look at the memory of a running process from outside: the owners of its resident pages, and the
+// state of glibc's malloc. Stops no thread, writes nothing, and reads no page that is not resident.
+//
+// The process changes its memory meanwhile. Figures that contradict themselves are dropped, and
+// look_heap.lost_bytes counts the memory whose blocks are unknown for this reason.
+#ifndef HEAPTAPE_LOOK_LOOK_H
+#define HEAPTAPE_LOOK_LOOK_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+// Owners of resident memory. Their bytes add up to RSS.
+enum look_owner {
+    LOOK_LIVE,      // blocks of malloc that the program has not freed
+    LOOK_FREE,      // whole pages of free chunks: malloc_trim(0) returns them to the kernel
+    LOOK_TOP,       // whole pages at the ends of arenas, which malloc_trim does not return
+    LOOK_CACHED,    // freed blocks in thread caches and fastbins
+    LOOK_PINNED,    // free memory in pages that also contain live blocks, and malloc's headers
+    LOOK_UNREAD,    // malloc's memory whose blocks are unknown
+    LOOK_STACKS,    // of threads
+    LOOK_RUNTIME,   // anonymous memory outside of malloc in the process of a language runtime
+    LOOK_JIT,       // anonymous executable memory
+    LOOK_ANONYMOUS, // other anonymous memory outside of malloc
+    LOOK_SHARED,    // shared memory
+    LOOK_FILES,     // code and data of files
+    LOOK_OTHER,
+    LOOK_OWNERS
+};
+
+enum look_allocator {
+    LOOK_GLIBC,
+    LOOK_JEMALLOC,
+    LOOK_TCMALLOC,
+    LOOK_MIMALLOC,
+    LOOK_OTHER_MALLOC,   // defined by the program or another library
+    LOOK_UNKNOWN_MALLOC, // the process cannot be read, is statically linked, or has no glibc
+    LOOK_ALLOCATORS
+};
+
+struct look_heap {
+    enum look_allocator allocator;
+    char version[16]; // of glibc; "" if unknown
+    // The state of glibc's arenas was read. Otherwise, `why_not` is the reason.
+    bool is_read;
+    bool is_corrupt; // the same contradiction was found twice
+    char why_not[200];
+    uint32_t arenas, heaps;
+    uint64_t arena_bytes;           // size of the arenas
+    uint64_t blocks, live_bytes;    // live blocks and their usable bytes, with mapped blocks
+    uint64_t free_bytes;            // size of the free chunks, whether resident or not
+    uint64_t mapped, mapped_bytes;  // separately mapped live blocks
+    uint64_t mapped_resident_bytes; // resident part of mapped_bytes
+    uint64_t main_top_bytes;        // resident whole pages in LOOK_FREE at the end of the main heap
+    uint32_t free_arenas;           // arenas with at least 256 KiB of resident free memory
+    uint64_t other_free_bytes;      // resident free memory outside of the main arena
+    // Live blocks below 4 KiB in pages that are less than half live.
+    uint64_t pinning_blocks, pinning_bytes;
+    // Resident bytes of the arenas: read, and skipped because no valid chunks follow each other.
+    uint64_t read_bytes, lost_bytes;
+    uint64_t trim_threshold, mmap_threshold, arena_max; // malloc's parameters; arena_max 0: default
+    uint64_t bad_at, bad_size;                          // the first invalid chunk; 0: all are valid
+};
+
+enum { LOOK_NAME = 256, LOOK_NAMES = 8, LOOK_COMMAND = 256 };
+
+// Mappings with the same name.
+struct look_name {
+    char name[LOOK_NAME];
+    enum look_owner owner;
+    uint64_t rss_bytes, bytes;
+    uint32_t mappings;
+};
+
+struct look_process {
+    pid_t pid;
+    uint64_t rss_bytes;
+    char command[LOOK_COMMAND];
+};
+
+struct look_group {
+    uint64_t used_bytes, limit_bytes, file_bytes; // UINT64_MAX: unknown, or no limit
+};
+
+struct look {
+    pid_t pid;
+    char command[LOOK_COMMAND]; // command line with spaces between the arguments
+    char state;                 // letter of /proc/PID/status
+    uint32_t uid, threads;
+    uint64_t image;   // changes when the process calls exec
+    uint64_t time_ns; // CLOCK_MONOTONIC in the middle of the look
+    uint64_t rss_bytes, peak_rss_bytes, swap_bytes, huge_bytes;
+    uint64_t owners[LOOK_OWNERS];
+    bool maps_cut;   // the list of mappings was not read whole within the time limit
+    uint32_t stacks; // mappings that are stacks of threads
+    uint64_t stack_bytes;
+    // Executable of the language runtime: "java", "node", "python", …; "/": Go, whose executables
+    // have any name; NULL: no runtime was recognized
+    const char *runtime;
+    struct look_name names[LOOK_NAMES]; // those with the most resident memory first
+    size_t n_names;
+    struct look_heap heap;
+    struct look_process largest_child; // pid 0: no child
+    uint32_t children;                 // number of descendants
+    uint64_t children_bytes;           // their RSS, shared pages counted in each of them
+    struct look_group group;
+};
+
+// Reads everything. Waits for nothing and takes at most about `max_ns`, except for the kernel's own
+// time for /proc. Uses at most 16 bytes for each resident page. Returns 0, or a negative errno with
+// *e set: -ESRCH (no such process, or it ended or called exec), -EACCES, -ENOMEM.
+int look_take(struct look *l, pid_t pid, uint64_t max_ns, struct err *e);
+
+// Compares with an earlier look at the same process: if both found the same invalid chunk, sets
+// is_corrupt.
+void look_compare(struct look *now, const struct look *before);
+
+const char *look_owner_name(enum look_owner o);       // "live"
+const char *look_allocator_name(enum look_allocator); // "glibc"
+
+#endif

@@ -1,0 +1,168 @@
+// Command lines, language runtimes and descendants of processes.
+#include "record/look/look_private.h"
+#include "record/processes/facts.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    MAX_DESCENDANTS = 1024,
+    GO_BYTES = 64 << 10, // of the data, which contain the mark of the Go linker
+    MAX_SEGMENTS = 64,
+    MAX_THREADS = 256,
+};
+
+static int open_file(pid_t pid, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+static size_t read_file(pid_t pid, const char *name, char *to, size_t room)
+{
+    int fd = open_file(pid, name);
+    ssize_t n = fd < 0 ? 0 : read(fd, to, room - 1);
+    if (fd >= 0)
+        close(fd);
+    to[n > 0 ? n : 0] = 0;
+    return n > 0 ? (size_t)n : 0;
+}
+
+void look_command(pid_t pid, char *to, size_t room)
+{
+    size_t n = read_file(pid, "cmdline", to, room);
+    while (n && !to[n - 1])
+        n--;
+    for (size_t i = 0; i < n; i++)
+        to[i] = to[i] ? to[i] : ' ';
+    if (n)
+        return;
+    n = read_file(pid, "comm", to, room);
+    to[strcspn(to, "\n")] = 0;
+}
+
+uint64_t look_image(pid_t pid)
+{
+    // The values include random addresses of the program and of its stack.
+    uint64_t words[64], hash = 0;
+    int fd = open_file(pid, "auxv");
+    ssize_t n = fd < 0 ? 0 : read(fd, words, sizeof words);
+    if (fd >= 0)
+        close(fd);
+    for (size_t i = 0; n > 0 && i < (size_t)n / sizeof *words; i++)
+        hash = (hash ^ words[i]) * 0x100000001b3;
+    return hash;
+}
+
+// Returns true if the file contains the mark of the Go linker at the start of its data.
+static bool is_go(pid_t pid)
+{
+    static const char mark[] = "\xff Go buildinf:";
+    Elf64_Ehdr h;
+    Elf64_Phdr p;
+    bool found = false;
+    int fd = open_file(pid, "exe");
+    char *bytes = malloc(GO_BYTES);
+    bool is_elf = fd >= 0 && bytes && pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h &&
+                  memcmp(h.e_ident, ELFMAG, SELFMAG) == 0;
+    for (unsigned i = 0; is_elf && !found && i < h.e_phnum && i < MAX_SEGMENTS; i++) {
+        if (pread(fd, &p, sizeof p, (off_t)(h.e_phoff + i * sizeof p)) != (ssize_t)sizeof p ||
+            p.p_type != PT_LOAD || !(p.p_flags & PF_W))
+            continue;
+        ssize_t n = pread(fd, bytes, GO_BYTES, (off_t)p.p_offset);
+        found = n > 0 && memmem(bytes, (size_t)n, mark, sizeof mark - 1);
+    }
+    free(bytes);
+    if (fd >= 0)
+        close(fd);
+    return found;
+}
+
+const char *look_runtime_name(pid_t pid, const struct look_maps *m)
+{
+    // Starts of file names, and the executable of the runtime.
+    static const struct {
+        const char *file, *runtime;
+    } signs[] = {
+        {"libjvm.so", "java"},
+        {"java", "java"},
+        {"libnode.so", "node"},
+        {"node", "node"},
+        {"libpython", "python"},
+        {"python", "python"},
+        {"libcoreclr.so", "dotnet"},
+        {"libruby", "ruby"},
+        {"ruby", "ruby"},
+        {"php", "php"},
+        {"beam.smp", "beam.smp"},
+        {"julia", "julia"},
+    };
+    char exe[PATH_MAX], path[64];
+    snprintf(path, sizeof path, "/proc/%ld/exe", (long)pid);
+    ssize_t n = readlink(path, exe, sizeof exe - 1);
+    exe[n > 0 ? n : 0] = 0;
+    const char *program = basename(exe);
+    for (size_t k = 0; k < sizeof signs / sizeof *signs; k++) {
+        size_t length = strlen(signs[k].file);
+        if (strncmp(program, signs[k].file, length) == 0)
+            return signs[k].runtime;
+        for (size_t i = 0; strncmp(signs[k].file, "lib", 3) == 0 && i < m->n_names; i++) {
+            if (strncmp(basename(m->names[i].name), signs[k].file, length) == 0)
+                return signs[k].runtime;
+        }
+    }
+    return is_go(pid) ? "/" : NULL;
+}
+
+// Appends the children of a process, which /proc lists for each thread. Returns the new number of
+// entries.
+static size_t add_children(pid_t pid, pid_t *all, size_t n)
+{
+    char path[320];
+    const struct dirent *d;
+    long child;
+    unsigned threads = 0;
+    snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
+    DIR *tasks = opendir(path);
+    while (tasks && threads < MAX_THREADS && (d = readdir(tasks))) {
+        if (d->d_name[0] == '.')
+            continue;
+        threads++;
+        snprintf(path, sizeof path, "/proc/%ld/task/%s/children", (long)pid, d->d_name);
+        FILE *f = fopen(path, "re");
+        while (f && n < MAX_DESCENDANTS && fscanf(f, "%ld", &child) == 1)
+            all[n++] = (pid_t)child;
+        if (f)
+            fclose(f);
+    }
+    if (tasks)
+        closedir(tasks);
+    return n;
+}
+
+void look_children_read(struct look *l)
+{
+    pid_t *all = malloc(MAX_DESCENDANTS * sizeof *all);
+    size_t n = all ? add_children(l->pid, all, 0) : 0;
+    for (size_t i = 0; i < n; i++) {
+        struct trace_sample s = {0};
+        n = add_children(all[i], all, n);
+        if (!facts_memory(&s, all[i]))
+            continue;
+        l->children++;
+        l->children_bytes += s.rss_bytes;
+        if (s.rss_bytes > l->largest_child.rss_bytes)
+            l->largest_child = (struct look_process){.pid = all[i], .rss_bytes = s.rss_bytes};
+    }
+    free(all);
+    if (l->largest_child.pid)
+        look_command(l->largest_child.pid, l->largest_child.command,
+                     sizeof l->largest_child.command);
+}
