@@ -39,7 +39,8 @@ enum {
 // Time to find one that calls malloc from anywhere, before searching for a thread in a system call.
 #define ENTRY_NS MS(2000)
 #define CALL_NS  MS(10000)
-#define BUSY_NS  MS(5000) // before ending a recording: time for another tracer to detach
+#define TRIM_NS  MS(600000) // for malloc_trim, whose time depends on the size of the heap
+#define BUSY_NS  MS(5000)   // before ending a recording: time for another tracer to detach
 #define STOP_NS  MS(100)
 #define LEAVE_NS MS(500)  // for all threads to leave the library while they are stopped
 #define LIST_NS  MS(3000) // for threads to leave malloc
@@ -66,6 +67,7 @@ struct caller {
     uint64_t errno_at;
     int saved_errno;
     uint64_t taken_ns;
+    uint64_t call_ns; // time limit of a call
 };
 
 static int set_gone(const struct caller *c, struct err *e)
@@ -87,7 +89,7 @@ static int await_return(struct caller *c, struct err *e)
 {
     struct tracees *t = c->tracees;
     uint64_t start = clock_monotonic_ns();
-    while (clock_monotonic_ns() - start < CALL_NS) {
+    while (clock_monotonic_ns() - start < c->call_ns) {
         size_t who;
         enum tracees_event event = tracees_next(t, &who);
         if (t->gone || find_index(t, c->tid) == t->n)
@@ -201,7 +203,8 @@ static void restore_caller(struct caller *c, struct attach_result *result)
 static int prepare_caller(struct caller *c, struct tracees *t, size_t who,
                           struct attach_result *result, struct err *e)
 {
-    *c = (struct caller){.tracees = t, .tid = t->all[who].tid, .taken_ns = clock_monotonic_ns()};
+    *c = (struct caller){
+        .tracees = t, .tid = t->all[who].tid, .taken_ns = clock_monotonic_ns(), .call_ns = CALL_NS};
     c->xstate = (struct iovec){c->xstate_bytes, sizeof c->xstate_bytes};
     if (ptrace(PTRACE_GETREGS, c->tid, 0, &c->registers) < 0 ||
         ptrace(PTRACE_GETREGSET, c->tid, NT_X86_XSTATE, &c->xstate) < 0)
@@ -721,11 +724,63 @@ static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct
     return rc;
 }
 
-// A recording to start or, without `how`, to end.
+// Checks that malloc_trim can be called.
+static int check_trim(struct remote *r, struct err *e)
+{
+    if (!remote_is_libc(r, remote_function(r, "malloc")) || !remote_function(r, "malloc_trim"))
+        return err_set(e, -ENOTSUP, "%ld: its malloc is not glibc's", (long)r->pid);
+    // A filter may kill the process for a system call that it does not make itself.
+    if (status_number(r->pid, r->pid, "Seccomp", 10))
+        return err_set(e, -ENOTSUP, "%ld: its seccomp filter may forbid the call", (long)r->pid);
+    return 0;
+}
+
+static int call_trim(struct caller *c, struct attach_result *result, struct err *e)
+{
+    uint64_t start = clock_monotonic_ns(), released = 0;
+    c->call_ns = TRIM_NS;
+    int rc = call_by_name(c, "malloc_trim", no_arguments, &released, e);
+    c->call_ns = CALL_NS;
+    result->call_ns = clock_monotonic_ns() - start;
+    return rc;
+}
+
+// Runs in the child. Calls malloc_trim(0).
+static int run_trim(pid_t pid, struct attach_shared *s)
+{
+    struct remote r;
+    struct tracees t;
+    struct caller c;
+    int rc = check_patiently(pid, false, &s->error);
+    if (rc == 0)
+        rc = remote_open(&r, pid, &s->error);
+    if (rc < 0)
+        return rc;
+    rc = check_trim(&r, &s->error);
+    if (rc == 0) {
+        find_functions(&r);
+        rc = tracees_seize(&t, &r, s->breakpoints, &s->error);
+        s->result.threads = (uint32_t)t.n;
+        if (rc == 0)
+            rc = find_caller(&c, &t, &s->result, &s->error);
+        if (rc == 0) {
+            rc = call_trim(&c, &s->result, &s->error);
+            restore_caller(&c, &s->result);
+        }
+        tracees_release(&t);
+    }
+    if (rc < 0 && remote_is_over(&r))
+        rc = remote_set_over(&r, &s->error);
+    remote_close(&r);
+    return rc;
+}
+
+// A recording to start or, without `how`, to end, or a call of malloc_trim.
 struct attach_task {
     pid_t pid;
     const struct attach_how *how;
     pid_t owner;
+    bool trims;
 };
 
 // Like run_task, but waits while another heaptape is attaching or detaching.
@@ -733,7 +788,8 @@ static int run_task_patiently(const struct attach_task *task, struct attach_shar
 {
     uint64_t start = clock_monotonic_ns();
     int rc;
-    while ((rc = run_task(task->pid, task->how, task->owner, s)) == -EAGAIN &&
+    while ((rc = task->trims ? run_trim(task->pid, s)
+                             : run_task(task->pid, task->how, task->owner, s)) == -EAGAIN &&
            clock_monotonic_ns() - start < BUSY_NS) {
         s->error = (struct err){0};
         nanosleep(&(struct timespec){.tv_nsec = MS(5)}, NULL);
@@ -793,6 +849,7 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
     result->threads = s->result.threads > result->threads ? s->result.threads : result->threads;
     result->paused_ns =
         s->result.paused_ns > result->paused_ns ? s->result.paused_ns : result->paused_ns;
+    result->call_ns = s->result.call_ns;
     if (how && how->list_blocks) {
         result->listed_blocks = s->result.listed_blocks;
         result->listed_bytes = s->result.listed_bytes;
@@ -805,11 +862,16 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
 int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_meanwhile *meanwhile,
                  struct attach_result *result, struct err *e)
 {
-    return run_in_child(&(struct attach_task){pid, how, 0}, meanwhile, result, e);
+    return run_in_child(&(struct attach_task){.pid = pid, .how = how}, meanwhile, result, e);
 }
 
 int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile,
                struct attach_result *result, struct err *e)
 {
-    return run_in_child(&(struct attach_task){pid, NULL, owner}, meanwhile, result, e);
+    return run_in_child(&(struct attach_task){.pid = pid, .owner = owner}, meanwhile, result, e);
+}
+
+int attach_trim(pid_t pid, struct attach_result *result, struct err *e)
+{
+    return run_in_child(&(struct attach_task){.pid = pid, .trims = true}, NULL, result, e);
 }

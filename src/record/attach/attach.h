@@ -19,6 +19,7 @@ struct attach_result {
     uint32_t threads;
     uint64_t paused_ns; // longest time that a thread was stopped
     uint64_t listed_blocks, listed_bytes;
+    uint64_t call_ns;     // time of the call of attach_trim
     char not_listed[200]; // why the blocks are not listed; "" if they are, or were not requested
 };                        // Initialize to zero. Several calls accumulate their maxima.
 
@@ -48,5 +49,10 @@ int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_me
 // owner.
 int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile,
                struct attach_result *result, struct err *e);
+
+// Calls malloc_trim(0) of glibc in a thread of the process, which is stopped for the time of the
+// call; the other threads run. Returns 0, or a negative errno with the process unchanged: like
+// attach_begin, or -ENOTSUP if the process has another malloc or a seccomp filter.
+int attach_trim(pid_t pid, struct attach_result *result, struct err *e);
 
 #endif

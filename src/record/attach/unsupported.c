@@ -16,3 +16,9 @@ int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile,
     (void)owner, (void)meanwhile, (void)result;
     return err_set(e, -ENOTSUP, "%ld: heaptape attaches to processes on x86-64 only", (long)pid);
 }
+
+int attach_trim(pid_t pid, struct attach_result *result, struct err *e)
+{
+    (void)result;
+    return err_set(e, -ENOTSUP, "%ld: heaptape attaches to processes on x86-64 only", (long)pid);
+}
