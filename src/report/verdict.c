@@ -121,6 +121,12 @@ static bool is_unclear(const struct growth *g)
            g->grown_bytes >= UNCLEAR_SHARE * g->last_bytes;
 }
 
+static bool is_heap_growing(const struct verdict_facts *f)
+{
+    return f->live.shape == GROWTH_UNKNOWN && f->knows_resident && is_growing(&f->heap) &&
+           f->heap.grown_bytes >= GROWN_SHARE * f->rss_bytes;
+}
+
 static bool is_sawtooth(const struct growth *g)
 {
     return g->shape == GROWTH_SAWTOOTH && g->swing_bytes >= VERDICT_GROWN_BYTES;
@@ -138,6 +144,8 @@ static enum verdict_kind choose_kind(const struct verdict_facts *f)
         return VERDICT_KIND_unwritten;
     if (is_growing(&f->live))
         return VERDICT_KIND_grows;
+    if (is_heap_growing(f))
+        return VERDICT_KIND_heap_grows;
     if (waste != VERDICT_KINDS)
         return waste;
     if (f->live.shape == GROWTH_SATURATING && f->live.grown_bytes >= VERDICT_GROWN_BYTES)
@@ -152,6 +160,9 @@ static enum verdict_kind choose_kind(const struct verdict_facts *f)
         return VERDICT_KIND_unknown_blocks;
     if (is_large(f, verdict_outside_bytes(f), OUTSIDE_SHARE))
         return f->runtime ? VERDICT_KIND_runtime : VERDICT_KIND_mappings;
+    if (f->live.shape == GROWTH_UNKNOWN && f->heap.shape != GROWTH_UNKNOWN &&
+        f->resident[VERDICT_UNKNOWN_HEAP] >= VERDICT_GROWN_BYTES)
+        return VERDICT_KIND_unknown_blocks;
     if (f->live.shape == GROWTH_UNKNOWN)
         return f->span_ns > 0 ? VERDICT_KIND_too_short : VERDICT_KIND_unknown;
     if (is_sawtooth(&f->live))
@@ -183,6 +194,7 @@ void verdict_facts_init(struct verdict_facts *f)
                                 .stacks = NAN};
     growth_find(&f->live, NULL, 0);
     growth_find(&f->rss, NULL, 0);
+    growth_find(&f->heap, NULL, 0);
     for (unsigned i = 0; i < VERDICT_OWNERS; i++) {
         f->resident[i] = NAN;
         growth_find(&f->of[i], NULL, 0);
@@ -221,10 +233,14 @@ const struct verdict_runtime *verdict_runtime_of(const char *exe)
         {"php", "PHP", "record with USE_ZEND_ALLOC=0, so that its blocks are blocks of malloc"},
         {"dotnet", ".NET", "see 'dotnet-gcdump collect -p PID'"},
         {"beam.smp", "Erlang", "see erlang:memory()"},
+        {"ruby", "Ruby", "see GC.stat"},
+        // Any executable can be a Go program, so no name begins like this.
+        {"/", "Go", "see GODEBUG=gctrace=1, and limit the heap with GOMEMLIMIT"},
         {"julia", "Julia", "see Base.summarysize, and limit the heap with --heap-size-hint"},
     };
+    const char *base = exe && exe[1] ? basename(exe) : exe;
     for (size_t i = 0; exe && i < sizeof runtimes / sizeof *runtimes; i++) {
-        if (strncmp(basename(exe), runtimes[i].exe, strlen(runtimes[i].exe)) == 0)
+        if (strncmp(base, runtimes[i].exe, strlen(runtimes[i].exe)) == 0)
             return &runtimes[i];
     }
     return NULL;

@@ -75,6 +75,7 @@ struct verdict_facts {
     enum verdict_allocator allocator;
     const char *allocator_name; // "glibc", "jemalloc", the name of the library, or NULL: unknown
     const struct verdict_runtime *runtime; // language runtime, or NULL
+    bool is_running;                       // a process was sampled from outside, not recorded
     bool knows_blocks;   // all live blocks are known, also those from before the first sample
     bool knows_resident; // rss_bytes and resident are valid
     bool exited;         // the process exited on its own, after the last sample
@@ -90,6 +91,7 @@ struct verdict_facts {
     double resident[VERDICT_OWNERS];
     // Levels over time. Shape UNKNOWN: not known or too short.
     struct growth live;               // live_bytes
+    struct growth heap;               // resident memory of malloc, if the live blocks are not known
     struct growth rss;                // rss_bytes
     struct growth of[VERDICT_OWNERS]; // resident[]
     // Free memory of the allocator: PINNED, FREE and, if knows_blocks, UNKNOWN_HEAP.
@@ -115,6 +117,7 @@ struct verdict_facts {
 // clang-format off
 #define VERDICTS(X) \
     X(grows, true, "live bytes grow linearly, by at least 1 MiB") \
+    X(heap_grows, true, "the live blocks are not known, and resident memory of malloc grows linearly, by at least 1 MiB and a fiftieth of RSS") \
     X(mappings_grow, true, "anonymous memory outside malloc, shared memory or resident files grow linearly, by at least 1 MiB and a fiftieth of RSS, and faster than live bytes") \
     X(unwritten, true, "at least 16 MiB and three quarters of the live bytes are not resident, these are more than RSS, and RSS hardly grows") \
     X(stacks, true, "thread stacks have at least 16 MiB and a third of RSS") \
@@ -125,7 +128,7 @@ struct verdict_facts {
     X(unclear, false, "live bytes grow by at least 1 MiB and a tenth, but neither linearly nor towards a limit") \
     X(runtime, false, "memory outside malloc has at least 16 MiB and half of RSS, or grows as above, in a process of a language runtime that has a heap of its own (Java, Node.js, Python, PHP, …)") \
     X(mappings, false, "memory outside malloc has at least 16 MiB and half of RSS, and does not grow") \
-    X(unknown_blocks, false, "pages of the heap without recorded blocks have at least 16 MiB and a third of RSS, because the blocks from before the recording are not known") \
+    X(unknown_blocks, false, "pages of the heap without recorded blocks have at least 16 MiB and a third of RSS, because the blocks from before the recording are not known; or the blocks of a running process cannot be read") \
     X(sawtooth, false, "live bytes rise by at least 1 MiB and fall back") \
     X(live, false, "live blocks have at least 16 MiB and half of RSS, and do not grow") \
     X(healthy, false, "live bytes do not grow, and no other verdict applies") \

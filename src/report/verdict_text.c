@@ -144,6 +144,30 @@ static void tell_grows(struct verdict *v, const struct verdict_facts *f)
         advise(v, " Record with --stacks to see which call path allocates them.");
 }
 
+// Memory of malloc whose blocks are not known, or all anonymous memory.
+static const char *unread_text(const struct verdict_facts *f, char text[120])
+{
+    bool is_malloc = !isnan(f->live_bytes);
+    snprintf(text, 120, "memory of %s%s", allocator_text(f),
+             is_malloc ? "" : " or of the program's own mappings");
+    return text;
+}
+
+static void tell_heap_grows(struct verdict *v, const struct verdict_facts *f)
+{
+    char text[120];
+    say(v, "Resident memory grows linearly, ");
+    say_rate(v, &f->heap);
+    say(v,
+        ", to %s of %s: %s. The live blocks are not known: either the program keeps more and more "
+        "of them, or %s does not return freed memory.",
+        bytes_text(f->heap.last_bytes), bytes_text(f->rss_bytes), unread_text(f, text),
+        allocator_text(f));
+    set_sure(v, VERDICT_LIKELY, "The memory grows; the live blocks were not counted.");
+    advise(v,
+           "Record with --stacks to see which call path allocates blocks and does not free them.");
+}
+
 static void tell_mappings_grow(struct verdict *v, const struct verdict_facts *f)
 {
     enum verdict_owner owner = verdict_growing_owner(f);
@@ -157,9 +181,10 @@ static void tell_mappings_grow(struct verdict *v, const struct verdict_facts *f)
         if (f->names[i].grown_bytes >= VERDICT_GROWN_BYTES && f->names[i].owner == owner)
             say(v, " %s grew by %s.", f->names[i].name, bytes_text(f->names[i].grown_bytes));
     }
-    say(v, " Live bytes of malloc %s: %s.",
-        f->live.grown_bytes >= VERDICT_GROWN_BYTES ? "grow less" : "do not grow",
-        bytes_text(f->live_bytes));
+    if (f->live.shape != GROWTH_UNKNOWN)
+        say(v, " Live bytes of malloc %s: %s.",
+            f->live.grown_bytes >= VERDICT_GROWN_BYTES ? "grow less" : "do not grow",
+            bytes_text(f->live_bytes));
     set_growth_sure(v, &f->of[owner]);
     advise(v,
            owner == VERDICT_FILES
@@ -309,9 +334,9 @@ static void tell_unclear(struct verdict *v, const struct verdict_facts *f)
         "cannot be judged.",
         bytes_text(f->live.grown_bytes), seconds_text(f->live.span_ns));
     say_sites(v, &f->growing, " Call paths that grow: ");
-    set_sure(v, VERDICT_UNSURE, "A longer recording is necessary.");
+    set_sure(v, VERDICT_UNSURE, "A longer %s is necessary.", f->is_running ? "time" : "recording");
     if (!f->exited)
-        advise(v, "Record longer.");
+        advise(v, f->is_running ? "Watch the process for longer." : "Record longer.");
 }
 
 // Appends the names of the largest mappings.
@@ -346,23 +371,57 @@ static void tell_runtime(struct verdict *v, const struct verdict_facts *f)
 {
     double bytes = verdict_outside_bytes(f);
     const struct growth *g = &f->of[VERDICT_MAPPINGS];
-    say(v,
-        "%s of %s resident, %s, is memory outside malloc, where %s has its own heap. Live blocks of "
-        "malloc have %s.",
+    say(v, "%s of %s resident, %s, is memory outside malloc, where %s has its own heap.",
         bytes_text(bytes), bytes_text(f->rss_bytes), percent_text(bytes / f->rss_bytes),
-        f->runtime->name, bytes_text(f->resident[VERDICT_LIVE]));
+        f->runtime->name);
+    if (!isnan(f->live_bytes))
+        say(v, " Live blocks of malloc have %s.", bytes_text(f->resident[VERDICT_LIVE]));
     if (g->shape == GROWTH_LINEAR && g->grown_bytes >= VERDICT_GROWN_BYTES) {
         say(v, " It grows, ");
         say_rate(v, g);
         say(v, ", which a heap between two garbage collections does, too.");
     }
-    set_sure(v, VERDICT_LIKELY, "The recording has no figures of this heap.");
+    set_sure(v, VERDICT_LIKELY, "The figures of this heap are not known.");
     advise(v, "For this heap, %s.", f->runtime->remedy);
+}
+
+// How to see the allocator's own statistics.
+static const char *const statistics[] = {
+    [VERDICT_GLIBC] = "call malloc_stats() or malloc_info(0, stderr)",
+    [VERDICT_JEMALLOC] = "call malloc_stats_print(), or start the program with "
+                         "MALLOC_CONF=stats_print:true",
+    [VERDICT_TCMALLOC] = "call MallocExtension_GetStats(), or start the program with "
+                         "MALLOCSTATS=1",
+    [VERDICT_MIMALLOC] = "call mi_stats_print(), or start the program with MIMALLOC_SHOW_STATS=1",
+    [VERDICT_OTHER_ALLOCATOR] = "use the statistics of the allocator",
+};
+
+// Tells how much memory has blocks that cannot be read from outside.
+static void tell_unread(struct verdict *v, const struct verdict_facts *f)
+{
+    double bytes = f->resident[VERDICT_UNKNOWN_HEAP];
+    char text[120];
+    say(v,
+        "%s of %s resident, %s, is %s. Its blocks could not be read from outside: the program may "
+        "use them, or they may be free.",
+        bytes_text(bytes), bytes_text(f->rss_bytes), percent_text(bytes / f->rss_bytes),
+        unread_text(f, text));
+    if (f->heap.grown_bytes >= VERDICT_GROWN_BYTES)
+        say(v, " It grew by %s in %s, but not at a constant rate.", bytes_text(f->heap.grown_bytes),
+            seconds_text(f->heap.span_ns));
+    else if (f->heap.shape != GROWTH_UNKNOWN)
+        say(v, " It does not grow.");
+    set_sure(v, VERDICT_UNSURE, "The live blocks are not known.");
+    advise(v, "To see how much of it is free, %s.", statistics[f->allocator]);
 }
 
 static void tell_unknown_blocks(struct verdict *v, const struct verdict_facts *f)
 {
     double bytes = f->resident[VERDICT_UNKNOWN_HEAP];
+    if (f->is_running) {
+        tell_unread(v, f);
+        return;
+    }
     say(v,
         "%s of %s resident, %s, cannot be explained: these pages have blocks from before the "
         "recording, or free memory of %s.",
@@ -438,13 +497,21 @@ static void tell_healthy(struct verdict *v, const struct verdict_facts *f)
 
 static void tell_too_short(struct verdict *v, const struct verdict_facts *f)
 {
-    say(v, "Growth cannot be judged: %s were observed, and at least %s are necessary.",
-        seconds_text(f->span_ns), seconds_text(GROWTH_MIN_NS));
+    bool is_long = f->is_running && f->span_ns >= GROWTH_MIN_NS;
+    if (is_long)
+        say(v, "Growth cannot be judged: the blocks of malloc are not known.");
+    else
+        say(v, "Growth cannot be judged: %s were observed, and at least %s are necessary.",
+            seconds_text(f->span_ns), seconds_text(GROWTH_MIN_NS));
     if (f->knows_resident)
         say_resident(v, f);
-    set_sure(v, VERDICT_UNSURE, "The recording is too short.");
+    if (is_long) {
+        set_sure(v, VERDICT_UNSURE, "The live blocks are not known.");
+        return;
+    }
+    set_sure(v, VERDICT_UNSURE, "The %s is too short.", f->is_running ? "time" : "recording");
     if (!f->exited)
-        advise(v, "Record longer.");
+        advise(v, f->is_running ? "Watch the process for longer." : "Record longer.");
 }
 
 static void tell_unknown(struct verdict *v, const struct verdict_facts *f)

@@ -83,6 +83,26 @@ static void no_grows(struct verdict_facts *f)
     f->live.grown_bytes = 0.9 * MIB;
 }
 
+static const char *yes_heap_grows(struct verdict_facts *f)
+{
+    add(f, VERDICT_UNKNOWN_HEAP, 20);
+    f->is_running = true;
+    f->knows_blocks = false;
+    f->allocator = VERDICT_JEMALLOC;
+    f->allocator_name = "jemalloc";
+    f->live = level(GROWTH_UNKNOWN, 0);
+    f->live_bytes = NAN;
+    f->heap = level(GROWTH_LINEAR, 20);
+    return "Resident memory grows linearly, by 20.0 MiB in 5.00 s (4.0 MiB/s ± 10.2 KiB/s), to "
+           "21.0 MiB of 25.0 MiB: memory of jemalloc or of the program's own mappings.";
+}
+
+static void no_heap_grows(struct verdict_facts *f)
+{
+    yes_heap_grows(f);
+    f->heap = level(GROWTH_SATURATING, 20);
+}
+
 static const char *yes_mappings_grow(struct verdict_facts *f)
 {
     add(f, VERDICT_MAPPINGS, 20);
@@ -462,6 +482,58 @@ static void test_sureness_of_growth(void **unused)
     assert_null(strstr(find(yes_grows, use_glibc).remedy, "--stacks"));
 }
 
+static void run_on(struct verdict_facts *f)
+{
+    f->is_running = true;
+}
+
+static void run_long(struct verdict_facts *f)
+{
+    f->is_running = true;
+    f->span_ns = 60e9;
+}
+
+static void read_most(struct verdict_facts *f)
+{
+    f->is_running = true;
+    f->live_bytes = MIB;
+}
+
+static void fill_heap(struct verdict_facts *f)
+{
+    f->heap.shape = GROWTH_IRREGULAR;
+}
+
+static void keep_heap(struct verdict_facts *f)
+{
+    f->heap = level(GROWTH_STEADY, 0);
+}
+
+// A process that is sampled from outside is not a recording.
+static void test_running(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_unknown_blocks, run_on);
+    assert_null(strstr(v.text, "recording"));
+    assert_null(strstr(v.remedy, "ecord"));
+    assert_non_null(strstr(find(yes_unknown_blocks, read_most).text, "is memory of glibc. Its"));
+    v = find(yes_heap_grows, fill_heap);
+    assert_int_equal(v.kind, VERDICT_KIND_unknown_blocks);
+    assert_non_null(strstr(v.text, "It grew by 20.0 MiB in 5.00 s, but not at a constant rate."));
+    v = find(yes_heap_grows, keep_heap);
+    assert_non_null(strstr(v.text, "It does not grow."));
+    assert_null(strstr(v.text, "grew"));
+    v = find(yes_too_short, run_on);
+    assert_string_equal(v.because, "The time is too short.");
+    assert_string_equal(v.remedy, "Watch the process for longer.");
+    assert_string_equal(find(yes_too_short, use_glibc).because, "The recording is too short.");
+    v = find(yes_too_short, run_long);
+    assert_non_null(strstr(v.text, "the blocks of malloc are not known."));
+    assert_null(strstr(v.text, "necessary"));
+    v = find(yes_unclear, run_on);
+    assert_non_null(strstr(v.remedy, "Watch the process for longer."));
+}
+
 static void start_attached(struct verdict_facts *f)
 {
     f->pinning_before_share = 1;
@@ -537,6 +609,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_each_other),
     cmocka_unit_test(test_remedies_by_allocator),
     cmocka_unit_test(test_sureness_of_growth),
+    cmocka_unit_test(test_running),
     cmocka_unit_test(test_pinning_blocks_from_before),
     cmocka_unit_test(test_recent),
     cmocka_unit_test(test_allocators),
