@@ -1,4 +1,5 @@
 declare -gA _heaptape_options=(
+  [doctor]=' --watch= --try --yes --json --help -h --quiet -q --color='
   [record]=' --output= -o --format= -F --log-fd= --force -f --compress= -z --max-size= --start= --follow= --allocator= -a --stacks= --usable --maps --no-residency --no-pages --lossy --aggregate= --period= --flight= --trigger= --on-dump= --segment= --on-segment= --keep= --spool= --spool-limit= --upload-wait= --upload-timeout= --upload-token-file= --s3= --pid= -p --duration= --walk --wrap= --collect= --verbose -v --help -h --quiet -q --color='
   [stat]=' --json --brief --by= --format= --weight= --from= --to= --rss --at= --top= --wrappers --debug-dir= --help -h --quiet -q --color='
   [top]=' --batch -b --iterations= -n --interval= -d --by= --sort= --top= --pid= -p --help -h --quiet -q --color='
@@ -28,6 +29,8 @@ declare -gA _heaptape_options=(
 )
 # Values of options: words, or @ and a kind of value.
 declare -gA _heaptape_values=(
+  ['doctor --watch']=''
+  ['doctor --color']='auto always never'
   ['record --output']='@files'
   ['record -o']='@files'
   ['record --format']='mtrace wl tcmalloc tcmalloc-replay logalloc logalloc-munged android ctf c json'
@@ -253,6 +256,7 @@ declare -gA _heaptape_values=(
 )
 # Values of operands.
 declare -gA _heaptape_operands=(
+  [doctor]='@processes @files'
   [record]='@programs'
   [stat]='@files'
   [top]='@processes @files'

@@ -1,5 +1,6 @@
 #compdef heaptape
 _heaptape_commands=(
+  'doctor:Explain why a process uses its memory'
   'record:Run a program and record every malloc call of its processes'
   'stat:Print heap usage statistics of a trace, workload or aggregate'
   'top:Show live memory while a program is recorded'
@@ -27,6 +28,17 @@ _heaptape_commands=(
   'slice:Extract part of a workload'
   'merge:Merge several workloads into one'
 )
+_heaptape_doctor() {
+  _arguments -s -S : \
+    '--watch=[after the first answer, sample for TIME, such as 60s or 10m, and judge growth]:TIME: _heaptape_words ' \
+    '--try[if the remedy is malloc_trim(0), ask, call it in the process, and print its effect]' \
+    '--yes[with --try\: do not ask]' \
+    '--json[print one JSON object]' \
+    '(-h --help)'{-h,--help}'[show this help and exit]' \
+    '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
+    '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \
+    '*:operand: _heaptape_words @processes @files'
+}
 _heaptape_record() {
   _arguments -s -S : \
     '(-o --output)'{-o+,--output=}'[write the trace to FILE, to standard output (-) or to a server (default\: heaptape.ht)]:FILE|URL|-: _heaptape_words @files' \

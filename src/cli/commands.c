@@ -4,6 +4,7 @@
 // src/commands/record.c.
 #define COMMANDS(HEADING, COMMAND)                                                                 \
     HEADING("Start here")                                                                          \
+    COMMAND(doctor)                                                                                \
     COMMAND(record)                                                                                \
     COMMAND(stat)                                                                                  \
     COMMAND(top)                                                                                   \

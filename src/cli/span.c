@@ -9,8 +9,8 @@ static uint64_t unit_ns(const char *unit)
     static const struct {
         const char *name;
         uint64_t ns;
-    } units[] = {{"ns", 1},         {"us", 1000},         {"ms", 1000000},
-                 {"s", 1000000000}, {"min", 60000000000}, {"h", 3600000000000}};
+    } units[] = {{"ns", 1},          {"us", 1000},         {"ms", 1000000},     {"s", 1000000000},
+                 {"m", 60000000000}, {"min", 60000000000}, {"h", 3600000000000}};
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         if (strcmp(unit, units[i].name) == 0)
             return units[i].ns;

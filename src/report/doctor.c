@@ -1,0 +1,316 @@
+#include "report/doctor.h"
+
+#include "cli/human.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Shares from which a note is added.
+#define GROUP_FULL_SHARE  0.8  // of the limit of the cgroup
+#define GROUP_FILES_SHARE 0.25 // of the memory of the cgroup
+#define LOST_SHARE        0.1  // of the memory of malloc
+
+// Returns the owner of the verdict for an owner of a look.
+static enum verdict_owner find_owner(const struct look *l, enum look_owner o)
+{
+    switch (o) {
+    case LOOK_LIVE:
+        return VERDICT_LIVE;
+    case LOOK_FREE:
+    case LOOK_TOP:
+    case LOOK_CACHED:
+        return VERDICT_FREE;
+    case LOOK_PINNED:
+        return VERDICT_PINNED;
+    case LOOK_UNREAD:
+        return VERDICT_UNKNOWN_HEAP;
+    case LOOK_STACKS:
+        return VERDICT_STACKS;
+    case LOOK_ANONYMOUS:
+        return l->heap.is_read || l->runtime ? VERDICT_MAPPINGS : VERDICT_UNKNOWN_HEAP;
+    case LOOK_RUNTIME:
+    case LOOK_JIT:
+        return VERDICT_MAPPINGS;
+    case LOOK_SHARED:
+        return VERDICT_SHARED;
+    case LOOK_FILES:
+        return VERDICT_FILES;
+    case LOOK_OTHER:
+    case LOOK_OWNERS:
+        break;
+    }
+    return VERDICT_OTHER;
+}
+
+static void find_resident(const struct look *l, double resident[VERDICT_OWNERS])
+{
+    for (unsigned i = 0; i < VERDICT_OWNERS; i++)
+        resident[i] = 0;
+    for (unsigned i = 0; i < LOOK_OWNERS; i++)
+        resident[find_owner(l, i)] += (double)l->owners[i];
+}
+
+// Returns true if nearly all of malloc's memory was read.
+static bool knows_blocks(const struct look *l)
+{
+    const struct look_heap *h = &l->heap;
+    double unknown = (double)l->owners[LOOK_UNREAD];
+    return h->is_read && !h->is_corrupt &&
+           unknown <= LOST_SHARE * (double)(h->read_bytes + l->owners[LOOK_UNREAD]);
+}
+
+int doctor_add(struct doctor *d, struct look *l, uint64_t low, uint64_t high)
+{
+    double resident[VERDICT_OWNERS],
+        ns = (double)(l->time_ns - (d->looks ? d->first.time_ns : l->time_ns));
+    find_resident(l, resident);
+    for (unsigned i = 0; i < DOCTOR_LEVELS; i++) {
+        if (!d->points[i])
+            d->points[i] = calloc(DOCTOR_MAX_LOOKS, sizeof *d->points[i]);
+        if (!d->points[i])
+            return -ENOMEM;
+    }
+    if (d->looks)
+        look_compare(l, &d->last);
+    d->last = *l;
+    if (!d->looks)
+        d->first = *l;
+    if (d->looks == DOCTOR_MAX_LOOKS)
+        return 0;
+    size_t n = d->looks++;
+    d->points[DOCTOR_RSS][n] = (struct growth_point){ns, (double)low, (double)high};
+    if (knows_blocks(l))
+        d->points[DOCTOR_LIVE][d->live_looks++] =
+            (struct growth_point){ns, (double)l->heap.live_bytes, (double)l->heap.live_bytes};
+    double heap = resident[VERDICT_LIVE] + resident[VERDICT_FREE] + resident[VERDICT_PINNED] +
+                  resident[VERDICT_UNKNOWN_HEAP];
+    d->points[DOCTOR_HEAP][n] = (struct growth_point){ns, heap, heap};
+    for (unsigned i = 0; i < VERDICT_OWNERS; i++)
+        d->points[DOCTOR_OWNER + i][n] = (struct growth_point){ns, resident[i], resident[i]};
+    return 0;
+}
+
+void doctor_release(struct doctor *d)
+{
+    for (unsigned i = 0; i < DOCTOR_LEVELS; i++)
+        free(d->points[i]);
+    *d = (struct doctor){0};
+}
+
+static enum verdict_allocator find_allocator(const struct look *l)
+{
+    switch (l->heap.allocator) {
+    case LOOK_GLIBC:
+        return VERDICT_GLIBC;
+    case LOOK_JEMALLOC:
+        return VERDICT_JEMALLOC;
+    case LOOK_TCMALLOC:
+        return VERDICT_TCMALLOC;
+    case LOOK_MIMALLOC:
+        return VERDICT_MIMALLOC;
+    case LOOK_OTHER_MALLOC:
+    case LOOK_UNKNOWN_MALLOC:
+    case LOOK_ALLOCATORS:
+        break;
+    }
+    return VERDICT_OTHER_ALLOCATOR;
+}
+
+// Returns the resident bytes of a name in an earlier look.
+static double bytes_before(const struct look *before, const struct look_name *n)
+{
+    for (size_t i = 0; i < before->n_names; i++) {
+        if (before->names[i].owner == n->owner && strcmp(before->names[i].name, n->name) == 0)
+            return (double)before->names[i].rss_bytes;
+    }
+    return 0;
+}
+
+static void set_names(struct verdict_facts *f, const struct doctor *d)
+{
+    const struct look *l = &d->last;
+    for (size_t i = 0; i < l->n_names && f->n_names < VERDICT_NAMES; i++) {
+        const struct look_name *n = &l->names[i];
+        if (!n->name[0])
+            continue;
+        struct verdict_name *to = &f->names[f->n_names++];
+        snprintf(to->name, sizeof to->name, "%s", n->name);
+        to->owner = find_owner(l, n->owner);
+        to->bytes = (double)n->rss_bytes;
+        to->grown_bytes = to->bytes - bytes_before(&d->first, n);
+    }
+}
+
+static void set_heap(struct verdict_facts *f, const struct look *l)
+{
+    const struct look_heap *h = &l->heap;
+    if (!h->is_read)
+        return;
+    f->live_bytes = (double)h->live_bytes;
+    f->live_blocks = (double)h->blocks;
+    f->arenas = h->free_arenas;
+    f->arena_free_bytes = (double)h->other_free_bytes;
+    f->top_free_bytes = (double)h->main_top_bytes;
+    f->pinning_blocks = (double)h->pinning_blocks;
+    f->pinning_bytes = (double)h->pinning_bytes;
+}
+
+static void set_facts(struct doctor *d)
+{
+    struct verdict_facts *f = &d->facts;
+    const struct look *l = &d->last;
+    verdict_facts_init(f);
+    f->allocator = find_allocator(l);
+    f->allocator_name =
+        l->heap.allocator < LOOK_OTHER_MALLOC ? look_allocator_name(l->heap.allocator) : NULL;
+    f->knows_blocks = knows_blocks(l);
+    f->knows_resident = true;
+    f->is_running = true;
+    f->runtime = verdict_runtime_of(l->runtime);
+    f->rss_bytes = (double)l->rss_bytes;
+    f->swap_bytes = (double)l->swap_bytes;
+    f->peak_rss_bytes = (double)l->peak_rss_bytes;
+    find_resident(l, f->resident);
+    set_heap(f, l);
+    f->span_ns = (double)(l->time_ns - d->first.time_ns);
+    f->stacks = l->stacks;
+    set_names(f, d);
+    growth_find(&f->rss, d->points[DOCTOR_RSS], d->looks);
+    growth_find(&f->heap, d->points[DOCTOR_HEAP], d->looks);
+    if (d->live_looks >= d->looks / 2 && d->live_looks > 0)
+        growth_find(&f->live, d->points[DOCTOR_LIVE], d->live_looks);
+    for (unsigned i = 0; i < VERDICT_OWNERS; i++)
+        growth_find(&f->of[i], d->points[DOCTOR_OWNER + i], d->looks);
+}
+
+static __attribute__((format(printf, 2, 3))) void add_note(struct doctor *d, const char *fmt, ...)
+{
+    va_list args;
+    if (d->n_notes == DOCTOR_NOTES)
+        return;
+    va_start(args, fmt);
+    vsnprintf(d->notes[d->n_notes++], DOCTOR_NOTE_BYTES, fmt, args);
+    va_end(args);
+}
+
+static void note_heap(struct doctor *d)
+{
+    char a[32], b[32];
+    const struct look *l = &d->last;
+    const struct look_heap *h = &l->heap;
+    if (h->is_corrupt && h->bad_at)
+        add_note(d, "The heap is corrupt: the chunk at 0x%llx has the size %llu.",
+                 (unsigned long long)h->bad_at, (unsigned long long)h->bad_size);
+    else if (h->why_not[0])
+        add_note(d, "The blocks of malloc were not read: %s.", h->why_not);
+    else if (h->allocator != LOOK_GLIBC)
+        add_note(d, "The blocks and statistics of %s were not read, only mappings.",
+                 h->allocator == LOOK_OTHER_MALLOC ? "the program's malloc"
+                                                   : look_allocator_name(h->allocator));
+    else if (!knows_blocks(l))
+        add_note(d, "Of malloc's memory, %s of %s was not read.",
+                 human_bytes(a, l->owners[LOOK_UNREAD]),
+                 human_bytes(b, h->read_bytes + l->owners[LOOK_UNREAD]));
+}
+
+static void note_surroundings(struct doctor *d)
+{
+    char a[32], b[32], c[32];
+    const struct look *l = &d->last;
+    const struct look_group *g = &l->group;
+    if (l->children_bytes > l->rss_bytes)
+        add_note(d, "Its child processes are bigger: %u with %s; process %ld (%s) has %s.",
+                 l->children, human_bytes(a, l->children_bytes), (long)l->largest_child.pid,
+                 l->largest_child.command, human_bytes(b, l->largest_child.rss_bytes));
+    if (g->limit_bytes != UINT64_MAX && g->used_bytes != UINT64_MAX &&
+        g->file_bytes != UINT64_MAX &&
+        (double)g->used_bytes >= GROUP_FULL_SHARE * (double)g->limit_bytes &&
+        (double)g->file_bytes >= GROUP_FILES_SHARE * (double)g->used_bytes)
+        add_note(
+            d, "Its cgroup uses %s of %s, but %s of that is page cache, which the kernel reclaims.",
+            human_bytes(a, g->used_bytes), human_bytes(b, g->limit_bytes),
+            human_bytes(c, g->file_bytes));
+    if (l->swap_bytes > l->rss_bytes / 4)
+        add_note(d, "Another %s is swapped out.", human_bytes(a, l->swap_bytes));
+    if (l->maps_cut)
+        add_note(d, "The list of mappings is too long to be read whole within the time limit.");
+    if (l->state == 'T' || l->state == 't')
+        add_note(d, "The process is stopped.");
+    if (d->ended)
+        add_note(d, "The process ended after the last look.");
+}
+
+static void set_next(struct doctor *d)
+{
+    const struct look *l = &d->last;
+    bool judged = d->facts.rss.shape != GROWTH_UNKNOWN,
+         grows = d->verdict.kind == VERDICT_KIND_grows || d->verdict.kind == VERDICT_KIND_fills;
+    if (l->children_bytes > l->rss_bytes)
+        snprintf(d->next, sizeof d->next, "heaptape doctor %ld", (long)l->largest_child.pid);
+    else if (!judged)
+        snprintf(d->next, sizeof d->next, "heaptape doctor --watch 60s %ld", (long)l->pid);
+    else if (grows || d->verdict.act)
+        snprintf(d->next, sizeof d->next,
+                 "heaptape record --pid %ld --stacks --duration 60s -o %ld.ht", (long)l->pid,
+                 (long)l->pid);
+    else
+        d->next[0] = 0;
+}
+
+static void set_title(struct doctor *d)
+{
+    const struct look *l = &d->last;
+    char rss[32], count[64], allocator[48] = "";
+    if (l->heap.allocator == LOOK_GLIBC)
+        snprintf(allocator, sizeof allocator, ", glibc %s", l->heap.version);
+    else if (l->heap.allocator < LOOK_OTHER_MALLOC)
+        snprintf(allocator, sizeof allocator, ", %s", look_allocator_name(l->heap.allocator));
+    snprintf(d->title, sizeof d->title, "%ld (%.100s): RSS %s, %s%s%s%s", (long)l->pid, l->command,
+             human_bytes(rss, l->rss_bytes), human_plural(count, l->threads, "thread", "threads"),
+             allocator, d->facts.runtime ? ", " : "",
+             d->facts.runtime ? d->facts.runtime->name : "");
+}
+
+void doctor_judge_file(struct doctor *d, const struct file_stat *s,
+                       const struct rss_history *history)
+{
+    const struct file_stat_process *p =
+        s->of_usage < s->n_processes ? &s->processes[s->of_usage] : NULL;
+    char bytes[32];
+    d->is_file = true;
+    d->file = s->name;
+    verdict_facts_of_file(&d->facts, s, history);
+    verdict_find(&d->verdict, &d->facts);
+    bool resident = d->facts.knows_resident;
+    double size = resident ? d->facts.rss_bytes : d->facts.live_bytes;
+    snprintf(d->title, sizeof d->title, "%.200s, process %u (%.100s): %s %s", s->name,
+             p ? p->pid : 0,
+             p && p->argv_bytes ? p->argv
+             : p && p->exe      ? p->exe
+                                : "unknown",
+             resident ? "RSS" : "live bytes", human_bytes(bytes, size > 0 ? (uint64_t)size : 0));
+    snprintf(d->next, sizeof d->next, "heaptape stat %s%.300s",
+             s->by_site.n_sites ? "--by site " : "", s->name);
+}
+
+void doctor_judge(struct doctor *d)
+{
+    d->n_notes = 0;
+    set_facts(d);
+    set_title(d);
+    verdict_find(&d->verdict, &d->facts);
+    note_heap(d);
+    note_surroundings(d);
+    set_next(d);
+}
+
+bool doctor_can_trim(const struct doctor *d)
+{
+    enum verdict_kind kind = d->verdict.kind;
+    return d->last.heap.is_read && (kind == VERDICT_KIND_pinned || kind == VERDICT_KIND_arenas ||
+                                    kind == VERDICT_KIND_retained);
+}

@@ -1,0 +1,66 @@
+// The answer of `doctor`: looks at a process become the facts of a verdict, and notes about what the
+// verdict does not cover.
+#ifndef HEAPTAPE_REPORT_DOCTOR_H
+#define HEAPTAPE_REPORT_DOCTOR_H
+
+#include "base/json.h"
+#include "record/look/look.h"
+#include "report/verdict_facts.h"
+
+// Levels that are followed from look to look.
+enum {
+    DOCTOR_RSS,
+    DOCTOR_LIVE,
+    DOCTOR_HEAP,
+    DOCTOR_OWNER,
+    DOCTOR_LEVELS = DOCTOR_OWNER + VERDICT_OWNERS
+};
+
+enum { DOCTOR_MAX_LOOKS = 1024, DOCTOR_NOTES = 6, DOCTOR_NOTE_BYTES = 200 };
+
+// A call of the remedy in the process.
+struct doctor_try {
+    bool called;
+    uint64_t before_bytes, after_bytes; // RSS
+    uint64_t call_ns, paused_ns;        // paused_ns: longest time that a thread was stopped
+};
+
+// Initialize to zero.
+struct doctor {
+    struct look first, last;
+    size_t looks;
+    size_t live_looks; // looks that read nearly all of malloc's memory: points of DOCTOR_LIVE
+    struct growth_point *points[DOCTOR_LEVELS]; // `looks` points each, except DOCTOR_LIVE; owned
+    struct verdict_facts facts;
+    struct verdict verdict;
+    char notes[DOCTOR_NOTES][DOCTOR_NOTE_BYTES];
+    size_t n_notes;
+    char title[700];  // process, size, threads, allocator
+    char next[400];   // the next command, or ""
+    bool is_file;     // the facts are from a recording: there are no looks
+    const char *file; // its name; borrowed
+    bool ended;       // the process ended after the last look
+    struct doctor_try tried;
+};
+
+// Adds a look, after comparing it with the previous one. `low` and `high` are the lowest and highest
+// RSS in between. Returns 0 or -ENOMEM.
+int doctor_add(struct doctor *d, struct look *l, uint64_t low, uint64_t high);
+
+// Finds the verdict, the notes and the next command from the looks so far.
+void doctor_judge(struct doctor *d);
+
+// Finds the verdict of a recording that was counted whole. `history` may be NULL: the resident memory
+// is not known. Borrows *s.
+void doctor_judge_file(struct doctor *d, const struct file_stat *s,
+                       const struct rss_history *history);
+
+// Returns true if the remedy is a call of malloc_trim(0).
+bool doctor_can_trim(const struct doctor *d);
+
+void doctor_release(struct doctor *d);
+
+// Writes the object of `doctor --json`.
+void doctor_json(struct json *j, const struct doctor *d);
+
+#endif

@@ -1,0 +1,325 @@
+# The memory of running processes, read from outside.
+load ../helper
+
+setup() {
+  bats_require_minimum_version 1.5.0
+  cd "$BATS_TEST_TMPDIR" || return
+  if [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" -gt 0 ] && [ "$(id -u)" -ne 0 ]; then
+    skip "kernel.yama.ptrace_scope forbids reading the memory of other processes"
+  fi
+}
+
+teardown() {
+  show_failure
+  [ -z "${program:-}" ] || kill -9 "$program" 2>/dev/null || true
+}
+
+# begin COMMAND...: starts the command, sets $program to its pid, and waits until it prints "ready".
+begin() {
+  rm -f out
+  "$@" >out 3>&- &
+  program=$!
+  wait_until grep -qsx ready out
+}
+
+# cause NAME: starts tests/capture/verdicts.c.
+cause() {
+  begin ${under:-} "$HEAPTAPE_PROGRAMS/verdicts" "$1"
+}
+
+# doctor_json OPTION...: runs `doctor --json` on $program.
+doctor_json() {
+  heaptape doctor --json "$@" "$program"
+  [ "$status" -eq 0 ]
+}
+
+# says TEXT: the output contains the text, in any lines.
+says() {
+  has "$(tr -s '\n ' ' ' <<<"$output")" "$1"
+}
+
+# says_not TEXT
+says_not() {
+  ! says "$1" >/dev/null || { printf "unexpected '%s' in: %s\n" "$1" "$output"; return 1; }
+}
+
+# json FILTER: the last JSON through jq.
+json() {
+  jq -r "$1" <<<"$output"
+}
+
+# holds CONDITION: a condition of jq about the last JSON.
+holds() {
+  jq -e "$1" <<<"$output" >/dev/null || { echo "not: $1"; return 1; }
+}
+
+# fits: the text is one screen.
+fits() {
+  expect "at most 25 lines" [ "${#lines[@]}" -le 25 ]
+  expect "at most 80 columns" [ "$(wc -L <<<"$output")" -le 80 ]
+}
+
+# is_verdict NAME: the verdict of the first answer, in JSON and in one screen of text.
+is_verdict() {
+  doctor_json
+  expect "verdict $1" [ "$(json .verdict.kind)" = "$1" ]
+  heaptape doctor "$program"
+  expect "status 0" [ "$status" -eq 0 ]
+  fits
+}
+
+@test "doctor: free memory between surviving blocks" {
+  cause pinned
+  is_verdict pinned
+  says "malloc_trim(0)"
+  says "verdicts pinned): RSS"
+  doctor_json
+  # 1 in 200 of 491,520 blocks of 144 bytes.
+  holds '.malloc.live_bytes > 250000 and .malloc.live_bytes < 2000000'
+  holds '.resident.free_bytes > 30000000 and .resident.pinned_bytes > 3000000'
+  holds '.malloc.pinning_blocks > 2400 and .malloc.pinning_blocks < 2600'
+}
+
+@test "doctor: free memory in the arenas of threads" {
+  cause arenas
+  is_verdict arenas
+  says "MALLOC_ARENA_MAX=2"
+  doctor_json
+  holds '.malloc.arenas >= 4 and .malloc.arenas_with_free_memory >= 3'
+}
+
+@test "doctor: stacks of threads" {
+  cause stacks
+  is_verdict stacks
+  says "thread stacks"
+  doctor_json
+  holds '.stacks == 201 and .resident.stacks_bytes > 50000000'
+}
+
+@test "doctor: blocks that were never written" {
+  cause reserve
+  before=$(awk '/^VmRSS/ { print $2 }' "/proc/$program/status")
+  is_verdict unwritten
+  doctor_json
+  holds '.malloc.mapped_blocks == 40 and .malloc.mapped_bytes > 330000000'
+  holds '.malloc.mapped_resident_bytes < 4000000'
+  # The samples did not make pages resident.
+  after=$(awk '/^VmRSS/ { print $2 }' "/proc/$program/status")
+  [ $((after - before)) -lt 300 ]
+}
+
+@test "doctor: growth is not judged after 3 seconds" {
+  cause leak
+  heaptape doctor "$program"
+  [ "$status" -eq 0 ]
+  fits
+  says "too short"
+  says "RSS grew by "
+  says "heaptape doctor --watch 60s $program"
+  says_not "grow linearly"
+}
+
+@test "doctor: --watch finds a leak" {
+  cause leak
+  doctor_json --watch 10s
+  [ "$(json .verdict.kind)" = grows ]
+  holds '.growth.rss == "linear" and .growth.samples > 6'
+  has "$(json .next)" "heaptape record --pid $program --stacks"
+}
+
+@test "doctor: --watch does not accuse a cache that fills" {
+  cause cache
+  doctor_json --watch 12s
+  expect "fills, live or healthy" grep -Eqx 'fills|live|healthy' <<<"$(json .verdict.kind)"
+}
+
+@test "doctor: --watch does not accuse a saw-tooth" {
+  cause saw
+  doctor_json --watch 10s
+  expect "no accusation" grep -Eqx 'sawtooth|healthy|live' <<<"$(json .verdict.kind)"
+}
+
+@test "doctor: --watch finds mappings outside malloc that grow" {
+  cause mapping
+  heaptape doctor --watch 10s "$program"
+  [ "$status" -eq 0 ]
+  says "Anonymous memory outside malloc grows linearly"
+  says_not "Live bytes grow"
+}
+
+@test "doctor: the memory of a language runtime" {
+  begin python3 -c 'import time; x = [{"a": i} for i in range(150000)]; print("ready", flush=True); time.sleep(60)'
+  is_verdict runtime
+  says ", Python"
+  says "is memory outside malloc, where Python has its own heap"
+  says "PYTHONMALLOC=malloc"
+  doctor_json
+  holds '.runtime == "Python" and .resident.runtime_bytes > 20000000'
+}
+
+@test "doctor: the parts add up to RSS" {
+  cause arenas
+  doctor_json
+  holds '([.resident[]] | add) as $sum | .rss_bytes as $rss | $sum > 0.98 * $rss and $sum < 1.02 * $rss'
+  rss=$(($(awk '/^VmRSS/ { print $2 }' "/proc/$program/status") * 1024))
+  holds "(.rss_bytes - $rss) / $rss | fabs < 0.05"
+}
+
+@test "doctor: a list of arenas in a circle and a chunk of size 0 give a line" {
+  begin "$HEAPTAPE_PROGRAMS/corrupts" circle
+  SECONDS=0
+  heaptape doctor "$program"
+  [ "$status" -eq 0 ]
+  fits
+  says "the list of glibc's arenas is corrupt"
+  kill -9 "$program"
+  begin "$HEAPTAPE_PROGRAMS/corrupts" size
+  heaptape doctor "$program"
+  [ "$status" -eq 0 ]
+  says "The heap is corrupt: the chunk at 0x"
+  says "has the size 0"
+  [ "$SECONDS" -lt 20 ]
+  cause pinned
+  heaptape doctor "$program"
+  says_not corrupt
+}
+
+@test "doctor: stopped and traced processes are sampled as they are" {
+  cause pinned
+  kill -STOP "$program"
+  heaptape doctor "$program"
+  [ "$status" -eq 0 ]
+  says "The process is stopped."
+  says "malloc_trim(0)"
+  [ "$(awk '/^State/ { print $2 }' "/proc/$program/status")" = T ]
+  kill -CONT "$program"
+  heaptape doctor "$program"
+  says_not "The process is stopped."
+}
+
+@test "doctor: a process that ends or executes another program meanwhile" {
+  sleep 1 3>&- &
+  heaptape doctor $!
+  fails_with 1 "process ended"
+  sh -c 'sleep 1; exec sleep 60' 3>&- &
+  program=$!
+  heaptape doctor "$program"
+  fails_with 1 "$program: the process executed another program"
+}
+
+@test "doctor: no process, a thread, a zombie" {
+  heaptape doctor 4194304
+  fails_with 1 "no such process"
+  cause stacks
+  thread=$(ls "/proc/$program/task" | tail -n 1)
+  heaptape doctor "$thread"
+  fails_with 1 "$thread: is a thread, not a process"
+  heaptape doctor 0
+  usage_fails "'0' is not a process ID"
+  heaptape doctor "$program" --watch 0s
+  usage_fails "--watch"
+}
+
+@test "doctor: the process of another user" {
+  for_other_users tests/verdicts
+  cause pinned
+  run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$HEAPTAPE" doctor "$program"
+  fails_with 1 "$program: not permitted: it belongs to user 0"
+}
+
+@test "doctor: larger child processes are named" {
+  begin sh -c "\"$HEAPTAPE_PROGRAMS/verdicts\" pinned & wait"
+  child=$(pgrep -P "$program")
+  heaptape doctor "$program"
+  [ "$status" -eq 0 ]
+  says "Its child processes are bigger"
+  says "heaptape doctor $child"
+  kill -9 "$child"
+}
+
+@test "doctor: other allocators are named, with the parts that are not known" {
+  local found=
+  for library in libjemalloc.so.2 libtcmalloc_minimal.so.4 libmimalloc.so.2; do
+    path=$(ldconfig -p | awk -v name="$library" '$1 == name { print $NF; exit }')
+    [ -n "$path" ] || continue
+    found=1
+    name=${library#lib} name=${name%%[._]*}
+    under="env LD_PRELOAD=$path" cause pinned
+    is_verdict unknown_blocks
+    says ", $name "
+    says "memory of $name or of the program's own mappings"
+    says "The blocks and statistics of $name were not read"
+    kill -9 "$program"
+    under="env LD_PRELOAD=$path" cause leak
+    doctor_json --watch 8s
+    grep -Eq 'grows linearly, by|It grew by' <<<"$(json .verdict.text)"
+    kill -9 "$program"
+  done
+  [ -n "$found" ] || skip "no other allocator is installed"
+}
+
+@test "doctor: --try calls malloc_trim once and prints its effect" {
+  skip_under_sanitizer
+  cause pinned
+  heaptape doctor --try "$program" </dev/null
+  usage_fails "--try requires --yes without a terminal"
+  heaptape doctor --yes "$program"
+  usage_fails "--yes requires --try"
+  doctor_json --try --yes
+  holds '.try.rss_before_bytes - .try.rss_after_bytes > 0.8 * .verdict.saves_bytes'
+  holds '.try.call_ns > 0 and .try.paused_ns >= .try.call_ns'
+  # The process goes on, and keeps nothing of the call.
+  [ "$(awk '/^TracerPid/ { print $2 }' "/proc/$program/status")" = 0 ]
+  heaptape doctor --try --yes "$program"
+  fails_with 1 "the remedy is not a call of malloc_trim(0): nothing was tried"
+  says_not "malloc_trim(0) returned"
+  kill -0 "$program"
+}
+
+@test "doctor: --try asks, and does nothing without consent" {
+  cause pinned
+  before=$(awk '/^VmRSS/ { print $2 }' "/proc/$program/status")
+  for answer in n ''; do
+    run timeout 120 python3 - "$HEAPTAPE" "$program" "$answer" <<'END'
+import os, pty, sys
+heaptape, pid, answer = sys.argv[1:]
+child, fd = pty.fork()
+if child == 0:
+    os.execv(heaptape, [heaptape, "doctor", "--try", pid])
+text = b""
+try:
+    while chunk := os.read(fd, 65536):
+        text += chunk
+        if text.endswith(b"[y/N] "):
+            os.write(fd, answer.encode() + b"\n")
+except OSError:
+    pass
+os.waitpid(child, 0)
+print(text.decode())
+END
+    expect "status 0" [ "$status" -eq 0 ]
+    says "Call malloc_trim(0) in process $program?"
+    says_not "The call took"
+  done
+  after=$(awk '/^VmRSS/ { print $2 }' "/proc/$program/status")
+  [ $((before - after)) -lt 1000 ]
+}
+
+@test "doctor: a recording has the verdict of stat" {
+  skip_under_sanitizer
+  heaptape record -q --stacks -o t.ht -- "$HEAPTAPE_PROGRAMS/verdicts" pinned 3
+  heaptape stat --json t.ht
+  kind=$(json .verdict.kind)
+  heaptape doctor --json t.ht
+  [ "$status" -eq 0 ]
+  [ "$(json .verdict.kind)" = "$kind" ]
+  [ "$kind" = pinned ]
+  heaptape doctor t.ht
+  fits
+  says "t.ht, process"
+  says "heaptape stat --by site t.ht"
+  heaptape doctor --watch 5s t.ht
+  usage_fails "--watch requires a PID"
+  heaptape doctor missing.ht
+  fails_with 1 "missing.ht"
+}

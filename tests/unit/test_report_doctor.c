@@ -1,0 +1,154 @@
+#include "report/doctor.h"
+#include "unit.h"
+
+#include <string.h>
+
+#define MIB ((uint64_t)1 << 20)
+
+static struct doctor d;
+
+// A process with 100 MiB of live blocks, no children and no cgroup.
+static struct look make_look(void)
+{
+    return (struct look){.pid = 42,
+                         .command = "service --port 80",
+                         .state = 'S',
+                         .threads = 3,
+                         .time_ns = 1000000000,
+                         .rss_bytes = 100 * MIB,
+                         .owners = {[LOOK_LIVE] = 100 * MIB},
+                         .heap = {.allocator = LOOK_GLIBC,
+                                  .version = "2.36",
+                                  .is_read = true,
+                                  .blocks = 1000,
+                                  .live_bytes = 100 * MIB,
+                                  .read_bytes = 100 * MIB},
+                         .group = {UINT64_MAX, UINT64_MAX, UINT64_MAX}};
+}
+
+static void judge(const struct look *first, const struct look *last)
+{
+    struct look a = *first, b = *last;
+    doctor_release(&d);
+    assert_int_equal(doctor_add(&d, &a, a.rss_bytes, a.rss_bytes), 0);
+    assert_int_equal(doctor_add(&d, &b, b.rss_bytes, b.rss_bytes), 0);
+    doctor_judge(&d);
+}
+
+static bool has_note(const char *text)
+{
+    for (size_t i = 0; i < d.n_notes; i++) {
+        if (strstr(d.notes[i], text))
+            return true;
+    }
+    return false;
+}
+
+static void test_nothing_to_note(void **state)
+{
+    struct look l = make_look();
+    (void)state;
+    judge(&l, &l);
+    assert_int_equal(d.n_notes, 0);
+    assert_string_equal(d.title, "42 (service --port 80): RSS 100.0 MiB, 3 threads, glibc 2.36");
+    assert_string_equal(d.next, "heaptape doctor --watch 60s 42");
+}
+
+static void test_children(void **state)
+{
+    struct look l = make_look();
+    (void)state;
+    l.children = 2;
+    l.children_bytes = 300 * MIB;
+    l.largest_child = (struct look_process){.pid = 43, .rss_bytes = 200 * MIB, .command = "worker"};
+    judge(&l, &l);
+    assert_true(has_note("Its child processes are bigger: 2 with 300.0 MiB; process 43 (worker)"));
+    assert_string_equal(d.next, "heaptape doctor 43");
+    l.children_bytes = 90 * MIB;
+    judge(&l, &l);
+    assert_false(has_note("child"));
+}
+
+static void test_group(void **state)
+{
+    struct look l = make_look();
+    (void)state;
+    l.group = (struct look_group){900 * MIB, 1000 * MIB, 600 * MIB};
+    judge(&l, &l);
+    assert_true(has_note("uses 900.0 MiB of 1000.0 MiB, but 600.0 MiB of that is page cache"));
+    l.group.file_bytes = 100 * MIB;
+    judge(&l, &l);
+    assert_false(has_note("cgroup"));
+    l.group = (struct look_group){500 * MIB, 1000 * MIB, 400 * MIB};
+    judge(&l, &l);
+    assert_false(has_note("cgroup"));
+    l.group.limit_bytes = UINT64_MAX;
+    judge(&l, &l);
+    assert_false(has_note("cgroup"));
+}
+
+// Only an invalid chunk that both looks found is corrupt.
+static void test_corrupt(void **state)
+{
+    struct look a = make_look(), b = make_look();
+    (void)state;
+    a.heap.bad_at = b.heap.bad_at = 0x1230;
+    judge(&a, &b);
+    assert_true(has_note("the chunk at 0x1230 has the size 0"));
+    a.heap.bad_at = 0x4560;
+    judge(&a, &b);
+    assert_false(has_note("corrupt"));
+}
+
+static void test_unread(void **state)
+{
+    struct look l = make_look();
+    (void)state;
+    l.owners[LOOK_LIVE] = 60 * MIB;
+    l.owners[LOOK_UNREAD] = 40 * MIB;
+    l.heap.read_bytes = 60 * MIB;
+    judge(&l, &l);
+    assert_true(has_note("Of malloc's memory, 40.0 MiB of 100.0 MiB was not read."));
+    assert_false(d.facts.knows_blocks);
+    l.heap = (struct look_heap){.allocator = LOOK_GLIBC, .version = "2.99"};
+    strcpy(l.heap.why_not, "the layout of glibc 2.99 is unknown");
+    judge(&l, &l);
+    assert_true(has_note("The blocks of malloc were not read: the layout of glibc 2.99"));
+    l.heap = (struct look_heap){.allocator = LOOK_JEMALLOC};
+    judge(&l, &l);
+    assert_true(has_note("The blocks and statistics of jemalloc were not read"));
+}
+
+static void test_runtime(void **state)
+{
+    struct look l = make_look();
+    (void)state;
+    l.runtime = "python";
+    judge(&l, &l);
+    assert_null(strstr(d.verdict.text, "Python"));
+    l.owners[LOOK_LIVE] = 20 * MIB;
+    l.owners[LOOK_RUNTIME] = 80 * MIB;
+    judge(&l, &l);
+    assert_non_null(strstr(d.verdict.text, "where Python has its own heap"));
+    assert_non_null(strstr(d.title, ", Python"));
+}
+
+static void test_state(void **state)
+{
+    struct look l = make_look();
+    (void)state;
+    l.state = 'T';
+    l.swap_bytes = 30 * MIB;
+    judge(&l, &l);
+    assert_true(has_note("The process is stopped."));
+    assert_true(has_note("Another 30.0 MiB is swapped out."));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_nothing_to_note), cmocka_unit_test(test_children),
+    cmocka_unit_test(test_group),           cmocka_unit_test(test_corrupt),
+    cmocka_unit_test(test_unread),          cmocka_unit_test(test_runtime),
+    cmocka_unit_test(test_state),
+};
+
+UNIT_MAIN(tests)
