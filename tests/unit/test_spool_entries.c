@@ -1,0 +1,140 @@
+// Plans for the entries of functions: limits, displacements, jumps, and threads among the replaced
+// bytes.
+#include "capture/spool/entries.h"
+
+#include "trace/event/event.h"
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TRAMPOLINE = 32, STUB = 16, AT = 0x1000 };
+
+// malloc begins with endbr64; push rbp; mov rbp, rsp; push rbx: 4 + 1 + 3 + 1 bytes.
+static const uint8_t before[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x53};
+
+static struct entries_plan *new_plan(void)
+{
+    struct entries_plan *p = calloc(1, sizeof *p);
+    assert_non_null(p);
+    *p = (struct entries_plan){.magic = ENTRIES_MAGIC,
+                               .place = -65536,
+                               .span = 0x10000,
+                               .code_bytes = 4096,
+                               .area_bytes = 8192,
+                               .n_entries = 1,
+                               .n_fixups = 1,
+                               .fixups = {64}};
+    struct entries_entry *e = &p->entries[0];
+    *e = (struct entries_entry){.at = AT,
+                                .trampoline = TRAMPOLINE,
+                                .stub = STUB,
+                                .slot = 4096,
+                                .function = HT_MALLOC,
+                                .bytes = sizeof before,
+                                .keep = ENTRIES_ENDBR_BYTES};
+    memcpy(e->was, before, sizeof before);
+    memset(e->moved, ENTRIES_NO_INSTRUCTION, sizeof e->moved);
+    e->moved[0] = 0;
+    e->moved[4] = 4;
+    e->moved[5] = 5;
+    e->moved[8] = 8;
+    return p;
+}
+
+static void valid_plans_and_others(void **state)
+{
+    (void)state;
+    struct entries_plan *good = new_plan(), *p = new_plan();
+    assert_true(entries_are_valid(good));
+#define REFUSES(change)                                                                            \
+    do {                                                                                           \
+        *p = *good;                                                                                \
+        change;                                                                                    \
+        assert_false(entries_are_valid(p));                                                        \
+    } while (0)
+    REFUSES(p->magic++);
+    REFUSES(p->code_bytes = 100);
+    REFUSES(p->code_bytes = 8192);
+    REFUSES(p->area_bytes = 1 << 30);
+    REFUSES(p->n_entries = 0);
+    REFUSES(p->n_entries = ENTRIES_MAX + 1);
+    REFUSES(p->n_fixups = ENTRIES_MAX_FIXUPS + 1);
+    REFUSES(p->fixups[0] = 4093);
+    REFUSES(p->span = 1ull << 31);
+    REFUSES(p->span = AT + 8);
+    REFUSES(p->place = 1);
+    REFUSES(p->place = 1ll << 31);
+    REFUSES(p->entries[0].at = UINT64_MAX);
+    REFUSES(p->entries[0].trampoline = 4096);
+    REFUSES(p->entries[0].stub = 4096);
+    REFUSES(p->entries[0].slot = 4095);
+    REFUSES(p->entries[0].slot = 4100);
+    REFUSES(p->entries[0].slot = 8192);
+    REFUSES(p->entries[0].function = HT_REALLOC_BEGIN);
+    REFUSES(p->entries[0].function = ENTRIES_FUNCTION_LIMIT);
+    REFUSES(p->entries[0].bytes = 8);
+    REFUSES(p->entries[0].bytes = ENTRIES_MAX_BYTES + 1);
+    REFUSES(p->entries[0].keep = 3);
+    REFUSES(p->entries[0].trampoline = 4090);
+    REFUSES((p->n_entries = 2, p->entries[1] = p->entries[0]));
+    REFUSES((p->n_entries = 2, p->entries[1] = p->entries[0], p->entries[1].at += 100));
+    free(p);
+    free(good);
+}
+
+static void displacements_follow_the_area(void **state)
+{
+    (void)state;
+    struct entries_plan *p = new_plan();
+    int32_t displacement = 0x1000;
+    memcpy(p->code + 64, &displacement, sizeof displacement);
+    assert_true(entries_relocate(p, 0x3000));
+    memcpy(&displacement, p->code + 64, sizeof displacement);
+    assert_int_equal(displacement, -0x2000);
+    assert_int_equal(p->place, -65536 + 0x3000);
+    assert_false(entries_relocate(p, 1ll << 31));
+    free(p);
+}
+
+static void the_jump_leads_to_the_stub(void **state)
+{
+    (void)state;
+    struct entries_plan *p = new_plan();
+    uint8_t to[ENTRIES_MAX_BYTES];
+    int32_t displacement;
+    assert_true(entries_make_jump(&p->entries[0], 0x500000, 0x400000, to));
+    assert_memory_equal(to, before, 4);
+    assert_int_equal(to[4], 0xe9);
+    memcpy(&displacement, to + 5, sizeof displacement);
+    assert_int_equal(0x500000 + AT + 9 + displacement, 0x400000 + STUB);
+    p->entries[0].bytes = 10;
+    assert_true(entries_make_jump(&p->entries[0], 0x500000, 0x400000, to));
+    assert_int_equal(to[9], 0xcc);
+    assert_false(entries_make_jump(&p->entries[0], 0x500000, 0x500000 + (1ull << 32), to));
+    free(p);
+}
+
+static void threads_continue_in_the_trampoline(void **state)
+{
+    (void)state;
+    struct entries_plan *p = new_plan();
+    const struct entries_entry *e = &p->entries[0];
+    const uint64_t base = 0x500000, area = 0x400000, at = base + AT;
+    assert_int_equal(entries_move(e, base, area, at), at);
+    assert_int_equal(entries_move(e, base, area, at + 4), at + 4);
+    assert_int_equal(entries_move(e, base, area, at + 5), area + TRAMPOLINE + 5);
+    assert_int_equal(entries_move(e, base, area, at + 8), area + TRAMPOLINE + 8);
+    assert_int_equal(entries_move(e, base, area, at + 6), 0);
+    assert_int_equal(entries_move(e, base, area, at + 9), at + 9);
+    assert_int_equal(entries_move(e, base, area, at - 1), at - 1);
+    free(p);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(valid_plans_and_others),
+    cmocka_unit_test(displacements_follow_the_area),
+    cmocka_unit_test(the_jump_leads_to_the_stub),
+    cmocka_unit_test(threads_continue_in_the_trampoline),
+};
+UNIT_MAIN(tests)
