@@ -131,8 +131,6 @@ static int detach(struct dl_phdr_info *info, size_t size, void *data)
     int (*function)() = library ? dlsym(library, "heaptape_end") : NULL;
     if (!function)
         return 0;
-    function();
-    function = dlsym(library, "heaptape_detach");
     function(0);
     function = dlsym(library, "heaptape_clear");
     function();

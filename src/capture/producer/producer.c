@@ -157,6 +157,14 @@ static void update_freed(const struct spool_header *h, const struct event *ev, b
         producer_freed_remove(h, ev->result);
 }
 
+// Returns the process that a ready thread belongs to. `p` was loaded before the thread became
+// ready, and is NULL if the process was created since. A later load could return the state that
+// replaces the process when heaptape detaches.
+static struct producer_process *process_of(struct producer_process *p)
+{
+    return p ? p : atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+}
+
 static void record_event(const struct event *ev, const void *caller, uint32_t busy)
 {
     struct producer_process *p =
@@ -164,7 +172,7 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
     bool off = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF;
     bool none = off || producer_unlikely(producer_tls.thread->forbidden);
     struct producer_thread *t = none ? NULL : producer_thread_ready(p);
-    p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    p = process_of(p);
     if (!t) {
         if (p)
             producer_count_unrecorded(p, ev);
@@ -247,7 +255,7 @@ struct producer_thread *producer_thread_create(void *(*start)(void *), void *arg
         atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     if (!p || atomic_load_explicit(&p->state, memory_order_acquire) != PRODUCER_OFF)
         self = producer_thread_ready(p);
-    p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    p = process_of(p);
     if (self)
         producer_thread_reap(p);
     struct producer_thread *t = self ? producer_thread_alloc(p) : NULL;

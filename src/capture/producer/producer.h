@@ -416,17 +416,18 @@ void producer_set_ended_by(uint32_t pid);
 // usable size, if known.
 int producer_attach(const char *dir);
 
-// Ends the recording of this process. No other thread may be running or in the middle of a record.
-// The caller must copy the state of this thread to all other threads before they continue.
-void producer_detach(void);
+// Ends the recording of this process: no call that begins afterwards is recorded. Other threads
+// run, and may use the memory of the recording until producer_clear. Returns false if there is no
+// such memory.
+bool producer_detach(void);
 
 // Records blocks that were allocated before the recording. No other thread may run. Returns 0, or
 // EAGAIN if the process is not being recorded.
 int producer_record_preexisting(const struct spool_block *blocks, size_t n);
 
-// Call after producer_detach, when no other thread is running or in the middle of a record. Resets
-// all state, so that heaptape can attach to the process again. Returns 0, or EAGAIN if a created
-// thread has not started yet.
+// Frees the memory of an ended recording, so that heaptape can attach to the process again. Call
+// when every other thread has been outside this library since producer_detach and its
+// producer_tls.thread has been reset. Returns 0, or EAGAIN if a created thread has not started yet.
 int producer_clear(void);
 
 // Sets the path of the object whose malloc the program calls instead of this library's.

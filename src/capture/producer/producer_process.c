@@ -521,8 +521,17 @@ struct image {
     struct producer_thread threads[PRODUCER_POOL_STEP];
 };
 
+// State after a recording has ended. Static, so that threads can read it at any time, also in fork
+// children.
+static struct producer_process idle = {.state = PRODUCER_OFF};
+
+// State of an ended recording that threads may still use, or NULL.
+static struct producer_process *retired;
+
 static struct producer_process *process_mapping(void)
 {
+    if (atomic_load_explicit(&producer_inherited.process, memory_order_acquire) == &idle)
+        return &idle;
     bool is_first = !atomic_load_explicit(&producer_inherited.process, memory_order_relaxed);
     struct image *i = producer_map_wiped((void *_Atomic *)&producer_inherited.process, sizeof *i);
     if (!i)
@@ -622,10 +631,27 @@ void producer_start(void)
     producer_signals_restore(mask);
 }
 
+// Maps the state of another recording, which is off. Returns NULL if out of memory, or if threads
+// may still use the memory of the last recording.
+static struct producer_process *replace_idle(void)
+{
+    void *_Atomic at = NULL;
+    struct image *i = retired ? NULL : producer_map_wiped(&at, sizeof *i);
+    if (!i)
+        return NULL;
+    i->process.pid = (uint32_t)syscall(SYS_getpid);
+    atomic_store_explicit(&i->process.state, PRODUCER_OFF, memory_order_relaxed);
+    atomic_store_explicit(&producer_inherited.pool[0], i->threads, memory_order_release);
+    atomic_store_explicit(&producer_inherited.process, &i->process, memory_order_release);
+    return &i->process;
+}
+
 int producer_attach_prepare(void)
 {
     uint32_t new = PRODUCER_NEW;
     struct producer_process *p = process_mapping();
+    if (p == &idle)
+        p = replace_idle();
     if (!p)
         return ENOMEM;
     // Another thread may already have been here and found no session.
@@ -660,31 +686,39 @@ int producer_attach(const char *dir)
     return ENOENT;
 }
 
-void producer_detach(void)
+bool producer_detach(void)
 {
-    struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    const struct producer_inherited *in = &producer_inherited;
+    struct producer_process *p = atomic_load(&in->process);
     uint32_t running = PRODUCER_RUNNING;
-    if (!p)
-        return;
+    producer_tls.thread = (struct producer_thread *)&producer_no_thread;
+    if (!p || p == &idle)
+        return retired;
+    // The recorder drops records with later stamps, so the recording ends in all threads at once.
+    if (p->header && atomic_load(&p->state) == PRODUCER_RUNNING)
+        control_execute(&(struct control){p->header, &in->session, in->futexes, 0}, CONTROL_PAUSE);
     // Calls from now on do not count as missing.
     p->unrecorded = NULL;
     atomic_compare_exchange_strong(&p->state, &running, PRODUCER_OFF);
-    producer_tls.thread = (struct producer_thread *)&producer_no_thread;
+    retired = p;
+    // Pairs with the acquire of the threads: from now on, no thread starts to use `p`.
+    atomic_store(&producer_inherited.process, &idle);
+    return true;
 }
 
 int producer_clear(void)
 {
     struct producer_inherited *in = &producer_inherited;
-    struct producer_process *p = atomic_load(&in->process);
-    if (p && producer_thread_any_unstarted(p))
+    struct producer_process *p = retired;
+    if (!p)
+        return 0;
+    if (producer_thread_any_unstarted(p))
         return EAGAIN;
-    if (p && p->header) {
+    if (p->header) {
         atomic_store_explicit(&p->header->status, SPOOL_CLOSED, memory_order_release);
         producer_wake_recorder(p);
     }
-    if (p)
-        producer_thread_drop_all(p);
+    producer_thread_drop_all(p);
     if (in->spool)
         producer_map_release(in);
     producer_map_unreserve(in);
@@ -695,14 +729,14 @@ int producer_clear(void)
         producer_munmap((void *)in->futexes, sizeof in->session);
     if (in->reserves)
         producer_munmap(in->reserves, sizeof *in->reserves);
-    if (p && p != &without_memory)
+    if (p != &without_memory)
         producer_munmap(p, sizeof(struct image));
     in->futexes = NULL;
     in->reserves = NULL;
     in->n_reserves = in->pid = in->recording = 0;
     in->session = (struct spool_session){0};
     in->dir[0] = 0;
-    atomic_store(&in->process, NULL);
+    retired = NULL;
     return 0;
 }
 
@@ -722,8 +756,10 @@ int producer_control(enum control_verb verb)
     int saved_errno = errno;
     const struct producer_inherited *in = &producer_inherited;
     const struct producer_process *p = recorded_process();
+    uint32_t was = producer_enter(PRODUCER_WRITING);
     int rc = p ? control_execute(&(struct control){p->header, &in->session, in->futexes, 0}, verb)
                : -ENOENT;
+    producer_leave(was);
     errno = saved_errno;
     return rc;
 }

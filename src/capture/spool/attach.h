@@ -2,27 +2,32 @@
 // running process and calls these exported functions (src/capture/wrap/attach.c) in a thread of the
 // process:
 //
-//       int heaptape_attach(const char *session_dir, const struct spool_wrap *names)
-// Starts recording the process in the session of that directory. If `names` is not NULL, functions
-// with these names are wrapped too. Returns 0 or an errno; on error the process is unchanged.
-// ENOLINK: one of these functions is not called through the loader's tables by any object.
+//       int heaptape_redirect(const struct entries_plan *plan, uint64_t base, uint64_t *area)
+// Prepares the functions of the loaded object at `base` for redirection (entries.h) and sets *area
+// to the address of the plan's area. Returns 0 or an errno (redirect_map). Then the caller writes
+// the code of the area and, while all threads are stopped and none of them is among the replaced
+// bytes, the jumps in the object.
 //
-//       int heaptape_end(void)
-// Stops recording. All other threads must be stopped, and none of them in the middle of a record.
-// Returns 0, or ENOTSUP if the program was started with the library. Afterwards the caller must
-// copy `state` from the calling thread to all other threads.
+//       int heaptape_attach(const char *session_dir, const struct spool_wrap *names, int tables)
+// Starts recording the process in the session of that directory, by the redirected functions. If
+// `tables` is not 0, the functions that are not redirected are recorded through the loader's
+// tables. If `names` is not NULL, functions with these names are wrapped too, through the tables.
+// Returns 0 or an errno; on error nothing is recorded. ENOLINK: one of these functions is not
+// called through the tables by any object.
+//
+//       int heaptape_end(uint32_t by)
+// Stops recording, for the heaptape with PID `by`. Calls that begin afterwards bypass the library.
+// Other threads run, and may still use the memory of the recording. Returns 0, EALREADY if there is
+// no such memory, or ENOTSUP if the program was started with the library.
 //
 //       uint32_t heaptape_recorder(void)
 // Returns the PID of the process's live recorder, or 0.
 //
-//       int heaptape_detach(uint32_t by)
-// Call after heaptape_end, with the PID of the heaptape that detaches. Calls that begin afterwards
-// bypass the library. Threads may still be inside its functions. Returns 0.
-//
 //       int heaptape_clear(void)
-// Call after heaptape_detach, while all other threads are stopped and none of them is in the middle
-// of a record. Frees everything that the recording allocated. Returns 0, or EAGAIN if that is not
-// possible yet.
+// Frees everything that an ended recording allocated. Other threads run. Since heaptape_end, the
+// caller must have found each of them once stopped outside the code of the library and without
+// SPOOL_THREAD_WRITING, and must have set its `state` to that of the calling thread. Returns 0, or
+// EAGAIN if a thread that was created during the recording has not started.
 //
 //       const struct spool_thread *heaptape_thread(void)
 // Returns the calling thread's struct.

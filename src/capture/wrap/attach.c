@@ -6,14 +6,36 @@
 #include "capture/producer/producer.h"
 #include "capture/wrap/next.h"
 #include "capture/wrap/patch.h"
+#include "capture/wrap/redirect.h"
 #include "capture/wrap/wrap.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
 
-WRAPPER int heaptape_attach(const char *dir, const struct spool_wrap *names);
-int heaptape_attach(const char *dir, const struct spool_wrap *names)
+WRAPPER int heaptape_redirect(const struct entries_plan *plan, uint64_t base, uint64_t *area);
+int heaptape_redirect(const struct entries_plan *plan, uint64_t base, uint64_t *area)
+{
+    uintptr_t mapped = 0;
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    int error = redirect_map(plan, (uintptr_t)base, &mapped);
+    producer_leave(was);
+    *area = mapped;
+    return error;
+}
+
+static void look_up_functions(const struct spool_wrap *names)
+{
+    next_resolve();
+    next_bind();
+    wrap_set_names(names);
+    if (next_is_loaded("libstdc++.so") || next_is_loaded("libc++") ||
+        atomic_load(&wrap_operators) != WRAP_OPERATORS_UNKNOWN)
+        wrap_cxx_resolve();
+}
+
+WRAPPER int heaptape_attach(const char *dir, const struct spool_wrap *names, int tables);
+int heaptape_attach(const char *dir, const struct spool_wrap *names, int tables)
 {
     static bool forks_known;
     uint32_t was = producer_enter(PRODUCER_MUTED);
@@ -21,21 +43,22 @@ int heaptape_attach(const char *dir, const struct spool_wrap *names)
         producer_leave(was);
         return ENOLINK;
     }
-    next_resolve();
-    wrap_set_names(names);
-    if (next_is_loaded("libstdc++.so") || next_is_loaded("libc++"))
-        wrap_cxx_resolve();
-    // If recording started while only some slots are patched, a block could be allocated by a
-    // recorded call and freed by an unrecorded one, or vice versa.
+    look_up_functions(names);
+    // If recording started while only some functions lead to the wrappers, a block could be
+    // allocated by a recorded call and freed by an unrecorded one, or vice versa.
     int error = producer_attach_prepare();
-    if (!error)
+    if (!error && (tables || names))
         error = patch_install(wrap_find_named);
-    if (!error)
+    if (!error) {
+        redirect_start();
         error = producer_attach(dir);
-    if (error)
+    }
+    if (error) {
+        redirect_stop();
         patch_remove();
-    else
+    } else if (tables || names) {
         patch_start_checks();
+    }
     if (!error && !forks_known) {
         forks_known = true;
         pthread_atfork(producer_before_fork, NULL, producer_after_fork);
@@ -44,29 +67,24 @@ int heaptape_attach(const char *dir, const struct spool_wrap *names)
     return error;
 }
 
-WRAPPER int heaptape_end(void);
-int heaptape_end(void)
+WRAPPER int heaptape_end(uint32_t by);
+int heaptape_end(uint32_t by)
 {
     if (!next_is_injected())
         return ENOTSUP;
-    producer_detach();
-    return 0;
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    producer_set_ended_by(by);
+    bool remains = producer_detach();
+    redirect_stop();
+    patch_remove();
+    producer_leave(was);
+    return remains ? 0 : EALREADY;
 }
 
 WRAPPER uint32_t heaptape_recorder(void);
 uint32_t heaptape_recorder(void)
 {
     return producer_recorder_pid();
-}
-
-WRAPPER int heaptape_detach(uint32_t by);
-int heaptape_detach(uint32_t by)
-{
-    producer_set_ended_by(by);
-    uint32_t was = producer_enter(PRODUCER_MUTED);
-    patch_remove();
-    producer_leave(was);
-    return 0;
 }
 
 WRAPPER int heaptape_clear(void);

@@ -33,7 +33,7 @@
     EXPORT("heaptape_status")                                                                      \
     EXPORT("heaptape_attach")                                                                      \
     EXPORT("heaptape_end")                                                                         \
-    EXPORT("heaptape_detach")                                                                      \
+    EXPORT("heaptape_redirect")                                                                    \
     EXPORT("heaptape_recorder")                                                                    \
     EXPORT("heaptape_list")                                                                        \
     EXPORT("heaptape_clear")                                                                       \

@@ -6,6 +6,7 @@
 #include "capture/libc/objects.h"
 #include "capture/producer/producer.h"
 #include "capture/spool/attach.h"
+#include "capture/wrap/redirect.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,6 +26,17 @@ static _Atomic uint32_t resolving, resolved;
 
 // The real functions. `next` may instead hold wrappers for them that recognize arena blocks.
 static struct next real;
+
+// Looked up with the functions, because a fork child must not wait for the loader's lock.
+static struct next_object libc_object;
+
+// The real functions, or their trampolines if they are redirected.
+static struct next redirected;
+
+static bool is_inside(const struct next_object *object, uintptr_t at)
+{
+    return at >= object->start && at < object->end;
+}
 
 static bool in_arena(const void *p)
 {
@@ -57,14 +69,14 @@ static size_t arena_size(const void *p)
 static void guarded_free(void *p)
 {
     if (!in_arena(p))
-        real.free(p);
+        redirected.free(p);
 }
 
 static void *guarded_realloc(void *old, size_t size)
 {
     if (!in_arena(old))
-        return real.realloc(old, size);
-    void *p = real.malloc(size);
+        return redirected.realloc(old, size);
+    void *p = redirected.malloc(size);
     if (p)
         memcpy(p, old, arena_size(old) < size ? arena_size(old) : size);
     return p;
@@ -297,12 +309,58 @@ static void look_up_functions(void)
         if (next_is_bypassed(&object))
             producer_set_bypass(object.path[0] ? object.path : "the executable");
     }
+    next_object_of(libc_address(), &libc_object);
     dl_iterate_phdr(count_object, NULL);
+}
+
+// Call functions of a redirected allocator that the wrappers call without PRODUCER_IN_ALLOCATOR. If
+// such a function calls another one by its redirected entry, the nested call is not an event.
+static void *marked_malloc(size_t size)
+{
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    void *p = redirected.malloc(size);
+    producer_leave(was);
+    return p;
+}
+
+static void *marked_aligned_alloc(size_t align, size_t size)
+{
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    void *p = redirected.aligned_alloc(align, size);
+    producer_leave(was);
+    return p;
+}
+
+static void marked_free(void *p)
+{
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    redirected.free(p);
+    producer_leave(was);
+}
+
+// Replaces redirected functions by their trampolines. The functions of glibc do not call each other
+// by their entries.
+static void choose_trampolines(struct next *chosen)
+{
+    struct next_object allocator;
+#define CHOOSE(result, name, parameters, names)                                                    \
+    chosen->name = (result(*) parameters)redirect_real((void *)chosen->name);
+    NEXT_BASIC_TABLE(CHOOSE)
+    NEXT_OTHER_TABLE(CHOOSE)
+#undef CHOOSE
+    redirected = *chosen;
+    if (redirected.malloc == real.malloc || !next_object_of((void *)real.malloc, &allocator) ||
+        is_inside(&allocator, (uintptr_t)libc_address()))
+        return;
+    chosen->malloc = marked_malloc;
+    chosen->aligned_alloc = marked_aligned_alloc;
+    chosen->free = marked_free;
 }
 
 static void install_functions(void)
 {
     struct next chosen = real;
+    choose_trampolines(&chosen);
     // Usually dlsym has allocated nothing, and no wrapper needs to recognize arena blocks.
     if (atomic_load(&arena_live)) {
         chosen.free = guarded_free;
@@ -330,6 +388,24 @@ void next_resolve(void)
     while (!atomic_load_explicit(&resolved, memory_order_acquire))
         sched_yield();
     errno = saved_errno;
+}
+
+void next_bind(void)
+{
+    if (atomic_load_explicit(&resolved, memory_order_acquire))
+        install_functions();
+}
+
+bool next_is_allocator(const void *address)
+{
+    struct next_object allocator;
+    return next_object_of((void *)real.malloc, &allocator) &&
+           is_inside(&allocator, (uintptr_t)address);
+}
+
+bool next_is_libc(const void *address)
+{
+    return is_inside(&libc_object, (uintptr_t)address);
 }
 
 static int match_object(struct dl_phdr_info *info, size_t size, void *data)
@@ -386,18 +462,14 @@ static bool is_malloc_function(const char *name)
     return false;
 }
 
-static bool is_inside(const struct next_object *object, uintptr_t at)
-{
-    return at >= object->start && at < object->end;
-}
-
-// The slot of a function that has not been called yet may still hold the object's own stub.
+// The slot of a function that has not been called yet may still hold the object's own stub. Calls of
+// a redirected function are recorded.
 static void check_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
 {
     struct deepbound_search *s = context;
     uintptr_t target = __atomic_load_n(slot, __ATOMIC_RELAXED);
     (void)o;
-    s->found |= is_malloc_function(name) &&
+    s->found |= is_malloc_function(name) && redirect_real((void *)target) == (void *)target &&
                 (is_inside(&s->allocator, target) || is_inside(&s->libc, target));
 }
 

@@ -65,8 +65,18 @@ bool next_is_injected(void);
 // Looks up all functions, once.
 void next_resolve(void);
 
+// Makes `next` call the trampolines of functions that have been redirected since next_resolve. Call
+// before redirect_start.
+void next_bind(void);
+
+// Returns true if the address lies in the object that defines the real malloc.
+bool next_is_allocator(const void *address);
+
+// Returns true if the address lies in the C library.
+bool next_is_libc(const void *address);
+
 // Looks up a function that may be missing. Returns true and sets *to if it is found, else allocates
-// and returns false.
+// and returns false. Call the function at redirect_real(*to).
 bool next_find(const char *symbol, void **to);
 
 // Returns the definition of the function `name` in the first object, in load order, that has one,

@@ -5,6 +5,7 @@
 #include "capture/libc/objects.h"
 #include "capture/producer/producer.h"
 #include "capture/wrap/next.h"
+#include "capture/wrap/redirect.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -89,8 +90,8 @@ static void patch_slot(const struct object *o, const char *name, uintptr_t *slot
 {
     void *wrapper = find_wrapper(context, name), *real = wrapper ? find_real(wrapper, name) : NULL;
     uintptr_t value = __atomic_load_n(slot, __ATOMIC_RELAXED);
-    if (!real || !value || value == (uintptr_t)wrapper || patch.n == MAX_SLOTS ||
-        !leads_to_real(o, name, value, (uintptr_t)real))
+    if (!real || redirect_real(real) != real || !value || value == (uintptr_t)wrapper ||
+        patch.n == MAX_SLOTS || !leads_to_real(o, name, value, (uintptr_t)real))
         return;
     patch.slots[patch.n++] = (struct slot){slot, value};
     write_slot(o, slot, (uintptr_t)wrapper);

@@ -1,6 +1,7 @@
 // Wrappers for the C functions, except the common cases of malloc and free (wrap_fast.c).
 #include "capture/wrap/next.h"
 #include "capture/wrap/patch.h"
+#include "capture/wrap/redirect.h"
 #include "capture/wrap/wrap.h"
 
 #include <errno.h>
@@ -195,8 +196,9 @@ void free_sized(void *p, size_t size)
     producer_record(&ev, WRAP_CALLER);
     uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
-    if (real_free_sized)
-        real_free_sized(p, size);
+    void (*call)(void *p, size_t size) = redirect_real((void *)real_free_sized);
+    if (call)
+        call(p, size);
     else
         next.free(p);
     producer_leave(was);
@@ -215,8 +217,10 @@ void free_aligned_sized(void *p, size_t align, size_t size)
     producer_record(&ev, WRAP_CALLER);
     uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
-    if (real_free_aligned_sized)
-        real_free_aligned_sized(p, align, size);
+    void (*call)(void *p, size_t align, size_t size) =
+        redirect_real((void *)real_free_aligned_sized);
+    if (call)
+        call(p, align, size);
     else
         next.free(p);
     producer_leave(was);

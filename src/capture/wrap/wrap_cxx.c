@@ -9,6 +9,7 @@
 // Exceptions pass through the frames of this file. A personality routine, which does not depend on
 // the unwinder, records the failed call on the way.
 #include "capture/wrap/next.h"
+#include "capture/wrap/redirect.h"
 #include "capture/wrap/wrap.h"
 
 #include <dlfcn.h>
@@ -39,7 +40,7 @@ static bool is_standard_library(const char *path)
 
 void wrap_cxx_resolve(void)
 {
-    struct next_object object, allocator;
+    struct next_object object;
     enum wrap_operators kind_of = WRAP_OPERATORS_STANDARD;
     bool same_object = false;
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
@@ -59,9 +60,10 @@ void wrap_cxx_resolve(void)
             is_standard_library(object.path))
             producer_set_object(PRODUCER_IN_RUNTIME, object.start, object.end);
         next_resolve();
-        same_object = next_object_of((void *)next.malloc, &allocator) &&
-                      next_object_of(real[HT_NEW], &object) && allocator.start == object.start;
+        same_object = next_is_allocator(real[HT_NEW]);
     }
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
+        real[kind] = redirect_real(real[kind]);
     next_operators_are_malloc = kind_of != WRAP_OPERATORS_OWN || same_object;
     atomic_store_explicit(&wrap_operators, kind_of, memory_order_release);
 }

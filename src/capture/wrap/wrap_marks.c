@@ -1,6 +1,7 @@
 // Wrappers for calls that put a mark in the trace (the program's own, and the allocator's
 // statistics and tuning calls), and for calls that control the recording.
 #include "capture/wrap/next.h"
+#include "capture/wrap/redirect.h"
 #include "capture/wrap/wrap.h"
 #define HEAPTAPE_LIBRARY
 #include "heaptape/heaptape.h"
@@ -59,7 +60,8 @@ int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new
     if (!real)
         real = (int (*)(const char *, void *, size_t *, void *, size_t))found;
     record_text(HT_MALLCTL, name, WRAP_CALLER);
-    return real(name, old, old_size, new, new_size);
+    int (*call)(const char *, void *, size_t *, void *, size_t) = redirect_real((void *)real);
+    return call(name, old, old_size, new, new_size);
 }
 
 WRAPPER void malloc_stats(void)
@@ -88,7 +90,8 @@ WRAPPER struct mallinfo2 mallinfo2(void)
     record_mark(HT_MALLINFO2, 0, 0, WRAP_CALLER);
     if (!real && next_find("mallinfo2", &found))
         real = (struct mallinfo2(*)(void))found;
-    return real ? real() : (struct mallinfo2){0};
+    struct mallinfo2 (*call)(void) = redirect_real((void *)real);
+    return call ? call() : (struct mallinfo2){0};
 }
 
 WRAPPER int malloc_trim(size_t pad)

@@ -101,12 +101,15 @@ WRAPPER int dlclose(void *handle)
     return rc;
 }
 
-// Exits without running destructors of libraries. Shells call this function.
+// Exits without running destructors of libraries. Shells call this function. If the function is
+// redirected, exit calls the wrapper after the destructors.
 WRAPPER _Noreturn void _exit(int status)
 {
-    measure_bypassed();
-    producer_exit();
-    producer_alone_finish();
+    if (!next_is_libc(WRAP_CALLER)) {
+        measure_bypassed();
+        producer_exit();
+        producer_alone_finish();
+    }
     next._exit(status);
     __builtin_unreachable();
 }

@@ -5,6 +5,7 @@
 #include "record/attach/blocks.h"
 #include "record/attach/filters.h"
 #include "record/attach/leave.h"
+#include "record/attach/plans.h"
 #include "record/attach/status.h"
 #include "record/attach/tracees.h"
 
@@ -44,6 +45,7 @@ enum {
 #define STOP_NS  MS(100)
 #define LEAVE_NS MS(500)  // for all threads to leave the library while they are stopped
 #define LIST_NS  MS(3000) // for threads to leave malloc
+#define CLEAR_NS MS(2000) // for threads to leave the memory of an ended recording
 
 // Shared by the recorder and its child.
 struct attach_shared {
@@ -431,65 +433,64 @@ static struct leave_what describe_library(const struct caller *c, uint64_t state
                                    remote_object_of(r, remote_last_function(r, "heaptape_thread"))};
 }
 
-static int copy_thread_state(const struct caller *c, uint64_t offset, struct err *e)
+// Makes the thread forget its state of the recording, if it is outside the library. Then it uses no
+// memory of the recording any more: the library has ended the recording before.
+static void release_thread(const struct caller *c, const struct leave_what *in, size_t who)
 {
-    const struct tracees *t = c->tracees;
-    struct spool_thread state;
-    if (!remote_read(t->remote, offset + thread_pointer(c->tid), &state, sizeof state))
-        return set_gone(c, e);
-    for (size_t i = 0; i < t->n; i++) {
-        uint64_t at = thread_pointer(t->all[i].tid);
-        if (at && !remote_write(t->remote, at + offset + offsetof(struct spool_thread, state),
-                                &state.state, sizeof state.state))
-            return set_gone(c, e);
-    }
-    return 0;
+    struct tracee *it = &c->tracees->all[who];
+    struct spool_thread own, its;
+    struct user_regs_struct r;
+    if (ptrace(PTRACE_GETREGS, it->tid, 0, &r) < 0 ||
+        !remote_read(c->tracees->remote, in->state_offset + thread_pointer(c->tid), &own,
+                     sizeof own) ||
+        !remote_read(c->tracees->remote, in->state_offset + r.fs_base, &its, sizeof its) ||
+        its.busy & in->busy || (r.rip >= in->library.start && r.rip < in->library.end))
+        return;
+    it->released = remote_write(c->tracees->remote,
+                                in->state_offset + r.fs_base + offsetof(struct spool_thread, state),
+                                &own.state, sizeof own.state);
 }
 
-// Calls a function of the library if all other threads leave the library in time.
-static int call_if_outside(struct caller *c, const struct leave_what *in, uint64_t most_ns,
-                           const char *name, bool *done, struct err *e)
-{
-    uint64_t rc = 0;
-    *done = false;
-    struct user_regs_struct *threads = leave_all(c->tracees, in, most_ns);
-    free(threads);
-    if (!threads)
-        return 0;
-    int failed = call_by_name(c, name, no_arguments, &rc, e);
-    if (failed || (int)rc == EAGAIN)
-        return failed;
-    if ((int)rc == ENOTSUP)
-        return err_set(e, -ENOTSUP, "%ld: was started with the library",
-                       (long)c->tracees->remote->pid);
-    *done = true;
-    return copy_thread_state(c, in->state_offset, e);
-}
-
-// Calls a function of the library while all other threads are stopped and none of them is writing a
-// record.
-static int call_while_stopped(struct caller *c, const struct leave_what *in, const char *name,
-                              struct err *e)
+// Stops each thread for a moment, one by one, until all have left the memory of the recording.
+static bool release_threads(struct caller *c, const struct leave_what *in, uint64_t most_ns)
 {
     struct tracees *t = c->tracees;
-    bool done = false;
     uint64_t start = clock_monotonic_ns();
-    int rc = 0;
-    // Keep the stops short, so that threads do not wait long for a slow one, but make them longer
-    // on a busy machine.
-    for (uint64_t k = 1; rc == 0 && !done && clock_monotonic_ns() - start < CALL_NS; k *= 2) {
-        bool stand = tracees_stop_all(t, k * STOP_NS);
-        if (t->gone)
-            rc = set_gone(c, e);
-        else if (stand)
-            rc = call_if_outside(c, in, k * LEAVE_NS, name, &done, e);
-        tracees_continue_all(t, find_index(t, c->tid));
-        if (!done)
+    bool all = false;
+    for (size_t i = 0; i < t->n; i++)
+        t->all[i].released = t->all[i].tid == c->tid;
+    while (!all && !t->gone && clock_monotonic_ns() - start < most_ns) {
+        size_t who;
+        all = true;
+        for (size_t i = 0; i < t->n; i++) {
+            all = all && (t->all[i].released || t->all[i].state == TRACEE_CHILD);
+            if (!t->all[i].released)
+                tracees_interrupt(t, i);
+        }
+        enum tracees_event event = all ? TRACEES_NOTHING : tracees_next(t, &who);
+        if (event == TRACEES_STOPPED)
+            release_thread(c, in, who);
+        if (event != TRACEES_NOTHING)
+            tracees_continue(t, who);
+    }
+    return all;
+}
+
+// Frees the memory of the ended recording, if all threads leave it in time.
+static int clear_recording(struct caller *c, bool *done, struct err *e)
+{
+    uint64_t rc = EAGAIN, at = 0, start = clock_monotonic_ns();
+    int failed = call_by_name(c, "heaptape_thread", no_arguments, &at, e);
+    const struct leave_what in = describe_library(c, at - thread_pointer(c->tid));
+    for (; !failed && (int)rc == EAGAIN && clock_monotonic_ns() - start < CLEAR_NS;) {
+        if (!release_threads(c, &in, CLEAR_NS))
+            break;
+        failed = call_by_name(c, "heaptape_clear", no_arguments, &rc, e);
+        if ((int)rc == EAGAIN)
             nanosleep(&(struct timespec){.tv_nsec = MS(1)}, NULL);
     }
-    return rc < 0 || done ? rc
-                          : err_set(e, -EBUSY, "%ld: threads did not leave the library in time",
-                                    (long)t->remote->pid);
+    *done = (int)rc == 0;
+    return c->tracees->gone ? set_gone(c, e) : failed;
 }
 
 static int find_recorder(struct caller *c, uint64_t *recorder, struct err *e)
@@ -501,30 +502,97 @@ static int find_recorder(struct caller *c, uint64_t *recorder, struct err *e)
                : 0;
 }
 
-static int end_recording(struct caller *c, struct err *e)
+// Ends the recording. Its memory stays mapped if a thread uses it for too long; the next attach
+// frees it.
+static int end_recording(struct caller *c, bool *cleared, struct err *e)
 {
-    uint64_t ignored = 0, at = 0;
-    int rc = call_by_name(c, "heaptape_thread", no_arguments, &at, e);
-    const struct leave_what in = describe_library(c, at - thread_pointer(c->tid));
-    // End recording in all threads at the same time, before restoring any patched location.
-    if (rc == 0)
-        rc = call_while_stopped(c, &in, "heaptape_end", e);
-    if (rc == 0)
-        rc = call_by_name(c, "heaptape_detach", (const uint64_t[6]){(uint64_t)getppid()}, &ignored,
-                          e);
-    return rc < 0 ? rc : call_while_stopped(c, &in, "heaptape_clear", e);
+    uint64_t rc = 0;
+    int failed = call_by_name(c, "heaptape_end", (const uint64_t[6]){(uint64_t)getppid()}, &rc, e);
+    *cleared = false;
+    if (!failed && (int)rc == ENOTSUP)
+        return err_set(e, -ENOTSUP, "%ld: was started with the library",
+                       (long)c->tracees->remote->pid);
+    *cleared = (int)rc == EALREADY;
+    return failed || *cleared ? failed : clear_recording(c, cleared, e);
 }
 
-static int join_session(struct caller *c, const struct attach_how *how, struct err *e)
+// Prepares the functions of an object in the process, and writes the code of their stubs. An object
+// that is redirected by another plan already stays as it is.
+static int redirect_object(struct caller *c, struct plans *p, size_t i, struct err *e)
+{
+    struct plans_object *o = &p->objects[i];
+    struct remote *r = c->tracees->remote;
+    uint64_t at = c->stack + STACK_BYTES / 2 + RED_ZONE, to = at + sizeof *o->plan, error = 0,
+             area = 0;
+    _Static_assert(sizeof *o->plan + RED_ZONE + MAX_PATH + 64 < STACK_BYTES / 2,
+                   "the plan fits in the free part of the stack");
+    if (!remote_write(r, at, o->plan, sizeof *o->plan))
+        return set_gone(c, e);
+    int rc = call_by_name(c, "heaptape_redirect", (const uint64_t[6]){at, o->base, to}, &error, e);
+    if (rc < 0 || (int)error == EEXIST)
+        return rc;
+    if (!error && !remote_read(r, to, &area, sizeof area))
+        return set_gone(c, e);
+    if (!error)
+        error = (uint64_t)-plans_write_code(o, r, area);
+    if ((int)error)
+        plans_miss(p, entries_symbol(o->plan->entries[0].function),
+                   (int)error == ENOEXEC ? "its code in memory differs from the file"
+                                         : strerror((int)error));
+    return 0;
+}
+
+// Stores the jumps while all threads are stopped.
+static int store_jumps(struct caller *c, struct plans *p, struct err *e)
+{
+    struct tracees *t = c->tracees;
+    bool pending = false, done = false;
+    uint64_t start = clock_monotonic_ns(), pc = c->registers.rip;
+    for (size_t i = 0; i < p->n; i++)
+        pending = pending || p->objects[i].pending;
+    for (uint64_t k = 1; pending && !done && clock_monotonic_ns() - start < CALL_NS; k *= 2) {
+        if (tracees_stop_all(t, k * STOP_NS) && !t->gone && plans_move_threads(p, t, c->tid, &pc)) {
+            plans_store_jumps(p, t->remote);
+            done = true;
+        }
+        tracees_continue_all(t, find_index(t, c->tid));
+        if (t->gone)
+            return set_gone(c, e);
+        if (!done)
+            nanosleep(&(struct timespec){.tv_nsec = MS(1)}, NULL);
+    }
+    c->registers.rip = pc;
+    return done || !pending ? 0
+                            : err_set(e, -EBUSY, "%ld: its threads cannot be stopped in time",
+                                      (long)t->remote->pid);
+}
+
+static int redirect_functions(struct caller *c, struct plans *p, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < p->n; i++)
+        rc = redirect_object(c, p, i, e);
+    if (rc == 0)
+        rc = store_jumps(c, p, e);
+    if (rc == 0)
+        c->registers.rip = plans_skip_entry(p, c->registers.rip);
+    return rc;
+}
+
+static int join_session(struct caller *c, const struct attach_how *how, struct plans *p,
+                        struct err *e)
 {
     uint64_t error = 0, names = c->stack + STACK_BYTES / 2 + RED_ZONE;
-    int rc = write_text(c, how->session_dir, e);
+    int rc = redirect_functions(c, p, e);
+    if (rc == 0)
+        rc = write_text(c, how->session_dir, e);
     if (rc == 0 && how->names &&
         !remote_write(c->tracees->remote, names, how->names, sizeof *how->names))
         rc = set_gone(c, e);
     if (rc == 0)
         rc = call_by_name(c, "heaptape_attach",
-                          (const uint64_t[6]){c->text, how->names ? names : 0}, &error, e);
+                          (const uint64_t[6]){c->text, how->names ? names : 0, p->missing[0] != 0},
+                          &error, e);
     if (rc == 0 && (int)error == ENOLINK)
         return err_set(
             e, -ENOTSUP,
@@ -537,26 +605,28 @@ static int join_session(struct caller *c, const struct attach_how *how, struct e
                          (long)c->tracees->remote->pid, strerror((int)error));
 }
 
-static int begin_recording(struct caller *c, const struct attach_how *how,
+static int begin_recording(struct caller *c, const struct attach_how *how, struct plans *p,
                            const struct filters_verdict *allowed, struct err *e)
 {
     struct remote *r = c->tracees->remote;
-    bool loaded = remote_last_function(r, "heaptape_attach");
+    bool loaded = remote_last_function(r, "heaptape_redirect"), cleared = true;
     uint64_t recorder = 0;
     int rc = loaded ? find_recorder(c, &recorder, e) : 0;
     if (rc == 0 && (uint32_t)recorder)
         return err_set(e, -EBUSY, "%ld: is already recorded by process %u", (long)r->pid,
                        (uint32_t)recorder);
     if (loaded && rc == 0)
-        rc = end_recording(c, e);
+        rc = end_recording(c, &cleared, e);
+    if (rc == 0 && !cleared)
+        rc = err_set(e, -EBUSY, "%ld: threads did not leave the library in time", (long)r->pid);
     if (loaded && rc == 0)
-        rc = join_session(c, how, e);
+        rc = join_session(c, how, p, e);
     // A loaded library of another version cannot join the session and stays idle.
     if (loaded && rc != -EPROTO)
         return rc;
     rc = allowed->memfd ? load_memory(c, how->library, e)
                         : load_from_session(c, how->library, how->session_dir, e);
-    return rc < 0 ? rc : join_session(c, how, e);
+    return rc < 0 ? rc : join_session(c, how, p, e);
 }
 
 // Passes the blocks in pieces, in the free part of the caller's stack.
@@ -673,11 +743,12 @@ static int check_patiently(pid_t pid, bool ends, struct err *e)
 static int end_recording_of(struct caller *c, pid_t owner, struct err *e)
 {
     uint64_t recorder = 0;
+    bool cleared;
     int rc = owner ? find_recorder(c, &recorder, e) : 0;
     if (rc == 0 && (uint32_t)recorder && (pid_t)recorder != owner)
         return err_set(e, -ENOENT, "%ld: is being recorded by process %u",
                        (long)c->tracees->remote->pid, (uint32_t)recorder);
-    return rc < 0 ? rc : end_recording(c, e);
+    return rc < 0 ? rc : end_recording(c, &cleared, e);
 }
 
 // Runs in the child. Without `how`, ends the recording of `owner`.
@@ -694,12 +765,16 @@ static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct
     // If the process cannot be attached to, it has called exec and does not have the library.
     if (rc < 0)
         return rc == -ENOTSUP && !how ? -ENOENT : rc;
-    if (!how && !remote_last_function(&r, "heaptape_detach")) {
+    if (!how && !remote_last_function(&r, "heaptape_end")) {
         remote_close(&r);
         return err_set(&s->error, -ENOENT, "%ld: is not being recorded", (long)pid);
     }
+    struct plans plans = {0};
     rc = how ? check_names(&r, how->names, &s->error) : 0;
+    if (rc == 0 && how)
+        rc = plans_find(&plans, &r, &s->error);
     if (rc < 0) {
+        plans_release(&plans);
         remote_close(&r);
         return rc;
     }
@@ -711,13 +786,15 @@ static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct
     if (rc == 0)
         rc = find_caller(&c, &t, &s->result, &s->error);
     if (rc == 0) {
-        rc = how ? begin_recording(&c, how, &allowed, &s->error)
+        rc = how ? begin_recording(&c, how, &plans, &allowed, &s->error)
                  : end_recording_of(&c, owner, &s->error);
         if (rc == 0 && how && how->list_blocks)
             list_blocks(&c, &s->result);
         restore_caller(&c, &s->result);
     }
     tracees_release(&t);
+    strcpy(s->result.not_redirected, plans.missing);
+    plans_release(&plans);
     if (rc < 0 && remote_is_over(&r))
         rc = remote_set_over(&r, &s->error);
     remote_close(&r);
@@ -855,6 +932,8 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
         result->listed_bytes = s->result.listed_bytes;
         memcpy(result->not_listed, s->result.not_listed, sizeof result->not_listed);
     }
+    if (how)
+        memcpy(result->not_redirected, s->result.not_redirected, sizeof result->not_redirected);
     munmap(s, sizeof *s);
     return rc;
 }

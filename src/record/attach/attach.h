@@ -21,7 +21,9 @@ struct attach_result {
     uint64_t listed_blocks, listed_bytes;
     uint64_t call_ns;     // time of the call of attach_trim
     char not_listed[200]; // why the blocks are not listed; "" if they are, or were not requested
-};                        // Initialize to zero. Several calls accumulate their maxima.
+    // Why some functions are recorded through the loader's tables; "" if all are redirected.
+    char not_redirected[200];
+}; // Initialize to zero. Several calls accumulate their maxima.
 
 struct attach_how {
     const char *library;            // path of libheaptape.so in the recorder's file system

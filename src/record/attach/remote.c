@@ -259,20 +259,24 @@ static int read_objects(struct remote *r)
     return !whole;
 }
 
+uint64_t remote_first_function(const struct remote *r, const char *name)
+{
+    for (size_t i = 0; i < r->n_objects; i++) {
+        uint64_t value = find_function(r, &r->objects[i], name);
+        if (value)
+            return r->objects[i].base + value;
+    }
+    return 0;
+}
+
 uint64_t remote_function(struct remote *r, const char *name)
 {
-    size_t i = 0;
     for (size_t k = 0; k < r->n_found; k++) {
         if (strcmp(r->found[k].name, name) == 0)
             return r->found[k].at;
     }
-    uint64_t value = 0;
-    for (; !value && i < r->n_objects; i++)
-        value = find_function(r, &r->objects[i], name);
-    if (!value)
-        return 0;
-    value += r->objects[i - 1].base;
-    if (r->n_found < REMOTE_FOUND)
+    uint64_t value = remote_first_function(r, name);
+    if (value && r->n_found < REMOTE_FOUND)
         r->found[r->n_found++] = (struct remote_found){name, value};
     return value;
 }
@@ -412,6 +416,16 @@ bool remote_is_libc(const struct remote *r, uint64_t address)
 {
     return is_within(find_range(r, r->loader), address) ||
            is_within(find_range(r, r->libc), address);
+}
+
+bool remote_defines(const struct remote *r, const struct remote_object *o, const char *name)
+{
+    return find_function(r, o, name) != 0;
+}
+
+struct remote_range remote_range_of(const struct remote *r, const struct remote_object *o)
+{
+    return find_range(r, o->base);
 }
 
 struct remote_range remote_object_of(const struct remote *r, uint64_t function)

@@ -64,6 +64,9 @@ bool remote_write(const struct remote *r, uint64_t at, const void *from, size_t 
 // loaded after remote_open. Keeps a pointer to `name`.
 uint64_t remote_function(struct remote *r, const char *name);
 
+// Like remote_function, but without its cache.
+uint64_t remote_first_function(const struct remote *r, const char *name);
+
 // Returns the address of the last definition among all objects that are loaded now, or 0.
 uint64_t remote_last_function(struct remote *r, const char *name);
 
@@ -71,6 +74,12 @@ uint64_t remote_last_function(struct remote *r, const char *name);
 size_t remote_count(const struct remote *r, const char *name);
 
 bool remote_is_libc(const struct remote *r, uint64_t address);
+
+// Returns true if the object defines the function.
+bool remote_defines(const struct remote *r, const struct remote_object *o, const char *name);
+
+// Returns the range of an object. Both bounds are 0 if it is not known.
+struct remote_range remote_range_of(const struct remote *r, const struct remote_object *o);
 
 // Returns the range of the object that contains the function. Both bounds are 0 if it is not found.
 struct remote_range remote_object_of(const struct remote *r, uint64_t function);

@@ -1,0 +1,310 @@
+#include "record/attach/plans.h"
+
+#include "capture/spool/attach.h"
+#include "record/attach/status.h"
+#include "record/entries/plan.h"
+#include "trace/event/event.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+    STACK_WORDS = 8192, // words of a stack that are searched for interrupted instructions
+    NAME_BYTES = 4096,
+};
+
+// Address in the process of each function that the library wraps, or 0.
+struct plans_wanted {
+    uint64_t at[ENTRIES_FUNCTION_LIMIT];
+};
+
+static const char *wanted_symbol(unsigned function)
+{
+    const char *symbol = entries_symbol(function);
+    return symbol && strncmp(symbol, "heaptape_", strlen("heaptape_")) != 0 ? symbol : NULL;
+}
+
+void plans_miss(struct plans *p, const char *name, const char *why)
+{
+    if (!p->missing[0])
+        snprintf(p->missing, sizeof p->missing, "%.60s: %s", name, why);
+}
+
+// Opens the file of an object, if the process still shows it.
+static int open_object(const struct remote *r, const struct remote_object *o, char *path,
+                       size_t room)
+{
+    if (!o->name[0])
+        snprintf(path, room, "/proc/%ld/exe", (long)r->pid);
+    else
+        snprintf(path, room, "/proc/%ld/root%s", (long)r->pid, o->name);
+    return o->name[0] == '/' || !o->name[0] ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+}
+
+// Removes the entries of functions that symbols of the program do not lead to: the wrappers call
+// the functions that the loader finds. Returns the number of entries that remain.
+static uint32_t filter_plan(struct entries_plan *plan, uint64_t base,
+                            const struct plans_wanted *wanted)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->n_entries; i++) {
+        const struct entries_entry *e = &plan->entries[i];
+        if (e->family == ENTRIES_FAMILY_LIBC && !e->arguments[0] &&
+            wanted->at[e->function] == base + e->at)
+            plan->entries[n++] = *e;
+    }
+    plan->n_entries = n;
+    return n;
+}
+
+static void note_refusals(struct plans *p, const struct entries_result *result,
+                          const struct plans_wanted *wanted)
+{
+    for (size_t i = 0; i < result->n_refused; i++) {
+        const struct entries_refusal *refused = &result->refused[i];
+        for (unsigned f = 0; f < ENTRIES_FUNCTION_LIMIT; f++) {
+            if (wanted->at[f] && wanted->at[f] == result->base + refused->at &&
+                refused->reason != ENTRIES_REASON_ALIAS)
+                plans_miss(p, refused->name, entries_reason_texts[refused->reason]);
+        }
+    }
+}
+
+// Adds the plan of an object, if the process calls one of its functions.
+static int plan_object(struct plans *p, const struct remote *r, const struct remote_object *o,
+                       const struct plans_wanted *wanted)
+{
+    char path[NAME_BYTES];
+    struct err ignored = {0};
+    struct entries_result result = {0};
+    int file = open_object(r, o, path, sizeof path);
+    const struct entries_object object = {path, file, r->memory, o->base};
+    const struct entries_names names = {.families = 1u << ENTRIES_FAMILY_LIBC, .wrapped = true};
+    int rc = entries_plan_object(&object, &names, &result, &ignored);
+    if (rc == 0)
+        note_refusals(p, &result, wanted);
+    if (rc == 0 && result.plan && filter_plan(result.plan, o->base, wanted) && p->n < PLANS_MAX) {
+        p->objects[p->n++] = (struct plans_object){.plan = result.plan, .base = o->base};
+        result.plan = NULL;
+    }
+    entries_result_release(&result);
+    if (file >= 0)
+        close(file);
+    return rc == -ENOMEM ? rc : 0;
+}
+
+static bool is_planned(const struct plans *p, uint64_t at)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const struct plans_object *o = &p->objects[i];
+        for (uint32_t k = 0; k < o->plan->n_entries; k++) {
+            if (o->base + o->plan->entries[k].at == at)
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool wants_object(const struct plans_wanted *wanted, struct remote_range range)
+{
+    for (unsigned f = 0; f < ENTRIES_FUNCTION_LIMIT; f++) {
+        if (wanted->at[f] >= range.start && wanted->at[f] < range.end)
+            return true;
+    }
+    return false;
+}
+
+// Forgets functions that only a copy of the capture library defines.
+static void drop_own_functions(const struct remote *r, struct plans_wanted *wanted)
+{
+    for (size_t i = 0; i < r->n_objects; i++) {
+        struct remote_range range = remote_range_of(r, &r->objects[i]);
+        bool own = remote_defines(r, &r->objects[i], "heaptape_attach");
+        for (unsigned f = 0; own && f < ENTRIES_FUNCTION_LIMIT; f++) {
+            if (wanted->at[f] >= range.start && wanted->at[f] < range.end)
+                wanted->at[f] = 0;
+        }
+    }
+}
+
+int plans_find(struct plans *p, const struct remote *r, struct err *e)
+{
+    struct plans_wanted wanted = {0};
+    int rc = 0;
+    *p = (struct plans){0};
+    for (unsigned f = 0; f < ENTRIES_FUNCTION_LIMIT; f++)
+        wanted.at[f] = wanted_symbol(f) ? remote_first_function(r, wanted_symbol(f)) : 0;
+    drop_own_functions(r, &wanted);
+    for (size_t i = 0; rc == 0 && i < r->n_objects; i++) {
+        const struct remote_object *o = &r->objects[i];
+        // The ELF header of an executable that is not position-independent is not at its base.
+        if (!o->name[0] || wants_object(&wanted, remote_range_of(r, o)))
+            rc = plan_object(p, r, o, &wanted);
+    }
+    for (unsigned f = 0; f < ENTRIES_FUNCTION_LIMIT; f++) {
+        if (wanted.at[f] && !is_planned(p, wanted.at[f]))
+            plans_miss(p, wanted_symbol(f), "its object cannot be read");
+    }
+    return rc < 0 ? err_no_memory(e, NULL) : 0;
+}
+
+void plans_release(struct plans *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        free(p->objects[i].plan);
+    p->n = 0;
+}
+
+// Returns true if the bytes of the entry are `expected`.
+static bool holds(const struct plans_object *o, const struct entries_entry *e,
+                  const struct remote *r, const uint8_t *expected)
+{
+    uint8_t now[ENTRIES_MAX_BYTES];
+    return remote_read(r, o->base + e->at, now, e->bytes) && memcmp(now, expected, e->bytes) == 0;
+}
+
+static bool has_all_jumps(const struct plans_object *o, const struct remote *r)
+{
+    for (uint32_t i = 0; i < o->plan->n_entries; i++) {
+        uint8_t jump[ENTRIES_MAX_BYTES];
+        if (!entries_make_jump(&o->plan->entries[i], o->base, o->area, jump) ||
+            !holds(o, &o->plan->entries[i], r, jump))
+            return false;
+    }
+    return true;
+}
+
+int plans_write_code(struct plans_object *o, const struct remote *r, uint64_t area)
+{
+    o->area = area;
+    if (!entries_relocate(o->plan, (int64_t)(area - (o->base + (uint64_t)o->plan->place))))
+        return -ERANGE;
+    // An area that threads use already is not written to.
+    if (has_all_jumps(o, r))
+        return 0;
+    if (!remote_write(r, area, o->plan->code, o->plan->code_bytes))
+        return -EACCES;
+    o->pending = true;
+    return 0;
+}
+
+// Returns the address where a thread must continue, `pc` if it can stay, or 0.
+static uint64_t moved_to(const struct plans *p, uint64_t pc)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const struct plans_object *o = &p->objects[i];
+        for (uint32_t k = 0; o->pending && k < o->plan->n_entries; k++) {
+            uint64_t to = entries_move(&o->plan->entries[k], o->base, o->area, pc);
+            if (to != pc)
+                return to;
+        }
+    }
+    return pc;
+}
+
+uint64_t plans_skip_entry(const struct plans *p, uint64_t pc)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const struct plans_object *o = &p->objects[i];
+        for (uint32_t k = 0; o->area && k < o->plan->n_entries; k++) {
+            const struct entries_entry *e = &o->plan->entries[k];
+            if (pc == o->base + e->at && e->moved[e->keep] != ENTRIES_NO_INSTRUCTION)
+                return o->area + e->trampoline + e->moved[e->keep];
+        }
+    }
+    return pc;
+}
+
+// Returns true if a stack contains an address inside the bytes that will be replaced: a signal
+// handler may have interrupted the thread there.
+static bool is_interrupted_inside(const struct plans *p, pid_t pid, uint64_t sp)
+{
+    static uint64_t words[STACK_WORDS];
+    struct iovec to = {words, sizeof words}, from = {(void *)(uintptr_t)(sp & ~7ull), sizeof words};
+    ssize_t got = process_vm_readv(pid, &to, 1, &from, 1, 0);
+    for (ssize_t i = 0; i < got / (ssize_t)sizeof *words; i++) {
+        if (words[i] && moved_to(p, words[i]) != words[i])
+            return true;
+    }
+    return false;
+}
+
+// Registers of a thread that must be moved.
+struct plans_move {
+    pid_t tid;
+    struct user_regs_struct registers;
+};
+
+static bool find_moves(const struct plans *p, const struct tracees *t, pid_t tid,
+                       struct plans_move *moves, size_t *n)
+{
+    pid_t pid = t->remote->pid;
+    bool handles = status_number(pid, pid, "SigCgt", 16) != 0;
+    for (size_t i = 0; i < t->n; i++) {
+        struct user_regs_struct r;
+        if (t->all[i].tid == tid || t->all[i].state == TRACEE_CHILD)
+            continue;
+        if (t->all[i].state != TRACEE_STOPPED || ptrace(PTRACE_GETREGS, t->all[i].tid, 0, &r) < 0)
+            return false;
+        uint64_t to = moved_to(p, r.rip);
+        if (!to || (handles && is_interrupted_inside(p, pid, r.rsp)))
+            return false;
+        if (to == r.rip)
+            continue;
+        r.rip = to;
+        moves[(*n)++] = (struct plans_move){t->all[i].tid, r};
+    }
+    return true;
+}
+
+bool plans_move_threads(const struct plans *p, const struct tracees *t, pid_t tid, uint64_t *caller)
+{
+    struct plans_move *moves = calloc(t->n + 1, sizeof *moves);
+    size_t n = 0;
+    uint64_t to = moved_to(p, *caller);
+    bool good = moves && to && find_moves(p, t, tid, moves, &n);
+    for (size_t i = 0; good && i < n; i++)
+        ptrace(PTRACE_SETREGS, moves[i].tid, 0, &moves[i].registers);
+    if (good)
+        *caller = to;
+    free(moves);
+    return good;
+}
+
+// Each jump is written by one call, so it is stored as a whole even if this process is killed.
+static bool store_object(const struct plans_object *o, const struct remote *r)
+{
+    for (uint32_t i = 0; i < o->plan->n_entries; i++) {
+        uint8_t jump[ENTRIES_MAX_BYTES];
+        if (!entries_make_jump(&o->plan->entries[i], o->base, o->area, jump) ||
+            (!holds(o, &o->plan->entries[i], r, o->plan->entries[i].was) &&
+             !holds(o, &o->plan->entries[i], r, jump)))
+            return false;
+    }
+    for (uint32_t i = 0; i < o->plan->n_entries; i++) {
+        const struct entries_entry *e = &o->plan->entries[i];
+        uint8_t jump[ENTRIES_MAX_BYTES];
+        entries_make_jump(e, o->base, o->area, jump);
+        if (!remote_write(r, o->base + e->at, jump, e->bytes))
+            return false;
+    }
+    return true;
+}
+
+void plans_store_jumps(struct plans *p, const struct remote *r)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        struct plans_object *o = &p->objects[i];
+        if (o->pending && !store_object(o, r))
+            plans_miss(p, entries_symbol(o->plan->entries[0].function),
+                       "another tool has changed its first bytes");
+        o->pending = false;
+    }
+}

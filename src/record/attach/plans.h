@@ -1,0 +1,58 @@
+// Redirection of the allocator's functions in a running process: plans for its objects
+// (capture/spool/entries.h), the jumps in its code, and the threads that are stopped among the
+// replaced instructions.
+#ifndef HEAPTAPE_ATTACH_PLANS_H
+#define HEAPTAPE_ATTACH_PLANS_H
+
+#include "base/err.h"
+#include "capture/spool/entries.h"
+#include "record/attach/tracees.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PLANS_MAX = 16, PLANS_WHY_BYTES = 200 };
+
+struct plans_object {
+    struct entries_plan *plan; // owned
+    uint64_t base, area;
+    bool pending; // the jumps are not stored yet
+};
+
+struct plans {
+    struct plans_object objects[PLANS_MAX];
+    size_t n;
+    // Why some functions are recorded through the loader's tables; "" if all are redirected.
+    char missing[PLANS_WHY_BYTES];
+};
+
+// Plans for the functions that the program calls. Functions that cannot be redirected are named in
+// `missing`. Returns 0, or -ENOMEM. The caller releases *p in both cases.
+int plans_find(struct plans *p, const struct remote *r, struct err *e);
+void plans_release(struct plans *p);
+
+// Adds a reason to `missing`, unless there is one already.
+void plans_miss(struct plans *p, const char *name, const char *why);
+
+// Writes the code of an object's area, which is mapped at `area`. Sets `pending`, unless all jumps
+// are stored already. Returns 0, or a negative errno: -ERANGE, or -EACCES if the process cannot be
+// written to.
+int plans_write_code(struct plans_object *o, const struct remote *r, uint64_t area);
+
+// Moves the stopped threads out of the bytes that will be replaced. `caller` is the program counter
+// of thread `tid` when it continues. Returns false, with all threads unchanged, if a thread cannot
+// be moved at the moment.
+bool plans_move_threads(const struct plans *p, const struct tracees *t, pid_t tid,
+                        uint64_t *caller);
+
+// Returns the address where a thread at `pc` continues without being recorded: `pc`, or an address
+// in the trampoline if `pc` is the entry of a redirected function. The thread may be in another
+// function of the allocator, whose call began before the recording.
+uint64_t plans_skip_entry(const struct plans *p, uint64_t pc);
+
+// Stores the jumps of all pending objects. Call while all threads are stopped, after
+// plans_move_threads. Objects whose bytes have changed since the plan was made stay as they are.
+void plans_store_jumps(struct plans *p, const struct remote *r);
+
+#endif

@@ -1,0 +1,192 @@
+# record --pid: functions that are redirected at their entries.
+load trace
+
+setup() {
+  bats_require_minimum_version 1.5.0
+  cd "$BATS_TEST_TMPDIR" || return
+  skip_without_ptrace
+  [ "$(uname -m)" = x86_64 ] || skip "heaptape attaches on x86-64 only"
+}
+
+teardown() {
+  show_failure
+  [ -z "${started:-}" ] || kill -9 "$started" 2>/dev/null || true
+}
+
+until_line() {
+  wait_until grep -qsx "$1" out || { cat out; return 1; }
+}
+
+# record_while_it_calls: attaches to $started, creates the file `go`, waits for the line `done` in
+# `out`, and detaches.
+record_while_it_calls() {
+  "$HEAPTAPE" record -f -o t.ht --pid "$started" 2>err 3>&- &
+  local recorder=$!
+  wait_until maps_heaptape "$started"
+  wait_until "$HEAPTAPE" ctl "$started" status
+  touch go
+  until_line done
+  "$HEAPTAPE" ctl "$started" detach
+  wait "$recorder" || true
+  cat err
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
+  rm -f go
+}
+
+# has COUNT KIND SIZE [COUNT_OF_ELEMENTS]: the trace has so many events.
+has() {
+  expect "$*" [ "$(awk -v kind="$2" -v size="$3" '$5 == kind && $7 == size' lines | wc -l)" -eq "$1" ]
+}
+
+@test "an allocator in the executable: every call once, and no calls of its functions to each other" {
+  local options
+  for options in -no-pie "-pie -fPIE" "-fcf-protection=full" -O0; do
+    # shellcheck disable=SC2086
+    gcc -O2 -w -fno-builtin $options -o own "$HEAPTAPE_SOURCE/tests/capture/entries_own.c"
+    ./own >out 3>&- &
+    started=$!
+    until_line ready
+    record_while_it_calls
+    ! grep "loader's tables" err || false
+    has 1000 malloc 777
+    has 1000 calloc 111
+    has 1000 realloc 888
+    has 1000 posix_memalign 999
+    has 1000 aligned_alloc 640
+    expect "nothing else" [ "$(awk '$5 ~ /alloc|memalign/' lines | wc -l)" -le 5010 ]
+    expect "frees" [ "$(awk '$5 == "free" && $6 != "0x0"' lines | wc -l)" -ge 3000 ]
+    touch end
+    wait "$started"
+    started=
+    rm -f end go out
+  done
+}
+
+@test "an object that is loaded after the attach, and pointers stored before" {
+  cat >plug.c <<'END'
+#include <stdlib.h>
+void *plug(size_t n) { char *p = malloc(n); if (p) *p = 1; return p; }
+void unplug(void *p) { free(p); }
+END
+  cat >main.c <<'END'
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+struct table { void *(*allocate)(size_t); void (*release)(void *); };
+int main(void)
+{
+    struct table *t = malloc(sizeof *t);
+    t->allocate = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "malloc");
+    t->release = (void (*)(void *))dlsym(RTLD_DEFAULT, "free");
+    write(1, "ready\n", 6);
+    while (access("go", F_OK) != 0)
+        usleep(1000);
+    void *h = dlopen("./plug.so", RTLD_NOW);
+    void *(*plug)(size_t) = (void *(*)(size_t))dlsym(h, "plug");
+    void (*unplug)(void *) = (void (*)(void *))dlsym(h, "unplug");
+    for (int i = 0; i < 1000; i++) {
+        unplug(plug(777));
+        t->release(t->allocate(888));
+    }
+    write(1, "done\n", 5);
+    while (access("end", F_OK) != 0)
+        usleep(1000);
+    return 0;
+}
+END
+  gcc -w -O1 -fPIC -shared -fno-builtin -o plug.so plug.c
+  gcc -w -O1 -fno-builtin -o main main.c -ldl
+  ./main >out 3>&- &
+  started=$!
+  until_line ready
+  record_while_it_calls
+  has 1000 malloc 777
+  has 1000 malloc 888
+  "$HEAPTAPE" convert -q -f t.ht -o t.htw
+  "$HEAPTAPE" check -q t.htw
+  touch end
+  wait "$started"
+  started=
+}
+
+# A program that has changed the first byte of a function of libc, like a debugger or another tool.
+hooked() {
+  cat >hooked.c <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+#include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void)
+{
+    volatile unsigned char *at = (unsigned char *)pvalloc;
+    unsigned long page = (unsigned long)at & ~4095ul;
+    if (mprotect((void *)page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC))
+        return 1;
+    at[0] = 0xcc;
+    mprotect((void *)page, 8192, PROT_READ | PROT_EXEC);
+    write(1, "ready\n", 6);
+    while (access("go", F_OK) != 0)
+        usleep(1000);
+    for (int i = 0; i < 1000; i++)
+        free(malloc(777));
+    write(1, "done\n", 5);
+    while (access("end", F_OK) != 0)
+        usleep(1000);
+    return at[0] == 0xcc ? 0 : 2;
+}
+END
+  gcc -w -O1 -fno-builtin -fno-plt -Wl,-z,now -o hooked hooked.c
+}
+
+@test "a function that another tool has changed: recorded through the tables, with a note" {
+  hooked
+  ./hooked >out 3>&- &
+  started=$!
+  until_line ready
+  record_while_it_calls
+  expect "one note" [ "$(grep -c "loader's tables" err)" -eq 1 ]
+  has 1000 malloc 777
+  touch end
+  wait "$started"
+  started=
+}
+
+@test "repeatedly, with threads that allocate, fork and load objects all the time" {
+  local rounds=${HEAPTAPE_TEST_ROUNDS:-3} i status=0
+  "$HEAPTAPE_PROGRAMS/service" 16 forks "$HEAPTAPE_PROGRAMS/libservice_library.so" >out 3>&- &
+  started=$!
+  until_line ready
+  for ((i = 0; i < rounds; i++)); do
+    timeout 120 "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 1 2>err 3>&-
+    cat err
+    ! grep -q "loader's tables" err || false
+    "$HEAPTAPE_PROGRAMS/trace_lines" -s "$started" t.ht
+  done
+  kill -USR1 "$started"
+  wait "$started" || status=$?
+  started=
+  cat out
+  [ "$status" -eq 0 ]
+}
+
+@test "the recorder is killed at any moment of the first attach: the program continues" {
+  local kills=${HEAPTAPE_TEST_KILLS:-10} i status recorder
+  for ((i = 0; i < kills; i++)); do
+    rm -f out
+    "$HEAPTAPE_PROGRAMS/service" 4 >out 3>&- &
+    started=$!
+    until_line ready
+    "$HEAPTAPE" record -q -f -o t.ht --pid "$started" 3>&- &
+    recorder=$!
+    sleep "0.0$((RANDOM % 10))$((RANDOM % 10))"
+    kill -9 "$recorder"
+    wait "$recorder" || true
+    sleep 0.1
+    status=0
+    kill -USR1 "$started"
+    wait "$started" || status=$?
+    started=
+    [ "$status" -eq 0 ]
+  done
+}
