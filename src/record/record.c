@@ -182,7 +182,9 @@ static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e
     struct trace_process *p = &ended->facts;
     drain_count_unmapped(&r->drain, s);
     r->result->balance.lost_at_least |= s->broken || s->unmapped;
-    r->result->ended_by = s->broken ? 0 : atomic_load(&s->header->ended_by);
+    // Only the process that heaptape detached from has this, not its children.
+    uint32_t ended_by = s->broken ? 0 : atomic_load(&s->header->ended_by);
+    r->result->ended_by = ended_by ? ended_by : r->result->ended_by;
     if (facts_process(p, s) < 0)
         return err_no_memory(e, NULL);
     r->n_ended++;
