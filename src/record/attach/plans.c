@@ -200,7 +200,8 @@ static uint64_t moved_to(const struct plans *p, uint64_t pc)
 {
     for (size_t i = 0; i < p->n; i++) {
         const struct plans_object *o = &p->objects[i];
-        for (uint32_t k = 0; o->pending && k < o->plan->n_entries; k++) {
+        bool inside = o->pending && pc - o->base < o->plan->span;
+        for (uint32_t k = 0; inside && k < o->plan->n_entries; k++) {
             uint64_t to = entries_move(&o->plan->entries[k], o->base, o->area, pc);
             if (to != pc)
                 return to;
