@@ -670,7 +670,7 @@ static int read_version(struct caller *c, char version[16], struct err *e)
 }
 
 // Lists the live blocks. On failure, recording continues without the list.
-static void list_blocks(struct caller *c, struct attach_result *result)
+static void list_blocks(struct caller *c, const struct plans *p, struct attach_result *result)
 {
     struct tracees *t = c->tracees;
     struct err e = {0};
@@ -685,6 +685,7 @@ static void list_blocks(struct caller *c, struct attach_result *result)
     struct leave_what in = describe_library(c, at - thread_pointer(c->tid));
     in.busy = UINT32_MAX;
     in.malloc = true;
+    in.plans = p;
     uint64_t k = 1;
     for (bool again = rc == 0; again;
          again = rc == -EAGAIN && clock_monotonic_ns() - start < LIST_NS && !t->gone) {
@@ -789,7 +790,7 @@ static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct
         rc = how ? begin_recording(&c, how, &plans, &allowed, &s->error)
                  : end_recording_of(&c, owner, &s->error);
         if (rc == 0 && how && how->list_blocks)
-            list_blocks(&c, &s->result);
+            list_blocks(&c, &plans, &s->result);
         restore_caller(&c, &s->result);
     }
     tracees_release(&t);

@@ -17,6 +17,7 @@ static bool is_outside(struct remote *remote, const struct leave_what *in, pid_t
              remote_read(remote, r->fs_base + in->state_offset, &state, sizeof state);
     return *known && !(state.busy & in->busy) &&
            (r->rip < in->library.start || r->rip >= in->library.end) &&
+           !(in->plans && plans_have_code(in->plans, r->rip)) &&
            !(in->malloc && blocks_is_malloc(remote, r->rip));
 }
 

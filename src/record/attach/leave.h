@@ -3,6 +3,7 @@
 #define HEAPTAPE_ATTACH_LEAVE_H
 
 #include "capture/spool/attach.h"
+#include "record/attach/plans.h"
 #include "record/attach/tracees.h"
 
 struct leave_what {
@@ -11,6 +12,7 @@ struct leave_what {
     uint32_t busy;
     struct remote_range library; // code of libheaptape.so
     bool malloc;                 // also leave the code of glibc's malloc
+    const struct plans *plans;   // also leave the code of these areas; NULL: none
 };
 
 // Moves all threads, which are stopped, out of the code described by `in`. Returns their registers

@@ -210,6 +210,16 @@ static uint64_t moved_to(const struct plans *p, uint64_t pc)
     return pc;
 }
 
+bool plans_have_code(const struct plans *p, uint64_t pc)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const struct plans_object *o = &p->objects[i];
+        if (o->area && pc - o->area < o->plan->code_bytes)
+            return true;
+    }
+    return false;
+}
+
 uint64_t plans_skip_entry(const struct plans *p, uint64_t pc)
 {
     for (size_t i = 0; i < p->n; i++) {

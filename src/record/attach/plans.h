@@ -51,6 +51,9 @@ bool plans_move_threads(const struct plans *p, const struct tracees *t, pid_t ti
 // function of the allocator, whose call began before the recording.
 uint64_t plans_skip_entry(const struct plans *p, uint64_t pc);
 
+// Returns true if the address lies in a stub or trampoline.
+bool plans_have_code(const struct plans *p, uint64_t pc);
+
 // Stores the jumps of all pending objects. Call while all threads are stopped, after
 // plans_move_threads. Objects whose bytes have changed since the plan was made stay as they are.
 void plans_store_jumps(struct plans *p, const struct remote *r);
