@@ -408,6 +408,24 @@ bool next_is_libc(const void *address)
     return is_inside(&libc_object, (uintptr_t)address);
 }
 
+// Returns the target of the x86-64 call instruction with a 32-bit displacement before the return
+// address, or 0 if there is no such instruction.
+static uintptr_t find_call_target(const void *caller)
+{
+    enum { CALL = 0xe8, DISPLACEMENT_BYTES = 4 };
+    const uint8_t *displacement = (const uint8_t *)caller - DISPLACEMENT_BYTES;
+    int32_t distance;
+    memcpy(&distance, displacement, sizeof distance);
+    return displacement[-1] == CALL ? (uintptr_t)caller + (uintptr_t)(intptr_t)distance : 0;
+}
+
+// Other functions of the C library call free through the loader's tables.
+bool next_is_cache_free(const void *caller)
+{
+    return redirected.free != real.free && next_is_libc(caller) &&
+           find_call_target(caller) == (uintptr_t)real.free;
+}
+
 static int match_object(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;

@@ -75,6 +75,11 @@ bool next_is_allocator(const void *address);
 // Returns true if the address lies in the C library.
 bool next_is_libc(const void *address);
 
+// Returns true if the redirected free of the C library was called by its own allocator, which frees
+// the cache of a thread at the thread's end. The program has freed these blocks before. `caller` is
+// the return address.
+bool next_is_cache_free(const void *caller);
+
 // Looks up a function that may be missing. Returns true and sets *to if it is found, else allocates
 // and returns false. Call the function at redirect_real(*to).
 bool next_find(const char *symbol, void **to);

@@ -44,7 +44,7 @@ void wrap_timed_free(void *p)
 void wrap_record_free(void *p, const void *caller)
 {
     patch_check_objects();
-    if (!producer_put_known(HT_FREE, (uintptr_t)p)) {
+    if (!next_is_cache_free(caller) && !producer_put_known(HT_FREE, (uintptr_t)p)) {
         const struct event ev = {.kind = HT_FREE, .ptr = (uintptr_t)p};
         producer_record(&ev, caller);
     }
