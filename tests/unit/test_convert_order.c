@@ -117,6 +117,25 @@ static void undecided_order_is_reported(void **state)
     (void)state;
 }
 
+// Thread 1 frees a block from before the recording, whose size the library read. Thread 0 gets the
+// address long after that, but within the window.
+static void later_allocation_is_not_of_a_block_from_before(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 16, Q);
+    history_put(
+        &h, 1,
+        &(struct event){.kind = HT_FREE, .stamp = 1000, .ptr = P, .notes[HT_NOTE_USABLE] = 112});
+    history_malloc(&h, 0, 60000, 32, P);
+    history_free(&h, 0, 61000, P);
+    check_counts(history_finish(&h), 0, 0, 1);
+    assert_int_equal(h.ops[history_find(&h, 1, 0) - 1].op.size, 112);
+    assert_int_equal(h.ops[history_find(&h, 0, 2)].block, 32);
+    history_release(&h);
+    (void)state;
+}
+
 // A free is stamped before the allocation of its block.
 static void early_free_waits_for_its_allocation(void **state)
 {
@@ -696,6 +715,7 @@ int main(void)
         cmocka_unit_test(inverted_reuse_of_short_life),
         cmocka_unit_test(inverted_reuse_freed_by_a_third),
         cmocka_unit_test(undecided_order_is_reported),
+        cmocka_unit_test(later_allocation_is_not_of_a_block_from_before),
         cmocka_unit_test(early_free_waits_for_its_allocation),
         cmocka_unit_test(free_stamped_before_the_owners_free),
         cmocka_unit_test(free_stamped_before_another_threads_free),

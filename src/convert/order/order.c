@@ -253,6 +253,16 @@ void order_deadline(struct order *o)
     o->disturbed = true;
 }
 
+// Returns how long a stream waits. The library reads the size of a freed block whose allocation may
+// not be in the trace. The allocation of such a block is never late, so a later one is another's.
+static uint64_t hold_limit(const struct order *o, enum order_hold why)
+{
+    enum { SKIDS = 16 };
+    bool perhaps_before = why == ORDER_HOLD_RELEASE && o->usable && o->options.skid;
+    return perhaps_before && SKIDS * o->options.skid < o->options.window ? SKIDS * o->options.skid
+                                                                         : o->options.window;
+}
+
 int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp,
                uint64_t address)
 {
@@ -264,7 +274,7 @@ int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uin
     }
     if (HT_GROW(&o->held, &o->held_capacity, o->n_held + 1) < 0)
         return -ENOMEM;
-    uint64_t deadline = why == ORDER_HOLD_THREAD ? UINT64_MAX : stamp + o->options.window;
+    uint64_t deadline = why == ORDER_HOLD_THREAD ? UINT64_MAX : stamp + hold_limit(o, why);
     struct order_thread *t = s->user;
     o->held[o->n_held++] =
         (struct order_held){s, t, why, address, deadline < stamp ? UINT64_MAX - 1 : deadline};
