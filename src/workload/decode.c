@@ -160,7 +160,7 @@ static int read_block(struct decode *d, uint32_t i, size_t ops_taken, uint64_t *
     return 0;
 }
 
-// Keeps the state that changes with nearly every op of a run in registers.
+// Copy of the state that changes with nearly every op of a run, so that it stays in registers.
 struct decode_run {
     struct planes allocated, used, size, allocated_time, time;
     uint32_t *history, *freed; // slots used; slots freed

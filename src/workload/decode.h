@@ -7,10 +7,10 @@
 
 struct decode_thread {
     uint64_t next_op, last_stamp;
-    uint64_t dependency_op; // last op depended on,
-    uint64_t wait_block;    // in the block with this serial
-    uint64_t run_serial;    // serial of the frame containing its last run,
-    uint32_t run;           // and index of that run
+    uint64_t dependency_op; // op of this thread in the last dependency on this thread
+    uint64_t wait_block;    // serial of the block that contains that dependency
+    uint64_t run_serial;    // serial of the frame that contains this thread's last run
+    uint32_t run;           // index of that run
 };
 
 // Shape with derived properties.
@@ -29,7 +29,7 @@ struct decode {
     struct decode_thread *threads;
     size_t n_threads, threads_capacity;
     uint64_t slot_limit, ops_before, serial, blocks_before;
-    unsigned unknown_kind; // set with -EPROTO
+    unsigned unknown_kind; // set if decode_frame returns -EPROTO
     uint64_t max_site;     // highest call site number in the ops so far
     // Current frame.
     struct workload_dependency *dependencies;

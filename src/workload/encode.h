@@ -70,8 +70,8 @@ struct encode_block {
 
 struct encode_thread {
     uint64_t next_op, last_stamp;
-    uint64_t dependency_op; // last op depended on,
-    uint32_t wait_serial;   // in the block with this serial
+    uint64_t dependency_op; // op of this thread in the last dependency on this thread
+    uint32_t wait_serial;   // serial of the block that contains that dependency
     uint32_t block;         // index in the frame, or ENCODE_NO_BLOCK
 };
 
@@ -124,7 +124,7 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op);
 // must be zeroed or hold a frame that has been written.
 void encode_end_frame(struct encode *x, struct encode_frame *done);
 
-// Payload and its parts, most of which are planes. The parts differ in their statistics.
+// Payload of an OPS frame, divided into parts with different statistics. Most parts are planes.
 struct encode_payload {
     struct buf bytes;
     struct frame_part parts[ENCODE_MAX_PARTS]; // point into bytes
@@ -178,7 +178,7 @@ static inline uint64_t encode_allocated(struct encode_block *b, uint32_t slot)
 }
 
 // Returns the age of the slot's last use in the block, or the slot with ENCODE_BY_NUMBER set. `use`
-// is the number of that use; it is ignored if the block has since reused its entry.
+// is the number of that use. If `recent` no longer contains that use, returns the slot.
 static inline uint64_t encode_used(const struct encode_block *b, uint32_t use, uint32_t slot)
 {
     uint32_t age = b->uses - 1 - use;

@@ -18,11 +18,11 @@
 enum {
     FILE_TRACE = 1,
     FILE_WORKLOAD = 2,
-    FILE_JSON = 4,  // starts with "{", like the output of --json
-    FILE_TWICE = 8, // will be read again from the start: first copy a pipe to a temporary file
+    FILE_JSON = 4,         // starts with "{", like the output of --json
+    FILE_TWICE = 8,        // the file will be read twice: copy a pipe to a temporary file first
     FILE_TRACE_TWICE = 16, // like FILE_TWICE, for traces only
     FILE_AGGREGATE = 32,   // for file_sniff only; record/aggregate/stat.h reads aggregates
-    FILE_REGULAR = 64,     // only regular files, because the name was read from a file or directory
+    FILE_REGULAR = 64,     // accept only regular files: for names read from a file or directory
 };
 
 struct workload_file {

@@ -204,8 +204,8 @@ int format_put_residency(struct buf *b, const struct workload_residency *r, size
 int format_get_residency(const uint8_t *at, size_t n, struct workload_residency **r, size_t *count,
                          size_t *capacity);
 
-// Fills the empty steps of *l, sorting by op and stamp. Returns 0, -EBADMSG or -ENOMEM.
 int format_put_steps(struct buf *b, const struct workload_residency_step *s, size_t n);
+// Fills the empty steps of *l, sorting by op and stamp. Returns 0, -EBADMSG or -ENOMEM.
 int format_get_steps(const uint8_t *at, size_t n, struct samples_residency *l);
 
 // Index entry of an OPS frame.

@@ -78,7 +78,8 @@ static int join_argv(struct workload_header *to, const struct merged_input *inpu
     return rc;
 }
 
-// Sets *to to the text if all inputs agree, otherwise to NULL.
+// Sets *to to a copy of a string in the headers. Leaves *to unchanged if the inputs have different
+// strings.
 static int common_text(char **to, const struct merged_input *inputs, size_t n, size_t offset)
 {
     const char *first = NULL;

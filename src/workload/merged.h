@@ -1,6 +1,6 @@
-// Merges workloads. Their threads run in parallel, and their blocks stay separate. Ops are merged
-// by their stamps relative to the first op of their workload. Memory use depends on the number of
-// slots and threads.
+// Merges workloads into one. The threads of all inputs run in parallel, and the inputs share no
+// blocks. Ops are ordered by their time since the first op of their input, plus the offset of the
+// input. Memory use depends on the number of slots and threads.
 #ifndef HEAPTAPE_WORKLOAD_MERGED_H
 #define HEAPTAPE_WORKLOAD_MERGED_H
 
@@ -30,12 +30,12 @@ int merged_next(struct merged *m, uint32_t *thread, const struct workload_op **o
 // Returns 0 or -ENOMEM.
 int merged_sites(const struct merged *m, struct workload_sites *to);
 
-// Like merged_sites, for the residency of all inputs. Sorts the result.
+// Like merged_sites, but merges the residency of all inputs. Sorts the result.
 int merged_residency(const struct merged *m, struct samples_residency *to);
 
 struct merged_files {
     struct workload_file *in;   // n ≥ 1 inputs, each positioned at its first op
-    const uint64_t *offsets_ns; // per input: when its first op starts
+    const uint64_t *offsets_ns; // per input: as merged_input.offset_ns
     size_t n;
     int level;                 // zstd level
     struct progress *progress; // initialized, or NULL; the total is set to the combined file size

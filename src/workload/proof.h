@@ -17,17 +17,18 @@ struct proof_thread;
 // `order`, a limited number of dependencies is stored as well.
 struct proof {
     struct summary_counter counter;
-    // Bounds on the peak in the summary. The order of ops with equal stamps is undefined, but
-    // frames are in order.
+    // Bounds on the peak in the summary. The exact peak is unknown, because ops with equal stamps
+    // in a frame have no defined order. Frames are in order.
     uint64_t peak_from, peak_to;
     uint64_t frame_live, frame_allocated;
-    // Requested, and not abandoned: the proof stops when it would take quadratic time.
+    // The order proof was requested and not abandoned. It is abandoned if it would take quadratic
+    // time.
     bool order;
     struct proof_thread *threads;
     size_t n_threads, threads_capacity;
     struct proof_range *ranges; // for the order proof
     size_t n_ranges, ranges_capacity;
-    size_t remembered, known; // total number of dependencies and of thread pairs
+    size_t remembered, known; // stored dependencies and thread pairs of all threads
     uint64_t ops, steps;
     struct err why;
 };
@@ -49,7 +50,8 @@ int proof_run(struct proof *p, const struct workload_run *run, size_t readable);
 // Checks the summary after the last op. Same results as proof_run.
 int proof_summary(struct proof *p, bool has_stamps, const struct workload_summary *s);
 
-// Before the last op, checks that the summary is still possible. Same results as proof_run.
+// Checks a summary before all ops were read: whether the remaining ops can still lead to it. Same
+// results as proof_run.
 int proof_part(struct proof *p, bool has_stamps, const struct workload_summary *s);
 
 #endif

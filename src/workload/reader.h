@@ -7,8 +7,8 @@
 #include "workload/sites.h"
 #include "workload/workload.h"
 
-// `header` is valid after workload_reader_open; `summary` is valid at the end of the stream or
-// after workload_read_summary.
+// Opaque. The header can be queried after workload_reader_open, the summary at the end of the
+// stream.
 struct workload_reader;
 
 // Reads the header frame. `in` is borrowed. Returns 0, or a negative errno like frame_next.

@@ -24,7 +24,7 @@ void samples_release(struct samples *s);
 // Appends a sample. Returns 0 or -ENOMEM.
 int samples_add(struct samples *s, const struct workload_sample *sample);
 
-// Flushes the current group, which completes `items`.
+// Appends the kept samples of the current group to `items`. Call after the last sample.
 void samples_finish(struct samples *s);
 
 // Residency of blocks, stored in bounded memory. Beyond a limit, every second block is dropped.
@@ -32,7 +32,7 @@ enum { RESIDENCY_MAX = 1 << 19 };
 struct samples_residency {
     struct workload_residency *items;
     size_t n, capacity;
-    uint64_t every, skipped; // one of `every` blocks is kept; 0: all are
+    uint64_t every, skipped; // one of `every` blocks is kept; 0: all blocks are kept
     // used bytes of the blocks over time; at most RESIDENCY_MAX steps
     struct workload_residency_step *steps;
     size_t n_steps, steps_capacity;
@@ -54,7 +54,7 @@ void samples_residency_sort(struct samples_residency *l);
 const struct workload_residency *samples_residency_find(const struct samples_residency *l,
                                                         uint32_t thread, uint64_t op);
 
-// Returns the first of *n steps of the op, or NULL.
+// Sets *n to the number of steps of the op. Returns the first step, or NULL if *n is 0.
 const struct workload_residency_step *
 samples_residency_steps(const struct samples_residency *l, uint32_t thread, uint64_t op, size_t *n);
 

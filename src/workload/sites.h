@@ -69,7 +69,7 @@ int workload_sites_copy_all(struct workload_sites *s, const struct workload_site
 const struct names_entry *workload_sites_name(const struct names_index *x,
                                               const struct workload_frame *f);
 
-// Returns the name of the address in any module; for code generated at run time.
+// Like workload_sites_name, but ignores the module. Used for code that was generated at run time.
 const struct names_entry *workload_sites_made_name(const struct names_index *x,
                                                    const struct workload_frame *f);
 

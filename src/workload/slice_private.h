@@ -65,9 +65,8 @@ struct slice {
     size_t n_left, left_capacity;
     uint64_t n_blocks; // number of blocks in the source so far
     bool begun, over;
-    bool
-        // ops inside the part are dropped, and the source's dependencies may lead through them
-        has_gaps;
+    // Ops inside the part are dropped, and the source's dependencies may lead through them.
+    bool has_gaps;
     uint32_t next_thread, next_slot; // next free numbers in the part
     uint32_t some_thread;            // a thread of the source with ops in the part
     uint64_t events, ops_out;

@@ -21,7 +21,7 @@ static inline uint64_t live_size(uint64_t size)
     return size < SUMMARY_SIZE_MASK ? size : SUMMARY_SIZE_MASK;
 }
 
-// Keeps the state that changes with nearly every op in registers.
+// Copy of the state that changes with nearly every op, so that it stays in registers.
 struct summary_live {
     uint64_t bytes, blocks, peak_bytes, requested, cross;
 };

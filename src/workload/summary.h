@@ -48,7 +48,7 @@ static inline __attribute__((always_inline)) void summary_prefetch(const struct 
         __builtin_prefetch(summary_slot(s, slot), 1);
 }
 
-// Part of summary_op, for a known slot.
+// Counts the kind and the stamp of an op. This is one part of summary_op.
 static inline void summary_see(struct summary_counter *s, const struct workload_op *op)
 {
     if (__builtin_expect(op->stamp < s->first_stamp, 0))

@@ -89,17 +89,18 @@ struct workload_summary {
     uint64_t remote_frees; // blocks freed or resized by a thread other than the allocating one
     // frees whose allocation was not recorded; their blocks are PREEXISTING here
     uint64_t unmatched_frees;
-    // Live at the start, allocation recorded; these are PREEXISTING as well.
+    // Blocks that were live at the start and whose allocation was recorded. Their ops are
+    // PREEXISTING as well.
     uint64_t preexisting_blocks;
     uint64_t preexisting_bytes; // total size of these blocks
     uint64_t order_repaired;    // events moved from the position given by their stamps
     uint64_t order_ambiguous;   // events whose position could not be proved
     uint64_t dependencies;      // dependencies in the file
-    // Uses by another thread, including those with implied dependencies.
+    // Uses of blocks that another thread used last, including uses whose dependency is implied.
     uint64_t dependencies_needed;
     uint64_t lost_records;           // words lost during capture
-    uint64_t usable_bytes;           // usable size of the blocks that have one recorded
-    uint64_t usable_requested_bytes; // requested size of these blocks
+    uint64_t usable_bytes;           // total usable size of blocks with a recorded usable size
+    uint64_t usable_requested_bytes; // total requested size of these blocks
     uint64_t recorded_from,
         recorded_to; // stamps of the recording or slice; recorded_to 0: recorded from start to end
     uint64_t cpu_ns; // process CPU time since its first event; 0: unknown
@@ -122,9 +123,9 @@ struct workload_sample {
 enum { WORKLOAD_PAGE_BYTES = 4096, WORKLOAD_PAGE_KIB = WORKLOAD_PAGE_BYTES >> 10 };
 
 // Memory used by a block of HT_BIG_BYTES or more, from the op that allocated or resized the block
-// to the next op that resized or freed it. In KiB; counts only pages that belong entirely to the
-// block. If the block's first whole page is used, each figure also includes the part of the block
-// in the preceding page, less than a page.
+// to the next op that resized or freed it. Sizes are in KiB and count only pages that belong
+// entirely to the block. If the block's first whole page is used, each figure also includes the
+// part of the block in the preceding page, less than a page.
 struct workload_residency {
     uint64_t op; // op number within the thread
     uint32_t thread;
@@ -133,7 +134,7 @@ struct workload_residency {
     uint32_t front;    // used contiguously from the start of the block
 };
 
-// Memory used by such a block at one point in time, in KiB.
+// Memory used by a block of HT_BIG_BYTES or more at one point in time, in KiB.
 struct workload_residency_step {
     uint64_t op, stamp;
     uint32_t thread, used;
