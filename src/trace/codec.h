@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum codec_tag {
-    CODEC_TAG_HOLE = 0, // never written; marks the end of the words of a thread that was killed
+    CODEC_TAG_HOLE = 0, // word that was never written; ends the words of a killed thread
     CODEC_TAG_EPOCH = 1,
     CODEC_TAG_BASE = 2,
     CODEC_TAG_LONG = 3,
@@ -36,8 +36,8 @@ enum {
     CODEC_BODY_AT = CODEC_STAMP_AT + CODEC_STAMP_BITS,
     CODEC_REL_AT = CODEC_BODY_AT + CODEC_SIZE_BITS,
     CODEC_NOTE_BITS = 64 - CODEC_TAG_BITS,
-    CODEC_ADDRESS_SHIFT =
-        3, // addresses are in units of 8 bytes, the smallest alignment of jemalloc and tcmalloc
+    // Addresses are in units of 8 bytes, the smallest alignment of jemalloc and tcmalloc.
+    CODEC_ADDRESS_SHIFT = 3,
 
     // Unit of stamps: 2^4 ticks (6 ns at 2.6 GHz). A finer unit takes more space and is below the
     // precision of rdtsc without a fence.
@@ -163,7 +163,7 @@ static inline uint64_t codec_site(uint64_t outer, uint64_t address)
     return (outer * CODEC_SITE_FACTOR + address) & codec_mask(CODEC_NOTE_BITS);
 }
 
-// State of a stream that the encoding of its records depends on. A segment of a trace contains the
+// State of a stream that the encoding of its records depends on. Each segment of a trace stores the
 // initial values.
 struct codec_state {
     uint64_t epoch;

@@ -13,7 +13,8 @@ enum { BLOCK = 1024, PLANES = 6, WORD = 8 };
 struct columns_block {
     uint32_t records, n_stamps, n_sized, n_plain, n_notes;
     uint16_t stamps[BLOCK];
-    // While splitting, whole words; while merging, bits 19 to 63. `plain` is relative to the base.
+    // The arrays hold whole words while records are split, and bits 19 to 63 while they are merged.
+    // `plain` is relative to the base.
     uint64_t sized[BLOCK], plain[BLOCK];
 };
 

@@ -8,7 +8,7 @@
 #include "trace/file.h"
 
 struct trace_fork {
-    uint32_t parent, child; // numbers of process images; the parent's is lower
+    uint32_t parent, child; // process image numbers; the parent's number is lower
     uint64_t stamp;         // the child inherits the parent's blocks that are live at this stamp
     // The recorder saw the fork; otherwise `stamp` is the start of the child, which is later.
     bool seen;

@@ -40,7 +40,7 @@ struct join {
     struct trace_writer writer;
     // Current segment.
     struct trace_reader reader;
-    uint32_t *numbers; // numbers in the joined trace of the segment's processes
+    uint32_t *numbers; // per process of the segment: number in the joined trace
     size_t n_numbers, numbers_capacity;
     // By stream of the joined trace: SHIFT_BIAS + offset that is added to word indices.
     struct map shifts;

@@ -7,20 +7,21 @@
 
 // A fact that applies to some processes.
 struct trace_fact {
-    uint32_t processes; // their number; 0: the other fields are unset
-    uint32_t pid;       // of the first of them
-    char program[64];   // name of its executable
+    uint32_t processes; // number of these processes; 0: the other fields are unset
+    uint32_t pid;       // pid of the first of these processes
+    char program[64];   // name of the first process's executable
     char text[200];
 };
 
 struct trace_losses {
-    uint64_t lost_records; // of all processes; struct trace_balance has the others
+    uint64_t lost_records; // sum over the processes; struct trace_balance has other losses
     struct trace_fact off; // processes in which recording turned itself off, and why
     // processes that call another malloc than the library's, and the object that defines it
     struct trace_fact bypassed;
-    // objects whose calls of malloc bypass the library, each terminated by NUL …
+    // Objects of all processes whose calls of malloc bypass the library, without duplicates, each
+    // terminated by NUL. Objects that do not fit are dropped.
     char deepbound[2048];
-    uint32_t deepbound_bytes; // … of all processes, without duplicates, until full
+    uint32_t deepbound_bytes;
 };
 
 // Adds a process that has ended.

@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A function or inlined function. Members are offsets in `texts`.
+// A function or inlined function. `function` and `file` are offsets in names.texts.
 struct names_function {
     size_t function, file; // source file; "" if unknown
     uint32_t line;
 };
 
-// Names of `bytes` of code at an address in a module.
+// Names of the code at [start, start + bytes) in a module.
 struct names_entry {
     uint64_t start, bytes;
     uint32_t module; // number from 1; 0: any code at the address

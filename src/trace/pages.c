@@ -197,7 +197,7 @@ static int get_unlisted(struct trace_pages *p, const struct tlv *f)
     return 0;
 }
 
-// Drops further names, and the end of a long one.
+// Reads a name. Drops names beyond TRACE_PAGES_NAMES, and truncates long names.
 static int get_name(struct trace_pages *p, const struct tlv *f)
 {
     const uint8_t *at = f->bytes, *end = at + f->size;

@@ -35,12 +35,13 @@ struct trace_mapping {
     size_t first_run, n_runs;
 };
 
-// Resident bytes of the mappings of one name: a file, shared memory, or "[anon:NAME]".
+// A name (of a file, of shared memory, or "[anon:NAME]") and the resident bytes of all mappings
+// with this name.
 enum { TRACE_PAGES_NAME_BYTES = 200, TRACE_PAGES_NAMES = 8 };
 struct trace_pages_name {
     enum trace_memory kind;
     uint64_t rss_bytes;
-    char name[TRACE_PAGES_NAME_BYTES]; // cut to this length
+    char name[TRACE_PAGES_NAME_BYTES]; // truncated if longer
 };
 
 #define TRACE_PAGES_UNKNOWN UINT64_MAX
@@ -59,13 +60,13 @@ struct trace_pages {
     size_t n_mappings, mappings_capacity;
     struct trace_page_run *runs;
     size_t n_runs, runs_capacity;
-    struct trace_pages_name names[TRACE_PAGES_NAMES]; // those with most resident bytes first
+    struct trace_pages_name names[TRACE_PAGES_NAMES]; // most resident bytes first
     size_t n_names;
 };
 
 void trace_pages_release(struct trace_pages *p);
 
-// Appends a mapping, whose runs follow. Returns 0 or -ENOMEM.
+// Appends a mapping. Call trace_pages_add_run to append its runs. Returns 0 or -ENOMEM.
 int trace_pages_add(struct trace_pages *p, const struct trace_mapping *m);
 
 // Appends resident pages to the last mapping, above its other pages. Returns 0 or -ENOMEM.

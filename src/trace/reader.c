@@ -13,7 +13,7 @@
 static int refuse_frame(const struct trace_reader *r, const struct frame *f, const char *what,
                         struct err *e)
 {
-    // The checksum matched, so this is what the writer wrote.
+    // The checksum matched, so the frame is not damaged: the writer wrote it like this.
     const char *writer = r->session.heaptape;
     if (writer && strverscmp(writer, HEAPTAPE_VERSION) > 0) {
         frame_newer(r->in->name, f->offset, writer, what, e);

@@ -22,8 +22,9 @@ enum trace_frame {
     TRACE_UNRECORDED = 7, // fields of processes that were not recorded; at most once, before END
 };
 
-// Data that are missing from a recording besides the processes in the list of an UNRECORDED frame.
-// X(name, tag, meaning); 0: nothing is missing. Also keys of the JSON of `stat` and of its schema.
+// Data that is missing from a recording, besides the processes that an UNRECORDED frame lists.
+// X(name, tag, meaning): a value of 0 means that nothing is missing. The names are also keys in the
+// JSON output of `stat` and in its schema.
 // clang-format off
 #define TRACE_BALANCE(X) \
     X(lost_elsewhere, 74, "lost records that are not counted for a process of the trace") \
@@ -61,7 +62,7 @@ enum trace_field {
     TRACE_F_HEAPTAPE = 12,     // version of the recorder
     TRACE_F_ORDER_ONLY = 13,   // 1: stamps are not times and only order the events (SESSION)
     TRACE_F_STACK_SAMPLE_BYTES = 14,
-    // Text: why this trace, the last part of a recording, was written (SESSION).
+    // Text: for a dump, which is the last part of a recording, why it was written (SESSION).
     TRACE_F_DUMPED = 15,
     TRACE_F_SEGMENT = 16,   // number of the segment, from 1 (SESSION)
     TRACE_F_RECORDING = 17, // REALTIME_NS of the first segment (SESSION)
@@ -71,8 +72,8 @@ enum trace_field {
     TRACE_F_EXE = 23,
     TRACE_F_ALLOCATOR = 24,          // path of the object that defines malloc
     TRACE_F_ALLOCATOR_BUILD_ID = 26, // build ID of that object in hexadecimal digits
-    TRACE_F_FORKED_FROM =
-        25, // pid of the parent, if the process image started by fork without exec
+    // pid of the parent, if the process image started by fork without exec
+    TRACE_F_FORKED_FROM = 25,
     TRACE_F_FORKED_FROM_START = 27, // start_stamp of the parent's process image
     TRACE_F_FORK_STAMP = 28,        // stamp of the fork
     // number of modules, at the start, that were inherited from the parent
@@ -92,20 +93,19 @@ enum trace_field {
     TRACE_F_PROCESS_EVENTS = 41, // triples of varints: process, pid, counted events (END)
     TRACE_F_MISSED_BY = 42,      // enum trace_missed_by (UNRECORDED, like the following fields)
     TRACE_F_MISSED = 43,         // number of unrecorded processes; only the first are listed
-    // pid of an unrecorded process, which is described by the fields up to the next one with this
-    // tag.
+    // pid of an unrecorded process. The fields up to the next MISSED_PID describe this process.
     TRACE_F_MISSED_PID = 44,
     TRACE_F_MISSED_NAME = 45,  // name in the kernel
     TRACE_F_MISSED_WHY = 46,   // text
     TRACE_F_MISSED_FORKS = 47, // number of processes forked from it that ran the same program
     TRACE_F_MISSED_CALLS = 48, // number of missing calls; absent if unknown
     TRACE_F_MISSED_NS = 49,    // run time; absent if unknown
-    TRACE_F_BYPASSED_BY =
-        50, // text: object whose malloc the program calls instead of the wrapper (PROCESS_END)
-    TRACE_F_DEEPBOUND =
-        51, // paths of objects that call the real functions, each terminated by NUL (PROCESS_END)
+    // text: object whose malloc the program calls instead of the wrapper (PROCESS_END)
+    TRACE_F_BYPASSED_BY = 50,
+    // paths of objects that call the real functions, each terminated by NUL (PROCESS_END)
+    TRACE_F_DEEPBOUND = 51,
     TRACE_F_CPU_NS = 52, // CPU time of the process while recorded; absent if unknown (PROCESS_END)
-    // Estimated ticks of that time that were spent on recording (PROCESS_END).
+    // Estimated part of CPU_NS that was spent on recording, in ticks (PROCESS_END).
     TRACE_F_RECORDING_TICKS = 53,
     // For a process with DEEPBOUND: bytes in use in glibc's malloc, and bytes it has obtained from
     // the system, at the end (PROCESS_END)
@@ -116,8 +116,8 @@ enum trace_field {
     TRACE_F_CALL_MIN_TICKS = 56,
     TRACE_F_CALL_MAX_TICKS = 57,
     TRACE_F_CONTINUES = 58, // 1: another segment follows (END)
-    TRACE_F_WHOLE =
-        59, // fields of the PROCESS_END frame of the whole recording (PROCESS_END of a segment)
+    // fields of the PROCESS_END frame of the whole recording (PROCESS_END of a segment)
+    TRACE_F_WHOLE = 59,
     // PAGES frames.
     TRACE_F_PAGES_STAMP = 60,     // stamp when reading of the maps started
     TRACE_F_PAGES_END_STAMP = 61, // stamp when reading of the maps ended
@@ -176,9 +176,8 @@ struct trace_session {
     unsigned stamp_shift;
     uint64_t start_stamp, realtime_ns;
     bool order_only; // stamps are not times
-    uint64_t
-        // mean number of bytes allocated between recorded call sites; 0: all or none are recorded
-        stack_sample_bytes;
+    // mean number of bytes allocated between recorded call sites; 0: all or none are recorded
+    uint64_t stack_sample_bytes;
     char *argv, *host, *kernel, *cpu, *heaptape;
     uint64_t segment, recording_ns; // as in TRACE_F_SEGMENT and TRACE_F_RECORDING; 0: not a segment
     char *dumped;                   // as in TRACE_F_DUMPED; NULL: a whole recording
@@ -216,10 +215,9 @@ struct trace_process {
     uint64_t malloc_in_use_bytes, malloc_system_bytes;
     uint8_t *thread_names; // as in TRACE_F_THREAD_NAMES
     size_t thread_names_bytes;
-    uint8_t
-        // as in TRACE_F_WHOLE; NULL if the process continues in the next segment or the trace is
-        // not a segment
-        *whole;
+    // as in TRACE_F_WHOLE; NULL if the process continues in the next segment or the trace is not a
+    // segment
+    uint8_t *whole;
     size_t whole_bytes;
 };
 
